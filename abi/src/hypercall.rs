@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Hypercall numbers, object kinds, rights and error codes.
+
+/// First function identifier of our hypercalls: SMCCC fast call, 64-bit, vendor-specific hypervisor
+/// service (owner 6), Arm DEN 0028F section 2.5 and table 6-1.
+pub const FUNCTION_BASE: u32 = 0xC600_0000;
+
+/// The SMCCC function identifier of `operation`.
+#[must_use]
+pub const fn function_id(operation: Operation) -> u32 {
+    FUNCTION_BASE | operation as u32
+}
+
+/// What a hypercall asks of the object its capability names.
+///
+/// The number is the low 16 bits of the function identifier. The upper byte of it is the object kind
+/// the operation belongs to, so that numbers of one kind stay together as the list grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u16)]
+pub enum Operation {
+    /// Does nothing and needs no capability: the cost of the path itself.
+    Null = 0x0000,
+    /// ABI revision in x1: `major << 16 | minor`. Needs no capability.
+    Version = 0x0001,
+    /// Partition: state, restart count and last health class (see [`crate::status::StatusWord`]). Right: `READ`.
+    PartitionStatus = 0x0100,
+    /// Partition: start it if it is stopped. Right: `CONTROL`.
+    PartitionStart = 0x0101,
+    /// Partition: stop it. Right: `CONTROL`.
+    PartitionStop = 0x0102,
+    /// Partition: stop, reload and start it. Right: `CONTROL`.
+    PartitionRestart = 0x0103,
+    /// Partition: restart its watchdog period; a caller can do so for itself without a right. Right: `CONTROL`.
+    PartitionKick = 0x0104,
+    /// Event gate: block until an event is pending, or until x2 (nanoseconds since boot, 0 = for ever).
+    /// Result x1: the events, a bitmap, which are consumed. Right: `READ`.
+    EventWait = 0x0200,
+    /// Event gate: like `EventWait`, but never blocks. Right: `READ`.
+    EventPoll = 0x0201,
+    /// Event gate: raise the events in x2. Right: `WRITE`.
+    EventSignal = 0x0202,
+    /// Timer: the time since boot in nanoseconds, result x1. Right: `READ`.
+    TimerNow = 0x0300,
+    /// Timer: block until x2 nanoseconds since boot. Right: `READ`.
+    TimerSleep = 0x0301,
+    /// Console: write up to 32 bytes; x2 = length, x3..x6 = the bytes, little-endian. Result x1: bytes taken. Right: `WRITE`.
+    ConsoleWrite = 0x0400,
+    /// Console: read up to 24 bytes; result x1 = length, x2..x4 = the bytes, little-endian. Right: `READ`.
+    ConsoleRead = 0x0401,
+    /// Own capability space: copy the capability x1 with the rights x2 (a subset). Result x1: the new index.
+    CapabilityDerive = 0x0500,
+    /// Partition (x1, right `GRANT`): derive the capability x2 with rights x3 into that partition's
+    /// space. Result x1: the index there.
+    CapabilityGrant = 0x0501,
+    /// Own capability space: destroy everything derived from the capability x1, not itself.
+    CapabilityRevoke = 0x0502,
+    /// Own capability space: destroy the capability x1 and everything derived from it.
+    CapabilityDelete = 0x0503,
+    /// Own capability space: kind and rights of the capability x1. Result x1: `kind << 32 | rights`.
+    CapabilityInspect = 0x0504,
+}
+
+impl Operation {
+    /// All operations, in numeric order.
+    pub const ALL: &'static [Self] = &[
+        Self::Null,
+        Self::Version,
+        Self::PartitionStatus,
+        Self::PartitionStart,
+        Self::PartitionStop,
+        Self::PartitionRestart,
+        Self::PartitionKick,
+        Self::EventWait,
+        Self::EventPoll,
+        Self::EventSignal,
+        Self::TimerNow,
+        Self::TimerSleep,
+        Self::ConsoleWrite,
+        Self::ConsoleRead,
+        Self::CapabilityDerive,
+        Self::CapabilityGrant,
+        Self::CapabilityRevoke,
+        Self::CapabilityDelete,
+        Self::CapabilityInspect,
+    ];
+
+    /// The operation with this number, if there is one.
+    #[must_use]
+    pub const fn from_number(number: u16) -> Option<Self> {
+        let mut i = 0;
+        while i < Self::ALL.len() {
+            if Self::ALL[i] as u16 == number {
+                return Some(Self::ALL[i]);
+            }
+            i += 1;
+        }
+        None
+    }
+}
+
+/// What a capability can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ObjectKind {
+    /// A partition, the holder's own or another.
+    Partition = 1,
+    /// An event gate: 64 events that a partition waits for.
+    EventGate = 2,
+    /// The system clock and the right to sleep on it.
+    Timer = 3,
+    /// A console.
+    Console = 4,
+}
+
+impl ObjectKind {
+    /// The kind with this number, if there is one.
+    #[must_use]
+    pub const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::Partition),
+            2 => Some(Self::EventGate),
+            3 => Some(Self::Timer),
+            4 => Some(Self::Console),
+            _ => None,
+        }
+    }
+}
+
+/// What a capability lets its holder do: a set of the bits below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Rights(pub u8);
+
+impl Rights {
+    /// No right.
+    pub const NONE: Self = Self(0);
+    /// Look: status, wait, read.
+    pub const READ: Self = Self(1);
+    /// Write or signal.
+    pub const WRITE: Self = Self(2);
+    /// Start, stop, restart, kick.
+    pub const CONTROL: Self = Self(4);
+    /// Put capabilities into the partition's space, or pass this capability on.
+    pub const GRANT: Self = Self(8);
+    /// Every right.
+    pub const ALL: Self = Self(15);
+
+    /// Whether every right of `needed` is in `self`.
+    #[must_use]
+    pub const fn contains(self, needed: Self) -> bool {
+        self.0 & needed.0 == needed.0
+    }
+
+    /// The rights in both.
+    #[must_use]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The rights in either.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// Why a hypercall was refused; in x0 as a negative number.
+///
+/// -1 is SMCCC's own "not supported", which is also the answer to a number that is no operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i64)]
+pub enum Error {
+    /// No such operation.
+    NotSupported = -1,
+    /// The capability index is outside the space or its slot is empty.
+    NoCapability = -2,
+    /// The capability names an object of another kind.
+    WrongKind = -3,
+    /// The capability lacks a right the operation needs.
+    NoRight = -4,
+    /// An argument is out of range.
+    InvalidArgument = -5,
+    /// A table of fixed size is full.
+    NoSpace = -6,
+    /// The object is not in a state in which the operation makes sense.
+    WrongState = -7,
+    /// The time given with the call has passed.
+    TimedOut = -8,
+}
+
+impl Error {
+    /// All errors.
+    pub const ALL: &'static [Self] = &[
+        Self::NotSupported,
+        Self::NoCapability,
+        Self::WrongKind,
+        Self::NoRight,
+        Self::InvalidArgument,
+        Self::NoSpace,
+        Self::WrongState,
+        Self::TimedOut,
+    ];
+
+    /// The error with this code, if there is one.
+    #[must_use]
+    pub fn from_code(code: i64) -> Option<Self> {
+        Self::ALL.iter().copied().find(|error| *error as i64 == code)
+    }
+}
+
+/// ABI revision: `major << 16 | minor`. A new minor adds operations, a new major changes some.
+pub const ABI_VERSION: u32 = 1 << 16;
+/// Indices a partition's capability space can hold.
+pub const CAPABILITY_SLOTS: usize = 64;
+/// Index at which every partition finds the capability for itself.
+pub const SELF_CAPABILITY: u32 = 0;

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every number and layout a guest or the host tool can see.
+//!
+//! One definition, many readers: the kernel decodes with it, the guest library calls with it, the
+//! host tool prints with it, and `bulkhead-abi`'s own test keeps the generated C header equal to it.
+//! Nothing in here has behaviour beyond encoding and decoding; nothing depends on a CPU.
+//!
+//! Calling convention (class `aarch64`): SMC Calling Convention (Arm DEN 0028F), 64-bit fast calls of
+//! the vendor-specific hypervisor service range. A VM uses `HVC #0`, a task `SVC #0`:
+//!
+//! | register | in | out |
+//! |---|---|---|
+//! | x0 | function identifier, [`function_id`] | 0, or a negative [`Error`] |
+//! | x1 | capability index in the caller's own space | first result |
+//! | x2..x6 | arguments | x2..x4: further results |
+//!
+//! Registers not named keep their value.
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod framing;
+pub mod hypercall;
+pub mod startup;
+pub mod status;
+
+pub use hypercall::{Error, ObjectKind, Operation, Rights, function_id};
+pub use startup::{STARTUP_MAGIC, StartupCapability, StartupHeader};
+pub use status::{HealthClass, PartitionState};

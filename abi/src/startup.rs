@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The startup page: how a task learns the names of its capabilities.
+//!
+//! The host tool writes it; the kernel only maps it read-only. A task gets its address in x0. A VM
+//! finds the same list in its device tree, in node `/hypervisor`.
+
+/// First word of a startup page: "BHSTART1" as bytes.
+pub const STARTUP_MAGIC: u64 = u64::from_le_bytes(*b"BHSTART1");
+
+/// Head of the startup page; `count` records of [`StartupCapability`] follow. All little-endian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct StartupHeader {
+    /// [`STARTUP_MAGIC`].
+    pub magic: u64,
+    /// Number of records that follow.
+    pub count: u32,
+    /// [`crate::hypercall::ABI_VERSION`] of the host tool that wrote the page.
+    pub abi_version: u32,
+    /// First address of the task's memory.
+    pub memory_base: u64,
+    /// Bytes of the task's memory; the initial stack pointer is its end.
+    pub memory_size: u64,
+}
+
+/// One capability of the task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct StartupCapability {
+    /// The name the manifest gives it, NUL padded UTF-8.
+    pub name: [u8; 24],
+    /// Index in the task's capability space.
+    pub index: u32,
+    /// [`crate::ObjectKind`] as a number.
+    pub kind: u8,
+    /// [`crate::Rights`] as a number.
+    pub rights: u8,
+    /// For a partition: its number, which is also its event bit ([`crate::status::state_change_event`]); else 0.
+    pub object: u16,
+}

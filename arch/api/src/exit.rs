@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why a vCPU stopped running, and what it is told before it goes on.
+
+use crate::{GuestPhys, Line, Ticks, VcpuSet};
+use bulkhead_abi::HealthClass;
+
+/// Why [`crate::Vcpus::run`] returned. Everything that only one CPU class knows has been finished
+/// inside the backend by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// A physical interrupt of the hypervisor's own (routed to nobody by [`crate::Irqs::route`]). It
+    /// has been acknowledged; the kernel handles it and calls [`crate::Irqs::complete`].
+    Interrupt(Line),
+    /// The time armed with [`crate::Clock::arm`] has come.
+    Deadline,
+    /// Another pCPU called [`crate::Cpus::signal`] for this one.
+    Signal,
+    /// An interrupt or an action of the vCPU gave these vCPUs something to do; those of them that
+    /// are idle become ready. (Members on other pCPUs are reached through their mailbox.)
+    Wake(VcpuSet),
+    /// The vCPU asked for something. Answered with [`Reply::Hypercall`].
+    Hypercall(Hypercall),
+    /// The vCPU touched an address in its space that is no memory: a virtual device, or nothing.
+    /// Answered with [`Reply::Read`] or [`Reply::Written`].
+    Access(Access),
+    /// The vCPU has nothing to do before an interrupt, or before `until` (its own timer). No answer:
+    /// the instruction has been completed.
+    Idle {
+        /// When the vCPU's own timer will want it, [`Ticks::NEVER`] if it is off.
+        until: Ticks,
+    },
+    /// The vCPU asks to switch on a vCPU of its own partition. Answered with [`Reply::CpuOn`].
+    CpuOn {
+        /// Index of the target within the partition (in range).
+        target: u8,
+        /// First instruction.
+        entry: GuestPhys,
+        /// Argument register at the first instruction.
+        argument: u64,
+    },
+    /// The vCPU asks for the power state of a vCPU of its own partition. Answered with [`Reply::CpuPower`].
+    CpuPower {
+        /// Index of the target within the partition (in range).
+        target: u8,
+    },
+    /// The vCPU switched itself off. No answer.
+    CpuOff,
+    /// The vCPU asks for the end or a new start of its partition. No answer.
+    Reset(ResetKind),
+    /// The vCPU did something it may not. Answered by [`crate::Vcpus::fault`] if the health action
+    /// is to reflect it, else by whatever the health action does to the partition.
+    Fault(FaultReport),
+    /// The backend cannot go on with this vCPU for a reason that is no fault of the partition.
+    Failed {
+        /// What the backend found, in its own numbering, for the crash record.
+        code: u64,
+    },
+}
+
+/// A hypercall as it arrived, nothing checked yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hypercall {
+    /// The operation's number.
+    pub operation: u16,
+    /// x1..x6 (or the class's equivalent): capability index and arguments.
+    pub arguments: [u64; 6],
+}
+
+/// A load or store that no memory answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Where.
+    pub address: GuestPhys,
+    /// Bytes: 1, 2, 4 or 8.
+    pub size: u8,
+    /// Which way.
+    pub kind: AccessKind,
+    /// The report to use if it turns out that nothing is there.
+    pub report: FaultReport,
+}
+
+/// Direction and value of an [`Access`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessKind {
+    /// A load.
+    Read,
+    /// A store of this value, zero-extended.
+    Write(u64),
+}
+
+/// What a vCPU did wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultReport {
+    /// Class, which selects the health action.
+    pub class: HealthClass,
+    /// The CPU's own description (Arm: ESR_EL2).
+    pub syndrome: u64,
+    /// The instruction.
+    pub pc: u64,
+    /// The guest-physical address concerned, if any.
+    pub address: Option<GuestPhys>,
+    /// The guest-virtual address concerned, if any (Arm: FAR_EL2).
+    pub virtual_address: Option<u64>,
+}
+
+/// Whether a partition asked to end or to start anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResetKind {
+    /// Power off.
+    Off,
+    /// Cold reset.
+    Reset,
+}
+
+/// Answer to [`Exit::CpuOn`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuOnResult {
+    /// It will start.
+    Started,
+    /// It is on already.
+    AlreadyOn,
+    /// An earlier request is still under way.
+    Pending,
+}
+
+/// Power state of a vCPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuPower {
+    /// Running or able to run.
+    On,
+    /// Off.
+    Off,
+    /// Asked to go on, not there yet.
+    OnPending,
+}
+
+/// What a vCPU is told before it goes on, as the answer to its last exit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// To [`Exit::Hypercall`]: status and up to four results. On an error the result registers keep
+    /// their value.
+    Hypercall(Result<[u64; 4], bulkhead_abi::Error>),
+    /// To a reading [`Exit::Access`]: the value. The backend does width and sign extension.
+    Read(u64),
+    /// To a writing [`Exit::Access`].
+    Written,
+    /// To [`Exit::CpuOn`].
+    CpuOn(CpuOnResult),
+    /// To [`Exit::CpuPower`].
+    CpuPower(CpuPower),
+}
+
+/// Registers of a vCPU, for fault reports. Meaning of the entries is the class's own
+/// (aarch64: x0..x30, SP of the current level, PC, PSTATE).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dump {
+    /// General registers in the class's order.
+    pub general: [u64; 31],
+    /// Stack pointer.
+    pub sp: u64,
+    /// Program counter.
+    pub pc: u64,
+    /// Processor state.
+    pub state: u64,
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The boundary between the kernel and a CPU class.
+//!
+//! The kernel sees a machine as one handle per pCPU that implements [`Arch`]: six groups of verbs
+//! over ids, ticks and guest-physical addresses. Storage (register contexts, translation tables,
+//! interrupt state) belongs to the backend; decisions (who runs, who may, what a failure means)
+//! belong to the kernel. Control goes one way: the kernel calls [`Vcpus::run`] and gets a reason back.
+//!
+//! A handle is used by its own pCPU only. What several pCPUs share behind it, the backend keeps
+//! consistent by itself, without blocking for longer than a bounded number of instructions.
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod address;
+mod exit;
+mod ids;
+mod verbs;
+
+pub use address::{GuestPhys, HostPhys, OutOfRange};
+pub use exit::{
+    Access, AccessKind, CpuOnResult, CpuPower, Dump, Exit, FaultReport, Hypercall, Reply, ResetKind,
+};
+pub use ids::{Line, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet, VirtualLine};
+pub use verbs::{
+    Arch, ArchCaps, BuildError, Clock, Console, ControllerKind, CopyError, Cpus, Irqs, MemoryKind,
+    PartitionKind, Permissions, Region, Spaces, StartError, TimeMode, VcpuPlan, VcpuReset, Vcpus, VirtualController,
+};
+
+/// Partitions a system can have; bounds every table and loop over partitions.
+pub const MAX_PARTITIONS: usize = 32;
+/// vCPUs a system can have; bounds every table and loop over vCPUs.
+pub const MAX_VCPUS: usize = 64;
+/// vCPUs a partition can have.
+pub const MAX_VCPUS_PER_PARTITION: usize = 8;
+/// pCPUs a system can use.
+pub const MAX_PCPUS: usize = 8;

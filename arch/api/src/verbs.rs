@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The six groups of verbs a class implements.
+
+use crate::{
+    Dump, Exit, FaultReport, GuestPhys, HostPhys, Line, PartitionId, PcpuId, Reply, Ticks, VcpuId, VcpuSet,
+    VirtualLine,
+};
+
+/// One pCPU's view of its machine: all six groups of verbs.
+pub trait Arch: Cpus + Vcpus + Spaces + Irqs + Clock + Console {
+    /// How to wait inside a spin loop, so that a lock's holder on another pCPU makes progress.
+    type Relax: spin::RelaxStrategy;
+    /// What this class can do.
+    const CAPS: ArchCaps;
+}
+
+/// What a class can do; the host tool checks a manifest against it before the board is powered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArchCaps {
+    /// Name of the class, as in the board file.
+    pub class: &'static str,
+    /// Number of the class in a system image.
+    pub class_number: u32,
+    /// Granule of memory mappings in bytes.
+    pub page_size: u64,
+    /// First guest-physical address that cannot be mapped.
+    pub guest_address_limit: u64,
+    /// vCPUs a partition can have.
+    pub max_vcpus_per_partition: u8,
+    /// Whether a VM's time can stand still while it is not running.
+    pub frozen_time: bool,
+    /// Virtual interrupt lines a VM can have.
+    pub max_virtual_lines: u32,
+}
+
+/// Physical CPUs.
+pub trait Cpus {
+    /// The pCPU this handle belongs to. Worst case: constant.
+    fn current(&self) -> PcpuId;
+    /// Starts another pCPU at the class binary's secondary entry.
+    ///
+    /// # Errors
+    /// [`StartError`] if the firmware refuses.
+    fn start(&mut self, pcpu: PcpuId) -> Result<(), StartError>;
+    /// Makes another pCPU return [`Exit::Signal`] (or leave [`Cpus::wait`]) soon. Writes made before
+    /// are visible there by then. Worst case: constant.
+    fn signal(&mut self, pcpu: PcpuId);
+    /// Waits, without a partition, for what the next [`Vcpus::run`] could return besides exits of the
+    /// vCPU itself, and returns it: [`Exit::Interrupt`], [`Exit::Deadline`], [`Exit::Signal`] or [`Exit::Wake`].
+    fn wait(&mut self) -> Exit;
+    /// Ends this pCPU's part for good (lockdown). Interrupts stay masked.
+    fn stop(&mut self) -> !;
+    /// Switches the whole board off if the firmware can; returns if it cannot.
+    fn power_off(&mut self);
+}
+
+/// Why a pCPU did not start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StartError {
+    /// The firmware's own code.
+    pub code: i64,
+}
+
+/// Whether a partition is a machine or a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartitionKind {
+    /// Runs an operating system on virtual hardware.
+    Vm,
+    /// Runs one unprivileged program.
+    Task,
+}
+
+/// What time does for a partition while it is ready but not running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeMode {
+    /// It goes on.
+    Real,
+    /// It stands still. Only for partitions with one vCPU.
+    Frozen,
+}
+
+/// What the backend must know of a vCPU for good; given once, at boot, on the vCPU's own pCPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VcpuPlan {
+    /// Its partition.
+    pub partition: PartitionId,
+    /// Kind of the partition.
+    pub kind: PartitionKind,
+    /// Index within the partition.
+    pub index: u8,
+    /// First vCPU of the partition; the partition's vCPUs are consecutive.
+    pub first: VcpuId,
+    /// vCPUs of the partition.
+    pub count: u8,
+    /// What time does while the vCPU is ready but not running.
+    pub time: TimeMode,
+    /// Whether an idle instruction may wait in the partition, because nothing else runs on the pCPU.
+    pub idle_in_place: bool,
+}
+
+/// First state of a vCPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VcpuReset {
+    /// First instruction.
+    pub entry: GuestPhys,
+    /// First argument register (aarch64: x0; the device tree or startup page).
+    pub argument: u64,
+    /// Stack pointer; only tasks get one, VMs start with none.
+    pub stack: u64,
+}
+
+/// Virtual CPUs. A vCPU is only ever touched by the pCPU it is bound to, except by the verbs that
+/// say *any pCPU*.
+pub trait Vcpus {
+    /// Tells the backend about a vCPU. Once, at boot, before any other verb for it.
+    fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan);
+    /// Puts the vCPU into the state its architecture gives after a cold reset, with `reset` applied;
+    /// its virtual per-CPU interrupt state is cleared. Worst case: constant.
+    fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset);
+    /// Runs the vCPU until something needs the kernel. The only way into a partition.
+    /// Requires: `adopt` and `reset` done, and the previous exit answered if it says so.
+    fn run(&mut self, vcpu: VcpuId) -> Exit;
+    /// Answers the vCPU's last exit. Worst case: constant.
+    fn reply(&mut self, vcpu: VcpuId, reply: Reply);
+    /// Raises a level on a virtual interrupt line of the partition's shared lines. *Any pCPU.*
+    /// Returns the vCPUs that must be made ready if they are idle; those the backend can reach while
+    /// they run on another pCPU, it has told already.
+    fn inject(&mut self, partition: PartitionId, line: VirtualLine) -> VcpuSet;
+    /// Takes the level back. *Any pCPU.*
+    fn withdraw(&mut self, partition: PartitionId, line: VirtualLine);
+    /// Whether a deliverable interrupt waits for the vCPU, so that it must not sleep. On its own pCPU.
+    fn has_work(&mut self, vcpu: VcpuId) -> bool;
+    /// Reflects a fault into the vCPU as its architecture would report it, if it is a VM.
+    /// Returns false if that is impossible (a task): the caller must then stop the partition.
+    fn fault(&mut self, vcpu: VcpuId, report: &FaultReport) -> bool;
+    /// The vCPU's registers.
+    fn dump(&mut self, vcpu: VcpuId) -> Dump;
+    /// The vCPU stops being run for reasons of its partition (stop, restart): whatever of it is still
+    /// on this pCPU (FP registers, list registers, active interrupts) is saved or dropped.
+    fn detach(&mut self, vcpu: VcpuId);
+}
+
+/// What a mapping lets the partition do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permissions {
+    /// Loads.
+    pub read: bool,
+    /// Stores.
+    pub write: bool,
+    /// Instruction fetches.
+    pub execute: bool,
+}
+
+/// What is behind a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryKind {
+    /// Cacheable memory.
+    Ram,
+    /// Registers of a device passed through.
+    Device,
+}
+
+/// One contiguous mapping of a partition's space. All numbers are multiples of the page size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// First address the partition sees.
+    pub guest: GuestPhys,
+    /// First address on the bus.
+    pub host: HostPhys,
+    /// Bytes.
+    pub size: u64,
+    /// What the partition may do.
+    pub permissions: Permissions,
+    /// What is there.
+    pub kind: MemoryKind,
+}
+
+/// Kind of virtual interrupt controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControllerKind {
+    /// Arm GICv3: window 0 is the distributor, window 1 the redistributors.
+    GicV3,
+    /// Arm GICv2: window 0 is the distributor, window 1 the CPU interface.
+    GicV2,
+}
+
+/// The virtual interrupt controller of a VM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VirtualController {
+    /// Which one.
+    pub kind: ControllerKind,
+    /// Its register windows: base and size.
+    pub windows: [(GuestPhys, u64); 2],
+    /// Interrupt lines, private ones included (a multiple of 32).
+    pub lines: u32,
+}
+
+/// Why a space could not be built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuildError {
+    /// The memory the system image reserves for translation tables is used up.
+    TablesExhausted,
+    /// A region is not page aligned, is empty or leaves the address space.
+    BadRegion(GuestPhys),
+    /// Two regions overlap.
+    Overlap(GuestPhys),
+}
+
+/// Why guest memory could not be copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyError {
+    /// First address that is not the partition's, or not writable.
+    pub address: GuestPhys,
+}
+
+/// Address spaces of partitions. Built once at boot, by one pCPU, before any vCPU of theirs runs.
+pub trait Spaces {
+    /// Builds the space of a partition. Bounded by the number of translation tables it needs.
+    ///
+    /// # Errors
+    /// [`BuildError`]; the space must not be used then.
+    fn build(
+        &mut self,
+        partition: PartitionId,
+        regions: &[Region],
+        controller: Option<&VirtualController>,
+    ) -> Result<(), BuildError>;
+    /// Takes the mapping of `size` bytes from `guest` on away; no CPU can use it afterwards.
+    fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64);
+    /// Where an address of the partition is on the bus, if it is mapped.
+    fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys>;
+    /// Copies from the partition's memory. Bounded by the length of `bytes`.
+    ///
+    /// # Errors
+    /// [`CopyError`] at the first byte that is not mapped memory; `bytes` is then undefined.
+    fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError>;
+    /// Copies into the partition's memory, whatever its own permissions are, and makes the bytes
+    /// visible to its instruction fetches and to accesses with its caches off. Bounded by the length of `bytes`.
+    ///
+    /// # Errors
+    /// [`CopyError`] at the first byte that is not mapped memory.
+    fn copy_out(&mut self, partition: PartitionId, guest: GuestPhys, bytes: &[u8]) -> Result<(), CopyError>;
+    /// Like [`Spaces::copy_out`] with `length` zero bytes.
+    ///
+    /// # Errors
+    /// [`CopyError`] at the first byte that is not mapped memory.
+    fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError>;
+    /// Puts the partition's virtual interrupt controller and everything else its vCPUs share into the state
+    /// after a cold reset. Requires: all its vCPUs detached.
+    fn reset_shared(&mut self, partition: PartitionId);
+}
+
+/// Physical interrupts.
+pub trait Irqs {
+    /// Gives a physical line to a partition as `virtual_line`, on the pCPU of vCPU 0 until the guest routes it.
+    /// From now on the backend delivers it, and the guest's end of interrupt ends it. At boot.
+    fn route(&mut self, line: Line, partition: PartitionId, virtual_line: VirtualLine, edge: bool);
+    /// Lets a line of the hypervisor's own interrupt this pCPU.
+    fn enable(&mut self, line: Line, edge: bool);
+    /// The reverse of [`Irqs::enable`].
+    fn disable(&mut self, line: Line);
+    /// Ends an [`Exit::Interrupt`].
+    fn complete(&mut self, line: Line);
+}
+
+/// Time: one counter for all pCPUs, one one-shot timer per pCPU.
+pub trait Clock {
+    /// Ticks since some point before boot.
+    fn now(&self) -> Ticks;
+    /// Ticks per second. Constant.
+    fn hertz(&self) -> u64;
+    /// From `deadline` on, run and wait return [`Exit::Deadline`]; replaces an earlier deadline.
+    fn arm(&mut self, deadline: Ticks);
+    /// No deadline.
+    fn disarm(&mut self);
+}
+
+/// The board's serial line.
+pub trait Console {
+    /// Hands bytes to the transmitter without waiting; returns how many it took.
+    fn send(&mut self, bytes: &[u8]) -> usize;
+    /// Takes a received byte, if there is one.
+    fn receive(&mut self) -> Option<u8>;
+    /// The line on which the receiver interrupts.
+    fn receive_line(&self) -> Option<Line>;
+    /// Waits until everything sent has left. Only for lockdown and power-off. Bounded by the FIFO's depth.
+    fn flush(&mut self);
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Records of the system image.
+//!
+//! Every record is plain data of fixed size. An index into another table is a `U32`; [`NONE`] stands
+//! for "no such record".
+
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// First bytes of a system image.
+pub const MAGIC: [u8; 8] = *b"BULKHEAD";
+/// Revision of this layout; a reader accepts its own only.
+pub const FORMAT: u32 = 1;
+/// "No such record".
+pub const NONE: u32 = u32::MAX;
+/// Bytes of a name, NUL padded UTF-8.
+pub const NAME_LEN: usize = 32;
+/// Multiple at which each payload starts.
+pub const PAYLOAD_ALIGN: u64 = 4096;
+
+/// Number of class `aarch64`.
+pub const CLASS_AARCH64: u32 = 1;
+
+macro_rules! records {
+    ($($(#[$meta:meta])* $name:ident { $($(#[$fmeta:meta])* $field:ident : $ty:ty),* $(,)? })*) => {
+        $(
+            $(#[$meta])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+            #[repr(C)]
+            pub struct $name { $($(#[$fmeta])* pub $field: $ty),* }
+        )*
+    };
+}
+
+records! {
+    /// Name of something, NUL padded UTF-8.
+    Name {
+        /// The bytes.
+        bytes: [u8; NAME_LEN],
+    }
+    /// Where a table is.
+    Section {
+        /// Bytes from the start of the image.
+        offset: U32,
+        /// Records.
+        count: U32,
+    }
+    /// Start of the image.
+    Header {
+        /// [`MAGIC`].
+        magic: [u8; 8],
+        /// [`FORMAT`].
+        format: U32,
+        /// Class of the board, e.g. [`CLASS_AARCH64`].
+        class: U32,
+        /// Bytes of the whole image, payloads included.
+        total_len: U64,
+        /// Bytes from the start to the end of the last table; payloads start behind.
+        tables_len: U64,
+        /// SHA-256 of the bytes from the end of this field to `tables_len`, followed by those before it.
+        digest: [u8; 32],
+        /// Name of the board.
+        board: Name,
+        /// The tables, in the order of the constants `SECTION_*`.
+        sections: [Section; SECTION_COUNT],
+    }
+    /// Facts about the board that every class needs. One record.
+    BoardRecord {
+        /// Where on the bus the flashable file must be loaded.
+        load_address: U64,
+        /// Bytes from `load_address` on that belong to the hypervisor: class binary, image, pool.
+        hypervisor_size: U64,
+        /// Bus address of the memory for translation tables (inside the hypervisor's).
+        pool_base: U64,
+        /// Bytes of it, a multiple of the page size.
+        pool_size: U64,
+        /// Bus address at which this system image itself is found.
+        image_base: U64,
+        /// [`NONE`], or the virtual time in milliseconds after which the hypervisor powers the board off.
+        stop_after_ms: U32,
+        /// Reserved, 0.
+        reserved: U32,
+    }
+    /// A physical CPU that the system uses.
+    PcpuRecord {
+        /// The CPU's own identification (aarch64: MPIDR_EL1 affinity fields).
+        hardware_id: U64,
+        /// Policy, `POLICY_*`.
+        policy: U32,
+        /// Quantum of `fixed-priority` in microseconds.
+        quantum_us: U32,
+    }
+    /// A stretch of the board's address space that the hypervisor itself uses or must know.
+    MapRecord {
+        /// Bus address.
+        base: U64,
+        /// Bytes.
+        size: U64,
+        /// `MAP_*`.
+        kind: U32,
+        /// Reserved, 0.
+        reserved: U32,
+    }
+    /// A device the hypervisor itself drives.
+    ControllerRecord {
+        /// What it does, `ROLE_*`.
+        role: U32,
+        /// What it is, `CONTROLLER_*`.
+        compatible: U32,
+        /// Register windows: bus addresses (GICv3: distributor, redistributors; UART: registers).
+        base: [U64; 4],
+        /// Bytes of each window.
+        size: [U64; 4],
+        /// Interrupt lines (UART: its line; GIC: maintenance; timer: hypervisor, virtual, physical). [`NONE`] = none.
+        lines: [U32; 4],
+        /// Clock in Hz, 0 = not needed.
+        clock_hz: U32,
+        /// Reserved, 0.
+        reserved: U32,
+    }
+    /// A partition.
+    PartitionRecord {
+        /// Its name.
+        name: Name,
+        /// Its UUID.
+        uuid: [u8; 16],
+        /// First instruction (guest-physical).
+        entry: U64,
+        /// First argument: device tree or startup page (guest-physical).
+        argument: U64,
+        /// Initial stack pointer of a task, else 0.
+        stack: U64,
+        /// Watchdog period in nanoseconds, 0 = none.
+        watchdog_ns: U64,
+        /// `PARTITION_*`.
+        kind: U32,
+        /// `FLAG_*` bits.
+        flags: U32,
+        /// First record in the vCPU table; vCPUs of a partition are consecutive.
+        first_vcpu: U32,
+        /// Its vCPUs.
+        vcpu_count: U32,
+        /// Line of the manifest where it starts, for reports.
+        manifest_line: U32,
+        /// Restarts by a health action before it stays failed; [`NONE`] = no limit.
+        restart_limit: U32,
+        /// Virtual interrupt lines, private ones included; 0 for a task.
+        virtual_lines: U32,
+        /// Reserved, 0.
+        reserved: U32,
+        /// Health action per class, `ACTION_*`, indexed by `HealthClass as usize` (0 unused).
+        health: [u8; 8],
+    }
+    /// A virtual CPU.
+    VcpuRecord {
+        /// Its partition.
+        partition: U32,
+        /// The pCPU it is bound to.
+        pcpu: U32,
+        /// Priority, 0..=31.
+        priority: U32,
+        /// Reserved, 0.
+        reserved: U32,
+    }
+    /// A mapping in a partition's space.
+    MemoryRecord {
+        /// The partition.
+        partition: U32,
+        /// `MEMORY_*` bits.
+        flags: U32,
+        /// Guest-physical address.
+        guest: U64,
+        /// Bus address.
+        host: U64,
+        /// Bytes, a multiple of the page size.
+        size: U64,
+        /// Line of the manifest that asks for it, 0 = none.
+        manifest_line: U32,
+        /// Reserved, 0.
+        reserved: U32,
+    }
+    /// A piece of a payload to copy when a partition (re)starts; everything else of RAM is cleared.
+    LoadRecord {
+        /// The partition.
+        partition: U32,
+        /// The payload.
+        payload: U32,
+        /// Guest-physical address; `size` bytes from here are in one RAM mapping.
+        guest: U64,
+        /// First byte within the payload.
+        offset: U64,
+        /// Bytes to copy.
+        size: U64,
+    }
+    /// A blob.
+    PayloadRecord {
+        /// What it is, for reports.
+        name: Name,
+        /// Bytes from the start of the image.
+        offset: U64,
+        /// Bytes.
+        size: U64,
+        /// SHA-256 of them.
+        digest: [u8; 32],
+    }
+    /// A physical interrupt that belongs to a partition.
+    InterruptRecord {
+        /// The partition.
+        partition: U32,
+        /// Physical line.
+        line: U32,
+        /// Line the partition sees.
+        virtual_line: U32,
+        /// `TRIGGER_*`.
+        trigger: U32,
+    }
+    /// A virtual device of a partition.
+    VirtualDeviceRecord {
+        /// The partition.
+        partition: U32,
+        /// `VIRTUAL_*`.
+        kind: U32,
+        /// Register windows: guest-physical addresses.
+        base: [U64; 2],
+        /// Bytes of each.
+        size: [U64; 2],
+        /// Virtual interrupt line, [`NONE`] = none.
+        virtual_line: U32,
+        /// Reserved, 0.
+        reserved: U32,
+    }
+    /// A capability a partition holds from the start.
+    CapabilityRecord {
+        /// The holder.
+        partition: U32,
+        /// Index in the holder's space.
+        index: U32,
+        /// `bulkhead_abi::ObjectKind` as a number.
+        kind: U32,
+        /// Which object of that kind: a partition, or an event gate / console by its partition's number.
+        object: U32,
+        /// `bulkhead_abi::Rights` as a number.
+        rights: U32,
+        /// Reserved, 0.
+        reserved: U32,
+        /// Name the holder knows it by.
+        name: Name,
+    }
+    /// "When the state of `watched` changes, raise its event at the gate of `watcher`."
+    WatchRecord {
+        /// The partition whose gate is signalled.
+        watcher: U32,
+        /// The partition observed.
+        watched: U32,
+    }
+}
+
+/// Index of the [`BoardRecord`] table.
+pub const SECTION_BOARD: usize = 0;
+/// Index of the [`PcpuRecord`] table.
+pub const SECTION_PCPUS: usize = 1;
+/// Index of the [`MapRecord`] table.
+pub const SECTION_MAP: usize = 2;
+/// Index of the [`ControllerRecord`] table.
+pub const SECTION_CONTROLLERS: usize = 3;
+/// Index of the [`PartitionRecord`] table.
+pub const SECTION_PARTITIONS: usize = 4;
+/// Index of the [`VcpuRecord`] table.
+pub const SECTION_VCPUS: usize = 5;
+/// Index of the [`MemoryRecord`] table.
+pub const SECTION_MEMORY: usize = 6;
+/// Index of the [`LoadRecord`] table.
+pub const SECTION_LOADS: usize = 7;
+/// Index of the [`PayloadRecord`] table.
+pub const SECTION_PAYLOADS: usize = 8;
+/// Index of the [`InterruptRecord`] table.
+pub const SECTION_INTERRUPTS: usize = 9;
+/// Index of the [`VirtualDeviceRecord`] table.
+pub const SECTION_VIRTUAL_DEVICES: usize = 10;
+/// Index of the [`CapabilityRecord`] table.
+pub const SECTION_CAPABILITIES: usize = 11;
+/// Index of the [`WatchRecord`] table.
+pub const SECTION_WATCHES: usize = 12;
+/// Tables.
+pub const SECTION_COUNT: usize = 13;
+
+/// Policy `pinned`.
+pub const POLICY_PINNED: u32 = 1;
+/// Policy `fixed-priority`.
+pub const POLICY_FIXED_PRIORITY: u32 = 2;
+
+/// RAM of the board.
+pub const MAP_RAM: u32 = 1;
+/// Device registers.
+pub const MAP_DEVICE: u32 = 2;
+
+/// The console UART.
+pub const ROLE_CONSOLE: u32 = 1;
+/// The interrupt controller.
+pub const ROLE_INTERRUPTS: u32 = 2;
+/// The system timer.
+pub const ROLE_TIMER: u32 = 3;
+
+/// Arm PrimeCell PL011 UART.
+pub const CONTROLLER_PL011: u32 = 1;
+/// Arm GICv3.
+pub const CONTROLLER_GIC_V3: u32 = 2;
+/// Arm generic timer.
+pub const CONTROLLER_ARM_TIMER: u32 = 3;
+
+/// A VM partition.
+pub const PARTITION_VM: u32 = 1;
+/// A task partition.
+pub const PARTITION_TASK: u32 = 2;
+
+/// The partition starts at boot.
+pub const FLAG_AUTOSTART: u32 = 1;
+/// Its time stands still while it is ready but not running.
+pub const FLAG_FROZEN_TIME: u32 = 2;
+
+/// Loads allowed.
+pub const MEMORY_READ: u32 = 1;
+/// Stores allowed.
+pub const MEMORY_WRITE: u32 = 2;
+/// Instruction fetches allowed.
+pub const MEMORY_EXECUTE: u32 = 4;
+/// Device registers, not RAM.
+pub const MEMORY_DEVICE: u32 = 8;
+/// Cleared (where no payload is copied) when the partition starts cold.
+pub const MEMORY_CLEAR: u32 = 16;
+
+/// Level-triggered.
+pub const TRIGGER_LEVEL: u32 = 0;
+/// Edge-triggered.
+pub const TRIGGER_EDGE: u32 = 1;
+
+/// Virtual GICv3: windows distributor, redistributors.
+pub const VIRTUAL_GIC_V3: u32 = 1;
+/// Virtual PL011 UART.
+pub const VIRTUAL_PL011: u32 = 2;
+
+/// Write it to the log and let the partition go on (the access reads as zero, the write is ignored,
+/// the hypercall returns its error).
+pub const ACTION_LOG: u8 = 1;
+/// Reflect it into the partition as its architecture would report it.
+pub const ACTION_INJECT: u8 = 2;
+/// Stop the partition; it is then `Failed`.
+pub const ACTION_STOP: u8 = 3;
+/// Stop, reload and start the partition.
+pub const ACTION_RESTART: u8 = 4;
