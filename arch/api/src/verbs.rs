@@ -48,6 +48,10 @@ pub trait Cpus {
     /// Waits, without a partition, for what the next [`Vcpus::run`] could return besides exits of the
     /// vCPU itself, and returns it: [`Exit::Interrupt`], [`Exit::Deadline`], [`Exit::Signal`] or [`Exit::Wake`].
     fn wait(&mut self) -> Exit;
+    /// Like [`Cpus::wait`], but returns `None` at once if there is nothing. The kernel calls it between
+    /// the chunks of its own long work, so that nobody's interrupt waits for the end of that work.
+    /// Worst case: constant.
+    fn poll(&mut self) -> Option<Exit>;
     /// Ends this pCPU's part for good (lockdown). Interrupts stay masked.
     fn stop(&mut self) -> !;
     /// Switches the whole board off if the firmware can; returns if it cannot.
