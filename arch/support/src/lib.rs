@@ -1,2 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-//! (being written)
+//! The unsafe toolbox that every backend shares.
+//!
+//! Three things a hypervisor cannot say in safe Rust, each behind the smallest interface that keeps
+//! the rest of a backend honest:
+//!
+//! - [`Mmio`]: a window of device registers, made once by whoever knows that it is one;
+//! - [`ClaimTable`]: static storage whose slots are each handed to exactly one owner at boot;
+//! - [`physical`]: loads and stores of bus addresses that partitions may change at any moment, which
+//!   is why they are never Rust references.
+//!
+//! It is written to compile and to be tested on the host as well.
+#![cfg_attr(not(test), no_std)]
+
+mod claim;
+mod mmio;
+pub mod physical;
+
+pub use claim::ClaimTable;
+pub use mmio::Mmio;
+
+/// One turn of a spin loop: lets the other CPUs go on, on a core with hardware threads and in an emulator.
+#[inline]
+pub fn relax() {
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: `yield` is a hint without any other effect (Arm DDI 0487 C6.2.458).
+    unsafe {
+        core::arch::asm!("yield", options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(not(target_arch = "aarch64"))]
+    core::hint::spin_loop();
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A window of device registers.
+
+/// Device registers at a fixed place.
+///
+/// Offsets outside the window read as zero and ignore writes: a driver's offset is a constant, so a
+/// wrong one is found by the first test, and nothing of a driver can reach beyond its own device.
+#[derive(Debug, Clone, Copy)]
+pub struct Mmio {
+    base: usize,
+    size: usize,
+}
+
+macro_rules! access {
+    ($read:ident, $write:ident, $type:ty) => {
+        /// Reads the register at `offset`.
+        #[inline]
+        #[must_use]
+        pub fn $read(&self, offset: usize) -> $type {
+            match self.register::<$type>(offset) {
+                // SAFETY: `register` keeps the access inside the window and aligned; that the window is
+                // mapped device memory is the promise made to `Mmio::new`.
+                Some(register) => unsafe { register.read_volatile() },
+                None => 0,
+            }
+        }
+
+        /// Writes the register at `offset`.
+        #[inline]
+        pub fn $write(&self, offset: usize, value: $type) {
+            if let Some(register) = self.register::<$type>(offset) {
+                // SAFETY: as for the read above.
+                unsafe { register.write_volatile(value) }
+            }
+        }
+    };
+}
+
+impl Mmio {
+    /// The `size` bytes of registers from `base` on.
+    ///
+    /// # Safety
+    /// The range is mapped as device memory for as long as the value or a copy of it is used, and no
+    /// write to it changes memory that Rust code refers to.
+    #[must_use]
+    pub const unsafe fn new(base: usize, size: usize) -> Self {
+        Self { base, size }
+    }
+
+    #[inline]
+    fn register<T>(&self, offset: usize) -> Option<*mut T> {
+        let width = size_of::<T>();
+        let inside = offset.checked_add(width).is_some_and(|end| end <= self.size);
+        let aligned = offset & (width - 1) == 0;
+        (inside && aligned).then(|| (self.base + offset) as *mut T)
+    }
+
+    access!(read8, write8, u8);
+    access!(read32, write32, u32);
+    access!(read64, write64, u64);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_window_is_reached() {
+        let mut memory = [0u64; 4];
+        // SAFETY: the window covers the middle half of the array, which outlives it.
+        let mmio = unsafe { Mmio::new(memory.as_mut_ptr() as usize + 8, 16) };
+        mmio.write64(0, 1);
+        mmio.write32(8, 2);
+        mmio.write8(15, 3);
+        mmio.write64(16, 4);
+        mmio.write32(13, 5);
+        mmio.write64(usize::MAX, 6);
+        assert_eq!((mmio.read64(0), mmio.read32(8), mmio.read8(15), mmio.read32(16)), (1, 2, 3, 0));
+        assert_eq!(memory, [0, 1, 2 | 3 << 56, 0]);
+    }
+}
