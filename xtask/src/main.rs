@@ -1,3 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
-//! (being written)
-fn main() {}
+//! Developer commands: the rules of this repository as programs.
+//!
+//! A rule that nobody checks erodes, so each one that a machine can check is a command here, and
+//! `xtask ci` runs them all. Users never need this; their tool is `bulkhead`.
+#![forbid(unsafe_code)]
+
+mod bless;
+mod ci;
+mod dependencies;
+mod picture;
+mod size;
+mod spdx;
+mod toolchain;
+mod unsafety;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What is wrong, one finding a line; empty means the rule holds.
+type Findings = Vec<String>;
+/// A check that could not be carried out says why.
+type Outcome = Result<Findings, String>;
+
+/// Developer commands of Bulkhead.
+#[derive(Parser)]
+#[command(name = "xtask", about, version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Everything continuous integration checks besides the tests: format, lints, rules, documentation, target builds
+    Ci,
+    /// The dependency rule: which crate of the workspace may use which
+    Deps,
+    /// Unsafe code per crate against `unsafe-budget.toml`
+    Unsafe,
+    /// The SPDX line at the top of every source file
+    Spdx,
+    /// Text, read-only data, data and bss of an ELF file, and no heap in it
+    Size {
+        /// The file; without it the class binary is built and measured
+        elf: Option<PathBuf>,
+    },
+    /// Lines of code per crate
+    Lines,
+    /// Rewrite the generated files (C header, schema, manifest reference, expected error texts)
+    Bless,
+    /// Turn captured terminal output (with colour codes) on standard input into an SVG picture
+    Picture {
+        /// Where to write it
+        output: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match &arguments.command {
+        Command::Ci => ci::run(),
+        Command::Deps => dependencies::check(),
+        Command::Unsafe => unsafety::check(),
+        Command::Spdx => spdx::check(),
+        Command::Size { elf } => size::check(elf.as_deref()),
+        Command::Lines => size::lines(),
+        Command::Bless => bless::run(),
+        Command::Picture { output } => picture::draw(output),
+    };
+    match outcome {
+        Ok(findings) if findings.is_empty() => ExitCode::SUCCESS,
+        Ok(findings) => {
+            for finding in findings {
+                eprintln!("error: {finding}");
+            }
+            ExitCode::FAILURE
+        }
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

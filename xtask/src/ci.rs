@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Everything continuous integration checks besides the tests, in one command.
+
+use crate::workspace::{Package, packages, root};
+use crate::{Findings, Outcome, dependencies, size, spdx, toolchain, unsafety};
+use std::process::Command;
+use std::time::Instant;
+
+/// A step: its name and what it does.
+type Step = (&'static str, fn() -> Outcome);
+
+/// Runs all steps, even after one has failed, so that one run shows all there is to mend.
+pub fn run() -> Outcome {
+    let steps: &[Step] = &[
+        ("format", format),
+        ("dependency rule", dependencies::check),
+        ("unsafe budget", unsafety::check),
+        ("licence lines", spdx::check),
+        ("lints, host crates", lint_host),
+        ("lints, target crates", lint_target),
+        ("documentation", documentation),
+        ("size, no heap", || size::check(None)),
+    ];
+    let mut findings = Findings::new();
+    for (name, step) in steps {
+        let started = Instant::now();
+        let found = step().unwrap_or_else(|why| vec![why]);
+        let verdict = if found.is_empty() { "ok" } else { "FAILED" };
+        println!("{name:<24} {verdict} ({:.1} s)", started.elapsed().as_secs_f32());
+        findings.extend(found.into_iter().map(|finding| format!("{name}: {finding}")));
+    }
+    println!(
+        "{} passed, {} failed",
+        steps.len() - failed_steps(&findings, steps),
+        failed_steps(&findings, steps)
+    );
+    Ok(findings)
+}
+
+fn failed_steps(findings: &[String], steps: &[Step]) -> usize {
+    steps
+        .iter()
+        .filter(|(name, _)| {
+            findings
+                .iter()
+                .any(|finding| finding.starts_with(&format!("{name}: ")))
+        })
+        .count()
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(toolchain::cargo());
+    command.args(arguments).current_dir(root());
+    command
+}
+
+fn outcome_of(mut command: Command) -> Outcome {
+    let status = command
+        .status()
+        .map_err(|error| format!("{command:?}: {error}"))?;
+    Ok(if status.success() {
+        Findings::new()
+    } else {
+        vec![format!("{command:?} failed")]
+    })
+}
+
+fn format() -> Outcome {
+    outcome_of(cargo(&["fmt", "--all", "--", "--check"]))
+}
+
+fn lint_host() -> Outcome {
+    outcome_of(cargo(&[
+        "clippy",
+        "--quiet",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]))
+}
+
+fn lint_target() -> Outcome {
+    let mut command = toolchain::target_command("clippy")?;
+    command.arg("--quiet");
+    for name in target_packages(&packages()?) {
+        command.args(["-p", &name]);
+    }
+    command.args(["--", "-D", "warnings"]);
+    outcome_of(command)
+}
+
+fn target_packages(packages: &[Package]) -> Vec<String> {
+    packages
+        .iter()
+        .filter(|package| toolchain::is_target_folder(&package.folder()))
+        .map(|package| package.name.clone())
+        .collect()
+}
+
+fn documentation() -> Outcome {
+    let mut command = cargo(&["doc", "--quiet", "--no-deps"]);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    outcome_of(command)
+}

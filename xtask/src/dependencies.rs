@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The dependency rule: arrows between rooms point one way.
+//!
+//! The table is the list of the design charter. Only normal dependencies count: tests may reach further,
+//! nothing that runs on a board may. A second rule: every outside crate that is linked into a class
+//! binary is named, with its reason, in `docs/dependencies.md`.
+
+use crate::workspace::{Package, output, packages, root};
+use crate::{Findings, Outcome, toolchain};
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// Folder, and the folders it may use. A `*` at the end stands for any rest.
+const RULES: &[(&str, &[&str])] = &[
+    ("abi", &[]),
+    ("sched", &[]),
+    ("image", &["abi"]),
+    ("devices", &["abi", "arch/api"]),
+    ("kernel", &["abi", "sched", "image", "arch/api", "devices"]),
+    ("manifest", &["image", "sched", "abi", "arch/api"]),
+    ("cli", &["manifest", "image", "sched", "abi"]),
+    ("xtask", &[]),
+    ("tests", &["cli"]),
+    ("arch/api", &["abi"]),
+    ("arch/support", &["arch/api"]),
+    ("arch/paging", &["arch/api"]),
+    ("arch/vgic", &["arch/api"]),
+    ("arch/sim", &["abi", "arch/api"]),
+    ("arch/conformance", &["abi", "arch/api"]),
+    (
+        "arch/aarch64",
+        &[
+            "abi",
+            "arch/api",
+            "arch/support",
+            "arch/paging",
+            "arch/vgic",
+            "drivers",
+        ],
+    ),
+    ("drivers", &["arch/api", "arch/support"]),
+    ("hypervisor/*", &["abi", "kernel", "image", "arch/*", "drivers"]),
+    ("guest", &["abi"]),
+    ("guests/*", &["abi", "guest"]),
+];
+
+/// Checks the whole workspace.
+pub fn check() -> Outcome {
+    let packages = packages()?;
+    let mut findings = arrows(&packages);
+    findings.extend(unexplained(&linked_into_class_binary()?, &dependencies_page()?));
+    Ok(findings)
+}
+
+fn matches(pattern: &str, folder: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => folder.starts_with(prefix),
+        None => pattern == folder,
+    }
+}
+
+fn arrows(packages: &[Package]) -> Findings {
+    let folders: BTreeMap<&str, String> = packages
+        .iter()
+        .map(|package| (package.name.as_str(), package.folder()))
+        .collect();
+    let mut findings = Findings::new();
+    for package in packages {
+        let folder = package.folder();
+        let Some((_, allowed)) = RULES.iter().find(|(pattern, _)| matches(pattern, &folder)) else {
+            findings.push(format!(
+                "{folder}: no rule says what it may use; add one to the charter and to xtask"
+            ));
+            continue;
+        };
+        let used = package
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.path.is_some() && dependency.kind.is_none());
+        for name in used.map(|dependency| dependency.name.as_str()) {
+            let target = folders.get(name).map_or(name, String::as_str);
+            if !allowed.iter().any(|pattern| matches(pattern, target)) {
+                findings.push(format!(
+                    "{folder} must not depend on {target} (allowed: {})",
+                    allowed.join(", ")
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// Outside crates that cargo links into the class binary; procedural macros stay on the host.
+fn linked_into_class_binary() -> Result<Vec<String>, String> {
+    let mut command = Command::new(toolchain::cargo());
+    command
+        .args([
+            "tree",
+            "-p",
+            toolchain::CLASS_BINARY,
+            "--target",
+            toolchain::TARGET,
+        ])
+        .args([
+            "-e",
+            "normal,no-proc-macro",
+            "--prefix",
+            "none",
+            "--format",
+            "{p}",
+        ])
+        .current_dir(root());
+    let listed = output(&mut command)?;
+    let mut names: Vec<String> = listed
+        .lines()
+        .filter(|line| !line.contains('/'))
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_owned)
+        .collect();
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+fn dependencies_page() -> Result<String, String> {
+    let path = root().join("docs/dependencies.md");
+    std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn unexplained(names: &[String], page: &str) -> Findings {
+    let is_named = |name: &&String| {
+        page.lines()
+            .any(|line| line.starts_with(&format!("| `{name}` |")))
+    };
+    names
+        .iter()
+        .filter(|name| !is_named(name))
+        .map(|name| format!("docs/dependencies.md does not say why `{name}` runs on the target"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::Dependency;
+
+    fn package(folder: &str, uses: &[(&str, Option<&str>)]) -> Package {
+        let dependency = |(name, kind): &(&str, Option<&str>)| Dependency {
+            name: (*name).into(),
+            kind: kind.map(Into::into),
+            path: Some(root().join(name)),
+        };
+        Package {
+            name: folder.into(),
+            manifest_path: root().join(folder).join("Cargo.toml"),
+            dependencies: uses.iter().map(dependency).collect(),
+        }
+    }
+
+    #[test]
+    fn an_arrow_against_the_rule_is_found() {
+        let packages = [
+            package("kernel", &[("abi", None), ("arch/aarch64", None)]),
+            package("abi", &[]),
+            package("arch/aarch64", &[]),
+        ];
+        let findings = arrows(&packages);
+        assert_eq!(findings.len(), 1);
+        assert!(
+            findings[0].starts_with("kernel must not depend on arch/aarch64"),
+            "{}",
+            findings[0]
+        );
+    }
+
+    #[test]
+    fn tests_may_reach_further() {
+        let packages = [
+            package("kernel", &[("arch/sim", Some("dev"))]),
+            package("arch/sim", &[]),
+        ];
+        assert_eq!(arrows(&packages), Findings::new());
+    }
+
+    #[test]
+    fn a_new_room_needs_a_rule() {
+        assert!(arrows(&[package("attic", &[])])[0].starts_with("attic: no rule"));
+    }
+
+    #[test]
+    fn a_target_crate_without_a_reason_is_found() {
+        let page = "| `spin` | locks |\n";
+        assert_eq!(unexplained(&["spin".into()], page), Findings::new());
+        assert_eq!(unexplained(&["sp".into()], page).len(), 1);
+    }
+}

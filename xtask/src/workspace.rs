@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The workspace as cargo and git see it.
+
+use crate::toolchain;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A package of the workspace.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// Its Cargo.toml.
+    pub manifest_path: PathBuf,
+    /// What it depends on.
+    pub dependencies: Vec<Dependency>,
+}
+
+/// One dependency of a package.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Dependency {
+    /// Name of the package.
+    pub name: String,
+    /// `None` = normal, else "dev" or "build".
+    pub kind: Option<String>,
+    /// Set for packages of the workspace.
+    pub path: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+impl Package {
+    /// Its folder, relative to the root of the repository, with `/`.
+    pub fn folder(&self) -> String {
+        let folder = self.manifest_path.parent().unwrap_or(Path::new(""));
+        let relative = folder.strip_prefix(root()).unwrap_or(folder);
+        relative.to_string_lossy().replace('\\', "/")
+    }
+}
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_path_buf)
+        .unwrap_or_default()
+}
+
+/// All packages of the workspace.
+pub fn packages() -> Result<Vec<Package>, String> {
+    let mut command = Command::new(toolchain::cargo());
+    command
+        .args(["metadata", "--format-version", "1", "--no-deps"])
+        .current_dir(root());
+    let text = output(&mut command)?;
+    let metadata: Metadata =
+        serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))?;
+    Ok(metadata.packages)
+}
+
+/// Files git tracks (and new ones it does not ignore) whose name ends in one of `endings`.
+pub fn tracked(endings: &[&str]) -> Result<Vec<PathBuf>, String> {
+    let mut command = Command::new("git");
+    command
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root());
+    let listed = output(&mut command)?;
+    let wanted = |name: &&str| endings.iter().any(|ending| name.ends_with(ending));
+    Ok(listed
+        .lines()
+        .filter(wanted)
+        .map(|name| root().join(name))
+        .filter(|path| path.is_file())
+        .collect())
+}
+
+/// Runs a command and returns what it printed.
+pub fn output(command: &mut Command) -> Result<String, String> {
+    let result = command
+        .output()
+        .map_err(|error| format!("{command:?}: {error}"))?;
+    if !result.status.success() {
+        return Err(format!(
+            "{command:?} failed:\n{}",
+            String::from_utf8_lossy(&result.stderr)
+        ));
+    }
+    Ok(String::from_utf8_lossy(&result.stdout).into_owned())
+}
