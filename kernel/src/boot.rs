@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From power-on to the loops, and from there to the end.
+//!
+//! The class binary calls [`primary`] on the boot pCPU and [`secondary`] on each pCPU that the firmware starts
+//! afterwards; neither returns. The steps are listed in [`prepare`], in order, in one place; nothing is
+//! registered, nothing runs because it was linked.
+//!
+//! Until the image is checked nothing but the console is used, and until everything is in place no partition runs. Any
+//! error ends in [`lockdown`]: the reason on the console, all pCPUs stopped.
+
+use crate::cap::Capability;
+use crate::dispatch::Pcpu;
+use crate::local::Local;
+use crate::log::Line;
+use crate::partition::Request;
+use crate::shared::Shared;
+use crate::system::{System, SystemError};
+use crate::time::Timebase;
+use bulkhead_abi::hypercall::SELF_CAPABILITY;
+use bulkhead_abi::{Error, ObjectKind, Rights};
+use bulkhead_arch_api::{
+    Arch, BuildError, ControllerKind, GuestPhys, HostPhys, Line as IrqLine, MAX_PARTITIONS, MAX_PCPUS,
+    MAX_VCPUS, MAX_VCPUS_PER_PARTITION, MemoryKind, PartitionId, PartitionKind, PcpuId, Permissions, Region,
+    StartError, VcpuPlan, VirtualController, VirtualLine,
+};
+use bulkhead_image::layout::{
+    FLAG_AUTOSTART, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, POLICY_PINNED, PcpuRecord,
+    TRIGGER_EDGE, VIRTUAL_GIC_V3,
+};
+use bulkhead_image::{Image, ImageError, Sha256};
+use bulkhead_sched::{AnyPolicy, FixedPriorityParameters, MAX_SLOTS, PolicyError, VcpuParameters};
+use core::fmt::Write;
+use spin::RelaxStrategy;
+
+/// Mappings a partition can have.
+const MAX_REGIONS: usize = bulkhead_image::MAX_REGIONS_PER_PARTITION;
+
+const _: () = assert!(
+    bulkhead_image::MAX_PARTITIONS == MAX_PARTITIONS
+        && bulkhead_image::MAX_VCPUS == MAX_VCPUS
+        && bulkhead_image::MAX_VCPUS_PER_PARTITION == MAX_VCPUS_PER_PARTITION
+        && bulkhead_image::MAX_PCPUS == MAX_PCPUS,
+    "the image check lets through what the tables here can hold"
+);
+
+/// What the class binary adds to the kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Hooks<'h, S> {
+    /// Computes SHA-256, with the CPU's own instructions where it has them.
+    pub digest: S,
+    /// Version of the hypervisor, for the banner.
+    pub version: &'h str,
+}
+
+/// Why the system did not start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BootError {
+    /// The image is damaged, or not for this hypervisor.
+    Image(ImageError),
+    /// The image asks for more than the kernel has room for.
+    System(SystemError),
+    /// A policy refused its vCPUs.
+    Policy(PcpuId, PolicyError),
+    /// A partition's space could not be built.
+    Space(PartitionId, BuildError),
+    /// A capability could not be put into its slot.
+    Capability(PartitionId, bulkhead_abi::Error),
+    /// The firmware did not start a pCPU.
+    Start(PcpuId, StartError),
+    /// A pCPU came up before the system was prepared, or twice.
+    Unexpected(PcpuId),
+}
+
+impl BootError {
+    /// The reason as a line of the log.
+    fn describe(&self, line: Line) -> Line {
+        match *self {
+            Self::Image(error) => {
+                let mut line = line;
+                // A line takes any text; what does not fit is cut off.
+                let _always_ok = write!(line, "{error}");
+                line
+            }
+            Self::System(SystemError::TooManyVcpus(pcpu)) => {
+                line.text("too many vCPUs on pCPU ").decimal(u64::from(pcpu.0))
+            }
+            Self::Policy(pcpu, error) => {
+                line.text("policy of pCPU ")
+                    .decimal(u64::from(pcpu.0))
+                    .text(match error {
+                        PolicyError::TooManyVcpus => ": too many vCPUs",
+                        PolicyError::BadParameter => ": parameter out of range",
+                        PolicyError::NotSupported => ": not supported",
+                    })
+            }
+            Self::Space(partition, error) => {
+                let line = line.text("space of partition ").decimal(u64::from(partition.0));
+                match error {
+                    BuildError::TablesExhausted => line.text(": no memory left for translation tables"),
+                    BuildError::BadRegion(GuestPhys(address)) => line.text(": bad region at ").hex(address),
+                    BuildError::Overlap(GuestPhys(address)) => line.text(": overlap at ").hex(address),
+                }
+            }
+            Self::Capability(partition, _) => line
+                .text("capabilities of partition ")
+                .decimal(u64::from(partition.0))
+                .text(": slot taken"),
+            Self::Start(pcpu, StartError { code }) => line
+                .text("pCPU ")
+                .decimal(u64::from(pcpu.0))
+                .text(" did not start, firmware says -")
+                .decimal(code.unsigned_abs()),
+            Self::Unexpected(pcpu) => line
+                .text("pCPU ")
+                .decimal(u64::from(pcpu.0))
+                .text(" came up unexpectedly"),
+        }
+    }
+}
+
+/// The boot pCPU's way into the kernel.
+pub fn primary<A: Arch, S: Sha256>(
+    machine: A,
+    shared: &'static Shared<'static, A::Relax>,
+    image: &'static [u8],
+    hooks: &Hooks<'_, S>,
+) -> ! {
+    boot(machine, shared, image, hooks).run_forever()
+}
+
+/// Any other pCPU's way into the kernel.
+pub fn secondary<A: Arch>(machine: A, shared: &'static Shared<'static, A::Relax>) -> ! {
+    join(machine, shared).run_forever()
+}
+
+/// What [`primary`] does before its loop. Does not return if the system cannot start.
+pub fn boot<'s, 'i, A: Arch, S: Sha256>(
+    mut machine: A,
+    shared: &'s Shared<'i, A::Relax>,
+    image: &'i [u8],
+    hooks: &Hooks<'_, S>,
+) -> Pcpu<'s, 'i, A> {
+    if let Err(error) = prepare(&mut machine, shared, image, hooks) {
+        lockdown(&mut machine, shared, &error.describe(Line::new()));
+    }
+    join(machine, shared)
+}
+
+/// What [`secondary`] does before its loop. Does not return if the pCPU cannot take part.
+pub fn join<'s, 'i, A: Arch>(mut machine: A, shared: &'s Shared<'i, A::Relax>) -> Pcpu<'s, 'i, A> {
+    let id = machine.current();
+    match adopt(&mut machine, shared, id) {
+        Ok((system, local)) => Pcpu::new(machine, shared, system, id, local),
+        Err(error) => lockdown(&mut machine, shared, &error.describe(Line::new())),
+    }
+}
+
+/// Everything that is done once, by the boot pCPU, in order.
+fn prepare<'i, A: Arch, S: Sha256>(
+    machine: &mut A,
+    shared: &Shared<'i, A::Relax>,
+    image: &'i [u8],
+    hooks: &Hooks<'_, S>,
+) -> Result<(), BootError> {
+    let time = *shared
+        .time
+        .call_once(|| Timebase::new(machine.now(), machine.hertz()));
+    say(
+        machine,
+        shared,
+        &Line::of("Bulkhead ")
+            .text(hooks.version)
+            .text(" class ")
+            .text(A::CAPS.class),
+    );
+    let image = Image::check(image, A::CAPS.class_number, &hooks.digest).map_err(BootError::Image)?;
+    image.check_payloads(&hooks.digest).map_err(BootError::Image)?;
+    let system = System::new(image, time).map_err(BootError::System)?;
+    let system = shared.system.call_once(|| system);
+    describe_system(machine, shared, system);
+    for partition in system.partitions() {
+        build_space(machine, system, partition)?;
+        shared.terminal.add(
+            partition,
+            system.name(partition),
+            system.facts_of(partition).uart.is_some(),
+        );
+    }
+    for record in system.image.interrupts() {
+        let edge = record.trigger.get() == TRIGGER_EDGE;
+        let partition = PartitionId(record.partition.get() as u8);
+        machine.route(
+            IrqLine(record.line.get()),
+            partition,
+            VirtualLine(record.virtual_line.get()),
+            edge,
+        );
+    }
+    endow_capabilities(shared, system)?;
+    autostart(shared, system);
+    if let Some(line) = machine.receive_line() {
+        machine.enable(line, false);
+    }
+    let own = machine.current();
+    for pcpu in system.pcpus().filter(|pcpu| *pcpu != own) {
+        machine
+            .start(pcpu)
+            .map_err(|error| BootError::Start(pcpu, error))?;
+    }
+    Ok(())
+}
+
+/// The banner: what is about to run.
+fn describe_system<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, system: &System<'_>) {
+    let line = Line::of("board ")
+        .text(system.image.board_name())
+        .text(", pCPUs ")
+        .decimal(system.image.pcpus().len() as u64);
+    say(machine, shared, &line);
+    for (record, partition) in system.image.partitions().iter().zip(system.partitions()) {
+        let facts = system.facts_of(partition);
+        let mut line = Line::of("partition ")
+            .text(system.name(partition))
+            .text(match facts.kind {
+                PartitionKind::Vm => ": VM, vCPUs on pCPU",
+                PartitionKind::Task => ": task, vCPUs on pCPU",
+            });
+        for index in 0..facts.count {
+            line = line
+                .text(" ")
+                .decimal(u64::from(system.binding_of(partition, index).pcpu.0));
+        }
+        if record.flags.get() & FLAG_AUTOSTART == 0 {
+            line = line.text(", not started");
+        }
+        say(machine, shared, &line);
+    }
+}
+
+fn build_space<A: Arch>(
+    machine: &mut A,
+    system: &System<'_>,
+    partition: PartitionId,
+) -> Result<(), BootError> {
+    const NOTHING: Region = Region {
+        guest: GuestPhys(0),
+        host: HostPhys(0),
+        size: 0,
+        permissions: Permissions {
+            read: false,
+            write: false,
+            execute: false,
+        },
+        kind: MemoryKind::Ram,
+    };
+    let number = u32::from(partition.0);
+    let mut regions = [NOTHING; MAX_REGIONS];
+    let mut used = 0_usize;
+    let records = system
+        .image
+        .memory()
+        .iter()
+        .filter(|record| record.partition.get() == number);
+    for (region, record) in regions.iter_mut().zip(records) {
+        let flags = record.flags.get();
+        *region = Region {
+            guest: GuestPhys(record.guest.get()),
+            host: HostPhys(record.host.get()),
+            size: record.size.get(),
+            permissions: Permissions {
+                read: flags & MEMORY_READ != 0,
+                write: flags & MEMORY_WRITE != 0,
+                execute: flags & MEMORY_EXECUTE != 0,
+            },
+            kind: if flags & MEMORY_DEVICE != 0 {
+                MemoryKind::Device
+            } else {
+                MemoryKind::Ram
+            },
+        };
+        used = used.saturating_add(1);
+    }
+    let controller = controller_of(system, partition);
+    machine
+        .build(partition, regions.get(..used).unwrap_or(&[]), controller.as_ref())
+        .map_err(|error| BootError::Space(partition, error))
+}
+
+fn controller_of(system: &System<'_>, partition: PartitionId) -> Option<VirtualController> {
+    let number = u32::from(partition.0);
+    let lines = system
+        .image
+        .partitions()
+        .get(usize::from(partition.0))?
+        .virtual_lines
+        .get();
+    let device = system
+        .image
+        .virtual_devices()
+        .iter()
+        .find(|device| device.partition.get() == number && device.kind.get() == VIRTUAL_GIC_V3)?;
+    let ([base_0, base_1], [size_0, size_1]) = (device.base, device.size);
+    Some(VirtualController {
+        kind: ControllerKind::GicV3,
+        windows: [
+            (GuestPhys(base_0.get()), size_0.get()),
+            (GuestPhys(base_1.get()), size_1.get()),
+        ],
+        lines,
+    })
+}
+
+fn endow_capabilities<R: RelaxStrategy>(
+    shared: &Shared<'_, R>,
+    system: &System<'_>,
+) -> Result<(), BootError> {
+    for partition in system.partitions() {
+        let own = Capability {
+            kind: ObjectKind::Partition,
+            object: partition,
+            rights: Rights::ALL,
+        };
+        shared
+            .capabilities
+            .endow(partition, SELF_CAPABILITY, own)
+            .map_err(|error| BootError::Capability(partition, error))?;
+    }
+    for record in system.image.capabilities() {
+        let holder = PartitionId(record.partition.get() as u8);
+        let refused = |error| BootError::Capability(holder, error);
+        let capability = Capability {
+            kind: ObjectKind::from_number(record.kind.get() as u8).ok_or(refused(Error::WrongKind))?,
+            object: PartitionId(record.object.get() as u8),
+            rights: Rights(record.rights.get() as u8),
+        };
+        shared
+            .capabilities
+            .endow(holder, record.index.get(), capability)
+            .map_err(refused)?;
+    }
+    Ok(())
+}
+
+/// Asks for the start of the partitions that start by themselves; their home pCPUs find the message when
+/// they enter their loops.
+fn autostart<R: RelaxStrategy>(shared: &Shared<'_, R>, system: &System<'_>) {
+    for (record, partition) in system.image.partitions().iter().zip(system.partitions()) {
+        if record.flags.get() & FLAG_AUTOSTART == 0 {
+            continue;
+        }
+        let homes = &system.facts_of(partition).homes;
+        // Nothing has run yet: the partition is stopped, and a stopped partition can be started.
+        let _started = shared
+            .partition(partition)
+            .control(|control| control.request(Request::Start, homes));
+        let first = system.binding_of(partition, 0);
+        // Nobody is signalled: no pCPU is in its loop yet.
+        let _wanted = shared.mailboxes.of(first.pcpu).post_load(partition, first.slot);
+    }
+}
+
+/// Everything that a pCPU does for itself: its vCPUs and its policy.
+fn adopt<'s, 'i, A: Arch>(
+    machine: &mut A,
+    shared: &'s Shared<'i, A::Relax>,
+    id: PcpuId,
+) -> Result<(&'s System<'i>, Local), BootError> {
+    let system = shared.system.get().ok_or(BootError::Unexpected(id))?;
+    let record = system
+        .image
+        .pcpus()
+        .get(usize::from(id.0))
+        .ok_or(BootError::Unexpected(id))?;
+    let alone = system.vcpus_on(id).count() == 1;
+    let mut parameters = [VcpuParameters::default(); MAX_SLOTS];
+    let mut used = 0_usize;
+    for (entry, vcpu) in parameters.iter_mut().zip(system.vcpus_on(id)) {
+        let binding = system.binding(vcpu);
+        let facts = system.facts_of(binding.partition);
+        let plan = VcpuPlan {
+            partition: binding.partition,
+            kind: facts.kind,
+            index: binding.index,
+            first: facts.first,
+            count: facts.count,
+            time: facts.time,
+            idle_in_place: alone,
+        };
+        machine.adopt(vcpu, &plan);
+        let priority = system
+            .image
+            .vcpus()
+            .get(usize::from(vcpu.0))
+            .map_or(0, |record| record.priority.get() as u8);
+        *entry = VcpuParameters { priority };
+        used = used.saturating_add(1);
+    }
+    let policy = policy(record, parameters.get(..used).unwrap_or(&[]), &system.time)
+        .map_err(|error| BootError::Policy(id, error))?;
+    Ok((system, Local::new(policy, system.vcpus_on(id))))
+}
+
+fn policy(record: &PcpuRecord, vcpus: &[VcpuParameters], time: &Timebase) -> Result<AnyPolicy, PolicyError> {
+    if record.policy.get() == POLICY_PINNED {
+        return AnyPolicy::pinned(vcpus);
+    }
+    let quantum = time
+        .duration(u64::from(record.quantum_us.get()).saturating_mul(1000))
+        .0;
+    AnyPolicy::fixed_priority(vcpus, FixedPriorityParameters { quantum })
+}
+
+fn say<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, line: &Line) {
+    let now = since_boot(machine, shared);
+    shared.terminal.log(machine, now, line);
+}
+
+/// Nanoseconds since boot, also when boot has not come far.
+fn since_boot<A: Arch>(machine: &A, shared: &Shared<'_, A::Relax>) -> u64 {
+    shared
+        .time
+        .get()
+        .map_or(0, |time| time.nanoseconds(machine.now()))
+}
+
+/// Ends everything because the hypervisor cannot vouch for it any longer: the reason on the console, all
+/// pCPUs stopped, partitions left where they are.
+pub fn lockdown<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, reason: &Line) -> ! {
+    if shared.claim_end() {
+        halt_others(machine, shared);
+        let now = since_boot(machine, shared);
+        let line = Line::of("LOCKDOWN: ").join(reason);
+        shared.terminal.last_words(machine, now, &line);
+    }
+    machine.stop()
+}
+
+/// Ends everything because there is nothing left to do, and switches the board off.
+pub(crate) fn end_system<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, reason: &str) -> ! {
+    if shared.claim_end() {
+        halt_others(machine, shared);
+        let now = since_boot(machine, shared);
+        shared.terminal.last_words(machine, now, &Line::of(reason));
+        machine.power_off();
+    }
+    machine.stop()
+}
+
+fn halt_others<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>) {
+    let Some(system) = shared.system.get() else { return };
+    let own = machine.current();
+    for pcpu in system.pcpus().filter(|pcpu| *pcpu != own) {
+        shared.mailboxes.of(pcpu).post_halt();
+        machine.signal(pcpu);
+    }
+}

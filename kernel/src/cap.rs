@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Capability spaces: the only names a partition has for anything.
+//!
+//! Each partition has a space of [`CAPABILITY_SLOTS`] slots. A slot's content (kind, object, rights) is
+//! one word that any pCPU reads without a lock: that is the check of every hypercall. The derivation relation is
+//! changed under one lock.
+//!
+//! **Derivation.** A capability and everything derived from it, in whatever space, stand next to each
+//! other in a doubly linked list in pre-order, each with its depth. The descendants of an entry are the
+//! entries behind it that are deeper. So revocation takes away the next entry as long as it is deeper, in
+//! constant time each, without recursion and without a search.
+//!
+//! **Work bounds.** Look-up: one load. Derive and grant: constant (the free slots of a space are a bitmap).
+//! Revoke and delete: one step per descendant, at most [`CAPABILITY_SLOTS`] for every space that holds one.
+//! A partition can only fill its own space and those of partitions on which it holds the right to grant.
+//!
+//! **Races.** An operation that has looked a capability up before another pCPU revokes it, counts as done
+//! before the revocation.
+
+use bulkhead_abi::hypercall::{CAPABILITY_SLOTS, SELF_CAPABILITY};
+use bulkhead_abi::{Error, ObjectKind, Rights};
+use bulkhead_arch_api::{MAX_PARTITIONS, PartitionId};
+use core::sync::atomic::{AtomicU32, Ordering};
+use spin::RelaxStrategy;
+use spin::mutex::TicketMutex;
+
+/// What a capability names and allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capability {
+    /// Kind of the object.
+    pub kind: ObjectKind,
+    /// Which of that kind: a partition, or the gate, console or timer of a partition.
+    pub object: PartitionId,
+    /// What the holder may do.
+    pub rights: Rights,
+}
+
+impl Capability {
+    const fn encode(self) -> u32 {
+        self.rights.0 as u32 | (self.object.0 as u32) << 8 | (self.kind as u32) << 16
+    }
+
+    fn decode(word: u32) -> Option<Self> {
+        let [rights, object, kind, _] = word.to_le_bytes();
+        Some(Self {
+            kind: ObjectKind::from_number(kind)?,
+            object: PartitionId(object),
+            rights: Rights(rights),
+        })
+    }
+}
+
+const SLOTS: usize = MAX_PARTITIONS * CAPABILITY_SLOTS;
+const EMPTY: u32 = 0;
+const _: () = assert!(
+    CAPABILITY_SLOTS == 64 && SLOTS < NOWHERE as usize,
+    "a free map is one u64, a place fits u16"
+);
+
+/// Place of a slot among all slots of all spaces.
+type Place = u16;
+const NOWHERE: Place = Place::MAX;
+
+/// Neighbours of a slot in its derivation list.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    next: Place,
+    previous: Place,
+    depth: u16,
+}
+
+const ALONE: Link = Link {
+    next: NOWHERE,
+    previous: NOWHERE,
+    depth: 0,
+};
+
+#[derive(Debug)]
+struct Derivations {
+    links: [Link; SLOTS],
+    /// Bit n: slot n of that space is free.
+    free: [u64; MAX_PARTITIONS],
+}
+
+/// All capability spaces.
+#[derive(Debug)]
+pub struct Spaces<R> {
+    words: [AtomicU32; SLOTS],
+    derivations: TicketMutex<Derivations, R>,
+}
+
+impl<R: RelaxStrategy> Default for Spaces<R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R: RelaxStrategy> Spaces<R> {
+    /// Empty spaces.
+    pub const fn new() -> Self {
+        Self {
+            words: [const { AtomicU32::new(EMPTY) }; SLOTS],
+            derivations: TicketMutex::new(Derivations {
+                links: [ALONE; SLOTS],
+                free: [u64::MAX; MAX_PARTITIONS],
+            }),
+        }
+    }
+
+    /// Puts a capability that is derived from nothing into a space. At boot.
+    ///
+    /// # Errors
+    /// [`Error::NoCapability`] if there is no such slot, [`Error::NoSpace`] if it is taken.
+    pub fn endow(&self, holder: PartitionId, index: u32, capability: Capability) -> Result<(), Error> {
+        let place = place(holder, index).ok_or(Error::NoCapability)?;
+        let mut derivations = self.derivations.lock();
+        let free = derivations
+            .free
+            .get_mut(usize::from(holder.0))
+            .ok_or(Error::NoCapability)?;
+        let mask = 1_u64.rotate_left(index);
+        if *free & mask == 0 {
+            return Err(Error::NoSpace);
+        }
+        *free &= !mask;
+        self.store(place, capability.encode());
+        Ok(())
+    }
+
+    /// The capability at `index` of a space.
+    ///
+    /// # Errors
+    /// [`Error::NoCapability`].
+    #[inline]
+    pub fn look_up(&self, holder: PartitionId, index: u64) -> Result<Capability, Error> {
+        let index = u32::try_from(index).map_err(|_| Error::NoCapability)?;
+        place(holder, index)
+            .and_then(|place| self.words.get(usize::from(place)))
+            .and_then(|word| Capability::decode(word.load(Ordering::Acquire)))
+            .ok_or(Error::NoCapability)
+    }
+
+    /// Copies the capability at `index` of `holder`'s space into the space of `receiver`, with `rights`.
+    /// Returns the index there.
+    ///
+    /// # Errors
+    /// [`Error::NoCapability`], [`Error::NoRight`] if `rights` is no subset, [`Error::NoSpace`].
+    pub fn derive(
+        &self,
+        holder: PartitionId,
+        index: u64,
+        receiver: PartitionId,
+        rights: Rights,
+    ) -> Result<u32, Error> {
+        let mut derivations = self.derivations.lock();
+        // Under the lock: a revocation on another pCPU must not slip in between look-up and derivation.
+        let parent = self.look_up(holder, index)?;
+        if !parent.rights.contains(rights) {
+            return Err(Error::NoRight);
+        }
+        let parent_place = u32::try_from(index)
+            .ok()
+            .and_then(|index| place(holder, index))
+            .ok_or(Error::NoCapability)?;
+        let free = derivations
+            .free
+            .get_mut(usize::from(receiver.0))
+            .ok_or(Error::NoSpace)?;
+        let slot = free.trailing_zeros();
+        let child_place = place(receiver, slot).ok_or(Error::NoSpace)?;
+        *free &= !1_u64.rotate_left(slot);
+        derivations.insert_behind(parent_place, child_place);
+        self.store(child_place, Capability { rights, ..parent }.encode());
+        Ok(slot)
+    }
+
+    /// Destroys everything derived from the capability at `index`, and itself too if `own`.
+    ///
+    /// # Errors
+    /// [`Error::NoCapability`]; [`Error::InvalidArgument`] for the destruction of the capability for oneself.
+    pub fn revoke(&self, holder: PartitionId, index: u64, own: bool) -> Result<(), Error> {
+        if own && index == u64::from(SELF_CAPABILITY) {
+            return Err(Error::InvalidArgument);
+        }
+        let mut derivations = self.derivations.lock();
+        self.look_up(holder, index)?;
+        let root = u32::try_from(index)
+            .ok()
+            .and_then(|index| place(holder, index))
+            .ok_or(Error::NoCapability)?;
+        for _ in 0..SLOTS {
+            let Some(descendant) = derivations.first_descendant(root) else {
+                break;
+            };
+            self.store(descendant, EMPTY);
+            derivations.remove(descendant);
+        }
+        if own {
+            self.store(root, EMPTY);
+            derivations.remove(root);
+        }
+        Ok(())
+    }
+
+    fn store(&self, place: Place, word: u32) {
+        if let Some(slot) = self.words.get(usize::from(place)) {
+            slot.store(word, Ordering::Release);
+        }
+    }
+}
+
+impl Derivations {
+    fn link(&self, place: Place) -> Link {
+        self.links.get(usize::from(place)).copied().unwrap_or(ALONE)
+    }
+
+    fn update(&mut self, place: Place, change: impl FnOnce(&mut Link)) {
+        if let Some(link) = self.links.get_mut(usize::from(place)) {
+            change(link);
+        }
+    }
+
+    fn insert_behind(&mut self, parent: Place, child: Place) {
+        let Link { next, depth, .. } = self.link(parent);
+        self.update(child, |link| {
+            *link = Link {
+                next,
+                previous: parent,
+                depth: depth.saturating_add(1),
+            }
+        });
+        self.update(parent, |link| link.next = child);
+        self.update(next, |link| link.previous = child);
+    }
+
+    fn first_descendant(&self, root: Place) -> Option<Place> {
+        let Link { next, depth, .. } = self.link(root);
+        (next != NOWHERE && self.link(next).depth > depth).then_some(next)
+    }
+
+    fn remove(&mut self, place: Place) {
+        let Link { next, previous, .. } = self.link(place);
+        self.update(previous, |link| link.next = next);
+        self.update(next, |link| link.previous = previous);
+        self.update(place, |link| *link = ALONE);
+        let space = usize::from(place).checked_div(CAPABILITY_SLOTS).unwrap_or(0);
+        if let Some(free) = self.free.get_mut(space) {
+            *free |= 1_u64.rotate_left(u32::from(place));
+        }
+    }
+}
+
+/// The place of slot `index` of a space, if there is such a slot.
+fn place(holder: PartitionId, index: u32) -> Option<Place> {
+    let index = u16::try_from(index)
+        .ok()
+        .filter(|index| usize::from(*index) < CAPABILITY_SLOTS)?;
+    let base = u16::from(holder.0).checked_mul(CAPABILITY_SLOTS as u16)?;
+    base.checked_add(index)
+        .filter(|place| usize::from(*place) < SLOTS)
+}

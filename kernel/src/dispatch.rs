@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The loop of a pCPU.
+//!
+//! ```text
+//! decide   if wanted: take mail, wake what is due, ask the policy, arm the clock
+//! run      the chosen vCPU, or one chunk of loading its partition, or wait
+//! handle   the exit; most exits want no new decision and go straight back to `run`
+//! ```
+//!
+//! A decision is taken only when something happened that can change it: T8 of the feature list, "no
+//! periodic tick". [`Pcpu::step`] is one round, so that tests and the simulator drive the very loop of the
+//! hypervisor; [`Pcpu::decide`] and [`Pcpu::execute`] are its two halves, so that a simulator can stop the
+//! world in between.
+//!
+//! The files below this one each hold one group of methods of [`Pcpu`]: `exit` (what an exit leads to), `call`
+//! (hypercalls), `lifecycle` (start, stop, load), `fault` (health events), `device` (virtual devices, consoles).
+
+mod call;
+mod device;
+mod exit;
+mod fault;
+mod lifecycle;
+
+use crate::load::Cursor;
+use crate::local::{Activity, Local};
+use crate::shared::Shared;
+use crate::system::System;
+use bulkhead_arch_api::{Arch, PartitionId, PcpuId, Ticks, VcpuId};
+use bulkhead_sched::Slot;
+
+/// Rounds of one decision before the loop is entered anew; each is caused by mail that came during the one before.
+const DECISION_ROUNDS: usize = 4;
+/// How soon output that the transmitter did not take is looked at again, in nanoseconds.
+const DRAIN_PERIOD_NS: u64 = 500_000;
+
+/// What a decision leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Run this vCPU.
+    Run(Slot, VcpuId),
+    /// Do one chunk of loading this vCPU's partition.
+    Load(Slot, VcpuId, Cursor),
+    /// Wait: nobody is ready.
+    Idle,
+    /// Mail kept coming: decide again.
+    Again,
+}
+
+/// One pCPU: its machine, its share of the kernel's state, and its loop.
+#[derive(Debug)]
+pub struct Pcpu<'s, 'i, A: Arch> {
+    machine: A,
+    shared: &'s Shared<'i, A::Relax>,
+    system: &'s System<'i>,
+    id: PcpuId,
+    local: Local,
+}
+
+impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
+    pub(crate) const fn new(
+        machine: A,
+        shared: &'s Shared<'i, A::Relax>,
+        system: &'s System<'i>,
+        id: PcpuId,
+        local: Local,
+    ) -> Self {
+        Self {
+            machine,
+            shared,
+            system,
+            id,
+            local,
+        }
+    }
+
+    /// Runs the pCPU for good.
+    pub fn run_forever(mut self) -> ! {
+        loop {
+            self.step();
+        }
+    }
+
+    /// One round.
+    #[inline]
+    pub fn step(&mut self) {
+        let next = self.decide();
+        self.execute(next);
+    }
+
+    /// What comes next; a new decision only if one is wanted.
+    #[inline]
+    pub fn decide(&mut self) -> Next {
+        if self.local.reschedule {
+            self.decide_anew();
+        }
+        if self.local.reschedule {
+            return Next::Again;
+        }
+        let Some(slot) = self.local.running() else {
+            return Next::Idle;
+        };
+        let state = self.local.slot(slot);
+        match state.activity {
+            Activity::Loading(cursor) => Next::Load(slot, state.vcpu, cursor),
+            _ => Next::Run(slot, state.vcpu),
+        }
+    }
+
+    /// Does what was decided and handles what comes of it.
+    #[inline]
+    pub fn execute(&mut self, next: Next) {
+        match next {
+            Next::Run(slot, vcpu) => {
+                let exit = self.machine.run(vcpu);
+                self.handle(slot, vcpu, exit);
+            }
+            Next::Load(slot, vcpu, cursor) => self.load_chunk(slot, vcpu, cursor),
+            Next::Idle => {
+                let exit = self.machine.wait();
+                self.handle_common(exit);
+            }
+            Next::Again => {}
+        }
+    }
+
+    /// The backend of this pCPU.
+    pub const fn machine(&mut self) -> &mut A {
+        &mut self.machine
+    }
+
+    /// The pCPU's own state, to look at.
+    pub const fn local(&self) -> &Local {
+        &self.local
+    }
+
+    /// Takes decisions until no mail came while the last one was made. What the order of the steps is good
+    /// for: [`crate::mailbox`].
+    #[inline(never)]
+    fn decide_anew(&mut self) {
+        for _ in 0..DECISION_ROUNDS {
+            let now = self.machine.now();
+            self.local.settle(now);
+            self.take_mail(now);
+            self.wake_due(now);
+            self.local.pick(now);
+            let mailbox = self.shared.mailboxes.of(self.id);
+            mailbox.publish(self.local.interested());
+            if mailbox.is_empty() {
+                break;
+            }
+            self.local.reschedule = true;
+        }
+        self.arm();
+    }
+
+    /// Arms the clock for the decision in force, if that changes anything.
+    fn arm(&mut self) {
+        let mut deadline = self.local.deadline();
+        if self.id == PcpuId(0) {
+            deadline = deadline.min(self.system.time_limit);
+        }
+        if let Some(due) = self.local.drain_due {
+            deadline = deadline.min(due);
+        }
+        if deadline == self.local.armed {
+            return;
+        }
+        self.local.armed = deadline;
+        if deadline == Ticks::NEVER {
+            self.machine.disarm();
+        } else {
+            self.machine.arm(deadline);
+        }
+    }
+
+    /// Everything the others have asked for. Bounded by partitions and slots.
+    fn take_mail(&mut self, now: Ticks) {
+        let post = self.shared.mailboxes.of(self.id).take();
+        if post.halt {
+            self.machine.stop();
+        }
+        for partition in crate::mailbox::bits(post.stop) {
+            self.stop_here(PartitionId(partition), now);
+        }
+        for partition in crate::mailbox::bits(post.load) {
+            self.load_here(PartitionId(partition), now);
+        }
+        for slot in crate::mailbox::bits(post.start) {
+            self.start_here(Slot(slot), now);
+        }
+        for slot in crate::mailbox::bits(post.wake) {
+            self.look_at(Slot(slot));
+        }
+    }
+
+    /// Everything whose time has come. Bounded by the slots in use.
+    fn wake_due(&mut self, now: Ticks) {
+        if self.id == PcpuId(0) && self.system.time_limit <= now {
+            self.time_is_up();
+        }
+        if self.local.drain_due.is_some_and(|due| due <= now) {
+            self.local.drain_due = None;
+            self.pump();
+        }
+        for slot in self.local.all() {
+            if self.local.slot(slot).watchdog <= now {
+                self.watchdog_due(slot, now);
+            }
+            if self.local.slot(slot).activity.until() <= now {
+                self.timer_due(slot, now);
+            }
+        }
+    }
+}

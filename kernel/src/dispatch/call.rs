@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Carrying hypercalls out, once [`crate::hypercall`] has checked them.
+
+use super::Pcpu;
+use crate::hypercall::{Command, READ_LEN, decode, is_malformed, read_results};
+use crate::local::Activity;
+use crate::partition::Request;
+use bulkhead_abi::Error;
+use bulkhead_abi::hypercall::ABI_VERSION;
+use bulkhead_arch_api::{Arch, Hypercall, PartitionId, Reply, Ticks, VcpuId};
+use bulkhead_sched::Slot;
+
+type Answer = Result<[u64; 4], Error>;
+
+const fn one(result: u64) -> Answer {
+    Ok([result, 0, 0, 0])
+}
+
+impl<A: Arch> Pcpu<'_, '_, A> {
+    /// A hypercall: checked, carried out, answered unless it blocks.
+    #[inline]
+    pub(super) fn call(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) {
+        let caller = self.system.binding(vcpu).partition;
+        let result = match decode(call, caller, &self.shared.capabilities) {
+            Ok(Command::Null) => Ok([0; 4]),
+            Ok(Command::Wait(gate, until)) => return self.wait_for_events(slot, vcpu, gate, until),
+            Ok(Command::Sleep(until)) => return self.sleep(slot, vcpu, until),
+            Ok(command) => self.carry_out(caller, command),
+            Err(error) => Err(error),
+        };
+        self.machine.reply(vcpu, Reply::Hypercall(result));
+        if let Err(error) = result
+            && is_malformed(error)
+        {
+            self.malformed_call(vcpu, call, error);
+        }
+    }
+
+    #[inline(never)]
+    fn carry_out(&mut self, caller: PartitionId, command: Command) -> Answer {
+        match command {
+            Command::Null | Command::Wait(..) | Command::Sleep(_) => Ok([0; 4]),
+            Command::Version => one(u64::from(ABI_VERSION)),
+            Command::Status(partition) => one(self.shared.partition(partition).status().encode()),
+            Command::Start(partition) => self.request(partition, Request::Start).map(|()| [0; 4]),
+            Command::Stop(partition) => self.request(partition, Request::Stop).map(|()| [0; 4]),
+            Command::Restart(partition) => self.request(partition, Request::Restart).map(|()| [0; 4]),
+            Command::Kick(partition) => {
+                let now = self.machine.now();
+                self.shared.partition(partition).kick(now);
+                Ok([0; 4])
+            }
+            Command::Poll(gate) => one(self.shared.partition(gate).gate.take()),
+            Command::Signal(gate, events) => {
+                let waiters = self.shared.partition(gate).gate.raise(events);
+                self.wake_all(waiters);
+                Ok([0; 4])
+            }
+            Command::Now => one(self.system.time.nanoseconds(self.machine.now())),
+            Command::Write(console, length, bytes) => {
+                let taken = self.write_console(console, bytes.get(..length).unwrap_or(&[]));
+                one(taken as u64)
+            }
+            Command::Read(console) => {
+                let mut bytes = [0; READ_LEN];
+                let length = self.shared.partition(console).input.lock().take(&mut bytes);
+                Ok(read_results(length, &bytes))
+            }
+            Command::Derive(index, rights) => self
+                .shared
+                .capabilities
+                .derive(caller, index, caller, rights)
+                .and_then(|index| one(u64::from(index))),
+            Command::Grant(receiver, index, rights) => self
+                .shared
+                .capabilities
+                .derive(caller, index, receiver, rights)
+                .and_then(|index| one(u64::from(index))),
+            Command::Revoke(index, own) => self
+                .shared
+                .capabilities
+                .revoke(caller, index, own)
+                .map(|()| [0; 4]),
+            Command::Inspect(capability) => {
+                one((capability.kind as u64).rotate_left(32) | u64::from(capability.rights.0))
+            }
+        }
+    }
+
+    fn wait_for_events(&mut self, slot: Slot, vcpu: VcpuId, gate: PartitionId, until: Option<u64>) {
+        let until = until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds));
+        let events = self.shared.partition(gate).gate.wait(vcpu);
+        if events != 0 {
+            self.machine.reply(vcpu, Reply::Hypercall(one(events)));
+        } else {
+            self.local.block(slot, Activity::Waiting(gate, until));
+        }
+    }
+
+    fn sleep(&mut self, slot: Slot, vcpu: VcpuId, until: u64) {
+        let until = self.system.time.at(until);
+        if until <= self.machine.now() {
+            self.machine.reply(vcpu, Reply::Hypercall(Ok([0; 4])));
+        } else {
+            self.local.block(slot, Activity::Sleeping(until));
+        }
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Virtual devices and consoles: what `bulkhead-devices` and the terminal decide, carried out.
+
+use super::{DRAIN_PERIOD_NS, Pcpu};
+use crate::log::Line;
+use bulkhead_abi::PartitionState;
+use bulkhead_arch_api::{Access, AccessKind, Arch, PartitionId, Reply, VcpuId, VcpuSet, VirtualLine};
+
+/// Received bytes handled per interrupt; more than any UART's FIFO, so that none is left behind.
+const INPUT_BATCH: usize = 64;
+
+impl<A: Arch> Pcpu<'_, '_, A> {
+    /// An access to no memory: a device of the partition, or nothing.
+    #[inline]
+    pub(super) fn access(&mut self, vcpu: VcpuId, access: &Access) {
+        let partition = self.system.binding(vcpu).partition;
+        if let Some(uart) = self.system.facts_of(partition).uart
+            && let Some(offset) = access
+                .address
+                .0
+                .checked_sub(uart.base.0)
+                .filter(|offset| *offset < uart.size)
+        {
+            let reply = self.access_uart(partition, uart.line, offset, access);
+            self.machine.reply(vcpu, reply);
+        } else {
+            self.no_such_address(vcpu, access);
+        }
+    }
+
+    /// An access to the partition's virtual UART. Its lock is kept while the interrupt line follows its state, so that
+    /// two vCPUs cannot leave the line at the level of the first after the register of the second.
+    fn access_uart(
+        &mut self,
+        partition: PartitionId,
+        line: VirtualLine,
+        offset: u64,
+        access: &Access,
+    ) -> Reply {
+        let shared = self.shared;
+        let now = self.now_ns();
+        let mut uart = shared.partition(partition).uart.lock();
+        let before = uart.level();
+        uart.set_room(shared.terminal.room(partition));
+        let reply = match access.kind {
+            AccessKind::Read => Reply::Read(uart.read(offset, access.size)),
+            AccessKind::Write(value) => {
+                if let Some(byte) = uart.write(offset, access.size, value) {
+                    shared.terminal.write(&mut self.machine, now, partition, &[byte]);
+                    self.mind_output();
+                }
+                Reply::Written
+            }
+        };
+        let after = uart.level();
+        let woken = self.follow_level(partition, line, before, after);
+        drop(uart);
+        self.wake_all(woken);
+        reply
+    }
+
+    fn follow_level(
+        &mut self,
+        partition: PartitionId,
+        line: VirtualLine,
+        before: bool,
+        after: bool,
+    ) -> VcpuSet {
+        match (before, after) {
+            (false, true) => self.machine.inject(partition, line),
+            (true, false) => {
+                self.machine.withdraw(partition, line);
+                VcpuSet::EMPTY
+            }
+            _ => VcpuSet::EMPTY,
+        }
+    }
+
+    /// The board's UART has received something.
+    pub(super) fn take_input(&mut self) {
+        for _ in 0..INPUT_BATCH {
+            let Some(byte) = self.machine.receive() else { break };
+            if let Some((partition, byte)) = self.shared.terminal.receive(byte) {
+                self.deliver(partition, byte);
+            }
+        }
+    }
+
+    /// A byte for a partition's console. A partition that does not run, or does not read, loses it, as a
+    /// UART does.
+    fn deliver(&mut self, partition: PartitionId, byte: u8) {
+        let shared = self.shared.partition(partition);
+        if shared.state() != PartitionState::Running {
+            return;
+        }
+        let Some(window) = self.system.facts_of(partition).uart else {
+            shared.input.lock().put(byte);
+            return;
+        };
+        let mut uart = shared.uart.lock();
+        let before = uart.level();
+        uart.receive(byte);
+        let woken = self.follow_level(partition, window.line, before, uart.level());
+        drop(uart);
+        self.wake_all(woken);
+    }
+
+    /// Bytes of a task for its console; returns how many were taken.
+    pub(super) fn write_console(&mut self, partition: PartitionId, bytes: &[u8]) -> usize {
+        let now = self.now_ns();
+        let taken = self
+            .shared
+            .terminal
+            .write(&mut self.machine, now, partition, bytes);
+        self.mind_output();
+        taken
+    }
+
+    /// Hands output that waits to the transmitter, and comes back for the rest.
+    pub(super) fn pump(&mut self) {
+        let now = self.now_ns();
+        self.shared.terminal.pump(&mut self.machine, now);
+        self.mind_output();
+    }
+
+    /// The pCPU whose partition left output behind looks after it: at a low rate, by its own clock.
+    fn mind_output(&mut self) {
+        if self.local.drain_due.is_none() && self.shared.terminal.has_output() {
+            let due = self
+                .machine
+                .now()
+                .plus(self.system.time.duration(DRAIN_PERIOD_NS));
+            self.local.drain_due = Some(due);
+            self.local.reschedule = true;
+        }
+    }
+
+    /// Writes a line to the hypervisor's log.
+    pub(super) fn log(&mut self, line: &Line) {
+        let now = self.now_ns();
+        self.shared.terminal.log(&mut self.machine, now, line);
+        self.mind_output();
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.system.time.nanoseconds(self.machine.now())
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What an exit leads to, and who is woken by what.
+
+use super::Pcpu;
+use crate::local::Activity;
+use bulkhead_abi::Error;
+use bulkhead_arch_api::{Arch, CpuOnResult, Exit, GuestPhys, Reply, ResetKind, Ticks, VcpuId, VcpuSet};
+use bulkhead_sched::Slot;
+
+use crate::partition::Request;
+
+impl<A: Arch> Pcpu<'_, '_, A> {
+    /// Handles an exit of the running vCPU.
+    #[inline]
+    pub(super) fn handle(&mut self, slot: Slot, vcpu: VcpuId, exit: Exit) {
+        match exit {
+            Exit::Hypercall(call) => {
+                self.count(slot, |exits| &mut exits.hypercalls);
+                self.call(slot, vcpu, &call);
+            }
+            Exit::Access(access) => {
+                self.count(slot, |exits| &mut exits.accesses);
+                self.access(vcpu, &access);
+            }
+            Exit::Idle { until } => {
+                self.count(slot, |exits| &mut exits.idle);
+                self.idle(slot, vcpu, until);
+            }
+            Exit::Fault(report) => {
+                self.count(slot, |exits| &mut exits.faults);
+                self.fault(vcpu, &report);
+            }
+            Exit::CpuOn {
+                target,
+                entry,
+                argument,
+            } => {
+                self.count(slot, |exits| &mut exits.power);
+                self.cpu_on(vcpu, target, entry, argument);
+            }
+            Exit::CpuPower { target } => {
+                self.count(slot, |exits| &mut exits.power);
+                let partition = self.system.binding(vcpu).partition;
+                let power = self
+                    .shared
+                    .partition(partition)
+                    .control(|control| control.power(target));
+                self.machine.reply(vcpu, Reply::CpuPower(power));
+            }
+            Exit::CpuOff => {
+                self.count(slot, |exits| &mut exits.power);
+                self.cpu_off(slot, vcpu);
+            }
+            Exit::Reset(kind) => {
+                self.count(slot, |exits| &mut exits.power);
+                let request = match kind {
+                    ResetKind::Off => Request::Stop,
+                    ResetKind::Reset => Request::Restart,
+                };
+                self.end_own(vcpu, request);
+            }
+            Exit::Failed { code } => self.backend_failed(vcpu, code),
+            Exit::Interrupt(_) | Exit::Deadline | Exit::Signal | Exit::Wake(_) => {
+                self.count(slot, |exits| &mut exits.pcpu);
+                self.handle_common(exit);
+            }
+        }
+    }
+
+    /// Handles an exit that has nothing to do with the vCPU that happened to run.
+    pub(super) fn handle_common(&mut self, exit: Exit) {
+        match exit {
+            Exit::Interrupt(line) => {
+                if self.machine.receive_line() == Some(line) {
+                    self.take_input();
+                }
+                self.machine.complete(line);
+            }
+            Exit::Deadline => {
+                // What was armed has fired: the next decision arms anew even for the same time.
+                self.local.armed = Ticks::NEVER;
+                self.local.reschedule = true;
+            }
+            Exit::Signal => self.local.reschedule = true,
+            Exit::Wake(vcpus) => self.wake_all(vcpus),
+            // The others cannot come from `wait` and `poll`.
+            _ => {}
+        }
+    }
+
+    fn count(&mut self, slot: Slot, which: impl FnOnce(&mut crate::local::ExitCounts) -> &mut u32) {
+        let counter = which(&mut self.local.slot_mut(slot).exits);
+        *counter = counter.wrapping_add(1);
+    }
+
+    /// The vCPU has nothing to do. An interrupt that came just before is found by `has_work`; one that
+    /// comes later finds the vCPU idle, here or through the mailbox.
+    fn idle(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) {
+        self.local.slot_mut(slot).activity = Activity::Idle(until);
+        if self.machine.has_work(vcpu) {
+            self.local.slot_mut(slot).activity = Activity::Ready;
+        } else {
+            self.local.reschedule = true;
+        }
+    }
+
+    fn cpu_on(&mut self, vcpu: VcpuId, target: u8, entry: GuestPhys, argument: u64) {
+        let partition = self.system.binding(vcpu).partition;
+        let result = self
+            .shared
+            .partition(partition)
+            .control(|control| control.switch_on(target, entry, argument));
+        self.machine.reply(vcpu, Reply::CpuOn(result));
+        if result == CpuOnResult::Started {
+            let binding = self.system.binding_of(partition, target);
+            let wanted = self.shared.mailboxes.of(binding.pcpu).post_start(binding.slot);
+            self.notify(binding.pcpu, wanted);
+        }
+    }
+
+    /// Wakes vCPUs wherever they are.
+    pub(super) fn wake_all(&mut self, vcpus: VcpuSet) {
+        for vcpu in vcpus.iter() {
+            let binding = self.system.binding(vcpu);
+            if binding.pcpu == self.id {
+                self.look_at(binding.slot);
+            } else if self.shared.mailboxes.of(binding.pcpu).post_wake(binding.slot) {
+                self.machine.signal(binding.pcpu);
+            }
+        }
+    }
+
+    /// Somebody says that the slot may have something to do.
+    pub(super) fn look_at(&mut self, slot: Slot) {
+        let state = self.local.slot(slot);
+        let vcpu = state.vcpu;
+        match state.activity {
+            Activity::Idle(_) => {
+                let now = self.machine.now();
+                self.local.make_ready(slot, Activity::Ready, now);
+            }
+            Activity::Waiting(gate, _) => {
+                let gate = &self.shared.partition(gate).gate;
+                let events = gate.take();
+                if events != 0 {
+                    gate.leave(vcpu);
+                    self.release(slot, Ok([events, 0, 0, 0]));
+                }
+            }
+            Activity::Off | Activity::Ready | Activity::Loading(_) | Activity::Sleeping(_) => {}
+        }
+    }
+
+    /// The slot's own timer has come.
+    pub(super) fn timer_due(&mut self, slot: Slot, now: Ticks) {
+        let state = self.local.slot(slot);
+        let vcpu = state.vcpu;
+        match state.activity {
+            Activity::Idle(_) => self.local.make_ready(slot, Activity::Ready, now),
+            Activity::Sleeping(_) => self.release(slot, Ok([0; 4])),
+            Activity::Waiting(gate, _) => {
+                let gate = &self.shared.partition(gate).gate;
+                gate.leave(vcpu);
+                let result = match gate.take() {
+                    0 => Err(Error::TimedOut),
+                    events => Ok([events, 0, 0, 0]),
+                };
+                self.release(slot, result);
+            }
+            Activity::Off | Activity::Ready | Activity::Loading(_) => {}
+        }
+    }
+
+    /// Ends a blocking hypercall.
+    fn release(&mut self, slot: Slot, result: Result<[u64; 4], Error>) {
+        let vcpu = self.local.slot(slot).vcpu;
+        self.machine.reply(vcpu, Reply::Hypercall(result));
+        let now = self.machine.now();
+        self.local.make_ready(slot, Activity::Ready, now);
+    }
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Health events: from a fault to what the manifest wants done about it.
+//!
+//! | class | `log` | `inject` | `stop`, `restart` |
+//! |---|---|---|---|
+//! | memory | a load reads 0, a store is ignored; see below | external abort | the partition ends |
+//! | system | see below | undefined instruction | the partition ends |
+//! | hypercall | the error is the answer | - | the partition ends |
+//! | watchdog | a new period begins | - | the partition ends |
+//! | task | - | - | the partition ends |
+//!
+//! *Below*: an operation that the backend cannot complete on the vCPU's behalf (an instruction fetch, a load
+//! of several registers, an unknown instruction) is reflected even if the action is `log`: going on as if it
+//! had happened would be worse than saying so. Where there is a `-`, the action is `stop`; the host
+//! tool refuses such a manifest.
+
+use super::Pcpu;
+use crate::health::{Action, Verdict, class_name};
+use crate::log::Line;
+use crate::partition::Request;
+use bulkhead_abi::{Error, HealthClass, PartitionState};
+use bulkhead_arch_api::{
+    Access, AccessKind, Arch, Dump, FaultReport, GuestPhys, Hypercall, PartitionId, Reply, Ticks, VcpuId,
+};
+use bulkhead_sched::Slot;
+
+impl<A: Arch> Pcpu<'_, '_, A> {
+    /// The vCPU did something that cannot be completed.
+    #[inline(never)]
+    pub(super) fn fault(&mut self, vcpu: VcpuId, report: &FaultReport) {
+        let action = self.judge(vcpu, report);
+        match action {
+            Action::Log | Action::Inject => self.reflect(vcpu, report),
+            Action::Stop => self.end_own(vcpu, Request::Fail),
+            Action::Restart => self.end_own(vcpu, Request::Restart),
+        }
+    }
+
+    /// The vCPU touched an address where nothing is.
+    #[inline(never)]
+    pub(super) fn no_such_address(&mut self, vcpu: VcpuId, access: &Access) {
+        match self.judge(vcpu, &access.report) {
+            Action::Log => {
+                let reply = match access.kind {
+                    AccessKind::Read => Reply::Read(0),
+                    AccessKind::Write(_) => Reply::Written,
+                };
+                self.machine.reply(vcpu, reply);
+            }
+            Action::Inject => self.reflect(vcpu, &access.report),
+            Action::Stop => self.end_own(vcpu, Request::Fail),
+            Action::Restart => self.end_own(vcpu, Request::Restart),
+        }
+    }
+
+    /// A hypercall was refused for a reason that is the caller's fault. It has been answered.
+    #[inline(never)]
+    pub(super) fn malformed_call(&mut self, vcpu: VcpuId, call: &Hypercall, error: Error) {
+        let partition = self.system.binding(vcpu).partition;
+        let verdict = self.decide_action(partition, HealthClass::Hypercall);
+        if verdict.logged {
+            let [x1, ..] = call.arguments;
+            let line = self
+                .report_head(vcpu, HealthClass::Hypercall)
+                .key("operation")
+                .hex(u64::from(call.operation))
+                .key("capability")
+                .hex(x1)
+                .key("error")
+                .text(error_name(error));
+            self.report_tail(partition, line, verdict, None);
+        }
+        self.end_for(vcpu, verdict.action);
+    }
+
+    /// The deadline of a watchdog has come. A kick on another pCPU only writes down when it happened, so
+    /// the period may have begun anew meanwhile.
+    pub(super) fn watchdog_due(&mut self, slot: Slot, now: Ticks) {
+        let vcpu = self.local.slot(slot).vcpu;
+        let partition = self.system.binding(vcpu).partition;
+        let shared = self.shared.partition(partition);
+        if shared.state() != PartitionState::Running {
+            self.local.slot_mut(slot).watchdog = Ticks::NEVER;
+            return;
+        }
+        let period = self.system.facts_of(partition).watchdog;
+        let due = shared.kicked().plus(period);
+        if due > now {
+            self.local.slot_mut(slot).watchdog = due;
+            return;
+        }
+        shared.kick(now);
+        self.local.slot_mut(slot).watchdog = now.plus(period);
+        let verdict = self.decide_action(partition, HealthClass::Watchdog);
+        if verdict.logged {
+            let period = self.system.time.nanoseconds(self.system.time.boot().plus(period));
+            let line = self
+                .report_head(vcpu, HealthClass::Watchdog)
+                .key("period_ns")
+                .decimal(period);
+            self.report_tail(partition, line, verdict, None);
+        }
+        self.end_for(vcpu, verdict.action);
+    }
+
+    /// The backend gives a vCPU up. Its partition cannot go on; the others can.
+    #[inline(never)]
+    pub(super) fn backend_failed(&mut self, vcpu: VcpuId, code: u64) {
+        let name = self.system.name(self.system.binding(vcpu).partition);
+        let line = Line::of("partition ")
+            .text(name)
+            .text(": backend failure ")
+            .hex(code);
+        self.log(&line);
+        self.end_own(vcpu, Request::Fail);
+    }
+
+    /// What `stop` and `restart` do; the others need nothing more where this is used.
+    fn end_for(&mut self, vcpu: VcpuId, action: Action) {
+        match action {
+            Action::Log => {}
+            Action::Inject | Action::Stop => self.end_own(vcpu, Request::Fail),
+            Action::Restart => self.end_own(vcpu, Request::Restart),
+        }
+    }
+
+    /// Lets the fault arrive in the partition; a partition that has no way to take it is stopped.
+    fn reflect(&mut self, vcpu: VcpuId, report: &FaultReport) {
+        if !self.machine.fault(vcpu, report) {
+            self.end_own(vcpu, Request::Fail);
+        }
+    }
+
+    /// Counts, decides and reports.
+    fn judge(&mut self, vcpu: VcpuId, report: &FaultReport) -> Action {
+        let partition = self.system.binding(vcpu).partition;
+        let verdict = self.decide_action(partition, report.class);
+        if verdict.logged {
+            let mut line = self.report_head(vcpu, report.class);
+            if let Some(GuestPhys(address)) = report.address {
+                line = line.key("address").hex(address);
+            }
+            if let Some(address) = report.virtual_address {
+                line = line.key("virtual").hex(address);
+            }
+            line = line.key("pc").hex(report.pc).key("syndrome").hex(report.syndrome);
+            self.report_tail(partition, line, verdict, report.address);
+            self.dump(vcpu);
+        }
+        verdict.action
+    }
+
+    fn decide_action(&self, partition: PartitionId, class: HealthClass) -> Verdict {
+        let facts = self.system.facts_of(partition);
+        self.shared
+            .partition(partition)
+            .health
+            .event(class, facts.action(class), facts.restart_limit)
+    }
+
+    fn report_head(&self, vcpu: VcpuId, class: HealthClass) -> Line {
+        let binding = self.system.binding(vcpu);
+        Line::of("health: partition=")
+            .text(self.system.name(binding.partition))
+            .key("vcpu")
+            .decimal(u64::from(binding.index))
+            .key("class")
+            .text(class_name(class))
+    }
+
+    fn report_tail(
+        &mut self,
+        partition: PartitionId,
+        line: Line,
+        verdict: Verdict,
+        address: Option<GuestPhys>,
+    ) {
+        let line = line
+            .key("line")
+            .decimal(u64::from(self.manifest_line(partition, address)))
+            .key("event")
+            .decimal(u64::from(verdict.number))
+            .key("action")
+            .text(if verdict.limit_reached {
+                "stop (restart limit reached)"
+            } else {
+                verdict.action.name()
+            });
+        self.log(&line);
+    }
+
+    /// The line of the manifest that a user should look at: that of the mapping, if the address is in one (a
+    /// permission is missing), else that of the partition (the mapping is missing).
+    fn manifest_line(&self, partition: PartitionId, address: Option<GuestPhys>) -> u32 {
+        let image = &self.system.image;
+        let of_mapping = address.and_then(|GuestPhys(address)| {
+            image
+                .memory()
+                .iter()
+                .filter(|record| record.partition.get() == u32::from(partition.0))
+                .find(|record| {
+                    address
+                        .checked_sub(record.guest.get())
+                        .is_some_and(|offset| offset < record.size.get())
+                })
+                .map(|record| record.manifest_line.get())
+                .filter(|line| *line != 0)
+        });
+        let of_partition = || {
+            image
+                .partitions()
+                .get(usize::from(partition.0))
+                .map(|record| record.manifest_line.get())
+        };
+        of_mapping.or_else(of_partition).unwrap_or(0)
+    }
+
+    /// The vCPU's registers, four to a line.
+    fn dump(&mut self, vcpu: VcpuId) {
+        let Dump {
+            general,
+            sp,
+            pc,
+            state,
+        } = self.machine.dump(vcpu);
+        let binding = self.system.binding(vcpu);
+        let head = Line::of("registers: partition=")
+            .text(self.system.name(binding.partition))
+            .key("vcpu")
+            .decimal(u64::from(binding.index));
+        for (row, first) in general.chunks(4).zip((0_u64..).step_by(4)) {
+            let mut line = head;
+            for (value, number) in row.iter().zip(first..) {
+                line = line.text(" r").decimal(number).text("=").hex(*value);
+            }
+            self.log(&line);
+        }
+        let line = head.key("sp").hex(sp).key("pc").hex(pc).key("state").hex(state);
+        self.log(&line);
+    }
+}
+
+const fn error_name(error: Error) -> &'static str {
+    match error {
+        Error::NotSupported => "not-supported",
+        Error::NoCapability => "no-capability",
+        Error::WrongKind => "wrong-kind",
+        Error::NoRight => "no-right",
+        Error::InvalidArgument => "invalid-argument",
+        Error::NoSpace => "no-space",
+        Error::WrongState => "wrong-state",
+        Error::TimedOut => "timed-out",
+    }
+}

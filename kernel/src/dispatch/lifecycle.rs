@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Carrying out what the control blocks of partitions say: stop, load, start, and the end of the system.
+
+use super::Pcpu;
+use crate::boot::end_system;
+use crate::load::{Chunk, Cursor};
+use crate::local::Activity;
+use crate::log::Line;
+use crate::partition::{Effects, Request};
+use bulkhead_abi::status::state_change_event;
+use bulkhead_abi::{Error, PartitionState};
+use bulkhead_arch_api::{Arch, CopyError, GuestPhys, PartitionId, PcpuId, Ticks, VcpuId, VcpuReset};
+use bulkhead_sched::Slot;
+
+impl<A: Arch> Pcpu<'_, '_, A> {
+    /// Someone wants something of a partition.
+    pub(super) fn request(&mut self, partition: PartitionId, request: Request) -> Result<(), Error> {
+        let homes = &self.system.facts_of(partition).homes;
+        let effects = self
+            .shared
+            .partition(partition)
+            .control(|control| control.request(request, homes))?;
+        self.apply(partition, effects);
+        Ok(())
+    }
+
+    /// A vCPU ends its own partition. It does not go on, whatever the answer is: a partition that is
+    /// being stopped already has a message for this pCPU in the mailbox.
+    pub(super) fn end_own(&mut self, vcpu: VcpuId, request: Request) {
+        let _already_ending = self.request(self.system.binding(vcpu).partition, request);
+        self.local.reschedule = true;
+    }
+
+    /// Tells whom it concerns.
+    fn apply(&mut self, partition: PartitionId, effects: Effects) {
+        for pcpu in effects.stop.iter() {
+            self.shared.mailboxes.of(pcpu).post_stop(partition);
+            self.notify(pcpu, true);
+        }
+        if effects.restarted {
+            self.shared.partition(partition).health.restarted();
+        }
+        if effects.load {
+            let first = self.system.binding_of(partition, 0);
+            let wanted = self
+                .shared
+                .mailboxes
+                .of(first.pcpu)
+                .post_load(partition, first.slot);
+            self.notify(first.pcpu, wanted);
+        }
+        if let Some(state) = effects.entered {
+            self.announce(partition, state);
+        }
+    }
+
+    /// Mail was posted for `pcpu`; `wanted` says whether it wants to be interrupted for it.
+    pub(super) fn notify(&mut self, pcpu: PcpuId, wanted: bool) {
+        if pcpu == self.id {
+            self.local.reschedule = true;
+        } else if wanted {
+            self.machine.signal(pcpu);
+        }
+    }
+
+    /// A partition has entered a state: log it, tell its watchers, and see whether it was the last.
+    fn announce(&mut self, partition: PartitionId, state: PartitionState) {
+        let shared = self.shared.partition(partition);
+        if state != PartitionState::Stopping && shared.health.announce() {
+            let line = Line::of("partition ")
+                .text(self.system.name(partition))
+                .text(": ")
+                .text(state_name(state));
+            self.log(&line);
+        }
+        let event = state_change_event(partition.0);
+        for watcher in crate::mailbox::bits(self.system.facts_of(partition).watchers) {
+            let waiters = self.shared.partition(PartitionId(watcher)).gate.raise(event);
+            self.wake_all(waiters);
+        }
+        if matches!(state, PartitionState::Stopped | PartitionState::Failed) {
+            self.end_if_all_stopped();
+        }
+    }
+
+    /// When no partition runs or will run, nobody is left who could start one. Of several pCPUs that stop
+    /// the last partitions at the same time, at least one sees all of them stopped.
+    pub(super) fn end_if_all_stopped(&mut self) {
+        let stopped = |partition| {
+            matches!(
+                self.shared.partition(partition).state(),
+                PartitionState::Stopped | PartitionState::Failed
+            )
+        };
+        if self.system.partitions().all(stopped) {
+            end_system(&mut self.machine, self.shared, "all partitions stopped");
+        }
+    }
+
+    /// The virtual time that the image allows is over.
+    pub(super) fn time_is_up(&mut self) {
+        end_system(&mut self.machine, self.shared, "stopping: time limit");
+    }
+
+    /// Message: stop the partition's vCPUs of this pCPU. Requires: settled.
+    pub(super) fn stop_here(&mut self, partition: PartitionId, now: Ticks) {
+        if self.shared.partition(partition).state() != PartitionState::Stopping {
+            return;
+        }
+        for slot in self.local.all() {
+            let state = *self.local.slot(slot);
+            if self.system.binding(state.vcpu).partition != partition || state.activity == Activity::Off {
+                continue;
+            }
+            if let Activity::Waiting(gate, _) = state.activity {
+                self.shared.partition(gate).gate.leave(state.vcpu);
+            }
+            self.local.switch_off(slot, now);
+            self.machine.detach(state.vcpu);
+        }
+        let effects = self
+            .shared
+            .partition(partition)
+            .control(|control| control.confirm_stop(self.id));
+        self.apply(partition, effects);
+    }
+
+    /// Message: load the partition, whose vCPU 0 is bound here. Requires: settled.
+    pub(super) fn load_here(&mut self, partition: PartitionId, now: Ticks) {
+        if self.shared.partition(partition).state() == PartitionState::Loading {
+            let slot = self.system.binding_of(partition, 0).slot;
+            self.local
+                .make_ready(slot, Activity::Loading(Cursor::default()), now);
+        }
+    }
+
+    /// Message: switch the vCPU in `slot` on. Requires: settled.
+    pub(super) fn start_here(&mut self, slot: Slot, now: Ticks) {
+        let vcpu = self.local.slot(slot).vcpu;
+        let binding = self.system.binding(vcpu);
+        let start = self
+            .shared
+            .partition(binding.partition)
+            .control(|control| control.take_start(binding.index));
+        if let Some((entry, argument)) = start {
+            self.machine.reset(
+                vcpu,
+                &VcpuReset {
+                    entry,
+                    argument,
+                    stack: 0,
+                },
+            );
+            self.local.make_ready(slot, Activity::Ready, now);
+        }
+    }
+
+    /// The running vCPU has switched itself off.
+    pub(super) fn cpu_off(&mut self, slot: Slot, vcpu: VcpuId) {
+        let binding = self.system.binding(vcpu);
+        self.local.block(slot, Activity::Off);
+        self.machine.detach(vcpu);
+        let effects = self
+            .shared
+            .partition(binding.partition)
+            .control(|control| control.switch_off(binding.index));
+        if effects.entered.is_some() {
+            self.local.slot_mut(slot).watchdog = Ticks::NEVER;
+        }
+        self.apply(binding.partition, effects);
+    }
+
+    /// One chunk of loading, then a look at what came meanwhile: no interrupt waits for more than a chunk.
+    #[inline(never)]
+    pub(super) fn load_chunk(&mut self, slot: Slot, vcpu: VcpuId, mut cursor: Cursor) {
+        let partition = self.system.binding(vcpu).partition;
+        let image = &self.system.image;
+        let memory = image
+            .memory()
+            .iter()
+            .filter(|record| record.partition.get() == u32::from(partition.0));
+        let loads = image
+            .loads()
+            .iter()
+            .filter(|record| record.partition.get() == u32::from(partition.0));
+        let chunk = cursor.advance(memory, loads);
+        self.local.slot_mut(slot).activity = Activity::Loading(cursor);
+        let result = match chunk {
+            Chunk::Clear { guest, length } => self.machine.clear(partition, guest, length),
+            Chunk::Copy {
+                guest,
+                payload,
+                offset,
+                length,
+            } => self.copy_payload(partition, guest, payload, offset..offset.saturating_add(length)),
+            Chunk::Done => {
+                self.go_live(partition, slot, vcpu);
+                Ok(())
+            }
+        };
+        if let Err(CopyError { address }) = result {
+            // The image check has seen to it that this cannot be; without its memory the partition must not run.
+            let line = Line::of("partition ")
+                .text(self.system.name(partition))
+                .text(": cannot load at ")
+                .hex(address.0);
+            self.log(&line);
+            self.end_own(vcpu, Request::Fail);
+        }
+        if let Some(exit) = self.machine.poll() {
+            self.handle_common(exit);
+        }
+    }
+
+    fn copy_payload(
+        &mut self,
+        partition: PartitionId,
+        guest: GuestPhys,
+        payload: u32,
+        range: core::ops::Range<u64>,
+    ) -> Result<(), CopyError> {
+        let bytes = self.system.image.payload(payload);
+        let bytes = usize::try_from(range.start)
+            .ok()
+            .zip(usize::try_from(range.end).ok())
+            .and_then(|(start, end)| bytes.get(start..end))
+            .ok_or(CopyError { address: guest })?;
+        self.machine.copy_out(partition, guest, bytes)
+    }
+
+    /// Memory is in place: everything else of the partition is put into its first state and vCPU 0 starts.
+    fn go_live(&mut self, partition: PartitionId, slot: Slot, vcpu: VcpuId) {
+        let shared = self.shared.partition(partition);
+        self.machine.reset_shared(partition);
+        shared.uart.lock().reset();
+        shared.input.lock().clear();
+        shared.gate.clear();
+        if let Some(record) = self.system.image.partitions().get(usize::from(partition.0)) {
+            let reset = VcpuReset {
+                entry: GuestPhys(record.entry.get()),
+                argument: record.argument.get(),
+                stack: record.stack.get(),
+            };
+            self.machine.reset(vcpu, &reset);
+        }
+        let Some(effects) = shared.control(crate::partition::Control::loaded) else {
+            self.local.reschedule = true;
+            return;
+        };
+        let now = self.machine.now();
+        shared.kick(now);
+        let state = self.local.slot_mut(slot);
+        state.activity = Activity::Ready;
+        state.watchdog = now.plus(self.system.facts_of(partition).watchdog);
+        // The clock must learn of the watchdog.
+        self.local.reschedule = true;
+        self.apply(partition, effects);
+    }
+}
+
+/// The name of a state in the log.
+pub(crate) const fn state_name(state: PartitionState) -> &'static str {
+    match state {
+        PartitionState::Stopped => "stopped",
+        PartitionState::Loading => "loading",
+        PartitionState::Running => "running",
+        PartitionState::Failed => "failed",
+        PartitionState::Stopping => "stopping",
+    }
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a fault means.
+//!
+//! A fault has a class; the manifest gives an action per partition and class. This module counts, decides
+//! and limits the log; it neither touches a vCPU nor prints. What the action demands is done by
+//! `dispatch`, which alone can.
+//!
+//! **A flood of faults must not be a flood of output.** Per partition, the first [`LOGGED_IN_FULL`] events are
+//! logged, then those whose number is a power of two. So a partition that faults for ever costs the log a
+//! logarithm; every report carries the number, so that a reader sees what was left out.
+//!
+//! Counters are atomics, because the vCPUs of a partition fault on several pCPUs; each event gets a
+//! number of its own.
+
+use bulkhead_abi::HealthClass;
+use bulkhead_image::layout::{ACTION_INJECT, ACTION_LOG, ACTION_RESTART, NONE};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+/// Events of a partition that are logged before the log thins out.
+pub const LOGGED_IN_FULL: u32 = 16;
+
+/// What to do about a health event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Let the partition go on; if the operation cannot be completed, reflect it.
+    Log,
+    /// Reflect it into the partition.
+    Inject,
+    /// Stop the partition; it is then failed.
+    Stop,
+    /// Stop, load and start the partition.
+    Restart,
+}
+
+impl Action {
+    /// The action with this number in the system image; the image check has refused others.
+    #[must_use]
+    pub const fn from_number(number: u8) -> Self {
+        match number {
+            ACTION_LOG => Self::Log,
+            ACTION_INJECT => Self::Inject,
+            ACTION_RESTART => Self::Restart,
+            _ => Self::Stop,
+        }
+    }
+
+    /// Its name in the manifest and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::Inject => "inject",
+            Self::Stop => "stop",
+            Self::Restart => "restart",
+        }
+    }
+}
+
+/// The name of a class in the manifest and in reports.
+#[must_use]
+pub const fn class_name(class: HealthClass) -> &'static str {
+    match class {
+        HealthClass::Memory => "memory",
+        HealthClass::System => "system",
+        HealthClass::Hypercall => "hypercall",
+        HealthClass::Watchdog => "watchdog",
+        HealthClass::Task => "task",
+    }
+}
+
+/// Health of one partition.
+#[derive(Debug, Default)]
+pub struct Record {
+    events: AtomicU32,
+    last: AtomicU8,
+    /// Restarts for whatever reason, since boot.
+    restarts: AtomicU32,
+    /// Restarts by a health action.
+    health_restarts: AtomicU32,
+    /// Log lines about the life cycle.
+    announcements: AtomicU32,
+}
+
+/// What was decided about an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What to do.
+    pub action: Action,
+    /// Whether to log it.
+    pub logged: bool,
+    /// The event's number, from 1.
+    pub number: u32,
+    /// Whether the action would be a restart, but for the limit.
+    pub limit_reached: bool,
+}
+
+impl Record {
+    /// Nothing has happened.
+    pub const fn new() -> Self {
+        Self {
+            events: AtomicU32::new(0),
+            last: AtomicU8::new(0),
+            restarts: AtomicU32::new(0),
+            health_restarts: AtomicU32::new(0),
+            announcements: AtomicU32::new(0),
+        }
+    }
+
+    /// Counts an event and decides about it. `limit` bounds the restarts by health actions.
+    pub fn event(&self, class: HealthClass, configured: Action, limit: u32) -> Verdict {
+        let number = increment(&self.events);
+        self.last.store(class as u8, Ordering::Relaxed);
+        let mut action = configured;
+        let mut limit_reached = false;
+        if configured == Action::Restart && increment(&self.health_restarts) > limit && limit != NONE {
+            action = Action::Stop;
+            limit_reached = true;
+        }
+        // The end of a partition is always logged: it happens once per start by a capability holder.
+        let logged = worth_logging(number) || limit_reached;
+        Verdict {
+            action,
+            logged,
+            number,
+            limit_reached,
+        }
+    }
+
+    /// Counts a restart.
+    pub fn restarted(&self) {
+        increment(&self.restarts);
+    }
+
+    /// Whether a change of the life cycle is to be logged.
+    pub fn announce(&self) -> bool {
+        worth_logging(increment(&self.announcements))
+    }
+
+    /// Events so far.
+    pub fn events(&self) -> u32 {
+        self.events.load(Ordering::Relaxed)
+    }
+
+    /// Restarts so far.
+    pub fn restarts(&self) -> u32 {
+        self.restarts.load(Ordering::Relaxed)
+    }
+
+    /// Class of the last event.
+    pub fn last(&self) -> Option<HealthClass> {
+        HealthClass::from_number(self.last.load(Ordering::Relaxed))
+    }
+}
+
+const fn worth_logging(number: u32) -> bool {
+    number <= LOGGED_IN_FULL || number.is_power_of_two()
+}
+
+/// Adds one, saturating; returns the new value.
+fn increment(counter: &AtomicU32) -> u32 {
+    let previous = counter.fetch_add(1, Ordering::Relaxed);
+    if previous == u32::MAX {
+        counter.store(u32::MAX, Ordering::Relaxed);
+    }
+    previous.saturating_add(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_grows_with_the_logarithm_of_the_events() {
+        let record = Record::new();
+        let logged = (0..100_000)
+            .filter(|_| record.event(HealthClass::Memory, Action::Log, NONE).logged)
+            .count();
+        assert_eq!(logged, 16 + 12);
+        assert_eq!(record.events(), 100_000);
+    }
+
+    #[test]
+    fn the_restart_limit_turns_a_restart_into_a_stop() {
+        let record = Record::new();
+        let actions = [(); 4].map(|()| record.event(HealthClass::Memory, Action::Restart, 2));
+        assert_eq!(
+            actions.map(|verdict| verdict.action),
+            [Action::Restart, Action::Restart, Action::Stop, Action::Stop]
+        );
+        assert_eq!(
+            actions.map(|verdict| verdict.limit_reached),
+            [false, false, true, true]
+        );
+    }
+
+    #[test]
+    fn no_limit_means_none() {
+        let record = Record::new();
+        assert!(
+            (0..1000)
+                .all(|_| record.event(HealthClass::Task, Action::Restart, NONE).action == Action::Restart)
+        );
+        assert_eq!(record.last(), Some(HealthClass::Task));
+    }
+
+    #[test]
+    fn counters_saturate() {
+        let counter = AtomicU32::new(u32::MAX);
+        assert_eq!(increment(&counter), u32::MAX);
+        assert_eq!(increment(&counter), u32::MAX);
+    }
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From registers to a command: the one place that checks what a partition asks for.
+//!
+//! [`decode`] turns a hypercall into a [`Command`] whose objects the caller may name, whose rights it
+//! holds and whose arguments are in range; or into the error it gets. Nothing behind it has to check
+//! again. The rules are a table, so that what a right allows can be read in one screen.
+
+use crate::cap::{Capability, Spaces};
+use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
+use bulkhead_arch_api::{Hypercall, PartitionId};
+use spin::RelaxStrategy;
+
+/// Bytes a console write can carry in registers.
+pub const WRITE_LEN: usize = 32;
+/// Bytes a console read can return in registers.
+pub const READ_LEN: usize = 24;
+
+/// A hypercall that has passed every check that needs no state of the object itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Nothing to do.
+    Null,
+    /// The ABI revision.
+    Version,
+    /// State of a partition.
+    Status(PartitionId),
+    /// Start a partition.
+    Start(PartitionId),
+    /// Stop a partition.
+    Stop(PartitionId),
+    /// Restart a partition.
+    Restart(PartitionId),
+    /// Restart a partition's watchdog period.
+    Kick(PartitionId),
+    /// Wait at a gate, at most until (nanoseconds since boot; `None` = for ever).
+    Wait(PartitionId, Option<u64>),
+    /// Look at a gate.
+    Poll(PartitionId),
+    /// Raise events at a gate.
+    Signal(PartitionId, u64),
+    /// The time.
+    Now,
+    /// Sleep until (nanoseconds since boot).
+    Sleep(u64),
+    /// Print: whose console, how many bytes, the bytes.
+    Write(PartitionId, usize, [u8; WRITE_LEN]),
+    /// Take input of whose console.
+    Read(PartitionId),
+    /// Copy a capability within the caller's space.
+    Derive(u64, Rights),
+    /// Copy a capability into a partition's space.
+    Grant(PartitionId, u64, Rights),
+    /// Destroy what is derived from a capability, and itself if the flag is set.
+    Revoke(u64, bool),
+    /// A capability's kind and rights.
+    Inspect(Capability),
+}
+
+/// The object kind and the right an operation needs of the capability in x1; `None`: it needs no object.
+const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
+    match operation {
+        Operation::Null
+        | Operation::Version
+        | Operation::CapabilityDerive
+        | Operation::CapabilityRevoke
+        | Operation::CapabilityDelete
+        | Operation::CapabilityInspect => None,
+        Operation::PartitionStatus => Some((ObjectKind::Partition, Rights::READ)),
+        Operation::PartitionStart
+        | Operation::PartitionStop
+        | Operation::PartitionRestart
+        | Operation::PartitionKick => Some((ObjectKind::Partition, Rights::CONTROL)),
+        Operation::EventWait | Operation::EventPoll => Some((ObjectKind::EventGate, Rights::READ)),
+        Operation::EventSignal => Some((ObjectKind::EventGate, Rights::WRITE)),
+        Operation::TimerNow | Operation::TimerSleep => Some((ObjectKind::Timer, Rights::READ)),
+        Operation::ConsoleWrite => Some((ObjectKind::Console, Rights::WRITE)),
+        Operation::ConsoleRead => Some((ObjectKind::Console, Rights::READ)),
+        Operation::CapabilityGrant => Some((ObjectKind::Partition, Rights::GRANT)),
+    }
+}
+
+/// Checks a hypercall of `caller`. Constant work.
+///
+/// # Errors
+/// The error that the caller gets.
+pub fn decode<R: RelaxStrategy>(
+    call: &Hypercall,
+    caller: PartitionId,
+    spaces: &Spaces<R>,
+) -> Result<Command, Error> {
+    let operation = Operation::from_number(call.operation).ok_or(Error::NotSupported)?;
+    let [x1, x2, x3, ..] = call.arguments;
+    let object = match rule(operation) {
+        None => caller,
+        Some((kind, right)) => {
+            let capability = spaces.look_up(caller, x1)?;
+            if capability.kind != kind {
+                return Err(Error::WrongKind);
+            }
+            // A partition can always show that it is alive.
+            let own_kick = operation == Operation::PartitionKick && capability.object == caller;
+            if !capability.rights.contains(right) && !own_kick {
+                return Err(Error::NoRight);
+            }
+            capability.object
+        }
+    };
+    Ok(match operation {
+        Operation::Null => Command::Null,
+        Operation::Version => Command::Version,
+        Operation::PartitionStatus => Command::Status(object),
+        Operation::PartitionStart => Command::Start(object),
+        Operation::PartitionStop => Command::Stop(object),
+        Operation::PartitionRestart => Command::Restart(object),
+        Operation::PartitionKick => Command::Kick(object),
+        Operation::EventWait => Command::Wait(object, (x2 != 0).then_some(x2)),
+        Operation::EventPoll => Command::Poll(object),
+        Operation::EventSignal => Command::Signal(object, x2),
+        Operation::TimerNow => Command::Now,
+        Operation::TimerSleep => Command::Sleep(x2),
+        Operation::ConsoleWrite => Command::Write(object, write_length(x2)?, write_bytes(call)),
+        Operation::ConsoleRead => Command::Read(object),
+        Operation::CapabilityDerive => Command::Derive(x1, rights(x2)?),
+        Operation::CapabilityGrant => {
+            if !spaces.look_up(caller, x2)?.rights.contains(Rights::GRANT) {
+                return Err(Error::NoRight);
+            }
+            Command::Grant(object, x2, rights(x3)?)
+        }
+        Operation::CapabilityRevoke => Command::Revoke(x1, false),
+        Operation::CapabilityDelete => Command::Revoke(x1, true),
+        Operation::CapabilityInspect => Command::Inspect(spaces.look_up(caller, x1)?),
+    })
+}
+
+/// Whether an error shows that the caller is wrong, not merely unlucky: that is a health event.
+#[must_use]
+pub const fn is_malformed(error: Error) -> bool {
+    match error {
+        Error::NotSupported
+        | Error::NoCapability
+        | Error::WrongKind
+        | Error::NoRight
+        | Error::InvalidArgument => true,
+        Error::NoSpace | Error::WrongState | Error::TimedOut => false,
+    }
+}
+
+fn rights(argument: u64) -> Result<Rights, Error> {
+    match u8::try_from(argument) {
+        Ok(bits) if Rights::ALL.contains(Rights(bits)) => Ok(Rights(bits)),
+        _ => Err(Error::InvalidArgument),
+    }
+}
+
+fn write_length(argument: u64) -> Result<usize, Error> {
+    usize::try_from(argument)
+        .ok()
+        .filter(|length| *length <= WRITE_LEN)
+        .ok_or(Error::InvalidArgument)
+}
+
+fn write_bytes(call: &Hypercall) -> [u8; WRITE_LEN] {
+    let mut bytes = [0; WRITE_LEN];
+    for (to, from) in bytes.chunks_exact_mut(8).zip(call.arguments.iter().skip(2)) {
+        to.copy_from_slice(&from.to_le_bytes());
+    }
+    bytes
+}
+
+/// Results x1..x4 of a console read.
+#[must_use]
+pub fn read_results(length: usize, bytes: &[u8; READ_LEN]) -> [u64; 4] {
+    let mut results = [length as u64, 0, 0, 0];
+    for (to, from) in results.iter_mut().skip(1).zip(bytes.chunks_exact(8)) {
+        let mut word = [0; 8];
+        word.copy_from_slice(from);
+        *to = u64::from_le_bytes(word);
+    }
+    results
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spin::Spin;
+
+    const SELF: PartitionId = PartitionId(0);
+    const OTHER: PartitionId = PartitionId(1);
+
+    fn spaces() -> Spaces<Spin> {
+        let spaces = Spaces::new();
+        let endow = |index, kind, object, rights| {
+            spaces
+                .endow(SELF, index, Capability { kind, object, rights })
+                .unwrap();
+        };
+        endow(0, ObjectKind::Partition, SELF, Rights::READ);
+        endow(1, ObjectKind::Partition, OTHER, Rights::READ);
+        endow(2, ObjectKind::Partition, OTHER, Rights::ALL);
+        endow(3, ObjectKind::Console, SELF, Rights::WRITE);
+        endow(4, ObjectKind::EventGate, SELF, Rights::READ);
+        spaces
+    }
+
+    fn call(operation: u16, arguments: [u64; 6]) -> Result<Command, Error> {
+        decode(&Hypercall { operation, arguments }, SELF, &spaces())
+    }
+
+    #[test]
+    fn every_unknown_number_is_not_supported() {
+        for number in 0..=u16::MAX {
+            let known = Operation::from_number(number).is_some();
+            assert_eq!(
+                call(number, [99; 6]) == Err(Error::NotSupported),
+                !known,
+                "{number:#x}"
+            );
+        }
+    }
+
+    #[test]
+    fn kind_and_rights_are_checked_for_each_operation_that_has_an_object() {
+        for operation in Operation::ALL {
+            if let Some((kind, _)) = rule(*operation) {
+                assert_eq!(
+                    call(*operation as u16, [63, 0, 0, 0, 0, 0]),
+                    Err(Error::NoCapability),
+                    "{operation:?}"
+                );
+                let wrong = if kind == ObjectKind::Console { 2 } else { 3 };
+                assert_eq!(
+                    call(*operation as u16, [wrong, 0, 0, 0, 0, 0]),
+                    Err(Error::WrongKind),
+                    "{operation:?}"
+                );
+            }
+        }
+        for operation in [
+            Operation::PartitionStart,
+            Operation::PartitionStop,
+            Operation::PartitionRestart,
+        ] {
+            assert_eq!(call(operation as u16, [1, 0, 0, 0, 0, 0]), Err(Error::NoRight));
+        }
+        assert_eq!(
+            call(Operation::ConsoleRead as u16, [3, 0, 0, 0, 0, 0]),
+            Err(Error::NoRight)
+        );
+        assert_eq!(
+            call(Operation::EventSignal as u16, [4, 1, 0, 0, 0, 0]),
+            Err(Error::NoRight)
+        );
+    }
+
+    #[test]
+    fn kicking_oneself_needs_no_right() {
+        assert_eq!(
+            call(Operation::PartitionKick as u16, [0; 6]),
+            Ok(Command::Kick(SELF))
+        );
+        assert_eq!(
+            call(Operation::PartitionKick as u16, [1, 0, 0, 0, 0, 0]),
+            Err(Error::NoRight)
+        );
+        assert_eq!(
+            call(Operation::PartitionKick as u16, [2, 0, 0, 0, 0, 0]),
+            Ok(Command::Kick(OTHER))
+        );
+    }
+
+    #[test]
+    fn arguments_out_of_range_are_refused() {
+        assert_eq!(
+            call(Operation::ConsoleWrite as u16, [3, 33, 0, 0, 0, 0]),
+            Err(Error::InvalidArgument)
+        );
+        assert_eq!(
+            call(Operation::CapabilityDerive as u16, [0, 16, 0, 0, 0, 0]),
+            Err(Error::InvalidArgument)
+        );
+        assert_eq!(
+            call(Operation::CapabilityDerive as u16, [0, 257, 0, 0, 0, 0]),
+            Err(Error::InvalidArgument)
+        );
+        assert_eq!(
+            call(Operation::CapabilityInspect as u16, [1 << 32, 0, 0, 0, 0, 0]),
+            Err(Error::NoCapability)
+        );
+    }
+
+    #[test]
+    fn passing_a_capability_on_needs_the_right_on_both() {
+        assert_eq!(
+            call(Operation::CapabilityGrant as u16, [2, 2, 1, 0, 0, 0]),
+            Ok(Command::Grant(OTHER, 2, Rights::READ))
+        );
+        assert_eq!(
+            call(Operation::CapabilityGrant as u16, [2, 3, 1, 0, 0, 0]),
+            Err(Error::NoRight)
+        );
+        assert_eq!(
+            call(Operation::CapabilityGrant as u16, [1, 2, 1, 0, 0, 0]),
+            Err(Error::NoRight)
+        );
+    }
+
+    #[test]
+    fn console_bytes_are_little_endian_words() {
+        let word = u64::from_le_bytes(*b"abcdefgh");
+        let Ok(Command::Write(SELF, 9, bytes)) = call(
+            Operation::ConsoleWrite as u16,
+            [3, 9, word, u64::from(b'i'), 0, 0],
+        ) else {
+            panic!("refused");
+        };
+        assert_eq!(&bytes[..9], b"abcdefghi");
+        let mut input = [0; READ_LEN];
+        input[..8].copy_from_slice(b"abcdefgh");
+        assert_eq!(read_results(8, &input), [8, word, 0, 0]);
+    }
+}

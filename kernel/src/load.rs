@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What to do to a partition's memory before it starts, cut into chunks.
+//!
+//! A cold start clears every RAM mapping that asks for it, except where a payload is copied, then copies the
+//! payloads. The plan is never written down: a cursor walks the records of the system image and says at each
+//! step what the next chunk is. One chunk is the longest stretch in which the pCPU takes no interrupt, so its
+//! size is part of every other partition's worst case on that pCPU.
+
+use bulkhead_arch_api::GuestPhys;
+use bulkhead_image::layout::{LoadRecord, MEMORY_CLEAR, MemoryRecord};
+
+/// Bytes cleared or copied at a time.
+pub const CHUNK: u64 = 16 * 1024;
+
+/// How far the loading of a partition has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Cursor {
+    phase: Phase,
+    record: usize,
+    offset: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum Phase {
+    #[default]
+    Clear,
+    Copy,
+}
+
+/// The next thing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chunk {
+    /// Clear these bytes.
+    Clear {
+        /// First address.
+        guest: GuestPhys,
+        /// Bytes.
+        length: u64,
+    },
+    /// Copy these bytes of a payload.
+    Copy {
+        /// First address.
+        guest: GuestPhys,
+        /// Index of the payload.
+        payload: u32,
+        /// First byte within the payload.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// Everything is in place.
+    Done,
+}
+
+impl Cursor {
+    /// The next chunk for a partition with these mappings and payloads. Bounded by the number of records.
+    pub fn advance<'r>(
+        &mut self,
+        memory: impl Iterator<Item = &'r MemoryRecord>,
+        loads: impl Iterator<Item = &'r LoadRecord> + Clone,
+    ) -> Chunk {
+        if self.phase == Phase::Clear {
+            if let Some(chunk) = self.next_clear(memory, loads.clone()) {
+                return chunk;
+            }
+            *self = Self {
+                phase: Phase::Copy,
+                record: 0,
+                offset: 0,
+            };
+        }
+        self.next_copy(loads)
+    }
+
+    fn next_clear<'r>(
+        &mut self,
+        memory: impl Iterator<Item = &'r MemoryRecord>,
+        loads: impl Iterator<Item = &'r LoadRecord> + Clone,
+    ) -> Option<Chunk> {
+        for (index, region) in memory.enumerate().skip(self.record) {
+            if index != self.record {
+                self.record = index;
+                self.offset = 0;
+            }
+            if region.flags.get() & MEMORY_CLEAR == 0 {
+                continue;
+            }
+            let start = region.guest.get();
+            let end = start.saturating_add(region.size.get());
+            let from = skip_loads(start.saturating_add(self.offset), end, loads.clone());
+            if from >= end {
+                continue;
+            }
+            let until = next_load(from, end, loads.clone()).min(from.saturating_add(CHUNK));
+            self.offset = until.saturating_sub(start);
+            return Some(Chunk::Clear {
+                guest: GuestPhys(from),
+                length: until.saturating_sub(from),
+            });
+        }
+        None
+    }
+
+    fn next_copy<'r>(&mut self, loads: impl Iterator<Item = &'r LoadRecord>) -> Chunk {
+        for (index, load) in loads.enumerate().skip(self.record) {
+            if index != self.record {
+                self.record = index;
+                self.offset = 0;
+            }
+            let rest = load.size.get().saturating_sub(self.offset);
+            if rest == 0 {
+                continue;
+            }
+            let length = rest.min(CHUNK);
+            let chunk = Chunk::Copy {
+                guest: GuestPhys(load.guest.get().saturating_add(self.offset)),
+                payload: load.payload.get(),
+                offset: load.offset.get().saturating_add(self.offset),
+                length,
+            };
+            self.offset = self.offset.saturating_add(length);
+            return chunk;
+        }
+        self.record = usize::MAX;
+        Chunk::Done
+    }
+}
+
+/// The first address from `from` on that no load covers. The loads of a partition are in no order, so one
+/// pass may uncover another: as many passes as there are loads are enough.
+fn skip_loads<'r>(from: u64, end: u64, loads: impl Iterator<Item = &'r LoadRecord> + Clone) -> u64 {
+    let mut at = from;
+    for _ in loads.clone() {
+        let before = at;
+        for load in loads.clone() {
+            let first = load.guest.get();
+            let behind = first.saturating_add(load.size.get());
+            if first <= at && at < behind {
+                at = behind;
+            }
+        }
+        if at == before || at >= end {
+            break;
+        }
+    }
+    at
+}
+
+/// The first address in `from..end` at which a load starts, or `end`.
+fn next_load<'r>(from: u64, end: u64, loads: impl Iterator<Item = &'r LoadRecord>) -> u64 {
+    loads
+        .filter(|load| load.size.get() != 0)
+        .map(|load| load.guest.get())
+        .filter(|first| *first > from)
+        .fold(end, u64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    fn memory(guest: u64, size: u64, flags: u32) -> MemoryRecord {
+        MemoryRecord {
+            partition: 0.into(),
+            flags: flags.into(),
+            guest: guest.into(),
+            host: 0.into(),
+            size: size.into(),
+            manifest_line: 0.into(),
+            reserved: 0.into(),
+        }
+    }
+
+    fn load(guest: u64, size: u64, payload: u32) -> LoadRecord {
+        LoadRecord {
+            partition: 0.into(),
+            payload: payload.into(),
+            guest: guest.into(),
+            offset: 0.into(),
+            size: size.into(),
+        }
+    }
+
+    /// Applies the chunks to a model memory: 0xFF = untouched, 0 = cleared, n + 1 = payload n.
+    fn run(base: u64, size: usize, regions: &[MemoryRecord], loads: &[LoadRecord]) -> Vec<u8> {
+        let mut model = std::vec![0xFF_u8; size];
+        let mut cursor = Cursor::default();
+        let mut steps = 0;
+        loop {
+            steps += 1;
+            assert!(steps < 10_000, "the cursor must come to an end");
+            let (guest, length, value) = match cursor.advance(regions.iter(), loads.iter()) {
+                Chunk::Clear { guest, length } => (guest, length, 0),
+                Chunk::Copy {
+                    guest,
+                    length,
+                    payload,
+                    ..
+                } => (guest, length, payload as u8 + 1),
+                Chunk::Done => break,
+            };
+            assert!(length > 0 && length <= CHUNK);
+            let first = (guest.0 - base) as usize;
+            for byte in &mut model[first..first + length as usize] {
+                assert_eq!(*byte, 0xFF, "each byte is touched once");
+                *byte = value;
+            }
+        }
+        assert_eq!(cursor.advance(regions.iter(), loads.iter()), Chunk::Done);
+        model
+    }
+
+    #[test]
+    fn everything_is_cleared_or_copied_once() {
+        let regions = [
+            memory(0x1000, 0x20_000, MEMORY_CLEAR),
+            memory(0x30_000, 0x9000, MEMORY_CLEAR),
+        ];
+        let loads = [
+            load(0x12_345, 0x4321, 0),
+            load(0x1000, 0x11_345, 1),
+            load(0x38_fff, 1, 2),
+        ];
+        let model = run(0, 0x40_000, &regions, &loads);
+        for (address, byte) in model.iter().enumerate() {
+            let expected = match address {
+                0x1000..0x12_345 => 2,
+                0x12_345..0x16_666 => 1,
+                0x38_fff => 3,
+                0x16_666..0x21_000 | 0x30_000..0x38_fff => 0,
+                _ => 0xFF,
+            };
+            assert_eq!(*byte, expected, "{address:#x}");
+        }
+    }
+
+    #[test]
+    fn memory_that_must_survive_is_left_alone() {
+        let regions = [memory(0, 0x8000, 0), memory(0x8000, 0x1000, MEMORY_CLEAR)];
+        let model = run(0, 0x9000, &regions, &[]);
+        assert!(model[..0x8000].iter().all(|byte| *byte == 0xFF));
+        assert!(model[0x8000..].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn nothing_to_do_is_done_at_once() {
+        assert_eq!(Cursor::default().advance([].iter(), [].iter()), Chunk::Done);
+    }
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What belongs to one pCPU alone: its policy and what its vCPUs are doing.
+//!
+//! Owned by the pCPU's loop; no other pCPU ever sees it, so nothing in here is atomic or locked. This is
+//! the only place that talks to the policy, and it keeps the policy's protocol: a slot is reported ready
+//! when it gets something to do, and a slot that ran is reported stopped before the next decision.
+
+use bulkhead_arch_api::{PartitionId, Ticks, VcpuId};
+use bulkhead_sched::{AnyPolicy, Decision, MAX_SLOTS, Policy, Slot, SlotSet, StopReason};
+
+use crate::load::Cursor;
+use crate::mailbox::bit;
+
+/// What a vCPU is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// Nothing: it is switched off.
+    Off,
+    /// It runs, or would if it were its turn.
+    Ready,
+    /// Its partition is being loaded in its time.
+    Loading(Cursor),
+    /// It waits for an interrupt, or for its own timer.
+    Idle(Ticks),
+    /// It waits in a hypercall for events of this partition's gate, at most until then.
+    Waiting(PartitionId, Ticks),
+    /// It sleeps in a hypercall until then.
+    Sleeping(Ticks),
+}
+
+impl Activity {
+    /// Whether the policy has it among the ready.
+    #[must_use]
+    pub const fn is_ready(self) -> bool {
+        matches!(self, Self::Ready | Self::Loading(_))
+    }
+
+    /// When it wants to be looked at without anybody waking it.
+    #[must_use]
+    pub const fn until(self) -> Ticks {
+        match self {
+            Self::Idle(until) | Self::Waiting(_, until) | Self::Sleeping(until) => until,
+            Self::Off | Self::Ready | Self::Loading(_) => Ticks::NEVER,
+        }
+    }
+}
+
+/// Exits of a vCPU by cause, since boot; wrapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ExitCounts {
+    /// Interrupts, deadlines and signals: the pCPU's business, not the vCPU's.
+    pub pcpu: u32,
+    /// Hypercalls.
+    pub hypercalls: u32,
+    /// Accesses to virtual devices and to nothing.
+    pub accesses: u32,
+    /// Idle instructions.
+    pub idle: u32,
+    /// Power requests.
+    pub power: u32,
+    /// Faults.
+    pub faults: u32,
+}
+
+/// One vCPU of this pCPU.
+#[derive(Clone, Copy, Debug)]
+pub struct SlotState {
+    /// Which vCPU.
+    pub vcpu: VcpuId,
+    /// What it is doing.
+    pub activity: Activity,
+    /// When its partition's watchdog must be looked at; only for vCPU 0 of a partition.
+    pub watchdog: Ticks,
+    /// Its exits.
+    pub exits: ExitCounts,
+    /// Ticks it has run.
+    pub ran: Ticks,
+}
+
+impl SlotState {
+    const UNUSED: Self = Self {
+        vcpu: VcpuId(0),
+        activity: Activity::Off,
+        watchdog: Ticks::NEVER,
+        exits: ExitCounts {
+            pcpu: 0,
+            hypercalls: 0,
+            accesses: 0,
+            idle: 0,
+            power: 0,
+            faults: 0,
+        },
+        ran: Ticks(0),
+    };
+}
+
+/// State of one pCPU.
+#[derive(Debug)]
+pub struct Local {
+    policy: AnyPolicy,
+    slots: [SlotState; MAX_SLOTS],
+    count: u8,
+    running: Option<Slot>,
+    since: Ticks,
+    until: Ticks,
+    interested: SlotSet,
+    /// A decision is wanted before anything runs.
+    pub reschedule: bool,
+    /// The deadline the clock is armed with.
+    pub armed: Ticks,
+    /// When output that this pCPU's partitions left behind is to be handed on.
+    pub drain_due: Option<Ticks>,
+}
+
+impl Local {
+    /// A pCPU with this policy and these vCPUs, all off; it wants a decision.
+    pub fn new(policy: AnyPolicy, vcpus: impl Iterator<Item = VcpuId>) -> Self {
+        let mut slots = [SlotState::UNUSED; MAX_SLOTS];
+        let mut count = 0_u8;
+        for (slot, vcpu) in slots.iter_mut().zip(vcpus) {
+            slot.vcpu = vcpu;
+            count = count.saturating_add(1);
+        }
+        Self {
+            policy,
+            slots,
+            count,
+            running: None,
+            since: Ticks(0),
+            until: Ticks::NEVER,
+            interested: SlotSet(0),
+            reschedule: true,
+            armed: Ticks::NEVER,
+            drain_due: None,
+        }
+    }
+
+    /// All slots in use.
+    pub fn all(&self) -> impl Iterator<Item = Slot> + use<> {
+        (0..self.count).map(Slot)
+    }
+
+    /// State of a slot.
+    #[inline]
+    #[expect(clippy::indexing_slicing, reason = "a masked index is below MAX_SLOTS")]
+    pub fn slot(&self, slot: Slot) -> &SlotState {
+        &self.slots[usize::from(slot.0) & (MAX_SLOTS - 1)]
+    }
+
+    /// State of a slot, to change.
+    #[inline]
+    #[expect(clippy::indexing_slicing, reason = "a masked index is below MAX_SLOTS")]
+    pub fn slot_mut(&mut self, slot: Slot) -> &mut SlotState {
+        &mut self.slots[usize::from(slot.0) & (MAX_SLOTS - 1)]
+    }
+
+    /// The slot that the decision in force runs.
+    pub const fn running(&self) -> Option<Slot> {
+        self.running
+    }
+
+    /// The slots whose readiness would change the decision in force.
+    pub const fn interested(&self) -> SlotSet {
+        self.interested
+    }
+
+    /// `slot` has something to do: `activity` is `Ready` or `Loading`.
+    pub fn make_ready(&mut self, slot: Slot, activity: Activity, now: Ticks) {
+        self.slot_mut(slot).activity = activity;
+        self.policy.ready(slot, now.0);
+        if self.interested.0 & bit(slot.0) != 0 {
+            self.reschedule = true;
+        }
+    }
+
+    /// The running slot has nothing to do before it is made ready again.
+    pub fn block(&mut self, slot: Slot, activity: Activity) {
+        self.slot_mut(slot).activity = activity;
+        self.reschedule = true;
+    }
+
+    /// `slot` is switched off. Requires: no slot is running ([`Local::settle`]).
+    pub fn switch_off(&mut self, slot: Slot, now: Ticks) {
+        if self.slot(slot).activity.is_ready() {
+            self.policy.withdraw(slot, now.0);
+        }
+        let state = self.slot_mut(slot);
+        state.activity = Activity::Off;
+        state.watchdog = Ticks::NEVER;
+    }
+
+    /// Ends the decision in force.
+    pub fn settle(&mut self, now: Ticks) {
+        if let Some(slot) = self.running.take() {
+            let ran = now.since(self.since);
+            let why = if self.slot(slot).activity.is_ready() {
+                StopReason::Preempted
+            } else {
+                StopReason::Blocked
+            };
+            let state = self.slot_mut(slot);
+            state.ran = state.ran.plus(ran);
+            self.policy.stopped(slot, why, ran.0, now.0);
+        }
+    }
+
+    /// Takes the next decision. Requires: settled.
+    pub fn pick(&mut self, now: Ticks) {
+        self.reschedule = false;
+        self.since = now;
+        match self.policy.next(now.0) {
+            Decision::Run(slot, until) => {
+                self.running = Some(slot);
+                self.until = Ticks(until);
+            }
+            Decision::Idle(until) => self.until = Ticks(until),
+        }
+        self.interested = self.policy.interested();
+    }
+
+    /// When the decision in force must be looked at again: its own end, or the timers of slots that would
+    /// change it, or a watchdog. Bounded by the slots in use.
+    pub fn deadline(&self) -> Ticks {
+        let mut deadline = self.until;
+        for slot in self.all() {
+            let state = self.slot(slot);
+            if self.interested.0 & bit(slot.0) != 0 {
+                deadline = deadline.min(state.activity.until());
+            }
+            deadline = deadline.min(state.watchdog);
+        }
+        deadline
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Lines of the hypervisor's own log.
+//!
+//! A line is put together in a buffer on the stack and handed to the console as a whole, so that lines
+//! of several pCPUs do not mix. There is no `core::fmt` here: what the log prints are texts, numbers and
+//! names, and the formatting machinery of the language would be a fifth of the hypervisor. A line that is
+//! too long loses its end, never more.
+
+/// Bytes of a line.
+pub const LINE_LEN: usize = 192;
+
+/// A line under construction.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    bytes: [u8; LINE_LEN],
+    length: usize,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Line {
+    /// An empty line.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            bytes: [0; LINE_LEN],
+            length: 0,
+        }
+    }
+
+    /// A line that starts with `text`.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        Self::new().text(text)
+    }
+
+    /// Adds a text.
+    #[must_use]
+    pub fn text(mut self, text: &str) -> Self {
+        self.push(text.as_bytes());
+        self
+    }
+
+    /// Adds a number in decimal.
+    #[must_use]
+    pub fn decimal(mut self, number: u64) -> Self {
+        let mut digits = [0_u8; 20];
+        let mut rest = number;
+        let mut used = 0_usize;
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0'.wrapping_add((rest % 10) as u8);
+            rest /= 10;
+            used = used.saturating_add(1);
+            if rest == 0 {
+                break;
+            }
+        }
+        self.push(digits.get(digits.len().saturating_sub(used)..).unwrap_or(&[]));
+        self
+    }
+
+    /// Adds a number in hexadecimal, with `0x`.
+    #[must_use]
+    pub fn hex(mut self, number: u64) -> Self {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let nibbles = (64_u32.saturating_sub(number.leading_zeros())).div_ceil(4).max(1);
+        self.push(b"0x");
+        for nibble in (0..nibbles).rev() {
+            let value = number.wrapping_shr(nibble.saturating_mul(4)) & 15;
+            self.push(
+                DIGITS
+                    .get(value as usize..)
+                    .and_then(|rest| rest.get(..1))
+                    .unwrap_or(b"?"),
+            );
+        }
+        self
+    }
+
+    /// Adds `" key="`, to be followed by the value.
+    #[must_use]
+    pub fn key(self, key: &str) -> Self {
+        self.text(" ").text(key).text("=")
+    }
+
+    /// Adds another line.
+    #[must_use]
+    pub fn join(mut self, other: &Self) -> Self {
+        self.push(other.as_bytes());
+        self
+    }
+
+    /// The bytes so far.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or(&[])
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let room = self.bytes.get_mut(self.length..).unwrap_or(&mut []);
+        let taken = room.len().min(bytes.len());
+        for (to, from) in room.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        self.length = self.length.saturating_add(taken);
+    }
+}
+
+/// For the few texts that come as [`core::fmt::Display`]: image errors and panics.
+impl core::fmt::Write for Line {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        self.push(text.as_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(line: &Line) -> &str {
+        core::str::from_utf8(line.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn numbers_have_no_leading_zeros() {
+        let line = Line::of("a ")
+            .decimal(0)
+            .text(" ")
+            .decimal(u64::MAX)
+            .text(" ")
+            .decimal(100);
+        assert_eq!(text(&line), "a 0 18446744073709551615 100");
+        let line = Line::new()
+            .hex(0)
+            .key("k")
+            .hex(u64::MAX)
+            .text(" ")
+            .hex(0x0a00_0000);
+        assert_eq!(text(&line), "0x0 k=0xffffffffffffffff 0xa000000");
+    }
+
+    #[test]
+    fn a_long_line_loses_its_end() {
+        let mut line = Line::new();
+        for _ in 0..100 {
+            line = line.text("abc");
+        }
+        assert_eq!(line.as_bytes().len(), LINE_LEN);
+        assert!(text(&line).starts_with("abcabc"));
+    }
+}

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Life cycle of a partition whose vCPUs are spread over several pCPUs.
+//!
+//! ```text
+//!            start                    loaded
+//! Stopped ----------> Loading --------------------> Running
+//! Failed                 |                             |
+//!    ^                   +------> Stopping <-----------+   stop, restart, fault
+//!    |                               |
+//!    +------- last confirmation -----+----> Loading (restart)
+//! ```
+//!
+//! One small control block per partition behind a lock of its own, held for a bounded number of
+//! instructions. Nobody ever waits: a request changes the block and says which pCPUs must be told; each of
+//! them takes its vCPUs off its policy when it next decides, and confirms; the last confirmation moves
+//! the block on. A stale message (load me, start me) finds a block that is not in the state it needs and
+//! does nothing.
+//!
+//! Loading is done by the pCPU of vCPU 0 (the *home* pCPU), in the time the policy gives that vCPU: a partition
+//! that restarts for ever spends its own time on it ([`crate::load`]).
+//!
+//! A stop needs no message to a pCPU on which no vCPU of the partition is on. That is more than a saving:
+//! a partition that restarts as fast as it can cannot interrupt a pCPU on which its vCPUs never got to run.
+
+use crate::mailbox::bits;
+use bulkhead_abi::{Error, PartitionState};
+use bulkhead_arch_api::{CpuOnResult, CpuPower, GuestPhys, MAX_VCPUS_PER_PARTITION, PcpuId};
+
+/// What someone wants of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Load and run it.
+    Start,
+    /// End it: by itself or by a capability holder.
+    Stop,
+    /// End it: by a health action.
+    Fail,
+    /// End it, load it again and run it.
+    Restart,
+}
+
+/// A set of pCPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct PcpuSet(pub u8);
+
+impl PcpuSet {
+    /// No pCPU.
+    pub const EMPTY: Self = Self(0);
+
+    /// Only `pcpu`.
+    #[must_use]
+    pub const fn of(pcpu: PcpuId) -> Self {
+        Self(1_u8.rotate_left(pcpu.0 as u32))
+    }
+
+    /// Whether there is no member.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Both.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The members.
+    pub fn iter(self) -> impl Iterator<Item = PcpuId> {
+        bits(u32::from(self.0)).map(PcpuId)
+    }
+}
+
+/// What a change of the control block obliges its caller to do, after it has let the lock go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Effects {
+    /// Tell these to stop the partition.
+    pub stop: PcpuSet,
+    /// Tell the home pCPU to load the partition.
+    pub load: bool,
+    /// The load is the second half of a restart.
+    pub restarted: bool,
+    /// The state the partition is in now, if it changed.
+    pub entered: Option<PartitionState>,
+}
+
+/// Where the vCPUs of a partition are bound; constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Homes {
+    count: u8,
+    pcpus: [u8; MAX_VCPUS_PER_PARTITION],
+}
+
+impl Homes {
+    /// No vCPU yet.
+    pub const NONE: Self = Self {
+        count: 0,
+        pcpus: [0; MAX_VCPUS_PER_PARTITION],
+    };
+
+    /// Adds the next vCPU; one too many is ignored (the image check has refused it).
+    pub fn push(&mut self, pcpu: PcpuId) {
+        if let Some(entry) = self.pcpus.get_mut(usize::from(self.count)) {
+            *entry = pcpu.0;
+            self.count = self.count.saturating_add(1);
+        }
+    }
+
+    /// The pCPU of vCPU 0.
+    #[must_use]
+    pub fn home(&self) -> PcpuId {
+        PcpuId(self.pcpus.first().copied().unwrap_or(0))
+    }
+}
+
+/// State of one vCPU within the control block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Power {
+    state: CpuPower,
+    entry: GuestPhys,
+    argument: u64,
+}
+
+/// The control block.
+#[derive(Debug)]
+pub struct Control {
+    state: PartitionState,
+    /// Where `Stopping` leads.
+    after: PartitionState,
+    /// pCPUs that have not yet confirmed the stop.
+    unconfirmed: PcpuSet,
+    power: [Power; MAX_VCPUS_PER_PARTITION],
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Control {
+    /// A partition that has never been started.
+    pub const fn new() -> Self {
+        const OFF: Power = Power {
+            state: CpuPower::Off,
+            entry: GuestPhys(0),
+            argument: 0,
+        };
+        Self {
+            state: PartitionState::Stopped,
+            after: PartitionState::Stopped,
+            unconfirmed: PcpuSet::EMPTY,
+            power: [OFF; MAX_VCPUS_PER_PARTITION],
+        }
+    }
+
+    /// Life cycle state.
+    pub const fn state(&self) -> PartitionState {
+        self.state
+    }
+
+    /// Applies a request.
+    ///
+    /// # Errors
+    /// [`Error::WrongState`]: a start of what is started, or a stop of what is stopped.
+    pub fn request(&mut self, request: Request, homes: &Homes) -> Result<Effects, Error> {
+        use PartitionState::{Failed, Loading, Running, Stopped, Stopping};
+        match (self.state, request) {
+            (Stopped | Failed, Request::Start | Request::Restart) => Ok(self.enter_loading()),
+            (Stopped | Failed, Request::Stop | Request::Fail) | (Loading | Running, Request::Start) => {
+                Err(Error::WrongState)
+            }
+            // A failure is remembered even if it comes while the partition is already being stopped;
+            // else the last word counts.
+            (Stopping, Request::Stop) if self.after == Failed => Ok(Effects::default()),
+            (Stopping, Request::Start) if self.after == Loading => Err(Error::WrongState),
+            (Stopping, _) => {
+                self.after = Self::target(request);
+                Ok(Effects::default())
+            }
+            (Loading | Running, _) => Ok(self.enter_stopping(Self::target(request), homes)),
+        }
+    }
+
+    /// The pCPU has taken the partition's vCPUs out of its policy.
+    pub fn confirm_stop(&mut self, pcpu: PcpuId) -> Effects {
+        if self.state != PartitionState::Stopping {
+            return Effects::default();
+        }
+        self.unconfirmed = PcpuSet(self.unconfirmed.0 & !PcpuSet::of(pcpu).0);
+        if self.unconfirmed.is_empty() {
+            self.leave_stopping()
+        } else {
+            Effects::default()
+        }
+    }
+
+    /// The memory is ready: vCPU 0 goes on. `None` if the partition has meanwhile been stopped.
+    pub fn loaded(&mut self) -> Option<Effects> {
+        if self.state != PartitionState::Loading {
+            return None;
+        }
+        self.state = PartitionState::Running;
+        if let Some(first) = self.power.first_mut() {
+            first.state = CpuPower::On;
+        }
+        Some(Effects {
+            entered: Some(self.state),
+            ..Effects::default()
+        })
+    }
+
+    /// A vCPU asks to switch on vCPU `index`; if the answer is `Started`, its pCPU must be told.
+    pub fn switch_on(&mut self, index: u8, entry: GuestPhys, argument: u64) -> CpuOnResult {
+        let running = self.state == PartitionState::Running;
+        match self.power.get_mut(usize::from(index)) {
+            Some(power) if running && power.state == CpuPower::Off => {
+                *power = Power {
+                    state: CpuPower::OnPending,
+                    entry,
+                    argument,
+                };
+                CpuOnResult::Started
+            }
+            Some(power) if power.state == CpuPower::On => CpuOnResult::AlreadyOn,
+            // A partition on its way out gets an answer it will not see.
+            _ => CpuOnResult::Pending,
+        }
+    }
+
+    /// The pCPU of vCPU `index` switches it on: its entry and argument. `None` if nobody asks for it any more.
+    pub fn take_start(&mut self, index: u8) -> Option<(GuestPhys, u64)> {
+        if self.state != PartitionState::Running {
+            return None;
+        }
+        let power = self.power.get_mut(usize::from(index))?;
+        if power.state != CpuPower::OnPending {
+            return None;
+        }
+        power.state = CpuPower::On;
+        Some((power.entry, power.argument))
+    }
+
+    /// vCPU `index` has switched itself off. With the last one, the partition is at its end: nothing
+    /// inside can switch a vCPU on again.
+    pub fn switch_off(&mut self, index: u8) -> Effects {
+        if let Some(power) = self.power.get_mut(usize::from(index)) {
+            power.state = CpuPower::Off;
+        }
+        if self.state == PartitionState::Running
+            && self.power.iter().all(|power| power.state == CpuPower::Off)
+        {
+            self.state = PartitionState::Stopped;
+            return Effects {
+                entered: Some(self.state),
+                ..Effects::default()
+            };
+        }
+        Effects::default()
+    }
+
+    /// Power state of vCPU `index`.
+    pub fn power(&self, index: u8) -> CpuPower {
+        self.power
+            .get(usize::from(index))
+            .map_or(CpuPower::Off, |power| power.state)
+    }
+
+    const fn target(request: Request) -> PartitionState {
+        match request {
+            Request::Start | Request::Restart => PartitionState::Loading,
+            Request::Stop => PartitionState::Stopped,
+            Request::Fail => PartitionState::Failed,
+        }
+    }
+
+    fn enter_loading(&mut self) -> Effects {
+        self.state = PartitionState::Loading;
+        Effects {
+            load: true,
+            entered: Some(self.state),
+            ..Effects::default()
+        }
+    }
+
+    fn enter_stopping(&mut self, after: PartitionState, homes: &Homes) -> Effects {
+        let mut stop = PcpuSet::EMPTY;
+        if self.state == PartitionState::Loading {
+            stop = PcpuSet::of(homes.home());
+        }
+        for (power, pcpu) in self.power.iter_mut().zip(homes.pcpus) {
+            if power.state == CpuPower::On {
+                stop = stop.union(PcpuSet::of(PcpuId(pcpu)));
+            }
+            power.state = CpuPower::Off;
+        }
+        self.state = PartitionState::Stopping;
+        self.after = after;
+        self.unconfirmed = stop;
+        if stop.is_empty() {
+            return self.leave_stopping();
+        }
+        Effects {
+            stop,
+            entered: Some(self.state),
+            ..Effects::default()
+        }
+    }
+
+    fn leave_stopping(&mut self) -> Effects {
+        if self.after == PartitionState::Loading {
+            return Effects {
+                restarted: true,
+                ..self.enter_loading()
+            };
+        }
+        self.state = self.after;
+        Effects {
+            entered: Some(self.state),
+            ..Effects::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn homes() -> Homes {
+        let mut homes = Homes::default();
+        homes.push(PcpuId(1));
+        homes.push(PcpuId(2));
+        homes
+    }
+
+    fn running() -> Control {
+        let mut control = Control::new();
+        let effects = control.request(Request::Start, &homes()).unwrap();
+        assert_eq!(
+            effects,
+            Effects {
+                load: true,
+                entered: Some(PartitionState::Loading),
+                ..Effects::default()
+            }
+        );
+        assert_eq!(control.loaded().unwrap().entered, Some(PartitionState::Running));
+        control
+    }
+
+    #[test]
+    fn only_pcpus_with_a_vcpu_that_is_on_are_told_to_stop() {
+        let mut control = running();
+        let effects = control.request(Request::Stop, &homes()).unwrap();
+        assert_eq!(effects.stop, PcpuSet::of(PcpuId(1)));
+        assert_eq!(
+            control.confirm_stop(PcpuId(1)).entered,
+            Some(PartitionState::Stopped)
+        );
+    }
+
+    #[test]
+    fn the_last_confirmation_decides() {
+        let mut control = running();
+        assert_eq!(control.switch_on(1, GuestPhys(16), 5), CpuOnResult::Started);
+        assert_eq!(control.switch_on(1, GuestPhys(16), 5), CpuOnResult::Pending);
+        assert_eq!(control.take_start(1), Some((GuestPhys(16), 5)));
+        assert_eq!(control.switch_on(1, GuestPhys(16), 5), CpuOnResult::AlreadyOn);
+        let effects = control.request(Request::Restart, &homes()).unwrap();
+        assert_eq!(effects.stop, PcpuSet(0b110));
+        assert_eq!(control.confirm_stop(PcpuId(2)), Effects::default());
+        assert_eq!(control.power(1), CpuPower::Off);
+        let effects = control.confirm_stop(PcpuId(1));
+        assert!(effects.load && effects.restarted);
+        assert_eq!(control.state(), PartitionState::Loading);
+    }
+
+    #[test]
+    fn a_pending_start_is_cancelled_without_a_message() {
+        let mut control = running();
+        assert_eq!(control.switch_on(1, GuestPhys(0), 0), CpuOnResult::Started);
+        assert_eq!(
+            control.request(Request::Stop, &homes()).unwrap().stop,
+            PcpuSet::of(PcpuId(1))
+        );
+        assert_eq!(control.take_start(1), None);
+    }
+
+    #[test]
+    fn the_last_word_counts_but_a_failure_stays_one() {
+        let mut control = running();
+        control.request(Request::Restart, &homes()).unwrap();
+        assert_eq!(control.request(Request::Start, &homes()), Err(Error::WrongState));
+        control.request(Request::Fail, &homes()).unwrap();
+        control.request(Request::Stop, &homes()).unwrap();
+        assert_eq!(
+            control.confirm_stop(PcpuId(1)).entered,
+            Some(PartitionState::Failed)
+        );
+        assert_eq!(control.request(Request::Stop, &homes()), Err(Error::WrongState));
+        assert!(control.request(Request::Start, &homes()).unwrap().load);
+    }
+
+    #[test]
+    fn a_stop_while_loading_wins() {
+        let mut control = Control::new();
+        control.request(Request::Start, &homes()).unwrap();
+        control.request(Request::Stop, &homes()).unwrap();
+        assert_eq!(control.loaded(), None);
+        assert_eq!(
+            control.confirm_stop(PcpuId(1)).entered,
+            Some(PartitionState::Stopped)
+        );
+    }
+
+    #[test]
+    fn with_its_last_vcpu_off_a_partition_is_stopped() {
+        let mut control = running();
+        assert_eq!(control.switch_on(1, GuestPhys(0), 0), CpuOnResult::Started);
+        assert_eq!(control.switch_off(0), Effects::default());
+        assert_eq!(control.power(1), CpuPower::OnPending);
+        assert!(control.take_start(1).is_some());
+        assert_eq!(control.switch_off(1).entered, Some(PartitionState::Stopped));
+    }
+}

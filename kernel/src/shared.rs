@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the pCPUs share: one value, a `static` of the class binary.
+//!
+//! Everything in here is either constant after boot, an atomic, or behind a short lock of its own;
+//! there is no lock over all of it. Lock order, where two are held: virtual UART before the backend's own; no
+//! other pair is ever held together.
+
+use crate::cap::Spaces;
+use crate::event::Gate;
+use crate::health::Record;
+use crate::mailbox::Mailbox;
+use crate::partition::Control;
+use crate::system::System;
+use crate::table::{PerPartition, PerPcpu, Table};
+use crate::terminal::{Input, Terminal};
+use crate::time::Timebase;
+use bulkhead_abi::PartitionState;
+use bulkhead_abi::status::StatusWord;
+use bulkhead_arch_api::{MAX_PARTITIONS, MAX_PCPUS, PartitionId, Ticks};
+use bulkhead_devices::pl011::Pl011;
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use spin::RelaxStrategy;
+use spin::mutex::TicketMutex;
+use spin::once::Once;
+
+/// State of one partition that several pCPUs touch.
+#[derive(Debug)]
+pub struct Partition<R> {
+    control: TicketMutex<Control, R>,
+    /// Copy of the control block's state, for readers without the lock; written under the lock.
+    state: AtomicU8,
+    /// When its watchdog period began.
+    kicked: AtomicU64,
+    /// Its event gate.
+    pub gate: Gate,
+    /// Its health.
+    pub health: Record,
+    /// Its virtual UART, if it has one.
+    pub uart: TicketMutex<Pl011, R>,
+    /// Console input it has not read yet, if it has no virtual UART.
+    pub input: TicketMutex<Input, R>,
+}
+
+impl<R: RelaxStrategy> Partition<R> {
+    const fn new() -> Self {
+        Self {
+            control: TicketMutex::new(Control::new()),
+            state: AtomicU8::new(PartitionState::Stopped as u8),
+            kicked: AtomicU64::new(0),
+            gate: Gate::new(),
+            health: Record::new(),
+            uart: TicketMutex::new(Pl011::new()),
+            input: TicketMutex::new(Input::new()),
+        }
+    }
+
+    /// Changes the control block. `change` is short and takes no other lock.
+    pub fn control<T>(&self, change: impl FnOnce(&mut Control) -> T) -> T {
+        let mut control = self.control.lock();
+        let result = change(&mut control);
+        self.state.store(control.state() as u8, Ordering::SeqCst);
+        result
+    }
+
+    /// Life cycle state.
+    pub fn state(&self) -> PartitionState {
+        PartitionState::from_number(self.state.load(Ordering::SeqCst)).unwrap_or(PartitionState::Stopped)
+    }
+
+    /// What a holder of a read capability sees.
+    pub fn status(&self) -> StatusWord {
+        StatusWord {
+            state: self.state(),
+            last_event: self.health.last(),
+            restarts: u16::try_from(self.health.restarts()).unwrap_or(u16::MAX),
+            events: self.health.events(),
+        }
+    }
+
+    /// Starts a new watchdog period. The home pCPU notices when the old one would have ended.
+    pub fn kick(&self, now: Ticks) {
+        self.kicked.store(now.0, Ordering::Relaxed);
+    }
+
+    /// When the watchdog period began.
+    pub fn kicked(&self) -> Ticks {
+        Ticks(self.kicked.load(Ordering::Relaxed))
+    }
+}
+
+/// The shared state of the hypervisor.
+#[derive(Debug)]
+pub struct Shared<'i, R> {
+    pub(crate) time: Once<Timebase, R>,
+    pub(crate) system: Once<System<'i>, R>,
+    pub(crate) mailboxes: PerPcpu<Mailbox>,
+    pub(crate) partitions: PerPartition<Partition<R>>,
+    pub(crate) capabilities: Spaces<R>,
+    pub(crate) terminal: Terminal<R>,
+    /// Someone is ending the system.
+    ending: AtomicBool,
+}
+
+impl<R: RelaxStrategy> Default for Shared<'_, R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R: RelaxStrategy> Shared<'_, R> {
+    /// The state before boot.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            time: Once::new(),
+            system: Once::new(),
+            mailboxes: Table::new([const { Mailbox::new() }; MAX_PCPUS]),
+            partitions: Table::new([const { Partition::new() }; MAX_PARTITIONS]),
+            capabilities: Spaces::new(),
+            terminal: Terminal::new(),
+            ending: AtomicBool::new(false),
+        }
+    }
+
+    /// State of a partition.
+    pub fn partition(&self, partition: PartitionId) -> &Partition<R> {
+        self.partitions.of(partition)
+    }
+
+    /// Whether the caller is the first to end the system.
+    pub(crate) fn claim_end(&self) -> bool {
+        !self.ending.swap(true, Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The system as the kernel sees it: what the image says, in the form the kernel asks for it.
+//!
+//! Derived once at boot from the checked image and constant afterwards, so every pCPU reads it without
+//! a lock. What hot paths need (where is this vCPU bound, which action has this class) is one table look-up;
+//! everything else stays in the image's own records.
+
+use crate::health::Action;
+use crate::mailbox::bit;
+use crate::partition::Homes;
+use crate::table::{PerPartition, PerPcpu, PerVcpu, Table};
+use crate::time::Timebase;
+use bulkhead_abi::HealthClass;
+use bulkhead_arch_api::{
+    GuestPhys, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind, PcpuId, Ticks, TimeMode,
+    VcpuId, VirtualLine,
+};
+use bulkhead_image::Image;
+use bulkhead_image::layout::{
+    FLAG_FROZEN_TIME, NONE, PARTITION_TASK, PartitionRecord, VIRTUAL_PL011, VirtualDeviceRecord,
+};
+use bulkhead_sched::{MAX_SLOTS, Slot};
+
+/// Where a vCPU belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// Its partition.
+    pub partition: PartitionId,
+    /// Its number within the partition.
+    pub index: u8,
+    /// Its pCPU.
+    pub pcpu: PcpuId,
+    /// Its slot in that pCPU's policy.
+    pub slot: Slot,
+}
+
+/// The virtual UART of a VM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UartWindow {
+    /// First register.
+    pub base: GuestPhys,
+    /// Bytes of the window.
+    pub size: u64,
+    /// Its interrupt.
+    pub line: VirtualLine,
+}
+
+/// What the kernel must know of a partition at any time.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// VM or task.
+    pub kind: PartitionKind,
+    /// What its time does while it is ready but not running.
+    pub time: TimeMode,
+    /// Its first vCPU; the others follow.
+    pub first: VcpuId,
+    /// Its vCPUs.
+    pub count: u8,
+    /// Their pCPUs.
+    pub homes: Homes,
+    /// Watchdog period, [`Ticks::NEVER`] if it has none.
+    pub watchdog: Ticks,
+    /// Partitions whose gates get an event when its state changes, as a bitmap.
+    pub watchers: u32,
+    /// Its virtual UART.
+    pub uart: Option<UartWindow>,
+    /// Restarts by health actions before it stays failed, or `NONE`.
+    pub restart_limit: u32,
+    actions: [u8; 8],
+}
+
+impl Facts {
+    const NOTHING: Self = Self {
+        kind: PartitionKind::Vm,
+        time: TimeMode::Real,
+        first: VcpuId(0),
+        count: 0,
+        homes: Homes::NONE,
+        watchdog: Ticks::NEVER,
+        watchers: 0,
+        uart: None,
+        restart_limit: NONE,
+        actions: [0; 8],
+    };
+
+    /// What the manifest wants done about faults of this class.
+    #[must_use]
+    pub fn action(&self, class: HealthClass) -> Action {
+        Action::from_number(self.actions.get(class as usize).copied().unwrap_or(0))
+    }
+}
+
+/// Why a checked image is still too much for the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SystemError {
+    /// More vCPUs on this pCPU than a policy can hold.
+    TooManyVcpus(PcpuId),
+}
+
+/// The system.
+#[derive(Debug)]
+pub struct System<'i> {
+    /// The system image.
+    pub image: Image<'i>,
+    /// Ticks and nanoseconds.
+    pub time: Timebase,
+    /// When the board is to be powered off.
+    pub time_limit: Ticks,
+    partitions: PerPartition<Facts>,
+    bindings: PerVcpu<Binding>,
+}
+
+impl<'i> System<'i> {
+    /// Derives everything. Bounded by the number of records.
+    ///
+    /// # Errors
+    /// [`SystemError`].
+    pub fn new(image: Image<'i>, time: Timebase) -> Result<Self, SystemError> {
+        const UNBOUND: Binding = Binding {
+            partition: PartitionId(0),
+            index: 0,
+            pcpu: PcpuId(0),
+            slot: Slot(0),
+        };
+        let time_limit = match image.board().stop_after_ms.get() {
+            NONE => Ticks::NEVER,
+            milliseconds => time.at(u64::from(milliseconds).saturating_mul(1_000_000)),
+        };
+        let mut system = Self {
+            image,
+            time,
+            time_limit,
+            partitions: Table::new([Facts::NOTHING; MAX_PARTITIONS]),
+            bindings: Table::new([UNBOUND; MAX_VCPUS]),
+        };
+        let image = system.image;
+        for (record, number) in image.partitions().iter().zip(0..) {
+            *system.partitions.of_mut(PartitionId(number)) = system.facts(record);
+        }
+        system.bind_vcpus()?;
+        for watch in image.watches() {
+            let watched = PartitionId(watch.watched.get() as u8);
+            system.partitions.of_mut(watched).watchers |= bit(watch.watcher.get() as u8);
+        }
+        for device in image
+            .virtual_devices()
+            .iter()
+            .filter(|device| device.kind.get() == VIRTUAL_PL011)
+        {
+            let owner = PartitionId(device.partition.get() as u8);
+            system.partitions.of_mut(owner).uart = uart(device);
+        }
+        Ok(system)
+    }
+
+    fn facts(&self, record: &PartitionRecord) -> Facts {
+        let frozen = record.flags.get() & FLAG_FROZEN_TIME != 0;
+        Facts {
+            kind: if record.kind.get() == PARTITION_TASK {
+                PartitionKind::Task
+            } else {
+                PartitionKind::Vm
+            },
+            time: if frozen { TimeMode::Frozen } else { TimeMode::Real },
+            first: VcpuId(record.first_vcpu.get() as u8),
+            count: record.vcpu_count.get() as u8,
+            watchdog: match record.watchdog_ns.get() {
+                0 => Ticks::NEVER,
+                period => self.time.duration(period),
+            },
+            restart_limit: record.restart_limit.get(),
+            actions: record.health,
+            ..Facts::NOTHING
+        }
+    }
+
+    fn bind_vcpus(&mut self) -> Result<(), SystemError> {
+        let mut used: PerPcpu<u8> = Table::new([0; MAX_PCPUS]);
+        let image = self.image;
+        for (record, number) in image.vcpus().iter().zip(0_u8..) {
+            let pcpu = PcpuId(record.pcpu.get() as u8);
+            let partition = PartitionId(record.partition.get() as u8);
+            let facts = self.partitions.of_mut(partition);
+            facts.homes.push(pcpu);
+            let slot = *used.of(pcpu);
+            if usize::from(slot) >= MAX_SLOTS {
+                return Err(SystemError::TooManyVcpus(pcpu));
+            }
+            *used.of_mut(pcpu) = slot.saturating_add(1);
+            let index = number.saturating_sub(facts.first.0);
+            *self.bindings.of_mut(VcpuId(number)) = Binding {
+                partition,
+                index,
+                pcpu,
+                slot: Slot(slot),
+            };
+        }
+        Ok(())
+    }
+
+    /// Facts of a partition.
+    #[inline]
+    #[must_use]
+    pub fn facts_of(&self, partition: PartitionId) -> &Facts {
+        self.partitions.of(partition)
+    }
+
+    /// Where a vCPU belongs.
+    #[inline]
+    #[must_use]
+    pub fn binding(&self, vcpu: VcpuId) -> Binding {
+        *self.bindings.of(vcpu)
+    }
+
+    /// Where vCPU `index` of a partition belongs.
+    #[must_use]
+    pub fn binding_of(&self, partition: PartitionId, index: u8) -> Binding {
+        self.binding(VcpuId(self.facts_of(partition).first.0.saturating_add(index)))
+    }
+
+    /// All partitions.
+    pub fn partitions(&self) -> impl Iterator<Item = PartitionId> + use<> {
+        (0..self.image.partitions().len().min(MAX_PARTITIONS) as u8).map(PartitionId)
+    }
+
+    /// All pCPUs.
+    pub fn pcpus(&self) -> impl Iterator<Item = PcpuId> + use<> {
+        (0..self.image.pcpus().len().min(MAX_PCPUS) as u8).map(PcpuId)
+    }
+
+    /// The vCPUs bound to a pCPU, in the order of their slots.
+    pub fn vcpus_on(&self, pcpu: PcpuId) -> impl Iterator<Item = VcpuId> + '_ {
+        let count = self.image.vcpus().len().min(MAX_VCPUS) as u8;
+        (0..count)
+            .map(VcpuId)
+            .filter(move |vcpu| self.binding(*vcpu).pcpu == pcpu)
+    }
+
+    /// A partition's name.
+    #[must_use]
+    pub fn name(&self, partition: PartitionId) -> &'i str {
+        self.image
+            .partitions()
+            .get(usize::from(partition.0))
+            .map_or("?", |record| self.image.name(&record.name))
+    }
+}
+
+fn uart(device: &VirtualDeviceRecord) -> Option<UartWindow> {
+    let [base, _] = device.base;
+    let [size, _] = device.size;
+    let line = VirtualLine(device.virtual_line.get());
+    Some(UartWindow {
+        base: GuestPhys(base.get()),
+        size: size.get(),
+        line,
+    })
+}

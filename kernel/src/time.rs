@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Two units of time and the way between them.
+//!
+//! Inside, the kernel counts ticks of the board's one counter, because comparing and arming need no
+//! arithmetic then. Guests and manifests speak nanoseconds since boot. A conversion to ticks rounds up, so
+//! that nothing wakes before the time it asked for; a conversion to nanoseconds rounds down.
+//! Both saturate: a time beyond the end of the counter never comes.
+
+use bulkhead_arch_api::Ticks;
+
+const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
+/// Fastest counter for which the conversions below are exact.
+const MAX_HERTZ: u64 = 10_000_000_000;
+
+/// When the hypervisor booted and how fast the counter runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timebase {
+    boot: Ticks,
+    hertz: u64,
+}
+
+impl Timebase {
+    /// The time base of a counter that showed `boot` when the hypervisor started.
+    #[must_use]
+    pub const fn new(boot: Ticks, hertz: u64) -> Self {
+        let hertz = if hertz == 0 {
+            1
+        } else if hertz > MAX_HERTZ {
+            MAX_HERTZ
+        } else {
+            hertz
+        };
+        Self { boot, hertz }
+    }
+
+    /// Ticks that last at least `nanoseconds`.
+    #[must_use]
+    pub const fn duration(&self, nanoseconds: u64) -> Ticks {
+        let (Some(seconds), Some(rest)) = (
+            nanoseconds.checked_div(NANOSECONDS_PER_SECOND),
+            nanoseconds.checked_rem(NANOSECONDS_PER_SECOND),
+        ) else {
+            return Ticks::NEVER;
+        };
+        // `rest * hertz` is below 10^9 * 10^10 and fits.
+        let part = rest.saturating_mul(self.hertz).div_ceil(NANOSECONDS_PER_SECOND);
+        Ticks(seconds.saturating_mul(self.hertz).saturating_add(part))
+    }
+
+    /// The time `nanoseconds` after boot.
+    #[must_use]
+    pub const fn at(&self, nanoseconds: u64) -> Ticks {
+        self.boot.plus(self.duration(nanoseconds))
+    }
+
+    /// Nanoseconds from boot to `now`.
+    #[must_use]
+    pub const fn nanoseconds(&self, now: Ticks) -> u64 {
+        let ticks = now.since(self.boot).0;
+        let (Some(seconds), Some(rest)) = (ticks.checked_div(self.hertz), ticks.checked_rem(self.hertz))
+        else {
+            return u64::MAX;
+        };
+        // A rest below 10^10 times 10^9 fits.
+        let part = match rest
+            .saturating_mul(NANOSECONDS_PER_SECOND)
+            .checked_div(self.hertz)
+        {
+            Some(part) => part,
+            None => 0,
+        };
+        seconds
+            .saturating_mul(NANOSECONDS_PER_SECOND)
+            .saturating_add(part)
+    }
+
+    /// When the hypervisor booted.
+    #[must_use]
+    pub const fn boot(&self) -> Ticks {
+        self.boot
+    }
+
+    /// Ticks per second.
+    #[must_use]
+    pub const fn hertz(&self) -> u64 {
+        self.hertz
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nanosecond_counter_is_the_identity_from_boot_on() {
+        let base = Timebase::new(Ticks(500), 1_000_000_000);
+        assert_eq!(base.at(1_234), Ticks(1_734));
+        assert_eq!(base.nanoseconds(Ticks(1_734)), 1_234);
+        assert_eq!(base.nanoseconds(Ticks(3)), 0);
+    }
+
+    #[test]
+    fn ticks_round_up_and_nanoseconds_down() {
+        let base = Timebase::new(Ticks(0), 62_500_000);
+        assert_eq!(base.duration(16), Ticks(1));
+        assert_eq!(base.duration(17), Ticks(2));
+        assert_eq!(base.duration(1), Ticks(1));
+        assert_eq!(base.nanoseconds(Ticks(3)), 48);
+        assert_eq!(base.duration(3_000_000_016), Ticks(187_500_001));
+    }
+
+    #[test]
+    fn the_far_future_never_comes() {
+        let base = Timebase::new(Ticks(10), 1_000_000_000);
+        assert_eq!(base.at(u64::MAX), Ticks::NEVER);
+        assert_eq!(Timebase::new(Ticks(0), 0).duration(5), Ticks(1));
+    }
+}
