@@ -256,11 +256,7 @@ fn build_space<A: Arch>(
     let number = u32::from(partition.0);
     let mut regions = [NOTHING; MAX_REGIONS];
     let mut used = 0_usize;
-    let records = system
-        .image
-        .memory()
-        .iter()
-        .filter(|record| record.partition.get() == number);
+    let records = system.image.memory_of(number);
     for (region, record) in regions.iter_mut().zip(records) {
         let flags = record.flags.get();
         *region = Region {
@@ -294,11 +290,7 @@ fn controller_of(system: &System<'_>, partition: PartitionId) -> Option<VirtualC
         .get(usize::from(partition.0))?
         .virtual_lines
         .get();
-    let device = system
-        .image
-        .virtual_devices()
-        .iter()
-        .find(|device| device.partition.get() == number && device.kind.get() == VIRTUAL_GIC_V3)?;
+    let device = system.image.virtual_devices_of(number).find(|device| device.kind.get() == VIRTUAL_GIC_V3)?;
     let ([base_0, base_1], [size_0, size_1]) = (device.base, device.size);
     Some(VirtualController {
         kind: ControllerKind::GicV3,

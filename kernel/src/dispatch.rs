@@ -162,10 +162,10 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         if let Some(due) = self.local.drain_due {
             deadline = deadline.min(due);
         }
-        if deadline == self.local.armed {
+        if self.local.armed == Some(deadline) {
             return;
         }
-        self.local.armed = deadline;
+        self.local.armed = Some(deadline);
         if deadline == Ticks::NEVER {
             self.machine.disarm();
         } else {

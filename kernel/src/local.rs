@@ -106,8 +106,8 @@ pub struct Local {
     interested: SlotSet,
     /// A decision is wanted before anything runs.
     pub reschedule: bool,
-    /// The deadline the clock is armed with.
-    pub armed: Ticks,
+    /// The deadline the clock is armed with, `NEVER` if it is not; `None` if it has fired.
+    pub armed: Option<Ticks>,
     /// When output that this pCPU's partitions left behind is to be handed on.
     pub drain_due: Option<Ticks>,
 }
@@ -130,7 +130,7 @@ impl Local {
             until: Ticks::NEVER,
             interested: SlotSet(0),
             reschedule: true,
-            armed: Ticks::NEVER,
+            armed: Some(Ticks::NEVER),
             drain_due: None,
         }
     }

@@ -78,7 +78,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             }
             Exit::Deadline => {
                 // What was armed has fired: the next decision arms anew even for the same time.
-                self.local.armed = Ticks::NEVER;
+                self.local.armed = None;
                 self.local.reschedule = true;
             }
             Exit::Signal => self.local.reschedule = true,

@@ -195,9 +195,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         let image = &self.system.image;
         let of_mapping = address.and_then(|GuestPhys(address)| {
             image
-                .memory()
-                .iter()
-                .filter(|record| record.partition.get() == u32::from(partition.0))
+                .memory_of(u32::from(partition.0))
                 .find(|record| {
                     address
                         .checked_sub(record.guest.get())

@@ -175,14 +175,8 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     pub(super) fn load_chunk(&mut self, slot: Slot, vcpu: VcpuId, mut cursor: Cursor) {
         let partition = self.system.binding(vcpu).partition;
         let image = &self.system.image;
-        let memory = image
-            .memory()
-            .iter()
-            .filter(|record| record.partition.get() == u32::from(partition.0));
-        let loads = image
-            .loads()
-            .iter()
-            .filter(|record| record.partition.get() == u32::from(partition.0));
+        let memory = image.memory_of(u32::from(partition.0));
+        let loads = image.loads_of(u32::from(partition.0));
         let chunk = cursor.advance(memory, loads);
         self.local.slot_mut(slot).activity = Activity::Loading(cursor);
         let result = match chunk {

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One pCPU's handle on a simulated board.
+
+use crate::guest::Outcome;
+use crate::memory::View;
+use crate::world::{What, World};
+use bulkhead_arch_api::{
+    Arch, ArchCaps, BuildError, Clock, Console, CopyError, Cpus, Dump, Exit, FaultReport, GuestPhys, HostPhys, Irqs,
+    Line, MAX_VCPUS_PER_PARTITION, PartitionId, PartitionKind, PcpuId, Region, Reply, Spaces, StartError, Ticks,
+    VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualController, VirtualLine,
+};
+use std::cell::{RefCell, RefMut};
+use std::rc::Rc;
+
+/// The line on which the serial line interrupts.
+pub const CONSOLE_LINE: Line = Line(33);
+
+/// What the mock can do.
+pub const CAPS: ArchCaps = ArchCaps {
+    class: "sim",
+    class_number: 1,
+    page_size: 4096,
+    guest_address_limit: 1 << 40,
+    max_vcpus_per_partition: MAX_VCPUS_PER_PARTITION as u8,
+    frozen_time: true,
+    max_virtual_lines: 1024,
+};
+
+/// Ticks that copying or clearing 16 bytes takes.
+const TICKS_PER_16_BYTES: u64 = 1;
+
+/// What [`Cpus::stop`] unwinds with, since it cannot return: a driver catches it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Halted(pub PcpuId);
+
+/// One pCPU of a [`World`].
+#[derive(Clone, Debug)]
+pub struct SimMachine {
+    world: Rc<RefCell<World>>,
+    pcpu: PcpuId,
+}
+
+impl SimMachine {
+    /// The handle of `pcpu`.
+    #[must_use]
+    pub const fn new(world: Rc<RefCell<World>>, pcpu: PcpuId) -> Self {
+        Self { world, pcpu }
+    }
+
+    fn world(&self) -> RefMut<'_, World> {
+        self.world.borrow_mut()
+    }
+
+    fn leave(&self, vcpu: Option<VcpuId>) -> Exit {
+        let mut world = self.world();
+        world.advance(self.pcpu, vcpu, u64::MAX);
+        world.pcpu(self.pcpu).exit.take().unwrap_or(Exit::Signal)
+    }
+
+    fn spend(&self, bytes: u64) {
+        self.world().pcpu(self.pcpu).now += 1 + bytes / 16 * TICKS_PER_16_BYTES;
+    }
+}
+
+impl Arch for SimMachine {
+    type Relax = spin::Spin;
+    const CAPS: ArchCaps = CAPS;
+}
+
+impl Cpus for SimMachine {
+    fn current(&self) -> PcpuId {
+        self.pcpu
+    }
+
+    fn start(&mut self, pcpu: PcpuId) -> Result<(), StartError> {
+        let mut world = self.world();
+        if world.start_error == Some(pcpu) {
+            return Err(StartError { code: -2 });
+        }
+        let now = world.now(self.pcpu);
+        let target = world.pcpu(pcpu);
+        assert!(!target.started, "{pcpu:?} started twice");
+        target.started = true;
+        target.now = now;
+        world.record(self.pcpu, What::Start(pcpu));
+        Ok(())
+    }
+
+    fn signal(&mut self, pcpu: PcpuId) {
+        let mut world = self.world();
+        world.pcpu(pcpu).signalled = true;
+        world.record(self.pcpu, What::Signal(pcpu));
+    }
+
+    fn wait(&mut self) -> Exit {
+        self.leave(None)
+    }
+
+    fn poll(&mut self) -> Option<Exit> {
+        let mut world = self.world();
+        let now = world.now(self.pcpu);
+        world.advance(self.pcpu, None, now);
+        world.pcpu(self.pcpu).exit.take()
+    }
+
+    fn stop(&mut self) -> ! {
+        self.world().halted.insert(self.pcpu.0);
+        std::panic::resume_unwind(Box::new(Halted(self.pcpu)))
+    }
+
+    fn power_off(&mut self) {
+        let mut world = self.world();
+        world.powered_off = true;
+        world.record(self.pcpu, What::PowerOff);
+    }
+}
+
+impl Vcpus for SimMachine {
+    fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan) {
+        let mut world = self.world();
+        let state = world.vcpus.entry(vcpu.0).or_default();
+        assert_eq!(state.plan, None, "{vcpu:?} adopted twice");
+        state.plan = Some(*plan);
+        state.home = Some(self.pcpu);
+        world.partitions.entry(plan.partition.0).or_default().first = Some(plan.first);
+    }
+
+    fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset) {
+        let mut world = self.world();
+        let guest = world.start_guest(vcpu, reset);
+        let state = world.vcpu(vcpu, self.pcpu);
+        assert!(state.guest.is_none(), "{vcpu:?} reset without having been detached");
+        state.guest = Some(guest);
+        state.outcome = Some(Outcome::Started(*reset));
+        state.action = None;
+        state.awaits_reply = false;
+        state.timer = None;
+        state.sent = false;
+        world.record(self.pcpu, What::Reset(vcpu));
+    }
+
+    fn run(&mut self, vcpu: VcpuId) -> Exit {
+        {
+            let mut world = self.world();
+            if world.pcpu(self.pcpu).last != Some(vcpu) {
+                world.pcpu(self.pcpu).last = Some(vcpu);
+                world.record(self.pcpu, What::Switch(vcpu));
+            }
+        }
+        self.leave(Some(vcpu))
+    }
+
+    fn reply(&mut self, vcpu: VcpuId, reply: Reply) {
+        self.world().reply(vcpu, self.pcpu, reply);
+    }
+
+    fn inject(&mut self, partition: PartitionId, line: VirtualLine) -> VcpuSet {
+        let mut world = self.world();
+        world.record(self.pcpu, What::Inject(partition, line));
+        let state = world.partitions.entry(partition.0).or_default();
+        state.asserted.insert(line.0);
+        state.first.map_or(VcpuSet::EMPTY, VcpuSet::of)
+    }
+
+    fn withdraw(&mut self, partition: PartitionId, line: VirtualLine) {
+        let mut world = self.world();
+        world.record(self.pcpu, What::Withdraw(partition, line));
+        world.partitions.entry(partition.0).or_default().asserted.remove(&line.0);
+    }
+
+    fn has_work(&mut self, vcpu: VcpuId) -> bool {
+        self.world().has_interrupt(vcpu).is_some()
+    }
+
+    fn fault(&mut self, vcpu: VcpuId, report: &FaultReport) -> bool {
+        let mut world = self.world();
+        if world.vcpu(vcpu, self.pcpu).plan.is_some_and(|plan| plan.kind == PartitionKind::Task) {
+            return false;
+        }
+        world.answer(vcpu, self.pcpu, Outcome::Faulted(*report));
+        world.record(self.pcpu, What::Fault(vcpu, *report));
+        true
+    }
+
+    fn dump(&mut self, vcpu: VcpuId) -> Dump {
+        self.world().vcpu(vcpu, self.pcpu);
+        Dump { general: [0; 31], sp: 0, pc: 0, state: 0 }
+    }
+
+    fn detach(&mut self, vcpu: VcpuId) {
+        let mut world = self.world();
+        let state = world.vcpu(vcpu, self.pcpu);
+        state.guest = None;
+        state.awaits_reply = false;
+        if world.pcpu(self.pcpu).last == Some(vcpu) {
+            world.pcpu(self.pcpu).last = None;
+        }
+        world.record(self.pcpu, What::Detach(vcpu));
+    }
+}
+
+impl Spaces for SimMachine {
+    fn build(
+        &mut self,
+        partition: PartitionId,
+        regions: &[Region],
+        _controller: Option<&VirtualController>,
+    ) -> Result<(), BuildError> {
+        let mut world = self.world();
+        if world.build_error == Some(partition) {
+            return Err(BuildError::TablesExhausted);
+        }
+        world.partitions.entry(partition.0).or_default().view = View::build(regions)?;
+        Ok(())
+    }
+
+    fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
+        self.world().partitions.entry(partition.0).or_default().view.revoke(guest.0, size);
+    }
+
+    fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
+        self.world().partitions.get(&partition.0)?.view.translate(guest.0)
+    }
+
+    fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {
+        let mut world = self.world();
+        let places = world.partitions.entry(partition.0).or_default().view.range(guest, bytes.len() as u64)?;
+        for (byte, place) in bytes.iter_mut().zip(places) {
+            *byte = world.memory.byte(place);
+        }
+        Ok(())
+    }
+
+    fn copy_out(&mut self, partition: PartitionId, guest: GuestPhys, bytes: &[u8]) -> Result<(), CopyError> {
+        self.spend(bytes.len() as u64);
+        let mut world = self.world();
+        let places = world.partitions.entry(partition.0).or_default().view.range(guest, bytes.len() as u64)?;
+        for (byte, place) in bytes.iter().zip(places) {
+            world.memory.set_byte(place, *byte);
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
+        self.spend(length);
+        let mut world = self.world();
+        let places = world.partitions.entry(partition.0).or_default().view.range(guest, length)?;
+        for place in places {
+            world.memory.set_byte(place, 0);
+        }
+        Ok(())
+    }
+
+    fn reset_shared(&mut self, partition: PartitionId) {
+        let mut world = self.world();
+        let on: Vec<u8> = world
+            .vcpus
+            .iter()
+            .filter(|(_, vcpu)| vcpu.plan.is_some_and(|plan| plan.partition == partition) && vcpu.guest.is_some())
+            .map(|(number, _)| *number)
+            .collect();
+        assert!(on.is_empty(), "{partition:?} reset while vCPUs {on:?} are attached");
+        world.partitions.entry(partition.0).or_default().asserted.clear();
+    }
+}
+
+impl Irqs for SimMachine {
+    fn route(&mut self, line: Line, partition: PartitionId, virtual_line: VirtualLine, _edge: bool) {
+        self.world().routes.insert(line.0, (partition, virtual_line));
+    }
+
+    fn enable(&mut self, line: Line, _edge: bool) {
+        self.world().pcpu(self.pcpu).enabled.insert(line.0);
+    }
+
+    fn disable(&mut self, line: Line) {
+        self.world().pcpu(self.pcpu).enabled.remove(&line.0);
+    }
+
+    fn complete(&mut self, _line: Line) {}
+}
+
+impl Clock for SimMachine {
+    fn now(&self) -> Ticks {
+        Ticks(self.world().now(self.pcpu))
+    }
+
+    fn hertz(&self) -> u64 {
+        self.world().hertz
+    }
+
+    fn arm(&mut self, deadline: Ticks) {
+        let mut world = self.world();
+        world.pcpu(self.pcpu).armed = Some(deadline.0);
+        world.record(self.pcpu, What::Arm(deadline));
+    }
+
+    fn disarm(&mut self) {
+        self.world().pcpu(self.pcpu).armed = None;
+    }
+}
+
+impl Console for SimMachine {
+    fn send(&mut self, bytes: &[u8]) -> usize {
+        let mut world = self.world();
+        let taken = bytes.len().min(world.transmitter_room);
+        world.output.extend_from_slice(&bytes[..taken]);
+        if world.transmitter_depth != usize::MAX {
+            world.transmitter_room -= taken;
+        }
+        taken
+    }
+
+    fn receive(&mut self) -> Option<u8> {
+        self.world().received.pop_front()
+    }
+
+    fn receive_line(&self) -> Option<Line> {
+        Some(CONSOLE_LINE)
+    }
+
+    fn flush(&mut self) {
+        let mut world = self.world();
+        world.transmitter_room = world.transmitter_depth;
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The board's memory and what partitions see of it.
+
+use bulkhead_arch_api::{BuildError, CopyError, GuestPhys, HostPhys, Region};
+use std::collections::BTreeMap;
+
+const PAGE: u64 = 4096;
+const LIMIT: u64 = 1 << 40;
+
+/// Sparse memory: pages that were never written read as a pattern that is not zero, so that a test
+/// sees what was not cleared.
+#[derive(Debug, Default)]
+pub struct Memory {
+    pages: BTreeMap<u64, Box<[u8]>>,
+}
+
+/// What fresh memory contains.
+const GARBAGE: u8 = 0xA5;
+
+impl Memory {
+    /// The byte at a bus address.
+    #[must_use]
+    pub fn byte(&self, address: u64) -> u8 {
+        self.pages.get(&(address / PAGE)).map_or(GARBAGE, |page| page[(address % PAGE) as usize])
+    }
+
+    /// Changes the byte at a bus address.
+    pub fn set_byte(&mut self, address: u64, value: u8) {
+        let page = self.pages.entry(address / PAGE).or_insert_with(|| vec![GARBAGE; PAGE as usize].into());
+        page[(address % PAGE) as usize] = value;
+    }
+}
+
+/// The mappings of a partition.
+#[derive(Debug, Default)]
+pub(crate) struct View {
+    regions: Vec<Region>,
+}
+
+impl View {
+    pub(crate) fn build(regions: &[Region]) -> Result<Self, BuildError> {
+        for (index, region) in regions.iter().enumerate() {
+            let end = region.guest.0.checked_add(region.size);
+            let aligned = (region.guest.0 | region.host.0 | region.size).is_multiple_of(PAGE);
+            if region.size == 0 || !aligned || end.is_none_or(|end| end > LIMIT) {
+                return Err(BuildError::BadRegion(region.guest));
+            }
+            let overlaps = |other: &Region| {
+                other.guest.0 < region.guest.0 + region.size && region.guest.0 < other.guest.0 + other.size
+            };
+            if regions[..index].iter().any(overlaps) {
+                return Err(BuildError::Overlap(region.guest));
+            }
+        }
+        Ok(Self { regions: regions.to_vec() })
+    }
+
+    pub(crate) fn region(&self, address: u64) -> Option<&Region> {
+        self.regions.iter().find(|region| address >= region.guest.0 && address - region.guest.0 < region.size)
+    }
+
+    pub(crate) fn translate(&self, address: u64) -> Option<HostPhys> {
+        self.region(address).map(|region| HostPhys(region.host.0 + (address - region.guest.0)))
+    }
+
+    /// Bus address of each of `length` bytes.
+    pub(crate) fn range(&self, guest: GuestPhys, length: u64) -> Result<Vec<u64>, CopyError> {
+        (0..length)
+            .map(|offset| {
+                let address = guest.offset(offset).map_err(|_| CopyError { address: guest })?;
+                self.translate(address.0).map(|host| host.0).ok_or(CopyError { address })
+            })
+            .collect()
+    }
+
+    /// Takes `size` bytes from `guest` on away; what is left of a region stays.
+    pub(crate) fn revoke(&mut self, guest: u64, size: u64) {
+        let end = guest.saturating_add(size);
+        let mut left = Vec::new();
+        for region in self.regions.drain(..) {
+            let region_end = region.guest.0 + region.size;
+            if region_end <= guest || region.guest.0 >= end {
+                left.push(region);
+                continue;
+            }
+            if region.guest.0 < guest {
+                left.push(Region { size: guest - region.guest.0, ..region });
+            }
+            if region_end > end {
+                let cut = end - region.guest.0;
+                left.push(Region {
+                    guest: GuestPhys(end),
+                    host: HostPhys(region.host.0 + cut),
+                    size: region_end - end,
+                    ..region
+                });
+            }
+        }
+        self.regions = left;
+    }
+}

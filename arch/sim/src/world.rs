@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The board: pCPUs, vCPUs, memory, and everything that was recorded.
+
+use crate::guest::{Action, Guest, Outcome};
+use crate::machine::CONSOLE_LINE;
+use crate::memory::{Memory, View};
+use bulkhead_arch_api::{
+    Access, AccessKind, Exit, FaultReport, GuestPhys, Hypercall, Line, PartitionId, PcpuId, Reply, Ticks, VcpuId,
+    VcpuPlan, VcpuReset, VcpuSet, VirtualLine,
+};
+use bulkhead_abi::HealthClass;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Ticks that every action and every return from the hypervisor takes, so that nothing is for free.
+const STEP: u64 = 10;
+/// Number under which a guest sees its own timer's interrupt.
+const TIMER: u32 = 27;
+/// Number under which a guest sees an interrupt sent by a sibling.
+const SENT: u32 = 0;
+
+/// Something that happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When, on the clock of the pCPU.
+    pub time: u64,
+    /// Where.
+    pub pcpu: PcpuId,
+    /// What.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Another vCPU than before runs.
+    Switch(VcpuId),
+    /// A guest left a mark.
+    Mark(VcpuId, u64),
+    /// A vCPU was reset.
+    Reset(VcpuId),
+    /// A vCPU was detached.
+    Detach(VcpuId),
+    /// A fault was reflected.
+    Fault(VcpuId, FaultReport),
+    /// A line was raised.
+    Inject(PartitionId, VirtualLine),
+    /// A line was lowered.
+    Withdraw(PartitionId, VirtualLine),
+    /// Another pCPU was signalled.
+    Signal(PcpuId),
+    /// Another pCPU was started.
+    Start(PcpuId),
+    /// The clock was armed.
+    Arm(Ticks),
+    /// The board was switched off.
+    PowerOff,
+}
+
+/// Something that comes from outside at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum External {
+    /// A byte on the serial line.
+    Input(u8),
+    /// A physical interrupt.
+    Line(Line),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct PcpuState {
+    pub(crate) now: u64,
+    pub(crate) armed: Option<u64>,
+    pub(crate) signalled: bool,
+    pub(crate) started: bool,
+    pub(crate) lines: VecDeque<Line>,
+    pub(crate) enabled: BTreeSet<u32>,
+    pub(crate) woken: VcpuSet,
+    pub(crate) last: Option<VcpuId>,
+    pub(crate) exit: Option<Exit>,
+}
+
+#[derive(Default)]
+pub(crate) struct VcpuState {
+    pub(crate) plan: Option<VcpuPlan>,
+    pub(crate) home: Option<PcpuId>,
+    pub(crate) guest: Option<Box<dyn Guest>>,
+    pub(crate) outcome: Option<Outcome>,
+    pub(crate) action: Option<Action>,
+    pub(crate) awaits_reply: bool,
+    pub(crate) timer: Option<u64>,
+    pub(crate) sent: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct PartitionState {
+    pub(crate) view: View,
+    pub(crate) asserted: BTreeSet<u32>,
+    pub(crate) first: Option<VcpuId>,
+}
+
+type Factory = Box<dyn Fn(&VcpuReset) -> Box<dyn Guest>>;
+
+/// A simulated board.
+pub struct World {
+    pub(crate) hertz: u64,
+    pub(crate) pcpus: Vec<PcpuState>,
+    pub(crate) vcpus: BTreeMap<u8, VcpuState>,
+    pub(crate) partitions: BTreeMap<u8, PartitionState>,
+    pub(crate) routes: BTreeMap<u32, (PartitionId, VirtualLine)>,
+    programs: BTreeMap<u8, Factory>,
+    externals: Vec<(u64, External)>,
+    pub(crate) received: VecDeque<u8>,
+    /// The board's memory.
+    pub memory: Memory,
+    /// Everything that was recorded, in order.
+    pub records: Vec<Record>,
+    /// Bytes sent on the serial line.
+    pub output: Vec<u8>,
+    /// Bytes the transmitter takes before it is full; a flush empties it.
+    pub transmitter_depth: usize,
+    /// Bytes it takes now.
+    pub transmitter_room: usize,
+    /// The board is off.
+    pub powered_off: bool,
+    /// pCPUs that have stopped for good.
+    pub halted: BTreeSet<u8>,
+    /// Fault injection: this pCPU does not start.
+    pub start_error: Option<PcpuId>,
+    /// Fault injection: this partition's space cannot be built.
+    pub build_error: Option<PartitionId>,
+}
+
+impl std::fmt::Debug for World {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("World").field("pcpus", &self.pcpus).field("records", &self.records).finish_non_exhaustive()
+    }
+}
+
+impl World {
+    /// A board with so many pCPUs and a clock of 1 GHz; only pCPU 0 is on.
+    #[must_use]
+    pub fn new(pcpus: u8) -> Self {
+        let mut states: Vec<PcpuState> = (0..pcpus).map(|_| PcpuState::default()).collect();
+        states[0].started = true;
+        Self {
+            hertz: 1_000_000_000,
+            pcpus: states,
+            vcpus: BTreeMap::new(),
+            partitions: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            externals: Vec::new(),
+            received: VecDeque::new(),
+            memory: Memory::default(),
+            records: Vec::new(),
+            output: Vec::new(),
+            transmitter_depth: usize::MAX,
+            transmitter_room: usize::MAX,
+            powered_off: false,
+            halted: BTreeSet::new(),
+            start_error: None,
+            build_error: None,
+        }
+    }
+
+    /// Says what a vCPU runs each time it is reset.
+    pub fn program<G: Guest + 'static>(&mut self, vcpu: VcpuId, make: impl Fn(&VcpuReset) -> G + 'static) {
+        self.programs.insert(vcpu.0, Box::new(move |reset| Box::new(make(reset))));
+    }
+
+    /// Lets something happen at a time.
+    pub fn schedule(&mut self, time: u64, external: External) {
+        self.externals.push((time, external));
+        self.externals.sort_by_key(|(time, _)| *time);
+    }
+
+    /// The clock of a pCPU.
+    #[must_use]
+    pub fn now(&self, pcpu: PcpuId) -> u64 {
+        self.pcpus[usize::from(pcpu.0)].now
+    }
+
+    /// Whether a pCPU has been started (or was on from the beginning).
+    #[must_use]
+    pub fn is_started(&self, pcpu: PcpuId) -> bool {
+        self.pcpus[usize::from(pcpu.0)].started
+    }
+
+    /// The marks a vCPU has left, with their times.
+    pub fn marks(&self, vcpu: VcpuId) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.records.iter().filter_map(move |record| match record.what {
+            What::Mark(of, value) if of == vcpu => Some((record.time, value)),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn record(&mut self, pcpu: PcpuId, what: What) {
+        let time = self.now(pcpu);
+        self.records.push(Record { time, pcpu, what });
+    }
+
+    pub(crate) fn pcpu(&mut self, pcpu: PcpuId) -> &mut PcpuState {
+        &mut self.pcpus[usize::from(pcpu.0)]
+    }
+
+    pub(crate) fn vcpu(&mut self, vcpu: VcpuId, by: PcpuId) -> &mut VcpuState {
+        let state = self.vcpus.get_mut(&vcpu.0).unwrap_or_else(|| panic!("{vcpu:?} was never adopted"));
+        assert_eq!(state.home, Some(by), "{vcpu:?} touched by a pCPU that is not its own");
+        state
+    }
+
+    pub(crate) fn start_guest(&mut self, vcpu: VcpuId, reset: &VcpuReset) -> Box<dyn Guest> {
+        match self.programs.get(&vcpu.0) {
+            Some(make) => make(reset),
+            None => Box::new(|_: Outcome, _: u64| Action::Idle),
+        }
+    }
+
+    /// Moves a pCPU on, with `vcpu` running or waiting if `None`, until the next `run` or `wait` has something
+    /// to return (then true) or its clock has reached `horizon` (then false).
+    pub fn advance(&mut self, pcpu: PcpuId, vcpu: Option<VcpuId>, horizon: u64) -> bool {
+        loop {
+            self.apply_externals(pcpu);
+            let own = self.pcpu(pcpu);
+            if own.exit.is_some() {
+                return true;
+            }
+            if let Some(exit) = self.asynchronous(pcpu) {
+                self.pcpu(pcpu).exit = Some(exit);
+                return true;
+            }
+            if self.now(pcpu) >= horizon {
+                return false;
+            }
+            let limit = self.next_asynchronous(pcpu).min(horizon);
+            match vcpu {
+                None => {
+                    if limit == u64::MAX {
+                        // Nothing will ever come: a spurious return instead of a hang.
+                        self.pcpu(pcpu).exit = Some(Exit::Signal);
+                        return true;
+                    }
+                    self.pcpu(pcpu).now = limit;
+                }
+                Some(vcpu) => {
+                    if let Some(exit) = self.guest_step(pcpu, vcpu, limit) {
+                        self.pcpu(pcpu).exit = Some(exit);
+                        return true;
+                    }
+                }
+            }
+        }
+    }
+
+    fn apply_externals(&mut self, pcpu: PcpuId) {
+        while let Some((time, external)) = self.externals.first().copied() {
+            let target = self.target_of(external);
+            if target != pcpu || time > self.now(pcpu) {
+                return;
+            }
+            self.externals.remove(0);
+            match external {
+                External::Input(byte) => {
+                    self.received.push_back(byte);
+                    self.pcpu(pcpu).lines.push_back(CONSOLE_LINE);
+                }
+                External::Line(line) => match self.routes.get(&line.0).copied() {
+                    Some((partition, virtual_line)) => {
+                        let state = self.partitions.entry(partition.0).or_default();
+                        state.asserted.insert(virtual_line.0);
+                        if let Some(first) = state.first {
+                            self.pcpu(pcpu).woken.insert_all(VcpuSet::of(first));
+                        }
+                    }
+                    None => self.pcpu(pcpu).lines.push_back(line),
+                },
+            }
+        }
+    }
+
+    fn target_of(&self, external: External) -> PcpuId {
+        let route = match external {
+            External::Input(_) => None,
+            External::Line(line) => self.routes.get(&line.0),
+        };
+        route
+            .and_then(|(partition, _)| self.partitions.get(&partition.0)?.first)
+            .and_then(|first| self.vcpus.get(&first.0)?.home)
+            .unwrap_or(PcpuId(0))
+    }
+
+    /// What interrupts the pCPU now.
+    fn asynchronous(&mut self, pcpu: PcpuId) -> Option<Exit> {
+        let own = self.pcpu(pcpu);
+        if let Some(position) = own.lines.iter().position(|line| own.enabled.contains(&line.0)) {
+            return own.lines.remove(position).map(Exit::Interrupt);
+        }
+        if !own.woken.is_empty() {
+            return Some(Exit::Wake(std::mem::take(&mut own.woken)));
+        }
+        if std::mem::take(&mut own.signalled) {
+            return Some(Exit::Signal);
+        }
+        // Stays pending, as the level of a timer does, until the clock is armed anew or disarmed.
+        own.armed.is_some_and(|armed| armed <= own.now).then_some(Exit::Deadline)
+    }
+
+    /// When the next thing interrupts the pCPU, as far as that is known.
+    fn next_asynchronous(&self, pcpu: PcpuId) -> u64 {
+        let armed = self.pcpus[usize::from(pcpu.0)].armed.unwrap_or(u64::MAX);
+        let external = self
+            .externals
+            .iter()
+            .filter(|(_, external)| self.target_of(*external) == pcpu)
+            .map(|(time, _)| *time)
+            .next()
+            .unwrap_or(u64::MAX);
+        armed.min(external)
+    }
+
+    /// Whether an interrupt waits for the vCPU.
+    pub(crate) fn has_interrupt(&self, vcpu: VcpuId) -> Option<u32> {
+        let state = self.vcpus.get(&vcpu.0)?;
+        let plan = state.plan?;
+        let now = self.pcpus[usize::from(state.home?.0)].now;
+        if state.sent {
+            return Some(SENT);
+        }
+        if state.timer.is_some_and(|timer| timer <= now) {
+            return Some(TIMER);
+        }
+        if plan.index == 0 {
+            return self.partitions.get(&plan.partition.0)?.asserted.first().copied();
+        }
+        None
+    }
+
+    /// One action of the running guest, or a part of one that ends at `limit`.
+    fn guest_step(&mut self, pcpu: PcpuId, vcpu: VcpuId, limit: u64) -> Option<Exit> {
+        let now = self.now(pcpu);
+        let state = self.vcpu(vcpu, pcpu);
+        assert!(!state.awaits_reply, "{vcpu:?} runs with its last exit unanswered");
+        if state.action.is_none() {
+            let guest = state.guest.as_mut().unwrap_or_else(|| panic!("{vcpu:?} runs before it was reset"));
+            state.action = Some(guest.next(state.outcome.take().unwrap_or(Outcome::Done), now));
+        }
+        let action = state.action?;
+        if let Action::Compute(ticks) = action {
+            let done = ticks.min(limit - now);
+            self.pcpu(pcpu).now += done;
+            self.finish(vcpu, pcpu, (done < ticks).then_some(Action::Compute(ticks - done)), Outcome::Done);
+            return None;
+        }
+        if action == Action::Idle {
+            return self.guest_idles(pcpu, vcpu, limit);
+        }
+        self.pcpu(pcpu).now += STEP;
+        self.guest_acts(pcpu, vcpu, action)
+    }
+
+    fn finish(&mut self, vcpu: VcpuId, by: PcpuId, rest: Option<Action>, outcome: Outcome) {
+        let state = self.vcpu(vcpu, by);
+        state.action = rest;
+        if rest.is_none() {
+            state.outcome = Some(outcome);
+        }
+    }
+
+    fn guest_idles(&mut self, pcpu: PcpuId, vcpu: VcpuId, limit: u64) -> Option<Exit> {
+        if self.has_interrupt(vcpu).is_some() {
+            self.pcpu(pcpu).now += STEP;
+            self.finish(vcpu, pcpu, None, Outcome::Done);
+            return None;
+        }
+        let timer = self.vcpu(vcpu, pcpu).timer;
+        if self.vcpu(vcpu, pcpu).plan.is_some_and(|plan| plan.idle_in_place) {
+            let until = timer.unwrap_or(u64::MAX).min(limit);
+            if until == u64::MAX {
+                return Some(Exit::Signal);
+            }
+            self.pcpu(pcpu).now = until;
+            return None;
+        }
+        self.pcpu(pcpu).now += STEP;
+        self.finish(vcpu, pcpu, None, Outcome::Done);
+        Some(Exit::Idle { until: timer.map_or(Ticks::NEVER, Ticks) })
+    }
+
+    fn guest_acts(&mut self, pcpu: PcpuId, vcpu: VcpuId, action: Action) -> Option<Exit> {
+        let plan = self.vcpu(vcpu, pcpu).plan.unwrap_or_else(|| panic!("{vcpu:?} was never adopted"));
+        let (outcome, exit, asks) = match action {
+            Action::Compute(_) | Action::Idle => (Outcome::Done, None, false),
+            Action::Mark(value) => {
+                self.record(pcpu, What::Mark(vcpu, value));
+                (Outcome::Done, None, false)
+            }
+            Action::SetTimer(timer) => {
+                self.vcpu(vcpu, pcpu).timer = timer;
+                (Outcome::Done, None, false)
+            }
+            Action::Acknowledge => (Outcome::Interrupt(self.acknowledge(vcpu, pcpu)), None, false),
+            Action::Read { address, size } => match self.load(&plan, address, size) {
+                Some(value) => (Outcome::Value(value), None, false),
+                None => (Outcome::Done, Some(access(address, size, AccessKind::Read)), true),
+            },
+            Action::Write { address, size, value } => {
+                if self.store(&plan, address, size, value) {
+                    (Outcome::Done, None, false)
+                } else {
+                    (Outcome::Done, Some(access(address, size, AccessKind::Write(value))), true)
+                }
+            }
+            Action::Send(index) => {
+                let target = VcpuId(plan.first.0 + index % plan.count);
+                self.vcpus.entry(target.0).or_default().sent = true;
+                (Outcome::Done, Some(Exit::Wake(VcpuSet::of(target))), false)
+            }
+            Action::Hypercall(operation, arguments) => {
+                (Outcome::Done, Some(Exit::Hypercall(Hypercall { operation, arguments })), true)
+            }
+            Action::CpuOn(target, entry, argument) => {
+                let target = target % plan.count;
+                (Outcome::Done, Some(Exit::CpuOn { target, entry: GuestPhys(entry), argument }), true)
+            }
+            Action::CpuPower(target) => (Outcome::Done, Some(Exit::CpuPower { target: target % plan.count }), true),
+            Action::CpuOff => (Outcome::Done, Some(Exit::CpuOff), true),
+            Action::Reset(kind) => (Outcome::Done, Some(Exit::Reset(kind)), true),
+            Action::Fault(report) => (Outcome::Done, Some(Exit::Fault(report)), true),
+            Action::Fail(code) => (Outcome::Done, Some(Exit::Failed { code }), true),
+        };
+        self.finish(vcpu, pcpu, None, outcome);
+        self.vcpu(vcpu, pcpu).awaits_reply = asks;
+        exit
+    }
+
+    fn acknowledge(&mut self, vcpu: VcpuId, pcpu: PcpuId) -> Option<u32> {
+        let line = self.has_interrupt(vcpu)?;
+        let state = self.vcpu(vcpu, pcpu);
+        match line {
+            SENT => state.sent = false,
+            TIMER => state.timer = None,
+            // A level stays until its device takes it back; an edge from a routed line is taken here.
+            _ => {
+                let partition = state.plan?.partition;
+                if self.routes.values().any(|route| *route == (partition, VirtualLine(line))) {
+                    self.partitions.entry(partition.0).or_default().asserted.remove(&line);
+                }
+            }
+        }
+        Some(line)
+    }
+
+    fn load(&self, plan: &VcpuPlan, address: u64, size: u8) -> Option<u64> {
+        let view = &self.partitions.get(&plan.partition.0)?.view;
+        let mut bytes = [0; 8];
+        for (offset, byte) in bytes.iter_mut().enumerate().take(usize::from(size)) {
+            let region = view.region(address + offset as u64).filter(|region| region.permissions.read)?;
+            *byte = self.memory.byte(region.host.0 + (address + offset as u64 - region.guest.0));
+        }
+        Some(u64::from_le_bytes(bytes))
+    }
+
+    fn store(&mut self, plan: &VcpuPlan, address: u64, size: u8, value: u64) -> bool {
+        let Some(partition) = self.partitions.get(&plan.partition.0) else { return false };
+        let places: Option<Vec<u64>> = (0..u64::from(size))
+            .map(|offset| {
+                let region = partition.view.region(address.checked_add(offset)?)?;
+                region.permissions.write.then(|| region.host.0 + (address + offset - region.guest.0))
+            })
+            .collect();
+        let Some(places) = places else { return false };
+        for (place, byte) in places.into_iter().zip(value.to_le_bytes()) {
+            self.memory.set_byte(place, byte);
+        }
+        true
+    }
+
+    pub(crate) fn answer(&mut self, vcpu: VcpuId, by: PcpuId, outcome: Outcome) {
+        let state = self.vcpu(vcpu, by);
+        assert!(state.awaits_reply, "{vcpu:?} is answered without a question: {outcome:?}");
+        state.awaits_reply = false;
+        state.outcome = Some(outcome);
+    }
+
+    pub(crate) fn reply(&mut self, vcpu: VcpuId, by: PcpuId, reply: Reply) {
+        self.answer(vcpu, by, Outcome::Replied(reply));
+    }
+}
+
+fn access(address: u64, size: u8, kind: AccessKind) -> Exit {
+    let report = FaultReport {
+        class: HealthClass::Memory,
+        syndrome: u64::from(size),
+        pc: 0,
+        address: Some(GuestPhys(address)),
+        virtual_address: None,
+    };
+    Exit::Access(Access { address: GuestPhys(address), size, kind, report })
+}
