@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-//! (being written)
+//! x
 fn main() {}

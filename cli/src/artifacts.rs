@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Builds what runs on the target: class binaries and the repository's own guests.
+//!
+//! cargo decides what is out of date; one call builds everything a system needs. `core` is built from
+//! source where the toolchain has it, because then one setting of the compiler holds for every
+//! instruction that runs on the target; a toolchain with the prebuilt bare-metal target serves too.
+
+use crate::problem::Problem;
+use crate::progress::Progress;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Rust target of class `aarch64`. Without floating point: FP registers belong to the guests.
+pub const TARGET: &str = "aarch64-unknown-none-softfloat";
+
+/// The repository, where sources are.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    root: PathBuf,
+    target: PathBuf,
+}
+
+impl Workspace {
+    /// Finds the repository: where the entry script says it is, or where the tool was built.
+    ///
+    /// # Errors
+    /// It is not there any more.
+    pub fn locate() -> Result<Self, Problem> {
+        let built_in = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .unwrap_or(Path::new("/"))
+            .to_owned();
+        let root = env::var_os("BULKHEAD_ROOT").map_or(built_in, PathBuf::from);
+        if !root.join("hypervisor").is_dir() {
+            return Err(
+                Problem::new(format!("the sources of Bulkhead are not in {}", root.display()))
+                    .remedy("start the tool with the script `bulkhead` of the repository"),
+            );
+        }
+        let target =
+            env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |path| root.join(path));
+        Ok(Self { root, target })
+    }
+
+    /// The root of the repository.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where cargo builds.
+    #[must_use]
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Where the program of a package for the target is, once it is built.
+    #[must_use]
+    pub fn program(&self, package: &str) -> PathBuf {
+        self.target.join(TARGET).join("firmware").join(package)
+    }
+
+    /// Whether the repository has a guest of this name.
+    #[must_use]
+    pub fn has_guest(&self, name: &str) -> bool {
+        let plain = name
+            .chars()
+            .all(|char| char.is_ascii_alphanumeric() || char == '-' || char == '_');
+        plain && self.root.join("guests").join(name).join("Cargo.toml").is_file()
+    }
+
+    /// Names of the repository's guests.
+    #[must_use]
+    pub fn guests(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.root.join("guests"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .filter(|name| self.has_guest(name))
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Builds the programs of these packages for the target.
+    ///
+    /// # Errors
+    /// What the compiler says.
+    pub fn build(&self, packages: &[String], progress: &Progress) -> Result<(), Problem> {
+        let title = format!("building {}", packages.join(", "));
+        progress.step(&title, || {
+            self.cargo(packages).and_then(|mut command| run(&mut command))
+        })
+    }
+
+    fn cargo(&self, packages: &[String]) -> Result<Command, Problem> {
+        let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command
+            .current_dir(&self.root)
+            .args(["build", "--profile", "firmware", "--target", TARGET]);
+        let libraries = sysroot()?.join("lib/rustlib");
+        if libraries.join("src/rust/library/core/Cargo.toml").is_file() {
+            command.args([
+                "-Zbuild-std=core,compiler_builtins",
+                "-Zbuild-std-features=compiler-builtins-mem",
+            ]);
+            // Building `core` is a nightly option of a stable compiler; nothing else depends on it.
+            command.env("RUSTC_BOOTSTRAP", "1");
+        } else if !libraries.join(TARGET).is_dir() {
+            return Err(Problem::new(format!(
+                "the Rust toolchain has neither its library's source nor {TARGET}"
+            ))
+            .remedy(
+                "start the tool with the script `bulkhead` of the repository, which chooses a toolchain",
+            ));
+        }
+        for package in packages {
+            command.args(["-p", package]);
+        }
+        Ok(command)
+    }
+}
+
+/// The folder of the compiler in use.
+fn sysroot() -> Result<PathBuf, Problem> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let text = crate::debian::run(Command::new(rustc).args(["--print", "sysroot"]))?;
+    Ok(PathBuf::from(text.trim()))
+}
+
+/// Runs cargo; what it says matters only if it fails.
+fn run(command: &mut Command) -> Result<(), Problem> {
+    let output = command
+        .stdin(std::process::Stdio::null())
+        .output()
+        .map_err(|error| Problem::new(format!("cannot start cargo: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let errors = said.find("error").map_or(said.as_ref(), |start| &said[start..]);
+    Err(Problem::new(format!(
+        "the build of the on-target code failed:\n{}",
+        errors.trim()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guests_are_folders_of_the_repository_and_nothing_else() {
+        let workspace = Workspace::locate().unwrap();
+        assert!(workspace.has_guest("control-loop"));
+        assert!(workspace.guests().contains(&"control-loop".to_owned()));
+        for bad in ["", "..", "../cli", "control-loop/", "no-such-guest"] {
+            assert!(!workspace.has_guest(bad), "{bad:?}");
+        }
+    }
+}
