@@ -17,6 +17,9 @@ pub const NONE: u32 = u32::MAX;
 pub const NAME_LEN: usize = 32;
 /// Multiple at which each payload starts.
 pub const PAYLOAD_ALIGN: u64 = 4096;
+/// Last bytes of a system image, at the next multiple of 8 behind the last payload. A loader that knows no file
+/// sizes still notices that a file was cut off.
+pub const END_MARK: [u8; 8] = *b"DAEHKLUB";
 
 /// Number of class `aarch64`.
 pub const CLASS_AARCH64: u32 = 1;
