@@ -4,11 +4,53 @@
 //! One header, a directory of tables with fixed-size records, then the payloads. All numbers are
 //! little-endian; tables start at multiples of 8, payloads at multiples of 4096. The hypervisor reads
 //! it in place through [`Image`], which exists only for bytes whose format, bounds, references and
-//! digests have been checked, so no later access can fail.
+//! table digest have been checked, so no later access can fail. The payloads' digests are a second step,
+//! [`Image::check_payloads`], because it is the long one.
+//!
+//! There is exactly one place for every table and payload: where the one before it ends. The directory
+//! repeats what follows from the counts, and an image that says otherwise is refused, so every
+//! byte of an accepted image is a checked record, a digested payload, or zero.
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 #[cfg(feature = "writer")]
 extern crate std;
 
+mod check;
+mod digest;
+mod error;
 pub mod layout;
+mod limits;
+mod name;
+mod reader;
+mod span;
+mod tables;
+#[cfg(feature = "writer")]
+#[expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "runs on the host only, on its own data"
+)]
+mod writer;
+
+pub use digest::{Portable, Sha256};
+pub use error::{Fault, ImageError, Table};
+pub use limits::{
+    MAX_CAPABILITIES, MAX_CONTROLLERS, MAX_INTERRUPTS, MAX_LOADS, MAX_MAP, MAX_MEMORY, MAX_PARTITIONS,
+    MAX_PAYLOADS, MAX_PCPUS, MAX_REGIONS_PER_PARTITION, MAX_TABLES_LEN, MAX_VCPUS, MAX_VCPUS_PER_PARTITION,
+    MAX_VCPUS_PER_PCPU, MAX_VIRTUAL_DEVICES, MAX_WATCHES, PAGE_SIZE,
+};
+pub use name::NameError;
+pub use reader::{HEADER_LEN, Image, claimed_length};
+#[cfg(feature = "writer")]
+pub use writer::{ImageBuilder, Payload, sign_tables};

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Capabilities and watches: who may do what to whom from the start.
+
+use super::{each, earlier, named, refers, require};
+use crate::error::{Fault, ImageError, Table};
+use crate::layout::{CapabilityRecord, WatchRecord};
+use crate::reader::Image;
+use bulkhead_abi::hypercall::{CAPABILITY_SLOTS, SELF_CAPABILITY};
+use bulkhead_abi::{ObjectKind, Rights};
+
+pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
+    each(Table::Capabilities, image.capabilities(), |index, record| {
+        capability(image, index, record)
+    })?;
+    each(Table::Watches, image.watches(), |index, record| {
+        watch(image, index, record)
+    })
+}
+
+fn capability(image: &Image<'_>, index: u32, record: &CapabilityRecord) -> Result<(), Fault> {
+    let partitions = image.partitions().len();
+    refers(record.partition.get(), partitions, Table::Partitions)?;
+    require(record.reserved.get() == 0, Fault::Reserved)?;
+    named(&record.name)?;
+    // Every partition holds the capability for itself already.
+    let slot = record.index.get();
+    require(
+        slot != SELF_CAPABILITY && (slot as usize) < CAPABILITY_SLOTS,
+        Fault::OutOfRange,
+    )?;
+    let rights = u8::try_from(record.rights.get()).map_or(Rights::NONE, Rights);
+    require(
+        rights != Rights::NONE && Rights::ALL.contains(rights),
+        Fault::BadRights,
+    )?;
+    let kind = u8::try_from(record.kind.get())
+        .ok()
+        .and_then(ObjectKind::from_number)
+        .ok_or(Fault::UnknownKind)?;
+    match kind {
+        ObjectKind::Partition | ObjectKind::EventGate | ObjectKind::Console => {
+            refers(record.object.get(), partitions, Table::Partitions)?;
+        }
+        ObjectKind::Timer => require(record.object.get() == 0, Fault::OutOfRange)?,
+    }
+    for (other, other_index) in earlier(image.capabilities(), index) {
+        let same =
+            other.partition == record.partition && (other.index == record.index || other.name == record.name);
+        require(!same, Fault::SameAs(other_index))?;
+    }
+    Ok(())
+}
+
+fn watch(image: &Image<'_>, index: u32, record: &WatchRecord) -> Result<(), Fault> {
+    refers(record.watcher.get(), image.partitions().len(), Table::Partitions)?;
+    refers(record.watched.get(), image.partitions().len(), Table::Partitions)?;
+    for (other, other_index) in earlier(image.watches(), index) {
+        require(other != record, Fault::SameAs(other_index))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the image says about the board: the hypervisor's own memory, pCPUs, the address map, controllers.
+
+use super::{each, earlier, named, require};
+use crate::error::{Fault, ImageError, Table};
+use crate::layout::{
+    BoardRecord, CONTROLLER_ARM_TIMER, CONTROLLER_GIC_V3, CONTROLLER_PL011, ControllerRecord, MAP_DEVICE,
+    MAP_RAM, MapRecord, NONE, POLICY_FIXED_PRIORITY, POLICY_PINNED, PcpuRecord, ROLE_CONSOLE,
+    ROLE_INTERRUPTS, ROLE_TIMER,
+};
+use crate::limits::PAGE_SIZE;
+use crate::reader::Image;
+use crate::span::Span;
+
+pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
+    each(Table::Map, image.map(), |index, record| {
+        map_entry(image, index, record)
+    })?;
+    each(Table::Board, core::slice::from_ref(image.board()), |_, record| {
+        board(image, record)
+    })?;
+    each(Table::Pcpus, image.pcpus(), |index, record| {
+        pcpu(image, index, record)
+    })?;
+    each(Table::Controllers, image.controllers(), |index, record| {
+        controller(image, index, record)
+    })
+}
+
+/// The hypervisor's own memory.
+pub(super) fn hypervisor(board: &BoardRecord) -> Result<Span, Fault> {
+    Span::pages(board.load_address.get(), board.hypervisor_size.get())
+}
+
+/// The register windows of a controller that are in use, and its interrupt lines.
+pub(super) fn windows(controller: &ControllerRecord) -> impl Iterator<Item = Result<Span, Fault>> {
+    let windows = controller.base.iter().zip(controller.size.iter());
+    windows
+        .filter(|(_, size)| size.get() != 0)
+        .map(|(base, size)| Span::new(base.get(), size.get()))
+}
+
+/// Whether `span` lies within one stretch of RAM.
+pub(super) fn in_ram(image: &Image<'_>, span: Span) -> bool {
+    ram(image).any(|stretch| stretch.covers(span))
+}
+
+/// Whether `span` shares an address with RAM.
+pub(super) fn touches_ram(image: &Image<'_>, span: Span) -> bool {
+    ram(image).any(|stretch| stretch.overlaps(span))
+}
+
+fn ram(image: &Image<'_>) -> impl Iterator<Item = Span> {
+    let stretches = image.map().iter().filter(|entry| entry.kind.get() == MAP_RAM);
+    stretches.filter_map(|entry| Span::pages(entry.base.get(), entry.size.get()).ok())
+}
+
+fn map_entry(image: &Image<'_>, index: u32, record: &MapRecord) -> Result<(), Fault> {
+    require(
+        matches!(record.kind.get(), MAP_RAM | MAP_DEVICE),
+        Fault::UnknownKind,
+    )?;
+    require(record.reserved.get() == 0, Fault::Reserved)?;
+    let span = Span::pages(record.base.get(), record.size.get())?;
+    for (other, other_index) in earlier(image.map(), index) {
+        let other = Span::pages(other.base.get(), other.size.get())?;
+        require(!span.overlaps(other), Fault::Overlaps(Table::Map, other_index))?;
+    }
+    Ok(())
+}
+
+fn board(image: &Image<'_>, record: &BoardRecord) -> Result<(), Fault> {
+    named(image.board_name_record())?;
+    require(record.reserved.get() == 0, Fault::Reserved)?;
+    let own = hypervisor(record)?;
+    require(in_ram(image, own), Fault::OutsideRam)?;
+    let pool = Span::pages(record.pool_base.get(), record.pool_size.get())?;
+    require(own.covers(pool), Fault::OutsideHypervisor)?;
+    let image_start = record.image_base.get();
+    require(image_start.is_multiple_of(PAGE_SIZE), Fault::Unaligned)?;
+    let itself = Span::new(image_start, image.len())?;
+    require(own.covers(itself), Fault::OutsideHypervisor)?;
+    require(!itself.overlaps(pool), Fault::InHypervisor)
+}
+
+fn pcpu(image: &Image<'_>, index: u32, record: &PcpuRecord) -> Result<(), Fault> {
+    for (other, other_index) in earlier(image.pcpus(), index) {
+        require(
+            other.hardware_id != record.hardware_id,
+            Fault::SameAs(other_index),
+        )?;
+    }
+    match record.policy.get() {
+        POLICY_PINNED => Ok(()),
+        POLICY_FIXED_PRIORITY => require(record.quantum_us.get() != 0, Fault::OutOfRange),
+        _ => Err(Fault::UnknownKind),
+    }
+}
+
+fn controller(image: &Image<'_>, index: u32, record: &ControllerRecord) -> Result<(), Fault> {
+    let fits = matches!(
+        (record.role.get(), record.compatible.get()),
+        (ROLE_CONSOLE, CONTROLLER_PL011)
+            | (ROLE_INTERRUPTS, CONTROLLER_GIC_V3)
+            | (ROLE_TIMER, CONTROLLER_ARM_TIMER)
+    );
+    require(fits, Fault::UnknownKind)?;
+    require(record.reserved.get() == 0, Fault::Reserved)?;
+    let unused = record
+        .base
+        .iter()
+        .zip(record.size.iter())
+        .filter(|(_, size)| size.get() == 0);
+    require(unused.into_iter().all(|(base, _)| base.get() == 0), Fault::Empty)?;
+    for window in windows(record) {
+        let window = window?;
+        require(!touches_ram(image, window), Fault::InRam)?;
+        for (other, other_index) in earlier(image.controllers(), index) {
+            for other in windows(other) {
+                require(
+                    !window.overlaps(other?),
+                    Fault::Overlaps(Table::Controllers, other_index),
+                )?;
+            }
+        }
+    }
+    for (other, other_index) in earlier(image.controllers(), index) {
+        require(other.role != record.role, Fault::SameAs(other_index))?;
+        for line in record.lines.iter().filter(|line| line.get() != NONE) {
+            require(
+                !other.lines.contains(line),
+                Fault::LineTaken(Table::Controllers, other_index),
+            )?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Virtual devices and interrupt lines. Relies on the rules of `memory` and `partitions`.
+
+use super::memory::guest_span;
+use super::{each, earlier, require};
+use crate::error::{Fault, ImageError, Table};
+use crate::layout::{
+    CLASS_AARCH64, InterruptRecord, NONE, PARTITION_VM, PartitionRecord, TRIGGER_EDGE, TRIGGER_LEVEL,
+    VIRTUAL_GIC_V3, VIRTUAL_PL011, VirtualDeviceRecord,
+};
+use crate::reader::{Image, record as record_at};
+use crate::span::Span;
+
+/// First interrupt line of a GIC that is shared by all CPUs; those below belong to a CPU each
+/// (Arm IHI 0069 section 2.2, table 2-1).
+const FIRST_SHARED_LINE: u32 = 32;
+/// First INTID that is no line of a device (same table).
+const FIRST_SPECIAL_LINE: u32 = 1020;
+/// Bytes of a GICv3 distributor's registers (Arm IHI 0069 section 12.8).
+const DISTRIBUTOR_SIZE: u64 = 0x1_0000;
+/// Bytes of one GICv3 redistributor's registers: two frames (Arm IHI 0069 section 12.10).
+const REDISTRIBUTOR_SIZE: u64 = 0x2_0000;
+
+pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
+    each(Table::VirtualDevices, image.virtual_devices(), |index, record| {
+        let owner = machine(image, record.partition.get())?;
+        shape(owner, record)?;
+        apart(image, index, record)?;
+        virtual_line(owner, record.virtual_line.get())
+    })?;
+    each(Table::Interrupts, image.interrupts(), |index, record| {
+        interrupt(image, index, record)
+    })
+}
+
+/// The partition that owns virtual hardware, which must be a VM.
+fn machine<'a>(image: &Image<'a>, partition: u32) -> Result<&'a PartitionRecord, Fault> {
+    let owner = record_at(image.partitions(), partition).ok_or(Fault::NoSuch(Table::Partitions))?;
+    require(owner.kind.get() == PARTITION_VM, Fault::NotForTask)?;
+    Ok(owner)
+}
+
+/// The line, if there is one, is a shared line of the partition's virtual controller.
+fn virtual_line(owner: &PartitionRecord, line: u32) -> Result<(), Fault> {
+    let limit = owner.virtual_lines.get().min(FIRST_SPECIAL_LINE);
+    require(
+        line == NONE || (FIRST_SHARED_LINE..limit).contains(&line),
+        Fault::OutOfRange,
+    )
+}
+
+/// Number and size of the windows are those of the device.
+fn shape(owner: &PartitionRecord, record: &VirtualDeviceRecord) -> Result<(), Fault> {
+    require(record.reserved.get() == 0, Fault::Reserved)?;
+    let [first, second] = record.size;
+    let [least_first, least_second] = match record.kind.get() {
+        VIRTUAL_GIC_V3 => [
+            DISTRIBUTOR_SIZE,
+            REDISTRIBUTOR_SIZE.saturating_mul(owner.vcpu_count.get().into()),
+        ],
+        VIRTUAL_PL011 => [crate::limits::PAGE_SIZE, 0],
+        _ => return Err(Fault::UnknownKind),
+    };
+    require(
+        first.get() >= least_first && second.get() >= least_second,
+        Fault::WindowTooSmall,
+    )?;
+    let [_, base] = record.base;
+    let unused = least_second == 0;
+    require(
+        !unused || (second.get() == 0 && base.get() == 0),
+        Fault::OutOfRange,
+    )?;
+    require(
+        record.kind.get() != VIRTUAL_GIC_V3 || owner.virtual_lines.get() != 0,
+        Fault::OutOfRange,
+    )
+}
+
+fn windows(record: &VirtualDeviceRecord) -> impl Iterator<Item = Result<Span, Fault>> {
+    let windows = record.base.into_iter().zip(record.size);
+    windows
+        .filter(|(_, size)| size.get() != 0)
+        .map(|(base, size)| Span::pages(base.get(), size.get()))
+}
+
+/// One device of a kind, and nothing else of the partition where its windows are.
+fn apart(image: &Image<'_>, index: u32, record: &VirtualDeviceRecord) -> Result<(), Fault> {
+    if let (Some(first), Some(second)) = (windows(record).next(), windows(record).nth(1)) {
+        require(
+            !first?.overlaps(second?),
+            Fault::Overlaps(Table::VirtualDevices, index),
+        )?;
+    }
+    for window in windows(record) {
+        let window = window?;
+        for (mapping, other_index) in image.memory().iter().zip(0..) {
+            let same = mapping.partition == record.partition;
+            require(
+                !same || !window.overlaps(guest_span(mapping)?),
+                Fault::Overlaps(Table::Memory, other_index),
+            )?;
+        }
+    }
+    let siblings =
+        earlier(image.virtual_devices(), index).filter(|(other, _)| other.partition == record.partition);
+    for (other, other_index) in siblings {
+        require(other.kind != record.kind, Fault::SameAs(other_index))?;
+        let taken = record.virtual_line.get() != NONE && record.virtual_line == other.virtual_line;
+        require(!taken, Fault::LineTaken(Table::VirtualDevices, other_index))?;
+        for window in windows(record) {
+            let window = window?;
+            for other in windows(other) {
+                require(
+                    !window.overlaps(other?),
+                    Fault::Overlaps(Table::VirtualDevices, other_index),
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn interrupt(image: &Image<'_>, index: u32, record: &InterruptRecord) -> Result<(), Fault> {
+    let owner = machine(image, record.partition.get())?;
+    require(
+        matches!(record.trigger.get(), TRIGGER_LEVEL | TRIGGER_EDGE),
+        Fault::UnknownKind,
+    )?;
+    let (line, seen_as) = (record.line.get(), record.virtual_line.get());
+    require(seen_as != NONE, Fault::OutOfRange)?;
+    virtual_line(owner, seen_as)?;
+    if image.class() == CLASS_AARCH64 {
+        require(
+            (FIRST_SHARED_LINE..FIRST_SPECIAL_LINE).contains(&line),
+            Fault::OutOfRange,
+        )?;
+    }
+    for (controller, other_index) in image.controllers().iter().zip(0..) {
+        let own = line != NONE && controller.lines.contains(&record.line);
+        require(!own, Fault::LineTaken(Table::Controllers, other_index))?;
+    }
+    for (device, other_index) in image.virtual_devices().iter().zip(0..) {
+        let taken = device.partition == record.partition && device.virtual_line == record.virtual_line;
+        require(!taken, Fault::LineTaken(Table::VirtualDevices, other_index))?;
+    }
+    for (other, other_index) in earlier(image.interrupts(), index) {
+        let taken = other.partition == record.partition && other.virtual_line == record.virtual_line;
+        require(
+            other.line != record.line && !taken,
+            Fault::LineTaken(Table::Interrupts, other_index),
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Mappings and loads: the rules that spatial separation rests on. Relies on the rules of `board`.
+
+use super::board::{hypervisor, in_ram, touches_ram, windows};
+use super::{each, earlier, named, refers, require};
+use crate::error::{Fault, ImageError, Table};
+use crate::layout::{
+    LoadRecord, MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MemoryRecord,
+    PayloadRecord,
+};
+use crate::limits::MAX_REGIONS_PER_PARTITION;
+use crate::reader::{Image, record as record_at};
+use crate::span::Span;
+
+const PERMISSIONS: u32 = MEMORY_READ | MEMORY_WRITE | MEMORY_EXECUTE;
+
+pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
+    each(Table::Memory, image.memory(), |index, record| {
+        flags(record)?;
+        refers(
+            record.partition.get(),
+            image.partitions().len(),
+            Table::Partitions,
+        )?;
+        place(image, record)?;
+        apart(image, index, record)
+    })?;
+    each(Table::Payloads, image.payloads(), |_, record| payload(record))?;
+    each(Table::Loads, image.loads(), |index, record| {
+        load(image, index, record)
+    })
+}
+
+/// What the partition sees of a mapping.
+pub(super) fn guest_span(record: &MemoryRecord) -> Result<Span, Fault> {
+    Span::pages(record.guest.get(), record.size.get())
+}
+
+fn host_span(record: &MemoryRecord) -> Result<Span, Fault> {
+    Span::pages(record.host.get(), record.size.get())
+}
+
+fn flags(record: &MemoryRecord) -> Result<(), Fault> {
+    let flags = record.flags.get();
+    require(record.reserved.get() == 0, Fault::Reserved)?;
+    require(
+        flags & !(PERMISSIONS | MEMORY_DEVICE | MEMORY_CLEAR) == 0,
+        Fault::BadFlags,
+    )?;
+    require(flags & PERMISSIONS != 0, Fault::BadFlags)?;
+    // Instruction fetches from registers have side effects; clearing registers has others.
+    require(
+        flags & MEMORY_DEVICE == 0 || flags & (MEMORY_EXECUTE | MEMORY_CLEAR) == 0,
+        Fault::BadFlags,
+    )
+}
+
+/// The mapping is where it may be: RAM in RAM but not the hypervisor's, devices neither in RAM nor the hypervisor's.
+fn place(image: &Image<'_>, record: &MemoryRecord) -> Result<(), Fault> {
+    guest_span(record)?;
+    let host = host_span(record)?;
+    if record.flags.get() & MEMORY_DEVICE == 0 {
+        require(in_ram(image, host), Fault::OutsideRam)?;
+        return require(!host.overlaps(hypervisor(image.board())?), Fault::InHypervisor);
+    }
+    require(!touches_ram(image, host), Fault::InRam)?;
+    for (controller, index) in image.controllers().iter().zip(0..) {
+        for window in windows(controller) {
+            require(
+                !host.overlaps(window?),
+                Fault::Overlaps(Table::Controllers, index),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// No partition sees two things at one address, and no two partitions see one thing. (A partition may see its
+/// own memory at two addresses.)
+fn apart(image: &Image<'_>, index: u32, record: &MemoryRecord) -> Result<(), Fault> {
+    let (guest, host) = (guest_span(record)?, host_span(record)?);
+    let mut siblings = 0_usize;
+    for (other, other_index) in earlier(image.memory(), index) {
+        let overlaps = if other.partition == record.partition {
+            siblings = siblings.saturating_add(1);
+            guest.overlaps(guest_span(other)?)
+        } else {
+            host.overlaps(host_span(other)?)
+        };
+        require(!overlaps, Fault::Overlaps(Table::Memory, other_index))?;
+    }
+    require(siblings < MAX_REGIONS_PER_PARTITION, Fault::BadCount)
+}
+
+fn payload(record: &PayloadRecord) -> Result<(), Fault> {
+    named(&record.name)?;
+    require(record.size.get() != 0, Fault::Empty)
+}
+
+fn load(image: &Image<'_>, index: u32, record: &LoadRecord) -> Result<(), Fault> {
+    let partition = record.partition.get();
+    refers(partition, image.partitions().len(), Table::Partitions)?;
+    let payload = record_at(image.payloads(), record.payload.get()).ok_or(Fault::NoSuch(Table::Payloads))?;
+    let guest = Span::new(record.guest.get(), record.size.get())?;
+    let end = record
+        .offset
+        .get()
+        .checked_add(record.size.get())
+        .ok_or(Fault::OutsidePayload)?;
+    require(end <= payload.size.get(), Fault::OutsidePayload)?;
+    let mut ram = image
+        .memory_of(partition)
+        .filter(|mapping| mapping.flags.get() & MEMORY_DEVICE == 0);
+    require(
+        ram.any(|mapping| guest_span(mapping).is_ok_and(|span| span.covers(guest))),
+        Fault::OutsideMemory,
+    )?;
+    for (other, other_index) in
+        earlier(image.loads(), index).filter(|(other, _)| other.partition == record.partition)
+    {
+        let other = Span::new(other.guest.get(), other.size.get())?;
+        require(!guest.overlaps(other), Fault::Overlaps(Table::Loads, other_index))?;
+    }
+    Ok(())
+}

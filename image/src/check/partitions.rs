@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Partitions and their vCPUs. Relies on the rules of `memory`.
+
+use super::{each, earlier, refers, require};
+use crate::error::{Fault, ImageError, Table};
+use crate::layout::{
+    ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_STOP, FLAG_AUTOSTART, FLAG_FROZEN_TIME, MEMORY_DEVICE,
+    MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PARTITION_TASK, PARTITION_VM, POLICY_PINNED, PartitionRecord,
+    VcpuRecord,
+};
+use crate::limits::{MAX_VCPUS_PER_PARTITION, MAX_VCPUS_PER_PCPU};
+use crate::reader::{Image, record as record_at};
+use crate::span::Span;
+use bulkhead_abi::HealthClass;
+use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
+
+/// Priorities are below.
+const PRIORITIES: u32 = 32;
+/// Interrupt lines of a virtual controller come in groups of this many.
+const LINE_GROUP: u32 = 32;
+/// Lines a virtual controller can have: the special INTIDs start in the last group (Arm IHI 0069 section 2.2).
+const MAX_LINES: u32 = 1024;
+/// Alignment of a stack that calls can be made on (AAPCS64 section 6.4.5.1).
+const STACK_ALIGN: u64 = 16;
+
+pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
+    each(Table::Partitions, image.partitions(), |index, record| {
+        name(image, index, record)?;
+        kind_and_flags(record)?;
+        actions(record)?;
+        vcpus(image, index, record)?;
+        first_state(image, index, record)
+    })?;
+    let counted = image.partitions().iter().fold(0_u64, |sum, record| {
+        sum.saturating_add(record.vcpu_count.get().into())
+    });
+    let last = image.partitions().len().saturating_sub(1) as u32;
+    if counted != image.vcpus().len() as u64 {
+        return Err(ImageError::Record {
+            table: Table::Partitions,
+            index: last,
+            fault: Fault::NotConsecutive,
+        });
+    }
+    each(Table::Vcpus, image.vcpus(), |index, record| {
+        vcpu(image, index, record)
+    })
+}
+
+fn name(image: &Image<'_>, index: u32, record: &PartitionRecord) -> Result<(), Fault> {
+    let text = record.name.text().map_err(|_| Fault::BadName)?;
+    require(text != HYPERVISOR_CONSOLE, Fault::BadName)?;
+    for (other, other_index) in earlier(image.partitions(), index) {
+        require(other.name != record.name, Fault::SameAs(other_index))?;
+    }
+    Ok(())
+}
+
+fn kind_and_flags(record: &PartitionRecord) -> Result<(), Fault> {
+    require(
+        matches!(record.kind.get(), PARTITION_VM | PARTITION_TASK),
+        Fault::UnknownKind,
+    )?;
+    require(record.reserved.get() == 0, Fault::Reserved)?;
+    let flags = record.flags.get();
+    require(flags & !(FLAG_AUTOSTART | FLAG_FROZEN_TIME) == 0, Fault::BadFlags)?;
+    require(
+        flags & FLAG_FROZEN_TIME == 0 || record.vcpu_count.get() == 1,
+        Fault::FrozenShared,
+    )?;
+    let lines = record.virtual_lines.get();
+    require(lines == 0 || record.kind.get() == PARTITION_VM, Fault::NotForTask)?;
+    require(
+        lines.is_multiple_of(LINE_GROUP) && lines <= MAX_LINES,
+        Fault::OutOfRange,
+    )
+}
+
+fn actions(record: &PartitionRecord) -> Result<(), Fault> {
+    for (action, number) in record.health.iter().zip(0_u8..) {
+        let known = matches!(*action, ACTION_LOG | ACTION_INJECT | ACTION_STOP | ACTION_RESTART);
+        let expected = HealthClass::from_number(number).is_some();
+        require(if expected { known } else { *action == 0 }, Fault::UnknownAction)?;
+    }
+    Ok(())
+}
+
+/// The partition's vCPUs start where those of the partition before it end.
+fn vcpus(image: &Image<'_>, index: u32, record: &PartitionRecord) -> Result<(), Fault> {
+    let count = record.vcpu_count.get();
+    require(
+        count >= 1 && count as usize <= MAX_VCPUS_PER_PARTITION,
+        Fault::BadCount,
+    )?;
+    let before = earlier(image.partitions(), index);
+    let first = before.fold(0_u64, |sum, (other, _)| {
+        sum.saturating_add(other.vcpu_count.get().into())
+    });
+    require(u64::from(record.first_vcpu.get()) == first, Fault::NotConsecutive)?;
+    let own = image.vcpus_of(index);
+    require(own.len() == count as usize, Fault::NotConsecutive)?;
+    require(
+        own.iter().all(|vcpu| vcpu.partition.get() == index),
+        Fault::NotConsecutive,
+    )
+}
+
+/// Entry, argument and stack are in memory with the permissions they need.
+fn first_state(image: &Image<'_>, index: u32, record: &PartitionRecord) -> Result<(), Fault> {
+    let inside = |address: u64, permission: u32| {
+        image.memory_of(index).any(|mapping| {
+            mapping.flags.get() & (permission | MEMORY_DEVICE) == permission
+                && Span::new(mapping.guest.get(), mapping.size.get()).is_ok_and(|span| span.contains(address))
+        })
+    };
+    require(inside(record.entry.get(), MEMORY_EXECUTE), Fault::BadEntry)?;
+    let argument = record.argument.get();
+    require(argument == 0 || inside(argument, MEMORY_READ), Fault::BadArgument)?;
+    let stack = record.stack.get();
+    if record.kind.get() == PARTITION_VM {
+        return require(stack == 0, Fault::BadStack);
+    }
+    // A stack grows down from an address that need not be in memory itself.
+    let top = stack.checked_sub(STACK_ALIGN).ok_or(Fault::BadStack)?;
+    require(
+        stack.is_multiple_of(STACK_ALIGN) && inside(top, MEMORY_WRITE),
+        Fault::BadStack,
+    )
+}
+
+fn vcpu(image: &Image<'_>, index: u32, record: &VcpuRecord) -> Result<(), Fault> {
+    require(record.reserved.get() == 0, Fault::Reserved)?;
+    require(record.priority.get() < PRIORITIES, Fault::OutOfRange)?;
+    refers(record.pcpu.get(), image.pcpus().len(), Table::Pcpus)?;
+    let neighbours = earlier(image.vcpus(), index)
+        .filter(|(other, _)| other.pcpu == record.pcpu)
+        .count();
+    require(neighbours < MAX_VCPUS_PER_PCPU, Fault::BadCount)?;
+    let pinned =
+        record_at(image.pcpus(), record.pcpu.get()).is_some_and(|pcpu| pcpu.policy.get() == POLICY_PINNED);
+    require(!pinned || neighbours == 0, Fault::NotAlone)
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How much a system image can say.
+//!
+//! Each limit bounds a table, and with it every loop over that table on the target. Those that the kernel's
+//! own tables depend on equal the constants of the arch boundary; the kernel asserts it when it is compiled.
+//!
+//! The checks compare records of a table pairwise at worst: the most expensive pair loop is that over
+//! capabilities, `MAX_CAPABILITIES² / 2` comparisons, once, at boot.
+
+use crate::layout::{
+    BoardRecord, CapabilityRecord, ControllerRecord, Header, InterruptRecord, LoadRecord, MapRecord,
+    MemoryRecord, PartitionRecord, PayloadRecord, PcpuRecord, SECTION_COUNT, VcpuRecord, VirtualDeviceRecord,
+    WatchRecord,
+};
+
+/// Granule of memory mappings and of everything placed in memory.
+pub const PAGE_SIZE: u64 = 4096;
+
+/// pCPUs a system can use.
+pub const MAX_PCPUS: usize = 8;
+/// Stretches of the board's address space in the map.
+pub const MAX_MAP: usize = 64;
+/// Devices the hypervisor drives.
+pub const MAX_CONTROLLERS: usize = 8;
+/// Partitions a system can have.
+pub const MAX_PARTITIONS: usize = 32;
+/// vCPUs a system can have.
+pub const MAX_VCPUS: usize = 64;
+/// vCPUs a partition can have.
+pub const MAX_VCPUS_PER_PARTITION: usize = 8;
+/// vCPUs that can be bound to a pCPU.
+pub const MAX_VCPUS_PER_PCPU: usize = 32;
+/// Mappings a system can have.
+pub const MAX_MEMORY: usize = 512;
+/// Mappings a partition can have.
+pub const MAX_REGIONS_PER_PARTITION: usize = 64;
+/// Pieces of payloads to copy.
+pub const MAX_LOADS: usize = 512;
+/// Payloads.
+pub const MAX_PAYLOADS: usize = 256;
+/// Physical interrupts that belong to partitions.
+pub const MAX_INTERRUPTS: usize = 1024;
+/// Virtual devices.
+pub const MAX_VIRTUAL_DEVICES: usize = 128;
+/// Capabilities.
+pub const MAX_CAPABILITIES: usize = MAX_PARTITIONS * bulkhead_abi::hypercall::CAPABILITY_SLOTS;
+/// Watches.
+pub const MAX_WATCHES: usize = MAX_PARTITIONS * MAX_PARTITIONS;
+
+/// Multiple at which each table starts.
+pub(crate) const TABLE_ALIGN: u64 = 8;
+
+/// Bytes that header and tables can take; nothing longer is ever hashed before it is believed.
+pub const MAX_TABLES_LEN: u64 = (size_of::<Header>()
+    + size_of::<BoardRecord>()
+    + MAX_PCPUS * size_of::<PcpuRecord>()
+    + MAX_MAP * size_of::<MapRecord>()
+    + MAX_CONTROLLERS * size_of::<ControllerRecord>()
+    + MAX_PARTITIONS * size_of::<PartitionRecord>()
+    + MAX_VCPUS * size_of::<VcpuRecord>()
+    + MAX_MEMORY * size_of::<MemoryRecord>()
+    + MAX_LOADS * size_of::<LoadRecord>()
+    + MAX_PAYLOADS * size_of::<PayloadRecord>()
+    + MAX_INTERRUPTS * size_of::<InterruptRecord>()
+    + MAX_VIRTUAL_DEVICES * size_of::<VirtualDeviceRecord>()
+    + MAX_CAPABILITIES * size_of::<CapabilityRecord>()
+    + MAX_WATCHES * size_of::<WatchRecord>()
+    + SECTION_COUNT * TABLE_ALIGN as usize) as u64;

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Names: NUL padded UTF-8 without control characters.
+
+use crate::layout::{NAME_LEN, Name};
+use core::fmt;
+
+/// Why a text cannot be a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameError {
+    /// Nothing in it.
+    Empty,
+    /// More than [`NAME_LEN`] bytes.
+    TooLong,
+    /// Not UTF-8, or bytes behind the padding.
+    Encoding,
+    /// A control character: it could forge a console tag.
+    Control,
+}
+
+impl Name {
+    /// `text` as a name.
+    ///
+    /// # Errors
+    /// [`NameError`] if it cannot be one.
+    pub fn new(text: &str) -> Result<Self, NameError> {
+        let mut name = Self { bytes: [0; NAME_LEN] };
+        name.bytes
+            .get_mut(..text.len())
+            .ok_or(NameError::TooLong)?
+            .copy_from_slice(text.as_bytes());
+        name.text().map(|_| name)
+    }
+
+    /// The text.
+    ///
+    /// # Errors
+    /// [`NameError`] if the bytes are no name.
+    pub fn text(&self) -> Result<&str, NameError> {
+        let end = self.bytes.iter().position(|byte| *byte == 0).unwrap_or(NAME_LEN);
+        let (text, padding) = self.bytes.split_at_checked(end).ok_or(NameError::Encoding)?;
+        if padding.iter().any(|byte| *byte != 0) {
+            return Err(NameError::Encoding);
+        }
+        let text = core::str::from_utf8(text).map_err(|_| NameError::Encoding)?;
+        if text.is_empty() {
+            return Err(NameError::Empty);
+        }
+        if text.chars().any(char::is_control) {
+            return Err(NameError::Control);
+        }
+        Ok(text)
+    }
+}
+
+impl fmt::Display for Name {
+    /// The text, or `?` for bytes that are no name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text().unwrap_or("?"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::NameError;
+    use crate::layout::{NAME_LEN, Name};
+
+    #[test]
+    fn keeps_its_text() {
+        for text in [
+            "a",
+            "linux",
+            "linux:kernel",
+            "Größe",
+            "0123456789abcdef0123456789abcdef",
+        ] {
+            assert_eq!(Name::new(text).unwrap().text(), Ok(text));
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_no_name() {
+        assert_eq!(Name::new(""), Err(NameError::Empty));
+        assert_eq!(
+            Name::new("0123456789abcdef0123456789abcdef!"),
+            Err(NameError::TooLong)
+        );
+        assert_eq!(Name::new("a\u{1e}b"), Err(NameError::Control));
+        assert_eq!(Name::new("a\u{7f}"), Err(NameError::Control));
+        assert_eq!(Name::new("a\0b"), Err(NameError::Encoding));
+        assert_eq!(
+            Name {
+                bytes: [0xff; NAME_LEN]
+            }
+            .text(),
+            Err(NameError::Encoding)
+        );
+    }
+}

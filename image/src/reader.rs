@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The checked image.
+
+use crate::check;
+use crate::digest::Sha256;
+use crate::error::{ImageError, Table};
+use crate::layout::{
+    BoardRecord, CapabilityRecord, ControllerRecord, END_MARK, FORMAT, Header, InterruptRecord, LoadRecord,
+    MAGIC, MapRecord, MemoryRecord, Name, PartitionRecord, PayloadRecord, PcpuRecord, SECTION_BOARD,
+    SECTION_CAPABILITIES, SECTION_CONTROLLERS, SECTION_INTERRUPTS, SECTION_LOADS, SECTION_MAP,
+    SECTION_MEMORY, SECTION_PARTITIONS, SECTION_PAYLOADS, SECTION_PCPUS, SECTION_VCPUS,
+    SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, Section, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+};
+use crate::limits::{
+    MAX_CAPABILITIES, MAX_CONTROLLERS, MAX_INTERRUPTS, MAX_LOADS, MAX_MAP, MAX_MEMORY, MAX_PARTITIONS,
+    MAX_PAYLOADS, MAX_PCPUS, MAX_TABLES_LEN, MAX_VCPUS, MAX_VIRTUAL_DEVICES, MAX_WATCHES,
+};
+use crate::tables::{Tables, payload_start, slice, total_len};
+use core::mem::offset_of;
+use zerocopy::FromBytes;
+
+/// Bytes of the header: what [`claimed_length`] needs.
+pub const HEADER_LEN: usize = size_of::<Header>();
+/// Where the digest of the tables is.
+const DIGEST_START: usize = offset_of!(Header, digest);
+/// What it covers first: everything behind it.
+const DIGEST_END: usize = DIGEST_START + 32;
+
+/// How long the image that starts with `bytes` says it is, for a loader that knows no file sizes. Nothing is
+/// verified but the magic number: the caller must bound the answer by the memory there is.
+///
+/// # Errors
+/// [`ImageError`] if the header is not there, or is none.
+pub fn claimed_length(bytes: &[u8]) -> Result<u64, ImageError> {
+    Ok(header(bytes)?.total_len.get())
+}
+
+/// A system image whose structure has been checked. Copies are cheap: it is a handful of slices.
+///
+/// Guarantees to everyone who holds one: every index in a record is the index of a record or
+/// [`crate::layout::NONE`] where that is allowed; every kind, flag, action and policy is one of the constants of
+/// [`crate::layout`]; every range lies in its address space; and everything the module `check` lists.
+#[derive(Clone, Copy, Debug)]
+pub struct Image<'a> {
+    bytes: &'a [u8],
+    header: &'a Header,
+    board: &'a BoardRecord,
+    pcpus: &'a [PcpuRecord],
+    map: &'a [MapRecord],
+    controllers: &'a [ControllerRecord],
+    partitions: &'a [PartitionRecord],
+    vcpus: &'a [VcpuRecord],
+    memory: &'a [MemoryRecord],
+    loads: &'a [LoadRecord],
+    payloads: &'a [PayloadRecord],
+    interrupts: &'a [InterruptRecord],
+    virtual_devices: &'a [VirtualDeviceRecord],
+    capabilities: &'a [CapabilityRecord],
+    watches: &'a [WatchRecord],
+}
+
+impl<'a> Image<'a> {
+    /// Checks everything but the contents of the payloads. `bytes` is the image, no more and no less.
+    ///
+    /// The digest of the tables comes first, so that damage is named as damage. It reads at most
+    /// [`MAX_TABLES_LEN`] bytes; the checks behind it compare at most all pairs of records of two tables.
+    ///
+    /// # Errors
+    /// [`ImageError`]: the first thing found wrong.
+    pub fn check<S: Sha256>(bytes: &'a [u8], class: u32, hasher: &S) -> Result<Self, ImageError> {
+        let header = header(bytes)?;
+        if header.format.get() != FORMAT {
+            return Err(ImageError::Format {
+                found: header.format.get(),
+            });
+        }
+        if header.class.get() != class {
+            return Err(ImageError::Class {
+                found: header.class.get(),
+                expected: class,
+            });
+        }
+        check_lengths(bytes, header)?;
+        let tables = check_tables_digest(bytes, header, hasher)?;
+        check_end(bytes, header.total_len.get())?;
+        let image = Self::from_tables(bytes, tables, header)?;
+        check_placement(&image)?;
+        check::all(&image)?;
+        Ok(image)
+    }
+
+    /// The tables in the order of the directory, each exactly where it has to be.
+    fn from_tables(bytes: &'a [u8], tables: &'a [u8], header: &'a Header) -> Result<Self, ImageError> {
+        let at = |index: usize| header.sections.get(index).unwrap_or(&NO_SECTION);
+        let mut rest = Tables::new(tables, HEADER_LEN as u64);
+        // Do not reorder: each table starts where the one before it ends.
+        let board = rest.take::<BoardRecord>(Table::Board, at(SECTION_BOARD), 1, 1)?;
+        let image = Self {
+            bytes,
+            header,
+            board: board.first().ok_or(ImageError::Lengths)?,
+            pcpus: rest.take(Table::Pcpus, at(SECTION_PCPUS), 1, MAX_PCPUS)?,
+            map: rest.take(Table::Map, at(SECTION_MAP), 1, MAX_MAP)?,
+            controllers: rest.take(Table::Controllers, at(SECTION_CONTROLLERS), 0, MAX_CONTROLLERS)?,
+            partitions: rest.take(Table::Partitions, at(SECTION_PARTITIONS), 1, MAX_PARTITIONS)?,
+            vcpus: rest.take(Table::Vcpus, at(SECTION_VCPUS), 1, MAX_VCPUS)?,
+            memory: rest.take(Table::Memory, at(SECTION_MEMORY), 0, MAX_MEMORY)?,
+            loads: rest.take(Table::Loads, at(SECTION_LOADS), 0, MAX_LOADS)?,
+            payloads: rest.take(Table::Payloads, at(SECTION_PAYLOADS), 0, MAX_PAYLOADS)?,
+            interrupts: rest.take(Table::Interrupts, at(SECTION_INTERRUPTS), 0, MAX_INTERRUPTS)?,
+            virtual_devices: rest.take(
+                Table::VirtualDevices,
+                at(SECTION_VIRTUAL_DEVICES),
+                0,
+                MAX_VIRTUAL_DEVICES,
+            )?,
+            capabilities: rest.take(Table::Capabilities, at(SECTION_CAPABILITIES), 0, MAX_CAPABILITIES)?,
+            watches: rest.take(Table::Watches, at(SECTION_WATCHES), 0, MAX_WATCHES)?,
+        };
+        if rest.is_finished() {
+            Ok(image)
+        } else {
+            Err(ImageError::Lengths)
+        }
+    }
+
+    /// Checks the contents of all payloads. Bounded by their length.
+    ///
+    /// # Errors
+    /// [`ImageError::PayloadDigest`] for the first that is damaged.
+    pub fn check_payloads<S: Sha256>(&self, hasher: &S) -> Result<(), ImageError> {
+        (0..)
+            .take(self.payloads.len())
+            .try_for_each(|index| self.check_payload(index, hasher))
+    }
+
+    /// Checks the contents of one payload, for a caller that reports progress. A payload that does not
+    /// exist is right.
+    ///
+    /// # Errors
+    /// [`ImageError::PayloadDigest`] if it is damaged.
+    pub fn check_payload<S: Sha256>(&self, index: u32, hasher: &S) -> Result<(), ImageError> {
+        match record(self.payloads, index) {
+            Some(payload) if hasher.digest(&[self.payload(index)]) != payload.digest => {
+                Err(ImageError::PayloadDigest {
+                    index,
+                    name: payload.name,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Class of the board.
+    #[must_use]
+    pub fn class(&self) -> u32 {
+        self.header.class.get()
+    }
+
+    /// Name of the board.
+    #[must_use]
+    pub fn board_name(&self) -> &'a str {
+        self.name(&self.header.board)
+    }
+
+    /// The same, as a record.
+    pub(crate) const fn board_name_record(&self) -> &'a Name {
+        &self.header.board
+    }
+
+    /// Facts about the board.
+    #[must_use]
+    pub const fn board(&self) -> &'a BoardRecord {
+        self.board
+    }
+
+    /// Physical CPUs.
+    #[must_use]
+    pub const fn pcpus(&self) -> &'a [PcpuRecord] {
+        self.pcpus
+    }
+
+    /// The board's address space.
+    #[must_use]
+    pub const fn map(&self) -> &'a [MapRecord] {
+        self.map
+    }
+
+    /// Devices the hypervisor drives.
+    #[must_use]
+    pub const fn controllers(&self) -> &'a [ControllerRecord] {
+        self.controllers
+    }
+
+    /// Partitions.
+    #[must_use]
+    pub const fn partitions(&self) -> &'a [PartitionRecord] {
+        self.partitions
+    }
+
+    /// Virtual CPUs, those of a partition consecutive.
+    #[must_use]
+    pub const fn vcpus(&self) -> &'a [VcpuRecord] {
+        self.vcpus
+    }
+
+    /// Mappings of all partitions.
+    #[must_use]
+    pub const fn memory(&self) -> &'a [MemoryRecord] {
+        self.memory
+    }
+
+    /// Pieces of payloads to copy.
+    #[must_use]
+    pub const fn loads(&self) -> &'a [LoadRecord] {
+        self.loads
+    }
+
+    /// Payloads.
+    #[must_use]
+    pub const fn payloads(&self) -> &'a [PayloadRecord] {
+        self.payloads
+    }
+
+    /// Physical interrupts that belong to partitions.
+    #[must_use]
+    pub const fn interrupts(&self) -> &'a [InterruptRecord] {
+        self.interrupts
+    }
+
+    /// Virtual devices.
+    #[must_use]
+    pub const fn virtual_devices(&self) -> &'a [VirtualDeviceRecord] {
+        self.virtual_devices
+    }
+
+    /// Capabilities held from the start.
+    #[must_use]
+    pub const fn capabilities(&self) -> &'a [CapabilityRecord] {
+        self.capabilities
+    }
+
+    /// Who is told about whose changes of state.
+    #[must_use]
+    pub const fn watches(&self) -> &'a [WatchRecord] {
+        self.watches
+    }
+
+    /// The text of a name of this image.
+    #[must_use]
+    pub fn name<'n>(&self, name: &'n Name) -> &'n str {
+        name.text().unwrap_or("?")
+    }
+
+    /// The bytes of a payload; none for an index that is none.
+    #[must_use]
+    pub fn payload(&self, index: u32) -> &'a [u8] {
+        record(self.payloads, index)
+            .and_then(|payload| {
+                let start = payload.offset.get();
+                slice(self.bytes, start, start.checked_add(payload.size.get())?)
+            })
+            .unwrap_or(&[])
+    }
+
+    /// The vCPUs of a partition; none for an index that is none.
+    #[must_use]
+    pub fn vcpus_of(&self, partition: u32) -> &'a [VcpuRecord] {
+        record(self.partitions, partition)
+            .and_then(|owner| {
+                let first = u64::from(owner.first_vcpu.get());
+                let end = first.checked_add(u64::from(owner.vcpu_count.get()))?;
+                self.vcpus
+                    .get(usize::try_from(first).ok()?..usize::try_from(end).ok()?)
+            })
+            .unwrap_or(&[])
+    }
+
+    /// The mappings of a partition.
+    pub fn memory_of(&self, partition: u32) -> impl Iterator<Item = &'a MemoryRecord> + Clone + use<'a> {
+        self.memory
+            .iter()
+            .filter(move |record| record.partition.get() == partition)
+    }
+
+    /// What to copy when a partition starts.
+    pub fn loads_of(&self, partition: u32) -> impl Iterator<Item = &'a LoadRecord> + Clone + use<'a> {
+        self.loads
+            .iter()
+            .filter(move |record| record.partition.get() == partition)
+    }
+
+    /// The virtual devices of a partition.
+    pub fn virtual_devices_of(
+        &self,
+        partition: u32,
+    ) -> impl Iterator<Item = &'a VirtualDeviceRecord> + Clone + use<'a> {
+        self.virtual_devices
+            .iter()
+            .filter(move |record| record.partition.get() == partition)
+    }
+
+    /// Bytes of the image.
+    #[must_use]
+    pub const fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Never: an image has a header at least.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+}
+
+/// The record with this index.
+pub(crate) fn record<R>(records: &[R], index: u32) -> Option<&R> {
+    records.get(usize::try_from(index).ok()?)
+}
+
+const NO_SECTION: Section = Section {
+    offset: zerocopy::little_endian::U32::ZERO,
+    count: zerocopy::little_endian::U32::ZERO,
+};
+
+fn header(bytes: &[u8]) -> Result<&Header, ImageError> {
+    if !bytes.starts_with(&MAGIC) {
+        return Err(ImageError::NotAnImage);
+    }
+    let short = ImageError::Truncated {
+        found: bytes.len() as u64,
+        expected: HEADER_LEN as u64,
+    };
+    Header::ref_from_prefix(bytes)
+        .map(|(header, _)| header)
+        .map_err(|_| short)
+}
+
+/// The lengths are possible, and the tables are all there.
+fn check_lengths(bytes: &[u8], header: &Header) -> Result<(), ImageError> {
+    let (tables, total) = (header.tables_len.get(), header.total_len.get());
+    if tables < HEADER_LEN as u64 || tables > MAX_TABLES_LEN || total < tables {
+        return Err(ImageError::Lengths);
+    }
+    if (bytes.len() as u64) < tables {
+        return Err(ImageError::Truncated {
+            found: bytes.len() as u64,
+            expected: total,
+        });
+    }
+    Ok(())
+}
+
+/// The tables, if their digest is right. A wrong one is put down to a file that was cut off within the tables
+/// if the end mark is missing as well.
+fn check_tables_digest<'a, S: Sha256>(
+    bytes: &'a [u8],
+    header: &Header,
+    hasher: &S,
+) -> Result<&'a [u8], ImageError> {
+    let tables = slice(bytes, 0, header.tables_len.get()).ok_or(ImageError::Lengths)?;
+    let behind = tables.get(DIGEST_END..).ok_or(ImageError::Lengths)?;
+    let before = tables.get(..DIGEST_START).ok_or(ImageError::Lengths)?;
+    if hasher.digest(&[behind, before]) == header.digest {
+        return Ok(tables);
+    }
+    match check_end(bytes, header.total_len.get()) {
+        Err(cut_off @ ImageError::NoEnd { .. }) => Err(cut_off),
+        _ => Err(ImageError::TablesDigest),
+    }
+}
+
+/// The image has the length it should have, and ends as it should.
+fn check_end(bytes: &[u8], expected: u64) -> Result<(), ImageError> {
+    let found = bytes.len() as u64;
+    if found < expected {
+        return Err(ImageError::Truncated { found, expected });
+    }
+    if found > expected {
+        return Err(ImageError::TooLong { found, expected });
+    }
+    if bytes.ends_with(&END_MARK) {
+        Ok(())
+    } else {
+        Err(ImageError::NoEnd { expected })
+    }
+}
+
+/// Every payload starts where it has to, with nothing but zeroes before it, and the image ends behind the last.
+fn check_placement(image: &Image<'_>) -> Result<(), ImageError> {
+    let mut end = image.header.tables_len.get();
+    for (payload, index) in image.payloads.iter().zip(0..) {
+        let start = payload_start(end).ok_or(ImageError::Lengths)?;
+        if payload.offset.get() != start {
+            return Err(ImageError::Misplaced(Table::Payloads));
+        }
+        check_zero(image.bytes, end, start, index)?;
+        end = start.checked_add(payload.size.get()).ok_or(ImageError::Lengths)?;
+    }
+    let total = total_len(end).ok_or(ImageError::Lengths)?;
+    if total != image.len() {
+        return Err(ImageError::Lengths);
+    }
+    check_zero(
+        image.bytes,
+        end,
+        total.saturating_sub(END_MARK.len() as u64),
+        image.payloads.len() as u32,
+    )
+}
+
+fn check_zero(bytes: &[u8], start: u64, end: u64, index: u32) -> Result<(), ImageError> {
+    let padding = slice(bytes, start, end).ok_or(ImageError::Lengths)?;
+    if padding.iter().all(|byte| *byte == 0) {
+        Ok(())
+    } else {
+        Err(ImageError::Padding { index })
+    }
+}

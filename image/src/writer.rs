@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Builds system images, on the host.
+//!
+//! The caller gives the records of every table and the payloads; the writer places them, fills in the
+//! directory and the digests, and lets the reader check the result, so that nothing leaves the host that the
+//! target would refuse. Sizes depend on the number of records only, never on their contents: the caller can
+//! ask for [`ImageBuilder::len`] first and then write addresses that follow from it.
+
+use crate::digest::{Portable, Sha256};
+use crate::error::ImageError;
+use crate::layout::{
+    BoardRecord, CapabilityRecord, ControllerRecord, END_MARK, FORMAT, Header, InterruptRecord, LoadRecord,
+    MAGIC, MapRecord, MemoryRecord, NONE, Name, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord, PcpuRecord,
+    SECTION_COUNT, Section, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+};
+use crate::limits::TABLE_ALIGN;
+use crate::name::NameError;
+use crate::reader::{HEADER_LEN, Image};
+use crate::tables::{payload_start, total_len};
+use core::mem::offset_of;
+use std::vec::Vec;
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
+
+/// A blob that goes into an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// What it is, for reports.
+    pub name: Name,
+    /// The bytes, at least one.
+    pub bytes: Vec<u8>,
+}
+
+/// An image being put together: one list per table.
+#[derive(Clone, Debug)]
+#[expect(
+    missing_docs,
+    reason = "each field is the table that its record type documents"
+)]
+pub struct ImageBuilder {
+    pub class: u32,
+    pub board_name: Name,
+    pub board: BoardRecord,
+    pub pcpus: Vec<PcpuRecord>,
+    pub map: Vec<MapRecord>,
+    pub controllers: Vec<ControllerRecord>,
+    pub partitions: Vec<PartitionRecord>,
+    pub vcpus: Vec<VcpuRecord>,
+    pub memory: Vec<MemoryRecord>,
+    pub loads: Vec<LoadRecord>,
+    pub payloads: Vec<Payload>,
+    pub interrupts: Vec<InterruptRecord>,
+    pub virtual_devices: Vec<VirtualDeviceRecord>,
+    pub capabilities: Vec<CapabilityRecord>,
+    pub watches: Vec<WatchRecord>,
+}
+
+impl ImageBuilder {
+    /// An image for a board of a class, without anything in it; the board record is all zeroes and has no time limit.
+    ///
+    /// # Errors
+    /// [`NameError`] if the board cannot be called that.
+    pub fn new(class: u32, board: &str) -> Result<Self, NameError> {
+        Ok(Self {
+            class,
+            board_name: Name::new(board)?,
+            board: BoardRecord {
+                stop_after_ms: NONE.into(),
+                ..BoardRecord::new_zeroed()
+            },
+            pcpus: Vec::new(),
+            map: Vec::new(),
+            controllers: Vec::new(),
+            partitions: Vec::new(),
+            vcpus: Vec::new(),
+            memory: Vec::new(),
+            loads: Vec::new(),
+            payloads: Vec::new(),
+            interrupts: Vec::new(),
+            virtual_devices: Vec::new(),
+            capabilities: Vec::new(),
+            watches: Vec::new(),
+        })
+    }
+
+    /// Bytes of the image that [`ImageBuilder::build`] would return now.
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "an image is never empty: it has a header"
+    )]
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.lay_out().total_len
+    }
+
+    /// The image, checked as the target checks it.
+    ///
+    /// # Errors
+    /// [`ImageError`]: what the target would refuse it for.
+    pub fn build(&self) -> Result<Vec<u8>, ImageError> {
+        let image = self.build_unchecked();
+        Image::check(&image, self.class, &Portable)?.check_payloads(&Portable)?;
+        Ok(image)
+    }
+
+    /// The image, whatever it says: for tests of those who check.
+    #[must_use]
+    pub fn build_unchecked(&self) -> Vec<u8> {
+        let mut plan = self.lay_out();
+        for (record, payload) in plan.payloads.iter_mut().zip(&self.payloads) {
+            record.digest = Portable.digest(&[&payload.bytes]);
+        }
+        let header = Header {
+            magic: MAGIC,
+            format: FORMAT.into(),
+            class: self.class.into(),
+            total_len: plan.total_len.into(),
+            tables_len: plan.tables_len.into(),
+            digest: [0; 32],
+            board: self.board_name,
+            sections: plan.sections,
+        };
+        let mut out = Vec::with_capacity(usize::try_from(plan.total_len).unwrap_or(0));
+        out.extend_from_slice(header.as_bytes());
+        for table in self.tables(&plan.payloads) {
+            fill(&mut out, TABLE_ALIGN);
+            out.extend_from_slice(table.bytes);
+        }
+        for payload in &self.payloads {
+            fill(&mut out, PAYLOAD_ALIGN);
+            out.extend_from_slice(&payload.bytes);
+        }
+        fill(&mut out, TABLE_ALIGN);
+        out.extend_from_slice(&END_MARK);
+        sign_tables(&mut out);
+        out
+    }
+
+    /// The tables in the order of the directory.
+    fn tables<'t>(&'t self, payloads: &'t [PayloadRecord]) -> [TableBytes<'t>; SECTION_COUNT] {
+        [
+            TableBytes::of(core::slice::from_ref(&self.board)),
+            TableBytes::of(&self.pcpus),
+            TableBytes::of(&self.map),
+            TableBytes::of(&self.controllers),
+            TableBytes::of(&self.partitions),
+            TableBytes::of(&self.vcpus),
+            TableBytes::of(&self.memory),
+            TableBytes::of(&self.loads),
+            TableBytes::of(payloads),
+            TableBytes::of(&self.interrupts),
+            TableBytes::of(&self.virtual_devices),
+            TableBytes::of(&self.capabilities),
+            TableBytes::of(&self.watches),
+        ]
+    }
+
+    fn lay_out(&self) -> Plan {
+        // Where the tables end depends on how many payloads there are, and where those start on that.
+        let mut payloads = std::vec![PayloadRecord::new_zeroed(); self.payloads.len()];
+        let mut end = HEADER_LEN as u64;
+        let sections = self.tables(&payloads).map(|table| {
+            let start = end.next_multiple_of(TABLE_ALIGN);
+            end = start + table.bytes.len() as u64;
+            Section {
+                offset: (start as u32).into(),
+                count: (table.count as u32).into(),
+            }
+        });
+        let tables_len = end;
+        for (record, payload) in payloads.iter_mut().zip(&self.payloads) {
+            let (start, size) = (payload_start(end).unwrap_or(u64::MAX), payload.bytes.len() as u64);
+            *record = PayloadRecord {
+                name: payload.name,
+                offset: start.into(),
+                size: size.into(),
+                digest: [0; 32],
+            };
+            end = start.saturating_add(size);
+        }
+        Plan {
+            sections,
+            payloads,
+            tables_len,
+            total_len: total_len(end).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// Where everything goes; the payloads' digests are still missing.
+struct Plan {
+    sections: [Section; SECTION_COUNT],
+    payloads: Vec<PayloadRecord>,
+    tables_len: u64,
+    total_len: u64,
+}
+
+struct TableBytes<'t> {
+    bytes: &'t [u8],
+    count: usize,
+}
+
+impl<'t> TableBytes<'t> {
+    fn of<R: IntoBytes + Immutable>(records: &'t [R]) -> Self {
+        Self {
+            bytes: records.as_bytes(),
+            count: records.len(),
+        }
+    }
+}
+
+fn fill(out: &mut Vec<u8>, align: u64) {
+    let align = usize::try_from(align).unwrap_or(1);
+    out.resize(out.len().next_multiple_of(align), 0);
+}
+
+/// Computes the digest of the tables anew, for tests that change an image behind the writer's back. Bytes that
+/// are no image stay as they are.
+pub fn sign_tables(image: &mut [u8]) {
+    let digest_at = offset_of!(Header, digest);
+    let Ok((header, _)) = Header::ref_from_prefix(image) else {
+        return;
+    };
+    let Ok(end) = usize::try_from(header.tables_len.get()) else {
+        return;
+    };
+    let Some(behind) = image.get(digest_at + 32..end) else {
+        return;
+    };
+    let digest = Portable.digest(&[behind, &image[..digest_at]]);
+    image[digest_at..digest_at + 32].copy_from_slice(&digest);
+}
