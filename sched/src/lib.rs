@@ -2,10 +2,22 @@
 //! Who runs: scheduling policies as pure functions of ids and ticks.
 //!
 //! A policy sees vCPU slots (indices local to one pCPU), its parameters and the time; nothing else. The same
-//! code runs in the hypervisor, in the simulator, in the analysis and in the tests. One instance per
-//! pCPU; no instance knows of another. No allocation, no hardware, no unsafe.
+//! code runs in the hypervisor and in the tests on the host. One instance per pCPU; no instance knows of
+//! another. No allocation, no hardware, no unsafe.
+//!
+//! A new policy is one file that implements [`Policy`], and one arm in [`AnyPolicy`].
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 mod any;
 mod fixed_priority;
@@ -13,6 +25,8 @@ mod pinned;
 mod policy;
 
 pub use any::AnyPolicy;
-pub use fixed_priority::{FixedPriority, FixedPriorityParameters};
+pub use fixed_priority::{FixedPriority, FixedPriorityParameters, PRIORITIES};
 pub use pinned::Pinned;
-pub use policy::{Decision, MAX_SLOTS, Policy, PolicyError, Slot, SlotSet, StopReason, Ticks, VcpuParameters};
+pub use policy::{
+    Decision, MAX_SLOTS, Policy, PolicyError, Slot, SlotSet, StopReason, Ticks, VcpuParameters,
+};
