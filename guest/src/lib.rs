@@ -1,2 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! (being written)
+//! Runtime library of our guests: bare-metal programs in a VM partition (EL1) and programs in a task
+//! partition (EL0).
+//!
+//! Model: a guest is one program that owns its partition. [`vm`] or [`task`] gives it a first
+//! instruction, a stack, exception vectors and a `main`; the rest of the library is the same for both
+//! where the two agree ([`println!`], [`hypercall`], [`report::Report`]). The two kinds are told apart
+//! by the linker script alone ([`vm`]: `link/vm.ld`, entry `_vm_start`; [`task`]: `link/task.ld`, entry
+//! `_task_start`), not by a Cargo feature, so that one build of this library serves every guest.
+//!
+//! A VM guest uses nothing but what QEMU's `virt` board has, so the same file runs there without the
+//! hypervisor: that is how a test of ours is told from a fault of ours, and how the cost of the
+//! hypervisor is measured.
+//!
+//! All unsafe code of our guests is in here; a guest itself forbids it. Invariants: statics shared with an
+//! interrupt handler or another CPU are atomics, used with loads and stores only (a read-modify-write needs
+//! cacheable memory, and the MMU is off until a guest asks for it); every waiting loop contains `wfe`,
+//! `wfi` or `yield`.
+#![cfg_attr(target_os = "none", no_std)]
+
+pub mod arguments;
+pub mod device_tree;
+#[cfg(target_os = "none")]
+pub mod environment;
+#[cfg(target_os = "none")]
+pub mod hypercall;
+pub mod random;
+#[cfg(target_os = "none")]
+pub mod report;
+pub mod startup_page;
+#[cfg(target_os = "none")]
+pub mod task;
+#[cfg(target_os = "none")]
+pub mod vm;
+
+pub use bulkhead_abi as abi;

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Arm GICv3 as a guest uses it: distributor and redistributors in memory, the CPU interface in system
+//! registers (Arm IHI 0069). Group 1 only, affinity routing, one security state, as on QEMU's `virt` board.
+//!
+//! Thin on purpose: one function per architectural operation, no state of its own, because its main user is a
+//! test of exactly those operations.
+
+use core::arch::asm;
+
+use super::{bus, cpu};
+
+/// Distributor of the default machine.
+pub const DISTRIBUTOR: u64 = 0x0800_0000;
+/// Redistributor of CPU 0 of the default machine; the next ones follow.
+pub const REDISTRIBUTORS: u64 = 0x080A_0000;
+/// Bytes of a redistributor: the frame of its control registers and the frame of SGIs and PPIs.
+pub const REDISTRIBUTOR_SIZE: u64 = 0x2_0000;
+/// Offset of the SGI and PPI frame.
+pub const SGI_FRAME: u64 = 0x1_0000;
+
+/// First interrupt that is not private to a CPU.
+pub const FIRST_SHARED: u32 = 32;
+/// Interrupt numbers from here on mean "no interrupt" (IHI 0069 section 2.2.1).
+pub const FIRST_SPECIAL: u32 = 1020;
+
+/// Register offsets, the same in the distributor and in the SGI frame where both have the register (IHI 0069 sections 12.8-12.11).
+pub mod offset {
+    /// `GICD_CTLR`
+    pub const CONTROL: u64 = 0x0000;
+    /// `GICD_TYPER`
+    pub const TYPE: u64 = 0x0004;
+    /// `GICD_IIDR`
+    pub const IMPLEMENTER: u64 = 0x0008;
+    /// `IGROUPR`
+    pub const GROUP: u64 = 0x0080;
+    /// `ISENABLER`
+    pub const SET_ENABLE: u64 = 0x0100;
+    /// `ICENABLER`
+    pub const CLEAR_ENABLE: u64 = 0x0180;
+    /// `ISPENDR`
+    pub const SET_PENDING: u64 = 0x0200;
+    /// `ICPENDR`
+    pub const CLEAR_PENDING: u64 = 0x0280;
+    /// `ISACTIVER`
+    pub const SET_ACTIVE: u64 = 0x0300;
+    /// `ICACTIVER`
+    pub const CLEAR_ACTIVE: u64 = 0x0380;
+    /// `IPRIORITYR`
+    pub const PRIORITY: u64 = 0x0400;
+    /// `ICFGR`
+    pub const CONFIGURATION: u64 = 0x0C00;
+    /// `GICD_IROUTER`
+    pub const ROUTE: u64 = 0x6000;
+    /// `PIDR2`, at the end of each 64 KiB frame.
+    pub const PERIPHERAL_ID2: u64 = 0xFFE8;
+    /// `GICR_TYPER`
+    pub const REDISTRIBUTOR_TYPE: u64 = 0x0008;
+    /// `GICR_WAKER`
+    pub const WAKER: u64 = 0x0014;
+}
+
+/// `GICD_CTLR`: group 1 enabled, affinity routing.
+const CONTROL_ENABLED: u32 = 1 << 1 | 1 << 4;
+/// `GICD_CTLR.RWP`, `GICR_CTLR.RWP` (bit 3 there).
+const DISTRIBUTOR_BUSY: u32 = 1 << 31;
+/// `GICR_WAKER.ProcessorSleep`, `.ChildrenAsleep`.
+const PROCESSOR_SLEEP: u32 = 1 << 1;
+const CHILDREN_ASLEEP: u32 = 1 << 2;
+/// Turns to wait for a write to take effect.
+const PATIENCE: u32 = 1_000_000;
+
+/// Priority given to every interrupt by [`init_distributor`] and [`init_cpu`].
+pub const DEFAULT_PRIORITY: u8 = 0xA0;
+
+/// Registers of `interrupt` that start at `offset`, one bit each: the word's address and the bit.
+fn bit_register(offset: u64, interrupt: u32) -> (u64, u32) {
+    let word = u64::from(interrupt / 32) * 4;
+    (frame(interrupt) + offset + word, 1 << (interrupt % 32))
+}
+
+/// Where the registers of `interrupt` are, for the calling CPU.
+fn frame(interrupt: u32) -> u64 {
+    if interrupt < FIRST_SHARED {
+        redistributor(cpu::index()) + SGI_FRAME
+    } else {
+        DISTRIBUTOR
+    }
+}
+
+/// The redistributor of a CPU.
+#[must_use]
+pub fn redistributor(index: usize) -> u64 {
+    REDISTRIBUTORS + index as u64 * REDISTRIBUTOR_SIZE
+}
+
+fn set_bit(offset: u64, interrupt: u32) {
+    let (address, bit) = bit_register(offset, interrupt);
+    bus::write_u32(address, bit);
+}
+
+fn test_bit(offset: u64, interrupt: u32) -> bool {
+    let (address, bit) = bit_register(offset, interrupt);
+    bus::read_u32(address) & bit != 0
+}
+
+/// Interrupt lines of the distributor, private ones included.
+#[must_use]
+pub fn lines() -> u32 {
+    ((bus::read_u32(DISTRIBUTOR + offset::TYPE) & 0x1F) + 1) * 32
+}
+
+/// Waits until the distributor has taken the last write.
+pub fn wait_for_distributor() {
+    cpu::spin_until(PATIENCE, || {
+        bus::read_u32(DISTRIBUTOR + offset::CONTROL) & DISTRIBUTOR_BUSY == 0
+    });
+}
+
+/// Puts the distributor into a known state: everything disabled, idle, group 1, level, default priority,
+/// routed to CPU 0; then switches it on. Assumes nothing about what was before.
+pub fn init_distributor() {
+    bus::write_u32(DISTRIBUTOR + offset::CONTROL, 0);
+    wait_for_distributor();
+    let lines = lines();
+    for word in 1..u64::from(lines / 32) {
+        clear_word(DISTRIBUTOR, word);
+    }
+    for interrupt in FIRST_SHARED..lines.min(FIRST_SPECIAL) {
+        set_priority(interrupt, DEFAULT_PRIORITY);
+        route(interrupt, 0);
+    }
+    for word in 2..u64::from(lines / 16) {
+        bus::write_u32(DISTRIBUTOR + offset::CONFIGURATION + word * 4, 0);
+    }
+    bus::write_u32(DISTRIBUTOR + offset::CONTROL, CONTROL_ENABLED);
+    wait_for_distributor();
+}
+
+/// Disables the 32 interrupts of a word and clears their state; group 1.
+fn clear_word(frame: u64, word: u64) {
+    for (register, value) in [
+        (offset::CLEAR_ENABLE, u32::MAX),
+        (offset::CLEAR_PENDING, u32::MAX),
+        (offset::CLEAR_ACTIVE, u32::MAX),
+        (offset::GROUP, u32::MAX),
+    ] {
+        bus::write_u32(frame + register + word * 4, value);
+    }
+}
+
+/// Puts the calling CPU's redistributor and CPU interface into a known state and lets all priorities in.
+pub fn init_cpu() {
+    let redistributor = redistributor(cpu::index());
+    let waker = bus::read_u32(redistributor + offset::WAKER) & !PROCESSOR_SLEEP;
+    bus::write_u32(redistributor + offset::WAKER, waker);
+    cpu::spin_until(PATIENCE, || {
+        bus::read_u32(redistributor + offset::WAKER) & CHILDREN_ASLEEP == 0
+    });
+    clear_word(redistributor + SGI_FRAME, 0);
+    for interrupt in 0..FIRST_SHARED {
+        set_priority(interrupt, DEFAULT_PRIORITY);
+    }
+    set_system_registers(true);
+    set_end_mode(false);
+    set_binary_point(0);
+    set_mask(0xFF);
+    set_group_enable(true);
+}
+
+/// Lets `interrupt` through.
+pub fn enable(interrupt: u32) {
+    set_bit(offset::SET_ENABLE, interrupt);
+}
+
+/// Stops `interrupt`.
+pub fn disable(interrupt: u32) {
+    set_bit(offset::CLEAR_ENABLE, interrupt);
+    if interrupt >= FIRST_SHARED {
+        wait_for_distributor();
+    }
+}
+
+/// Whether `interrupt` is let through.
+#[must_use]
+pub fn is_enabled(interrupt: u32) -> bool {
+    test_bit(offset::SET_ENABLE, interrupt)
+}
+
+/// Makes `interrupt` pending.
+pub fn set_pending(interrupt: u32) {
+    set_bit(offset::SET_PENDING, interrupt);
+}
+
+/// Takes the pending state of `interrupt` back.
+pub fn clear_pending(interrupt: u32) {
+    set_bit(offset::CLEAR_PENDING, interrupt);
+}
+
+/// Whether `interrupt` is pending.
+#[must_use]
+pub fn is_pending(interrupt: u32) -> bool {
+    test_bit(offset::SET_PENDING, interrupt)
+}
+
+/// Makes `interrupt` active.
+pub fn set_active(interrupt: u32) {
+    set_bit(offset::SET_ACTIVE, interrupt);
+}
+
+/// Takes the active state of `interrupt` back.
+pub fn clear_active(interrupt: u32) {
+    set_bit(offset::CLEAR_ACTIVE, interrupt);
+}
+
+/// Whether `interrupt` is active.
+#[must_use]
+pub fn is_active(interrupt: u32) -> bool {
+    test_bit(offset::SET_ACTIVE, interrupt)
+}
+
+/// Puts `interrupt` into group 1 (else group 0).
+pub fn set_group(interrupt: u32, group_one: bool) {
+    let (address, bit) = bit_register(offset::GROUP, interrupt);
+    let word = bus::read_u32(address);
+    bus::write_u32(address, if group_one { word | bit } else { word & !bit });
+}
+
+/// Sets the priority of `interrupt`; 0 is the highest.
+pub fn set_priority(interrupt: u32, priority: u8) {
+    bus::write_u8(
+        frame(interrupt) + offset::PRIORITY + u64::from(interrupt),
+        priority,
+    );
+}
+
+/// The priority of `interrupt`, as far as it is implemented.
+#[must_use]
+pub fn priority(interrupt: u32) -> u8 {
+    bus::read_u8(frame(interrupt) + offset::PRIORITY + u64::from(interrupt))
+}
+
+/// Makes `interrupt` edge-triggered (else level-sensitive).
+pub fn set_edge(interrupt: u32, edge: bool) {
+    let address = frame(interrupt) + offset::CONFIGURATION + u64::from(interrupt / 16) * 4;
+    let bit = 2 << (interrupt % 16 * 2);
+    let word = bus::read_u32(address);
+    bus::write_u32(address, if edge { word | bit } else { word & !bit });
+}
+
+/// Whether `interrupt` is edge-triggered.
+#[must_use]
+pub fn is_edge(interrupt: u32) -> bool {
+    let address = frame(interrupt) + offset::CONFIGURATION + u64::from(interrupt / 16) * 4;
+    bus::read_u32(address) >> (interrupt % 16 * 2) & 2 != 0
+}
+
+/// Sends the shared `interrupt` to CPU `index`.
+pub fn route(interrupt: u32, index: u64) {
+    bus::write_u64(DISTRIBUTOR + offset::ROUTE + u64::from(interrupt) * 8, index);
+}
+
+/// The CPU the shared `interrupt` is sent to.
+#[must_use]
+pub fn routed(interrupt: u32) -> u64 {
+    bus::read_u64(DISTRIBUTOR + offset::ROUTE + u64::from(interrupt) * 8)
+}
+
+macro_rules! interface {
+    ($($(#[$meta:meta])* write $write:ident $register:literal ($value:ident: $type:ty) $expression:expr;)*) => {
+        $(
+            $(#[$meta])*
+            pub fn $write($value: $type) {
+                let value: u64 = $expression;
+                // SAFETY: changes only which interrupts arrive; handlers may run at any time (`exception`).
+                unsafe { asm!(concat!("msr ", $register, ", {}"), "isb", in(reg) value, options(nostack)) }
+            }
+        )*
+    };
+}
+
+macro_rules! interface_read {
+    ($($(#[$meta:meta])* $read:ident $register:literal $type:ty;)*) => {
+        $(
+            $(#[$meta])*
+            #[must_use]
+            pub fn $read() -> $type {
+                let value: u64;
+                // SAFETY: changes at most which interrupt is acknowledged.
+                unsafe { asm!(concat!("mrs {}, ", $register), "dsb sy", out(reg) value, options(nostack)) }
+                value as $type
+            }
+        )*
+    };
+}
+
+// Encodings instead of names, which assemblers know only for CPUs with the extension (IHI 0069 section 12.2).
+interface! {
+    /// `ICC_SRE_EL1`: switches the system register interface on.
+    write set_system_registers "S3_0_C12_C12_5" (on: bool) u64::from(on) * 7;
+    /// `ICC_CTLR_EL1.EOImode`: end of interrupt drops the priority only.
+    write set_end_mode "S3_0_C12_C12_4" (split: bool) u64::from(split) << 1;
+    /// `ICC_PMR_EL1`: only interrupts of a higher priority (a lower number) come in.
+    write set_mask "S3_0_C4_C6_0" (priority: u8) u64::from(priority);
+    /// `ICC_BPR1_EL1`
+    write set_binary_point "S3_0_C12_C12_3" (point: u8) u64::from(point);
+    /// `ICC_IGRPEN1_EL1`
+    write set_group_enable "S3_0_C12_C12_7" (on: bool) u64::from(on);
+    /// `ICC_EOIR1_EL1`: ends `interrupt` (or drops its priority).
+    write end "S3_0_C12_C12_1" (interrupt: u32) u64::from(interrupt);
+    /// `ICC_DIR_EL1`: ends `interrupt` after its priority was dropped.
+    write deactivate "S3_0_C12_C11_1" (interrupt: u32) u64::from(interrupt);
+    /// `ICC_SGI1R_EL1`, as it is.
+    write write_sgi_register "S3_0_C12_C11_5" (value: u64) value;
+}
+
+interface_read! {
+    /// `ICC_IAR1_EL1`: takes the highest pending interrupt; [`FIRST_SPECIAL`] or more means none.
+    acknowledge "S3_0_C12_C12_0" u32;
+    /// `ICC_HPPIR1_EL1`: the highest pending interrupt.
+    highest_pending "S3_0_C12_C12_2" u32;
+    /// `ICC_RPR_EL1`: the priority that is being served, 0xFF if none.
+    running_priority "S3_0_C12_C11_3" u8;
+    /// `ICC_PMR_EL1`
+    mask "S3_0_C4_C6_0" u8;
+    /// `ICC_BPR1_EL1`
+    binary_point "S3_0_C12_C12_3" u8;
+    /// `ICC_CTLR_EL1`
+    interface_control "S3_0_C12_C12_4" u64;
+    /// `ICC_SRE_EL1`
+    system_registers "S3_0_C12_C12_5" u64;
+    /// `ICC_IGRPEN1_EL1`
+    group_enable "S3_0_C12_C12_7" u64;
+}
+
+/// Sends the software-generated `interrupt` to the CPUs of `targets` (bit = index).
+pub fn send(interrupt: u32, targets: u16) {
+    cpu::synchronize();
+    write_sgi_register(u64::from(interrupt & 15) << 24 | u64::from(targets));
+}
+
+/// Sends the software-generated `interrupt` to all CPUs but the calling one.
+pub fn send_to_others(interrupt: u32) {
+    cpu::synchronize();
+    write_sgi_register(u64::from(interrupt & 15) << 24 | 1 << 40);
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A bare-metal VM: EL1 on the machine of QEMU's `virt` board, with or without the hypervisor below.
+//!
+//! The VM's `main` is named by [`vm_main!`](crate::vm_main). It runs on CPU 0 with interrupts masked, the MMU
+//! off and its own stack; when it returns, the machine is switched off by PSCI.
+
+pub mod bus;
+pub mod cpu;
+pub mod encoded;
+pub mod exception;
+pub mod floating_point;
+pub mod gic;
+pub mod mmu;
+pub mod pl011;
+pub mod psci;
+pub mod register;
+pub mod smp;
+mod start;
+pub mod timer;
+
+use crate::device_tree::DeviceTree;
+
+/// First address of RAM on the default machine.
+pub const RAM_BASE: u64 = 0x4000_0000;
+
+/// Names the function that is the VM's program: `fn(Machine)`.
+#[macro_export]
+macro_rules! vm_main {
+    ($main:path) => {
+        #[unsafe(no_mangle)]
+        fn bulkhead_vm_main(machine: $crate::vm::Machine) {
+            $main(machine)
+        }
+    };
+}
+
+/// What the startup code found.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    device_tree: Option<DeviceTree<'static>>,
+}
+
+impl Machine {
+    /// The machine whose device tree is at `address`; without one there, the start of RAM is tried, because
+    /// QEMU's `virt` board puts it there and does not say so to an ELF file.
+    fn new(address: usize) -> Self {
+        Self {
+            device_tree: device_tree(address).or_else(|| device_tree(RAM_BASE as usize)),
+        }
+    }
+
+    /// The kernel command line, empty if there is none.
+    #[must_use]
+    pub fn bootargs(&self) -> &'static str {
+        self.device_tree.map_or("", |tree| tree.bootargs())
+    }
+
+    /// The device tree, if the machine has one.
+    #[must_use]
+    pub const fn device_tree(&self) -> Option<DeviceTree<'static>> {
+        self.device_tree
+    }
+}
+
+/// Longest device tree the library looks at.
+const MAX_DEVICE_TREE: usize = 2 << 20;
+
+fn device_tree(address: usize) -> Option<DeviceTree<'static>> {
+    // Zero is "none", and the flash of QEMU's board; a device tree is 8-byte aligned (arm64 boot protocol).
+    if address < RAM_BASE as usize || !address.is_multiple_of(8) {
+        return None;
+    }
+    let head = core::ptr::with_exposed_provenance::<[u32; 2]>(address);
+    // SAFETY: the machine puts a device tree at `address`, or RAM is there; both can be read, and nobody
+    // writes there while the program runs (it lies outside the program's image, `link/vm.ld`).
+    let [magic, size] = unsafe { head.read() }.map(u32::from_be);
+    if magic != crate::device_tree::MAGIC || size as usize > MAX_DEVICE_TREE {
+        return None;
+    }
+    let bytes = core::ptr::with_exposed_provenance::<u8>(address);
+    // SAFETY: as above; the head says how long it is, and RAM of a VM is longer than its device tree.
+    DeviceTree::new(unsafe { core::slice::from_raw_parts(bytes, size as usize) })
+}
