@@ -53,6 +53,12 @@ impl Pl011 {
         Self { registers }
     }
 
+    /// Takes the UART as it is, after an earlier [`Pl011::new`].
+    #[must_use]
+    pub const fn attach(registers: Mmio) -> Self {
+        Self { registers }
+    }
+
     /// Lets received bytes interrupt.
     pub fn enable_receive_interrupt(&mut self) {
         self.registers.write32(ICR, INTERRUPT_ALL);

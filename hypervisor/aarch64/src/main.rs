@@ -1,3 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! (being written)
-fn main() {}
+//! The class binary of `aarch64`: kernel and backend, put together.
+//!
+//! Nothing else belongs here. The backend's `entry` calls [`primary`] on the boot pCPU and [`secondary`] on
+//! each one the kernel starts; both hand their machine to the kernel and never come back.
+#![no_std]
+#![no_main]
+
+use bulkhead_arch_aarch64::{CpuDigest, Machine, Relax, entry_points, last_words, system_image};
+use bulkhead_kernel::{Hooks, Shared, boot};
+
+static SHARED: Shared<'static, Relax> = Shared::new();
+
+entry_points!(primary, secondary);
+
+fn primary(machine: Machine) -> ! {
+    let hooks = Hooks { digest: CpuDigest, version: env!("CARGO_PKG_VERSION") };
+    boot::primary(machine, &SHARED, system_image(), &hooks)
+}
+
+fn secondary(machine: Machine) -> ! {
+    boot::secondary(machine, &SHARED)
+}
+
+#[panic_handler]
+fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {
+    last_words("LOCKDOWN: panic in the hypervisor");
+    loop {
+        core::hint::spin_loop();
+    }
+}

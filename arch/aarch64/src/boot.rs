@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//! First steps, and the end when one of them fails.
+
+use crate::sysreg::{instruction, read_register};
+use crate::{console, mmu};
+
+/// MPIDR_EL1: affinity fields (Arm DDI 0487 D19.2.101).
+const MPIDR_AFFINITY: u64 = 0xFF_00FF_FFFF;
+
+/// The system image behind the class binary, as long as its own header says; nothing else of it is checked.
+#[must_use]
+pub fn system_image() -> &'static [u8] {
+    let (address, length) = (mmu::image_address() as *const u8, mmu::image_length() as usize);
+    // SAFETY: `mmu::build` mapped these bytes read-only, and nothing of ours or a partition's is there:
+    // the memory plan gives them to the image, and no mapping of a partition may touch them (checked by
+    // `bulkhead_image`).
+    unsafe { core::slice::from_raw_parts(address, length) }
+}
+
+/// Affinity fields of this CPU.
+pub(crate) fn own_hardware_id() -> u64 {
+    read_register!("mpidr_el1") & MPIDR_AFFINITY
+}
+
+/// Entered below EL2 (or above). Runs with the MMU off.
+pub(crate) extern "C" fn wrong_level(_level: u64) {
+    console::find_unmapped(system_image());
+    console::last_words("LOCKDOWN: not entered at EL2; the firmware or emulator must start this image in hypervisor mode");
+}
+
+/// Ends this CPU with a reason, before the kernel could.
+pub(crate) fn halt(reason: &str) -> ! {
+    console::last_words("LOCKDOWN: ");
+    console::last_words(reason);
+    loop {
+        instruction!("wfe");
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The board's serial line.
+//!
+//! A bad system image must still be able to say so, and only the image knows the UART. So [`find`] looks
+//! for the console record in the *unchecked* tables, bounds-checked and no more: it runs before
+//! anything else does, and all it can do with a wrong address is to write the reason of a lockdown to it.
+
+use crate::machine::Machine;
+use crate::mmu;
+use bulkhead_arch_api::{Console, HostPhys, Line};
+use bulkhead_arch_support::Mmio;
+use bulkhead_drivers::pl011::Pl011;
+use bulkhead_image::layout::{CONTROLLER_PL011, ControllerRecord, Header, NONE, ROLE_CONSOLE, SECTION_CONTROLLERS};
+use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use zerocopy::FromBytes;
+
+/// Bytes of the UART's registers.
+const WINDOW: usize = 4096;
+
+static BASE: AtomicU64 = AtomicU64::new(0);
+static LINE: AtomicU32 = AtomicU32::new(NONE);
+
+/// The console record of an image that may be damaged.
+fn record(image: &[u8]) -> Option<ControllerRecord> {
+    let (header, _) = Header::read_from_prefix(image).ok()?;
+    let section = header.sections.get(SECTION_CONTROLLERS)?;
+    let table = image.get(section.offset.get() as usize..)?;
+    let count = section.count.get() as usize;
+    let (records, _) = <[ControllerRecord]>::ref_from_prefix_with_elems(table, count).ok()?;
+    let is_console = |record: &&ControllerRecord| {
+        let [base, ..] = record.base;
+        record.role.get() == ROLE_CONSOLE
+            && record.compatible.get() == CONTROLLER_PL011
+            && base.get() != 0
+            && base.get() % WINDOW as u64 == 0
+    };
+    records.iter().find(is_console).copied()
+}
+
+/// Remembers the console's place without mapping it, while the MMU is off.
+pub(crate) fn find_unmapped(image: &[u8]) {
+    let Some(record) = record(image) else { return };
+    let ([base, ..], [line, ..]) = (record.base, record.lines);
+    BASE.store(base.get(), Ordering::Relaxed);
+    LINE.store(line.get(), Ordering::Relaxed);
+    if let Some(mut uart) = uart_new() {
+        uart.enable_receive_interrupt();
+    }
+}
+
+/// Finds and maps the console.
+pub(crate) fn find(image: &[u8]) {
+    let Some(record) = record(image) else { return };
+    let [base, ..] = record.base;
+    mmu::map_device(HostPhys(base.get()), WINDOW as u64);
+    find_unmapped(image);
+}
+
+fn registers() -> Option<Mmio> {
+    let base = BASE.load(Ordering::Relaxed) as usize;
+    // SAFETY: `find` mapped the window as device memory before the address was stored.
+    (base != 0).then(|| unsafe { Mmio::new(base, WINDOW) })
+}
+
+fn uart_new() -> Option<Pl011> {
+    registers().map(Pl011::new)
+}
+
+fn uart() -> Option<Pl011> {
+    registers().map(Pl011::attach)
+}
+
+/// Writes a line to the console, waiting for it, as the last thing this CPU does.
+pub fn last_words(text: &str) {
+    let Some(mut uart) = uart() else { return };
+    let mut put = |bytes: &[u8]| {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let taken = uart.send(rest);
+            rest = rest.get(taken..).unwrap_or(&[]);
+            bulkhead_arch_support::relax();
+        }
+    };
+    put(&[RS]);
+    put(b"\r\n[0.000000] ");
+    put(HYPERVISOR_CONSOLE.as_bytes());
+    put(b": ");
+    put(&[US]);
+    put(text.as_bytes());
+    put(b"\r\n");
+    uart.flush();
+}
+
+impl Console for Machine {
+    fn send(&mut self, bytes: &[u8]) -> usize {
+        uart().map_or(bytes.len(), |mut uart| uart.send(bytes))
+    }
+
+    fn receive(&mut self) -> Option<u8> {
+        uart()?.receive()
+    }
+
+    fn receive_line(&self) -> Option<Line> {
+        let line = LINE.load(Ordering::Relaxed);
+        (line != NONE).then_some(Line(line))
+    }
+
+    fn flush(&mut self) {
+        if let Some(mut uart) = uart() {
+            uart.flush();
+        }
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Physical CPUs: the firmware's PSCI (Arm DEN 0022E) by SMC.
+
+use crate::entry;
+use crate::irq;
+use crate::machine::{BOARD, Machine};
+use crate::sysreg::instruction;
+use bulkhead_arch_api::{Cpus, Exit, Irqs, Line, PartitionId, PcpuId, StartError, VirtualLine};
+
+/// PSCI functions.
+const CPU_ON_64: u64 = 0xC400_0003;
+const SYSTEM_OFF: u64 = 0x8400_0008;
+/// [`StartError`] code: the board has no such pCPU.
+const NO_SUCH_PCPU: i64 = -2;
+
+/// Calls the firmware.
+fn firmware(function: u64, arguments: [u64; 3]) -> i64 {
+    let [first, second, third] = arguments;
+    let result: i64;
+    // SAFETY: an SMCCC call (DEN 0028F 2.6): x0..x17 may change, memory of ours does not, except what a
+    // started CPU does from its entry point on, which is our own code.
+    unsafe {
+        core::arch::asm!(
+            "smc #0",
+            inout("x0") function as i64 => result,
+            inout("x1") first => _, inout("x2") second => _, inout("x3") third => _,
+            out("x4") _, out("x5") _, out("x6") _, out("x7") _, out("x8") _, out("x9") _, out("x10") _,
+            out("x11") _, out("x12") _, out("x13") _, out("x14") _, out("x15") _, out("x16") _, out("x17") _,
+            options(nostack)
+        );
+    }
+    result
+}
+
+impl Cpus for Machine {
+    fn current(&self) -> PcpuId {
+        self.pcpu
+    }
+
+    fn start(&mut self, pcpu: PcpuId) -> Result<(), StartError> {
+        let hardware_id = BOARD.get().and_then(|board| board.hardware_ids.get(usize::from(pcpu.0)));
+        let Some(hardware_id) = hardware_id else { return Err(StartError { code: NO_SUCH_PCPU }) };
+        // What was written for it must be in memory the other CPU sees once its caches are on.
+        instruction!("dsb sy");
+        let entry = entry::bulkhead_secondary_start as *const () as u64;
+        match firmware(CPU_ON_64, [*hardware_id, entry, u64::from(pcpu.0)]) {
+            0 => Ok(()),
+            code => Err(StartError { code }),
+        }
+    }
+
+    fn signal(&mut self, pcpu: PcpuId) {
+        irq::signal(&mut self.irq, pcpu);
+    }
+
+    fn wait(&mut self) -> Exit {
+        irq::park(&mut self.irq);
+        loop {
+            if let Some(exit) = irq::idle_interrupt(&mut self.irq) {
+                return exit;
+            }
+            instruction!("dsb sy");
+            instruction!("wfi");
+        }
+    }
+
+    fn poll(&mut self) -> Option<Exit> {
+        irq::idle_interrupt(&mut self.irq)
+    }
+
+    fn stop(&mut self) -> ! {
+        loop {
+            instruction!("wfi");
+            instruction!("wfe");
+        }
+    }
+
+    fn power_off(&mut self) {
+        firmware(SYSTEM_OFF, [0; 3]);
+    }
+}
+
+impl Irqs for Machine {
+    fn route(&mut self, line: Line, partition: PartitionId, virtual_line: VirtualLine, edge: bool) {
+        irq::route(&mut self.irq, line, partition, virtual_line, edge);
+    }
+
+    fn enable(&mut self, line: Line, edge: bool) {
+        irq::enable(&mut self.irq, line, edge);
+    }
+
+    fn disable(&mut self, line: Line) {
+        irq::disable(&mut self.irq, line);
+    }
+
+    fn complete(&mut self, line: Line) {
+        irq::complete(&mut self.irq, line);
+    }
+}

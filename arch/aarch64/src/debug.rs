@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Self-hosted debug for guests: breakpoints, watchpoints and single step of their own.
+//!
+//! Every debug register traps (MDCR_EL2.TDA, TDRA, TDOSA) and works on a shadow. Only while the shadow
+//! has debug exceptions switched on (MDSCR_EL1.SS, KDE or MDE, and the OS lock open) are the comparators really
+//! loaded, so that the common switch moves one register. The hypervisor is never the target of a guest's debug
+//! exceptions: they go to EL1 (MDCR_EL2.TDE is 0), and none is generated at a level above their target
+//! (Arm DDI 0487 D2.2).
+
+use crate::sysreg::{read_register, write_guest_register};
+
+/// MDCR_EL2: TDRA, TDOSA, TDA; TPM and TPMCR; TPMS, TTRF.
+const MDCR_TRAPS: u64 = 1 << 11 | 1 << 10 | 1 << 9 | 1 << 6 | 1 << 5 | 1 << 14 | 1 << 19;
+/// MDCR_EL2.HPMN: counters of EL1; kept at what the hardware has.
+const MDCR_HPMN: u64 = 0x1F;
+/// MDSCR_EL1 bits that generate debug exceptions: SS, KDE, MDE.
+const MDSCR_ACTIVE: u64 = 1 | 1 << 13 | 1 << 15;
+/// MDSCR_EL1 bits a guest can change: those and ERR, TDCC, INTdis are plain storage.
+const MDSCR_WRITABLE: u64 = 0xFFFF_FFFF;
+
+/// One kind of comparator register.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparator {
+    /// DBGBVR<n>_EL1.
+    BreakValue,
+    /// DBGBCR<n>_EL1.
+    BreakControl,
+    /// DBGWVR<n>_EL1.
+    WatchValue,
+    /// DBGWCR<n>_EL1.
+    WatchControl,
+}
+
+/// Debug registers of a vCPU.
+#[derive(Clone, Copy)]
+pub(crate) struct Debug {
+    comparators: [[u64; 16]; 4],
+    mdscr: u64,
+    locked: bool,
+}
+
+macro_rules! write_comparators {
+    ($values:expr, $count:expr, [$($number:literal = $name:literal),*]) => {
+        $(if $number < $count {
+            write_guest_register!($name, $values.get($number).copied().unwrap_or(0));
+        })*
+    };
+}
+
+impl Debug {
+    /// Nothing set.
+    pub(crate) const ZERO: Self = Self { comparators: [[0; 16]; 4], mdscr: 0, locked: false };
+    /// After a cold reset: the OS lock is set (H9.2.x, OSLSR_EL1.OSLK).
+    pub(crate) const RESET: Self = Self { locked: true, ..Self::ZERO };
+
+    const fn active(&self) -> bool {
+        self.mdscr & MDSCR_ACTIVE != 0 && !self.locked
+    }
+
+    /// Makes the registers the hardware's.
+    pub(crate) fn load(&self) {
+        let counters = read_register!("mdcr_el2") & MDCR_HPMN;
+        write_guest_register!("mdcr_el2", counters | MDCR_TRAPS);
+        self.apply();
+    }
+
+    /// Takes them out: nothing to save, the shadow is the truth.
+    pub(crate) fn unload(&self) {
+        if self.active() {
+            write_guest_register!("mdscr_el1", 0);
+        }
+    }
+
+    /// Brings the hardware of the current vCPU in line with the shadow.
+    fn apply(&self) {
+        if !self.active() {
+            write_guest_register!("mdscr_el1", 0);
+            return;
+        }
+        let features = read_register!("id_aa64dfr0_el1");
+        let breakpoints = (features >> 12 & 0xF) as usize + 1;
+        let watchpoints = (features >> 20 & 0xF) as usize + 1;
+        let [break_values, break_controls, watch_values, watch_controls] = &self.comparators;
+        write_comparators!(break_values, breakpoints, [
+            0 = "dbgbvr0_el1", 1 = "dbgbvr1_el1", 2 = "dbgbvr2_el1", 3 = "dbgbvr3_el1",
+            4 = "dbgbvr4_el1", 5 = "dbgbvr5_el1", 6 = "dbgbvr6_el1", 7 = "dbgbvr7_el1",
+            8 = "dbgbvr8_el1", 9 = "dbgbvr9_el1", 10 = "dbgbvr10_el1", 11 = "dbgbvr11_el1",
+            12 = "dbgbvr12_el1", 13 = "dbgbvr13_el1", 14 = "dbgbvr14_el1", 15 = "dbgbvr15_el1"
+        ]);
+        write_comparators!(break_controls, breakpoints, [
+            0 = "dbgbcr0_el1", 1 = "dbgbcr1_el1", 2 = "dbgbcr2_el1", 3 = "dbgbcr3_el1",
+            4 = "dbgbcr4_el1", 5 = "dbgbcr5_el1", 6 = "dbgbcr6_el1", 7 = "dbgbcr7_el1",
+            8 = "dbgbcr8_el1", 9 = "dbgbcr9_el1", 10 = "dbgbcr10_el1", 11 = "dbgbcr11_el1",
+            12 = "dbgbcr12_el1", 13 = "dbgbcr13_el1", 14 = "dbgbcr14_el1", 15 = "dbgbcr15_el1"
+        ]);
+        write_comparators!(watch_values, watchpoints, [
+            0 = "dbgwvr0_el1", 1 = "dbgwvr1_el1", 2 = "dbgwvr2_el1", 3 = "dbgwvr3_el1",
+            4 = "dbgwvr4_el1", 5 = "dbgwvr5_el1", 6 = "dbgwvr6_el1", 7 = "dbgwvr7_el1",
+            8 = "dbgwvr8_el1", 9 = "dbgwvr9_el1", 10 = "dbgwvr10_el1", 11 = "dbgwvr11_el1",
+            12 = "dbgwvr12_el1", 13 = "dbgwvr13_el1", 14 = "dbgwvr14_el1", 15 = "dbgwvr15_el1"
+        ]);
+        write_comparators!(watch_controls, watchpoints, [
+            0 = "dbgwcr0_el1", 1 = "dbgwcr1_el1", 2 = "dbgwcr2_el1", 3 = "dbgwcr3_el1",
+            4 = "dbgwcr4_el1", 5 = "dbgwcr5_el1", 6 = "dbgwcr6_el1", 7 = "dbgwcr7_el1",
+            8 = "dbgwcr8_el1", 9 = "dbgwcr9_el1", 10 = "dbgwcr10_el1", 11 = "dbgwcr11_el1",
+            12 = "dbgwcr12_el1", 13 = "dbgwcr13_el1", 14 = "dbgwcr14_el1", 15 = "dbgwcr15_el1"
+        ]);
+        write_guest_register!("mdscr_el1", self.mdscr);
+    }
+
+    /// A comparator register as the guest reads it; `None` if the hardware has no such one.
+    pub(crate) fn comparator(&mut self, kind: Comparator, number: usize) -> Option<&mut u64> {
+        let features = read_register!("id_aa64dfr0_el1");
+        let field = match kind {
+            Comparator::BreakValue | Comparator::BreakControl => features >> 12,
+            Comparator::WatchValue | Comparator::WatchControl => features >> 20,
+        };
+        if number > (field & 0xF) as usize {
+            return None;
+        }
+        self.comparators.get_mut(kind as usize)?.get_mut(number)
+    }
+
+    /// Writes a comparator of the current vCPU; false if the hardware has no such one.
+    pub(crate) fn write_comparator(&mut self, kind: Comparator, number: usize, value: u64) -> bool {
+        let Some(register) = self.comparator(kind, number) else { return false };
+        *register = value;
+        if self.active() {
+            self.apply();
+        }
+        true
+    }
+
+    /// MDSCR_EL1 as the guest reads it.
+    pub(crate) const fn mdscr(&self) -> u64 {
+        self.mdscr
+    }
+
+    /// The guest writes MDSCR_EL1.
+    pub(crate) fn write_mdscr(&mut self, value: u64) {
+        self.mdscr = value & MDSCR_WRITABLE;
+        self.apply();
+    }
+
+    /// OSLSR_EL1: an OS lock is implemented (OSLM = 0b10), OSLK its state.
+    pub(crate) const fn os_lock_status(&self) -> u64 {
+        1 << 3 | (self.locked as u64) << 1
+    }
+
+    /// The guest writes OSLAR_EL1.
+    pub(crate) fn write_os_lock(&mut self, value: u64) {
+        self.locked = value & 1 != 0;
+        self.apply();
+    }
+
+    /// Whether the instruction after one that we completed must be stepped to (PSTATE.SS is consumed).
+    #[inline]
+    pub(crate) const fn stepping(&self) -> bool {
+        self.mdscr & 1 != 0
+    }
+}

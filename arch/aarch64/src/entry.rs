@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All assembly of the backend that is more than one instruction: image header, first instructions of
+//! every pCPU, exception vectors, and the way into and out of a guest.
+//!
+//! **Boot.** The flashable file starts with the 64-byte header of the arm64 boot protocol (Linux
+//! Documentation/arm64/booting.rst), so that any loader that can start Linux can start it. The class
+//! binary is a static position-independent executable; it relocates itself, builds the translation
+//! tables of EL2 with the MMU off ([`crate::mmu::build`]), and only then runs ordinary Rust code.
+//!
+//! | at | register | meaning in | meaning out |
+//! |---|---|---|---|
+//! | `_start` | x0 | device tree of the board (ignored) | |
+//! | `_secondary_start` | x0 | index of the pCPU (PSCI context id) | |
+//! | `primary_main`, `secondary_main` | x0 | index of the pCPU | never returns |
+//!
+//! **Guest entry and exit.** The stack pointer of EL2 never moves while a guest runs, and below it
+//! lies a frame with the host's callee-saved registers, the guest's [`Context`] and the [`Machine`]. An
+//! interrupt saves only what Rust's calling convention clobbers and calls a handler; if that answers
+//! [`RESUME`], only those are loaded again. A synchronous exception saves all, for an instruction can name
+//! any, and loads all again only after [`RESUME_ALL`]. Any other answer makes `bulkhead_enter` return.
+//!
+//! | at | register | meaning in | meaning out |
+//! |---|---|---|---|
+//! | `bulkhead_enter` | x0 | `*mut Context` to run | reason, never `RESUME` |
+//! | | x1 | `*mut Machine`, lent to the handlers | |
+//! | | x19..x30, sp | the host's | the same |
+//! | handlers | x0 | `*mut Context`, the guest's registers saved in it | `RESUME`, or the reason to return |
+//! | | x1 | `*mut Machine` | |
+//! | | x19..x29 | the guest's | the guest's |
+//! | crash | TPIDR_EL2 | top of this pCPU's emergency stack | |
+
+use crate::crash::crash;
+use crate::traps::{on_interrupt, on_serror, on_synchronous};
+use crate::vcpu::Context;
+use crate::{boot, mmu};
+use bulkhead_arch_api::MAX_PCPUS;
+use core::arch::global_asm;
+use core::mem::offset_of;
+
+/// Handler's answer: go on in the guest; of its registers only x0..x18 and x30 may have changed.
+pub(crate) const RESUME: u64 = 0;
+/// Handler of a synchronous exception: go on in the guest, any register may have changed.
+pub(crate) const RESUME_ALL: u64 = 3;
+
+/// Bytes of a pCPU's stack; an unmapped page of the same granule lies under each.
+pub(crate) const STACK_SIZE: usize = 16 * 1024;
+/// Bytes of the unmapped page under each stack.
+pub(crate) const GUARD_SIZE: usize = 4096;
+/// Bytes of a pCPU's emergency stack, on which a crash is reported.
+const EMERGENCY_SIZE: usize = 2048;
+
+// Frame at the stack pointer while a guest runs: six pairs x29,x30,x19..x28, then context and machine.
+const FRAME_SIZE: usize = 112;
+const FRAME_CONTEXT: usize = 96;
+const FRAME_MACHINE: usize = 104;
+
+/// SCTLR_EL2 with the MMU off: the RES1 bits of Armv8.0 (Arm DDI 0487 D19.2.119), alignment checks.
+const SCTLR_OFF: u64 = 0x30C5_0830 | 1 << 1;
+/// SCTLR_EL2: M, C, SA, I and WXN besides.
+const SCTLR_ON: u64 = SCTLR_OFF | 1 | 1 << 2 | 1 << 3 | 1 << 12 | 1 << 19;
+/// HCR_EL2 while no guest runs: EL1 is AArch64, E2H is 0.
+const HCR_BOOT: u64 = 1 << 31;
+
+#[allow(improper_ctypes, reason = "assembly passes the pointers on and knows three fields by offset_of!")]
+unsafe extern "C" {
+    /// Runs the guest whose registers are in `context`; see the table above.
+    pub(crate) fn bulkhead_enter(context: *mut Context, machine: *mut crate::Machine) -> u64;
+    /// First instruction of a secondary pCPU.
+    pub(crate) fn bulkhead_secondary_start();
+}
+
+/// Memory on which a crash is reported, because the ordinary stack may be what is broken.
+#[repr(C, align(16))]
+pub(crate) struct EmergencyStacks(core::cell::UnsafeCell<[[u8; EMERGENCY_SIZE]; MAX_PCPUS]>);
+
+// SAFETY: only reached through SP in the crash vectors; each pCPU has its own part.
+unsafe impl Sync for EmergencyStacks {}
+
+static EMERGENCY_STACKS: EmergencyStacks =
+    EmergencyStacks(core::cell::UnsafeCell::new([[0; EMERGENCY_SIZE]; MAX_PCPUS]));
+
+/// The stacks; `crate::mmu` leaves the first page of each part unmapped.
+#[repr(C, align(4096))]
+pub(crate) struct Stacks(core::cell::UnsafeCell<[[u8; GUARD_SIZE + STACK_SIZE]; MAX_PCPUS]>);
+
+// SAFETY: only reached through SP; each pCPU has its own part.
+unsafe impl Sync for Stacks {}
+
+#[unsafe(link_section = ".stacks")]
+pub(crate) static STACKS: Stacks =
+    Stacks(core::cell::UnsafeCell::new([[0; GUARD_SIZE + STACK_SIZE]; MAX_PCPUS]));
+
+global_asm!(
+    r#"
+    .section .head, "ax"
+    .global _start
+_start:
+    b       1f
+    nop
+    .quad   0                               // text_offset
+    .quad   __image_end - __image_start     // image_size
+    .quad   0xA                             // flags: little-endian, 4 KiB pages, place anywhere
+    .quad   0, 0, 0
+    .ascii  "ARM\x64"
+    .long   0
+1:
+    msr     daifset, #0xF
+    // Relocate (ELF for the Arm 64-bit Architecture, R_AARCH64_RELATIVE = 1027); linked at 0.
+    adrp    x9, __image_start
+    adrp    x10, __rela_start
+    add     x10, x10, :lo12:__rela_start
+    adrp    x11, __rela_end
+    add     x11, x11, :lo12:__rela_end
+2:  cmp     x10, x11
+    b.hs    3f
+    ldp     x12, x13, [x10], #16
+    ldr     x14, [x10], #8
+    cmp     w13, #1027
+    b.ne    2b
+    add     x14, x14, x9
+    str     x14, [x9, x12]
+    b       2b
+3:  mov     x19, xzr
+    bl      .Lset_stack
+    mrs     x0, CurrentEL
+    cmp     x0, #(2 << 2)
+    b.eq    4f
+    bl      {wrong_level}
+    b       .Lhang
+4:  bl      .Lset_control
+    bl      {build}
+    bl      .Lenable_mmu
+    mov     x0, x19
+    bl      primary_main
+    b       .Lhang
+
+    .global bulkhead_secondary_start
+bulkhead_secondary_start:
+    msr     daifset, #0xF
+    mov     x19, x0
+    bl      .Lset_control
+    bl      .Lenable_mmu
+    bl      .Lset_stack
+    mov     x0, x19
+    bl      secondary_main
+.Lhang:
+    wfe
+    b       .Lhang
+
+// x19 = index of the pCPU. Sets SP, at EL2 also TPIDR_EL2. Clobbers x9..x11.
+.Lset_stack:
+    adrp    x9, {stacks}
+    mov     x10, #({guard} + {stack})
+    madd    x9, x10, x19, x9
+    add     x9, x9, x10
+    mov     sp, x9
+    adrp    x9, {emergency}
+    add     x9, x9, :lo12:{emergency}
+    mov     x10, #{emergency_size}
+    madd    x9, x10, x19, x9
+    add     x9, x9, x10
+    mrs     x11, CurrentEL
+    cmp     x11, #(2 << 2)
+    b.ne    1f
+    msr     tpidr_el2, x9
+1:  ret
+
+// EL2 in a known state, MMU off. Clobbers x9.
+.Lset_control:
+    ldr     x9, ={hcr_boot}
+    msr     hcr_el2, x9
+    isb
+    ldr     x9, ={sctlr_off}
+    msr     sctlr_el2, x9
+    adrp    x9, .Lvectors
+    add     x9, x9, :lo12:.Lvectors
+    msr     vbar_el2, x9
+    isb
+    ret
+
+// Turns MMU and caches on. All it needs is an address or a constant, so that a secondary reads nothing
+// that may sit in another CPU's cache. Clobbers x9..x11.
+.Lenable_mmu:
+    ldr     x9, ={mair}
+    msr     mair_el2, x9
+    ldr     x9, ={tcr}
+    mrs     x10, id_aa64mmfr0_el1
+    and     x10, x10, #0xF
+    mov     x11, #5                         // 48 bits are all that four levels of 4 KiB tables reach
+    cmp     x10, x11
+    csel    x10, x10, x11, lo
+    bfi     x9, x10, #16, #3
+    msr     tcr_el2, x9
+    adrp    x9, {root}
+    msr     ttbr0_el2, x9
+    isb
+    tlbi    alle2
+    dsb     nsh
+    ic      iallu
+    dsb     nsh
+    isb
+    ldr     x9, ={sctlr_on}
+    msr     sctlr_el2, x9
+    isb
+    ret
+    .ltorg
+
+// A saved register pair is at 8 * its number in Context.
+.macro  save_volatile
+    stp     x0, x1, [sp, #-16]!
+    ldr     x0, [sp, #(16 + {frame_context})]
+    stp     x2, x3, [x0, #16]
+    stp     x4, x5, [x0, #32]
+    stp     x6, x7, [x0, #48]
+    stp     x8, x9, [x0, #64]
+    stp     x10, x11, [x0, #80]
+    stp     x12, x13, [x0, #96]
+    stp     x14, x15, [x0, #112]
+    stp     x16, x17, [x0, #128]
+    str     x18, [x0, #144]
+    str     x30, [x0, #240]
+    ldp     x2, x3, [sp], #16
+    stp     x2, x3, [x0]
+    ldr     x1, [sp, #{frame_machine}]
+.endm
+
+.macro  save_preserved
+    stp     x19, x20, [x0, #152]
+    stp     x21, x22, [x0, #168]
+    stp     x23, x24, [x0, #184]
+    stp     x25, x26, [x0, #200]
+    stp     x27, x28, [x0, #216]
+    str     x29, [x0, #232]
+.endm
+
+// An instruction may name any register, so all are in the context while it is looked at.
+.macro  synchronous_vector handler
+    .balign 0x80
+    save_volatile
+    save_preserved
+    bl      \handler
+    cbnz    x0, .Lsynchronous_other
+    ldr     x0, [sp, #{frame_context}]
+    b       .Lresume
+.endm
+
+.macro  interrupt_vector handler
+    .balign 0x80
+    save_volatile
+    bl      \handler
+    cbnz    x0, .Linterrupt_leave
+    ldr     x0, [sp, #{frame_context}]
+    b       .Lresume
+.endm
+
+.macro  crash_vector number
+    .balign 0x80
+    mrs     x0, tpidr_el2
+    mov     x1, sp
+    mov     sp, x0
+    mov     x0, #\number
+    b       {crash}
+.endm
+
+    .section .vectors, "ax"
+    .balign 0x800
+.Lvectors:
+    crash_vector 0                          // current EL with SP_EL0
+    crash_vector 1
+    crash_vector 2
+    crash_vector 3
+    crash_vector 4                          // current EL with SP_EL2; interrupts are masked, so never
+    crash_vector 5
+    crash_vector 6
+    crash_vector 7
+    synchronous_vector {on_synchronous}           // lower EL, AArch64
+    interrupt_vector {on_interrupt}
+    interrupt_vector {on_interrupt}
+    interrupt_vector {on_serror}
+    synchronous_vector {on_synchronous}           // lower EL, AArch32
+    interrupt_vector {on_interrupt}
+    interrupt_vector {on_interrupt}
+    interrupt_vector {on_serror}
+
+    .global bulkhead_enter
+bulkhead_enter:
+    stp     x29, x30, [sp, #-{frame_size}]!
+    stp     x19, x20, [sp, #16]
+    stp     x21, x22, [sp, #32]
+    stp     x23, x24, [sp, #48]
+    stp     x25, x26, [sp, #64]
+    stp     x27, x28, [sp, #80]
+    stp     x0, x1, [sp, #{frame_context}]
+    ldp     x2, x3, [x0, #{context_pc}]
+    msr     elr_el2, x2
+    msr     spsr_el2, x3
+.Lresume_all:
+    ldp     x19, x20, [x0, #152]
+    ldp     x21, x22, [x0, #168]
+    ldp     x23, x24, [x0, #184]
+    ldp     x25, x26, [x0, #200]
+    ldp     x27, x28, [x0, #216]
+    ldr     x29, [x0, #232]
+.Lresume:
+    ldp     x2, x3, [x0, #16]
+    ldp     x4, x5, [x0, #32]
+    ldp     x6, x7, [x0, #48]
+    ldp     x8, x9, [x0, #64]
+    ldp     x10, x11, [x0, #80]
+    ldp     x12, x13, [x0, #96]
+    ldp     x14, x15, [x0, #112]
+    ldp     x16, x17, [x0, #128]
+    ldr     x18, [x0, #144]
+    ldr     x30, [x0, #240]
+    ldp     x0, x1, [x0]
+    eret
+    dsb     nsh                             // no speculation past eret
+    isb
+
+.Linterrupt_leave:
+    mov     x2, x0
+    ldr     x0, [sp, #{frame_context}]
+    save_preserved
+    mov     x0, x2
+    b       .Lleave
+
+.Lsynchronous_other:
+    cmp     x0, #{resume_all}
+    b.ne    .Lleave
+    ldr     x0, [sp, #{frame_context}]
+    b       .Lresume_all
+
+.Lleave:
+    ldr     x1, [sp, #{frame_context}]
+    mrs     x2, elr_el2
+    mrs     x3, spsr_el2
+    stp     x2, x3, [x1, #{context_pc}]
+    ldp     x19, x20, [sp, #16]
+    ldp     x21, x22, [sp, #32]
+    ldp     x23, x24, [sp, #48]
+    ldp     x25, x26, [sp, #64]
+    ldp     x27, x28, [sp, #80]
+    ldp     x29, x30, [sp], #{frame_size}
+    ret
+    .text
+"#,
+    wrong_level = sym boot::wrong_level,
+    build = sym mmu::build,
+    root = sym mmu::TABLES,
+    stacks = sym STACKS,
+    emergency = sym EMERGENCY_STACKS,
+    crash = sym crash,
+    on_synchronous = sym on_synchronous,
+    on_interrupt = sym on_interrupt,
+    on_serror = sym on_serror,
+    emergency_size = const EMERGENCY_SIZE,
+    guard = const GUARD_SIZE,
+    stack = const STACK_SIZE,
+    hcr_boot = const HCR_BOOT,
+    sctlr_off = const SCTLR_OFF,
+    sctlr_on = const SCTLR_ON,
+    mair = const mmu::MAIR,
+    tcr = const mmu::TCR,
+    resume_all = const RESUME_ALL,
+    frame_size = const FRAME_SIZE,
+    frame_context = const FRAME_CONTEXT,
+    frame_machine = const FRAME_MACHINE,
+    context_pc = const offset_of!(Context, pc),
+);
+
+const _: () = assert!(offset_of!(Context, general) == 0 && offset_of!(Context, pstate) == offset_of!(Context, pc) + 8);

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! FP and SIMD registers, switched when they are used and not before.
+//!
+//! A pCPU remembers whose values its FP registers hold. A vCPU that becomes current and is not that
+//! owner runs with CPTR_EL2.TFP set; its first FP instruction traps here, the owner's values go to its
+//! context and the vCPU's come in. A guest's own CPACR_EL1 is its own business: its trap comes first.
+//! The hypervisor itself is compiled without FP.
+
+use crate::machine::Machine;
+use crate::sysreg::{instruction, write_guest_register};
+use crate::vcpu::Context;
+use bulkhead_arch_api::VcpuId;
+use core::arch::global_asm;
+
+/// CPTR_EL2 (Arm DDI 0487 D19.2.31, E2H = 0): RES1 bits, TZ, TSM and TTA, so that SVE, SME and trace trap.
+const CPTR_OPEN: u64 = 0x33FF | 1 << 12 | 1 << 20;
+/// CPTR_EL2.TFP besides.
+const CPTR_TRAP: u64 = CPTR_OPEN | 1 << 10;
+
+/// FP/SIMD registers of a vCPU.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+pub(crate) struct FpRegisters {
+    vectors: [u128; 32],
+    fpcr: u64,
+    fpsr: u64,
+}
+
+impl FpRegisters {
+    /// All zero, which is also a fine state after reset.
+    pub(crate) const ZERO: Self = Self { vectors: [0; 32], fpcr: 0, fpsr: 0 };
+}
+
+unsafe extern "C" {
+    /// x0 = where to store. Needs CPTR_EL2.TFP clear.
+    fn bulkhead_fp_save(registers: *mut FpRegisters);
+    /// x0 = where to load from. Needs CPTR_EL2.TFP clear.
+    fn bulkhead_fp_load(registers: *const FpRegisters);
+}
+
+global_asm!(
+    r#"
+    .arch_extension fp
+    .arch_extension simd
+    .macro  fp_pairs operation
+    \operation q0, q1, [x0]
+    \operation q2, q3, [x0, #32]
+    \operation q4, q5, [x0, #64]
+    \operation q6, q7, [x0, #96]
+    \operation q8, q9, [x0, #128]
+    \operation q10, q11, [x0, #160]
+    \operation q12, q13, [x0, #192]
+    \operation q14, q15, [x0, #224]
+    \operation q16, q17, [x0, #256]
+    \operation q18, q19, [x0, #288]
+    \operation q20, q21, [x0, #320]
+    \operation q22, q23, [x0, #352]
+    \operation q24, q25, [x0, #384]
+    \operation q26, q27, [x0, #416]
+    \operation q28, q29, [x0, #448]
+    \operation q30, q31, [x0, #480]
+    .endm
+    .text
+    .global bulkhead_fp_save
+bulkhead_fp_save:
+    fp_pairs stp
+    mrs     x1, fpcr
+    mrs     x2, fpsr
+    add     x0, x0, #512
+    stp     x1, x2, [x0]
+    ret
+    .global bulkhead_fp_load
+bulkhead_fp_load:
+    fp_pairs ldp
+    add     x0, x0, #512
+    ldp     x1, x2, [x0]
+    msr     fpcr, x1
+    msr     fpsr, x2
+    ret
+    .arch_extension nosimd
+    .arch_extension nofp
+"#
+);
+
+impl Machine {
+    /// Sets the FP trap for a vCPU that becomes current.
+    #[inline]
+    pub(crate) fn fp_trap(&mut self, context: &Context) {
+        let open = self.fp_owner == Some(context.id);
+        write_guest_register!("cptr_el2", if open { CPTR_OPEN } else { CPTR_TRAP });
+    }
+
+    /// The current vCPU used FP without owning it.
+    pub(crate) fn fp_take(&mut self, context: &mut Context) {
+        write_guest_register!("cptr_el2", CPTR_OPEN);
+        instruction!("isb");
+        if let Some(owner) = self.fp_owner_context(context.id) {
+            // SAFETY: the slot is adopted by this pCPU and is not `context`, the only one referred to now.
+            let registers = unsafe { &raw mut (*owner).fp };
+            // SAFETY: the storage is there, FP does not trap.
+            unsafe { bulkhead_fp_save(registers) }
+        }
+        // SAFETY: as above; what the registers held is saved or of no use.
+        unsafe { bulkhead_fp_load(&raw const context.fp) }
+        self.fp_owner = Some(context.id);
+    }
+
+    /// What the FP registers hold of `vcpu` is of no use any more.
+    pub(crate) fn fp_drop(&mut self, vcpu: VcpuId) {
+        if self.fp_owner == Some(vcpu) {
+            self.fp_owner = None;
+        }
+    }
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The handle of a pCPU, and what the backend knows of the board.
+//!
+//! [`Machine::primary`] reads the system image before the kernel does: it checks the tables (not the
+//! payloads) and only then believes an address in them. If they are bad the machine is made with the
+//! console alone, so that the kernel's own check can say why.
+
+use crate::irq::{self, GicConfig, PcpuIrq};
+use crate::{boot, console, digest::CpuDigest, mmu, space, sysreg::write_guest_register};
+use bulkhead_arch_api::{
+    Arch, ArchCaps, HostPhys, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS_PER_PARTITION, PcpuId, VcpuId, VcpuSet,
+};
+use bulkhead_image::Image;
+use bulkhead_image::layout::{
+    CLASS_AARCH64, CONTROLLER_GIC_V3, ControllerRecord, MAP_DEVICE, MAP_RAM, ROLE_INTERRUPTS, ROLE_TIMER,
+};
+use spin::once::Once;
+
+/// What every pCPU must know of the board.
+pub(crate) struct Board {
+    /// MPIDR affinity fields of each pCPU.
+    pub(crate) hardware_ids: [u64; MAX_PCPUS],
+    /// Memory for translation tables of partitions: address and bytes.
+    pub(crate) pool: (u64, u64),
+}
+
+pub(crate) static BOARD: Once<Board, Relax> = Once::new();
+
+/// A pCPU's machine.
+pub struct Machine {
+    /// Which pCPU.
+    pub(crate) pcpu: PcpuId,
+    /// Interrupt state of the pCPU.
+    pub(crate) irq: PcpuIrq,
+    /// vCPUs adopted here.
+    pub(crate) owned: VcpuSet,
+    /// The vCPU whose state is in the hardware.
+    pub(crate) current: Option<VcpuId>,
+    /// The vCPU whose FP registers are in the hardware.
+    pub(crate) fp_owner: Option<VcpuId>,
+    /// Per partition, the index of the vCPU that used its VMID here last.
+    pub(crate) last_index: [u8; MAX_PARTITIONS],
+    /// Memory for translation tables; used by the boot pCPU only.
+    pub(crate) pool: (u64, u64),
+}
+
+/// How to wait inside a spin loop.
+#[derive(Debug)]
+pub enum Relax {}
+
+impl spin::RelaxStrategy for Relax {
+    #[inline]
+    fn relax() {
+        bulkhead_arch_support::relax();
+    }
+}
+
+impl Arch for Machine {
+    type Relax = Relax;
+    const CAPS: ArchCaps = ArchCaps {
+        class: "aarch64",
+        class_number: CLASS_AARCH64,
+        page_size: 4096,
+        guest_address_limit: 1 << 40,
+        max_vcpus_per_partition: MAX_VCPUS_PER_PARTITION as u8,
+        frozen_time: true,
+        max_virtual_lines: 1024,
+    };
+}
+
+impl Machine {
+    const fn new(pcpu: PcpuId, pool: (u64, u64)) -> Self {
+        Self {
+            pcpu,
+            irq: PcpuIrq::new(),
+            owned: VcpuSet::EMPTY,
+            current: None,
+            fp_owner: None,
+            last_index: [u8::MAX; MAX_PARTITIONS],
+            pool,
+        }
+    }
+
+    /// The boot pCPU's machine. Called once, by `entry_points`.
+    #[must_use]
+    pub fn primary() -> Self {
+        let bytes = boot::system_image();
+        console::find(bytes);
+        let Ok(image) = Image::check(bytes, CLASS_AARCH64, &CpuDigest) else {
+            return Self::new(PcpuId(0), (0, 0));
+        };
+        if image.board().load_address.get() != mmu::load_address() {
+            boot::halt("loaded at the wrong address");
+        }
+        let board = BOARD.call_once(|| survey(&image));
+        map_board(&image);
+        let mut machine = Self::new(boot_pcpu(board), board.pool);
+        init_interrupts(&image);
+        machine.init();
+        machine
+    }
+
+    /// The machine of a pCPU that [`bulkhead_arch_api::Cpus::start`] started. Called once per pCPU, by `entry_points`.
+    #[must_use]
+    pub fn secondary(index: u64) -> Self {
+        let mut machine = Self::new(PcpuId(index as u8), (0, 0));
+        machine.init();
+        machine
+    }
+
+    /// Registers of EL2 that stay as they are, and the pCPU's part of the interrupt controller.
+    fn init(&mut self) {
+        // CNTHCTL_EL2: EL1 reaches its counters; no event stream of EL2. Debug: no OS lock of ours.
+        write_guest_register!("cnthctl_el2", 3);
+        write_guest_register!("cntvoff_el2", 0);
+        write_guest_register!("oslar_el1", 0);
+        write_guest_register!("mdscr_el1", 0);
+        write_guest_register!("vpidr_el2", crate::sysreg::read_register!("midr_el1"));
+        write_guest_register!("hstr_el2", 0);
+        space::enable();
+        if !irq::init_pcpu(&mut self.irq, self.pcpu, boot::own_hardware_id()) {
+            boot::halt("no GIC redistributor for this pCPU");
+        }
+    }
+}
+
+fn survey(image: &Image<'_>) -> Board {
+    let mut hardware_ids = [u64::MAX; MAX_PCPUS];
+    for (slot, record) in hardware_ids.iter_mut().zip(image.pcpus()) {
+        *slot = record.hardware_id.get();
+    }
+    let board = image.board();
+    Board { hardware_ids, pool: (board.pool_base.get(), board.pool_size.get()) }
+}
+
+/// The number of the pCPU this runs on.
+fn boot_pcpu(board: &Board) -> PcpuId {
+    let own = boot::own_hardware_id();
+    match board.hardware_ids.iter().position(|id| *id == own) {
+        Some(0) => PcpuId(0),
+        _ => boot::halt("the boot CPU is not pCPU 0 of the board"),
+    }
+}
+
+fn map_board(image: &Image<'_>) {
+    for record in image.map() {
+        let (base, size) = (HostPhys(record.base.get()), record.size.get());
+        match record.kind.get() {
+            MAP_RAM => mmu::map_ram(base, size),
+            MAP_DEVICE => mmu::map_device(base, size),
+            _ => {}
+        }
+    }
+    for record in image.controllers() {
+        for (base, size) in record.base.iter().zip(&record.size) {
+            if size.get() != 0 {
+                mmu::map_device(HostPhys(base.get()), size.get());
+            }
+        }
+    }
+}
+
+fn controller<'i>(image: &Image<'i>, role: u32) -> Option<&'i ControllerRecord> {
+    image.controllers().iter().find(|record| record.role.get() == role)
+}
+
+/// Brings up the distributor with the lines the image names.
+fn init_interrupts(image: &Image<'_>) {
+    let gic = controller(image, ROLE_INTERRUPTS).filter(|record| record.compatible.get() == CONTROLLER_GIC_V3);
+    let (Some(gic), Some(timer)) = (gic, controller(image, ROLE_TIMER)) else {
+        boot::halt("no GICv3 or no timer in the board's tables");
+    };
+    let [distributor, redistributors, ..] = gic.base;
+    let [_, redistributors_size, ..] = gic.size;
+    let [maintenance, ..] = gic.lines;
+    let [hypervisor_timer, virtual_timer, physical_timer, _] = timer.lines;
+    let config = GicConfig {
+        distributor: distributor.get() as usize,
+        redistributors: redistributors.get() as usize,
+        redistributors_size: redistributors_size.get() as usize,
+        maintenance: maintenance.get(),
+        hypervisor_timer: hypervisor_timer.get(),
+        virtual_timer: virtual_timer.get(),
+        physical_timer: physical_timer.get(),
+    };
+    // SAFETY: the image is checked and `map_board` has mapped the controllers' windows as device memory.
+    unsafe { irq::init_distributor(&config) }
+}

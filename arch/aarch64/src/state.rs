@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! EL1 and EL0 registers of a vCPU that is not current.
+//!
+//! The list is every register of the EL1&0 regime that an Armv8.0 guest can use without a trap, plus
+//! those of later extensions that the ID registers still advertise (none so far). Registers that only
+//! AArch32 at EL1 can reach are not switched, because a VM's EL1 is AArch64 (HCR_EL2.RW).
+//!
+//! Order of loading: on Cortex-A57 and A72 (errata 1319537, 1319367) a speculative address translation
+//! may be made with a mix of two guests' registers and stay in the TLB. So walks are shut off first
+//! ([`El1State::shut_translation`]: EPD0, EPD1 and M set), then everything else changes, then
+//! SCTLR_EL1 and last TCR_EL1 get the new guest's values.
+
+use crate::sysreg::{instruction, read_register, write_guest_register};
+
+/// SPSR_EL2 of a VM's first instruction: EL1h, all interrupts masked (Arm DDI 0487 D1.9.2).
+pub(crate) const RESET_PSTATE: u64 = 0x3C5;
+/// SPSR_EL2 of a task's first instruction: EL0t, nothing masked.
+pub(crate) const TASK_PSTATE: u64 = 0;
+
+/// SCTLR_EL1 after reset: RES1 bits of Armv8.0 and what Cortex-A cores reset to 1; MMU and caches off.
+const SCTLR_RESET: u64 = 0x30D5_0838;
+/// SCTLR_EL1 of a task: RES1, and at EL0: UCI, UCT, DZE, nTWE, nTWI; I, so that code is cacheable.
+const SCTLR_TASK: u64 = 0x30D0_0800 | 1 << 26 | 1 << 15 | 1 << 14 | 1 << 18 | 1 << 16 | 1 << 12;
+/// CPACR_EL1.FPEN: FP and SIMD do not trap to EL1.
+const CPACR_FP: u64 = 3 << 20;
+/// CNTKCTL_EL1.EL0VCTEN: EL0 may read CNTVCT_EL0.
+const CNTKCTL_VIRTUAL_COUNTER: u64 = 1 << 1;
+/// TCR_EL1.EPD0 and EPD1: no walk by either table.
+const TCR_NO_WALKS: u64 = 1 << 7 | 1 << 23;
+/// SCTLR_EL1.M.
+const SCTLR_M: u64 = 1;
+/// PSTATE.M: mask and value of EL1 with its own stack pointer.
+const PSTATE_MODE: u64 = 0x1F;
+const PSTATE_EL1H: u64 = 0x5;
+
+macro_rules! el1_registers {
+    ($($(#[$meta:meta])* $field:ident = $name:literal),* $(,)?) => {
+        /// Registers of EL1 and EL0.
+        #[derive(Clone, Copy)]
+        pub(crate) struct El1State {
+            pub(crate) sctlr: u64,
+            pub(crate) tcr: u64,
+            $($(#[$meta])* pub(crate) $field: u64),*
+        }
+
+        impl El1State {
+            /// Every register zero.
+            pub(crate) const ZERO: Self = Self { sctlr: 0, tcr: 0, $($field: 0),* };
+
+            /// Reads all from the hardware.
+            pub(crate) fn save(&mut self) {
+                self.sctlr = read_register!("sctlr_el1");
+                self.tcr = read_register!("tcr_el1");
+                $(self.$field = read_register!($name);)*
+            }
+
+            /// Writes all to the hardware, translation last.
+            pub(crate) fn load(&self) {
+                $(write_guest_register!($name, self.$field);)*
+                instruction!("isb");
+                write_guest_register!("sctlr_el1", self.sctlr);
+                instruction!("isb");
+                write_guest_register!("tcr_el1", self.tcr);
+            }
+        }
+    };
+}
+
+el1_registers! {
+    cpacr = "cpacr_el1",
+    ttbr0 = "ttbr0_el1",
+    ttbr1 = "ttbr1_el1",
+    esr = "esr_el1",
+    afsr0 = "afsr0_el1",
+    afsr1 = "afsr1_el1",
+    far = "far_el1",
+    mair = "mair_el1",
+    amair = "amair_el1",
+    vbar = "vbar_el1",
+    contextidr = "contextidr_el1",
+    tpidr_el0 = "tpidr_el0",
+    tpidrro_el0 = "tpidrro_el0",
+    tpidr_el1 = "tpidr_el1",
+    sp_el0 = "sp_el0",
+    sp_el1 = "sp_el1",
+    elr = "elr_el1",
+    spsr = "spsr_el1",
+    par = "par_el1",
+    cntkctl = "cntkctl_el1",
+    csselr = "csselr_el1",
+}
+
+impl El1State {
+    /// After a cold reset.
+    pub(crate) const RESET: Self = Self { sctlr: SCTLR_RESET, ..Self::ZERO };
+
+    /// Of a task, which runs at EL0 with `stack`.
+    pub(crate) const fn task(stack: u64) -> Self {
+        Self {
+            sctlr: SCTLR_TASK,
+            cpacr: CPACR_FP,
+            cntkctl: CNTKCTL_VIRTUAL_COUNTER,
+            sp_el0: stack,
+            ..Self::ZERO
+        }
+    }
+
+    /// Makes translation-table walks of the EL1&0 regime impossible until [`El1State::load`].
+    #[inline]
+    pub(crate) fn shut_translation(&self) {
+        write_guest_register!("tcr_el1", self.tcr | TCR_NO_WALKS);
+        instruction!("isb");
+        write_guest_register!("sctlr_el1", self.sctlr | SCTLR_M);
+        instruction!("isb");
+    }
+
+    /// The stack pointer that code with this PSTATE uses.
+    pub(crate) const fn stack_pointer(&self, pstate: u64) -> u64 {
+        if pstate & PSTATE_MODE == PSTATE_EL1H { self.sp_el1 } else { self.sp_el0 }
+    }
+}

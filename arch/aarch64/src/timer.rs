@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The virtual and the physical timer of a vCPU (Arm DDI 0487 D11).
+//!
+//! While a vCPU is current both timers are in the hardware and count, whether it runs or waits. While it is not,
+//! they are off; the kernel wakes an idle vCPU by the time its [`bulkhead_arch_api::Exit::Idle`] named.
+//!
+//! Real time: CNTVOFF_EL2 is zero and the guest uses both timers directly. Frozen time: the guest's
+//! counters are the hardware's minus an offset that grows by the time the vCPU was ready but not
+//! current. No hardware of this class offsets the physical counter, so there CNTPCT_EL0 and CNTP_*
+//! trap and are converted. Time spent idle is not frozen; if the vCPU was idle when it left, time
+//! stands still from the moment its own timer wanted it.
+
+use crate::sysreg::{read_register, write_guest_register};
+use bulkhead_arch_api::{Ticks, TimeMode};
+
+/// CNTx_CTL.ENABLE and IMASK: a timer that can interrupt is enabled and not masked.
+const ENABLE: u64 = 1;
+const IMASK: u64 = 1 << 1;
+/// CNTHCTL_EL2.EL1PCTEN and EL1PCEN (E2H = 0): EL1 and EL0 reach CNTPCT_EL0 and CNTP_* directly.
+const CNTHCTL_DIRECT: u64 = 3;
+
+/// Timers and time of a vCPU that is not current.
+#[derive(Clone, Copy)]
+pub(crate) struct Timers {
+    virtual_control: u64,
+    virtual_compare: u64,
+    physical_control: u64,
+    physical_compare: u64,
+    /// The hardware's counter minus the guest's.
+    offset: u64,
+    /// When it ceased to be current, or when its own timer wanted it back; `NEVER`: it was never current.
+    frozen_since: Ticks,
+    /// When an idle vCPU's own timer wants it back; in the past if it is not idle.
+    idle_until: Ticks,
+}
+
+/// The counter, read in program order.
+#[inline]
+pub(crate) fn counter() -> Ticks {
+    crate::sysreg::instruction!("isb");
+    Ticks(read_register!("cntpct_el0"))
+}
+
+impl Timers {
+    /// Both off, no offset.
+    pub(crate) const ZERO: Self = Self {
+        virtual_control: 0,
+        virtual_compare: 0,
+        physical_control: 0,
+        physical_compare: 0,
+        offset: 0,
+        frozen_since: Ticks::NEVER,
+        idle_until: Ticks(0),
+    };
+
+    /// Takes both out of the hardware and switches them off. `irq` has taken their interrupts before.
+    pub(crate) fn save(&mut self) {
+        self.virtual_control = read_register!("cntv_ctl_el0");
+        self.virtual_compare = read_register!("cntv_cval_el0");
+        self.physical_control = read_register!("cntp_ctl_el0");
+        self.physical_compare = read_register!("cntp_cval_el0").wrapping_sub(self.offset);
+        write_guest_register!("cntv_ctl_el0", 0);
+        write_guest_register!("cntp_ctl_el0", 0);
+        self.frozen_since = counter();
+    }
+
+    /// Puts both into the hardware.
+    pub(crate) fn load(&mut self, mode: TimeMode) {
+        let direct = match mode {
+            TimeMode::Real => CNTHCTL_DIRECT,
+            TimeMode::Frozen => {
+                self.thaw();
+                0
+            }
+        };
+        write_guest_register!("cnthctl_el2", direct);
+        write_guest_register!("cntvoff_el2", self.offset);
+        write_guest_register!("cntv_cval_el0", self.virtual_compare);
+        write_guest_register!("cntp_cval_el0", self.physical_compare.wrapping_add(self.offset));
+        write_guest_register!("cntv_ctl_el0", self.virtual_control);
+        write_guest_register!("cntp_ctl_el0", self.physical_control);
+    }
+
+    /// Moves the guest's time back by how long it was ready but not current.
+    fn thaw(&mut self) {
+        if self.frozen_since == Ticks::NEVER {
+            return;
+        }
+        let since = self.frozen_since.max(self.idle_until);
+        self.offset = self.offset.wrapping_add(counter().since(since).0);
+    }
+
+    /// The vCPU waits until then, or for an interrupt.
+    pub(crate) fn idle(&mut self, until: Ticks) {
+        self.idle_until = until;
+    }
+
+    /// The vCPU runs.
+    #[inline]
+    pub(crate) fn busy(&mut self) {
+        self.idle_until = Ticks(0);
+    }
+}
+
+/// When the first enabled timer of the current vCPU expires, in the hypervisor's ticks.
+pub(crate) fn next_expiry(timers: &Timers) -> Ticks {
+    let mut first = Ticks::NEVER;
+    if read_register!("cntv_ctl_el0") & (ENABLE | IMASK) == ENABLE {
+        let expiry = read_register!("cntv_cval_el0").saturating_add(timers.offset);
+        first = first.min(Ticks(expiry));
+    }
+    if read_register!("cntp_ctl_el0") & (ENABLE | IMASK) == ENABLE {
+        first = first.min(Ticks(read_register!("cntp_cval_el0")));
+    }
+    first
+}
+
+/// A trapped access of a frozen-time vCPU to its physical counter or timer.
+#[derive(Clone, Copy)]
+pub(crate) enum PhysicalTimer {
+    /// CNTPCT_EL0.
+    Counter,
+    /// CNTP_TVAL_EL0.
+    Value,
+    /// CNTP_CTL_EL0.
+    Control,
+    /// CNTP_CVAL_EL0.
+    Compare,
+}
+
+impl PhysicalTimer {
+    /// The guest reads it.
+    pub(crate) fn read(self, timers: &Timers) -> u64 {
+        match self {
+            Self::Counter => counter().0.wrapping_sub(timers.offset),
+            Self::Value => u64::from(read_register!("cntp_tval_el0") as u32),
+            Self::Control => read_register!("cntp_ctl_el0"),
+            Self::Compare => read_register!("cntp_cval_el0").wrapping_sub(timers.offset),
+        }
+    }
+
+    /// The guest writes it.
+    pub(crate) fn write(self, timers: &Timers, value: u64) {
+        match self {
+            Self::Counter => {}
+            Self::Value => write_guest_register!("cntp_tval_el0", value),
+            Self::Control => write_guest_register!("cntp_ctl_el0", value),
+            Self::Compare => write_guest_register!("cntp_cval_el0", value.wrapping_add(timers.offset)),
+        }
+    }
+}

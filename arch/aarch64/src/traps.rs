@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Exceptions from a guest: what is answered here, and what becomes an exit.
+//!
+//! A handler runs on the stack of its pCPU with the guest's general registers in the context (an interrupt's:
+//! only x0..x18 and x30), everything else still in the hardware (ELR_EL2 and SPSR_EL2 too: nothing that a handler does takes an exception).
+//! It returns [`RESUME`] or [`RESUME_ALL`] to go on in the guest, or the reason with which `run` returns.
+
+use crate::entry::{RESUME, RESUME_ALL};
+use crate::irq;
+use crate::machine::Machine;
+use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
+use crate::vcpu::{Context, LEAVE_EXIT, LEAVE_HYPERCALL, Pending};
+use crate::{psci, system, timer};
+use bulkhead_abi::HealthClass;
+use bulkhead_abi::hypercall::FUNCTION_BASE;
+use bulkhead_arch_api::{Access, AccessKind, Exit, FaultReport, GuestPhys, VcpuSet};
+
+/// Exception classes, ESR_EL2.EC (Arm DDI 0487 D19.2.37).
+const EC_UNKNOWN: u64 = 0x00;
+const EC_WFX: u64 = 0x01;
+const EC_COPROCESSOR_FIRST: u64 = 0x03;
+const EC_COPROCESSOR_LAST: u64 = 0x06;
+const EC_FP: u64 = 0x07;
+const EC_COPROCESSOR_64: u64 = 0x0C;
+const EC_SVC64: u64 = 0x15;
+const EC_HVC64: u64 = 0x16;
+const EC_SMC64: u64 = 0x17;
+const EC_SYSTEM: u64 = 0x18;
+const EC_SVE: u64 = 0x19;
+const EC_INSTRUCTION_ABORT: u64 = 0x20;
+const EC_DATA_ABORT: u64 = 0x24;
+
+/// ESR.IL: a 32-bit instruction.
+const ESR_IL: u64 = 1 << 25;
+/// ISS of WFI and WFE: TI, 0 = WFI.
+const ISS_WFX_TI: u64 = 3;
+/// ISS of aborts (D19.2.37, "ISS encoding for an exception from a Data Abort").
+const ISS_VALID: u64 = 1 << 24;
+const ISS_SIGN_EXTEND: u64 = 1 << 21;
+const ISS_SIXTY_FOUR: u64 = 1 << 15;
+const ISS_FNV: u64 = 1 << 10;
+const ISS_S1PTW: u64 = 1 << 7;
+const ISS_WRITE: u64 = 1 << 6;
+/// Fault status without the level.
+const FSC_TYPE: u64 = 0x3C;
+const FSC_TRANSLATION: u64 = 0x04;
+const FSC_PERMISSION: u64 = 0x0C;
+/// PSTATE.SS and SPSR bits of AArch32's IT state.
+const SPSR_SS: u64 = 1 << 21;
+const SPSR_AARCH32: u64 = 1 << 4;
+const SPSR_IT: u64 = 0xFC00 | 3 << 25;
+
+/// A handler's two arguments, as `entry` passes them.
+///
+/// # Safety
+/// Called by `entry` only: `context` is the current vCPU's, `machine` is this pCPU's and was lent by `run`,
+/// which uses neither until the handler has returned.
+pub(crate) unsafe extern "C" fn on_synchronous(context: *mut Context, machine: *mut Machine) -> u64 {
+    // SAFETY: see above; a context is never inside a machine, so the references do not overlap.
+    let context = unsafe { &mut *context };
+    // SAFETY: see above.
+    let machine = unsafe { &mut *machine };
+    let syndrome = read_register!("esr_el2");
+    let reason = match syndrome >> 26 & 0x3F {
+        EC_HVC64 => return psci::call(context, syndrome & 0xFFFF),
+        EC_DATA_ABORT => data_abort(machine, context, syndrome),
+        EC_SYSTEM => system::access(machine, context, syndrome),
+        EC_WFX => wait_for(context, syndrome),
+        EC_FP => {
+            machine.fp_take(context);
+            RESUME
+        }
+        EC_SVC64 => return task_call(context, syndrome),
+        EC_SMC64 => {
+            advance(context, syndrome);
+            psci::call(context, syndrome & 0xFFFF)
+        }
+        EC_INSTRUCTION_ABORT => memory_fault(context, syndrome, abort_address(syndrome)),
+        EC_UNKNOWN | EC_SVE => undefined(context, syndrome),
+        EC_COPROCESSOR_FIRST..=EC_COPROCESSOR_LAST | EC_COPROCESSOR_64 => undefined(context, syndrome),
+        _ => fault(context, other_class(context), syndrome, None),
+    };
+    if reason == RESUME || reason == RESUME_ALL {
+        irq::resume(&mut machine.irq, &mut context.irq);
+    }
+    reason
+}
+
+/// See [`on_synchronous`].
+///
+/// # Safety
+/// As for [`on_synchronous`].
+pub(crate) unsafe extern "C" fn on_interrupt(context: *mut Context, machine: *mut Machine) -> u64 {
+    // SAFETY: as in `on_synchronous`.
+    let context = unsafe { &mut *context };
+    // SAFETY: as in `on_synchronous`.
+    let machine = unsafe { &mut *machine };
+    match irq::interrupt(&mut machine.irq, &mut context.irq) {
+        None => {
+            irq::resume(&mut machine.irq, &mut context.irq);
+            RESUME
+        }
+        Some(exit) => leave(context, exit),
+    }
+}
+
+/// An SError that became pending while the guest ran: its device or memory access is the cause.
+///
+/// # Safety
+/// As for [`on_synchronous`].
+pub(crate) unsafe extern "C" fn on_serror(context: *mut Context, _machine: *mut Machine) -> u64 {
+    // SAFETY: as in `on_synchronous`.
+    let context = unsafe { &mut *context };
+    fault(context, HealthClass::Memory, read_register!("esr_el2"), None)
+}
+
+/// Leaves the guest with this exit.
+#[inline]
+pub(crate) fn leave(context: &mut Context, exit: Exit) -> u64 {
+    context.exit = exit;
+    LEAVE_EXIT
+}
+
+/// Steps over the instruction that trapped.
+#[inline]
+pub(crate) fn advance(context: &Context, syndrome: u64) {
+    let length = if syndrome & ESR_IL != 0 { 4 } else { 2 };
+    write_guest_register!("elr_el2", read_register!("elr_el2").wrapping_add(length));
+    let pstate = read_register!("spsr_el2");
+    if pstate & SPSR_AARCH32 != 0 || context.debug.stepping() {
+        write_guest_register!("spsr_el2", stepped(pstate));
+    }
+}
+
+/// PSTATE behind a completed instruction: no single step pending over it, IT state advanced (F1.3.x).
+const fn stepped(pstate: u64) -> u64 {
+    let pstate = pstate & !SPSR_SS;
+    if pstate & SPSR_AARCH32 == 0 {
+        return pstate;
+    }
+    let it = pstate >> 8 & 0xFC | pstate >> 25 & 3;
+    let it = if it & 7 == 0 { 0 } else { it & 0xE0 | it << 1 & 0x1F };
+    pstate & !SPSR_IT | (it & 0xFC) << 8 | (it & 3) << 25
+}
+
+/// A report of the guest's present instruction.
+fn report(class: HealthClass, syndrome: u64, address: Option<GuestPhys>) -> FaultReport {
+    let abort = matches!(syndrome >> 26 & 0x3F, EC_DATA_ABORT | EC_INSTRUCTION_ABORT);
+    let virtual_address = (abort && syndrome & ISS_FNV == 0).then(|| read_register!("far_el2"));
+    FaultReport { class, syndrome, pc: read_register!("elr_el2"), address, virtual_address }
+}
+
+/// Leaves the guest with a fault.
+pub(crate) fn fault(context: &mut Context, class: HealthClass, syndrome: u64, address: Option<GuestPhys>) -> u64 {
+    leave(context, Exit::Fault(report(class, syndrome, address)))
+}
+
+/// The class of what is neither memory nor a known trap.
+fn other_class(context: &Context) -> HealthClass {
+    if context.is_task() { HealthClass::Task } else { HealthClass::System }
+}
+
+/// An instruction that a machine without the feature would not know: an exception of the guest's own.
+pub(crate) fn undefined(context: &mut Context, syndrome: u64) -> u64 {
+    if context.is_task() {
+        return fault(context, HealthClass::Task, syndrome, None);
+    }
+    crate::inject::undefined_now();
+    RESUME
+}
+
+/// Finishes an instruction that may have given other vCPUs something to do.
+#[inline]
+pub(crate) fn resume_or_wake(context: &mut Context, wake: VcpuSet) -> u64 {
+    if wake.is_empty() { RESUME_ALL } else { leave(context, Exit::Wake(wake)) }
+}
+
+/// SVC of a task: the hypercall, or nothing else.
+fn task_call(context: &mut Context, syndrome: u64) -> u64 {
+    let function = context.read_general(0);
+    if syndrome & 0xFFFF == 0 && function & 0xFFFF_0000 == u64::from(FUNCTION_BASE) {
+        return LEAVE_HYPERCALL;
+    }
+    context.write_general(0, bulkhead_abi::Error::NotSupported as i64 as u64);
+    RESUME
+}
+
+/// WFI; WFE does not trap. An idle task waits by hypercall, so its WFI is over at once.
+fn wait_for(context: &mut Context, syndrome: u64) -> u64 {
+    advance(context, syndrome);
+    if context.is_task() || syndrome & ISS_WFX_TI != 0 {
+        return RESUME;
+    }
+    idle(context)
+}
+
+/// The vCPU waits for an interrupt.
+pub(crate) fn idle(context: &mut Context) -> u64 {
+    let until = timer::next_expiry(&context.timers);
+    if until.0 <= read_register!("cntpct_el0") {
+        return RESUME;
+    }
+    context.timers.idle(until);
+    leave(context, Exit::Idle { until })
+}
+
+/// A load or store that stage 2 refused.
+#[inline]
+fn data_abort(machine: &mut Machine, context: &mut Context, syndrome: u64) -> u64 {
+    let emulable = syndrome & (ISS_VALID | ISS_S1PTW) == ISS_VALID && syndrome & FSC_TYPE == FSC_TRANSLATION;
+    if !emulable {
+        return memory_fault(context, syndrome, abort_address(syndrome));
+    }
+    // HPFAR_EL2 is valid for a translation fault (D19.2.65); the offset in the page is FAR's.
+    let page = (read_register!("hpfar_el2") & 0xFFF_FFFF_FFF0) << 8;
+    let address = GuestPhys(page | read_register!("far_el2") & 0xFFF);
+    let size = 1u8 << (syndrome >> 22 & 3);
+    let register = (syndrome >> 16 & 31) as u8;
+    if syndrome & ISS_WRITE == 0 {
+        load(machine, context, syndrome, Location { address, size, register })
+    } else {
+        store(machine, context, syndrome, Location { address, size, register })
+    }
+}
+
+/// Which bytes and which register an access is about.
+struct Location {
+    address: GuestPhys,
+    size: u8,
+    register: u8,
+}
+
+#[inline]
+fn load(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Location) -> u64 {
+    let load = Pending::Load {
+        register: at.register,
+        size: at.size,
+        sign_extend: syndrome & ISS_SIGN_EXTEND != 0,
+        wide: syndrome & ISS_SIXTY_FOUR != 0,
+    };
+    if let Some(answer) = irq::mmio_read(&mut machine.irq, &mut context.irq, at.address, at.size) {
+        context.finish_load(load, answer.value);
+        advance(context, syndrome);
+        return resume_or_wake(context, answer.wake);
+    }
+    context.pending = load;
+    access(context, syndrome, &at, AccessKind::Read)
+}
+
+#[inline]
+fn store(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Location) -> u64 {
+    let value = store_value(context, at.register, at.size);
+    if let Some(answer) = irq::mmio_write(&mut machine.irq, &mut context.irq, at.address, at.size, value) {
+        advance(context, syndrome);
+        return resume_or_wake(context, answer.wake);
+    }
+    access(context, syndrome, &at, AccessKind::Write(value))
+}
+
+/// An access the kernel decides about; the instruction counts as completed.
+fn access(context: &mut Context, syndrome: u64, at: &Location, kind: AccessKind) -> u64 {
+    let report = report(HealthClass::Memory, syndrome, Some(at.address));
+    advance(context, syndrome);
+    leave(context, Exit::Access(Access { address: at.address, size: at.size, kind, report }))
+}
+
+/// The low `size` bytes of a register.
+#[inline]
+fn store_value(context: &Context, register: u8, size: u8) -> u64 {
+    let shift = 64 - 8 * u32::from(size);
+    context.read_general(register) << shift >> shift
+}
+
+/// The guest-physical address of an abort, if the hardware or a translation by it can tell.
+fn abort_address(syndrome: u64) -> Option<GuestPhys> {
+    let address = read_register!("far_el2");
+    let from_walk = syndrome & ISS_S1PTW != 0;
+    let kind = syndrome & FSC_TYPE;
+    if from_walk || kind < FSC_PERMISSION {
+        return Some(GuestPhys((read_register!("hpfar_el2") & 0xFFF_FFFF_FFF0) << 8 | address & 0xFFF));
+    }
+    if kind != FSC_PERMISSION || syndrome & ISS_FNV != 0 {
+        return None;
+    }
+    // Not valid for a permission fault that is not on a walk; translate again, keeping the guest's PAR_EL1.
+    let kept = read_register!("par_el1");
+    instruction_with!("at s1e1r", address);
+    instruction!("isb");
+    let result = read_register!("par_el1");
+    write_guest_register!("par_el1", kept);
+    (result & 1 == 0).then_some(GuestPhys(result & 0xF_FFFF_FFFF_F000 | address & 0xFFF))
+}
+
+/// An access that cannot be emulated or hits memory the partition may not use that way.
+fn memory_fault(context: &mut Context, syndrome: u64, address: Option<GuestPhys>) -> u64 {
+    fault(context, HealthClass::Memory, syndrome, address)
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Virtual CPUs: contexts, the switch between them, reset, answers and reflected faults.
+//!
+//! A [`Context`] lives in static storage and belongs to the pCPU that adopted its vCPU. At any time at
+//! most one vCPU is *current* on a pCPU: its EL1 registers, timers and list registers are in the
+//! hardware, whether it runs or not, and stay there over hypercalls and idle time. They move only when
+//! another vCPU runs, or when the kernel asks for something (reset, detach, fault) that is simpler done
+//! on memory. General registers are in the context whenever Rust code outside a handler runs.
+
+use crate::debug::Debug;
+use crate::fp::FpRegisters;
+use crate::irq::{self, VcpuIrq};
+use crate::machine::Machine;
+use crate::state::{El1State, RESET_PSTATE, TASK_PSTATE};
+use crate::sysreg::{instruction, write_guest_register};
+use crate::timer::Timers;
+use crate::{entry, inject, space};
+use bulkhead_abi::Error;
+use bulkhead_arch_api::{
+    CpuOnResult, CpuPower, Dump, Exit, FaultReport, Hypercall, MAX_VCPUS, PartitionId,
+    PartitionKind, Reply, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
+};
+use bulkhead_arch_support::ClaimTable;
+use core::cell::UnsafeCell;
+
+/// Reason of `bulkhead_enter`: a hypercall whose arguments are in the general registers.
+pub(crate) const LEAVE_HYPERCALL: u64 = 1;
+/// Reason of `bulkhead_enter`: what [`Context::exit`] says.
+pub(crate) const LEAVE_EXIT: u64 = 2;
+
+/// [`Exit::Failed`] code: the vCPU was not adopted by this pCPU.
+const FAILED_NOT_ADOPTED: u64 = 1;
+
+/// HCR_EL2 (Arm DDI 0487 D19.2.48), common: VM, SWIO, PTW, FMO, IMO, AMO, TWI, TSC, TIDCP, RW.
+const HCR_COMMON: u64 = 1 | 1 << 1 | 1 << 2 | 7 << 3 | 1 << 13 | 1 << 19 | 1 << 20 | 1 << 31;
+/// A VM besides: TID3, TACR, TLOR, TERR.
+const HCR_VM: u64 = HCR_COMMON | 1 << 18 | 1 << 21 | 1 << 35 | 1 << 36;
+/// A task besides: TGE, so that every exception comes here, and DC, so that its memory is cacheable
+/// although it has no stage-1 translation.
+const HCR_TASK: u64 = HCR_COMMON | 1 << 27 | 1 << 12;
+/// HCR_EL2.TWI: an idle instruction traps.
+const HCR_TWI: u64 = 1 << 13;
+
+/// What the last exit left to finish in the guest's registers.
+#[derive(Clone, Copy)]
+pub(crate) enum Pending {
+    /// Nothing.
+    Nothing,
+    /// A load: register, bytes, whether to extend the sign, whether the register is 64 bits wide.
+    Load { register: u8, size: u8, sign_extend: bool, wide: bool },
+}
+
+/// A vCPU.
+#[repr(C)]
+pub(crate) struct Context {
+    /// x0..x30; `entry` saves and loads them by these offsets.
+    pub(crate) general: [u64; 31],
+    /// ELR_EL2.
+    pub(crate) pc: u64,
+    /// SPSR_EL2.
+    pub(crate) pstate: u64,
+    /// List registers and what else `irq` keeps per vCPU.
+    pub(crate) irq: VcpuIrq,
+    /// EL1 and EL0 registers, while the vCPU is not current.
+    pub(crate) el1: El1State,
+    /// Timers, while the vCPU is not current.
+    pub(crate) timers: Timers,
+    /// FP/SIMD registers, unless the pCPU holds them.
+    pub(crate) fp: FpRegisters,
+    /// Debug registers as the guest sees them.
+    pub(crate) debug: Debug,
+    /// Number.
+    pub(crate) id: VcpuId,
+    /// What the kernel said of it at boot.
+    pub(crate) plan: VcpuPlan,
+    /// HCR_EL2 while it is current.
+    pub(crate) hcr: u64,
+    /// What [`Vcpus::reply`] must finish.
+    pub(crate) pending: Pending,
+    /// The exit, if `bulkhead_enter` returned [`LEAVE_EXIT`].
+    pub(crate) exit: Exit,
+}
+
+impl Context {
+    const fn new() -> Self {
+        Self {
+            general: [0; 31],
+            pc: 0,
+            pstate: 0,
+            irq: VcpuIrq::new(),
+            el1: El1State::ZERO,
+            timers: Timers::ZERO,
+            fp: FpRegisters::ZERO,
+            debug: Debug::ZERO,
+            id: VcpuId(0),
+            plan: VcpuPlan {
+                partition: PartitionId(0),
+                kind: PartitionKind::Vm,
+                index: 0,
+                first: VcpuId(0),
+                count: 1,
+                time: bulkhead_arch_api::TimeMode::Real,
+                idle_in_place: false,
+            },
+            hcr: 0,
+            pending: Pending::Nothing,
+            exit: Exit::Signal,
+        }
+    }
+
+    /// Register `number` as an instruction reads it; 31 is the zero register.
+    #[inline]
+    pub(crate) fn read_general(&self, number: u8) -> u64 {
+        self.general.get(usize::from(number)).copied().unwrap_or(0)
+    }
+
+    /// Writes register `number`; 31 is the zero register.
+    #[inline]
+    pub(crate) fn write_general(&mut self, number: u8, value: u64) {
+        if let Some(register) = self.general.get_mut(usize::from(number)) {
+            *register = value;
+        }
+    }
+
+    /// Whether it runs a program instead of a machine.
+    #[inline]
+    pub(crate) fn is_task(&self) -> bool {
+        self.plan.kind == PartitionKind::Task
+    }
+
+    /// Gives a load its value, extended as the instruction says.
+    #[inline]
+    pub(crate) fn finish_load(&mut self, load: Pending, value: u64) {
+        let Pending::Load { register, size, sign_extend, wide } = load else { return };
+        let shift = 64 - 8 * u32::from(size.clamp(1, 8));
+        let zero_extended = value << shift >> shift;
+        let extended = if sign_extend { ((value << shift) as i64 >> shift) as u64 } else { zero_extended };
+        self.write_general(register, if wide { extended } else { u64::from(extended as u32) });
+    }
+}
+
+static CONTEXTS: ClaimTable<Context, MAX_VCPUS> =
+    ClaimTable::new([const { UnsafeCell::new(Context::new()) }; MAX_VCPUS]);
+
+impl Machine {
+    /// The context of a vCPU this pCPU has adopted.
+    fn adopted(&self, vcpu: VcpuId) -> Option<*mut Context> {
+        self.owned.contains(vcpu).then(|| CONTEXTS.slot(usize::from(vcpu.0)))
+    }
+
+    /// Runs `action` on the context of an adopted vCPU that is not current (any more).
+    fn with_stored<R>(&mut self, vcpu: VcpuId, action: impl FnOnce(&mut Self, &mut Context) -> R) -> Option<R> {
+        let context = self.adopted(vcpu)?;
+        if self.current == Some(vcpu) {
+            self.unload();
+        }
+        // SAFETY: this pCPU claimed the slot in `adopt`, `&mut self` is the only handle of this pCPU,
+        // and no other function of it holds a reference to a context while it calls this one.
+        Some(action(self, unsafe { &mut *context }))
+    }
+
+    /// Makes `vcpu` the current one.
+    pub(crate) fn switch_to(&mut self, vcpu: VcpuId, context: &mut Context) {
+        self.unload();
+        self.current = Some(vcpu);
+        context.el1.shut_translation();
+        write_guest_register!("hcr_el2", context.hcr);
+        write_guest_register!("vmpidr_el2", 1 << 31 | u64::from(context.plan.index));
+        space::enter(context.plan.partition);
+        self.forget_sibling(context);
+        self.fp_trap(context);
+        context.debug.load();
+        irq::load(&mut self.irq, &mut context.irq);
+        context.timers.load(context.plan.time);
+        context.el1.load();
+    }
+
+    /// Two vCPUs of a partition may use the same ASIDs for different things, and on one pCPU they share
+    /// a VMID: what the other one left in the TLB must go (Arm DDI 0487 D8.13, "vCPU" TLB sharing).
+    fn forget_sibling(&mut self, context: &Context) {
+        let Some(last) = self.last_index.get_mut(usize::from(context.plan.partition.0)) else { return };
+        if *last != context.plan.index {
+            *last = context.plan.index;
+            instruction!("tlbi vmalle1");
+            instruction!("ic iallu");
+            instruction!("dsb nsh");
+            instruction!("isb");
+        }
+    }
+
+    /// Takes the current vCPU's state out of the hardware.
+    pub(crate) fn unload(&mut self) {
+        let Some(vcpu) = self.current.take() else { return };
+        let context = CONTEXTS.slot(usize::from(vcpu.0));
+        // SAFETY: `current` is only set to an adopted vCPU; see `with_stored`.
+        let context = unsafe { &mut *context };
+        irq::unload(&mut self.irq, &mut context.irq);
+        context.timers.save();
+        context.debug.unload();
+        context.el1.save();
+    }
+
+    /// The context of the vCPU whose FP registers this pCPU holds, if it is another than `vcpu`.
+    pub(crate) fn fp_owner_context(&mut self, vcpu: VcpuId) -> Option<*mut Context> {
+        let owner = self.fp_owner.filter(|owner| *owner != vcpu)?;
+        self.adopted(owner)
+    }
+}
+
+impl Vcpus for Machine {
+    fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan) {
+        if !CONTEXTS.claim(usize::from(vcpu.0)) {
+            return;
+        }
+        self.owned.insert_all(VcpuSet::of(vcpu));
+        let pcpu = self.pcpu;
+        self.with_stored(vcpu, |_, context| {
+            context.id = vcpu;
+            context.plan = *plan;
+            let in_place = if plan.idle_in_place { HCR_TWI } else { 0 };
+            context.hcr = match plan.kind {
+                PartitionKind::Vm => HCR_VM & !in_place,
+                PartitionKind::Task => HCR_TASK,
+            };
+            irq::adopt(&mut context.irq, vcpu, plan, pcpu);
+        });
+    }
+
+    fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset) {
+        self.with_stored(vcpu, |machine, context| {
+            machine.fp_drop(vcpu);
+            irq::reset(&mut machine.irq, &mut context.irq);
+            context.general = [0; 31];
+            context.write_general(0, reset.argument);
+            context.pc = reset.entry.0;
+            context.pending = Pending::Nothing;
+            context.fp = FpRegisters::ZERO;
+            context.debug = Debug::RESET;
+            context.timers = Timers::ZERO;
+            let task = context.is_task();
+            context.pstate = if task { TASK_PSTATE } else { RESET_PSTATE };
+            context.el1 = if task { El1State::task(reset.stack) } else { El1State::RESET };
+        });
+    }
+
+    fn run(&mut self, vcpu: VcpuId) -> Exit {
+        let Some(context) = self.adopted(vcpu) else { return Exit::Failed { code: FAILED_NOT_ADOPTED } };
+        let machine: *mut Self = self;
+        {
+            // SAFETY: as in `with_stored`; the reference ends before the handlers make theirs.
+            let context = unsafe { &mut *context };
+            if self.current != Some(vcpu) {
+                self.switch_to(vcpu, context);
+            }
+            context.timers.busy();
+            irq::resume(&mut self.irq, &mut context.irq);
+        }
+        // SAFETY: the context is adopted and current; `self` is lent to the handlers until the return.
+        let reason = unsafe { entry::bulkhead_enter(context, machine) };
+        // SAFETY: as above; the handlers' references ended when they returned.
+        let context = unsafe { &mut *context };
+        if reason == LEAVE_HYPERCALL {
+            let [x0, x1, x2, x3, x4, x5, x6, ..] = context.general;
+            return Exit::Hypercall(Hypercall { operation: x0 as u16, arguments: [x1, x2, x3, x4, x5, x6] });
+        }
+        context.exit
+    }
+
+    #[inline]
+    fn reply(&mut self, vcpu: VcpuId, reply: Reply) {
+        let Some(context) = self.adopted(vcpu) else { return };
+        // SAFETY: as in `with_stored`; general registers are in the context between two runs, current or not.
+        let context = unsafe { &mut *context };
+        match reply {
+            Reply::Hypercall(Ok([first, second, third, fourth])) => {
+                let [x0, x1, x2, x3, x4, ..] = &mut context.general;
+                (*x0, *x1, *x2, *x3, *x4) = (0, first, second, third, fourth);
+            }
+            Reply::Hypercall(Err(error)) => context.write_general(0, error as Error as i64 as u64),
+            Reply::Read(value) => context.finish_load(context.pending, value),
+            Reply::Written => {}
+            Reply::CpuOn(result) => context.write_general(
+                0,
+                match result {
+                    CpuOnResult::Started => crate::psci::SUCCESS,
+                    CpuOnResult::AlreadyOn => crate::psci::ALREADY_ON,
+                    CpuOnResult::Pending => crate::psci::ON_PENDING,
+                },
+            ),
+            Reply::CpuPower(power) => context.write_general(
+                0,
+                match power {
+                    CpuPower::On => 0,
+                    CpuPower::Off => 1,
+                    CpuPower::OnPending => 2,
+                },
+            ),
+        }
+        context.pending = Pending::Nothing;
+    }
+
+    fn inject(&mut self, partition: PartitionId, line: VirtualLine) -> VcpuSet {
+        irq::inject(&mut self.irq, partition, line)
+    }
+
+    fn withdraw(&mut self, partition: PartitionId, line: VirtualLine) {
+        irq::withdraw(&mut self.irq, partition, line);
+    }
+
+    fn has_work(&mut self, vcpu: VcpuId) -> bool {
+        let Some(context) = self.adopted(vcpu) else { return false };
+        // SAFETY: as in `with_stored`; `irq` reads the list registers itself if the vCPU is current.
+        let context = unsafe { &mut *context };
+        irq::has_work(&mut context.irq)
+    }
+
+    fn fault(&mut self, vcpu: VcpuId, report: &FaultReport) -> bool {
+        self.with_stored(vcpu, |_, context| {
+            if context.is_task() {
+                return false;
+            }
+            inject::reflect(context, report);
+            true
+        })
+        .unwrap_or(false)
+    }
+
+    fn dump(&mut self, vcpu: VcpuId) -> Dump {
+        let nothing = Dump { general: [0; 31], sp: 0, pc: 0, state: 0 };
+        self.with_stored(vcpu, |_, context| Dump {
+            general: context.general,
+            sp: context.el1.stack_pointer(context.pstate),
+            pc: context.pc,
+            state: context.pstate,
+        })
+        .unwrap_or(nothing)
+    }
+
+    fn detach(&mut self, vcpu: VcpuId) {
+        self.with_stored(vcpu, |machine, context| {
+            machine.fp_drop(vcpu);
+            irq::detach(&mut machine.irq, &mut context.irq);
+            context.timers = Timers::ZERO;
+        });
+    }
+}
