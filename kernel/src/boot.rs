@@ -17,7 +17,7 @@ use crate::shared::Shared;
 use crate::system::{System, SystemError};
 use crate::time::Timebase;
 use bulkhead_abi::hypercall::SELF_CAPABILITY;
-use bulkhead_abi::{Error, ObjectKind, Rights};
+use bulkhead_abi::{Error, ObjectKind, PartitionState, Rights};
 use bulkhead_arch_api::{
     Arch, BuildError, ControllerKind, GuestPhys, HostPhys, Line as IrqLine, MAX_PARTITIONS, MAX_PCPUS,
     MAX_VCPUS, MAX_VCPUS_PER_PARTITION, MemoryKind, PartitionId, PartitionKind, PcpuId, Permissions, Region,
@@ -198,6 +198,7 @@ fn prepare<'i, A: Arch, S: Sha256>(
     }
     endow_capabilities(shared, system)?;
     autostart(shared, system);
+    end_if_all_stopped(machine, shared, system);
     if let Some(line) = machine.receive_line() {
         machine.enable(line, false);
     }
@@ -290,7 +291,10 @@ fn controller_of(system: &System<'_>, partition: PartitionId) -> Option<VirtualC
         .get(usize::from(partition.0))?
         .virtual_lines
         .get();
-    let device = system.image.virtual_devices_of(number).find(|device| device.kind.get() == VIRTUAL_GIC_V3)?;
+    let device = system
+        .image
+        .virtual_devices_of(number)
+        .find(|device| device.kind.get() == VIRTUAL_GIC_V3)?;
     let ([base_0, base_1], [size_0, size_1]) = (device.base, device.size);
     Some(VirtualController {
         kind: ControllerKind::GicV3,
@@ -436,6 +440,24 @@ pub(crate) fn end_system<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>
         machine.power_off();
     }
     machine.stop()
+}
+
+/// When no partition runs or will run, nobody is left who could start one. Of several pCPUs that stop
+/// the last partitions at the same time, at least one sees all of them stopped.
+pub(crate) fn end_if_all_stopped<A: Arch>(
+    machine: &mut A,
+    shared: &Shared<'_, A::Relax>,
+    system: &System<'_>,
+) {
+    let stopped = |partition| {
+        matches!(
+            shared.partition(partition).state(),
+            PartitionState::Stopped | PartitionState::Failed
+        )
+    };
+    if system.partitions().all(stopped) {
+        end_system(machine, shared, "all partitions stopped");
+    }
 }
 
 fn halt_others<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>) {

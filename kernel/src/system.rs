@@ -41,8 +41,8 @@ pub struct UartWindow {
     pub base: GuestPhys,
     /// Bytes of the window.
     pub size: u64,
-    /// Its interrupt.
-    pub line: VirtualLine,
+    /// Its interrupt, if it has one.
+    pub line: Option<VirtualLine>,
 }
 
 /// What the kernel must know of a partition at any time.
@@ -249,7 +249,9 @@ impl<'i> System<'i> {
 fn uart(device: &VirtualDeviceRecord) -> Option<UartWindow> {
     let [base, _] = device.base;
     let [size, _] = device.size;
-    let line = VirtualLine(device.virtual_line.get());
+    let line = Some(device.virtual_line.get())
+        .filter(|line| *line != NONE)
+        .map(VirtualLine);
     Some(UartWindow {
         base: GuestPhys(base.get()),
         size: size.get(),

@@ -5,9 +5,9 @@ use crate::guest::Outcome;
 use crate::memory::View;
 use crate::world::{What, World};
 use bulkhead_arch_api::{
-    Arch, ArchCaps, BuildError, Clock, Console, CopyError, Cpus, Dump, Exit, FaultReport, GuestPhys, HostPhys, Irqs,
-    Line, MAX_VCPUS_PER_PARTITION, PartitionId, PartitionKind, PcpuId, Region, Reply, Spaces, StartError, Ticks,
-    VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualController, VirtualLine,
+    Arch, ArchCaps, BuildError, Clock, Console, CopyError, Cpus, Dump, Exit, FaultReport, GuestPhys,
+    HostPhys, Irqs, Line, MAX_VCPUS_PER_PARTITION, PartitionId, PartitionKind, PcpuId, Region, Reply, Spaces,
+    StartError, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualController, VirtualLine,
 };
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
@@ -129,7 +129,10 @@ impl Vcpus for SimMachine {
         let mut world = self.world();
         let guest = world.start_guest(vcpu, reset);
         let state = world.vcpu(vcpu, self.pcpu);
-        assert!(state.guest.is_none(), "{vcpu:?} reset without having been detached");
+        assert!(
+            state.guest.is_none(),
+            "{vcpu:?} reset without having been detached"
+        );
         state.guest = Some(guest);
         state.outcome = Some(Outcome::Started(*reset));
         state.action = None;
@@ -165,7 +168,12 @@ impl Vcpus for SimMachine {
     fn withdraw(&mut self, partition: PartitionId, line: VirtualLine) {
         let mut world = self.world();
         world.record(self.pcpu, What::Withdraw(partition, line));
-        world.partitions.entry(partition.0).or_default().asserted.remove(&line.0);
+        world
+            .partitions
+            .entry(partition.0)
+            .or_default()
+            .asserted
+            .remove(&line.0);
     }
 
     fn has_work(&mut self, vcpu: VcpuId) -> bool {
@@ -174,7 +182,11 @@ impl Vcpus for SimMachine {
 
     fn fault(&mut self, vcpu: VcpuId, report: &FaultReport) -> bool {
         let mut world = self.world();
-        if world.vcpu(vcpu, self.pcpu).plan.is_some_and(|plan| plan.kind == PartitionKind::Task) {
+        if world
+            .vcpu(vcpu, self.pcpu)
+            .plan
+            .is_some_and(|plan| plan.kind == PartitionKind::Task)
+        {
             return false;
         }
         world.answer(vcpu, self.pcpu, Outcome::Faulted(*report));
@@ -184,7 +196,12 @@ impl Vcpus for SimMachine {
 
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         self.world().vcpu(vcpu, self.pcpu);
-        Dump { general: [0; 31], sp: 0, pc: 0, state: 0 }
+        Dump {
+            general: [0; 31],
+            sp: 0,
+            pc: 0,
+            state: 0,
+        }
     }
 
     fn detach(&mut self, vcpu: VcpuId) {
@@ -215,7 +232,12 @@ impl Spaces for SimMachine {
     }
 
     fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
-        self.world().partitions.entry(partition.0).or_default().view.revoke(guest.0, size);
+        self.world()
+            .partitions
+            .entry(partition.0)
+            .or_default()
+            .view
+            .revoke(guest.0, size);
     }
 
     fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
@@ -224,7 +246,12 @@ impl Spaces for SimMachine {
 
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {
         let mut world = self.world();
-        let places = world.partitions.entry(partition.0).or_default().view.range(guest, bytes.len() as u64)?;
+        let places = world
+            .partitions
+            .entry(partition.0)
+            .or_default()
+            .view
+            .range(guest, bytes.len() as u64)?;
         for (byte, place) in bytes.iter_mut().zip(places) {
             *byte = world.memory.byte(place);
         }
@@ -234,7 +261,12 @@ impl Spaces for SimMachine {
     fn copy_out(&mut self, partition: PartitionId, guest: GuestPhys, bytes: &[u8]) -> Result<(), CopyError> {
         self.spend(bytes.len() as u64);
         let mut world = self.world();
-        let places = world.partitions.entry(partition.0).or_default().view.range(guest, bytes.len() as u64)?;
+        let places = world
+            .partitions
+            .entry(partition.0)
+            .or_default()
+            .view
+            .range(guest, bytes.len() as u64)?;
         for (byte, place) in bytes.iter().zip(places) {
             world.memory.set_byte(place, *byte);
         }
@@ -244,7 +276,12 @@ impl Spaces for SimMachine {
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
         self.spend(length);
         let mut world = self.world();
-        let places = world.partitions.entry(partition.0).or_default().view.range(guest, length)?;
+        let places = world
+            .partitions
+            .entry(partition.0)
+            .or_default()
+            .view
+            .range(guest, length)?;
         for place in places {
             world.memory.set_byte(place, 0);
         }
@@ -256,10 +293,15 @@ impl Spaces for SimMachine {
         let on: Vec<u8> = world
             .vcpus
             .iter()
-            .filter(|(_, vcpu)| vcpu.plan.is_some_and(|plan| plan.partition == partition) && vcpu.guest.is_some())
+            .filter(|(_, vcpu)| {
+                vcpu.plan.is_some_and(|plan| plan.partition == partition) && vcpu.guest.is_some()
+            })
             .map(|(number, _)| *number)
             .collect();
-        assert!(on.is_empty(), "{partition:?} reset while vCPUs {on:?} are attached");
+        assert!(
+            on.is_empty(),
+            "{partition:?} reset while vCPUs {on:?} are attached"
+        );
         world.partitions.entry(partition.0).or_default().asserted.clear();
     }
 }

@@ -21,12 +21,17 @@ impl Memory {
     /// The byte at a bus address.
     #[must_use]
     pub fn byte(&self, address: u64) -> u8 {
-        self.pages.get(&(address / PAGE)).map_or(GARBAGE, |page| page[(address % PAGE) as usize])
+        self.pages
+            .get(&(address / PAGE))
+            .map_or(GARBAGE, |page| page[(address % PAGE) as usize])
     }
 
     /// Changes the byte at a bus address.
     pub fn set_byte(&mut self, address: u64, value: u8) {
-        let page = self.pages.entry(address / PAGE).or_insert_with(|| vec![GARBAGE; PAGE as usize].into());
+        let page = self
+            .pages
+            .entry(address / PAGE)
+            .or_insert_with(|| vec![GARBAGE; PAGE as usize].into());
         page[(address % PAGE) as usize] = value;
     }
 }
@@ -52,15 +57,20 @@ impl View {
                 return Err(BuildError::Overlap(region.guest));
             }
         }
-        Ok(Self { regions: regions.to_vec() })
+        Ok(Self {
+            regions: regions.to_vec(),
+        })
     }
 
     pub(crate) fn region(&self, address: u64) -> Option<&Region> {
-        self.regions.iter().find(|region| address >= region.guest.0 && address - region.guest.0 < region.size)
+        self.regions
+            .iter()
+            .find(|region| address >= region.guest.0 && address - region.guest.0 < region.size)
     }
 
     pub(crate) fn translate(&self, address: u64) -> Option<HostPhys> {
-        self.region(address).map(|region| HostPhys(region.host.0 + (address - region.guest.0)))
+        self.region(address)
+            .map(|region| HostPhys(region.host.0 + (address - region.guest.0)))
     }
 
     /// Bus address of each of `length` bytes.
@@ -68,7 +78,9 @@ impl View {
         (0..length)
             .map(|offset| {
                 let address = guest.offset(offset).map_err(|_| CopyError { address: guest })?;
-                self.translate(address.0).map(|host| host.0).ok_or(CopyError { address })
+                self.translate(address.0)
+                    .map(|host| host.0)
+                    .ok_or(CopyError { address })
             })
             .collect()
     }
@@ -84,7 +96,10 @@ impl View {
                 continue;
             }
             if region.guest.0 < guest {
-                left.push(Region { size: guest - region.guest.0, ..region });
+                left.push(Region {
+                    size: guest - region.guest.0,
+                    ..region
+                });
             }
             if region_end > end {
                 let cut = end - region.guest.0;

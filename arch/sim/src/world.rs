@@ -4,11 +4,11 @@
 use crate::guest::{Action, Guest, Outcome};
 use crate::machine::CONSOLE_LINE;
 use crate::memory::{Memory, View};
-use bulkhead_arch_api::{
-    Access, AccessKind, Exit, FaultReport, GuestPhys, Hypercall, Line, PartitionId, PcpuId, Reply, Ticks, VcpuId,
-    VcpuPlan, VcpuReset, VcpuSet, VirtualLine,
-};
 use bulkhead_abi::HealthClass;
+use bulkhead_arch_api::{
+    Access, AccessKind, Exit, FaultReport, GuestPhys, Hypercall, Line, PartitionId, PcpuId, Reply, Ticks,
+    VcpuId, VcpuPlan, VcpuReset, VcpuSet, VirtualLine,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Ticks that every action and every return from the hypervisor takes, so that nothing is for free.
@@ -131,7 +131,11 @@ pub struct World {
 
 impl std::fmt::Debug for World {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("World").field("pcpus", &self.pcpus).field("records", &self.records).finish_non_exhaustive()
+        formatter
+            .debug_struct("World")
+            .field("pcpus", &self.pcpus)
+            .field("records", &self.records)
+            .finish_non_exhaustive()
     }
 }
 
@@ -164,7 +168,8 @@ impl World {
 
     /// Says what a vCPU runs each time it is reset.
     pub fn program<G: Guest + 'static>(&mut self, vcpu: VcpuId, make: impl Fn(&VcpuReset) -> G + 'static) {
-        self.programs.insert(vcpu.0, Box::new(move |reset| Box::new(make(reset))));
+        self.programs
+            .insert(vcpu.0, Box::new(move |reset| Box::new(make(reset))));
     }
 
     /// Lets something happen at a time.
@@ -203,8 +208,15 @@ impl World {
     }
 
     pub(crate) fn vcpu(&mut self, vcpu: VcpuId, by: PcpuId) -> &mut VcpuState {
-        let state = self.vcpus.get_mut(&vcpu.0).unwrap_or_else(|| panic!("{vcpu:?} was never adopted"));
-        assert_eq!(state.home, Some(by), "{vcpu:?} touched by a pCPU that is not its own");
+        let state = self
+            .vcpus
+            .get_mut(&vcpu.0)
+            .unwrap_or_else(|| panic!("{vcpu:?} was never adopted"));
+        assert_eq!(
+            state.home,
+            Some(by),
+            "{vcpu:?} touched by a pCPU that is not its own"
+        );
         state
     }
 
@@ -301,7 +313,9 @@ impl World {
             return Some(Exit::Signal);
         }
         // Stays pending, as the level of a timer does, until the clock is armed anew or disarmed.
-        own.armed.is_some_and(|armed| armed <= own.now).then_some(Exit::Deadline)
+        own.armed
+            .is_some_and(|armed| armed <= own.now)
+            .then_some(Exit::Deadline)
     }
 
     /// When the next thing interrupts the pCPU, as far as that is known.
@@ -340,14 +354,22 @@ impl World {
         let state = self.vcpu(vcpu, pcpu);
         assert!(!state.awaits_reply, "{vcpu:?} runs with its last exit unanswered");
         if state.action.is_none() {
-            let guest = state.guest.as_mut().unwrap_or_else(|| panic!("{vcpu:?} runs before it was reset"));
+            let guest = state
+                .guest
+                .as_mut()
+                .unwrap_or_else(|| panic!("{vcpu:?} runs before it was reset"));
             state.action = Some(guest.next(state.outcome.take().unwrap_or(Outcome::Done), now));
         }
         let action = state.action?;
         if let Action::Compute(ticks) = action {
             let done = ticks.min(limit - now);
             self.pcpu(pcpu).now += done;
-            self.finish(vcpu, pcpu, (done < ticks).then_some(Action::Compute(ticks - done)), Outcome::Done);
+            self.finish(
+                vcpu,
+                pcpu,
+                (done < ticks).then_some(Action::Compute(ticks - done)),
+                Outcome::Done,
+            );
             return None;
         }
         if action == Action::Idle {
@@ -382,11 +404,16 @@ impl World {
         }
         self.pcpu(pcpu).now += STEP;
         self.finish(vcpu, pcpu, None, Outcome::Done);
-        Some(Exit::Idle { until: timer.map_or(Ticks::NEVER, Ticks) })
+        Some(Exit::Idle {
+            until: timer.map_or(Ticks::NEVER, Ticks),
+        })
     }
 
     fn guest_acts(&mut self, pcpu: PcpuId, vcpu: VcpuId, action: Action) -> Option<Exit> {
-        let plan = self.vcpu(vcpu, pcpu).plan.unwrap_or_else(|| panic!("{vcpu:?} was never adopted"));
+        let plan = self
+            .vcpu(vcpu, pcpu)
+            .plan
+            .unwrap_or_else(|| panic!("{vcpu:?} was never adopted"));
         let (outcome, exit, asks) = match action {
             Action::Compute(_) | Action::Idle => (Outcome::Done, None, false),
             Action::Mark(value) => {
@@ -406,7 +433,11 @@ impl World {
                 if self.store(&plan, address, size, value) {
                     (Outcome::Done, None, false)
                 } else {
-                    (Outcome::Done, Some(access(address, size, AccessKind::Write(value))), true)
+                    (
+                        Outcome::Done,
+                        Some(access(address, size, AccessKind::Write(value))),
+                        true,
+                    )
                 }
             }
             Action::Send(index) => {
@@ -414,14 +445,30 @@ impl World {
                 self.vcpus.entry(target.0).or_default().sent = true;
                 (Outcome::Done, Some(Exit::Wake(VcpuSet::of(target))), false)
             }
-            Action::Hypercall(operation, arguments) => {
-                (Outcome::Done, Some(Exit::Hypercall(Hypercall { operation, arguments })), true)
-            }
+            Action::Hypercall(operation, arguments) => (
+                Outcome::Done,
+                Some(Exit::Hypercall(Hypercall { operation, arguments })),
+                true,
+            ),
             Action::CpuOn(target, entry, argument) => {
                 let target = target % plan.count;
-                (Outcome::Done, Some(Exit::CpuOn { target, entry: GuestPhys(entry), argument }), true)
+                (
+                    Outcome::Done,
+                    Some(Exit::CpuOn {
+                        target,
+                        entry: GuestPhys(entry),
+                        argument,
+                    }),
+                    true,
+                )
             }
-            Action::CpuPower(target) => (Outcome::Done, Some(Exit::CpuPower { target: target % plan.count }), true),
+            Action::CpuPower(target) => (
+                Outcome::Done,
+                Some(Exit::CpuPower {
+                    target: target % plan.count,
+                }),
+                true,
+            ),
             Action::CpuOff => (Outcome::Done, Some(Exit::CpuOff), true),
             Action::Reset(kind) => (Outcome::Done, Some(Exit::Reset(kind)), true),
             Action::Fault(report) => (Outcome::Done, Some(Exit::Fault(report)), true),
@@ -441,8 +488,16 @@ impl World {
             // A level stays until its device takes it back; an edge from a routed line is taken here.
             _ => {
                 let partition = state.plan?.partition;
-                if self.routes.values().any(|route| *route == (partition, VirtualLine(line))) {
-                    self.partitions.entry(partition.0).or_default().asserted.remove(&line);
+                if self
+                    .routes
+                    .values()
+                    .any(|route| *route == (partition, VirtualLine(line)))
+                {
+                    self.partitions
+                        .entry(partition.0)
+                        .or_default()
+                        .asserted
+                        .remove(&line);
                 }
             }
         }
@@ -453,18 +508,27 @@ impl World {
         let view = &self.partitions.get(&plan.partition.0)?.view;
         let mut bytes = [0; 8];
         for (offset, byte) in bytes.iter_mut().enumerate().take(usize::from(size)) {
-            let region = view.region(address + offset as u64).filter(|region| region.permissions.read)?;
-            *byte = self.memory.byte(region.host.0 + (address + offset as u64 - region.guest.0));
+            let region = view
+                .region(address + offset as u64)
+                .filter(|region| region.permissions.read)?;
+            *byte = self
+                .memory
+                .byte(region.host.0 + (address + offset as u64 - region.guest.0));
         }
         Some(u64::from_le_bytes(bytes))
     }
 
     fn store(&mut self, plan: &VcpuPlan, address: u64, size: u8, value: u64) -> bool {
-        let Some(partition) = self.partitions.get(&plan.partition.0) else { return false };
+        let Some(partition) = self.partitions.get(&plan.partition.0) else {
+            return false;
+        };
         let places: Option<Vec<u64>> = (0..u64::from(size))
             .map(|offset| {
                 let region = partition.view.region(address.checked_add(offset)?)?;
-                region.permissions.write.then(|| region.host.0 + (address + offset - region.guest.0))
+                region
+                    .permissions
+                    .write
+                    .then(|| region.host.0 + (address + offset - region.guest.0))
             })
             .collect();
         let Some(places) = places else { return false };
@@ -476,7 +540,10 @@ impl World {
 
     pub(crate) fn answer(&mut self, vcpu: VcpuId, by: PcpuId, outcome: Outcome) {
         let state = self.vcpu(vcpu, by);
-        assert!(state.awaits_reply, "{vcpu:?} is answered without a question: {outcome:?}");
+        assert!(
+            state.awaits_reply,
+            "{vcpu:?} is answered without a question: {outcome:?}"
+        );
         state.awaits_reply = false;
         state.outcome = Some(outcome);
     }
@@ -494,5 +561,10 @@ fn access(address: u64, size: u8, kind: AccessKind) -> Exit {
         address: Some(GuestPhys(address)),
         virtual_address: None,
     };
-    Exit::Access(Access { address: GuestPhys(address), size, kind, report })
+    Exit::Access(Access {
+        address: GuestPhys(address),
+        size,
+        kind,
+        report,
+    })
 }

@@ -33,7 +33,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     fn access_uart(
         &mut self,
         partition: PartitionId,
-        line: VirtualLine,
+        line: Option<VirtualLine>,
         offset: u64,
         access: &Access,
     ) -> Reply {
@@ -59,16 +59,17 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         reply
     }
 
+    /// Lets the interrupt line follow the UART. Returns who must be woken.
     fn follow_level(
         &mut self,
         partition: PartitionId,
-        line: VirtualLine,
+        line: Option<VirtualLine>,
         before: bool,
         after: bool,
     ) -> VcpuSet {
-        match (before, after) {
-            (false, true) => self.machine.inject(partition, line),
-            (true, false) => {
+        match line {
+            Some(line) if after && !before => self.machine.inject(partition, line),
+            Some(line) if before && !after => {
                 self.machine.withdraw(partition, line);
                 VcpuSet::EMPTY
             }

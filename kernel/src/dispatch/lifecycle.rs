@@ -2,7 +2,7 @@
 //! Carrying out what the control blocks of partitions say: stop, load, start, and the end of the system.
 
 use super::Pcpu;
-use crate::boot::end_system;
+use crate::boot::{end_if_all_stopped, end_system};
 use crate::load::{Chunk, Cursor};
 use crate::local::Activity;
 use crate::log::Line;
@@ -79,21 +79,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             self.wake_all(waiters);
         }
         if matches!(state, PartitionState::Stopped | PartitionState::Failed) {
-            self.end_if_all_stopped();
-        }
-    }
-
-    /// When no partition runs or will run, nobody is left who could start one. Of several pCPUs that stop
-    /// the last partitions at the same time, at least one sees all of them stopped.
-    pub(super) fn end_if_all_stopped(&mut self) {
-        let stopped = |partition| {
-            matches!(
-                self.shared.partition(partition).state(),
-                PartitionState::Stopped | PartitionState::Failed
-            )
-        };
-        if self.system.partitions().all(stopped) {
-            end_system(&mut self.machine, self.shared, "all partitions stopped");
+            end_if_all_stopped(&mut self.machine, self.shared, self.system);
         }
     }
 

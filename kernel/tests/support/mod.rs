@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A test bench: a system image from a few lines, the mock board, and a driver that keeps its pCPUs together.
+#![allow(dead_code, reason = "each test file uses its own part of the bench")]
+
+use bulkhead_abi::framing::{RS, US};
+use bulkhead_abi::{ObjectKind, Rights};
+use bulkhead_arch_api::{PcpuId, Reply, VcpuId, VcpuReset};
+use bulkhead_arch_sim::{Action, CAPS, Guest, Halted, Outcome, Record, SimMachine, What, World};
+use bulkhead_image::layout::{
+    ACTION_LOG, ACTION_RESTART, ACTION_STOP, BoardRecord, CapabilityRecord, FLAG_AUTOSTART, LoadRecord,
+    MAP_RAM, MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name,
+    PARTITION_TASK, PARTITION_VM, POLICY_FIXED_PRIORITY, PartitionRecord, PcpuRecord, VIRTUAL_PL011,
+    VcpuRecord, VirtualDeviceRecord, WatchRecord,
+};
+use bulkhead_image::{ImageBuilder, Payload, Portable};
+use bulkhead_kernel::dispatch::{Next, Pcpu};
+use bulkhead_kernel::{Hooks, Shared, boot};
+use std::cell::{Ref, RefCell, RefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
+
+/// Where RAM of every partition starts.
+pub const RAM: u64 = 0x4000_0000;
+/// Where the virtual UART of every VM is.
+pub const UART: u64 = 0x0900_0000;
+/// Line of the virtual UART.
+pub const UART_LINE: u32 = 33;
+/// An address at which nothing is.
+pub const NOWHERE: u64 = 0x8000_0000;
+
+const BOARD_RAM: u64 = 0x4000_0000;
+const HYPERVISOR: u64 = 1 << 24;
+
+/// A partition to be.
+#[derive(Clone)]
+pub struct Part {
+    pub name: &'static str,
+    pub task: bool,
+    pub vcpus: Vec<(u32, u32)>,
+    pub memory: u64,
+    pub autostart: bool,
+    pub watchdog_ns: u64,
+    pub restart_limit: u32,
+    pub health: [u8; 8],
+    pub payload: Vec<u8>,
+    pub capabilities: Vec<(u32, ObjectKind, u32, Rights)>,
+    pub watches: Vec<u32>,
+}
+
+/// A VM with these vCPUs (pCPU, priority).
+pub fn vm(name: &'static str, vcpus: &[(u32, u32)]) -> Part {
+    Part {
+        name,
+        task: false,
+        vcpus: vcpus.to_vec(),
+        memory: 0x4000,
+        autostart: true,
+        watchdog_ns: 0,
+        restart_limit: NONE,
+        health: [
+            0,
+            ACTION_STOP,
+            ACTION_STOP,
+            ACTION_LOG,
+            ACTION_RESTART,
+            ACTION_STOP,
+            0,
+            0,
+        ],
+        payload: Vec::new(),
+        capabilities: Vec::new(),
+        watches: Vec::new(),
+    }
+}
+
+/// A task.
+pub fn task(name: &'static str, pcpu: u32, priority: u32) -> Part {
+    Part {
+        task: true,
+        ..vm(name, &[(pcpu, priority)])
+    }
+}
+
+impl Part {
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    pub fn cap(mut self, index: u32, kind: ObjectKind, object: u32, rights: Rights) -> Self {
+        self.capabilities.push((index, kind, object, rights));
+        self
+    }
+
+    pub fn action(mut self, class: bulkhead_abi::HealthClass, action: u8) -> Self {
+        self.health[class as usize] = action;
+        self
+    }
+}
+
+/// The tables of a system of these partitions.
+pub fn tables(pcpus: u32, parts: &[Part]) -> ImageBuilder {
+    let mut image = ImageBuilder::new(CAPS.class_number, "sim").unwrap();
+    image.board = BoardRecord {
+        load_address: BOARD_RAM.into(),
+        hypervisor_size: HYPERVISOR.into(),
+        pool_base: (BOARD_RAM + HYPERVISOR / 2).into(),
+        pool_size: 0x1000.into(),
+        image_base: BOARD_RAM.into(),
+        stop_after_ms: NONE.into(),
+        reserved: 0.into(),
+    };
+    image.map.push(MapRecord {
+        base: BOARD_RAM.into(),
+        size: (1_u64 << 30).into(),
+        kind: MAP_RAM.into(),
+        reserved: 0.into(),
+    });
+    for id in 0..pcpus {
+        image.pcpus.push(PcpuRecord {
+            hardware_id: u64::from(id).into(),
+            policy: POLICY_FIXED_PRIORITY.into(),
+            quantum_us: 10.into(),
+        });
+    }
+    let mut host = BOARD_RAM + HYPERVISOR;
+    for (part, number) in parts.iter().zip(0_u32..) {
+        add_partition(&mut image, part, number, host);
+        host += part.memory;
+    }
+    image
+}
+
+fn add_partition(image: &mut ImageBuilder, part: &Part, number: u32, host: u64) {
+    let first_vcpu = image.vcpus.len() as u32;
+    for (pcpu, priority) in &part.vcpus {
+        image.vcpus.push(VcpuRecord {
+            partition: number.into(),
+            pcpu: (*pcpu).into(),
+            priority: (*priority).into(),
+            reserved: 0.into(),
+        });
+    }
+    image.partitions.push(PartitionRecord {
+        name: Name::new(part.name).unwrap(),
+        uuid: [number as u8; 16],
+        entry: RAM.into(),
+        argument: RAM.into(),
+        stack: if part.task { RAM + part.memory } else { 0 }.into(),
+        watchdog_ns: part.watchdog_ns.into(),
+        kind: if part.task { PARTITION_TASK } else { PARTITION_VM }.into(),
+        flags: if part.autostart { FLAG_AUTOSTART } else { 0 }.into(),
+        first_vcpu: first_vcpu.into(),
+        vcpu_count: (part.vcpus.len() as u32).into(),
+        manifest_line: (10 * number + 10).into(),
+        restart_limit: part.restart_limit.into(),
+        virtual_lines: if part.task { 0 } else { 64 }.into(),
+        reserved: 0.into(),
+        health: part.health,
+    });
+    image.memory.push(MemoryRecord {
+        partition: number.into(),
+        flags: (MEMORY_READ | MEMORY_WRITE | MEMORY_EXECUTE | MEMORY_CLEAR).into(),
+        guest: RAM.into(),
+        host: host.into(),
+        size: part.memory.into(),
+        manifest_line: (10 * number + 11).into(),
+        reserved: 0.into(),
+    });
+    if !part.payload.is_empty() {
+        image.loads.push(LoadRecord {
+            partition: number.into(),
+            payload: (image.payloads.len() as u32).into(),
+            guest: RAM.into(),
+            offset: 0.into(),
+            size: (part.payload.len() as u64).into(),
+        });
+        image.payloads.push(Payload {
+            name: Name::new(part.name).unwrap(),
+            bytes: part.payload.clone(),
+        });
+    }
+    if !part.task {
+        image.virtual_devices.push(VirtualDeviceRecord {
+            partition: number.into(),
+            kind: VIRTUAL_PL011.into(),
+            base: [UART.into(), 0.into()],
+            size: [0x1000.into(), 0.into()],
+            virtual_line: UART_LINE.into(),
+            reserved: 0.into(),
+        });
+    }
+    for (index, kind, object, rights) in &part.capabilities {
+        image.capabilities.push(CapabilityRecord {
+            partition: number.into(),
+            index: (*index).into(),
+            kind: (*kind as u32).into(),
+            object: (*object).into(),
+            rights: u32::from(rights.0).into(),
+            reserved: 0.into(),
+            name: Name::new(&format!("c{index}")).unwrap(),
+        });
+    }
+    for watched in &part.watches {
+        image.watches.push(WatchRecord {
+            watcher: number.into(),
+            watched: (*watched).into(),
+        });
+    }
+}
+
+type SimPcpu = Pcpu<'static, 'static, SimMachine>;
+
+/// A mock board with the kernel on it.
+pub struct Bench {
+    world: Rc<RefCell<World>>,
+    shared: &'static Shared<'static, spin::Spin>,
+    image: &'static [u8],
+    pcpus: Vec<Option<(SimPcpu, Option<Next>)>>,
+    seed: u64,
+}
+
+impl Bench {
+    /// A board with this system, not yet booted.
+    pub fn new(pcpus: u32, parts: &[Part]) -> Self {
+        Self::with_image(pcpus, tables(pcpus, parts).build().unwrap())
+    }
+
+    /// A board with these bytes as its image.
+    pub fn with_image(pcpus: u32, image: Vec<u8>) -> Self {
+        Self {
+            world: Rc::new(RefCell::new(World::new(pcpus as u8))),
+            shared: Box::leak(Box::new(Shared::new())),
+            image: image.leak(),
+            pcpus: (0..pcpus).map(|_| None).collect(),
+            seed: 0,
+        }
+    }
+
+    /// Breaks ties between pCPUs in another order.
+    pub fn seed(&mut self, seed: u64) {
+        self.seed = seed;
+    }
+
+    pub fn world(&self) -> RefMut<'_, World> {
+        self.world.borrow_mut()
+    }
+
+    pub fn look(&self) -> Ref<'_, World> {
+        self.world.borrow()
+    }
+
+    /// What vCPU `vcpu` runs each time it starts.
+    pub fn program<G: Guest + 'static>(&self, vcpu: u8, make: impl Fn(&VcpuReset) -> G + 'static) {
+        self.world().program(VcpuId(vcpu), make);
+    }
+
+    /// Boots and runs until `until` ticks, or until the board is off or all pCPUs have stopped.
+    pub fn run(&mut self, until: u64) {
+        self.power_on();
+        loop {
+            let Some((index, horizon)) = self.next_pcpu() else {
+                return;
+            };
+            if self.look().powered_off || self.look().now(PcpuId(index)) >= until {
+                return;
+            }
+            self.advance(index, horizon.min(until));
+        }
+    }
+
+    fn power_on(&mut self) {
+        if self.pcpus[0].is_none() && self.look().halted.is_empty() {
+            let machine = SimMachine::new(Rc::clone(&self.world), PcpuId(0));
+            let (shared, image) = (self.shared, self.image);
+            let hooks = Hooks {
+                digest: Portable,
+                version: "test",
+            };
+            self.pcpus[0] = guarded(|| boot::boot(machine, shared, image, &hooks)).map(|pcpu| (pcpu, None));
+        }
+        self.join_secondaries();
+    }
+
+    fn join_secondaries(&mut self) {
+        for index in 1..self.pcpus.len() {
+            let id = PcpuId(index as u8);
+            let waits = self.pcpus[index].is_none() && !self.look().halted.contains(&id.0);
+            if waits && self.look().is_started(id) {
+                let machine = SimMachine::new(Rc::clone(&self.world), id);
+                let shared = self.shared;
+                self.pcpus[index] = guarded(|| boot::join(machine, shared)).map(|pcpu| (pcpu, None));
+            }
+        }
+    }
+
+    /// The pCPU whose clock is behind, and how far it may go.
+    fn next_pcpu(&self) -> Option<(u8, u64)> {
+        let world = self.look();
+        let count = self.pcpus.len() as u64;
+        let mut live: Vec<(u64, u64, u8)> = (0..self.pcpus.len() as u8)
+            .filter(|index| self.pcpus[usize::from(*index)].is_some())
+            .map(|index| {
+                (
+                    world.now(PcpuId(index)),
+                    (u64::from(index) + self.seed) % count,
+                    index,
+                )
+            })
+            .collect();
+        live.sort_unstable();
+        let (_, _, index) = *live.first()?;
+        let horizon = live.get(1).map_or(u64::MAX, |(now, ..)| now + 1);
+        Some((index, horizon))
+    }
+
+    fn advance(&mut self, index: u8, horizon: u64) {
+        let world = Rc::clone(&self.world);
+        let slot = &mut self.pcpus[usize::from(index)];
+        let Some((pcpu, pending)) = slot else { return };
+        let result = guarded(|| {
+            let next = pending.take().unwrap_or_else(|| pcpu.decide());
+            let vcpu = match next {
+                Next::Run(_, vcpu) => Some(vcpu),
+                Next::Idle => None,
+                Next::Load(..) | Next::Again => return pcpu.execute(next),
+            };
+            if world.borrow_mut().advance(PcpuId(index), vcpu, horizon) {
+                pcpu.execute(next);
+            } else {
+                *pending = Some(next);
+            }
+        });
+        if result.is_none() {
+            *slot = None;
+        }
+    }
+
+    /// The hypervisor's own log.
+    pub fn log(&self) -> Vec<String> {
+        self.console("bulkhead").lines().map(str::to_owned).collect()
+    }
+
+    /// Everything a console has shown.
+    pub fn console(&self, name: &str) -> String {
+        let output = self.look().output.clone();
+        let mut text = Vec::new();
+        let mut rest = &output[..];
+        while let Some(start) = rest.iter().position(|byte| *byte == RS) {
+            let Some(end) = rest[start..]
+                .iter()
+                .position(|byte| *byte == US)
+                .map(|end| start + end)
+            else {
+                break;
+            };
+            let tag = String::from_utf8_lossy(&rest[start + 1..end]).into_owned();
+            let body = &rest[end + 1..];
+            let next = body.iter().position(|byte| *byte == RS).unwrap_or(body.len());
+            if tag.contains(&format!("] {name}: ")) {
+                text.extend_from_slice(&body[..next]);
+            }
+            rest = &body[next..];
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// Whether some line of the log contains `text`.
+    pub fn logged(&self, text: &str) -> bool {
+        self.log().iter().any(|line| line.contains(text))
+    }
+
+    /// The marks of a vCPU, without their times.
+    pub fn marks(&self, vcpu: u8) -> Vec<u64> {
+        self.look().marks(VcpuId(vcpu)).map(|(_, mark)| mark).collect()
+    }
+
+    /// What was recorded and fits.
+    pub fn records(&self, fits: impl Fn(&What) -> bool) -> Vec<Record> {
+        self.look()
+            .records
+            .iter()
+            .filter(|record| fits(&record.what))
+            .copied()
+            .collect()
+    }
+}
+
+/// Runs something that may end in `Cpus::stop`: then the result is `None`.
+fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(value) => Some(value),
+        Err(payload) if payload.is::<Halted>() => None,
+        Err(payload) => resume_unwind(payload),
+    }
+}
+
+/// A guest that does `actions` in turn; each reply to a hypercall leaves a mark: its first result, or
+/// [`error_mark`] of its error.
+pub fn caller(actions: Vec<Action>) -> impl Guest {
+    let mut rest = actions.into_iter();
+    move |last: Outcome, _: u64| match last {
+        Outcome::Replied(Reply::Hypercall(Ok([first, ..]))) => Action::Mark(first),
+        Outcome::Replied(Reply::Hypercall(Err(error))) => Action::Mark(error_mark(error)),
+        _ => rest.next().unwrap_or(Action::Idle),
+    }
+}
+
+/// The mark that stands for an error.
+pub fn error_mark(error: bulkhead_abi::Error) -> u64 {
+    error as i64 as u64
+}
+
+/// A hypercall with up to six arguments.
+pub fn call(operation: bulkhead_abi::Operation, arguments: &[u64]) -> Action {
+    let mut registers = [0; 6];
+    registers[..arguments.len()].copy_from_slice(arguments);
+    Action::Hypercall(operation as u16, registers)
+}
