@@ -143,13 +143,6 @@ impl Vcpus for SimMachine {
     }
 
     fn run(&mut self, vcpu: VcpuId) -> Exit {
-        {
-            let mut world = self.world();
-            if world.pcpu(self.pcpu).last != Some(vcpu) {
-                world.pcpu(self.pcpu).last = Some(vcpu);
-                world.record(self.pcpu, What::Switch(vcpu));
-            }
-        }
         self.leave(Some(vcpu))
     }
 
@@ -245,47 +238,30 @@ impl Spaces for SimMachine {
     }
 
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {
-        let mut world = self.world();
-        let places = world
-            .partitions
-            .entry(partition.0)
-            .or_default()
-            .view
-            .range(guest, bytes.len() as u64)?;
-        for (byte, place) in bytes.iter_mut().zip(places) {
-            *byte = world.memory.byte(place);
-        }
-        Ok(())
+        let mut rest = bytes;
+        let length = rest.len() as u64;
+        self.world().each_stretch(partition, guest, length, |memory| {
+            let (part, behind) = std::mem::take(&mut rest).split_at_mut(memory.len());
+            part.copy_from_slice(memory);
+            rest = behind;
+        })
     }
 
     fn copy_out(&mut self, partition: PartitionId, guest: GuestPhys, bytes: &[u8]) -> Result<(), CopyError> {
         self.spend(bytes.len() as u64);
-        let mut world = self.world();
-        let places = world
-            .partitions
-            .entry(partition.0)
-            .or_default()
-            .view
-            .range(guest, bytes.len() as u64)?;
-        for (byte, place) in bytes.iter().zip(places) {
-            world.memory.set_byte(place, *byte);
-        }
-        Ok(())
+        let mut rest = bytes;
+        self.world()
+            .each_stretch(partition, guest, bytes.len() as u64, |memory| {
+                let (part, behind) = rest.split_at(memory.len());
+                memory.copy_from_slice(part);
+                rest = behind;
+            })
     }
 
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
         self.spend(length);
-        let mut world = self.world();
-        let places = world
-            .partitions
-            .entry(partition.0)
-            .or_default()
-            .view
-            .range(guest, length)?;
-        for place in places {
-            world.memory.set_byte(place, 0);
-        }
-        Ok(())
+        self.world()
+            .each_stretch(partition, guest, length, |memory| memory.fill(0))
     }
 
     fn reset_shared(&mut self, partition: PartitionId) {

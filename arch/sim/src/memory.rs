@@ -28,11 +28,18 @@ impl Memory {
 
     /// Changes the byte at a bus address.
     pub fn set_byte(&mut self, address: u64, value: u8) {
-        let page = self
-            .pages
+        self.page(address)[(address % PAGE) as usize] = value;
+    }
+
+    /// The rest of the page from a bus address on.
+    pub(crate) fn rest_of_page(&mut self, address: u64) -> &mut [u8] {
+        &mut self.page(address)[(address % PAGE) as usize..]
+    }
+
+    fn page(&mut self, address: u64) -> &mut [u8] {
+        self.pages
             .entry(address / PAGE)
-            .or_insert_with(|| vec![GARBAGE; PAGE as usize].into());
-        page[(address % PAGE) as usize] = value;
+            .or_insert_with(|| vec![GARBAGE; PAGE as usize].into())
     }
 }
 
@@ -73,16 +80,18 @@ impl View {
             .map(|region| HostPhys(region.host.0 + (address - region.guest.0)))
     }
 
-    /// Bus address of each of `length` bytes.
-    pub(crate) fn range(&self, guest: GuestPhys, length: u64) -> Result<Vec<u64>, CopyError> {
-        (0..length)
-            .map(|offset| {
-                let address = guest.offset(offset).map_err(|_| CopyError { address: guest })?;
-                self.translate(address.0)
-                    .map(|host| host.0)
-                    .ok_or(CopyError { address })
-            })
-            .collect()
+    /// Where `length` bytes are on the bus, in stretches within a page.
+    pub(crate) fn stretches(&self, guest: GuestPhys, length: u64) -> Result<Vec<(u64, usize)>, CopyError> {
+        let mut stretches = Vec::new();
+        let mut done = 0;
+        while done < length {
+            let address = guest.offset(done).map_err(|_| CopyError { address: guest })?;
+            let host = self.translate(address.0).ok_or(CopyError { address })?.0;
+            let part = (length - done).min(PAGE - host % PAGE);
+            stretches.push((host, part as usize));
+            done += part;
+        }
+        Ok(stretches)
     }
 
     /// Takes `size` bytes from `guest` on away; what is left of a region stays.

@@ -6,8 +6,8 @@ use crate::machine::CONSOLE_LINE;
 use crate::memory::{Memory, View};
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::{
-    Access, AccessKind, Exit, FaultReport, GuestPhys, Hypercall, Line, PartitionId, PcpuId, Reply, Ticks,
-    VcpuId, VcpuPlan, VcpuReset, VcpuSet, VirtualLine,
+    Access, AccessKind, CopyError, Exit, FaultReport, GuestPhys, Hypercall, Line, PartitionId, PcpuId, Reply,
+    Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, VirtualLine,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -230,6 +230,12 @@ impl World {
     /// Moves a pCPU on, with `vcpu` running or waiting if `None`, until the next `run` or `wait` has something
     /// to return (then true) or its clock has reached `horizon` (then false).
     pub fn advance(&mut self, pcpu: PcpuId, vcpu: Option<VcpuId>, horizon: u64) -> bool {
+        if let Some(vcpu) = vcpu
+            && self.pcpu(pcpu).last != Some(vcpu)
+        {
+            self.pcpu(pcpu).last = Some(vcpu);
+            self.record(pcpu, What::Switch(vcpu));
+        }
         loop {
             self.apply_externals(pcpu);
             let own = self.pcpu(pcpu);
@@ -536,6 +542,26 @@ impl World {
             self.memory.set_byte(place, byte);
         }
         true
+    }
+
+    /// Hands each stretch of a partition's memory to `act`; all of it must be mapped.
+    pub(crate) fn each_stretch(
+        &mut self,
+        partition: PartitionId,
+        guest: GuestPhys,
+        length: u64,
+        mut act: impl FnMut(&mut [u8]),
+    ) -> Result<(), CopyError> {
+        let stretches = self
+            .partitions
+            .entry(partition.0)
+            .or_default()
+            .view
+            .stretches(guest, length)?;
+        for (host, part) in stretches {
+            act(&mut self.memory.rest_of_page(host)[..part]);
+        }
+        Ok(())
     }
 
     pub(crate) fn answer(&mut self, vcpu: VcpuId, by: PcpuId, outcome: Outcome) {

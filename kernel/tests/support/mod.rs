@@ -28,6 +28,8 @@ pub const UART_LINE: u32 = 33;
 /// An address at which nothing is.
 pub const NOWHERE: u64 = 0x8000_0000;
 
+/// Ticks that a pCPU may be ahead of another: how late a signal can seem to arrive.
+const LOOKAHEAD: u64 = 50;
 const BOARD_RAM: u64 = 0x4000_0000;
 const HYPERVISOR: u64 = 1 << 24;
 
@@ -310,7 +312,7 @@ impl Bench {
             .collect();
         live.sort_unstable();
         let (_, _, index) = *live.first()?;
-        let horizon = live.get(1).map_or(u64::MAX, |(now, ..)| now + 1);
+        let horizon = live.get(1).map_or(u64::MAX, |(now, ..)| now + LOOKAHEAD);
         Some((index, horizon))
     }
 

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Capability spaces against a model that stores parents: rights never grow, revocation takes
+//! exactly the descendants, and no operation changes anything else.
+
+use bulkhead_abi::{Error, ObjectKind, Rights};
+use bulkhead_arch_api::PartitionId;
+use bulkhead_kernel::cap::{Capability, Spaces};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const PARTITIONS: u8 = 3;
+const SLOTS: u64 = 64;
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Derive {
+        holder: u8,
+        index: u64,
+        receiver: u8,
+        rights: u8,
+    },
+    Revoke {
+        holder: u8,
+        index: u64,
+        own: bool,
+    },
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let index = prop_oneof![0..8_u64, 0..70_u64];
+    prop_oneof![
+        3 => (0..PARTITIONS, index.clone(), 0..PARTITIONS, 0..16_u8)
+            .prop_map(|(holder, index, receiver, rights)| Operation::Derive { holder, index, receiver, rights }),
+        1 => (0..PARTITIONS, index, any::<bool>())
+            .prop_map(|(holder, index, own)| Operation::Revoke { holder, index, own }),
+    ]
+}
+
+type Name = (u8, u64);
+
+#[derive(Default)]
+struct Model {
+    entries: BTreeMap<Name, (Capability, Option<Name>)>,
+}
+
+impl Model {
+    fn derive(&mut self, from: Name, receiver: u8, rights: Rights) -> Result<u64, Error> {
+        let (parent, _) = *self.entries.get(&from).ok_or(Error::NoCapability)?;
+        if !parent.rights.contains(rights) {
+            return Err(Error::NoRight);
+        }
+        let free = (0..SLOTS)
+            .find(|slot| !self.entries.contains_key(&(receiver, *slot)))
+            .ok_or(Error::NoSpace)?;
+        self.entries
+            .insert((receiver, free), (Capability { rights, ..parent }, Some(from)));
+        Ok(free)
+    }
+
+    fn descends(&self, name: Name, root: Name) -> bool {
+        let mut at = name;
+        while let Some((_, Some(parent))) = self.entries.get(&at) {
+            if *parent == root {
+                return true;
+            }
+            at = *parent;
+        }
+        false
+    }
+
+    fn revoke(&mut self, root: Name, own: bool) -> Result<(), Error> {
+        if own && root.1 == 0 {
+            return Err(Error::InvalidArgument);
+        }
+        self.entries.get(&root).ok_or(Error::NoCapability)?;
+        let gone: Vec<Name> = self
+            .entries
+            .keys()
+            .filter(|name| self.descends(**name, root))
+            .copied()
+            .collect();
+        for name in gone {
+            self.entries.remove(&name);
+        }
+        if own {
+            self.entries.remove(&root);
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, rng_seed: proptest::test_runner::RngSeed::Fixed(7), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn spaces_behave_like_the_model(operations in prop::collection::vec(operation(), 1..300)) {
+        let spaces = Spaces::<spin::Spin>::new();
+        let mut model = Model::default();
+        for holder in 0..PARTITIONS {
+            for (index, kind, rights) in [(0, ObjectKind::Partition, 15), (1, ObjectKind::Console, 3), (5, ObjectKind::EventGate, 9)] {
+                let capability = Capability { kind, object: PartitionId(holder), rights: Rights(rights) };
+                spaces.endow(PartitionId(holder), index, capability).unwrap();
+                model.entries.insert((holder, u64::from(index)), (capability, None));
+            }
+        }
+        for operation in operations {
+            match operation {
+                Operation::Derive { holder, index, receiver, rights } => {
+                    let result = spaces.derive(PartitionId(holder), index, PartitionId(receiver), Rights(rights));
+                    prop_assert_eq!(result.map(u64::from), model.derive((holder, index), receiver, Rights(rights)));
+                }
+                Operation::Revoke { holder, index, own } => {
+                    prop_assert_eq!(spaces.revoke(PartitionId(holder), index, own), model.revoke((holder, index), own));
+                }
+            }
+            for holder in 0..PARTITIONS {
+                for index in 0..SLOTS {
+                    let expected = model.entries.get(&(holder, index)).map(|(capability, _)| *capability);
+                    prop_assert_eq!(spaces.look_up(PartitionId(holder), index).ok(), expected);
+                    let parent = model.entries.get(&(holder, index)).and_then(|(_, parent)| *parent);
+                    if let (Some(own), Some(parent)) = (expected, parent) {
+                        prop_assert!(model.entries[&parent].0.rights.contains(own.rights));
+                    }
+                }
+            }
+        }
+    }
+}
