@@ -98,7 +98,7 @@ _start:
     b       1f
     nop
     .quad   0                               // text_offset
-    .quad   __image_end - __image_start     // image_size
+    .quad   __image_size                    // image_size
     .quad   0xA                             // flags: little-endian, 4 KiB pages, place anywhere
     .quad   0, 0, 0
     .ascii  "ARM\x64"
