@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Between words and list registers: what the pCPU of a loaded vCPU does before it enters the guest.
+//!
+//! [`Vgic::service`] has three steps. *Fold*: slots the guest has emptied are released. *Recheck* (only if
+//! asked for): requests of others are carried out, and what is no longer deliverable as it was loaded goes
+//! back into the words. *Fill*: what dirty words have to deliver goes into free slots, most urgent first.
+//!
+//! Level-triggered virtual lines are resampled when the guest ends them: as long as the input is high,
+//! their list register asks for a maintenance interrupt at its end, which marks nothing dirty itself but
+//! makes the fold find the released line still wanting. Whoever sees the input low clears the
+//! request, so that the usual interrupt (input low before its end) has no extra exit.
+
+use crate::lines::{Lines, clear};
+use crate::state::{ALL_WORDS, NOBODY, RECHECK, SYNC, word_flag};
+use crate::{Bank, Control, CpuInterface, Hardware, ListRegister, MAX_SLOTS, PRIVATE_LINES, Vgic, bit, bits};
+use core::sync::atomic::Ordering::SeqCst;
+
+/// Something deliverable.
+#[derive(Clone, Copy, Default)]
+struct Candidate {
+    line: u32,
+    priority: u8,
+}
+
+/// The most urgent candidates found so far, most urgent first; equal priorities by line number.
+struct Selection {
+    best: [Candidate; MAX_SLOTS],
+    count: usize,
+    room: usize,
+    overflow: bool,
+}
+
+impl Selection {
+    const fn new(room: usize) -> Self {
+        Self {
+            best: [Candidate { line: 0, priority: 0 }; MAX_SLOTS],
+            count: 0,
+            room,
+            overflow: false,
+        }
+    }
+
+    /// Inserts, lines arriving in ascending order, and forgets the least urgent if there is no room.
+    fn offer(&mut self, new: Candidate) {
+        let mut carried = new;
+        for place in self.best.iter_mut().take(self.count) {
+            if carried.priority < place.priority {
+                core::mem::swap(place, &mut carried);
+            }
+        }
+        match self.best.get_mut(self.count) {
+            Some(place) if self.count < self.room => {
+                *place = carried;
+                self.count = self.count.saturating_add(1);
+            }
+            _ => self.overflow = true,
+        }
+    }
+}
+
+impl Vgic<'_> {
+    /// Brings the list registers of the loaded vCPU `me` up to date.
+    pub fn service<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
+        let Some(own) = self.redistributor(me) else { return };
+        let dirty = own.dirty.swap(0, SeqCst);
+        let mut words = (dirty & ALL_WORDS) | bank.leftover;
+        words |= self.fold(me, bank, hardware);
+        if dirty & (RECHECK | SYNC) != 0 || bank.evicted != 0 {
+            words |= self.attend(me, bank, hardware, dirty);
+        }
+        if words != 0 {
+            self.fill(me, bank, hardware, words);
+        }
+    }
+
+    /// A maintenance interrupt came while `me` was loaded.
+    pub fn maintain<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
+        let words = self.end_counted(me, bank, hardware);
+        self.mark(me, words);
+        self.service(me, bank, hardware);
+    }
+
+    /// Releases the slots the guest has emptied; the words to look at again.
+    pub(crate) fn fold<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> u32 {
+        let mut words = 0;
+        for slot in bits(bank.used & hardware.empty_slots()) {
+            bank.used &= !bit(slot);
+            words |= self.release(me, bank.slot(slot).line(), hardware);
+        }
+        words
+    }
+
+    /// The line left its list register, not active any more. Its word, if it wants delivery again here; another
+    /// vCPU, to which it may have been routed meanwhile, is told.
+    pub(crate) fn release<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) -> u32 {
+        let Some(lines) = self.lines_of(me, line) else {
+            return 0;
+        };
+        let mask = bit(line);
+        clear(&lines.acknowledged, mask);
+        lines.held.fetch_and(!mask, SeqCst);
+        if let Some(holder) = self.distributor.holder_of(line) {
+            holder.store(NOBODY, SeqCst);
+        }
+        clear(&lines.clear_pending, mask);
+        clear(&lines.clear_active, mask);
+        if lines.wanting() & mask == 0 {
+            return 0;
+        }
+        if line >= PRIVATE_LINES
+            && let Some(target) = self.target(line).filter(|target| *target != me)
+        {
+            self.notify(me, target, word_flag(line), hardware);
+        }
+        word_flag(line)
+    }
+
+    /// Candidates of one word: wanting, enabled, not active, not held, and this vCPU's.
+    pub(crate) fn deliverable(&self, me: usize, word: u32, lines: &Lines) -> u32 {
+        let control = self.distributor.control.load(SeqCst);
+        let group1 = lines.group1.load(SeqCst);
+        let groups = if control & 2 != 0 { group1 } else { 0 } | if control & 1 != 0 { !group1 } else { 0 };
+        let found = lines.wanting()
+            & lines.enabled.load(SeqCst)
+            & !lines.active.load(SeqCst)
+            & !lines.held.load(SeqCst)
+            & groups;
+        if word == 0 || found == 0 {
+            return found;
+        }
+        let base = word.wrapping_mul(32);
+        bits(found)
+            .filter(|n| self.target(base | n) == Some(me))
+            .fold(0, |mask, n| mask | bit(n))
+    }
+
+    /// Moves what `words` have to deliver into list registers.
+    fn fill<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, words: u32) {
+        let mut words = words | self.repend(me, bank, hardware, words);
+        let slots = hardware.slots();
+        let all = u32::MAX.wrapping_shr(32u32.saturating_sub(slots.clamp(1, MAX_SLOTS as u32)));
+        let mut selection = self.select(me, words, (all & !bank.used).count_ones() as usize);
+        if selection.overflow {
+            // Not enough room: what is loaded but not yet acknowledged competes again.
+            words |= self.take_back(me, bank, hardware);
+            if all & !bank.used == 0 {
+                self.evict(me, bank, hardware);
+            }
+            selection = self.select(me, words, (all & !bank.used).count_ones() as usize);
+        }
+        let mut free = bits(all & !bank.used);
+        for candidate in selection.best.iter().take(selection.count) {
+            let Some(slot) = free.next() else { break };
+            self.place(me, bank, hardware, slot, *candidate);
+        }
+        bank.leftover = if selection.overflow { words } else { 0 };
+        let control = Control {
+            refill: selection.overflow,
+            trap_deactivate: bank.evicted != 0,
+        };
+        if control != bank.control {
+            bank.control = control;
+            hardware.set_control(control);
+        }
+    }
+
+    fn select(&self, me: usize, words: u32, room: usize) -> Selection {
+        let mut selection = Selection::new(room);
+        for word in bits(words) {
+            let Some(lines) = self.word(me, word) else {
+                continue;
+            };
+            for n in bits(self.deliverable(me, word, lines)) {
+                let line = word.wrapping_mul(32) | n;
+                selection.offer(Candidate {
+                    line,
+                    priority: lines.priority_of(line),
+                });
+            }
+        }
+        selection
+    }
+
+    fn place<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, slot: u32, new: Candidate) {
+        let Some(lines) = self.lines_of(me, new.line) else {
+            return;
+        };
+        if let Some(holder) = self.distributor.holder_of(new.line) {
+            // Another vCPU can see itself as the target while the guest changes the route.
+            if holder.compare_exchange(NOBODY, me as u8, SeqCst, SeqCst).is_err() {
+                return;
+            }
+        }
+        let mask = bit(new.line);
+        lines.held.fetch_or(mask, SeqCst);
+        let latched = lines.latch.load(SeqCst) & mask != 0;
+        if latched {
+            lines.latch.fetch_and(!mask, SeqCst);
+        }
+        let group1 = lines.group1.load(SeqCst) & mask != 0;
+        let mut value = ListRegister::pending(new.line, new.priority, group1);
+        match lines.physical_of(new.line) {
+            Some(physical) => value = value.linked_to(physical),
+            None => value = value.with_end_notice(lines.high() & mask != 0),
+        }
+        bank.set_slot(slot, value);
+        bank.used |= bit(slot);
+        if latched {
+            bank.from_latch |= bit(slot);
+        } else {
+            bank.from_latch &= !bit(slot);
+        }
+        hardware.set_list_register(slot, value);
+    }
+
+    /// A held line was latched again. Acknowledged by the guest: pending once more, in the same list register.
+    /// Not yet acknowledged: it is the same interrupt. Linked: stays latched until its release.
+    fn repend<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, words: u32) -> u32 {
+        let again = |word: u32| {
+            self.word(me, word).map_or(0, |lines| {
+                lines.latch.load(SeqCst) & lines.held.load(SeqCst) & !lines.linked.load(SeqCst)
+            })
+        };
+        if bits(words).all(|word| again(word) == 0) {
+            return 0;
+        }
+        let mut released = 0;
+        for slot in bits(bank.used) {
+            let line = bank.slot(slot).line();
+            if again(line / 32) & bit(line) == 0 {
+                continue;
+            }
+            let Some(lines) = self.lines_of(me, line) else {
+                continue;
+            };
+            let now = hardware.list_register(slot);
+            if now.is_empty() {
+                bank.used &= !bit(slot);
+                released |= self.release(me, line, hardware);
+                continue;
+            }
+            lines.latch.fetch_and(!bit(line), SeqCst);
+            bank.from_latch |= bit(slot);
+            if !now.is_pending() {
+                hardware.set_list_register(slot, now.with_pending(true));
+            }
+        }
+        released
+    }
+
+    /// Takes everything back that is loaded and not yet acknowledged; the words concerned.
+    pub(crate) fn take_back<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> u32 {
+        let mut words = 0;
+        for slot in bits(bank.used) {
+            words |= self.take_back_slot(me, bank, hardware, slot);
+        }
+        words
+    }
+
+    /// The same for one slot. An interrupt that is active as well keeps its slot.
+    pub(crate) fn take_back_slot<H: Hardware>(
+        &self,
+        me: usize,
+        bank: &mut Bank,
+        hardware: &mut H,
+        slot: u32,
+    ) -> u32 {
+        let line = bank.slot(slot).line();
+        let now = hardware.list_register(slot);
+        let Some(lines) = self.lines_of(me, line) else {
+            return 0;
+        };
+        if now.is_pending() && (bank.from_latch & bit(slot) != 0 || now.is_active()) {
+            // In this order: a request that comes in between finds the latch or is found here.
+            lines.latch.fetch_or(bit(line), SeqCst);
+            if lines.clear_pending.load(SeqCst) & bit(line) != 0 {
+                lines.latch.fetch_and(!bit(line), SeqCst);
+            }
+        }
+        if now.is_active() {
+            lines.acknowledged.fetch_or(bit(line), SeqCst);
+            bank.from_latch &= !bit(slot);
+            if now.is_pending() {
+                hardware.set_list_register(slot, now.with_pending(false));
+                return word_flag(line);
+            }
+            return 0;
+        }
+        if now.is_pending() {
+            hardware.set_list_register(slot, ListRegister::EMPTY);
+        }
+        bank.used &= !bit(slot);
+        self.release(me, line, hardware)
+    }
+
+    /// Every slot is active and something is pending: the least urgent active interrupt leaves its slot.
+    /// The guest's end of it is then counted by the hardware, or trapped.
+    fn evict<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
+        let least = bits(bank.used).max_by_key(|slot| hardware.list_register(*slot).priority());
+        let Some(slot) = least else { return };
+        let line = bank.slot(slot).line();
+        let Some(lines) = self.lines_of(me, line) else {
+            return;
+        };
+        let mask = bit(line);
+        // `holder` stays: the active interrupt is this vCPU's until it ends.
+        lines.active.fetch_or(mask, SeqCst);
+        clear(&lines.acknowledged, mask);
+        lines.held.fetch_and(!mask, SeqCst);
+        bank.used &= !bit(slot);
+        bank.evicted = bank.evicted.saturating_add(1);
+        hardware.set_list_register(slot, ListRegister::EMPTY);
+    }
+
+    /// Whether something that the vCPU's masks let through waits for it.
+    /// For its own pCPU, whether the vCPU is loaded or not.
+    pub fn has_work<C: CpuInterface>(&self, me: usize, bank: &Bank, hardware: &C) -> bool {
+        let loaded = self
+            .redistributor(me)
+            .is_some_and(crate::Redistributor::is_present);
+        let (control, priorities) = if loaded {
+            (hardware.machine_control(), hardware.active_priorities())
+        } else {
+            (bank.machine_control, bank.active_priorities)
+        };
+        let running = running_priority(&priorities, hardware.preemption_shift());
+        let limit = u32::from((control >> 24) as u8).min(running);
+        let passes = |group1: bool, priority: u8| {
+            let group_on = control & if group1 { 2 } else { 1 } != 0;
+            group_on && u32::from(priority) < limit
+        };
+        if loaded {
+            let mut held = bits(bank.used & !hardware.empty_slots()).map(|slot| hardware.list_register(slot));
+            if held.any(|lr| lr.is_pending() && passes(lr.is_group1(), lr.priority())) {
+                return true;
+            }
+        }
+        let words = self.distributor.lines.load(SeqCst) / 32;
+        (0..words).any(|word| {
+            let Some(lines) = self.word(me, word) else {
+                return false;
+            };
+            let group1 = lines.group1.load(SeqCst);
+            bits(self.deliverable(me, word, lines))
+                .any(|n| passes(group1 & bit(n) != 0, lines.priority_of(n)))
+        })
+    }
+}
+
+/// Priority of the most urgent active interrupt by the active-priorities registers, 0x100 if none.
+fn running_priority(priorities: &[[u32; 4]; 2], shift: u32) -> u32 {
+    let mut level = 0u32;
+    let [group0, group1] = priorities;
+    for (a, b) in group0.iter().zip(group1) {
+        let active = a | b;
+        if active != 0 {
+            return level.wrapping_add(active.trailing_zeros()).wrapping_shl(shift);
+        }
+        level = level.wrapping_add(32);
+    }
+    0x100
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Registers with one bit a line: group, enabled, pending, active.
+//!
+//! A change that concerns a held line reaches its list register in one way only, whether the holder is the
+//! vCPU that makes the change or another: words and request bits are changed, the holder is told to recheck.
+//! The order within a change matters. A request is posted first and the holder is looked at second, so
+//! that either the holder finds the request before it releases the line, or the line is seen released here.
+
+use crate::lines::{Lines, clear};
+use crate::registers::Field;
+use crate::state::{NOBODY, RECHECK, word_flag};
+use crate::{Bank, Hardware, Vgic, bit, bits};
+use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+/// One word of lines, who accesses it, and whose it is if they are private.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    me: usize,
+    index: usize,
+    word: u32,
+    lines: &'a Lines,
+}
+
+impl Place<'_> {
+    fn who(&self) -> (usize, usize) {
+        (self.me, self.index)
+    }
+
+    /// Linked lines whose physical side this pCPU can see and change: not the private ones of another.
+    fn reachable(&self) -> u32 {
+        if self.word == 0 && self.index != self.me {
+            0
+        } else {
+            self.lines.linked.load(SeqCst)
+        }
+    }
+}
+
+impl Vgic<'_> {
+    /// `(vCPU whose private lines, word, field)`.
+    pub(crate) fn read_bits<H: Hardware>(
+        &self,
+        me: usize,
+        bank: &mut Bank,
+        hardware: &mut H,
+        (index, word, field): (usize, u32, Field),
+    ) -> u64 {
+        let Some(lines) = self.word(index, word) else {
+            return 0;
+        };
+        let place = Place {
+            me,
+            index,
+            word,
+            lines,
+        };
+        let value = match field {
+            Field::Group => lines.group1.load(SeqCst),
+            Field::SetEnable | Field::ClearEnable => lines.enabled.load(SeqCst),
+            Field::SetPending | Field::ClearPending => {
+                self.bring_up_to_date(me, bank, hardware, (index, word));
+                let held = lines.held.load(SeqCst) & !lines.acknowledged.load(SeqCst);
+                lines.wanting() | held | self.physical_pending(place, hardware)
+            }
+            Field::SetActive | Field::ClearActive => {
+                self.bring_up_to_date(me, bank, hardware, (index, word));
+                lines.active.load(SeqCst) | lines.held.load(SeqCst) & lines.acknowledged.load(SeqCst)
+            }
+        };
+        u64::from(value)
+    }
+
+    pub(crate) fn write_bits<H: Hardware>(
+        &self,
+        me: usize,
+        bank: &mut Bank,
+        hardware: &mut H,
+        (index, word, field): (usize, u32, Field),
+        value: u32,
+    ) {
+        let Some(lines) = self.word(index, word) else {
+            return;
+        };
+        let place = Place {
+            me,
+            index,
+            word,
+            lines,
+        };
+        match field {
+            Field::Group => {
+                let changed = lines.group1.swap(value, SeqCst) ^ value;
+                self.touched(place.who(), word, changed, hardware);
+            }
+            Field::SetEnable => {
+                let new = value & !lines.enabled.fetch_or(value, SeqCst);
+                self.enable_changed(place, new, hardware);
+            }
+            Field::ClearEnable => {
+                let gone = value & lines.enabled.fetch_and(!value, SeqCst);
+                self.enable_changed(place, gone, hardware);
+            }
+            Field::SetPending => self.set_pending(place, value, hardware),
+            Field::ClearPending => self.clear_pending(place, value, hardware),
+            Field::SetActive => {
+                // The guest may have ended what is to be made active: look first.
+                self.bring_up_to_date(me, bank, hardware, (index, word));
+                self.set_active(place, value, hardware);
+            }
+            Field::ClearActive => self.clear_active(place, value, hardware),
+        }
+    }
+
+    /// Makes words say what list registers hold, those of other vCPUs within a bound.
+    fn bring_up_to_date<H: Hardware>(
+        &self,
+        me: usize,
+        bank: &mut Bank,
+        hardware: &mut H,
+        (index, word): (usize, u32),
+    ) {
+        let words = self.publish(me, bank, hardware);
+        self.mark(me, words);
+        let held = self.word(index, word).map_or(0, |lines| lines.held.load(SeqCst));
+        if word != 0 {
+            self.synchronize(me, bank, hardware, word, held);
+        } else if index != me && held != 0 {
+            self.synchronize_private(me, bank, hardware, index);
+        }
+    }
+
+    /// Linked lines whose physical line is pending; those of another pCPU cannot be seen.
+    fn physical_pending<H: Hardware>(&self, place: Place<'_>, hardware: &H) -> u32 {
+        let lines = place.lines;
+        bits(place.reachable())
+            .filter(|n| {
+                lines
+                    .physical_of(*n)
+                    .is_some_and(|physical| hardware.is_pending(physical))
+            })
+            .fold(0, |mask, n| mask | bit(n))
+    }
+
+    /// Something that decides about the delivery of the lines `changed` is different now.
+    pub(crate) fn touched<H: Hardware>(
+        &self,
+        (me, index): (usize, usize),
+        word: u32,
+        changed: u32,
+        hardware: &mut H,
+    ) {
+        let Some(lines) = self.word(index, word) else {
+            return;
+        };
+        let concerned = changed & (lines.held.load(SeqCst) | lines.wanting());
+        if concerned == 0 {
+            return;
+        }
+        if word == 0 {
+            self.notify(me, index, 1 | RECHECK, hardware);
+            return;
+        }
+        for n in bits(concerned) {
+            self.announce(me, word.wrapping_mul(32) | n, hardware);
+        }
+    }
+
+    fn enable_changed<H: Hardware>(&self, place: Place<'_>, changed: u32, hardware: &mut H) {
+        let Place {
+            me,
+            index,
+            word,
+            lines,
+        } = place;
+        let linked = changed & lines.linked.load(SeqCst);
+        if linked != 0 && word == 0 {
+            // The vCPU's own pCPU does it.
+            self.notify(me, index, RECHECK, hardware);
+        }
+        for n in bits(if word == 0 { 0 } else { linked }) {
+            let on = lines.enabled.load(SeqCst) & bit(n) != 0;
+            if let Some(physical) = lines.physical_of(n) {
+                hardware.set_enabled(physical, on);
+            }
+            if !on && lines.held.load(SeqCst) & bit(n) == 0 {
+                self.give_back(lines, n, hardware);
+            }
+        }
+        self.touched((me, index), word, changed, hardware);
+    }
+
+    /// Linked lines are made pending physically, so that what the guest will end has begun there.
+    fn set_pending<H: Hardware>(&self, place: Place<'_>, value: u32, hardware: &mut H) {
+        let Place { word, lines, .. } = place;
+        for n in bits(value & place.reachable()) {
+            if let Some(physical) = lines.physical_of(n) {
+                hardware.set_pending(physical, true);
+            }
+        }
+        let plain = value & !lines.linked.load(SeqCst);
+        lines.latch.fetch_or(plain, SeqCst);
+        self.touched(place.who(), word, plain, hardware);
+    }
+
+    fn clear_pending<H: Hardware>(&self, place: Place<'_>, value: u32, hardware: &mut H) {
+        let lines = place.lines;
+        self.request(place, value, &lines.clear_pending, hardware);
+        let gone = lines
+            .latch
+            .fetch_and(!(value & !lines.linked.load(SeqCst)), SeqCst)
+            & value;
+        for n in bits(value & place.reachable()) {
+            let Some(physical) = lines.physical_of(n) else {
+                continue;
+            };
+            hardware.set_pending(physical, false);
+            if gone & bit(n) != 0 {
+                lines.latch.fetch_and(!bit(n), SeqCst);
+                hardware.set_active(physical, false);
+            }
+        }
+    }
+
+    fn set_active<H: Hardware>(&self, place: Place<'_>, value: u32, hardware: &mut H) {
+        let Place { word, lines, .. } = place;
+        lines.active.fetch_or(value, SeqCst);
+        for n in bits(value & place.reachable()) {
+            if let Some(physical) = lines.physical_of(n) {
+                hardware.set_active(physical, true);
+            }
+        }
+        self.touched(place.who(), word, value & lines.held.load(SeqCst), hardware);
+    }
+
+    fn clear_active<H: Hardware>(&self, place: Place<'_>, value: u32, hardware: &mut H) {
+        let Place { word, lines, .. } = place;
+        let gone = lines.active.fetch_and(!value, SeqCst) & value;
+        for n in bits(gone) {
+            let line = word.wrapping_mul(32) | n;
+            if lines.held.load(SeqCst) & bit(n) != 0 {
+                continue;
+            }
+            if let Some(holder) = self.distributor.holder_of(line) {
+                holder.store(NOBODY, SeqCst);
+            }
+            if let Some(physical) = lines.physical_of(n)
+                && place.reachable() & bit(n) != 0
+            {
+                hardware.set_active(physical, false);
+            }
+        }
+        self.request(place, value, &lines.clear_active, hardware);
+        self.touched(place.who(), word, gone, hardware);
+    }
+
+    /// Posts a request about those lines of `value` that are held.
+    fn request<H: Hardware>(&self, place: Place<'_>, value: u32, request: &AtomicU32, hardware: &mut H) {
+        let Place {
+            me,
+            index,
+            word,
+            lines,
+        } = place;
+        let held = value & lines.held.load(SeqCst);
+        if held == 0 {
+            return;
+        }
+        request.fetch_or(held, SeqCst);
+        let released = held & !lines.held.load(SeqCst);
+        clear(request, released);
+        for n in bits(held & !released) {
+            let line = word.wrapping_mul(32) | n;
+            let holder = match self.distributor.holder_of(line) {
+                Some(holder) => usize::from(holder.load(SeqCst)),
+                None => index,
+            };
+            if holder == usize::from(NOBODY) {
+                clear(request, bit(n));
+            } else {
+                self.notify(me, holder, RECHECK | word_flag(line), hardware);
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the virtual GIC needs of the pCPU it runs on.
+
+use crate::ListRegister;
+
+/// The parts of `ICH_HCR_EL2` that depend on what is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Control {
+    /// Interrupt when no list register is pending: there is more than fits (`NPIE`).
+    pub refill: bool,
+    /// Trap `ICC_DIR_EL1`: an active interrupt is outside the list registers (`TDIR`).
+    pub trap_deactivate: bool,
+}
+
+/// The virtual CPU interface of this pCPU.
+pub trait CpuInterface {
+    /// List registers there are, 1..=16.
+    fn slots(&self) -> u32;
+    /// Bit n set: list register n is neither pending nor active (`ICH_ELRSR_EL2`).
+    fn empty_slots(&self) -> u32;
+    /// Reads list register `slot`.
+    fn list_register(&self, slot: u32) -> ListRegister;
+    /// Writes list register `slot`.
+    fn set_list_register(&mut self, slot: u32, value: ListRegister);
+    /// Sets the control bits.
+    fn set_control(&mut self, control: Control);
+    /// Ends of interrupts that were in no list register, since last asked (`ICH_HCR_EL2.EOIcount`).
+    fn take_end_count(&mut self) -> u32;
+    /// `ICH_VMCR_EL2`.
+    fn machine_control(&self) -> u64;
+    /// Sets `ICH_VMCR_EL2`.
+    fn set_machine_control(&mut self, value: u64);
+    /// `ICH_AP0R<n>_EL2` and `ICH_AP1R<n>_EL2`.
+    fn active_priorities(&self) -> [[u32; 4]; 2];
+    /// Sets them.
+    fn set_active_priorities(&mut self, value: &[[u32; 4]; 2]);
+    /// Lowest implemented bit of a preemption level: 7 - `ICH_VTR_EL2.PREbits`.
+    fn preemption_shift(&self) -> u32;
+}
+
+/// Physical interrupts behind linked lines. Lines below 32 mean this pCPU's own private ones.
+pub trait PhysicalLines {
+    /// Lets a shared line interrupt, or not.
+    fn set_enabled(&mut self, physical: u32, on: bool);
+    /// Follows the guest's priority of a shared line.
+    fn set_priority(&mut self, physical: u32, priority: u8);
+    /// Delivers a shared line where vCPU `index` of this VM runs.
+    fn set_target(&mut self, physical: u32, index: usize);
+    /// Whether the line is edge-triggered.
+    fn is_edge(&self, physical: u32) -> bool;
+    /// Whether the line is pending, or its input is high.
+    fn is_pending(&self, physical: u32) -> bool;
+    /// Makes the line pending, or takes that back.
+    fn set_pending(&mut self, physical: u32, on: bool);
+    /// Makes the line active, or not.
+    fn set_active(&mut self, physical: u32, on: bool);
+}
+
+/// Everything the virtual GIC needs of the pCPU it runs on.
+pub trait Hardware: CpuInterface + PhysicalLines {
+    /// Of this pCPU's private lines that a VM can have, lets exactly these interrupt.
+    fn enable_private(&mut self, physical: u32);
+    /// Sees to it that vCPU `index` of this VM passes through [`crate::Vgic::service`] soon: if it is loaded on
+    /// another pCPU, by interrupting that; else by telling whoever decides what runs.
+    fn kick(&mut self, index: usize);
+    /// One step of a bounded wait for another pCPU.
+    fn relax(&self);
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A vCPU comes to its pCPU, leaves it, starts anew.
+//!
+//! A vCPU that leaves takes only active interrupts along in its saved list registers; what is merely
+//! pending goes back into the words, where every other vCPU sees it as it is. Linked private lines (the
+//! timers) are one physical line for all vCPUs of a pCPU: their active state is put into the physical GIC
+//! for the vCPU that is loaded, and a pending one is left to the physical line, which is still high.
+
+use crate::lines::clear;
+use crate::state::{ALL_WORDS, NOBODY, RECHECK};
+use crate::{Bank, Control, Hardware, ListRegister, PRIVATE_LINES, PhysicalLines, Vgic, bits};
+use core::sync::atomic::Ordering::SeqCst;
+
+/// SGIs are edge-triggered for good; everything else starts level-triggered.
+const PRIVATE_EDGE: u32 = 0xFFFF;
+
+impl Vgic<'_> {
+    /// Puts the state of vCPU `me` onto this pCPU.
+    pub fn load<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
+        let Some(own) = self.redistributor(me) else { return };
+        own.present.store(true, SeqCst);
+        hardware.set_machine_control(bank.machine_control);
+        hardware.set_active_priorities(&bank.active_priorities);
+        for slot in bits(bank.used) {
+            let value = bank.slot(slot);
+            hardware.set_list_register(slot, value);
+            if let Some(physical) = private_link(value) {
+                hardware.set_active(physical, true);
+            }
+        }
+        bank.control = Control {
+            refill: bank.leftover != 0,
+            trap_deactivate: bank.evicted != 0,
+        };
+        hardware.set_control(bank.control);
+        self.mirror_private(me, hardware);
+    }
+
+    /// Takes the state of vCPU `me` off this pCPU.
+    pub fn unload<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
+        let Some(own) = self.redistributor(me) else { return };
+        let mut words = self.fold(me, bank, hardware);
+        if bank.evicted != 0 {
+            words |= self.end_counted(me, bank, hardware);
+        }
+        words |= self.take_back(me, bank, hardware);
+        for slot in bits(bank.used) {
+            let value = hardware.list_register(slot);
+            bank.set_slot(slot, value);
+            hardware.set_list_register(slot, ListRegister::EMPTY);
+            if let Some(physical) = private_link(value) {
+                hardware.set_active(physical, false);
+            }
+        }
+        for line in bits(own.private.linked.load(SeqCst) & own.private.latch.load(SeqCst)) {
+            self.give_back(&own.private, line, hardware);
+        }
+        bank.machine_control = hardware.machine_control();
+        bank.active_priorities = hardware.active_priorities();
+        self.mark(me, words);
+        own.present.store(false, SeqCst);
+        if own.sync.swap(false, SeqCst) {
+            clear(&own.dirty, crate::state::SYNC);
+        }
+    }
+
+    /// vCPU `me` stops for good or starts anew: everything of it on this pCPU is dropped.
+    /// If it was loaded it is not any more.
+    pub fn detach<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
+        let Some(own) = self.redistributor(me) else { return };
+        if own.is_present() {
+            self.unload(me, bank, hardware);
+        }
+        for slot in bits(bank.used) {
+            let value = bank.slot(slot);
+            // Private lines are inactive in the physical GIC since the vCPU was unloaded.
+            if let Some(physical) = value.physical().filter(|_| value.line() >= PRIVATE_LINES) {
+                hardware.set_active(physical, false);
+            }
+            self.release(me, value.line(), hardware);
+        }
+        self.drop_evicted(me, bank, hardware);
+        *bank = Bank::new();
+        own.online.store(false, SeqCst);
+    }
+
+    /// Cold reset of vCPU `me`, which is then online and not loaded.
+    pub fn reset<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
+        self.detach(me, bank, hardware);
+        let Some(own) = self.redistributor(me) else { return };
+        own.private.reset(PRIVATE_EDGE);
+        own.sleeping.store(true, SeqCst);
+        own.online.store(true, SeqCst);
+        own.dirty.store(ALL_WORDS | RECHECK, SeqCst);
+    }
+
+    /// Cold reset of what the vCPUs share. Requires: all of them detached.
+    pub fn reset_shared<P: PhysicalLines>(&self, hardware: &mut P) {
+        self.distributor.control.store(0, SeqCst);
+        for (index, lines) in self.distributor.shared.iter().enumerate() {
+            for n in bits(lines.linked.load(SeqCst)) {
+                let Some(physical) = lines.physical_of(n) else {
+                    continue;
+                };
+                hardware.set_enabled(physical, false);
+                hardware.set_pending(physical, false);
+                hardware.set_active(physical, false);
+                hardware.set_target(physical, 0);
+            }
+            lines.reset(0);
+            if let Some(any) = self.distributor.any.get(index) {
+                any.store(0, SeqCst);
+            }
+            for route in self.distributor.route.get(index).into_iter().flatten() {
+                route.store(0, SeqCst);
+            }
+            for holder in self.distributor.holder.get(index).into_iter().flatten() {
+                holder.store(NOBODY, SeqCst);
+            }
+        }
+    }
+
+    /// Gives a shared line the physical line that is behind it. At boot.
+    pub fn link<P: PhysicalLines>(&self, line: u32, physical: u32, hardware: &mut P) {
+        if let Some(lines) = self.lines_of(0, line).filter(|_| line >= PRIVATE_LINES) {
+            lines.link(line, physical);
+            hardware.set_enabled(physical, false);
+            hardware.set_target(physical, 0);
+        }
+    }
+
+    /// Active interrupts of `me` outside the list registers end.
+    fn drop_evicted<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
+        for (index, lines) in self.distributor.shared.iter().enumerate() {
+            let word = (index as u32).wrapping_add(1);
+            for n in bits(lines.active.load(SeqCst)) {
+                let line = word.wrapping_mul(32) | n;
+                let holder = self
+                    .distributor
+                    .holder_of(line)
+                    .map_or(NOBODY, |holder| holder.load(SeqCst));
+                if usize::from(holder) == me {
+                    self.end_evicted(me, bank, hardware, line);
+                }
+            }
+        }
+        if let Some(own) = self.redistributor(me) {
+            clear(&own.private.active, u32::MAX);
+            clear(&own.private.latch, u32::MAX);
+            clear(&own.private.held, u32::MAX);
+        }
+    }
+}
+
+/// The physical line behind an active private one.
+fn private_link(value: ListRegister) -> Option<u32> {
+    value
+        .physical()
+        .filter(|_| value.line() < PRIVATE_LINES && value.is_active())
+}

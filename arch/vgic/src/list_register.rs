@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The format of a list register (IHI 0069, `ICH_LR<n>_EL2`).
+
+/// One list register: what the virtual CPU interface knows of one interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ListRegister(pub u64);
+
+const PENDING: u64 = 1 << 62;
+const ACTIVE: u64 = 1 << 63;
+const HARDWARE: u64 = 1 << 61;
+const GROUP1: u64 = 1 << 60;
+const PRIORITY_SHIFT: u32 = 48;
+const PHYSICAL_SHIFT: u32 = 32;
+const PHYSICAL_MASK: u64 = 0x1FFF;
+const NOTICE_END: u64 = 1 << 41;
+
+impl ListRegister {
+    /// Invalid: free for use.
+    pub const EMPTY: Self = Self(0);
+
+    /// A pending interrupt.
+    #[must_use]
+    pub const fn pending(line: u32, priority: u8, group1: bool) -> Self {
+        let group = if group1 { GROUP1 } else { 0 };
+        Self(PENDING | group | (priority as u64) << PRIORITY_SHIFT | line as u64)
+    }
+
+    /// The same, linked: its deactivation by the guest deactivates the physical interrupt.
+    #[must_use]
+    pub const fn linked_to(self, physical: u32) -> Self {
+        Self(self.0 | HARDWARE | (physical as u64 & PHYSICAL_MASK) << PHYSICAL_SHIFT)
+    }
+
+    /// The same, with or without a maintenance interrupt at the end of the interrupt. Not for linked ones.
+    #[must_use]
+    pub const fn with_end_notice(self, on: bool) -> Self {
+        if on {
+            Self(self.0 | NOTICE_END)
+        } else {
+            Self(self.0 & !NOTICE_END)
+        }
+    }
+
+    /// The same, pending or not.
+    #[must_use]
+    pub const fn with_pending(self, on: bool) -> Self {
+        if on {
+            Self(self.0 | PENDING)
+        } else {
+            Self(self.0 & !PENDING)
+        }
+    }
+
+    /// The same, active or not.
+    #[must_use]
+    pub const fn with_active(self, on: bool) -> Self {
+        if on {
+            Self(self.0 | ACTIVE)
+        } else {
+            Self(self.0 & !ACTIVE)
+        }
+    }
+
+    /// Virtual interrupt line.
+    #[must_use]
+    pub const fn line(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Linked physical line, if linked.
+    #[must_use]
+    pub const fn physical(self) -> Option<u32> {
+        if self.0 & HARDWARE == 0 {
+            return None;
+        }
+        Some(((self.0 >> PHYSICAL_SHIFT) & PHYSICAL_MASK) as u32)
+    }
+
+    /// Priority; smaller is more urgent.
+    #[must_use]
+    pub const fn priority(self) -> u8 {
+        (self.0 >> PRIORITY_SHIFT) as u8
+    }
+
+    /// Whether it belongs to group 1 (virtual IRQ), else to group 0 (virtual FIQ).
+    #[must_use]
+    pub const fn is_group1(self) -> bool {
+        self.0 & GROUP1 != 0
+    }
+
+    /// Whether it is pending (perhaps active as well).
+    #[must_use]
+    pub const fn is_pending(self) -> bool {
+        self.0 & PENDING != 0
+    }
+
+    /// Whether it is active (perhaps pending as well).
+    #[must_use]
+    pub const fn is_active(self) -> bool {
+        self.0 & ACTIVE != 0
+    }
+
+    /// Whether its end makes a maintenance interrupt.
+    #[must_use]
+    pub const fn notices_end(self) -> bool {
+        self.0 & (HARDWARE | NOTICE_END) == NOTICE_END
+    }
+
+    /// Whether it is neither pending nor active.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 & (PENDING | ACTIVE) == 0
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where interrupts come from: levels of virtual devices, physical lines, and the vCPUs themselves.
+//!
+//! `me` is the vCPU on whose behalf the pCPU acts, which will pass through `service` by itself. A pCPU that
+//! acts for no vCPU of this VM passes [`NONE`](crate::NO_VCPU).
+
+use crate::state::{NOBODY, RECHECK, word_flag};
+use crate::{Hardware, PRIVATE_LINES, Vgic, bit, bits};
+use core::sync::atomic::Ordering::SeqCst;
+
+/// Which of the three registers a guest used to send a software-generated interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sgi {
+    /// `ICC_SGI0R_EL1`.
+    Group0,
+    /// `ICC_SGI1R_EL1`.
+    Group1,
+    /// `ICC_ASGI1R_EL1`: group 1 of the other security state, which is not there.
+    OtherGroup1,
+}
+
+impl Vgic<'_> {
+    /// The input of a shared line goes high.
+    pub fn raise<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) {
+        let Some(lines) = self.shared(line) else { return };
+        let mask = bit(line);
+        let before = lines.level.fetch_or(mask, SeqCst);
+        if lines.edge.load(SeqCst) & mask != 0 {
+            if before & mask != 0 {
+                return;
+            }
+            lines.latch.fetch_or(mask, SeqCst);
+        }
+        self.announce(me, line, hardware);
+    }
+
+    /// The input of a shared line goes low. A vCPU that already has it in a list register takes it back at its
+    /// next exit; it is not interrupted for that.
+    pub fn lower(&self, line: u32) {
+        let Some(lines) = self.shared(line) else { return };
+        lines.level.fetch_and(!bit(line), SeqCst);
+        if lines.held.load(SeqCst) & bit(line) != 0
+            && let Some(holder) = self.distributor.holder_of(line)
+        {
+            self.mark(usize::from(holder.load(SeqCst)), RECHECK);
+        }
+    }
+
+    /// The physical line behind a shared line has been acknowledged and is active.
+    pub fn raise_linked<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) {
+        if let Some(lines) = self.shared(line) {
+            lines.latch.fetch_or(bit(line), SeqCst);
+            self.announce(me, line, hardware);
+        }
+    }
+
+    /// The physical line behind a private line of vCPU `index` has been acknowledged on its pCPU and is active.
+    #[inline]
+    pub fn raise_private(&self, index: usize, line: u32) {
+        if let Some(redistributor) = self.redistributor(index).filter(|_| line < PRIVATE_LINES) {
+            redistributor.private.latch.fetch_or(bit(line), SeqCst);
+            redistributor.dirty.fetch_or(1, SeqCst);
+        }
+    }
+
+    /// A write of `value` to a register that sends a software-generated interrupt (IHI 0069, 12.11.15).
+    pub fn send<H: Hardware>(&self, me: usize, register: Sgi, value: u64, hardware: &mut H) {
+        let line = (value >> 24) as u32 & 15;
+        let everyone = 0xFFu32.wrapping_shr(8u32.saturating_sub(self.redistributors.len() as u32));
+        let targets = if value & 1 << 40 != 0 {
+            everyone & !1u32.wrapping_shl(me as u32)
+        } else if value & 0x00FF_F0FF_00FF_0000 != 0 {
+            // Aff3, RS, Aff2 or Aff1 name a cluster that is not there.
+            0
+        } else {
+            everyone & value as u32
+        };
+        for index in bits(targets) {
+            self.send_to(me, index as usize, register, line, hardware);
+        }
+    }
+
+    fn send_to<H: Hardware>(&self, me: usize, index: usize, register: Sgi, line: u32, hardware: &mut H) {
+        let Some(target) = self.redistributor(index) else {
+            return;
+        };
+        let lines = &target.private;
+        // With one security state, group 1 requests reach either group, the others group 0 only (IHI 0069, 8.1.10).
+        if register != Sgi::Group1 && lines.group1.load(SeqCst) & bit(line) != 0 {
+            return;
+        }
+        if lines.latch.fetch_or(bit(line), SeqCst) & bit(line) == 0 {
+            self.notify(me, index, 1, hardware);
+        }
+    }
+
+    /// A shared line wants delivery: tells whoever has to look.
+    pub(crate) fn announce<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) {
+        let holder = self
+            .distributor
+            .holder_of(line)
+            .map_or(NOBODY, |holder| holder.load(SeqCst));
+        if holder != NOBODY {
+            self.notify(me, usize::from(holder), word_flag(line) | RECHECK, hardware);
+        } else if let Some(lines) = self.shared(line)
+            && lines.enabled.load(SeqCst) & bit(line) != 0
+            && let Some(target) = self.target(line)
+        {
+            // Not enabled: whoever enables it looks whether it wants delivery.
+            self.notify(me, target, word_flag(line), hardware);
+        }
+    }
+
+    fn shared(&self, line: u32) -> Option<&crate::Lines> {
+        self.lines_of(0, line).filter(|_| line >= PRIVATE_LINES)
+    }
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The memory-mapped registers of a GICv3 (IHI 0069, 12.8, 12.10 and 12.11), with one security state
+//! (`GICD_CTLR.DS` = 1), affinity routing always on, no LPIs and no message-based interrupts: what QEMU's
+//! `virt` board shows to software at EL1.
+//!
+//! Registers are 32 bits wide. `IPRIORITYR` has byte access as well, `IROUTER` and `GICR_TYPER` have 64-bit
+//! access. Whatever else is tried reads as zero and changes nothing.
+
+use crate::state::{ALL_WORDS, RECHECK, shared_word};
+use crate::{Bank, Hardware, PRIVATE_LINES, Vgic, bit};
+use core::sync::atomic::Ordering::SeqCst;
+
+/// Which registers an access goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// The distributor, 64 KiB.
+    Distributor,
+    /// Both frames of the redistributor of this vCPU, 128 KiB.
+    Redistributor(usize),
+}
+
+/// A guest's load or store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Which registers.
+    pub frame: Frame,
+    /// Offset in the frame.
+    pub offset: u32,
+    /// Bytes.
+    pub size: u8,
+}
+
+/// Registers with one bit a line, by bits 9:7 of the offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    Group,
+    SetEnable,
+    ClearEnable,
+    SetPending,
+    ClearPending,
+    SetActive,
+    ClearActive,
+}
+
+/// What is at an offset that both frames lay out alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Array {
+    Bits(Field, u32),
+    /// First line; one byte each.
+    Priority(u32),
+    /// Index of the register; 16 lines each.
+    Config(u32),
+}
+
+/// `GICD_IIDR`, `GICR_IIDR`: product 'B', implementer Arm's JEP106 code, as the virtual GICs of others have it.
+const IIDR: u32 = 0x4200_043B;
+/// `GICD_CTLR.ARE_NS` and `.DS`, both fixed.
+const CTLR_FIXED: u32 = 1 << 4 | 1 << 6;
+/// `GICD_TYPER`: 10 interrupt identifier bits, affinity level 3 valid.
+const TYPER_FIXED: u32 = 9 << 19 | 1 << 24;
+const SGI_FRAME: u32 = 0x1_0000;
+const IROUTER: u32 = 0x6000;
+const IROUTER_END: u32 = 0x8000;
+/// `GICD_IROUTER.Interrupt_Routing_Mode`.
+const ROUTING_MODE: u32 = 1 << 31;
+/// `GICR_WAKER.ProcessorSleep` and `.ChildrenAsleep`.
+const PROCESSOR_SLEEP: u32 = 1 << 1;
+const CHILDREN_ASLEEP: u32 = 1 << 2;
+
+impl Vgic<'_> {
+    /// A load by the loaded vCPU `me`. Does not change what the guest could see.
+    pub fn read<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, access: Access) -> u64 {
+        let Access { frame, offset, size } = access;
+        if offset & u32::from(size).wrapping_sub(1) != 0 {
+            return 0;
+        }
+        let (index, offset) = match frame {
+            Frame::Distributor => match (offset, size) {
+                (0x0000, 4) => return u64::from(self.distributor.control.load(SeqCst) | CTLR_FIXED),
+                (0x0004, 4) => return u64::from(self.typer()),
+                (0x0008, 4) => return u64::from(IIDR),
+                (IROUTER..IROUTER_END, 4 | 8) => return self.read_route(offset, size),
+                (0xFFD0..=0xFFFC, 4) => return u64::from(identification(offset, 0x92)),
+                _ => (me, offset),
+            },
+            Frame::Redistributor(index) if offset < SGI_FRAME => {
+                return self.read_control_frame(index, offset, size);
+            }
+            Frame::Redistributor(index) => (index, offset.wrapping_sub(SGI_FRAME)),
+        };
+        match array(frame, offset, size) {
+            Some(Array::Bits(field, word)) => self.read_bits(me, bank, hardware, (index, word, field)),
+            Some(Array::Priority(line)) => u64::from(self.read_priority(index, line, size)),
+            Some(Array::Config(register)) => u64::from(self.read_config(index, register)),
+            None => 0,
+        }
+    }
+
+    /// A store by the loaded vCPU `me`. `me` passes through `service` afterwards.
+    pub fn write<H: Hardware>(
+        &self,
+        me: usize,
+        bank: &mut Bank,
+        hardware: &mut H,
+        access: Access,
+        value: u64,
+    ) {
+        let Access { frame, offset, size } = access;
+        if offset & u32::from(size).wrapping_sub(1) != 0 {
+            return;
+        }
+        let (index, offset) = match frame {
+            Frame::Distributor => match (offset, size) {
+                (0x0000, 4) => return self.write_control(me, value as u32, hardware),
+                (IROUTER..IROUTER_END, 4 | 8) => return self.write_route(me, offset, size, value, hardware),
+                _ => (me, offset),
+            },
+            Frame::Redistributor(index) if offset < SGI_FRAME => {
+                if (offset, size) == (0x14, 4)
+                    && let Some(redistributor) = self.redistributor(index)
+                {
+                    redistributor
+                        .sleeping
+                        .store(value as u32 & PROCESSOR_SLEEP != 0, SeqCst);
+                }
+                return;
+            }
+            Frame::Redistributor(index) => (index, offset.wrapping_sub(SGI_FRAME)),
+        };
+        match array(frame, offset, size) {
+            Some(Array::Bits(field, word)) => {
+                self.write_bits(me, bank, hardware, (index, word, field), value as u32);
+            }
+            Some(Array::Priority(line)) => {
+                self.write_priority((me, index), line, size, value as u32, hardware)
+            }
+            Some(Array::Config(register)) => self.write_config(index, register, value as u32),
+            None => {}
+        }
+    }
+
+    fn typer(&self) -> u32 {
+        TYPER_FIXED | (self.distributor.lines.load(SeqCst) / 32).saturating_sub(1)
+    }
+
+    fn read_control_frame(&self, index: usize, offset: u32, size: u8) -> u64 {
+        let Some(redistributor) = self.redistributor(index) else {
+            return 0;
+        };
+        let last = index.wrapping_add(1) == self.redistributors.len();
+        let typer = (index as u64) << 32 | (index as u64) << 8 | u64::from(last) << 4;
+        match (offset, size) {
+            (0x0004, 4) => u64::from(IIDR),
+            (0x0008, 8) => typer,
+            (0x0008, 4) => typer & 0xFFFF_FFFF,
+            (0x000C, 4) => typer >> 32,
+            (0x0014, 4) if redistributor.sleeping.load(SeqCst) => {
+                u64::from(PROCESSOR_SLEEP | CHILDREN_ASLEEP)
+            }
+            (0xFFD0..=0xFFFC, 4) => u64::from(identification(offset, 0x93)),
+            _ => 0,
+        }
+    }
+
+    fn write_control<H: Hardware>(&self, me: usize, value: u32, hardware: &mut H) {
+        let new = value & 3;
+        if self.distributor.control.swap(new, SeqCst) != new {
+            for index in 0..self.redistributors.len() {
+                self.notify(me, index, ALL_WORDS | RECHECK, hardware);
+            }
+        }
+    }
+
+    fn read_priority(&self, index: usize, line: u32, size: u8) -> u32 {
+        let Some(lines) = self.lines_of(index, line) else {
+            return 0;
+        };
+        if size == 1 {
+            return u32::from(lines.priority_of(line));
+        }
+        lines
+            .priority
+            .get((line >> 2 & 7) as usize)
+            .map_or(0, |word| word.load(SeqCst))
+    }
+
+    fn write_priority<H: Hardware>(
+        &self,
+        (me, index): (usize, usize),
+        line: u32,
+        size: u8,
+        value: u32,
+        hardware: &mut H,
+    ) {
+        let Some(lines) = self.lines_of(index, line) else {
+            return;
+        };
+        let shift = (line & 3).wrapping_mul(8);
+        let (mask, count) = if size == 1 { (0xFFu32, 1) } else { (u32::MAX, 4) };
+        lines.set_priorities(
+            (line >> 2 & 7) as usize,
+            mask.wrapping_shl(shift),
+            value.wrapping_shl(shift),
+        );
+        for line in line..line.saturating_add(count) {
+            if let Some(physical) = lines.physical_of(line).filter(|_| line >= PRIVATE_LINES) {
+                hardware.set_priority(physical, lines.priority_of(line));
+            }
+        }
+        let changed = 1u32.wrapping_shl(count).wrapping_sub(1).wrapping_shl(line & 31);
+        self.touched((me, index), line / 32, changed, hardware);
+    }
+
+    fn read_config(&self, index: usize, register: u32) -> u32 {
+        let Some(lines) = self.word(index, register / 2) else {
+            return 0;
+        };
+        let half = lines
+            .edge
+            .load(SeqCst)
+            .wrapping_shr((register & 1).wrapping_mul(16))
+            & 0xFFFF;
+        (0..16).fold(0, |value, n| value | half.wrapping_shr(n) << 31 >> 30 << n << n)
+    }
+
+    fn write_config(&self, index: usize, register: u32, value: u32) {
+        let Some(lines) = self.word(index, register / 2).filter(|_| register != 0) else {
+            return;
+        };
+        let half = (0..16u32).fold(0, |edge, n| {
+            edge | value.wrapping_shr(n.wrapping_mul(2).wrapping_add(1)) << 31 >> 31 << n
+        });
+        let shift = (register & 1).wrapping_mul(16);
+        let (mask, edge) = (0xFFFFu32.wrapping_shl(shift), half.wrapping_shl(shift));
+        let _ = lines
+            .edge
+            .fetch_update(SeqCst, SeqCst, |old| Some(old & !mask | edge));
+    }
+
+    fn read_route(&self, offset: u32, size: u8) -> u64 {
+        let line = offset.wrapping_sub(IROUTER) / 8;
+        if self.lines_of(0, line).is_none() {
+            return 0;
+        }
+        let (Some(route), Some(word)) = (self.distributor.route_of(line), shared_word(line)) else {
+            return 0;
+        };
+        let affinity = route.load(SeqCst);
+        let any = self.distributor.any.get(word).map_or(0, |any| any.load(SeqCst));
+        let mode = if any & bit(line) != 0 { ROUTING_MODE } else { 0 };
+        let low = u64::from(affinity & 0x00FF_FFFF | mode);
+        let high = u64::from(affinity >> 24);
+        match (size, offset & 4) {
+            (8, _) => high << 32 | low,
+            (_, 0) => low,
+            _ => high,
+        }
+    }
+
+    fn write_route<H: Hardware>(&self, me: usize, offset: u32, size: u8, value: u64, hardware: &mut H) {
+        let line = offset.wrapping_sub(IROUTER) / 8;
+        let Some(lines) = self.lines_of(0, line) else {
+            return;
+        };
+        let (Some(route), Some(word)) = (self.distributor.route_of(line), shared_word(line)) else {
+            return;
+        };
+        let (mask, affinity) = match (size, offset & 4) {
+            (8, _) => (
+                u32::MAX,
+                value as u32 & 0x00FF_FFFF | ((value >> 32) as u32) << 24,
+            ),
+            (_, 0) => (0x00FF_FFFF, value as u32),
+            _ => (0xFF00_0000, (value as u32) << 24),
+        };
+        let _ = route.fetch_update(SeqCst, SeqCst, |old| Some(old & !mask | affinity & mask));
+        if let Some(any) = self.distributor.any.get(word).filter(|_| mask & 1 != 0) {
+            if value as u32 & ROUTING_MODE != 0 {
+                any.fetch_or(bit(line), SeqCst);
+            } else {
+                any.fetch_and(!bit(line), SeqCst);
+            }
+        }
+        if let (Some(physical), Some(target)) = (lines.physical_of(line), self.target(line)) {
+            hardware.set_target(physical, target);
+        }
+        self.touched((me, me), line / 32, bit(line), hardware);
+    }
+}
+
+/// Decodes what both frames lay out alike. The distributor has the shared lines, a redistributor the private.
+fn array(frame: Frame, offset: u32, size: u8) -> Option<Array> {
+    let private = matches!(frame, Frame::Redistributor(_));
+    let (found, is_private) = match (offset, size) {
+        (0x080..0x400, 4) => {
+            let word = (offset & 0x7F) / 4;
+            (Array::Bits(field(offset)?, word), word == 0)
+        }
+        (0x400..0x800, 1 | 4) => {
+            let line = offset.wrapping_sub(0x400);
+            (Array::Priority(line), line < PRIVATE_LINES)
+        }
+        (0xC00..0xD00, 4) => {
+            let register = (offset & 0xFF) / 4;
+            (Array::Config(register), register < 2)
+        }
+        _ => return None,
+    };
+    (private == is_private).then_some(found)
+}
+
+fn field(offset: u32) -> Option<Field> {
+    Some(match offset >> 7 {
+        1 => Field::Group,
+        2 => Field::SetEnable,
+        3 => Field::ClearEnable,
+        4 => Field::SetPending,
+        5 => Field::ClearPending,
+        6 => Field::SetActive,
+        7 => Field::ClearActive,
+        _ => return None,
+    })
+}
+
+/// Identification registers (IHI 0069, 12.2.6 "Identification registers"): `PIDR0` tells distributor and
+/// redistributor apart, `PIDR2` says GICv3.
+fn identification(offset: u32, pidr0: u32) -> u32 {
+    match offset {
+        0xFFD0 => 0x44,
+        0xFFE0 => pidr0,
+        0xFFE4 => 0xB4,
+        0xFFE8 => 0x3B,
+        0xFFF0 => 0x0D,
+        0xFFF4 => 0xF0,
+        0xFFF8 => 0x05,
+        0xFFFC => 0xB1,
+        _ => 0,
+    }
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a vCPU's own pCPU does for others: requests about held lines, and active interrupts that had to
+//! leave their list register.
+
+use crate::lines::{Lines, clear};
+use crate::state::{NOBODY, RECHECK, SYNC, word_flag};
+use crate::{Bank, Hardware, PRIVATE_LINES, Vgic, bit, bits};
+use core::sync::atomic::Ordering::SeqCst;
+
+/// Steps to wait for another pCPU to say what its list registers hold. It answers from within one exit;
+/// if it is in the middle of something longer, what it said last has to do.
+const SYNC_STEPS: u32 = 1000;
+
+impl Vgic<'_> {
+    /// Marks `flags` dirty for vCPU `index` and sees to it that it looks soon. vCPU `me` looks by itself.
+    pub(crate) fn notify<H: Hardware>(&self, me: usize, index: usize, flags: u32, hardware: &mut H) {
+        self.mark(index, flags);
+        if index != me {
+            hardware.kick(index);
+        }
+    }
+
+    /// Carries out what was asked of `me`; the words to look at again.
+    pub(crate) fn attend<H: Hardware>(
+        &self,
+        me: usize,
+        bank: &mut Bank,
+        hardware: &mut H,
+        dirty: u32,
+    ) -> u32 {
+        let Some(own) = self.redistributor(me) else {
+            return 0;
+        };
+        let mut words = 0;
+        if bank.evicted != 0 {
+            words |= self.end_counted(me, bank, hardware);
+            bank.evicted = self.evicted(me).count() as u32;
+        }
+        if dirty & RECHECK != 0 {
+            for slot in bits(bank.used) {
+                words |= self.recheck(me, bank, hardware, slot);
+            }
+            self.mirror_private(me, hardware);
+        }
+        if dirty & SYNC != 0 {
+            words |= self.publish(me, bank, hardware);
+            own.sync.store(false, SeqCst);
+        }
+        words
+    }
+
+    /// Lets exactly those linked private lines of this pCPU interrupt that the guest has enabled.
+    pub(crate) fn mirror_private<H: Hardware>(&self, me: usize, hardware: &mut H) {
+        let Some(lines) = self.word(me, 0) else { return };
+        let on = lines.linked.load(SeqCst) & lines.enabled.load(SeqCst);
+        let physical = bits(on).filter_map(|line| lines.physical_of(line));
+        hardware.enable_private(physical.fold(0, |mask, line| mask | bit(line)));
+        for line in bits(lines.linked.load(SeqCst) & lines.latch.load(SeqCst) & !on) {
+            self.give_back(lines, line, hardware);
+        }
+    }
+
+    /// Brings `acknowledged` and the latches up to date with the list registers; the words concerned.
+    pub(crate) fn publish<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> u32 {
+        let mut words = self.fold(me, bank, hardware);
+        for slot in bits(bank.used) {
+            let now = hardware.list_register(slot);
+            if now.is_active() {
+                words |= self.take_back_slot(me, bank, hardware, slot);
+            }
+        }
+        words
+    }
+
+    /// Brings one slot in line with the words and the requests.
+    fn recheck<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, slot: u32) -> u32 {
+        let line = bank.slot(slot).line();
+        let Some(lines) = self.lines_of(me, line) else {
+            return 0;
+        };
+        let now = hardware.list_register(slot);
+        let mask = bit(line);
+        if now.is_active() {
+            return self.recheck_active(me, bank, hardware, slot);
+        }
+        let reason =
+            lines.physical_of(line).is_some() || bank.from_latch & bit(slot) != 0 || lines.high() & mask != 0;
+        let as_loaded = now.is_pending()
+            && reason
+            && lines.clear_pending.load(SeqCst) & mask == 0
+            && lines.active.load(SeqCst) & mask == 0
+            && self.may_signal(lines, mask)
+            && (lines.group1.load(SeqCst) & mask != 0) == now.is_group1()
+            && lines.priority_of(line) == now.priority()
+            && (line < PRIVATE_LINES || self.target(line) == Some(me));
+        if as_loaded {
+            clear(&lines.clear_active, mask);
+            self.resample(lines, slot, hardware);
+            return 0;
+        }
+        let words = self.take_back_slot(me, bank, hardware, slot);
+        if lines.enabled.load(SeqCst) & mask == 0 {
+            self.give_back(lines, line, hardware);
+        }
+        words
+    }
+
+    fn recheck_active<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, slot: u32) -> u32 {
+        let line = bank.slot(slot).line();
+        let Some(lines) = self.lines_of(me, line) else {
+            return 0;
+        };
+        let mask = bit(line);
+        let before = hardware.list_register(slot);
+        let mut now = before;
+        lines.acknowledged.fetch_or(mask, SeqCst);
+        clear(&lines.active, mask);
+        if lines.clear_pending.load(SeqCst) & mask != 0 {
+            clear(&lines.clear_pending, mask);
+            now = now.with_pending(false);
+        }
+        if lines.clear_active.load(SeqCst) & mask != 0 {
+            clear(&lines.clear_active, mask);
+            clear(&lines.acknowledged, mask);
+            now = now.with_active(false);
+            self.end_physical(lines, line, hardware);
+        }
+        if now != before {
+            hardware.set_list_register(slot, now);
+        }
+        if now.is_empty() {
+            bank.used &= !bit(slot);
+            return self.release(me, line, hardware);
+        }
+        self.resample(lines, slot, hardware);
+        0
+    }
+
+    /// An end of a virtual level-triggered line is noticed if, and only if, its input is high now.
+    fn resample<H: Hardware>(&self, lines: &Lines, slot: u32, hardware: &mut H) {
+        let now = hardware.list_register(slot);
+        let notice = lines.high() & bit(now.line()) != 0;
+        if now.physical().is_none() && now.notices_end() != notice {
+            hardware.set_list_register(slot, now.with_end_notice(notice));
+        }
+    }
+
+    /// Whether the lines of `mask` are enabled, and so is their group.
+    fn may_signal(&self, lines: &Lines, mask: u32) -> bool {
+        let group = if lines.group1.load(SeqCst) & mask != 0 {
+            2
+        } else {
+            1
+        };
+        lines.enabled.load(SeqCst) & mask != 0 && self.distributor.control.load(SeqCst) & group != 0
+    }
+
+    /// A linked level-triggered line is latched but cannot be delivered: the physical line, which stays high
+    /// by itself, keeps it instead, and it is not active meanwhile.
+    pub(crate) fn give_back<H: Hardware>(&self, lines: &Lines, line: u32, hardware: &mut H) {
+        let Some(physical) = lines.physical_of(line) else {
+            return;
+        };
+        if lines.latch.load(SeqCst) & bit(line) != 0 && !hardware.is_edge(physical) {
+            lines.latch.fetch_and(!bit(line), SeqCst);
+            hardware.set_active(physical, false);
+        }
+    }
+
+    /// Has every vCPU that holds one of `held` in a list register bring the words up to date, within a bound.
+    pub(crate) fn synchronize<H: Hardware>(
+        &self,
+        me: usize,
+        bank: &mut Bank,
+        hardware: &mut H,
+        word: u32,
+        held: u32,
+    ) {
+        let mut others = 0u32;
+        for n in bits(held) {
+            let line = word.wrapping_mul(32) | n;
+            let holder = self
+                .distributor
+                .holder_of(line)
+                .map_or(NOBODY, |holder| holder.load(SeqCst));
+            let index = usize::from(holder);
+            let Some(other) = self.redistributor(index) else {
+                continue;
+            };
+            if index != me && others & bit(u32::from(holder)) == 0 && other.is_present() {
+                others |= bit(u32::from(holder));
+                other.sync.store(true, SeqCst);
+                self.notify(me, index, SYNC, hardware);
+            }
+        }
+        self.await_sync(me, bank, hardware, others);
+    }
+
+    /// The same for the private lines of vCPU `index`.
+    pub(crate) fn synchronize_private<H: Hardware>(
+        &self,
+        me: usize,
+        bank: &mut Bank,
+        hardware: &mut H,
+        index: usize,
+    ) {
+        let Some(other) = self.redistributor(index) else {
+            return;
+        };
+        if index != me && other.is_present() && other.private.held.load(SeqCst) != 0 {
+            other.sync.store(true, SeqCst);
+            self.notify(me, index, SYNC, hardware);
+            self.await_sync(me, bank, hardware, 1u32.wrapping_shl(index as u32));
+        }
+    }
+
+    /// Waits for the vCPUs in `others`, and answers them if they wait for us.
+    fn await_sync<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, others: u32) {
+        let waits = |index: u32| {
+            self.redistributor(index as usize)
+                .is_some_and(|r| r.sync.load(SeqCst))
+        };
+        for _ in 0..SYNC_STEPS {
+            if !bits(others).any(waits) {
+                break;
+            }
+            if waits(me as u32) {
+                let words = self.publish(me, bank, hardware);
+                self.mark(me, words);
+                if let Some(own) = self.redistributor(me) {
+                    own.sync.store(false, SeqCst);
+                }
+            }
+            hardware.relax();
+        }
+    }
+
+    /// `ICC_DIR_EL1`, trapped while active interrupts are outside the list registers: ends `line`.
+    pub fn deactivate<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, line: u32) {
+        let slot = bits(bank.used & !hardware.empty_slots()).find(|slot| bank.slot(*slot).line() == line);
+        let Some(lines) = self.lines_of(me, line) else {
+            return;
+        };
+        match slot.map(|slot| (slot, hardware.list_register(slot))) {
+            Some((slot, now)) if now.is_active() => {
+                self.end_physical(lines, line, hardware);
+                hardware.set_list_register(slot, now.with_active(false));
+            }
+            Some(_) => {}
+            None if self.is_mine(me, line) && lines.active.load(SeqCst) & bit(line) != 0 => {
+                self.end_evicted(me, bank, hardware, line);
+            }
+            None => {}
+        }
+        self.mark(me, word_flag(line));
+    }
+
+    /// Ends of interrupts outside the list registers, as the hardware counted them: a guest ends its most
+    /// urgent active interrupt first (IHI 0069, 4.8.2), so that is the one meant.
+    pub(crate) fn end_counted<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> u32 {
+        let mut words = 0;
+        for _ in 0..hardware.take_end_count().min(31) {
+            let Some(line) = self.most_urgent_evicted(me) else {
+                break;
+            };
+            self.end_evicted(me, bank, hardware, line);
+            words |= word_flag(line);
+        }
+        words
+    }
+
+    fn most_urgent_evicted(&self, me: usize) -> Option<u32> {
+        self.evicted(me).min().map(|(_, line)| line)
+    }
+
+    /// Active interrupts of `me` outside its list registers, with their priorities.
+    fn evicted(&self, me: usize) -> impl Iterator<Item = (u8, u32)> {
+        (0..self.distributor.lines.load(SeqCst) / 32)
+            .filter_map(move |word| Some((word, self.word(me, word)?)))
+            .flat_map(|(word, lines)| {
+                bits(lines.active.load(SeqCst) & !lines.held.load(SeqCst))
+                    .map(move |n| (lines.priority_of(n), word.wrapping_mul(32) | n))
+            })
+            .filter(move |(_, line)| self.is_mine(me, *line))
+    }
+
+    pub(crate) fn end_evicted<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, line: u32) {
+        let Some(lines) = self.lines_of(me, line) else {
+            return;
+        };
+        lines.active.fetch_and(!bit(line), SeqCst);
+        if let Some(holder) = self.distributor.holder_of(line) {
+            holder.store(NOBODY, SeqCst);
+        }
+        self.end_physical(lines, line, hardware);
+        bank.evicted = bank.evicted.saturating_sub(1);
+    }
+
+    pub(crate) fn end_physical<H: Hardware>(&self, lines: &Lines, line: u32, hardware: &mut H) {
+        if let Some(physical) = lines.physical_of(line) {
+            hardware.set_active(physical, false);
+        }
+    }
+
+    /// Whether an active interrupt outside the list registers is this vCPU's.
+    fn is_mine(&self, me: usize, line: u32) -> bool {
+        line < PRIVATE_LINES
+            || self
+                .distributor
+                .holder_of(line)
+                .is_some_and(|holder| holder.load(SeqCst) == me as u8)
+    }
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where the state of a VM's interrupt controller is kept.
+
+use crate::lines::Lines;
+use crate::{ListRegister, MAX_LINES, MAX_SLOTS, MAX_VCPUS, PRIVATE_LINES, SHARED_WORDS, bit};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::SeqCst};
+
+/// Dirty flag: list registers and requests must be looked at, not only words.
+pub(crate) const RECHECK: u32 = 1 << 16;
+/// Dirty flag: somebody waits for `acknowledged` to be brought up to date.
+pub(crate) const SYNC: u32 = 1 << 17;
+/// Dirty flags of all words.
+pub(crate) const ALL_WORDS: u32 = 0xFFFF;
+/// [`Distributor::holder`]: nobody.
+pub(crate) const NOBODY: u8 = u8::MAX;
+
+/// What all vCPUs of a VM share.
+#[derive(Debug)]
+pub struct Distributor {
+    /// `GICD_CTLR.EnableGrp0` and `.EnableGrp1`.
+    pub(crate) control: AtomicU32,
+    /// Lines there are, private ones included.
+    pub(crate) lines: AtomicU32,
+    pub(crate) shared: [Lines; SHARED_WORDS],
+    /// Affinity each shared line is routed to, as in `GICD_IROUTER` with Aff3 in bits 31:24.
+    pub(crate) route: [[AtomicU32; 32]; SHARED_WORDS],
+    /// `GICD_IROUTER.Interrupt_Routing_Mode`.
+    pub(crate) any: [AtomicU32; SHARED_WORDS],
+    /// vCPU that has the line in a list register or active outside; [`NOBODY`].
+    pub(crate) holder: [[AtomicU8; 32]; SHARED_WORDS],
+}
+
+impl Distributor {
+    /// The state before [`Vgic::reset_shared`].
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            control: AtomicU32::new(0),
+            lines: AtomicU32::new(PRIVATE_LINES),
+            shared: [const { Lines::new() }; SHARED_WORDS],
+            route: [const { [const { AtomicU32::new(0) }; 32] }; SHARED_WORDS],
+            any: [const { AtomicU32::new(0) }; SHARED_WORDS],
+            holder: [const { [const { AtomicU8::new(NOBODY) }; 32] }; SHARED_WORDS],
+        }
+    }
+
+    /// Sets how many lines there are (rounded down to a multiple of 32, within what is possible).
+    pub fn set_lines(&self, lines: u32) {
+        self.lines
+            .store((lines & !31).clamp(PRIVATE_LINES, MAX_LINES), SeqCst);
+    }
+
+    pub(crate) fn route_of(&self, line: u32) -> Option<&AtomicU32> {
+        self.route.get(shared_word(line)?)?.get((line & 31) as usize)
+    }
+
+    pub(crate) fn holder_of(&self, line: u32) -> Option<&AtomicU8> {
+        self.holder.get(shared_word(line)?)?.get((line & 31) as usize)
+    }
+}
+
+impl Default for Distributor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What each vCPU has for itself, as far as others may touch it.
+#[derive(Debug)]
+pub struct Redistributor {
+    pub(crate) private: Lines,
+    /// What [`Vgic::service`] must look at: bit n for word n, [`RECHECK`], [`SYNC`].
+    pub(crate) dirty: AtomicU32,
+    /// The vCPU is loaded on its pCPU.
+    pub(crate) present: AtomicBool,
+    /// The vCPU has been reset since it was last detached.
+    pub(crate) online: AtomicBool,
+    /// Somebody waits for [`SYNC`] to be done.
+    pub(crate) sync: AtomicBool,
+    /// `GICR_WAKER.ProcessorSleep`.
+    pub(crate) sleeping: AtomicBool,
+}
+
+impl Redistributor {
+    /// The state before [`Vgic::reset`].
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            private: Lines::new(),
+            dirty: AtomicU32::new(0),
+            present: AtomicBool::new(false),
+            online: AtomicBool::new(false),
+            sync: AtomicBool::new(false),
+            sleeping: AtomicBool::new(true),
+        }
+    }
+
+    /// Whether [`Vgic::service`] has something to do. The one check on the way into the guest.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_dirty(&self) -> bool {
+        self.dirty.load(SeqCst) != 0
+    }
+
+    /// Whether the vCPU is loaded on its pCPU, so that a kick reaches it.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        self.present.load(SeqCst)
+    }
+
+    /// Gives a private line a physical line of the vCPU's pCPU. At boot.
+    pub fn link(&self, line: u32, physical: u32) {
+        if line < PRIVATE_LINES {
+            self.private.link(line, physical);
+        }
+    }
+
+    /// The private line behind which there is this physical line, if any.
+    #[must_use]
+    pub fn linked_line(&self, physical: u32) -> Option<u32> {
+        crate::bits(self.private.linked.load(SeqCst))
+            .find(|line| self.private.physical_of(*line) == Some(physical))
+    }
+}
+
+impl Default for Redistributor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What each vCPU has for itself and only its own pCPU touches.
+#[derive(Clone, Debug)]
+pub struct Bank {
+    /// What was last written to each list register; the current value while not loaded.
+    pub(crate) slots: [ListRegister; MAX_SLOTS],
+    /// Slots in use: written, and not yet found empty.
+    pub(crate) used: u32,
+    /// Slots whose interrupt was pending by its latch, which is restored if it is taken back.
+    pub(crate) from_latch: u32,
+    /// Words with something deliverable that did not fit.
+    pub(crate) leftover: u32,
+    /// Active interrupts that had to leave their list register.
+    pub(crate) evicted: u32,
+    pub(crate) control: crate::Control,
+    pub(crate) machine_control: u64,
+    pub(crate) active_priorities: [[u32; 4]; 2],
+}
+
+impl Bank {
+    /// The state after reset.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            slots: [ListRegister::EMPTY; MAX_SLOTS],
+            used: 0,
+            from_latch: 0,
+            leftover: 0,
+            evicted: 0,
+            control: crate::Control {
+                refill: false,
+                trap_deactivate: false,
+            },
+            machine_control: 0,
+            active_priorities: [[0; 4]; 2],
+        }
+    }
+
+    pub(crate) fn slot(&self, slot: u32) -> ListRegister {
+        self.slots.get(slot as usize).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn set_slot(&mut self, slot: u32, value: ListRegister) {
+        if let Some(place) = self.slots.get_mut(slot as usize) {
+            *place = value;
+        }
+    }
+}
+
+impl Default for Bank {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The interrupt controller of one VM.
+#[derive(Clone, Copy, Debug)]
+pub struct Vgic<'a> {
+    pub(crate) distributor: &'a Distributor,
+    pub(crate) redistributors: &'a [Redistributor],
+}
+
+impl<'a> Vgic<'a> {
+    /// Puts the parts together; `redistributors[n]` is vCPU n of the VM. At most [`MAX_VCPUS`] are used.
+    #[must_use]
+    pub fn new(distributor: &'a Distributor, redistributors: &'a [Redistributor]) -> Self {
+        let redistributors = redistributors.get(..MAX_VCPUS).unwrap_or(redistributors);
+        Self {
+            distributor,
+            redistributors,
+        }
+    }
+
+    pub(crate) fn redistributor(&self, index: usize) -> Option<&'a Redistributor> {
+        self.redistributors.get(index)
+    }
+
+    /// The word of `line` as vCPU `index` sees it; `None` if the line does not exist.
+    pub(crate) fn lines_of(&self, index: usize, line: u32) -> Option<&'a Lines> {
+        self.word(index, line / 32)
+    }
+
+    pub(crate) fn word(&self, index: usize, word: u32) -> Option<&'a Lines> {
+        if word == 0 {
+            return Some(&self.redistributors.get(index)?.private);
+        }
+        if word >= self.distributor.lines.load(SeqCst) / 32 {
+            return None;
+        }
+        self.distributor.shared.get(word.wrapping_sub(1) as usize)
+    }
+
+    /// The vCPU a shared line is delivered to now.
+    pub(crate) fn target(&self, line: u32) -> Option<usize> {
+        let any = self.distributor.any.get(shared_word(line)?)?.load(SeqCst) & bit(line) != 0;
+        if any {
+            return self
+                .redistributors
+                .iter()
+                .position(|r| r.online.load(SeqCst))
+                .or(Some(0));
+        }
+        let affinity = self.distributor.route_of(line)?.load(SeqCst) as usize;
+        (affinity < self.redistributors.len()).then_some(affinity)
+    }
+
+    /// Marks `flags` dirty for vCPU `index`.
+    pub(crate) fn mark(&self, index: usize, flags: u32) {
+        if let Some(redistributor) = self.redistributors.get(index) {
+            redistributor.dirty.fetch_or(flags, SeqCst);
+        }
+    }
+}
+
+/// Index of a shared line's word; `None` for a private line.
+pub(crate) fn shared_word(line: u32) -> Option<usize> {
+    (line / 32).checked_sub(1).map(|word| word as usize)
+}
+
+/// Dirty flag of the word of `line`.
+pub(crate) fn word_flag(line: u32) -> u32 {
+    1u32.wrapping_shl(line / 32) & ALL_WORDS
+}
