@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What an entry says.
+
+use bulkhead_arch_api::{HostPhys, MemoryKind, Permissions};
+
+/// What a mapping is like, apart from where it leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// What may be done.
+    pub permissions: Permissions,
+    /// What is there.
+    pub kind: MemoryKind,
+}
+
+/// An entry, decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// Leads nowhere.
+    Invalid,
+    /// Leads to a table of the next level.
+    Table(HostPhys),
+    /// Leads to memory: a block, or at the last level a page.
+    Leaf(HostPhys, Attributes),
+}
+
+/// The entries of one kind of table. The invalid entry is 0 in all of them.
+pub trait Format {
+    /// Whether an entry of `level` can be a block. Pages always can.
+    fn has_blocks(level: u8) -> bool;
+    /// The entry of `level` that leads to memory at `output`, which is aligned to the level's span.
+    fn leaf(level: u8, output: HostPhys, attributes: Attributes) -> u64;
+    /// The entry that leads to a table of the next level.
+    fn table(table: HostPhys) -> u64;
+    /// What an entry of `level` says. For attributes that the format cannot express, `leaf` writes the nearest that
+    /// allow less of what can be withheld, and that is what `decode` returns.
+    fn decode(level: u8, entry: u64) -> Entry;
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Mapping, unmapping and translating.
+
+use crate::format::{Attributes, Entry, Format};
+use crate::geometry::{ENTRIES, Geometry, LAST_LEVEL, PAGE_SIZE, span_of};
+use crate::memory::TableMemory;
+use bulkhead_arch_api::HostPhys;
+use core::marker::PhantomData;
+
+/// First output address that an entry cannot hold.
+const OUTPUT_LIMIT: u64 = 1 << 48;
+
+/// A stretch of input addresses and where it leads. All numbers are multiples of the page size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// First input address: a guest-physical one for stage 2, a virtual one for stage 1.
+    pub input: u64,
+    /// First address on the bus.
+    pub output: HostPhys,
+    /// Bytes.
+    pub size: u64,
+    /// What the stretch is like.
+    pub attributes: Attributes,
+}
+
+/// Where an input address leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Translation {
+    /// The address on the bus.
+    pub output: HostPhys,
+    /// Bytes from here to the end of the block or page: the same answer holds for all of them.
+    pub contiguous: u64,
+    /// What the mapping is like.
+    pub attributes: Attributes,
+}
+
+/// Why a tree was not changed as asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapError {
+    /// No memory left for tables.
+    OutOfTables,
+    /// Not whole pages, nothing at all, or beyond what input or output addresses can be.
+    BadRange,
+    /// The input address is mapped already.
+    Overlap(u64),
+}
+
+/// What to do about addresses that are mapped already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mapped {
+    Refuse,
+    Keep,
+}
+
+/// An entry and where it is.
+#[derive(Clone, Copy)]
+struct Place {
+    table: HostPhys,
+    level: u8,
+    index: usize,
+}
+
+/// A tree of translation tables in a [`TableMemory`]. The value itself is only a name for it.
+#[derive(Debug)]
+pub struct Tree<F> {
+    root: HostPhys,
+    geometry: Geometry,
+    format: PhantomData<fn() -> F>,
+}
+
+impl<F> Clone for Tree<F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F> Copy for Tree<F> {}
+
+impl<F: Format> Tree<F> {
+    /// The tree with this root: [`Geometry::root_tables`] tables side by side, all zero for an empty tree.
+    #[must_use]
+    pub const fn new(root: HostPhys, geometry: Geometry) -> Self {
+        Self {
+            root,
+            geometry,
+            format: PhantomData,
+        }
+    }
+
+    /// The root, for the register that tells the CPU.
+    #[must_use]
+    pub const fn root(&self) -> HostPhys {
+        self.root
+    }
+
+    /// Size and first level.
+    #[must_use]
+    pub const fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Maps a stretch of which nothing is mapped yet. Bounded by the blocks and pages it takes.
+    ///
+    /// # Errors
+    /// [`MapError`]; what lies before the place of the error may then be mapped.
+    pub fn map<M: TableMemory>(&self, memory: &mut M, mapping: &Mapping) -> Result<(), MapError> {
+        self.add(memory, mapping, Mapped::Refuse)
+    }
+
+    /// Maps what of the stretch is not mapped yet, and leaves what is mapped as it is. Bounded like [`Tree::map`].
+    ///
+    /// # Errors
+    /// [`MapError::OutOfTables`] or [`MapError::BadRange`]; part of the stretch may then be mapped.
+    pub fn fill<M: TableMemory>(&self, memory: &mut M, mapping: &Mapping) -> Result<(), MapError> {
+        self.add(memory, mapping, Mapped::Keep)
+    }
+
+    fn add<M: TableMemory>(&self, memory: &mut M, mapping: &Mapping, mapped: Mapped) -> Result<(), MapError> {
+        let end = self.end_of(mapping.input, mapping.size)?;
+        let output_end = mapping
+            .output
+            .0
+            .checked_add(mapping.size)
+            .ok_or(MapError::BadRange)?;
+        if output_end > OUTPUT_LIMIT || !mapping.output.0.is_multiple_of(PAGE_SIZE) {
+            return Err(MapError::BadRange);
+        }
+        let mut at = mapping.input;
+        while at < end {
+            let done = at.saturating_sub(mapping.input);
+            let output = HostPhys(mapping.output.0.saturating_add(done));
+            let level = largest_block::<F>(at | output.0, end.saturating_sub(at));
+            let (place, entry) = self.descend(memory, at, level)?;
+            match (entry, mapped) {
+                (Entry::Invalid, _) => {
+                    memory.write(
+                        place.table,
+                        place.index,
+                        F::leaf(place.level, output, mapping.attributes),
+                    );
+                }
+                (_, Mapped::Refuse) => return Err(MapError::Overlap(at)),
+                (_, Mapped::Keep) => {}
+            }
+            at = end_of_entry(at, place.level);
+        }
+        Ok(())
+    }
+
+    /// The entry of `input` at `level`, or the one in its way: a leaf further up, or a table at `level` in which
+    /// smaller pieces are mapped, followed down to the first entry that is none. Makes the tables on the way.
+    fn descend<M: TableMemory>(
+        &self,
+        memory: &mut M,
+        input: u64,
+        level: u8,
+    ) -> Result<(Place, Entry), MapError> {
+        let mut place = self.first(input);
+        loop {
+            let entry = F::decode(place.level, memory.read(place.table, place.index));
+            let table = match entry {
+                Entry::Table(table) => table,
+                Entry::Invalid if place.level < level => {
+                    let table = memory.allocate().ok_or(MapError::OutOfTables)?;
+                    memory.write(place.table, place.index, F::table(table));
+                    table
+                }
+                Entry::Invalid | Entry::Leaf(..) => return Ok((place, entry)),
+            };
+            place = self.below(place, table, input);
+        }
+    }
+
+    /// Takes away what is mapped of a stretch; a block that reaches beyond it is split. Returns when no CPU can use
+    /// any of it. Bounded by the blocks and pages of the stretch.
+    ///
+    /// While a block is split, none of it is mapped for a moment. A partition that could take that for a
+    /// fault of its own must not run meanwhile.
+    ///
+    /// # Errors
+    /// [`MapError::OutOfTables`] if a block cannot be split: it and what lies behind it is still mapped.
+    /// [`MapError::BadRange`]: nothing has changed.
+    pub fn unmap<M: TableMemory>(&self, memory: &mut M, input: u64, size: u64) -> Result<(), MapError> {
+        let end = self.end_of(input, size)?;
+        let mut at = input;
+        while at < end {
+            let (place, entry) = self.find(memory, at);
+            let entry_end = end_of_entry(at, place.level);
+            if let Entry::Leaf(output, attributes) = entry {
+                let start = entry_end.saturating_sub(span_of(place.level));
+                if start < at || entry_end > end {
+                    self.split(memory, place, start, (output, attributes))?;
+                    continue;
+                }
+                memory.write(place.table, place.index, 0);
+                memory.forget(start, span_of(place.level));
+            }
+            at = entry_end;
+        }
+        Ok(())
+    }
+
+    /// Replaces a block by a table of smaller ones that say the same.
+    fn split<M: TableMemory>(
+        &self,
+        memory: &mut M,
+        place: Place,
+        input: u64,
+        (output, attributes): (HostPhys, Attributes),
+    ) -> Result<(), MapError> {
+        let table = memory.allocate().ok_or(MapError::OutOfTables)?;
+        let level = place.level.saturating_add(1);
+        let mut piece = output.0;
+        for index in 0..ENTRIES {
+            memory.write(table, index, F::leaf(level, HostPhys(piece), attributes));
+            piece = piece.saturating_add(span_of(level));
+        }
+        // Do not reorder: break before make.
+        memory.write(place.table, place.index, 0);
+        memory.forget(input, span_of(place.level));
+        memory.write(place.table, place.index, F::table(table));
+        Ok(())
+    }
+
+    /// Where an input address leads, if anywhere. At most four reads.
+    #[must_use]
+    pub fn translate<M: TableMemory>(&self, memory: &M, input: u64) -> Option<Translation> {
+        if input >= self.geometry.input_limit() {
+            return None;
+        }
+        let (place, entry) = self.find(memory, input);
+        let Entry::Leaf(output, attributes) = entry else {
+            return None;
+        };
+        let contiguous = end_of_entry(input, place.level).saturating_sub(input);
+        let within = span_of(place.level).saturating_sub(contiguous);
+        Some(Translation {
+            output: HostPhys(output.0.saturating_add(within)),
+            contiguous,
+            attributes,
+        })
+    }
+
+    /// The entry that decides about `input`: never one that leads to a table.
+    fn find<M: TableMemory>(&self, memory: &M, input: u64) -> (Place, Entry) {
+        let mut place = self.first(input);
+        loop {
+            match F::decode(place.level, memory.read(place.table, place.index)) {
+                Entry::Table(table) => place = self.below(place, table, input),
+                entry => return (place, entry),
+            }
+        }
+    }
+
+    fn first(&self, input: u64) -> Place {
+        let level = self.geometry.start_level();
+        Place {
+            table: self.root,
+            level,
+            index: self.geometry.index(level, input),
+        }
+    }
+
+    /// The entry of `input` in the table that `place` leads to. No format has tables behind the last level.
+    fn below(&self, place: Place, table: HostPhys, input: u64) -> Place {
+        let level = place.level.saturating_add(1).min(LAST_LEVEL);
+        Place {
+            table,
+            level,
+            index: self.geometry.index(level, input),
+        }
+    }
+
+    /// End of a stretch of whole pages that the tree can map.
+    fn end_of(&self, input: u64, size: u64) -> Result<u64, MapError> {
+        let end = input.checked_add(size).ok_or(MapError::BadRange)?;
+        let whole = input.is_multiple_of(PAGE_SIZE) && size.is_multiple_of(PAGE_SIZE);
+        if size == 0 || !whole || end > self.geometry.input_limit() {
+            return Err(MapError::BadRange);
+        }
+        Ok(end)
+    }
+}
+
+/// The level of the largest block that fits: `address` is aligned to it, and it is no larger than `size`.
+fn largest_block<F: Format>(address: u64, size: u64) -> u8 {
+    let fits =
+        |level: u8| F::has_blocks(level) && address.is_multiple_of(span_of(level)) && size >= span_of(level);
+    (0..LAST_LEVEL).find(|level| fits(*level)).unwrap_or(LAST_LEVEL)
+}
+
+/// First address behind the entry of `level` that covers `input`.
+fn end_of_entry(input: u64, level: u8) -> u64 {
+    let last_byte = span_of(level).saturating_sub(1);
+    (input | last_byte).saturating_add(1)
+}
