@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Received bytes that the guest has not read: the receive FIFO and the backlog behind it.
+
+/// Bytes that can wait.
+pub(super) const CAPACITY: usize = 256;
+
+/// A ring of bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Receiver {
+    bytes: [u8; CAPACITY],
+    head: usize,
+    length: usize,
+}
+
+impl Receiver {
+    pub(super) const fn new() -> Self {
+        Self {
+            bytes: [0; CAPACITY],
+            head: 0,
+            length: 0,
+        }
+    }
+
+    pub(super) const fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Adds a byte; false if there is no place.
+    #[expect(clippy::indexing_slicing, reason = "an index modulo the length is in bounds")]
+    pub(super) const fn push(&mut self, byte: u8) -> bool {
+        if self.length == CAPACITY {
+            return false;
+        }
+        self.bytes[self.head.wrapping_add(self.length) % CAPACITY] = byte;
+        self.length = self.length.wrapping_add(1);
+        true
+    }
+
+    /// Takes the oldest byte.
+    #[expect(clippy::indexing_slicing, reason = "an index modulo the length is in bounds")]
+    pub(super) const fn pop(&mut self) -> Option<u8> {
+        if self.length == 0 {
+            return None;
+        }
+        let byte = self.bytes[self.head % CAPACITY];
+        self.head = self.head.wrapping_add(1) % CAPACITY;
+        self.length = self.length.wrapping_sub(1);
+        Some(byte)
+    }
+}
