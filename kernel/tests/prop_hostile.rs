@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random partitions beside a critical one. Whatever they do: no panic, no broken protocol (the mock is
+//! strict), no lockdown; the critical partition's releases are all there and in time; the log is bounded.
+
+mod support;
+
+use bulkhead_abi::{HealthClass, ObjectKind, Operation, Rights};
+use bulkhead_arch_api::{FaultReport, GuestPhys, ResetKind, VcpuId};
+use bulkhead_arch_sim::{Action, Outcome, What};
+use bulkhead_image::layout::{ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_STOP};
+use proptest::prelude::*;
+use support::{Bench, NOWHERE, Part, RAM, UART, task, vm};
+
+const PERIOD: u64 = 5_000;
+/// One chunk of loading somebody else, and the way in and out.
+const LATENESS: u64 = 1_200;
+const END: u64 = 400_000;
+
+/// What the hostile guests do, in a circle; each vCPU starts somewhere else.
+fn actions() -> impl Strategy<Value = Vec<Action>> {
+    let small = prop_oneof![0..8_u64, any::<u64>(), Just(63), Just(64)];
+    let number = prop_oneof![
+        (0..Operation::ALL.len()).prop_map(|index| Operation::ALL[index] as u16),
+        any::<u16>(),
+    ];
+    let address = prop_oneof![
+        UART..UART + 0x1000,
+        RAM..RAM + 0x5000,
+        Just(NOWHERE),
+        any::<u64>()
+    ];
+    let size = prop_oneof![Just(1_u8), Just(2), Just(4), Just(8)];
+    let action = prop_oneof![
+        4 => (0..3_000_u64).prop_map(Action::Compute),
+        8 => (number, prop::array::uniform6(small)).prop_map(|(number, arguments)| Action::Hypercall(number, arguments)),
+        3 => (address.clone(), size.clone()).prop_map(|(address, size)| Action::Read { address, size }),
+        3 => (address, size, any::<u64>()).prop_map(|(address, size, value)| Action::Write { address, size, value }),
+        2 => (0..END).prop_map(|time| Action::SetTimer(Some(time))),
+        2 => Just(Action::Idle),
+        2 => Just(Action::Acknowledge),
+        2 => any::<u8>().prop_map(Action::Send),
+        2 => (any::<u8>(), any::<u64>()).prop_map(|(target, entry)| Action::CpuOn(target, entry, 0)),
+        1 => any::<u8>().prop_map(Action::CpuPower),
+        1 => Just(Action::CpuOff),
+        1 => Just(Action::Reset(ResetKind::Reset)),
+        1 => (1..=5_u8).prop_map(|class| Action::Fault(FaultReport {
+            class: HealthClass::from_number(class).unwrap_or(HealthClass::Memory),
+            syndrome: 1,
+            pc: 2,
+            address: Some(GuestPhys(3)),
+            virtual_address: None,
+        })),
+    ];
+    prop::collection::vec(action, 1..60)
+}
+
+fn hostile(actions: Vec<Action>, start: usize) -> impl FnMut(Outcome, u64) -> Action {
+    let mut step = start;
+    move |_, _| {
+        step += 1;
+        // An address that would wrap is refused by the CPU before it gets anywhere.
+        match actions[step % actions.len()] {
+            Action::Read { address, size } => Action::Read {
+                address: address % (1 << 40),
+                size,
+            },
+            Action::Write { address, size, value } => Action::Write {
+                address: address % (1 << 40),
+                size,
+                value,
+            },
+            action => action,
+        }
+    }
+}
+
+fn critical() -> impl FnMut(Outcome, u64) -> Action {
+    let mut step = 0;
+    let mut due = 0;
+    move |last, now| {
+        step += 1;
+        match (step % 4, last) {
+            (1, _) => {
+                due = (now / PERIOD + 1) * PERIOD;
+                Action::SetTimer(Some(due))
+            }
+            (2, _) => Action::Idle,
+            (3, _) => Action::Acknowledge,
+            (_, Outcome::Interrupt(Some(_))) => Action::Mark(now - due),
+            _ => {
+                step = 1;
+                Action::Compute(1)
+            }
+        }
+    }
+}
+
+fn parts(health: [u8; 5], peers: Rights) -> Vec<Part> {
+    let with = |part: Part, number: u32| {
+        part.with(|part| part.health[1..6].copy_from_slice(&health))
+            .cap(1, ObjectKind::Partition, 3 - number, peers)
+            .cap(2, ObjectKind::EventGate, number, Rights::ALL)
+            .cap(3, ObjectKind::EventGate, 3 - number, Rights::ALL)
+            .cap(4, ObjectKind::Timer, 0, Rights::READ)
+            .cap(5, ObjectKind::Console, number, Rights::ALL)
+            .with(|part| {
+                part.watches = vec![3 - number];
+                part.watchdog_ns = 70_000;
+            })
+    };
+    vec![
+        vm("control", &[(0, 30)]),
+        with(vm("smp", &[(0, 4), (1, 4)]), 1),
+        with(task("task", 1, 6), 2),
+    ]
+}
+
+fn action() -> impl Strategy<Value = u8> {
+    prop_oneof![
+        Just(ACTION_LOG),
+        Just(ACTION_INJECT),
+        Just(ACTION_STOP),
+        Just(ACTION_RESTART)
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, rng_seed: proptest::test_runner::RngSeed::Fixed(42), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_a_partition_does_disturbs_the_critical_one(
+        actions in actions(),
+        health in prop::array::uniform5(action()),
+        peers in 1..16_u8,
+        seed in 0..2_u64,
+    ) {
+        let mut bench = Bench::new(2, &parts(health, Rights(peers)));
+        bench.seed(seed);
+        bench.program(0, |_| critical());
+        for vcpu in 1..=3 {
+            let actions = actions.clone();
+            bench.program(vcpu, move |_| hostile(actions.clone(), usize::from(vcpu) * 7));
+        }
+        bench.run(END);
+        prop_assert!(!bench.look().powered_off);
+        prop_assert!(bench.look().halted.is_empty());
+        let late = bench.marks(0);
+        prop_assert_eq!(late.len() as u64, (END - 1) / PERIOD, "missed a release");
+        prop_assert!(late.iter().all(|late| *late < LATENESS), "{:?}", late);
+        prop_assert_eq!(bench.records(|what| *what == What::Detach(VcpuId(0))).len(), 0);
+        prop_assert!(bench.log().len() < 800, "{} lines", bench.log().len());
+    }
+}
