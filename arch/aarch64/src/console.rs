@@ -53,8 +53,9 @@ pub(crate) fn find_unmapped(image: &[u8]) {
 pub(crate) fn find(image: &[u8]) {
     let Some(record) = record(image) else { return };
     let [base, ..] = record.base;
-    mmu::map_device(HostPhys(base.get()), WINDOW as u64);
-    find_unmapped(image);
+    if mmu::map_device(HostPhys(base.get()), WINDOW as u64).is_ok() {
+        find_unmapped(image);
+    }
 }
 
 fn registers() -> Option<Mmio> {

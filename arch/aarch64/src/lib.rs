@@ -29,7 +29,6 @@ mod space;
 mod state;
 mod sysreg;
 mod system;
-mod tables;
 mod timer;
 mod traps;
 mod vcpu;

@@ -10,6 +10,7 @@ use crate::{boot, console, digest::CpuDigest, mmu, space, sysreg::write_guest_re
 use bulkhead_arch_api::{
     Arch, ArchCaps, HostPhys, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS_PER_PARTITION, PcpuId, VcpuId, VcpuSet,
 };
+use bulkhead_arch_paging::MapError;
 use bulkhead_image::Image;
 use bulkhead_image::layout::{
     CLASS_AARCH64, CONTROLLER_GIC_V3, ControllerRecord, MAP_DEVICE, MAP_RAM, ROLE_INTERRUPTS, ROLE_TIMER,
@@ -40,8 +41,6 @@ pub struct Machine {
     pub(crate) fp_owner: Option<VcpuId>,
     /// Per partition, the index of the vCPU that used its VMID here last.
     pub(crate) last_index: [u8; MAX_PARTITIONS],
-    /// Memory for translation tables; used by the boot pCPU only.
-    pub(crate) pool: (u64, u64),
 }
 
 /// How to wait inside a spin loop.
@@ -69,7 +68,7 @@ impl Arch for Machine {
 }
 
 impl Machine {
-    const fn new(pcpu: PcpuId, pool: (u64, u64)) -> Self {
+    const fn new(pcpu: PcpuId) -> Self {
         Self {
             pcpu,
             irq: PcpuIrq::new(),
@@ -77,7 +76,6 @@ impl Machine {
             current: None,
             fp_owner: None,
             last_index: [u8::MAX; MAX_PARTITIONS],
-            pool,
         }
     }
 
@@ -87,14 +85,16 @@ impl Machine {
         let bytes = boot::system_image();
         console::find(bytes);
         let Ok(image) = Image::check(bytes, CLASS_AARCH64, &CpuDigest) else {
-            return Self::new(PcpuId(0), (0, 0));
+            return Self::new(PcpuId(0));
         };
         if image.board().load_address.get() != mmu::load_address() {
             boot::halt("loaded at the wrong address");
         }
         let board = BOARD.call_once(|| survey(&image));
-        map_board(&image);
-        let mut machine = Self::new(boot_pcpu(board), board.pool);
+        if map_board(&image).is_err() {
+            boot::halt("the board's memory map does not fit the hypervisor's tables");
+        }
+        let mut machine = Self::new(boot_pcpu(board));
         init_interrupts(&image);
         machine.init();
         machine
@@ -103,7 +103,7 @@ impl Machine {
     /// The machine of a pCPU that [`bulkhead_arch_api::Cpus::start`] started. Called once per pCPU, by `entry_points`.
     #[must_use]
     pub fn secondary(index: u64) -> Self {
-        let mut machine = Self::new(PcpuId(index as u8), (0, 0));
+        let mut machine = Self::new(PcpuId(index as u8));
         machine.init();
         machine
     }
@@ -142,22 +142,23 @@ fn boot_pcpu(board: &Board) -> PcpuId {
     }
 }
 
-fn map_board(image: &Image<'_>) {
+fn map_board(image: &Image<'_>) -> Result<(), MapError> {
     for record in image.map() {
         let (base, size) = (HostPhys(record.base.get()), record.size.get());
         match record.kind.get() {
-            MAP_RAM => mmu::map_ram(base, size),
-            MAP_DEVICE => mmu::map_device(base, size),
+            MAP_RAM => mmu::map_ram(base, size)?,
+            MAP_DEVICE => mmu::map_device(base, size)?,
             _ => {}
         }
     }
     for record in image.controllers() {
         for (base, size) in record.base.iter().zip(&record.size) {
             if size.get() != 0 {
-                mmu::map_device(HostPhys(base.get()), size.get());
+                mmu::map_device(HostPhys(base.get()), size.get())?;
             }
         }
     }
+    Ok(())
 }
 
 fn controller<'i>(image: &Image<'i>, role: u32) -> Option<&'i ControllerRecord> {

@@ -1,118 +1,237 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Address spaces of partitions: stage-2 translation.
+//! Address spaces of partitions: stage-2 translation, and our own way to their memory.
+//!
+//! A space is a tree of `arch/paging` in memory that the system image sets aside. It is built by the boot pCPU before
+//! any vCPU runs and then only read, except by [`Spaces::revoke`]. The VMID of a partition is its number plus
+//! one; VMID 0 is nobody's. The guest-physical size is 40 bits, or what the CPU has if that is less.
+//!
+//! Partition memory is never a Rust reference: it is looked up in the same tree that the partition's own
+//! accesses go through, and then read or written by address ([`physical`]).
 
-use crate::machine::Machine;
-use crate::sysreg::{instruction, write_guest_register};
-use crate::tables::{PAGE, Pool, Radix};
+use crate::machine::{BOARD, Machine};
+use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
 use crate::{cache, irq};
 use bulkhead_arch_api::{
     BuildError, CopyError, GuestPhys, HostPhys, MAX_PARTITIONS, MemoryKind, PartitionId, Region, Spaces,
     VirtualController,
 };
+use bulkhead_arch_paging::vmsa::Stage2;
+use bulkhead_arch_paging::{
+    Attributes, Geometry, MapError, Mapping, PAGE_SIZE, TableMemory, Translation, Tree,
+};
 use bulkhead_arch_support::physical;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+/// VTCR_EL2 (Arm DDI 0487 D19.2.161) without size and PS: inner-shareable write-back walks, 4 KiB, RES1.
+const VTCR: u64 = 1 << 8 | 1 << 10 | 3 << 12 | 1 << 31;
+/// Most bits of a guest-physical address.
+const ADDRESS_BITS: u8 = 40;
+
+/// Root of each partition's tree, 0 until it is built.
 static ROOTS: [AtomicU64; MAX_PARTITIONS] = [const { AtomicU64::new(0) }; MAX_PARTITIONS];
+/// Tables of the pool that are in use.
 static USED: AtomicUsize = AtomicUsize::new(0);
-const LEAF_MEMORY: u64 = 1 << 63;
 
-/// VTCR_EL2: T0SZ 24 (40 bits), SL0 1 (level 1), inner-shareable write-back walks, RES1; PS added.
-const VTCR: u64 = 24 | 1 << 6 | 1 << 8 | 1 << 10 | 3 << 12 | 1 << 31;
-
-pub(crate) fn enable() {
-    let range = (crate::sysreg::read_register!("id_aa64mmfr0_el1") & 0xF).min(5);
-    write_guest_register!("vtcr_el2", VTCR | range << 16);
+/// Guest-physical addresses of this CPU. All pCPUs of a board agree.
+fn geometry() -> Geometry {
+    const BITS: [u8; 3] = [32, 36, ADDRESS_BITS];
+    let range = read_register!("id_aa64mmfr0_el1") & 0xF;
+    let bits = BITS.get(range as usize).copied().unwrap_or(ADDRESS_BITS);
+    match Geometry::concatenated_root(bits) {
+        Ok(geometry) => geometry,
+        Err(_) => WIDEST,
+    }
 }
 
+const WIDEST: Geometry = match Geometry::concatenated_root(ADDRESS_BITS) {
+    Ok(geometry) => geometry,
+    Err(_) => panic!("40 bits have a concatenated root"),
+};
+
+/// Sets this pCPU up for stage 2.
+pub(crate) fn enable() {
+    // PS: 48 bits (5) are what the 4 KiB granule reaches without FEAT_LPA.
+    let physical_size = (read_register!("id_aa64mmfr0_el1") & 0xF).min(5);
+    write_guest_register!("vtcr_el2", VTCR | Stage2::vtcr(geometry()) | physical_size << 16);
+    instruction!("isb");
+    instruction!("tlbi alle1");
+    instruction!("dsb nsh");
+    instruction!("isb");
+}
+
+/// Makes the space the one that EL1 and EL0 use. Stage-1 walks must be shut off meanwhile.
+#[inline]
 pub(crate) fn enter(partition: PartitionId) {
     let root = ROOTS.get(usize::from(partition.0)).map_or(0, |root| root.load(Ordering::Relaxed));
     write_guest_register!("vttbr_el2", root | (u64::from(partition.0) + 1) << 48);
     instruction!("isb");
 }
 
-fn lookup(partition: PartitionId, guest: GuestPhys) -> Option<(u64, u64)> {
-    let root = ROOTS.get(usize::from(partition.0))?.load(Ordering::Relaxed);
-    if root == 0 || guest.0 >= 1 << 40 { return None; }
-    Radix::translate(root, 1, guest.0)
+fn tree_of(partition: PartitionId) -> Option<Tree<Stage2>> {
+    let root = ROOTS.get(usize::from(partition.0))?.load(Ordering::Acquire);
+    (root != 0).then(|| Tree::new(HostPhys(root), geometry()))
 }
 
+fn look_up(partition: PartitionId, guest: GuestPhys) -> Option<Translation> {
+    tree_of(partition)?.translate(&Pool, guest.0)
+}
+
+/// Whether there is memory of the partition at this address.
 pub(crate) fn is_memory(partition: PartitionId, guest: GuestPhys) -> bool {
-    lookup(partition, guest).is_some_and(|(_, e)| e >> 2 & 0xF == 0xF)
+    look_up(partition, guest).is_some_and(|found| found.attributes.kind == MemoryKind::Ram)
 }
 
-fn chunks(partition: PartitionId, guest: GuestPhys, length: u64, mut f: impl FnMut(u64, u64, u64)) -> Result<(), CopyError> {
+/// Calls `action` with bus address, bytes done and bytes of each piece of a stretch of partition memory.
+fn each_piece(
+    partition: PartitionId,
+    guest: GuestPhys,
+    length: u64,
+    mut action: impl FnMut(u64, u64, u64),
+) -> Result<(), CopyError> {
     let mut done = 0;
     while done < length {
-        let at = GuestPhys(guest.0.wrapping_add(done));
-        let Some((host, entry)) = lookup(partition, at) else { return Err(CopyError { address: at }) };
-        if entry >> 2 & 0xF != 0xF { return Err(CopyError { address: at }); }
-        let n = (PAGE - (at.0 & (PAGE - 1))).min(length - done);
-        f(host, done, n);
-        done += n;
+        let at = guest.offset(done).map_err(|_| CopyError { address: guest })?;
+        let found = look_up(partition, at).filter(|found| found.attributes.kind == MemoryKind::Ram);
+        let Some(found) = found else { return Err(CopyError { address: at }) };
+        let bytes = found.contiguous.min(length - done);
+        action(found.output.0, done, bytes);
+        done += bytes;
     }
     Ok(())
 }
 
-impl Spaces for Machine {
-    fn build(&mut self, partition: PartitionId, regions: &[Region], controller: Option<&VirtualController>) -> Result<(), BuildError> {
-        let (base, size) = self.pool;
-        let mut next = USED.load(Ordering::Relaxed);
-        next = next.next_multiple_of(2);
-        let pool = Pool { base, count: (size / PAGE) as usize, next: &mut next };
-        let root = pool.base + *pool.next as u64 * PAGE;
-        if *pool.next + 2 > pool.count { return Err(BuildError::TablesExhausted); }
-        *pool.next += 2;
-        for i in 0..1024 {
-            // SAFETY: interim
-            unsafe { physical::write_word((root + i * 8) as usize, 0) }
+/// The part of a buffer that a piece is about.
+fn part(done: u64, bytes: u64) -> core::ops::Range<usize> {
+    done as usize..(done + bytes) as usize
+}
+
+/// Memory for tables that the system image sets aside.
+struct Pool;
+
+impl Pool {
+    /// Takes `count` tables side by side, aligned to their total size.
+    fn take(count: usize) -> Option<HostPhys> {
+        let (base, size) = BOARD.get()?.pool;
+        let limit = (size / PAGE_SIZE) as usize;
+        let skipped = |used: usize| (base / PAGE_SIZE) as usize + used;
+        let start = |used: usize| used + skipped(used).next_multiple_of(count) - skipped(used);
+        let taken = USED.try_update(Ordering::AcqRel, Ordering::Acquire, |used| {
+            let end = start(used) + count;
+            (end <= limit).then_some(end)
+        });
+        let table = base + start(taken.ok()?) as u64 * PAGE_SIZE;
+        for at in (table..table + count as u64 * PAGE_SIZE).step_by(size_of::<u64>()) {
+            // SAFETY: inside the pool, which is mapped RAM of ours alone (checked by `bulkhead_image`).
+            unsafe { physical::write_word(at as usize, 0) }
         }
-        let mut radix = Radix { root, first_level: 1, pool };
-        for region in regions {
-            let mut attr = 1 << 10 | 3 << 8;
-            if region.permissions.read { attr |= 1 << 6; }
-            if region.permissions.write { attr |= 1 << 7; }
-            if !region.permissions.execute { attr |= 2 << 53; }
-            attr |= match region.kind { MemoryKind::Ram => 0xF << 2, MemoryKind::Device => 1 << 2 };
-            if !radix.map(region.guest.0, region.host.0, region.size, attr) { return Err(BuildError::TablesExhausted); }
-        }
-        USED.store(next, Ordering::Relaxed);
-        if let Some(slot) = ROOTS.get(usize::from(partition.0)) { slot.store(root, Ordering::Release); }
+        Some(HostPhys(table))
+    }
+}
+
+impl TableMemory for Pool {
+    fn read(&self, table: HostPhys, index: usize) -> u64 {
+        // SAFETY: the tree only names entries of tables it got from `take`.
+        unsafe { physical::read_word(table.0 as usize + index * size_of::<u64>()) }
+    }
+
+    fn write(&mut self, table: HostPhys, index: usize, entry: u64) {
+        instruction!("dsb ishst");
+        // SAFETY: as for `read`.
+        unsafe { physical::write_word(table.0 as usize + index * size_of::<u64>(), entry) }
+    }
+
+    fn allocate(&mut self) -> Option<HostPhys> {
+        Self::take(1)
+    }
+
+    fn forget(&mut self, input: u64, _size: u64) {
+        // One entry, so one address of it suffices; stage-1 results that include it go too (D8, "TLB maintenance").
+        instruction!("dsb ishst");
+        instruction_with!("tlbi ipas2e1is", input >> 12);
         instruction!("dsb ish");
+        instruction!("tlbi vmalle1is");
+        instruction!("dsb ish");
+        instruction!("isb");
+    }
+}
+
+fn build_error(error: MapError, region: &Region) -> BuildError {
+    match error {
+        MapError::OutOfTables => BuildError::TablesExhausted,
+        MapError::BadRange => BuildError::BadRegion(region.guest),
+        MapError::Overlap(address) => BuildError::Overlap(GuestPhys(address)),
+    }
+}
+
+impl Spaces for Machine {
+    fn build(
+        &mut self,
+        partition: PartitionId,
+        regions: &[Region],
+        controller: Option<&VirtualController>,
+    ) -> Result<(), BuildError> {
+        let geometry = geometry();
+        let root = Pool::take(geometry.root_tables() as usize).ok_or(BuildError::TablesExhausted)?;
+        let tree = Tree::<Stage2>::new(root, geometry);
+        for region in regions {
+            let attributes = Attributes { permissions: region.permissions, kind: region.kind };
+            let (input, output, size) = (region.guest.0, region.host, region.size);
+            tree.map(&mut Pool, &Mapping { input, output, size, attributes })
+                .map_err(|error| build_error(error, region))?;
+        }
+        instruction!("dsb ish");
+        if let Some(slot) = ROOTS.get(usize::from(partition.0)) {
+            slot.store(root.0, Ordering::Release);
+        }
         irq::configure(partition, controller);
-        let _ = LEAF_MEMORY;
         Ok(())
     }
-    fn revoke(&mut self, _partition: PartitionId, _guest: GuestPhys, _size: u64) {}
-    fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
-        lookup(partition, guest).map(|(host, _)| HostPhys(host))
+
+    fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
+        let Some(tree) = tree_of(partition) else { return };
+        // The invalidations are for the VMID in VTTBR_EL2: nobody else's state may be current then.
+        self.unload();
+        crate::state::El1State::ZERO.shut_translation();
+        enter(partition);
+        // Out of tables: the block in question stays mapped as a whole, which the kernel finds by `translate`.
+        let _kept_whole = tree.unmap(&mut Pool, guest.0, size);
     }
+
+    fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
+        look_up(partition, guest).map(|found| found.output)
+    }
+
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {
-        let length = bytes.len() as u64;
-        chunks(partition, guest, length, |host, done, n| {
-            cache::clean_and_invalidate(host, n);
-            // SAFETY: interim
-            unsafe { physical::read(host as usize, &mut bytes[done as usize..(done + n) as usize]) }
+        each_piece(partition, guest, bytes.len() as u64, |host, done, length| {
+            // What the partition wrote with its caches off must not be hidden by older lines.
+            cache::clean_and_invalidate(host, length);
+            if let Some(target) = bytes.get_mut(part(done, length)) {
+                // SAFETY: memory of the partition, mapped at EL2 as RAM of the board.
+                unsafe { physical::read(host as usize, target) }
+            }
         })
     }
+
     fn copy_out(&mut self, partition: PartitionId, guest: GuestPhys, bytes: &[u8]) -> Result<(), CopyError> {
-        chunks(partition, guest, bytes.len() as u64, |host, done, n| {
-            // SAFETY: interim
-            unsafe { physical::write(host as usize, &bytes[done as usize..(done + n) as usize]) }
-            cache::clean_and_invalidate(host, n);
+        each_piece(partition, guest, bytes.len() as u64, |host, done, length| {
+            if let Some(source) = bytes.get(part(done, length)) {
+                // SAFETY: memory of the partition, mapped at EL2 as RAM of the board; no reference to it exists.
+                unsafe { physical::write(host as usize, source) }
+            }
+            cache::clean_and_invalidate(host, length);
         })?;
         cache::invalidate_instructions();
         Ok(())
     }
+
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
-        chunks(partition, guest, length, |host, _, n| {
-            static ZEROS: [u64; 512] = [0; 512];
-            // SAFETY: interim
-            let z = unsafe { core::slice::from_raw_parts(ZEROS.as_ptr().cast::<u8>(), n as usize) };
-            // SAFETY: interim
-            unsafe { physical::write(host as usize, z) }
-            cache::clean_and_invalidate(host, n);
+        each_piece(partition, guest, length, |host, _, length| {
+            // SAFETY: memory of the partition, mapped at EL2 as RAM of the board; no reference to it exists.
+            unsafe { cache::zero(host, length) }
+            cache::clean_and_invalidate(host, length);
         })
     }
+
     fn reset_shared(&mut self, partition: PartitionId) {
         irq::reset_shared(partition);
     }

@@ -47,16 +47,31 @@ pub unsafe fn write(destination: usize, bytes: &[u8]) {
     if destination % WORD == 0 && bytes.as_ptr() as usize % WORD == 0 {
         let (words, rest) = bytes.as_chunks::<WORD>();
         let done = words.len() * WORD;
-        for (i, word) in words.iter().enumerate() {
-            let to = (destination + i * WORD) as *mut u64;
+        let (groups, single) = words.as_chunks::<8>();
+        for (i, group) in groups.iter().enumerate() {
+            // Unrolled: payloads of tens of megabytes go through here.
+            let to = destination + i * size_of_val(group);
             // SAFETY: inside the caller's range; aligned by the test above.
-            unsafe { to.write_volatile(u64::from_ne_bytes(*word)) }
+            unsafe { write_words(to, group) }
         }
+        // SAFETY: the words behind the last group.
+        unsafe { write_words(destination + done - single.len() * WORD, single) }
         // SAFETY: the rest of the caller's range.
         unsafe { write_bytes(destination + done, rest) }
     } else {
         // SAFETY: the caller's range.
         unsafe { write_bytes(destination, bytes) }
+    }
+}
+
+/// # Safety
+/// As for [`write`]; `destination` is a multiple of 8.
+#[inline]
+unsafe fn write_words(destination: usize, words: &[[u8; WORD]]) {
+    for (i, word) in words.iter().enumerate() {
+        let to = (destination + i * WORD) as *mut u64;
+        // SAFETY: inside the caller's range; aligned by the caller.
+        unsafe { to.write_volatile(u64::from_ne_bytes(*word)) }
     }
 }
 
