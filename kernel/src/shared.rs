@@ -2,13 +2,13 @@
 //! What the pCPUs share: one value, a `static` of the class binary.
 //!
 //! Everything in here is either constant after boot, an atomic, or behind a short lock of its own;
-//! there is no lock over all of it. Lock order, where two are held: virtual UART before the backend's own; no
-//! other pair is ever held together.
+//! there is no lock over all of it. Lock order, where
+//! two are held: virtual UART before the backend's own; no other pair is ever held together.
 
 use crate::cap::Spaces;
 use crate::event::Gate;
 use crate::health::Record;
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Mailbox, bit};
 use crate::partition::Control;
 use crate::system::System;
 use crate::table::{PerPartition, PerPcpu, Table};
@@ -18,7 +18,7 @@ use bulkhead_abi::PartitionState;
 use bulkhead_abi::status::StatusWord;
 use bulkhead_arch_api::{MAX_PARTITIONS, MAX_PCPUS, PartitionId, Ticks};
 use bulkhead_devices::pl011::Pl011;
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use spin::RelaxStrategy;
 use spin::mutex::TicketMutex;
 use spin::once::Once;
@@ -97,6 +97,8 @@ pub struct Shared<'i, R> {
     pub(crate) partitions: PerPartition<Partition<R>>,
     pub(crate) capabilities: Spaces<R>,
     pub(crate) terminal: Terminal<R>,
+    /// Partitions whose virtual UART has no room for output, as a bitmap.
+    starved: AtomicU32,
     /// Someone is ending the system.
     ending: AtomicBool,
 }
@@ -118,6 +120,7 @@ impl<R: RelaxStrategy> Shared<'_, R> {
             partitions: Table::new([const { Partition::new() }; MAX_PARTITIONS]),
             capabilities: Spaces::new(),
             terminal: Terminal::new(),
+            starved: AtomicU32::new(0),
             ending: AtomicBool::new(false),
         }
     }
@@ -125,6 +128,20 @@ impl<R: RelaxStrategy> Shared<'_, R> {
     /// State of a partition.
     pub fn partition(&self, partition: PartitionId) -> &Partition<R> {
         self.partitions.of(partition)
+    }
+
+    /// The partition's virtual UART must be told when there is room again.
+    pub(crate) fn mark_starved(&self, partition: PartitionId) {
+        self.starved.fetch_or(bit(partition.0), Ordering::Relaxed);
+    }
+
+    /// The partitions marked since the last call.
+    pub(crate) fn take_starved(&self) -> u32 {
+        if self.starved.load(Ordering::Relaxed) == 0 {
+            0
+        } else {
+            self.starved.swap(0, Ordering::Relaxed)
+        }
     }
 
     /// Whether the caller is the first to end the system.

@@ -234,7 +234,7 @@ fn a_silent_watchdog_bites_and_a_kicked_one_does_not() {
         let mut step = 0_u32;
         move |_, _| {
             step += 1;
-            if step % 2 == 0 {
+            if step.is_multiple_of(2) {
                 Action::Compute(40_000)
             } else {
                 call(Operation::PartitionKick, &[0])

@@ -3,8 +3,10 @@
 
 use super::{DRAIN_PERIOD_NS, Pcpu};
 use crate::log::Line;
+use crate::mailbox::bits;
 use bulkhead_abi::PartitionState;
 use bulkhead_arch_api::{Access, AccessKind, Arch, PartitionId, Reply, VcpuId, VcpuSet, VirtualLine};
+use bulkhead_devices::pl011::Pl011;
 
 /// Received bytes handled per interrupt; more than any UART's FIFO, so that none is left behind.
 const INPUT_BATCH: usize = 64;
@@ -28,8 +30,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         }
     }
 
-    /// An access to the partition's virtual UART. Its lock is kept while the interrupt line follows its state, so that
-    /// two vCPUs cannot leave the line at the level of the first after the register of the second.
+    /// An access to the partition's virtual UART. A byte it sends goes to the terminal before the vCPU goes on.
     fn access_uart(
         &mut self,
         partition: PartitionId,
@@ -37,44 +38,45 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         offset: u64,
         access: &Access,
     ) -> Reply {
-        let shared = self.shared;
-        let now = self.now_ns();
-        let mut uart = shared.partition(partition).uart.lock();
-        let before = uart.level();
-        uart.set_room(shared.terminal.room(partition));
-        let reply = match access.kind {
-            AccessKind::Read => Reply::Read(uart.read(offset, access.size)),
-            AccessKind::Write(value) => {
-                if let Some(byte) = uart.write(offset, access.size, value) {
-                    shared.terminal.write(&mut self.machine, now, partition, &[byte]);
-                    self.mind_output();
-                }
-                Reply::Written
+        let room = self.shared.terminal.room(partition);
+        let (reply, sent) = self.with_uart(partition, line, |uart| {
+            uart.set_room(room);
+            match access.kind {
+                AccessKind::Read => (Reply::Read(uart.read(offset, access.size)), None),
+                AccessKind::Write(value) => (Reply::Written, uart.write(offset, access.size, value)),
             }
-        };
-        let after = uart.level();
-        let woken = self.follow_level(partition, line, before, after);
-        drop(uart);
-        self.wake_all(woken);
+        });
+        if let Some(byte) = sent {
+            self.write_console(partition, &[byte]);
+        }
+        if self.shared.terminal.room(partition) == 0 {
+            self.shared.mark_starved(partition);
+        }
         reply
     }
 
-    /// Lets the interrupt line follow the UART. Returns who must be woken.
-    fn follow_level(
+    /// Changes a virtual UART. Its lock is kept while the interrupt line follows its state, so that two pCPUs
+    /// cannot leave the line as the first wanted it after the registers as the second did.
+    fn with_uart<T>(
         &mut self,
         partition: PartitionId,
         line: Option<VirtualLine>,
-        before: bool,
-        after: bool,
-    ) -> VcpuSet {
-        match line {
-            Some(line) if after && !before => self.machine.inject(partition, line),
-            Some(line) if before && !after => {
+        change: impl FnOnce(&mut Pl011) -> T,
+    ) -> T {
+        let mut uart = self.shared.partition(partition).uart.lock();
+        let before = uart.level();
+        let result = change(&mut uart);
+        let woken = match (line, before, uart.level()) {
+            (Some(line), false, true) => self.machine.inject(partition, line),
+            (Some(line), true, false) => {
                 self.machine.withdraw(partition, line);
                 VcpuSet::EMPTY
             }
             _ => VcpuSet::EMPTY,
-        }
+        };
+        drop(uart);
+        self.wake_all(woken);
+        result
     }
 
     /// The board's UART has received something.
@@ -98,15 +100,10 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             shared.input.lock().put(byte);
             return;
         };
-        let mut uart = shared.uart.lock();
-        let before = uart.level();
-        uart.receive(byte);
-        let woken = self.follow_level(partition, window.line, before, uart.level());
-        drop(uart);
-        self.wake_all(woken);
+        self.with_uart(partition, window.line, |uart| uart.receive(byte));
     }
 
-    /// Bytes of a task for its console; returns how many were taken.
+    /// Bytes of a partition for its console; returns how many were taken.
     pub(super) fn write_console(&mut self, partition: PartitionId, bytes: &[u8]) -> usize {
         let now = self.now_ns();
         let taken = self
@@ -122,6 +119,19 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         let now = self.now_ns();
         self.shared.terminal.pump(&mut self.machine, now);
         self.mind_output();
+        for partition in bits(self.shared.take_starved()).map(PartitionId) {
+            self.refresh_room(partition);
+        }
+    }
+
+    /// There may be room again for a virtual UART that was full: its driver waits for the transmit interrupt.
+    fn refresh_room(&mut self, partition: PartitionId) {
+        let room = self.shared.terminal.room(partition);
+        if room == 0 {
+            self.shared.mark_starved(partition);
+        } else if let Some(window) = self.system.facts_of(partition).uart {
+            self.with_uart(partition, window.line, |uart| uart.set_room(room));
+        }
     }
 
     /// The pCPU whose partition left output behind looks after it: at a low rate, by its own clock.
