@@ -25,7 +25,6 @@ pub const SELF: Handle = Handle(bulkhead_abi::hypercall::SELF_CAPABILITY);
 pub struct Results(pub [u64; 5]);
 
 /// Makes any SMCCC call by the conduit of hypercalls: `identifier` in x0, `arguments` in x1..x6.
-#[must_use]
 pub fn raw(identifier: u64, arguments: [u64; 6]) -> Results {
     let [mut x1, mut x2, mut x3, mut x4, x5, x6] = arguments;
     let mut x0 = identifier;

@@ -6,6 +6,7 @@
 
 pub mod bus;
 pub mod cpu;
+pub mod debug;
 pub mod encoded;
 pub mod exception;
 pub mod floating_point;
@@ -19,6 +20,7 @@ mod start;
 pub mod timer;
 
 use crate::device_tree::DeviceTree;
+use crate::hypercall;
 
 /// First address of RAM on the default machine.
 pub const RAM_BASE: u64 = 0x4000_0000;
@@ -60,6 +62,12 @@ impl Machine {
     pub const fn device_tree(&self) -> Option<DeviceTree<'static>> {
         self.device_tree
     }
+}
+
+/// Whether the hypervisor is below (else the bare board).
+#[must_use]
+pub fn is_hypervised() -> bool {
+    hypercall::version().is_ok()
 }
 
 /// Longest device tree the library looks at.

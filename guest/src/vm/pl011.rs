@@ -46,6 +46,12 @@ pub fn clear_transmit_interrupt() {
     bus::write_u32(BASE + INTERRUPT_CLEAR, TRANSMIT_INTERRUPT);
 }
 
+/// Puts the UART back to how it comes out of reset, transmitter on.
+pub fn reset() {
+    disable_interrupts();
+    bus::write_u32(BASE + CONTROL, CONTROL_ENABLED);
+}
+
 /// Masks all interrupts of the UART.
 pub fn disable_interrupts() {
     bus::write_u32(BASE + INTERRUPT_MASK, 0);

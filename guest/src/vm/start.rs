@@ -4,7 +4,7 @@
 //! | entry | register | in | out |
 //! |---|---|---|---|
 //! | `_vm_start` | x0 | device tree, or 0 | to `vm_start`: unchanged |
-//! | `vm_secondary_start` | x0 | index of the CPU | to `smp::secondary`: unchanged |
+//! | `vm_secondary_start` | x0 | context given to `CPU_ON` | to `smp::secondary`: unchanged |
 //!
 //! Both come in at EL1 with the MMU off and interrupts masked, as the arm64 boot protocol and PSCI's
 //! `CPU_ON` (Arm DEN 0022 section 5.6) say. Stacks are those of `link/vm.ld`, one per CPU, in order.
@@ -35,7 +35,8 @@ global_asm!(
     ".global vm_secondary_start",
     "vm_secondary_start:",
     "msr daifset, #0xf",
-    "mov x1, x0",
+    "mrs x1, mpidr_el1",
+    "and x1, x1, #0xff",
     "bl 3f",
     "bl {secondary}",
     // x1 = index of the CPU: sets its vectors and its stack.

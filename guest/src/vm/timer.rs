@@ -35,6 +35,9 @@ macro_rules! write {
     };
 }
 
+/// Length of one nap of [`nap_until`], in microseconds.
+const NAP: u64 = 20;
+
 impl Timer {
     /// Interrupt of the timer on the default machine.
     #[must_use]
@@ -129,13 +132,19 @@ pub fn ticks(microseconds: u64) -> u64 {
     microseconds.saturating_mul(frequency()) / 1_000_000
 }
 
-/// Sleeps for `microseconds`, CPU idle: the virtual timer's interrupt wakes the CPU while it stays masked, and is
-/// taken and ended here. The interrupt controller is set up for it; nothing else may use the timer meanwhile.
+/// Sleeps for `microseconds`, CPU idle, after setting the interrupt controller up for it. For programs that use no
+/// interrupt otherwise; the others have [`nap`].
 pub fn sleep(microseconds: u64) {
-    let timer = Timer::Virtual;
     gic::init_distributor();
     gic::init_cpu();
-    gic::enable(timer.line());
+    gic::enable(Timer::Virtual.line());
+    nap(microseconds);
+}
+
+/// Sleeps for `microseconds`, CPU idle: the virtual timer's interrupt, which must be enabled and nobody else's
+/// meanwhile, wakes the CPU while interrupts are masked, and is taken and ended here.
+pub fn nap(microseconds: u64) {
+    let timer = Timer::Virtual;
     timer.arm(timer.now() + ticks(microseconds));
     while !timer.has_fired() {
         cpu::wait_for_interrupt();
@@ -144,6 +153,21 @@ pub fn sleep(microseconds: u64) {
     timer.disarm();
     if interrupt < gic::FIRST_SPECIAL {
         gic::end(interrupt);
+    }
+}
+
+/// Naps until `done` or for `microseconds` at most; whether it became true. Unlike a spinning wait it lets
+/// another vCPU of the same pCPU run.
+pub fn nap_until(microseconds: u64, mut done: impl FnMut() -> bool) -> bool {
+    let end = Timer::Virtual.now() + ticks(microseconds);
+    loop {
+        if done() {
+            return true;
+        }
+        if Timer::Virtual.now() > end {
+            return false;
+        }
+        nap(NAP);
     }
 }
 

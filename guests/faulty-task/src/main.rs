@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A task that does wrong things, for the tests of health events and actions.
+//!
+//! Which ones, and in which order, is said by the names of its capabilities (of whatever kind), because that is
+//! all a task can be told: `fault-memory`, `fault-undefined`, `fault-hypercall`, `fault-hang`.
+//!
+//! Prints `before NAME`; then `after NAME` if it survives.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use bulkhead_guest::startup_page::StartupPage;
+use bulkhead_guest::{hypercall, println, task};
+
+bulkhead_guest::task_main!(main);
+
+/// An address that is not the task's.
+const NOWHERE: u64 = 0x8000_0000;
+
+fn main(page: StartupPage<'static>) {
+    for capability in page
+        .capabilities()
+        .filter(|capability| capability.name.starts_with("fault-"))
+    {
+        println!("before {}", capability.name);
+        match capability.name {
+            "fault-memory" => {
+                let _ = task::read_foreign(NOWHERE);
+            }
+            "fault-undefined" => task::undefined_instruction(),
+            "fault-hypercall" => {
+                hypercall::raw(0xC600_7FFF, [0; 6]);
+            }
+            "fault-hang" => loop {
+                core::hint::spin_loop();
+            },
+            unknown => println!("faulty: no fault {unknown}"),
+        }
+        println!("after {}", capability.name);
+    }
+}
