@@ -1,35 +1,886 @@
 // SPDX-License-Identifier: Apache-2.0
-//! STUB by backend until vgic's irq.rs lands: overwrite or delete freely.
-#![allow(missing_docs, dead_code, unused_variables)]
-use bulkhead_arch_api::*;
-pub struct PcpuIrq;
-impl PcpuIrq { pub const fn new() -> Self { Self } }
-pub struct VcpuIrq;
-impl VcpuIrq { pub const fn new() -> Self { Self } }
-pub struct GicConfig { pub distributor: usize, pub redistributors: usize, pub redistributors_size: usize, pub maintenance: u32, pub hypervisor_timer: u32, pub virtual_timer: u32, pub physical_timer: u32 }
-pub unsafe fn init_distributor(config: &GicConfig) {}
-pub fn init_pcpu(p: &mut PcpuIrq, id: PcpuId, mpidr: u64) -> bool { true }
-pub fn adopt(v: &mut VcpuIrq, id: VcpuId, plan: &VcpuPlan, pcpu: PcpuId) {}
-pub fn configure(partition: PartitionId, controller: Option<&VirtualController>) {}
-pub fn reset_shared(partition: PartitionId) {}
-pub fn reset(p: &mut PcpuIrq, v: &mut VcpuIrq) {}
-pub fn detach(p: &mut PcpuIrq, v: &mut VcpuIrq) {}
-pub fn has_work(v: &mut VcpuIrq) -> bool { false }
-pub fn inject(p: &mut PcpuIrq, partition: PartitionId, line: VirtualLine) -> VcpuSet { VcpuSet::EMPTY }
-pub fn withdraw(p: &mut PcpuIrq, partition: PartitionId, line: VirtualLine) {}
-pub fn route(p: &mut PcpuIrq, line: Line, partition: PartitionId, virtual_line: VirtualLine, edge: bool) {}
-pub fn enable(p: &mut PcpuIrq, line: Line, edge: bool) {}
-pub fn disable(p: &mut PcpuIrq, line: Line) {}
-pub fn complete(p: &mut PcpuIrq, line: Line) {}
-pub fn signal(p: &mut PcpuIrq, target: PcpuId) {}
-pub fn unload(p: &mut PcpuIrq, v: &mut VcpuIrq) {}
-pub fn load(p: &mut PcpuIrq, v: &mut VcpuIrq) {}
-pub fn resume(p: &mut PcpuIrq, v: &mut VcpuIrq) {}
-pub fn interrupt(p: &mut PcpuIrq, v: &mut VcpuIrq) -> Option<Exit> { None }
-pub fn idle_interrupt(p: &mut PcpuIrq) -> Option<Exit> { None }
-pub fn park(p: &mut PcpuIrq) {}
-pub struct Answer { pub value: u64, pub wake: VcpuSet }
-pub fn mmio_read(p: &mut PcpuIrq, v: &mut VcpuIrq, address: GuestPhys, size: u8) -> Option<Answer> { None }
-pub fn mmio_write(p: &mut PcpuIrq, v: &mut VcpuIrq, address: GuestPhys, size: u8, value: u64) -> Option<Answer> { None }
-pub enum SysRegister { Sgi1r, Asgi1r, Sgi0r, Dir }
-pub fn sysreg_write(p: &mut PcpuIrq, v: &mut VcpuIrq, register: SysRegister, value: u64) -> VcpuSet { VcpuSet::EMPTY }
+//! Interrupts: the physical GICv3, and between it and the guests the virtual one (`arch/vgic`).
+//!
+//! An interrupt of the running guest is acknowledged, its priority dropped, latched in the virtual GIC and
+//! moved into a list register, all without leaving the exit handler ([`interrupt`], [`resume`]). One for a
+//! vCPU that is loaded on another pCPU is latched, and that pCPU *kicked* by a software-generated interrupt; it
+//! then does the second half. One for a vCPU that is loaded nowhere is a matter of scheduling: [`Exit::Wake`].
+//!
+//! Who is kicked: `KICKED[pcpu]` is a set of vCPUs; only who adds to an empty set sends the interrupt, and
+//! the receiver takes the whole set, so any number of kicks costs one. A vCPU that was loaded when the
+//! kicker looked and is not any more when the interrupt arrives is reported to the kernel instead, so no
+//! wake-up is lost in between.
+//!
+//! The timers' private lines are linked: what the guest has enabled is enabled physically while it is loaded,
+//! and its end of interrupt ends the physical one. They cannot storm, because an acknowledged one is active
+//! until the guest ends it or the virtual GIC gives it back.
+
+mod interface;
+mod physical;
+
+pub(crate) use physical::GicConfig;
+
+use crate::sysreg::{instruction, write_guest_register};
+use bulkhead_arch_api::{
+    Exit, GuestPhys, Line, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind, PcpuId, VcpuId,
+    VcpuPlan, VcpuSet, VirtualController, VirtualLine,
+};
+use bulkhead_arch_vgic::{
+    Access, Bank, Control, CpuInterface, Distributor, Frame, Hardware, ListRegister, NO_VCPU, PhysicalLines,
+    Redistributor, Sgi, Vgic,
+};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
+use interface::{Interface, SPURIOUS};
+
+/// Software-generated interrupt behind [`signal`].
+const SGI_SIGNAL: u32 = 0;
+/// Software-generated interrupt that makes a pCPU look at `KICKED`.
+const SGI_KICK: u32 = 1;
+/// The guest's virtual and physical timer, as on the board every VM sees.
+const VIRTUAL_TIMER_LINE: u32 = 27;
+const PHYSICAL_TIMER_LINE: u32 = 30;
+/// Interrupts handled in a row outside a guest before the caller gets a word in.
+const IDLE_BURST: u32 = 64;
+const DISTRIBUTOR_SIZE: u64 = 0x1_0000;
+const REDISTRIBUTOR_SHIFT: u32 = 17;
+
+/// What the pCPUs share about a VM.
+struct Vm {
+    /// First vCPU in bits 7:0, vCPUs in bits 15:8.
+    vcpus: AtomicU32,
+    distributor: AtomicU64,
+    redistributors: AtomicU64,
+}
+
+static DISTRIBUTORS: [Distributor; MAX_PARTITIONS] = [const { Distributor::new() }; MAX_PARTITIONS];
+static REDISTRIBUTORS: [Redistributor; MAX_VCPUS] = [const { Redistributor::new() }; MAX_VCPUS];
+static VMS: [Vm; MAX_PARTITIONS] = [const {
+    Vm {
+        vcpus: AtomicU32::new(0),
+        distributor: AtomicU64::new(u64::MAX),
+        redistributors: AtomicU64::new(u64::MAX),
+    }
+}; MAX_PARTITIONS];
+/// pCPU of each vCPU.
+static HOME: [AtomicU8; MAX_VCPUS] = [const { AtomicU8::new(u8::MAX) }; MAX_VCPUS];
+/// Affinity of each pCPU that is up, as in MPIDR; all ones if it is not.
+static AFFINITY: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(u64::MAX) }; MAX_PCPUS];
+/// vCPUs each pCPU was kicked for.
+static KICKED: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(0) }; MAX_PCPUS];
+/// Owner of each shared physical line: [`ROUTED`], partition in bits 23:16, virtual line in bits 15:0.
+static ROUTES: [AtomicU32; SPURIOUS as usize] = [const { AtomicU32::new(0) }; SPURIOUS as usize];
+const ROUTED: u32 = 1 << 31;
+
+/// Interrupt state of a pCPU.
+pub(crate) struct PcpuIrq {
+    id: PcpuId,
+    redistributor: Option<physical::Redistributor>,
+    virtual_timer: u32,
+    physical_timer: u32,
+    hypervisor_timer: u32,
+    maintenance: u32,
+    /// The vCPU of a VM whose state is in the virtual CPU interface.
+    loaded: Option<VcpuId>,
+    /// Private lines of guests that are enabled physically.
+    private_enabled: u32,
+    /// vCPUs to make ready that the kernel has not been told of yet.
+    wake: VcpuSet,
+}
+
+/// Interrupt state of a vCPU that only its own pCPU touches.
+pub(crate) struct VcpuIrq {
+    id: VcpuId,
+    index: usize,
+    partition: PartitionId,
+    first: u8,
+    count: u8,
+    /// Absent for a task.
+    own: Option<&'static Redistributor>,
+    bank: Bank,
+    distributor: u64,
+    redistributors: u64,
+}
+
+/// Answer to a guest's access.
+pub(crate) struct Answer {
+    /// The value, of a load.
+    pub(crate) value: u64,
+    /// Not empty: finish the instruction, then return [`Exit::Wake`].
+    pub(crate) wake: VcpuSet,
+}
+
+/// System registers of the CPU interface that trap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SysRegister {
+    /// `ICC_SGI1R_EL1`.
+    Sgi1r,
+    /// `ICC_ASGI1R_EL1`.
+    Asgi1r,
+    /// `ICC_SGI0R_EL1`.
+    Sgi0r,
+    /// `ICC_DIR_EL1`.
+    Dir,
+}
+
+impl PcpuIrq {
+    pub(crate) const fn new() -> Self {
+        Self {
+            id: PcpuId(0),
+            redistributor: None,
+            virtual_timer: SPURIOUS,
+            physical_timer: SPURIOUS,
+            hypervisor_timer: SPURIOUS,
+            maintenance: SPURIOUS,
+            loaded: None,
+            private_enabled: 0,
+            wake: VcpuSet::EMPTY,
+        }
+    }
+
+    fn take_wake(&mut self) -> VcpuSet {
+        core::mem::take(&mut self.wake)
+    }
+
+    fn private(&self, line: u32) -> Option<physical::LineRegisters> {
+        self.redistributor.map(|redistributor| redistributor.line(line))
+    }
+}
+
+impl VcpuIrq {
+    pub(crate) const fn new() -> Self {
+        Self {
+            id: VcpuId(0),
+            index: 0,
+            partition: PartitionId(0),
+            first: 0,
+            count: 0,
+            own: None,
+            bank: Bank::new(),
+            distributor: u64::MAX,
+            redistributors: u64::MAX,
+        }
+    }
+
+    #[inline]
+    fn vgic(&self) -> Option<Vgic<'static>> {
+        vgic_of(self.partition, self.first, self.count)
+    }
+
+    /// Which registers are at `address`.
+    #[inline]
+    fn frame(&self, address: GuestPhys, size: u8) -> Option<Access> {
+        let offset = address.0.wrapping_sub(self.distributor);
+        if offset < DISTRIBUTOR_SIZE {
+            return Some(Access {
+                frame: Frame::Distributor,
+                offset: offset as u32,
+                size,
+            });
+        }
+        let offset = address.0.wrapping_sub(self.redistributors);
+        let index = offset >> REDISTRIBUTOR_SHIFT;
+        if index < u64::from(self.count) {
+            let offset = offset as u32 & ((1 << REDISTRIBUTOR_SHIFT) - 1);
+            return Some(Access {
+                frame: Frame::Redistributor(index as usize),
+                offset,
+                size,
+            });
+        }
+        None
+    }
+}
+
+/// The virtual GIC of a partition with these vCPUs.
+#[inline]
+fn vgic_of(partition: PartitionId, first: u8, count: u8) -> Option<Vgic<'static>> {
+    let first = usize::from(first);
+    let redistributors = REDISTRIBUTORS.get(first..first + usize::from(count))?;
+    Some(Vgic::new(
+        DISTRIBUTORS.get(usize::from(partition.0))?,
+        redistributors,
+    ))
+}
+
+/// The same by what [`adopt`] noted, and the partition's first vCPU.
+fn vgic_by_id(partition: PartitionId) -> Option<(Vgic<'static>, u8)> {
+    let [first, count, ..] = VMS
+        .get(usize::from(partition.0))?
+        .vcpus
+        .load(SeqCst)
+        .to_le_bytes();
+    if count == 0 {
+        return None;
+    }
+    Some((vgic_of(partition, first, count)?, first))
+}
+
+fn affinity_of(pcpu: u8) -> Option<u64> {
+    AFFINITY
+        .get(usize::from(pcpu))
+        .map(|affinity| affinity.load(SeqCst))
+        .filter(|value| *value != u64::MAX)
+}
+
+/// Shared physical lines of a partition whose first vCPU is given.
+struct SharedLines(u8);
+
+impl PhysicalLines for SharedLines {
+    fn set_enabled(&mut self, physical: u32, on: bool) {
+        let Some(controller) = physical::controller() else {
+            return;
+        };
+        let line = controller.shared(physical);
+        if on { line.enable() } else { line.disable() }
+    }
+
+    fn set_priority(&mut self, physical: u32, priority: u8) {
+        if let Some(controller) = physical::controller() {
+            controller.shared(physical).set_guest_priority(priority);
+        }
+    }
+
+    fn set_target(&mut self, physical: u32, index: usize) {
+        let vcpu = usize::from(self.0).saturating_add(index);
+        let home = HOME.get(vcpu).map_or(u8::MAX, |home| home.load(SeqCst));
+        if let (Some(controller), Some(affinity)) = (physical::controller(), affinity_of(home)) {
+            controller.set_route(physical, affinity);
+        }
+    }
+
+    fn is_edge(&self, physical: u32) -> bool {
+        physical::controller().is_some_and(|controller| controller.shared(physical).is_edge())
+    }
+
+    fn is_pending(&self, physical: u32) -> bool {
+        physical::controller().is_some_and(|controller| controller.shared(physical).is_pending())
+    }
+
+    fn set_pending(&mut self, physical: u32, on: bool) {
+        if let Some(controller) = physical::controller() {
+            controller.shared(physical).set_pending(on);
+        }
+    }
+
+    fn set_active(&mut self, physical: u32, on: bool) {
+        if let Some(controller) = physical::controller() {
+            controller.shared(physical).set_active(on);
+        }
+    }
+}
+
+/// This pCPU, acting for a partition whose first vCPU is given.
+struct Local<'a> {
+    pcpu: &'a mut PcpuIrq,
+    first: u8,
+}
+
+impl CpuInterface for Local<'_> {
+    fn slots(&self) -> u32 {
+        Interface.slots()
+    }
+    #[inline]
+    fn empty_slots(&self) -> u32 {
+        Interface.empty_slots()
+    }
+    #[inline]
+    fn list_register(&self, slot: u32) -> ListRegister {
+        Interface.list_register(slot)
+    }
+    #[inline]
+    fn set_list_register(&mut self, slot: u32, value: ListRegister) {
+        Interface.set_list_register(slot, value);
+    }
+    fn set_control(&mut self, control: Control) {
+        Interface.set_control(control);
+    }
+    fn take_end_count(&mut self) -> u32 {
+        Interface.take_end_count()
+    }
+    fn machine_control(&self) -> u64 {
+        Interface.machine_control()
+    }
+    fn set_machine_control(&mut self, value: u64) {
+        Interface.set_machine_control(value);
+    }
+    fn active_priorities(&self) -> [[u32; 4]; 2] {
+        Interface.active_priorities()
+    }
+    fn set_active_priorities(&mut self, value: &[[u32; 4]; 2]) {
+        Interface.set_active_priorities(value);
+    }
+    fn preemption_shift(&self) -> u32 {
+        Interface.preemption_shift()
+    }
+}
+
+impl PhysicalLines for Local<'_> {
+    fn set_enabled(&mut self, physical: u32, on: bool) {
+        SharedLines(self.first).set_enabled(physical, on);
+    }
+
+    fn set_priority(&mut self, physical: u32, priority: u8) {
+        SharedLines(self.first).set_priority(physical, priority);
+    }
+
+    fn set_target(&mut self, physical: u32, index: usize) {
+        SharedLines(self.first).set_target(physical, index);
+    }
+
+    fn is_edge(&self, physical: u32) -> bool {
+        // The timers are the only private lines a guest can have.
+        physical >= 32 && SharedLines(self.first).is_edge(physical)
+    }
+
+    fn is_pending(&self, physical: u32) -> bool {
+        match physical {
+            0..32 => self
+                .pcpu
+                .private(physical)
+                .is_some_and(physical::LineRegisters::is_pending),
+            _ => SharedLines(self.first).is_pending(physical),
+        }
+    }
+
+    fn set_pending(&mut self, physical: u32, on: bool) {
+        match physical {
+            0..32 => self
+                .pcpu
+                .private(physical)
+                .into_iter()
+                .for_each(|line| line.set_pending(on)),
+            _ => SharedLines(self.first).set_pending(physical, on),
+        }
+    }
+
+    fn set_active(&mut self, physical: u32, on: bool) {
+        match physical {
+            0..32 => self
+                .pcpu
+                .private(physical)
+                .into_iter()
+                .for_each(|line| line.set_active(on)),
+            _ => SharedLines(self.first).set_active(physical, on),
+        }
+    }
+}
+
+impl Hardware for Local<'_> {
+    fn enable_private(&mut self, physical: u32) {
+        let Some(redistributor) = self.pcpu.redistributor else {
+            return;
+        };
+        let before = core::mem::replace(&mut self.pcpu.private_enabled, physical);
+        if before & !physical != 0 {
+            redistributor.disable(before & !physical);
+        }
+        if physical & !before != 0 {
+            redistributor.enable(physical & !before);
+        }
+    }
+
+    fn kick(&mut self, index: usize) {
+        let vcpu = VcpuId(self.first.wrapping_add(index as u8));
+        let slot = usize::from(vcpu.0);
+        let home = HOME.get(slot).map_or(u8::MAX, |home| home.load(SeqCst));
+        let elsewhere =
+            home != self.pcpu.id.0 && REDISTRIBUTORS.get(slot).is_some_and(Redistributor::is_present);
+        match (KICKED.get(usize::from(home)), affinity_of(home)) {
+            (Some(kicked), Some(affinity)) if elsewhere => {
+                if kicked.fetch_or(VcpuSet::of(vcpu).0, SeqCst) == 0 {
+                    interface::send(affinity, SGI_KICK);
+                }
+            }
+            _ => self.pcpu.wake.insert_all(VcpuSet::of(vcpu)),
+        }
+    }
+
+    fn relax(&self) {
+        bulkhead_arch_support::relax();
+    }
+}
+
+/// Brings up the distributor. Once, by the boot pCPU.
+///
+/// # Safety
+/// The addresses are those of a GICv3 and mapped as device memory for good.
+pub(crate) unsafe fn init_distributor(config: &GicConfig) {
+    // SAFETY: the caller's promise.
+    unsafe { physical::init_distributor(config) }
+}
+
+/// Brings up this pCPU's part. False if the controller has none for `mpidr`.
+pub(crate) fn init_pcpu(p: &mut PcpuIrq, id: PcpuId, mpidr: u64) -> bool {
+    let Some(controller) = physical::controller() else {
+        return false;
+    };
+    let Some(redistributor) = controller.redistributor(mpidr) else {
+        return false;
+    };
+    redistributor.init();
+    interface::init();
+    let GicConfig {
+        maintenance,
+        hypervisor_timer,
+        virtual_timer,
+        physical_timer,
+        ..
+    } = controller.config;
+    p.id = id;
+    p.redistributor = Some(redistributor);
+    (p.maintenance, p.hypervisor_timer) = (maintenance, hypervisor_timer);
+    (p.virtual_timer, p.physical_timer) = (virtual_timer, physical_timer);
+    for line in [SGI_SIGNAL, SGI_KICK, maintenance, hypervisor_timer] {
+        redistributor.line(line).set_own_priority();
+        redistributor.line(line).enable();
+    }
+    if let Some(affinity) = AFFINITY.get(usize::from(id.0)) {
+        affinity.store(mpidr, SeqCst);
+    }
+    true
+}
+
+/// See [`bulkhead_arch_api::Vcpus::adopt`].
+pub(crate) fn adopt(v: &mut VcpuIrq, id: VcpuId, plan: &VcpuPlan, pcpu: PcpuId) {
+    (v.id, v.index, v.partition) = (id, usize::from(plan.index), plan.partition);
+    (v.first, v.count) = (plan.first.0, plan.count);
+    if let Some(home) = HOME.get(usize::from(id.0)) {
+        home.store(pcpu.0, SeqCst);
+    }
+    let own = REDISTRIBUTORS
+        .get(usize::from(id.0))
+        .filter(|_| plan.kind == PartitionKind::Vm);
+    v.own = own;
+    let (Some(own), Some(vm)) = (own, VMS.get(usize::from(plan.partition.0))) else {
+        return;
+    };
+    vm.vcpus
+        .store(u32::from_le_bytes([plan.first.0, plan.count, 0, 0]), SeqCst);
+    if let Some(controller) = physical::controller() {
+        own.link(VIRTUAL_TIMER_LINE, controller.config.virtual_timer);
+        own.link(PHYSICAL_TIMER_LINE, controller.config.physical_timer);
+    }
+    if plan.index == 0 {
+        // Lines routed before this vCPU's pCPU was known.
+        for (line, route) in (0..).zip(&ROUTES) {
+            if owner(route.load(SeqCst)).is_some_and(|(partition, _)| partition == plan.partition) {
+                SharedLines(plan.first.0).set_target(line, 0);
+            }
+        }
+    }
+}
+
+/// See [`bulkhead_arch_api::Spaces::build`]: where the guest finds its interrupt controller.
+pub(crate) fn configure(partition: PartitionId, controller: Option<&VirtualController>) {
+    let Some(controller) = controller else { return };
+    let [(distributor, _), (redistributors, _)] = controller.windows;
+    if let Some(vm) = VMS.get(usize::from(partition.0)) {
+        vm.distributor.store(distributor.0, SeqCst);
+        vm.redistributors.store(redistributors.0, SeqCst);
+    }
+    if let Some(shared) = DISTRIBUTORS.get(usize::from(partition.0)) {
+        shared.set_lines(controller.lines);
+    }
+}
+
+/// See [`bulkhead_arch_api::Spaces::reset_shared`].
+pub(crate) fn reset_shared(partition: PartitionId) {
+    if let Some((vgic, first)) = vgic_by_id(partition) {
+        vgic.reset_shared(&mut SharedLines(first));
+    }
+}
+
+/// See [`bulkhead_arch_api::Vcpus::reset`]. The vCPU is not loaded afterwards.
+pub(crate) fn reset(p: &mut PcpuIrq, v: &mut VcpuIrq) {
+    drop_loaded(p, v);
+    if let (Some(vgic), Some(_)) = (v.vgic(), v.own) {
+        vgic.reset(
+            v.index,
+            &mut v.bank,
+            &mut Local {
+                pcpu: p,
+                first: v.first,
+            },
+        );
+        if let Some(vm) = VMS.get(usize::from(v.partition.0)) {
+            v.distributor = vm.distributor.load(SeqCst);
+            v.redistributors = vm.redistributors.load(SeqCst);
+        }
+    }
+}
+
+/// See [`bulkhead_arch_api::Vcpus::detach`]. The vCPU is not loaded afterwards.
+pub(crate) fn detach(p: &mut PcpuIrq, v: &mut VcpuIrq) {
+    drop_loaded(p, v);
+    if let (Some(vgic), Some(_)) = (v.vgic(), v.own) {
+        vgic.detach(
+            v.index,
+            &mut v.bank,
+            &mut Local {
+                pcpu: p,
+                first: v.first,
+            },
+        );
+    }
+}
+
+fn drop_loaded(p: &mut PcpuIrq, v: &mut VcpuIrq) {
+    if p.loaded == Some(v.id) {
+        unload(p, v);
+    }
+}
+
+/// See [`bulkhead_arch_api::Vcpus::has_work`].
+pub(crate) fn has_work(v: &mut VcpuIrq) -> bool {
+    match (v.vgic(), v.own) {
+        (Some(vgic), Some(_)) => vgic.has_work(v.index, &v.bank, &Interface),
+        _ => false,
+    }
+}
+
+/// See [`bulkhead_arch_api::Vcpus::inject`].
+pub(crate) fn inject(p: &mut PcpuIrq, partition: PartitionId, line: VirtualLine) -> VcpuSet {
+    if let Some((vgic, first)) = vgic_by_id(partition) {
+        vgic.raise(NO_VCPU, line.0, &mut Local { pcpu: p, first });
+    }
+    p.take_wake()
+}
+
+/// See [`bulkhead_arch_api::Vcpus::withdraw`].
+pub(crate) fn withdraw(_p: &mut PcpuIrq, partition: PartitionId, line: VirtualLine) {
+    if let Some((vgic, _)) = vgic_by_id(partition) {
+        vgic.lower(line.0);
+    }
+}
+
+fn owner(route: u32) -> Option<(PartitionId, u32)> {
+    (route & ROUTED != 0).then_some((PartitionId((route >> 16) as u8), route & 0xFFFF))
+}
+
+fn route_of(line: u32) -> Option<(PartitionId, u32)> {
+    owner(ROUTES.get(line as usize)?.load(SeqCst))
+}
+
+/// See [`bulkhead_arch_api::Irqs::route`].
+pub(crate) fn route(
+    p: &mut PcpuIrq,
+    line: Line,
+    partition: PartitionId,
+    virtual_line: VirtualLine,
+    edge: bool,
+) {
+    let (Some(controller), Some(route)) = (physical::controller(), ROUTES.get(line.0 as usize)) else {
+        return;
+    };
+    let Some(shared) = DISTRIBUTORS
+        .get(usize::from(partition.0))
+        .filter(|_| line.0 >= 32)
+    else {
+        return;
+    };
+    controller.shared(line.0).disable();
+    controller.shared(line.0).set_edge(edge);
+    controller.shared(line.0).set_guest_priority(0);
+    route.store(
+        ROUTED | u32::from(partition.0) << 16 | virtual_line.0 & 0xFFFF,
+        SeqCst,
+    );
+    shared.link(virtual_line.0, line.0);
+    if let Some(affinity) = affinity_of(p.id.0) {
+        controller.set_route(line.0, affinity);
+    }
+    if let Some((_, first)) = vgic_by_id(partition) {
+        SharedLines(first).set_target(line.0, 0);
+    }
+}
+
+/// See [`bulkhead_arch_api::Irqs::enable`].
+pub(crate) fn enable(p: &mut PcpuIrq, line: Line, edge: bool) {
+    if let Some(registers) = own_line(p, line) {
+        registers.set_edge(edge);
+        registers.set_own_priority();
+        if let (Some(controller), Some(affinity), true) =
+            (physical::controller(), affinity_of(p.id.0), line.0 >= 32)
+        {
+            controller.set_route(line.0, affinity);
+        }
+        registers.enable();
+    }
+}
+
+/// See [`bulkhead_arch_api::Irqs::disable`].
+pub(crate) fn disable(p: &mut PcpuIrq, line: Line) {
+    if let Some(registers) = own_line(p, line) {
+        registers.disable();
+    }
+}
+
+/// See [`bulkhead_arch_api::Irqs::complete`].
+pub(crate) fn complete(_p: &mut PcpuIrq, line: Line) {
+    interface::deactivate(line.0);
+}
+
+/// Registers of a line of the hypervisor's own.
+fn own_line(p: &PcpuIrq, line: Line) -> Option<physical::LineRegisters> {
+    match line.0 {
+        0..16 => None,
+        16..32 => p.private(line.0),
+        _ => physical::controller().map(|controller| controller.shared(line.0)),
+    }
+}
+
+/// See [`bulkhead_arch_api::Cpus::signal`].
+pub(crate) fn signal(_p: &mut PcpuIrq, target: PcpuId) {
+    if let Some(affinity) = affinity_of(target.0) {
+        interface::send(affinity, SGI_SIGNAL);
+    }
+}
+
+/// The vCPU becomes current. Before its timers are restored.
+pub(crate) fn load(p: &mut PcpuIrq, v: &mut VcpuIrq) {
+    if let (Some(vgic), Some(_)) = (v.vgic(), v.own) {
+        p.loaded = Some(v.id);
+        vgic.load(
+            v.index,
+            &mut v.bank,
+            &mut Local {
+                pcpu: p,
+                first: v.first,
+            },
+        );
+    }
+}
+
+/// The vCPU ceases to be current. Before its timers are saved and switched off.
+pub(crate) fn unload(p: &mut PcpuIrq, v: &mut VcpuIrq) {
+    if let (Some(vgic), Some(_)) = (v.vgic(), v.own) {
+        let mut local = Local {
+            pcpu: p,
+            first: v.first,
+        };
+        vgic.unload(v.index, &mut v.bank, &mut local);
+        local.enable_private(0);
+        interface::close();
+        p.loaded = None;
+        hand_over(p);
+    }
+}
+
+/// Last step before the guest is entered.
+#[inline(always)]
+pub(crate) fn resume(p: &mut PcpuIrq, v: &mut VcpuIrq) {
+    if let Some(own) = v.own
+        && own.is_dirty()
+    {
+        service(p, v);
+    }
+}
+
+fn service(p: &mut PcpuIrq, v: &mut VcpuIrq) {
+    if let Some(vgic) = v.vgic() {
+        vgic.service(
+            v.index,
+            &mut v.bank,
+            &mut Local {
+                pcpu: p,
+                first: v.first,
+            },
+        );
+        hand_over(p);
+    }
+}
+
+/// vCPUs became due where nobody can return [`Exit::Wake`]: this pCPU kicks itself and does it then.
+fn hand_over(p: &mut PcpuIrq) {
+    let wake = p.take_wake();
+    if wake.is_empty() {
+        return;
+    }
+    if let (Some(kicked), Some(affinity)) = (KICKED.get(usize::from(p.id.0)), affinity_of(p.id.0)) {
+        kicked.fetch_or(wake.0, SeqCst);
+        interface::send(affinity, SGI_KICK);
+    }
+}
+
+/// An interrupt was taken while the vCPU ran. `None`: go on with [`resume`].
+#[inline]
+pub(crate) fn interrupt(p: &mut PcpuIrq, v: &mut VcpuIrq) -> Option<Exit> {
+    let line = interface::acknowledge();
+    if line == p.virtual_timer
+        && let Some(own) = v.own
+    {
+        own.raise(VIRTUAL_TIMER_LINE);
+        return None;
+    }
+    handle(p, Some(v), line)
+}
+
+/// For [`bulkhead_arch_api::Cpus::wait`] and `poll`: handles what is pending, outside a guest.
+pub(crate) fn idle_interrupt(p: &mut PcpuIrq) -> Option<Exit> {
+    for _ in 0..IDLE_BURST {
+        let line = interface::acknowledge();
+        if line >= SPURIOUS {
+            break;
+        }
+        if let Some(exit) = handle(p, None, line) {
+            return Some(exit);
+        }
+    }
+    None
+}
+
+/// An acknowledged interrupt. `running` is the vCPU it interrupted.
+fn handle(p: &mut PcpuIrq, running: Option<&mut VcpuIrq>, line: u32) -> Option<Exit> {
+    if line >= SPURIOUS {
+        return None;
+    }
+    if line == p.hypervisor_timer {
+        write_guest_register!("cnthp_ctl_el2", 0);
+        instruction!("isb");
+        interface::deactivate(line);
+        return Some(Exit::Deadline);
+    }
+    if line == SGI_SIGNAL {
+        interface::deactivate(line);
+        return Some(Exit::Signal);
+    }
+    if line == SGI_KICK {
+        interface::deactivate(line);
+        let kicked = KICKED
+            .get(usize::from(p.id.0))
+            .map_or(0, |kicked| kicked.swap(0, SeqCst));
+        // The running vCPU looks for itself on its way back.
+        let others = kicked & !running.map_or(0, |v| VcpuSet::of(v.id).0);
+        return (others != 0).then_some(Exit::Wake(VcpuSet(others)));
+    }
+    if line == p.maintenance {
+        if let Some(v) = running
+            && let Some(vgic) = v.vgic()
+        {
+            vgic.maintain(
+                v.index,
+                &mut v.bank,
+                &mut Local {
+                    pcpu: p,
+                    first: v.first,
+                },
+            );
+            hand_over(p);
+        }
+        interface::deactivate(line);
+        return None;
+    }
+    if line == p.virtual_timer || line == p.physical_timer {
+        return timer(p, running.is_some(), line);
+    }
+    match route_of(line) {
+        Some((partition, virtual_line)) => device(p, running, line, partition, virtual_line),
+        None => Some(Exit::Interrupt(Line(line))),
+    }
+}
+
+/// A timer of the loaded vCPU, which runs or waits.
+fn timer(p: &mut PcpuIrq, running: bool, line: u32) -> Option<Exit> {
+    let guest_line = if line == p.virtual_timer {
+        VIRTUAL_TIMER_LINE
+    } else {
+        PHYSICAL_TIMER_LINE
+    };
+    let own = p.loaded.and_then(|vcpu| REDISTRIBUTORS.get(usize::from(vcpu.0)));
+    let (Some(own), Some(vcpu)) = (own, p.loaded) else {
+        // Nobody's: it was on its way while its vCPU was unloaded.
+        interface::deactivate(line);
+        return None;
+    };
+    own.raise(guest_line);
+    (!running).then_some(Exit::Wake(VcpuSet::of(vcpu)))
+}
+
+/// A physical line of a partition.
+fn device(
+    p: &mut PcpuIrq,
+    running: Option<&mut VcpuIrq>,
+    line: u32,
+    partition: PartitionId,
+    virtual_line: u32,
+) -> Option<Exit> {
+    let Some((vgic, first)) = vgic_by_id(partition) else {
+        SharedLines(0).set_enabled(line, false);
+        interface::deactivate(line);
+        return None;
+    };
+    let me = running
+        .filter(|v| v.partition == partition && v.own.is_some())
+        .map_or(NO_VCPU, |v| v.index);
+    vgic.raise_linked(me, virtual_line, &mut Local { pcpu: p, first });
+    let wake = p.take_wake();
+    (!wake.is_empty()).then_some(Exit::Wake(wake))
+}
+
+/// Nothing to prepare: a loaded vCPU stays reachable by kicks while its pCPU waits.
+pub(crate) fn park(_p: &mut PcpuIrq) {}
+
+/// A guest's load. `None`: not in the interrupt controller.
+#[inline]
+pub(crate) fn mmio_read(p: &mut PcpuIrq, v: &mut VcpuIrq, address: GuestPhys, size: u8) -> Option<Answer> {
+    let access = v.frame(address, size)?;
+    let vgic = v.vgic()?;
+    let value = vgic.read(
+        v.index,
+        &mut v.bank,
+        &mut Local {
+            pcpu: p,
+            first: v.first,
+        },
+        access,
+    );
+    Some(Answer {
+        value,
+        wake: p.take_wake(),
+    })
+}
+
+/// A guest's store. `None`: not in the interrupt controller.
+#[inline]
+pub(crate) fn mmio_write(
+    p: &mut PcpuIrq,
+    v: &mut VcpuIrq,
+    address: GuestPhys,
+    size: u8,
+    value: u64,
+) -> Option<Answer> {
+    let access = v.frame(address, size)?;
+    let vgic = v.vgic()?;
+    vgic.write(
+        v.index,
+        &mut v.bank,
+        &mut Local {
+            pcpu: p,
+            first: v.first,
+        },
+        access,
+        value,
+    );
+    Some(Answer {
+        value: 0,
+        wake: p.take_wake(),
+    })
+}
+
+/// A guest's write to a trapped register of the CPU interface.
+pub(crate) fn sysreg_write(p: &mut PcpuIrq, v: &mut VcpuIrq, register: SysRegister, value: u64) -> VcpuSet {
+    let (Some(vgic), Some(_)) = (v.vgic(), v.own) else {
+        return VcpuSet::EMPTY;
+    };
+    let mut local = Local {
+        pcpu: p,
+        first: v.first,
+    };
+    match register {
+        SysRegister::Sgi1r => vgic.send(v.index, Sgi::Group1, value, &mut local),
+        SysRegister::Asgi1r => vgic.send(v.index, Sgi::OtherGroup1, value, &mut local),
+        SysRegister::Sgi0r => vgic.send(v.index, Sgi::Group0, value, &mut local),
+        SysRegister::Dir => vgic.deactivate(v.index, &mut v.bank, &mut local, value as u32 & 0xFF_FFFF),
+    }
+    p.take_wake()
+}

@@ -120,15 +120,6 @@ impl Vgic<'_> {
         }
     }
 
-    /// Gives a shared line the physical line that is behind it. At boot.
-    pub fn link<P: PhysicalLines>(&self, line: u32, physical: u32, hardware: &mut P) {
-        if let Some(lines) = self.lines_of(0, line).filter(|_| line >= PRIVATE_LINES) {
-            lines.link(line, physical);
-            hardware.set_enabled(physical, false);
-            hardware.set_target(physical, 0);
-        }
-    }
-
     /// Active interrupts of `me` outside the list registers end.
     fn drop_evicted<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         for (index, lines) in self.distributor.shared.iter().enumerate() {

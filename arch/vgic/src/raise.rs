@@ -19,6 +19,17 @@ pub enum Sgi {
     OtherGroup1,
 }
 
+impl crate::Redistributor {
+    /// The physical line behind a private line has been acknowledged on the vCPU's pCPU and is active.
+    #[inline]
+    pub fn raise(&self, line: u32) {
+        if line < PRIVATE_LINES {
+            self.private.latch.fetch_or(bit(line), SeqCst);
+            self.dirty.fetch_or(1, SeqCst);
+        }
+    }
+}
+
 impl Vgic<'_> {
     /// The input of a shared line goes high.
     pub fn raise<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) {
@@ -51,15 +62,6 @@ impl Vgic<'_> {
         if let Some(lines) = self.shared(line) {
             lines.latch.fetch_or(bit(line), SeqCst);
             self.announce(me, line, hardware);
-        }
-    }
-
-    /// The physical line behind a private line of vCPU `index` has been acknowledged on its pCPU and is active.
-    #[inline]
-    pub fn raise_private(&self, index: usize, line: u32) {
-        if let Some(redistributor) = self.redistributor(index).filter(|_| line < PRIVATE_LINES) {
-            redistributor.private.latch.fetch_or(bit(line), SeqCst);
-            redistributor.dirty.fetch_or(1, SeqCst);
         }
     }
 

@@ -50,6 +50,13 @@ impl Distributor {
             .store((lines & !31).clamp(PRIVATE_LINES, MAX_LINES), SeqCst);
     }
 
+    /// Gives a shared line the physical line that is behind it. At boot; the physical line is off.
+    pub fn link(&self, line: u32, physical: u32) {
+        if let Some(lines) = shared_word(line).and_then(|word| self.shared.get(word)) {
+            lines.link(line, physical);
+        }
+    }
+
     pub(crate) fn route_of(&self, line: u32) -> Option<&AtomicU32> {
         self.route.get(shared_word(line)?)?.get((line & 31) as usize)
     }
@@ -113,13 +120,6 @@ impl Redistributor {
         if line < PRIVATE_LINES {
             self.private.link(line, physical);
         }
-    }
-
-    /// The private line behind which there is this physical line, if any.
-    #[must_use]
-    pub fn linked_line(&self, physical: u32) -> Option<u32> {
-        crate::bits(self.private.linked.load(SeqCst))
-            .find(|line| self.private.physical_of(*line) == Some(physical))
     }
 }
 

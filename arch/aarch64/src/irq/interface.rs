@@ -75,22 +75,133 @@ pub(super) fn send(affinity: u64, line: u32) {
 /// The virtual CPU interface of this pCPU.
 pub(super) struct Interface;
 
-/// Reads or writes one of the list registers, which have no index register.
+/// List registers have no index register: one arm for each.
 macro_rules! list_registers {
-    ($slot:expr, $($number:literal)*, $access:ident $(, $value:expr)?) => {
-        match $slot {
-            $($number => $access!(concat!("ich_lr", $number, "_el2") $(, $value)?),)*
-            _ => Default::default(),
+    ($($number:literal $name:literal)*) => {
+        #[inline]
+        fn read_list_register(slot: u32) -> u64 {
+            match slot {
+                $($number => read_register!($name),)*
+                _ => 0,
+            }
+        }
+
+        #[inline]
+        fn write_list_register(slot: u32, value: u64) {
+            match slot {
+                $($number => write_guest_register!($name, value),)*
+                _ => {}
+            }
         }
     };
 }
 
-macro_rules! read_list {
-    ($slot:expr; $($number:literal)*) => {
-        match $slot {
-            $($number => read_list!(@ $number),)*
-            _ => 0,
+list_registers! {
+    0 "ich_lr0_el2"
+    1 "ich_lr1_el2"
+    2 "ich_lr2_el2"
+    3 "ich_lr3_el2"
+    4 "ich_lr4_el2"
+    5 "ich_lr5_el2"
+    6 "ich_lr6_el2"
+    7 "ich_lr7_el2"
+    8 "ich_lr8_el2"
+    9 "ich_lr9_el2"
+    10 "ich_lr10_el2"
+    11 "ich_lr11_el2"
+    12 "ich_lr12_el2"
+    13 "ich_lr13_el2"
+    14 "ich_lr14_el2"
+    15 "ich_lr15_el2"
+}
+
+impl Interface {
+    /// `ICH_VTR_EL2.PREbits` + 1: bits of a preemption level.
+    fn preemption_bits() -> u32 {
+        ((read_register!("ich_vtr_el2") >> 26 & 7) + 1) as u32
+    }
+}
+
+impl CpuInterface for Interface {
+    fn slots(&self) -> u32 {
+        (read_register!("ich_vtr_el2") & 0xF) as u32 + 1
+    }
+
+    #[inline]
+    fn empty_slots(&self) -> u32 {
+        read_register!("ich_elrsr_el2") as u32
+    }
+
+    #[inline]
+    fn list_register(&self, slot: u32) -> ListRegister {
+        ListRegister(read_list_register(slot))
+    }
+
+    #[inline]
+    fn set_list_register(&mut self, slot: u32, value: ListRegister) {
+        write_list_register(slot, value.0);
+    }
+
+    fn set_control(&mut self, control: Control) {
+        let mut value = HCR_ENABLE | read_register!("ich_hcr_el2") & HCR_END_COUNT;
+        if control.refill {
+            value |= HCR_NO_PENDING;
         }
-    };
-    (@ 0) => { read_register!("ich_lr0_el2") };
+        if control.trap_deactivate {
+            value |= HCR_TRAP_DEACTIVATE;
+        }
+        write_guest_register!("ich_hcr_el2", value);
+    }
+
+    fn take_end_count(&mut self) -> u32 {
+        let value = read_register!("ich_hcr_el2");
+        write_guest_register!("ich_hcr_el2", value & !HCR_END_COUNT);
+        ((value & HCR_END_COUNT) >> 27) as u32
+    }
+
+    fn machine_control(&self) -> u64 {
+        read_register!("ich_vmcr_el2")
+    }
+
+    fn set_machine_control(&mut self, value: u64) {
+        write_guest_register!("ich_vmcr_el2", value);
+    }
+
+    fn active_priorities(&self) -> [[u32; 4]; 2] {
+        let mut group0 = [read_register!("ich_ap0r0_el2") as u32, 0, 0, 0];
+        let mut group1 = [read_register!("ich_ap1r0_el2") as u32, 0, 0, 0];
+        let bits = Self::preemption_bits();
+        if bits > 5 {
+            group0[1] = read_register!("ich_ap0r1_el2") as u32;
+            group1[1] = read_register!("ich_ap1r1_el2") as u32;
+        }
+        if bits > 6 {
+            group0[2] = read_register!("ich_ap0r2_el2") as u32;
+            group0[3] = read_register!("ich_ap0r3_el2") as u32;
+            group1[2] = read_register!("ich_ap1r2_el2") as u32;
+            group1[3] = read_register!("ich_ap1r3_el2") as u32;
+        }
+        [group0, group1]
+    }
+
+    fn set_active_priorities(&mut self, value: &[[u32; 4]; 2]) {
+        let [group0, group1] = value;
+        write_guest_register!("ich_ap0r0_el2", u64::from(group0[0]));
+        write_guest_register!("ich_ap1r0_el2", u64::from(group1[0]));
+        let bits = Self::preemption_bits();
+        if bits > 5 {
+            write_guest_register!("ich_ap0r1_el2", u64::from(group0[1]));
+            write_guest_register!("ich_ap1r1_el2", u64::from(group1[1]));
+        }
+        if bits > 6 {
+            write_guest_register!("ich_ap0r2_el2", u64::from(group0[2]));
+            write_guest_register!("ich_ap0r3_el2", u64::from(group0[3]));
+            write_guest_register!("ich_ap1r2_el2", u64::from(group1[2]));
+            write_guest_register!("ich_ap1r3_el2", u64::from(group1[3]));
+        }
+    }
+
+    fn preemption_shift(&self) -> u32 {
+        8u32.saturating_sub(Self::preemption_bits())
+    }
 }
