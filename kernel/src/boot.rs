@@ -73,48 +73,52 @@ pub enum BootError {
 
 impl BootError {
     /// The reason as a line of the log.
-    fn describe(&self, line: Line) -> Line {
+    fn describe(&self) -> Line {
+        let mut line = Line::new();
         match *self {
             Self::Image(error) => {
-                let mut line = line;
                 // A line takes any text; what does not fit is cut off.
                 let _always_ok = write!(line, "{error}");
-                line
             }
             Self::System(SystemError::TooManyVcpus(pcpu)) => {
-                line.text("too many vCPUs on pCPU ").decimal(u64::from(pcpu.0))
+                line.text("too many vCPUs on pCPU ").decimal(pcpu.0.into());
             }
             Self::Policy(pcpu, error) => {
                 line.text("policy of pCPU ")
-                    .decimal(u64::from(pcpu.0))
+                    .decimal(pcpu.0.into())
                     .text(match error {
                         PolicyError::TooManyVcpus => ": too many vCPUs",
                         PolicyError::BadParameter => ": parameter out of range",
                         PolicyError::NotSupported => ": not supported",
-                    })
+                    });
             }
             Self::Space(partition, error) => {
-                let line = line.text("space of partition ").decimal(u64::from(partition.0));
+                line.text("space of partition ").decimal(partition.0.into());
                 match error {
                     BuildError::TablesExhausted => line.text(": no memory left for translation tables"),
                     BuildError::BadRegion(GuestPhys(address)) => line.text(": bad region at ").hex(address),
                     BuildError::Overlap(GuestPhys(address)) => line.text(": overlap at ").hex(address),
-                }
+                };
             }
-            Self::Capability(partition, _) => line
-                .text("capabilities of partition ")
-                .decimal(u64::from(partition.0))
-                .text(": slot taken"),
-            Self::Start(pcpu, StartError { code }) => line
-                .text("pCPU ")
-                .decimal(u64::from(pcpu.0))
-                .text(" did not start, firmware says -")
-                .decimal(code.unsigned_abs()),
-            Self::Unexpected(pcpu) => line
-                .text("pCPU ")
-                .decimal(u64::from(pcpu.0))
-                .text(" came up unexpectedly"),
+            Self::Capability(partition, _) => {
+                line.text("capabilities of partition ")
+                    .decimal(partition.0.into())
+                    .text(": slot taken");
+            }
+            Self::Start(pcpu, StartError { code }) => {
+                line.text("pCPU ")
+                    .decimal(pcpu.0.into())
+                    .text(" did not start, firmware says ");
+                line.text(if code < 0 { "-" } else { "" })
+                    .decimal(code.unsigned_abs());
+            }
+            Self::Unexpected(pcpu) => {
+                line.text("pCPU ")
+                    .decimal(pcpu.0.into())
+                    .text(" came up unexpectedly");
+            }
         }
+        line
     }
 }
 
@@ -141,7 +145,7 @@ pub fn boot<'s, 'i, A: Arch, S: Sha256>(
     hooks: &Hooks<'_, S>,
 ) -> Pcpu<'s, 'i, A> {
     if let Err(error) = prepare(&mut machine, shared, image, hooks) {
-        lockdown(&mut machine, shared, &error.describe(Line::new()));
+        lockdown(&mut machine, shared, &error.describe());
     }
     join(machine, shared)
 }
@@ -151,7 +155,7 @@ pub fn join<'s, 'i, A: Arch>(mut machine: A, shared: &'s Shared<'i, A::Relax>) -
     let id = machine.current();
     match adopt(&mut machine, shared, id) {
         Ok((system, local)) => Pcpu::new(machine, shared, system, id, local),
-        Err(error) => lockdown(&mut machine, shared, &error.describe(Line::new())),
+        Err(error) => lockdown(&mut machine, shared, &error.describe()),
     }
 }
 
@@ -168,7 +172,7 @@ fn prepare<'i, A: Arch, S: Sha256>(
     say(
         machine,
         shared,
-        &Line::of("Bulkhead ")
+        Line::of("Bulkhead ")
             .text(hooks.version)
             .text(" class ")
             .text(A::CAPS.class),
@@ -213,26 +217,24 @@ fn prepare<'i, A: Arch, S: Sha256>(
 
 /// The banner: what is about to run.
 fn describe_system<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, system: &System<'_>) {
-    let line = Line::of("board ")
-        .text(system.image.board_name())
+    let mut line = Line::of("board ");
+    line.text(system.image.board_name())
         .text(", pCPUs ")
         .decimal(system.image.pcpus().len() as u64);
     say(machine, shared, &line);
     for (record, partition) in system.image.partitions().iter().zip(system.partitions()) {
         let facts = system.facts_of(partition);
-        let mut line = Line::of("partition ")
-            .text(system.name(partition))
-            .text(match facts.kind {
-                PartitionKind::Vm => ": VM, vCPUs on pCPU",
-                PartitionKind::Task => ": task, vCPUs on pCPU",
-            });
+        let mut line = Line::of("partition ");
+        line.text(system.name(partition)).text(match facts.kind {
+            PartitionKind::Vm => ": VM, vCPUs on pCPU",
+            PartitionKind::Task => ": task, vCPUs on pCPU",
+        });
         for index in 0..facts.count {
-            line = line
-                .text(" ")
+            line.text(" ")
                 .decimal(u64::from(system.binding_of(partition, index).pcpu.0));
         }
         if record.flags.get() & FLAG_AUTOSTART == 0 {
-            line = line.text(", not started");
+            line.text(", not started");
         }
         say(machine, shared, &line);
     }
@@ -425,8 +427,9 @@ pub fn lockdown<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, reason:
     if shared.claim_end() {
         halt_others(machine, shared);
         let now = since_boot(machine, shared);
-        let line = Line::of("LOCKDOWN: ").join(reason);
-        shared.terminal.last_words(machine, now, &line);
+        shared
+            .terminal
+            .last_words(machine, now, Line::of("LOCKDOWN: ").join(reason));
     }
     machine.stop()
 }

@@ -7,7 +7,7 @@
 //! too long loses its end, never more.
 
 /// Bytes of a line.
-pub const LINE_LEN: usize = 192;
+pub const LINE_LEN: usize = 256;
 
 /// A line under construction.
 #[derive(Clone, Copy, Debug)]
@@ -35,19 +35,19 @@ impl Line {
     /// A line that starts with `text`.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        Self::new().text(text)
+        let mut line = Self::new();
+        line.text(text);
+        line
     }
 
     /// Adds a text.
-    #[must_use]
-    pub fn text(mut self, text: &str) -> Self {
+    pub fn text(&mut self, text: &str) -> &mut Self {
         self.push(text.as_bytes());
         self
     }
 
     /// Adds a number in decimal.
-    #[must_use]
-    pub fn decimal(mut self, number: u64) -> Self {
+    pub fn decimal(&mut self, number: u64) -> &mut Self {
         let mut digits = [0_u8; 20];
         let mut rest = number;
         let mut used = 0_usize;
@@ -64,8 +64,7 @@ impl Line {
     }
 
     /// Adds a number in hexadecimal, with `0x`.
-    #[must_use]
-    pub fn hex(mut self, number: u64) -> Self {
+    pub fn hex(&mut self, number: u64) -> &mut Self {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let nibbles = (64_u32.saturating_sub(number.leading_zeros())).div_ceil(4).max(1);
         self.push(b"0x");
@@ -82,14 +81,12 @@ impl Line {
     }
 
     /// Adds `" key="`, to be followed by the value.
-    #[must_use]
-    pub fn key(self, key: &str) -> Self {
+    pub fn key(&mut self, key: &str) -> &mut Self {
         self.text(" ").text(key).text("=")
     }
 
     /// Adds another line.
-    #[must_use]
-    pub fn join(mut self, other: &Self) -> Self {
+    pub fn join(&mut self, other: &Self) -> &mut Self {
         self.push(other.as_bytes());
         self
     }
@@ -128,19 +125,11 @@ mod tests {
 
     #[test]
     fn numbers_have_no_leading_zeros() {
-        let line = Line::of("a ")
-            .decimal(0)
-            .text(" ")
-            .decimal(u64::MAX)
-            .text(" ")
-            .decimal(100);
+        let mut line = Line::of("a ");
+        line.decimal(0).text(" ").decimal(u64::MAX).text(" ").decimal(100);
         assert_eq!(text(&line), "a 0 18446744073709551615 100");
-        let line = Line::new()
-            .hex(0)
-            .key("k")
-            .hex(u64::MAX)
-            .text(" ")
-            .hex(0x0a00_0000);
+        let mut line = Line::new();
+        line.hex(0).key("k").hex(u64::MAX).text(" ").hex(0x0a00_0000);
         assert_eq!(text(&line), "0x0 k=0xffffffffffffffff 0xa000000");
     }
 
@@ -148,7 +137,7 @@ mod tests {
     fn a_long_line_loses_its_end() {
         let mut line = Line::new();
         for _ in 0..100 {
-            line = line.text("abc");
+            line.text("abc");
         }
         assert_eq!(line.as_bytes().len(), LINE_LEN);
         assert!(text(&line).starts_with("abcabc"));

@@ -158,17 +158,18 @@ impl State {
         }
         let micros = (now / 1000) % 1_000_000;
         let seconds = now / 1_000_000_000;
-        let mut digits = Line::of("[").decimal(seconds).text(".");
+        let mut digits = Line::of("[");
+        digits.decimal(seconds).text(".");
         let mut scale = 100_000_u64;
         while scale > micros.max(1) {
-            digits = digits.text("0");
+            digits.text("0");
             scale /= 10;
         }
-        let digits = if micros == 0 {
-            digits.text("0")
+        if micros == 0 {
+            digits.text("0");
         } else {
-            digits.decimal(micros)
-        };
+            digits.decimal(micros);
+        }
         self.push_all(digits.as_bytes());
         self.push_all(b"] ");
         match who.and_then(|who| self.names.get(usize::from(who)).copied()) {

@@ -60,15 +60,14 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         let verdict = self.decide_action(partition, HealthClass::Hypercall);
         if verdict.logged {
             let [x1, ..] = call.arguments;
-            let line = self
-                .report_head(vcpu, HealthClass::Hypercall)
-                .key("operation")
+            let mut line = self.report_head(vcpu, HealthClass::Hypercall);
+            line.key("operation")
                 .hex(u64::from(call.operation))
                 .key("capability")
                 .hex(x1)
                 .key("error")
                 .text(error_name(error));
-            self.report_tail(partition, line, verdict, None);
+            self.report_tail(partition, &mut line, verdict, None);
         }
         self.end_for(vcpu, verdict.action);
     }
@@ -94,11 +93,9 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         let verdict = self.decide_action(partition, HealthClass::Watchdog);
         if verdict.logged {
             let period = self.system.time.nanoseconds(self.system.time.boot().plus(period));
-            let line = self
-                .report_head(vcpu, HealthClass::Watchdog)
-                .key("period_ns")
-                .decimal(period);
-            self.report_tail(partition, line, verdict, None);
+            let mut line = self.report_head(vcpu, HealthClass::Watchdog);
+            line.key("period_ns").decimal(period);
+            self.report_tail(partition, &mut line, verdict, None);
         }
         self.end_for(vcpu, verdict.action);
     }
@@ -107,10 +104,8 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     #[inline(never)]
     pub(super) fn backend_failed(&mut self, vcpu: VcpuId, code: u64) {
         let name = self.system.name(self.system.binding(vcpu).partition);
-        let line = Line::of("partition ")
-            .text(name)
-            .text(": backend failure ")
-            .hex(code);
+        let mut line = Line::of("partition ");
+        line.text(name).text(": backend failure ").hex(code);
         self.log(&line);
         self.end_own(vcpu, Request::Fail);
     }
@@ -138,13 +133,13 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         if verdict.logged {
             let mut line = self.report_head(vcpu, report.class);
             if let Some(GuestPhys(address)) = report.address {
-                line = line.key("address").hex(address);
+                line.key("address").hex(address);
             }
             if let Some(address) = report.virtual_address {
-                line = line.key("virtual").hex(address);
+                line.key("virtual").hex(address);
             }
-            line = line.key("pc").hex(report.pc).key("syndrome").hex(report.syndrome);
-            self.report_tail(partition, line, verdict, report.address);
+            line.key("pc").hex(report.pc).key("syndrome").hex(report.syndrome);
+            self.report_tail(partition, &mut line, verdict, report.address);
             self.dump(vcpu);
         }
         verdict.action
@@ -160,23 +155,23 @@ impl<A: Arch> Pcpu<'_, '_, A> {
 
     fn report_head(&self, vcpu: VcpuId, class: HealthClass) -> Line {
         let binding = self.system.binding(vcpu);
-        Line::of("health: partition=")
-            .text(self.system.name(binding.partition))
+        let mut line = Line::of("health: partition=");
+        line.text(self.system.name(binding.partition))
             .key("vcpu")
             .decimal(u64::from(binding.index))
             .key("class")
-            .text(class_name(class))
+            .text(class_name(class));
+        line
     }
 
     fn report_tail(
         &mut self,
         partition: PartitionId,
-        line: Line,
+        line: &mut Line,
         verdict: Verdict,
         address: Option<GuestPhys>,
     ) {
-        let line = line
-            .key("line")
+        line.key("line")
             .decimal(u64::from(self.manifest_line(partition, address)))
             .key("event")
             .decimal(u64::from(verdict.number))
@@ -186,7 +181,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             } else {
                 verdict.action.name()
             });
-        self.log(&line);
+        self.log(line);
     }
 
     /// The line of the manifest that a user should look at: that of the mapping, if the address is in one (a
@@ -222,19 +217,19 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             state,
         } = self.machine.dump(vcpu);
         let binding = self.system.binding(vcpu);
-        let head = Line::of("registers: partition=")
-            .text(self.system.name(binding.partition))
+        let mut head = Line::of("registers: partition=");
+        head.text(self.system.name(binding.partition))
             .key("vcpu")
             .decimal(u64::from(binding.index));
         for (row, first) in general.chunks(4).zip((0_u64..).step_by(4)) {
             let mut line = head;
             for (value, number) in row.iter().zip(first..) {
-                line = line.text(" r").decimal(number).text("=").hex(*value);
+                line.text(" r").decimal(number).text("=").hex(*value);
             }
             self.log(&line);
         }
-        let line = head.key("sp").hex(sp).key("pc").hex(pc).key("state").hex(state);
-        self.log(&line);
+        head.key("sp").hex(sp).key("pc").hex(pc).key("state").hex(state);
+        self.log(&head);
     }
 }
 

@@ -67,8 +67,8 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     fn announce(&mut self, partition: PartitionId, state: PartitionState) {
         let shared = self.shared.partition(partition);
         if state != PartitionState::Stopping && shared.health.announce() {
-            let line = Line::of("partition ")
-                .text(self.system.name(partition))
+            let mut line = Line::of("partition ");
+            line.text(self.system.name(partition))
                 .text(": ")
                 .text(state_name(state));
             self.log(&line);
@@ -180,8 +180,8 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         };
         if let Err(CopyError { address }) = result {
             // The image check has seen to it that this cannot be; without its memory the partition must not run.
-            let line = Line::of("partition ")
-                .text(self.system.name(partition))
+            let mut line = Line::of("partition ");
+            line.text(self.system.name(partition))
                 .text(": cannot load at ")
                 .hex(address.0);
             self.log(&line);
