@@ -1,2 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-//! (being written)
+//! From the manifest a user writes to the system image a board boots.
+//!
+//! [`load`] reads a manifest, checks it against every rule, loads and takes apart the payloads, and finds
+//! a place for everything; the result is a [`System`], plain data for tables and charts, or a [`Report`]
+//! with precise refusals. [`compile`] turns a system into a system image, [`flashable`] joins that with the
+//! class binary.
+//!
+//! Nothing here trusts its input: manifests, board files, payloads and overlays may be damaged or hostile,
+//! and a refusal is always a [`Diagnostic`], never a panic.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod board;
+mod code;
+mod compile;
+mod devicetree;
+pub mod diagnostic;
+mod flash;
+mod guest;
+mod load;
+mod model;
+mod payload;
+mod plan;
+mod render;
+mod rules;
+mod schema;
+pub mod system;
+mod units;
+mod value;
+
+pub use board::{Board, Emulator, board_names, boards};
+pub use code::Code;
+pub use compile::{CompileError, CompileInput, compile};
+pub use diagnostic::{Diagnostic, Report, Severity, Sources};
+pub use flash::{ClassBinary, FlashError, flashable};
+pub use load::{load, load_text};
+pub use model::{Access, Action, Kind, Policy, right_names};
+pub use payload::{NoPayloads, PayloadResolver};
+pub use render::render;
+pub use schema::json::schema;
+pub use schema::reference::{error_index_markdown, reference_markdown};
+pub use system::System;
+pub use units::{format_duration, format_size};

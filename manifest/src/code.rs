@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The list of rules: one code each, for ever. A code is never given a second meaning; a rule that goes
+//! leaves a gap. `tests/config-bad` holds one bad file per code, and a test fails if it does not.
+
+use crate::diagnostic::Severity;
+
+macro_rules! codes {
+    ($($name:ident = $id:literal, $title:literal;)*) => {
+        /// A rule of the manifest.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Code { $(#[doc = $title] $name),* }
+
+        impl Code {
+            /// All rules, in the order of their codes.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// The code as printed: `E` for errors, `W` for warnings, and three digits.
+            #[must_use]
+            pub const fn id(self) -> &'static str {
+                match self { $(Self::$name => $id),* }
+            }
+
+            /// What the rule finds, in one line.
+            #[must_use]
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$name => $title),* }
+            }
+        }
+    };
+}
+
+codes! {
+    Unreadable = "E001", "The manifest or the board file cannot be read.";
+    Syntax = "E002", "The file is not valid TOML.";
+    DuplicateName = "E003", "A name or key is defined twice.";
+    UnknownKey = "E004", "A key is not known.";
+    MissingKey = "E005", "A required key is missing.";
+    WrongType = "E006", "A value has the wrong type.";
+    OutOfRange = "E007", "A number is outside its range.";
+    BadUnit = "E008", "A size or duration cannot be understood.";
+    UnknownChoice = "E009", "A word is not one of those possible.";
+    UnknownBoard = "E010", "There is no board of this name.";
+    BadBoard = "E011", "The board file contradicts itself.";
+    NoPartition = "E012", "The manifest has no partition.";
+    BadName = "E013", "A name has characters that are not allowed, or is too long.";
+    ReservedName = "E014", "A name is taken by the hypervisor itself.";
+    TooManyPartitions = "E015", "There are more partitions than the hypervisor has room for.";
+    TooManyVcpus = "E016", "There are more vCPUs than the hypervisor has room for.";
+    UnknownPcpu = "E017", "A pCPU does not exist on the board.";
+    PinnedShared = "E018", "A pCPU with policy `pinned` has more than one vCPU.";
+    CrowdedPcpu = "E019", "A pCPU has more vCPUs than its policy can hold.";
+    NoVcpu = "E020", "A partition has no vCPU.";
+    BadDuration = "E021", "A duration is too short or too long.";
+    FrozenSmp = "E022", "A partition with more than one vCPU has frozen time.";
+    ZeroSize = "E023", "A size is zero.";
+    UnalignedSize = "E024", "A size is not a multiple of the page size.";
+    UnalignedAddress = "E025", "An address is not a multiple of the page size.";
+    GuestOverlap = "E026", "Two memory regions of a partition overlap.";
+    VirtualOverlap = "E027", "Memory or a device of a partition overlaps one of its virtual devices.";
+    GuestRange = "E028", "An address of a partition is beyond what the class can map.";
+    OutsideRam = "E029", "Memory is placed outside the board's RAM.";
+    PlaceOverlap = "E030", "Two partitions are placed on the same memory.";
+    HypervisorMemory = "E031", "Memory is placed on the hypervisor's own.";
+    RamExhausted = "E032", "The board's RAM is not enough for all partitions.";
+    UnknownDevice = "E033", "The board has no device of this name.";
+    DeviceTwice = "E034", "A device has two owners.";
+    LineTwice = "E035", "An interrupt line has two owners.";
+    HypervisorDevice = "E036", "A device is used by the hypervisor itself.";
+    SharedPage = "E037", "A device shares its page of registers with a device of somebody else.";
+    UntrustedDma = "E038", "A device does DMA without IOMMU and without `trusted-dma`.";
+    DmaNeedsIdentity = "E039", "A device does DMA into memory that is not where the partition sees it.";
+    NotForTask = "E040", "A task is given something that only a VM can have.";
+    InitWithoutInitramfs = "E041", "`init` is given without `ramdisk = \"@debian/initramfs\"`.";
+    CapabilityShape = "E042", "A capability does not name exactly one object.";
+    CapabilityTarget = "E043", "A capability names a partition that does not exist.";
+    CapabilityRight = "E044", "A right has no meaning for the object of a capability.";
+    TooManyCapabilities = "E045", "A partition has more capabilities than its space has slots.";
+    WatchTarget = "E046", "A partition that does not exist is watched.";
+    WatchWithoutGate = "E047", "A partition watches others, but cannot wait at its own event gate.";
+    ImpossibleAction = "E048", "A health action is impossible for this class of event or kind of partition.";
+    BadMachine = "E049", "An interrupt controller or UART window of a virtual machine is not possible.";
+    BadLine = "E050", "A virtual interrupt line is taken or does not exist.";
+    PayloadMissing = "E051", "A payload does not exist.";
+    PayloadUnreadable = "E052", "A payload exists, but cannot be read as a file.";
+    PayloadName = "E053", "A named payload is not known or cannot be provided.";
+    PayloadEmpty = "E054", "A payload is empty.";
+    PayloadTooLarge = "E055", "A payload is larger than the memory it must go to.";
+    PayloadKind = "E056", "A payload is of a kind that cannot be loaded.";
+    ElfDamaged = "E057", "An ELF file is truncated or damaged.";
+    ElfMachine = "E058", "An ELF file is for another machine.";
+    ElfOutside = "E059", "An ELF segment is outside the partition's memory.";
+    ImageDamaged = "E060", "A Linux Image is truncated or not possible here.";
+    GzipDamaged = "E061", "A gzip file is damaged.";
+    TaskNeedsElf = "E062", "The image of a task is not an ELF file.";
+    EntryOutside = "E063", "The first instruction is not in the partition's memory.";
+    DoesNotFit = "E064", "Image, ramdisk and device tree do not fit into the partition's memory together.";
+    BadOverlay = "E065", "A device tree overlay cannot be compiled or applied.";
+    NoImage = "E066", "A partition has nothing to run.";
+    TooManyMappings = "E067", "A partition needs more mappings or pieces of payloads than a system image holds.";
+    IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";
+    UnusedAction = "W102", "A health action can never be taken.";
+    NeverStarted = "W103", "A partition is not started at boot, and nobody else can start it.";
+    WritableCode = "W104", "A page of a task is writable and executable.";
+    OddRamdisk = "W105", "A ramdisk is no archive that Linux knows.";
+    SilentConsole = "W106", "A kernel is told to use a console that the partition does not have.";
+    UnusedQuantum = "W107", "A quantum is given for a policy that has none.";
+}
+
+impl Code {
+    /// Error or warning.
+    #[must_use]
+    pub const fn severity(self) -> Severity {
+        match self.id().as_bytes() {
+            [b'W', ..] => Severity::Warning,
+            _ => Severity::Error,
+        }
+    }
+}

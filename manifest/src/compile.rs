@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From a checked system to a system image.
+//!
+//! The number of records does not depend on addresses, and the writer tells the image's length from the
+//! numbers alone; so the records are made once without places to learn the length, places are found
+//! around it, and the records are made again with them.
+
+use std::fmt;
+use std::rc::Rc;
+
+use bulkhead_image::layout::{
+    ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_STOP, BoardRecord, CLASS_AARCH64, CONTROLLER_ARM_TIMER,
+    CONTROLLER_GIC_V3, CONTROLLER_PL011, CapabilityRecord, ControllerRecord, FLAG_AUTOSTART,
+    FLAG_FROZEN_TIME, InterruptRecord, LoadRecord, MAP_DEVICE, MAP_RAM, MEMORY_CLEAR, MEMORY_DEVICE,
+    MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name, PARTITION_TASK,
+    PARTITION_VM, POLICY_FIXED_PRIORITY, POLICY_PINNED, PartitionRecord, PcpuRecord, ROLE_CONSOLE,
+    ROLE_INTERRUPTS, ROLE_TIMER, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_GIC_V3, VIRTUAL_PL011, VcpuRecord,
+    VirtualDeviceRecord, WatchRecord,
+};
+use bulkhead_image::{
+    ImageBuilder, ImageError, MAX_LOADS, MAX_MEMORY, MAX_REGIONS_PER_PARTITION, NameError, Payload, Portable,
+    Sha256,
+};
+
+use crate::board::{Trigger, Window};
+use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::load;
+use crate::model::{Access, Action, Kind, Policy};
+use crate::payload::Bytes;
+use crate::plan::{self, Plan};
+use crate::rules::memory::{DISTRIBUTOR_SIZE, REDISTRIBUTOR_SIZE, UART_SIZE};
+use crate::rules::owned;
+use crate::system::{Mapping, MappingKind, Partition, System};
+use crate::units::{PAGE, align_up};
+
+/// What a system image depends on besides the manifest.
+#[derive(Clone, Copy, Debug)]
+pub struct CompileInput {
+    /// Bytes of the class binary, flattened to its full memory size.
+    pub class_binary_len: u64,
+    /// Virtual time after which the hypervisor powers the board off.
+    pub stop_after_ms: Option<u32>,
+}
+
+/// Why a checked system gives no image.
+#[derive(Debug)]
+pub enum CompileError {
+    /// The class binary is so large that no room is left for the partitions.
+    NoRoom(Box<Report>),
+    /// The hypervisor would refuse the image: the two disagree about a rule.
+    Refused(ImageError),
+    /// A name does not fit a record.
+    Name(NameError),
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRoom(report) => report.fmt(f),
+            Self::Refused(error) => write!(f, "the hypervisor would refuse the system image: {error:?}"),
+            Self::Name(error) => write!(f, "a name does not fit the system image: {error:?}"),
+        }
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+impl From<ImageError> for CompileError {
+    fn from(error: ImageError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<NameError> for CompileError {
+    fn from(error: NameError) -> Self {
+        Self::Name(error)
+    }
+}
+
+/// The system image. The hypervisor's own checks have passed over it.
+///
+/// # Errors
+/// [`CompileError`].
+pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, CompileError> {
+    let binary = align_up(input.class_binary_len, PAGE).unwrap_or(u64::MAX);
+    let mut report = Report {
+        diagnostics: Vec::new(),
+        sources: system.report.sources.clone(),
+    };
+    let Some(plan) = plan(system, binary, &mut report) else {
+        return Err(CompileError::NoRoom(Box::new(report)));
+    };
+    let mut placed = system.clone();
+    placed.plan = plan;
+    placed.partitions = load::partitions(&placed);
+    let mut builder = records(&placed)?;
+    builder.board = BoardRecord {
+        load_address: placed.board.load_address.into(),
+        hypervisor_size: placed.plan.hypervisor.size.into(),
+        pool_base: placed.plan.pool.base.into(),
+        pool_size: placed.plan.pool.size.into(),
+        image_base: placed.plan.image_base.into(),
+        stop_after_ms: input.stop_after_ms.unwrap_or(NONE).into(),
+        reserved: 0.into(),
+    };
+    Ok(builder.build()?)
+}
+
+/// Finds places for a class binary of `binary` bytes; `None` if something was reported.
+pub(crate) fn plan(system: &System, binary: u64, report: &mut Report) -> Option<Plan> {
+    let image = records(system).ok()?.len();
+    let input = plan::Input {
+        board: &system.board,
+        specs: &system.manifest.partitions,
+        guests: &system.guests,
+        binary,
+        image,
+    };
+    plan::plan(&input, report)
+}
+
+/// Reports a system with more mappings or pieces of payloads than an image can hold.
+pub(crate) fn fits_tables(system: &System, report: &mut Report) -> Option<()> {
+    let mut mappings = 0;
+    let mut pieces = 0;
+    for ((spec, partition), guest) in system
+        .manifest
+        .partitions
+        .iter()
+        .zip(&system.partitions)
+        .zip(&system.guests)
+    {
+        mappings += partition.mappings.len();
+        pieces += guest.pieces.len();
+        let own = partition.mappings.len();
+        let (count, limit, what) = if own > MAX_REGIONS_PER_PARTITION {
+            (own, MAX_REGIONS_PER_PARTITION, "mappings for one partition")
+        } else if mappings > MAX_MEMORY {
+            (mappings, MAX_MEMORY, "mappings in all")
+        } else if pieces > MAX_LOADS {
+            (pieces, MAX_LOADS, "pieces of payloads in all")
+        } else {
+            continue;
+        };
+        let message = format!(
+            "partition `{}` makes {count} {what}, more than {limit}",
+            spec.name.value
+        );
+        report.push(
+            Diagnostic::at(Code::TooManyMappings, spec.name.place, message)
+                .help("merge regions, or link ELF files with fewer segments"),
+        );
+        return None;
+    }
+    Some(())
+}
+
+fn records(system: &System) -> Result<ImageBuilder, NameError> {
+    let mut builder = ImageBuilder::new(CLASS_AARCH64, &system.board.name)?;
+    board_records(system, &mut builder);
+    let mut blobs = Blobs::default();
+    for (number, partition) in system.partitions.iter().enumerate() {
+        let record = partition_record(system, number, partition, builder.vcpus.len())?;
+        builder.partitions.push(record);
+        let number = number as u32;
+        builder
+            .vcpus
+            .extend(partition.vcpus.iter().map(|vcpu| VcpuRecord {
+                partition: number.into(),
+                pcpu: vcpu.pcpu.into(),
+                priority: vcpu.priority.into(),
+                reserved: 0.into(),
+            }));
+        builder.memory.extend(
+            partition
+                .mappings
+                .iter()
+                .map(|mapping| memory_record(number, mapping)),
+        );
+        for piece in &system.guests[number as usize].pieces {
+            let payload = blobs.index(&piece.name, &piece.blob);
+            builder.loads.push(LoadRecord {
+                partition: number.into(),
+                payload: payload.into(),
+                guest: piece.guest.into(),
+                offset: piece.offset.into(),
+                size: piece.size.into(),
+            });
+        }
+        device_records(system, number, &mut builder);
+        access_records(number, partition, &mut builder)?;
+    }
+    builder.payloads = blobs.payloads()?;
+    Ok(builder)
+}
+
+/// Blobs without repetition: two partitions that run the same file share it.
+#[derive(Default)]
+struct Blobs {
+    all: Vec<(String, Bytes)>,
+}
+
+impl Blobs {
+    fn index(&mut self, name: &str, blob: &Bytes) -> u32 {
+        let same = |other: &Bytes| Rc::ptr_eq(other, blob) || other == blob;
+        let found = self.all.iter().position(|(_, other)| same(other));
+        found.unwrap_or_else(|| {
+            self.all.push((name.to_owned(), Rc::clone(blob)));
+            self.all.len() - 1
+        }) as u32
+    }
+
+    fn payloads(self) -> Result<Vec<Payload>, NameError> {
+        let payload = |(name, blob): (String, Bytes)| {
+            Ok(Payload {
+                name: Name::new(&name)?,
+                bytes: blob.to_vec(),
+            })
+        };
+        self.all.into_iter().map(payload).collect()
+    }
+}
+
+fn board_records(system: &System, builder: &mut ImageBuilder) {
+    let board = &system.board;
+    builder.pcpus.extend(system.pcpus.iter().map(|pcpu| {
+        PcpuRecord {
+            hardware_id: pcpu.hardware_id.into(),
+            policy: match pcpu.policy {
+                Policy::Pinned => POLICY_PINNED,
+                Policy::FixedPriority => POLICY_FIXED_PRIORITY,
+            }
+            .into(),
+            quantum_us: ((pcpu.quantum_ns / 1000) as u32).into(),
+        }
+    }));
+    let stretch = |window: &Window, kind: u32| MapRecord {
+        base: window.base.into(),
+        size: window.size.into(),
+        kind: kind.into(),
+        reserved: 0.into(),
+    };
+    builder
+        .map
+        .extend(board.ram.iter().map(|window| stretch(window, MAP_RAM)));
+    builder.map.extend(
+        board
+            .hypervisor_devices()
+            .iter()
+            .map(|(_, window)| stretch(window, MAP_DEVICE)),
+    );
+    let (console, controller, timer) = (&board.console, &board.controller, &board.timer);
+    builder.controllers = vec![
+        controller_record(
+            ROLE_CONSOLE,
+            CONTROLLER_PL011,
+            &[console.registers],
+            &[console.line],
+            console.clock_hz,
+        ),
+        controller_record(
+            ROLE_INTERRUPTS,
+            CONTROLLER_GIC_V3,
+            &[controller.distributor, controller.redistributors],
+            &[controller.maintenance],
+            0,
+        ),
+        controller_record(
+            ROLE_TIMER,
+            CONTROLLER_ARM_TIMER,
+            &[],
+            &[timer.hypervisor, timer.virtual_line, timer.physical],
+            0,
+        ),
+    ];
+}
+
+fn controller_record(
+    role: u32,
+    compatible: u32,
+    windows: &[Window],
+    lines: &[u32],
+    clock_hz: u32,
+) -> ControllerRecord {
+    let window = |index: usize| windows.get(index).copied().unwrap_or_default();
+    ControllerRecord {
+        role: role.into(),
+        compatible: compatible.into(),
+        base: std::array::from_fn(|index| window(index).base.into()),
+        size: std::array::from_fn(|index| window(index).size.into()),
+        lines: std::array::from_fn(|index| lines.get(index).copied().unwrap_or(NONE).into()),
+        clock_hz: clock_hz.into(),
+        reserved: 0.into(),
+    }
+}
+
+fn partition_record(
+    system: &System,
+    number: usize,
+    partition: &Partition,
+    first_vcpu: usize,
+) -> Result<PartitionRecord, NameError> {
+    let vm = partition.kind == Kind::Vm;
+    let autostart = if partition.autostart { FLAG_AUTOSTART } else { 0 };
+    let frozen = if partition.frozen_time {
+        FLAG_FROZEN_TIME
+    } else {
+        0
+    };
+    let mut health = [0; 8];
+    for (class, action) in partition.health {
+        health[class as usize] = match action {
+            Action::Log => ACTION_LOG,
+            Action::Inject => ACTION_INJECT,
+            Action::Stop => ACTION_STOP,
+            Action::Restart => ACTION_RESTART,
+        };
+    }
+    Ok(PartitionRecord {
+        name: Name::new(&partition.name)?,
+        uuid: uuid(&system.board.name, &partition.name),
+        entry: partition.entry.into(),
+        argument: partition.argument.into(),
+        stack: partition.stack.into(),
+        watchdog_ns: partition.watchdog_ns.unwrap_or(0).into(),
+        kind: if vm { PARTITION_VM } else { PARTITION_TASK }.into(),
+        flags: (autostart | frozen).into(),
+        first_vcpu: (first_vcpu as u32).into(),
+        vcpu_count: (partition.vcpus.len() as u32).into(),
+        manifest_line: partition.line.into(),
+        restart_limit: partition.restart_limit.unwrap_or(NONE).into(),
+        virtual_lines: if vm {
+            system.manifest.partitions[number].machine.lines
+        } else {
+            0
+        }
+        .into(),
+        reserved: 0.into(),
+        health,
+    })
+}
+
+/// A UUID that stays the same as long as board and name do (RFC 9562, version 8: made by a rule of ours).
+fn uuid(board: &str, name: &str) -> [u8; 16] {
+    let digest = Portable.digest(&[b"bulkhead partition\0", board.as_bytes(), b"\0", name.as_bytes()]);
+    let mut uuid: [u8; 16] = std::array::from_fn(|index| digest[index]);
+    uuid[6] = uuid[6] & 0x0f | 0x80;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    uuid
+}
+
+fn memory_record(partition: u32, mapping: &Mapping) -> MemoryRecord {
+    let Access { read, write, execute } = mapping.access;
+    let device = mapping.kind == MappingKind::Device;
+    let bits = [
+        (read, MEMORY_READ),
+        (write, MEMORY_WRITE),
+        (execute, MEMORY_EXECUTE),
+        (device, MEMORY_DEVICE),
+        (!device, MEMORY_CLEAR),
+    ];
+    let flags = bits
+        .iter()
+        .filter(|(set, _)| *set)
+        .fold(0, |flags, (_, bit)| flags | bit);
+    MemoryRecord {
+        partition: partition.into(),
+        flags: flags.into(),
+        guest: mapping.guest.into(),
+        host: mapping.host.into(),
+        size: mapping.size.into(),
+        manifest_line: mapping.line.into(),
+        reserved: 0.into(),
+    }
+}
+
+fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
+    let spec = &system.manifest.partitions[number as usize];
+    if spec.kind == Kind::Task {
+        return;
+    }
+    let machine = &spec.machine;
+    builder.virtual_devices.push(VirtualDeviceRecord {
+        partition: number.into(),
+        kind: VIRTUAL_GIC_V3.into(),
+        base: [machine.distributor.into(), machine.redistributor.into()],
+        size: [
+            DISTRIBUTOR_SIZE.into(),
+            (REDISTRIBUTOR_SIZE * spec.vcpus.len() as u64).into(),
+        ],
+        virtual_line: NONE.into(),
+        reserved: 0.into(),
+    });
+    if spec.console {
+        builder.virtual_devices.push(VirtualDeviceRecord {
+            partition: number.into(),
+            kind: VIRTUAL_PL011.into(),
+            base: [machine.uart_base.into(), 0.into()],
+            size: [UART_SIZE.into(), 0.into()],
+            virtual_line: machine.uart_line.into(),
+            reserved: 0.into(),
+        });
+    }
+    for (_, device) in owned(spec, &system.board) {
+        builder
+            .interrupts
+            .extend(device.interrupts.iter().map(|interrupt| {
+                InterruptRecord {
+                    partition: number.into(),
+                    line: interrupt.line.into(),
+                    virtual_line: interrupt.line.into(),
+                    trigger: match interrupt.trigger {
+                        Trigger::Level => TRIGGER_LEVEL,
+                        Trigger::Edge => TRIGGER_EDGE,
+                    }
+                    .into(),
+                }
+            }));
+    }
+}
+
+fn access_records(number: u32, partition: &Partition, builder: &mut ImageBuilder) -> Result<(), NameError> {
+    // The kernel gives every partition the capability for itself.
+    for capability in partition.capabilities.iter().skip(1) {
+        builder.capabilities.push(CapabilityRecord {
+            partition: number.into(),
+            index: capability.index.into(),
+            kind: u32::from(capability.kind as u8).into(),
+            object: (capability.object as u32).into(),
+            rights: u32::from(capability.rights.0).into(),
+            reserved: 0.into(),
+            name: Name::new(&capability.name)?,
+        });
+    }
+    builder
+        .watches
+        .extend(partition.watches.iter().map(|watched| WatchRecord {
+            watcher: number.into(),
+            watched: (*watched as u32).into(),
+        }));
+    Ok(())
+}

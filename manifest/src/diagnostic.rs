@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the tool says about a manifest.
+//!
+//! A [`Diagnostic`] is data: a [`Code`], a message (the cause), the place in a file, a label under the
+//! caret, perhaps a second place, and a remedy. Text for people is made by [`crate::render`] only, so
+//! that an editor or a test can read the same facts without parsing prose.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub use crate::code::Code;
+
+/// A file among the [`Sources`] of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileId(pub(crate) usize);
+
+/// A stretch of a source file, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The file.
+    pub file: FileId,
+    /// First byte.
+    pub start: usize,
+    /// One behind the last byte.
+    pub end: usize,
+}
+
+/// Whether the system can be built all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Severity {
+    /// It cannot.
+    Error,
+    /// It works, but perhaps not as meant.
+    Warning,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Which rule.
+    pub code: Code,
+    /// The cause, one line.
+    pub message: String,
+    /// Where, if the finding is about a place in a file.
+    pub place: Option<Place>,
+    /// What to say at that place; may be empty.
+    pub label: String,
+    /// Other places that take part, e.g. the first use of a name.
+    pub related: Vec<(Place, String)>,
+    /// The remedy.
+    pub help: String,
+}
+
+impl Diagnostic {
+    /// A finding about `place`.
+    pub(crate) fn at(code: Code, place: Place, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            place: Some(place),
+            label: String::new(),
+            related: Vec::new(),
+            help: String::new(),
+        }
+    }
+
+    pub(crate) fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+
+    pub(crate) fn also(mut self, place: Place, label: impl Into<String>) -> Self {
+        self.related.push((place, label.into()));
+        self
+    }
+
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = help.into();
+        self
+    }
+
+    /// Error or warning; follows from the code.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        self.code.severity()
+    }
+}
+
+/// A source file as it was read.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Path as the user gave it.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
+}
+
+/// The files places refer to.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    files: Vec<Source>,
+}
+
+impl Sources {
+    pub(crate) fn add(&mut self, path: &Path, text: String) -> FileId {
+        self.files.push(Source {
+            path: path.to_owned(),
+            text,
+        });
+        FileId(self.files.len() - 1)
+    }
+
+    /// The file of a place.
+    #[must_use]
+    pub fn get(&self, file: FileId) -> Option<&Source> {
+        self.files.get(file.0)
+    }
+
+    /// Line and column of the first byte of `place`, both counted from 1; columns count characters.
+    #[must_use]
+    pub fn line_column(&self, place: Place) -> (u32, u32) {
+        let Some(source) = self.get(place.file) else {
+            return (0, 0);
+        };
+        let mut start = place.start.min(source.text.len());
+        while !source.text.is_char_boundary(start) {
+            start -= 1;
+        }
+        let before = &source.text[..start];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        (line as u32, before[line_start..].chars().count() as u32 + 1)
+    }
+}
+
+/// Everything found, with the sources to show it in.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// The findings, errors first, each group in the order of the file.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The files they point into.
+    pub sources: Sources,
+}
+
+impl Report {
+    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
+        if !self.diagnostics.contains(&diagnostic) {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    /// Whether any finding is an error.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics
+            .iter()
+            .any(|diagnostic| diagnostic.severity() == Severity::Error)
+    }
+
+    pub(crate) fn error_count(&self) -> usize {
+        self.diagnostics
+            .iter()
+            .filter(|diagnostic| diagnostic.severity() == Severity::Error)
+            .count()
+    }
+
+    pub(crate) fn sort(&mut self) {
+        self.diagnostics.sort_by_key(|diagnostic| {
+            (
+                diagnostic.severity(),
+                diagnostic
+                    .place
+                    .map_or((0, 0), |place| (place.file.0, place.start)),
+            )
+        });
+    }
+
+    /// The findings as text, see [`crate::render`].
+    #[must_use]
+    pub fn render(&self, colour: bool) -> String {
+        crate::render::render(&self.diagnostics, &self.sources, colour)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Report {}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Programs: recognising what an image is, and putting it in place.
+
+use std::rc::Rc;
+
+use super::{Area, Context};
+use crate::board::Window;
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::model::{Kind, PartitionSpec, Placed};
+use crate::payload::elf::{self, ElfError, Program};
+use crate::payload::kernel::{self, GunzipError};
+use crate::payload::{Bytes, Piece, blob_name, bytes, foreign};
+use crate::rules::memory::TASK_BASE;
+use crate::units::{align_up, format_size};
+
+/// A program in place.
+pub(super) struct Image {
+    pub pieces: Vec<Piece>,
+    pub entry: u64,
+    /// The memory it needs, contents and zeroes.
+    pub windows: Vec<Window>,
+    /// Whether the device tree goes to the start of RAM if there is room below the image.
+    pub tree_first: bool,
+}
+
+impl Image {
+    pub fn low(&self) -> u64 {
+        self.windows.iter().map(|window| window.base).min().unwrap_or(0)
+    }
+
+    /// The end of what the image needs in `ram`, or its start.
+    pub fn high_in(&self, ram: Window) -> u64 {
+        let inside = self.windows.iter().filter(|window| window.overlaps(ram));
+        inside.map(|window| window.end()).max().unwrap_or(ram.base)
+    }
+}
+
+/// A VM without image starts at `machine.entry`, in a region.
+pub(super) fn firmware(spec: &PartitionSpec, areas: &[Area], report: &mut Report) -> Option<Image> {
+    let entry = spec.machine.entry.as_ref()?;
+    entry_is_executable(entry.value, entry.place, areas, report)?;
+    Some(Image {
+        pieces: Vec::new(),
+        entry: entry.value,
+        windows: Vec::new(),
+        tree_first: true,
+    })
+}
+
+fn entry_is_executable(entry: u64, place: Place, areas: &[Area], report: &mut Report) -> Option<()> {
+    let instruction = Window { base: entry, size: 4 };
+    if areas
+        .iter()
+        .any(|area| area.access.execute && area.window.contains(instruction))
+    {
+        return Some(());
+    }
+    let message = format!("the first instruction at {entry:#x} is not in executable memory of the partition");
+    report.push(
+        Diagnostic::at(Code::EntryOutside, place, message)
+            .help("correct the address, or add a region with access \"rx\""),
+    );
+    None
+}
+
+pub(super) fn place_image(
+    context: &Context<'_>,
+    name: &Placed<String>,
+    contents: Bytes,
+    areas: &[Area],
+    report: &mut Report,
+) -> Option<Image> {
+    let contents = unpack(name, contents, areas[0].window.size, report)?;
+    if elf::is_elf(&contents) {
+        return place_elf(context, name, &contents, areas, report);
+    }
+    if kernel::is_image(&contents) {
+        return place_linux(context, name, contents, areas, report);
+    }
+    if kernel::is_other_efi(&contents) {
+        report.push(wrong_kind(
+            name,
+            "an EFI program that is no Linux Image for 64-bit Arm",
+        ));
+        return None;
+    }
+    if let Some(what) = foreign(&contents) {
+        report.push(wrong_kind(name, what));
+        return None;
+    }
+    place_raw(context, name, contents, areas, report)
+}
+
+fn wrong_kind(name: &Placed<String>, what: &str) -> Diagnostic {
+    Diagnostic::at(
+        Code::PayloadKind,
+        name.place,
+        format!("the payload `{}` is {what}", name.value),
+    )
+    .help("give a Linux Image for 64-bit Arm (raw or gzip), an ELF file, or a raw binary")
+}
+
+fn unpack(name: &Placed<String>, contents: Bytes, room: u64, report: &mut Report) -> Option<Bytes> {
+    if !kernel::is_gzip(&contents) {
+        return Some(contents);
+    }
+    match kernel::gunzip(&contents, room) {
+        Ok(unpacked) if unpacked.is_empty() => {
+            report.push(
+                Diagnostic::at(
+                    Code::PayloadEmpty,
+                    name.place,
+                    format!("the payload `{}` unpacks to nothing", name.value),
+                )
+                .help("build it again"),
+            );
+            None
+        }
+        Ok(unpacked) => Some(Rc::new(unpacked)),
+        Err(GunzipError::TooLarge) => {
+            let message = format!(
+                "the payload `{}` unpacks to more than the partition's {}",
+                name.value,
+                bytes(room)
+            );
+            report.push(
+                Diagnostic::at(Code::PayloadTooLarge, name.place, message)
+                    .help("give the partition more memory"),
+            );
+            None
+        }
+        Err(GunzipError::Damaged(why)) => {
+            let message = format!("the payload `{}` is a damaged gzip file: {why}", name.value);
+            report
+                .push(Diagnostic::at(Code::GzipDamaged, name.place, message).help("copy or build it again"));
+            None
+        }
+    }
+}
+
+fn place_linux(
+    context: &Context<'_>,
+    name: &Placed<String>,
+    contents: Bytes,
+    areas: &[Area],
+    report: &mut Report,
+) -> Option<Image> {
+    let header = match kernel::header(&contents) {
+        Ok(header) => header,
+        Err(why) => {
+            let message = format!("the Linux Image `{}` is damaged: {why}", name.value);
+            report
+                .push(Diagnostic::at(Code::ImageDamaged, name.place, message).help("copy or build it again"));
+            return None;
+        }
+    };
+    refuse_raw_keys(context, "a Linux Image", report);
+    let ram = areas[0].window;
+    let window = Window {
+        base: ram.base.saturating_add(header.offset),
+        size: header.size,
+    };
+    if !ram.contains(window) {
+        let need = align_up(header.offset.saturating_add(header.size), 1 << 20);
+        let message = format!(
+            "the kernel needs memory up to {} above the start of RAM, more than {}",
+            bytes(header.offset.saturating_add(header.size)),
+            format_size(ram.size)
+        );
+        report.push(
+            Diagnostic::at(Code::DoesNotFit, areas[0].place, message)
+                .also(name.place, "the kernel")
+                .help(need.map_or_else(
+                    || "the header of the Image is damaged".to_owned(),
+                    |need| {
+                        format!(
+                            "give at least \"{}\", and room for what it does",
+                            format_size(need)
+                        )
+                    },
+                )),
+        );
+        return None;
+    }
+    let piece = Piece::whole(blob_name(context.name(), "kernel"), contents, window.base);
+    Some(Image {
+        entry: window.base,
+        pieces: vec![piece],
+        windows: vec![window],
+        tree_first: false,
+    })
+}
+
+fn place_raw(
+    context: &Context<'_>,
+    name: &Placed<String>,
+    contents: Bytes,
+    areas: &[Area],
+    report: &mut Report,
+) -> Option<Image> {
+    let machine = &context.spec.machine;
+    let size = contents.len() as u64;
+    let default = machine.ram_base.saturating_add(kernel::DEFAULT_OFFSET);
+    let window = Window {
+        base: machine.load_at.as_ref().map_or(default, |at| at.value),
+        size,
+    };
+    if !areas.iter().any(|area| area.window.contains(window)) {
+        let place = machine.load_at.as_ref().map_or(name.place, |at| at.place);
+        let message = format!(
+            "the binary `{}` at {:#x} with {} is not inside the partition's memory",
+            name.value,
+            window.base,
+            bytes(size)
+        );
+        report.push(
+            Diagnostic::at(Code::DoesNotFit, place, message)
+                .also(areas[0].place, format!("RAM from {:#x}", areas[0].window.base))
+                .help("give more memory, or another address: `machine.load-at`"),
+        );
+        return None;
+    }
+    let entry = machine.entry.as_ref().map_or(window.base, |entry| entry.value);
+    let place = machine
+        .entry
+        .as_ref()
+        .or(machine.load_at.as_ref())
+        .map_or(name.place, |entry| entry.place);
+    entry_is_executable(entry, place, areas, report)?;
+    let piece = Piece::whole(blob_name(context.name(), "binary"), contents, window.base);
+    Some(Image {
+        entry,
+        pieces: vec![piece],
+        windows: vec![window],
+        tree_first: false,
+    })
+}
+
+/// `load-at` and `entry` mean something for raw binaries only.
+fn refuse_raw_keys(context: &Context<'_>, what: &str, report: &mut Report) {
+    let machine = &context.spec.machine;
+    for (key, value) in [("load-at", &machine.load_at), ("entry", &machine.entry)] {
+        if let Some(value) = value {
+            let message = format!("`{key}` is for raw binaries, but the image is {what}");
+            report.push(
+                Diagnostic::at(Code::BadMachine, value.place, message)
+                    .help(format!("remove `{key}`; the image says it itself")),
+            );
+        }
+    }
+}
+
+fn place_elf(
+    context: &Context<'_>,
+    name: &Placed<String>,
+    contents: &[u8],
+    areas: &[Area],
+    report: &mut Report,
+) -> Option<Image> {
+    let program = parse_elf(name, contents, report)?;
+    refuse_raw_keys(context, "an ELF file", report);
+    let pieces = elf_pieces(context, name, &program, areas, report)?;
+    entry_is_executable(program.entry, name.place, areas, report)?;
+    let windows = program
+        .segments
+        .iter()
+        .map(|segment| Window {
+            base: segment.guest,
+            size: segment.size,
+        })
+        .collect();
+    Some(Image {
+        pieces,
+        entry: program.entry,
+        windows,
+        tree_first: true,
+    })
+}
+
+pub(super) fn parse_elf(name: &Placed<String>, contents: &[u8], report: &mut Report) -> Option<Program> {
+    match elf::parse(contents) {
+        Ok(program) => Some(program),
+        Err(ElfError::Machine(what)) => {
+            let message = format!("the payload `{}` does not run on this board: {what}", name.value);
+            report.push(
+                Diagnostic::at(Code::ElfMachine, name.place, message)
+                    .help("build it for 64-bit Arm, little-endian, and link it"),
+            );
+            None
+        }
+        Err(ElfError::Damaged(what)) => {
+            let message = format!("the ELF file `{}` is damaged: {what}", name.value);
+            report.push(Diagnostic::at(Code::ElfDamaged, name.place, message).help("copy or build it again"));
+            None
+        }
+    }
+}
+
+/// The pieces of a program, if each segment is inside one area.
+pub(super) fn elf_pieces(
+    context: &Context<'_>,
+    name: &Placed<String>,
+    program: &Program,
+    areas: &[Area],
+    report: &mut Report,
+) -> Option<Vec<Piece>> {
+    let blob = Rc::new(program.blob.clone());
+    let blob_name = blob_name(context.name(), "program");
+    let mut pieces = Vec::new();
+    for (index, segment) in program.segments.iter().enumerate() {
+        let window = Window {
+            base: segment.guest,
+            size: segment.size,
+        };
+        if !areas.iter().any(|area| area.window.contains(window)) {
+            let message = format!(
+                "segment {index} of `{}` at {:#x} with {} is not inside the partition's memory",
+                name.value,
+                segment.guest,
+                bytes(segment.size)
+            );
+            let help = match context.spec.kind {
+                Kind::Task => {
+                    format!("link the task between {TASK_BASE:#x} and the end of its memory, or give it more")
+                }
+                Kind::Vm => "give more memory, move `machine.ram-base`, or add a region there".to_owned(),
+            };
+            report.push(
+                Diagnostic::at(Code::ElfOutside, name.place, message)
+                    .also(
+                        areas[0].place,
+                        format!(
+                            "RAM: {:#x} to {:#x}",
+                            areas[0].window.base,
+                            areas[0].window.end().saturating_sub(1)
+                        ),
+                    )
+                    .help(help),
+            );
+            return None;
+        }
+        if segment.filled > 0 {
+            pieces.push(Piece {
+                name: blob_name.clone(),
+                blob: Rc::clone(&blob),
+                offset: segment.offset,
+                size: segment.filled,
+                guest: segment.guest,
+            });
+        }
+    }
+    Some(pieces)
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is in a partition's memory when it starts: image, RAM disk, device tree, startup page.
+//!
+//! Placement inside a VM follows QEMU's `virt` board (hw/arm/boot.c of QEMU 7.2), because software built
+//! for that board may depend on it: a Linux Image at RAM base plus its offset; a raw binary at RAM base
+//! plus 512K; the RAM disk at 128M or half of RAM, whichever is less; the device tree behind it, or, for
+//! an ELF image and for firmware, at the start of RAM. Where that does not fit, the RAM disk and the
+//! device tree go to the end of RAM. x0 is always the device tree's address.
+//!
+//! A task is mapped page by page with the permissions its ELF segments ask for; the rest of its memory is
+//! readable and writable, and its stack grows down from the end. The startup page is mapped read-only in
+//! the page below its memory, so that a stack that overflows cannot reach it before the program's own data.
+
+mod image;
+mod task;
+mod vm;
+
+use crate::board::{Board, Window};
+use crate::diagnostic::{Place, Report};
+use crate::model::{Access, Kind, PartitionSpec, Placed};
+use crate::payload::{Loader, Piece};
+use crate::system::Capability;
+
+/// What an area is, for the memory map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AreaKind {
+    Ram,
+    Region,
+    Startup,
+}
+
+/// A stretch of the partition's memory that is contiguous on the board too.
+#[derive(Clone, Debug)]
+pub(crate) struct Area {
+    pub kind: AreaKind,
+    pub window: Window,
+    pub access: Access,
+    /// Where the manifest wants it on the board.
+    pub at: Option<Placed<u64>>,
+    pub place: Place,
+}
+
+/// A part of an area with its own permissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub area: usize,
+    pub window: Window,
+    pub access: Access,
+}
+
+/// A partition's memory at its start.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Guest {
+    pub areas: Vec<Area>,
+    pub parts: Vec<Part>,
+    pub pieces: Vec<Piece>,
+    pub entry: u64,
+    pub argument: u64,
+    pub stack: u64,
+    pub device_tree: Vec<u8>,
+}
+
+/// What building one partition needs.
+pub(crate) struct Context<'a> {
+    pub spec: &'a PartitionSpec,
+    pub board: &'a Board,
+    pub capabilities: &'a [Capability],
+}
+
+impl Context<'_> {
+    fn name(&self) -> &str {
+        &self.spec.name.value
+    }
+}
+
+/// Builds a partition's memory; `None` if something was reported.
+pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
+    let errors = report.error_count();
+    let guest = match context.spec.kind {
+        Kind::Vm => vm::build(context, loader, report),
+        Kind::Task => task::build(context, loader, report),
+    };
+    guest.filter(|_| report.error_count() == errors)
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The memory of a task: program, page permissions, startup page.
+
+use std::rc::Rc;
+
+use bulkhead_abi::hypercall::ABI_VERSION;
+use bulkhead_abi::{ObjectKind, STARTUP_MAGIC, StartupCapability, StartupHeader};
+
+use super::image::{elf_pieces, parse_elf};
+use super::{Area, AreaKind, Context, Guest, Part};
+use crate::board::Window;
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::model::{Access, Placed};
+use crate::payload::elf::{self, Program};
+use crate::payload::{Loader, Piece, blob_name};
+use crate::rules::memory::TASK_BASE;
+use crate::system::Capability;
+use crate::units::{PAGE, format_size};
+
+/// Where a task sees its startup page.
+const STARTUP_PAGE: u64 = TASK_BASE - PAGE;
+/// The least a task's stack can have.
+const STACK_MIN: u64 = PAGE;
+
+/// Builds the memory of a task; `None` if something was reported.
+pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
+    let spec = context.spec;
+    let (name, memory) = (spec.image.as_ref()?, spec.memory.as_ref()?);
+    let ram = Window {
+        base: TASK_BASE,
+        size: memory.value,
+    };
+    let startup = Window {
+        base: STARTUP_PAGE,
+        size: PAGE,
+    };
+    let area = |kind, window, access, at| Area {
+        kind,
+        window,
+        access,
+        at,
+        place: memory.place,
+    };
+    let areas = vec![
+        area(AreaKind::Ram, ram, Access::ALL, spec.at.clone()),
+        area(AreaKind::Startup, startup, Access::READ, None),
+    ];
+    let contents = loader.load(name, report)?;
+    let program = read_program(name, &contents, report)?;
+    let mut pieces = elf_pieces(context, name, &program, &areas[..1], report)?;
+    leaves_stack(&program, ram, memory.place, report)?;
+    let mut parts = task_parts(ram, &program);
+    entry_is_code(&program, &parts, name, report)?;
+    warn_writable_code(&parts, name, report);
+    pieces = split(pieces, &parts);
+    parts.push(Part {
+        area: 1,
+        window: startup,
+        access: Access::READ,
+    });
+    let page = startup_page(ram, context.capabilities);
+    pieces.push(Piece::whole(
+        blob_name(context.name(), "startup"),
+        Rc::new(page),
+        STARTUP_PAGE,
+    ));
+    Some(Guest {
+        areas,
+        parts,
+        pieces,
+        entry: program.entry,
+        argument: STARTUP_PAGE,
+        stack: ram.end(),
+        device_tree: Vec::new(),
+    })
+}
+
+fn read_program(name: &Placed<String>, contents: &[u8], report: &mut Report) -> Option<Program> {
+    if elf::is_elf(contents) {
+        return parse_elf(name, contents, report);
+    }
+    let message = format!("the image `{}` of a task is not an ELF file", name.value);
+    report.push(
+        Diagnostic::at(Code::TaskNeedsElf, name.place, message)
+            .help("give the linked program itself: its segments say which pages can be written or executed"),
+    );
+    None
+}
+
+fn leaves_stack(program: &Program, ram: Window, place: Place, report: &mut Report) -> Option<()> {
+    let high = program
+        .segments
+        .iter()
+        .map(|segment| segment.end())
+        .max()
+        .unwrap_or(ram.base);
+    if ram.end().saturating_sub(high) >= STACK_MIN {
+        return Some(());
+    }
+    let message = format!("the program ends at {high:#x}, and leaves no memory for its stack");
+    let enough = format_size(ram.size.saturating_add(16 * PAGE));
+    report.push(Diagnostic::at(Code::DoesNotFit, place, message).help(format!("give at least \"{enough}\"")));
+    None
+}
+
+fn entry_is_code(
+    program: &Program,
+    parts: &[Part],
+    name: &Placed<String>,
+    report: &mut Report,
+) -> Option<()> {
+    let instruction = Window {
+        base: program.entry,
+        size: 4,
+    };
+    if parts
+        .iter()
+        .any(|part| part.access.execute && part.window.contains(instruction))
+    {
+        return Some(());
+    }
+    let message = format!(
+        "the entry point {:#x} of `{}` is not in an executable segment",
+        program.entry, name.value
+    );
+    report.push(Diagnostic::at(Code::EntryOutside, name.place, message).help("correct the linker script"));
+    None
+}
+
+fn warn_writable_code(parts: &[Part], name: &Placed<String>, report: &mut Report) {
+    for part in parts
+        .iter()
+        .filter(|part| part.access.write && part.access.execute)
+    {
+        let message = format!(
+            "`{}` has pages at {:#x} that are writable and executable",
+            name.value, part.window.base
+        );
+        report.push(
+            Diagnostic::at(Code::WritableCode, name.place, message)
+                .help("align segments with different permissions to 4K in the linker script"),
+        );
+    }
+}
+
+/// The task's memory cut where permissions change. Pages that two segments share get the permissions of both.
+fn task_parts(ram: Window, program: &Program) -> Vec<Part> {
+    let pages: Vec<(Window, Access)> = program
+        .segments
+        .iter()
+        .map(|segment| {
+            (
+                Window {
+                    base: segment.guest,
+                    size: segment.size,
+                }
+                .pages(),
+                segment.access,
+            )
+        })
+        .collect();
+    let mut cuts = vec![ram.base, ram.end()];
+    cuts.extend(pages.iter().flat_map(|(window, _)| [window.base, window.end()]));
+    cuts.sort_unstable();
+    cuts.dedup();
+    let mut parts: Vec<Part> = Vec::new();
+    for pair in cuts.windows(2) {
+        let window = Window {
+            base: pair[0],
+            size: pair[1] - pair[0],
+        };
+        let covering: Vec<_> = pages
+            .iter()
+            .filter(|(page, _)| page.overlaps(window))
+            .map(|(_, access)| *access)
+            .collect();
+        let access = match covering.as_slice() {
+            [] => Access::DATA,
+            all => Access {
+                read: true,
+                write: all.iter().any(|access| access.write),
+                execute: all.iter().any(|access| access.execute),
+            },
+        };
+        match parts.last_mut() {
+            Some(last) if last.access == access => last.window.size += window.size,
+            _ => parts.push(Part {
+                area: 0,
+                window,
+                access,
+            }),
+        }
+    }
+    parts
+}
+
+/// Cuts pieces so that each is inside one part.
+fn split(pieces: Vec<Piece>, parts: &[Part]) -> Vec<Piece> {
+    let mut out = Vec::new();
+    for piece in pieces {
+        for part in parts {
+            let start = piece.guest.max(part.window.base);
+            let end = piece.end().min(part.window.end());
+            if start < end {
+                let offset = piece.offset + (start - piece.guest);
+                out.push(Piece {
+                    guest: start,
+                    size: end - start,
+                    offset,
+                    ..piece.clone()
+                });
+            }
+        }
+    }
+    out
+}
+
+/// The page that tells a task its capabilities; layout: `bulkhead_abi::startup`.
+fn startup_page(ram: Window, capabilities: &[Capability]) -> Vec<u8> {
+    let header = StartupHeader {
+        magic: STARTUP_MAGIC,
+        count: capabilities.len() as u32,
+        abi_version: ABI_VERSION,
+        memory_base: ram.base,
+        memory_size: ram.size,
+    };
+    let mut page = Vec::with_capacity(PAGE as usize);
+    page.extend_from_slice(&header.magic.to_le_bytes());
+    page.extend_from_slice(&header.count.to_le_bytes());
+    page.extend_from_slice(&header.abi_version.to_le_bytes());
+    page.extend_from_slice(&header.memory_base.to_le_bytes());
+    page.extend_from_slice(&header.memory_size.to_le_bytes());
+    for capability in capabilities {
+        let mut name = [0; 24];
+        let length = capability.name.len().min(name.len() - 1);
+        name[..length].copy_from_slice(&capability.name.as_bytes()[..length]);
+        let record = StartupCapability {
+            name,
+            index: capability.index,
+            kind: capability.kind as u8,
+            rights: capability.rights.0,
+            object: if capability.kind == ObjectKind::Partition {
+                capability.object as u16
+            } else {
+                0
+            },
+        };
+        page.extend_from_slice(&record.name);
+        page.extend_from_slice(&record.index.to_le_bytes());
+        page.extend_from_slice(&[record.kind, record.rights]);
+        page.extend_from_slice(&record.object.to_le_bytes());
+    }
+    page.resize(PAGE as usize, 0);
+    page
+}

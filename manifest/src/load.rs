@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From a manifest file to a checked system, in stages; a stage runs only if what it needs is sound.
+
+use std::path::Path;
+
+use crate::board::{self, Board};
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::guest::{self, Context, Guest};
+use crate::model::{self, Manifest};
+use crate::payload::{Loader, PayloadResolver, reason};
+use crate::plan::{self, BINARY_RESERVE};
+use crate::system::{self, Partition, System, Vcpu};
+use crate::{compile, rules, schema, value};
+
+/// Larger manifests are refused.
+const MANIFEST_MAX: usize = 1 << 20;
+
+/// Reads, checks and plans the manifest at `path`. Named payloads (`@...`) come from `resolver`.
+///
+/// # Errors
+/// A [`Report`] with every error found, and warnings. Warnings alone are in [`System::report`].
+pub fn load(path: &Path, resolver: &dyn PayloadResolver) -> Result<System, Report> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => load_text(path, &text, resolver),
+        Err(error) => {
+            let mut report = Report::default();
+            let file = report.sources.add(path, String::new());
+            let message = format!(
+                "the manifest `{}` cannot be read: {}",
+                path.display(),
+                reason(&error)
+            );
+            report.push(
+                Diagnostic::at(
+                    Code::Unreadable,
+                    Place {
+                        file,
+                        start: 0,
+                        end: 0,
+                    },
+                    message,
+                )
+                .help("give the path of a manifest; `bulkhead new` writes one to start from"),
+            );
+            Err(report)
+        }
+    }
+}
+
+/// Like [`load`], with the text at hand; `path` says where relative paths start.
+///
+/// # Errors
+/// As for [`load`].
+pub fn load_text(path: &Path, text: &str, resolver: &dyn PayloadResolver) -> Result<System, Report> {
+    let mut report = Report::default();
+    let base = path.parent().unwrap_or(Path::new(""));
+    let built =
+        parse(path, text, &mut report).and_then(|manifest| build(manifest, base, resolver, &mut report));
+    report.sort();
+    match built {
+        Some(mut system) if !report.has_errors() => {
+            system.report = report;
+            Ok(system)
+        }
+        _ => Err(report),
+    }
+}
+
+fn parse(path: &Path, text: &str, report: &mut Report) -> Option<Manifest> {
+    let file = report.sources.add(path, text.to_owned());
+    let top = Place {
+        file,
+        start: 0,
+        end: 0,
+    };
+    if text.len() > MANIFEST_MAX {
+        let message = format!("the manifest has {} bytes, more than {MANIFEST_MAX}", text.len());
+        report.push(Diagnostic::at(Code::Unreadable, top, message).help("give a manifest, not a payload"));
+        return None;
+    }
+    let table = value::parse(file, text, report);
+    // After a syntax error a key may seem to be missing only because its line was not understood.
+    if report.has_errors() {
+        return None;
+    }
+    let manifest = model::read(&table, top);
+    let mut shape = Report::default();
+    schema::shape::check(&table, top, &schema::manifest::MANIFEST, &mut shape);
+    let no_partition = table.get("partition").is_none();
+    for diagnostic in shape.diagnostics {
+        // "No partition" says it better than "missing key".
+        if !(no_partition
+            && diagnostic.code == Code::MissingKey
+            && diagnostic.message.contains("`partition`"))
+        {
+            report.push(diagnostic);
+        }
+    }
+    Some(manifest)
+}
+
+fn build(
+    manifest: Manifest,
+    base: &Path,
+    resolver: &dyn PayloadResolver,
+    report: &mut Report,
+) -> Option<System> {
+    let board = manifest
+        .board
+        .as_ref()
+        .and_then(|name| board::find(&name.value, name.place, base, report));
+    rules::check(&manifest, board.as_ref(), report);
+    let board = board?;
+    if report.has_errors() {
+        return None;
+    }
+    let guests = guests(&manifest, &board, base, resolver, report)?;
+    let mut system = System {
+        pcpus: system::pcpus(&manifest, &board),
+        partitions: Vec::new(),
+        plan: plan::Plan {
+            hosts: guests.iter().map(|guest| vec![0; guest.areas.len()]).collect(),
+            ..plan::Plan::default()
+        },
+        report: Report {
+            diagnostics: Vec::new(),
+            sources: report.sources.clone(),
+        },
+        board,
+        manifest,
+        guests,
+    };
+    system.partitions = partitions(&system);
+    compile::fits_tables(&system, report)?;
+    system.plan = compile::plan(&system, BINARY_RESERVE, report)?;
+    system.partitions = partitions(&system);
+    Some(system)
+}
+
+fn guests(
+    manifest: &Manifest,
+    board: &Board,
+    base: &Path,
+    resolver: &dyn PayloadResolver,
+    report: &mut Report,
+) -> Option<Vec<Guest>> {
+    let mut loader = Loader::new(base, resolver);
+    let mut guests = Vec::new();
+    for (number, spec) in manifest.partitions.iter().enumerate() {
+        let capabilities = system::capabilities(number, spec, manifest);
+        let context = Context {
+            spec,
+            board,
+            capabilities: &capabilities,
+        };
+        guests.extend(guest::build(&context, &mut loader, report));
+    }
+    (guests.len() == manifest.partitions.len()).then_some(guests)
+}
+
+/// The partitions with the places of the system's plan.
+pub(crate) fn partitions(system: &System) -> Vec<Partition> {
+    let manifest = &system.manifest;
+    let sources = &system.report.sources;
+    let one = |(number, spec): (usize, &model::PartitionSpec)| {
+        let guest = &system.guests[number];
+        let watched = |name: &model::Placed<String>| {
+            manifest
+                .partitions
+                .iter()
+                .position(|p| p.name.value == name.value)
+        };
+        Partition {
+            name: spec.name.value.clone(),
+            kind: spec.kind,
+            line: sources.line_column(spec.name.place).0,
+            vcpus: spec
+                .vcpus
+                .iter()
+                .map(|vcpu| Vcpu {
+                    pcpu: vcpu.pcpu.as_ref().map_or(0, |pcpu| pcpu.value),
+                    priority: vcpu.priority,
+                })
+                .collect(),
+            mappings: system::mappings(spec, guest, &system.plan.hosts[number], &system.board, sources),
+            capabilities: system::capabilities(number, spec, manifest),
+            watches: spec.watch.iter().filter_map(watched).collect(),
+            devices: spec.devices.iter().map(|name| name.value.clone()).collect(),
+            health: system::health(spec),
+            console: spec.console,
+            frozen_time: spec.frozen.is_some(),
+            autostart: spec.autostart,
+            unconfined_dma: rules::does_trusted_dma(spec, &system.board),
+            watchdog_ns: spec.watchdog.as_ref().map(|watchdog| watchdog.value),
+            restart_limit: spec.restart_limit,
+            entry: guest.entry,
+            argument: guest.argument,
+            stack: guest.stack,
+            device_tree: guest.device_tree.clone(),
+        }
+    };
+    manifest.partitions.iter().enumerate().map(one).collect()
+}

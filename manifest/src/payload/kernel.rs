@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Linux Images: the header of the arm64 boot protocol (kernel documentation, `arch/arm64/booting`), and gzip.
+
+use std::io::Read;
+
+use crate::units::{BLOCK, PAGE};
+
+/// Where a raw binary, or an Image without a size in its header, goes: what QEMU's loader does
+/// (hw/arm/boot.c, `KERNEL64_LOAD_ADDR`).
+pub(crate) const DEFAULT_OFFSET: u64 = 0x8_0000;
+/// Bytes of the header.
+const HEADER: usize = 64;
+const MAGIC_AT: usize = 56;
+const MAGIC: &[u8] = b"ARM\x64";
+/// COFF machine type of 64-bit Arm.
+const COFF_ARM64: u16 = 0xaa64;
+
+/// What the header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// Bytes from the start of RAM to the Image.
+    pub offset: u64,
+    /// Bytes of memory it needs from there on.
+    pub size: u64,
+}
+
+/// Whether the file is gzip-compressed.
+pub(crate) fn is_gzip(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x1f, 0x8b])
+}
+
+/// Why a gzip file gives nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum GunzipError {
+    Damaged(String),
+    /// It unpacks to more than the limit.
+    TooLarge,
+}
+
+/// Unpacks at most `limit` bytes.
+pub(crate) fn gunzip(bytes: &[u8], limit: u64) -> Result<Vec<u8>, GunzipError> {
+    let mut out = Vec::new();
+    let mut decoder = flate2::read::GzDecoder::new(bytes).take(limit.saturating_add(1));
+    decoder
+        .read_to_end(&mut out)
+        .map_err(|error| GunzipError::Damaged(error.to_string()))?;
+    if out.len() as u64 > limit {
+        Err(GunzipError::TooLarge)
+    } else {
+        Ok(out)
+    }
+}
+
+/// Whether the file has the header of an arm64 Image.
+pub(crate) fn is_image(bytes: &[u8]) -> bool {
+    bytes.get(MAGIC_AT..MAGIC_AT + MAGIC.len()) == Some(MAGIC)
+}
+
+/// Whether it is an EFI program, but no arm64 Image.
+pub(crate) fn is_other_efi(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"MZ") && !is_image(bytes)
+}
+
+/// Reads the header of an Image.
+///
+/// # Errors
+/// What is wrong, in words.
+pub(crate) fn header(bytes: &[u8]) -> Result<Header, String> {
+    if bytes.len() < HEADER {
+        return Err(format!("it ends within its header of {HEADER} bytes"));
+    }
+    let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+    let (mut offset, size) = (word(8), word(16));
+    if size == 0 {
+        // Kernels before 3.17 leave both fields out.
+        return Ok(Header {
+            offset: DEFAULT_OFFSET,
+            size: bytes.len() as u64,
+        });
+    }
+    sections_are_complete(bytes)?;
+    if offset < PAGE {
+        // QEMU puts its boot stub at the very start of RAM and moves such an Image one block up.
+        offset += BLOCK;
+    }
+    Ok(Header {
+        offset,
+        size: size.max(bytes.len() as u64),
+    })
+}
+
+/// An Image with EFI stub is a PE file too; its section table tells how long the file must be.
+fn sections_are_complete(bytes: &[u8]) -> Result<(), String> {
+    let half = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+    let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize);
+    if !bytes.starts_with(b"MZ") {
+        return Ok(());
+    }
+    let cut = || "it ends within its EFI header".to_owned();
+    let coff = word(0x3c).ok_or_else(cut)?;
+    if bytes.get(coff..).is_none_or(|rest| !rest.starts_with(b"PE\0\0")) {
+        return Err(if coff >= bytes.len() {
+            cut()
+        } else {
+            "its EFI header is damaged".to_owned()
+        });
+    }
+    let machine = half(coff + 4).ok_or_else(cut)?;
+    if machine != COFF_ARM64 {
+        return Err(format!(
+            "its EFI header is for machine {machine:#06x}, not 64-bit Arm"
+        ));
+    }
+    let sections = half(coff + 6).ok_or_else(cut)?;
+    let table = coff + 24 + usize::from(half(coff + 20).ok_or_else(cut)?);
+    for index in 0..usize::from(sections) {
+        let record = table + index * 40;
+        let (size, start) = (
+            word(record + 16).ok_or_else(cut)?,
+            word(record + 20).ok_or_else(cut)?,
+        );
+        if start.checked_add(size).is_none_or(|end| end > bytes.len()) {
+            return Err(format!(
+                "it has {} bytes, but its section {index} ends at {}",
+                bytes.len(),
+                start.saturating_add(size)
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::{DEFAULT_OFFSET, GunzipError, Header, gunzip, header, is_image};
+
+    fn image(offset: u64, size: u64) -> Vec<u8> {
+        let mut bytes = vec![0; 4096];
+        bytes[8..16].copy_from_slice(&offset.to_le_bytes());
+        bytes[16..24].copy_from_slice(&size.to_le_bytes());
+        bytes[56..60].copy_from_slice(b"ARM\x64");
+        bytes
+    }
+
+    #[test]
+    fn placement_is_that_of_the_board() {
+        assert!(is_image(&image(0, 0)));
+        assert_eq!(
+            header(&image(0x8_0000, 0)),
+            Ok(Header {
+                offset: DEFAULT_OFFSET,
+                size: 4096
+            })
+        );
+        assert_eq!(
+            header(&image(0, 0x10_0000)),
+            Ok(Header {
+                offset: 2 << 20,
+                size: 0x10_0000
+            })
+        );
+        assert_eq!(
+            header(&image(0x8_0000, 8192)),
+            Ok(Header {
+                offset: 0x8_0000,
+                size: 8192
+            })
+        );
+    }
+
+    #[test]
+    fn unpacking_is_bounded() {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(&vec![0; 1 << 20]).expect("writes to memory");
+        let bomb = encoder.finish().expect("writes to memory");
+        assert_eq!(gunzip(&bomb, 1 << 20).map(|bytes| bytes.len()), Ok(1 << 20));
+        assert_eq!(gunzip(&bomb, (1 << 20) - 1), Err(GunzipError::TooLarge));
+        assert!(matches!(
+            gunzip(&bomb[..100], 1 << 20),
+            Err(GunzipError::Damaged(_))
+        ));
+    }
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Payloads: finding them, recognising them, taking them apart.
+//!
+//! All parsing happens here, on the host, so that the hypervisor only copies bytes. A payload may be
+//! hostile or damaged: every number in it is checked before use, decompression stops at the size of the
+//! memory it is for, and nothing but ordinary files is read (a device or a pipe could be endless).
+
+pub(crate) mod elf;
+pub(crate) mod initramfs;
+pub(crate) mod kernel;
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::model::Placed;
+use crate::units::format_size;
+
+/// Files larger than this are not read, whatever the memory they are for.
+const FILE_MAX: u64 = 4 << 30;
+
+/// Finds named payloads (`@...`).
+pub trait PayloadResolver {
+    /// The file that `name` (with its `@`) stands for, made if need be.
+    ///
+    /// # Errors
+    /// Why there is none, in one line for the user.
+    fn resolve(&self, name: &str) -> Result<PathBuf, String>;
+}
+
+/// Knows no named payloads.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoPayloads;
+
+impl PayloadResolver for NoPayloads {
+    fn resolve(&self, _name: &str) -> Result<PathBuf, String> {
+        Err("no named payloads are available here".to_owned())
+    }
+}
+
+impl<F: Fn(&str) -> Result<PathBuf, String>> PayloadResolver for F {
+    fn resolve(&self, name: &str) -> Result<PathBuf, String> {
+        self(name)
+    }
+}
+
+/// Bytes of a payload, shared between the partitions that use it.
+pub(crate) type Bytes = Rc<Vec<u8>>;
+
+/// What to copy into a partition's memory when it starts.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    /// Name of the blob, for reports.
+    pub name: String,
+    pub blob: Bytes,
+    pub offset: u64,
+    pub size: u64,
+    pub guest: u64,
+}
+
+impl Piece {
+    /// All of `blob`.
+    pub fn whole(name: String, blob: Bytes, guest: u64) -> Self {
+        Self {
+            name,
+            size: blob.len() as u64,
+            blob,
+            offset: 0,
+            guest,
+        }
+    }
+
+    pub fn end(&self) -> u64 {
+        self.guest.saturating_add(self.size)
+    }
+}
+
+/// The words of an I/O error without the operating system's number, which differs between systems.
+pub(crate) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => "there is no such file".to_owned(),
+        ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+        kind => kind.to_string(),
+    }
+}
+
+/// Reads payloads, each file once.
+pub(crate) struct Loader<'a> {
+    base: &'a Path,
+    resolver: &'a dyn PayloadResolver,
+    files: HashMap<PathBuf, Bytes>,
+}
+
+impl<'a> Loader<'a> {
+    pub fn new(base: &'a Path, resolver: &'a dyn PayloadResolver) -> Self {
+        Self {
+            base,
+            resolver,
+            files: HashMap::new(),
+        }
+    }
+
+    /// The file a manifest names; reports why there is none.
+    pub fn path(&self, name: &Placed<String>, report: &mut Report) -> Option<PathBuf> {
+        if !name.value.starts_with('@') {
+            return Some(self.base.join(&name.value));
+        }
+        match self.resolver.resolve(&name.value) {
+            Ok(path) => Some(path),
+            Err(why) => {
+                let message = format!("the payload `{}` cannot be provided: {why}", name.value);
+                report.push(Diagnostic::at(Code::PayloadName, name.place, message).help(
+                    "names with `@` are payloads of the host tool: @guests/NAME, @debian/linux-arm64, @debian/initramfs",
+                ));
+                None
+            }
+        }
+    }
+
+    /// The contents of a payload.
+    pub fn load(&mut self, name: &Placed<String>, report: &mut Report) -> Option<Bytes> {
+        let path = self.path(name, report)?;
+        if let Some(bytes) = self.files.get(&path) {
+            return Some(Rc::clone(bytes));
+        }
+        match read_file(&path) {
+            Ok(bytes) if bytes.is_empty() => {
+                let message = format!("the payload `{}` is empty", name.value);
+                report.push(
+                    Diagnostic::at(Code::PayloadEmpty, name.place, message)
+                        .help("build it again; the file has no bytes"),
+                );
+                None
+            }
+            Ok(bytes) => {
+                let bytes = Rc::new(bytes);
+                self.files.insert(path, Rc::clone(&bytes));
+                Some(bytes)
+            }
+            Err(error) => {
+                report.push(unreadable(name, &error));
+                None
+            }
+        }
+    }
+}
+
+fn unreadable(name: &Placed<String>, error: &io::Error) -> Diagnostic {
+    let (code, help) = if error.kind() == ErrorKind::NotFound {
+        (
+            Code::PayloadMissing,
+            "a path is relative to the folder of the manifest; build the payload first",
+        )
+    } else {
+        (Code::PayloadUnreadable, "give the path of an ordinary file")
+    };
+    Diagnostic::at(
+        code,
+        name.place,
+        format!("the payload `{}` cannot be read: {}", name.value, reason(error)),
+    )
+    .help(help)
+}
+
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let metadata = std::fs::metadata(path)?;
+    if metadata.is_dir() {
+        return Err(ErrorKind::IsADirectory.into());
+    }
+    if !metadata.is_file() {
+        return Err(io::Error::new(ErrorKind::Unsupported, "not an ordinary file"));
+    }
+    if metadata.len() > FILE_MAX {
+        return Err(ErrorKind::FileTooLarge.into());
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?
+        .take(FILE_MAX)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Name of a blob in reports: `PARTITION:WHAT`, cut to what a record holds.
+pub(crate) fn blob_name(partition: &str, what: &str) -> String {
+    let mut name = format!("{partition}:{what}");
+    name.truncate(bulkhead_image::layout::NAME_LEN - 1);
+    name
+}
+
+/// Reports a payload that is larger than its memory.
+pub(crate) fn too_large(name: &str, place: Place, size: u64, room: u64) -> Diagnostic {
+    let message = format!(
+        "the payload `{name}` has {}, more than the {} there are for it",
+        bytes(size),
+        bytes(room)
+    );
+    Diagnostic::at(Code::PayloadTooLarge, place, message).help("give it more memory")
+}
+
+/// A number of bytes for messages.
+pub(crate) fn bytes(size: u64) -> String {
+    if size >= 1024 && size.is_multiple_of(1024) {
+        format_size(size)
+    } else {
+        format!("{size} bytes")
+    }
+}
+
+/// First bytes of formats that are not machine code, at an offset, and what they are.
+const FOREIGN: [(usize, &[u8], &str); 13] = [
+    (0, b"\xfd7zXZ\0", "an xz file"),
+    (0, b"BZh", "a bzip2 file"),
+    (0, b"\x28\xb5\x2f\xfd", "a zstd file"),
+    (0, b"\x02\x21\x4c\x18", "an lz4 file"),
+    (0, b"\x04\x22\x4d\x18", "an lz4 file"),
+    (0, b"\xd0\x0d\xfe\xed", "a flattened device tree or FIT image"),
+    (0, b"\x27\x05\x19\x56", "a U-Boot legacy image"),
+    (0x24, b"\x18\x28\x6f\x01", "a Linux zImage for 32-bit Arm"),
+    (0x202, b"HdrS", "a Linux bzImage for x86"),
+    (0, b"!<arch>\n", "an archive (a package or a library)"),
+    (0, b"070701", "a cpio archive"),
+    (0, b"#!", "a script"),
+    (0, b"PK\x03\x04", "a zip file"),
+];
+
+/// What a file is that cannot be loaded as a program.
+pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
+    let starts = |at: usize, magic: &[u8]| bytes.get(at..).is_some_and(|rest| rest.starts_with(magic));
+    FOREIGN
+        .iter()
+        .find(|(at, magic, _)| starts(*at, magic))
+        .map(|(_, _, what)| *what)
+}
+
+/// Whether a file is something that Linux takes as initial RAM disk.
+pub(crate) fn is_ramdisk(bytes: &[u8]) -> bool {
+    const KNOWN: [&[u8]; 8] = [
+        b"070701",
+        b"070702",
+        b"\x1f\x8b",
+        b"\xfd7zXZ\0",
+        b"BZh",
+        b"\x28\xb5\x2f\xfd",
+        b"\x02\x21\x4c\x18",
+        b"\x5d\0\0",
+    ];
+    KNOWN.iter().any(|magic| bytes.starts_with(magic))
+}

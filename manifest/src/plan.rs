@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where on the board everything is.
+//!
+//! The hypervisor's area starts at the board's load address: class binary, system image, then the memory
+//! for translation tables. Partitions are placed around it. What the manifest places comes first, then
+//! the rest by size, largest first, each at the lowest place that suits. A place suits if guest and bus
+//! address agree modulo the largest block (1 GiB, 2 MiB, else a page) not larger than the area, so that
+//! translation uses as few tables and TLB entries as possible. The order is fixed by the manifest alone:
+//! the same manifest always gives the same places.
+//!
+//! A partition with a device whose DMA nothing confines sees its memory at the bus addresses themselves,
+//! because its driver gives the device guest addresses; at any other place the device would overwrite
+//! somebody else's memory.
+
+use crate::board::{Board, Window};
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::guest::Guest;
+use crate::model::PartitionSpec;
+use crate::rules::does_trusted_dma;
+use crate::units::{BLOCK, GIB, PAGE, align_up, format_size};
+
+/// Room kept for the class binary while its size is not known: places do not change when it becomes
+/// known, unless it is larger.
+pub(crate) const BINARY_RESERVE: u64 = 2 << 20;
+/// Translation tables of the hypervisor itself, and for mappings that change while it runs.
+const OWN_TABLES: u64 = 64;
+/// Root tables of a partition: at most this many pages are concatenated for 40 address bits.
+const ROOT_TABLES: u64 = 4;
+
+/// Places of everything.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Plan {
+    /// The hypervisor's area.
+    pub hypervisor: Window,
+    pub image_base: u64,
+    pub pool: Window,
+    /// Bus address of each area, per partition.
+    pub hosts: Vec<Vec<u64>>,
+}
+
+/// What a plan depends on.
+pub(crate) struct Input<'a> {
+    pub board: &'a Board,
+    pub specs: &'a [PartitionSpec],
+    pub guests: &'a [Guest],
+    /// Bytes of the class binary, whole pages.
+    pub binary: u64,
+    /// Bytes of the system image.
+    pub image: u64,
+}
+
+/// An area to place.
+struct Block<'a> {
+    partition: usize,
+    area: usize,
+    name: &'a str,
+    guest: u64,
+    size: u64,
+    place: Place,
+    wish: Option<Wish>,
+}
+
+/// Where an area must be.
+struct Wish {
+    at: u64,
+    place: Place,
+    identity: bool,
+}
+
+impl Block<'_> {
+    fn fixed(&self) -> Option<Window> {
+        self.wish.as_ref().map(|wish| Window {
+            base: wish.at,
+            size: self.size,
+        })
+    }
+
+    /// The alignment for which guest and bus address must agree.
+    fn block_size(&self) -> u64 {
+        [GIB, BLOCK]
+            .into_iter()
+            .find(|block| self.size >= *block)
+            .unwrap_or(PAGE)
+    }
+}
+
+/// Finds places; `None` if something was reported.
+pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
+    let errors = report.error_count();
+    let mut blocks = blocks(input, report);
+    let image_base = input.board.load_address.checked_add(input.binary)?;
+    let pool = Window {
+        base: align_up(image_base.checked_add(input.image)?, PAGE)?,
+        size: pool_size(&blocks)?,
+    };
+    // The area itself ends at a block boundary, as if the binary had its whole reserve.
+    let spare = BINARY_RESERVE.saturating_sub(input.binary);
+    let end = align_up(pool.base.checked_add(pool.size)?.checked_add(spare)?, BLOCK)?;
+    let hypervisor = Window {
+        base: input.board.load_address,
+        size: end - input.board.load_address,
+    };
+    if !input.board.ram.iter().any(|ram| ram.contains(hypervisor)) {
+        report.push(exhausted(input, hypervisor, &blocks, None));
+        return None;
+    }
+    let mut hosts: Vec<Vec<u64>> = input
+        .guests
+        .iter()
+        .map(|guest| vec![0; guest.areas.len()])
+        .collect();
+    let mut taken = vec![hypervisor];
+    place_fixed(input, &blocks, hypervisor, &mut hosts, &mut taken, report);
+    blocks.retain(|block| block.wish.is_none());
+    blocks.sort_by_key(|block| std::cmp::Reverse(block.size));
+    for block in &blocks {
+        let found = lowest(input.board, block, block.block_size(), &taken)
+            .or_else(|| lowest(input.board, block, BLOCK.min(block.block_size()), &taken));
+        match found {
+            Some(base) => {
+                hosts[block.partition][block.area] = base;
+                taken.push(Window {
+                    base,
+                    size: block.size,
+                });
+            }
+            None => report.push(exhausted(input, hypervisor, &blocks, Some(block))),
+        }
+        if report.error_count() > errors {
+            return None;
+        }
+    }
+    (report.error_count() == errors).then_some(Plan {
+        hypervisor,
+        image_base,
+        pool,
+        hosts,
+    })
+}
+
+fn blocks<'a>(input: &Input<'a>, report: &mut Report) -> Vec<Block<'a>> {
+    let mut blocks = Vec::new();
+    for (partition, (spec, guest)) in input.specs.iter().zip(input.guests).enumerate() {
+        let identity = does_trusted_dma(spec, input.board);
+        for (index, area) in guest.areas.iter().enumerate() {
+            let base = area.window.base;
+            let wish = match &area.at {
+                Some(at) if identity && at.value != base => {
+                    report.push(not_identical(spec, at.place, base, at.value));
+                    None
+                }
+                Some(at) => Some(Wish {
+                    at: at.value,
+                    place: at.place,
+                    identity,
+                }),
+                None if identity => Some(Wish {
+                    at: base,
+                    place: area.place,
+                    identity,
+                }),
+                None => None,
+            };
+            blocks.push(Block {
+                partition,
+                area: index,
+                name: &spec.name.value,
+                guest: base,
+                size: area.window.size,
+                place: area.place,
+                wish,
+            });
+        }
+    }
+    blocks
+}
+
+fn not_identical(spec: &PartitionSpec, place: Place, guest: u64, host: u64) -> Diagnostic {
+    let message = format!(
+        "memory of `{}` at {guest:#x} is placed at {host:#x}, but its devices do DMA without IOMMU",
+        spec.name.value
+    );
+    Diagnostic::at(Code::DmaNeedsIdentity, place, message)
+        .label("the devices would access other addresses than the driver means")
+        .help("remove `place`, and choose `machine.ram-base` inside the board's RAM")
+}
+
+/// Tables for the mappings: per area, one per GiB for its blocks of 2 MiB, and one per 2 MiB at its ends
+/// (or everywhere, if a wish forbids blocks); then a quarter more.
+fn pool_size(blocks: &[Block<'_>]) -> Option<u64> {
+    let partitions = blocks.iter().map(|block| block.partition + 1).max().unwrap_or(0) as u64;
+    let mut tables = OWN_TABLES + ROOT_TABLES * partitions;
+    for block in blocks {
+        let congruent = block
+            .wish
+            .as_ref()
+            .is_none_or(|wish| wish.at % BLOCK == block.guest % BLOCK);
+        let leaves = if congruent && block.size >= BLOCK {
+            2
+        } else {
+            block.size / BLOCK + 2
+        };
+        tables = tables.checked_add(leaves)?.checked_add(block.size / GIB + 2)?;
+    }
+    // Two per partition for the pages of devices passed through.
+    tables = tables.checked_add(2 * partitions)?;
+    align_up(tables.checked_add(tables / 4)?.checked_mul(PAGE)?, 16 * PAGE)
+}
+
+fn place_fixed(
+    input: &Input<'_>,
+    blocks: &[Block<'_>],
+    hypervisor: Window,
+    hosts: &mut [Vec<u64>],
+    taken: &mut Vec<Window>,
+    report: &mut Report,
+) {
+    let fixed: Vec<_> = blocks
+        .iter()
+        .filter_map(|block| Some((block, block.wish.as_ref()?, block.fixed()?)))
+        .collect();
+    for (index, (block, wish, window)) in fixed.iter().enumerate() {
+        let earlier = fixed[..index]
+            .iter()
+            .find(|(_, _, other)| other.overlaps(*window));
+        if !input.board.ram.iter().any(|ram| ram.contains(*window)) {
+            report.push(outside_ram(input.board, block, wish, *window));
+        } else if window.overlaps(hypervisor) {
+            report.push(on_hypervisor(input.board, block, wish, hypervisor));
+        } else if let Some((other, other_wish, other_window)) = earlier {
+            let message = format!(
+                "memory of `{}` and of `{}` are both placed at {:#x}",
+                other.name,
+                block.name,
+                window.base.max(other_window.base)
+            );
+            report.push(
+                Diagnostic::at(Code::PlaceOverlap, wish.place, message)
+                    .label(range(*window))
+                    .also(other_wish.place, range(*other_window))
+                    .help("remove `place`, or choose addresses that are apart"),
+            );
+        } else {
+            hosts[block.partition][block.area] = wish.at;
+            taken.push(*window);
+        }
+    }
+}
+
+fn range(window: Window) -> String {
+    format!("{:#x} to {:#x}", window.base, window.end().saturating_sub(1))
+}
+
+fn ranges(windows: &[Window]) -> String {
+    windows
+        .iter()
+        .map(|window| range(*window))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn outside_ram(board: &Board, block: &Block<'_>, wish: &Wish, window: Window) -> Diagnostic {
+    let ram = ranges(&board.ram);
+    if wish.identity {
+        let message = format!(
+            "memory of `{}` must be at its own bus addresses because of DMA, but {} is outside the board's RAM",
+            block.name,
+            range(window)
+        );
+        return Diagnostic::at(Code::DmaNeedsIdentity, wish.place, message).help(format!(
+            "set `machine.ram-base` so that all of it is inside {ram}"
+        ));
+    }
+    let message = format!("memory of `{}` is placed outside the board's RAM", block.name);
+    Diagnostic::at(Code::OutsideRam, wish.place, message)
+        .label(range(window))
+        .help(format!("board `{}` has RAM at {ram}", board.name))
+}
+
+fn on_hypervisor(board: &Board, block: &Block<'_>, wish: &Wish, hypervisor: Window) -> Diagnostic {
+    let first_free = hypervisor.end();
+    let _ = board;
+    if wish.identity {
+        let message = format!(
+            "memory of `{}` must be at its own bus addresses because of DMA, but the hypervisor is there",
+            block.name
+        );
+        return Diagnostic::at(Code::DmaNeedsIdentity, wish.place, message)
+            .label(format!("the hypervisor: {}", range(hypervisor)))
+            .help(format!("set `machine.ram-base` to {first_free:#x} or above"));
+    }
+    let message = format!("memory of `{}` is placed on the hypervisor's own", block.name);
+    Diagnostic::at(Code::HypervisorMemory, wish.place, message)
+        .label(format!("the hypervisor: {}", range(hypervisor)))
+        .help(format!("place it at {first_free:#x} or above"))
+}
+
+/// The lowest bus address for `block` that agrees with its guest address modulo `align`.
+fn lowest(board: &Board, block: &Block<'_>, align: u64, taken: &[Window]) -> Option<u64> {
+    let mut best: Option<u64> = None;
+    let mut starts: Vec<u64> = board.ram.iter().map(|ram| ram.base).collect();
+    starts.extend(taken.iter().map(|window| window.end()));
+    for start in starts {
+        let Some(base) = agree(start, block.guest, align) else {
+            continue;
+        };
+        let window = Window {
+            base,
+            size: block.size,
+        };
+        let free = board.ram.iter().any(|ram| ram.contains(window))
+            && !taken.iter().any(|other| other.overlaps(window));
+        if free && best.is_none_or(|best| base < best) {
+            best = Some(base);
+        }
+    }
+    best
+}
+
+/// The first address from `start` on that is equal to `guest` modulo `align`.
+fn agree(start: u64, guest: u64, align: u64) -> Option<u64> {
+    let distance = (guest % align + align - start % align) % align;
+    start.checked_add(distance)
+}
+
+fn exhausted(
+    input: &Input<'_>,
+    hypervisor: Window,
+    blocks: &[Block<'_>],
+    block: Option<&Block<'_>>,
+) -> Diagnostic {
+    let total: u64 = input
+        .board
+        .ram
+        .iter()
+        .fold(0, |sum, ram| sum.saturating_add(ram.size));
+    let asked = input
+        .guests
+        .iter()
+        .flat_map(|guest| &guest.areas)
+        .fold(0_u64, |sum, area| sum.saturating_add(area.window.size));
+    let largest = block.or_else(|| blocks.iter().max_by_key(|block| block.size));
+    let place = largest.map(|block| block.place);
+    let message = match block {
+        Some(block) => format!(
+            "no place is left for {} of `{}`",
+            format_size(block.size),
+            block.name
+        ),
+        None => "payloads and hypervisor alone do not fit into the board's RAM".to_owned(),
+    };
+    let help = format!(
+        "board `{}` has {}; the hypervisor with all payloads takes {}, the partitions ask for {}: give some of them less",
+        input.board.name,
+        format_size(total),
+        format_size(hypervisor.size),
+        format_size(asked)
+    );
+    let mut diagnostic = Diagnostic::at(
+        Code::RamExhausted,
+        Place {
+            file: crate::diagnostic::FileId(0),
+            start: 0,
+            end: 0,
+        },
+        message,
+    )
+    .help(help);
+    diagnostic.place = place.or(diagnostic.place);
+    diagnostic
+}
+
+#[cfg(test)]
+mod tests {
+    use super::agree;
+
+    #[test]
+    fn addresses_agree_modulo_the_block() {
+        assert_eq!(agree(0x4040_0000, 0x4000_0000, 0x20_0000), Some(0x4040_0000));
+        assert_eq!(agree(0x4040_1000, 0x4000_0000, 0x20_0000), Some(0x4060_0000));
+        assert_eq!(agree(0x1000, 0x4000_0800_1000, 0x20_0000), Some(0x1000));
+        assert_eq!(agree(u64::MAX, 0, 4096), None);
+    }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Capabilities and watches.
+
+use bulkhead_abi::Rights;
+use bulkhead_abi::hypercall::CAPABILITY_SLOTS;
+
+use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::model::{CapabilitySpec, Manifest, PartitionSpec, Placed, Target, right_names};
+use crate::schema::shape::nearest;
+
+pub(super) fn check(manifest: &Manifest, report: &mut Report) {
+    for partition in &manifest.partitions {
+        few_capabilities(partition, report);
+        for capability in &partition.capabilities {
+            one_object(capability, report);
+            target_exists(capability, manifest, report);
+            rights_have_meaning(capability, partition, report);
+        }
+        watched_exist(partition, manifest, report);
+        watcher_can_wait(partition, report);
+    }
+}
+
+fn few_capabilities(partition: &PartitionSpec, report: &mut Report) {
+    // Index 0 is the partition itself.
+    if let Some(extra) = partition.capabilities.get(CAPABILITY_SLOTS - 1) {
+        let message = format!(
+            "partition `{}` has more than {} capabilities",
+            partition.name.value,
+            CAPABILITY_SLOTS - 1
+        );
+        report.push(
+            Diagnostic::at(Code::TooManyCapabilities, extra.name.place, message)
+                .label("no slot is left for this one")
+                .help("remove some"),
+        );
+    }
+}
+
+fn one_object(capability: &CapabilitySpec, report: &mut Report) {
+    if capability.targets.len() != 1 {
+        let number = if capability.targets.is_empty() {
+            "no object"
+        } else {
+            "several objects"
+        };
+        let message = format!("capability `{}` names {number}", capability.name.value);
+        report.push(
+            Diagnostic::at(Code::CapabilityShape, capability.name.place, message)
+                .help("give exactly one of `partition = \"NAME\"`, `event-gate = \"NAME\"`, `timer = true`, `console = true`"),
+        );
+    }
+}
+
+fn help_with_name(name: &str, manifest: &Manifest) -> String {
+    let names = manifest
+        .partitions
+        .iter()
+        .map(|partition| partition.name.value.as_str());
+    match nearest(name, names.clone()) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => format!("the partitions are: {}", names.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn exists(name: &str, manifest: &Manifest) -> bool {
+    manifest
+        .partitions
+        .iter()
+        .any(|partition| partition.name.value == name)
+}
+
+fn target_exists(capability: &CapabilitySpec, manifest: &Manifest, report: &mut Report) {
+    for target in &capability.targets {
+        let (Target::Partition(name) | Target::EventGate(name)) = target else {
+            continue;
+        };
+        if !exists(&name.value, manifest) {
+            let message = format!(
+                "capability `{}` names a partition `{}` that does not exist",
+                capability.name.value, name.value
+            );
+            report.push(
+                Diagnostic::at(Code::CapabilityTarget, name.place, message)
+                    .help(help_with_name(&name.value, manifest)),
+            );
+        }
+    }
+}
+
+/// The rights that some operation on the object asks for.
+fn meaningful(target: &Target, own: bool) -> Rights {
+    match target {
+        Target::Partition(_) => Rights::READ.union(Rights::CONTROL).union(Rights::GRANT),
+        // Only its owner can wait at a gate.
+        Target::EventGate(_) if own => Rights::READ.union(Rights::WRITE).union(Rights::GRANT),
+        Target::EventGate(_) => Rights::WRITE.union(Rights::GRANT),
+        Target::Timer => Rights::READ.union(Rights::GRANT),
+        Target::Console => Rights::READ.union(Rights::WRITE).union(Rights::GRANT),
+    }
+}
+
+fn rights_have_meaning(capability: &CapabilitySpec, holder: &PartitionSpec, report: &mut Report) {
+    let [target] = &capability.targets[..] else { return };
+    let own = matches!(target, Target::EventGate(name) if name.value == holder.name.value);
+    let allowed = meaningful(target, own);
+    for right in capability
+        .rights
+        .iter()
+        .flatten()
+        .filter(|right| !allowed.contains(right.value))
+    {
+        let names = right_names(right.value).join(", ");
+        let message = format!(
+            "the right \"{names}\" has no meaning for the object of capability `{}`",
+            capability.name.value
+        );
+        let known: Vec<_> = right_names(allowed)
+            .iter()
+            .map(|name| format!("\"{name}\""))
+            .collect();
+        let mut diagnostic = Diagnostic::at(Code::CapabilityRight, right.place, message)
+            .help(format!("rights of this object: {}", known.join(", ")));
+        if matches!(target, Target::EventGate(_)) && !own {
+            diagnostic = diagnostic.label("only its owner can wait at an event gate");
+        }
+        report.push(diagnostic);
+    }
+    if let (Target::EventGate(gate), false, None) = (target, own, &capability.rights) {
+        let message = format!(
+            "capability `{}` for the gate of another partition has no rights",
+            capability.name.value
+        );
+        report.push(
+            Diagnostic::at(Code::CapabilityRight, gate.place, message)
+                .label("the default, \"read\", is for the gate's owner only")
+                .help("add rights = [\"write\"]"),
+        );
+    }
+}
+
+fn watched_exist(partition: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
+    for name in partition
+        .watch
+        .iter()
+        .filter(|name| !exists(&name.value, manifest))
+    {
+        let message = format!("`{}` is watched, but does not exist", name.value);
+        report.push(
+            Diagnostic::at(Code::WatchTarget, name.place, message)
+                .help(help_with_name(&name.value, manifest)),
+        );
+    }
+    for (index, name) in partition.watch.iter().enumerate() {
+        if let Some(first) = partition.watch[..index]
+            .iter()
+            .find(|other| other.value == name.value)
+        {
+            report.push(
+                Diagnostic::at(
+                    Code::DuplicateName,
+                    name.place,
+                    format!("`{}` is watched twice", name.value),
+                )
+                .also(first.place, "first named here")
+                .help("name it once"),
+            );
+        }
+    }
+}
+
+fn watcher_can_wait(partition: &PartitionSpec, report: &mut Report) {
+    let Some(Placed { place, .. }) = partition.watch.first() else {
+        return;
+    };
+    let can_wait = partition.capabilities.iter().any(|capability| {
+        let own = matches!(capability.targets.first(), Some(Target::EventGate(name)) if name.value == partition.name.value);
+        own && capability.rights.as_ref().is_none_or(|rights| rights.iter().any(|r| r.value.contains(Rights::READ)))
+    });
+    if !can_wait {
+        let name = &partition.name.value;
+        let message = format!("partition `{name}` watches others, but cannot wait for the events");
+        report.push(
+            Diagnostic::at(Code::WatchWithoutGate, *place, message).help(format!(
+                "add `events = {{ event-gate = \"{name}\", rights = [\"read\"] }}` to its capabilities"
+            )),
+        );
+    }
+}

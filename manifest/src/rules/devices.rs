@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Devices of the board and their interrupt lines.
+
+use crate::board::{Board, Device};
+use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::model::{Kind, Manifest, PartitionSpec, Placed};
+use crate::schema::shape::nearest;
+
+pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
+    let vms: Vec<_> = manifest
+        .partitions
+        .iter()
+        .filter(|partition| partition.kind == Kind::Vm)
+        .collect();
+    for partition in &vms {
+        for name in &partition.devices {
+            device_exists(name, board, report);
+        }
+        for (name, device) in owned(partition, board) {
+            page_is_whole(name, device, partition, board, report);
+            line_is_free(name, device, partition, report);
+            dma_is_confined(name, device, partition, board, report);
+        }
+    }
+    one_owner(&vms, report);
+    one_owner_per_line(&vms, board, report);
+}
+
+/// The devices of a partition that exist on the board.
+pub(crate) fn owned<'a>(
+    partition: &'a PartitionSpec,
+    board: &'a Board,
+) -> impl Iterator<Item = (&'a Placed<String>, &'a Device)> {
+    partition
+        .devices
+        .iter()
+        .filter_map(|name| Some((name, board.device(&name.value)?)))
+}
+
+/// Whether a device of the partition does DMA that nothing confines, so that the addresses the guest
+/// gives it must be bus addresses.
+pub(crate) fn does_trusted_dma(partition: &PartitionSpec, board: &Board) -> bool {
+    !board.iommu && partition.trusted_dma && owned(partition, board).any(|(_, device)| device.dma)
+}
+
+fn device_exists(name: &Placed<String>, board: &Board, report: &mut Report) {
+    if board
+        .hypervisor_devices()
+        .iter()
+        .any(|(own, _)| *own == name.value)
+        || name.value == "timer"
+    {
+        let message = format!("`{}` is used by the hypervisor itself", name.value);
+        report.push(
+            Diagnostic::at(Code::HypervisorDevice, name.place, message)
+                .help("every VM has a virtual one; remove it from `devices`"),
+        );
+    } else if board.device(&name.value).is_none() {
+        let message = format!("board `{}` has no device `{}`", board.name, name.value);
+        let names = board.devices.iter().map(|device| device.name.as_str());
+        let help = match nearest(&name.value, names.clone()) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => format!("its devices are: {}", names.collect::<Vec<_>>().join(", ")),
+        };
+        report.push(Diagnostic::at(Code::UnknownDevice, name.place, message).help(help));
+    }
+}
+
+fn one_owner(partitions: &[&PartitionSpec], report: &mut Report) {
+    let mut seen: Vec<(&PartitionSpec, &Placed<String>)> = Vec::new();
+    for partition in partitions {
+        for name in &partition.devices {
+            if let Some((first, place)) = seen.iter().find(|(_, other)| other.value == name.value) {
+                let message = if first.name.value == partition.name.value {
+                    format!(
+                        "device `{}` is given to partition `{}` twice",
+                        name.value, partition.name.value
+                    )
+                } else {
+                    format!(
+                        "device `{}` is given to both `{}` and `{}`",
+                        name.value, first.name.value, partition.name.value
+                    )
+                };
+                report.push(
+                    Diagnostic::at(Code::DeviceTwice, name.place, message)
+                        .label("given again here")
+                        .also(place.place, "first given here")
+                        .help("a device has one owner: remove one of the two"),
+                );
+            }
+            seen.push((partition, name));
+        }
+    }
+}
+
+fn one_owner_per_line(partitions: &[&PartitionSpec], board: &Board, report: &mut Report) {
+    let own = [
+        board.console.line,
+        board.timer.hypervisor,
+        board.timer.virtual_line,
+        board.timer.physical,
+        board.controller.maintenance,
+    ];
+    let mut seen: Vec<(u32, &Placed<String>)> = Vec::new();
+    for partition in partitions {
+        for (name, device) in owned(partition, board) {
+            for interrupt in &device.interrupts {
+                let line = interrupt.line;
+                let first = seen
+                    .iter()
+                    .find(|(other, by)| *other == line && by.value != name.value);
+                if let Some((_, first)) = first {
+                    let message = format!(
+                        "interrupt line {line} belongs to both `{}` and `{}`",
+                        first.value, name.value
+                    );
+                    report.push(
+                        Diagnostic::at(Code::LineTwice, name.place, message)
+                            .label("uses the line as well")
+                            .also(first.place, "uses the line")
+                            .help("lines cannot be shared: give away one of the devices only"),
+                    );
+                } else if own.contains(&line) {
+                    let message = format!(
+                        "interrupt line {line} of `{}` belongs to the hypervisor",
+                        name.value
+                    );
+                    report.push(
+                        Diagnostic::at(Code::LineTwice, name.place, message)
+                            .help("this device cannot be given away"),
+                    );
+                }
+                seen.push((line, name));
+            }
+        }
+    }
+}
+
+fn page_is_whole(
+    name: &Placed<String>,
+    device: &Device,
+    partition: &PartitionSpec,
+    board: &Board,
+    report: &mut Report,
+) {
+    for (own, window) in board.hypervisor_devices() {
+        if device
+            .registers
+            .iter()
+            .any(|registers| registers.pages().overlaps(window))
+        {
+            let message = format!(
+                "`{}` shares a page of registers with the hypervisor's own `{own}`",
+                name.value
+            );
+            report.push(
+                Diagnostic::at(Code::HypervisorDevice, name.place, message).help("remove it from `devices`"),
+            );
+        }
+    }
+    let missing: Vec<_> = board
+        .page_neighbours(device)
+        .map(|neighbour| neighbour.name.as_str())
+        .filter(|neighbour| !partition.devices.iter().any(|name| name.value == *neighbour))
+        .collect();
+    if let (Some(first), Some(last)) = (missing.first(), missing.last()) {
+        let others = if missing.len() > 1 {
+            format!("`{first}` to `{last}`")
+        } else {
+            format!("`{first}`")
+        };
+        let message = format!("`{}` shares a 4K page of registers with {others}", name.value);
+        report.push(
+            Diagnostic::at(Code::SharedPage, name.place, message)
+                .label("whoever has one register of a page has the whole page")
+                .help(format!(
+                    "give partition `{}` {others} as well",
+                    partition.name.value
+                )),
+        );
+    }
+}
+
+fn line_is_free(name: &Placed<String>, device: &Device, partition: &PartitionSpec, report: &mut Report) {
+    let machine = &partition.machine;
+    for interrupt in &device.interrupts {
+        let line = interrupt.line;
+        let (message, help) = if line >= machine.lines {
+            (
+                format!(
+                    "line {line} of `{}` is beyond the {} lines of the virtual interrupt controller",
+                    name.value, machine.lines
+                ),
+                "raise `gic.lines` of its machine",
+            )
+        } else if partition.console && line == machine.uart_line {
+            (
+                format!("line {line} of `{}` is the virtual UART's", name.value),
+                "move the UART to another line (`uart.line` of its machine)",
+            )
+        } else {
+            continue;
+        };
+        report.push(Diagnostic::at(Code::BadLine, name.place, message).help(help));
+    }
+}
+
+fn dma_is_confined(
+    name: &Placed<String>,
+    device: &Device,
+    partition: &PartitionSpec,
+    board: &Board,
+    report: &mut Report,
+) {
+    if device.dma && !board.iommu && !partition.trusted_dma {
+        let message = format!(
+            "`{}` does DMA, and no IOMMU of board `{}` confines it",
+            name.value, board.name
+        );
+        report.push(
+            Diagnostic::at(Code::UntrustedDma, name.place, message)
+                .label("partition could overwrite everything with it, the hypervisor included")
+                .help("if you trust its software as much as the hypervisor, add `trusted-dma = true`"),
+        );
+    }
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory as the partitions see it: sizes, alignment, overlaps, virtual devices.
+
+use crate::board::{Board, Window};
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::model::{Kind, Manifest, PartitionSpec, Placed};
+use crate::units::{PAGE, format_size};
+
+/// Base of a task's memory.
+pub(crate) const TASK_BASE: u64 = 0x4000_0000;
+/// Bytes of a GICv3 distributor's registers (Arm IHI 0069H, section 12.8).
+pub(crate) const DISTRIBUTOR_SIZE: u64 = 0x1_0000;
+/// Bytes of a GICv3 redistributor's two frames (Arm IHI 0069H, section 12.10).
+pub(crate) const REDISTRIBUTOR_SIZE: u64 = 0x2_0000;
+/// Bytes of a PL011's registers.
+pub(crate) const UART_SIZE: u64 = 0x1000;
+/// First address that a class cannot map: 40 bits, what every Armv8 CPU with EL2 translates at least.
+pub(crate) const GUEST_LIMIT: u64 = 1 << 40;
+
+pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
+    for partition in &manifest.partitions {
+        for size in [&partition.memory]
+            .into_iter()
+            .chain(partition.regions.iter().map(|r| &r.size))
+            .flatten()
+        {
+            size_is_possible(size, report);
+        }
+        for address in addresses(partition) {
+            address_is_aligned(&address, report);
+        }
+        machine_is_possible(partition, report);
+        areas_are_apart(partition, board, report);
+    }
+}
+
+fn size_is_possible(size: &Placed<u64>, report: &mut Report) {
+    if size.value == 0 {
+        report.push(Diagnostic::at(Code::ZeroSize, size.place, "the size is zero").help("give at least 4K"));
+    } else if !size.value.is_multiple_of(PAGE) {
+        let up = size.value.div_ceil(PAGE).saturating_mul(PAGE);
+        let message = format!(
+            "the size {} is not a multiple of the page size",
+            format_size(size.value)
+        );
+        report.push(
+            Diagnostic::at(Code::UnalignedSize, size.place, message).help(format!(
+                "pages have 4K; the next multiple is \"{}\"",
+                format_size(up)
+            )),
+        );
+    }
+}
+
+/// Every address the manifest gives for a partition that must be page aligned.
+fn addresses(partition: &PartitionSpec) -> Vec<Placed<u64>> {
+    let mut all: Vec<_> = partition.at.iter().cloned().collect();
+    for region in &partition.regions {
+        all.extend(region.guest.iter().cloned().chain(region.at.iter().cloned()));
+    }
+    let machine = &partition.machine;
+    all.extend(machine.ram_base_place.map(|place| Placed {
+        value: machine.ram_base,
+        place,
+    }));
+    all
+}
+
+fn address_is_aligned(address: &Placed<u64>, report: &mut Report) {
+    if !address.value.is_multiple_of(PAGE) {
+        let message = format!(
+            "the address {:#x} is not a multiple of the page size",
+            address.value
+        );
+        report.push(
+            Diagnostic::at(Code::UnalignedAddress, address.place, message).help(format!(
+                "pages have 4K; the one it is in starts at {:#x}",
+                address.value & !(PAGE - 1)
+            )),
+        );
+    }
+}
+
+fn machine_is_possible(partition: &PartitionSpec, report: &mut Report) {
+    let machine = &partition.machine;
+    if let Some(place) = machine.gic_place {
+        for (name, base) in [
+            ("distributor", machine.distributor),
+            ("redistributor", machine.redistributor),
+        ] {
+            if base % DISTRIBUTOR_SIZE != 0 {
+                let message = format!("the {name} at {base:#x} is not at a multiple of 64K");
+                report.push(
+                    Diagnostic::at(Code::BadMachine, place, message).help("move it to a multiple of 0x10000"),
+                );
+            }
+        }
+        if !machine.lines.is_multiple_of(32) {
+            let message = format!("{} interrupt lines are not a multiple of 32", machine.lines);
+            let up = (machine.lines / 32 + 1) * 32;
+            report.push(Diagnostic::at(Code::BadMachine, place, message).help(format!("give {up}")));
+        }
+    }
+    if let Some(place) = machine
+        .uart_place
+        .filter(|_| !machine.uart_base.is_multiple_of(PAGE))
+    {
+        let message = format!("the UART at {:#x} is not at a multiple of 4K", machine.uart_base);
+        report.push(Diagnostic::at(Code::BadMachine, place, message).help("move it to a multiple of 0x1000"));
+    }
+    if partition.console && machine.uart_line >= machine.lines {
+        let message = format!(
+            "the UART's line {} does not exist: the machine has {} lines",
+            machine.uart_line, machine.lines
+        );
+        let place = machine
+            .uart_place
+            .or(machine.gic_place)
+            .unwrap_or(partition.name.place);
+        report.push(
+            Diagnostic::at(Code::BadLine, place, message).help("choose a lower line, or raise `gic.lines`"),
+        );
+    }
+}
+
+/// Something at a guest address.
+struct Area {
+    what: String,
+    window: Window,
+    place: Place,
+    is_memory: bool,
+}
+
+fn areas(partition: &PartitionSpec, board: Option<&Board>) -> Vec<Area> {
+    let area = |what: String, base, size, place, is_memory| Area {
+        what,
+        window: Window { base, size },
+        place,
+        is_memory,
+    };
+    let machine = &partition.machine;
+    let mut areas = Vec::new();
+    if let Some(memory) = &partition.memory {
+        let base = if partition.kind == Kind::Task {
+            TASK_BASE
+        } else {
+            machine.ram_base
+        };
+        areas.push(area("RAM".to_owned(), base, memory.value, memory.place, true));
+    }
+    if partition.kind == Kind::Task {
+        return areas;
+    }
+    for region in &partition.regions {
+        if let (Some(guest), Some(size)) = (&region.guest, &region.size) {
+            areas.push(area(
+                "region".to_owned(),
+                guest.value,
+                size.value,
+                guest.place,
+                true,
+            ));
+        }
+    }
+    let gic = machine.gic_place.unwrap_or(partition.name.place);
+    let redistributors = REDISTRIBUTOR_SIZE * partition.vcpus.len() as u64;
+    areas.push(area(
+        "virtual distributor".to_owned(),
+        machine.distributor,
+        DISTRIBUTOR_SIZE,
+        gic,
+        false,
+    ));
+    areas.push(area(
+        "virtual redistributors".to_owned(),
+        machine.redistributor,
+        redistributors,
+        gic,
+        false,
+    ));
+    if partition.console {
+        let place = machine.uart_place.unwrap_or(partition.name.place);
+        areas.push(area(
+            "virtual UART".to_owned(),
+            machine.uart_base,
+            UART_SIZE,
+            place,
+            false,
+        ));
+    }
+    // Devices that share a page share the mapping too: each page once.
+    let mut pages: Vec<Window> = Vec::new();
+    for name in &partition.devices {
+        let Some(device) = board.and_then(|board| board.device(&name.value)) else {
+            continue;
+        };
+        for window in device.registers.iter().map(|window| window.pages()) {
+            if !pages.contains(&window) {
+                pages.push(window);
+                areas.push(area(
+                    format!("device `{}`", name.value),
+                    window.base,
+                    window.size,
+                    name.place,
+                    false,
+                ));
+            }
+        }
+    }
+    areas
+}
+
+fn areas_are_apart(partition: &PartitionSpec, board: Option<&Board>, report: &mut Report) {
+    let areas = areas(partition, board);
+    for (index, area) in areas.iter().enumerate() {
+        let end = area.window.base.checked_add(area.window.size);
+        if end.is_none_or(|end| end > GUEST_LIMIT) {
+            let message = format!(
+                "{} at {:#x} with {} reaches beyond what can be mapped",
+                area.what,
+                area.window.base,
+                format_size(area.window.size)
+            );
+            report.push(
+                Diagnostic::at(Code::GuestRange, area.place, message)
+                    .help(format!("stay below {GUEST_LIMIT:#x} (40 address bits)")),
+            );
+            continue;
+        }
+        for other in &areas[..index] {
+            if area.window.overlaps(other.window) {
+                report.push(overlap(partition, other, area));
+            }
+        }
+    }
+}
+
+fn overlap(partition: &PartitionSpec, first: &Area, second: &Area) -> Diagnostic {
+    let both_memory = first.is_memory && second.is_memory;
+    let code = if both_memory {
+        Code::GuestOverlap
+    } else {
+        Code::VirtualOverlap
+    };
+    let message = format!(
+        "{} and {} of partition `{}` overlap at {:#x}",
+        first.what,
+        second.what,
+        partition.name.value,
+        first.window.base.max(second.window.base)
+    );
+    let range = |area: &Area| {
+        format!(
+            "{}: {:#x} to {:#x}",
+            area.what,
+            area.window.base,
+            area.window.end() - 1
+        )
+    };
+    let mut diagnostic = Diagnostic::at(code, second.place, message).label(range(second));
+    if first.place != second.place {
+        diagnostic = diagnostic.also(first.place, range(first));
+    }
+    diagnostic.help("move or shrink one of them")
+}

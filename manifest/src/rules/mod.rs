@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rules that need to know what the keys mean: one function per rule, grouped by subject.
+//!
+//! A rule looks at the manifest as written and at the board, reports, and changes nothing; so the order
+//! of the rules does not matter, and all of them run even if some find something. Rules about the
+//! contents of payloads and about places in the board's RAM are where payloads are loaded
+//! ([`crate::payload`], [`crate::guest`]) and places are found ([`crate::plan`]).
+
+mod capabilities;
+mod cpus;
+mod devices;
+mod health;
+pub(crate) mod memory;
+mod names;
+mod tasks;
+
+use crate::board::Board;
+use crate::diagnostic::Report;
+use crate::model::Manifest;
+
+pub(crate) use devices::{does_trusted_dma, owned};
+
+/// Runs all rules; those about hardware only if the board is known.
+pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
+    names::check(manifest, report);
+    tasks::check(manifest, report);
+    memory::check(manifest, board, report);
+    health::check(manifest, report);
+    capabilities::check(manifest, report);
+    if let Some(board) = board {
+        cpus::check(manifest, board, report);
+        devices::check(manifest, board, report);
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What only VMs can have, and what a VM needs to run.
+
+use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::model::{Kind, Manifest, PartitionSpec};
+
+/// Keys of a partition that only a VM can have, with the reason.
+const VM_ONLY: [(&str, &str); 9] = [
+    ("ramdisk", "a task is one program without a file system"),
+    ("init", "a task is one program without a file system"),
+    (
+        "bootargs",
+        "a task has no command line; it finds its capabilities in its startup page",
+    ),
+    (
+        "time",
+        "a task has no virtual timer; it reads the time since boot",
+    ),
+    ("devices", "a task has no device registers in its memory"),
+    ("trusted-dma", "a task has no device registers in its memory"),
+    ("device-tree-overlay", "a task has no device tree"),
+    ("machine", "a task has no virtual machine"),
+    ("region", "a task has one stretch of memory"),
+];
+/// The payload that `init` is put into.
+pub(crate) const INITRAMFS: &str = "@debian/initramfs";
+
+pub(super) fn check(manifest: &Manifest, report: &mut Report) {
+    for partition in &manifest.partitions {
+        if partition.kind == Kind::Task {
+            not_for_task(partition, report);
+        }
+        init_needs_initramfs(partition, report);
+        something_to_run(partition, report);
+        console_exists(partition, report);
+    }
+}
+
+fn not_for_task(partition: &PartitionSpec, report: &mut Report) {
+    for (key, why) in VM_ONLY {
+        if let Some(found) = partition.keys.iter().find(|found| found.value == key) {
+            let message = format!("the task `{}` cannot have `{key}`", partition.name.value);
+            report.push(
+                Diagnostic::at(Code::NotForTask, found.place, message)
+                    .label(why)
+                    .help(format!(
+                        "remove `{key}`, or make the partition a VM: kind = \"vm\""
+                    )),
+            );
+        }
+    }
+}
+
+fn init_needs_initramfs(partition: &PartitionSpec, report: &mut Report) {
+    let Some(init) = &partition.init else { return };
+    if partition.kind == Kind::Vm
+        && partition
+            .ramdisk
+            .as_ref()
+            .is_none_or(|ramdisk| ramdisk.value != INITRAMFS)
+    {
+        report.push(
+            Diagnostic::at(
+                Code::InitWithoutInitramfs,
+                init.place,
+                format!("`init` needs ramdisk = \"{INITRAMFS}\""),
+            )
+            .help(format!(
+                "add `ramdisk = \"{INITRAMFS}\"`, or put the script into your own RAM disk"
+            )),
+        );
+    }
+}
+
+fn something_to_run(partition: &PartitionSpec, report: &mut Report) {
+    if partition.image.is_some() {
+        return;
+    }
+    let message = format!("partition `{}` has nothing to run", partition.name.value);
+    let firmware =
+        partition.regions.iter().any(|region| region.payload.is_some()) && partition.machine.entry.is_some();
+    if partition.kind == Kind::Task || !firmware {
+        let help = match partition.kind {
+            Kind::Task => "add `image`: an ELF file",
+            Kind::Vm => "add `image`, or `machine.entry` and a region with a `payload` that contains it",
+        };
+        report.push(Diagnostic::at(Code::NoImage, partition.name.place, message).help(help));
+    } else if let Some(ramdisk) = &partition.ramdisk {
+        report.push(
+            Diagnostic::at(
+                Code::NoImage,
+                ramdisk.place,
+                format!(
+                    "partition `{}` has a ramdisk, but no image to use it",
+                    partition.name.value
+                ),
+            )
+            .help("add `image`, or remove `ramdisk`"),
+        );
+    }
+}
+
+fn console_exists(partition: &PartitionSpec, report: &mut Report) {
+    let Some(bootargs) = &partition.bootargs else {
+        return;
+    };
+    if !partition.console && bootargs.value.contains("console=ttyAMA") {
+        report.push(
+            Diagnostic::at(
+                Code::SilentConsole,
+                bootargs.place,
+                "the kernel's console is a UART the partition does not have",
+            )
+            .help("remove `console = false`, or the console from `bootargs`"),
+        );
+    }
+}

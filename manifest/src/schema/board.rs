@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every key of a board file.
+
+use super::{Key, Kind, Need, TableSchema};
+use Need::{Default, Optional, Required};
+
+const fn key(name: &'static str, need: Need, kind: Kind, doc: &'static str) -> Key {
+    Key {
+        name,
+        doc,
+        kind,
+        need,
+    }
+}
+
+const ADDRESS_MAX: u64 = u64::MAX;
+const LINE_MAX: u64 = 1019;
+
+pub(crate) static BOARD: TableSchema = TableSchema {
+    what: "a board file",
+    doc: "Facts about a piece of hardware.",
+    keys: &[
+        key("name", Required, Kind::Text, "the board's name"),
+        key("description", Required, Kind::Text, "one line for people"),
+        key(
+            "class",
+            Required,
+            Kind::Choice(&[("aarch64", "Armv8-A with EL2")]),
+            "class of the hypervisor that runs on it",
+        ),
+        key(
+            "cpus",
+            Required,
+            Kind::List(&Kind::Integer(0, ADDRESS_MAX)),
+            "identification of each CPU, in the order of pCPU numbers (aarch64: MPIDR_EL1 affinity fields)",
+        ),
+        key(
+            "ram",
+            Required,
+            Kind::List(&Kind::Table(&WINDOW)),
+            "stretches of RAM",
+        ),
+        key(
+            "load-offset",
+            Required,
+            Kind::Size,
+            "where the flashable file is loaded, from the start of the first stretch of RAM",
+        ),
+        key(
+            "iommu",
+            Default("false"),
+            Kind::Boolean,
+            "whether an IOMMU that the hypervisor drives confines DMA",
+        ),
+        key(
+            "console",
+            Required,
+            Kind::Table(&CONSOLE),
+            "the UART of the hypervisor",
+        ),
+        key(
+            "interrupt-controller",
+            Required,
+            Kind::Table(&CONTROLLER),
+            "the interrupt controller",
+        ),
+        key("timer", Required, Kind::Table(&TIMER), "the system timer"),
+        key(
+            "device",
+            Optional,
+            Kind::Map {
+                key: "name",
+                of: &DEVICE,
+            },
+            "devices that can be given to partitions",
+        ),
+        key(
+            "emulator",
+            Optional,
+            Kind::Table(&EMULATOR),
+            "how to emulate the board",
+        ),
+    ],
+};
+
+static WINDOW: TableSchema = TableSchema {
+    what: "a window",
+    doc: "A stretch of the board's address space.",
+    keys: &[
+        key("base", Required, Kind::Address, "first address"),
+        key("size", Required, Kind::Size, "bytes"),
+    ],
+};
+
+static CONSOLE: TableSchema = TableSchema {
+    what: "a console",
+    doc: "The UART that all consoles share.",
+    keys: &[
+        key(
+            "compatible",
+            Required,
+            Kind::Choice(&[("arm,pl011", "Arm PrimeCell PL011")]),
+            "driver",
+        ),
+        key("registers", Required, Kind::Table(&WINDOW), "its registers"),
+        key(
+            "line",
+            Required,
+            Kind::Integer(32, LINE_MAX),
+            "its interrupt line",
+        ),
+        key(
+            "clock-hz",
+            Default("0"),
+            Kind::Integer(0, u32::MAX as u64),
+            "clock of the baud rate generator; 0 leaves the rate as the firmware set it",
+        ),
+    ],
+};
+
+static CONTROLLER: TableSchema = TableSchema {
+    what: "an interrupt controller",
+    doc: "The interrupt controller.",
+    keys: &[
+        key(
+            "compatible",
+            Required,
+            Kind::Choice(&[("arm,gic-v3", "Arm GICv3")]),
+            "driver",
+        ),
+        key("distributor", Required, Kind::Table(&WINDOW), "distributor"),
+        key(
+            "redistributors",
+            Required,
+            Kind::Table(&WINDOW),
+            "redistributors of all CPUs",
+        ),
+        key(
+            "maintenance",
+            Required,
+            Kind::Integer(16, 31),
+            "maintenance interrupt of the virtual interface",
+        ),
+        key(
+            "lines",
+            Required,
+            Kind::Integer(64, LINE_MAX + 1),
+            "interrupt lines, private ones included",
+        ),
+    ],
+};
+
+static TIMER: TableSchema = TableSchema {
+    what: "a timer",
+    doc: "Private interrupt lines of the Arm generic timer.",
+    keys: &[
+        key(
+            "compatible",
+            Required,
+            Kind::Choice(&[("arm,armv8-timer", "Arm generic timer")]),
+            "driver",
+        ),
+        key("hypervisor", Required, Kind::Integer(16, 31), "timer of EL2"),
+        key("virtual", Required, Kind::Integer(16, 31), "virtual timer"),
+        key(
+            "physical",
+            Required,
+            Kind::Integer(16, 31),
+            "physical timer of EL1",
+        ),
+    ],
+};
+
+static DEVICE: TableSchema = TableSchema {
+    what: "a device",
+    doc: "A device, or with `count` a row of equal ones named NAME-0, NAME-1 and so on.",
+    keys: &[
+        key("description", Default("\"\""), Kind::Text, "one line for people"),
+        key(
+            "compatible",
+            Required,
+            Kind::List(&Kind::Text),
+            "`compatible` of its device tree node",
+        ),
+        key(
+            "registers",
+            Required,
+            Kind::List(&Kind::Table(&WINDOW)),
+            "its registers",
+        ),
+        key(
+            "interrupts",
+            Default("[]"),
+            Kind::List(&Kind::Table(&INTERRUPT)),
+            "its interrupt lines",
+        ),
+        key(
+            "dma",
+            Default("false"),
+            Kind::Boolean,
+            "whether it can read and write memory by itself",
+        ),
+        key(
+            "dma-coherent",
+            Default("false"),
+            Kind::Boolean,
+            "whether its DMA sees the caches",
+        ),
+        key(
+            "clock",
+            Optional,
+            Kind::Text,
+            "name of the clock input that gets the fixed bus clock",
+        ),
+        key(
+            "count",
+            Default("1"),
+            Kind::Integer(1, 256),
+            "how many of them in a row",
+        ),
+        key(
+            "stride",
+            Optional,
+            Kind::Size,
+            "bytes from one's registers to the next one's; with `count`",
+        ),
+    ],
+};
+
+static INTERRUPT: TableSchema = TableSchema {
+    what: "an interrupt",
+    doc: "A shared interrupt line.",
+    keys: &[
+        key(
+            "line",
+            Required,
+            Kind::Integer(32, LINE_MAX),
+            "line in the numbering of the interrupt controller",
+        ),
+        key(
+            "trigger",
+            Required,
+            Kind::Choice(&[("level", "level-triggered, high"), ("edge", "rising edge")]),
+            "trigger",
+        ),
+    ],
+};
+
+static EMULATOR: TableSchema = TableSchema {
+    what: "an emulator",
+    doc: "The command that emulates the board; `{image}` stands for the flashable file, `{cpus}` for the number of CPUs, `{port}` for a TCP port.",
+    keys: &[
+        key("program", Required, Kind::Text, "the program"),
+        key("arguments", Required, Kind::List(&Kind::Text), "its arguments"),
+        key(
+            "deterministic",
+            Optional,
+            Kind::List(&Kind::Text),
+            "further arguments for runs that repeat exactly",
+        ),
+        key(
+            "gdb",
+            Optional,
+            Kind::List(&Kind::Text),
+            "further arguments to wait for a debugger",
+        ),
+    ],
+};

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The JSON Schema of a manifest, for editors that complete and check TOML by one.
+
+use serde_json::{Map, Value, json};
+
+use super::{Key, Kind, Need, TableSchema, manifest::MANIFEST};
+
+/// The schema, with a line break at its end.
+#[must_use]
+pub fn schema() -> String {
+    let mut root = table(&MANIFEST);
+    root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    root["title"] = json!("Bulkhead manifest");
+    format!("{root:#}\n")
+}
+
+fn table(schema: &TableSchema) -> Value {
+    let properties: Map<String, Value> = schema
+        .keys
+        .iter()
+        .map(|key| (key.name.to_owned(), property(key)))
+        .collect();
+    let required: Vec<&str> = schema
+        .keys
+        .iter()
+        .filter(|key| matches!(key.need, Need::Required))
+        .map(|key| key.name)
+        .collect();
+    json!({
+        "type": "object",
+        "description": schema.doc,
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn property(key: &Key) -> Value {
+    let mut value = kind(&key.kind);
+    let default = if let Need::Default(default) = key.need {
+        format!(" Default: {default}.")
+    } else {
+        String::new()
+    };
+    value["description"] = json!(format!("{}.{default}", sentence(key.doc)));
+    value
+}
+
+/// The first letter large.
+pub(super) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+fn kind(kind_of: &Kind) -> Value {
+    match kind_of {
+        Kind::Text => json!({ "type": "string" }),
+        Kind::Boolean => json!({ "type": "boolean" }),
+        Kind::Integer(low, high) => json!({ "type": "integer", "minimum": low, "maximum": high }),
+        Kind::Address => json!({ "type": "integer", "minimum": 0 }),
+        Kind::Size => json!({ "oneOf": [
+            { "type": "string", "pattern": "^[0-9]+ *(K|M|G|KiB|MiB|GiB)?$" },
+            { "type": "integer", "minimum": 0 },
+        ] }),
+        Kind::Duration => json!({ "type": "string", "pattern": "^[0-9]+ *(ns|us|ms|s)$" }),
+        Kind::Choice(choices) => {
+            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+            json!({ "type": "string", "enum": names })
+        }
+        Kind::List(of) => json!({ "type": "array", "items": kind(of) }),
+        Kind::Table(of) => table(of),
+        Kind::Map { of, .. } => json!({ "type": "object", "additionalProperties": table(of) }),
+    }
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every key of a manifest.
+
+use super::{Key, Kind, Need, TableSchema};
+use Need::{Default, Optional, Required};
+
+const fn key(name: &'static str, need: Need, kind: Kind, doc: &'static str) -> Key {
+    Key {
+        name,
+        doc,
+        kind,
+        need,
+    }
+}
+
+pub(crate) static MANIFEST: TableSchema = TableSchema {
+    what: "a manifest",
+    doc: "A system: one board and the partitions that share it.",
+    keys: &[
+        key(
+            "board",
+            Required,
+            Kind::Text,
+            "name of a board (`bulkhead boards` lists them), or the path of a board file",
+        ),
+        key(
+            "pcpu",
+            Optional,
+            Kind::Map {
+                key: "pCPU number",
+                of: &PCPU,
+            },
+            "how each physical CPU is scheduled",
+        ),
+        key(
+            "partition",
+            Required,
+            Kind::Map {
+                key: "name",
+                of: &PARTITION,
+            },
+            "the partitions, numbered from 0 in the order of the file",
+        ),
+    ],
+};
+
+const POLICIES: &[(&str, &str)] = &[
+    (
+        "fixed-priority",
+        "preemptive, round robin among vCPUs of the same priority",
+    ),
+    (
+        "pinned",
+        "exactly one vCPU, which owns the pCPU; no scheduling timer",
+    ),
+];
+
+static PCPU: TableSchema = TableSchema {
+    what: "a pCPU",
+    doc: "Scheduling of one physical CPU. A pCPU without such a table has the defaults.",
+    keys: &[
+        key(
+            "policy",
+            Default("\"fixed-priority\""),
+            Kind::Choice(POLICIES),
+            "scheduling policy",
+        ),
+        key(
+            "quantum",
+            Default("\"10ms\""),
+            Kind::Duration,
+            "turn of a vCPU among its equals, 100us to 10s; `fixed-priority` only",
+        ),
+    ],
+};
+
+const KINDS: &[(&str, &str)] = &[
+    (
+        "vm",
+        "an unmodified operating system or bare-metal program on virtual hardware",
+    ),
+    ("task", "one user-level program directly on the hypervisor"),
+];
+const TIMES: &[(&str, &str)] = &[
+    ("real", "goes on while the partition is not running"),
+    (
+        "frozen",
+        "stands still while the partition is ready but not running; one vCPU only",
+    ),
+];
+
+static PARTITION: TableSchema = TableSchema {
+    what: "a partition",
+    doc: "The unit of isolation. Its name has up to 31 letters, digits, `-` and `_`, starts with a letter, and is not `bulkhead`.",
+    keys: &[
+        key("kind", Required, Kind::Choice(KINDS), "what the partition is"),
+        key(
+            "image",
+            Optional,
+            Kind::Text,
+            "what it runs: for a VM a Linux Image (raw or gzip), an ELF file or a raw binary, for a task an ELF file; a path relative to the manifest, or the name of a payload of the host tool (`@...`); a VM can do without if `machine.entry` is in a region with a payload",
+        ),
+        key(
+            "ramdisk",
+            Optional,
+            Kind::Text,
+            "initial RAM disk handed to the kernel; VM only",
+        ),
+        key(
+            "init",
+            Optional,
+            Kind::Text,
+            "script that becomes `/init` of `@debian/initramfs`; VM only",
+        ),
+        key("bootargs", Optional, Kind::Text, "kernel command line; VM only"),
+        key("memory", Required, Kind::Size, "RAM; a multiple of 4K"),
+        key(
+            "place",
+            Optional,
+            Kind::Address,
+            "where on the board the RAM is; without it the tool finds a place",
+        ),
+        key(
+            "vcpus",
+            Required,
+            Kind::List(&Kind::Table(&VCPU)),
+            "the virtual CPUs, at most 8; a task has one",
+        ),
+        key(
+            "console",
+            Default("true"),
+            Kind::Boolean,
+            "whether it has a console: a virtual PL011 for a VM",
+        ),
+        key(
+            "time",
+            Default("\"real\""),
+            Kind::Choice(TIMES),
+            "what its virtual time does; VM only",
+        ),
+        key(
+            "autostart",
+            Default("true"),
+            Kind::Boolean,
+            "whether it is started at boot",
+        ),
+        key(
+            "watchdog",
+            Optional,
+            Kind::Duration,
+            "longest time between two kicks, 1ms to 1000s",
+        ),
+        key(
+            "devices",
+            Default("[]"),
+            Kind::List(&Kind::Text),
+            "devices of the board that become its own, by the names of the board file; VM only",
+        ),
+        key(
+            "trusted-dma",
+            Default("false"),
+            Kind::Boolean,
+            "accept devices that do DMA although no IOMMU confines them: the partition can then overwrite everything",
+        ),
+        key(
+            "device-tree-overlay",
+            Optional,
+            Kind::Text,
+            "overlay (`.dtbo`, or `.dtso` compiled with `dtc`) applied to the generated device tree; VM only",
+        ),
+        key(
+            "restart-limit",
+            Optional,
+            Kind::Integer(0, 1_000_000),
+            "restarts by a health action before the partition stays failed; without it there is no limit",
+        ),
+        key(
+            "health",
+            Optional,
+            Kind::Table(&HEALTH),
+            "what happens when the partition misbehaves",
+        ),
+        key(
+            "machine",
+            Optional,
+            Kind::Table(&MACHINE),
+            "departures from the default virtual machine; VM only",
+        ),
+        key(
+            "region",
+            Optional,
+            Kind::List(&Kind::Table(&REGION)),
+            "memory besides its RAM; VM only",
+        ),
+        key(
+            "capabilities",
+            Optional,
+            Kind::Map {
+                key: "name the partition knows it by",
+                of: &CAPABILITY,
+            },
+            "what it may do to other objects; index 0 is always the partition itself, the others follow in the order of the file",
+        ),
+        key(
+            "watch",
+            Optional,
+            Kind::Table(&WATCH),
+            "what it is told about others",
+        ),
+    ],
+};
+
+static VCPU: TableSchema = TableSchema {
+    what: "a vCPU",
+    doc: "A virtual CPU and its place in the schedule.",
+    keys: &[
+        key(
+            "pcpu",
+            Required,
+            Kind::Integer(0, u32::MAX as u64),
+            "the pCPU it is bound to",
+        ),
+        key(
+            "priority",
+            Default("8"),
+            Kind::Integer(0, 31),
+            "larger is more important",
+        ),
+    ],
+};
+
+const ACTIONS: &[(&str, &str)] = &[
+    ("log", "write it to the log and go on"),
+    (
+        "inject",
+        "reflect it into the partition as its architecture would report it; VM only",
+    ),
+    ("stop", "stop the partition; it is then failed"),
+    ("restart", "stop, reload and start the partition"),
+];
+
+static HEALTH: TableSchema = TableSchema {
+    what: "a health table",
+    doc: "Health action per class of health event.",
+    keys: &[
+        key(
+            "memory",
+            Default("\"stop\""),
+            Kind::Choice(ACTIONS),
+            "an access to memory or a device that is not its own",
+        ),
+        key(
+            "system",
+            Default("\"inject\", for a task \"stop\""),
+            Kind::Choice(ACTIONS),
+            "a system register or instruction it may not use",
+        ),
+        key(
+            "hypercall",
+            Default("\"log\""),
+            Kind::Choice(ACTIONS),
+            "a hypercall with a bad number, capability or argument",
+        ),
+        key(
+            "watchdog",
+            Default("\"restart\""),
+            Kind::Choice(ACTIONS),
+            "the watchdog period passed without a kick",
+        ),
+        key(
+            "task",
+            Default("\"stop\""),
+            Kind::Choice(ACTIONS),
+            "a task executed an instruction it cannot go on from; task only",
+        ),
+    ],
+};
+
+static MACHINE: TableSchema = TableSchema {
+    what: "a machine",
+    doc: "A VM's machine. The default is the memory map of QEMU's `virt` board with GICv3, so that software built for that board runs unmodified.",
+    keys: &[
+        key(
+            "ram-base",
+            Default("0x40000000"),
+            Kind::Address,
+            "where the partition sees its RAM",
+        ),
+        key(
+            "gic",
+            Optional,
+            Kind::Table(&GIC),
+            "the virtual interrupt controller",
+        ),
+        key(
+            "uart",
+            Optional,
+            Kind::Table(&UART),
+            "the virtual PL011 of its console",
+        ),
+        key(
+            "load-at",
+            Default("RAM base + 0x80000"),
+            Kind::Address,
+            "where a raw binary is loaded; raw binaries only",
+        ),
+        key(
+            "entry",
+            Default("the image's own"),
+            Kind::Address,
+            "first instruction; raw binaries and VMs without image only",
+        ),
+    ],
+};
+
+static GIC: TableSchema = TableSchema {
+    what: "an interrupt controller",
+    doc: "The virtual interrupt controller.",
+    keys: &[
+        key(
+            "version",
+            Default("3"),
+            Kind::Integer(3, 3),
+            "GIC architecture version",
+        ),
+        key(
+            "distributor",
+            Default("0x08000000"),
+            Kind::Address,
+            "distributor, 64K",
+        ),
+        key(
+            "redistributor",
+            Default("0x080a0000"),
+            Kind::Address,
+            "redistributors, 128K per vCPU",
+        ),
+        key(
+            "lines",
+            Default("288"),
+            Kind::Integer(64, 992),
+            "interrupt lines, private ones included; a multiple of 32",
+        ),
+    ],
+};
+
+static UART: TableSchema = TableSchema {
+    what: "a UART",
+    doc: "The virtual PL011.",
+    keys: &[
+        key("base", Default("0x09000000"), Kind::Address, "registers, 4K"),
+        key(
+            "line",
+            Default("33"),
+            Kind::Integer(32, 991),
+            "interrupt line (INTID)",
+        ),
+    ],
+};
+
+const ACCESS: &[(&str, &str)] = &[
+    ("rwx", "read, write, execute"),
+    ("rw", "read, write"),
+    ("rx", "read, execute"),
+    ("r", "read"),
+];
+
+static REGION: TableSchema = TableSchema {
+    what: "a memory region",
+    doc: "Memory of a VM besides its RAM, for example where a firmware image is expected. Regions with access `rwx` and without payload appear in the guest's device tree as memory.",
+    keys: &[
+        key("guest", Required, Kind::Address, "where the partition sees it"),
+        key("size", Required, Kind::Size, "bytes; a multiple of 4K"),
+        key(
+            "payload",
+            Optional,
+            Kind::Text,
+            "file copied to its start when the partition starts",
+        ),
+        key(
+            "access",
+            Default("\"rwx\""),
+            Kind::Choice(ACCESS),
+            "what the partition may do with it",
+        ),
+        key(
+            "place",
+            Optional,
+            Kind::Address,
+            "where on the board it is; without it the tool finds a place",
+        ),
+    ],
+};
+
+const RIGHTS: &[(&str, &str)] = &[
+    ("read", "look: status, wait, read"),
+    ("write", "write or signal"),
+    ("control", "start, stop, restart, kick"),
+    (
+        "grant",
+        "put capabilities into the partition's space, or pass this capability on",
+    ),
+];
+
+static CAPABILITY: TableSchema = TableSchema {
+    what: "a capability",
+    doc: "The right to use one object. Exactly one of the first four keys names it. The capability's own name has up to 23 characters.",
+    keys: &[
+        key(
+            "partition",
+            Optional,
+            Kind::Text,
+            "a partition, the own one included",
+        ),
+        key(
+            "event-gate",
+            Optional,
+            Kind::Text,
+            "the event gate of a partition",
+        ),
+        key(
+            "timer",
+            Optional,
+            Kind::Boolean,
+            "`true`: the system clock, and sleeping on it",
+        ),
+        key(
+            "console",
+            Optional,
+            Kind::Boolean,
+            "`true`: the partition's own console",
+        ),
+        key(
+            "rights",
+            Default("[\"read\"]; console: [\"read\", \"write\"]"),
+            Kind::List(&Kind::Choice(RIGHTS)),
+            "what the holder may do",
+        ),
+    ],
+};
+
+static WATCH: TableSchema = TableSchema {
+    what: "a watch table",
+    doc: "State changes of other partitions that raise an event at the partition's own event gate.",
+    keys: &[key(
+        "partitions",
+        Required,
+        Kind::List(&Kind::Text),
+        "partitions whose state changes raise the event bit of their number",
+    )],
+};

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Unknown keys, missing keys and wrong types: what can be said without knowing what anything means.
+
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::schema::{Kind, Need, TableSchema};
+use crate::units;
+use crate::value::{Data, Entry, Table, Value};
+
+/// Similarity from which on a known key is offered for an unknown one.
+const SIMILAR: f64 = 0.7;
+
+/// The name among `known` that `word` was probably meant to be.
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(word, name), name))
+        .filter(|(score, _)| *score >= SIMILAR)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+/// Checks `table`, whose header or braces are at `place`, against `schema`.
+pub(crate) fn check(table: &Table, place: Place, schema: &TableSchema, report: &mut Report) {
+    for entry in &table.entries {
+        match schema.keys.iter().find(|key| key.name == entry.key) {
+            Some(key) => check_value(&entry.value, &entry.key, &key.kind, report),
+            None => report.push(unknown_key(entry, schema)),
+        }
+    }
+    for key in schema
+        .keys
+        .iter()
+        .filter(|key| matches!(key.need, Need::Required))
+    {
+        if table.get(key.name).is_none() {
+            report.push(
+                Diagnostic::at(
+                    Code::MissingKey,
+                    place,
+                    format!("{} needs `{}`", schema.what, key.name),
+                )
+                .help(format!(
+                    "add `{} = ...`: {}; it is {}",
+                    key.name,
+                    key.doc,
+                    key.kind.describe()
+                )),
+            );
+        }
+    }
+}
+
+fn unknown_key(entry: &Entry, schema: &TableSchema) -> Diagnostic {
+    let known = schema.keys.iter().map(|key| key.name);
+    let help = match nearest(&entry.key, known.clone()) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => format!("known keys: {}", known.collect::<Vec<_>>().join(", ")),
+    };
+    let message = format!("unknown key `{}` in {}", entry.key, schema.what);
+    Diagnostic::at(Code::UnknownKey, entry.key_place, message).help(help)
+}
+
+fn check_value(value: &Value, name: &str, kind: &Kind, report: &mut Report) {
+    let fits = match (kind, &value.data) {
+        (Kind::Text, Data::Text(_)) | (Kind::Boolean, Data::Boolean(_)) => true,
+        (Kind::Integer(low, high), Data::Integer(number)) => {
+            check_range(value, name, *number, (*low, *high), report);
+            true
+        }
+        (Kind::Address, Data::Integer(number)) => {
+            check_range(value, name, *number, (0, u64::MAX), report);
+            true
+        }
+        (Kind::Size, Data::Integer(number)) => {
+            check_range(value, name, *number, (0, u64::MAX), report);
+            true
+        }
+        (Kind::Size, Data::Text(text)) => {
+            check_unit(value, name, kind, units::parse_size(text).is_some(), report);
+            true
+        }
+        (Kind::Duration, Data::Text(text)) => {
+            check_unit(value, name, kind, units::parse_duration(text).is_some(), report);
+            true
+        }
+        (Kind::Choice(choices), Data::Text(text)) => {
+            check_choice(value, name, text, choices, report);
+            true
+        }
+        (Kind::List(of), Data::List(values)) => {
+            for value in values {
+                check_value(value, name, of, report);
+            }
+            true
+        }
+        (Kind::Table(schema), Data::Table(table)) => {
+            check(table, value.place, schema, report);
+            true
+        }
+        (Kind::Map { of, .. }, Data::Table(table)) => {
+            for entry in &table.entries {
+                check_value(&entry.value, &entry.key, &Kind::Table(of), report);
+            }
+            true
+        }
+        _ => false,
+    };
+    if !fits {
+        let message = format!(
+            "`{name}` is {}, but must be {}",
+            value.type_name(),
+            kind.describe()
+        );
+        report.push(
+            Diagnostic::at(Code::WrongType, value.place, message).help(match (kind, &value.data) {
+                (Kind::Duration, Data::Integer(number)) => format!("give a unit: \"{number}ms\""),
+                (Kind::List(_), Data::Text(text)) => format!("write an array: [\"{text}\"]"),
+                (Kind::Boolean, Data::Text(text)) if text == "true" || text == "false" => {
+                    format!("write {text} without quotes")
+                }
+                (Kind::Integer(..) | Kind::Address, Data::Text(_)) => {
+                    "write the number without quotes".to_owned()
+                }
+                _ => format!("give {}", kind.describe()),
+            }),
+        );
+    }
+}
+
+fn check_range(value: &Value, name: &str, number: i128, (low, high): (u64, u64), report: &mut Report) {
+    if number < i128::from(low) || number > i128::from(high) {
+        let message = format!("`{name}` is {number}, outside {low} to {high}");
+        report.push(
+            Diagnostic::at(Code::OutOfRange, value.place, message)
+                .help(format!("choose a value from {low} to {high}")),
+        );
+    }
+}
+
+fn check_unit(value: &Value, name: &str, kind: &Kind, parsed: bool, report: &mut Report) {
+    if !parsed {
+        let message = format!("`{name}` is not {}", kind.describe());
+        report.push(
+            Diagnostic::at(Code::BadUnit, value.place, message)
+                .help("write a whole number directly followed by its unit"),
+        );
+    }
+}
+
+fn check_choice(
+    value: &Value,
+    name: &str,
+    text: &str,
+    choices: &'static [(&'static str, &'static str)],
+    report: &mut Report,
+) {
+    if choices.iter().any(|(choice, _)| *choice == text) {
+        return;
+    }
+    let names = choices.iter().map(|(choice, _)| *choice);
+    let all = names
+        .clone()
+        .map(|choice| format!("\"{choice}\""))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let help = match nearest(text, names) {
+        Some(choice) => format!("did you mean \"{choice}\"? Possible: {all}"),
+        None => format!("possible: {all}"),
+    };
+    let message = format!("`{name}` cannot be \"{text}\"");
+    report.push(Diagnostic::at(Code::UnknownChoice, value.place, message).help(help));
+}
