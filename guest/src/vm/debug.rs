@@ -88,7 +88,7 @@ pub fn step() -> u64 {
             "mrs {state}, daif",
             "bic {state}, {state}, #(1 << 9)",
             "orr {state}, {state}, #(1 << 21)",
-            "orr {state}, {state}, #5",
+            "add {state}, {state}, #5",
             "msr spsr_el1, {state}",
             "eret",
             "2: nop",

@@ -11,6 +11,7 @@ pub mod encoded;
 pub mod exception;
 pub mod floating_point;
 pub mod gic;
+pub mod instructions;
 pub mod mmu;
 pub mod pl011;
 pub mod psci;

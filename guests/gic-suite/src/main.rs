@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of the interrupt controller (GICv3, Arm IHI 0069) and its interrupt sources as a VM with two vCPUs sees them.
+//!
+//! Most tests run with interrupts masked and take them by reading the acknowledge register: what comes, in which
+//! order and how often is then exact. [`arrival`] takes them through the vector. Everything here holds on the
+//! bare board too, which is where the tests were tested.
+//!
+//! - [`registers`]: identification, access widths, every register reads back what it should.
+//! - [`order`]: priorities, masks, groups, many pending at once.
+//! - [`states`]: pending, active, both; level and edge; both modes of ending.
+//! - [`arrival`]: vectors, WFI, the other vCPU, timers.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+mod arrival;
+mod order;
+mod registers;
+mod states;
+
+use bulkhead_guest::report::Report;
+use bulkhead_guest::vm::{Machine, gic};
+
+bulkhead_guest::vm_main!(main);
+
+/// First of the shared interrupts no device of the board uses, and how many of them the tests take.
+const FREE: u32 = 112;
+const FREE_COUNT: u32 = 40;
+
+fn main(_: Machine) {
+    let mut report = Report::new();
+    gic::init_distributor();
+    gic::init_cpu();
+    registers::run(&mut report);
+    order::run(&mut report);
+    states::run(&mut report);
+    arrival::run(&mut report);
+    report.finish();
+}
+
+/// Acknowledges and ends the highest pending interrupt; `None` if there is none.
+fn take() -> Option<u32> {
+    let interrupt = gic::acknowledge();
+    if interrupt >= gic::FIRST_SPECIAL {
+        return None;
+    }
+    gic::end(interrupt);
+    Some(interrupt)
+}
+
+/// Whether no interrupt is pending for this CPU.
+fn is_quiet() -> bool {
+    gic::acknowledge() >= gic::FIRST_SPECIAL
+}
