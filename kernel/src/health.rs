@@ -12,7 +12,7 @@
 //! Counters are atomics, because the vCPUs of a partition fault on several pCPUs; each event gets a
 //! number of its own.
 
-use bulkhead_abi::HealthClass;
+use bulkhead_abi::{HealthClass, PartitionState};
 use bulkhead_image::layout::{ACTION_INJECT, ACTION_LOG, ACTION_RESTART, NONE};
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
@@ -77,8 +77,10 @@ pub struct Record {
     restarts: AtomicU32,
     /// Restarts by a health action.
     health_restarts: AtomicU32,
-    /// Log lines about the life cycle.
-    announcements: AtomicU32,
+    /// Times it was stopped or failed.
+    ends: AtomicU32,
+    /// Other changes of its life cycle.
+    changes: AtomicU32,
 }
 
 /// What was decided about an event.
@@ -102,7 +104,8 @@ impl Record {
             last: AtomicU8::new(0),
             restarts: AtomicU32::new(0),
             health_restarts: AtomicU32::new(0),
-            announcements: AtomicU32::new(0),
+            ends: AtomicU32::new(0),
+            changes: AtomicU32::new(0),
         }
     }
 
@@ -131,9 +134,14 @@ impl Record {
         increment(&self.restarts);
     }
 
-    /// Whether a change of the life cycle is to be logged.
-    pub fn announce(&self) -> bool {
-        worth_logging(increment(&self.announcements))
+    /// Whether a change of the life cycle is to be logged. Ends are counted apart, so that the end of a
+    /// partition that has often been restarted is not passed over.
+    pub fn announce(&self, state: PartitionState) -> bool {
+        match state {
+            PartitionState::Stopping => false,
+            PartitionState::Stopped | PartitionState::Failed => worth_logging(increment(&self.ends)),
+            PartitionState::Loading | PartitionState::Running => worth_logging(increment(&self.changes)),
+        }
     }
 
     /// Events so far.

@@ -20,6 +20,8 @@ pub enum Activity {
     Ready,
     /// Its partition is being loaded in its time.
     Loading(Cursor),
+    /// It has ended its partition, or a fault of it has: it must not go on before it is switched off.
+    Ending,
     /// It waits for an interrupt, or for its own timer.
     Idle(Ticks),
     /// It waits in a hypercall for events of this partition's gate, at most until then.
@@ -40,7 +42,7 @@ impl Activity {
     pub const fn until(self) -> Ticks {
         match self {
             Self::Idle(until) | Self::Waiting(_, until) | Self::Sleeping(until) => until,
-            Self::Off | Self::Ready | Self::Loading(_) => Ticks::NEVER,
+            Self::Off | Self::Ready | Self::Loading(_) | Self::Ending => Ticks::NEVER,
         }
     }
 }

@@ -13,6 +13,8 @@ use spin::mutex::TicketMutex;
 
 const RING: usize = 16 * 1024;
 const NAME: usize = 32;
+/// Bytes handed to the transmitter at a time: how long the lock is held at most.
+const SEND_AT_ONCE: usize = 64;
 
 #[derive(Debug)]
 struct State {
@@ -135,6 +137,7 @@ impl<R: RelaxStrategy> Terminal<R> {
     fn send(&self, state: &mut State, console: &mut impl Console) {
         for _ in 0..2 {
             let end = state.head.saturating_add(state.length).min(RING);
+            let end = end.min(state.head.saturating_add(SEND_AT_ONCE));
             let part = state.ring.get(state.head..end).unwrap_or(&[]);
             if part.is_empty() {
                 break;

@@ -32,7 +32,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         if let Err(error) = result
             && is_malformed(error)
         {
-            self.malformed_call(vcpu, call, error);
+            self.malformed_call(slot, vcpu, call, error);
         }
     }
 

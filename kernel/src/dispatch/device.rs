@@ -7,6 +7,7 @@ use crate::mailbox::bits;
 use bulkhead_abi::PartitionState;
 use bulkhead_arch_api::{Access, AccessKind, Arch, PartitionId, Reply, VcpuId, VcpuSet, VirtualLine};
 use bulkhead_devices::pl011::Pl011;
+use bulkhead_sched::Slot;
 
 /// Received bytes handled per interrupt; more than any UART's FIFO, so that none is left behind.
 const INPUT_BATCH: usize = 64;
@@ -14,7 +15,7 @@ const INPUT_BATCH: usize = 64;
 impl<A: Arch> Pcpu<'_, '_, A> {
     /// An access to no memory: a device of the partition, or nothing.
     #[inline]
-    pub(super) fn access(&mut self, vcpu: VcpuId, access: &Access) {
+    pub(super) fn access(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) {
         let partition = self.system.binding(vcpu).partition;
         if let Some(uart) = self.system.facts_of(partition).uart
             && let Some(offset) = access
@@ -26,7 +27,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             let reply = self.access_uart(partition, uart.line, offset, access);
             self.machine.reply(vcpu, reply);
         } else {
-            self.no_such_address(vcpu, access);
+            self.no_such_address(slot, vcpu, access);
         }
     }
 

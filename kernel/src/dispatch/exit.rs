@@ -20,7 +20,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             }
             Exit::Access(access) => {
                 self.count(slot, |exits| &mut exits.accesses);
-                self.access(vcpu, &access);
+                self.access(slot, vcpu, &access);
             }
             Exit::Idle { until } => {
                 self.count(slot, |exits| &mut exits.idle);
@@ -28,7 +28,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             }
             Exit::Fault(report) => {
                 self.count(slot, |exits| &mut exits.faults);
-                self.fault(vcpu, &report);
+                self.fault(slot, vcpu, &report);
             }
             Exit::CpuOn {
                 target,
@@ -57,9 +57,9 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                     ResetKind::Off => Request::Stop,
                     ResetKind::Reset => Request::Restart,
                 };
-                self.end_own(vcpu, request);
+                self.end_own(slot, request);
             }
-            Exit::Failed { code } => self.backend_failed(vcpu, code),
+            Exit::Failed { code } => self.backend_failed(slot, vcpu, code),
             Exit::Interrupt(_) | Exit::Deadline | Exit::Signal | Exit::Wake(_) => {
                 self.count(slot, |exits| &mut exits.pcpu);
                 self.handle_common(exit);
@@ -147,7 +147,11 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                     self.release(slot, Ok([events, 0, 0, 0]));
                 }
             }
-            Activity::Off | Activity::Ready | Activity::Loading(_) | Activity::Sleeping(_) => {}
+            Activity::Off
+            | Activity::Ready
+            | Activity::Loading(_)
+            | Activity::Ending
+            | Activity::Sleeping(_) => {}
         }
     }
 
@@ -167,7 +171,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 };
                 self.release(slot, result);
             }
-            Activity::Off | Activity::Ready | Activity::Loading(_) => {}
+            Activity::Off | Activity::Ready | Activity::Loading(_) | Activity::Ending => {}
         }
     }
 

@@ -27,18 +27,18 @@ use bulkhead_sched::Slot;
 impl<A: Arch> Pcpu<'_, '_, A> {
     /// The vCPU did something that cannot be completed.
     #[inline(never)]
-    pub(super) fn fault(&mut self, vcpu: VcpuId, report: &FaultReport) {
+    pub(super) fn fault(&mut self, slot: Slot, vcpu: VcpuId, report: &FaultReport) {
         let action = self.judge(vcpu, report);
         match action {
-            Action::Log | Action::Inject => self.reflect(vcpu, report),
-            Action::Stop => self.end_own(vcpu, Request::Fail),
-            Action::Restart => self.end_own(vcpu, Request::Restart),
+            Action::Log | Action::Inject => self.reflect(slot, vcpu, report),
+            Action::Stop => self.end_own(slot, Request::Fail),
+            Action::Restart => self.end_own(slot, Request::Restart),
         }
     }
 
     /// The vCPU touched an address where nothing is.
     #[inline(never)]
-    pub(super) fn no_such_address(&mut self, vcpu: VcpuId, access: &Access) {
+    pub(super) fn no_such_address(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) {
         match self.judge(vcpu, &access.report) {
             Action::Log => {
                 let reply = match access.kind {
@@ -47,15 +47,15 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 };
                 self.machine.reply(vcpu, reply);
             }
-            Action::Inject => self.reflect(vcpu, &access.report),
-            Action::Stop => self.end_own(vcpu, Request::Fail),
-            Action::Restart => self.end_own(vcpu, Request::Restart),
+            Action::Inject => self.reflect(slot, vcpu, &access.report),
+            Action::Stop => self.end_own(slot, Request::Fail),
+            Action::Restart => self.end_own(slot, Request::Restart),
         }
     }
 
     /// A hypercall was refused for a reason that is the caller's fault. It has been answered.
     #[inline(never)]
-    pub(super) fn malformed_call(&mut self, vcpu: VcpuId, call: &Hypercall, error: Error) {
+    pub(super) fn malformed_call(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall, error: Error) {
         let partition = self.system.binding(vcpu).partition;
         let verdict = self.decide_action(partition, HealthClass::Hypercall);
         if verdict.logged {
@@ -69,7 +69,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 .text(error_name(error));
             self.report_tail(partition, &mut line, verdict, None);
         }
-        self.end_for(vcpu, verdict.action);
+        self.end_for(slot, verdict.action);
     }
 
     /// The deadline of a watchdog has come. A kick on another pCPU only writes down when it happened, so
@@ -97,32 +97,38 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             line.key("period_ns").decimal(period);
             self.report_tail(partition, &mut line, verdict, None);
         }
-        self.end_for(vcpu, verdict.action);
+        let request = match verdict.action {
+            Action::Log => return,
+            Action::Inject | Action::Stop => Request::Fail,
+            Action::Restart => Request::Restart,
+        };
+        // Somebody else may be ending the partition at this very moment; then that stands.
+        let _already_ending = self.request(partition, request);
     }
 
     /// The backend gives a vCPU up. Its partition cannot go on; the others can.
     #[inline(never)]
-    pub(super) fn backend_failed(&mut self, vcpu: VcpuId, code: u64) {
+    pub(super) fn backend_failed(&mut self, slot: Slot, vcpu: VcpuId, code: u64) {
         let name = self.system.name(self.system.binding(vcpu).partition);
         let mut line = Line::of("partition ");
         line.text(name).text(": backend failure ").hex(code);
         self.log(&line);
-        self.end_own(vcpu, Request::Fail);
+        self.end_own(slot, Request::Fail);
     }
 
-    /// What `stop` and `restart` do; the others need nothing more where this is used.
-    fn end_for(&mut self, vcpu: VcpuId, action: Action) {
+    /// What `stop` and `restart` do; `log` needs nothing more where this is used.
+    fn end_for(&mut self, slot: Slot, action: Action) {
         match action {
             Action::Log => {}
-            Action::Inject | Action::Stop => self.end_own(vcpu, Request::Fail),
-            Action::Restart => self.end_own(vcpu, Request::Restart),
+            Action::Inject | Action::Stop => self.end_own(slot, Request::Fail),
+            Action::Restart => self.end_own(slot, Request::Restart),
         }
     }
 
     /// Lets the fault arrive in the partition; a partition that has no way to take it is stopped.
-    fn reflect(&mut self, vcpu: VcpuId, report: &FaultReport) {
+    fn reflect(&mut self, slot: Slot, vcpu: VcpuId, report: &FaultReport) {
         if !self.machine.fault(vcpu, report) {
-            self.end_own(vcpu, Request::Fail);
+            self.end_own(slot, Request::Fail);
         }
     }
 

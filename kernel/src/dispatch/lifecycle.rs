@@ -24,11 +24,13 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         Ok(())
     }
 
-    /// A vCPU ends its own partition. It does not go on, whatever the answer is: a partition that is
-    /// being stopped already has a message for this pCPU in the mailbox.
-    pub(super) fn end_own(&mut self, vcpu: VcpuId, request: Request) {
+    /// The running vCPU ends its own partition, or a fault of it does. It does not go on, whatever the answer
+    /// is: whoever ends a partition that is running tells each pCPU on which one of its vCPUs is on, so the
+    /// message for this one is in the mailbox or on its way.
+    pub(super) fn end_own(&mut self, slot: Slot, request: Request) {
+        self.local.block(slot, Activity::Ending);
+        let vcpu = self.local.slot(slot).vcpu;
         let _already_ending = self.request(self.system.binding(vcpu).partition, request);
-        self.local.reschedule = true;
     }
 
     /// Tells whom it concerns.
@@ -66,7 +68,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     /// A partition has entered a state: log it, tell its watchers, and see whether it was the last.
     fn announce(&mut self, partition: PartitionId, state: PartitionState) {
         let shared = self.shared.partition(partition);
-        if state != PartitionState::Stopping && shared.health.announce() {
+        if shared.health.announce(state) {
             let mut line = Line::of("partition ");
             line.text(self.system.name(partition))
                 .text(": ")
@@ -185,7 +187,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 .text(": cannot load at ")
                 .hex(address.0);
             self.log(&line);
-            self.end_own(vcpu, Request::Fail);
+            self.end_own(slot, Request::Fail);
         }
         if let Some(exit) = self.machine.poll() {
             self.handle_common(exit);
