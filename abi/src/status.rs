@@ -50,7 +50,13 @@ pub enum HealthClass {
 
 impl HealthClass {
     /// All classes, in numeric order.
-    pub const ALL: &'static [Self] = &[Self::Memory, Self::System, Self::Hypercall, Self::Watchdog, Self::Task];
+    pub const ALL: &'static [Self] = &[
+        Self::Memory,
+        Self::System,
+        Self::Hypercall,
+        Self::Watchdog,
+        Self::Task,
+    ];
 
     /// The class with this number, if there is one.
     #[must_use]
@@ -95,13 +101,20 @@ impl StatusWord {
     /// The reverse of [`StatusWord::encode`]; `None` if the word is not one.
     #[must_use]
     pub const fn decode(word: u64) -> Option<Self> {
-        let Some(state) = PartitionState::from_number(word as u8) else { return None };
+        let Some(state) = PartitionState::from_number(word as u8) else {
+            return None;
+        };
         let last = (word >> 8) as u8;
         let last_event = HealthClass::from_number(last);
         if last != 0 && last_event.is_none() {
             return None;
         }
-        Some(Self { state, last_event, restarts: (word >> 16) as u16, events: (word >> 32) as u32 })
+        Some(Self {
+            state,
+            last_event,
+            restarts: (word >> 16) as u16,
+            events: (word >> 32) as u32,
+        })
     }
 }
 

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bulkhead's interface to partitions. Generated from the crate bulkhead-abi; do not edit.
+ * Class aarch64: SMC Calling Convention; HVC #0 from a VM, SVC #0 from a task.
+ * in:  x0 = function identifier, x1 = capability index, x2..x6 = arguments
+ * out: x0 = 0 or a negative error, x1..x4 = results; other registers keep their value */
+#ifndef BULKHEAD_H
+#define BULKHEAD_H
+
+#include <stdint.h>
+
+/* revision: major << 16 | minor */
+#define BULKHEAD_ABI_VERSION                       0x10000u
+
+/* function identifiers (x0) */
+#define BULKHEAD_FUNCTION_BASE                     0xc6000000u
+#define BULKHEAD_NULL                              0xc6000000u
+#define BULKHEAD_VERSION                           0xc6000001u
+#define BULKHEAD_PARTITION_STATUS                  0xc6000100u
+#define BULKHEAD_PARTITION_START                   0xc6000101u
+#define BULKHEAD_PARTITION_STOP                    0xc6000102u
+#define BULKHEAD_PARTITION_RESTART                 0xc6000103u
+#define BULKHEAD_PARTITION_KICK                    0xc6000104u
+#define BULKHEAD_EVENT_WAIT                        0xc6000200u
+#define BULKHEAD_EVENT_POLL                        0xc6000201u
+#define BULKHEAD_EVENT_SIGNAL                      0xc6000202u
+#define BULKHEAD_TIMER_NOW                         0xc6000300u
+#define BULKHEAD_TIMER_SLEEP                       0xc6000301u
+#define BULKHEAD_CONSOLE_WRITE                     0xc6000400u
+#define BULKHEAD_CONSOLE_READ                      0xc6000401u
+#define BULKHEAD_CAPABILITY_DERIVE                 0xc6000500u
+#define BULKHEAD_CAPABILITY_GRANT                  0xc6000501u
+#define BULKHEAD_CAPABILITY_REVOKE                 0xc6000502u
+#define BULKHEAD_CAPABILITY_DELETE                 0xc6000503u
+#define BULKHEAD_CAPABILITY_INSPECT                0xc6000504u
+
+/* errors (x0) */
+#define BULKHEAD_ERROR_NOT_SUPPORTED               (-1)
+#define BULKHEAD_ERROR_NO_CAPABILITY               (-2)
+#define BULKHEAD_ERROR_WRONG_KIND                  (-3)
+#define BULKHEAD_ERROR_NO_RIGHT                    (-4)
+#define BULKHEAD_ERROR_INVALID_ARGUMENT            (-5)
+#define BULKHEAD_ERROR_NO_SPACE                    (-6)
+#define BULKHEAD_ERROR_WRONG_STATE                 (-7)
+#define BULKHEAD_ERROR_TIMED_OUT                   (-8)
+
+/* object kinds */
+#define BULKHEAD_KIND_PARTITION                    1u
+#define BULKHEAD_KIND_EVENT_GATE                   2u
+#define BULKHEAD_KIND_TIMER                        3u
+#define BULKHEAD_KIND_CONSOLE                      4u
+
+/* rights, a set of bits */
+#define BULKHEAD_RIGHT_READ                        1u
+#define BULKHEAD_RIGHT_WRITE                       2u
+#define BULKHEAD_RIGHT_CONTROL                     4u
+#define BULKHEAD_RIGHT_GRANT                       8u
+#define BULKHEAD_RIGHT_ALL                         15u
+
+/* capability space */
+#define BULKHEAD_CAPABILITY_SLOTS                  64u
+#define BULKHEAD_SELF_CAPABILITY                   0u
+
+/* partition states: bits 7:0 of the status word */
+#define BULKHEAD_STATE_STOPPED                     0u
+#define BULKHEAD_STATE_LOADING                     1u
+#define BULKHEAD_STATE_RUNNING                     2u
+#define BULKHEAD_STATE_FAILED                      3u
+#define BULKHEAD_STATE_STOPPING                    4u
+
+/* health classes: bits 15:8 of the status word, 0 = no health event yet */
+#define BULKHEAD_HEALTH_MEMORY                     1u
+#define BULKHEAD_HEALTH_SYSTEM                     2u
+#define BULKHEAD_HEALTH_HYPERCALL                  3u
+#define BULKHEAD_HEALTH_WATCHDOG                   4u
+#define BULKHEAD_HEALTH_TASK                       5u
+
+/* restarts and health events since boot: 16 and 32 bits of the status word from these bits on */
+#define BULKHEAD_STATUS_RESTARTS_SHIFT             16
+#define BULKHEAD_STATUS_EVENTS_SHIFT               32
+
+/* startup page of a task, its address in x0 at the first instruction */
+#define BULKHEAD_STARTUP_MAGIC                     UINT64_C(0x3154524154534842)
+
+struct bulkhead_startup_header {
+    uint64_t magic;
+    uint32_t count;
+    uint32_t abi_version;
+    uint64_t memory_base;
+    uint64_t memory_size;
+};
+_Static_assert(sizeof(struct bulkhead_startup_header) == 32, "bulkhead_startup_header");
+
+struct bulkhead_startup_capability {
+    char name[24];
+    uint32_t index;
+    uint8_t kind;
+    uint8_t rights;
+    uint16_t object;
+};
+_Static_assert(sizeof(struct bulkhead_startup_capability) == 32, "bulkhead_startup_capability");
+
+#endif

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The C header is generated from this crate, so that the two cannot differ.
+//!
+//! The test makes the header's text from the Rust definitions and compares it with `include/bulkhead.h`;
+//! `BLESS=1 cargo test -p bulkhead-abi` writes the file instead. Numbers and offsets are taken from the
+//! compiler, never typed again here; a struct's fields are listed, and the list is checked to be complete.
+
+use std::fmt::{Debug, Write};
+use std::mem::offset_of;
+use std::path::Path;
+
+use bulkhead_abi::hypercall::{
+    ABI_VERSION, CAPABILITY_SLOTS, Error, FUNCTION_BASE, ObjectKind, Operation, Rights, SELF_CAPABILITY,
+    function_id,
+};
+use bulkhead_abi::startup::{STARTUP_MAGIC, StartupCapability, StartupHeader};
+use bulkhead_abi::status::{HealthClass, PartitionState, StatusWord};
+
+/// `EventWait` as `EVENT_WAIT`.
+fn upper_snake(name: &str) -> String {
+    let mut text = String::new();
+    for character in name.chars() {
+        if character.is_ascii_uppercase() && !text.is_empty() {
+            text.push('_');
+        }
+        text.push(character.to_ascii_uppercase());
+    }
+    text
+}
+
+/// A definition named after a variant.
+fn define(text: &mut String, prefix: &str, variant: &dyn Debug, value: &str) {
+    define_name(
+        text,
+        &format!("{prefix}{}", upper_snake(&format!("{variant:?}"))),
+        value,
+    );
+}
+
+fn define_name(text: &mut String, name: &str, value: &str) {
+    let name = format!("BULKHEAD_{name}");
+    writeln!(text, "#define {name:<42} {value}").expect("writing to a string");
+}
+
+fn section(text: &mut String, comment: &str) {
+    writeln!(text, "\n/* {comment} */").expect("writing to a string");
+}
+
+/// A field of a C struct.
+struct Field {
+    declaration: &'static str,
+    offset: usize,
+    size: usize,
+}
+
+macro_rules! fields {
+    ($struct:ty; $($field:ident: $type:ty => $declaration:literal),* $(,)?) => {
+        [$(Field {
+            declaration: $declaration,
+            offset: offset_of!($struct, $field),
+            size: {
+                // The type given here is the field's.
+                let _: fn(&$struct) -> &$type = |value| &value.$field;
+                size_of::<$type>()
+            },
+        }),*]
+    };
+}
+
+/// Writes a struct with its size and offsets asserted; the fields must fill it without a gap.
+fn structure(text: &mut String, name: &str, size: usize, fields: &[Field]) {
+    writeln!(text, "struct {name} {{").expect("writing to a string");
+    let mut end = 0;
+    for field in fields {
+        assert_eq!(
+            field.offset, end,
+            "a field of {name} before `{}` is missing",
+            field.declaration
+        );
+        end = field.offset + field.size;
+        writeln!(text, "    {};", field.declaration).expect("writing to a string");
+    }
+    assert_eq!(end, size, "the last field of {name} is missing");
+    writeln!(
+        text,
+        "}};\n_Static_assert(sizeof(struct {name}) == {size}, \"{name}\");\n"
+    )
+    .expect("writing to a string");
+}
+
+fn header() -> String {
+    let mut text = String::from(
+        "/* SPDX-License-Identifier: Apache-2.0 */\n\
+         /* Bulkhead's interface to partitions. Generated from the crate bulkhead-abi; do not edit.\n \
+          * Class aarch64: SMC Calling Convention; HVC #0 from a VM, SVC #0 from a task.\n \
+          * in:  x0 = function identifier, x1 = capability index, x2..x6 = arguments\n \
+          * out: x0 = 0 or a negative error, x1..x4 = results; other registers keep their value */\n\
+         #ifndef BULKHEAD_H\n#define BULKHEAD_H\n\n#include <stdint.h>\n",
+    );
+    section(&mut text, "revision: major << 16 | minor");
+    define_name(&mut text, "ABI_VERSION", &format!("{ABI_VERSION:#x}u"));
+    section(&mut text, "function identifiers (x0)");
+    define_name(&mut text, "FUNCTION_BASE", &format!("{FUNCTION_BASE:#x}u"));
+    for operation in Operation::ALL {
+        define(
+            &mut text,
+            "",
+            operation,
+            &format!("{:#x}u", function_id(*operation)),
+        );
+    }
+    section(&mut text, "errors (x0)");
+    for error in Error::ALL {
+        define(&mut text, "ERROR_", error, &format!("({})", *error as i64));
+    }
+    section(&mut text, "object kinds");
+    for kind in (0..=u8::MAX).filter_map(ObjectKind::from_number) {
+        define(&mut text, "KIND_", &kind, &format!("{}u", kind as u8));
+    }
+    section(&mut text, "rights, a set of bits");
+    for (name, right) in [
+        ("READ", Rights::READ),
+        ("WRITE", Rights::WRITE),
+        ("CONTROL", Rights::CONTROL),
+        ("GRANT", Rights::GRANT),
+        ("ALL", Rights::ALL),
+    ] {
+        define_name(&mut text, &format!("RIGHT_{name}"), &format!("{}u", right.0));
+    }
+    section(&mut text, "capability space");
+    define_name(&mut text, "CAPABILITY_SLOTS", &format!("{CAPABILITY_SLOTS}u"));
+    define_name(&mut text, "SELF_CAPABILITY", &format!("{SELF_CAPABILITY}u"));
+    status(&mut text);
+    startup(&mut text);
+    text.push_str("#endif\n");
+    text
+}
+
+fn status(text: &mut String) {
+    section(text, "partition states: bits 7:0 of the status word");
+    for state in (0..=u8::MAX).filter_map(PartitionState::from_number) {
+        define(text, "STATE_", &state, &format!("{}u", state as u8));
+    }
+    section(
+        text,
+        "health classes: bits 15:8 of the status word, 0 = no health event yet",
+    );
+    for class in HealthClass::ALL {
+        define(text, "HEALTH_", class, &format!("{}u", *class as u8));
+    }
+    let word = |restarts, events| {
+        let empty = StatusWord {
+            state: PartitionState::Stopped,
+            last_event: None,
+            restarts,
+            events,
+        };
+        empty.encode().trailing_zeros()
+    };
+    section(
+        text,
+        "restarts and health events since boot: 16 and 32 bits of the status word from these bits on",
+    );
+    define_name(text, "STATUS_RESTARTS_SHIFT", &word(1, 0).to_string());
+    define_name(text, "STATUS_EVENTS_SHIFT", &word(0, 1).to_string());
+}
+
+fn startup(text: &mut String) {
+    section(
+        text,
+        "startup page of a task, its address in x0 at the first instruction",
+    );
+    define_name(text, "STARTUP_MAGIC", &format!("UINT64_C({STARTUP_MAGIC:#x})"));
+    text.push('\n');
+    let fields = fields!(StartupHeader;
+        magic: u64 => "uint64_t magic",
+        count: u32 => "uint32_t count",
+        abi_version: u32 => "uint32_t abi_version",
+        memory_base: u64 => "uint64_t memory_base",
+        memory_size: u64 => "uint64_t memory_size",
+    );
+    structure(
+        text,
+        "bulkhead_startup_header",
+        size_of::<StartupHeader>(),
+        &fields,
+    );
+    let fields = fields!(StartupCapability;
+        name: [u8; 24] => "char name[24]",
+        index: u32 => "uint32_t index",
+        kind: u8 => "uint8_t kind",
+        rights: u8 => "uint8_t rights",
+        object: u16 => "uint16_t object",
+    );
+    structure(
+        text,
+        "bulkhead_startup_capability",
+        size_of::<StartupCapability>(),
+        &fields,
+    );
+}
+
+#[test]
+fn c_header_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/bulkhead.h");
+    let wanted = header();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &wanted).expect("the header can be written");
+    }
+    let found = std::fs::read_to_string(&path).expect("the header exists");
+    assert!(
+        found == wanted,
+        "include/bulkhead.h is out of date: BLESS=1 cargo test -p bulkhead-abi writes it"
+    );
+}
+
+#[test]
+fn numbers_are_unique_and_decode() {
+    for (i, operation) in Operation::ALL.iter().enumerate() {
+        assert_eq!(Operation::from_number(*operation as u16), Some(*operation));
+        assert!(
+            Operation::ALL[..i]
+                .iter()
+                .all(|other| (*other as u16) < *operation as u16),
+            "order of {operation:?}"
+        );
+    }
+    assert_eq!(
+        (0..=u16::MAX).filter_map(Operation::from_number).count(),
+        Operation::ALL.len()
+    );
+    for error in Error::ALL {
+        assert_eq!(Error::from_code(*error as i64), Some(*error));
+    }
+    assert_eq!(Error::from_code(0), None);
+}
+
+#[test]
+fn status_words_survive_encoding() {
+    for state in (0..=u8::MAX).filter_map(PartitionState::from_number) {
+        for last_event in std::iter::once(None).chain(HealthClass::ALL.iter().copied().map(Some)) {
+            for (restarts, events) in [(0, 0), (1, 2), (u16::MAX, u32::MAX)] {
+                let word = StatusWord {
+                    state,
+                    last_event,
+                    restarts,
+                    events,
+                };
+                assert_eq!(StatusWord::decode(word.encode()), Some(word));
+            }
+        }
+    }
+    assert_eq!(StatusWord::decode(0xFF), None);
+    assert_eq!(StatusWord::decode(0xFF00), None);
+}
