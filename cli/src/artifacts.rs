@@ -117,11 +117,23 @@ impl Workspace {
                 "start the tool with the script `bulkhead` of the repository, which chooses a toolchain",
             ));
         }
+        if !has_own_linker(&libraries) {
+            // Debian's toolchain leaves out `rust-lld`; its package `lld` is the same linker.
+            command.env("CARGO_TARGET_AARCH64_UNKNOWN_NONE_SOFTFLOAT_LINKER", "ld.lld");
+        }
         for package in packages {
             command.args(["-p", package]);
         }
         Ok(command)
     }
+}
+
+/// Whether the toolchain brings the linker that the target asks for.
+fn has_own_linker(libraries: &Path) -> bool {
+    let hosts = std::fs::read_dir(libraries).into_iter().flatten().flatten();
+    hosts
+        .into_iter()
+        .any(|host| host.path().join("bin/rust-lld").is_file())
 }
 
 /// The folder of the compiler in use.

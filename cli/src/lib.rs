@@ -9,27 +9,31 @@
 //! | `framing`, `line`, `consoles`, `pattern`, `summary` | from the serial line to lines of text and what they mean | nothing |
 //! | `keyboard`, `screen`, `initramfs` | keys to actions, lines to a screen, files to an archive | nothing |
 //! | `session`, `typing`, `terminal`, `log_files` | a run of the emulator | processes, terminal, files |
-//! | `debian`, `payloads`, `artifacts`, `host`, `progress` | what a run needs and does not have yet | packages, cargo |
+//! | `debian`, `payloads`, `artifacts`, `prepare`, `launch`, `host`, `progress` | what a run needs and does not have yet | packages, cargo |
 //! | `command` | one file per command | all of these |
 //!
 //! The system tests (crate `bulkhead-tests`) use the same modules as `run` and `demo`.
 #![forbid(unsafe_code)]
 
 pub mod artifacts;
+pub mod command;
 pub mod consoles;
 pub mod debian;
 pub mod framing;
 pub mod host;
 pub mod initramfs;
 pub mod keyboard;
+pub mod launch;
 pub mod line;
 pub mod log_files;
 pub mod pattern;
 pub mod payloads;
+pub mod prepare;
 pub mod problem;
 pub mod progress;
 pub mod screen;
 pub mod session;
 pub mod summary;
+pub mod tables;
 pub mod terminal;
 pub mod typing;

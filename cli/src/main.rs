@@ -1,3 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! x
-fn main() {}
+//! The host tool `bulkhead`; everything is in the library, so that the system tests can use it.
+#![forbid(unsafe_code)]
+
+fn main() -> std::process::ExitCode {
+    bulkhead::command::main()
+}

@@ -17,10 +17,7 @@ use std::path::{Path, PathBuf};
 /// The names behind `@debian/`, with what they are.
 pub const NAMES: &[(&str, &str)] = &[
     ("linux-arm64", "Debian's own arm64 kernel"),
-    (
-        "initramfs",
-        "a root file system of Debian's busybox, with the manifest's `init`",
-    ),
+    ("initramfs", "a root file system of Debian's busybox"),
 ];
 
 /// The cache of payloads.
@@ -53,18 +50,18 @@ impl Payloads {
         })
     }
 
-    /// An initramfs with `init` as its `/init`, made if need be.
+    /// The initramfs, made if need be.
     ///
     /// # Errors
     /// Busybox cannot be fetched.
-    pub fn initramfs(&self, init: Option<&[u8]>, progress: &Progress) -> Result<PathBuf, Problem> {
+    pub fn initramfs(&self, progress: &Progress) -> Result<PathBuf, Problem> {
         let busybox = self.provide("busybox-arm64", progress, |archive| {
             let package = archive.find("busybox-static")?;
             let path = archive.unpack(&package)?.join("bin/busybox");
             Ok((fs::read(&path).map_err(Problem::io(path.display()))?, package))
         })?;
         let busybox = fs::read(&busybox).map_err(Problem::io(busybox.display()))?;
-        let archive = initramfs::build(&busybox, init.unwrap_or(initramfs::DEFAULT_INIT.as_bytes()));
+        let archive = initramfs::build(&busybox);
         let digest = sha256_hex(&archive);
         let path = self.folder.join(format!("initramfs-{}.cpio", &digest[..16]));
         if !has_digest(&path, &digest) {
@@ -184,15 +181,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cached_busybox_makes_one_initramfs_per_init() {
+    fn a_cached_busybox_makes_one_initramfs() {
         let payloads = Payloads::new(folder("initramfs"));
         fs::write(payloads.folder.join("busybox-arm64"), "ELF").unwrap();
         fs::write(payloads.digest_path("busybox-arm64"), sha256_hex(b"ELF")).unwrap();
         let progress = Progress::new();
-        let one = payloads.initramfs(Some(b"one"), &progress).unwrap();
-        assert_eq!(fs::read(&one).unwrap(), initramfs::build(b"ELF", b"one"));
-        assert_eq!(payloads.initramfs(Some(b"one"), &progress).unwrap(), one);
-        assert_ne!(payloads.initramfs(None, &progress).unwrap(), one);
+        let one = payloads.initramfs(&progress).unwrap();
+        assert_eq!(fs::read(&one).unwrap(), initramfs::build(b"ELF"));
+        assert_eq!(payloads.initramfs(&progress).unwrap(), one);
         fs::remove_dir_all(&payloads.folder).unwrap();
     }
 }

@@ -26,6 +26,8 @@ pub struct Problem {
     what: String,
     remedy: Option<String>,
     code: Code,
+    /// The text is complete as it is: a rendered report.
+    reported: bool,
 }
 
 impl Problem {
@@ -35,6 +37,7 @@ impl Problem {
             what: what.into(),
             remedy: None,
             code: Code::Fault,
+            reported: false,
         }
     }
 
@@ -43,6 +46,14 @@ impl Problem {
         Self {
             code: Code::Usage,
             ..Self::new(what)
+        }
+    }
+
+    /// The findings about a manifest, rendered already.
+    pub fn reported(text: impl Into<String>) -> Self {
+        Self {
+            reported: true,
+            ..Self::new(text)
         }
     }
 
@@ -68,11 +79,11 @@ impl Problem {
 }
 
 impl Problem {
-    /// The text for standard error: `error: WHAT`, unless what went wrong has been said in full already.
+    /// The text for standard error.
     #[must_use]
     pub fn display(&self) -> String {
-        if self.what.is_empty() {
-            String::new()
+        if self.reported {
+            self.what.trim_end().to_owned()
         } else {
             format!("error: {self}")
         }

@@ -438,7 +438,13 @@ impl System {
         rows
     }
 
-    /// The arguments of the board's emulator: program first.
+    /// What the manifest names as the image of partition `number`: a path relative to it, or `@...`.
+    #[must_use]
+    pub fn image_name(&self, number: usize) -> Option<&str> {
+        self.manifest.partitions.get(number)?.image.as_ref().map(|image| image.value.as_str())
+    }
+
+    /// CPUs that the board's emulator needs.
     #[must_use]
     pub fn cpu_count(&self) -> usize {
         self.pcpus.len()

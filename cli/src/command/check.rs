@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `bulkhead check`: what a manifest means, as tables, or what is wrong with it.
+
+use super::CheckArgs;
+use crate::prepare;
+use crate::problem::{Code, Problem};
+use crate::progress::Progress;
+use crate::tables::table;
+use bulkhead_manifest::board::Trigger;
+use bulkhead_manifest::{System, format_duration, format_size};
+use comfy_table::Table;
+
+pub(super) fn run(args: &CheckArgs) -> Result<Code, Problem> {
+    if args.schema {
+        super::print(&bulkhead_manifest::schema())?;
+        return Ok(Code::Done);
+    }
+    let Some(path) = &args.system else {
+        return Err(Problem::usage("which manifest?"));
+    };
+    let progress = Progress::new();
+    let system = prepare::check(path, &progress)?;
+    drop(progress);
+    super::print(&report(&system))?;
+    Ok(Code::Done)
+}
+
+/// All tables.
+pub(super) fn report(system: &System) -> String {
+    let sections = [
+        ("Partitions", partitions(system)),
+        ("CPU assignment", cpus(system)),
+        ("Memory map", memory(system)),
+        ("Interrupts", interrupts(system)),
+        ("Who can touch what, beyond its own memory", touch(system)),
+        ("Health actions", health(system)),
+    ];
+    let mut text = format!("Board {}: {}\n", system.board().name, system.board().description);
+    for (title, table) in sections {
+        if !table.is_empty() {
+            text.push_str(&format!("\n{title}\n{table}\n"));
+        }
+    }
+    text
+}
+
+fn partitions(system: &System) -> Table {
+    let mut rows = table(&[
+        "partition",
+        "kind",
+        "vCPUs",
+        "memory",
+        "entry",
+        "watchdog",
+        "time",
+        "starts",
+    ]);
+    for partition in system.partitions() {
+        let memory: u64 = partition.mappings.iter().map(|mapping| mapping.size).sum();
+        rows.add_row([
+            partition.name.clone(),
+            partition.kind.name().to_owned(),
+            partition.vcpus.len().to_string(),
+            format_size(memory),
+            format!("{:#x}", partition.entry),
+            partition
+                .watchdog_ns
+                .map_or_else(|| "-".to_owned(), format_duration),
+            if partition.frozen_time { "frozen" } else { "real" }.to_owned(),
+            if partition.autostart {
+                "at boot"
+            } else {
+                "when told"
+            }
+            .to_owned(),
+        ]);
+    }
+    rows
+}
+
+fn cpus(system: &System) -> Table {
+    let mut rows = table(&["pCPU", "policy", "turn", "vCPUs, most important first (priority)"]);
+    for row in system.cpu_assignment() {
+        let vcpus: Vec<String> = row
+            .vcpus
+            .iter()
+            .map(|(name, index, priority)| format!("{name}/{index} ({priority})"))
+            .collect();
+        let turn = if row.pcpu.quantum_ns == 0 {
+            "-".to_owned()
+        } else {
+            format_duration(row.pcpu.quantum_ns)
+        };
+        rows.add_row([
+            row.pcpu.number.to_string(),
+            row.pcpu.policy.name().to_owned(),
+            turn,
+            vcpus.join(", "),
+        ]);
+    }
+    rows
+}
+
+fn memory(system: &System) -> Table {
+    let mut rows = table(&[
+        "bus address",
+        "size",
+        "owner",
+        "what",
+        "owner sees it at",
+        "access",
+    ]);
+    for row in system.memory_map() {
+        rows.add_row([
+            format!("{:#012x}", row.host),
+            format_size(row.size),
+            row.owner,
+            row.what,
+            row.guest
+                .map_or_else(|| "-".to_owned(), |guest| format!("{guest:#x}")),
+            row.access,
+        ]);
+    }
+    rows
+}
+
+fn interrupts(system: &System) -> Table {
+    let mut rows = table(&["line", "device", "owner", "owner's line", "trigger"]);
+    for row in system.interrupts() {
+        rows.add_row([
+            row.line.to_string(),
+            row.device,
+            row.owner,
+            row.virtual_line
+                .map_or_else(|| "-".to_owned(), |line| line.to_string()),
+            match row.trigger {
+                Trigger::Level => "level",
+                Trigger::Edge => "edge",
+            }
+            .to_owned(),
+        ]);
+    }
+    rows
+}
+
+fn touch(system: &System) -> Table {
+    let mut rows = table(&["partition", "can touch", "how"]);
+    for row in system.who_can_touch_what() {
+        rows.add_row([row.partition, row.object, row.how]);
+    }
+    rows
+}
+
+fn health(system: &System) -> Table {
+    let mut rows = table(&[
+        "partition",
+        "memory",
+        "system",
+        "hypercall",
+        "watchdog",
+        "task",
+        "restarts allowed",
+    ]);
+    for partition in system.partitions() {
+        let mut cells = vec![partition.name.clone()];
+        cells.extend(
+            partition
+                .health
+                .iter()
+                .map(|(_, action)| action.name().to_owned()),
+        );
+        cells.push(
+            partition
+                .restart_limit
+                .map_or_else(|| "no limit".to_owned(), |limit| limit.to_string()),
+        );
+        rows.add_row(cells);
+    }
+    rows
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The commands of the tool, one file each, and how they are called.
+//!
+//! Exit codes: 0 done, 1 the system or the manifest is at fault, 2 usage, 124 time ran out.
+
+mod boards;
+mod build;
+mod check;
+mod demo;
+mod gdb;
+mod new;
+mod run;
+mod test;
+
+use crate::problem::{Code, Problem};
+use clap::{Args, Parser, Subcommand};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub use crate::pattern::Pattern;
+
+const EXAMPLES: &str = "\
+Examples:
+  bulkhead demo                               see it work
+  bulkhead new my-system                      start a system of your own
+  bulkhead check my-system/system.toml        memory map, CPUs, interrupts, who can touch what
+  bulkhead run my-system/system.toml          run it in the board's emulator, type into its consoles
+  bulkhead build my-system/system.toml -o out the files for the board
+
+Exit codes: 0 done, 1 the system or the manifest is at fault, 2 usage, 124 time ran out.";
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "bulkhead",
+    version,
+    about = "Host tool of Bulkhead, a real-time mixed-criticality hypervisor",
+    after_help = EXAMPLES,
+    disable_help_subcommand = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Boot the showcase and watch it keep its promises
+    Demo,
+    /// Run all tests: host tests, then system tests in the emulator
+    Test(TestArgs),
+    /// Validate a manifest; print memory map, CPU assignment, interrupt ownership, who can touch what
+    Check(CheckArgs),
+    /// Build the system image and one flashable file
+    Build(BuildArgs),
+    /// Run a system in the emulator of its board
+    Run(RunArgs),
+    /// List the boards
+    Boards,
+    /// Start a system of your own
+    New(NewArgs),
+}
+
+#[derive(Debug, Args)]
+struct TestArgs {
+    /// Only tests whose name contains this
+    filter: Option<String>,
+    /// Only the tests that need no emulator
+    #[arg(long, conflicts_with = "system")]
+    host: bool,
+    /// Only the tests in the emulator
+    #[arg(long)]
+    system: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bulkhead check system.toml
+  bulkhead check --schema > manifest.schema.json   for the TOML plug-in of an editor")]
+struct CheckArgs {
+    /// The manifest
+    #[arg(required_unless_present = "schema")]
+    system: Option<PathBuf>,
+    /// Print the JSON Schema of manifests instead
+    #[arg(long)]
+    schema: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  bulkhead build system.toml -o out
+writes out/bulkhead.bin (class binary and system image: load this on the board), out/system.img (the system
+image alone) and out/memory-map.txt.")]
+struct BuildArgs {
+    /// The manifest
+    system: PathBuf,
+    /// Folder for the files
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bulkhead run system.toml                                  interactive; Ctrl-A ? lists the keys
+  bulkhead run system.toml --until 'linux: login:' --timeout 30
+  echo nproc | bulkhead run system.toml --console linux --until '^2$'
+  bulkhead run system.toml --log logs                       logs/NAME.log for each console
+
+A REGEX is searched in each line and in `name: line`, so it can name a console. Without --until the run ends when
+the board powers off. On a terminal the board's clock follows the wall clock; elsewhere every instruction takes one
+nanosecond, and runs repeat exactly.")]
+struct RunArgs {
+    /// The manifest
+    system: PathBuf,
+    /// End, with success, when a line matches; several: when each has matched
+    #[arg(long, value_name = "REGEX")]
+    until: Vec<Pattern>,
+    /// End after this much of the board's time, with exit code 124
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<f64>,
+    /// End after this much time on the wall, with exit code 124 [default with --timeout: 30 s + 10 times that]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    real_timeout: Option<f64>,
+    /// Write the exact bytes of each console to DIR/NAME.log
+    #[arg(long, value_name = "DIR")]
+    log: Option<PathBuf>,
+    /// Stop at the first instruction and wait for a debugger, with the symbols of the hypervisor and of PARTITION
+    #[arg(long, value_name = "PARTITION", num_args = 0..=1)]
+    gdb: Option<Option<String>>,
+    /// The console that has the keyboard first [default: the first VM's]
+    #[arg(long, value_name = "NAME")]
+    console: Option<String>,
+    /// The board's clock follows the wall clock, as on a terminal
+    #[arg(long, conflicts_with = "deterministic")]
+    realtime: bool,
+    /// One instruction takes one nanosecond; runs repeat exactly
+    #[arg(long)]
+    deterministic: bool,
+}
+
+#[derive(Debug, Args)]
+struct NewArgs {
+    /// Folder to make
+    folder: PathBuf,
+    /// The board; `bulkhead boards` lists them
+    #[arg(long, default_value = "qemu-virt-aarch64")]
+    board: String,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    // A year is more than anybody waits, and far from what a duration cannot hold.
+    let good = |seconds: &f64| seconds.is_finite() && *seconds > 0.0 && *seconds < 31_536_000.0;
+    text.parse()
+        .ok()
+        .filter(good)
+        .ok_or_else(|| format!("`{text}` is not a number of seconds above 0"))
+}
+
+/// Runs the tool with the arguments of the process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Demo => demo::run(),
+        Command::Test(args) => test::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Build(args) => build::run(&args),
+        Command::Run(args) => run::run(args),
+        Command::Boards => boards::run(),
+        Command::New(args) => new::run(&args),
+    };
+    let code = result.unwrap_or_else(|problem| report(&problem));
+    ExitCode::from(code as u8)
+}
+
+fn report(problem: &Problem) -> Code {
+    eprintln!("{}", problem.display());
+    problem.code()
+}
+
+/// Writes to standard output; a reader that has gone away (`| head`) ends the tool quietly.
+fn print(text: &str) -> Result<(), Problem> {
+    use std::io::{ErrorKind, Write, stdout};
+    match stdout()
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout().flush())
+    {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Problem::io("standard output")(error)),
+        _ => Ok(()),
+    }
+}
+
+/// A stream that becomes readable when the user or the system asks us to end.
+fn signals() -> Result<UnixStream, Problem> {
+    let problem = || Problem::io("signals");
+    let (ours, theirs) = UnixStream::pair().map_err(problem())?;
+    for signal in [
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGHUP,
+    ] {
+        let sender = theirs.try_clone().map_err(problem())?;
+        signal_hook::low_level::pipe::register(signal, sender).map_err(problem())?;
+    }
+    Ok(ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_are_positive_and_finite() {
+        assert_eq!(seconds("1.5"), Ok(1.5));
+        for bad in ["", "0", "-1", "nan", "inf", "1e99", "x"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn run_takes_what_the_charter_says() {
+        let line = [
+            "bulkhead",
+            "run",
+            "s.toml",
+            "--until",
+            "a",
+            "--until",
+            "b",
+            "--timeout",
+            "3",
+            "--log",
+            "d",
+            "--gdb",
+        ];
+        let Command::Run(args) = Cli::parse_from(line).command else {
+            panic!("not run")
+        };
+        assert_eq!(
+            (args.until.len(), args.timeout, args.gdb),
+            (2, Some(3.0), Some(None))
+        );
+        assert!(Cli::try_parse_from(["bulkhead", "run", "s.toml", "--until", "("]).is_err());
+        assert!(Cli::try_parse_from(["bulkhead", "check"]).is_err());
+    }
+}

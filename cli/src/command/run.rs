@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `bulkhead run`: a system in the emulator of its board, on the user's terminal or in a script.
+
+use super::RunArgs;
+use crate::consoles::{Control, Line, Observer};
+use crate::launch::{self, Launch};
+use crate::log_files::LogFiles;
+use crate::pattern::Pattern;
+use crate::prepare::{Options, Prepared, prepare};
+use crate::problem::{Code, Problem};
+use crate::progress::Progress;
+use crate::screen::{Look, Screen};
+use crate::session::{Ending, Outcome};
+use crate::summary::Summary;
+use crate::terminal;
+use crate::typing::{Activity, Note, Typist};
+use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
+use std::cell::{Cell, RefCell};
+use std::io::{self, Stdout, stdout};
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+/// Where a debugger connects: QEMU's own customary port.
+const GDB_PORT: u16 = 1234;
+
+pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
+    let interactive = terminal::is_interactive();
+    let launch = Launch {
+        deterministic: args.deterministic || !(interactive || args.realtime || args.gdb.is_some()),
+        virtual_seconds: args.timeout,
+        real_seconds: args.real_timeout,
+        gdb: args.gdb.as_ref().map(|_| GDB_PORT),
+    };
+    let progress = Progress::new();
+    let options = Options {
+        stop_after: args.timeout,
+    };
+    let prepared = prepare(&args.system, &options, &progress)?;
+    drop(progress);
+    let emulator = prepared.emulator()?.clone();
+    let first = first_console(&prepared, args.console.as_deref())?;
+    if let Some(partition) = &args.gdb {
+        super::gdb::announce(&prepared, partition.as_deref(), GDB_PORT)?;
+    }
+    let names = prepared.consoles();
+    let log = args
+        .log
+        .as_deref()
+        .map(|folder| LogFiles::create(folder, &with_hypervisor(&names)))
+        .transpose()?;
+
+    let look = Look {
+        colour: terminal::has_colour(),
+        live: if interactive {
+            Some(terminal::columns().unwrap_or(80))
+        } else {
+            None
+        },
+    };
+    let screen = RefCell::new(Screen::new(stdout(), look, &names));
+    let activity = Cell::new(Activity::default());
+    let notify = |note: Note<'_>| {
+        let mut screen = screen.borrow_mut();
+        // What cannot be shown does not stop the system.
+        let _ = match note {
+            Note::Focus(console) => screen.focus(console),
+            Note::Remark(text) => screen.remark(text),
+        };
+    };
+    if interactive {
+        notify(Note::Remark("Ctrl-A ? lists the keys, Ctrl-A x quits"));
+    }
+    let mut viewer = Viewer {
+        screen: &screen,
+        activity: &activity,
+        focus: names.get(first).cloned().unwrap_or_default(),
+        until: args.until.into_iter().map(|pattern| (pattern, false)).collect(),
+        log,
+        summary: Summary::default(),
+    };
+    let signals = super::signals()?;
+    let outcome = {
+        let mut typist = Typist::new(names, first, interactive, &activity, &notify);
+        let board = (&emulator, prepared.system().cpu_count());
+        launch::run(
+            &launch,
+            board,
+            prepared.flash(),
+            &mut viewer,
+            &mut typist,
+            Some(signals.as_fd()),
+        )
+    };
+    // A screen whose reader has gone away is no error of the system.
+    let _ = screen.borrow_mut().close();
+    viewer.conclude(&outcome?)
+}
+
+fn with_hypervisor(names: &[String]) -> Vec<String> {
+    let mut all = names.to_vec();
+    all.push(HYPERVISOR_CONSOLE.to_owned());
+    all
+}
+
+fn first_console(prepared: &Prepared, wanted: Option<&str>) -> Result<usize, Problem> {
+    let names = prepared.consoles();
+    let Some(wanted) = wanted else {
+        return Ok(prepared.first_vm_console());
+    };
+    names.iter().position(|name| name == wanted).ok_or_else(|| {
+        Problem::usage(format!("no partition `{wanted}` has a console"))
+            .remedy(format!("consoles of this system: {}", names.join(", ")))
+    })
+}
+
+/// Sees everything for the user.
+struct Viewer<'a> {
+    screen: &'a RefCell<Screen<Stdout>>,
+    activity: &'a Cell<Activity>,
+    focus: String,
+    until: Vec<(Pattern, bool)>,
+    log: Option<LogFiles>,
+    summary: Summary,
+}
+
+impl Viewer<'_> {
+    fn matched(&mut self, line: Line<'_>, control: &mut Control) {
+        if self.until.is_empty() {
+            return;
+        }
+        for (pattern, seen) in &mut self.until {
+            *seen |= pattern.matches(line);
+        }
+        control.stop |= self.until.iter().all(|(_, seen)| *seen);
+    }
+
+    fn note_activity(&self, line: Line<'_>, prompt: bool) {
+        if line.console == self.focus {
+            self.activity.set(Activity {
+                changed: Some(Instant::now()),
+                prompt,
+            });
+        }
+    }
+
+    /// A screen that cannot be written any more (its pipe is closed) ends the session.
+    fn shown(result: io::Result<()>, control: &mut Control) {
+        control.stop |= result.is_err();
+    }
+
+    fn missing(&self) -> Vec<&str> {
+        self.until
+            .iter()
+            .filter(|(_, seen)| !seen)
+            .map(|(pattern, _)| pattern.as_str())
+            .collect()
+    }
+
+    /// Says why the run ended and what happened; the exit code.
+    fn conclude(self, outcome: &Outcome) -> Result<Code, Problem> {
+        let missing = self.missing();
+        let wanted = !self.until.is_empty();
+        let (why, code) = match &outcome.ending {
+            _ if self.summary.lockdown.is_some() => {
+                let reason = self.summary.lockdown.as_deref().unwrap_or_default();
+                (
+                    format!("the hypervisor locked itself down: {reason}"),
+                    Code::Fault,
+                )
+            }
+            _ if wanted && missing.is_empty() => ("every --until was seen".to_owned(), Code::Done),
+            Ending::Stopped => ("nobody reads the output any more".to_owned(), Code::Fault),
+            Ending::VirtualLimit | Ending::Exited(_) if self.time_is_up(outcome) => {
+                ("time ran out on the board's clock".to_owned(), Code::Timeout)
+            }
+            Ending::VirtualLimit | Ending::RealLimit => ("time ran out".to_owned(), Code::Timeout),
+            Ending::Interrupted if wanted => ("ended by the user".to_owned(), Code::Fault),
+            Ending::Interrupted => ("ended by the user".to_owned(), Code::Done),
+            Ending::Exited(status) if !status.success() => {
+                (format!("the emulator failed ({status})"), Code::Fault)
+            }
+            Ending::Exited(_) if wanted => ("the board was powered off".to_owned(), Code::Fault),
+            Ending::Exited(_) => ("the board was powered off".to_owned(), Code::Done),
+        };
+        let mut text = format!(
+            "bulkhead: {why}; {}",
+            self.summary.text(outcome.virtual_time, outcome.real_time)
+        );
+        if code != Code::Done {
+            for pattern in missing {
+                text.push_str(&format!("\n  not seen: {pattern}"));
+            }
+        }
+        if !outcome.messages.is_empty() {
+            text.push_str(&format!(
+                "\n  the emulator says: {}",
+                outcome.messages.replace('\n', "\n    ")
+            ));
+        }
+        eprintln!("{text}");
+        self.log.map_or(Ok(()), LogFiles::finish)?;
+        Ok(code)
+    }
+
+    fn time_is_up(&self, outcome: &Outcome) -> bool {
+        self.summary.time_limit || matches!(outcome.ending, Ending::VirtualLimit)
+    }
+}
+
+impl Observer for Viewer<'_> {
+    fn bytes(&mut self, console: &str, bytes: &[u8]) {
+        if let Some(log) = &mut self.log {
+            log.bytes(console, bytes);
+        }
+    }
+
+    fn line(&mut self, line: Line<'_>, control: &mut Control) {
+        self.note_activity(line, false);
+        self.summary.line(line);
+        control.stop |= self.summary.lockdown.is_some();
+        let result = self.screen.borrow_mut().line(line);
+        Self::shown(result, control);
+        self.matched(line, control);
+    }
+
+    fn partial(&mut self, line: Line<'_>, control: &mut Control) {
+        self.note_activity(line, !line.text.is_empty());
+        let result = self.screen.borrow_mut().partial(line);
+        Self::shown(result, control);
+        self.matched(line, control);
+    }
+
+    fn quiet(&mut self, control: &mut Control) {
+        let result = self.screen.borrow_mut().quiet();
+        Self::shown(result, control);
+    }
+}

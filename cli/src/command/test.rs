@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `bulkhead test`: all tests, with one line per test program and one closing line with the totals.
+//!
+//! cargo runs them; the system tests are a test program of the crate `bulkhead-tests`, which speaks
+//! the same language. What cargo says is shown in full only for what failed.
+
+use super::TestArgs;
+use crate::artifacts::Workspace;
+use crate::problem::{Code, Problem};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// The crate with the system tests.
+const SYSTEM_TESTS: &str = "bulkhead-tests";
+
+pub(super) fn run(args: &TestArgs) -> Result<Code, Problem> {
+    let workspace = Workspace::locate()?;
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .current_dir(workspace.root())
+        .args(["test", "--no-fail-fast", "--color", "never"]);
+    if args.system {
+        command.args(["-p", SYSTEM_TESTS]);
+    }
+    if !args.host {
+        command.env("BULKHEAD_SYSTEM_TESTS", "1");
+    }
+    let mut totals = run_tests(command.args(&args.filter).stdin(Stdio::null()))?;
+    if totals == Totals::default() {
+        // Nothing ran: that is no success, whatever the reason.
+        totals.failed = 1;
+    }
+    super::print(&totals.closing_line())?;
+    Ok(if totals.failed == 0 {
+        Code::Done
+    } else {
+        Code::Fault
+    })
+}
+
+/// Sums over all test programs.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Totals {
+    passed: u32,
+    failed: u32,
+    ignored: u32,
+}
+
+impl Totals {
+    fn closing_line(self) -> String {
+        let skipped = if self.ignored > 0 {
+            format!(", {} skipped", self.ignored)
+        } else {
+            String::new()
+        };
+        format!("{} passed, {} failed{skipped}\n", self.passed, self.failed)
+    }
+
+    fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+    }
+
+    /// Reads `test result: ok. 3 passed; 0 failed; 1 ignored; ...`.
+    fn read(line: &str) -> Option<Self> {
+        let counts = line.strip_prefix("test result: ")?.split_once(". ")?.1;
+        let count = |name: &str| {
+            counts
+                .split("; ")
+                .find_map(|count| count.trim().strip_suffix(name)?.trim().parse().ok())
+                .unwrap_or(0)
+        };
+        Some(Self {
+            passed: count("passed"),
+            failed: count("failed"),
+            ignored: count("ignored"),
+        })
+    }
+}
+
+/// Runs cargo and shows the digest of what it says.
+fn run_tests(command: &mut Command) -> Result<Totals, Problem> {
+    let (reader, writer) = std::io::pipe().map_err(Problem::io("cargo test"))?;
+    let errors = writer.try_clone().map_err(Problem::io("cargo test"))?;
+    let mut child = command
+        .stdout(writer)
+        .stderr(errors)
+        .spawn()
+        .map_err(Problem::io("cargo test"))?;
+    // The command holds writing ends, too; without this the pipe would never end.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut digest = Digest::new();
+    for line in BufReader::new(reader).split(b'\n') {
+        let line = line.map_err(Problem::io("cargo test"))?;
+        for text in digest.line(&String::from_utf8_lossy(&line)) {
+            super::print(&format!("{text}\n"))?;
+        }
+    }
+    let status = child.wait().map_err(Problem::io("cargo test"))?;
+    if !status.success() && digest.totals.failed == 0 {
+        // Not a test but the build, or a test program that crashed.
+        super::print(&format!("{}\n", digest.section.join("\n")))?;
+        digest.totals.failed = 1;
+    }
+    Ok(digest.totals)
+}
+
+/// Condenses the output of `cargo test`.
+struct Digest {
+    totals: Totals,
+    program: String,
+    section: Vec<String>,
+    started: Instant,
+}
+
+impl Digest {
+    fn new() -> Self {
+        Self {
+            totals: Totals::default(),
+            program: String::new(),
+            section: Vec::new(),
+            started: Instant::now(),
+        }
+    }
+
+    /// Takes a line of cargo's output; what to show.
+    fn line(&mut self, line: &str) -> Vec<String> {
+        if let Some(program) = program_of(line) {
+            self.program = program;
+            self.section.clear();
+            self.started = Instant::now();
+            return Vec::new();
+        }
+        // The lines of the system tests are shown as they come: each takes seconds.
+        if line.starts_with("system ") || line.starts_with("skipped ") {
+            return vec![line.to_owned()];
+        }
+        self.section.push(line.to_owned());
+        let Some(result) = Totals::read(line) else {
+            return Vec::new();
+        };
+        self.totals.add(result);
+        let mut shown = Vec::new();
+        if result.failed > 0 {
+            shown.append(&mut self.section);
+        }
+        if result != Totals::default() {
+            let seconds = self.started.elapsed().as_secs_f32();
+            shown.push(format!(
+                "{:<44} {:>4} passed, {} failed ({seconds:.1} s)",
+                self.program, result.passed, result.failed
+            ));
+        }
+        shown
+    }
+}
+
+/// The test program in `Running unittests src/lib.rs (target/debug/deps/bulkhead-0123)` or `Doc-tests x`.
+fn program_of(line: &str) -> Option<String> {
+    let line = line.trim_start();
+    if let Some(name) = line.strip_prefix("Doc-tests ") {
+        return Some(format!("{name}, examples in the documentation"));
+    }
+    let (source, path) = line.strip_prefix("Running ")?.split_once(" (")?;
+    let file = path.trim_end_matches(')').rsplit('/').next()?;
+    let program = file.rsplit_once('-').map_or(file, |(program, _)| program);
+    Some(if source.starts_with("unittests") {
+        format!("{program}, unit tests")
+    } else {
+        program.to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_added_up() {
+        let mut digest = Digest::new();
+        let mut shown = Vec::new();
+        for line in [
+            "   Compiling bulkhead v0.1.0",
+            "     Running unittests src/lib.rs (target/debug/deps/bulkhead-2f0c)",
+            "test framing::tests::x ... ok",
+            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.05s",
+            "     Running tests/prop_image.rs (target/debug/deps/prop_image-99)",
+            "test bad ... FAILED",
+            "test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out",
+            "   Doc-tests bulkhead",
+            "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out",
+        ] {
+            shown.extend(digest.line(line));
+        }
+        assert_eq!(
+            digest.totals,
+            Totals {
+                passed: 14,
+                failed: 1,
+                ignored: 1
+            }
+        );
+        assert_eq!(digest.totals.closing_line(), "14 passed, 1 failed, 1 skipped\n");
+        assert!(shown[0].starts_with("bulkhead, unit tests"), "{shown:?}");
+        assert_eq!(shown[1], "test bad ... FAILED");
+        assert!(shown[3].starts_with("prop_image "), "{shown:?}");
+        assert_eq!(shown.len(), 4);
+    }
+}

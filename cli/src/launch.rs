@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From a prepared system to a session: the emulator's command line, the flashable file on disk, limits.
+
+use crate::consoles::Observer;
+use crate::framing::VirtualTime;
+use crate::problem::Problem;
+use crate::session::{self, Input, Limits, Outcome};
+use bulkhead_manifest::board::Emulator;
+use std::fs;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// How a system is run.
+#[derive(Debug, Clone, Default)]
+pub struct Launch {
+    /// One instruction takes one nanosecond.
+    pub deterministic: bool,
+    /// Limit on the board's clock, in seconds.
+    pub virtual_seconds: Option<f64>,
+    /// Limit on the wall clock, in seconds.
+    pub real_seconds: Option<f64>,
+    /// Wait for a debugger on this port.
+    pub gdb: Option<u16>,
+}
+
+impl Launch {
+    /// The limits of the session. A system that hangs prints nothing, and then its clock is not seen:
+    /// a limit on the board's clock brings one on the wall clock with it.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let implied = self.virtual_seconds.map(|seconds| 30.0 + 10.0 * seconds);
+        Limits {
+            virtual_time: self.virtual_seconds.map(|seconds| VirtualTime {
+                micros: (seconds * 1e6) as u64,
+            }),
+            real: self.real_seconds.or(implied).map(Duration::from_secs_f64),
+        }
+    }
+
+    /// The command line of the emulator.
+    #[must_use]
+    pub fn command(&self, emulator: &Emulator, image: &Path, cpus: usize) -> Vec<String> {
+        let mut command = vec![emulator.program.clone()];
+        command.extend(emulator.arguments.iter().cloned());
+        if self.deterministic {
+            command.extend(emulator.deterministic.iter().cloned());
+        }
+        if self.gdb.is_some() {
+            command.extend(emulator.gdb.iter().cloned());
+        }
+        let port = self.gdb.unwrap_or_default().to_string();
+        let image = image.display().to_string();
+        for argument in &mut command {
+            *argument = argument
+                .replace("{cpus}", &cpus.to_string())
+                .replace("{port}", &port);
+            *argument = argument.replace("{image}", &image);
+        }
+        command
+    }
+}
+
+/// A file for the emulator that is gone when this is dropped.
+#[derive(Debug)]
+pub struct FlashFile(PathBuf);
+
+impl FlashFile {
+    /// Writes `bytes` to a file of its own.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(bytes: &[u8]) -> Result<Self, Problem> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("bulkhead-{}-{number}.bin", std::process::id()));
+        let file = Self(path);
+        fs::write(&file.0, bytes).map_err(Problem::io(file.0.display()))?;
+        Ok(file)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for FlashFile {
+    fn drop(&mut self) {
+        // Only disk space is at stake.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Runs `flash` on a board's emulator.
+///
+/// # Errors
+/// The emulator cannot be run.
+pub fn run(
+    launch: &Launch,
+    board: (&Emulator, usize),
+    flash: &[u8],
+    observer: &mut dyn Observer,
+    input: &mut dyn Input,
+    signals: Option<BorrowedFd<'_>>,
+) -> Result<Outcome, Problem> {
+    let file = FlashFile::write(flash)?;
+    let command = launch.command(board.0, file.path(), board.1);
+    session::run(&command, launch.limits(), observer, input, signals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_filled_in() {
+        let board = bulkhead_manifest::boards()
+            .into_iter()
+            .find(|board| board.name == "qemu-virt-aarch64")
+            .unwrap();
+        let emulator = board.emulator.unwrap();
+        let launch = Launch {
+            deterministic: true,
+            gdb: Some(1234),
+            ..Launch::default()
+        };
+        let command = launch.command(&emulator, Path::new("/x/y z.bin"), 3);
+        assert_eq!(command[0], "qemu-system-aarch64");
+        assert!(
+            command.windows(2).any(|pair| pair == ["-smp", "3"]),
+            "{command:?}"
+        );
+        assert!(
+            command.windows(2).any(|pair| pair == ["-kernel", "/x/y z.bin"]),
+            "{command:?}"
+        );
+        assert!(command.contains(&"tcp:127.0.0.1:1234".to_owned()), "{command:?}");
+        assert!(command.contains(&"-icount".to_owned()), "{command:?}");
+        assert!(
+            !command.iter().any(|argument| argument.contains('{')),
+            "{command:?}"
+        );
+    }
+
+    #[test]
+    fn a_virtual_limit_implies_a_real_one() {
+        assert_eq!(Launch::default().limits().real, None);
+        let launch = Launch {
+            virtual_seconds: Some(2.0),
+            ..Launch::default()
+        };
+        assert_eq!(launch.limits().real, Some(Duration::from_secs(50)));
+    }
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From a manifest to everything a run or a flash needs: the checked system, its image, the flashable file.
+//!
+//! What a manifest needs can be read off its text before it is checked (`@guests/...`, `@debian/...`), so
+//! building and fetching start at once and side by side; the check then finds every payload there.
+
+use crate::artifacts::Workspace;
+use crate::payloads::Payloads;
+use crate::problem::Problem;
+use crate::progress::Progress;
+use crate::{host, terminal};
+use bulkhead_manifest::board::Emulator;
+use bulkhead_manifest::{
+    ClassBinary, CompileInput, Kind, NoPayloads, System, compile, flashable, load, load_text,
+};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Prefix of the name of a guest of this repository.
+const GUESTS: &str = "@guests/";
+/// Prefix of the name of a payload from Debian.
+const DEBIAN: &str = "@debian/";
+
+/// How a system is prepared.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Seconds of the board's time after which the hypervisor powers the board off.
+    pub stop_after: Option<f64>,
+}
+
+/// A system, ready to run.
+#[derive(Debug)]
+pub struct Prepared {
+    system: System,
+    image: Vec<u8>,
+    flash: Vec<u8>,
+    class_binary: PathBuf,
+    images: Vec<Option<PathBuf>>,
+}
+
+impl Prepared {
+    /// The checked system.
+    #[must_use]
+    pub fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// The system image.
+    #[must_use]
+    pub fn image(&self) -> &[u8] {
+        &self.image
+    }
+
+    /// The flashable file: class binary and system image.
+    #[must_use]
+    pub fn flash(&self) -> &[u8] {
+        &self.flash
+    }
+
+    /// The class binary as the linker made it, with symbols.
+    #[must_use]
+    pub fn class_binary(&self) -> &Path {
+        &self.class_binary
+    }
+
+    /// The file with the image of a partition.
+    ///
+    /// # Errors
+    /// There is no such partition, or it has none.
+    pub fn image_of(&self, partition: &str) -> Result<PathBuf, Problem> {
+        let names = || {
+            self.system
+                .partitions()
+                .iter()
+                .map(|partition| partition.name.as_str())
+        };
+        let number = names().position(|name| name == partition).ok_or_else(|| {
+            let known: Vec<&str> = names().collect();
+            Problem::usage(format!("there is no partition `{partition}`"))
+                .remedy(format!("partitions of this system: {}", known.join(", ")))
+        })?;
+        let image = self.images.get(number).cloned().flatten();
+        image.ok_or_else(|| Problem::new(format!("partition `{partition}` has no image")))
+    }
+
+    /// The emulator of the board.
+    ///
+    /// # Errors
+    /// The board has none.
+    pub fn emulator(&self) -> Result<&Emulator, Problem> {
+        let board = self.system.board();
+        board.emulator.as_ref().ok_or_else(|| {
+            Problem::new(format!("board `{}` has no emulator", board.name))
+                .remedy("build the flashable file with `bulkhead build` and load it on the board")
+        })
+    }
+
+    /// Names of the partitions with a console, in the order of the manifest.
+    #[must_use]
+    pub fn consoles(&self) -> Vec<String> {
+        let with_console = self
+            .system
+            .partitions()
+            .iter()
+            .filter(|partition| partition.console);
+        with_console.map(|partition| partition.name.clone()).collect()
+    }
+
+    /// Index among [`Prepared::consoles`] of the first VM's, where a user most likely wants to type.
+    #[must_use]
+    pub fn first_vm_console(&self) -> usize {
+        let mut with_console = self
+            .system
+            .partitions()
+            .iter()
+            .filter(|partition| partition.console);
+        with_console
+            .position(|partition| partition.kind == Kind::Vm)
+            .unwrap_or(0)
+    }
+}
+
+/// Prepares the manifest at `path`.
+///
+/// # Errors
+/// What is wrong with the manifest, or what cannot be built or fetched.
+pub fn prepare(path: &Path, options: &Options, progress: &Progress) -> Result<Prepared, Problem> {
+    let text = read(path)?;
+    prepare_text(path, &text, options, progress)
+}
+
+/// Prepares a manifest whose text is `text`, as if it were at `path`.
+///
+/// # Errors
+/// What is wrong with the manifest, or what cannot be built or fetched.
+pub fn prepare_text(
+    path: &Path,
+    text: &str,
+    options: &Options,
+    progress: &Progress,
+) -> Result<Prepared, Problem> {
+    let needs = Needs::read(text, Some("aarch64"))?;
+    let system = needs.check(path, text, progress)?;
+    let class_binary = needs.workspace.program(&class_package(&system.board().class));
+    let elf = fs::read(&class_binary).map_err(Problem::io(class_binary.display()))?;
+    let binary = ClassBinary::from_elf(&elf).map_err(|error| Problem::new(error.to_string()))?;
+    let stop_after_ms = options.stop_after.map(|seconds| (seconds * 1000.0) as u32);
+    let input = CompileInput {
+        class_binary_len: binary.len(),
+        stop_after_ms,
+    };
+    let image = compile(&system, &input).map_err(|error| Problem::new(error.to_string()))?;
+    let flash = flashable(&binary, &image);
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let file = |number| {
+        let name = system.image_name(number)?;
+        if name.starts_with('@') {
+            needs.resolve(name, progress).ok()
+        } else {
+            Some(folder.join(name))
+        }
+    };
+    let images = (0..system.partitions().len()).map(file).collect();
+    Ok(Prepared {
+        system,
+        image,
+        flash,
+        class_binary,
+        images,
+    })
+}
+
+/// Checks the manifest at `path` without making an image of it.
+///
+/// # Errors
+/// What is wrong with the manifest, or a payload that cannot be built or fetched.
+pub fn check(path: &Path, progress: &Progress) -> Result<System, Problem> {
+    let text = read(path)?;
+    Needs::read(&text, None)?.check(path, &text, progress)
+}
+
+fn read(path: &Path) -> Result<String, Problem> {
+    fs::read_to_string(path).map_err(|error| match load(path, &NoPayloads) {
+        Err(report) => Problem::reported(report.render(terminal::has_colour())),
+        Ok(_) => Problem::io(path.display())(error),
+    })
+}
+
+fn class_package(class: &str) -> String {
+    format!("bulkhead-hypervisor-{class}")
+}
+
+/// What the text of a manifest asks for.
+struct Needs {
+    workspace: Workspace,
+    payloads: Payloads,
+    packages: Vec<String>,
+    linux: bool,
+    initramfs: bool,
+}
+
+impl Needs {
+    /// Reads the names off the text. A name too many (in a comment, say) costs time, not correctness.
+    fn read(text: &str, class: Option<&str>) -> Result<Self, Problem> {
+        let workspace = Workspace::locate()?;
+        let mut packages: Vec<String> = class.map(class_package).into_iter().collect();
+        for rest in text.split(GUESTS).skip(1) {
+            let end = rest
+                .find(|char: char| !char.is_ascii_alphanumeric() && char != '-')
+                .unwrap_or(rest.len());
+            let package = format!("guest-{}", &rest[..end]);
+            if workspace.has_guest(&rest[..end]) && !packages.contains(&package) {
+                packages.push(package);
+            }
+        }
+        Ok(Self {
+            workspace,
+            payloads: Payloads::new(host::cache_folder()),
+            packages,
+            linux: text.contains("@debian/linux-arm64"),
+            initramfs: text.contains("@debian/initramfs"),
+        })
+    }
+
+    /// Builds and fetches side by side, then checks the manifest.
+    fn check(&self, path: &Path, text: &str, progress: &Progress) -> Result<System, Problem> {
+        std::thread::scope(|scope| {
+            let fetched = scope.spawn(|| {
+                let linux = if self.linux {
+                    self.payloads.linux(progress).map(drop)
+                } else {
+                    Ok(())
+                };
+                linux.and_then(|()| {
+                    if self.initramfs {
+                        self.payloads.initramfs(progress).map(drop)
+                    } else {
+                        Ok(())
+                    }
+                })
+            });
+            let built = if self.packages.is_empty() {
+                Ok(())
+            } else {
+                self.workspace.build(&self.packages, progress)
+            };
+            let fetched = fetched
+                .join()
+                .unwrap_or_else(|_| Err(Problem::new("fetching payloads failed")));
+            built.and(fetched)
+        })?;
+        let resolve = |name: &str| self.resolve(name, progress);
+        let colour = terminal::has_colour();
+        let system =
+            load_text(path, text, &resolve).map_err(|report| Problem::reported(report.render(colour)))?;
+        if !system.report().diagnostics.is_empty() {
+            eprintln!("{}", system.report().render(colour).trim_end());
+        }
+        Ok(system)
+    }
+
+    /// The file behind a name. Everything is there already, unless the name is not known.
+    fn resolve(&self, name: &str, progress: &Progress) -> Result<PathBuf, String> {
+        if let Some(guest) = name.strip_prefix(GUESTS) {
+            if self.workspace.has_guest(guest) {
+                return Ok(self.workspace.program(&format!("guest-{guest}")));
+            }
+            return Err(format!(
+                "guests of this repository: {}",
+                self.workspace.guests().join(", ")
+            ));
+        }
+        let found = match name.strip_prefix(DEBIAN) {
+            Some("linux-arm64") => self.payloads.linux(progress),
+            Some("initramfs") => self.payloads.initramfs(progress),
+            _ => {
+                let known: Vec<String> = crate::payloads::NAMES
+                    .iter()
+                    .map(|(name, _)| format!("{DEBIAN}{name}"))
+                    .collect();
+                return Err(format!("named payloads: {}, {GUESTS}NAME", known.join(", ")));
+            }
+        };
+        found.map_err(|problem| problem.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn needs_are_read_off_the_text() {
+        let text = "image = \"@guests/control-loop\"\nimage = '@guests/control-loop' # @guests/../cli @debian/initramfs";
+        let needs = Needs::read(text, Some("aarch64")).unwrap();
+        assert_eq!(
+            needs.packages,
+            ["bulkhead-hypervisor-aarch64", "guest-control-loop"]
+        );
+        assert!(needs.initramfs && !needs.linux);
+    }
+
+    #[test]
+    fn unknown_names_are_answered_with_the_known() {
+        let needs = Needs::read("", None).unwrap();
+        let progress = Progress::new();
+        assert!(
+            needs
+                .resolve("@guests/../cli", &progress)
+                .unwrap_err()
+                .contains("control-loop")
+        );
+        assert!(
+            needs
+                .resolve("@debian/windows", &progress)
+                .unwrap_err()
+                .contains("@debian/linux-arm64")
+        );
+    }
+}

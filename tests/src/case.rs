@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a system test is, as data.
+
+use bulkhead::pattern::Pattern;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How a run must end.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// Everything expected was seen; the run is ended then.
+    #[default]
+    Seen,
+    /// Everything expected was seen, and the board powered itself off.
+    PowerOff,
+    /// The hypervisor locked itself down.
+    Lockdown,
+    /// The whole time limit passes, nothing forbidden is seen.
+    TimeLimit,
+}
+
+/// Something typed.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Send {
+    /// Into this console.
+    pub console: String,
+    /// When a line of it, complete or not, matches.
+    pub after: String,
+    /// The text.
+    pub text: String,
+}
+
+/// How the flashable file is damaged. Offsets count from the start of the system image, negative ones from
+/// its end.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum Damage {
+    /// Only this much of the system image is left.
+    Keep(i64),
+    /// The lowest bit of this byte is flipped.
+    Flip(i64),
+    /// This byte gets this value.
+    Set(i64, u8),
+}
+
+/// What a case, or all cases of a folder, say.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct Text {
+    description: String,
+    name: Option<String>,
+    time_limit: Option<f64>,
+    real_limit: Option<f64>,
+    end: Option<End>,
+    expect: BTreeMap<String, Vec<String>>,
+    forbid: Vec<String>,
+    send: Vec<Send>,
+    replace: Vec<(String, String)>,
+    damage: Option<Damage>,
+    case: Vec<Text>,
+}
+
+/// A system test, ready to run.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// `FOLDER` or `FOLDER/CASE`.
+    pub name: String,
+    /// Folder with the manifest.
+    pub folder: PathBuf,
+    /// The manifest's text.
+    pub manifest: String,
+    /// Limit on the board's clock, seconds.
+    pub time_limit: f64,
+    /// Limit on the wall clock, seconds.
+    pub real_limit: f64,
+    /// How the run must end.
+    pub end: End,
+    /// Per console, what must be seen in this order.
+    pub expect: BTreeMap<String, Vec<Pattern>>,
+    /// What must not be seen on any console.
+    pub forbid: Vec<Pattern>,
+    /// What is typed.
+    pub send: Vec<(Pattern, Send)>,
+    /// Damage to the flashable file.
+    pub damage: Option<Damage>,
+}
+
+/// Reads all tests below `folder`, in order of their names.
+///
+/// # Errors
+/// Which file is wrong, and how.
+pub fn load_all(folder: &Path) -> Result<Vec<Case>, String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut folders: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .collect();
+    folders.sort();
+    let mut cases = Vec::new();
+    for folder in folders {
+        let read = |name: &str| {
+            let path = folder.join(name);
+            fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+        };
+        let (manifest, test) = (read("system.toml")?, read("test.toml")?);
+        let name = folder
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let loaded = load(&name, &folder, &manifest, &test);
+        cases.extend(loaded.map_err(|why| format!("{}: {why}", folder.join("test.toml").display()))?);
+    }
+    Ok(cases)
+}
+
+fn load(name: &str, folder: &Path, manifest: &str, test: &str) -> Result<Vec<Case>, String> {
+    let text: Text = toml::from_str(test).map_err(|error| error.to_string())?;
+    if text.description.is_empty() {
+        return Err("a test needs a `description`".to_owned());
+    }
+    if text.case.is_empty() {
+        return Ok(vec![join(
+            name.to_owned(),
+            folder,
+            manifest,
+            &text,
+            &Text::default(),
+        )?]);
+    }
+    let one = |case: &Text| {
+        let case_name = case.name.as_deref().ok_or("a case needs a `name`")?;
+        join(format!("{name}/{case_name}"), folder, manifest, &text, case)
+    };
+    text.case.iter().map(one).collect()
+}
+
+/// What the folder says, overridden and added to by the case.
+fn join(name: String, folder: &Path, manifest: &str, base: &Text, case: &Text) -> Result<Case, String> {
+    let mut manifest = manifest.to_owned();
+    for (from, to) in base.replace.iter().chain(&case.replace) {
+        if !manifest.contains(from) {
+            return Err(format!("{name}: the manifest has no `{from}` to replace"));
+        }
+        manifest = manifest.replace(from, to);
+    }
+    let patterns = |texts: &[String]| {
+        texts
+            .iter()
+            .map(|text| Pattern::new(text))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let mut expect = BTreeMap::new();
+    for (console, texts) in base.expect.iter().chain(&case.expect) {
+        expect.insert(console.clone(), patterns(texts)?);
+    }
+    let end = case.end.or(base.end).unwrap_or_default();
+    let mut forbid = patterns(&base.forbid)?;
+    forbid.extend(patterns(&case.forbid)?);
+    if end != End::Lockdown {
+        forbid.push(Pattern::new("^bulkhead: .*(LOCKDOWN|CRASH|panic)")?);
+    }
+    let sends = base.send.iter().chain(&case.send);
+    let send = sends
+        .map(|send| Ok((Pattern::new(&send.after)?, send.clone())))
+        .collect::<Result<_, String>>()?;
+    let time_limit = case.time_limit.or(base.time_limit).unwrap_or(20.0);
+    let real_limit = case.real_limit.or(base.real_limit).unwrap_or(120.0);
+    let damage = case.damage.clone().or_else(|| base.damage.clone());
+    let folder = folder.to_owned();
+    Ok(Case {
+        name,
+        folder,
+        manifest,
+        time_limit,
+        real_limit,
+        end,
+        expect,
+        forbid,
+        send,
+        damage,
+    })
+}
+
+impl Damage {
+    /// Damages the system image at the end of `flash`.
+    ///
+    /// # Errors
+    /// The offset is outside the image.
+    pub fn apply(&self, flash: &mut Vec<u8>, image_len: usize) -> Result<(), String> {
+        let start = flash.len() - image_len;
+        let place = |offset: i64| {
+            let from = if offset < 0 { flash.len() } else { start };
+            let distance = isize::try_from(offset).unwrap_or(isize::MAX);
+            let place = from
+                .checked_add_signed(distance)
+                .filter(|place| (start..flash.len()).contains(place));
+            place.ok_or_else(|| format!("offset {offset} is outside the system image"))
+        };
+        match *self {
+            Self::Keep(length) => {
+                let end = place(length)?;
+                flash.truncate(end);
+            }
+            Self::Flip(offset) => {
+                let place = place(offset)?;
+                flash[place] ^= 1;
+            }
+            Self::Set(offset, value) => {
+                let place = place(offset)?;
+                flash[place] = value;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEST: &str = r#"
+description = "x"
+time-limit = 3
+forbid = ["never"]
+[expect]
+a = ["one", "two"]
+[[send]]
+console = "a"
+after = "[$] $"
+text = "ls\n"
+[[case]]
+name = "log"
+[[case]]
+name = "stop"
+end = "power-off"
+replace = [['action = "log"', 'action = "stop"']]
+damage = { flip = -1 }
+expect.a = ["three"]
+"#;
+
+    #[test]
+    fn cases_inherit_and_override() {
+        let cases = load("t", Path::new("/x"), "action = \"log\"\n", TEST).unwrap();
+        assert_eq!(cases.len(), 2);
+        assert_eq!(
+            (cases[0].name.as_str(), cases[0].end, cases[0].expect["a"].len()),
+            ("t/log", End::Seen, 2)
+        );
+        assert_eq!(cases[1].manifest, "action = \"stop\"\n");
+        assert_eq!(
+            (cases[1].end, cases[1].expect["a"].len(), cases[1].time_limit),
+            (End::PowerOff, 1, 3.0)
+        );
+        assert_eq!(cases[1].forbid.len(), 2);
+    }
+
+    #[test]
+    fn mistakes_in_a_test_are_found() {
+        let load = |test: &str| load("t", Path::new("/x"), "m", test).unwrap_err();
+        assert!(load("").contains("description"));
+        assert!(load("description = \"x\"\nfrobid = []").contains("frobid"));
+        assert!(load("description = \"x\"\nforbid = [\"(\"]").contains("regular expression"));
+        assert!(load("description = \"x\"\nreplace = [[\"a\", \"b\"]]").contains("no `a`"));
+        assert!(load("description = \"x\"\n[[case]]").contains("name"));
+    }
+
+    #[test]
+    fn damage_hits_the_image_only() {
+        let flash = vec![0_u8; 10];
+        let damaged = |damage: Damage| {
+            let mut copy = flash.clone();
+            damage.apply(&mut copy, 4).map(|()| copy)
+        };
+        assert_eq!(damaged(Damage::Flip(0)).unwrap(), [0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(damaged(Damage::Set(-1, 7)).unwrap()[9], 7);
+        assert_eq!(damaged(Damage::Keep(1)).unwrap().len(), 7);
+        assert!(damaged(Damage::Flip(4)).is_err());
+        assert!(damaged(Damage::Flip(-5)).is_err());
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Prepares and runs the cases, two at a time: an instruction-counted emulator uses one CPU.
+
+use crate::case::Case;
+use crate::verdict::Judge;
+use bulkhead::launch::{self, Launch};
+use bulkhead::prepare::{Options, prepare_text};
+use bulkhead::progress::Progress;
+use bulkhead::session::NoInput;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+const AT_ONCE: usize = 2;
+
+/// Runs all cases; whether each passed, in their order.
+pub(crate) fn run_all(cases: &[Case]) -> Vec<bool> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(vec![false; cases.len()]);
+    let progress = Progress::new();
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE.min(cases.len()) {
+            scope.spawn(|| {
+                while let Some((index, case)) = take(&next, cases) {
+                    let started = Instant::now();
+                    let findings = run(case, &progress);
+                    let seconds = started.elapsed().as_secs_f32();
+                    let verdict = if findings.is_empty() { "ok" } else { "FAILED" };
+                    // One call, so that lines of two threads do not mix.
+                    let mut text = format!("system {:<38} {verdict} ({seconds:.1} s)", case.name);
+                    for finding in &findings {
+                        text.push_str(&format!(
+                            "\nsystem {}: {}",
+                            case.name,
+                            finding.replace('\n', "\n    ")
+                        ));
+                    }
+                    println!("{text}");
+                    if let Ok(mut results) = results.lock() {
+                        results[index] = findings.is_empty();
+                    }
+                }
+            });
+        }
+    });
+    results.into_inner().unwrap_or_default()
+}
+
+fn take<'a>(next: &AtomicUsize, cases: &'a [Case]) -> Option<(usize, &'a Case)> {
+    let index = next.fetch_add(1, Ordering::Relaxed);
+    Some((index, cases.get(index)?))
+}
+
+/// Runs a case; what was wrong.
+fn run(case: &Case, progress: &Progress) -> Vec<String> {
+    let launch = Launch {
+        deterministic: true,
+        virtual_seconds: Some(case.time_limit),
+        real_seconds: Some(case.real_limit),
+        gdb: None,
+    };
+    // The test, not the system, decides when time is up; a little more, so that it is the test that sees it.
+    let options = Options {
+        stop_after: Some(case.time_limit + 1.0),
+    };
+    let prepared = match prepare_text(
+        &case.folder.join("system.toml"),
+        &case.manifest,
+        &options,
+        progress,
+    ) {
+        Ok(prepared) => prepared,
+        Err(problem) => return vec![problem.to_string()],
+    };
+    let emulator = match prepared.emulator() {
+        Ok(emulator) => emulator.clone(),
+        Err(problem) => return vec![problem.to_string()],
+    };
+    let mut flash = prepared.flash().to_vec();
+    if let Some(damage) = &case.damage
+        && let Err(why) = damage.apply(&mut flash, prepared.image().len())
+    {
+        return vec![why];
+    }
+    let mut judge = Judge::new(case);
+    match launch::run(
+        &launch,
+        (&emulator, prepared.system().cpu_count()),
+        &flash,
+        &mut judge,
+        &mut NoInput,
+        None,
+    ) {
+        Ok(outcome) => judge.findings(&outcome),
+        Err(problem) => vec![problem.to_string()],
+    }
+}

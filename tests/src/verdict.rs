@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether a run was what its case wants: an observer that ticks off what it sees.
+
+use crate::case::{Case, End};
+use bulkhead::consoles::{Control, Line, Observer};
+use bulkhead::session::{Ending, Outcome};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Lines of each console that a failure shows.
+const TAIL: usize = 15;
+
+/// Watches a run.
+pub(crate) struct Judge<'a> {
+    case: &'a Case,
+    seen: BTreeMap<&'a str, usize>,
+    sent: Vec<bool>,
+    forbidden: Option<String>,
+    tail: BTreeMap<String, VecDeque<String>>,
+}
+
+impl<'a> Judge<'a> {
+    pub(crate) fn new(case: &'a Case) -> Self {
+        let seen = case.expect.keys().map(|console| (console.as_str(), 0)).collect();
+        Self {
+            case,
+            seen,
+            sent: vec![false; case.send.len()],
+            forbidden: None,
+            tail: BTreeMap::new(),
+        }
+    }
+
+    fn look(&mut self, line: Line<'_>, control: &mut Control) {
+        if let Some(pattern) = self.case.forbid.iter().find(|pattern| pattern.matches(line)) {
+            self.forbidden.get_or_insert(format!(
+                "forbidden `{}`: {}: {}",
+                pattern.as_str(),
+                line.console,
+                line.text
+            ));
+        }
+        if let (Some(count), Some(patterns)) = (
+            self.seen.get_mut(line.console),
+            self.case.expect.get(line.console),
+        ) {
+            if patterns.get(*count).is_some_and(|pattern| pattern.matches(line)) {
+                *count += 1;
+            }
+        }
+        for ((pattern, send), sent) in self.case.send.iter().zip(&mut self.sent) {
+            if !*sent && send.console == line.console && pattern.matches(line) {
+                *sent = true;
+                control
+                    .typed
+                    .push((send.console.clone(), send.text.clone().into_bytes()));
+                break;
+            }
+        }
+        let done = match self.case.end {
+            End::Seen | End::Lockdown => self.missing().is_empty(),
+            End::PowerOff | End::TimeLimit => false,
+        };
+        control.stop |= done || self.forbidden.is_some();
+    }
+
+    fn missing(&self) -> Vec<String> {
+        let next = |(console, count): (&&str, &usize)| {
+            let pattern = self.case.expect.get(*console)?.get(*count)?;
+            Some(format!("{console}: `{}`", pattern.as_str()))
+        };
+        self.seen.iter().filter_map(next).collect()
+    }
+
+    /// What was wrong; empty if nothing was.
+    pub(crate) fn findings(self, outcome: &Outcome) -> Vec<String> {
+        let mut findings: Vec<String> = self.forbidden.iter().cloned().collect();
+        findings.extend(
+            self.missing()
+                .into_iter()
+                .map(|missing| format!("not seen: {missing}")),
+        );
+        let expected_end = match (&outcome.ending, self.case.end) {
+            (Ending::Stopped, End::Seen | End::Lockdown) => true,
+            (Ending::Exited(status), End::PowerOff) => status.success(),
+            (Ending::VirtualLimit | Ending::Exited(_), End::TimeLimit) => true,
+            _ => false,
+        };
+        if !expected_end && self.forbidden.is_none() {
+            findings.push(format!(
+                "the run ended otherwise than by {:?}: {:?} at {} s",
+                self.case.end, outcome.ending, outcome.virtual_time
+            ));
+        }
+        if !findings.is_empty() {
+            if !outcome.messages.is_empty() {
+                findings.push(format!("the emulator says: {}", outcome.messages));
+            }
+            for (console, lines) in &self.tail {
+                findings.extend(lines.iter().map(|line| format!("  {console} | {line}")));
+            }
+        }
+        findings
+    }
+}
+
+impl Observer for Judge<'_> {
+    fn line(&mut self, line: Line<'_>, control: &mut Control) {
+        self.look(line, control);
+        let tail = self.tail.entry(line.console.to_owned()).or_default();
+        if tail.len() == TAIL {
+            tail.pop_front();
+        }
+        tail.push_back(line.text.to_owned());
+    }
+
+    fn partial(&mut self, line: Line<'_>, control: &mut Control) {
+        self.look(line, control);
+    }
+}
