@@ -422,3 +422,38 @@ fn the_top_of_the_input_range_can_be_mapped() {
         assert_eq!(tree.translate(&tables, input), None);
     }
 }
+
+/// Blocks of 1 GiB are split twice, and all of what is left still leads where it did.
+#[test]
+fn a_page_can_be_taken_out_of_a_gigabyte() {
+    const GIB: u64 = 1 << 30;
+    let geometry = geometry(40);
+    let tree = Tree::<Stage2>::new(ROOT, geometry);
+    let mut tables = Tables::new(geometry, usize::MAX);
+    let permissions = Permissions {
+        read: true,
+        write: true,
+        execute: false,
+    };
+    let attributes = Attributes {
+        permissions,
+        kind: MemoryKind::Ram,
+    };
+    let mapping = Mapping {
+        input: GIB,
+        output: HostPhys(5 * GIB),
+        size: GIB,
+        attributes,
+    };
+    tree.map(&mut tables, &mapping).unwrap();
+    let hole = GIB + (300 << 21) + 7 * PAGE_SIZE;
+    tree.unmap(&mut tables, hole, PAGE_SIZE).unwrap();
+    assert_eq!(tables.forgotten.len(), 3, "one for each split, one for the page");
+    let found = leaves::<Stage2>(&tables, geometry);
+    assert_eq!(found.len(), 511 + 511);
+    for (input, level, output, kept) in found {
+        assert_eq!((output - input, kept), (4 * GIB, attributes));
+        assert!(!(input..input + span_of(level)).contains(&hole));
+    }
+    assert_eq!(tree.translate(&tables, hole), None);
+}
