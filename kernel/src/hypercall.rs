@@ -121,12 +121,7 @@ pub fn decode<R: RelaxStrategy>(
         Operation::ConsoleWrite => Command::Write(object, write_length(x2)?, write_bytes(call)),
         Operation::ConsoleRead => Command::Read(object),
         Operation::CapabilityDerive => Command::Derive(x1, rights(x2)?),
-        Operation::CapabilityGrant => {
-            if !spaces.look_up(caller, x2)?.rights.contains(Rights::GRANT) {
-                return Err(Error::NoRight);
-            }
-            Command::Grant(object, x2, rights(x3)?)
-        }
+        Operation::CapabilityGrant => Command::Grant(object, x2, rights(x3)?),
         Operation::CapabilityRevoke => Command::Revoke(x1, false),
         Operation::CapabilityDelete => Command::Revoke(x1, true),
         Operation::CapabilityInspect => Command::Inspect(spaces.look_up(caller, x1)?),
@@ -290,19 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn passing_a_capability_on_needs_the_right_on_both() {
+    fn passing_a_capability_on_needs_the_right_on_the_receiver() {
+        let grant = Operation::CapabilityGrant as u16;
         assert_eq!(
-            call(Operation::CapabilityGrant as u16, [2, 2, 1, 0, 0, 0]),
-            Ok(Command::Grant(OTHER, 2, Rights::READ))
+            call(grant, [2, 3, 2, 0, 0, 0]),
+            Ok(Command::Grant(OTHER, 3, Rights::WRITE))
         );
-        assert_eq!(
-            call(Operation::CapabilityGrant as u16, [2, 3, 1, 0, 0, 0]),
-            Err(Error::NoRight)
-        );
-        assert_eq!(
-            call(Operation::CapabilityGrant as u16, [1, 2, 1, 0, 0, 0]),
-            Err(Error::NoRight)
-        );
+        assert_eq!(call(grant, [1, 3, 2, 0, 0, 0]), Err(Error::NoRight));
+        assert_eq!(call(grant, [4, 3, 2, 0, 0, 0]), Err(Error::WrongKind));
     }
 
     #[test]
