@@ -7,12 +7,16 @@
 use crate::log::Line;
 use bulkhead_abi::framing::{DLE, ESCAPE_MASK, HYPERVISOR_CONSOLE, RS, US, needs_escape};
 use bulkhead_arch_api::{Console, MAX_PARTITIONS, PartitionId};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use spin::RelaxStrategy;
 use spin::mutex::TicketMutex;
 
 const RING: usize = 16 * 1024;
 const NAME: usize = 32;
+/// Longest tag.
+const TAG_LEN: usize = 128;
+/// Places kept free for the hypervisor's own lines.
+const RESERVE: usize = 4 * 1024;
 /// Bytes handed to the transmitter at a time: how long the lock is held at most.
 const SEND_AT_ONCE: usize = 64;
 
@@ -32,6 +36,8 @@ struct State {
 pub struct Terminal<R> {
     state: TicketMutex<State, R>,
     waiting: AtomicBool,
+    /// Bytes the ring has room for.
+    free: AtomicUsize,
 }
 
 impl<R: RelaxStrategy> Terminal<R> {
@@ -46,6 +52,7 @@ impl<R: RelaxStrategy> Terminal<R> {
                 open: false,
             }),
             waiting: AtomicBool::new(false),
+            free: AtomicUsize::new(RING),
         }
     }
 
@@ -76,7 +83,7 @@ impl<R: RelaxStrategy> Terminal<R> {
         let mut state = self.state.lock();
         let mut taken = 0_usize;
         for byte in bytes {
-            if RING.saturating_sub(state.length) < 256 {
+            if RING.saturating_sub(state.length) < TAG_LEN {
                 break;
             }
             if !state.open || state.last != Some(partition.0) {
@@ -96,7 +103,8 @@ impl<R: RelaxStrategy> Terminal<R> {
 
     /// Bytes the partition can write now.
     pub fn room(&self, _partition: PartitionId) -> usize {
-        usize::from(!self.waiting.load(Ordering::Relaxed))
+        // A byte takes two places at most, a tag and what two vCPUs may write at once the reserve.
+        self.free.load(Ordering::Relaxed).saturating_sub(RESERVE) / 2
     }
 
     /// Whether output waits for the transmitter.
@@ -150,6 +158,8 @@ impl<R: RelaxStrategy> Terminal<R> {
             }
         }
         self.waiting.store(state.length != 0, Ordering::Relaxed);
+        self.free
+            .store(RING.saturating_sub(state.length), Ordering::Relaxed);
     }
 }
 
