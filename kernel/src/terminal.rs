@@ -13,8 +13,6 @@ use spin::mutex::TicketMutex;
 
 const RING: usize = 16 * 1024;
 const NAME: usize = 32;
-/// Longest tag.
-const TAG_LEN: usize = 128;
 /// Places kept free for the hypervisor's own lines.
 const RESERVE: usize = 4 * 1024;
 /// Bytes handed to the transmitter at a time: how long the lock is held at most.
@@ -83,7 +81,7 @@ impl<R: RelaxStrategy> Terminal<R> {
         let mut state = self.state.lock();
         let mut taken = 0_usize;
         for byte in bytes {
-            if RING.saturating_sub(state.length) < TAG_LEN {
+            if RING.saturating_sub(state.length) < RESERVE / 2 {
                 break;
             }
             if !state.open || state.last != Some(partition.0) {
