@@ -3,9 +3,36 @@
 
 mod common;
 
-use bulkhead_image::layout::CLASS_AARCH64;
-use bulkhead_image::{Image, Portable};
-use common::sample;
+use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
+use bulkhead_image::layout::*;
+use bulkhead_image::{Fault, Image, ImageBuilder, ImageError, MAX_REGIONS_PER_PARTITION, Portable, Table};
+use common::{HYPERVISOR_SIZE, LOAD_ADDRESS, name, partition, ram, sample};
+
+type Change = fn(&mut ImageBuilder);
+
+/// A change, and the record and fault it leads to.
+type Case = (Change, Table, u32, Fault);
+
+fn refused(cases: &[Case]) {
+    for (number, (change, table, index, fault)) in cases.iter().enumerate() {
+        let mut builder = sample();
+        change(&mut builder);
+        let expected = ImageError::Record {
+            table: *table,
+            index: *index,
+            fault: *fault,
+        };
+        assert_eq!(builder.build(), Err(expected), "case {number}");
+    }
+}
+
+fn accepted(changes: &[Change]) {
+    for (number, change) in changes.iter().enumerate() {
+        let mut builder = sample();
+        change(&mut builder);
+        assert!(builder.build().is_ok(), "case {number}: {:?}", builder.build());
+    }
+}
 
 #[test]
 fn the_sample_is_valid_and_reads_back() {
@@ -16,4 +43,304 @@ fn the_sample_is_valid_and_reads_back() {
     assert_eq!(image.board_name(), "qemu-virt-aarch64");
     assert_eq!(image.partitions(), builder.partitions);
     assert_eq!(image.payload(0), builder.payloads[0].bytes);
+    assert_eq!(image.payload(3), []);
+    assert_eq!(image.vcpus_of(0), &builder.vcpus[..2]);
+    assert_eq!(image.vcpus_of(3), []);
+    assert_eq!(image.memory_of(0).count(), 2);
+    assert_eq!(image.loads_of(1).count(), 1);
+    assert_eq!(image.virtual_devices_of(2).count(), 0);
+}
+
+#[test]
+#[rustfmt::skip] // One case per line.
+fn board() {
+    refused(&[
+        (|b| b.board.reserved = 1.into(), Table::Board, 0, Fault::Reserved),
+        (|b| b.board.load_address = (LOAD_ADDRESS + 1).into(), Table::Board, 0, Fault::Unaligned),
+        (|b| b.board.hypervisor_size = 0.into(), Table::Board, 0, Fault::Empty),
+        (|b| b.board.load_address = 0x1000.into(), Table::Board, 0, Fault::OutsideRam),
+        (|b| b.board.hypervisor_size = 0x1000.into(), Table::Board, 0, Fault::OutsideHypervisor),
+        (|b| b.board.pool_size = 0.into(), Table::Board, 0, Fault::Empty),
+        (|b| b.board.pool_base = (LOAD_ADDRESS + HYPERVISOR_SIZE).into(), Table::Board, 0, Fault::OutsideHypervisor),
+        (|b| b.board.image_base = (LOAD_ADDRESS - 0x1000).into(), Table::Board, 0, Fault::OutsideHypervisor),
+        (|b| b.board.image_base = (LOAD_ADDRESS + 8).into(), Table::Board, 0, Fault::Unaligned),
+        (|b| b.board.pool_base = b.board.image_base, Table::Board, 0, Fault::InHypervisor),
+        (|b| b.board_name.bytes = [0; NAME_LEN], Table::Board, 0, Fault::BadName),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // One case per line.
+fn pcpus_and_map() {
+    refused(&[
+        (|b| b.pcpus[1].hardware_id = 0.into(), Table::Pcpus, 1, Fault::SameAs(0)),
+        (|b| b.pcpus[0].policy = 0.into(), Table::Pcpus, 0, Fault::UnknownKind),
+        (|b| b.pcpus[1].quantum_us = 0.into(), Table::Pcpus, 1, Fault::OutOfRange),
+        (|b| b.map[0].kind = 3.into(), Table::Map, 0, Fault::UnknownKind),
+        (|b| b.map[1].reserved = 1.into(), Table::Map, 1, Fault::Reserved),
+        (|b| b.map[2].size = 0x800.into(), Table::Map, 2, Fault::Unaligned),
+        (|b| b.map[2].base = 0x08ff_f000.into(), Table::Map, 2, Fault::Overlaps(Table::Map, 1)),
+        (|b| b.map[0].size = (!0xfff_u64).into(), Table::Map, 0, Fault::Overflow),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // One case per line.
+fn controllers() {
+    refused(&[
+        (|b| b.controllers[0].role = 9.into(), Table::Controllers, 0, Fault::UnknownKind),
+        (|b| b.controllers[0].compatible = CONTROLLER_GIC_V3.into(), Table::Controllers, 0, Fault::UnknownKind),
+        (|b| b.controllers[2].reserved = 1.into(), Table::Controllers, 2, Fault::Reserved),
+        (|b| b.controllers[2].base[3] = 1.into(), Table::Controllers, 2, Fault::Empty),
+        (|b| b.controllers[0].base[0] = 0x7000_0000.into(), Table::Controllers, 0, Fault::InRam),
+        (|b| b.controllers[1].size[1] = 0x100_0000.into(), Table::Controllers, 1, Fault::Overlaps(Table::Controllers, 0)),
+        (|b| b.controllers[2].lines[0] = 27.into(), Table::Controllers, 2, Fault::LineTaken(Table::Controllers, 2)),
+        (|b| b.controllers[2].lines[0] = 33.into(), Table::Controllers, 2, Fault::LineTaken(Table::Controllers, 0)),
+        (|b| { b.controllers.push(ControllerRecord { base: [0.into(); 4], size: [0.into(); 4], ..b.controllers[0] }) }, Table::Controllers, 3, Fault::SameAs(0)),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // One case per line.
+fn partitions() {
+    refused(&[
+        (|b| b.partitions[1].name = b.partitions[0].name, Table::Partitions, 1, Fault::SameAs(0)),
+        (|b| b.partitions[1].name = name(HYPERVISOR_CONSOLE), Table::Partitions, 1, Fault::BadName),
+        (|b| b.partitions[1].name.bytes[0] = 0xff, Table::Partitions, 1, Fault::BadName),
+        (|b| b.partitions[0].kind = 7.into(), Table::Partitions, 0, Fault::UnknownKind),
+        (|b| b.partitions[0].reserved = 7.into(), Table::Partitions, 0, Fault::Reserved),
+        (|b| b.partitions[0].flags = 4.into(), Table::Partitions, 0, Fault::BadFlags),
+        (|b| b.partitions[0].flags = FLAG_FROZEN_TIME.into(), Table::Partitions, 0, Fault::FrozenShared),
+        (|b| b.partitions[2].virtual_lines = 32.into(), Table::Partitions, 2, Fault::NotForTask),
+        (|b| b.partitions[0].virtual_lines = 33.into(), Table::Partitions, 0, Fault::OutOfRange),
+        (|b| b.partitions[0].virtual_lines = 1056.into(), Table::Partitions, 0, Fault::OutOfRange),
+        (|b| b.partitions[0].health[1] = 0, Table::Partitions, 0, Fault::UnknownAction),
+        (|b| b.partitions[0].health[5] = 5, Table::Partitions, 0, Fault::UnknownAction),
+        (|b| b.partitions[0].health[6] = ACTION_LOG, Table::Partitions, 0, Fault::UnknownAction),
+        (|b| b.partitions[0].entry = 0.into(), Table::Partitions, 0, Fault::BadEntry),
+        (|b| b.partitions[0].entry = 0x5000_0000.into(), Table::Partitions, 0, Fault::BadEntry),
+        (|b| b.memory[1].flags = MEMORY_READ.into(), Table::Partitions, 1, Fault::BadEntry),
+        (|b| b.partitions[0].argument = 0x0901_0000.into(), Table::Partitions, 0, Fault::BadArgument),
+        (|b| b.partitions[0].stack = 0x4000_1000.into(), Table::Partitions, 0, Fault::BadStack),
+        (|b| b.partitions[2].stack = 0.into(), Table::Partitions, 2, Fault::BadStack),
+        (|b| b.partitions[2].stack = 0x4000_1008.into(), Table::Partitions, 2, Fault::BadStack),
+        (|b| b.partitions[2].stack = 0x4010_0010.into(), Table::Partitions, 2, Fault::BadStack),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // One case per line.
+fn vcpus() {
+    refused(&[
+        (|b| b.partitions[1].vcpu_count = 0.into(), Table::Partitions, 1, Fault::BadCount),
+        (|b| b.partitions[1].vcpu_count = 9.into(), Table::Partitions, 1, Fault::BadCount),
+        (|b| b.partitions[1].first_vcpu = 1.into(), Table::Partitions, 1, Fault::NotConsecutive),
+        (|b| b.partitions[2].vcpu_count = 2.into(), Table::Partitions, 2, Fault::NotConsecutive),
+        (|b| b.vcpus[2].partition = 0.into(), Table::Partitions, 1, Fault::NotConsecutive),
+        (|b| b.vcpus.push(b.vcpus[3]), Table::Partitions, 2, Fault::NotConsecutive),
+        (|b| b.vcpus[3].priority = 32.into(), Table::Vcpus, 3, Fault::OutOfRange),
+        (|b| b.vcpus[3].reserved = 1.into(), Table::Vcpus, 3, Fault::Reserved),
+        (|b| b.vcpus[3].pcpu = 2.into(), Table::Vcpus, 3, Fault::NoSuch(Table::Pcpus)),
+        (|b| b.pcpus[1].policy = POLICY_PINNED.into(), Table::Vcpus, 2, Fault::NotAlone),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // One case per line.
+fn memory() {
+    refused(&[
+        (|b| b.memory[0].flags = 0.into(), Table::Memory, 0, Fault::BadFlags),
+        (|b| b.memory[0].flags = (MEMORY_READ | 32).into(), Table::Memory, 0, Fault::BadFlags),
+        (|b| b.memory[3].flags = (MEMORY_READ | MEMORY_DEVICE | MEMORY_EXECUTE).into(), Table::Memory, 3, Fault::BadFlags),
+        (|b| b.memory[3].flags = (MEMORY_READ | MEMORY_DEVICE | MEMORY_CLEAR).into(), Table::Memory, 3, Fault::BadFlags),
+        (|b| b.memory[0].reserved = 1.into(), Table::Memory, 0, Fault::Reserved),
+        (|b| b.memory[3].partition = 3.into(), Table::Memory, 3, Fault::NoSuch(Table::Partitions)),
+        (|b| b.memory[0].size = 0.into(), Table::Memory, 0, Fault::Empty),
+        (|b| b.memory[0].size = 0x1001.into(), Table::Memory, 0, Fault::Unaligned),
+        (|b| b.memory[0].guest = 0x4000_0800.into(), Table::Memory, 0, Fault::Unaligned),
+        (|b| b.memory[0].host = 0x8000_0800.into(), Table::Memory, 0, Fault::Unaligned),
+        (|b| b.memory[0].guest = (!0xfff_u64).into(), Table::Memory, 0, Fault::Overflow),
+        (|b| b.memory[0].host = (!0xfff_u64).into(), Table::Memory, 0, Fault::Overflow),
+        (|b| b.memory[0].host = 0xb800_0000.into(), Table::Memory, 0, Fault::OutsideRam),
+        (|b| b.memory[0].host = (LOAD_ADDRESS + HYPERVISOR_SIZE - 0x1000).into(), Table::Memory, 0, Fault::InHypervisor),
+        (|b| b.memory[1].host = 0x8fff_f000.into(), Table::Memory, 1, Fault::Overlaps(Table::Memory, 0)),
+        (|b| b.memory[3].guest = 0x4fff_f000.into(), Table::Memory, 3, Fault::Overlaps(Table::Memory, 0)),
+        (|b| b.memory[3].host = 0x4000_0000.into(), Table::Memory, 3, Fault::InRam),
+        (|b| b.memory[3].host = 0x0900_0000.into(), Table::Memory, 3, Fault::Overlaps(Table::Controllers, 0)),
+    ]);
+    accepted(&[
+        |b| b.memory[1].host = (LOAD_ADDRESS + HYPERVISOR_SIZE).into(),
+        |b| { b.memory.push(MemoryRecord { guest: 0x6000_0000.into(), ..b.memory[0] }) },
+        |b| b.memory[3].host = 0x0801_0000.into(),
+    ]);
+}
+
+#[test]
+fn a_partition_has_a_limited_number_of_mappings() {
+    let mut builder = sample();
+    for number in 2..MAX_REGIONS_PER_PARTITION as u64 {
+        let guest = (0x6000_0000 + number * 0x1000).into();
+        builder.memory.push(MemoryRecord {
+            guest,
+            ..ram(0, 0x5200_0000 + number * 0x1000, 0x1000)
+        });
+    }
+    assert!(builder.build().is_ok());
+    builder.memory.push(MemoryRecord {
+        guest: 0x7000_0000.into(),
+        ..ram(0, 0x5300_0000, 0x1000)
+    });
+    let index = builder.memory.len() as u32 - 1;
+    let fault = Fault::BadCount;
+    assert_eq!(
+        builder.build(),
+        Err(ImageError::Record {
+            table: Table::Memory,
+            index,
+            fault
+        })
+    );
+}
+
+#[test]
+#[rustfmt::skip] // One case per line.
+fn loads_and_payloads() {
+    refused(&[
+        (|b| b.loads[0].partition = 3.into(), Table::Loads, 0, Fault::NoSuch(Table::Partitions)),
+        (|b| b.loads[0].payload = 3.into(), Table::Loads, 0, Fault::NoSuch(Table::Payloads)),
+        (|b| b.loads[0].size = 0.into(), Table::Loads, 0, Fault::Empty),
+        (|b| b.loads[0].size = 5001.into(), Table::Loads, 0, Fault::OutsidePayload),
+        (|b| b.loads[0].offset = 1.into(), Table::Loads, 0, Fault::OutsidePayload),
+        (|b| b.loads[0].offset = u64::MAX.into(), Table::Loads, 0, Fault::OutsidePayload),
+        (|b| b.loads[0].guest = u64::MAX.into(), Table::Loads, 0, Fault::Overflow),
+        (|b| b.loads[0].guest = 0x4fff_ffff.into(), Table::Loads, 0, Fault::OutsideMemory),
+        (|b| b.loads[0].guest = 0x0901_0000.into(), Table::Loads, 0, Fault::OutsideMemory),
+        (|b| { b.loads.push(LoadRecord { guest: 0x4008_1387.into(), ..b.loads[0] }) }, Table::Loads, 3, Fault::Overlaps(Table::Loads, 0)),
+        (|b| b.payloads[1].bytes.clear(), Table::Payloads, 1, Fault::Empty),
+        (|b| b.payloads[1].name.bytes[0] = 7, Table::Payloads, 1, Fault::BadName),
+    ]);
+    accepted(&[
+        |b| { b.loads.push(LoadRecord { guest: 0x4008_1388.into(), ..b.loads[0] }) },
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // One case per line.
+fn virtual_devices() {
+    refused(&[
+        (|b| b.virtual_devices[0].partition = 3.into(), Table::VirtualDevices, 0, Fault::NoSuch(Table::Partitions)),
+        (|b| b.virtual_devices[0].partition = 2.into(), Table::VirtualDevices, 0, Fault::NotForTask),
+        (|b| b.virtual_devices[0].kind = 3.into(), Table::VirtualDevices, 0, Fault::UnknownKind),
+        (|b| b.virtual_devices[0].reserved = 3.into(), Table::VirtualDevices, 0, Fault::Reserved),
+        (|b| b.virtual_devices[0].size[0] = 0x1000.into(), Table::VirtualDevices, 0, Fault::WindowTooSmall),
+        (|b| b.virtual_devices[0].size[1] = 0x2_0000.into(), Table::VirtualDevices, 0, Fault::WindowTooSmall),
+        (|b| b.virtual_devices[0].base[1] = 0x0800_f000.into(), Table::VirtualDevices, 0, Fault::Overlaps(Table::VirtualDevices, 0)),
+        (|b| b.virtual_devices[0].base[0] = 0x0800_0004.into(), Table::VirtualDevices, 0, Fault::Unaligned),
+        (|b| b.virtual_devices[1].base[1] = 4.into(), Table::VirtualDevices, 1, Fault::OutOfRange),
+        (|b| b.virtual_devices[1].base[0] = 0x0800_0000.into(), Table::VirtualDevices, 1, Fault::Overlaps(Table::VirtualDevices, 0)),
+        (|b| b.virtual_devices[1].base[0] = 0x4fff_f000.into(), Table::VirtualDevices, 1, Fault::Overlaps(Table::Memory, 0)),
+        (|b| b.virtual_devices[1].virtual_line = 31.into(), Table::VirtualDevices, 1, Fault::OutOfRange),
+        (|b| b.virtual_devices[1].virtual_line = 288.into(), Table::VirtualDevices, 1, Fault::OutOfRange),
+        (|b| b.virtual_devices[0].virtual_line = 33.into(), Table::VirtualDevices, 1, Fault::LineTaken(Table::VirtualDevices, 0)),
+        (|b| b.virtual_devices[3].partition = 0.into(), Table::VirtualDevices, 3, Fault::SameAs(1)),
+        (|b| b.partitions[1].virtual_lines = 0.into(), Table::VirtualDevices, 2, Fault::OutOfRange),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // One case per line.
+fn interrupts() {
+    refused(&[
+        (|b| b.interrupts[0].partition = 9.into(), Table::Interrupts, 0, Fault::NoSuch(Table::Partitions)),
+        (|b| b.interrupts[0].partition = 2.into(), Table::Interrupts, 0, Fault::NotForTask),
+        (|b| b.interrupts[0].trigger = 2.into(), Table::Interrupts, 0, Fault::UnknownKind),
+        (|b| b.interrupts[0].line = 31.into(), Table::Interrupts, 0, Fault::OutOfRange),
+        (|b| b.interrupts[0].line = 1020.into(), Table::Interrupts, 0, Fault::OutOfRange),
+        (|b| b.interrupts[0].line = 33.into(), Table::Interrupts, 0, Fault::LineTaken(Table::Controllers, 0)),
+        (|b| b.interrupts[0].virtual_line = NONE.into(), Table::Interrupts, 0, Fault::OutOfRange),
+        (|b| b.interrupts[0].virtual_line = 288.into(), Table::Interrupts, 0, Fault::OutOfRange),
+        (|b| b.interrupts[0].virtual_line = 33.into(), Table::Interrupts, 0, Fault::LineTaken(Table::VirtualDevices, 1)),
+        (|b| { b.interrupts.push(InterruptRecord { partition: 1.into(), ..b.interrupts[0] }) }, Table::Interrupts, 1, Fault::LineTaken(Table::Interrupts, 0)),
+        (|b| { b.interrupts.push(InterruptRecord { line: 35.into(), ..b.interrupts[0] }) }, Table::Interrupts, 1, Fault::LineTaken(Table::Interrupts, 0)),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // One case per line.
+fn capabilities_and_watches() {
+    refused(&[
+        (|b| b.capabilities[0].partition = 3.into(), Table::Capabilities, 0, Fault::NoSuch(Table::Partitions)),
+        (|b| b.capabilities[0].object = 3.into(), Table::Capabilities, 0, Fault::NoSuch(Table::Partitions)),
+        (|b| b.capabilities[3].object = 1.into(), Table::Capabilities, 3, Fault::OutOfRange),
+        (|b| b.capabilities[0].index = 0.into(), Table::Capabilities, 0, Fault::OutOfRange),
+        (|b| b.capabilities[0].index = 64.into(), Table::Capabilities, 0, Fault::OutOfRange),
+        (|b| b.capabilities[1].index = 1.into(), Table::Capabilities, 1, Fault::SameAs(0)),
+        (|b| b.capabilities[1].name = name("linux"), Table::Capabilities, 1, Fault::SameAs(0)),
+        (|b| b.capabilities[1].name.bytes = [0; NAME_LEN], Table::Capabilities, 1, Fault::BadName),
+        (|b| b.capabilities[0].kind = 0.into(), Table::Capabilities, 0, Fault::UnknownKind),
+        (|b| b.capabilities[0].kind = 257.into(), Table::Capabilities, 0, Fault::UnknownKind),
+        (|b| b.capabilities[0].rights = 0.into(), Table::Capabilities, 0, Fault::BadRights),
+        (|b| b.capabilities[0].rights = 16.into(), Table::Capabilities, 0, Fault::BadRights),
+        (|b| b.capabilities[0].rights = 257.into(), Table::Capabilities, 0, Fault::BadRights),
+        (|b| b.capabilities[0].reserved = 1.into(), Table::Capabilities, 0, Fault::Reserved),
+        (|b| b.watches[0].watcher = 3.into(), Table::Watches, 0, Fault::NoSuch(Table::Partitions)),
+        (|b| b.watches[1].watched = 3.into(), Table::Watches, 1, Fault::NoSuch(Table::Partitions)),
+        (|b| b.watches[1].watched = 0.into(), Table::Watches, 1, Fault::SameAs(0)),
+    ]);
+}
+
+#[test]
+fn tables_have_limits() {
+    let mut builder = sample();
+    builder.partitions.clear();
+    assert_eq!(
+        builder.build(),
+        Err(ImageError::Count {
+            table: Table::Partitions,
+            found: 0
+        })
+    );
+    let mut builder = sample();
+    builder.partitions = vec![partition("many", PARTITION_VM, 0, 1); 33];
+    assert_eq!(
+        builder.build(),
+        Err(ImageError::Count {
+            table: Table::Partitions,
+            found: 33
+        })
+    );
+    let mut builder = sample();
+    builder.pcpus = vec![builder.pcpus[0]; 9];
+    assert_eq!(
+        builder.build(),
+        Err(ImageError::Count {
+            table: Table::Pcpus,
+            found: 9
+        })
+    );
+}
+
+#[test]
+fn reasons_fit_on_a_line() {
+    let fault = Fault::LineTaken(Table::VirtualDevices, 127);
+    let error = ImageError::Record {
+        table: Table::VirtualDevices,
+        index: 127,
+        fault,
+    };
+    assert_eq!(
+        error.to_string(),
+        "virtual device 127: line taken by virtual device 127"
+    );
+    let error = ImageError::PayloadDigest {
+        index: 2,
+        name: name("linux:kernel"),
+    };
+    assert_eq!(error.to_string(), "payload 2 \"linux:kernel\": digest mismatch");
+    let error = ImageError::Truncated {
+        found: 5,
+        expected: 9,
+    };
+    assert_eq!(error.to_string(), "image truncated: 5 of 9 bytes");
+    assert_eq!(ImageError::TablesDigest.to_string(), "tables: digest mismatch");
 }

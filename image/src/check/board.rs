@@ -124,9 +124,21 @@ fn controller(image: &Image<'_>, index: u32, record: &ControllerRecord) -> Resul
             }
         }
     }
+    roles_and_lines(image, index, record)
+}
+
+/// One controller has a role, and one use of it has an interrupt line.
+fn roles_and_lines(image: &Image<'_>, index: u32, record: &ControllerRecord) -> Result<(), Fault> {
+    let used = || record.lines.iter().filter(|line| line.get() != NONE);
+    for (line, position) in used().zip(0..) {
+        require(
+            !used().take(position).any(|other| other == line),
+            Fault::LineTaken(Table::Controllers, index),
+        )?;
+    }
     for (other, other_index) in earlier(image.controllers(), index) {
         require(other.role != record.role, Fault::SameAs(other_index))?;
-        for line in record.lines.iter().filter(|line| line.get() != NONE) {
+        for line in used() {
             require(
                 !other.lines.contains(line),
                 Fault::LineTaken(Table::Controllers, other_index),
