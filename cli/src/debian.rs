@@ -14,6 +14,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// What makes the lists smaller: descriptions, icons and contents are not needed.
 const OPTIONS: &[&str] = &[
@@ -28,6 +29,9 @@ const OPTIONS: &[&str] = &[
     // The download goes to a folder of the caller, which apt's own user cannot write to.
     "APT::Sandbox::User=",
 ];
+
+/// Lists younger than this are not fetched again.
+const FRESH: Duration = Duration::from_secs(600);
 
 /// A private view of Debian's packages for one architecture.
 #[derive(Debug)]
@@ -62,12 +66,22 @@ impl Archive {
         Ok(Self { folder, architecture })
     }
 
-    /// Gets the current lists of packages.
+    /// Gets the current lists of packages, unless that was done a moment ago.
     ///
     /// # Errors
     /// What apt says.
     pub fn update(&self) -> Result<(), Problem> {
-        self.apt("apt-get", &["-q", "update"]).map(drop)
+        let stamp = self.folder.join("updated");
+        let age = stamp
+            .metadata()
+            .and_then(|meta| meta.modified())
+            .ok()
+            .and_then(|time| time.elapsed().ok());
+        if age.is_some_and(|age| age < FRESH) {
+            return Ok(());
+        }
+        self.apt("apt-get", &["-q", "update"])?;
+        fs::write(&stamp, "").map_err(Problem::io(stamp.display()))
     }
 
     /// Looks a package up.

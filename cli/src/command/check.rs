@@ -38,7 +38,11 @@ pub(super) fn report(system: &System) -> String {
     let mut text = format!("Board {}: {}\n", system.board().name, system.board().description);
     for (title, table) in sections {
         if !table.is_empty() {
-            text.push_str(&format!("\n{title}\n{table}\n"));
+            text.push_str(&format!("\n{title}\n"));
+            for line in table.lines() {
+                text.push_str(line.trim_end());
+                text.push('\n');
+            }
         }
     }
     text

@@ -46,13 +46,13 @@ const PROMISES: &[Promise] = &[
     Promise {
         text: "Linux booted and sees both CPUs",
         console: "linux",
-        pattern: r"\bnproc\b\D*(2)\b",
+        pattern: r"^linux: .*nproc says (2)\b",
         times: 1,
     },
     Promise {
         text: "Linux finished its workload",
         console: "linux",
-        pattern: r"^(workload.*)$",
+        pattern: r"^linux: workload: (done.*)$",
         times: 1,
     },
     Promise {
@@ -286,8 +286,8 @@ mod tests {
     fn the_showcase_ends_when_every_promise_is_kept() {
         let mut audience = audience();
         for (console, text) in [
-            ("linux", "nproc=2"),
-            ("linux", "workload done: 1000 iterations"),
+            ("linux", "linux: kernel 6.1.0-56-arm64, nproc says 2, 232 MiB"),
+            ("linux", "linux: workload: done, 2 equal results"),
             ("linux", "~ # "),
             (
                 "bulkhead",
