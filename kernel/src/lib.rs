@@ -33,6 +33,7 @@ pub mod dispatch;
 pub mod event;
 pub mod health;
 pub mod hypercall;
+pub mod input;
 pub mod load;
 pub mod local;
 pub mod log;

@@ -4,6 +4,7 @@
 //! Output goes through a ring that is handed to the transmitter without ever waiting for it, except for
 //! the last words of the hypervisor.
 
+use crate::input::{Received, Selector};
 use crate::log::Line;
 use bulkhead_abi::framing::{DLE, ESCAPE_MASK, HYPERVISOR_CONSOLE, RS, US, needs_escape};
 use bulkhead_arch_api::{Console, MAX_PARTITIONS, PartitionId};
@@ -23,7 +24,8 @@ struct State {
     ring: [u8; RING],
     head: usize,
     length: usize,
-    names: [([u8; NAME], u8, bool); MAX_PARTITIONS],
+    names: [([u8; NAME], u8); MAX_PARTITIONS],
+    selector: Selector,
     /// Who wrote last, and whether its line is open.
     last: Option<u8>,
     open: bool,
@@ -45,7 +47,8 @@ impl<R: RelaxStrategy> Terminal<R> {
                 ring: [0; RING],
                 head: 0,
                 length: 0,
-                names: [([0; NAME], 0, false); MAX_PARTITIONS],
+                names: [([0; NAME], 0); MAX_PARTITIONS],
+                selector: Selector::new(),
                 last: None,
                 open: false,
             }),
@@ -62,7 +65,9 @@ impl<R: RelaxStrategy> Terminal<R> {
                 *to = *from;
             }
             entry.1 = name.len().min(NAME) as u8;
-            entry.2 = reads;
+        }
+        if reads && !state.selector.is_directed() {
+            state.selector.select(Some(partition));
         }
     }
 
@@ -131,13 +136,19 @@ impl<R: RelaxStrategy> Terminal<R> {
 
     /// A byte came in: whose it is.
     pub fn receive(&self, byte: u8) -> Option<(PartitionId, u8)> {
-        let state = self.state.lock();
-        state
-            .names
-            .iter()
-            .zip(0..)
-            .find(|(entry, _)| entry.2)
-            .map(|(_, number)| (PartitionId(number), byte))
+        let mut state = self.state.lock();
+        let State { selector, names, .. } = &mut *state;
+        let chosen = match selector.receive(byte) {
+            Received::Nothing => return None,
+            Received::Byte(partition, byte) => return Some((partition, byte)),
+            Received::Selection(name) => names
+                .iter()
+                .zip(0..)
+                .find(|(entry, _)| !name.is_empty() && entry.0.get(..usize::from(entry.1)) == Some(name))
+                .map(|(_, number)| PartitionId(number)),
+        };
+        selector.select(chosen);
+        None
     }
 
     fn send(&self, state: &mut State, console: &mut impl Console) {
@@ -184,7 +195,7 @@ impl State {
         self.push_all(digits.as_bytes());
         self.push_all(b"] ");
         match who.and_then(|who| self.names.get(usize::from(who)).copied()) {
-            Some((name, length, _)) => self.push_all(name.get(..usize::from(length)).unwrap_or(&[])),
+            Some((name, length)) => self.push_all(name.get(..usize::from(length)).unwrap_or(&[])),
             None => self.push_all(HYPERVISOR_CONSOLE.as_bytes()),
         }
         self.push_all(b": ");

@@ -302,3 +302,33 @@ fn console_input_reaches_the_vm_as_an_interrupt() {
     bench.run(1_000_000);
     assert_eq!(bench.marks(0), [u64::from(b'x'), 9]);
 }
+
+#[test]
+fn input_goes_to_the_console_that_is_selected() {
+    let mut bench = Bench::new(
+        1,
+        &[
+            vm("first", &[(0, 5)]),
+            support::task("second", 0, 5).cap(
+                1,
+                bulkhead_abi::ObjectKind::Console,
+                1,
+                bulkhead_abi::Rights::READ,
+            ),
+        ],
+    );
+    bench.program(1, |_| {
+        support::caller(vec![
+            Action::Compute(200_000),
+            support::call(bulkhead_abi::Operation::ConsoleRead, &[1]),
+            support::call(bulkhead_abi::Operation::ConsoleRead, &[1]),
+        ])
+    });
+    for (byte, n) in b"not this\x1esecond\x1fok".iter().zip(0..) {
+        bench
+            .world()
+            .schedule(100_000 + n * 1_000, External::Input(*byte));
+    }
+    bench.run(1_000_000);
+    assert_eq!(bench.marks(1), [2, 0]);
+}
