@@ -78,8 +78,9 @@ fn eventually(mut done: impl FnMut() -> bool) -> bool {
         if Timer::Virtual.now() > end {
             return false;
         }
-        Timer::Physical.arm(Timer::Physical.now() + timer::ticks(20));
+        // Before the timer is armed: it may fire at once if another vCPU runs in between.
         let wakes = count(0, Timer::Physical.line());
+        Timer::Physical.arm(Timer::Physical.now() + timer::ticks(20));
         cpu::sleep_until(|| count(0, Timer::Physical.line()) != wakes || done());
     }
 }
