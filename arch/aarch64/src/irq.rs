@@ -284,6 +284,10 @@ impl CpuInterface for Local<'_> {
         Interface.empty_slots()
     }
     #[inline]
+    fn ended_slots(&self) -> u32 {
+        Interface.ended_slots()
+    }
+    #[inline]
     fn list_register(&self, slot: u32) -> ListRegister {
         Interface.list_register(slot)
     }

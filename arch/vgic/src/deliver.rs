@@ -12,7 +12,7 @@
 
 use crate::lines::{Lines, clear};
 use crate::state::{ALL_WORDS, NOBODY, RECHECK, SYNC, word_flag};
-use crate::{Bank, Control, CpuInterface, Hardware, ListRegister, MAX_SLOTS, PRIVATE_LINES, Vgic, bit, bits};
+use crate::{Bank, CpuInterface, Hardware, ListRegister, MAX_SLOTS, PRIVATE_LINES, Vgic, bit, bits};
 use core::sync::atomic::Ordering::SeqCst;
 
 /// Something deliverable.
@@ -65,7 +65,7 @@ impl Vgic<'_> {
         let dirty = own.dirty.swap(0, SeqCst);
         let mut words = (dirty & ALL_WORDS) | bank.leftover;
         words |= self.fold(me, bank, hardware);
-        if dirty & (RECHECK | SYNC) != 0 || bank.evicted != 0 {
+        if dirty & (RECHECK | SYNC) != 0 || !bank.evicted.is_empty() {
             words |= self.attend(me, bank, hardware, dirty);
         }
         if words != 0 {
@@ -83,7 +83,11 @@ impl Vgic<'_> {
     /// Releases the slots the guest has emptied; the words to look at again.
     pub(crate) fn fold<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> u32 {
         let mut words = 0;
-        for slot in bits(bank.used & hardware.empty_slots()) {
+        let ended = hardware.ended_slots();
+        for slot in bits(bank.used & (hardware.empty_slots() | ended)) {
+            if ended & bit(slot) != 0 {
+                hardware.set_list_register(slot, ListRegister::EMPTY);
+            }
             bank.used &= !bit(slot);
             words |= self.release(me, bank.slot(slot).line(), hardware);
         }
@@ -154,14 +158,7 @@ impl Vgic<'_> {
             self.place(me, bank, hardware, slot, *candidate);
         }
         bank.leftover = if selection.overflow { words } else { 0 };
-        let control = Control {
-            refill: selection.overflow,
-            trap_deactivate: bank.evicted != 0,
-        };
-        if control != bank.control {
-            bank.control = control;
-            hardware.set_control(control);
-        }
+        bank.set_control(hardware);
     }
 
     fn select(&self, me: usize, words: u32, room: usize) -> Selection {
@@ -275,6 +272,9 @@ impl Vgic<'_> {
             lines.latch.fetch_or(bit(line), SeqCst);
             if lines.clear_pending.load(SeqCst) & bit(line) != 0 {
                 lines.latch.fetch_and(!bit(line), SeqCst);
+                if !now.is_active() {
+                    self.end_physical(lines, line, hardware);
+                }
             }
         }
         if now.is_active() {
@@ -308,7 +308,7 @@ impl Vgic<'_> {
         clear(&lines.acknowledged, mask);
         lines.held.fetch_and(!mask, SeqCst);
         bank.used &= !bit(slot);
-        bank.evicted = bank.evicted.saturating_add(1);
+        bank.evicted.push(line);
         hardware.set_list_register(slot, ListRegister::EMPTY);
     }
 

@@ -100,12 +100,19 @@ impl Vgic<'_> {
                 let gone = value & lines.enabled.fetch_and(!value, SeqCst);
                 self.enable_changed(place, gone, hardware);
             }
-            Field::SetPending => self.set_pending(place, value, hardware),
+            Field::SetPending => {
+                if value & lines.linked.load(SeqCst) != 0 {
+                    self.bring_up_to_date(me, bank, hardware, (index, word));
+                }
+                self.set_pending(place, value, hardware);
+            }
             Field::ClearPending => self.clear_pending(place, value, hardware),
             Field::SetActive => {
                 // The guest may have ended what is to be made active: look first.
                 self.bring_up_to_date(me, bank, hardware, (index, word));
                 self.set_active(place, value, hardware);
+                bank.made_active |= value != 0;
+                bank.set_control(hardware);
             }
             Field::ClearActive => self.clear_active(place, value, hardware),
         }
@@ -192,7 +199,8 @@ impl Vgic<'_> {
     /// Linked lines are made pending physically, so that what the guest will end has begun there.
     fn set_pending<H: Hardware>(&self, place: Place<'_>, value: u32, hardware: &mut H) {
         let Place { word, lines, .. } = place;
-        for n in bits(value & place.reachable()) {
+        let already = lines.latch.load(SeqCst) | lines.held.load(SeqCst) & !lines.acknowledged.load(SeqCst);
+        for n in bits(value & !already & place.reachable()) {
             if let Some(physical) = lines.physical_of(n) {
                 hardware.set_pending(physical, true);
             }
@@ -224,6 +232,12 @@ impl Vgic<'_> {
     fn set_active<H: Hardware>(&self, place: Place<'_>, value: u32, hardware: &mut H) {
         let Place { word, lines, .. } = place;
         lines.active.fetch_or(value, SeqCst);
+        for n in bits(value) {
+            // Whose `ICC_DIR_EL1` ends it.
+            if let Some(holder) = self.distributor.holder_of(word.wrapping_mul(32) | n) {
+                let _ = holder.compare_exchange(NOBODY, place.me as u8, SeqCst, SeqCst);
+            }
+        }
         for n in bits(value & place.reachable()) {
             if let Some(physical) = lines.physical_of(n) {
                 hardware.set_active(physical, true);

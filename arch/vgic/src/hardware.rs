@@ -18,6 +18,9 @@ pub trait CpuInterface {
     fn slots(&self) -> u32;
     /// Bit n set: list register n is neither pending nor active (`ICH_ELRSR_EL2`).
     fn empty_slots(&self) -> u32;
+    /// Bit n set: the interrupt in list register n has ended and wanted that noticed (`ICH_EISR_EL2`). Such a
+    /// register does not count as empty before it is written.
+    fn ended_slots(&self) -> u32;
     /// Reads list register `slot`.
     fn list_register(&self, slot: u32) -> ListRegister;
     /// Writes list register `slot`.

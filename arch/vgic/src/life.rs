@@ -4,11 +4,12 @@
 //! A vCPU that leaves takes only active interrupts along in its saved list registers; what is merely
 //! pending goes back into the words, where every other vCPU sees it as it is. Linked private lines (the
 //! timers) are one physical line for all vCPUs of a pCPU: their active state is put into the physical GIC
-//! for the vCPU that is loaded, and a pending one is left to the physical line, which is still high.
+//! for the vCPU that is loaded, and a pending one is left to the physical line, which is still high. So a pending state that
+//! the guest gave a timer's line by software does not survive the vCPU's leaving.
 
 use crate::lines::clear;
 use crate::state::{ALL_WORDS, NOBODY, RECHECK};
-use crate::{Bank, Control, Hardware, ListRegister, PRIVATE_LINES, PhysicalLines, Vgic, bits};
+use crate::{Bank, Hardware, ListRegister, PRIVATE_LINES, PhysicalLines, Vgic, bits};
 use core::sync::atomic::Ordering::SeqCst;
 
 /// SGIs are edge-triggered for good; everything else starts level-triggered.
@@ -28,10 +29,7 @@ impl Vgic<'_> {
                 hardware.set_active(physical, true);
             }
         }
-        bank.control = Control {
-            refill: bank.leftover != 0,
-            trap_deactivate: bank.evicted != 0,
-        };
+        bank.control = bank.wanted_control();
         hardware.set_control(bank.control);
         self.mirror_private(me, hardware);
     }
@@ -40,7 +38,7 @@ impl Vgic<'_> {
     pub fn unload<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         let Some(own) = self.redistributor(me) else { return };
         let mut words = self.fold(me, bank, hardware);
-        if bank.evicted != 0 {
+        if !bank.evicted.is_empty() {
             words |= self.end_counted(me, bank, hardware);
         }
         words |= self.take_back(me, bank, hardware);
@@ -79,7 +77,7 @@ impl Vgic<'_> {
             }
             self.release(me, value.line(), hardware);
         }
-        self.drop_evicted(me, bank, hardware);
+        self.drop_active(me, hardware);
         *bank = Bank::new();
         own.online.store(false, SeqCst);
     }
@@ -121,7 +119,7 @@ impl Vgic<'_> {
     }
 
     /// Active interrupts of `me` outside the list registers end.
-    fn drop_evicted<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
+    fn drop_active<H: Hardware>(&self, me: usize, hardware: &mut H) {
         for (index, lines) in self.distributor.shared.iter().enumerate() {
             let word = (index as u32).wrapping_add(1);
             for n in bits(lines.active.load(SeqCst)) {
@@ -131,7 +129,7 @@ impl Vgic<'_> {
                     .holder_of(line)
                     .map_or(NOBODY, |holder| holder.load(SeqCst));
                 if usize::from(holder) == me {
-                    self.end_evicted(me, bank, hardware, line);
+                    self.end_outside(me, line, hardware);
                 }
             }
         }

@@ -11,6 +11,9 @@ use core::sync::atomic::Ordering::SeqCst;
 /// if it is in the middle of something longer, what it said last has to do.
 const SYNC_STEPS: u32 = 1000;
 
+/// `ICH_VMCR_EL2.VEOIM`: the guest ends in two steps.
+const SPLIT_END: u64 = 1 << 9;
+
 impl Vgic<'_> {
     /// Marks `flags` dirty for vCPU `index` and sees to it that it looks soon. vCPU `me` looks by itself.
     pub(crate) fn notify<H: Hardware>(&self, me: usize, index: usize, flags: u32, hardware: &mut H) {
@@ -32,9 +35,8 @@ impl Vgic<'_> {
             return 0;
         };
         let mut words = 0;
-        if bank.evicted != 0 {
+        if !bank.evicted.is_empty() {
             words |= self.end_counted(me, bank, hardware);
-            bank.evicted = self.evicted(me).count() as u32;
         }
         if dirty & RECHECK != 0 {
             for slot in bits(bank.used) {
@@ -67,6 +69,9 @@ impl Vgic<'_> {
             let now = hardware.list_register(slot);
             if now.is_active() {
                 words |= self.take_back_slot(me, bank, hardware, slot);
+            } else if let Some(lines) = self.lines_of(me, bank.slot(slot).line()) {
+                // Active when last looked at, ended since, and pending again.
+                clear(&lines.acknowledged, bit(bank.slot(slot).line()));
             }
         }
         words
@@ -247,53 +252,45 @@ impl Vgic<'_> {
                 hardware.set_list_register(slot, now.with_active(false));
             }
             Some(_) => {}
-            None if self.is_mine(me, line) && lines.active.load(SeqCst) & bit(line) != 0 => {
-                self.end_evicted(me, bank, hardware, line);
+            None if self.is_mine(me, line) => {
+                bank.evicted.remove(line);
+                self.end_outside(me, line, hardware);
             }
             None => {}
         }
         self.mark(me, word_flag(line));
     }
 
-    /// Ends of interrupts outside the list registers, as the hardware counted them: a guest ends its most
-    /// urgent active interrupt first (IHI 0069, 4.8.2), so that is the one meant.
+    /// Ends of interrupts outside the list registers, as the hardware counted them. With EOImode 1 an end only
+    /// drops the priority, and the deactivation that follows is trapped; some hardware counts it all the same.
     pub(crate) fn end_counted<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> u32 {
+        let count = hardware.take_end_count().min(31);
+        if hardware.machine_control() & SPLIT_END != 0 {
+            return 0;
+        }
         let mut words = 0;
-        for _ in 0..hardware.take_end_count().min(31) {
-            let Some(line) = self.most_urgent_evicted(me) else {
-                break;
+        for _ in 0..count {
+            let Some(line) = bank.evicted.pop().filter(|line| self.is_mine(me, *line)) else {
+                continue;
             };
-            self.end_evicted(me, bank, hardware, line);
+            self.end_outside(me, line, hardware);
             words |= word_flag(line);
         }
         words
     }
 
-    fn most_urgent_evicted(&self, me: usize) -> Option<u32> {
-        self.evicted(me).min().map(|(_, line)| line)
-    }
-
-    /// Active interrupts of `me` outside its list registers, with their priorities.
-    fn evicted(&self, me: usize) -> impl Iterator<Item = (u8, u32)> {
-        (0..self.distributor.lines.load(SeqCst) / 32)
-            .filter_map(move |word| Some((word, self.word(me, word)?)))
-            .flat_map(|(word, lines)| {
-                bits(lines.active.load(SeqCst) & !lines.held.load(SeqCst))
-                    .map(move |n| (lines.priority_of(n), word.wrapping_mul(32) | n))
-            })
-            .filter(move |(_, line)| self.is_mine(me, *line))
-    }
-
-    pub(crate) fn end_evicted<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, line: u32) {
+    /// An active interrupt outside the list registers is not active any more.
+    pub(crate) fn end_outside<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) {
         let Some(lines) = self.lines_of(me, line) else {
             return;
         };
-        lines.active.fetch_and(!bit(line), SeqCst);
+        if lines.active.fetch_and(!bit(line), SeqCst) & bit(line) == 0 {
+            return;
+        }
         if let Some(holder) = self.distributor.holder_of(line) {
             holder.store(NOBODY, SeqCst);
         }
         self.end_physical(lines, line, hardware);
-        bank.evicted = bank.evicted.saturating_sub(1);
     }
 
     pub(crate) fn end_physical<H: Hardware>(&self, lines: &Lines, line: u32, hardware: &mut H) {

@@ -2,7 +2,9 @@
 //! Where the state of a VM's interrupt controller is kept.
 
 use crate::lines::Lines;
-use crate::{ListRegister, MAX_LINES, MAX_SLOTS, MAX_VCPUS, PRIVATE_LINES, SHARED_WORDS, bit};
+use crate::{
+    Control, CpuInterface, ListRegister, MAX_LINES, MAX_SLOTS, MAX_VCPUS, PRIVATE_LINES, SHARED_WORDS, bit,
+};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::SeqCst};
 
 /// Dirty flag: list registers and requests must be looked at, not only words.
@@ -129,6 +131,51 @@ impl Default for Redistributor {
     }
 }
 
+/// Active interrupts outside the list registers, outermost first: the least urgent leaves first, and a guest ends
+/// the most urgent first (IHI 0069, 4.8.2), so the last one in is the next to end. No more than there are
+/// preemption levels.
+#[derive(Clone, Debug)]
+pub(crate) struct Evicted {
+    lines: [u16; 32],
+    count: usize,
+}
+
+impl Evicted {
+    pub(crate) const NONE: Self = Self {
+        lines: [0; 32],
+        count: 0,
+    };
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(crate) fn push(&mut self, line: u32) {
+        if let Some(place) = self.lines.get_mut(self.count) {
+            *place = line as u16;
+            self.count = self.count.saturating_add(1);
+        }
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<u32> {
+        self.count = self.count.checked_sub(1)?;
+        self.lines.get(self.count).map(|line| u32::from(*line))
+    }
+
+    /// Takes `line` out, wherever it is.
+    pub(crate) fn remove(&mut self, line: u32) {
+        let place = self
+            .lines
+            .iter()
+            .take(self.count)
+            .position(|other| u32::from(*other) == line);
+        if let (Some(place), Some(last)) = (place, self.count.checked_sub(1)) {
+            self.lines.copy_within(place.saturating_add(1)..self.count, place);
+            self.count = last;
+        }
+    }
+}
+
 /// What each vCPU has for itself and only its own pCPU touches.
 #[derive(Clone, Debug)]
 pub struct Bank {
@@ -141,8 +188,10 @@ pub struct Bank {
     /// Words with something deliverable that did not fit.
     pub(crate) leftover: u32,
     /// Active interrupts that had to leave their list register.
-    pub(crate) evicted: u32,
-    pub(crate) control: crate::Control,
+    pub(crate) evicted: Evicted,
+    /// The guest made something active that it may end by `ICC_DIR_EL1` without a list register.
+    pub(crate) made_active: bool,
+    pub(crate) control: Control,
     pub(crate) machine_control: u64,
     pub(crate) active_priorities: [[u32; 4]; 2],
 }
@@ -156,13 +205,31 @@ impl Bank {
             used: 0,
             from_latch: 0,
             leftover: 0,
-            evicted: 0,
-            control: crate::Control {
+            evicted: Evicted::NONE,
+            made_active: false,
+            control: Control {
                 refill: false,
                 trap_deactivate: false,
             },
             machine_control: 0,
             active_priorities: [[0; 4]; 2],
+        }
+    }
+
+    pub(crate) fn wanted_control(&self) -> Control {
+        let trap_deactivate = !self.evicted.is_empty() || self.made_active;
+        Control {
+            refill: self.leftover != 0,
+            trap_deactivate,
+        }
+    }
+
+    /// Brings the hardware's control bits up to date.
+    pub(crate) fn set_control<C: CpuInterface>(&mut self, hardware: &mut C) {
+        let control = self.wanted_control();
+        if control != self.control {
+            self.control = control;
+            hardware.set_control(control);
         }
     }
 

@@ -133,6 +133,11 @@ impl CpuInterface for Interface {
     }
 
     #[inline]
+    fn ended_slots(&self) -> u32 {
+        read_register!("ich_eisr_el2") as u32
+    }
+
+    #[inline]
     fn list_register(&self, slot: u32) -> ListRegister {
         ListRegister(read_list_register(slot))
     }

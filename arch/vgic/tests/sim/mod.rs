@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A board with a virtual CPU interface per pCPU (list registers by IHI 0069, 4.8 and 12.4) and physical
+//! interrupts, on which the virtual GIC is tested. One VM; vCPU n is always on pCPU n.
+//!
+//! The CPU interface has 32 priority levels, EOImode 0 or 1, binary points at their smallest values, and a number
+//! of list registers to choose. `settle` plays the hypervisor: it takes kicks, maintenance interrupts and
+//! physical interrupts until nothing is left to do.
+
+#![allow(dead_code, reason = "each test binary uses its part of the board")]
+
+use bulkhead_arch_vgic::{
+    Access, Bank, Control, CpuInterface, Distributor, Frame, Hardware, ListRegister, PhysicalLines,
+    Redistributor, Sgi, Vgic,
+};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+pub const SPURIOUS: u32 = 1023;
+/// Virtual and physical numbers differ so that a mix-up shows.
+pub const TIMER: u32 = 27;
+pub const PHYSICAL_TIMER: u32 = 26;
+
+/// A physical interrupt.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Physical {
+    pub enabled: bool,
+    pub edge: bool,
+    pub latch: bool,
+    pub level: bool,
+    pub active: bool,
+    pub target: usize,
+    pub priority: u8,
+}
+
+impl Physical {
+    pub fn fires(&self) -> bool {
+        self.enabled && !self.active && self.pending()
+    }
+    pub fn pending(&self) -> bool {
+        self.latch || self.level && !self.edge
+    }
+}
+
+/// Everything physical that the pCPUs share.
+#[derive(Debug)]
+pub struct Board {
+    /// Indexed by `[cpu][line]` below 32, `[0][line]` above.
+    pub lines: Vec<Vec<Physical>>,
+    pub kicked: BTreeSet<usize>,
+}
+
+/// One pCPU.
+pub struct Cpu {
+    pub id: usize,
+    pub slots: Vec<ListRegister>,
+    pub control: Control,
+    pub end_count: u32,
+    pub machine_control: u64,
+    pub active_priorities: [[u32; 4]; 2],
+    pub board: Rc<RefCell<Board>>,
+}
+
+impl Cpu {
+    fn line<R>(&self, physical: u32, action: impl FnOnce(&mut Physical) -> R) -> R {
+        let bank = if physical < 32 { self.id } else { 0 };
+        action(&mut self.board.borrow_mut().lines[bank][physical as usize])
+    }
+
+    /// The slot the interface would signal now: pending, group on, above mask and running priority.
+    pub fn best(&self) -> Option<usize> {
+        let mask = (self.machine_control >> 24) as u8;
+        let running = self.running();
+        (0..self.slots.len())
+            .filter(|n| {
+                let lr = self.slots[*n];
+                let on = self.machine_control & if lr.is_group1() { 2 } else { 1 } != 0;
+                on && lr.is_pending() && lr.priority() < mask && u32::from(lr.priority()) < running
+            })
+            .min_by_key(|n| (self.slots[*n].priority(), self.slots[*n].line()))
+    }
+
+    pub fn running(&self) -> u32 {
+        let active = self.active_priorities[0][0] | self.active_priorities[1][0];
+        if active == 0 {
+            0x100
+        } else {
+            active.trailing_zeros() << 3
+        }
+    }
+
+    /// Reads the acknowledge register of the signalled interrupt's group.
+    pub fn acknowledge(&mut self) -> u32 {
+        let Some(n) = self.best() else { return SPURIOUS };
+        let lr = self.slots[n];
+        self.active_priorities[usize::from(lr.is_group1())][0] |= 1 << (lr.priority() >> 3);
+        // Level-triggered linked lines cannot be pending and active: the state is simply active.
+        self.slots[n] = lr.with_pending(false).with_active(true);
+        lr.line()
+    }
+
+    /// Writes the end-of-interrupt register.
+    pub fn end(&mut self, line: u32) {
+        let [group0, group1] = &mut self.active_priorities;
+        let active = group0[0] | group1[0];
+        if active == 0 {
+            return;
+        }
+        let lowest = 1 << active.trailing_zeros();
+        let group = if group0[0] & lowest != 0 { group0 } else { group1 };
+        group[0] &= !lowest;
+        if self.machine_control & 1 << 9 == 0 {
+            self.deactivate(line);
+        }
+    }
+
+    /// Writes the deactivate register (or ends with EOImode 0).
+    pub fn deactivate(&mut self, line: u32) {
+        match (0..self.slots.len()).find(|n| self.slots[*n].is_active() && self.slots[*n].line() == line) {
+            Some(n) => {
+                let lr = self.slots[n];
+                self.slots[n] = lr.with_active(false);
+                if let Some(physical) = lr.physical() {
+                    assert!(!lr.is_pending(), "linked and pending and active");
+                    self.line(physical, |line| line.active = false);
+                }
+            }
+            None => self.end_count = (self.end_count + 1) & 31,
+        }
+    }
+
+    /// Whether the maintenance interrupt is up.
+    pub fn maintenance(&self) -> bool {
+        let no_pending = self.slots.iter().all(|lr| !lr.is_pending());
+        let ended = self.slots.iter().any(|lr| lr.is_empty() && lr.notices_end());
+        self.control.refill && no_pending || ended || self.end_count != 0
+    }
+}
+
+impl CpuInterface for Cpu {
+    fn slots(&self) -> u32 {
+        self.slots.len() as u32
+    }
+    fn empty_slots(&self) -> u32 {
+        (0..self.slots.len())
+            .filter(|n| {
+                let lr = self.slots[*n];
+                lr.is_empty() && !lr.notices_end()
+            })
+            .fold(0, |mask, n| mask | 1 << n)
+    }
+    fn ended_slots(&self) -> u32 {
+        (0..self.slots.len())
+            .filter(|n| self.slots[*n].is_empty() && self.slots[*n].notices_end())
+            .fold(0, |mask, n| mask | 1 << n)
+    }
+    fn list_register(&self, slot: u32) -> ListRegister {
+        self.slots[slot as usize]
+    }
+    fn set_list_register(&mut self, slot: u32, value: ListRegister) {
+        assert!(value.physical().is_none() || !(value.is_pending() && value.is_active()));
+        let twice = (0..self.slots.len())
+            .any(|n| n != slot as usize && !self.slots[n].is_empty() && self.slots[n].line() == value.line());
+        assert!(
+            value.is_empty() || !twice,
+            "line {} in two list registers",
+            value.line()
+        );
+        self.slots[slot as usize] = value;
+    }
+    fn set_control(&mut self, control: Control) {
+        self.control = control;
+    }
+    fn take_end_count(&mut self) -> u32 {
+        std::mem::take(&mut self.end_count)
+    }
+    fn machine_control(&self) -> u64 {
+        self.machine_control
+    }
+    fn set_machine_control(&mut self, value: u64) {
+        self.machine_control = value;
+    }
+    fn active_priorities(&self) -> [[u32; 4]; 2] {
+        self.active_priorities
+    }
+    fn set_active_priorities(&mut self, value: &[[u32; 4]; 2]) {
+        self.active_priorities = *value;
+    }
+    fn preemption_shift(&self) -> u32 {
+        3
+    }
+}
+
+impl PhysicalLines for Cpu {
+    fn set_enabled(&mut self, physical: u32, on: bool) {
+        self.line(physical, |line| line.enabled = on);
+    }
+    fn set_priority(&mut self, physical: u32, priority: u8) {
+        self.line(physical, |line| line.priority = priority);
+    }
+    fn set_target(&mut self, physical: u32, index: usize) {
+        self.line(physical, |line| line.target = index);
+    }
+    fn is_edge(&self, physical: u32) -> bool {
+        self.line(physical, |line| line.edge)
+    }
+    fn is_pending(&self, physical: u32) -> bool {
+        self.line(physical, |line| line.pending())
+    }
+    fn set_pending(&mut self, physical: u32, on: bool) {
+        self.line(physical, |line| line.latch = on);
+    }
+    fn set_active(&mut self, physical: u32, on: bool) {
+        self.line(physical, |line| line.active = on);
+    }
+}
+
+impl Hardware for Cpu {
+    fn enable_private(&mut self, physical: u32) {
+        for line in 0..32 {
+            self.line(line, |state| state.enabled = physical & 1 << line != 0);
+        }
+    }
+    fn kick(&mut self, index: usize) {
+        self.board.borrow_mut().kicked.insert(index);
+    }
+    fn relax(&self) {}
+}
+
+/// The VM and its pCPUs.
+pub struct World {
+    pub distributor: Distributor,
+    pub redistributors: Vec<Redistributor>,
+    pub cpus: Vec<Cpu>,
+    pub banks: Vec<Bank>,
+    pub links: Vec<(u32, u32)>,
+}
+
+impl World {
+    /// A VM with this many vCPUs, list registers each, and shared `(virtual, physical, edge)` links.
+    pub fn new(vcpus: usize, slots: usize, links: &[(u32, u32, bool)]) -> Self {
+        let mut lines = vec![vec![Physical::default(); 1020]; vcpus];
+        for (_, physical, edge) in links {
+            lines[0][*physical as usize].edge = *edge;
+        }
+        let board = Rc::new(RefCell::new(Board {
+            lines,
+            kicked: BTreeSet::new(),
+        }));
+        let cpus = (0..vcpus)
+            .map(|id| Cpu {
+                id,
+                slots: vec![ListRegister::EMPTY; slots],
+                control: Control::default(),
+                end_count: 0,
+                machine_control: 0,
+                active_priorities: [[0; 4]; 2],
+                board: board.clone(),
+            })
+            .collect();
+        let mut world = Self {
+            distributor: Distributor::new(),
+            redistributors: (0..vcpus).map(|_| Redistributor::new()).collect(),
+            cpus,
+            banks: vec![Bank::new(); vcpus],
+            links: links
+                .iter()
+                .map(|(line, physical, _)| (*line, *physical))
+                .collect(),
+        };
+        world.distributor.set_lines(288);
+        for (line, physical, _) in links {
+            world.distributor.link(*line, *physical);
+        }
+        for redistributor in &world.redistributors {
+            redistributor.link(TIMER, PHYSICAL_TIMER);
+        }
+        world.with(0, |vgic, _, cpu| vgic.reset_shared(cpu));
+        for cpu in 0..vcpus {
+            world.with(cpu, |vgic, bank, hardware| {
+                vgic.reset(cpu, bank, hardware);
+                vgic.load(cpu, bank, hardware);
+            });
+            world.cpus[cpu].machine_control = 0xF8 << 24 | 3;
+        }
+        world.settle();
+        world
+    }
+
+    pub fn with<R>(&mut self, cpu: usize, action: impl FnOnce(&Vgic<'_>, &mut Bank, &mut Cpu) -> R) -> R {
+        let vgic = Vgic::new(&self.distributor, &self.redistributors);
+        action(&vgic, &mut self.banks[cpu], &mut self.cpus[cpu])
+    }
+
+    pub fn physical<R>(&mut self, cpu: usize, line: u32, action: impl FnOnce(&mut Physical) -> R) -> R {
+        self.cpus[cpu].line(line, action)
+    }
+
+    pub fn read(&mut self, cpu: usize, frame: Frame, offset: u32, size: u8) -> u64 {
+        let value = self.with(cpu, |vgic, bank, hardware| {
+            // Others answer at once: nobody runs in between here.
+            vgic.read(cpu, bank, hardware, Access { frame, offset, size })
+        });
+        self.settle();
+        value
+    }
+
+    pub fn write(&mut self, cpu: usize, frame: Frame, offset: u32, size: u8, value: u64) {
+        self.with(cpu, |vgic, bank, hardware| {
+            vgic.write(cpu, bank, hardware, Access { frame, offset, size }, value);
+        });
+        self.settle();
+    }
+
+    /// A word of the register array at `base` that holds `line`, as vCPU `cpu` reaches it.
+    pub fn place(cpu: usize, base: u32, line: u32) -> (Frame, u32) {
+        if line < 32 {
+            (Frame::Redistributor(cpu), 0x1_0000 + base)
+        } else {
+            (Frame::Distributor, base + line / 32 * 4)
+        }
+    }
+
+    pub fn set_bit(&mut self, cpu: usize, base: u32, line: u32) {
+        let (frame, offset) = Self::place(cpu, base, line);
+        self.write(cpu, frame, offset, 4, 1 << (line % 32));
+    }
+
+    pub fn bit(&mut self, cpu: usize, base: u32, line: u32) -> bool {
+        let (frame, offset) = Self::place(cpu, base, line);
+        self.read(cpu, frame, offset, 4) & 1 << (line % 32) != 0
+    }
+
+    pub fn set_priority(&mut self, cpu: usize, line: u32, priority: u8) {
+        let (frame, offset) = if line < 32 {
+            (Frame::Redistributor(cpu), 0x1_0400 + line)
+        } else {
+            (Frame::Distributor, 0x400 + line)
+        };
+        self.write(cpu, frame, offset, 1, priority.into());
+    }
+
+    pub fn raise(&mut self, line: u32) {
+        self.with(0, |vgic, _, cpu| {
+            vgic.raise(bulkhead_arch_vgic::NO_VCPU, line, cpu)
+        });
+        self.settle();
+    }
+
+    pub fn lower(&mut self, line: u32) {
+        self.with(0, |vgic, _, _| vgic.lower(line));
+        // The next exit of everybody.
+        for cpu in 0..self.cpus.len() {
+            self.service(cpu);
+        }
+        self.settle();
+    }
+
+    pub fn send(&mut self, cpu: usize, register: Sgi, value: u64) {
+        self.with(cpu, |vgic, _, hardware| vgic.send(cpu, register, value, hardware));
+        self.settle();
+    }
+
+    pub fn acknowledge(&mut self, cpu: usize) -> u32 {
+        let line = self.cpus[cpu].acknowledge();
+        self.settle();
+        line
+    }
+
+    pub fn end(&mut self, cpu: usize, line: u32) {
+        self.cpus[cpu].end(line);
+        self.settle();
+    }
+
+    pub fn deactivate(&mut self, cpu: usize, line: u32) {
+        if self.cpus[cpu].control.trap_deactivate {
+            self.with(cpu, |vgic, bank, hardware| {
+                vgic.deactivate(cpu, bank, hardware, line)
+            });
+        } else {
+            self.cpus[cpu].deactivate(line);
+        }
+        self.settle();
+    }
+
+    pub fn service(&mut self, cpu: usize) {
+        if self.redistributors[cpu].is_present() {
+            self.with(cpu, |vgic, bank, hardware| vgic.service(cpu, bank, hardware));
+        }
+    }
+
+    /// The hypervisor until nothing is left to do.
+    pub fn settle(&mut self) {
+        for round in 0.. {
+            assert!(round < 1000, "an interrupt storm");
+            let mut quiet = true;
+            for cpu in 0..self.cpus.len() {
+                quiet &= self.settle_cpu(cpu);
+            }
+            if quiet {
+                break;
+            }
+        }
+    }
+
+    fn settle_cpu(&mut self, cpu: usize) -> bool {
+        let mut quiet = true;
+        self.cpus[cpu].board.borrow_mut().kicked.remove(&cpu);
+        if !self.redistributors[cpu].is_present() {
+            return true;
+        }
+        if self.physical(cpu, PHYSICAL_TIMER, |line| line.fires()) {
+            self.physical(cpu, PHYSICAL_TIMER, |line| {
+                (line.active, line.latch) = (true, false)
+            });
+            self.redistributors[cpu].raise(TIMER);
+            quiet = false;
+        }
+        for (line, physical) in self.links.clone() {
+            let mine = |line: &mut Physical| line.fires() && line.target == cpu;
+            if self.physical(cpu, physical, mine) {
+                self.physical(cpu, physical, |line| (line.active, line.latch) = (true, false));
+                self.with(cpu, |vgic, _, hardware| vgic.raise_linked(cpu, line, hardware));
+                quiet = false;
+            }
+        }
+        if self.cpus[cpu].maintenance() {
+            self.with(cpu, |vgic, bank, hardware| vgic.maintain(cpu, bank, hardware));
+            quiet = false;
+        }
+        if self.redistributors[cpu].is_dirty() {
+            self.service(cpu);
+            quiet = false;
+        }
+        quiet
+    }
+}
