@@ -62,7 +62,8 @@ impl Pl011 {
     /// Lets received bytes interrupt.
     pub fn enable_receive_interrupt(&mut self) {
         self.registers.write32(ICR, INTERRUPT_ALL);
-        self.registers.write32(IMSC, INTERRUPT_RECEIVE | INTERRUPT_RECEIVE_TIMEOUT);
+        self.registers
+            .write32(IMSC, INTERRUPT_RECEIVE | INTERRUPT_RECEIVE_TIMEOUT);
     }
 
     /// Transmits as many of `bytes` as the FIFO takes now; returns how many.

@@ -25,12 +25,13 @@ pub(crate) fn own_hardware_id() -> u64 {
 /// Entered below EL2 (or above). Runs with the MMU off.
 pub(crate) extern "C" fn wrong_level(_level: u64) {
     console::find_unmapped(system_image());
-    console::last_words("LOCKDOWN: not entered at EL2; the firmware or emulator must start this image in hypervisor mode");
+    console::last_words(
+        "LOCKDOWN: not entered at EL2; the firmware or emulator must start this image in hypervisor mode",
+    );
 }
 
 /// Ends this CPU with a reason, before the kernel could.
 pub(crate) fn halt(reason: &str) -> ! {
-    console::last_words("LOCKDOWN: ");
     console::last_words(reason);
     loop {
         instruction!("wfe");

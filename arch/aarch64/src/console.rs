@@ -7,11 +7,13 @@
 
 use crate::machine::Machine;
 use crate::mmu;
+use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
 use bulkhead_arch_api::{Console, HostPhys, Line};
 use bulkhead_arch_support::Mmio;
 use bulkhead_drivers::pl011::Pl011;
-use bulkhead_image::layout::{CONTROLLER_PL011, ControllerRecord, Header, NONE, ROLE_CONSOLE, SECTION_CONTROLLERS};
-use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
+use bulkhead_image::layout::{
+    CONTROLLER_PL011, ControllerRecord, Header, NONE, ROLE_CONSOLE, SECTION_CONTROLLERS,
+};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use zerocopy::FromBytes;
 
@@ -33,7 +35,7 @@ fn record(image: &[u8]) -> Option<ControllerRecord> {
         record.role.get() == ROLE_CONSOLE
             && record.compatible.get() == CONTROLLER_PL011
             && base.get() != 0
-            && base.get() % WINDOW as u64 == 0
+            && base.get().is_multiple_of(WINDOW as u64)
     };
     records.iter().find(is_console).copied()
 }
@@ -73,7 +75,7 @@ fn uart() -> Option<Pl011> {
 }
 
 /// Writes a line to the console, waiting for it, as the last thing this CPU does.
-pub fn last_words(text: &str) {
+pub(crate) fn last_words(text: &str) {
     let Some(mut uart) = uart() else { return };
     let mut put = |bytes: &[u8]| {
         let mut rest = bytes;

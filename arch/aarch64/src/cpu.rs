@@ -38,8 +38,12 @@ impl Cpus for Machine {
     }
 
     fn start(&mut self, pcpu: PcpuId) -> Result<(), StartError> {
-        let hardware_id = BOARD.get().and_then(|board| board.hardware_ids.get(usize::from(pcpu.0)));
-        let Some(hardware_id) = hardware_id else { return Err(StartError { code: NO_SUCH_PCPU }) };
+        let hardware_id = BOARD
+            .get()
+            .and_then(|board| board.hardware_ids.get(usize::from(pcpu.0)));
+        let Some(hardware_id) = hardware_id else {
+            return Err(StartError { code: NO_SUCH_PCPU });
+        };
         // What was written for it must be in memory the other CPU sees once its caches are on.
         instruction!("dsb sy");
         let entry = entry::bulkhead_secondary_start as *const () as u64;

@@ -61,7 +61,10 @@ const SCTLR_ON: u64 = SCTLR_OFF | 1 | 1 << 2 | 1 << 3 | 1 << 12 | 1 << 19;
 /// HCR_EL2 while no guest runs: EL1 is AArch64, E2H is 0.
 const HCR_BOOT: u64 = 1 << 31;
 
-#[allow(improper_ctypes, reason = "assembly passes the pointers on and knows three fields by offset_of!")]
+#[allow(
+    improper_ctypes,
+    reason = "assembly passes the pointers on and knows three fields by offset_of!"
+)]
 unsafe extern "C" {
     /// Runs the guest whose registers are in `context`; see the table above.
     pub(crate) fn bulkhead_enter(context: *mut Context, machine: *mut crate::Machine) -> u64;
@@ -87,8 +90,9 @@ pub(crate) struct Stacks(core::cell::UnsafeCell<[[u8; GUARD_SIZE + STACK_SIZE]; 
 unsafe impl Sync for Stacks {}
 
 #[unsafe(link_section = ".stacks")]
-pub(crate) static STACKS: Stacks =
-    Stacks(core::cell::UnsafeCell::new([[0; GUARD_SIZE + STACK_SIZE]; MAX_PCPUS]));
+pub(crate) static STACKS: Stacks = Stacks(core::cell::UnsafeCell::new(
+    [[0; GUARD_SIZE + STACK_SIZE]; MAX_PCPUS],
+));
 
 global_asm!(
     r#"
@@ -368,4 +372,5 @@ bulkhead_enter:
     context_pc = const offset_of!(Context, pc),
 );
 
-const _: () = assert!(offset_of!(Context, general) == 0 && offset_of!(Context, pstate) == offset_of!(Context, pc) + 8);
+const _: () =
+    assert!(offset_of!(Context, general) == 0 && offset_of!(Context, pstate) == offset_of!(Context, pc) + 8);

@@ -28,7 +28,11 @@ pub(crate) struct FpRegisters {
 
 impl FpRegisters {
     /// All zero, which is also a fine state after reset.
-    pub(crate) const ZERO: Self = Self { vectors: [0; 32], fpcr: 0, fpsr: 0 };
+    pub(crate) const ZERO: Self = Self {
+        vectors: [0; 32],
+        fpcr: 0,
+        fpsr: 0,
+    };
 }
 
 unsafe extern "C" {

@@ -53,9 +53,19 @@ const fn vector_offset(pstate: u64) -> u64 {
 
 /// PSTATE of the handler for an exception taken from `pstate`.
 fn handler_pstate(pstate: u64, sctlr: u64) -> u64 {
-    let kept = PSTATE_FLAGS | PSTATE_PAN | if pstate & PSTATE_AARCH32 == 0 { PSTATE_DIT } else { 0 };
+    let kept = PSTATE_FLAGS
+        | PSTATE_PAN
+        | if pstate & PSTATE_AARCH32 == 0 {
+            PSTATE_DIT
+        } else {
+            0
+        };
     let has_pan = read_register!("id_aa64mmfr1_el1") >> 20 & 0xF != 0;
-    let pan = if has_pan && sctlr & SCTLR_SPAN == 0 { PSTATE_PAN } else { 0 };
+    let pan = if has_pan && sctlr & SCTLR_SPAN == 0 {
+        PSTATE_PAN
+    } else {
+        0
+    };
     let ssbs = if sctlr & SCTLR_DSSBS != 0 { PSTATE_SSBS } else { 0 };
     pstate & kept | PSTATE_HANDLER | pan | ssbs
 }
@@ -67,10 +77,22 @@ fn syndrome(report: &FaultReport, pstate: u64) -> u64 {
     }
     let instruction_fetch = report.syndrome >> 26 & 0x3F == EC_INSTRUCTION_ABORT;
     let from_el1 = pstate & PSTATE_AARCH32 == 0 && pstate & PSTATE_MODE & 0xC == PSTATE_EL1T;
-    let class = if instruction_fetch { EC_INSTRUCTION_ABORT } else { EC_DATA_ABORT };
+    let class = if instruction_fetch {
+        EC_INSTRUCTION_ABORT
+    } else {
+        EC_DATA_ABORT
+    };
     let class = if from_el1 { class + EC_SAME_LEVEL } else { class };
-    let address = if report.virtual_address.is_some() { 0 } else { ESR_FNV };
-    let write = if instruction_fetch { 0 } else { report.syndrome & ESR_WNR };
+    let address = if report.virtual_address.is_some() {
+        0
+    } else {
+        ESR_FNV
+    };
+    let write = if instruction_fetch {
+        0
+    } else {
+        report.syndrome & ESR_WNR
+    };
     class << 26 | ESR_IL | address | write | FSC_EXTERNAL
 }
 

@@ -34,7 +34,7 @@ mod traps;
 mod vcpu;
 
 pub use boot::system_image;
-pub use console::last_words;
+pub use crash::panic;
 pub use digest::CpuDigest;
 pub use machine::{Machine, Relax};
 

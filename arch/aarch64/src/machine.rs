@@ -88,11 +88,11 @@ impl Machine {
             return Self::new(PcpuId(0));
         };
         if image.board().load_address.get() != mmu::load_address() {
-            boot::halt("loaded at the wrong address");
+            boot::halt("LOCKDOWN: loaded at the wrong address");
         }
         let board = BOARD.call_once(|| survey(&image));
         if map_board(&image).is_err() {
-            boot::halt("the board's memory map does not fit the hypervisor's tables");
+            boot::halt("LOCKDOWN: the board's memory map does not fit the hypervisor's tables");
         }
         let mut machine = Self::new(boot_pcpu(board));
         init_interrupts(&image);
@@ -119,7 +119,7 @@ impl Machine {
         write_guest_register!("hstr_el2", 0);
         space::enable();
         if !irq::init_pcpu(&mut self.irq, self.pcpu, boot::own_hardware_id()) {
-            boot::halt("no GIC redistributor for this pCPU");
+            boot::halt("LOCKDOWN: no GIC redistributor for this pCPU");
         }
     }
 }
@@ -130,7 +130,10 @@ fn survey(image: &Image<'_>) -> Board {
         *slot = record.hardware_id.get();
     }
     let board = image.board();
-    Board { hardware_ids, pool: (board.pool_base.get(), board.pool_size.get()) }
+    Board {
+        hardware_ids,
+        pool: (board.pool_base.get(), board.pool_size.get()),
+    }
 }
 
 /// The number of the pCPU this runs on.
@@ -138,7 +141,7 @@ fn boot_pcpu(board: &Board) -> PcpuId {
     let own = boot::own_hardware_id();
     match board.hardware_ids.iter().position(|id| *id == own) {
         Some(0) => PcpuId(0),
-        _ => boot::halt("the boot CPU is not pCPU 0 of the board"),
+        _ => boot::halt("LOCKDOWN: the boot CPU is not pCPU 0 of the board"),
     }
 }
 
@@ -162,14 +165,18 @@ fn map_board(image: &Image<'_>) -> Result<(), MapError> {
 }
 
 fn controller<'i>(image: &Image<'i>, role: u32) -> Option<&'i ControllerRecord> {
-    image.controllers().iter().find(|record| record.role.get() == role)
+    image
+        .controllers()
+        .iter()
+        .find(|record| record.role.get() == role)
 }
 
 /// Brings up the distributor with the lines the image names.
 fn init_interrupts(image: &Image<'_>) {
-    let gic = controller(image, ROLE_INTERRUPTS).filter(|record| record.compatible.get() == CONTROLLER_GIC_V3);
+    let gic =
+        controller(image, ROLE_INTERRUPTS).filter(|record| record.compatible.get() == CONTROLLER_GIC_V3);
     let (Some(gic), Some(timer)) = (gic, controller(image, ROLE_TIMER)) else {
-        boot::halt("no GICv3 or no timer in the board's tables");
+        boot::halt("LOCKDOWN: no GICv3 or no timer in the board's tables");
     };
     let [distributor, redistributors, ..] = gic.base;
     let [_, redistributors_size, ..] = gic.size;

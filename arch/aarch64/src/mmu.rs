@@ -34,7 +34,14 @@ const DATA: Attributes = attributes(true, false, MemoryKind::Ram);
 const DEVICE: Attributes = attributes(true, false, MemoryKind::Device);
 
 const fn attributes(write: bool, execute: bool, kind: MemoryKind) -> Attributes {
-    Attributes { permissions: Permissions { read: true, write, execute }, kind }
+    Attributes {
+        permissions: Permissions {
+            read: true,
+            write,
+            execute,
+        },
+        kind,
+    }
 }
 
 /// Most of a system image that is mapped on the word of its unchecked header.
@@ -128,7 +135,11 @@ pub(crate) fn image_length() -> u64 {
     // SAFETY: as above.
     unsafe { physical::read(base + offset_of!(Header, total_len), &mut length) }
     let length = u64::from_le_bytes(length);
-    if magic == MAGIC && length <= IMAGE_LIMIT { length } else { PAGE_SIZE }
+    if magic == MAGIC && length <= IMAGE_LIMIT {
+        length
+    } else {
+        PAGE_SIZE
+    }
 }
 
 /// Fills the tables with what the hypervisor itself needs. Runs with the MMU off: no atomic
@@ -140,17 +151,27 @@ pub(crate) extern "C" fn build() {
         map(address_of!(__rodata_end), address_of!(__stacks_start), DATA)?;
         for pcpu in 0..MAX_PCPUS as u64 {
             let part = (&raw const STACKS) as u64 + pcpu * (GUARD_SIZE + STACK_SIZE) as u64;
-            map(part + GUARD_SIZE as u64, part + (GUARD_SIZE + STACK_SIZE) as u64, DATA)?;
+            map(
+                part + GUARD_SIZE as u64,
+                part + (GUARD_SIZE + STACK_SIZE) as u64,
+                DATA,
+            )?;
         }
         map(image_address(), image_end(), RODATA)
     };
     if own().is_err() {
-        boot::halt("the hypervisor's own memory does not fit its tables");
+        boot::halt("LOCKDOWN: the hypervisor's own memory does not fit its tables");
     }
     // What was written past the caches must not be hidden by older lines of them.
     forget_lines(address_of!(__relro_start), address_of!(__rodata_end));
-    forget_lines((&raw const TABLES) as u64, (&raw const TABLES) as u64 + size_of::<Tables>() as u64);
-    forget_lines((&raw const USED) as u64, (&raw const USED) as u64 + size_of::<AtomicUsize>() as u64);
+    forget_lines(
+        (&raw const TABLES) as u64,
+        (&raw const TABLES) as u64 + size_of::<Tables>() as u64,
+    );
+    forget_lines(
+        (&raw const USED) as u64,
+        (&raw const USED) as u64 + size_of::<AtomicUsize>() as u64,
+    );
 }
 
 /// First page behind the system image.
@@ -188,7 +209,12 @@ fn tree() -> Tree<HypervisorStage1> {
 }
 
 fn identity(from: u64, to: u64, attributes: Attributes) -> Mapping {
-    Mapping { input: from, output: HostPhys(from), size: to.saturating_sub(from), attributes }
+    Mapping {
+        input: from,
+        output: HostPhys(from),
+        size: to.saturating_sub(from),
+        attributes,
+    }
 }
 
 /// Maps what nothing else may have mapped.

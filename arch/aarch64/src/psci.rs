@@ -108,8 +108,12 @@ pub(crate) fn call(context: &mut Context, immediate: u64) -> u64 {
 /// Whether PSCI_FEATURES says yes.
 const fn is_implemented(function: u32) -> bool {
     match function {
-        PSCI_VERSION | CPU_OFF | MIGRATE_INFO_TYPE | SYSTEM_OFF | SYSTEM_RESET | PSCI_FEATURES | SMCCC_VERSION => true,
-        _ => matches!(function & !SMC64, CPU_SUSPEND | CPU_ON | AFFINITY_INFO | SYSTEM_RESET2),
+        PSCI_VERSION | CPU_OFF | MIGRATE_INFO_TYPE | SYSTEM_OFF | SYSTEM_RESET | PSCI_FEATURES
+        | SMCCC_VERSION => true,
+        _ => matches!(
+            function & !SMC64,
+            CPU_SUSPEND | CPU_ON | AFFINITY_INFO | SYSTEM_RESET2
+        ),
     }
 }
 
@@ -132,18 +136,31 @@ fn target_index(context: &Context, target: u64) -> Option<u8> {
 }
 
 fn cpu_on(context: &mut Context, target: u64, entry: u64, argument: u64) -> u64 {
-    let Some(target) = target_index(context, target) else { return answer(context, INVALID_PARAMETERS) };
+    let Some(target) = target_index(context, target) else {
+        return answer(context, INVALID_PARAMETERS);
+    };
     let entry = GuestPhys(entry);
     let executable = entry.0 & 3 == 0 && space::is_memory(context.plan.partition, entry);
     if !executable {
         return answer(context, INVALID_ADDRESS);
     }
-    leave(context, Exit::CpuOn { target, entry, argument })
+    leave(
+        context,
+        Exit::CpuOn {
+            target,
+            entry,
+            argument,
+        },
+    )
 }
 
 fn affinity_info(context: &mut Context, target: u64, lowest_level: u64) -> u64 {
     // Levels above 0 may be refused since PSCI 1.0 (DEN 0022E section 5.7.2).
-    let target = if lowest_level == 0 { target_index(context, target) } else { None };
+    let target = if lowest_level == 0 {
+        target_index(context, target)
+    } else {
+        None
+    };
     match target {
         Some(target) => leave(context, Exit::CpuPower { target }),
         None => answer(context, INVALID_PARAMETERS),

@@ -62,7 +62,9 @@ pub(crate) fn enable() {
 /// Makes the space the one that EL1 and EL0 use. Stage-1 walks must be shut off meanwhile.
 #[inline]
 pub(crate) fn enter(partition: PartitionId) {
-    let root = ROOTS.get(usize::from(partition.0)).map_or(0, |root| root.load(Ordering::Relaxed));
+    let root = ROOTS
+        .get(usize::from(partition.0))
+        .map_or(0, |root| root.load(Ordering::Relaxed));
     write_guest_register!("vttbr_el2", root | (u64::from(partition.0) + 1) << 48);
     instruction!("isb");
 }
@@ -92,7 +94,9 @@ fn each_piece(
     while done < length {
         let at = guest.offset(done).map_err(|_| CopyError { address: guest })?;
         let found = look_up(partition, at).filter(|found| found.attributes.kind == MemoryKind::Ram);
-        let Some(found) = found else { return Err(CopyError { address: at }) };
+        let Some(found) = found else {
+            return Err(CopyError { address: at });
+        };
         let bytes = found.contiguous.min(length - done);
         action(found.output.0, done, bytes);
         done += bytes;
@@ -115,7 +119,7 @@ impl Pool {
         let limit = (size / PAGE_SIZE) as usize;
         let skipped = |used: usize| (base / PAGE_SIZE) as usize + used;
         let start = |used: usize| used + skipped(used).next_multiple_of(count) - skipped(used);
-        let taken = USED.try_update(Ordering::AcqRel, Ordering::Acquire, |used| {
+        let taken = USED.fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| {
             let end = start(used) + count;
             (end <= limit).then_some(end)
         });
@@ -174,10 +178,21 @@ impl Spaces for Machine {
         let root = Pool::take(geometry.root_tables() as usize).ok_or(BuildError::TablesExhausted)?;
         let tree = Tree::<Stage2>::new(root, geometry);
         for region in regions {
-            let attributes = Attributes { permissions: region.permissions, kind: region.kind };
+            let attributes = Attributes {
+                permissions: region.permissions,
+                kind: region.kind,
+            };
             let (input, output, size) = (region.guest.0, region.host, region.size);
-            tree.map(&mut Pool, &Mapping { input, output, size, attributes })
-                .map_err(|error| build_error(error, region))?;
+            tree.map(
+                &mut Pool,
+                &Mapping {
+                    input,
+                    output,
+                    size,
+                    attributes,
+                },
+            )
+            .map_err(|error| build_error(error, region))?;
         }
         instruction!("dsb ish");
         if let Some(slot) = ROOTS.get(usize::from(partition.0)) {

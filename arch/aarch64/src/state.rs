@@ -92,7 +92,10 @@ el1_registers! {
 
 impl El1State {
     /// After a cold reset.
-    pub(crate) const RESET: Self = Self { sctlr: SCTLR_RESET, ..Self::ZERO };
+    pub(crate) const RESET: Self = Self {
+        sctlr: SCTLR_RESET,
+        ..Self::ZERO
+    };
 
     /// Of a task, which runs at EL0 with `stack`.
     pub(crate) const fn task(stack: u64) -> Self {
@@ -116,6 +119,10 @@ impl El1State {
 
     /// The stack pointer that code with this PSTATE uses.
     pub(crate) const fn stack_pointer(&self, pstate: u64) -> u64 {
-        if pstate & PSTATE_MODE == PSTATE_EL1H { self.sp_el1 } else { self.sp_el0 }
+        if pstate & PSTATE_MODE == PSTATE_EL1H {
+            self.sp_el1
+        } else {
+            self.sp_el0
+        }
     }
 }

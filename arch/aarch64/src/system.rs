@@ -102,7 +102,9 @@ fn read(context: &mut Context, name: u64) -> Found {
     }
     let value = match name {
         ACTLR_EL1 => read_register!("actlr_el1"),
-        CNTPCT_EL0 | CNTP_TVAL_EL0 | CNTP_CTL_EL0 | CNTP_CVAL_EL0 => physical_timer(name).read(&context.timers),
+        CNTPCT_EL0 | CNTP_TVAL_EL0 | CNTP_CTL_EL0 | CNTP_CVAL_EL0 => {
+            physical_timer(name).read(&context.timers)
+        }
         MDSCR_EL1 => context.debug.mdscr(),
         OSLSR_EL1 => context.debug.os_lock_status(),
         DBGCLAIMSET_EL1 => CLAIM_BITS,
@@ -195,7 +197,11 @@ const fn absent(name: u64) -> Found {
         (3, 0, 4, 6) | (3, 0, 12, 8..=12) | (3, 0, 12, 1) => true,
         _ => false,
     };
-    if absent_feature { Found::Undefined } else { Found::Unknown }
+    if absent_feature {
+        Found::Undefined
+    } else {
+        Found::Unknown
+    }
 }
 
 /// Identification registers, ID group (op0 3, op1 0, CRn 0, CRm 1..7) under their masks.

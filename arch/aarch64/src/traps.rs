@@ -139,7 +139,11 @@ const fn stepped(pstate: u64) -> u64 {
         return pstate;
     }
     let it = pstate >> 8 & 0xFC | pstate >> 25 & 3;
-    let it = if it & 7 == 0 { 0 } else { it & 0xE0 | it << 1 & 0x1F };
+    let it = if it & 7 == 0 {
+        0
+    } else {
+        it & 0xE0 | it << 1 & 0x1F
+    };
     pstate & !SPSR_IT | (it & 0xFC) << 8 | (it & 3) << 25
 }
 
@@ -147,17 +151,32 @@ const fn stepped(pstate: u64) -> u64 {
 fn report(class: HealthClass, syndrome: u64, address: Option<GuestPhys>) -> FaultReport {
     let abort = matches!(syndrome >> 26 & 0x3F, EC_DATA_ABORT | EC_INSTRUCTION_ABORT);
     let virtual_address = (abort && syndrome & ISS_FNV == 0).then(|| read_register!("far_el2"));
-    FaultReport { class, syndrome, pc: read_register!("elr_el2"), address, virtual_address }
+    FaultReport {
+        class,
+        syndrome,
+        pc: read_register!("elr_el2"),
+        address,
+        virtual_address,
+    }
 }
 
 /// Leaves the guest with a fault.
-pub(crate) fn fault(context: &mut Context, class: HealthClass, syndrome: u64, address: Option<GuestPhys>) -> u64 {
+pub(crate) fn fault(
+    context: &mut Context,
+    class: HealthClass,
+    syndrome: u64,
+    address: Option<GuestPhys>,
+) -> u64 {
     leave(context, Exit::Fault(report(class, syndrome, address)))
 }
 
 /// The class of what is neither memory nor a known trap.
 fn other_class(context: &Context) -> HealthClass {
-    if context.is_task() { HealthClass::Task } else { HealthClass::System }
+    if context.is_task() {
+        HealthClass::Task
+    } else {
+        HealthClass::System
+    }
 }
 
 /// An instruction that a machine without the feature would not know: an exception of the guest's own.
@@ -172,7 +191,11 @@ pub(crate) fn undefined(context: &mut Context, syndrome: u64) -> u64 {
 /// Finishes an instruction that may have given other vCPUs something to do.
 #[inline]
 pub(crate) fn resume_or_wake(context: &mut Context, wake: VcpuSet) -> u64 {
-    if wake.is_empty() { RESUME_ALL } else { leave(context, Exit::Wake(wake)) }
+    if wake.is_empty() {
+        RESUME_ALL
+    } else {
+        leave(context, Exit::Wake(wake))
+    }
 }
 
 /// SVC of a task: the hypercall, or nothing else.
@@ -217,9 +240,27 @@ fn data_abort(machine: &mut Machine, context: &mut Context, syndrome: u64) -> u6
     let size = 1u8 << (syndrome >> 22 & 3);
     let register = (syndrome >> 16 & 31) as u8;
     if syndrome & ISS_WRITE == 0 {
-        load(machine, context, syndrome, Location { address, size, register })
+        load(
+            machine,
+            context,
+            syndrome,
+            Location {
+                address,
+                size,
+                register,
+            },
+        )
     } else {
-        store(machine, context, syndrome, Location { address, size, register })
+        store(
+            machine,
+            context,
+            syndrome,
+            Location {
+                address,
+                size,
+                register,
+            },
+        )
     }
 }
 
@@ -261,7 +302,15 @@ fn store(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Locati
 fn access(context: &mut Context, syndrome: u64, at: &Location, kind: AccessKind) -> u64 {
     let report = report(HealthClass::Memory, syndrome, Some(at.address));
     advance(context, syndrome);
-    leave(context, Exit::Access(Access { address: at.address, size: at.size, kind, report }))
+    leave(
+        context,
+        Exit::Access(Access {
+            address: at.address,
+            size: at.size,
+            kind,
+            report,
+        }),
+    )
 }
 
 /// The low `size` bytes of a register.
@@ -277,7 +326,9 @@ fn abort_address(syndrome: u64) -> Option<GuestPhys> {
     let from_walk = syndrome & ISS_S1PTW != 0;
     let kind = syndrome & FSC_TYPE;
     if from_walk || kind < FSC_PERMISSION {
-        return Some(GuestPhys((read_register!("hpfar_el2") & 0xFFF_FFFF_FFF0) << 8 | address & 0xFFF));
+        return Some(GuestPhys(
+            (read_register!("hpfar_el2") & 0xFFF_FFFF_FFF0) << 8 | address & 0xFFF,
+        ));
     }
     if kind != FSC_PERMISSION || syndrome & ISS_FNV != 0 {
         return None;

@@ -17,8 +17,8 @@ use crate::timer::Timers;
 use crate::{entry, inject, space};
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{
-    CpuOnResult, CpuPower, Dump, Exit, FaultReport, Hypercall, MAX_VCPUS, PartitionId,
-    PartitionKind, Reply, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
+    CpuOnResult, CpuPower, Dump, Exit, FaultReport, Hypercall, MAX_VCPUS, PartitionId, PartitionKind, Reply,
+    VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
 };
 use bulkhead_arch_support::ClaimTable;
 use core::cell::UnsafeCell;
@@ -47,7 +47,12 @@ pub(crate) enum Pending {
     /// Nothing.
     Nothing,
     /// A load: register, bytes, whether to extend the sign, whether the register is 64 bits wide.
-    Load { register: u8, size: u8, sign_extend: bool, wide: bool },
+    Load {
+        register: u8,
+        size: u8,
+        sign_extend: bool,
+        wide: bool,
+    },
 }
 
 /// A vCPU.
@@ -131,11 +136,30 @@ impl Context {
     /// Gives a load its value, extended as the instruction says.
     #[inline]
     pub(crate) fn finish_load(&mut self, load: Pending, value: u64) {
-        let Pending::Load { register, size, sign_extend, wide } = load else { return };
+        let Pending::Load {
+            register,
+            size,
+            sign_extend,
+            wide,
+        } = load
+        else {
+            return;
+        };
         let shift = 64 - 8 * u32::from(size.clamp(1, 8));
         let zero_extended = value << shift >> shift;
-        let extended = if sign_extend { ((value << shift) as i64 >> shift) as u64 } else { zero_extended };
-        self.write_general(register, if wide { extended } else { u64::from(extended as u32) });
+        let extended = if sign_extend {
+            ((value << shift) as i64 >> shift) as u64
+        } else {
+            zero_extended
+        };
+        self.write_general(
+            register,
+            if wide {
+                extended
+            } else {
+                u64::from(extended as u32)
+            },
+        );
     }
 }
 
@@ -145,11 +169,17 @@ static CONTEXTS: ClaimTable<Context, MAX_VCPUS> =
 impl Machine {
     /// The context of a vCPU this pCPU has adopted.
     fn adopted(&self, vcpu: VcpuId) -> Option<*mut Context> {
-        self.owned.contains(vcpu).then(|| CONTEXTS.slot(usize::from(vcpu.0)))
+        self.owned
+            .contains(vcpu)
+            .then(|| CONTEXTS.slot(usize::from(vcpu.0)))
     }
 
     /// Runs `action` on the context of an adopted vCPU that is not current (any more).
-    fn with_stored<R>(&mut self, vcpu: VcpuId, action: impl FnOnce(&mut Self, &mut Context) -> R) -> Option<R> {
+    fn with_stored<R>(
+        &mut self,
+        vcpu: VcpuId,
+        action: impl FnOnce(&mut Self, &mut Context) -> R,
+    ) -> Option<R> {
         let context = self.adopted(vcpu)?;
         if self.current == Some(vcpu) {
             self.unload();
@@ -178,7 +208,9 @@ impl Machine {
     /// Two vCPUs of a partition may use the same ASIDs for different things, and on one pCPU they share
     /// a VMID: what the other one left in the TLB must go (Arm DDI 0487 D8.13, "vCPU" TLB sharing).
     fn forget_sibling(&mut self, context: &Context) {
-        let Some(last) = self.last_index.get_mut(usize::from(context.plan.partition.0)) else { return };
+        let Some(last) = self.last_index.get_mut(usize::from(context.plan.partition.0)) else {
+            return;
+        };
         if *last != context.plan.index {
             *last = context.plan.index;
             instruction!("tlbi vmalle1");
@@ -239,12 +271,20 @@ impl Vcpus for Machine {
             context.timers = Timers::ZERO;
             let task = context.is_task();
             context.pstate = if task { TASK_PSTATE } else { RESET_PSTATE };
-            context.el1 = if task { El1State::task(reset.stack) } else { El1State::RESET };
+            context.el1 = if task {
+                El1State::task(reset.stack)
+            } else {
+                El1State::RESET
+            };
         });
     }
 
     fn run(&mut self, vcpu: VcpuId) -> Exit {
-        let Some(context) = self.adopted(vcpu) else { return Exit::Failed { code: FAILED_NOT_ADOPTED } };
+        let Some(context) = self.adopted(vcpu) else {
+            return Exit::Failed {
+                code: FAILED_NOT_ADOPTED,
+            };
+        };
         let machine: *mut Self = self;
         {
             // SAFETY: as in `with_stored`; the reference ends before the handlers make theirs.
@@ -261,7 +301,10 @@ impl Vcpus for Machine {
         let context = unsafe { &mut *context };
         if reason == LEAVE_HYPERCALL {
             let [x0, x1, x2, x3, x4, x5, x6, ..] = context.general;
-            return Exit::Hypercall(Hypercall { operation: x0 as u16, arguments: [x1, x2, x3, x4, x5, x6] });
+            return Exit::Hypercall(Hypercall {
+                operation: x0 as u16,
+                arguments: [x1, x2, x3, x4, x5, x6],
+            });
         }
         context.exit
     }
@@ -308,7 +351,9 @@ impl Vcpus for Machine {
     }
 
     fn has_work(&mut self, vcpu: VcpuId) -> bool {
-        let Some(context) = self.adopted(vcpu) else { return false };
+        let Some(context) = self.adopted(vcpu) else {
+            return false;
+        };
         // SAFETY: as in `with_stored`; `irq` reads the list registers itself if the vCPU is current.
         let context = unsafe { &mut *context };
         irq::has_work(&mut context.irq)
@@ -326,7 +371,12 @@ impl Vcpus for Machine {
     }
 
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
-        let nothing = Dump { general: [0; 31], sp: 0, pc: 0, state: 0 };
+        let nothing = Dump {
+            general: [0; 31],
+            sp: 0,
+            pc: 0,
+            state: 0,
+        };
         self.with_stored(vcpu, |_, context| Dump {
             general: context.general,
             sp: context.el1.stack_pointer(context.pstate),

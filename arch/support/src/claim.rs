@@ -22,7 +22,10 @@ impl<T, const N: usize> ClaimTable<T, N> {
     #[must_use]
     pub const fn new(slots: [UnsafeCell<T>; N]) -> Self {
         assert!(N <= 64, "one bit of a word per slot");
-        Self { claimed: AtomicU64::new(0), slots }
+        Self {
+            claimed: AtomicU64::new(0),
+            slots,
+        }
     }
 
     /// Makes the caller the owner of slot `index`; false if it has one already or does not exist.

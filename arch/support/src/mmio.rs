@@ -75,7 +75,10 @@ mod tests {
         mmio.write64(16, 4);
         mmio.write32(13, 5);
         mmio.write64(usize::MAX, 6);
-        assert_eq!((mmio.read64(0), mmio.read32(8), mmio.read8(15), mmio.read32(16)), (1, 2, 3, 0));
+        assert_eq!(
+            (mmio.read64(0), mmio.read32(8), mmio.read8(15), mmio.read32(16)),
+            (1, 2, 3, 0)
+        );
         assert_eq!(memory, [0, 1, 2 | 3 << 56, 0]);
     }
 }

@@ -13,7 +13,7 @@ const WORD: usize = size_of::<u64>();
 /// `bytes.len()` bytes from `source` on are mapped readable memory, and no Rust reference to them is
 /// used for writing meanwhile.
 pub unsafe fn read(source: usize, bytes: &mut [u8]) {
-    if source % WORD == 0 && bytes.as_ptr() as usize % WORD == 0 {
+    if source.is_multiple_of(WORD) && (bytes.as_ptr() as usize).is_multiple_of(WORD) {
         let (words, rest) = bytes.as_chunks_mut::<WORD>();
         let done = words.len() * WORD;
         for (i, word) in words.iter_mut().enumerate() {
@@ -44,7 +44,7 @@ unsafe fn read_bytes(source: usize, bytes: &mut [u8]) {
 /// # Safety
 /// `bytes.len()` bytes from `destination` on are mapped writable memory to which no Rust reference exists.
 pub unsafe fn write(destination: usize, bytes: &[u8]) {
-    if destination % WORD == 0 && bytes.as_ptr() as usize % WORD == 0 {
+    if destination.is_multiple_of(WORD) && (bytes.as_ptr() as usize).is_multiple_of(WORD) {
         let (words, rest) = bytes.as_chunks::<WORD>();
         let done = words.len() * WORD;
         let (groups, single) = words.as_chunks::<8>();

@@ -6,7 +6,7 @@
 #![no_std]
 #![no_main]
 
-use bulkhead_arch_aarch64::{CpuDigest, Machine, Relax, entry_points, last_words, system_image};
+use bulkhead_arch_aarch64::{CpuDigest, Machine, Relax, entry_points, system_image};
 use bulkhead_kernel::{Hooks, Shared, boot};
 
 static SHARED: Shared<'static, Relax> = Shared::new();
@@ -14,7 +14,10 @@ static SHARED: Shared<'static, Relax> = Shared::new();
 entry_points!(primary, secondary);
 
 fn primary(machine: Machine) -> ! {
-    let hooks = Hooks { digest: CpuDigest, version: env!("CARGO_PKG_VERSION") };
+    let hooks = Hooks {
+        digest: CpuDigest,
+        version: env!("CARGO_PKG_VERSION"),
+    };
     boot::primary(machine, &SHARED, system_image(), &hooks)
 }
 
@@ -23,9 +26,6 @@ fn secondary(machine: Machine) -> ! {
 }
 
 #[panic_handler]
-fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {
-    last_words("LOCKDOWN: panic in the hypervisor");
-    loop {
-        core::hint::spin_loop();
-    }
+fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    bulkhead_arch_aarch64::panic(info)
 }
