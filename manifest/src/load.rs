@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::board::{self, Board};
-use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
 use crate::guest::{self, Context, Guest};
 use crate::model::{self, Manifest};
 use crate::payload::{Loader, PayloadResolver, reason};
@@ -68,11 +68,7 @@ pub fn load_text(path: &Path, text: &str, resolver: &dyn PayloadResolver) -> Res
 
 fn parse(path: &Path, text: &str, report: &mut Report) -> Option<Manifest> {
     let file = report.sources.add(path, text.to_owned());
-    let top = Place {
-        file,
-        start: 0,
-        end: 0,
-    };
+    let top = first_line(file, text);
     if text.len() > MANIFEST_MAX {
         let message = format!("the manifest has {} bytes, more than {MANIFEST_MAX}", text.len());
         report.push(Diagnostic::at(Code::Unreadable, top, message).help("give a manifest, not a payload"));
@@ -97,6 +93,26 @@ fn parse(path: &Path, text: &str, report: &mut Report) -> Option<Manifest> {
         }
     }
     Some(manifest)
+}
+
+/// The first line that is neither empty nor a comment: where to point for what is missing as a whole.
+fn first_line(file: FileId, text: &str) -> Place {
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if !line.trim().is_empty() && !line.starts_with('#') {
+            return Place {
+                file,
+                start,
+                end: start + line.trim_end().len(),
+            };
+        }
+        start += line.len();
+    }
+    Place {
+        file,
+        start: 0,
+        end: 0,
+    }
 }
 
 fn build(

@@ -441,7 +441,12 @@ impl System {
     /// What the manifest names as the image of partition `number`: a path relative to it, or `@...`.
     #[must_use]
     pub fn image_name(&self, number: usize) -> Option<&str> {
-        self.manifest.partitions.get(number)?.image.as_ref().map(|image| image.value.as_str())
+        self.manifest
+            .partitions
+            .get(number)?
+            .image
+            .as_ref()
+            .map(|image| image.value.as_str())
     }
 
     /// CPUs that the board's emulator needs.

@@ -112,10 +112,31 @@ impl Value {
 pub(crate) fn parse(file: FileId, text: &str, report: &mut Report) -> Table {
     let (document, errors) = DeTable::parse_recoverable(text);
     let table = convert_table(file, document.into_inner());
+    let mut repeated_header: Option<usize> = None;
     for error in &errors {
+        let start = error.span().map_or(0, |span| span.start);
+        let duplicate = error.message().contains("duplicate key");
+        // The keys below a table header that is there twice are repeated too; the header says it all.
+        if duplicate
+            && repeated_header.is_some_and(|header| {
+                text.get(header..start)
+                    .is_some_and(|between| !between.contains("\n["))
+            })
+        {
+            continue;
+        }
+        if duplicate && line_before(text, start).starts_with('[') {
+            repeated_header = Some(start);
+        }
         report.push(syntax_error(file, text, error, &table));
     }
     table
+}
+
+/// The part of the line of byte `at` that is before it.
+fn line_before(text: &str, at: usize) -> &str {
+    let before = text.get(..at).unwrap_or_default();
+    &before[before.rfind('\n').map_or(0, |newline| newline + 1)..]
 }
 
 fn place(file: FileId, span: Range<usize>) -> Place {
@@ -176,7 +197,7 @@ fn syntax_error(file: FileId, text: &str, error: &toml::de::Error, table: &Table
     let diagnostic = Diagnostic::at(Code::DuplicateName, here, format!("`{name}` is defined twice"))
         .label("defined again here")
         .help("a name stands for one thing: rename one of the two, or merge them");
-    match first_use(table, name, here.start, 3) {
+    match first_use(table, name, here.start, 3).or_else(|| first_header(file, text, name, here.start)) {
         Some(first) => diagnostic.also(first, "first defined here"),
         None => diagnostic,
     }
@@ -197,4 +218,23 @@ fn first_use(table: &Table, name: &str, before: usize, depth: usize) -> Option<P
         }
     }
     found
+}
+
+/// The name in the first table header before byte `before` that ends with it.
+fn first_header(file: FileId, text: &str, name: &str, before: usize) -> Option<Place> {
+    let end = format!("{name}]");
+    let mut start = 0;
+    for line in text.get(..before)?.split_inclusive('\n') {
+        let header = line.trim_end();
+        if header.starts_with('[') && header.ends_with(&end) {
+            let at = start + header.len() - end.len();
+            return Some(Place {
+                file,
+                start: at,
+                end: at + name.len(),
+            });
+        }
+        start += line.len();
+    }
+    None
 }

@@ -88,6 +88,9 @@ pub(super) fn possible_duration(
 }
 
 fn pcpu_is_used(pcpu: &PcpuSpec, manifest: &Manifest, report: &mut Report) {
+    if pcpu.name.value.parse::<u32>().is_err() {
+        return;
+    }
     let mut vcpus = manifest.partitions.iter().flat_map(|partition| &partition.vcpus);
     if !vcpus.any(|vcpu| {
         vcpu.pcpu
@@ -96,9 +99,8 @@ fn pcpu_is_used(pcpu: &PcpuSpec, manifest: &Manifest, report: &mut Report) {
     }) {
         let message = format!("no vCPU is bound to pCPU {}", pcpu.name.value);
         report.push(
-            Diagnostic::at(Code::IdlePcpu, pcpu.name.place, message).help(
-                "remove the table, or bind a vCPU to the pCPU; a pCPU without vCPU is not even started",
-            ),
+            Diagnostic::at(Code::IdlePcpu, pcpu.name.place, message)
+                .help("remove the table, or bind a vCPU to the pCPU"),
         );
     }
 }

@@ -13,13 +13,13 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
         .filter(|partition| partition.kind == Kind::Vm)
         .collect();
     for partition in &vms {
+        dma_is_confined(partition, board, report);
         for name in &partition.devices {
             device_exists(name, board, report);
         }
         for (name, device) in owned(partition, board) {
             page_is_whole(name, device, partition, board, report);
             line_is_free(name, device, partition, report);
-            dma_is_confined(name, device, partition, board, report);
         }
     }
     one_owner(&vms, report);
@@ -60,10 +60,30 @@ fn device_exists(name: &Placed<String>, board: &Board, report: &mut Report) {
         let names = board.devices.iter().map(|device| device.name.as_str());
         let help = match nearest(&name.value, names.clone()) {
             Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("its devices are: {}", names.collect::<Vec<_>>().join(", ")),
+            None => format!("its devices are: {}", rows(board)),
         };
         report.push(Diagnostic::at(Code::UnknownDevice, name.place, message).help(help));
     }
+}
+
+/// The names of a board's devices, each row of numbered ones once.
+fn rows(board: &Board) -> String {
+    let stem = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+    let mut rows: Vec<(String, &str, &str)> = Vec::new();
+    for device in &board.devices {
+        match rows.last_mut() {
+            Some((last, _, end)) if *last == stem(&device.name) => *end = &device.name,
+            _ => rows.push((stem(&device.name), &device.name, &device.name)),
+        }
+    }
+    let one = |(_, first, last): &(String, &str, &str)| {
+        if first == last {
+            (*first).to_owned()
+        } else {
+            format!("{first} to {last}")
+        }
+    };
+    rows.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn one_owner(partitions: &[&PartitionSpec], report: &mut Report) {
@@ -206,22 +226,31 @@ fn line_is_free(name: &Placed<String>, device: &Device, partition: &PartitionSpe
     }
 }
 
-fn dma_is_confined(
-    name: &Placed<String>,
-    device: &Device,
-    partition: &PartitionSpec,
-    board: &Board,
-    report: &mut Report,
-) {
-    if device.dma && !board.iommu && !partition.trusted_dma {
-        let message = format!(
-            "`{}` does DMA, and no IOMMU of board `{}` confines it",
-            name.value, board.name
-        );
-        report.push(
-            Diagnostic::at(Code::UntrustedDma, name.place, message)
-                .label("partition could overwrite everything with it, the hypervisor included")
-                .help("if you trust its software as much as the hypervisor, add `trusted-dma = true`"),
-        );
+fn dma_is_confined(partition: &PartitionSpec, board: &Board, report: &mut Report) {
+    if board.iommu || partition.trusted_dma {
+        return;
     }
+    let with_dma: Vec<_> = owned(partition, board)
+        .filter(|(_, device)| device.dma)
+        .map(|(name, _)| name)
+        .collect();
+    let Some((first, others)) = with_dma.split_first() else {
+        return;
+    };
+    let subject = match others.len() {
+        0 => format!("`{}` does", first.value),
+        more => format!(
+            "`{}` and {more} more devices of `{}` do",
+            first.value, partition.name.value
+        ),
+    };
+    let message = format!(
+        "{subject} DMA, and no IOMMU of board `{}` confines it",
+        board.name
+    );
+    report.push(
+        Diagnostic::at(Code::UntrustedDma, first.place, message)
+            .label("the partition could overwrite everything with it, the hypervisor included")
+            .help("if you trust its software as much as the hypervisor, add `trusted-dma = true`"),
+    );
 }

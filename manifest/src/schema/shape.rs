@@ -6,16 +6,16 @@ use crate::schema::{Kind, Need, TableSchema};
 use crate::units;
 use crate::value::{Data, Entry, Table, Value};
 
-/// Similarity from which on a known key is offered for an unknown one.
-const SIMILAR: f64 = 0.7;
-
-/// The name among `known` that `word` was probably meant to be.
+/// The name among `known` that `word` was probably meant to be: at most a third of its letters differ.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    known
+    let tolerance = (word.chars().count() / 3).max(1);
+    let distances = known
         .into_iter()
-        .map(|name| (strsim::jaro_winkler(word, name), name))
-        .filter(|(score, _)| *score >= SIMILAR)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|name| (strsim::damerau_levenshtein(word, name), name));
+    let prefix = |name: &str| word.len() >= 3 && name.starts_with(word);
+    distances
+        .filter(|(distance, name)| *distance <= tolerance || prefix(name))
+        .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
 }
 
@@ -128,13 +128,22 @@ fn check_value(value: &Value, name: &str, kind: &Kind, report: &mut Report) {
 }
 
 fn check_range(value: &Value, name: &str, number: i128, (low, high): (u64, u64), report: &mut Report) {
-    if number < i128::from(low) || number > i128::from(high) {
-        let message = format!("`{name}` is {number}, outside {low} to {high}");
-        report.push(
-            Diagnostic::at(Code::OutOfRange, value.place, message)
-                .help(format!("choose a value from {low} to {high}")),
-        );
+    if number >= i128::from(low) && number <= i128::from(high) {
+        return;
     }
+    let range = if high == u64::MAX {
+        "64 bits without a sign".to_owned()
+    } else {
+        format!("{low} to {high}")
+    };
+    report.push(
+        Diagnostic::at(
+            Code::OutOfRange,
+            value.place,
+            format!("`{name}` is {number}, outside {range}"),
+        )
+        .help(format!("choose a value within {range}")),
+    );
 }
 
 fn check_unit(value: &Value, name: &str, kind: &Kind, parsed: bool, report: &mut Report) {

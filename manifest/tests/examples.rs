@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every example loads without a finding and compiles to an image the hypervisor accepts.
+
+mod support;
+
+use std::path::PathBuf;
+
+use bulkhead_image::layout::CLASS_AARCH64;
+use bulkhead_image::{Image, Portable};
+use bulkhead_manifest::system::MappingKind;
+use bulkhead_manifest::{CompileInput, System, compile, load};
+
+fn example(name: &str) -> System {
+    let path = support::root().join("examples").join(name).join("system.toml");
+    let system = load(&path, &support::resolve).unwrap_or_else(|report| panic!("{name}:\n{report}"));
+    assert!(
+        system.report().diagnostics.is_empty(),
+        "{name}:\n{}",
+        system.report()
+    );
+    system
+}
+
+fn names() -> Vec<String> {
+    let folders = std::fs::read_dir(support::root().join("examples")).expect("there are examples");
+    let paths: Vec<PathBuf> = folders.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    let with_manifest = paths.iter().filter(|path| path.join("system.toml").is_file());
+    with_manifest
+        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+        .collect()
+}
+
+#[test]
+fn every_example_compiles() {
+    let names = names();
+    assert!(names.len() >= 3);
+    for name in names {
+        let system = example(&name);
+        for class_binary_len in [0x2_0000, 0x80_0000] {
+            let input = CompileInput {
+                class_binary_len,
+                stop_after_ms: Some(1000),
+            };
+            let bytes = compile(&system, &input).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let image = Image::check(&bytes, CLASS_AARCH64, &Portable).expect("the writer checked it");
+            assert_eq!(image.partitions().len(), system.partitions().len());
+            assert_eq!(image.board().image_base.get(), 0x4020_0000 + class_binary_len);
+            assert_eq!(image.board().stop_after_ms.get(), 1000);
+        }
+    }
+}
+
+#[test]
+fn every_example_is_described() {
+    for name in names() {
+        assert!(
+            support::root()
+                .join("examples")
+                .join(&name)
+                .join("README.md")
+                .is_file(),
+            "{name} has no README.md"
+        );
+    }
+}
+
+#[test]
+fn the_showcase_is_what_it_says() {
+    let system = example("aarch64-linux-rt");
+    let partitions: Vec<_> = system
+        .partitions()
+        .iter()
+        .map(|partition| partition.name.as_str())
+        .collect();
+    assert_eq!(partitions, ["linux", "control", "supervisor", "rogue"]);
+    assert_eq!(system.pcpus().len(), 2);
+    let shared = &system.cpu_assignment()[1];
+    assert_eq!(
+        shared.vcpus,
+        [("control".to_owned(), 0, 24), ("linux".to_owned(), 1, 4)]
+    );
+    let linux = &system.partitions()[0];
+    let ram = linux
+        .mappings
+        .iter()
+        .find(|mapping| mapping.kind == MappingKind::Ram)
+        .expect("RAM");
+    assert_eq!((ram.guest, ram.size), (0x4000_0000, 256 << 20));
+    assert_eq!(ram.host % (2 << 20), 0);
+    let touches = system.who_can_touch_what();
+    let supervisor: Vec<_> = touches
+        .iter()
+        .filter(|row| row.partition == "supervisor")
+        .collect();
+    assert!(
+        supervisor
+            .iter()
+            .any(|row| row.object == "partition linux" && row.how == "read, control")
+    );
+    assert!(touches.iter().all(|row| row.partition == "supervisor"));
+}
+
+#[test]
+fn places_do_not_depend_on_the_class_binary() {
+    let system = example("aarch64-linux-rt");
+    let places = |class_binary_len| {
+        let bytes = compile(
+            &system,
+            &CompileInput {
+                class_binary_len,
+                stop_after_ms: None,
+            },
+        )
+        .expect("compiles");
+        let image = Image::check(&bytes, CLASS_AARCH64, &Portable).expect("checked");
+        image
+            .memory()
+            .iter()
+            .map(|mapping| mapping.host.get())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(places(0x1_0000), places(0x20_0000));
+}

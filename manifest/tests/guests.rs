@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a guest finds: device tree, placement, startup page, permissions.
+
+mod support;
+
+use std::path::Path;
+
+use bulkhead_image::layout::{CLASS_AARCH64, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE};
+use bulkhead_image::{Image, Portable};
+use bulkhead_manifest::{CompileInput, Report, System, compile, load_text};
+use dtoolkit::fdt::Fdt;
+use dtoolkit::model::{DeviceTree, DeviceTreeNode};
+use dtoolkit::{Node, Property};
+
+fn try_load(text: &str) -> Result<System, Report> {
+    let path = support::root().join("tests/config-bad/system.toml");
+    load_text(
+        &path,
+        &format!("board = \"qemu-virt-aarch64\"\n{text}"),
+        &support::resolve,
+    )
+}
+
+fn system(text: &str) -> System {
+    try_load(text).unwrap_or_else(|report| panic!("{report}"))
+}
+
+fn image(system: &System) -> Vec<u8> {
+    compile(
+        system,
+        &CompileInput {
+            class_binary_len: 0x2_0000,
+            stop_after_ms: None,
+        },
+    )
+    .expect("compiles")
+}
+
+fn vm(keys: &str) -> System {
+    system(&format!(
+        "[partition.a]\nkind = \"vm\"\nvcpus = [{{ pcpu = 0 }}, {{ pcpu = 1 }}]\n{keys}"
+    ))
+}
+
+fn tree(system: &System) -> DeviceTree {
+    DeviceTree::from_fdt(&Fdt::new(&system.partitions()[0].device_tree).expect("a device tree"))
+}
+
+fn node<'a>(tree: &'a DeviceTree, path: &str) -> &'a DeviceTreeNode {
+    tree.find_node(path).unwrap_or_else(|| panic!("no node {path}"))
+}
+
+fn value(node: &DeviceTreeNode, name: &str) -> Vec<u8> {
+    node.property(name)
+        .unwrap_or_else(|| panic!("no property {name}"))
+        .value()
+        .to_vec()
+}
+
+fn cells(node: &DeviceTreeNode, name: &str) -> Vec<u32> {
+    value(node, name)
+        .chunks(4)
+        .map(|cell| u32::from_be_bytes(cell.try_into().expect("whole cells")))
+        .collect()
+}
+
+#[test]
+fn the_tree_is_that_of_the_virt_board() {
+    let system = vm(
+        "image = \"payloads/image\"\nmemory = \"256M\"\nbootargs = \"quiet\"\ndevices = [\"rtc\"]\nramdisk = \"payloads/ramdisk.cpio\"\n",
+    );
+    let tree = tree(&system);
+    assert_eq!(
+        cells(node(&tree, "/intc@8000000"), "reg"),
+        [0, 0x0800_0000, 0, 0x1_0000, 0, 0x080a_0000, 0, 0x4_0000]
+    );
+    assert_eq!(
+        cells(node(&tree, "/timer"), "interrupts"),
+        [1, 13, 4, 1, 14, 4, 1, 11, 4, 1, 10, 4]
+    );
+    assert_eq!(cells(node(&tree, "/pl011@9000000"), "interrupts"), [0, 1, 4]);
+    assert_eq!(
+        cells(node(&tree, "/memory@40000000"), "reg"),
+        [0, 0x4000_0000, 0, 256 << 20]
+    );
+    assert_eq!(cells(node(&tree, "/cpus/cpu@1"), "reg"), [1]);
+    assert_eq!(value(node(&tree, "/psci"), "method"), b"hvc\0");
+    assert_eq!(cells(node(&tree, "/rtc@9010000"), "interrupts"), [0, 2, 4]);
+    let chosen = node(&tree, "/chosen");
+    assert_eq!(value(chosen, "bootargs"), b"quiet\0");
+    assert_eq!(value(chosen, "stdout-path"), b"/pl011@9000000\0");
+    // As QEMU: the RAM disk 128M above the start of RAM.
+    assert_eq!(cells(chosen, "linux,initrd-start"), [0, 0x4800_0000]);
+    assert_eq!(cells(chosen, "linux,initrd-end"), [0, 0x4800_4000]);
+    let partition = &system.partitions()[0];
+    assert_eq!((partition.entry, partition.argument), (0x4020_0000, 0x4820_0000));
+}
+
+#[test]
+fn capabilities_are_in_the_tree() {
+    let system = vm("image = \"payloads/vm.elf\"\nmemory = \"2M\"\ncapabilities.clock = { timer = true }\n");
+    let tree = tree(&system);
+    let hypervisor = node(&tree, "/hypervisor");
+    assert_eq!(value(hypervisor, "capability-names"), b"self\0clock\0");
+    assert_eq!(cells(hypervisor, "capabilities"), [0, 1]);
+    // An ELF image that leaves room there has the tree at the start of RAM.
+    assert_eq!(system.partitions()[0].argument, 0x4000_0000);
+}
+
+#[test]
+fn an_overlay_changes_the_tree() {
+    let system =
+        vm("image = \"payloads/vm.elf\"\nmemory = \"2M\"\ndevice-tree-overlay = \"payloads/uart.dtbo\"\n");
+    let tree = tree(&system);
+    assert_eq!(value(node(&tree, "/pl011@9000000"), "example"), b"");
+    assert!(tree.find_node("/fragment@0").is_none());
+}
+
+#[test]
+fn overlays_are_compiled_if_there_is_a_compiler() {
+    if std::process::Command::new("dtc")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
+        println!("skipped: no dtc");
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(
+        folder.join("good.dtso"),
+        "/dts-v1/; /plugin/; &uart0 { status = \"disabled\"; };",
+    )
+    .expect("writable");
+    std::fs::write(folder.join("bad.dtso"), "/dts-v1/; /plugin/; &uart0 {").expect("writable");
+    let with = |name: &str| {
+        let path = folder.join(name);
+        try_load(&format!(
+            "[partition.a]\nkind = \"vm\"\nimage = \"payloads/vm.elf\"\nmemory = \"2M\"\nvcpus = [{{ pcpu = 0 }}]\ndevice-tree-overlay = {path:?}\n"
+        ))
+    };
+    let system = with("good.dtso").unwrap_or_else(|report| panic!("{report}"));
+    assert_eq!(
+        value(node(&tree(&system), "/pl011@9000000"), "status"),
+        b"disabled\0"
+    );
+    let report = with("bad.dtso").expect_err("a syntax error");
+    assert_eq!(report.diagnostics[0].code.id(), "E065");
+}
+
+#[test]
+fn a_task_has_the_permissions_of_its_segments() {
+    let system = system(
+        "[partition.t]\nkind = \"task\"\nimage = \"payloads/task.elf\"\nmemory = \"64K\"\nvcpus = [{ pcpu = 0 }]\ncapabilities.clock = { timer = true }\n",
+    );
+    let bytes = image(&system);
+    let image = Image::check(&bytes, CLASS_AARCH64, &Portable).expect("checked");
+    let maps: Vec<_> = image
+        .memory()
+        .iter()
+        .map(|m| {
+            (
+                m.guest.get(),
+                m.size.get(),
+                m.flags.get() & (MEMORY_READ | MEMORY_WRITE | MEMORY_EXECUTE),
+            )
+        })
+        .collect();
+    let (r, rw, rx) = (
+        MEMORY_READ,
+        MEMORY_READ | MEMORY_WRITE,
+        MEMORY_READ | MEMORY_EXECUTE,
+    );
+    // Constants and data share a page, which must be writable then.
+    let expected = [
+        (0x4000_0000, 0x1000, rx),
+        (0x4000_1000, 0xf000, rw),
+        (0x3fff_f000, 0x1000, r),
+    ];
+    assert_eq!(maps, expected);
+    let partition = &image.partitions()[0];
+    assert_eq!(
+        (partition.argument.get(), partition.stack.get()),
+        (0x3fff_f000, 0x4001_0000)
+    );
+    let startup = image
+        .loads()
+        .iter()
+        .find(|load| load.guest.get() == 0x3fff_f000)
+        .expect("a startup page");
+    let page = image.payload(startup.payload.get());
+    assert_eq!(&page[..8], b"BHSTART1");
+    assert_eq!(u32::from_le_bytes(page[8..12].try_into().expect("four bytes")), 2);
+    assert_eq!(&page[32..37], b"self\0");
+    // Index 1, kind timer, right to read.
+    assert_eq!(&page[64 + 24..64 + 30], [1, 0, 0, 0, 3, 1]);
+}
+
+#[test]
+fn firmware_starts_where_the_manifest_says() {
+    let system = vm(
+        "memory = \"16M\"\nmachine.entry = 0x0\n[[partition.a.region]]\nguest = 0x0\nsize = \"64M\"\npayload = \"payloads/raw.bin\"\naccess = \"rwx\"\n",
+    );
+    let partition = &system.partitions()[0];
+    assert_eq!((partition.entry, partition.argument), (0, 0x4000_0000));
+    // A region with a payload is a flash, not memory.
+    assert!(tree(&system).find_node("/memory@0").is_none());
+}
+
+#[test]
+fn partitions_that_run_the_same_file_share_it() {
+    let one = "kind = \"vm\"\nimage = \"payloads/image\"\nmemory = \"64M\"\nvcpus = [{ pcpu = 0 }]\n";
+    let system = system(&format!("[partition.a]\n{one}[partition.b]\n{one}"));
+    let bytes = image(&system);
+    let image = Image::check(&bytes, CLASS_AARCH64, &Portable).expect("checked");
+    let kernels = image
+        .payloads()
+        .iter()
+        .filter(|payload| payload.size.get() == 8192)
+        .count();
+    assert_eq!(kernels, 1);
+}
+
+#[test]
+fn unconfined_dma_gets_memory_at_its_own_addresses() {
+    let names: Vec<String> = (24..32).map(|n| format!("\"virtio-mmio-{n}\"")).collect();
+    let keys = format!(
+        "image = \"payloads/image\"\nmemory = \"64M\"\ndevices = [{}]\ntrusted-dma = true\nmachine.ram-base = 0x60000000\n",
+        names.join(", ")
+    );
+    let system = vm(&keys);
+    let partition = &system.partitions()[0];
+    assert!(partition.unconfined_dma);
+    assert!(
+        partition
+            .mappings
+            .iter()
+            .all(|mapping| mapping.guest == mapping.host)
+    );
+    // Eight devices, one page.
+    assert_eq!(partition.mappings.len(), 2);
+    let bytes = image(&system);
+    let image = Image::check(&bytes, CLASS_AARCH64, &Portable).expect("checked");
+    assert_eq!(image.interrupts().len(), 8);
+}

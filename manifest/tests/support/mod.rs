@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Payloads made to measure, and a resolver that hands them out.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// `b .`: the shortest program that does no harm.
+const LOOP: [u8; 4] = 0x1400_0000_u32.to_le_bytes();
+const AARCH64: u16 = 183;
+const X86_64: u16 = 62;
+const EXECUTABLE: u16 = 2;
+const R: u32 = 4;
+const RW: u32 = 6;
+const RX: u32 = 5;
+const RWX: u32 = 7;
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .canonicalize()
+        .expect("the repository exists")
+}
+
+/// A segment of an ELF file: address, permissions, contents, bytes in memory.
+pub struct Segment<'a>(pub u64, pub u32, pub &'a [u8], pub u64);
+
+/// A 64-bit little-endian ELF file.
+pub fn elf(machine: u16, kind: u16, entry: u64, segments: &[Segment<'_>]) -> Vec<u8> {
+    let mut out = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    out.extend(kind.to_le_bytes());
+    out.extend(machine.to_le_bytes());
+    out.extend(1_u32.to_le_bytes());
+    out.extend([entry, 64, 0].iter().flat_map(|word| word.to_le_bytes()));
+    out.extend(0_u32.to_le_bytes());
+    out.extend(
+        [64, 56, segments.len() as u16, 0, 0, 0]
+            .iter()
+            .flat_map(|half| half.to_le_bytes()),
+    );
+    let mut offset = 64 + 56 * segments.len() as u64;
+    for Segment(address, flags, contents, size) in segments {
+        out.extend(1_u32.to_le_bytes());
+        out.extend(flags.to_le_bytes());
+        out.extend(
+            [offset, *address, *address, contents.len() as u64, *size, 1]
+                .iter()
+                .flat_map(|w| w.to_le_bytes()),
+        );
+        offset += contents.len() as u64;
+    }
+    for Segment(_, _, contents, _) in segments {
+        out.extend_from_slice(contents);
+    }
+    out
+}
+
+/// A Linux Image of 8 KiB that asks for `size` bytes of memory.
+pub fn image(size: u64) -> Vec<u8> {
+    let mut bytes = vec![0; 8192];
+    bytes[..4].copy_from_slice(&LOOP);
+    bytes[16..24].copy_from_slice(&size.to_le_bytes());
+    bytes[56..60].copy_from_slice(b"ARM\x64");
+    bytes
+}
+
+/// An EFI program with one section of `section` bytes at 4096.
+fn efi(mut bytes: Vec<u8>, machine: u16, section: u32) -> Vec<u8> {
+    bytes[..2].copy_from_slice(b"MZ");
+    bytes[0x3c..0x40].copy_from_slice(&64_u32.to_le_bytes());
+    bytes[64..68].copy_from_slice(b"PE\0\0");
+    bytes[68..70].copy_from_slice(&machine.to_le_bytes());
+    bytes[70..72].copy_from_slice(&1_u16.to_le_bytes());
+    bytes[88 + 16..88 + 20].copy_from_slice(&section.to_le_bytes());
+    bytes[88 + 20..88 + 24].copy_from_slice(&4096_u32.to_le_bytes());
+    bytes
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(bytes).expect("writes to memory");
+    encoder.finish().expect("writes to memory")
+}
+
+/// A compiled overlay that changes the node with the label `label`; `dtc -@` makes the same of
+/// `&label { example; };`.
+pub fn overlay(label: &str) -> Vec<u8> {
+    use dtoolkit::model::{DeviceTree, DeviceTreeNode, DeviceTreeProperty};
+    let node = |name: &str| DeviceTreeNode::new_unchecked(name);
+    let mut change = node("__overlay__");
+    change.add_property(DeviceTreeProperty::new_unchecked("example", Vec::<u8>::new()));
+    let mut fragment = node("fragment@0");
+    fragment.add_property(DeviceTreeProperty::new_unchecked("target", u32::MAX));
+    fragment.add_child(change);
+    let mut fixups = node("__fixups__");
+    fixups.add_property(DeviceTreeProperty::new_unchecked(label, "/fragment@0:target:0"));
+    let mut tree = DeviceTree::new();
+    tree.root.add_child(fragment);
+    tree.root.add_child(fixups);
+    tree.to_dtb()
+}
+
+/// A program for a VM on the default machine.
+pub fn vm_elf() -> Vec<u8> {
+    elf(
+        AARCH64,
+        EXECUTABLE,
+        0x4008_0000,
+        &[
+            Segment(0x4008_0000, RX, &LOOP, 4096),
+            Segment(0x4008_1000, RW, b"data", 8192),
+        ],
+    )
+}
+
+/// A program for a task: code, constants, and data that starts in the page of the constants.
+pub fn task_elf() -> Vec<u8> {
+    let segments = [
+        Segment(0x4000_0000, RX, &LOOP, 4),
+        Segment(0x4000_1000, R, b"constant", 8),
+        Segment(0x4000_1800, RW, &[7; 4096], 0x3000),
+    ];
+    elf(AARCH64, EXECUTABLE, 0x4000_0000, &segments)
+}
+
+/// Every payload of the corpus.
+pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
+    let one = |address, flags| vec![Segment(address, flags, &LOOP, 64)];
+    let mut arm32 = vm_elf();
+    arm32[4] = 1;
+    let damaged = gzip(&image(0));
+    vec![
+        ("raw.bin", LOOP.to_vec()),
+        ("empty.bin", Vec::new()),
+        ("vm.elf", vm_elf()),
+        ("task.elf", task_elf()),
+        (
+            "rwx-task.elf",
+            elf(AARCH64, EXECUTABLE, 0x4000_0000, &one(0x4000_0000, RWX)),
+        ),
+        (
+            "outside.elf",
+            elf(AARCH64, EXECUTABLE, 0x9000_0000, &one(0x9000_0000, RX)),
+        ),
+        (
+            "overlap.elf",
+            elf(
+                AARCH64,
+                EXECUTABLE,
+                0x4008_0000,
+                &[
+                    Segment(0x4008_0000, RX, &LOOP, 64),
+                    Segment(0x4008_0020, RW, &LOOP, 64),
+                ],
+            ),
+        ),
+        ("truncated.elf", vm_elf()[..176].to_vec()),
+        (
+            "x86.elf",
+            elf(X86_64, EXECUTABLE, 0x4008_0000, &one(0x4008_0000, RX)),
+        ),
+        ("object.elf", elf(AARCH64, 1, 0x4008_0000, &one(0x4008_0000, RX))),
+        ("arm32.elf", arm32),
+        ("image", image(32 << 20)),
+        ("truncated-image", efi(image(32 << 20), 0xaa64, 8192)),
+        ("x86.efi", efi(vec![0; 4096], 0x8664, 0)),
+        ("kernel.xz", b"\xfd7zXZ\0\0\x04".to_vec()),
+        ("bomb.gz", gzip(&vec![0; 4 << 20])),
+        ("truncated.gz", damaged[..damaged.len() / 2].to_vec()),
+        ("ramdisk.cpio", [&b"070701"[..], &[b'0'; 16378]].concat()),
+        ("init.sh", b"#!/bin/sh\n".to_vec()),
+        ("bad.dtbo", b"\xd0\x0d\xfe\xed is all there is".to_vec()),
+        ("label.dtbo", overlay("no_such_label")),
+        ("uart.dtbo", overlay("uart0")),
+    ]
+}
+
+/// Finds named payloads among stand-ins in the corpus.
+pub fn resolve(name: &str) -> Result<PathBuf, String> {
+    let file = match name {
+        "@debian/linux-arm64" => "image",
+        "@debian/initramfs" => "ramdisk.cpio",
+        "@guests/supervisor" | "@guests/hello-task" => "task.elf",
+        "@guests/hello" | "@guests/control-loop" | "@guests/rogue" => "vm.elf",
+        _ => return Err("there is no payload of this name".to_owned()),
+    };
+    Ok(root().join("tests/config-bad/payloads").join(file))
+}
