@@ -74,10 +74,10 @@ fn the_showcase_is_what_it_says() {
         .collect();
     assert_eq!(partitions, ["linux", "control", "supervisor", "rogue"]);
     assert_eq!(system.pcpus().len(), 2);
-    let shared = &system.cpu_assignment()[1];
+    let shared = &system.cpu_assignment()[0];
     assert_eq!(
         shared.vcpus,
-        [("control".to_owned(), 0, 24), ("linux".to_owned(), 1, 4)]
+        [("control".to_owned(), 0, 24), ("linux".to_owned(), 0, 4)]
     );
     let linux = &system.partitions()[0];
     let ram = linux
