@@ -140,7 +140,7 @@ impl Vgic<'_> {
 
     /// Moves what `words` have to deliver into list registers.
     fn fill<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, words: u32) {
-        let mut words = words | self.repend(me, bank, hardware, words);
+        let mut words = words;
         let slots = hardware.slots();
         let all = u32::MAX.wrapping_shr(32u32.saturating_sub(slots.clamp(1, MAX_SLOTS as u32)));
         let mut selection = self.select(me, words, (all & !bank.used).count_ones() as usize);
@@ -157,6 +157,7 @@ impl Vgic<'_> {
             let Some(slot) = free.next() else { break };
             self.place(me, bank, hardware, slot, *candidate);
         }
+        self.repend(me, bank, hardware, words);
         bank.leftover = if selection.overflow { words } else { 0 };
         bank.set_control(hardware);
     }
@@ -210,30 +211,29 @@ impl Vgic<'_> {
         hardware.set_list_register(slot, value);
     }
 
-    /// A held line was latched again. Acknowledged by the guest: pending once more, in the same list register.
-    /// Not yet acknowledged: it is the same interrupt. Linked: stays latched until its release.
-    fn repend<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, words: u32) -> u32 {
+    /// Held lines that were latched again. Not yet acknowledged: it is the same interrupt. Active: pending once more
+    /// in the same list register, or, if it could not be delivered as it was loaded, noticed at its end. Linked
+    /// lines stay latched: the end of a linked interrupt shows by the next physical one.
+    fn repend<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, words: u32) {
         let again = |word: u32| {
             self.word(me, word).map_or(0, |lines| {
                 lines.latch.load(SeqCst) & lines.held.load(SeqCst) & !lines.linked.load(SeqCst)
             })
         };
         if bits(words).all(|word| again(word) == 0) {
-            return 0;
+            return;
         }
-        let mut released = 0;
         for slot in bits(bank.used) {
             let line = bank.slot(slot).line();
-            if again(line / 32) & bit(line) == 0 {
-                continue;
-            }
-            let Some(lines) = self.lines_of(me, line) else {
+            let Some(lines) = self
+                .lines_of(me, line)
+                .filter(|_| again(line / 32) & bit(line) != 0)
+            else {
                 continue;
             };
             let now = hardware.list_register(slot);
-            if now.is_empty() {
-                bank.used &= !bit(slot);
-                released |= self.release(me, line, hardware);
+            if now.is_active() && !self.as_loaded(me, lines, now) {
+                hardware.set_list_register(slot, now.with_end_notice(true));
                 continue;
             }
             lines.latch.fetch_and(!bit(line), SeqCst);
@@ -242,7 +242,6 @@ impl Vgic<'_> {
                 hardware.set_list_register(slot, now.with_pending(true));
             }
         }
-        released
     }
 
     /// Takes everything back that is loaded and not yet acknowledged; the words concerned.

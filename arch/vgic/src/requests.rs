@@ -4,7 +4,7 @@
 
 use crate::lines::{Lines, clear};
 use crate::state::{NOBODY, RECHECK, SYNC, word_flag};
-use crate::{Bank, Hardware, PRIVATE_LINES, Vgic, bit, bits};
+use crate::{Bank, Hardware, ListRegister, PRIVATE_LINES, Vgic, bit, bits};
 use core::sync::atomic::Ordering::SeqCst;
 
 /// Steps to wait for another pCPU to say what its list registers hold. It answers from within one exit;
@@ -88,16 +88,14 @@ impl Vgic<'_> {
         if now.is_active() {
             return self.recheck_active(me, bank, hardware, slot);
         }
+        clear(&lines.acknowledged, mask);
         let reason =
             lines.physical_of(line).is_some() || bank.from_latch & bit(slot) != 0 || lines.high() & mask != 0;
         let as_loaded = now.is_pending()
             && reason
             && lines.clear_pending.load(SeqCst) & mask == 0
             && lines.active.load(SeqCst) & mask == 0
-            && self.may_signal(lines, mask)
-            && (lines.group1.load(SeqCst) & mask != 0) == now.is_group1()
-            && lines.priority_of(line) == now.priority()
-            && (line < PRIVATE_LINES || self.target(line) == Some(me));
+            && self.as_loaded(me, lines, now);
         if as_loaded {
             clear(&lines.clear_active, mask);
             self.resample(lines, slot, hardware);
@@ -124,6 +122,10 @@ impl Vgic<'_> {
             clear(&lines.clear_pending, mask);
             now = now.with_pending(false);
         }
+        if now.is_pending() && !self.as_loaded(me, lines, now) {
+            lines.latch.fetch_or(mask, SeqCst);
+            now = now.with_pending(false);
+        }
         if lines.clear_active.load(SeqCst) & mask != 0 {
             clear(&lines.clear_active, mask);
             clear(&lines.acknowledged, mask);
@@ -141,23 +143,29 @@ impl Vgic<'_> {
         0
     }
 
-    /// An end of a virtual level-triggered line is noticed if, and only if, its input is high now.
+    /// The end of a virtual line is noticed if, and only if, it wants delivery again as things are now.
     fn resample<H: Hardware>(&self, lines: &Lines, slot: u32, hardware: &mut H) {
         let now = hardware.list_register(slot);
-        let notice = lines.high() & bit(now.line()) != 0;
+        let wanting = if now.is_active() {
+            lines.wanting()
+        } else {
+            lines.high()
+        };
+        let notice = wanting & bit(now.line()) != 0;
         if now.physical().is_none() && now.notices_end() != notice {
             hardware.set_list_register(slot, now.with_end_notice(notice));
         }
     }
 
-    /// Whether the lines of `mask` are enabled, and so is their group.
-    fn may_signal(&self, lines: &Lines, mask: u32) -> bool {
-        let group = if lines.group1.load(SeqCst) & mask != 0 {
-            2
-        } else {
-            1
-        };
-        lines.enabled.load(SeqCst) & mask != 0 && self.distributor.control.load(SeqCst) & group != 0
+    /// Whether a pending interrupt would be loaded now as it is in `value`.
+    pub(crate) fn as_loaded(&self, me: usize, lines: &Lines, value: ListRegister) -> bool {
+        let (line, mask) = (value.line(), bit(value.line()));
+        let group = if value.is_group1() { 2 } else { 1 };
+        lines.enabled.load(SeqCst) & mask != 0
+            && self.distributor.control.load(SeqCst) & group != 0
+            && (lines.group1.load(SeqCst) & mask != 0) == value.is_group1()
+            && lines.priority_of(line) == value.priority()
+            && (line < PRIVATE_LINES || self.target(line) == Some(me))
     }
 
     /// A linked level-triggered line is latched but cannot be delivered: the physical line, which stays high

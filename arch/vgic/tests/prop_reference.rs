@@ -172,8 +172,9 @@ impl Pair {
                 pair.world.set_bit(cpu, if on { 0x100 } else { 0x180 }, named(n));
                 pair.model.line(cpu, named(n)).enabled = on;
             }),
-            // A pending state given to the timer by software ends when its vCPU leaves the pCPU; not modelled.
-            Step::Pending(_, n, true) if named(n) == TIMER => {}
+            // A pending state given to a linked level-triggered line by software ends when the line is disabled or
+            // its vCPU leaves the pCPU: it looks like a level that has gone. Not modelled.
+            Step::Pending(_, n, true) if is_linked(named(n)) && named(n) != LINKED[1].0 => {}
             Step::Pending(cpu, n, on) => self.if_loaded(cpu, |pair, cpu| {
                 pair.world.set_bit(cpu, if on { 0x200 } else { 0x280 }, named(n));
                 pair.model.line(cpu, named(n)).latch = on;
