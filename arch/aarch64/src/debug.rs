@@ -39,12 +39,17 @@ pub(crate) struct Debug {
     locked: bool,
 }
 
+/// Writes the first `$count` of `$values` to the registers `$name`0 to `$name`15, as many as there are.
 macro_rules! write_comparators {
-    ($values:expr, $count:expr, [$($number:literal = $name:literal),*]) => {
-        $(if $number < $count {
-            write_guest_register!($name, $values.get($number).copied().unwrap_or(0));
-        })*
+    ($name:literal, $values:expr, $count:expr) => {
+        write_comparators!(@ $name, $values, $count, "0" "1" "2" "3" "4" "5" "6" "7" "8" "9" "10" "11" "12" "13" "14" "15")
     };
+    (@ $name:literal, $values:expr, $count:expr, $($number:literal)*) => {{
+        let mut values = $values.iter().take($count);
+        $(if let Some(value) = values.next() {
+            write_guest_register!($name $number "_el1", *value);
+        })*
+    }};
 }
 
 impl Debug {
@@ -88,94 +93,10 @@ impl Debug {
         let breakpoints = (features >> 12 & 0xF) as usize + 1;
         let watchpoints = (features >> 20 & 0xF) as usize + 1;
         let [break_values, break_controls, watch_values, watch_controls] = &self.comparators;
-        write_comparators!(
-            break_values,
-            breakpoints,
-            [
-                0 = "dbgbvr0_el1",
-                1 = "dbgbvr1_el1",
-                2 = "dbgbvr2_el1",
-                3 = "dbgbvr3_el1",
-                4 = "dbgbvr4_el1",
-                5 = "dbgbvr5_el1",
-                6 = "dbgbvr6_el1",
-                7 = "dbgbvr7_el1",
-                8 = "dbgbvr8_el1",
-                9 = "dbgbvr9_el1",
-                10 = "dbgbvr10_el1",
-                11 = "dbgbvr11_el1",
-                12 = "dbgbvr12_el1",
-                13 = "dbgbvr13_el1",
-                14 = "dbgbvr14_el1",
-                15 = "dbgbvr15_el1"
-            ]
-        );
-        write_comparators!(
-            break_controls,
-            breakpoints,
-            [
-                0 = "dbgbcr0_el1",
-                1 = "dbgbcr1_el1",
-                2 = "dbgbcr2_el1",
-                3 = "dbgbcr3_el1",
-                4 = "dbgbcr4_el1",
-                5 = "dbgbcr5_el1",
-                6 = "dbgbcr6_el1",
-                7 = "dbgbcr7_el1",
-                8 = "dbgbcr8_el1",
-                9 = "dbgbcr9_el1",
-                10 = "dbgbcr10_el1",
-                11 = "dbgbcr11_el1",
-                12 = "dbgbcr12_el1",
-                13 = "dbgbcr13_el1",
-                14 = "dbgbcr14_el1",
-                15 = "dbgbcr15_el1"
-            ]
-        );
-        write_comparators!(
-            watch_values,
-            watchpoints,
-            [
-                0 = "dbgwvr0_el1",
-                1 = "dbgwvr1_el1",
-                2 = "dbgwvr2_el1",
-                3 = "dbgwvr3_el1",
-                4 = "dbgwvr4_el1",
-                5 = "dbgwvr5_el1",
-                6 = "dbgwvr6_el1",
-                7 = "dbgwvr7_el1",
-                8 = "dbgwvr8_el1",
-                9 = "dbgwvr9_el1",
-                10 = "dbgwvr10_el1",
-                11 = "dbgwvr11_el1",
-                12 = "dbgwvr12_el1",
-                13 = "dbgwvr13_el1",
-                14 = "dbgwvr14_el1",
-                15 = "dbgwvr15_el1"
-            ]
-        );
-        write_comparators!(
-            watch_controls,
-            watchpoints,
-            [
-                0 = "dbgwcr0_el1",
-                1 = "dbgwcr1_el1",
-                2 = "dbgwcr2_el1",
-                3 = "dbgwcr3_el1",
-                4 = "dbgwcr4_el1",
-                5 = "dbgwcr5_el1",
-                6 = "dbgwcr6_el1",
-                7 = "dbgwcr7_el1",
-                8 = "dbgwcr8_el1",
-                9 = "dbgwcr9_el1",
-                10 = "dbgwcr10_el1",
-                11 = "dbgwcr11_el1",
-                12 = "dbgwcr12_el1",
-                13 = "dbgwcr13_el1",
-                14 = "dbgwcr14_el1",
-                15 = "dbgwcr15_el1"
-            ]
-        );
+        write_comparators!("dbgbvr", break_values, breakpoints);
+        write_comparators!("dbgbcr", break_controls, breakpoints);
+        write_comparators!("dbgwvr", watch_values, watchpoints);
+        write_comparators!("dbgwcr", watch_controls, watchpoints);
         write_guest_register!("mdscr_el1", self.mdscr);
     }
 

@@ -18,15 +18,15 @@ macro_rules! read_register {
     }};
 }
 
-/// Writes a system register that acts only below EL2.
+/// Writes a system register that acts only below EL2. The name may come in pieces.
 macro_rules! write_guest_register {
-    ($name:literal, $value:expr) => {{
+    ($($name:literal)+, $value:expr) => {{
         let value: u64 = $value;
         // SAFETY: the register belongs to the EL1&0 regime, to a timer or to the virtualization
         // controls; none of them changes how EL2 itself translates, executes or is interrupted
         // (interrupts are masked at EL2). Each use in this crate names such a register.
         unsafe {
-            core::arch::asm!(concat!("msr ", $name, ", {}"), in(reg) value, options(nostack, preserves_flags));
+            core::arch::asm!(concat!("msr ", $($name,)+ ", {}"), in(reg) value, options(nostack, preserves_flags));
         }
     }};
 }

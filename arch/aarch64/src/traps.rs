@@ -39,6 +39,7 @@ const ISS_VALID: u64 = 1 << 24;
 const ISS_SIGN_EXTEND: u64 = 1 << 21;
 const ISS_SIXTY_FOUR: u64 = 1 << 15;
 const ISS_FNV: u64 = 1 << 10;
+const ISS_CACHE_MAINTENANCE: u64 = 1 << 8;
 const ISS_S1PTW: u64 = 1 << 7;
 const ISS_WRITE: u64 = 1 << 6;
 /// Fault status without the level.
@@ -232,6 +233,11 @@ pub(crate) fn idle(context: &mut Context) -> u64 {
 fn data_abort(machine: &mut Machine, context: &mut Context, syndrome: u64) -> u64 {
     let emulable = syndrome & (ISS_VALID | ISS_S1PTW) == ISS_VALID && syndrome & FSC_TYPE == FSC_TRANSLATION;
     if !emulable {
+        if syndrome & ISS_CACHE_MAINTENANCE != 0 && syndrome & FSC_TYPE == FSC_TRANSLATION {
+            // No memory is there that could be cached.
+            advance(context, syndrome);
+            return RESUME;
+        }
         return memory_fault(context, syndrome, abort_address(syndrome));
     }
     // HPFAR_EL2 is valid for a translation fault (D19.2.65); the offset in the page is FAR's.

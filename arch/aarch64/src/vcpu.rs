@@ -261,6 +261,10 @@ impl Vcpus for Machine {
     fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset) {
         self.with_stored(vcpu, |machine, context| {
             machine.fp_drop(vcpu);
+            // A reset CPU has empty TLBs; what its VMID left here must not serve the next life.
+            if let Some(last) = machine.last_index.get_mut(usize::from(context.plan.partition.0)) {
+                *last = u8::MAX;
+            }
             irq::reset(&mut machine.irq, &mut context.irq);
             context.general = [0; 31];
             context.write_general(0, reset.argument);
