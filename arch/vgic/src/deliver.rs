@@ -102,6 +102,7 @@ impl Vgic<'_> {
         };
         let mask = bit(line);
         clear(&lines.acknowledged, mask);
+        clear(&lines.repended, mask);
         lines.held.fetch_and(!mask, SeqCst);
         if let Some(holder) = self.distributor.holder_of(line) {
             holder.store(NOBODY, SeqCst);
@@ -238,6 +239,9 @@ impl Vgic<'_> {
             }
             lines.latch.fetch_and(!bit(line), SeqCst);
             bank.from_latch |= bit(slot);
+            if now.is_active() {
+                lines.repended.fetch_or(bit(line), SeqCst);
+            }
             if !now.is_pending() {
                 hardware.set_list_register(slot, now.with_pending(true));
             }
@@ -278,6 +282,7 @@ impl Vgic<'_> {
         }
         if now.is_active() {
             lines.acknowledged.fetch_or(bit(line), SeqCst);
+            clear(&lines.repended, bit(line));
             bank.from_latch &= !bit(slot);
             if now.is_pending() {
                 hardware.set_list_register(slot, now.with_pending(false));

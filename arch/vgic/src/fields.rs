@@ -59,7 +59,8 @@ impl Vgic<'_> {
             Field::SetEnable | Field::ClearEnable => lines.enabled.load(SeqCst),
             Field::SetPending | Field::ClearPending => {
                 self.bring_up_to_date(me, bank, hardware, (index, word));
-                let held = lines.held.load(SeqCst) & !lines.acknowledged.load(SeqCst);
+                let seen = lines.acknowledged.load(SeqCst) & !lines.repended.load(SeqCst);
+                let held = lines.held.load(SeqCst) & !seen;
                 lines.wanting() | held | self.physical_pending(place, hardware)
             }
             Field::SetActive | Field::ClearActive => {

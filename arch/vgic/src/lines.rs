@@ -26,6 +26,8 @@ pub struct Lines {
     pub(crate) held: AtomicU32,
     /// In a list register, and seen active there when it was last looked at.
     pub(crate) acknowledged: AtomicU32,
+    /// In a list register, active, and made pending once more there.
+    pub(crate) repended: AtomicU32,
     /// Request to the holder: no longer pending.
     pub(crate) clear_pending: AtomicU32,
     /// Request to the holder: no longer active.
@@ -49,6 +51,7 @@ impl Lines {
             active: AtomicU32::new(0),
             held: AtomicU32::new(0),
             acknowledged: AtomicU32::new(0),
+            repended: AtomicU32::new(0),
             clear_pending: AtomicU32::new(0),
             clear_active: AtomicU32::new(0),
             linked: AtomicU32::new(0),
@@ -67,6 +70,7 @@ impl Lines {
             &self.active,
             &self.held,
             &self.acknowledged,
+            &self.repended,
             &self.clear_pending,
             &self.clear_active,
         ];

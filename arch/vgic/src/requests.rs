@@ -126,6 +126,9 @@ impl Vgic<'_> {
             lines.latch.fetch_or(mask, SeqCst);
             now = now.with_pending(false);
         }
+        if !now.is_pending() {
+            clear(&lines.repended, mask);
+        }
         if lines.clear_active.load(SeqCst) & mask != 0 {
             clear(&lines.clear_active, mask);
             clear(&lines.acknowledged, mask);

@@ -271,6 +271,10 @@ impl Pair {
     }
 
     fn physical(&mut self, (line, physical, edge): (u32, u32, bool), on: bool) {
+        if !on && !edge && !self.loaded.iter().all(|loaded| *loaded) {
+            // Could not be taken back now, see `drop_stale`.
+            return;
+        }
         let before = self
             .world
             .physical(0, physical, |line| std::mem::replace(&mut line.level, on));
