@@ -5,7 +5,9 @@ mod common;
 
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 use bulkhead_image::layout::*;
-use bulkhead_image::{Fault, Image, ImageBuilder, ImageError, MAX_REGIONS_PER_PARTITION, Portable, Table};
+use bulkhead_image::{
+    Fault, Image, ImageBuilder, ImageError, MAX_REGIONS_PER_PARTITION, MAX_VCPUS_PER_PCPU, Portable, Table,
+};
 use common::{HYPERVISOR_SIZE, LOAD_ADDRESS, name, partition, ram, sample};
 
 type Change = fn(&mut ImageBuilder);
@@ -136,6 +138,7 @@ fn vcpus() {
         (|b| b.partitions[1].vcpu_count = 9.into(), Table::Partitions, 1, Fault::BadCount),
         (|b| b.partitions[1].first_vcpu = 1.into(), Table::Partitions, 1, Fault::NotConsecutive),
         (|b| b.partitions[2].vcpu_count = 2.into(), Table::Partitions, 2, Fault::NotConsecutive),
+        (|b| b.partitions[1].vcpu_count = 8.into(), Table::Partitions, 1, Fault::NotConsecutive),
         (|b| b.vcpus[2].partition = 0.into(), Table::Partitions, 1, Fault::NotConsecutive),
         (|b| b.vcpus.push(b.vcpus[3]), Table::Partitions, 2, Fault::NotConsecutive),
         (|b| b.vcpus[3].priority = 32.into(), Table::Vcpus, 3, Fault::OutOfRange),
@@ -173,6 +176,69 @@ fn memory() {
         |b| { b.memory.push(MemoryRecord { guest: 0x6000_0000.into(), ..b.memory[0] }) },
         |b| b.memory[3].host = 0x0801_0000.into(),
     ]);
+}
+
+#[test]
+fn vcpus_are_in_the_order_of_their_partitions() {
+    let mut builder = sample();
+    builder
+        .vcpus
+        .sort_by_key(|vcpu| [1, 0, 2][vcpu.partition.get() as usize]);
+    builder.partitions[0].first_vcpu = 1.into();
+    builder.partitions[1].first_vcpu = 0.into();
+    let fault = Fault::NotConsecutive;
+    assert_eq!(
+        builder.build(),
+        Err(ImageError::Record {
+            table: Table::Partitions,
+            index: 0,
+            fault
+        })
+    );
+}
+
+#[test]
+fn a_pcpu_has_a_limited_number_of_vcpus() {
+    let mut builder = sample();
+    let (vcpu, linux) = (builder.vcpus[0], builder.partitions[0]);
+    let numbers = 3..3 + MAX_VCPUS_PER_PCPU as u32 / 4;
+    for number in numbers.clone() {
+        let first = builder.vcpus.len() as u32;
+        let record = partition(&format!("p{number}"), PARTITION_VM, first, 4);
+        builder.partitions.push(PartitionRecord {
+            virtual_lines: 0.into(),
+            ..record
+        });
+        builder.memory.push(ram(
+            number,
+            0x5200_0000 + u64::from(number) * 0x10_0000,
+            0x10_0000,
+        ));
+        let bound = VcpuRecord {
+            partition: number.into(),
+            pcpu: 1.into(),
+            ..vcpu
+        };
+        builder.vcpus.extend([bound; 4]);
+    }
+    // Two of the sample's own are on that pCPU already.
+    let index = linux.vcpu_count.get() + 2 + MAX_VCPUS_PER_PCPU as u32 - 2;
+    let fault = Fault::BadCount;
+    assert_eq!(
+        builder.build(),
+        Err(ImageError::Record {
+            table: Table::Vcpus,
+            index,
+            fault
+        })
+    );
+    builder
+        .vcpus
+        .iter_mut()
+        .filter(|vcpu| vcpu.partition == 0)
+        .for_each(|vcpu| vcpu.pcpu = 0.into());
+    builder.vcpus[2].pcpu = 0.into();
+    assert!(builder.build().is_ok());
 }
 
 #[test]

@@ -99,8 +99,8 @@ impl Format for Stage2 {
 
 /// Stage 1 of the EL2 translation regime without VHE: what the hypervisor itself sees.
 ///
-/// It has one privilege level: AP[1] is RES1 and there is no way to withhold loads ("Stage 1 data accesses"), so every mapping
-/// can be read.
+/// It has one privilege level: `AP[1]` is RES1 and there is no way to withhold loads ("Stage 1 data
+/// accesses"), so every mapping can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HypervisorStage1 {}
 
