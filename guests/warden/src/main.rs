@@ -237,11 +237,11 @@ fn grants(report: &mut Report, tools: &Tools) {
     report.equal("delete the reader", call::capability_delete(reader), Ok(()));
 }
 
-/// Waits until the ward is in `state`; whether it got there.
-fn reaches(tools: &Tools, state: PartitionState) -> bool {
+/// Waits until the ward is in one of `states`; whether it got there.
+fn reaches(tools: &Tools, states: &[PartitionState]) -> bool {
     let end = call::timer_now(tools.clock).unwrap_or(0) + PATIENCE;
     loop {
-        if call::partition_status(tools.ward).is_ok_and(|status| status.state == state) {
+        if call::partition_status(tools.ward).is_ok_and(|status| states.contains(&status.state)) {
             return true;
         }
         match call::timer_now(tools.clock) {
@@ -254,7 +254,7 @@ fn reaches(tools: &Tools, state: PartitionState) -> bool {
 }
 
 fn life_cycle(report: &mut Report, tools: &Tools) {
-    report.check("the ward runs", reaches(tools, PartitionState::Running));
+    report.check("the ward runs", reaches(tools, &[PartitionState::Running]));
     let before = call::partition_status(tools.ward).map_or(0, |status| status.restarts);
     call::event_poll(tools.events).ok();
     report.equal("stop", call::partition_stop(tools.ward), Ok(()));
@@ -264,16 +264,16 @@ fn life_cycle(report: &mut Report, tools: &Tools) {
         "stopping is an event",
         seen.is_ok_and(|events| events & tools.ward_event != 0),
     );
-    report.check("it is stopped", reaches(tools, PartitionState::Stopped));
+    report.check("it is stopped", reaches(tools, &[PartitionState::Stopped]));
     report.equal("start", call::partition_start(tools.ward), Ok(()));
-    report.check("it runs again", reaches(tools, PartitionState::Running));
+    report.check("it runs again", reaches(tools, &[PartitionState::Running]));
     report.equal(
         "start of a running one",
         call::partition_start(tools.ward),
         Err(Error::WrongState),
     );
     report.equal("restart", call::partition_restart(tools.ward), Ok(()));
-    report.check("it runs once more", reaches(tools, PartitionState::Running));
+    report.check("it runs once more", reaches(tools, &[PartitionState::Running]));
     let after = call::partition_status(tools.ward).map_or(0, |status| status.restarts);
     report.check("restarts are counted", after > before);
     for _ in 0..5 {
@@ -282,6 +282,6 @@ fn life_cycle(report: &mut Report, tools: &Tools) {
         let _ = call::partition_restart(tools.ward);
     }
     // Some of the calls above came while a change was under way and may have been refused; the last word is this one.
-    let settled = reaches(tools, PartitionState::Stopped) || reaches(tools, PartitionState::Running);
+    let settled = reaches(tools, &[PartitionState::Stopped, PartitionState::Running]);
     report.check("it settles after a storm of requests", settled);
 }
