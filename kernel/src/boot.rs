@@ -410,7 +410,7 @@ fn policy(record: &PcpuRecord, vcpus: &[VcpuParameters], time: &Timebase) -> Res
 
 fn say<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, line: &Line) {
     let now = since_boot(machine, shared);
-    shared.terminal.log(machine, now, line);
+    shared.terminal.output.log_now(machine, line, now);
 }
 
 /// Nanoseconds since boot, also when boot has not come far.
@@ -429,7 +429,8 @@ pub fn lockdown<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, reason:
         let now = since_boot(machine, shared);
         shared
             .terminal
-            .last_words(machine, now, Line::of("LOCKDOWN: ").join(reason));
+            .output
+            .last_words(machine, Line::of("LOCKDOWN: ").join(reason), now);
     }
     machine.stop()
 }
@@ -439,7 +440,7 @@ pub(crate) fn end_system<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>
     if shared.claim_end() {
         halt_others(machine, shared);
         let now = since_boot(machine, shared);
-        shared.terminal.last_words(machine, now, &Line::of(reason));
+        shared.terminal.output.last_words(machine, &Line::of(reason), now);
         machine.power_off();
     }
     machine.stop()

@@ -30,8 +30,6 @@ use bulkhead_sched::Slot;
 
 /// Rounds of one decision before the loop is entered anew; each is caused by mail that came during the one before.
 const DECISION_ROUNDS: usize = 4;
-/// How soon output that the transmitter did not take is looked at again, in nanoseconds.
-const DRAIN_PERIOD_NS: u64 = 500_000;
 
 /// What a decision leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

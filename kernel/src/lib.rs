@@ -29,6 +29,7 @@ extern crate std;
 
 pub mod boot;
 pub mod cap;
+pub mod console;
 pub mod dispatch;
 pub mod event;
 pub mod health;

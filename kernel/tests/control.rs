@@ -269,7 +269,7 @@ fn what_a_partition_may_not_do_is_refused_and_logged() {
             call(Operation::CapabilityDelete, &[0]),
         ])
     });
-    bench.run(300_000);
+    bench.run(5_000_000);
     let expected = [
         Error::NoRight,
         Error::WrongKind,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Virtual devices and consoles: what `bulkhead-devices` and the terminal decide, carried out.
 
-use super::{DRAIN_PERIOD_NS, Pcpu};
+use super::Pcpu;
 use crate::log::Line;
 use crate::mailbox::bits;
 use bulkhead_abi::PartitionState;
 use bulkhead_arch_api::{Access, AccessKind, Arch, PartitionId, Reply, VcpuId, VcpuSet, VirtualLine};
-use bulkhead_devices::pl011::Pl011;
+use bulkhead_devices::pl011::{FIFO_DEPTH, Pl011};
 use bulkhead_sched::Slot;
 
 /// Received bytes handled per interrupt; more than any UART's FIFO, so that none is left behind.
@@ -39,21 +39,36 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         offset: u64,
         access: &Access,
     ) -> Reply {
-        let room = self.shared.terminal.room(partition);
-        let (reply, sent) = self.with_uart(partition, line, |uart| {
-            uart.set_room(room);
+        let now = self.now_ns();
+        let output = &self.shared.terminal.output;
+        let reply = self.with_uart(partition, line, |uart| {
+            uart.set_room(output.room(partition));
             match access.kind {
-                AccessKind::Read => (Reply::Read(uart.read(offset, access.size)), None),
-                AccessKind::Write(value) => (Reply::Written, uart.write(offset, access.size, value)),
+                AccessKind::Read => Reply::Read(uart.read(offset, access.size)),
+                AccessKind::Write(value) => {
+                    if let Some(byte) = uart.write(offset, access.size, value) {
+                        output.put(partition, &[byte], now);
+                    }
+                    Reply::Written
+                }
             }
         });
-        if let Some(byte) = sent {
-            self.write_console(partition, &[byte]);
-        }
-        if self.shared.terminal.room(partition) == 0 {
-            self.shared.mark_starved(partition);
+        self.send_for(partition, now);
+        if output.room(partition) < FIFO_DEPTH {
+            self.starve(partition, line);
         }
         reply
+    }
+
+    /// The virtual UART is told when there is room for a whole FIFO again: its driver waits for the transmit
+    /// interrupt. The mark comes first and the second look behind it, so that a pump on another pCPU that makes room
+    /// in between is noticed by one of both.
+    fn starve(&mut self, partition: PartitionId, line: Option<VirtualLine>) {
+        self.shared.mark_starved(partition);
+        let room = self.shared.terminal.output.room(partition);
+        if room >= FIFO_DEPTH {
+            self.with_uart(partition, line, |uart| uart.set_room(room));
+        }
     }
 
     /// Changes a virtual UART. Its lock is kept while the interrupt line follows its state, so that two pCPUs
@@ -107,41 +122,46 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     /// Bytes of a partition for its console; returns how many were taken.
     pub(super) fn write_console(&mut self, partition: PartitionId, bytes: &[u8]) -> usize {
         let now = self.now_ns();
-        let taken = self
-            .shared
-            .terminal
-            .write(&mut self.machine, now, partition, bytes);
-        self.mind_output();
+        let taken = self.shared.terminal.output.put(partition, bytes, now);
+        self.send_for(partition, now);
         taken
+    }
+
+    /// The partition has printed, or waits for room: it pays for a bounded part of what can be sent now.
+    fn send_for(&mut self, partition: PartitionId, now: u64) {
+        if self.shared.terminal.output.is_urgent(partition) {
+            self.pump_at(now);
+        } else {
+            self.mind_output(now);
+        }
     }
 
     /// Hands output that waits to the transmitter, and comes back for the rest.
     pub(super) fn pump(&mut self) {
         let now = self.now_ns();
-        self.shared.terminal.pump(&mut self.machine, now);
-        self.mind_output();
-        for partition in bits(self.shared.take_starved()).map(PartitionId) {
-            self.refresh_room(partition);
-        }
+        self.pump_at(now);
     }
 
-    /// There may be room again for a virtual UART that was full: its driver waits for the transmit interrupt.
-    fn refresh_room(&mut self, partition: PartitionId) {
-        let room = self.shared.terminal.room(partition);
-        if room == 0 {
-            self.shared.mark_starved(partition);
-        } else if let Some(window) = self.system.facts_of(partition).uart {
-            self.with_uart(partition, window.line, |uart| uart.set_room(room));
+    fn pump_at(&mut self, now: u64) {
+        self.shared.terminal.output.pump(&mut self.machine, now);
+        self.mind_output(now);
+        for partition in bits(self.shared.take_starved()).map(PartitionId) {
+            let line = self.system.facts_of(partition).uart.and_then(|uart| uart.line);
+            let room = self.shared.terminal.output.room(partition);
+            if room < FIFO_DEPTH {
+                self.starve(partition, line);
+            } else {
+                self.with_uart(partition, line, |uart| uart.set_room(room));
+            }
         }
     }
 
     /// The pCPU whose partition left output behind looks after it: at a low rate, by its own clock.
-    fn mind_output(&mut self) {
-        if self.local.drain_due.is_none() && self.shared.terminal.has_output() {
-            let due = self
-                .machine
-                .now()
-                .plus(self.system.time.duration(DRAIN_PERIOD_NS));
+    fn mind_output(&mut self, now: u64) {
+        if self.local.drain_due.is_none()
+            && let Some(delay) = self.shared.terminal.output.due(now)
+        {
+            let due = self.machine.now().plus(self.system.time.duration(delay));
             self.local.drain_due = Some(due);
             self.local.reschedule = true;
         }
@@ -150,8 +170,8 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     /// Writes a line to the hypervisor's log.
     pub(super) fn log(&mut self, line: &Line) {
         let now = self.now_ns();
-        self.shared.terminal.log(&mut self.machine, now, line);
-        self.mind_output();
+        self.shared.terminal.output.log(line, now);
+        self.pump_at(now);
     }
 
     fn now_ns(&self) -> u64 {

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Framed bytes on their way to the transmitter.
+
+use crate::log::Line;
+use bulkhead_abi::framing::{DLE, ESCAPE_MASK, RS, US, needs_escape};
+use bulkhead_image::layout::NAME_LEN;
+
+/// The longest tag: RS, CR LF, `[`, seconds, `.`, microseconds, `] `, name, `: `, US.
+const TAG_MAX: usize = 1 + 2 + 1 + 20 + 1 + 6 + 2 + NAME_LEN + 2 + 1;
+/// Bytes of the stage: a tag and some text.
+const STAGE: usize = 128;
+const _: () = assert!(
+    TAG_MAX + 2 <= STAGE,
+    "behind every tag there is room for a byte of text"
+);
+
+/// A short stretch of framed bytes.
+#[derive(Debug)]
+pub(super) struct Stage {
+    bytes: [u8; STAGE],
+    length: usize,
+    sent: usize,
+}
+
+impl Stage {
+    pub(super) const fn new() -> Self {
+        Self {
+            bytes: [0; STAGE],
+            length: 0,
+            sent: 0,
+        }
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.sent == self.length
+    }
+
+    /// Whether any byte of text fits.
+    pub(super) const fn has_room(&self) -> bool {
+        self.length.saturating_add(2) <= STAGE
+    }
+
+    /// The bytes to send next, at most `limit`.
+    pub(super) fn unsent(&self, limit: usize) -> &[u8] {
+        let end = self.length.min(self.sent.saturating_add(limit));
+        self.bytes.get(self.sent..end).unwrap_or(&[])
+    }
+
+    /// `count` bytes have been sent.
+    pub(super) const fn advance(&mut self, count: usize) {
+        self.sent = self.sent.saturating_add(count);
+        if self.sent >= self.length {
+            self.sent = 0;
+            self.length = 0;
+        }
+    }
+
+    /// Adds a byte of text, escaped if need be.
+    pub(super) fn text(&mut self, byte: u8) {
+        if needs_escape(byte) {
+            self.push(&[DLE, byte ^ ESCAPE_MASK]);
+        } else {
+            self.push(&[byte]);
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if let Some(place) = self.bytes.get_mut(self.length) {
+                *place = *byte;
+                self.length = self.length.saturating_add(1);
+            }
+        }
+    }
+}
+
+/// Adds a tag; `break_line` if another console's line is unfinished.
+pub(super) fn tag(stage: &mut Stage, break_line: bool, now: u64, name: &[u8]) {
+    let mut time = Line::new();
+    time.decimal(now / 1_000_000_000);
+    let micros = (now / 1000) % 1_000_000;
+    stage.push(&[RS]);
+    if break_line {
+        stage.push(b"\r\n");
+    }
+    stage.push(b"[");
+    stage.push(time.as_bytes());
+    stage.push(b".");
+    let mut scale = 100_000_u64;
+    for _ in 0..6 {
+        let digit = micros.checked_div(scale).unwrap_or(0) % 10;
+        stage.push(&[b'0'.wrapping_add((digit & 0xF) as u8)]);
+        scale /= 10;
+    }
+    stage.push(b"] ");
+    stage.push(name);
+    stage.push(b": ");
+    stage.push(&[US]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_as_the_abi_says() {
+        for (break_line, now, expected) in [
+            (false, 0, "\x1e[0.000000] linux: \x1f"),
+            (true, 1_000_042_999, "\x1e\r\n[1.000042] linux: \x1f"),
+            (false, u64::MAX, "\x1e[18446744073.709551] linux: \x1f"),
+        ] {
+            let mut stage = Stage::new();
+            tag(&mut stage, break_line, now, b"linux");
+            assert_eq!(stage.unsent(1000), expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn control_bytes_are_escaped() {
+        let mut stage = Stage::new();
+        for byte in *b"a\x1e\x1f\x10b" {
+            stage.text(byte);
+        }
+        assert_eq!(stage.unsent(1000), b"a\x10\x5e\x10\x5f\x10\x50b");
+    }
+
+    #[test]
+    fn sent_bytes_make_room_when_all_are_gone() {
+        let mut stage = Stage::new();
+        while stage.has_room() {
+            stage.text(b'.');
+        }
+        let length = stage.unsent(1000).len();
+        stage.advance(length - 1);
+        assert_eq!(stage.unsent(1000).len(), 1);
+        stage.advance(1);
+        assert!(stage.is_empty() && stage.has_room());
+    }
+}

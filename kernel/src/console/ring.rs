@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A ring of bytes between one writer and one reader that never wait for each other.
+//!
+//! The writer is whoever holds the console's writer lock, the reader whoever holds the transmitter. Positions
+//! only grow (they wrap as 32-bit numbers); each is stored by one side only, and stored after the bytes it
+//! speaks for were written or read, so the other side sees either the old ring or the new.
+//! Bytes are atomics because that is Rust's word for memory two CPUs touch; a relaxed byte access costs
+//! what a plain one does.
+
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+#[derive(Debug)]
+struct Positions {
+    /// Bytes ever put in.
+    written: AtomicU32,
+    /// Bytes ever taken out.
+    read: AtomicU32,
+    /// Line ends ever put in; stored after `written`.
+    lines_written: AtomicU32,
+    /// Line ends ever taken out.
+    lines_read: AtomicU32,
+    /// When the piece of a line at the end was begun, in microseconds.
+    since: AtomicU32,
+}
+
+/// A ring with its memory.
+#[derive(Debug)]
+pub(super) struct Ring<const N: usize> {
+    bytes: [AtomicU8; N],
+    positions: Positions,
+}
+
+impl<const N: usize> Ring<N> {
+    pub(super) const fn new() -> Self {
+        const {
+            assert!(
+                N.is_power_of_two() && N <= 1 << 31,
+                "positions wrap at a multiple of the size"
+            )
+        };
+        Self {
+            bytes: [const { AtomicU8::new(0) }; N],
+            positions: Positions {
+                written: AtomicU32::new(0),
+                read: AtomicU32::new(0),
+                lines_written: AtomicU32::new(0),
+                lines_read: AtomicU32::new(0),
+                since: AtomicU32::new(0),
+            },
+        }
+    }
+
+    pub(super) const fn view(&self) -> View<'_> {
+        View {
+            bytes: &self.bytes,
+            positions: &self.positions,
+        }
+    }
+}
+
+/// A ring of any size.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'r> {
+    bytes: &'r [AtomicU8],
+    positions: &'r Positions,
+}
+
+impl View<'_> {
+    /// Bytes in the ring.
+    pub(super) fn length(self) -> usize {
+        let read = self.positions.read.load(Ordering::Acquire);
+        self.positions.written.load(Ordering::Acquire).wrapping_sub(read) as usize
+    }
+
+    /// Line ends in the ring.
+    pub(super) fn lines(self) -> u32 {
+        let written = self.positions.lines_written.load(Ordering::Acquire);
+        let lines = written.wrapping_sub(self.positions.lines_read.load(Ordering::Relaxed));
+        // The reader may have taken a line end that the writer has not counted yet.
+        if lines > u32::MAX / 2 { 0 } else { lines }
+    }
+
+    /// How long the piece of a line at the end has been waiting.
+    pub(super) fn age(self, now: u32) -> u32 {
+        let age = now.wrapping_sub(self.positions.since.load(Ordering::Relaxed));
+        // Another pCPU may have read the clock later than this one.
+        if age > u32::MAX / 2 { 0 } else { age }
+    }
+
+    /// Writer: puts in as many bytes as there is room for; returns how many.
+    pub(super) fn push(self, bytes: &[u8], now: u32) -> usize {
+        let start = self.positions.written.load(Ordering::Relaxed);
+        let used = start.wrapping_sub(self.positions.read.load(Ordering::Acquire)) as usize;
+        let taken = bytes.len().min(self.bytes.len().saturating_sub(used));
+        let mut position = start;
+        let mut lines = 0_u32;
+        let mut begins = used == 0 || self.at(start.wrapping_sub(1)) == b'\n';
+        for byte in bytes.iter().take(taken) {
+            if begins {
+                self.positions.since.store(now, Ordering::Relaxed);
+            }
+            if let Some(place) = self.bytes.get(self.index(position)) {
+                place.store(*byte, Ordering::Relaxed);
+            }
+            position = position.wrapping_add(1);
+            begins = *byte == b'\n';
+            lines = lines.wrapping_add(u32::from(begins));
+        }
+        self.positions.written.store(position, Ordering::Release);
+        let counted = self.positions.lines_written.load(Ordering::Relaxed);
+        self.positions
+            .lines_written
+            .store(counted.wrapping_add(lines), Ordering::Release);
+        taken
+    }
+
+    /// Writer: puts in all of these bytes, or none; false if there is no room.
+    pub(super) fn push_all(self, parts: &[&[u8]], now: u32) -> bool {
+        let needed = parts
+            .iter()
+            .fold(0, |sum: usize, part| sum.saturating_add(part.len()));
+        if needed > self.bytes.len().saturating_sub(self.length()) {
+            return false;
+        }
+        for part in parts {
+            self.push(part, now);
+        }
+        true
+    }
+
+    /// Reader: takes the oldest byte out.
+    pub(super) fn pop(self) -> Option<u8> {
+        let read = self.positions.read.load(Ordering::Relaxed);
+        if read == self.positions.written.load(Ordering::Acquire) {
+            return None;
+        }
+        let byte = self.at(read);
+        if byte == b'\n' {
+            let counted = self.positions.lines_read.load(Ordering::Relaxed);
+            self.positions
+                .lines_read
+                .store(counted.wrapping_add(1), Ordering::Relaxed);
+        }
+        self.positions.read.store(read.wrapping_add(1), Ordering::Release);
+        Some(byte)
+    }
+
+    fn at(self, position: u32) -> u8 {
+        self.bytes
+            .get(self.index(position))
+            .map_or(0, |place| place.load(Ordering::Relaxed))
+    }
+
+    const fn index(self, position: u32) -> usize {
+        position as usize & self.bytes.len().wrapping_sub(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn takes_what_fits_and_gives_it_back_in_order() {
+        let ring = Ring::<8>::new();
+        let view = ring.view();
+        assert_eq!(view.push(b"0123456789", 0), 8);
+        assert_eq!(view.length(), 8);
+        assert_eq!(view.push(b"x", 0), 0);
+        assert_eq!(view.pop(), Some(b'0'));
+        assert_eq!(view.push(b"ab", 0), 1);
+        let rest: Vec<u8> = core::iter::from_fn(|| view.pop()).collect();
+        assert_eq!(rest, b"1234567a");
+        assert_eq!(view.length(), 0);
+    }
+
+    #[test]
+    fn counts_line_ends_across_the_wrap_of_its_positions() {
+        let ring = Ring::<8>::new();
+        for position in [&ring.positions.written, &ring.positions.read] {
+            position.store(u32::MAX - 2, Ordering::Relaxed);
+        }
+        for position in [&ring.positions.lines_written, &ring.positions.lines_read] {
+            position.store(u32::MAX, Ordering::Relaxed);
+        }
+        let view = ring.view();
+        assert_eq!(view.push(b"a\nb\nc", 0), 5);
+        assert_eq!((view.length(), view.lines()), (5, 2));
+        for left in [2, 1, 1, 0, 0] {
+            view.pop();
+            assert_eq!(view.lines(), left);
+        }
+        assert_eq!(view.pop(), None);
+    }
+
+    #[test]
+    fn a_line_end_taken_before_it_was_counted_does_no_harm() {
+        let ring = Ring::<8>::new();
+        ring.positions.lines_read.store(1, Ordering::Relaxed);
+        assert_eq!(ring.view().lines(), 0);
+    }
+
+    #[test]
+    fn whole_or_nothing() {
+        let ring = Ring::<8>::new();
+        let view = ring.view();
+        assert!(view.push_all(&[b"abc", b"\r\n"], 0));
+        assert!(!view.push_all(&[b"ab", b"\r\n"], 0));
+        assert_eq!(view.length(), 5);
+        assert!(view.push_all(&[b"x", b"\r\n"], 0));
+    }
+
+    #[test]
+    fn age_is_that_of_the_piece_at_the_end() {
+        let ring = Ring::<64>::new();
+        let view = ring.view();
+        view.push(b"a", 10);
+        view.push(b"b", 20);
+        assert_eq!(view.age(110), 100);
+        view.push(b"\n", 30);
+        view.push(b"c", 40);
+        assert_eq!(view.age(110), 70);
+        assert_eq!(view.age(39), 0, "a clock that is read earlier");
+        core::iter::from_fn(|| view.pop()).count();
+        view.push(b"d", 50);
+        assert_eq!(view.age(110), 60);
+    }
+}

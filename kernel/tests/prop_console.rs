@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The console multiplexer against a demultiplexer written from `abi/src/framing.rs` alone: whatever is printed, in
+//! whatever order, into a transmitter of whatever speed, arrives at the console it was printed on.
+#![forbid(unsafe_code)]
+
+use bulkhead_abi::framing::{DLE, ESCAPE_MASK, HYPERVISOR_CONSOLE, RS, US};
+use bulkhead_arch_api::{Console, Line as IrqLine, PartitionId};
+use bulkhead_kernel::Line;
+use bulkhead_kernel::console::{BURST, Multiplexer, PARTIAL_AGE_NS, PUMP_BYTES, RING};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const NAMES: [&str; 4] = ["linux", "control", "rogue", "task"];
+
+/// A transmitter with a FIFO that only empties when the test says so.
+struct Uart {
+    depth: usize,
+    fill: usize,
+    line: Vec<u8>,
+}
+
+impl Uart {
+    const fn new(depth: usize) -> Self {
+        Self {
+            depth,
+            fill: 0,
+            line: Vec::new(),
+        }
+    }
+}
+
+impl Console for Uart {
+    fn send(&mut self, bytes: &[u8]) -> usize {
+        let taken = bytes.len().min(self.depth - self.fill);
+        self.fill += taken;
+        self.line.extend_from_slice(&bytes[..taken]);
+        taken
+    }
+    fn receive(&mut self) -> Option<u8> {
+        None
+    }
+    fn receive_line(&self) -> Option<IrqLine> {
+        None
+    }
+    fn flush(&mut self) {
+        self.fill = 0;
+    }
+}
+
+/// What a demultiplexer sees: per tag the console, whether the tag ends another's line, and the text.
+fn read_line(line: &[u8]) -> Vec<(String, bool, Vec<u8>)> {
+    let mut seen: Vec<(String, bool, Vec<u8>)> = Vec::new();
+    let mut bytes = line.iter().copied();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            RS => {
+                let tag: Vec<u8> = bytes.by_ref().take_while(|byte| *byte != US).collect();
+                let tag = String::from_utf8(tag).unwrap();
+                let (breaks, tag) = tag
+                    .strip_prefix("\r\n")
+                    .map_or((false, &tag[..]), |tag| (true, tag));
+                let (time, name) = tag.strip_prefix('[').unwrap().split_once("] ").unwrap();
+                let (seconds, micros) = time.split_once('.').unwrap();
+                assert!(seconds.parse::<u64>().is_ok() && micros.len() == 6 && micros.parse::<u32>().is_ok());
+                seen.push((name.strip_suffix(": ").unwrap().to_owned(), breaks, Vec::new()));
+            }
+            DLE => seen
+                .last_mut()
+                .unwrap()
+                .2
+                .push(bytes.next().unwrap() ^ ESCAPE_MASK),
+            US => panic!("a stray end of a tag"),
+            byte => seen.last_mut().expect("text before any tag").2.push(byte),
+        }
+    }
+    seen
+}
+
+fn streams(seen: &[(String, bool, Vec<u8>)]) -> BTreeMap<String, Vec<u8>> {
+    let mut streams: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    for (name, _, text) in seen {
+        streams.entry(name.clone()).or_default().extend(text);
+    }
+    streams
+}
+
+fn multiplexer() -> Multiplexer<spin::Spin> {
+    let multiplexer = Multiplexer::new();
+    for (name, number) in NAMES.iter().zip(0..) {
+        multiplexer.add(PartitionId(number), name);
+    }
+    multiplexer
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Put(u8, Vec<u8>),
+    Log(usize),
+    Pump,
+    Empty(usize),
+    Pass(u64),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let byte = prop_oneof![
+        6 => b'a'..=b'z',
+        2 => Just(b'\n'),
+        1 => prop_oneof![Just(RS), Just(US), Just(DLE), Just(b'\r')],
+        1 => any::<u8>(),
+    ];
+    prop_oneof![
+        6 => (0_u8..4, prop::collection::vec(byte, 0..120)).prop_map(|(who, bytes)| Event::Put(who, bytes)),
+        1 => (0_usize..150).prop_map(Event::Log),
+        4 => Just(Event::Pump),
+        4 => (0_usize..100).prop_map(Event::Empty),
+        1 => (0_u64..20_000_000).prop_map(Event::Pass),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_separated_is_what_was_printed(
+        depth in 1_usize..300,
+        events in prop::collection::vec(event(), 0..150),
+        end_by_last_words in any::<bool>(),
+    ) {
+        let output = multiplexer();
+        let mut uart = Uart::new(depth);
+        let mut printed: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+        let mut now = 0;
+        for event in events {
+            now += 1000;
+            match event {
+                Event::Put(who, bytes) => {
+                    let room = output.room(PartitionId(who));
+                    let taken = output.put(PartitionId(who), &bytes, now);
+                    prop_assert_eq!(taken, bytes.len().min(room));
+                    printed.entry(NAMES[usize::from(who)].to_owned()).or_default().extend(&bytes[..taken]);
+                }
+                Event::Log(length) => {
+                    let text = "x".repeat(length);
+                    output.log(&Line::of(&text), now);
+                    let log = printed.entry(HYPERVISOR_CONSOLE.to_owned()).or_default();
+                    log.extend(text.as_bytes());
+                    log.extend(b"\r\n");
+                }
+                Event::Pump => {
+                    let before = uart.line.len();
+                    output.pump(&mut uart, now);
+                    prop_assert!(uart.line.len() - before <= PUMP_BYTES, "bounded work per call");
+                }
+                Event::Empty(bytes) => uart.fill = uart.fill.saturating_sub(bytes),
+                Event::Pass(time) => now += time,
+            }
+            // The log of a run this short always fits its ring unless the test floods it; see below.
+            prop_assume!(printed.get(HYPERVISOR_CONSOLE).map_or(0, Vec::len) < 8192);
+        }
+        if end_by_last_words {
+            output.last_words(&mut uart, &Line::of("the end"), now);
+            printed.entry(HYPERVISOR_CONSOLE.to_owned()).or_default().extend(b"the end\r\n");
+            uart.line = uart.line.clone();
+        } else {
+            let mut rounds = 0;
+            while let Some(delay) = output.due(now) {
+                now += delay;
+                uart.flush();
+                output.pump(&mut uart, now);
+                rounds += 1;
+                prop_assert!(rounds < 100_000, "output that is due is sent");
+            }
+        }
+        let seen = read_line(&uart.line);
+        let mut got = streams(&seen);
+        got.retain(|_, text| !text.is_empty());
+        printed.retain(|_, text| !text.is_empty());
+        prop_assert_eq!(got, printed);
+
+        // For human readers: every tag begins a line on the screen.
+        let mut open = false;
+        for (_, breaks, text) in &seen {
+            prop_assert_eq!(*breaks, open);
+            open = text.last() != Some(&b'\n');
+        }
+        // And a tag for every line: no text goes on behind a line end.
+        for (_, _, text) in &seen {
+            let ends = text.iter().filter(|byte| **byte == b'\n').count();
+            prop_assert!(ends == 0 || ends == 1 && text.last() == Some(&b'\n'));
+        }
+    }
+}
+
+fn pump_all(output: &Multiplexer<spin::Spin>, uart: &mut Uart, now: u64) {
+    for _ in 0..1000 {
+        uart.flush();
+        let before = uart.line.len();
+        output.pump(uart, now);
+        if uart.line.len() == before {
+            break;
+        }
+    }
+}
+
+#[test]
+fn lines_stay_whole_although_written_byte_by_byte() {
+    let output = multiplexer();
+    let mut uart = Uart::new(1000);
+    let texts = [&b"one line of linux\r\n"[..], b"and one of control\r\n"];
+    for place in 0..20 {
+        for (who, text) in [0, 1].into_iter().zip(texts) {
+            if let Some(byte) = text.get(place) {
+                output.put(PartitionId(who), &[*byte], 0);
+                output.pump(&mut uart, 0);
+                uart.flush();
+            }
+        }
+    }
+    pump_all(&output, &mut uart, 0);
+    let text = String::from_utf8(uart.line).unwrap();
+    assert_eq!(
+        text,
+        "\x1e[0.000000] linux: \x1fone line of linux\r\n\x1e[0.000000] control: \x1fand one of control\r\n"
+    );
+}
+
+#[test]
+fn a_prompt_appears_after_a_while_and_is_broken_off_readably() {
+    let output = multiplexer();
+    let mut uart = Uart::new(1000);
+    output.put(PartitionId(0), b"~ # ", 0);
+    output.pump(&mut uart, PARTIAL_AGE_NS - 1000);
+    assert_eq!(uart.line, b"");
+    assert_eq!(output.due(1_000_000), Some(PARTIAL_AGE_NS - 1_000_000));
+    output.pump(&mut uart, PARTIAL_AGE_NS);
+    assert_eq!(output.due(PARTIAL_AGE_NS), None);
+    output.put(PartitionId(1), b"tick\r\n", PARTIAL_AGE_NS);
+    output.pump(&mut uart, PARTIAL_AGE_NS);
+    output.put(PartitionId(0), b"ls\r\n", PARTIAL_AGE_NS);
+    uart.flush();
+    output.pump(&mut uart, PARTIAL_AGE_NS);
+    assert_eq!(
+        String::from_utf8(uart.line).unwrap(),
+        "\x1e[0.010000] linux: \x1f~ # \x1e\r\n[0.010000] control: \x1ftick\r\n\x1e[0.010000] linux: \x1fls\r\n"
+    );
+}
+
+/// Bytes on the line from when a line is complete until its console has the transmitter, while others flood.
+fn wait_under_flood(
+    output: &Multiplexer<spin::Spin>,
+    line: impl Fn(),
+    name: &str,
+    flood: &[u8],
+    log_flood: bool,
+) -> usize {
+    let mut uart = Uart::new(PUMP_BYTES);
+    let mut start = None;
+    for round in 0..400 {
+        for who in [0, 2, 3] {
+            output.put(PartitionId(who), flood, 0);
+        }
+        if log_flood {
+            output.log(&Line::of("something bad happened again"), 0);
+        }
+        if round == 100 {
+            line();
+            start = Some(uart.line.len());
+        }
+        uart.flush();
+        output.pump(&mut uart, 0);
+        if let Some(start) = start {
+            let tag = format!("] {name}: ");
+            let behind = &uart.line[start..];
+            if let Some(at) = behind
+                .windows(tag.len())
+                .position(|bytes| bytes == tag.as_bytes())
+            {
+                return at;
+            }
+        }
+    }
+    panic!("{name} never got the transmitter");
+}
+
+#[test]
+fn floods_cannot_take_the_transmitter() {
+    // Two turns of each of three others, a tag and a burst of escaped bytes each, and the log's in between.
+    let turn = 64 + 2 * (BURST as usize + 64);
+    let bound = 2 * (3 + 1) * turn;
+    for flood in [&[b'#'; RING][..], &[RS; RING], b"short\n", &[b'\n'; RING]] {
+        for log_flood in [false, true] {
+            let output = multiplexer();
+            let waited = wait_under_flood(
+                &output,
+                || assert_eq!(output.put(PartitionId(1), b"release\r\n", 0), 9),
+                "control",
+                flood,
+                log_flood,
+            );
+            assert!(waited <= bound, "{waited} > {bound} bytes");
+        }
+        let output = multiplexer();
+        let waited = wait_under_flood(
+            &output,
+            || output.log(&Line::of("fault"), 0),
+            HYPERVISOR_CONSOLE,
+            flood,
+            false,
+        );
+        assert!(waited <= 2 * turn, "the log waits for one turn only: {waited}");
+    }
+}
+
+#[test]
+fn lost_log_lines_are_counted() {
+    let output = multiplexer();
+    let mut uart = Uart::new(1_000_000);
+    for _ in 0..100 {
+        output.log(&Line::of(&"x".repeat(98)), 0);
+    }
+    pump_all(&output, &mut uart, 0);
+    output.log(&Line::of("later"), 0);
+    pump_all(&output, &mut uart, 0);
+    let log = streams(&read_line(&uart.line))
+        .remove(HYPERVISOR_CONSOLE)
+        .unwrap();
+    let text = String::from_utf8(log).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 81 + 2, "8192 bytes are 81 lines of 100");
+    assert_eq!(&lines[81..], ["log lines lost: 19", "later"]);
+}
+
+#[test]
+fn a_full_ring_is_no_room_and_room_comes_back() {
+    let output = multiplexer();
+    let mut uart = Uart::new(PUMP_BYTES);
+    assert_eq!(output.put(PartitionId(0), &[b'.'; RING + 10], 0), RING);
+    assert_eq!(output.room(PartitionId(0)), 0);
+    assert!(output.is_urgent(PartitionId(0)));
+    output.pump(&mut uart, 0);
+    assert!(output.room(PartitionId(0)) > 0);
+    assert_eq!(output.room(PartitionId(1)), RING, "the others' rings are theirs");
+}
+
+#[test]
+fn a_console_is_found_by_its_whole_name() {
+    let output = multiplexer();
+    assert_eq!(output.find(b"control"), Some(PartitionId(1)));
+    for name in [&b"contro"[..], b"controls", b"", b"bulkhead"] {
+        assert_eq!(output.find(name), None);
+    }
+}
