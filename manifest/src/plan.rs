@@ -226,7 +226,7 @@ fn place_fixed(
         if !input.board.ram.iter().any(|ram| ram.contains(*window)) {
             report.push(outside_ram(input.board, block, wish, *window));
         } else if window.overlaps(hypervisor) {
-            report.push(on_hypervisor(input.board, block, wish, hypervisor));
+            report.push(on_hypervisor(block, wish, hypervisor));
         } else if let Some((other, other_wish, other_window)) = earlier {
             let message = format!(
                 "memory of `{}` and of `{}` are both placed at {:#x}",
@@ -277,9 +277,8 @@ fn outside_ram(board: &Board, block: &Block<'_>, wish: &Wish, window: Window) ->
         .help(format!("board `{}` has RAM at {ram}", board.name))
 }
 
-fn on_hypervisor(board: &Board, block: &Block<'_>, wish: &Wish, hypervisor: Window) -> Diagnostic {
+fn on_hypervisor(block: &Block<'_>, wish: &Wish, hypervisor: Window) -> Diagnostic {
     let first_free = hypervisor.end();
-    let _ = board;
     if wish.identity {
         let message = format!(
             "memory of `{}` must be at its own bus addresses because of DMA, but the hypervisor is there",

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Boards: facts about hardware, read from `boards/*.toml`.
+//!
+//! The boards of the repository are compiled in, so that the tool works from anywhere; a manifest can
+//! also name a board file of its own. A new board needs a data file and one line in [`EMBEDDED`].
+
+mod read;
+
+use std::path::Path;
+
+use read::read;
+
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::schema;
+use crate::units::{self, PAGE};
+
+/// The board files that come with the tool.
+const EMBEDDED: &[(&str, &str)] = &[(
+    "qemu-virt-aarch64",
+    include_str!("../../../boards/qemu-virt-aarch64.toml"),
+)];
+
+/// A stretch of an address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Window {
+    /// First address.
+    pub base: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+impl Window {
+    /// One behind the last address; saturates at the end of the 64-bit space.
+    #[must_use]
+    pub const fn end(self) -> u64 {
+        self.base.saturating_add(self.size)
+    }
+
+    /// Whether the two share an address.
+    #[must_use]
+    pub const fn overlaps(self, other: Self) -> bool {
+        self.size > 0 && other.size > 0 && self.base < other.end() && other.base < self.end()
+    }
+
+    /// Whether all of `other` is inside.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.base <= other.base && other.end() <= self.end() && other.base.checked_add(other.size).is_some()
+    }
+
+    /// The whole pages it touches.
+    #[must_use]
+    pub fn pages(self) -> Self {
+        let base = self.base & !(PAGE - 1);
+        let end = units::align_up(self.end(), PAGE).unwrap_or(!(PAGE - 1));
+        Self {
+            base,
+            size: end.saturating_sub(base),
+        }
+    }
+}
+
+/// How an interrupt is signalled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// As long as the line is active.
+    Level,
+    /// Once per rising edge.
+    Edge,
+}
+
+/// An interrupt of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupt {
+    /// Line in the numbering of the board's interrupt controller.
+    pub line: u32,
+    /// How it is signalled.
+    pub trigger: Trigger,
+}
+
+/// The UART of the hypervisor.
+#[derive(Clone, Debug, Default)]
+pub struct Console {
+    /// Driver.
+    pub compatible: String,
+    /// Registers.
+    pub registers: Window,
+    /// Interrupt line.
+    pub line: u32,
+    /// Input clock, 0 = do not program the baud rate.
+    pub clock_hz: u32,
+}
+
+/// The interrupt controller.
+#[derive(Clone, Debug, Default)]
+pub struct Controller {
+    /// Driver.
+    pub compatible: String,
+    /// Distributor.
+    pub distributor: Window,
+    /// Redistributors of all CPUs.
+    pub redistributors: Window,
+    /// Maintenance interrupt.
+    pub maintenance: u32,
+    /// Lines, private ones included.
+    pub lines: u32,
+}
+
+/// Private lines of the system timer.
+#[derive(Clone, Debug, Default)]
+pub struct Timer {
+    /// Driver.
+    pub compatible: String,
+    /// Timer of EL2.
+    pub hypervisor: u32,
+    /// Virtual timer.
+    pub virtual_line: u32,
+    /// Physical timer.
+    pub physical: u32,
+}
+
+/// A device that can be given to a partition.
+#[derive(Clone, Debug, Default)]
+pub struct Device {
+    /// Name for manifests.
+    pub name: String,
+    /// One line for people.
+    pub description: String,
+    /// `compatible` of its device tree node.
+    pub compatible: Vec<String>,
+    /// Registers.
+    pub registers: Vec<Window>,
+    /// Interrupts.
+    pub interrupts: Vec<Interrupt>,
+    /// Whether it accesses memory by itself.
+    pub dma: bool,
+    /// Whether its DMA sees the caches.
+    pub dma_coherent: bool,
+    /// Name of its clock input.
+    pub clock: Option<String>,
+}
+
+/// How to emulate the board.
+#[derive(Clone, Debug, Default)]
+pub struct Emulator {
+    /// The program.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// More of them for runs that repeat exactly.
+    pub deterministic: Vec<String>,
+    /// More of them to wait for a debugger.
+    pub gdb: Vec<String>,
+}
+
+/// A board.
+#[derive(Clone, Debug, Default)]
+pub struct Board {
+    /// Its name.
+    pub name: String,
+    /// One line for people.
+    pub description: String,
+    /// Class of the hypervisor.
+    pub class: String,
+    /// Identification of each CPU, by pCPU number.
+    pub cpus: Vec<u64>,
+    /// RAM.
+    pub ram: Vec<Window>,
+    /// Bus address at which the flashable file is loaded.
+    pub load_address: u64,
+    /// Whether DMA is confined.
+    pub iommu: bool,
+    /// The UART.
+    pub console: Console,
+    /// The interrupt controller.
+    pub controller: Controller,
+    /// The timer.
+    pub timer: Timer,
+    /// Devices for partitions.
+    pub devices: Vec<Device>,
+    /// How to emulate it.
+    pub emulator: Option<Emulator>,
+}
+
+impl Board {
+    /// The device of that name.
+    #[must_use]
+    pub fn device(&self, name: &str) -> Option<&Device> {
+        self.devices.iter().find(|device| device.name == name)
+    }
+
+    /// The devices, other than itself, with registers in one of the pages of `device`'s registers.
+    pub fn page_neighbours<'a>(&'a self, device: &'a Device) -> impl Iterator<Item = &'a Device> {
+        self.devices.iter().filter(move |other| {
+            other.name != device.name
+                && device.registers.iter().any(|mine| {
+                    other
+                        .registers
+                        .iter()
+                        .any(|theirs| mine.pages().overlaps(theirs.pages()))
+                })
+        })
+    }
+
+    /// What the hypervisor itself drives: a name for messages, and the registers.
+    #[must_use]
+    pub fn hypervisor_devices(&self) -> [(&'static str, Window); 3] {
+        [
+            ("console", self.console.registers),
+            ("interrupt-controller", self.controller.distributor),
+            ("interrupt-controller", self.controller.redistributors),
+        ]
+    }
+}
+
+/// Names of the boards that come with the tool.
+#[must_use]
+pub fn board_names() -> Vec<&'static str> {
+    EMBEDDED.iter().map(|(name, _)| *name).collect()
+}
+
+/// The boards that come with the tool. Those that fail their own checks are left out; a test sees to
+/// it that there is none.
+#[must_use]
+pub fn boards() -> Vec<Board> {
+    let mut report = Report::default();
+    EMBEDDED
+        .iter()
+        .filter_map(|(name, text)| read(Path::new(name), text, &mut report))
+        .collect()
+}
+
+/// The board a manifest names at `place`; `base` is the folder of the manifest.
+pub(crate) fn find(name: &str, place: Place, base: &Path, report: &mut Report) -> Option<Board> {
+    if let Some((_, text)) = EMBEDDED.iter().find(|(embedded, _)| *embedded == name) {
+        return read(Path::new(&format!("boards/{name}.toml")), text, report);
+    }
+    if !name.ends_with(".toml") {
+        let message = format!("there is no board `{name}`");
+        let help = match schema::shape::nearest(name, board_names()) {
+            Some(nearest) => format!(
+                "did you mean \"{nearest}\"? A board file of your own is named by its path, ending in .toml"
+            ),
+            None => format!(
+                "known boards: {}; a board file of your own is named by its path, ending in .toml",
+                board_names().join(", ")
+            ),
+        };
+        report.push(Diagnostic::at(Code::UnknownBoard, place, message).help(help));
+        return None;
+    }
+    match std::fs::read_to_string(base.join(name)) {
+        Ok(text) => read(&base.join(name), &text, report),
+        Err(error) => {
+            let message = format!(
+                "board file `{name}` cannot be read: {}",
+                crate::payload::reason(&error)
+            );
+            report.push(
+                Diagnostic::at(Code::Unreadable, place, message)
+                    .help("the path is relative to the folder of the manifest"),
+            );
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Window, board_names, boards};
+
+    #[test]
+    fn embedded_boards_pass_their_checks() {
+        assert_eq!(boards().len(), board_names().len());
+    }
+
+    #[test]
+    fn virt_has_its_transports() {
+        let boards = boards();
+        let board = &boards[0];
+        let last = board.device("virtio-mmio-31").expect("transport 31");
+        assert_eq!(
+            last.registers[0],
+            Window {
+                base: 0x0a00_3e00,
+                size: 0x200
+            }
+        );
+        assert_eq!(last.interrupts[0].line, 79);
+        assert_eq!(board.page_neighbours(last).count(), 7);
+        assert_eq!(board.load_address, 0x4020_0000);
+    }
+
+    #[test]
+    fn windows_meet_only_where_they_share_an_address() {
+        let a = Window {
+            base: 0x1000,
+            size: 0x1000,
+        };
+        assert!(!a.overlaps(Window {
+            base: 0x2000,
+            size: 1
+        }));
+        assert!(a.overlaps(Window {
+            base: 0x1fff,
+            size: 1
+        }));
+        assert!(!a.contains(Window {
+            base: u64::MAX,
+            size: 2
+        }));
+        assert_eq!(
+            Window {
+                base: 0x1234,
+                size: 1
+            }
+            .pages(),
+            Window {
+                base: 0x1000,
+                size: 0x1000
+            }
+        );
+    }
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A manifest as its author wrote it, typed, defaults filled in, every value with its place.
+//!
+//! Reading never fails: the shape check has already said what is wrong with a value that has the wrong
+//! type, and such a value is treated as absent here, so that one mistake gives one finding.
+
+mod read;
+
+use bulkhead_abi::{HealthClass, Rights};
+
+use crate::diagnostic::Place;
+pub(crate) use read::read;
+
+/// A value and where it is written.
+#[derive(Clone, Debug)]
+pub(crate) struct Placed<T> {
+    pub value: T,
+    pub place: Place,
+}
+
+/// Scheduling policy of a pCPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Preemptive, round robin among equals.
+    FixedPriority,
+    /// One vCPU owns the pCPU.
+    Pinned,
+}
+
+impl Policy {
+    /// The word for it in a manifest.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FixedPriority => "fixed-priority",
+            Self::Pinned => "pinned",
+        }
+    }
+}
+
+/// Health action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Log and go on.
+    Log,
+    /// Reflect into the partition.
+    Inject,
+    /// Stop the partition.
+    Stop,
+    /// Restart it.
+    Restart,
+}
+
+impl Action {
+    /// The word for it in a manifest.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::Inject => "inject",
+            Self::Stop => "stop",
+            Self::Restart => "restart",
+        }
+    }
+}
+
+/// Kind of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A VM.
+    Vm,
+    /// A task.
+    Task,
+}
+
+impl Kind {
+    /// The word for it in a manifest.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Vm => "vm",
+            Self::Task => "task",
+        }
+    }
+}
+
+/// What a partition may do with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Access {
+    /// Loads.
+    pub read: bool,
+    /// Stores.
+    pub write: bool,
+    /// Instruction fetches.
+    pub execute: bool,
+}
+
+impl Access {
+    /// Everything.
+    pub const ALL: Self = Self {
+        read: true,
+        write: true,
+        execute: true,
+    };
+    /// Loads and stores.
+    pub const DATA: Self = Self {
+        read: true,
+        write: true,
+        execute: false,
+    };
+    /// Loads only.
+    pub const READ: Self = Self {
+        read: true,
+        write: false,
+        execute: false,
+    };
+
+    /// As in a manifest: `rwx`.
+    #[must_use]
+    pub fn name(self) -> String {
+        let letters = [(self.read, 'r'), (self.write, 'w'), (self.execute, 'x')];
+        letters
+            .iter()
+            .filter(|(allowed, _)| *allowed)
+            .map(|(_, letter)| letter)
+            .collect()
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Manifest {
+    pub board: Option<Placed<String>>,
+    pub pcpus: Vec<PcpuSpec>,
+    pub partitions: Vec<PartitionSpec>,
+    pub place: Place,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PcpuSpec {
+    pub name: Placed<String>,
+    pub policy: Policy,
+    pub quantum: Option<Placed<u64>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct VcpuSpec {
+    pub place: Place,
+    pub pcpu: Option<Placed<u32>>,
+    pub priority: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct RegionSpec {
+    pub place: Place,
+    pub guest: Option<Placed<u64>>,
+    pub size: Option<Placed<u64>>,
+    pub payload: Option<Placed<String>>,
+    pub access: Access,
+    pub at: Option<Placed<u64>>,
+}
+
+/// What a capability names.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    Partition(Placed<String>),
+    EventGate(Placed<String>),
+    Timer,
+    Console,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct CapabilitySpec {
+    pub name: Placed<String>,
+    /// Every object it names; exactly one if it is right.
+    pub targets: Vec<Target>,
+    pub rights: Option<Vec<Placed<Rights>>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct MachineSpec {
+    pub ram_base: u64,
+    pub ram_base_place: Option<Place>,
+    pub distributor: u64,
+    pub redistributor: u64,
+    pub lines: u32,
+    pub gic_place: Option<Place>,
+    pub uart_base: u64,
+    pub uart_line: u32,
+    pub uart_place: Option<Place>,
+    pub load_at: Option<Placed<u64>>,
+    pub entry: Option<Placed<u64>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PartitionSpec {
+    pub name: Placed<String>,
+    pub kind: Kind,
+    /// Keys that are there, for the rules about keys that should not be.
+    pub keys: Vec<Placed<String>>,
+    pub image: Option<Placed<String>>,
+    pub ramdisk: Option<Placed<String>>,
+    pub init: Option<Placed<String>>,
+    pub bootargs: Option<Placed<String>>,
+    pub memory: Option<Placed<u64>>,
+    pub at: Option<Placed<u64>>,
+    pub vcpus: Vec<VcpuSpec>,
+    pub vcpus_place: Option<Place>,
+    pub console: bool,
+    pub frozen: Option<Place>,
+    pub autostart: bool,
+    pub watchdog: Option<Placed<u64>>,
+    pub devices: Vec<Placed<String>>,
+    pub trusted_dma: bool,
+    pub overlay: Option<Placed<String>>,
+    pub restart_limit: Option<u32>,
+    pub health: Vec<(HealthClass, Placed<Action>)>,
+    pub machine: MachineSpec,
+    pub regions: Vec<RegionSpec>,
+    pub capabilities: Vec<CapabilitySpec>,
+    pub watch: Vec<Placed<String>>,
+}
+
+pub(crate) const HEALTH_CLASSES: [(&str, HealthClass); 5] = [
+    ("memory", HealthClass::Memory),
+    ("system", HealthClass::System),
+    ("hypercall", HealthClass::Hypercall),
+    ("watchdog", HealthClass::Watchdog),
+    ("task", HealthClass::Task),
+];
+
+const RIGHTS: [(&str, Rights); 4] = [
+    ("read", Rights::READ),
+    ("write", Rights::WRITE),
+    ("control", Rights::CONTROL),
+    ("grant", Rights::GRANT),
+];
+
+/// The names of the rights in `rights`.
+#[must_use]
+pub fn right_names(rights: Rights) -> Vec<&'static str> {
+    RIGHTS
+        .iter()
+        .filter(|(_, right)| rights.contains(*right))
+        .map(|(name, _)| *name)
+        .collect()
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A system as tables: who owns which memory, CPU, interrupt line and device, and who can act on whom.
+
+use bulkhead_abi::ObjectKind;
+use bulkhead_abi::hypercall::SELF_CAPABILITY;
+
+use super::{Mapping, MappingKind, Pcpu, System};
+use crate::board::{Device, Trigger, Window};
+use crate::model::right_names;
+use crate::rules::owned;
+
+/// A line of the memory map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryRow {
+    /// Bus address.
+    pub host: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Name of the partition, `bulkhead` for the hypervisor.
+    pub owner: String,
+    /// What it is, in a word or two.
+    pub what: String,
+    /// Where the partition sees it.
+    pub guest: Option<u64>,
+    /// What the owner may do with it.
+    pub access: String,
+}
+
+/// A pCPU and who runs on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuRow {
+    /// The pCPU.
+    pub pcpu: Pcpu,
+    /// Partition, index of the vCPU within it, priority; most important first.
+    pub vcpus: Vec<(String, usize, u32)>,
+}
+
+/// An interrupt line and who owns it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterruptRow {
+    /// Line of the board.
+    pub line: u32,
+    /// The device behind it.
+    pub device: String,
+    /// Name of the partition, `bulkhead` for the hypervisor.
+    pub owner: String,
+    /// Line the partition sees.
+    pub virtual_line: Option<u32>,
+    /// How it is signalled.
+    pub trigger: Trigger,
+}
+
+/// A device of the board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceRow {
+    /// Its name.
+    pub name: String,
+    /// One line for people.
+    pub description: String,
+    /// Its registers.
+    pub registers: Vec<Window>,
+    /// The partition that owns it, `bulkhead` for the hypervisor.
+    pub owner: Option<String>,
+}
+
+/// One way in which a partition can act on something that is not its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TouchRow {
+    /// Who.
+    pub partition: String,
+    /// What.
+    pub object: String,
+    /// How: rights, or a sentence.
+    pub how: String,
+}
+
+/// Name of the hypervisor as an owner.
+const HYPERVISOR: &str = bulkhead_abi::framing::HYPERVISOR_CONSOLE;
+
+impl System {
+    /// Everything in the board's memory and every register window that has an owner, by bus address.
+    #[must_use]
+    pub fn memory_map(&self) -> Vec<MemoryRow> {
+        let hypervisor = self.plan.hypervisor;
+        let row = |what: &str, window: Window, access: &str| MemoryRow {
+            host: window.base,
+            size: window.size,
+            owner: HYPERVISOR.to_owned(),
+            what: what.to_owned(),
+            guest: None,
+            access: access.to_owned(),
+        };
+        let mut rows = vec![row("hypervisor, payloads", hypervisor, "rwx")];
+        rows.extend(
+            self.board
+                .hypervisor_devices()
+                .map(|(name, window)| row(name, window, "rw")),
+        );
+        for partition in &self.partitions {
+            rows.extend(partition.mappings.iter().map(|mapping| MemoryRow {
+                host: mapping.host,
+                size: mapping.size,
+                owner: partition.name.clone(),
+                what: match mapping.kind {
+                    MappingKind::Ram => "RAM".to_owned(),
+                    MappingKind::Region => "region".to_owned(),
+                    MappingKind::Startup => "startup page".to_owned(),
+                    MappingKind::Device => self.devices_at(mapping).join(", "),
+                },
+                guest: Some(mapping.guest),
+                access: mapping.access.name(),
+            }));
+        }
+        rows.sort_by_key(|row| row.host);
+        rows
+    }
+
+    fn devices_at(&self, mapping: &Mapping) -> Vec<String> {
+        let page = Window {
+            base: mapping.host,
+            size: mapping.size,
+        };
+        let inside = |device: &&Device| device.registers.iter().any(|window| window.overlaps(page));
+        self.board
+            .devices
+            .iter()
+            .filter(inside)
+            .map(|device| device.name.clone())
+            .collect()
+    }
+
+    /// Who runs where.
+    #[must_use]
+    pub fn cpu_assignment(&self) -> Vec<CpuRow> {
+        let on = |number: u32| {
+            let mut vcpus: Vec<_> = self
+                .partitions
+                .iter()
+                .flat_map(|partition| {
+                    partition
+                        .vcpus
+                        .iter()
+                        .enumerate()
+                        .map(move |(index, vcpu)| (partition, index, vcpu))
+                })
+                .filter(|(_, _, vcpu)| vcpu.pcpu == number)
+                .map(|(partition, index, vcpu)| (partition.name.clone(), index, vcpu.priority))
+                .collect();
+            vcpus.sort_by_key(|(_, _, priority)| std::cmp::Reverse(*priority));
+            vcpus
+        };
+        self.pcpus
+            .iter()
+            .map(|pcpu| CpuRow {
+                pcpu: pcpu.clone(),
+                vcpus: on(pcpu.number),
+            })
+            .collect()
+    }
+
+    /// Who owns which interrupt line, by line.
+    #[must_use]
+    pub fn interrupts(&self) -> Vec<InterruptRow> {
+        let (timer, controller) = (&self.board.timer, &self.board.controller);
+        let own = [
+            (timer.hypervisor, "timer (hypervisor)"),
+            (timer.virtual_line, "timer (virtual)"),
+            (timer.physical, "timer (physical)"),
+            (controller.maintenance, "interrupt-controller (maintenance)"),
+            (self.board.console.line, "console"),
+        ];
+        let mut rows: Vec<_> = own
+            .into_iter()
+            .map(|(line, device)| InterruptRow {
+                line,
+                device: device.to_owned(),
+                owner: HYPERVISOR.to_owned(),
+                virtual_line: None,
+                trigger: Trigger::Level,
+            })
+            .collect();
+        for spec in &self.manifest.partitions {
+            for (_, device) in owned(spec, &self.board) {
+                rows.extend(device.interrupts.iter().map(|interrupt| InterruptRow {
+                    line: interrupt.line,
+                    device: device.name.clone(),
+                    owner: spec.name.value.clone(),
+                    virtual_line: Some(interrupt.line),
+                    trigger: interrupt.trigger,
+                }));
+            }
+        }
+        rows.sort_by_key(|row| row.line);
+        rows
+    }
+
+    /// The devices of the board and who owns them.
+    #[must_use]
+    pub fn devices(&self) -> Vec<DeviceRow> {
+        let mut rows: Vec<DeviceRow> = Vec::new();
+        for (name, window) in self.board.hypervisor_devices() {
+            match rows.last_mut() {
+                Some(last) if last.name == name => last.registers.push(window),
+                _ => rows.push(DeviceRow {
+                    name: name.to_owned(),
+                    description: String::new(),
+                    registers: vec![window],
+                    owner: Some(HYPERVISOR.to_owned()),
+                }),
+            }
+        }
+        rows.extend(self.board.devices.iter().map(|device| {
+            DeviceRow {
+                name: device.name.clone(),
+                description: device.description.clone(),
+                registers: device.registers.clone(),
+                owner: self
+                    .partitions
+                    .iter()
+                    .find(|p| p.devices.contains(&device.name))
+                    .map(|p| p.name.clone()),
+            }
+        }));
+        rows
+    }
+
+    /// Every way in which a partition can act on something beyond its own memory and console.
+    #[must_use]
+    pub fn who_can_touch_what(&self) -> Vec<TouchRow> {
+        let mut rows = Vec::new();
+        for (number, partition) in self.partitions.iter().enumerate() {
+            let mut row = |object: String, how: String| {
+                rows.push(TouchRow {
+                    partition: partition.name.clone(),
+                    object,
+                    how,
+                })
+            };
+            for device in &partition.devices {
+                row(format!("device {device}"), "registers and interrupts".to_owned());
+            }
+            if partition.unconfined_dma {
+                row(
+                    "all memory".to_owned(),
+                    "DMA that no IOMMU confines (trusted-dma)".to_owned(),
+                );
+            }
+            for capability in partition
+                .capabilities
+                .iter()
+                .filter(|capability| capability.index != SELF_CAPABILITY)
+            {
+                let name = self
+                    .partitions
+                    .get(capability.object)
+                    .map_or("", |target| &target.name);
+                let own = capability.object == number;
+                let object = match capability.kind {
+                    ObjectKind::Partition => format!("partition {name}"),
+                    ObjectKind::EventGate => format!("event gate of {name}"),
+                    ObjectKind::Timer => "system clock".to_owned(),
+                    ObjectKind::Console if own => "own console".to_owned(),
+                    ObjectKind::Console => format!("console of {name}"),
+                };
+                row(object, right_names(capability.rights).join(", "));
+            }
+            for watched in &partition.watches {
+                let name = self.partitions.get(*watched).map_or("", |target| &target.name);
+                row(
+                    format!("partition {name}"),
+                    "is told about state changes".to_owned(),
+                );
+            }
+        }
+        rows
+    }
+}
