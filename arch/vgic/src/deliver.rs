@@ -153,13 +153,16 @@ impl Vgic<'_> {
             }
             selection = self.select(me, words, (all & !bank.used).count_ones() as usize);
         }
+        bank.leftover = 0;
         let mut free = bits(all & !bank.used);
         for candidate in selection.best.iter().take(selection.count) {
             let Some(slot) = free.next() else { break };
             self.place(me, bank, hardware, slot, *candidate);
         }
         self.repend(me, bank, hardware, words);
-        bank.leftover = if selection.overflow { words } else { 0 };
+        if selection.overflow {
+            bank.leftover = words;
+        }
         bank.set_control(hardware);
     }
 
@@ -195,6 +198,10 @@ impl Vgic<'_> {
         let latched = lines.latch.load(SeqCst) & mask != 0;
         if latched {
             lines.latch.fetch_and(!mask, SeqCst);
+        } else if lines.high() & mask == 0 {
+            // Taken by another vCPU, or withdrawn, since it was selected.
+            bank.leftover |= self.release(me, new.line, hardware);
+            return;
         }
         let group1 = lines.group1.load(SeqCst) & mask != 0;
         let mut value = ListRegister::pending(new.line, new.priority, group1);

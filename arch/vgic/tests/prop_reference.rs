@@ -186,14 +186,9 @@ impl Pair {
                 pair.world.set_priority(cpu, named(n), priority);
                 pair.model.line(cpu, named(n)).priority = priority;
             }),
-            Step::Group(cpu, n, group1) => self.if_loaded(cpu, |pair, cpu| {
-                let (frame, offset) = World::place(cpu, 0x80, named(n));
-                let old = pair.world.read(cpu, frame, offset, 4);
-                let bit = 1 << (named(n) % 32);
-                pair.world
-                    .write(cpu, frame, offset, 4, if group1 { old | bit } else { old & !bit });
-                pair.model.line(cpu, named(n)).group1 = group1;
-            }),
+            Step::Group(cpu, n, group1) => {
+                self.if_loaded(cpu, |pair, cpu| pair.set_group(cpu, named(n), group1))
+            }
             Step::Route(cpu, n, target) => self.if_loaded(cpu, |pair, cpu| {
                 let (line, target) = (named(n), target % vcpus);
                 if line >= 32 {
@@ -250,6 +245,14 @@ impl Pair {
             }),
             Step::Switch(cpu, on) => self.switch(cpu % vcpus, on),
         }
+    }
+
+    fn set_group(&mut self, cpu: usize, line: u32, group1: bool) {
+        let (frame, offset) = World::place(cpu, 0x80, line);
+        let (old, bit) = (self.world.read(cpu, frame, offset, 4), 1 << (line % 32));
+        self.world
+            .write(cpu, frame, offset, 4, if group1 { old | bit } else { old & !bit });
+        self.model.line(cpu, line).group1 = group1;
     }
 
     fn if_loaded(&mut self, cpu: usize, action: impl FnOnce(&mut Self, usize)) {

@@ -298,7 +298,9 @@ impl World {
 
     pub fn read(&mut self, cpu: usize, frame: Frame, offset: u32, size: u8) -> u64 {
         // Others cannot answer in the middle of the first read here, but have by the second.
-        self.with(cpu, |vgic, bank, hardware| vgic.read(cpu, bank, hardware, Access { frame, offset, size }));
+        self.with(cpu, |vgic, bank, hardware| {
+            vgic.read(cpu, bank, hardware, Access { frame, offset, size })
+        });
         self.settle();
         let value = self.with(cpu, |vgic, bank, hardware| {
             vgic.read(cpu, bank, hardware, Access { frame, offset, size })

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Several pCPUs at once: every software-generated interrupt sent to a vCPU that has taken the one before arrives,
+//! and shared lines that wander between vCPUs are taken exactly once.
+
+use bulkhead_arch_vgic::{
+    Access, Bank, Control, CpuInterface, Distributor, Frame, Hardware, ListRegister, PhysicalLines,
+    Redistributor, Sgi, Vgic,
+};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+const ROUNDS: u32 = 50_000;
+const LINE: u32 = 50;
+
+/// A pCPU that takes and ends whatever is pending, without priorities. Nobody needs kicks: everybody polls.
+struct Poller {
+    slots: [ListRegister; 2],
+    taken: [u32; 288],
+}
+
+impl CpuInterface for Poller {
+    fn slots(&self) -> u32 {
+        2
+    }
+    fn empty_slots(&self) -> u32 {
+        (0..2)
+            .filter(|n| self.slots[*n].is_empty() && !self.slots[*n].notices_end())
+            .fold(0, |m, n| m | 1 << n)
+    }
+    fn ended_slots(&self) -> u32 {
+        (0..2)
+            .filter(|n| self.slots[*n].is_empty() && self.slots[*n].notices_end())
+            .fold(0, |m, n| m | 1 << n)
+    }
+    fn list_register(&self, slot: u32) -> ListRegister {
+        self.slots[slot as usize]
+    }
+    fn set_list_register(&mut self, slot: u32, value: ListRegister) {
+        self.slots[slot as usize] = value;
+    }
+    fn set_control(&mut self, _: Control) {}
+    fn take_end_count(&mut self) -> u32 {
+        0
+    }
+    fn machine_control(&self) -> u64 {
+        0xF8 << 24 | 3
+    }
+    fn set_machine_control(&mut self, _: u64) {}
+    fn active_priorities(&self) -> [[u32; 4]; 2] {
+        [[0; 4]; 2]
+    }
+    fn set_active_priorities(&mut self, _: &[[u32; 4]; 2]) {}
+    fn preemption_shift(&self) -> u32 {
+        3
+    }
+}
+
+impl PhysicalLines for Poller {
+    fn set_enabled(&mut self, _: u32, _: bool) {}
+    fn set_priority(&mut self, _: u32, _: u8) {}
+    fn set_target(&mut self, _: u32, _: usize) {}
+    fn is_edge(&self, _: u32) -> bool {
+        false
+    }
+    fn is_pending(&self, _: u32) -> bool {
+        false
+    }
+    fn set_pending(&mut self, _: u32, _: bool) {}
+    fn set_active(&mut self, _: u32, _: bool) {}
+}
+
+impl Hardware for Poller {
+    fn enable_private(&mut self, _: u32) {}
+    fn kick(&mut self, _: usize) {}
+    fn relax(&self) {
+        std::thread::yield_now();
+    }
+}
+
+impl Poller {
+    /// One pass of the guest: takes everything pending and ends it.
+    fn guest(&mut self, taken: &[AtomicU32]) {
+        for slot in &mut self.slots {
+            if slot.is_pending() {
+                self.taken[slot.line() as usize] += 1;
+                taken[slot.line() as usize].fetch_add(1, SeqCst);
+                *slot = slot.with_pending(false);
+            }
+        }
+    }
+}
+
+fn word(line: u32, base: u32) -> Access {
+    Access {
+        frame: Frame::Distributor,
+        offset: base + line / 32 * 4,
+        size: 4,
+    }
+}
+
+/// What vCPU `me` of two does: sends the other an interrupt whenever the last one was taken, and makes the shared line
+/// pending for a random one of the two whenever it was taken.
+fn run(me: usize, vgic: &Vgic<'_>, counts: &[Vec<AtomicU32>; 2], raised: &AtomicU32, started: &Barrier) {
+    let mut cpu = Poller {
+        slots: [ListRegister::EMPTY; 2],
+        taken: [0; 288],
+    };
+    let mut bank = Bank::new();
+    vgic.reset(me, &mut bank, &mut cpu);
+    vgic.load(me, &mut bank, &mut cpu);
+    let enable = Access {
+        frame: Frame::Redistributor(me),
+        offset: 0x1_0100,
+        size: 4,
+    };
+    vgic.write(me, &mut bank, &mut cpu, enable, 1);
+    started.wait();
+    let other = 1 - me;
+    let mut sent = 0;
+    let mut idle = 0;
+    while idle < 2000 {
+        idle += 1;
+        // Interrupt 0 of the other carries no count, so one may be under way at a time.
+        if sent < ROUNDS && counts[other][0].load(SeqCst) == sent {
+            sent += 1;
+            idle = 0;
+            vgic.send(me, Sgi::Group1, 1 << other, &mut cpu);
+        }
+        let shared: u32 = counts.iter().map(|count| count[LINE as usize].load(SeqCst)).sum();
+        let before = raised.load(SeqCst);
+        if before < ROUNDS
+            && shared == before
+            && raised
+                .compare_exchange(before, before + 1, SeqCst, SeqCst)
+                .is_ok()
+        {
+            idle = 0;
+            vgic.write(me, &mut bank, &mut cpu, word(LINE, 0x200), 1 << (LINE % 32));
+            let route = Access {
+                frame: Frame::Distributor,
+                offset: 0x6000 + 8 * LINE,
+                size: 8,
+            };
+            vgic.write(me, &mut bank, &mut cpu, route, u64::from((before / 3) & 1));
+        }
+        vgic.service(me, &mut bank, &mut cpu);
+        cpu.guest(&counts[me]);
+        std::thread::yield_now();
+        if sent < ROUNDS || raised.load(SeqCst) < ROUNDS {
+            idle = 0;
+        }
+    }
+    assert_eq!(sent, ROUNDS);
+}
+
+#[test]
+fn two_at_once_lose_nothing() {
+    let distributor = Distributor::new();
+    distributor.set_lines(288);
+    let redistributors = [Redistributor::new(), Redistributor::new()];
+    let vgic = Vgic::new(&distributor, &redistributors);
+    let counts = [(); 2].map(|()| (0..288).map(|_| AtomicU32::new(0)).collect::<Vec<_>>());
+    let raised = AtomicU32::new(0);
+    let started = Barrier::new(2);
+    let mut cpu = Poller {
+        slots: [ListRegister::EMPTY; 2],
+        taken: [0; 288],
+    };
+    let mut bank = Bank::new();
+    vgic.write(
+        0,
+        &mut bank,
+        &mut cpu,
+        Access {
+            frame: Frame::Distributor,
+            offset: 0,
+            size: 4,
+        },
+        3,
+    );
+    vgic.write(0, &mut bank, &mut cpu, word(LINE, 0x100), 1 << (LINE % 32));
+    // Edge-triggered, as what software makes pending is.
+    vgic.write(
+        0,
+        &mut bank,
+        &mut cpu,
+        Access {
+            frame: Frame::Distributor,
+            offset: 0xC0C,
+            size: 4,
+        },
+        0xAAAA_AAAA,
+    );
+    std::thread::scope(|scope| {
+        for me in 0..2 {
+            let (vgic, counts, raised, started) = (&vgic, &counts, &raised, &started);
+            scope.spawn(move || run(me, vgic, counts, raised, started));
+        }
+    });
+    for count in &counts {
+        assert_eq!(count[0].load(SeqCst), ROUNDS);
+    }
+    let shared: u32 = counts.iter().map(|count| count[LINE as usize].load(SeqCst)).sum();
+    assert_eq!(shared, ROUNDS);
+}
