@@ -52,6 +52,8 @@ pub enum Damage {
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct Text {
     description: String,
+    /// The manifest, if it is not `system.toml` beside this file: an example, tested as users get it.
+    manifest: Option<String>,
     name: Option<String>,
     time_limit: Option<f64>,
     real_limit: Option<f64>,
@@ -69,8 +71,8 @@ struct Text {
 pub struct Case {
     /// `FOLDER` or `FOLDER/CASE`.
     pub name: String,
-    /// Folder with the manifest.
-    pub folder: PathBuf,
+    /// Where the manifest is; paths in it are relative to this.
+    pub path: PathBuf,
     /// The manifest's text.
     pub manifest: String,
     /// Limit on the board's clock, seconds.
@@ -103,50 +105,55 @@ pub fn load_all(folder: &Path) -> Result<Vec<Case>, String> {
     folders.sort();
     let mut cases = Vec::new();
     for folder in folders {
-        let read = |name: &str| {
-            let path = folder.join(name);
-            fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
-        };
-        let (manifest, test) = (read("system.toml")?, read("test.toml")?);
-        let name = folder
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        let loaded = load(&name, &folder, &manifest, &test);
-        cases.extend(loaded.map_err(|why| format!("{}: {why}", folder.join("test.toml").display()))?);
+        let path = folder.join("test.toml");
+        let loaded = read(&path).and_then(|test| load(&folder, &test));
+        cases.extend(loaded.map_err(|why| format!("{}: {why}", path.display()))?);
     }
     Ok(cases)
 }
 
-fn load(name: &str, folder: &Path, manifest: &str, test: &str) -> Result<Vec<Case>, String> {
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn load(folder: &Path, test: &str) -> Result<Vec<Case>, String> {
     let text: Text = toml::from_str(test).map_err(|error| error.to_string())?;
     if text.description.is_empty() {
         return Err("a test needs a `description`".to_owned());
     }
+    let path = folder.join(text.manifest.as_deref().unwrap_or("system.toml"));
+    let name = folder
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let manifest = Manifest {
+        text: read(&path)?,
+        path,
+    };
     if text.case.is_empty() {
-        return Ok(vec![join(
-            name.to_owned(),
-            folder,
-            manifest,
-            &text,
-            &Text::default(),
-        )?]);
+        return Ok(vec![join(name, &manifest, &text, &Text::default())?]);
     }
     let one = |case: &Text| {
         let case_name = case.name.as_deref().ok_or("a case needs a `name`")?;
-        join(format!("{name}/{case_name}"), folder, manifest, &text, case)
+        join(format!("{name}/{case_name}"), &manifest, &text, case)
     };
     text.case.iter().map(one).collect()
 }
 
+/// A manifest before the replacements of a case.
+struct Manifest {
+    path: PathBuf,
+    text: String,
+}
+
 /// What the folder says, overridden and added to by the case.
-fn join(name: String, folder: &Path, manifest: &str, base: &Text, case: &Text) -> Result<Case, String> {
-    let mut manifest = manifest.to_owned();
+fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<Case, String> {
+    let mut text = manifest.text.clone();
     for (from, to) in base.replace.iter().chain(&case.replace) {
-        if !manifest.contains(from) {
+        if !text.contains(from) {
             return Err(format!("{name}: the manifest has no `{from}` to replace"));
         }
-        manifest = manifest.replace(from, to);
+        text = text.replace(from, to);
     }
     let patterns = |texts: &[String]| {
         texts
@@ -171,11 +178,11 @@ fn join(name: String, folder: &Path, manifest: &str, base: &Text, case: &Text) -
     let time_limit = case.time_limit.or(base.time_limit).unwrap_or(20.0);
     let real_limit = case.real_limit.or(base.real_limit).unwrap_or(120.0);
     let damage = case.damage.clone().or_else(|| base.damage.clone());
-    let folder = folder.to_owned();
+    let path = manifest.path.clone();
     Ok(Case {
         name,
-        folder,
-        manifest,
+        path,
+        manifest: text,
         time_limit,
         real_limit,
         end,
@@ -243,14 +250,22 @@ damage = { flip = -1 }
 expect.a = ["three"]
 "#;
 
+    /// Loads `test` beside a manifest of one line.
+    fn load_with(name: &str, test: &str) -> Result<Vec<Case>, String> {
+        let folder = std::env::temp_dir().join(format!("bulkhead-case-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("system.toml"), "action = \"log\"\n").unwrap();
+        let loaded = load(&folder, test);
+        fs::remove_dir_all(&folder).unwrap();
+        loaded
+    }
+
     #[test]
     fn cases_inherit_and_override() {
-        let cases = load("t", Path::new("/x"), "action = \"log\"\n", TEST).unwrap();
+        let cases = load_with("inherit", TEST).unwrap();
         assert_eq!(cases.len(), 2);
-        assert_eq!(
-            (cases[0].name.as_str(), cases[0].end, cases[0].expect["a"].len()),
-            ("t/log", End::Seen, 2)
-        );
+        assert!(cases[0].name.ends_with("/log"), "{}", cases[0].name);
+        assert_eq!((cases[0].end, cases[0].expect["a"].len()), (End::Seen, 2));
         assert_eq!(cases[1].manifest, "action = \"stop\"\n");
         assert_eq!(
             (cases[1].end, cases[1].expect["a"].len(), cases[1].time_limit),
@@ -261,12 +276,13 @@ expect.a = ["three"]
 
     #[test]
     fn mistakes_in_a_test_are_found() {
-        let load = |test: &str| load("t", Path::new("/x"), "m", test).unwrap_err();
-        assert!(load("").contains("description"));
-        assert!(load("description = \"x\"\nfrobid = []").contains("frobid"));
-        assert!(load("description = \"x\"\nforbid = [\"(\"]").contains("regular expression"));
-        assert!(load("description = \"x\"\nreplace = [[\"a\", \"b\"]]").contains("no `a`"));
-        assert!(load("description = \"x\"\n[[case]]").contains("name"));
+        let why = |test: &str| load_with("mistakes", test).unwrap_err();
+        assert!(why("").contains("description"));
+        assert!(why("description = \"x\"\nfrobid = []").contains("frobid"));
+        assert!(why("description = \"x\"\nforbid = [\"(\"]").contains("regular expression"));
+        assert!(why("description = \"x\"\nreplace = [[\"a?\", \"b\"]]").contains("no `a?`"));
+        assert!(why("description = \"x\"\n[[case]]").contains("name"));
+        assert!(why("description = \"x\"\nmanifest = \"none.toml\"").contains("none.toml"));
     }
 
     #[test]

@@ -63,12 +63,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     let options = Options {
         stop_after: Some(case.time_limit + 1.0),
     };
-    let prepared = match prepare_text(
-        &case.folder.join("system.toml"),
-        &case.manifest,
-        &options,
-        progress,
-    ) {
+    let prepared = match prepare_text(&case.path, &case.manifest, &options, progress) {
         Ok(prepared) => prepared,
         Err(problem) => return vec![problem.to_string()],
     };
