@@ -341,16 +341,10 @@ impl<R: RelaxStrategy> Multiplexer<R> {
                 transmitter.turn = source;
             }
         }
-        let view = self.view(source);
-        while transmitter.stage.has_room() {
-            let Some(byte) = view.pop() else { break };
-            transmitter.stage.text(byte);
-            transmitter.burst = transmitter.burst.saturating_add(1);
-            if byte == b'\n' {
-                transmitter.open = false;
-                break;
-            }
-        }
+        let stage = &mut transmitter.stage;
+        let (taken, ended) = self.view(source).take_line(stage.room(), |byte| stage.text(byte));
+        transmitter.burst = transmitter.burst.saturating_add(taken);
+        transmitter.open = !ended;
         self.settle(source);
         true
     }

@@ -8,7 +8,7 @@ use bulkhead_image::layout::NAME_LEN;
 /// The longest tag: RS, CR LF, `[`, seconds, `.`, microseconds, `] `, name, `: `, US.
 const TAG_MAX: usize = 1 + 2 + 1 + 20 + 1 + 6 + 2 + NAME_LEN + 2 + 1;
 /// Bytes of the stage: a tag and some text.
-const STAGE: usize = 128;
+const STAGE: usize = 160;
 const _: () = assert!(
     TAG_MAX + 2 <= STAGE,
     "behind every tag there is room for a byte of text"
@@ -35,9 +35,9 @@ impl Stage {
         self.sent == self.length
     }
 
-    /// Whether any byte of text fits.
-    pub(super) const fn has_room(&self) -> bool {
-        self.length.saturating_add(2) <= STAGE
+    /// Bytes of text that fit even if all of them must be escaped.
+    pub(super) const fn room(&self) -> usize {
+        STAGE.saturating_sub(self.length) / 2
     }
 
     /// The bytes to send next, at most `limit`.
@@ -127,13 +127,13 @@ mod tests {
     #[test]
     fn sent_bytes_make_room_when_all_are_gone() {
         let mut stage = Stage::new();
-        while stage.has_room() {
+        while stage.room() != 0 {
             stage.text(b'.');
         }
         let length = stage.unsent(1000).len();
         stage.advance(length - 1);
         assert_eq!(stage.unsent(1000).len(), 1);
         stage.advance(1);
-        assert!(stage.is_empty() && stage.has_room());
+        assert!(stage.is_empty() && stage.room() != 0);
     }
 }

@@ -128,21 +128,30 @@ impl View<'_> {
         true
     }
 
-    /// Reader: takes the oldest byte out.
-    pub(super) fn pop(self) -> Option<u8> {
-        let read = self.positions.read.load(Ordering::Relaxed);
-        if read == self.positions.written.load(Ordering::Acquire) {
-            return None;
+    /// Reader: takes up to `limit` bytes out, but none behind a line end; hands them to `sink` and says how many there were
+    /// and whether the last is a line end.
+    pub(super) fn take_line(self, limit: usize, mut sink: impl FnMut(u8)) -> (u32, bool) {
+        let start = self.positions.read.load(Ordering::Relaxed);
+        let available = self.positions.written.load(Ordering::Acquire).wrapping_sub(start);
+        let limit = available.min(u32::try_from(limit).unwrap_or(u32::MAX));
+        let mut taken = 0_u32;
+        let mut ended = false;
+        while taken < limit && !ended {
+            let byte = self.at(start.wrapping_add(taken));
+            sink(byte);
+            taken = taken.wrapping_add(1);
+            ended = byte == b'\n';
         }
-        let byte = self.at(read);
-        if byte == b'\n' {
+        if ended {
             let counted = self.positions.lines_read.load(Ordering::Relaxed);
             self.positions
                 .lines_read
                 .store(counted.wrapping_add(1), Ordering::Relaxed);
         }
-        self.positions.read.store(read.wrapping_add(1), Ordering::Release);
-        Some(byte)
+        self.positions
+            .read
+            .store(start.wrapping_add(taken), Ordering::Release);
+        (taken, ended)
     }
 
     fn at(self, position: u32) -> u8 {
@@ -161,6 +170,14 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
+    fn take(view: View<'_>, limit: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let (taken, ended) = view.take_line(limit, |byte| bytes.push(byte));
+        assert_eq!(taken as usize, bytes.len());
+        assert_eq!(ended, bytes.last() == Some(&b'\n'));
+        bytes
+    }
+
     #[test]
     fn takes_what_fits_and_gives_it_back_in_order() {
         let ring = Ring::<8>::new();
@@ -168,10 +185,9 @@ mod tests {
         assert_eq!(view.push(b"0123456789", 0), 8);
         assert_eq!(view.length(), 8);
         assert_eq!(view.push(b"x", 0), 0);
-        assert_eq!(view.pop(), Some(b'0'));
+        assert_eq!(take(view, 1), b"0");
         assert_eq!(view.push(b"ab", 0), 1);
-        let rest: Vec<u8> = core::iter::from_fn(|| view.pop()).collect();
-        assert_eq!(rest, b"1234567a");
+        assert_eq!(take(view, 100), b"1234567a");
         assert_eq!(view.length(), 0);
     }
 
@@ -187,11 +203,10 @@ mod tests {
         let view = ring.view();
         assert_eq!(view.push(b"a\nb\nc", 0), 5);
         assert_eq!((view.length(), view.lines()), (5, 2));
-        for left in [2, 1, 1, 0, 0] {
-            view.pop();
+        for (bytes, left) in [(&b"a\n"[..], 1), (b"b\n", 0), (b"c", 0), (b"", 0)] {
+            assert_eq!(take(view, 100), bytes);
             assert_eq!(view.lines(), left);
         }
-        assert_eq!(view.pop(), None);
     }
 
     #[test]
@@ -222,7 +237,7 @@ mod tests {
         view.push(b"c", 40);
         assert_eq!(view.age(110), 70);
         assert_eq!(view.age(39), 0, "a clock that is read earlier");
-        core::iter::from_fn(|| view.pop()).count();
+        while !take(view, 100).is_empty() {}
         view.push(b"d", 50);
         assert_eq!(view.age(110), 60);
     }
