@@ -104,7 +104,9 @@ impl Vgic<'_> {
         clear(&lines.acknowledged, mask);
         clear(&lines.repended, mask);
         lines.held.fetch_and(!mask, SeqCst);
-        if let Some(holder) = self.distributor.holder_of(line) {
+        if line >= PRIVATE_LINES
+            && let Some(holder) = self.distributor.holder_of(line)
+        {
             holder.store(NOBODY, SeqCst);
         }
         clear(&lines.clear_pending, mask);
@@ -139,27 +141,55 @@ impl Vgic<'_> {
             .fold(0, |mask, n| mask | bit(n))
     }
 
-    /// Moves what `words` have to deliver into list registers.
+    /// Moves what `words` have to deliver into list registers. The usual case: everything fits, so its order does
+    /// not matter, the hardware sorts.
+    #[inline]
     fn fill<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, words: u32) {
-        let mut words = words;
-        let slots = hardware.slots();
-        let all = u32::MAX.wrapping_shr(32u32.saturating_sub(slots.clamp(1, MAX_SLOTS as u32)));
-        let mut selection = self.select(me, words, (all & !bank.used).count_ones() as usize);
-        if selection.overflow {
-            // Not enough room: what is loaded but not yet acknowledged competes again.
-            words |= self.take_back(me, bank, hardware);
-            if all & !bank.used == 0 {
-                self.evict(me, bank, hardware);
+        let slots = hardware.slots().clamp(1, MAX_SLOTS as u32);
+        let all = u32::MAX.wrapping_shr(32u32.wrapping_sub(slots));
+        bank.leftover = 0;
+        let mut again = 0;
+        for word in bits(words) {
+            let Some(lines) = self.word(me, word) else {
+                continue;
+            };
+            again |= lines.latch.load(SeqCst) & lines.held.load(SeqCst) & !lines.linked.load(SeqCst);
+            for n in bits(self.deliverable(me, word, lines)) {
+                let free = all & !bank.used;
+                if free == 0 {
+                    return self.choose(me, bank, hardware, words);
+                }
+                let line = word.wrapping_mul(32) | n;
+                self.place(me, bank, hardware, (free.trailing_zeros(), lines, line));
             }
-            selection = self.select(me, words, (all & !bank.used).count_ones() as usize);
         }
+        if again != 0 {
+            self.repend(me, bank, hardware);
+        }
+        bank.set_control(hardware);
+    }
+
+    /// The same if there is more to deliver than list registers: the most urgent get one.
+    #[cold]
+    #[inline(never)]
+    fn choose<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, words: u32) {
+        let slots = hardware.slots().clamp(1, MAX_SLOTS as u32);
+        let all = u32::MAX.wrapping_shr(32u32.wrapping_sub(slots));
+        // What is loaded but not yet acknowledged competes again.
+        let words = words | self.take_back(me, bank, hardware);
+        if all & !bank.used == 0 {
+            self.evict(me, bank, hardware);
+        }
+        let selection = self.select(me, words, (all & !bank.used).count_ones() as usize);
         bank.leftover = 0;
         let mut free = bits(all & !bank.used);
         for candidate in selection.best.iter().take(selection.count) {
-            let Some(slot) = free.next() else { break };
-            self.place(me, bank, hardware, slot, *candidate);
+            let (Some(slot), Some(lines)) = (free.next(), self.lines_of(me, candidate.line)) else {
+                break;
+            };
+            self.place(me, bank, hardware, (slot, lines, candidate.line));
         }
-        self.repend(me, bank, hardware, words);
+        self.repend(me, bank, hardware);
         if selection.overflow {
             bank.leftover = words;
         }
@@ -183,29 +213,35 @@ impl Vgic<'_> {
         selection
     }
 
-    fn place<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, slot: u32, new: Candidate) {
-        let Some(lines) = self.lines_of(me, new.line) else {
-            return;
-        };
-        if let Some(holder) = self.distributor.holder_of(new.line) {
+    /// Puts a deliverable line into a free slot: `(slot, its word, line)`.
+    #[inline]
+    fn place<H: Hardware>(
+        &self,
+        me: usize,
+        bank: &mut Bank,
+        hardware: &mut H,
+        (slot, lines, line): (u32, &Lines, u32),
+    ) {
+        if line >= PRIVATE_LINES
+            && let Some(holder) = self.distributor.holder_of(line)
             // Another vCPU can see itself as the target while the guest changes the route.
-            if holder.compare_exchange(NOBODY, me as u8, SeqCst, SeqCst).is_err() {
-                return;
-            }
+            && holder.compare_exchange(NOBODY, me as u8, SeqCst, SeqCst).is_err()
+        {
+            return;
         }
-        let mask = bit(new.line);
+        let mask = bit(line);
         lines.held.fetch_or(mask, SeqCst);
         let latched = lines.latch.load(SeqCst) & mask != 0;
         if latched {
             lines.latch.fetch_and(!mask, SeqCst);
         } else if lines.high() & mask == 0 {
             // Taken by another vCPU, or withdrawn, since it was selected.
-            bank.leftover |= self.release(me, new.line, hardware);
+            bank.leftover |= self.release(me, line, hardware);
             return;
         }
         let group1 = lines.group1.load(SeqCst) & mask != 0;
-        let mut value = ListRegister::pending(new.line, new.priority, group1);
-        match lines.physical_of(new.line) {
+        let mut value = ListRegister::pending(line, lines.priority_of(line), group1);
+        match lines.physical_of(line) {
             Some(physical) => value = value.linked_to(physical),
             None => value = value.with_end_notice(lines.high() & mask != 0),
         }
@@ -222,15 +258,14 @@ impl Vgic<'_> {
     /// Held lines that were latched again. Not yet acknowledged: it is the same interrupt. Active: pending once more
     /// in the same list register, or, if it could not be delivered as it was loaded, noticed at its end. Linked
     /// lines stay latched: the end of a linked interrupt shows by the next physical one.
-    fn repend<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, words: u32) {
+    #[cold]
+    #[inline(never)]
+    fn repend<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         let again = |word: u32| {
             self.word(me, word).map_or(0, |lines| {
                 lines.latch.load(SeqCst) & lines.held.load(SeqCst) & !lines.linked.load(SeqCst)
             })
         };
-        if bits(words).all(|word| again(word) == 0) {
-            return;
-        }
         for slot in bits(bank.used) {
             let line = bank.slot(slot).line();
             let Some(lines) = self
