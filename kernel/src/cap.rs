@@ -13,6 +13,11 @@
 //! **Work bounds.** Look-up: one load. Derive and grant: constant (the free slots of a space are a bitmap).
 //! Revoke and delete: one step per descendant, at most [`CAPABILITY_SLOTS`] for every space that holds one.
 //! A partition can only fill its own space and those of partitions on which it holds the right to grant.
+//! Reset: one pass over a space, cut wherever descendants had to go, as a revocation each.
+//!
+//! **A new life.** What the system image endowed is remembered. Whenever a partition is loaded its space is put back
+//! to that: what it derived, granted away or was granted in its earlier life is gone, and what it deleted is
+//! there again. So restarts cannot fill a space, and a partition starts with the same names every time.
 //!
 //! **Races.** An operation that has looked a capability up before another pCPU revokes it, counts as done
 //! before the revocation.
@@ -78,6 +83,8 @@ const ALONE: Link = Link {
 #[derive(Debug)]
 struct Derivations {
     links: [Link; SLOTS],
+    /// What the system image put into each slot.
+    endowed: [u32; SLOTS],
     /// Bit n: slot n of that space is free.
     free: [u64; MAX_PARTITIONS],
 }
@@ -102,6 +109,7 @@ impl<R: RelaxStrategy> Spaces<R> {
             words: [const { AtomicU32::new(EMPTY) }; SLOTS],
             derivations: TicketMutex::new(Derivations {
                 links: [ALONE; SLOTS],
+                endowed: [EMPTY; SLOTS],
                 free: [u64::MAX; MAX_PARTITIONS],
             }),
         }
@@ -123,8 +131,30 @@ impl<R: RelaxStrategy> Spaces<R> {
             return Err(Error::NoSpace);
         }
         *free &= !mask;
+        if let Some(endowed) = derivations.endowed.get_mut(usize::from(place)) {
+            *endowed = capability.encode();
+        }
         self.store(place, capability.encode());
         Ok(())
+    }
+
+    /// Puts the slots of `holder`'s space from `index` on back to what they were endowed with, and takes away all that
+    /// was derived from them. Returns the slot to go on with, or `None` at the end: the work done
+    /// at a time is that of one revocation. Nothing of the partition runs meanwhile; what another grants to it
+    /// during the pass may stay, in a slot that is behind it, so the pass has an end.
+    pub fn reset(&self, holder: PartitionId, index: u32) -> Option<u32> {
+        let mut derivations = self.derivations.lock();
+        for slot in index..CAPABILITY_SLOTS as u32 {
+            let Some(at) = place(holder, slot) else { break };
+            let descended = self.take_descendants(&mut derivations, at);
+            derivations.remove(at);
+            let word = derivations.endow(at);
+            self.store(at, word);
+            if descended {
+                return slot.checked_add(1);
+            }
+        }
+        None
     }
 
     /// The capability at `index` of a space.
@@ -188,18 +218,26 @@ impl<R: RelaxStrategy> Spaces<R> {
             .ok()
             .and_then(|index| place(holder, index))
             .ok_or(Error::NoCapability)?;
+        self.take_descendants(&mut derivations, root);
+        if own {
+            self.store(root, EMPTY);
+            derivations.remove(root);
+        }
+        Ok(())
+    }
+
+    /// Destroys everything derived from the capability at `root`; whether there was any.
+    fn take_descendants(&self, derivations: &mut Derivations, root: Place) -> bool {
+        let mut any = false;
         for _ in 0..SLOTS {
             let Some(descendant) = derivations.first_descendant(root) else {
                 break;
             };
             self.store(descendant, EMPTY);
             derivations.remove(descendant);
+            any = true;
         }
-        if own {
-            self.store(root, EMPTY);
-            derivations.remove(root);
-        }
-        Ok(())
+        any
     }
 
     fn store(&self, place: Place, word: u32) {
@@ -243,10 +281,26 @@ impl Derivations {
         self.update(previous, |link| link.next = next);
         self.update(next, |link| link.previous = previous);
         self.update(place, |link| *link = ALONE);
-        let space = usize::from(place).checked_div(CAPABILITY_SLOTS).unwrap_or(0);
-        if let Some(free) = self.free.get_mut(space) {
+        if let Some(free) = self.free_around(place) {
             *free |= 1_u64.rotate_left(u32::from(place));
         }
+    }
+
+    /// Takes the slot again for what it was endowed with, if anything; returns its content.
+    fn endow(&mut self, place: Place) -> u32 {
+        let word = self.endowed.get(usize::from(place)).copied().unwrap_or(EMPTY);
+        if word != EMPTY
+            && let Some(free) = self.free_around(place)
+        {
+            *free &= !1_u64.rotate_left(u32::from(place));
+        }
+        word
+    }
+
+    /// The free map of the space that has this slot.
+    fn free_around(&mut self, place: Place) -> Option<&mut u64> {
+        let space = usize::from(place).checked_div(CAPABILITY_SLOTS)?;
+        self.free.get_mut(space)
     }
 }
 

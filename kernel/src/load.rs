@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What to do to a partition's memory before it starts, cut into chunks.
 //!
-//! A cold start clears every RAM mapping that asks for it, except where a payload is copied, then copies the
+//! A cold start puts the capability space back ([`crate::cap`]), clears every RAM mapping that asks for it, except where a payload is copied, then copies the
 //! payloads. The plan is never written down: a cursor walks the records of the system image and says at each
 //! step what the next chunk is. One chunk is the longest stretch in which the pCPU takes no interrupt, so its
 //! size is part of every other partition's worst case on that pCPU.
@@ -22,7 +22,9 @@ pub struct Cursor {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Phase {
+    /// Capabilities come first: what the earlier life granted away ends with it.
     #[default]
+    Capabilities,
     Clear,
     Copy,
 }
@@ -30,6 +32,8 @@ enum Phase {
 /// The next thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chunk {
+    /// Reset the capability space from this slot on, and tell [`Cursor::capabilities_reset`].
+    Capabilities(u32),
     /// Clear these bytes.
     Clear {
         /// First address.
@@ -59,6 +63,9 @@ impl Cursor {
         memory: impl Iterator<Item = &'r MemoryRecord>,
         loads: impl Iterator<Item = &'r LoadRecord> + Clone,
     ) -> Chunk {
+        if self.phase == Phase::Capabilities {
+            return Chunk::Capabilities(u32::try_from(self.record).unwrap_or(u32::MAX));
+        }
         if self.phase == Phase::Clear {
             if let Some(chunk) = self.next_clear(memory, loads.clone()) {
                 return chunk;
@@ -70,6 +77,20 @@ impl Cursor {
             };
         }
         self.next_copy(loads)
+    }
+
+    /// The capability space is reset up to slot `next`, or entirely.
+    pub fn capabilities_reset(&mut self, next: Option<u32>) {
+        *self = match next {
+            Some(slot) => Self {
+                record: slot as usize,
+                ..*self
+            },
+            None => Self {
+                phase: Phase::Clear,
+                ..Self::default()
+            },
+        };
     }
 
     fn next_clear<'r>(
@@ -182,10 +203,17 @@ mod tests {
         }
     }
 
+    /// A cursor behind the capabilities.
+    fn at_memory() -> Cursor {
+        let mut cursor = Cursor::default();
+        cursor.capabilities_reset(None);
+        cursor
+    }
+
     /// Applies the chunks to a model memory: 0xFF = untouched, 0 = cleared, n + 1 = payload n.
     fn run(base: u64, size: usize, regions: &[MemoryRecord], loads: &[LoadRecord]) -> Vec<u8> {
         let mut model = std::vec![0xFF_u8; size];
-        let mut cursor = Cursor::default();
+        let mut cursor = at_memory();
         let mut steps = 0;
         loop {
             steps += 1;
@@ -198,6 +226,7 @@ mod tests {
                     payload,
                     ..
                 } => (guest, length, payload as u8 + 1),
+                Chunk::Capabilities(_) => panic!("capabilities come first"),
                 Chunk::Done => break,
             };
             assert!(length > 0 && length <= CHUNK);
@@ -245,6 +274,17 @@ mod tests {
 
     #[test]
     fn nothing_to_do_is_done_at_once() {
-        assert_eq!(Cursor::default().advance([].iter(), [].iter()), Chunk::Done);
+        assert_eq!(at_memory().advance([].iter(), [].iter()), Chunk::Done);
+    }
+
+    #[test]
+    fn capabilities_come_first_and_slot_by_slot() {
+        let mut cursor = Cursor::default();
+        for slot in [0, 5, 64] {
+            assert_eq!(cursor.advance([].iter(), [].iter()), Chunk::Capabilities(slot));
+            cursor.capabilities_reset(if slot == 0 { Some(5) } else { Some(64) });
+        }
+        cursor.capabilities_reset(None);
+        assert_eq!(cursor, at_memory());
     }
 }

@@ -320,6 +320,33 @@ fn capabilities_are_derived_granted_and_revoked() {
 }
 
 #[test]
+fn a_restarted_partition_has_the_capabilities_of_its_first_start() {
+    let mut bench = Bench::new(2, &parts());
+    // Each life fills its space, grants to another, deletes what it was endowed with, and ends itself.
+    bench.program(0, |_| {
+        let grant = call(Operation::CapabilityGrant, &[LINUX, LINUX, 1]);
+        let derive = call(Operation::CapabilityDerive, &[CONSOLE, 1]);
+        let mut actions = vec![grant, call(Operation::CapabilityDelete, &[CLOCK])];
+        actions.extend([derive; 62]);
+        actions.push(call(Operation::PartitionRestart, &[0]));
+        caller(actions)
+    });
+    bench.program(1, |_| |_, _| Action::Compute(5_000));
+    bench.program(3, |_| |_, _| Action::Compute(5_000));
+    bench.run(1_500_000);
+    let marks = bench.marks(0);
+    // Own, four endowed, one of them deleted: 60 places.
+    let full = error_mark(Error::NoSpace);
+    let mut life = vec![1, 0, 3];
+    life.extend(5..64);
+    life.extend([full; 2]);
+    assert!(marks.len() > 3 * life.len(), "{} results", marks.len());
+    for (number, marks) in marks.chunks_exact(life.len()).enumerate() {
+        assert_eq!(marks, life, "life {number}");
+    }
+}
+
+#[test]
 fn a_task_prints_and_reads_its_console() {
     let mut bench = Bench::new(2, &parts());
     let text = u64::from_le_bytes(*b"hello, t");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Capability spaces against a model that stores parents: rights never grow, revocation takes
-//! exactly the descendants, and no operation changes anything else.
+//! exactly the descendants, a reset leaves exactly what was endowed, and no operation changes anything else.
 
 use bulkhead_abi::{Error, ObjectKind, Rights};
 use bulkhead_arch_api::PartitionId;
@@ -24,6 +24,9 @@ enum Operation {
         index: u64,
         own: bool,
     },
+    Reset {
+        holder: u8,
+    },
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -33,6 +36,7 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(holder, index, receiver, rights)| Operation::Derive { holder, index, receiver, rights }),
         1 => (0..PARTITIONS, index, any::<bool>())
             .prop_map(|(holder, index, own)| Operation::Revoke { holder, index, own }),
+        1 => (0..PARTITIONS).prop_map(|holder| Operation::Reset { holder }),
     ]
 }
 
@@ -87,6 +91,36 @@ impl Model {
         }
         Ok(())
     }
+
+    fn reset(&mut self, holder: u8) {
+        for index in 0..SLOTS {
+            // That there was nothing at this index is no error here.
+            let _nothing = self.revoke((holder, index), false);
+            self.entries.remove(&(holder, index));
+        }
+        self.endow(holder);
+    }
+
+    fn endow(&mut self, holder: u8) {
+        for (index, capability) in endowment(holder) {
+            self.entries
+                .insert((holder, u64::from(index)), (capability, None));
+        }
+    }
+}
+
+/// What the spaces of the test begin with.
+fn endowment(holder: u8) -> [(u32, Capability); 3] {
+    [
+        (0, ObjectKind::Partition, 15),
+        (1, ObjectKind::Console, 3),
+        (5, ObjectKind::EventGate, 9),
+    ]
+    .map(|(index, kind, rights)| {
+        let object = PartitionId(holder);
+        let rights = Rights(rights);
+        (index, Capability { kind, object, rights })
+    })
 }
 
 proptest! {
@@ -97,11 +131,10 @@ proptest! {
         let spaces = Spaces::<spin::Spin>::new();
         let mut model = Model::default();
         for holder in 0..PARTITIONS {
-            for (index, kind, rights) in [(0, ObjectKind::Partition, 15), (1, ObjectKind::Console, 3), (5, ObjectKind::EventGate, 9)] {
-                let capability = Capability { kind, object: PartitionId(holder), rights: Rights(rights) };
+            for (index, capability) in endowment(holder) {
                 spaces.endow(PartitionId(holder), index, capability).unwrap();
-                model.entries.insert((holder, u64::from(index)), (capability, None));
             }
+            model.endow(holder);
         }
         for operation in operations {
             match operation {
@@ -111,6 +144,15 @@ proptest! {
                 }
                 Operation::Revoke { holder, index, own } => {
                     prop_assert_eq!(spaces.revoke(PartitionId(holder), index, own), model.revoke((holder, index), own));
+                }
+                Operation::Reset { holder } => {
+                    let mut next = Some(0);
+                    for _ in 0..=SLOTS {
+                        let Some(from) = next else { break };
+                        next = spaces.reset(PartitionId(holder), from);
+                    }
+                    prop_assert_eq!(next, None);
+                    model.reset(holder);
                 }
             }
             for holder in 0..PARTITIONS {

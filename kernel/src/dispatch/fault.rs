@@ -4,7 +4,7 @@
 //! | class | `log` | `inject` | `stop`, `restart` |
 //! |---|---|---|---|
 //! | memory | a load reads 0, a store is ignored; see below | external abort | the partition ends |
-//! | system | see below | undefined instruction | the partition ends |
+//! | system | a register reads 0, a write is ignored; see below | undefined instruction | the partition ends |
 //! | hypercall | the error is the answer | - | the partition ends |
 //! | watchdog | a new period begins | - | the partition ends |
 //! | task | - | - | the partition ends |
@@ -30,7 +30,12 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     pub(super) fn fault(&mut self, slot: Slot, vcpu: VcpuId, report: &FaultReport) {
         let action = self.judge(vcpu, report);
         match action {
-            Action::Log | Action::Inject => self.reflect(slot, vcpu, report),
+            Action::Log => {
+                if !self.machine.skip(vcpu) {
+                    self.reflect(slot, vcpu, report);
+                }
+            }
+            Action::Inject => self.reflect(slot, vcpu, report),
             Action::Stop => self.end_own(slot, Request::Fail),
             Action::Restart => self.end_own(slot, Request::Restart),
         }

@@ -166,8 +166,12 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         let memory = image.memory_of(u32::from(partition.0));
         let loads = image.loads_of(u32::from(partition.0));
         let chunk = cursor.advance(memory, loads);
+        if let Chunk::Capabilities(from) = chunk {
+            cursor.capabilities_reset(self.shared.capabilities.reset(partition, from));
+        }
         self.local.slot_mut(slot).activity = Activity::Loading(cursor);
         let result = match chunk {
+            Chunk::Capabilities(_) => Ok(()),
             Chunk::Clear { guest, length } => self.machine.clear(partition, guest, length),
             Chunk::Copy {
                 guest,
