@@ -9,8 +9,15 @@
 use bulkhead_arch_api::GuestPhys;
 use bulkhead_image::layout::{LoadRecord, MEMORY_CLEAR, MemoryRecord};
 
-/// Bytes cleared or copied at a time.
-pub const CHUNK: u64 = 16 * 1024;
+/// Bytes cleared at a time: whole cache lines, without a look at what was there.
+pub const CLEAR_CHUNK: u64 = 16 * 1024;
+/// Bytes copied at a time.
+pub const COPY_CHUNK: u64 = 4 * 1024;
+/// Bytes copied at a time if source and destination differ in their place within a word, so that they go one by one.
+pub const UNALIGNED_CHUNK: u64 = 512;
+/// A copy that begins elsewhere first goes up to a multiple of this, so that the rest goes word by word.
+const COPY_ALIGN: u64 = 64;
+const WORD: u64 = 8;
 
 /// How far the loading of a partition has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -112,7 +119,7 @@ impl Cursor {
             if from >= end {
                 continue;
             }
-            let until = next_load(from, end, loads.clone()).min(from.saturating_add(CHUNK));
+            let until = next_load(from, end, loads.clone()).min(from.saturating_add(CLEAR_CHUNK));
             self.offset = until.saturating_sub(start);
             return Some(Chunk::Clear {
                 guest: GuestPhys(from),
@@ -132,11 +139,13 @@ impl Cursor {
             if rest == 0 {
                 continue;
             }
-            let length = rest.min(CHUNK);
+            let guest = load.guest.get().saturating_add(self.offset);
+            let offset = load.offset.get().saturating_add(self.offset);
+            let length = rest.min(copy_limit(guest, offset));
             let chunk = Chunk::Copy {
-                guest: GuestPhys(load.guest.get().saturating_add(self.offset)),
+                guest: GuestPhys(guest),
                 payload: load.payload.get(),
-                offset: load.offset.get().saturating_add(self.offset),
+                offset,
                 length,
             };
             self.offset = self.offset.saturating_add(length);
@@ -144,6 +153,17 @@ impl Cursor {
         }
         self.record = usize::MAX;
         Chunk::Done
+    }
+}
+
+/// Bytes to copy at once to `guest` from `offset` within a payload; payloads begin at a page.
+const fn copy_limit(guest: u64, offset: u64) -> u64 {
+    if guest % WORD != offset % WORD {
+        return UNALIGNED_CHUNK;
+    }
+    match guest % COPY_ALIGN {
+        0 => COPY_CHUNK,
+        beyond => COPY_ALIGN.saturating_sub(beyond),
     }
 }
 
@@ -229,7 +249,7 @@ mod tests {
                 Chunk::Capabilities(_) => panic!("capabilities come first"),
                 Chunk::Done => break,
             };
-            assert!(length > 0 && length <= CHUNK);
+            assert!(length > 0 && length <= CLEAR_CHUNK);
             let first = (guest.0 - base) as usize;
             for byte in &mut model[first..first + length as usize] {
                 assert_eq!(*byte, 0xFF, "each byte is touched once");
@@ -270,6 +290,20 @@ mod tests {
         let model = run(0, 0x9000, &regions, &[]);
         assert!(model[..0x8000].iter().all(|byte| *byte == 0xFF));
         assert!(model[0x8000..].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn copies_are_short_and_go_by_words_where_they_can() {
+        for (guest, offset, expected) in [
+            (0x1000, 0, COPY_CHUNK),
+            (0x1004, 4, 60),
+            (0x103f, 0x7f, 1),
+            (0x1008, 0x10, 56),
+            (0x1000, 4, UNALIGNED_CHUNK),
+            (0x1001, 0, UNALIGNED_CHUNK),
+        ] {
+            assert_eq!(copy_limit(guest, offset), expected, "{guest:#x} {offset:#x}");
+        }
     }
 
     #[test]
