@@ -15,6 +15,8 @@ const MDCR_TRAPS: u64 = 1 << 11 | 1 << 10 | 1 << 9 | 1 << 6 | 1 << 5 | 1 << 14 |
 const MDCR_HPMN: u64 = 0x1F;
 /// MDSCR_EL1 bits that generate debug exceptions: SS, KDE, MDE.
 const MDSCR_ACTIVE: u64 = 1 | 1 << 13 | 1 << 15;
+/// MDSCR_EL1 bits that reach the hardware: TDCC besides; no halting debug, no external debugger's flags.
+const MDSCR_EFFECTIVE: u64 = MDSCR_ACTIVE | 1 << 12;
 /// MDSCR_EL1 bits a guest can change: those and ERR, TDCC, INTdis are plain storage.
 const MDSCR_WRITABLE: u64 = 0xFFFF_FFFF;
 
@@ -97,7 +99,7 @@ impl Debug {
         write_comparators!("dbgbcr", break_controls, breakpoints);
         write_comparators!("dbgwvr", watch_values, watchpoints);
         write_comparators!("dbgwcr", watch_controls, watchpoints);
-        write_guest_register!("mdscr_el1", self.mdscr);
+        write_guest_register!("mdscr_el1", self.mdscr & MDSCR_EFFECTIVE);
     }
 
     /// A comparator register as the guest reads it; `None` if the hardware has no such one.

@@ -12,8 +12,9 @@ use crate::vcpu::Context;
 use bulkhead_arch_api::VcpuId;
 use core::arch::global_asm;
 
-/// CPTR_EL2 (Arm DDI 0487 D19.2.31, E2H = 0): RES1 bits, TZ, TSM and TTA, so that SVE, SME and trace trap.
-pub(crate) const CPTR_OPEN: u64 = 0x33FF | 1 << 12 | 1 << 20;
+/// CPTR_EL2 (Arm DDI 0487 D19.2.31, E2H = 0): RES1 bits, TZ, TSM, TTA and TAM, so that SVE, SME, trace and
+/// activity monitors trap.
+pub(crate) const CPTR_OPEN: u64 = 0x33FF | 1 << 12 | 1 << 20 | 1 << 30;
 /// CPTR_EL2.TFP besides.
 const CPTR_TRAP: u64 = CPTR_OPEN | 1 << 10;
 

@@ -4,9 +4,9 @@
 //! One rule for identification (HCR_EL2.TID3): a feature that is not virtualized is not advertised.
 //! Each register is the hardware's value under a mask of the fields a guest can use without our help;
 //! registers without an entry read as zero, which is what the architecture demands of unallocated ones.
-//! What the guest could then only reach by ignoring those registers (PMU, SVE, pointer
-//! authentication, RAS, LORegions, trace) is undefined to it, exactly as on a CPU without the feature.
-//! Anything else that traps (implementation-defined registers, EL2's own) is a health event.
+//! What the guest could then only reach by ignoring those registers (PMU, SVE, pointer authentication, RAS,
+//! LORegions, trace) and anything else that traps (implementation-defined registers, EL2's own) is a
+//! health event, and by default undefined to the guest, exactly as on a CPU without the feature.
 
 use crate::debug::Comparator;
 use crate::entry::{RESUME, RESUME_ALL};
@@ -14,8 +14,8 @@ use crate::irq::{self, SysRegister};
 use crate::machine::Machine;
 use crate::sysreg::read_register;
 use crate::timer::PhysicalTimer;
-use crate::traps::{advance, fault, resume_or_wake, undefined};
-use crate::vcpu::Context;
+use crate::traps::{advance, fault, length, resume_or_wake, undefined};
+use crate::vcpu::{Context, Pending};
 use bulkhead_abi::HealthClass;
 
 /// The name of a system register as one number: op0, op1, CRn, CRm, op2, packed as in the ISS.
@@ -27,6 +27,8 @@ const fn register(op0: u64, op1: u64, crn: u64, crm: u64, op2: u64) -> u64 {
 const NAME_MASK: u64 = register(3, 7, 15, 15, 7);
 /// ISS.Direction: a read.
 const ISS_READ: u64 = 1;
+/// A general register that takes no value.
+const ZERO_REGISTER: u8 = 31;
 
 const ACTLR_EL1: u64 = register(3, 0, 1, 0, 1);
 const ICC_SGI1R_EL1: u64 = register(3, 0, 12, 11, 5);
@@ -76,18 +78,27 @@ pub(crate) fn access(machine: &mut Machine, context: &mut Context, syndrome: u64
             advance(context, syndrome);
             RESUME_ALL
         }
-        Found::Undefined => undefined(context, syndrome),
-        Found::Unknown => fault(context, HealthClass::System, syndrome, None),
+        Found::Absent => forbidden(context, syndrome, target),
     }
+}
+
+/// A register that this machine does not have, or that is no guest's business: undefined, but can be skipped.
+fn forbidden(context: &mut Context, syndrome: u64, target: u8) -> u64 {
+    let reason = undefined(context, syndrome);
+    if reason != RESUME {
+        context.pending = Pending::Register {
+            target,
+            length: length(syndrome),
+        };
+    }
+    reason
 }
 
 /// What a register is to a guest.
 enum Found {
     Value(u64),
-    /// Of a feature this machine does not have.
-    Undefined,
     /// Nothing a guest should touch.
-    Unknown,
+    Absent,
 }
 
 struct Trap {
@@ -113,9 +124,9 @@ fn read(context: &mut Context, name: u64) -> Found {
         _ => match comparator(name) {
             Some((kind, number)) => match context.debug.comparator(kind, number) {
                 Some(value) => *value,
-                None => return Found::Undefined,
+                None => return Found::Absent,
             },
-            None => return absent(name),
+            None => return Found::Absent,
         },
     };
     Found::Value(value)
@@ -145,13 +156,10 @@ fn write(machine: &mut Machine, context: &mut Context, trap: Trap, value: u64) -
         _ => {
             if let Some((kind, number)) = comparator(name) {
                 if !context.debug.write_comparator(kind, number, value) {
-                    return undefined(context, syndrome);
+                    return forbidden(context, syndrome, ZERO_REGISTER);
                 }
             } else {
-                return match absent(name) {
-                    Found::Undefined => undefined(context, syndrome),
-                    _ => fault(context, HealthClass::System, syndrome, None),
-                };
+                return forbidden(context, syndrome, ZERO_REGISTER);
             }
         }
     }
@@ -182,26 +190,6 @@ const fn comparator(name: u64) -> Option<(Comparator, usize)> {
         _ => Comparator::WatchControl,
     };
     Some((kind, number))
-}
-
-/// A register without an entry: of an architected feature that the identification denies, or no guest's business.
-const fn absent(name: u64) -> Found {
-    let (op0, op1, crn, crm) = (name >> 20 & 3, name >> 14 & 7, name >> 10 & 15, name >> 1 & 15);
-    let absent_feature = match (op0, op1, crn, crm) {
-        // Trace and other external-debug registers of op0 2.
-        (2, 1, _, _) => true,
-        // Performance monitors and their event registers, statistical profiling, activity monitors.
-        (3, 0, 9, 9 | 10 | 12..=14) | (3, 3, 9, 12..=14) | (3, 3, 14, 8..=15) | (3, 3, 13, 2..=15) => true,
-        // SVE, SME and MTE controls; pointer authentication keys; RAS; LORegions; other ICC_* accesses.
-        (3, 0, 1, 2) | (3, 0, 1, 0) | (3, 0, 2, 1..=3) | (3, 0, 5, 3..=6) | (3, 0, 10, 4) => true,
-        (3, 0, 4, 6) | (3, 0, 12, 8..=12) | (3, 0, 12, 1) => true,
-        _ => false,
-    };
-    if absent_feature {
-        Found::Undefined
-    } else {
-        Found::Unknown
-    }
 }
 
 /// Identification registers, ID group (op0 3, op1 0, CRn 0, CRm 1..7) under their masks.

@@ -9,7 +9,7 @@ use crate::entry::{RESUME, RESUME_ALL};
 use crate::irq;
 use crate::machine::Machine;
 use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
-use crate::vcpu::{Context, LEAVE_EXIT, LEAVE_HYPERCALL, Pending};
+use crate::vcpu::{Context, LEAVE_EXIT, LEAVE_HYPERCALL, Load, Pending};
 use crate::{psci, system, timer};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::FUNCTION_BASE;
@@ -49,6 +49,9 @@ const FSC_PERMISSION: u64 = 0x0C;
 /// PSTATE.SS and SPSR bits of AArch32's IT state.
 const SPSR_SS: u64 = 1 << 21;
 const SPSR_AARCH32: u64 = 1 << 4;
+/// SPSR.M: the level, and EL1.
+const SPSR_LEVEL: u64 = 3 << 2;
+const SPSR_EL1: u64 = 1 << 2;
 const SPSR_IT: u64 = 0xFC00 | 3 << 25;
 
 /// A handler's two arguments, as `entry` passes them.
@@ -122,11 +125,19 @@ pub(crate) fn leave(context: &mut Context, exit: Exit) -> u64 {
     LEAVE_EXIT
 }
 
+/// Bytes of the instruction that trapped.
+#[inline]
+pub(crate) const fn length(syndrome: u64) -> u64 {
+    if syndrome & ESR_IL != 0 { 4 } else { 2 }
+}
+
 /// Steps over the instruction that trapped.
 #[inline]
 pub(crate) fn advance(context: &Context, syndrome: u64) {
-    let length = if syndrome & ESR_IL != 0 { 4 } else { 2 };
-    write_guest_register!("elr_el2", read_register!("elr_el2").wrapping_add(length));
+    write_guest_register!(
+        "elr_el2",
+        read_register!("elr_el2").wrapping_add(length(syndrome))
+    );
     let pstate = read_register!("spsr_el2");
     if pstate & SPSR_AARCH32 != 0 || context.debug.stepping() {
         write_guest_register!("spsr_el2", stepped(pstate));
@@ -134,7 +145,7 @@ pub(crate) fn advance(context: &Context, syndrome: u64) {
 }
 
 /// PSTATE behind a completed instruction: no single step pending over it, IT state advanced (F1.3.x).
-const fn stepped(pstate: u64) -> u64 {
+pub(crate) const fn stepped(pstate: u64) -> u64 {
     let pstate = pstate & !SPSR_SS;
     if pstate & SPSR_AARCH32 == 0 {
         return pstate;
@@ -168,6 +179,7 @@ pub(crate) fn fault(
     syndrome: u64,
     address: Option<GuestPhys>,
 ) -> u64 {
+    context.pending = Pending::Nothing;
     leave(context, Exit::Fault(report(class, syndrome, address)))
 }
 
@@ -180,13 +192,18 @@ fn other_class(context: &Context) -> HealthClass {
     }
 }
 
-/// An instruction that a machine without the feature would not know: an exception of the guest's own.
+/// An instruction that a machine without the feature would not know. Its use is a fault of the partition, unless
+/// it comes from EL0 of a VM: a program is no reason to end the machine whose kernel lets it run.
 pub(crate) fn undefined(context: &mut Context, syndrome: u64) -> u64 {
     if context.is_task() {
         return fault(context, HealthClass::Task, syndrome, None);
     }
-    crate::inject::undefined_now();
-    RESUME
+    let pstate = read_register!("spsr_el2");
+    if pstate & (SPSR_AARCH32 | SPSR_LEVEL) != SPSR_EL1 {
+        crate::inject::undefined_now();
+        return RESUME;
+    }
+    fault(context, HealthClass::System, syndrome, None)
 }
 
 /// Finishes an instruction that may have given other vCPUs something to do.
@@ -233,7 +250,9 @@ pub(crate) fn idle(context: &mut Context) -> u64 {
 fn data_abort(machine: &mut Machine, context: &mut Context, syndrome: u64) -> u64 {
     let emulable = syndrome & (ISS_VALID | ISS_S1PTW) == ISS_VALID && syndrome & FSC_TYPE == FSC_TRANSLATION;
     if !emulable {
-        if syndrome & ISS_CACHE_MAINTENANCE != 0 && syndrome & FSC_TYPE == FSC_TRANSLATION {
+        if syndrome & (ISS_CACHE_MAINTENANCE | ISS_S1PTW) == ISS_CACHE_MAINTENANCE
+            && syndrome & FSC_TYPE == FSC_TRANSLATION
+        {
             // No memory is there that could be cached.
             advance(context, syndrome);
             return RESUME;
@@ -279,7 +298,7 @@ struct Location {
 
 #[inline]
 fn load(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Location) -> u64 {
-    let load = Pending::Load {
+    let load = Load {
         register: at.register,
         size: at.size,
         sign_extend: syndrome & ISS_SIGN_EXTEND != 0,
@@ -290,7 +309,10 @@ fn load(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Locatio
         advance(context, syndrome);
         return resume_or_wake(context, answer.wake);
     }
-    context.pending = load;
+    context.pending = Pending::Load {
+        load,
+        length: length(syndrome),
+    };
     access(context, syndrome, &at, AccessKind::Read)
 }
 
@@ -301,13 +323,15 @@ fn store(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Locati
         advance(context, syndrome);
         return resume_or_wake(context, answer.wake);
     }
+    context.pending = Pending::Store {
+        length: length(syndrome),
+    };
     access(context, syndrome, &at, AccessKind::Write(value))
 }
 
-/// An access the kernel decides about; the instruction counts as completed.
+/// An access the kernel decides about; its answer completes the instruction.
 fn access(context: &mut Context, syndrome: u64, at: &Location, kind: AccessKind) -> u64 {
     let report = report(HealthClass::Memory, syndrome, Some(at.address));
-    advance(context, syndrome);
     leave(
         context,
         Exit::Access(Access {

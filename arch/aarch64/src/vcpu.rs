@@ -14,6 +14,7 @@ use crate::machine::Machine;
 use crate::state::{El1State, RESET_PSTATE, TASK_PSTATE};
 use crate::sysreg::{instruction, write_guest_register};
 use crate::timer::Timers;
+use crate::traps::stepped;
 use crate::{entry, inject, space};
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{
@@ -46,13 +47,21 @@ const HCR_TWI: u64 = 1 << 13;
 pub(crate) enum Pending {
     /// Nothing.
     Nothing,
-    /// A load: register, bytes, whether to extend the sign, whether the register is 64 bits wide.
-    Load {
-        register: u8,
-        size: u8,
-        sign_extend: bool,
-        wide: bool,
-    },
+    /// A load that the kernel answers, and the bytes of the instruction that are still to be stepped over.
+    Load { load: Load, length: u64 },
+    /// A store that the kernel answers.
+    Store { length: u64 },
+    /// A forbidden MRS, MSR or SYS, which can be skipped; the register an MRS writes, else 31.
+    Register { target: u8, length: u64 },
+}
+
+/// Where the value of a load goes: register, bytes, whether to extend the sign, whether the register is 64 bits wide.
+#[derive(Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) register: u8,
+    pub(crate) size: u8,
+    pub(crate) sign_extend: bool,
+    pub(crate) wide: bool,
 }
 
 /// A vCPU.
@@ -133,18 +142,22 @@ impl Context {
         self.plan.kind == PartitionKind::Task
     }
 
+    /// Steps over the instruction that led to the last exit.
+    #[inline]
+    fn advance(&mut self, length: u64) {
+        self.pc = self.pc.wrapping_add(length);
+        self.pstate = stepped(self.pstate);
+    }
+
     /// Gives a load its value, extended as the instruction says.
     #[inline]
-    pub(crate) fn finish_load(&mut self, load: Pending, value: u64) {
-        let Pending::Load {
+    pub(crate) fn finish_load(&mut self, load: Load, value: u64) {
+        let Load {
             register,
             size,
             sign_extend,
             wide,
-        } = load
-        else {
-            return;
-        };
+        } = load;
         let shift = 64 - 8 * u32::from(size.clamp(1, 8));
         let zero_extended = value << shift >> shift;
         let extended = if sign_extend {
@@ -324,8 +337,17 @@ impl Vcpus for Machine {
                 (*x0, *x1, *x2, *x3, *x4) = (0, first, second, third, fourth);
             }
             Reply::Hypercall(Err(error)) => context.write_general(0, error as Error as i64 as u64),
-            Reply::Read(value) => context.finish_load(context.pending, value),
-            Reply::Written => {}
+            Reply::Read(value) => {
+                if let Pending::Load { load, length } = context.pending {
+                    context.finish_load(load, value);
+                    context.advance(length);
+                }
+            }
+            Reply::Written => {
+                if let Pending::Store { length } = context.pending {
+                    context.advance(length);
+                }
+            }
             Reply::CpuOn(result) => context.write_general(
                 0,
                 match result {
@@ -368,10 +390,26 @@ impl Vcpus for Machine {
             if context.is_task() {
                 return false;
             }
+            context.pending = Pending::Nothing;
             inject::reflect(context, report);
             true
         })
         .unwrap_or(false)
+    }
+
+    fn skip(&mut self, vcpu: VcpuId) -> bool {
+        let Some(context) = self.adopted(vcpu) else {
+            return false;
+        };
+        // SAFETY: as in `reply`.
+        let context = unsafe { &mut *context };
+        let Pending::Register { target, length } = context.pending else {
+            return false;
+        };
+        context.pending = Pending::Nothing;
+        context.write_general(target, 0);
+        context.advance(length);
+        true
     }
 
     fn dump(&mut self, vcpu: VcpuId) -> Dump {

@@ -48,7 +48,8 @@ pub enum Exit {
     /// The vCPU asks for the end or a new start of its partition. No answer.
     Reset(ResetKind),
     /// The vCPU did something it may not. Answered by [`crate::Vcpus::fault`] if the health action
-    /// is to reflect it, else by whatever the health action does to the partition.
+    /// is to reflect it, by [`crate::Vcpus::skip`] if it is to log only, else by whatever the health action
+    /// does to the partition.
     Fault(FaultReport),
     /// The backend cannot go on with this vCPU for a reason that is no fault of the partition.
     Failed {

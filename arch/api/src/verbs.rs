@@ -137,6 +137,9 @@ pub trait Vcpus {
     /// Reflects a fault into the vCPU as its architecture would report it, if it is a VM.
     /// Returns false if that is impossible (a task): the caller must then stop the partition.
     fn fault(&mut self, vcpu: VcpuId, report: &FaultReport) -> bool;
+    /// Completes what led to the vCPU's last [`Exit::Fault`] as if it had no effect: what it reads is zero,
+    /// what it writes is ignored. Returns false, and changes nothing, if the backend cannot do that for this fault.
+    fn skip(&mut self, vcpu: VcpuId) -> bool;
     /// The vCPU's registers.
     fn dump(&mut self, vcpu: VcpuId) -> Dump;
     /// The vCPU stops being run for reasons of its partition (stop, restart): whatever of it is still

@@ -187,6 +187,11 @@ impl Vcpus for SimMachine {
         true
     }
 
+    fn skip(&mut self, _vcpu: VcpuId) -> bool {
+        // A scripted fault has no operation that could be completed.
+        false
+    }
+
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         self.world().vcpu(vcpu, self.pcpu);
         Dump {
