@@ -108,7 +108,16 @@ pub fn run(
 ) -> Result<Outcome, Problem> {
     let file = FlashFile::write(flash)?;
     let command = launch.command(board.0, file.path(), board.1);
-    session::run(&command, launch.limits(), observer, input, signals)
+    let mut outcome = session::run(&command, launch.limits(), observer, input, signals)?;
+    outcome.messages = worth_reading(&outcome.messages, &board.0.ignore);
+    Ok(outcome)
+}
+
+/// The emulator's messages without those that the board file calls harmless.
+fn worth_reading(messages: &str, ignore: &[String]) -> String {
+    let is_harmless = |line: &&str| ignore.iter().any(|part| line.contains(part));
+    let kept: Vec<&str> = messages.lines().filter(|line| !is_harmless(line)).collect();
+    kept.join("\n")
 }
 
 #[cfg(test)]
@@ -143,6 +152,16 @@ mod tests {
             !command.iter().any(|argument| argument.contains('{')),
             "{command:?}"
         );
+    }
+
+    #[test]
+    fn harmless_messages_are_left_out() {
+        let ignore = ["no peer".to_owned()];
+        assert_eq!(
+            worth_reading("hub has no peer\ndisk is full\nno peer", &ignore),
+            "disk is full"
+        );
+        assert_eq!(worth_reading("a\nb", &[]), "a\nb");
     }
 
     #[test]

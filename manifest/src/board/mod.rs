@@ -151,6 +151,8 @@ pub struct Emulator {
     pub deterministic: Vec<String>,
     /// More of them to wait for a debugger.
     pub gdb: Vec<String>,
+    /// Parts of messages of the emulator that mean nothing.
+    pub ignore: Vec<String>,
 }
 
 /// A board.

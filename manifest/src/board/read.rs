@@ -129,6 +129,7 @@ fn build(table: &Table, report: &mut Report) -> Board {
                 arguments: texts(emulator, "arguments"),
                 deterministic: texts(emulator, "deterministic"),
                 gdb: texts(emulator, "gdb"),
+                ignore: texts(emulator, "ignore"),
             }),
     }
 }

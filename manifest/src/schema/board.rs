@@ -264,5 +264,11 @@ static EMULATOR: TableSchema = TableSchema {
             Kind::List(&Kind::Text),
             "further arguments to wait for a debugger",
         ),
+        key(
+            "ignore",
+            Optional,
+            Kind::List(&Kind::Text),
+            "parts of messages of the emulator that mean nothing",
+        ),
     ],
 };
