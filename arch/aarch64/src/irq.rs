@@ -675,11 +675,13 @@ pub(crate) fn unload(p: &mut PcpuIrq, v: &mut VcpuIrq) {
 pub(crate) fn resume(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     if let Some(own) = v.own
         && own.is_dirty()
+        && !own.deliver_again(&mut v.bank, &mut Interface)
     {
         service(p, v);
     }
 }
 
+#[inline(never)]
 fn service(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     if let Some(vgic) = v.vgic() {
         vgic.service(

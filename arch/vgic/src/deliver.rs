@@ -12,7 +12,9 @@
 
 use crate::lines::{Lines, clear};
 use crate::state::{ALL_WORDS, NOBODY, RECHECK, SYNC, word_flag};
-use crate::{Bank, CpuInterface, Hardware, ListRegister, MAX_SLOTS, PRIVATE_LINES, Vgic, bit, bits};
+use crate::{
+    Bank, CpuInterface, Hardware, ListRegister, MAX_SLOTS, PRIVATE_LINES, Redistributor, Vgic, bit, bits,
+};
 use core::sync::atomic::Ordering::SeqCst;
 
 /// Something deliverable.
@@ -58,14 +60,56 @@ impl Selection {
     }
 }
 
+impl Redistributor {
+    /// The short cut of [`Vgic::service`] for what comes again and again: one private line (timer, SGI) is latched
+    /// whose previous interrupt the guest has ended and whose list register is still where it was. It is
+    /// written once more. False: nothing was done, use `service`.
+    ///
+    /// Nothing about the line can have changed since it was loaded: a change of a held line asks for a recheck, and
+    /// until the recheck is done this is not the way.
+    #[inline]
+    pub fn deliver_again<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) -> bool {
+        let lines = &self.private;
+        let latched = lines.latch.load(SeqCst);
+        let line = latched.trailing_zeros();
+        let Some(slot) = bank.private_slots.get(line as usize).map(|slot| u32::from(*slot)) else {
+            return false;
+        };
+        let value = bank.slot(slot);
+        let free = bank.used & hardware.empty_slots() & bit(slot) != 0;
+        let seen = lines.acknowledged.load(SeqCst) | lines.repended.load(SeqCst);
+        if !free
+            || value.line() != line
+            || !value.is_only_pending()
+            || seen & bit(line) != 0
+            || bank.is_crowded()
+        {
+            return false;
+        }
+        if self.dirty.compare_exchange(1, 0, SeqCst, SeqCst).is_err() {
+            return false;
+        }
+        if lines.latch.load(SeqCst) != bit(line) {
+            // Another was latched meanwhile, and its mark may just have been taken.
+            self.dirty.fetch_or(1, SeqCst);
+            return false;
+        }
+        lines.latch.fetch_and(!bit(line), SeqCst);
+        bank.from_latch |= bit(slot);
+        hardware.set_list_register(slot, value);
+        true
+    }
+}
+
 impl Vgic<'_> {
     /// Brings the list registers of the loaded vCPU `me` up to date.
     pub fn service<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         let Some(own) = self.redistributor(me) else { return };
         let dirty = own.dirty.swap(0, SeqCst);
         let mut words = (dirty & ALL_WORDS) | bank.leftover;
-        words |= self.fold(me, bank, hardware);
-        if dirty & (RECHECK | SYNC) != 0 || !bank.evicted.is_empty() {
+        let plain = dirty & (RECHECK | SYNC) == 0;
+        words |= self.fold(me, bank, hardware, plain);
+        if !plain || !bank.evicted.is_empty() {
             words |= self.attend(me, bank, hardware, dirty);
         }
         if words != 0 {
@@ -80,23 +124,32 @@ impl Vgic<'_> {
         self.service(me, bank, hardware);
     }
 
-    /// Releases the slots the guest has emptied; the words to look at again.
-    pub(crate) fn fold<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> u32 {
+    /// Releases the slots the guest has emptied; the words to look at again. With `keep`, private lines that want
+    /// nothing stay where they are, for [`Redistributor::deliver_again`].
+    #[inline]
+    pub(crate) fn fold<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, keep: bool) -> u64 {
         let mut words = 0;
-        let ended = hardware.ended_slots();
-        for slot in bits(bank.used & (hardware.empty_slots() | ended)) {
-            if ended & bit(slot) != 0 {
+        let noticed = hardware.ended_slots();
+        for slot in bits(bank.used & (hardware.empty_slots() | noticed)) {
+            let line = bank.slot(slot).line();
+            if noticed & bit(slot) != 0 {
                 hardware.set_list_register(slot, ListRegister::EMPTY);
+            } else if keep
+                && line < PRIVATE_LINES
+                && let Some(lines) = self.word(me, 0)
+                && lines.wanting() & bit(line) == 0
+            {
+                continue;
             }
             bank.used &= !bit(slot);
-            words |= self.release(me, bank.slot(slot).line(), hardware);
+            words |= self.release(me, line, hardware);
         }
         words
     }
 
     /// The line left its list register, not active any more. Its word, if it wants delivery again here; another
     /// vCPU, to which it may have been routed meanwhile, is told.
-    pub(crate) fn release<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) -> u32 {
+    pub(crate) fn release<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) -> u64 {
         let Some(lines) = self.lines_of(me, line) else {
             return 0;
         };
@@ -144,25 +197,31 @@ impl Vgic<'_> {
     /// Moves what `words` have to deliver into list registers. The usual case: everything fits, so its order does
     /// not matter, the hardware sorts.
     #[inline]
-    fn fill<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, words: u32) {
+    fn fill<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, words: u64) {
         let slots = hardware.slots().clamp(1, MAX_SLOTS as u32);
         let all = u32::MAX.wrapping_shr(32u32.wrapping_sub(slots));
         bank.leftover = 0;
         let mut again = 0;
-        for word in bits(words) {
+        let mut again_words = 0;
+        for word in bits(words as u32) {
             let Some(lines) = self.word(me, word) else {
                 continue;
             };
             again |= lines.latch.load(SeqCst) & lines.held.load(SeqCst) & !lines.linked.load(SeqCst);
             for n in bits(self.deliverable(me, word, lines)) {
-                let free = all & !bank.used;
+                let mut free = all & !bank.used;
                 if free == 0 {
-                    return self.choose(me, bank, hardware, words);
+                    again_words |= self.fold(me, bank, hardware, false);
+                    free = all & !bank.used;
+                }
+                if free == 0 {
+                    return self.choose(me, bank, hardware, words | again_words);
                 }
                 let line = word.wrapping_mul(32) | n;
                 self.place(me, bank, hardware, (free.trailing_zeros(), lines, line));
             }
         }
+        bank.leftover |= again_words;
         if again != 0 {
             self.repend(me, bank, hardware);
         }
@@ -172,7 +231,7 @@ impl Vgic<'_> {
     /// The same if there is more to deliver than list registers: the most urgent get one.
     #[cold]
     #[inline(never)]
-    fn choose<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, words: u32) {
+    fn choose<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, words: u64) {
         let slots = hardware.slots().clamp(1, MAX_SLOTS as u32);
         let all = u32::MAX.wrapping_shr(32u32.wrapping_sub(slots));
         // What is loaded but not yet acknowledged competes again.
@@ -196,9 +255,9 @@ impl Vgic<'_> {
         bank.set_control(hardware);
     }
 
-    fn select(&self, me: usize, words: u32, room: usize) -> Selection {
+    fn select(&self, me: usize, words: u64, room: usize) -> Selection {
         let mut selection = Selection::new(room);
-        for word in bits(words) {
+        for word in bits(words as u32) {
             let Some(lines) = self.word(me, word) else {
                 continue;
             };
@@ -247,6 +306,9 @@ impl Vgic<'_> {
         }
         bank.set_slot(slot, value);
         bank.used |= bit(slot);
+        if let Some(place) = bank.private_slots.get_mut(line as usize) {
+            *place = slot as u8;
+        }
         if latched {
             bank.from_latch |= bit(slot);
         } else {
@@ -291,7 +353,7 @@ impl Vgic<'_> {
     }
 
     /// Takes everything back that is loaded and not yet acknowledged; the words concerned.
-    pub(crate) fn take_back<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> u32 {
+    pub(crate) fn take_back<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> u64 {
         let mut words = 0;
         for slot in bits(bank.used) {
             words |= self.take_back_slot(me, bank, hardware, slot);
@@ -306,7 +368,7 @@ impl Vgic<'_> {
         bank: &mut Bank,
         hardware: &mut H,
         slot: u32,
-    ) -> u32 {
+    ) -> u64 {
         let line = bank.slot(slot).line();
         let now = hardware.list_register(slot);
         let Some(lines) = self.lines_of(me, line) else {
@@ -361,9 +423,7 @@ impl Vgic<'_> {
     /// Whether something that the vCPU's masks let through waits for it.
     /// For its own pCPU, whether the vCPU is loaded or not.
     pub fn has_work<C: CpuInterface>(&self, me: usize, bank: &Bank, hardware: &C) -> bool {
-        let loaded = self
-            .redistributor(me)
-            .is_some_and(crate::Redistributor::is_present);
+        let loaded = self.redistributor(me).is_some_and(Redistributor::is_present);
         let (control, priorities) = if loaded {
             (hardware.machine_control(), hardware.active_priorities())
         } else {

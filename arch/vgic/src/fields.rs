@@ -9,7 +9,7 @@
 use crate::lines::{Lines, clear};
 use crate::registers::Field;
 use crate::state::{NOBODY, RECHECK, word_flag};
-use crate::{Bank, Hardware, Vgic, bit, bits};
+use crate::{Bank, FIRST_SPECIAL, Hardware, Vgic, bit, bits};
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 /// One word of lines, who accesses it, and whose it is if they are private.
@@ -87,6 +87,12 @@ impl Vgic<'_> {
             index,
             word,
             lines,
+        };
+        // The last word ends with numbers that are no lines.
+        let value = if word == FIRST_SPECIAL / 32 {
+            value & !(u32::MAX << (FIRST_SPECIAL % 32))
+        } else {
+            value
         };
         match field {
             Field::Group => {

@@ -55,7 +55,9 @@ pub use registers::{Access, Frame};
 pub use state::{Bank, Distributor, Redistributor, Vgic};
 
 /// Interrupt lines a VM can have, private ones included.
-pub const MAX_LINES: u32 = 512;
+pub const MAX_LINES: u32 = 1024;
+/// First number that is no line (IHI 0069, 2.2): special, or not there.
+pub const FIRST_SPECIAL: u32 = 1020;
 /// vCPUs a VM can have.
 pub const MAX_VCPUS: usize = 8;
 /// List registers a CPU interface can have (IHI 0069, `ICH_VTR_EL2.ListRegs`).

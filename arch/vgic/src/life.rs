@@ -8,7 +8,7 @@
 //! the guest gave a timer's line by software does not survive the vCPU's leaving.
 
 use crate::lines::clear;
-use crate::state::{ALL_WORDS, NOBODY, RECHECK};
+use crate::state::{ALL_WORDS, NOBODY, RECHECK, SYNC};
 use crate::{Bank, Hardware, ListRegister, PRIVATE_LINES, PhysicalLines, Vgic, bits};
 use core::sync::atomic::Ordering::SeqCst;
 
@@ -37,7 +37,7 @@ impl Vgic<'_> {
     /// Takes the state of vCPU `me` off this pCPU.
     pub fn unload<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         let Some(own) = self.redistributor(me) else { return };
-        let mut words = self.fold(me, bank, hardware);
+        let mut words = self.fold(me, bank, hardware, false);
         if !bank.evicted.is_empty() {
             words |= self.end_counted(me, bank, hardware);
         }
@@ -58,7 +58,7 @@ impl Vgic<'_> {
         self.mark(me, words);
         own.present.store(false, SeqCst);
         if own.sync.swap(false, SeqCst) {
-            clear(&own.dirty, crate::state::SYNC);
+            own.dirty.fetch_and(!SYNC, SeqCst);
         }
     }
 

@@ -100,6 +100,12 @@ impl ListRegister {
         self.0 & ACTIVE != 0
     }
 
+    /// Whether it is pending, not active, and its end is not to be noticed.
+    #[must_use]
+    pub const fn is_only_pending(self) -> bool {
+        self.is_pending() && !self.is_active() && !self.notices_end()
+    }
+
     /// Whether its end makes a maintenance interrupt.
     #[must_use]
     pub const fn notices_end(self) -> bool {

@@ -5,7 +5,7 @@
 //! acts for no vCPU of this VM passes [`NONE`](crate::NO_VCPU).
 
 use crate::state::{NOBODY, RECHECK, word_flag};
-use crate::{Hardware, PRIVATE_LINES, Vgic, bit, bits};
+use crate::{FIRST_SPECIAL, Hardware, PRIVATE_LINES, Vgic, bit, bits};
 use core::sync::atomic::Ordering::SeqCst;
 
 /// Which of the three registers a guest used to send a software-generated interrupt.
@@ -114,6 +114,7 @@ impl Vgic<'_> {
     }
 
     fn shared(&self, line: u32) -> Option<&crate::Lines> {
-        self.lines_of(0, line).filter(|_| line >= PRIVATE_LINES)
+        self.lines_of(0, line)
+            .filter(|_| (PRIVATE_LINES..FIRST_SPECIAL).contains(&line))
     }
 }

@@ -16,7 +16,7 @@ const SPLIT_END: u64 = 1 << 9;
 
 impl Vgic<'_> {
     /// Marks `flags` dirty for vCPU `index` and sees to it that it looks soon. vCPU `me` looks by itself.
-    pub(crate) fn notify<H: Hardware>(&self, me: usize, index: usize, flags: u32, hardware: &mut H) {
+    pub(crate) fn notify<H: Hardware>(&self, me: usize, index: usize, flags: u64, hardware: &mut H) {
         self.mark(index, flags);
         if index != me {
             hardware.kick(index);
@@ -29,8 +29,8 @@ impl Vgic<'_> {
         me: usize,
         bank: &mut Bank,
         hardware: &mut H,
-        dirty: u32,
-    ) -> u32 {
+        dirty: u64,
+    ) -> u64 {
         let Some(own) = self.redistributor(me) else {
             return 0;
         };
@@ -63,8 +63,8 @@ impl Vgic<'_> {
     }
 
     /// Brings `acknowledged` and the latches up to date with the list registers; the words concerned.
-    pub(crate) fn publish<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> u32 {
-        let mut words = self.fold(me, bank, hardware);
+    pub(crate) fn publish<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> u64 {
+        let mut words = self.fold(me, bank, hardware, false);
         for slot in bits(bank.used) {
             let now = hardware.list_register(slot);
             if now.is_active() {
@@ -78,7 +78,7 @@ impl Vgic<'_> {
     }
 
     /// Brings one slot in line with the words and the requests.
-    fn recheck<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, slot: u32) -> u32 {
+    fn recheck<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, slot: u32) -> u64 {
         let line = bank.slot(slot).line();
         let Some(lines) = self.lines_of(me, line) else {
             return 0;
@@ -108,7 +108,7 @@ impl Vgic<'_> {
         words
     }
 
-    fn recheck_active<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, slot: u32) -> u32 {
+    fn recheck_active<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, slot: u32) -> u64 {
         let line = bank.slot(slot).line();
         let Some(lines) = self.lines_of(me, line) else {
             return 0;
@@ -274,7 +274,7 @@ impl Vgic<'_> {
 
     /// Ends of interrupts outside the list registers, as the hardware counted them. With EOImode 1 an end only
     /// drops the priority, and the deactivation that follows is trapped; some hardware counts it all the same.
-    pub(crate) fn end_counted<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> u32 {
+    pub(crate) fn end_counted<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> u64 {
         let count = hardware.take_end_count().min(31);
         if hardware.machine_control() & SPLIT_END != 0 {
             return 0;

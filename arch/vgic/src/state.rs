@@ -5,14 +5,14 @@ use crate::lines::Lines;
 use crate::{
     Control, CpuInterface, ListRegister, MAX_LINES, MAX_SLOTS, MAX_VCPUS, PRIVATE_LINES, SHARED_WORDS, bit,
 };
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::SeqCst};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
 
 /// Dirty flag: list registers and requests must be looked at, not only words.
-pub(crate) const RECHECK: u32 = 1 << 16;
+pub(crate) const RECHECK: u64 = 1 << 32;
 /// Dirty flag: somebody waits for `acknowledged` to be brought up to date.
-pub(crate) const SYNC: u32 = 1 << 17;
+pub(crate) const SYNC: u64 = 1 << 33;
 /// Dirty flags of all words.
-pub(crate) const ALL_WORDS: u32 = 0xFFFF;
+pub(crate) const ALL_WORDS: u64 = 0xFFFF_FFFF;
 /// [`Distributor::holder`]: nobody.
 pub(crate) const NOBODY: u8 = u8::MAX;
 
@@ -79,7 +79,7 @@ impl Default for Distributor {
 pub struct Redistributor {
     pub(crate) private: Lines,
     /// What [`Vgic::service`] must look at: bit n for word n, [`RECHECK`], [`SYNC`].
-    pub(crate) dirty: AtomicU32,
+    pub(crate) dirty: AtomicU64,
     /// The vCPU is loaded on its pCPU.
     pub(crate) present: AtomicBool,
     /// The vCPU has been reset since it was last detached.
@@ -96,7 +96,7 @@ impl Redistributor {
     pub const fn new() -> Self {
         Self {
             private: Lines::new(),
-            dirty: AtomicU32::new(0),
+            dirty: AtomicU64::new(0),
             present: AtomicBool::new(false),
             online: AtomicBool::new(false),
             sync: AtomicBool::new(false),
@@ -185,8 +185,10 @@ pub struct Bank {
     pub(crate) used: u32,
     /// Slots whose interrupt was pending by its latch, which is restored if it is taken back.
     pub(crate) from_latch: u32,
+    /// Slot each private line was loaded into last.
+    pub(crate) private_slots: [u8; PRIVATE_LINES as usize],
     /// Words with something deliverable that did not fit.
-    pub(crate) leftover: u32,
+    pub(crate) leftover: u64,
     /// Active interrupts that had to leave their list register.
     pub(crate) evicted: Evicted,
     /// The guest made something active that it may end by `ICC_DIR_EL1` without a list register.
@@ -204,6 +206,7 @@ impl Bank {
             slots: [ListRegister::EMPTY; MAX_SLOTS],
             used: 0,
             from_latch: 0,
+            private_slots: [0; PRIVATE_LINES as usize],
             leftover: 0,
             evicted: Evicted::NONE,
             made_active: false,
@@ -214,6 +217,11 @@ impl Bank {
             machine_control: 0,
             active_priorities: [[0; 4]; 2],
         }
+    }
+
+    /// Whether something waits for a slot, or had to leave one.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.leftover != 0 || !self.evicted.is_empty()
     }
 
     pub(crate) fn wanted_control(&self) -> Control {
@@ -302,7 +310,7 @@ impl<'a> Vgic<'a> {
     }
 
     /// Marks `flags` dirty for vCPU `index`.
-    pub(crate) fn mark(&self, index: usize, flags: u32) {
+    pub(crate) fn mark(&self, index: usize, flags: u64) {
         if let Some(redistributor) = self.redistributors.get(index) {
             redistributor.dirty.fetch_or(flags, SeqCst);
         }
@@ -315,6 +323,6 @@ pub(crate) fn shared_word(line: u32) -> Option<usize> {
 }
 
 /// Dirty flag of the word of `line`.
-pub(crate) fn word_flag(line: u32) -> u32 {
-    1u32.wrapping_shl(line / 32) & ALL_WORDS
+pub(crate) fn word_flag(line: u32) -> u64 {
+    1u64.wrapping_shl(line / 32) & ALL_WORDS
 }

@@ -388,7 +388,9 @@ impl World {
     }
 
     pub fn service(&mut self, cpu: usize) {
-        if self.redistributors[cpu].is_present() {
+        if self.redistributors[cpu].is_present()
+            && !self.redistributors[cpu].deliver_again(&mut self.banks[cpu], &mut self.cpus[cpu])
+        {
             self.with(cpu, |vgic, bank, hardware| vgic.service(cpu, bank, hardware));
         }
     }
