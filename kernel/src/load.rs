@@ -10,7 +10,7 @@ use bulkhead_arch_api::GuestPhys;
 use bulkhead_image::layout::{LoadRecord, MEMORY_CLEAR, MemoryRecord};
 
 /// Bytes cleared at a time: whole cache lines, without a look at what was there.
-pub const CLEAR_CHUNK: u64 = 16 * 1024;
+pub const CLEAR_CHUNK: u64 = 4 * 1024;
 /// Bytes copied at a time.
 pub const COPY_CHUNK: u64 = 4 * 1024;
 /// Bytes copied at a time if source and destination differ in their place within a word, so that they go one by one.
@@ -34,6 +34,7 @@ enum Phase {
     Capabilities,
     Clear,
     Copy,
+    Done,
 }
 
 /// The next thing to do.
@@ -59,6 +60,8 @@ pub enum Chunk {
         /// Bytes.
         length: u64,
     },
+    /// Memory is in place: put the virtual devices into their first state.
+    Devices,
     /// Everything is in place.
     Done,
 }
@@ -82,6 +85,9 @@ impl Cursor {
                 record: 0,
                 offset: 0,
             };
+        }
+        if self.phase == Phase::Done {
+            return Chunk::Done;
         }
         self.next_copy(loads)
     }
@@ -151,8 +157,8 @@ impl Cursor {
             self.offset = self.offset.saturating_add(length);
             return chunk;
         }
-        self.record = usize::MAX;
-        Chunk::Done
+        self.phase = Phase::Done;
+        Chunk::Devices
     }
 }
 
@@ -247,7 +253,8 @@ mod tests {
                     ..
                 } => (guest, length, payload as u8 + 1),
                 Chunk::Capabilities(_) => panic!("capabilities come first"),
-                Chunk::Done => break,
+                Chunk::Devices => break,
+                Chunk::Done => panic!("devices come before the end"),
             };
             assert!(length > 0 && length <= CLEAR_CHUNK);
             let first = (guest.0 - base) as usize;
@@ -308,7 +315,9 @@ mod tests {
 
     #[test]
     fn nothing_to_do_is_done_at_once() {
-        assert_eq!(at_memory().advance([].iter(), [].iter()), Chunk::Done);
+        let mut cursor = at_memory();
+        assert_eq!(cursor.advance([].iter(), [].iter()), Chunk::Devices);
+        assert_eq!(cursor.advance([].iter(), [].iter()), Chunk::Done);
     }
 
     #[test]

@@ -179,6 +179,10 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 offset,
                 length,
             } => self.copy_payload(partition, guest, payload, offset..offset.saturating_add(length)),
+            Chunk::Devices => {
+                self.reset_devices(partition);
+                Ok(())
+            }
             Chunk::Done => {
                 self.go_live(partition, slot, vcpu);
                 Ok(())
@@ -214,13 +218,18 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         self.machine.copy_out(partition, guest, bytes)
     }
 
-    /// Memory is in place: everything else of the partition is put into its first state and vCPU 0 starts.
-    fn go_live(&mut self, partition: PartitionId, slot: Slot, vcpu: VcpuId) {
+    /// Everything of the partition but its memory and its vCPUs is put into its first state.
+    fn reset_devices(&mut self, partition: PartitionId) {
         let shared = self.shared.partition(partition);
         self.machine.reset_shared(partition);
         shared.uart.lock().reset();
         shared.input.lock().clear();
         shared.gate.clear();
+    }
+
+    /// Everything else is in place: vCPU 0 starts.
+    fn go_live(&mut self, partition: PartitionId, slot: Slot, vcpu: VcpuId) {
+        let shared = self.shared.partition(partition);
         if let Some(record) = self.system.image.partitions().get(usize::from(partition.0)) {
             let reset = VcpuReset {
                 entry: GuestPhys(record.entry.get()),
