@@ -31,6 +31,8 @@ const RULES: &[(&str, &[&str])] = &[
         "arch/aarch64",
         &[
             "abi",
+            // A backend finds its controllers in the tables of the system image.
+            "image",
             "arch/api",
             "arch/support",
             "arch/paging",

@@ -14,6 +14,10 @@ const ENDINGS: &[&str] = &[
 pub fn check() -> Outcome {
     let mut findings = Vec::new();
     for file in tracked(ENDINGS)? {
+        // Payloads of bad manifests are data: what is in them is the test.
+        if file.starts_with(root().join("tests/config-bad/payloads")) {
+            continue;
+        }
         let text = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
         let head = String::from_utf8_lossy(&text[..text.len().min(512)]).into_owned();
         if !has_line(&head) {

@@ -23,7 +23,8 @@ pub use exit::{
 pub use ids::{Line, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet, VirtualLine};
 pub use verbs::{
     Arch, ArchCaps, BuildError, Clock, Console, ControllerKind, CopyError, Cpus, Irqs, MemoryKind,
-    PartitionKind, Permissions, Region, Spaces, StartError, TimeMode, VcpuPlan, VcpuReset, Vcpus, VirtualController,
+    PartitionKind, Permissions, Region, Spaces, StartError, TimeMode, VcpuPlan, VcpuReset, Vcpus,
+    VirtualController,
 };
 
 /// Partitions a system can have; bounds every table and loop over partitions.
