@@ -435,6 +435,15 @@ pub fn lockdown<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, reason:
     machine.stop()
 }
 
+/// For a panic handler, which has no machine to signal with: every pCPU stops at its next decision, and nobody else
+/// announces an end any more. Only atomics, so it does not matter what the panicking pCPU held.
+pub fn abandon<R: RelaxStrategy>(shared: &Shared<'_, R>) {
+    let _first = shared.claim_end();
+    for pcpu in (0..MAX_PCPUS as u8).map(PcpuId) {
+        shared.mailboxes.of(pcpu).post_halt();
+    }
+}
+
 /// Ends everything because there is nothing left to do, and switches the board off.
 pub(crate) fn end_system<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, reason: &str) -> ! {
     if shared.claim_end() {

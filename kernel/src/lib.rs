@@ -5,7 +5,7 @@
 //! ([`bulkhead_arch_api::Arch`]); everything else takes ids, ticks and slices and is tested as such.
 //!
 //! A class binary holds one `static` [`Shared`], and calls [`boot::primary`] on the boot pCPU,
-//! [`boot::secondary`] on every other, and [`boot::lockdown`] from its panic handler. That is the whole
+//! [`boot::secondary`] on every other, and [`boot::abandon`] from its panic handler. That is the whole
 //! interface.
 //!
 //! Invariants: no heap, no recursion, no panic on anything a partition or an image says; every loop is

@@ -27,5 +27,6 @@ fn secondary(machine: Machine) -> ! {
 
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    boot::abandon(&SHARED);
     bulkhead_arch_aarch64::panic(info)
 }
