@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Steps shorter than this are not shown.
-const PATIENCE: Duration = Duration::from_millis(700);
+const PATIENCE: Duration = Duration::from_millis(1200);
 /// One turn of the indicator.
 const TICK: Duration = Duration::from_millis(120);
 const INDICATOR: &[char] = &['|', '/', '-', '\\'];
