@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Uses the board's real-time clock (a PL031, Arm DDI 0224) as a device of its own: registers and interrupt.
+//!
+//! The alarm is set to now, so that the interrupt comes at once, whatever the clock's second is worth. Its level
+//! stays up until the guest clears it at the device: the second alarm shows that the line was released.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use bulkhead_guest::println;
+use bulkhead_guest::report::Report;
+use bulkhead_guest::vm::{Machine, bus, cpu, exception, gic, timer};
+
+bulkhead_guest::vm_main!(main);
+
+/// Where the board has it.
+const BASE: u64 = 0x0901_0000;
+const LINE: u32 = 34;
+
+/// Registers: DDI 0224, table 3-1.
+const DATA: u64 = BASE;
+const MATCH: u64 = BASE + 0x04;
+const MASK: u64 = BASE + 0x10;
+const CLEAR: u64 = BASE + 0x1C;
+const PART: u64 = BASE + 0xFE0;
+/// How long an interrupt may take, in microseconds.
+const PATIENCE: u64 = 1_000_000;
+
+static INTERRUPTS: AtomicU64 = AtomicU64::new(0);
+
+fn interrupt() {
+    let interrupt = gic::acknowledge();
+    if interrupt == LINE {
+        bus::write_u32(CLEAR, 1);
+        INTERRUPTS.fetch_add(1, Ordering::Relaxed);
+    }
+    if interrupt < gic::FIRST_SPECIAL {
+        gic::end(interrupt);
+    }
+}
+
+fn main(_: Machine) {
+    let mut report = Report::new();
+    report.equal("it is a PL031", u64::from(bus::read_u32(PART)), 0x31);
+    report.check("it knows the time", bus::read_u32(DATA) != 0);
+    gic::init_distributor();
+    gic::init_cpu();
+    exception::set_interrupt_handler(interrupt);
+    gic::enable(LINE);
+    gic::enable(timer::Timer::Virtual.line());
+    cpu::unmask_interrupts();
+    bus::write_u32(MASK, 1);
+    for alarm in 1..=2 {
+        bus::write_u32(MATCH, bus::read_u32(DATA));
+        let seen = timer::nap_until(PATIENCE, || INTERRUPTS.load(Ordering::Relaxed) >= alarm);
+        report.check("an alarm arrives", seen);
+    }
+    cpu::mask_interrupts();
+    println!("rtc: {} interrupts", INTERRUPTS.load(Ordering::Relaxed));
+    report.finish();
+}
