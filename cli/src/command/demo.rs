@@ -152,9 +152,11 @@ impl Audience {
         })
     }
 
-    fn look(&mut self, line: Line<'_>, control: &mut Control) {
+    /// Looks for the promises in a line. One that `is_partial` is seen again when it is whole, so only what
+    /// need not be counted is looked for in it.
+    fn look(&mut self, line: Line<'_>, is_partial: bool, control: &mut Control) {
         for (promise, (pattern, count, figure)) in PROMISES.iter().zip(&mut self.promises) {
-            if promise.console != line.console {
+            if promise.console != line.console || is_partial && promise.times > 1 {
                 continue;
             }
             if let Some(groups) = pattern.captures(line.text) {
@@ -246,12 +248,12 @@ impl Observer for Audience {
             self.missed = Some(self.missed.unwrap_or(0).max(missed));
         }
         control.stop |= self.summary.lockdown.is_some();
-        self.look(line, control);
+        self.look(line, false, control);
     }
 
     fn partial(&mut self, line: Line<'_>, control: &mut Control) {
         self.closed |= self.screen.partial(line).is_err();
-        self.look(line, control);
+        self.look(line, true, control);
     }
 
     fn quiet(&mut self, _: &mut Control) {
