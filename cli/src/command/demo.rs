@@ -279,6 +279,7 @@ mod tests {
                 text,
                 cursor: 0,
             },
+            false,
             &mut control,
         );
         control.stop
