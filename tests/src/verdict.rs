@@ -42,10 +42,9 @@ impl<'a> Judge<'a> {
         if let (Some(count), Some(patterns)) = (
             self.seen.get_mut(line.console),
             self.case.expect.get(line.console),
-        ) {
-            if patterns.get(*count).is_some_and(|pattern| pattern.matches(line)) {
-                *count += 1;
-            }
+        ) && patterns.get(*count).is_some_and(|pattern| pattern.matches(line))
+        {
+            *count += 1;
         }
         for ((pattern, send), sent) in self.case.send.iter().zip(&mut self.sent) {
             if !*sent && send.console == line.console && pattern.matches(line) {
