@@ -176,15 +176,18 @@ impl Vgic<'_> {
     }
 
     /// Candidates of one word: wanting, enabled, not active, not held, and this vCPU's.
+    #[inline]
     pub(crate) fn deliverable(&self, me: usize, word: u32, lines: &Lines) -> u32 {
+        self.deliverable_besides(me, word, lines, lines.held.load(SeqCst))
+    }
+
+    /// The same if these lines of the word are held.
+    fn deliverable_besides(&self, me: usize, word: u32, lines: &Lines, held: u32) -> u32 {
         let control = self.distributor.control.load(SeqCst);
         let group1 = lines.group1.load(SeqCst);
         let groups = if control & 2 != 0 { group1 } else { 0 } | if control & 1 != 0 { !group1 } else { 0 };
-        let found = lines.wanting()
-            & lines.enabled.load(SeqCst)
-            & !lines.active.load(SeqCst)
-            & !lines.held.load(SeqCst)
-            & groups;
+        let found =
+            lines.wanting() & lines.enabled.load(SeqCst) & !lines.active.load(SeqCst) & !held & groups;
         if word == 0 || found == 0 {
             return found;
         }
@@ -435,6 +438,12 @@ impl Vgic<'_> {
             let group_on = control & if group1 { 2 } else { 1 } != 0;
             group_on && u32::from(priority) < limit
         };
+        // What the guest has ended since its slots were looked at last is not held any more.
+        let ended = if loaded {
+            bank.used & (hardware.empty_slots() | hardware.ended_slots())
+        } else {
+            0
+        };
         if loaded {
             let mut held = bits(bank.used & !hardware.empty_slots()).map(|slot| hardware.list_register(slot));
             if held.any(|lr| lr.is_pending() && passes(lr.is_group1(), lr.priority())) {
@@ -447,7 +456,12 @@ impl Vgic<'_> {
                 return false;
             };
             let group1 = lines.group1.load(SeqCst);
-            bits(self.deliverable(me, word, lines))
+            let gone = bits(ended).map(|slot| bank.slot(slot).line());
+            let gone = gone
+                .filter(|line| line / 32 == word)
+                .fold(0, |mask, line| mask | bit(line));
+            let held = lines.held.load(SeqCst) & !gone;
+            bits(self.deliverable_besides(me, word, lines, held))
                 .any(|n| passes(group1 & bit(n) != 0, lines.priority_of(n)))
         })
     }

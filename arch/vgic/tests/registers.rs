@@ -336,6 +336,34 @@ fn a_linked_line_goes_where_the_guest_routes_it() {
 }
 
 #[test]
+fn work_is_seen_before_ended_interrupts_are_looked_at() {
+    let mut world = world();
+    for line in [3, 64] {
+        prepare(&mut world, 0, line);
+        world.set_bit(0, 0x200, line);
+        assert_eq!(world.acknowledge(0), line);
+        // Ended without an exit; again pending before the next.
+        world.cpus[0].end(line);
+        world.with(1, |vgic, bank, cpu| {
+            let (frame, offset) = World::place(0, 0x200, line);
+            let access = bulkhead_arch_vgic::Access {
+                frame,
+                offset,
+                size: 4,
+            };
+            vgic.write(1, bank, cpu, access, 1 << (line % 32));
+        });
+        assert!(
+            world.with(0, |vgic, bank, cpu| vgic.has_work(0, bank, cpu)),
+            "{line}"
+        );
+        world.settle();
+        assert_eq!(world.acknowledge(0), line);
+        world.end(0, line);
+    }
+}
+
+#[test]
 fn work_is_what_the_masks_let_through() {
     let mut world = world();
     let has_work = |world: &mut World| world.with(0, |vgic, bank, cpu| vgic.has_work(0, bank, cpu));
