@@ -58,7 +58,6 @@ impl Cpus for Machine {
     }
 
     fn wait(&mut self) -> Exit {
-        irq::park(&mut self.irq);
         loop {
             if let Some(exit) = irq::idle_interrupt(&mut self.irq) {
                 return exit;

@@ -823,9 +823,6 @@ fn device(
     (!wake.is_empty()).then_some(Exit::Wake(wake))
 }
 
-/// Nothing to prepare: a loaded vCPU stays reachable by kicks while its pCPU waits.
-pub(crate) fn park(_p: &mut PcpuIrq) {}
-
 /// A guest's load. `None`: not in the interrupt controller.
 #[inline]
 pub(crate) fn mmio_read(p: &mut PcpuIrq, v: &mut VcpuIrq, address: GuestPhys, size: u8) -> Option<Answer> {
