@@ -2,7 +2,7 @@
 //! Tells the user what takes time.
 //!
 //! A step that is done in a moment is not worth a line, so a step shows up only once it has taken
-//! longer than [`PATIENCE`]: a second run that has nothing to do is silent by itself. On a terminal
+//! longer than `PATIENCE`: a second run that has nothing to do is silent by itself. On a terminal
 //! the steps under way turn on one line; elsewhere each gets a line when it shows up and one when it
 //! is done. All of it goes to standard error, so that output can be piped.
 

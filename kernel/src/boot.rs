@@ -2,7 +2,7 @@
 //! From power-on to the loops, and from there to the end.
 //!
 //! The class binary calls [`primary`] on the boot pCPU and [`secondary`] on each pCPU that the firmware starts
-//! afterwards; neither returns. The steps are listed in [`prepare`], in order, in one place; nothing is
+//! afterwards; neither returns. The steps are listed in `prepare`, in order, in one place; nothing is
 //! registered, nothing runs because it was linked.
 //!
 //! Until the image is checked nothing but the console is used, and until everything is in place no partition runs. Any

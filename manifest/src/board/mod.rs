@@ -2,7 +2,7 @@
 //! Boards: facts about hardware, read from `boards/*.toml`.
 //!
 //! The boards of the repository are compiled in, so that the tool works from anywhere; a manifest can
-//! also name a board file of its own. A new board needs a data file and one line in [`EMBEDDED`].
+//! also name a board file of its own. A new board needs a data file and one line in `EMBEDDED`.
 
 mod read;
 
