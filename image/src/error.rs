@@ -30,6 +30,8 @@ pub enum ImageError {
         /// Bytes there should be.
         expected: u64,
     },
+    /// The memory it lies in does not start at a multiple of 8.
+    Misaligned,
     /// It does not start like a system image.
     NotAnImage,
     /// A revision of the layout that this reader does not know.
@@ -256,6 +258,7 @@ impl fmt::Display for ImageError {
             Self::TooLong { found, expected } => {
                 write!(f, "image too long: {found} bytes, {expected} expected")
             }
+            Self::Misaligned => f.write_str("not at a multiple of 8 bytes"),
             Self::NotAnImage => f.write_str("not a system image"),
             Self::Format { found } => {
                 write!(

@@ -4,8 +4,8 @@
 //! Every record is plain data of fixed size. An index into another table is a `U32`; [`NONE`] stands
 //! for "no such record".
 
-use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+pub use crate::number::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// First bytes of a system image.
 pub const MAGIC: [u8; 8] = *b"BULKHEAD";
@@ -28,7 +28,7 @@ macro_rules! records {
     ($($(#[$meta:meta])* $name:ident { $($(#[$fmeta:meta])* $field:ident : $ty:ty),* $(,)? })*) => {
         $(
             $(#[$meta])*
-            #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
             #[repr(C)]
             pub struct $name { $($(#[$fmeta])* pub $field: $ty),* }
         )*

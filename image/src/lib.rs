@@ -32,6 +32,7 @@ mod error;
 pub mod layout;
 mod limits;
 mod name;
+mod number;
 mod reader;
 mod span;
 mod tables;

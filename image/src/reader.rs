@@ -13,7 +13,7 @@ use crate::layout::{
 };
 use crate::limits::{
     MAX_CAPABILITIES, MAX_CONTROLLERS, MAX_INTERRUPTS, MAX_LOADS, MAX_MAP, MAX_MEMORY, MAX_PARTITIONS,
-    MAX_PAYLOADS, MAX_PCPUS, MAX_TABLES_LEN, MAX_VCPUS, MAX_VIRTUAL_DEVICES, MAX_WATCHES,
+    MAX_PAYLOADS, MAX_PCPUS, MAX_TABLES_LEN, MAX_VCPUS, MAX_VIRTUAL_DEVICES, MAX_WATCHES, TABLE_ALIGN,
 };
 use crate::tables::{Tables, payload_start, slice, total_len};
 use core::mem::offset_of;
@@ -319,11 +319,14 @@ pub(crate) fn record<R>(records: &[R], index: u32) -> Option<&R> {
 }
 
 const NO_SECTION: Section = Section {
-    offset: zerocopy::little_endian::U32::ZERO,
-    count: zerocopy::little_endian::U32::ZERO,
+    offset: crate::layout::U32::ZERO,
+    count: crate::layout::U32::ZERO,
 };
 
 fn header(bytes: &[u8]) -> Result<&Header, ImageError> {
+    if !bytes.as_ptr().addr().is_multiple_of(TABLE_ALIGN as usize) {
+        return Err(ImageError::Misaligned);
+    }
     if !bytes.starts_with(&MAGIC) {
         return Err(ImageError::NotAnImage);
     }

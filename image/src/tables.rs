@@ -4,7 +4,7 @@
 use crate::error::{ImageError, Table};
 use crate::layout::{END_MARK, PAYLOAD_ALIGN, Section};
 use crate::limits::TABLE_ALIGN;
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 /// Walks through the directory and hands out the tables in order.
 pub(crate) struct Tables<'a> {
@@ -22,13 +22,25 @@ impl<'a> Tables<'a> {
     }
 
     /// The next table, of at least `min` and at most `max` records.
-    pub fn take<R: FromBytes + Immutable + KnownLayout + Unaligned>(
+    pub fn take<R: FromBytes + Immutable + KnownLayout>(
         &mut self,
         table: Table,
         section: &Section,
         min: usize,
         max: usize,
     ) -> Result<&'a [R], ImageError> {
+        let bytes = self.next(table, section, (min, max), size_of::<R>())?;
+        <[R]>::ref_from_bytes(bytes).map_err(|_| ImageError::Lengths)
+    }
+
+    /// The bytes of the next table. Apart from [`Tables::take`], so that it exists once and not once per record.
+    fn next(
+        &mut self,
+        table: Table,
+        section: &Section,
+        (min, max): (usize, usize),
+        record_len: usize,
+    ) -> Result<&'a [u8], ImageError> {
         let found = section.count.get();
         let count = usize::try_from(found)
             .ok()
@@ -38,11 +50,11 @@ impl<'a> Tables<'a> {
         if u64::from(section.offset.get()) != start {
             return Err(ImageError::Misplaced(table));
         }
-        let rest = tail(self.bytes, start).ok_or(ImageError::Lengths)?;
-        let (records, rest) =
-            <[R]>::ref_from_prefix_with_elems(rest, count).map_err(|_| ImageError::Lengths)?;
-        self.cursor = (self.bytes.len() as u64).saturating_sub(rest.len() as u64);
-        Ok(records)
+        let length = count.checked_mul(record_len).ok_or(ImageError::Lengths)?;
+        let end = start.checked_add(length as u64).ok_or(ImageError::Lengths)?;
+        let bytes = slice(self.bytes, start, end).ok_or(ImageError::Lengths)?;
+        self.cursor = end;
+        Ok(bytes)
     }
 
     /// Whether all bytes have been handed out.
@@ -60,10 +72,6 @@ pub(crate) fn payload_start(end: u64) -> Option<u64> {
 pub(crate) fn total_len(end: u64) -> Option<u64> {
     end.checked_next_multiple_of(TABLE_ALIGN)?
         .checked_add(END_MARK.len() as u64)
-}
-
-fn tail(bytes: &[u8], start: u64) -> Option<&[u8]> {
-    bytes.get(usize::try_from(start).ok()?..)
 }
 
 /// The bytes from `start` up to, not including, `end`, if they exist.
