@@ -41,15 +41,23 @@ macro_rules! vm_main {
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     device_tree: Option<DeviceTree<'static>>,
+    started: u64,
 }
 
 impl Machine {
     /// The machine whose device tree is at `address`; without one there, the start of RAM is tried, because
     /// QEMU's `virt` board puts it there and does not say so to an ELF file.
-    fn new(address: usize) -> Self {
+    fn new(address: usize, started: u64) -> Self {
         Self {
             device_tree: device_tree(address).or_else(|| device_tree(RAM_BASE as usize)),
+            started,
         }
+    }
+
+    /// The physical counter (`CNTPCT_EL0`) at the machine's first instruction.
+    #[must_use]
+    pub const fn started(&self) -> u64 {
+        self.started
     }
 
     /// The kernel command line, empty if there is none.

@@ -4,6 +4,7 @@
 //! | entry | register | in | out |
 //! |---|---|---|---|
 //! | `_vm_start` | x0 | device tree, or 0 | to `vm_start`: unchanged |
+//! | | x1 | | to `vm_start`: `CNTPCT_EL0` at the first instruction |
 //! | `vm_secondary_start` | x0 | context given to `CPU_ON` | to `smp::secondary`: unchanged |
 //!
 //! Both come in at EL1 with the MMU off and interrupts masked, as the arm64 boot protocol and PSCI's
@@ -20,6 +21,7 @@ global_asm!(
     ".pushsection .text.start.vm, \"ax\"",
     ".global _vm_start",
     "_vm_start:",
+    "mrs x5, cntpct_el0",
     "msr daifset, #0xf",
     "adrp x1, __bss_start",
     "add x1, x1, :lo12:__bss_start",
@@ -31,6 +33,7 @@ global_asm!(
     "b 1b",
     "2: mov x1, xzr",
     "bl 3f",
+    "mov x1, x5",
     "bl {start}",
     ".global vm_secondary_start",
     "vm_secondary_start:",
@@ -63,8 +66,8 @@ unsafe extern "Rust" {
     fn bulkhead_vm_main(machine: Machine);
 }
 
-extern "C" fn vm_start(device_tree: usize) -> ! {
+extern "C" fn vm_start(device_tree: usize, started: u64) -> ! {
     // SAFETY: `vm_main!` defines the symbol with this signature; the linker fails without it.
-    unsafe { bulkhead_vm_main(Machine::new(device_tree)) }
+    unsafe { bulkhead_vm_main(Machine::new(device_tree, started)) }
     psci::system_off()
 }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a VM pays for each service of the hypervisor, in ticks of the counter.
+//!
+//! The same file runs on the bare board. On an emulator with one instruction a tick, the difference of the two
+//! runs is the number of instructions that the hypervisor adds. Each line is `bench NAME TICKS`: the median of
+//! [`REPEATS`] turns, after turns that nobody counts.
+//!
+//! Bootargs: `part=single` (one CPU), `part=pair` (two CPUs), `part=switch` (two vCPUs on one pCPU). Without, as on
+//! the bare board, everything that the CPUs there are can do.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+mod arrival;
+mod calls;
+mod pair;
+mod single;
+
+use bulkhead_guest::arguments;
+use bulkhead_guest::vm::timer::Timer;
+use bulkhead_guest::vm::{Machine, exception, gic, is_hypervised};
+
+bulkhead_guest::vm_main!(main);
+
+/// Turns that are counted.
+const REPEATS: usize = 9;
+/// Turns before them.
+const WARM_UP: usize = 3;
+
+fn main(machine: Machine) {
+    let line = machine.bootargs();
+    exception::set_interrupt_handler(arrival::on_interrupt);
+    gic::init_distributor();
+    gic::init_cpu();
+    gic::enable(Timer::Virtual.line());
+    show("reset", machine.started());
+    // A bare board without EL2 does not know our calls.
+    let bare = !exception::probe(is_hypervised).unwrap_or(false);
+    match arguments::value(line, "part") {
+        Some("single") => single::run(bare),
+        Some("pair") => pair::run(),
+        Some("switch") => pair::run_on_one(),
+        _ => {
+            single::run(bare);
+            if pair::is_there() {
+                pair::run();
+            }
+        }
+    }
+    bulkhead_guest::println!("bench done");
+}
+
+/// Prints a result.
+fn show(name: &str, ticks: u64) {
+    bulkhead_guest::println!("bench {name} {ticks}");
+}
+
+/// Takes the median of several turns of `turn` and prints it.
+fn measure(name: &str, mut turn: impl FnMut() -> u64) {
+    let mut results = [0; REPEATS];
+    for _ in 0..WARM_UP {
+        turn();
+    }
+    for result in &mut results {
+        *result = turn();
+    }
+    results.sort_unstable();
+    show(name, results[REPEATS / 2]);
+}
+
+/// Ticks that `action` takes.
+#[inline(always)]
+fn ticks_of(action: impl FnOnce()) -> u64 {
+    let start = Timer::Virtual.now();
+    action();
+    Timer::Virtual.now() - start
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What one CPU can measure alone.
+
+use crate::arrival::{self, SGI_MEASURED};
+use crate::{calls, measure, ticks_of};
+use bulkhead_guest::vm::timer::Timer;
+use bulkhead_guest::vm::{bus, gic};
+
+/// From arming to the deadline: more than it takes to be ready.
+const AHEAD: u64 = 5000;
+/// A shared line that no device of the board uses.
+const LINE: u32 = 40;
+
+/// Measures.
+pub fn run(bare: bool) {
+    calls::run(bare);
+    registers();
+    measure("timer-busy", || timer(false));
+    measure("timer-idle", || timer(true));
+    measure("sgi-self", sgi_to_self);
+}
+
+fn read(name: &str, address: u64) {
+    measure(name, || {
+        ticks_of(|| {
+            let _ = bus::read_u32(address);
+        })
+    });
+}
+
+fn write(name: &str, address: u64, value: u32) {
+    measure(name, || ticks_of(|| bus::write_u32(address, value)));
+}
+
+fn registers() {
+    let word = u64::from(LINE / 32) * 4;
+    let bit = 1 << (LINE % 32);
+    read("gicd-ctlr-read", gic::DISTRIBUTOR + gic::offset::CONTROL);
+    read(
+        "gicd-isenabler-read",
+        gic::DISTRIBUTOR + gic::offset::SET_ENABLE + word,
+    );
+    write(
+        "gicd-isenabler-write",
+        gic::DISTRIBUTOR + gic::offset::SET_ENABLE + word,
+        bit,
+    );
+    write(
+        "gicd-icenabler-write",
+        gic::DISTRIBUTOR + gic::offset::CLEAR_ENABLE + word,
+        bit,
+    );
+    read(
+        "gicd-ipriorityr-read",
+        gic::DISTRIBUTOR + gic::offset::PRIORITY + u64::from(LINE),
+    );
+    write(
+        "gicd-ipriorityr-write",
+        gic::DISTRIBUTOR + gic::offset::PRIORITY + u64::from(LINE),
+        0xA0A0_A0A0,
+    );
+    let redistributor = gic::redistributor(0);
+    read("gicr-typer-read", redistributor + gic::offset::REDISTRIBUTOR_TYPE);
+    read(
+        "gicr-isenabler-read",
+        redistributor + gic::SGI_FRAME + gic::offset::SET_ENABLE,
+    );
+    write(
+        "gicr-isenabler-write",
+        redistributor + gic::SGI_FRAME + gic::offset::SET_ENABLE,
+        1 << SGI_MEASURED,
+    );
+}
+
+fn timer(idle: bool) -> u64 {
+    arrival::forget();
+    let deadline = Timer::Virtual.now() + AHEAD;
+    Timer::Virtual.arm(deadline);
+    arrival::wait(idle) - deadline
+}
+
+fn sgi_to_self() -> u64 {
+    arrival::forget();
+    let start = Timer::Virtual.now();
+    gic::send(SGI_MEASURED, 1);
+    arrival::wait(false) - start
+}
