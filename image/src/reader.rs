@@ -9,7 +9,7 @@ use crate::layout::{
     MAGIC, MapRecord, MemoryRecord, Name, PartitionRecord, PayloadRecord, PcpuRecord, SECTION_BOARD,
     SECTION_CAPABILITIES, SECTION_CONTROLLERS, SECTION_INTERRUPTS, SECTION_LOADS, SECTION_MAP,
     SECTION_MEMORY, SECTION_PARTITIONS, SECTION_PAYLOADS, SECTION_PCPUS, SECTION_VCPUS,
-    SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, Section, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, Section, U64, VcpuRecord, VirtualDeviceRecord, WatchRecord,
 };
 use crate::limits::{
     MAX_CAPABILITIES, MAX_CONTROLLERS, MAX_INTERRUPTS, MAX_LOADS, MAX_MAP, MAX_MEMORY, MAX_PARTITIONS,
@@ -414,7 +414,13 @@ fn check_placement(image: &Image<'_>) -> Result<(), ImageError> {
 
 fn check_zero(bytes: &[u8], start: u64, end: u64, index: u32) -> Result<(), ImageError> {
     let padding = slice(bytes, start, end).ok_or(ImageError::Lengths)?;
-    if padding.iter().all(|byte| *byte == 0) {
+    // By numbers where they are aligned: there can be nearly a page of padding before each payload.
+    let head = padding.as_ptr().addr().wrapping_neg() % size_of::<U64>();
+    let (head, rest) = padding.split_at(head.min(padding.len()));
+    let (numbers, tail) = rest.split_at(rest.len() & !(size_of::<U64>() - 1));
+    let numbers = <[U64]>::ref_from_bytes(numbers).unwrap_or(&[]);
+    let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+    if is_zero(head) && is_zero(tail) && numbers.iter().all(|number| *number == U64::ZERO) {
         Ok(())
     } else {
         Err(ImageError::Padding { index })

@@ -9,8 +9,8 @@
 use bulkhead_arch_api::GuestPhys;
 use bulkhead_image::layout::{LoadRecord, MEMORY_CLEAR, MemoryRecord};
 
-/// Bytes cleared at a time: whole cache lines, without a look at what was there.
-pub const CLEAR_CHUNK: u64 = 4 * 1024;
+/// Bytes cleared at a time: whole cache lines, without a look at what was there. Chunks end at multiples of it.
+pub const CLEAR_CHUNK: u64 = 16 * 1024;
 /// Bytes copied at a time.
 pub const COPY_CHUNK: u64 = 4 * 1024;
 /// Bytes copied at a time if source and destination differ in their place within a word, so that they go one by one.
@@ -25,6 +25,8 @@ pub struct Cursor {
     phase: Phase,
     record: usize,
     offset: u64,
+    /// While clearing: up to here no load is in the way, as far as is known.
+    clear_until: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -82,8 +84,7 @@ impl Cursor {
             }
             *self = Self {
                 phase: Phase::Copy,
-                record: 0,
-                offset: 0,
+                ..Self::default()
             };
         }
         if self.phase == Phase::Done {
@@ -121,11 +122,16 @@ impl Cursor {
             }
             let start = region.guest.get();
             let end = start.saturating_add(region.size.get());
-            let from = skip_loads(start.saturating_add(self.offset), end, loads.clone());
-            if from >= end {
-                continue;
+            let mut from = start.saturating_add(self.offset);
+            if from >= self.clear_until || self.offset == 0 {
+                from = skip_loads(from, end, loads.clone());
+                if from >= end {
+                    continue;
+                }
+                self.clear_until = next_load(from, end, loads.clone());
             }
-            let until = next_load(from, end, loads.clone()).min(from.saturating_add(CLEAR_CHUNK));
+            let chunk_end = (from / CLEAR_CHUNK).saturating_add(1).saturating_mul(CLEAR_CHUNK);
+            let until = self.clear_until.min(chunk_end);
             self.offset = until.saturating_sub(start);
             return Some(Chunk::Clear {
                 guest: GuestPhys(from),

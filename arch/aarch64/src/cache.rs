@@ -32,33 +32,149 @@ pub(crate) fn invalidate_instructions() {
     instruction!("isb");
 }
 
-/// Zeroes `length` bytes from `address` on, by whole blocks of DC ZVA (DCZID_EL0) where they fit.
+/// Zeroes `length` bytes from `address` on and cleans them to memory: by whole blocks of DC ZVA (DCZID_EL0) where
+/// they fit. A partition's whole RAM goes through here, so each line is visited once.
 ///
 /// # Safety
 /// The range is mapped as normal write-back memory to which no Rust reference exists.
-pub(crate) unsafe fn zero(address: u64, length: u64) {
+pub(crate) unsafe fn clear(address: u64, length: u64) {
     let block = 4u64 << (read_register!("dczid_el0") & 0xF);
     let end = address.saturating_add(length);
-    let first_block = address.next_multiple_of(block).min(end);
-    let last_block = (end & !(block - 1)).max(first_block);
+    let first = address.next_multiple_of(block).min(end);
+    let last = (end & !(block - 1)).max(first);
     // SAFETY: the part of the caller's range before the first whole block.
-    unsafe { zero_words(address, first_block) }
-    let mut at = first_block;
-    while at < last_block {
-        instruction_with!("dc zva", at);
-        at += block;
+    unsafe { clear_words(address, first) }
+    if block == line_size() {
+        let groups = (last - first) / (block * GROUP);
+        // SAFETY: whole lines of the caller's range.
+        unsafe { clear_lines(first, groups, block) }
+        // SAFETY: as above; fewer than a group.
+        unsafe { clear_blocks(first + groups * GROUP * block, last, block) }
+    } else {
+        // SAFETY: whole blocks of the caller's range.
+        unsafe { clear_blocks(first, last, block) }
     }
     // SAFETY: the part of the caller's range behind the last whole block.
-    unsafe { zero_words(last_block, end) }
+    unsafe { clear_words(last, end) }
+    instruction!("dsb sy");
+}
+
+/// Lines that [`clear_lines`] clears in one turn of its loop.
+const GROUP: u64 = 8;
+
+/// Zeroes and cleans `groups` times [`GROUP`] lines.
+///
+/// # Safety
+/// As for [`clear`]; `at` is a multiple of `line`, which is the size of lines and of blocks of DC ZVA.
+unsafe fn clear_lines(at: u64, groups: u64, line: u64) {
+    if groups == 0 {
+        return;
+    }
+    // SAFETY: stores to the caller's range only, which no Rust reference covers.
+    unsafe {
+        core::arch::asm!(
+            "2:",
+            ".rept {group}",
+            "dc zva, {at}",
+            "dc civac, {at}",
+            "add {at}, {at}, {line}",
+            ".endr",
+            "subs {groups}, {groups}, #1",
+            "b.ne 2b",
+            group = const GROUP,
+            at = inout(reg) at => _,
+            groups = inout(reg) groups => _,
+            line = in(reg) line,
+            options(nostack),
+        );
+    }
 }
 
 /// # Safety
-/// As for [`zero`].
-unsafe fn zero_words(from: u64, to: u64) {
-    const ZEROES: [u8; 8] = [0; 8];
-    for at in (from..to).step_by(ZEROES.len()) {
-        let length = (to - at).min(ZEROES.len() as u64) as usize;
+/// As for [`clear`]; both ends are multiples of `block`.
+unsafe fn clear_blocks(from: u64, to: u64, block: u64) {
+    let mut at = from;
+    while at < to {
+        instruction_with!("dc zva", at);
+        at += block;
+    }
+    clean_and_invalidate(from, to - from);
+}
+
+/// # Safety
+/// As for [`clear`].
+unsafe fn clear_words(from: u64, to: u64) {
+    /// Aligned, so that words are written where the destination is.
+    #[repr(align(8))]
+    struct Zeroes([u8; 64]);
+    static ZEROES: Zeroes = Zeroes([0; 64]);
+    for at in (from..to).step_by(ZEROES.0.len()) {
+        let length = (to - at).min(ZEROES.0.len() as u64) as usize;
         // SAFETY: inside the caller's range.
-        unsafe { physical::write(at as usize, ZEROES.get(..length).unwrap_or(&[])) }
+        unsafe { physical::write(at as usize, ZEROES.0.get(..length).unwrap_or(&[])) }
+    }
+    if from < to {
+        clean_and_invalidate(from, to - from);
+    }
+}
+
+/// Bytes that [`copy_lines`] copies in one turn of its loop.
+const COPY_UNIT: usize = 64;
+
+/// Copies `bytes` to memory and cleans them to the point of coherency.
+///
+/// # Safety
+/// `bytes.len()` bytes from `destination` on are mapped as normal write-back memory to which no Rust reference exists.
+pub(crate) unsafe fn copy(destination: u64, bytes: &[u8]) {
+    let aligned = destination.is_multiple_of(COPY_UNIT as u64) && bytes.as_ptr().addr().is_multiple_of(8);
+    let units = if aligned && line_size() == COPY_UNIT as u64 {
+        bytes.len() / COPY_UNIT
+    } else {
+        0
+    };
+    // SAFETY: whole lines of the caller's range; `bytes` is as long.
+    unsafe { copy_lines(destination, bytes.as_ptr(), units) }
+    let rest = bytes.get(units * COPY_UNIT..).unwrap_or(&[]);
+    let behind = destination + (units * COPY_UNIT) as u64;
+    // SAFETY: the rest of the caller's range.
+    unsafe { physical::write(behind as usize, rest) }
+    clean_and_invalidate(behind, rest.len() as u64);
+}
+
+/// Copies and cleans `units` times [`COPY_UNIT`] bytes.
+///
+/// # Safety
+/// As for [`copy`]; the destination is a multiple of [`COPY_UNIT`], which is the size of a line, the source one of 8.
+unsafe fn copy_lines(destination: u64, source: *const u8, units: usize) {
+    if units == 0 {
+        return;
+    }
+    // SAFETY: loads from the caller's bytes, stores to the caller's range only.
+    unsafe {
+        core::arch::asm!(
+            "2:",
+            "ldp {a}, {b}, [{from}]",
+            "ldp {c}, {d}, [{from}, #16]",
+            "stp {a}, {b}, [{to}]",
+            "stp {c}, {d}, [{to}, #16]",
+            "ldp {a}, {b}, [{from}, #32]",
+            "ldp {c}, {d}, [{from}, #48]",
+            "stp {a}, {b}, [{to}, #32]",
+            "stp {c}, {d}, [{to}, #48]",
+            "dc civac, {to}",
+            "add {from}, {from}, #{unit}",
+            "add {to}, {to}, #{unit}",
+            "subs {units}, {units}, #1",
+            "b.ne 2b",
+            unit = const COPY_UNIT,
+            a = out(reg) _,
+            b = out(reg) _,
+            c = out(reg) _,
+            d = out(reg) _,
+            from = inout(reg) source => _,
+            to = inout(reg) destination => _,
+            units = inout(reg) units => _,
+            options(nostack),
+        );
     }
 }

@@ -164,10 +164,8 @@ pub(crate) extern "C" fn build() {
     }
     // What was written past the caches must not be hidden by older lines of them.
     forget_lines(address_of!(__relro_start), address_of!(__rodata_end));
-    forget_lines(
-        (&raw const TABLES) as u64,
-        (&raw const TABLES) as u64 + size_of::<Tables>() as u64,
-    );
+    let tables = (&raw const TABLES) as u64;
+    forget_lines(tables, tables + USED.load(Ordering::Relaxed) as u64 * PAGE_SIZE);
     forget_lines(
         (&raw const USED) as u64,
         (&raw const USED) as u64 + size_of::<AtomicUsize>() as u64,

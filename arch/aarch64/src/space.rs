@@ -231,9 +231,8 @@ impl Spaces for Machine {
         each_piece(partition, guest, bytes.len() as u64, |host, done, length| {
             if let Some(source) = bytes.get(part(done, length)) {
                 // SAFETY: memory of the partition, mapped at EL2 as RAM of the board; no reference to it exists.
-                unsafe { physical::write(host as usize, source) }
+                unsafe { cache::copy(host, source) }
             }
-            cache::clean_and_invalidate(host, length);
         })?;
         cache::invalidate_instructions();
         Ok(())
@@ -242,8 +241,7 @@ impl Spaces for Machine {
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
         each_piece(partition, guest, length, |host, _, length| {
             // SAFETY: memory of the partition, mapped at EL2 as RAM of the board; no reference to it exists.
-            unsafe { cache::zero(host, length) }
-            cache::clean_and_invalidate(host, length);
+            unsafe { cache::clear(host, length) }
         })
     }
 

@@ -131,20 +131,62 @@ impl<F: Format> Tree<F> {
             let output = HostPhys(mapping.output.0.saturating_add(done));
             let level = largest_block::<F>(at | output.0, end.saturating_sub(at));
             let (place, entry) = self.descend(memory, at, level)?;
-            match (entry, mapped) {
+            at = match (entry, mapped) {
                 (Entry::Invalid, _) => {
-                    memory.write(
-                        place.table,
-                        place.index,
-                        F::leaf(place.level, output, mapping.attributes),
-                    );
+                    let leaf = Mapping {
+                        input: at,
+                        output,
+                        size: end.saturating_sub(at),
+                        attributes: mapping.attributes,
+                    };
+                    self.add_leaves(memory, place, &leaf)
                 }
                 (_, Mapped::Refuse) => return Err(MapError::Overlap(at)),
-                (_, Mapped::Keep) => {}
-            }
-            at = end_of_entry(at, place.level);
+                (_, Mapped::Keep) => self.skip_leaves(memory, place, at, end),
+            };
         }
         Ok(())
+    }
+
+    /// Fills entries of one table from `place` on, as long as they are free, for whole entries of the stretch. The
+    /// first is known to be free and to fit. Returns the first address that is left to do.
+    ///
+    /// No entry behind the first could be part of a larger block: that starts with the first entry of a table.
+    fn add_leaves<M: TableMemory>(&self, memory: &mut M, place: Place, mapping: &Mapping) -> u64 {
+        let span = span_of(place.level);
+        let wanted = mapping.size / span;
+        // Root tables side by side count as one; each of its parts is a table of its own here.
+        let room = ENTRIES.saturating_sub(place.index % ENTRIES);
+        let count = usize::try_from(wanted).unwrap_or(usize::MAX).min(room);
+        let (mut at, mut output) = (mapping.input, mapping.output.0);
+        for index in (place.index..).take(count) {
+            if !matches!(
+                F::decode(place.level, memory.read(place.table, index)),
+                Entry::Invalid
+            ) {
+                break;
+            }
+            let leaf = F::leaf(place.level, HostPhys(output), mapping.attributes);
+            memory.write(place.table, index, leaf);
+            at = at.saturating_add(span);
+            output = output.saturating_add(span);
+        }
+        at
+    }
+
+    /// Goes past the leaf at `place`, which covers `input`, and those that follow it in the same table, as far as `end`.
+    fn skip_leaves<M: TableMemory>(&self, memory: &M, place: Place, input: u64, end: u64) -> u64 {
+        let span = span_of(place.level);
+        let mut at = end_of_entry(input, place.level);
+        let behind = place.index.saturating_add(1);
+        for index in behind..behind.next_multiple_of(ENTRIES) {
+            let entry = F::decode(place.level, memory.read(place.table, index));
+            if at >= end || !matches!(entry, Entry::Leaf(..)) {
+                break;
+            }
+            at = at.saturating_add(span);
+        }
+        at
     }
 
     /// The entry of `input` at `level`, or the one in its way: a leaf further up, or a table at `level` in which
