@@ -415,7 +415,7 @@ fn check_placement(image: &Image<'_>) -> Result<(), ImageError> {
 fn check_zero(bytes: &[u8], start: u64, end: u64, index: u32) -> Result<(), ImageError> {
     let padding = slice(bytes, start, end).ok_or(ImageError::Lengths)?;
     // By numbers where they are aligned: there can be nearly a page of padding before each payload.
-    let head = padding.as_ptr().addr().wrapping_neg() % size_of::<U64>();
+    let head = padding.as_ptr().addr().wrapping_neg() & (size_of::<U64>() - 1);
     let (head, rest) = padding.split_at(head.min(padding.len()));
     let (numbers, tail) = rest.split_at(rest.len() & !(size_of::<U64>() - 1));
     let numbers = <[U64]>::ref_from_bytes(numbers).unwrap_or(&[]);

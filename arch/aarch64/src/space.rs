@@ -93,8 +93,8 @@ fn each_piece(
     let mut done = 0;
     while done < length {
         let at = guest.offset(done).map_err(|_| CopyError { address: guest })?;
-        let found = look_up(partition, at).filter(|found| found.attributes.kind == MemoryKind::Ram);
-        let Some(found) = found else {
+        let run = tree_of(partition).and_then(|tree| tree.translate_run(&Pool, at.0, length - done));
+        let Some(found) = run.filter(|found| found.attributes.kind == MemoryKind::Ram) else {
             return Err(CopyError { address: at });
         };
         let bytes = found.contiguous.min(length - done);

@@ -154,7 +154,7 @@ impl<F: Format> Tree<F> {
     /// No entry behind the first could be part of a larger block: that starts with the first entry of a table.
     fn add_leaves<M: TableMemory>(&self, memory: &mut M, place: Place, mapping: &Mapping) -> u64 {
         let span = span_of(place.level);
-        let wanted = mapping.size / span;
+        let wanted = mapping.size.checked_div(span).unwrap_or(0);
         // Root tables side by side count as one; each of its parts is a table of its own here.
         let room = ENTRIES.saturating_sub(place.index % ENTRIES);
         let count = usize::try_from(wanted).unwrap_or(usize::MAX).min(room);
@@ -281,6 +281,25 @@ impl<F: Format> Tree<F> {
             contiguous,
             attributes,
         })
+    }
+
+    /// Like [`Tree::translate`], but says how far the answer holds over several pages, if they are entries of one table
+    /// and side by side on the bus as well. At most four reads, and one more for each page of `length`.
+    #[must_use]
+    pub fn translate_run<M: TableMemory>(&self, memory: &M, input: u64, length: u64) -> Option<Translation> {
+        let mut found = self.translate(memory, input)?;
+        let (place, _) = self.find(memory, input);
+        let span = span_of(place.level);
+        let behind = place.index.saturating_add(1);
+        for index in behind..behind.next_multiple_of(ENTRIES) {
+            let next = F::decode(place.level, memory.read(place.table, index));
+            let expected = HostPhys(found.output.0.saturating_add(found.contiguous));
+            if found.contiguous >= length || next != Entry::Leaf(expected, found.attributes) {
+                break;
+            }
+            found.contiguous = found.contiguous.saturating_add(span);
+        }
+        Some(found)
     }
 
     /// The entry that decides about `input`: never one that leads to a table.

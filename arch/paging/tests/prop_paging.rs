@@ -340,6 +340,27 @@ proptest! {
     }
 
     #[test]
+    fn a_run_is_what_its_pages_say(mappings in prop::collection::vec(mapping(), 1..6), length in 1_u64..64 * PAGE_SIZE) {
+        let geometry = geometry(40);
+        let mut tables = Tables::new(geometry, usize::MAX);
+        let tree = Tree::<Stage2>::new(ROOT, geometry);
+        for mapping in &mappings {
+            tree.fill(&mut tables, mapping).unwrap();
+        }
+        for input in mappings.iter().map(|mapping| mapping.input) {
+            let one = tree.translate(&tables, input).unwrap();
+            let run = tree.translate_run(&tables, input, length).unwrap();
+            prop_assert_eq!((run.output, run.attributes), (one.output, one.attributes));
+            prop_assert!(run.contiguous >= one.contiguous);
+            prop_assert!(run.contiguous == one.contiguous || run.contiguous < length + PAGE_SIZE << 9);
+            for at in (0..run.contiguous).step_by(PAGE_SIZE as usize).take(600) {
+                let page = tree.translate(&tables, input + at).unwrap();
+                prop_assert_eq!((page.output.0, page.attributes), (run.output.0 + at, run.attributes));
+            }
+        }
+    }
+
+    #[test]
     fn the_estimate_is_never_too_low(mappings in prop::collection::vec(prop_oneof![mapping(), wide()], 1..6)) {
         let geometry = geometry(40);
         let mut tables = Tables::new(geometry, usize::MAX);
