@@ -57,8 +57,10 @@ struct Text {
     name: Option<String>,
     time_limit: Option<f64>,
     real_limit: Option<f64>,
+    long: Option<bool>,
     end: Option<End>,
     expect: BTreeMap<String, Vec<String>>,
+    at_most: BTreeMap<String, u64>,
     forbid: Vec<String>,
     send: Vec<Send>,
     replace: Vec<(String, String)>,
@@ -79,10 +81,14 @@ pub struct Case {
     pub time_limit: f64,
     /// Limit on the wall clock, seconds.
     pub real_limit: f64,
+    /// Whether it takes minutes: it runs only if long tests are asked for.
+    pub long: bool,
     /// How the run must end.
     pub end: End,
     /// Per console, what must be seen in this order.
     pub expect: BTreeMap<String, Vec<Pattern>>,
+    /// Per console, the greatest number of lines.
+    pub at_most: BTreeMap<String, u64>,
     /// What must not be seen on any console.
     pub forbid: Vec<Pattern>,
     /// What is typed.
@@ -165,6 +171,8 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
     for (console, texts) in base.expect.iter().chain(&case.expect) {
         expect.insert(console.clone(), patterns(texts)?);
     }
+    let mut at_most = base.at_most.clone();
+    at_most.extend(case.at_most.clone());
     let end = case.end.or(base.end).unwrap_or_default();
     let mut forbid = patterns(&base.forbid)?;
     forbid.extend(patterns(&case.forbid)?);
@@ -178,15 +186,16 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
     let time_limit = case.time_limit.or(base.time_limit).unwrap_or(20.0);
     let real_limit = case.real_limit.or(base.real_limit).unwrap_or(120.0);
     let damage = case.damage.clone().or_else(|| base.damage.clone());
-    let path = manifest.path.clone();
     Ok(Case {
         name,
-        path,
+        path: manifest.path.clone(),
         manifest: text,
         time_limit,
         real_limit,
+        long: case.long.or(base.long).unwrap_or(false),
         end,
         expect,
+        at_most,
         forbid,
         send,
         damage,
@@ -234,6 +243,7 @@ mod tests {
 description = "x"
 time-limit = 3
 forbid = ["never"]
+at-most = { a = 5, b = 6 }
 [expect]
 a = ["one", "two"]
 [[send]]
@@ -248,6 +258,8 @@ end = "power-off"
 replace = [['action = "log"', 'action = "stop"']]
 damage = { flip = -1 }
 expect.a = ["three"]
+long = true
+at-most.b = 7
 "#;
 
     /// Loads `test` beside a manifest of one line.
@@ -272,6 +284,9 @@ expect.a = ["three"]
             (End::PowerOff, 1, 3.0)
         );
         assert_eq!(cases[1].forbid.len(), 2);
+        assert_eq!((cases[0].long, cases[1].long), (false, true));
+        assert_eq!((cases[0].at_most["b"], cases[1].at_most["b"]), (6, 7));
+        assert_eq!(cases[1].at_most["a"], 5);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! text of the manifest.
 //!
 //! The tests boot machines and take seconds each, so a plain `cargo test` skips them; `./bulkhead test` sets
-//! [`ENABLE`]. The output is that of Rust's own test programs, as far as a reader counts it.
+//! [`ENABLE`]. Cases that take minutes say `long = true` and run only with [`ENABLE_LONG`], too. The output is that of Rust's own test programs, as far as a reader counts it.
 #![forbid(unsafe_code)]
 
 mod case;
@@ -20,6 +20,8 @@ use std::process::ExitCode;
 
 /// Environment variable that enables the system tests.
 pub const ENABLE: &str = "BULKHEAD_SYSTEM_TESTS";
+/// Environment variable that enables those that take minutes.
+pub const ENABLE_LONG: &str = "BULKHEAD_LONG_TESTS";
 
 /// Runs the system tests whose name contains the first argument, if there is one.
 #[must_use]
@@ -48,6 +50,9 @@ pub fn main() -> ExitCode {
             cases.len()
         );
         cases.clear();
+    }
+    if std::env::var_os(ENABLE_LONG).is_none() {
+        cases.retain(|case| !case.long);
     }
     let filtered = all - cases.len();
     let results = runner::run_all(&cases);

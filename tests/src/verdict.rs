@@ -16,6 +16,7 @@ pub(crate) struct Judge<'a> {
     sent: Vec<bool>,
     forbidden: Option<String>,
     tail: BTreeMap<String, VecDeque<String>>,
+    lines: BTreeMap<String, u64>,
 }
 
 impl<'a> Judge<'a> {
@@ -27,6 +28,7 @@ impl<'a> Judge<'a> {
             sent: vec![false; case.send.len()],
             forbidden: None,
             tail: BTreeMap::new(),
+            lines: BTreeMap::new(),
         }
     }
 
@@ -78,6 +80,12 @@ impl<'a> Judge<'a> {
                 .into_iter()
                 .map(|missing| format!("not seen: {missing}")),
         );
+        for (console, most) in &self.case.at_most {
+            let count = self.lines.get(console).copied().unwrap_or(0);
+            if count > *most {
+                findings.push(format!("{console}: {count} lines, at most {most} are allowed"));
+            }
+        }
         let expected_end = match (&outcome.ending, self.case.end) {
             (Ending::Stopped, End::Seen | End::Lockdown) => true,
             (Ending::Exited(status), End::PowerOff) => status.success(),
@@ -105,6 +113,7 @@ impl<'a> Judge<'a> {
 impl Observer for Judge<'_> {
     fn line(&mut self, line: Line<'_>, control: &mut Control) {
         self.look(line, control);
+        *self.lines.entry(line.console.to_owned()).or_default() += 1;
         let tail = self.tail.entry(line.console.to_owned()).or_default();
         if tail.len() == TAIL {
             tail.pop_front();

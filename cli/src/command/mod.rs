@@ -71,6 +71,9 @@ struct TestArgs {
     /// Only the tests in the emulator
     #[arg(long)]
     system: bool,
+    /// Also the tests in the emulator that take minutes each
+    #[arg(long, conflicts_with = "host")]
+    long: bool,
 }
 
 #[derive(Debug, Args)]

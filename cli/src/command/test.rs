@@ -25,6 +25,9 @@ pub(super) fn run(args: &TestArgs) -> Result<Code, Problem> {
     }
     if !args.host {
         command.env("BULKHEAD_SYSTEM_TESTS", "1");
+        if args.long {
+            command.env("BULKHEAD_LONG_TESTS", "1");
+        }
     }
     let mut totals = run_tests(command.args(&args.filter).stdin(Stdio::null()))?;
     if totals == Totals::default() {
