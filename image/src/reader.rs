@@ -21,6 +21,8 @@ use zerocopy::FromBytes;
 
 /// Bytes of the header: what [`claimed_length`] needs.
 pub const HEADER_LEN: usize = size_of::<Header>();
+/// Offset within an aligned number.
+const WORD_MASK: usize = size_of::<U64>() - 1;
 /// Where the digest of the tables is.
 const DIGEST_START: usize = offset_of!(Header, digest);
 /// What it covers first: everything behind it.
@@ -415,9 +417,9 @@ fn check_placement(image: &Image<'_>) -> Result<(), ImageError> {
 fn check_zero(bytes: &[u8], start: u64, end: u64, index: u32) -> Result<(), ImageError> {
     let padding = slice(bytes, start, end).ok_or(ImageError::Lengths)?;
     // By numbers where they are aligned: there can be nearly a page of padding before each payload.
-    let head = padding.as_ptr().addr().wrapping_neg() & (size_of::<U64>() - 1);
+    let head = padding.as_ptr().addr().wrapping_neg() & WORD_MASK;
     let (head, rest) = padding.split_at(head.min(padding.len()));
-    let (numbers, tail) = rest.split_at(rest.len() & !(size_of::<U64>() - 1));
+    let (numbers, tail) = rest.split_at(rest.len() & !WORD_MASK);
     let numbers = <[U64]>::ref_from_bytes(numbers).unwrap_or(&[]);
     let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
     if is_zero(head) && is_zero(tail) && numbers.iter().all(|number| *number == U64::ZERO) {
