@@ -136,6 +136,15 @@ fn has_own_linker(libraries: &Path) -> bool {
         .any(|host| host.path().join("bin/rust-lld").is_file())
 }
 
+/// The compiler in use, as it names itself.
+///
+/// # Errors
+/// There is none.
+pub fn compiler() -> Result<String, Problem> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    crate::debian::run(Command::new(rustc).arg("--version")).map(|text| text.trim().to_owned())
+}
+
 /// The folder of the compiler in use.
 fn sysroot() -> Result<PathBuf, Problem> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());

@@ -10,12 +10,14 @@
 //! | `keyboard`, `screen`, `initramfs` | keys to actions, lines to a screen, files to an archive | nothing |
 //! | `session`, `typing`, `terminal`, `log_files` | a run of the emulator | processes, terminal, files |
 //! | `debian`, `payloads`, `artifacts`, `prepare`, `launch`, `host`, `progress` | what a run needs and does not have yet | packages, cargo |
+//! | `bench` | measurements of the hypervisor | the emulator, sources |
 //! | `command` | one file per command | all of these |
 //!
 //! The system tests (crate `bulkhead-tests`) use the same modules as `run` and `demo`.
 #![forbid(unsafe_code)]
 
 pub mod artifacts;
+pub mod bench;
 pub mod command;
 pub mod consoles;
 pub mod debian;

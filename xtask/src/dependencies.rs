@@ -19,7 +19,7 @@ const RULES: &[(&str, &[&str])] = &[
     ("kernel", &["abi", "sched", "image", "arch/api", "devices"]),
     ("manifest", &["image", "sched", "abi", "arch/api"]),
     ("cli", &["manifest", "image", "sched", "abi"]),
-    ("xtask", &[]),
+    ("xtask", &["cli"]),
     ("tests", &["cli"]),
     ("arch/api", &["abi"]),
     ("arch/support", &["arch/api"]),

@@ -3,6 +3,7 @@
 //!
 //! Exit codes: 0 done, 1 the system or the manifest is at fault, 2 usage, 124 time ran out.
 
+mod bench;
 mod boards;
 mod build;
 mod check;
@@ -27,6 +28,7 @@ Examples:
   bulkhead check my-system/system.toml        memory map, CPUs, interrupts, who can touch what
   bulkhead run my-system/system.toml          run it in the board's emulator, type into its consoles
   bulkhead build my-system/system.toml -o out the files for the board
+  bulkhead bench                              what the hypervisor costs
 
 Exit codes: 0 done, 1 the system or the manifest is at fault, 2 usage, 124 time ran out.";
 
@@ -55,6 +57,8 @@ enum Command {
     Build(BuildArgs),
     /// Run a system in the emulator of its board
     Run(RunArgs),
+    /// Measure what the hypervisor costs, in instructions: bare against hypervised
+    Bench(BenchArgs),
     /// List the boards
     Boards,
     /// Start a system of your own
@@ -142,6 +146,22 @@ struct RunArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bulkhead bench            the table: instructions on the bare board, in a VM, and what the hypervisor adds
+  bulkhead bench --check    the same, and compare it with docs/timing.md")]
+struct BenchArgs {
+    /// The board; its emulator counts the instructions
+    #[arg(long, default_value = "qemu-virt-aarch64")]
+    board: String,
+    /// Fail if a figure differs from docs/timing.md by more than 5 %
+    #[arg(long, conflicts_with = "bless")]
+    check: bool,
+    /// Write the figures into docs/timing.md
+    #[arg(long)]
+    bless: bool,
+}
+
+#[derive(Debug, Args)]
 struct NewArgs {
     /// Folder to make
     folder: PathBuf,
@@ -168,6 +188,7 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Build(args) => build::run(&args),
         Command::Run(args) => run::run(args),
+        Command::Bench(args) => bench::run(&args),
         Command::Boards => boards::run(),
         Command::New(args) => new::run(&args),
     };

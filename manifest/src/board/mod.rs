@@ -151,6 +151,10 @@ pub struct Emulator {
     pub deterministic: Vec<String>,
     /// More of them to wait for a debugger.
     pub gdb: Vec<String>,
+    /// More of them with which a tick of the counter is one instruction.
+    pub instruction_clock: Vec<String>,
+    /// Its arguments to run a program of a VM without the hypervisor.
+    pub bare: Vec<String>,
     /// Parts of messages of the emulator that mean nothing.
     pub ignore: Vec<String>,
 }

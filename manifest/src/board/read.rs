@@ -129,6 +129,8 @@ fn build(table: &Table, report: &mut Report) -> Board {
                 arguments: texts(emulator, "arguments"),
                 deterministic: texts(emulator, "deterministic"),
                 gdb: texts(emulator, "gdb"),
+                instruction_clock: texts(emulator, "instruction-clock"),
+                bare: texts(emulator, "bare"),
                 ignore: texts(emulator, "ignore"),
             }),
     }
@@ -244,7 +246,19 @@ fn check(board: &Board, table: &Table, top: Place, report: &mut Report) {
             "choose a multiple of 4K below the size of the first stretch of RAM",
         );
     }
-    for (name, window) in board.hypervisor_devices() {
+    let own = board.hypervisor_devices();
+    for (index, (name, window)) in own.iter().copied().enumerate() {
+        let earlier = own[..index].iter().map(|(_, window)| window);
+        if earlier.chain(&board.ram).any(|other| other.overlaps(window)) {
+            refuse(
+                name,
+                format!(
+                    "registers of `{name}` at {:#x} overlap RAM or other registers of the hypervisor's",
+                    window.base
+                ),
+                "look their addresses and sizes up once more",
+            );
+        }
         if window.size == 0 || window.pages() != window {
             refuse(
                 name,

@@ -265,6 +265,18 @@ static EMULATOR: TableSchema = TableSchema {
             "further arguments to wait for a debugger",
         ),
         key(
+            "instruction-clock",
+            Optional,
+            Kind::List(&Kind::Text),
+            "further arguments, besides `deterministic`, with which a tick of the counter is one instruction",
+        ),
+        key(
+            "bare",
+            Optional,
+            Kind::List(&Kind::Text),
+            "arguments instead of `arguments` to run a program of a VM, `{image}`, without the hypervisor",
+        ),
+        key(
             "ignore",
             Optional,
             Kind::List(&Kind::Text),

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the hypervisor costs, in instructions: the guest `bench` on the bare board and in a VM.
+//!
+//! Both runs count time in instructions, so the figures repeat exactly and no other load of the machine
+//! changes them. A path length is not time: a trap, a barrier and an addition all count 1, and there are no caches.
+//!
+//! | file | |
+//! |---|---|
+//! | `rows` | what is measured, and the bars |
+//! | `runs` | the runs |
+//! | `footprint` | sizes and lines of code |
+//! | `report` | tables for people and for `docs/timing.md`, and the comparison with the blessed one |
+
+use crate::artifacts::{Workspace, compiler};
+use crate::problem::Problem;
+use crate::progress::Progress;
+use bulkhead_manifest::Board;
+
+mod footprint;
+mod report;
+mod rows;
+mod runs;
+
+pub use footprint::{Footprint, Lines, Sizes};
+pub use report::{Blessed, Timing, blessed};
+pub use rows::{ROWS, Row};
+pub use runs::{Results, measure};
+
+/// The page with the blessed figures, in the repository.
+pub const PAGE: &str = "docs/timing.md";
+
+/// Measures everything on the emulator of a board.
+///
+/// # Errors
+/// Something is missing, or a run fails.
+pub fn timing(board: &str, progress: &Progress) -> Result<Timing, Problem> {
+    let board: Board = bulkhead_manifest::boards()
+        .into_iter()
+        .find(|known| known.name == board)
+        .ok_or_else(|| {
+            Problem::usage(format!("there is no board `{board}`")).remedy("`bulkhead boards` lists them")
+        })?;
+    let results = measure(&board, progress)?;
+    Ok(Timing {
+        footprint: Footprint::measure(&results.class_binary, Workspace::locate()?.root())?,
+        results,
+        compiler: compiler()?,
+    })
+}
+
+/// What differs from the blessed figures; `None` if those come from another compiler.
+///
+/// # Errors
+/// There are none.
+pub fn differences(timing: &Timing) -> Result<Option<Vec<String>>, Problem> {
+    let path = Workspace::locate()?.root().join(PAGE);
+    let page = std::fs::read_to_string(&path).map_err(Problem::io(path.display()))?;
+    let blessed =
+        blessed(&page).ok_or_else(|| Problem::new(format!("{}: no table of figures", path.display())))?;
+    Ok(timing.compare(&blessed))
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is measured.
+
+/// One figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// Name under which the guest reports it.
+    pub key: &'static str,
+    /// What a person reads.
+    pub title: &'static str,
+    /// Most net instructions that are good enough, if there is such a limit.
+    pub bar: Option<u64>,
+}
+
+const fn row(key: &'static str, title: &'static str, bar: Option<u64>) -> Row {
+    Row { key, title, bar }
+}
+
+/// Row that needs the digests' share taken off.
+pub const RESET: &str = "reset";
+
+/// Everything that is measured, in the order of the table.
+pub const ROWS: &[Row] = &[
+    row("null-call", "null hypercall", Some(100)),
+    row("psci-version-hvc", "PSCI_VERSION by HVC", Some(100)),
+    row("psci-version-smc", "PSCI_VERSION by SMC", Some(100)),
+    row("gicd-ctlr-read", "read GICD_CTLR", Some(130)),
+    row("gicd-isenabler-read", "read GICD_ISENABLER1", None),
+    row("gicd-isenabler-write", "write GICD_ISENABLER1", Some(200)),
+    row("gicd-icenabler-write", "write GICD_ICENABLER1", None),
+    row("gicd-ipriorityr-read", "read GICD_IPRIORITYR10", None),
+    row("gicd-ipriorityr-write", "write GICD_IPRIORITYR10", None),
+    row("gicr-typer-read", "read GICR_TYPER", None),
+    row("gicr-isenabler-read", "read GICR_ISENABLER0", None),
+    row("gicr-isenabler-write", "write GICR_ISENABLER0", None),
+    row(
+        "timer-busy",
+        "virtual timer to guest vector, vCPU busy",
+        Some(130),
+    ),
+    row(
+        "timer-idle",
+        "virtual timer to guest vector, vCPU in WFI",
+        Some(130),
+    ),
+    row("sgi-self", "SGI to itself, to guest vector", Some(180)),
+    row(
+        "sgi-other-busy",
+        "SGI to another vCPU, busy (sum of both CPUs)",
+        Some(300),
+    ),
+    row("sgi-other-idle", "SGI to another vCPU, in WFI (sum)", Some(300)),
+    row("cpu-on", "CPU_ON to first guest instruction (sum)", Some(800)),
+    row(
+        "switch",
+        "vCPU switch: WFI of one to the other's next instruction",
+        Some(450),
+    ),
+    row(
+        RESET,
+        "reset to first guest instruction, without digests",
+        Some(150_000),
+    ),
+];

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The runs of a measurement.
+//!
+//! Each part of the guest runs in the smallest system that it needs. From reset on, digests of the image are
+//! computed, whose length has nothing to do with the hypervisor: a second image with a large
+//! payload that nobody loads gives the cost of a byte, and the share of all bytes is taken off.
+
+use super::rows::RESET;
+use crate::artifacts::Workspace;
+use crate::consoles::{Control, Line, Observer};
+use crate::launch::{self, FlashFile, Launch};
+use crate::prepare::{Options, Prepared, prepare_text};
+use crate::problem::Problem;
+use crate::progress::Progress;
+use crate::session::{self, NoInput};
+use bulkhead_manifest::board::{Board, Emulator};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// Longest run on the board's clock, in seconds.
+const VIRTUAL_LIMIT: f64 = 10.0;
+/// Longest run on the wall.
+const REAL_LIMIT: f64 = 300.0;
+/// Bytes of the payload that is only there for its digest.
+const BALLAST: usize = 4 << 20;
+
+/// A part of the guest, and the vCPUs it needs.
+const PARTS: &[(&str, &str)] = &[
+    ("single", "{ pcpu = 0 }"),
+    ("pair", "{ pcpu = 0 }, { pcpu = 1 }"),
+    ("switch", "{ pcpu = 0 }, { pcpu = 0 }"),
+];
+
+/// Figures by name.
+pub type Figures = BTreeMap<String, u64>;
+
+/// What was measured.
+#[derive(Debug, Clone, Default)]
+pub struct Results {
+    /// On the bare board.
+    pub bare: Figures,
+    /// In a VM.
+    pub hypervised: Figures,
+    /// Instructions that digests take between reset and guest, of those in `hypervised`.
+    pub digests: u64,
+    /// The class binary, with symbols.
+    pub class_binary: std::path::PathBuf,
+}
+
+impl Results {
+    /// What the hypervisor adds to a figure.
+    #[must_use]
+    pub fn net(&self, key: &str) -> Option<u64> {
+        let digests = if key == RESET { self.digests } else { 0 };
+        let bare = self.bare.get(key).copied().unwrap_or(0);
+        Some(
+            self.hypervised
+                .get(key)?
+                .saturating_sub(bare)
+                .saturating_sub(digests),
+        )
+    }
+}
+
+/// Measures on the emulator of a board.
+///
+/// # Errors
+/// The board cannot be measured on, or a run fails.
+pub fn measure(board: &Board, progress: &Progress) -> Result<Results, Problem> {
+    let emulator = board
+        .emulator
+        .as_ref()
+        .filter(|emulator| !emulator.bare.is_empty());
+    let emulator = emulator.ok_or_else(|| {
+        Problem::new(format!(
+            "board `{}` has no emulator that can be measured on",
+            board.name
+        ))
+        .remedy("its board file needs `bare` and `instruction-clock` in [emulator]")
+    })?;
+    let mut results = Results::default();
+    let mut systems = Vec::new();
+    for (part, vcpus) in PARTS {
+        systems.push(prepare(&manifest(&board.name, part, vcpus, None), progress)?);
+    }
+    progress.step("measuring on the bare board", || {
+        results.bare = run_bare(emulator)?;
+        Ok(())
+    })?;
+    progress.step("measuring in a VM", || {
+        for system in &systems {
+            results.hypervised.append(&mut run(emulator, system)?);
+        }
+        Ok(())
+    })?;
+    let single = systems
+        .first()
+        .ok_or_else(|| Problem::new("nothing to measure"))?;
+    results.digests = progress.step("measuring digests", || digests(board, emulator, single, progress))?;
+    single.class_binary().clone_into(&mut results.class_binary);
+    Ok(results)
+}
+
+/// The system for a part of the guest.
+fn manifest(board: &str, part: &str, vcpus: &str, ballast: Option<&Path>) -> String {
+    let mut text = format!(
+        "board = \"{board}\"\n[partition.bench]\nkind = \"vm\"\nimage = \"@guests/bench\"\nmemory = \"1M\"\n\
+         vcpus = [{vcpus}]\nbootargs = \"part={part}\"\n"
+    );
+    if let Some(path) = ballast {
+        text.push_str(&format!(
+            "capabilities = {{ ballast = {{ partition = \"ballast\", rights = [\"control\"] }} }}\n\
+             [partition.ballast]\nkind = \"vm\"\nimage = {path:?}\nmemory = \"8M\"\nvcpus = [{{ pcpu = 0 }}]\nautostart = false\n"
+        ));
+    }
+    text
+}
+
+fn prepare(text: &str, progress: &Progress) -> Result<Prepared, Problem> {
+    prepare_text(
+        Path::new("bench/system.toml"),
+        text,
+        &Options::default(),
+        progress,
+    )
+}
+
+fn launch() -> Launch {
+    Launch {
+        deterministic: true,
+        virtual_seconds: Some(VIRTUAL_LIMIT),
+        real_seconds: Some(REAL_LIMIT),
+        gdb: None,
+    }
+}
+
+/// The emulator with a counter that counts instructions.
+fn counting(emulator: &Emulator, arguments: &[String]) -> Emulator {
+    let mut counting = emulator.clone();
+    counting.arguments = arguments
+        .iter()
+        .chain(&emulator.instruction_clock)
+        .cloned()
+        .collect();
+    counting
+}
+
+fn run(emulator: &Emulator, system: &Prepared) -> Result<Figures, Problem> {
+    let counting = counting(emulator, &emulator.arguments);
+    let mut reader = Reader::default();
+    let cpus = system.system().cpu_count();
+    launch::run(
+        &launch(),
+        (&counting, cpus),
+        system.flash(),
+        &mut reader,
+        &mut NoInput,
+        None,
+    )?;
+    reader.figures()
+}
+
+/// The guest on the bare board, once with one CPU and once with two: an idle CPU must not disturb the first part.
+fn run_bare(emulator: &Emulator) -> Result<Figures, Problem> {
+    let guest = Workspace::locate()?.program("guest-bench");
+    let bytes = std::fs::read(&guest).map_err(Problem::io(guest.display()))?;
+    let file = FlashFile::write(&bytes)?;
+    let bare = counting(emulator, &emulator.bare);
+    let mut figures = Figures::new();
+    for cpus in [2, 1] {
+        let command = launch().command(&bare, file.path(), cpus);
+        let mut reader = Reader::default();
+        let limits = session::Limits {
+            virtual_time: None,
+            real: Some(Duration::from_secs_f64(REAL_LIMIT)),
+        };
+        session::run(&command, limits, &mut reader, &mut NoInput, None)?;
+        figures.append(&mut reader.figures()?);
+    }
+    Ok(figures)
+}
+
+/// Instructions that all digests of `system` take.
+fn digests(
+    board: &Board,
+    emulator: &Emulator,
+    system: &Prepared,
+    progress: &Progress,
+) -> Result<u64, Problem> {
+    let ballast = FlashFile::write(&vec![0xA5; BALLAST])?;
+    let (part, vcpus) = PARTS.first().copied().unwrap_or_default();
+    let heavy = prepare(
+        &manifest(&board.name, part, vcpus, Some(ballast.path())),
+        progress,
+    )?;
+    let reset = |system: &Prepared| {
+        let figures = run(emulator, system)?;
+        figures
+            .get(RESET)
+            .copied()
+            .ok_or_else(|| Problem::new("the guest did not report its start"))
+    };
+    let difference = reset(&heavy)?.saturating_sub(reset(system)?) as f64;
+    let per_byte = difference / (heavy.image().len() - system.image().len()) as f64;
+    Ok((system.image().len() as f64 * per_byte) as u64)
+}
+
+/// Collects what the guest prints.
+#[derive(Default)]
+struct Reader {
+    figures: Figures,
+    done: bool,
+    rest: Vec<String>,
+}
+
+impl Reader {
+    fn figures(self) -> Result<Figures, Problem> {
+        if self.done {
+            Ok(self.figures)
+        } else {
+            Err(Problem::new(format!(
+                "the guest `bench` did not finish:\n{}",
+                self.rest.join("\n")
+            )))
+        }
+    }
+
+    fn take(&mut self, text: &str) {
+        let mut words = text.split_ascii_whitespace();
+        let figure = match (words.next(), words.next(), words.next()) {
+            (Some("bench"), Some("done"), None) => {
+                self.done = true;
+                None
+            }
+            (Some("bench"), Some(name), Some(ticks)) => ticks.parse().ok().map(|ticks| (name, ticks)),
+            _ => None,
+        };
+        match figure {
+            Some((name, ticks)) => drop(self.figures.insert(name.to_owned(), ticks)),
+            None => self.rest.push(text.to_owned()),
+        }
+    }
+}
+
+impl Observer for Reader {
+    fn line(&mut self, line: Line<'_>, _: &mut Control) {
+        self.take(line.text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read_and_an_unfinished_run_is_an_error() {
+        let mut reader = Reader::default();
+        for line in ["bench reset 5", "hello", "bench null-call 12", "bench x y"] {
+            reader.take(line);
+        }
+        let problem = reader.figures().unwrap_err().to_string();
+        assert!(
+            problem.contains("hello") && problem.contains("bench x y"),
+            "{problem}"
+        );
+        let mut reader = Reader::default();
+        for line in ["bench null-call 12", "bench done"] {
+            reader.take(line);
+        }
+        assert_eq!(reader.figures().unwrap().get("null-call"), Some(&12));
+    }
+
+    #[test]
+    fn net_is_what_the_hypervisor_adds() {
+        let figures = |list: &[(&str, u64)]| {
+            list.iter()
+                .map(|(name, value)| ((*name).to_owned(), *value))
+                .collect()
+        };
+        let results = Results {
+            bare: figures(&[("a", 3), (RESET, 1)]),
+            hypervised: figures(&[("a", 10), (RESET, 100), ("only", 7)]),
+            digests: 40,
+            ..Results::default()
+        };
+        assert_eq!(results.net("a"), Some(7));
+        assert_eq!(results.net(RESET), Some(59));
+        assert_eq!(results.net("only"), Some(7));
+        assert_eq!(results.net("none"), None);
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `bulkhead bench`: what the hypervisor costs.
+
+use super::BenchArgs;
+use crate::artifacts::Workspace;
+use crate::bench::{PAGE, Timing, differences, timing};
+use crate::problem::{Code, Problem};
+use crate::progress::Progress;
+use std::fs;
+
+pub(super) fn run(args: &BenchArgs) -> Result<Code, Problem> {
+    let progress = Progress::new();
+    let timing = timing(&args.board, &progress)?;
+    drop(progress);
+    super::print(&timing.text())?;
+    if args.bless {
+        return bless(&timing);
+    }
+    if !args.check {
+        return Ok(Code::Done);
+    }
+    match differences(&timing)? {
+        None => super::print("\nThe blessed figures come from another compiler: nothing is compared.\n")?,
+        Some(found) if found.is_empty() => super::print("\nNothing differs from the blessed figures.\n")?,
+        Some(found) => {
+            return Err(
+                Problem::new(format!("figures differ from {PAGE}:\n  {}", found.join("\n  ")))
+                    .remedy("if that is right, `bulkhead bench --bless` writes them into the page"),
+            );
+        }
+    }
+    Ok(Code::Done)
+}
+
+/// Writes the figures into the page.
+fn bless(timing: &Timing) -> Result<Code, Problem> {
+    let path = Workspace::locate()?.root().join(PAGE);
+    let page = fs::read_to_string(&path).map_err(Problem::io(path.display()))?;
+    let page = timing
+        .bless(&page)
+        .ok_or_else(|| Problem::new(format!("{}: no place for the table", path.display())))?;
+    fs::write(&path, page).map_err(Problem::io(path.display()))?;
+    Ok(Code::Done)
+}
