@@ -98,11 +98,11 @@ impl Archive {
         })
     }
 
-    /// Downloads a package, verifies it, and returns a fresh folder with its files.
+    /// Downloads a package and verifies it.
     ///
     /// # Errors
-    /// What apt or dpkg say, or a wrong digest.
-    pub fn unpack(&self, package: &Package) -> Result<PathBuf, Problem> {
+    /// What apt says, or a wrong digest.
+    pub fn download(&self, package: &Package) -> Result<Vec<u8>, Problem> {
         let download = self.folder.join("packages").join(&package.name);
         // Left over from a run that was interrupted.
         let _ = fs::remove_dir_all(&download);
@@ -119,9 +119,7 @@ impl Archive {
             ))
             .remedy("run the command again; if it stays, the mirror or a proxy delivers wrong data"));
         }
-        let files = download.join("files");
-        run(Command::new("dpkg-deb").arg("-x").arg(&file).arg(&files))?;
-        Ok(files)
+        Ok(bytes)
     }
 
     /// Forgets downloaded packages.
@@ -153,6 +151,14 @@ impl Archive {
         }
         run(command.args(arguments))
     }
+}
+
+/// Puts the files of a package into `folder`, which must not exist yet.
+///
+/// # Errors
+/// What dpkg says.
+pub fn unpack(package: &Path, folder: &Path) -> Result<(), Problem> {
+    run(Command::new("dpkg-deb").arg("-x").arg(package).arg(folder)).map(drop)
 }
 
 /// Runs a command; its output, or what it said as a problem.
@@ -194,6 +200,12 @@ fn parse_show(text: &str) -> Option<Package> {
 }
 
 impl Package {
+    /// Name and version, as kept beside what was taken from it.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        format!("{} {}", self.name, self.version)
+    }
+
     /// The first package it depends on whose name starts with `prefix`.
     #[must_use]
     pub fn dependency(&self, prefix: &str) -> Option<&str> {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Named payloads that come from Debian: `@debian/linux-arm64`, `@debian/initramfs`.
+//! Named payloads that come from Debian: `@debian/linux-arm64`, `@debian/initramfs` and their kin.
 //!
-//! They are fetched once and cached outside the repository. A cached file has its digest beside it and
-//! is used only if it still has that digest; a file is written under another name and renamed, and one
-//! tool at a time fills the cache (a lock file), so an interrupted or a concurrent run leaves
-//! either a good file or none.
+//! They are fetched once and cached outside the repository. A cached file has its digest and its origin
+//! (package and version) beside it and is used only if it still has that digest; a file is written under
+//! another name and renamed, and one tool at a time fills the cache (a lock file), so an interrupted or
+//! a concurrent run leaves either a good file or none. The package of a kernel stays in the
+//! cache too: its modules fit that very kernel only, so both are always taken from the same package.
 
-use crate::debian::{Archive, Package, sha256_hex};
+use crate::debian::{self, Archive, sha256_hex};
 use crate::initramfs;
 use crate::problem::Problem;
 use crate::progress::Progress;
@@ -14,11 +15,65 @@ use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// The names behind `@debian/`, with what they are.
-pub const NAMES: &[(&str, &str)] = &[
-    ("linux-arm64", "Debian's own arm64 kernel"),
-    ("initramfs", "a root file system of Debian's busybox"),
+/// A payload from Debian.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// Its name behind `@debian/`.
+    pub name: &'static str,
+    /// What it is.
+    pub description: &'static str,
+    /// Debian's name of the architecture.
+    architecture: &'static str,
+    source: Source,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Source {
+    /// The kernel that this package depends on.
+    Kernel(&'static str),
+    /// Busybox with an `/init`.
+    Busybox,
+}
+
+/// Every payload from Debian.
+pub const PAYLOADS: &[Payload] = &[
+    Payload {
+        name: "linux-arm64",
+        description: "Debian's arm64 kernel",
+        architecture: "arm64",
+        source: Source::Kernel("linux-image-arm64"),
+    },
+    Payload {
+        name: "linux-rt-arm64",
+        description: "Debian's arm64 kernel with PREEMPT_RT",
+        architecture: "arm64",
+        source: Source::Kernel("linux-image-rt-arm64"),
+    },
+    Payload {
+        name: "linux-armhf",
+        description: "Debian's kernel for 32-bit Arm with LPAE",
+        architecture: "armhf",
+        source: Source::Kernel("linux-image-armmp-lpae"),
+    },
+    Payload {
+        name: "initramfs",
+        description: "a root file system of Debian's busybox for arm64",
+        architecture: "arm64",
+        source: Source::Busybox,
+    },
+    Payload {
+        name: "initramfs-armhf",
+        description: "the same for armhf",
+        architecture: "armhf",
+        source: Source::Busybox,
+    },
 ];
+
+/// The payload of that name (without `@debian/`).
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Payload> {
+    PAYLOADS.iter().find(|payload| payload.name == name)
+}
 
 /// The cache of payloads.
 #[derive(Debug)]
@@ -33,32 +88,65 @@ impl Payloads {
         Self { folder }
     }
 
-    /// The kernel, fetched if need be.
+    /// The file of a payload, fetched or made if need be.
     ///
     /// # Errors
     /// It cannot be fetched.
-    pub fn linux(&self, progress: &Progress) -> Result<PathBuf, Problem> {
-        self.provide("linux-arm64", progress, |archive| {
-            let newest = archive.find("linux-image-arm64")?;
-            let name = newest
+    pub fn provide(&self, payload: &Payload, progress: &Progress) -> Result<PathBuf, Problem> {
+        match payload.source {
+            Source::Kernel(package) => self.kernel(payload, package, progress),
+            Source::Busybox => self.initramfs(payload, progress),
+        }
+    }
+
+    fn kernel(&self, payload: &Payload, package: &str, progress: &Progress) -> Result<PathBuf, Problem> {
+        let name = payload.name;
+        let package_name = format!("{name}.deb");
+        let same_origin = || {
+            self.origin(name)
+                .is_some_and(|origin| Some(origin) == self.origin(&package_name))
+        };
+        if !(same_origin() && self.is_good(name)) {
+            let deb = self.kernel_package(payload, package, progress)?;
+            let _lock = self.lock()?;
+            let files = Unpacked::new(&deb, &self.folder, name)?;
+            let kernel = file_in(&files.0.join("boot"), "vmlinuz-")?;
+            let bytes = fs::read(&kernel).map_err(Problem::io(kernel.display()))?;
+            self.store(name, &bytes, &self.origin(&package_name).unwrap_or_default())?;
+        }
+        Ok(self.folder.join(name))
+    }
+
+    /// The package with a kernel and its modules.
+    fn kernel_package(
+        &self,
+        payload: &Payload,
+        package: &str,
+        progress: &Progress,
+    ) -> Result<PathBuf, Problem> {
+        let name = format!("{}.deb", payload.name);
+        self.fetch(&name, payload.architecture, progress, |archive| {
+            let newest = archive.find(package)?;
+            let depends = newest
                 .dependency("linux-image-")
-                .ok_or_else(|| Problem::new("Debian's linux-image-arm64 depends on no kernel"))?;
-            let package = archive.find(name)?;
-            let files = archive.unpack(&package)?;
-            let kernel = file_in(&files.join("boot"), "vmlinuz-")?;
-            Ok((fs::read(&kernel).map_err(Problem::io(kernel.display()))?, package))
+                .ok_or_else(|| Problem::new(format!("Debian's {package} depends on no kernel")))?;
+            let package = archive.find(depends)?;
+            Ok((archive.download(&package)?, package.origin()))
         })
     }
 
-    /// The initramfs, made if need be.
-    ///
-    /// # Errors
-    /// Busybox cannot be fetched.
-    pub fn initramfs(&self, progress: &Progress) -> Result<PathBuf, Problem> {
-        let busybox = self.provide("busybox-arm64", progress, |archive| {
+    fn initramfs(&self, payload: &Payload, progress: &Progress) -> Result<PathBuf, Problem> {
+        let name = format!("busybox-{}", payload.architecture);
+        let busybox = self.fetch(&name, payload.architecture, progress, |archive| {
             let package = archive.find("busybox-static")?;
-            let path = archive.unpack(&package)?.join("bin/busybox");
-            Ok((fs::read(&path).map_err(Problem::io(path.display()))?, package))
+            let deb = self.folder.join(format!("{name}.deb"));
+            write_whole(&deb, &archive.download(&package)?)?;
+            let files = Unpacked::new(&deb, &self.folder, &name)?;
+            // Only disk space is at stake.
+            let _ = fs::remove_file(&deb);
+            let path = files.0.join("bin/busybox");
+            let bytes = fs::read(&path).map_err(Problem::io(path.display()))?;
+            Ok((bytes, package.origin()))
         })?;
         let busybox = fs::read(&busybox).map_err(Problem::io(busybox.display()))?;
         let archive = initramfs::build(&busybox);
@@ -70,19 +158,21 @@ impl Payloads {
         Ok(path)
     }
 
-    /// The cached file `name`, or the one that `fetch` gets.
-    fn provide(
+    /// The cached file `name`, or the one that `get` gets: its bytes and their origin.
+    fn fetch(
         &self,
         name: &str,
+        architecture: &'static str,
         progress: &Progress,
-        fetch: impl FnOnce(&Archive) -> Result<(Vec<u8>, Package), Problem>,
+        get: impl FnOnce(&Archive) -> Result<(Vec<u8>, String), Problem>,
     ) -> Result<PathBuf, Problem> {
         let path = self.folder.join(name);
         if self.is_good(name) {
             return Ok(path);
         }
         progress.step(&format!("getting {name} from Debian's packages"), || {
-            let archive = Archive::new(self.folder.join("apt-arm64"), "arm64")?;
+            let state = self.folder.join(format!("apt-{architecture}"));
+            let archive = Archive::new(state, architecture)?;
             let _lock = self.lock()?;
             if self.is_good(name) {
                 return Ok(());
@@ -90,19 +180,30 @@ impl Payloads {
             // Old lists will do if the package they name is still there; a mirror that is unreachable
             // for some of its lists, too. Only if the package cannot be had is that a problem.
             let updated = archive.update();
-            let fetched = fetch(&archive).map_err(|problem| updated.err().unwrap_or(problem));
-            let (bytes, package) = fetched.map_err(|problem| {
+            let fetched = get(&archive).map_err(|problem| updated.err().unwrap_or(problem));
+            let (bytes, origin) = fetched.map_err(|problem| {
                 problem.remedy(
                     "Debian's package servers must be reachable the first time; later the cache is used",
                 )
             })?;
-            write_whole(&path, &bytes)?;
-            let origin = format!("{}  {} {}\n", sha256_hex(&bytes), package.name, package.version);
-            write_whole(&self.digest_path(name), origin.as_bytes())?;
+            self.store(name, &bytes, &origin)?;
             archive.clean();
             Ok(())
         })?;
         Ok(path)
+    }
+
+    /// Puts a file with its digest and its origin into the cache.
+    fn store(&self, name: &str, bytes: &[u8], origin: &str) -> Result<(), Problem> {
+        write_whole(&self.folder.join(name), bytes)?;
+        let record = format!("{}  {origin}\n", sha256_hex(bytes));
+        write_whole(&self.digest_path(name), record.as_bytes())
+    }
+
+    /// The origin recorded for a cached file.
+    fn origin(&self, name: &str) -> Option<String> {
+        let record = fs::read_to_string(self.digest_path(name)).ok()?;
+        Some(record.split_once("  ")?.1.trim().to_owned())
     }
 
     fn digest_path(&self, name: &str) -> PathBuf {
@@ -126,6 +227,26 @@ impl Payloads {
         flock(&file, FlockOperation::LockExclusive)
             .map_err(|error| Problem::io(path.display())(error.into()))?;
         Ok(file)
+    }
+}
+
+/// The files of a package, gone when this is dropped.
+struct Unpacked(PathBuf);
+
+impl Unpacked {
+    fn new(package: &Path, folder: &Path, name: &str) -> Result<Self, Problem> {
+        let files = Self(folder.join(format!("{name}.files.{}", std::process::id())));
+        // Left over from a run that was interrupted.
+        let _ = fs::remove_dir_all(&files.0);
+        debian::unpack(package, &files.0)?;
+        Ok(files)
+    }
+}
+
+impl Drop for Unpacked {
+    fn drop(&mut self) {
+        // Only disk space is at stake.
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -186,9 +307,12 @@ mod tests {
         fs::write(payloads.folder.join("busybox-arm64"), "ELF").unwrap();
         fs::write(payloads.digest_path("busybox-arm64"), sha256_hex(b"ELF")).unwrap();
         let progress = Progress::new();
-        let one = payloads.initramfs(&progress).unwrap();
+        let one = payloads.provide(find("initramfs").unwrap(), &progress).unwrap();
         assert_eq!(fs::read(&one).unwrap(), initramfs::build(b"ELF"));
-        assert_eq!(payloads.initramfs(&progress).unwrap(), one);
+        assert_eq!(
+            payloads.provide(find("initramfs").unwrap(), &progress).unwrap(),
+            one
+        );
         fs::remove_dir_all(&payloads.folder).unwrap();
     }
 }

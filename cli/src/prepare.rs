@@ -5,7 +5,7 @@
 //! building and fetching start at once and side by side; the check then finds every payload there.
 
 use crate::artifacts::Workspace;
-use crate::payloads::Payloads;
+use crate::payloads::{self, Payload, Payloads};
 use crate::problem::Problem;
 use crate::progress::Progress;
 use crate::{host, terminal};
@@ -190,13 +190,20 @@ fn class_package(class: &str) -> String {
     format!("bulkhead-hypervisor-{class}")
 }
 
+/// The names in `text` behind each `prefix`.
+fn names<'a>(text: &'a str, prefix: &str) -> impl Iterator<Item = &'a str> {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || char == '-';
+    text.split(prefix)
+        .skip(1)
+        .map(move |rest| &rest[..rest.find(|char| !is_part(char)).unwrap_or(rest.len())])
+}
+
 /// What the text of a manifest asks for.
 struct Needs {
     workspace: Workspace,
     payloads: Payloads,
     packages: Vec<String>,
-    linux: bool,
-    initramfs: bool,
+    debian: Vec<&'static Payload>,
 }
 
 impl Needs {
@@ -204,12 +211,9 @@ impl Needs {
     fn read(text: &str, class: Option<&str>) -> Result<Self, Problem> {
         let workspace = Workspace::locate()?;
         let mut packages: Vec<String> = class.map(class_package).into_iter().collect();
-        for rest in text.split(GUESTS).skip(1) {
-            let end = rest
-                .find(|char: char| !char.is_ascii_alphanumeric() && char != '-')
-                .unwrap_or(rest.len());
-            let package = format!("guest-{}", &rest[..end]);
-            if workspace.has_guest(&rest[..end]) && !packages.contains(&package) {
+        for guest in names(text, GUESTS) {
+            let package = format!("guest-{guest}");
+            if workspace.has_guest(guest) && !packages.contains(&package) {
                 packages.push(package);
             }
         }
@@ -217,8 +221,7 @@ impl Needs {
             workspace,
             payloads: Payloads::new(host::cache_folder()),
             packages,
-            linux: text.contains("@debian/linux-arm64"),
-            initramfs: text.contains("@debian/initramfs"),
+            debian: names(text, DEBIAN).filter_map(payloads::find).collect(),
         })
     }
 
@@ -226,18 +229,8 @@ impl Needs {
     fn check(&self, path: &Path, text: &str, progress: &Progress) -> Result<System, Problem> {
         std::thread::scope(|scope| {
             let fetched = scope.spawn(|| {
-                let linux = if self.linux {
-                    self.payloads.linux(progress).map(drop)
-                } else {
-                    Ok(())
-                };
-                linux.and_then(|()| {
-                    if self.initramfs {
-                        self.payloads.initramfs(progress).map(drop)
-                    } else {
-                        Ok(())
-                    }
-                })
+                let mut payloads = self.debian.iter();
+                payloads.try_for_each(|payload| self.payloads.provide(payload, progress).map(drop))
             });
             let built = if self.packages.is_empty() {
                 Ok(())
@@ -270,17 +263,14 @@ impl Needs {
                 self.workspace.guests().join(", ")
             ));
         }
-        let found = match name.strip_prefix(DEBIAN) {
-            Some("linux-arm64") => self.payloads.linux(progress),
-            Some("initramfs") => self.payloads.initramfs(progress),
-            _ => {
-                let known: Vec<String> = crate::payloads::NAMES
-                    .iter()
-                    .map(|(name, _)| format!("{DEBIAN}{name}"))
-                    .collect();
-                return Err(format!("named payloads: {}, {GUESTS}NAME", known.join(", ")));
-            }
+        let Some(payload) = name.strip_prefix(DEBIAN).and_then(payloads::find) else {
+            let known: Vec<String> = payloads::PAYLOADS
+                .iter()
+                .map(|payload| format!("{DEBIAN}{}", payload.name))
+                .collect();
+            return Err(format!("named payloads: {}, {GUESTS}NAME", known.join(", ")));
         };
+        let found = self.payloads.provide(payload, progress);
         found.map_err(|problem| problem.to_string())
     }
 }
@@ -297,7 +287,8 @@ mod tests {
             needs.packages,
             ["bulkhead-hypervisor-aarch64", "guest-control-loop"]
         );
-        assert!(needs.initramfs && !needs.linux);
+        let debian: Vec<&str> = needs.debian.iter().map(|payload| payload.name).collect();
+        assert_eq!(debian, ["initramfs"]);
     }
 
     #[test]

@@ -113,9 +113,10 @@ impl<'a> Loader<'a> {
             Ok(path) => Some(path),
             Err(why) => {
                 let message = format!("the payload `{}` cannot be provided: {why}", name.value);
-                report.push(Diagnostic::at(Code::PayloadName, name.place, message).help(
-                    "names with `@` are payloads of the host tool: @guests/NAME, @debian/linux-arm64, @debian/initramfs",
-                ));
+                report.push(
+                    Diagnostic::at(Code::PayloadName, name.place, message)
+                        .help("names with `@` are payloads of the host tool: @guests/NAME, @debian/NAME"),
+                );
                 None
             }
         }

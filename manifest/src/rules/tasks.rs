@@ -22,8 +22,8 @@ const VM_ONLY: [(&str, &str); 9] = [
     ("machine", "a task has no virtual machine"),
     ("region", "a task has one stretch of memory"),
 ];
-/// The payload that `init` is put into.
-pub(crate) const INITRAMFS: &str = "@debian/initramfs";
+/// The payloads that `init` is put into: this one, and those for other architectures (`-armhf`).
+const INITRAMFS: &str = "@debian/initramfs";
 
 pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     for partition in &manifest.partitions {
@@ -57,7 +57,7 @@ fn init_needs_initramfs(partition: &PartitionSpec, report: &mut Report) {
         && partition
             .ramdisk
             .as_ref()
-            .is_none_or(|ramdisk| ramdisk.value != INITRAMFS)
+            .is_none_or(|ramdisk| !ramdisk.value.starts_with(INITRAMFS))
     {
         report.push(
             Diagnostic::at(

@@ -17,8 +17,9 @@ tool's own description of the format.
 - A **duration** is a string with a unit: `\"500us\"`, `\"10ms\"`, `\"1s\"`.
 - An **address** is an integer, best written in hexadecimal: `0x40000000`.
 - A **file** is a path relative to the manifest, or the name of a payload the host tool provides: `@guests/NAME`
-  (a program of this repository, built when needed), `@debian/linux-arm64` (Debian's kernel), `@debian/initramfs`
-  (a RAM disk with Debian's busybox).
+  (a program of this repository, built when needed), `@debian/linux-arm64` (Debian's kernel; also `linux-rt-arm64`
+  with PREEMPT_RT and `linux-armhf` for 32-bit Arm), `@debian/initramfs` (a RAM disk with Debian's busybox; also
+  `initramfs-armhf`).
 - Numbers of partitions, capability indices and event bits follow the order of the file.
 
 ## Where things are in a VM
