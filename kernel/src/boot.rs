@@ -160,6 +160,7 @@ pub fn join<'s, 'i, A: Arch>(mut machine: A, shared: &'s Shared<'i, A::Relax>) -
 }
 
 /// Everything that is done once, by the boot pCPU, in order.
+#[inline(never)]
 fn prepare<'i, A: Arch, S: Sha256>(
     machine: &mut A,
     shared: &Shared<'i, A::Relax>,
@@ -177,10 +178,7 @@ fn prepare<'i, A: Arch, S: Sha256>(
             .text(" class ")
             .text(A::CAPS.class),
     );
-    let image = Image::check(image, A::CAPS.class_number, &hooks.digest).map_err(BootError::Image)?;
-    image.check_payloads(&hooks.digest).map_err(BootError::Image)?;
-    let system = System::new(image, time).map_err(BootError::System)?;
-    let system = shared.system.call_once(|| system);
+    let system = understand::<A, S>(shared, image, hooks, time)?;
     describe_system(machine, shared, system);
     for partition in system.partitions() {
         build_space(machine, system, partition)?;
@@ -215,7 +213,24 @@ fn prepare<'i, A: Arch, S: Sha256>(
     Ok(())
 }
 
+/// Checks the image and derives from it what stays. On its own, so that the stack it takes is free again afterwards.
+#[inline(never)]
+fn understand<'s, 'i, A: Arch, S: Sha256>(
+    shared: &'s Shared<'i, A::Relax>,
+    image: &'i [u8],
+    hooks: &Hooks<'_, S>,
+    time: Timebase,
+) -> Result<&'s System<'i>, BootError> {
+    let image = Image::check(image, A::CAPS.class_number, &hooks.digest).map_err(BootError::Image)?;
+    image.check_payloads(&hooks.digest).map_err(BootError::Image)?;
+    shared
+        .system
+        .try_call_once(|| System::new(image, time))
+        .map_err(BootError::System)
+}
+
 /// The banner: what is about to run.
+#[inline(never)]
 fn describe_system<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, system: &System<'_>) {
     let mut line = Line::of("board ");
     line.text(system.image.board_name())
@@ -240,6 +255,7 @@ fn describe_system<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, syst
     }
 }
 
+#[inline(never)]
 fn build_space<A: Arch>(
     machine: &mut A,
     system: &System<'_>,
