@@ -15,17 +15,19 @@
 //!
 //! **Guest entry and exit.** The stack pointer of EL2 never moves while a guest runs, and below it
 //! lies a frame with the host's callee-saved registers, the guest's [`Context`] and the [`Machine`]. An
-//! interrupt saves only what Rust's calling convention clobbers and calls a handler; if that answers
-//! [`RESUME`], only those are loaded again. A synchronous exception saves all, for an instruction can name
-//! any, and loads all again only after [`RESUME_ALL`]. Any other answer makes `bulkhead_enter` return.
+//! exception saves only what Rust's calling convention clobbers and calls a handler; if that answers
+//! [`RESUME`], only those are loaded again. A handler that must look at x19..x29, because the instruction names one
+//! of them, answers [`ALL_REGISTERS`] before it does anything; it is called again with all of them
+//! saved, and all are loaded again. Any other answer makes `bulkhead_enter` return.
 //!
 //! | at | register | meaning in | meaning out |
 //! |---|---|---|---|
 //! | `bulkhead_enter` | x0 | `*mut Context` to run | reason, never `RESUME` |
 //! | | x1 | `*mut Machine`, lent to the handlers | |
 //! | | x19..x30, sp | the host's | the same |
-//! | handlers | x0 | `*mut Context`, the guest's registers saved in it | `RESUME`, or the reason to return |
+//! | handlers | x0 | `*mut Context`, x0..x18 and x30 of the guest saved in it | `RESUME`, `ALL_REGISTERS`, or the reason to return |
 //! | | x1 | `*mut Machine` | |
+//! | | x2 | (synchronous) 1: x19..x29 of the guest are saved as well | |
 //! | | x19..x29 | the guest's | the guest's |
 //! | crash | TPIDR_EL2 | top of this pCPU's emergency stack | |
 
@@ -37,10 +39,10 @@ use bulkhead_arch_api::MAX_PCPUS;
 use core::arch::global_asm;
 use core::mem::offset_of;
 
-/// Handler's answer: go on in the guest; of its registers only x0..x18 and x30 may have changed.
+/// Handler's answer: go on in the guest. Of its registers only those may have changed that are saved.
 pub(crate) const RESUME: u64 = 0;
-/// Handler of a synchronous exception: go on in the guest, any register may have changed.
-pub(crate) const RESUME_ALL: u64 = 3;
+/// Handler of a synchronous exception: nothing done yet, call again with x19..x29 saved.
+pub(crate) const ALL_REGISTERS: u64 = 3;
 
 /// Bytes of a pCPU's stack; an unmapped page of the same granule lies under each.
 pub(crate) const STACK_SIZE: usize = 24 * 1024;
@@ -237,11 +239,10 @@ bulkhead_secondary_start:
     str     x29, [x0, #232]
 .endm
 
-// An instruction may name any register, so all are in the context while it is looked at.
 .macro  synchronous_vector handler
     .balign 0x80
     save_volatile
-    save_preserved
+    mov     x2, xzr
     bl      \handler
     cbnz    x0, .Lsynchronous_other
     ldr     x0, [sp, #{frame_context}]
@@ -252,7 +253,7 @@ bulkhead_secondary_start:
     .balign 0x80
     save_volatile
     bl      \handler
-    cbnz    x0, .Linterrupt_leave
+    cbnz    x0, .Lsave_and_leave
     ldr     x0, [sp, #{frame_context}]
     b       .Lresume
 .endm
@@ -321,18 +322,22 @@ bulkhead_enter:
     dsb     nsh                             // no speculation past eret
     isb
 
-.Linterrupt_leave:
+.Lsynchronous_other:
+    cmp     x0, #{all_registers}
+    b.ne    .Lsave_and_leave
+    ldp     x0, x1, [sp, #{frame_context}]
+    save_preserved
+    mov     x2, #1
+    bl      {on_synchronous}
+    cbnz    x0, .Lleave
+    ldr     x0, [sp, #{frame_context}]
+    b       .Lresume_all
+
+.Lsave_and_leave:
     mov     x2, x0
     ldr     x0, [sp, #{frame_context}]
     save_preserved
     mov     x0, x2
-    b       .Lleave
-
-.Lsynchronous_other:
-    cmp     x0, #{resume_all}
-    b.ne    .Lleave
-    ldr     x0, [sp, #{frame_context}]
-    b       .Lresume_all
 
 .Lleave:
     ldr     x1, [sp, #{frame_context}]
@@ -365,7 +370,7 @@ bulkhead_enter:
     sctlr_on = const SCTLR_ON,
     mair = const mmu::MAIR,
     tcr = const mmu::TCR,
-    resume_all = const RESUME_ALL,
+    all_registers = const ALL_REGISTERS,
     frame_size = const FRAME_SIZE,
     frame_context = const FRAME_CONTEXT,
     frame_machine = const FRAME_MACHINE,

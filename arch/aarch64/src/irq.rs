@@ -90,6 +90,8 @@ pub(crate) struct PcpuIrq {
 
 /// Interrupt state of a vCPU that only its own pCPU touches.
 pub(crate) struct VcpuIrq {
+    /// The virtual GIC of its partition; absent for a task.
+    vgic: Option<Vgic<'static>>,
     id: VcpuId,
     index: usize,
     partition: PartitionId,
@@ -150,6 +152,7 @@ impl PcpuIrq {
 impl VcpuIrq {
     pub(crate) const fn new() -> Self {
         Self {
+            vgic: None,
             id: VcpuId(0),
             index: 0,
             partition: PartitionId(0),
@@ -164,7 +167,7 @@ impl VcpuIrq {
 
     #[inline]
     fn vgic(&self) -> Option<Vgic<'static>> {
-        vgic_of(self.partition, self.first, self.count)
+        self.vgic
     }
 
     /// Which registers are at `address`.
@@ -277,6 +280,7 @@ pub(crate) fn adopt(v: &mut VcpuIrq, id: VcpuId, plan: &VcpuPlan, pcpu: PcpuId) 
     let (Some(own), Some(vm)) = (own, VMS.get(usize::from(plan.partition.0))) else {
         return;
     };
+    v.vgic = vgic_of(plan.partition, v.first, v.count);
     vm.vcpus
         .store(u32::from_le_bytes([plan.first.0, plan.count, 0, 0]), SeqCst);
     if let Some(controller) = physical::controller() {
@@ -500,6 +504,12 @@ pub(crate) fn resume(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     }
 }
 
+/// Whether [`resume`] has nothing to do.
+#[inline(always)]
+pub(crate) fn is_settled(v: &VcpuIrq) -> bool {
+    !v.own.is_some_and(Redistributor::is_dirty)
+}
+
 #[inline(never)]
 fn service(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     if let Some(vgic) = v.vgic() {
@@ -527,16 +537,36 @@ fn hand_over(p: &mut PcpuIrq) {
     }
 }
 
-/// An interrupt was taken while the vCPU ran. `None`: go on with [`resume`].
-#[inline]
-pub(crate) fn interrupt(p: &mut PcpuIrq, v: &mut VcpuIrq) -> Option<Exit> {
-    let line = interface::acknowledge();
-    if line == p.virtual_timer
-        && let Some(own) = v.own
-    {
-        own.raise(VIRTUAL_TIMER_LINE);
-        return None;
+/// Takes the most urgent pending interrupt of this pCPU.
+#[inline(always)]
+pub(crate) fn acknowledge() -> u32 {
+    interface::acknowledge()
+}
+
+/// The short way of the running vCPU's virtual timer. False: nothing was done.
+#[inline(always)]
+pub(crate) fn deliver_timer(p: &PcpuIrq, v: &mut VcpuIrq, line: u32) -> bool {
+    line == p.virtual_timer
+        && v.own
+            .is_some_and(|own| own.deliver_now(&mut v.bank, &mut Interface, VIRTUAL_TIMER_LINE))
+}
+
+/// The short way of a kick for the running vCPU, which looks for itself on its way back. False: nothing was done.
+#[inline(always)]
+pub(crate) fn take_kick(p: &PcpuIrq, v: &VcpuIrq, line: u32) -> bool {
+    let Some(kicked) = KICKED.get(usize::from(p.id.0)).filter(|_| line == SGI_KICK) else {
+        return false;
+    };
+    let me = VcpuSet::of(v.id).0;
+    if kicked.compare_exchange(me, 0, SeqCst, SeqCst).is_err() {
+        return false;
     }
+    interface::deactivate(line);
+    true
+}
+
+/// An acknowledged interrupt was taken while the vCPU ran. `None`: go on with [`resume`].
+pub(crate) fn interrupt(p: &mut PcpuIrq, v: &mut VcpuIrq, line: u32) -> Option<Exit> {
     handle(p, Some(v), line)
 }
 
@@ -640,6 +670,42 @@ fn device(
     vgic.raise_linked(me, virtual_line, &mut Local { pcpu: p, first });
     let wake = p.take_wake();
     (!wake.is_empty()).then_some(Exit::Wake(wake))
+}
+
+/// The short way of a guest's load of a word. `None`: nothing was done.
+#[inline(always)]
+pub(crate) fn read_word(v: &VcpuIrq, address: GuestPhys) -> Option<u32> {
+    let offset = address.0.wrapping_sub(v.distributor);
+    if offset >= DISTRIBUTOR_SIZE {
+        return None;
+    }
+    v.vgic()?.read_word(offset as u32)
+}
+
+/// The short way of a guest's store of a word. `None`: nothing was done.
+#[inline(always)]
+pub(crate) fn write_word(p: &mut PcpuIrq, v: &VcpuIrq, address: GuestPhys, value: u32) -> Option<VcpuSet> {
+    let offset = address.0.wrapping_sub(v.distributor);
+    if offset >= DISTRIBUTOR_SIZE {
+        return None;
+    }
+    let mut local = Local {
+        pcpu: p,
+        first: v.first,
+    };
+    v.vgic()?
+        .write_word(v.index, offset as u32, value, &mut local)
+        .then(|| p.take_wake())
+}
+
+/// The short way of a write to `ICC_SGI1R_EL1`. False: nothing was done.
+#[inline(always)]
+pub(crate) fn send_to_one(v: &mut VcpuIrq, value: u64) -> bool {
+    let Some(own) = v.own else { return false };
+    let Some((target, line)) = Vgic::single_target(value) else {
+        return false;
+    };
+    target == v.index && own.deliver_now(&mut v.bank, &mut Interface, line)
 }
 
 /// A guest's load. `None`: not in the interrupt controller.

@@ -7,7 +7,7 @@
 
 use crate::vcpu::{Context, LEAVE_EXIT, LEAVE_HYPERCALL};
 use crate::{entry::RESUME, space, traps};
-use bulkhead_abi::hypercall::FUNCTION_BASE;
+use bulkhead_abi::hypercall::{FUNCTION_BASE, Operation, function_id};
 use bulkhead_arch_api::{Exit, GuestPhys, ResetKind};
 
 /// Return codes (DEN 0022E section 5.2.2), as register values.
@@ -53,8 +53,26 @@ const POWER_DOWN: u64 = 1 << 16;
 /// Bits of it that must be zero: all but StateID, StateType and the power level.
 const POWER_STATE_RESERVED: u64 = !(0xFFFF | 1 << 16 | 3 << 24) & 0xFFFF_FFFF;
 
+/// The null hypercall's function id. It asks nothing of the kernel, so it is answered here.
+const NULL: u32 = function_id(Operation::Null);
+
 /// An HVC or SMC of a VM, the PC already behind it.
+#[inline(always)]
 pub(crate) fn call(context: &mut Context, immediate: u64) -> u64 {
+    let function = context.read_general(0) as u32;
+    if immediate == 0 && function == PSCI_VERSION {
+        return answer(context, PSCI_1_1);
+    }
+    if immediate == 0 && function == NULL {
+        let [x0, x1, x2, x3, x4, ..] = &mut context.general;
+        (*x0, *x1, *x2, *x3, *x4) = (SUCCESS, 0, 0, 0, 0);
+        return RESUME;
+    }
+    call_other(context, immediate)
+}
+
+#[inline(never)]
+fn call_other(context: &mut Context, immediate: u64) -> u64 {
     let function = context.read_general(0) as u32;
     if immediate != 0 {
         return answer(context, NOT_SUPPORTED);
@@ -68,7 +86,6 @@ pub(crate) fn call(context: &mut Context, immediate: u64) -> u64 {
         if wide { value } else { u64::from(value as u32) }
     };
     match (function & !SMC64, wide) {
-        (PSCI_VERSION, false) => answer(context, PSCI_1_1),
         (CPU_SUSPEND, _) => suspend(context, wide),
         (CPU_OFF, false) => leave(context, Exit::CpuOff),
         (CPU_ON, _) => {

@@ -9,12 +9,12 @@
 //! health event, and by default undefined to the guest, exactly as on a CPU without the feature.
 
 use crate::debug::Comparator;
-use crate::entry::{RESUME, RESUME_ALL};
+use crate::entry::{ALL_REGISTERS, RESUME};
 use crate::irq::{self, SysRegister};
 use crate::machine::Machine;
 use crate::sysreg::read_register;
 use crate::timer::PhysicalTimer;
-use crate::traps::{advance, fault, length, resume_or_wake, undefined};
+use crate::traps::{Trap, advance, fault, length, resume, resume_or_wake, undefined};
 use crate::vcpu::{Context, Pending};
 use bulkhead_abi::HealthClass;
 
@@ -60,9 +60,25 @@ const DBGDTRX_EL0: u64 = register(2, 3, 0, 5, 0);
 /// DBGCLAIMSET_EL1 reads as ones: eight claim bits exist.
 const CLAIM_BITS: u64 = 0xFF;
 
-/// A trapped MRS, MSR or SYS.
-#[inline]
-pub(crate) fn access(machine: &mut Machine, context: &mut Context, syndrome: u64) -> u64 {
+/// A trapped MRS, MSR or SYS. The one that is frequent comes first: a software-generated interrupt.
+#[inline(always)]
+pub(crate) fn access(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
+    let target = (trap.syndrome >> 5 & 31) as u8;
+    if trap.misses(target) {
+        return ALL_REGISTERS;
+    }
+    if trap.syndrome & (NAME_MASK | ISS_READ) == ICC_SGI1R_EL1 {
+        let value = context.read_general(target);
+        if irq::send_to_one(&mut context.irq, value) {
+            advance(context, trap.syndrome);
+            return resume(machine, context);
+        }
+    }
+    access_other(machine, context, trap.syndrome)
+}
+
+#[inline(never)]
+fn access_other(machine: &mut Machine, context: &mut Context, syndrome: u64) -> u64 {
     let name = syndrome & NAME_MASK;
     let target = (syndrome >> 5 & 31) as u8;
     if context.is_task() {
@@ -70,13 +86,13 @@ pub(crate) fn access(machine: &mut Machine, context: &mut Context, syndrome: u64
     }
     if syndrome & ISS_READ == 0 {
         let value = context.read_general(target);
-        return write(machine, context, Trap { syndrome, name }, value);
+        return write(machine, context, (syndrome, name), value);
     }
     match read(context, name) {
         Found::Value(value) => {
             context.write_general(target, value);
             advance(context, syndrome);
-            RESUME_ALL
+            resume(machine, context)
         }
         Found::Absent => forbidden(context, syndrome, target),
     }
@@ -99,11 +115,6 @@ enum Found {
     Value(u64),
     /// Nothing a guest should touch.
     Absent,
-}
-
-struct Trap {
-    syndrome: u64,
-    name: u64,
 }
 
 fn read(context: &mut Context, name: u64) -> Found {
@@ -132,8 +143,7 @@ fn read(context: &mut Context, name: u64) -> Found {
     Found::Value(value)
 }
 
-fn write(machine: &mut Machine, context: &mut Context, trap: Trap, value: u64) -> u64 {
-    let Trap { syndrome, name } = trap;
+fn write(machine: &mut Machine, context: &mut Context, (syndrome, name): (u64, u64), value: u64) -> u64 {
     let interrupt_register = match name {
         ICC_SGI1R_EL1 => Some(SysRegister::Sgi1r),
         ICC_ASGI1R_EL1 => Some(SysRegister::Asgi1r),
@@ -144,7 +154,7 @@ fn write(machine: &mut Machine, context: &mut Context, trap: Trap, value: u64) -
     if let Some(which) = interrupt_register {
         advance(context, syndrome);
         let wake = irq::sysreg_write(&mut machine.irq, &mut context.irq, which, value);
-        return resume_or_wake(context, wake);
+        return resume_or_wake(machine, context, wake);
     }
     match name {
         // Hints of the CPU's implementation and debug-channel registers nobody listens on: ignored.
@@ -164,7 +174,7 @@ fn write(machine: &mut Machine, context: &mut Context, trap: Trap, value: u64) -
         }
     }
     advance(context, syndrome);
-    RESUME
+    resume(machine, context)
 }
 
 const fn physical_timer(name: u64) -> PhysicalTimer {

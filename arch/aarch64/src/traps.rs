@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Exceptions from a guest: what is answered here, and what becomes an exit.
 //!
-//! A handler runs on the stack of its pCPU with the guest's general registers in the context (an interrupt's:
-//! only x0..x18 and x30), everything else still in the hardware (ELR_EL2 and SPSR_EL2 too: nothing that a handler does takes an exception).
-//! It returns [`RESUME`] or [`RESUME_ALL`] to go on in the guest, or the reason with which `run` returns.
+//! A handler runs on the stack of its pCPU with x0..x18 and x30 of the guest in the context, everything else
+//! still in the hardware (ELR_EL2 and SPSR_EL2 too: nothing that a handler does takes an exception). It returns
+//! [`RESUME`] to go on in the guest, [`ALL_REGISTERS`] to be called again with x19..x29 in the context as well, or
+//! the reason with which `run` returns.
+//!
+//! What comes again and again is looked at first and is finished in a function that calls nothing, so that the
+//! compiler saves no register for it; everything else is a call in tail position. docs/paths.md counts.
 
-use crate::entry::{RESUME, RESUME_ALL};
+use crate::entry::{ALL_REGISTERS, RESUME};
 use crate::irq;
 use crate::machine::Machine;
 use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
@@ -36,6 +40,8 @@ const ESR_IL: u64 = 1 << 25;
 const ISS_WFX_TI: u64 = 3;
 /// ISS of aborts (D19.2.37, "ISS encoding for an exception from a Data Abort").
 const ISS_VALID: u64 = 1 << 24;
+const ISS_SIZE: u64 = 3 << 22;
+const ISS_SIZE_WORD: u64 = 2 << 22;
 const ISS_SIGN_EXTEND: u64 = 1 << 21;
 const ISS_SIXTY_FOUR: u64 = 1 << 15;
 const ISS_FNV: u64 = 1 << 10;
@@ -54,40 +60,87 @@ const SPSR_LEVEL: u64 = 3 << 2;
 const SPSR_EL1: u64 = 1 << 2;
 const SPSR_IT: u64 = 0xFC00 | 3 << 25;
 
-/// A handler's two arguments, as `entry` passes them.
+/// A synchronous exception.
+#[derive(Clone, Copy)]
+pub(crate) struct Trap {
+    /// ESR_EL2.
+    pub(crate) syndrome: u64,
+    /// Whether x19..x29 are in the context too.
+    pub(crate) complete: bool,
+}
+
+impl Trap {
+    /// Whether general register `number` is not in the context.
+    #[inline(always)]
+    pub(crate) const fn misses(self, number: u8) -> bool {
+        number.wrapping_sub(19) < 11 && !self.complete
+    }
+}
+
+/// A handler's arguments, as `entry` passes them.
 ///
 /// # Safety
 /// Called by `entry` only: `context` is the current vCPU's, `machine` is this pCPU's and was lent by `run`,
 /// which uses neither until the handler has returned.
-pub(crate) unsafe extern "C" fn on_synchronous(context: *mut Context, machine: *mut Machine) -> u64 {
+pub(crate) unsafe extern "C" fn on_synchronous(
+    context: *mut Context,
+    machine: *mut Machine,
+    complete: u64,
+) -> u64 {
     // SAFETY: see above; a context is never inside a machine, so the references do not overlap.
     let context = unsafe { &mut *context };
     // SAFETY: see above.
     let machine = unsafe { &mut *machine };
-    let syndrome = read_register!("esr_el2");
+    let trap = Trap {
+        syndrome: read_register!("esr_el2"),
+        complete: complete != 0,
+    };
+    match trap.syndrome >> 26 & 0x3F {
+        EC_HVC64 => psci::call(context, trap.syndrome & 0xFFFF),
+        EC_DATA_ABORT => data_abort(machine, context, trap),
+        EC_SYSTEM => system::access(machine, context, trap),
+        EC_SMC64 => {
+            advance(context, trap.syndrome);
+            psci::call(context, trap.syndrome & 0xFFFF)
+        }
+        _ => seldom(machine, context, trap.syndrome),
+    }
+}
+
+/// The other exception classes.
+#[inline(never)]
+fn seldom(machine: &mut Machine, context: &mut Context, syndrome: u64) -> u64 {
     let reason = match syndrome >> 26 & 0x3F {
-        EC_HVC64 => return psci::call(context, syndrome & 0xFFFF),
-        EC_DATA_ABORT => data_abort(machine, context, syndrome),
-        EC_SYSTEM => system::access(machine, context, syndrome),
         EC_WFX => wait_for(context, syndrome),
         EC_FP => {
             machine.fp_take(context);
             RESUME
         }
         EC_SVC64 => return task_call(context, syndrome),
-        EC_SMC64 => {
-            advance(context, syndrome);
-            psci::call(context, syndrome & 0xFFFF)
-        }
         EC_INSTRUCTION_ABORT => memory_fault(context, syndrome, abort_address(syndrome)),
         EC_UNKNOWN | EC_SVE => undefined(context, syndrome),
         EC_COPROCESSOR_FIRST..=EC_COPROCESSOR_LAST | EC_COPROCESSOR_64 => undefined(context, syndrome),
         _ => fault(context, other_class(context), syndrome, None),
     };
-    if reason == RESUME || reason == RESUME_ALL {
-        irq::resume(&mut machine.irq, &mut context.irq);
+    if reason == RESUME {
+        return resume(machine, context);
     }
     reason
+}
+
+/// Goes on in the guest, whose interrupts may have to be looked at.
+#[inline(always)]
+pub(crate) fn resume(machine: &mut Machine, context: &mut Context) -> u64 {
+    if irq::is_settled(&context.irq) {
+        return RESUME;
+    }
+    settle(machine, context)
+}
+
+#[inline(never)]
+fn settle(machine: &mut Machine, context: &mut Context) -> u64 {
+    irq::resume(&mut machine.irq, &mut context.irq);
+    RESUME
 }
 
 /// See [`on_synchronous`].
@@ -99,11 +152,21 @@ pub(crate) unsafe extern "C" fn on_interrupt(context: *mut Context, machine: *mu
     let context = unsafe { &mut *context };
     // SAFETY: as in `on_synchronous`.
     let machine = unsafe { &mut *machine };
-    match irq::interrupt(&mut machine.irq, &mut context.irq) {
-        None => {
-            irq::resume(&mut machine.irq, &mut context.irq);
-            RESUME
-        }
+    let line = irq::acknowledge();
+    if irq::deliver_timer(&machine.irq, &mut context.irq, line) {
+        return RESUME;
+    }
+    if irq::take_kick(&machine.irq, &context.irq, line) {
+        return resume(machine, context);
+    }
+    interrupted(machine, context, line)
+}
+
+/// Any other acknowledged interrupt.
+#[inline(never)]
+fn interrupted(machine: &mut Machine, context: &mut Context, line: u32) -> u64 {
+    match irq::interrupt(&mut machine.irq, &mut context.irq, line) {
+        None => settle(machine, context),
         Some(exit) => leave(context, exit),
     }
 }
@@ -206,11 +269,11 @@ pub(crate) fn undefined(context: &mut Context, syndrome: u64) -> u64 {
     fault(context, HealthClass::System, syndrome, None)
 }
 
-/// Finishes an instruction that may have given other vCPUs something to do.
+/// Finishes an instruction that may have given this vCPU or others something to do.
 #[inline]
-pub(crate) fn resume_or_wake(context: &mut Context, wake: VcpuSet) -> u64 {
+pub(crate) fn resume_or_wake(machine: &mut Machine, context: &mut Context, wake: VcpuSet) -> u64 {
     if wake.is_empty() {
-        RESUME_ALL
+        resume(machine, context)
     } else {
         leave(context, Exit::Wake(wake))
     }
@@ -246,8 +309,40 @@ pub(crate) fn idle(context: &mut Context) -> u64 {
 }
 
 /// A load or store that stage 2 refused.
-#[inline]
-fn data_abort(machine: &mut Machine, context: &mut Context, syndrome: u64) -> u64 {
+#[inline(always)]
+fn data_abort(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
+    const WHAT: u64 = ISS_VALID | ISS_SIZE | ISS_SIGN_EXTEND | ISS_S1PTW | FSC_TYPE;
+    let register = (trap.syndrome >> 16 & 31) as u8;
+    // A word of the interrupt controller.
+    if trap.syndrome & WHAT == ISS_VALID | ISS_SIZE_WORD | FSC_TRANSLATION && !trap.misses(register) {
+        let address = faulting_address();
+        if trap.syndrome & ISS_WRITE == 0 {
+            if let Some(value) = irq::read_word(&context.irq, address) {
+                context.write_general(register, u64::from(value));
+                advance(context, trap.syndrome);
+                return resume(machine, context);
+            }
+        } else {
+            let value = context.read_general(register) as u32;
+            if let Some(wake) = irq::write_word(&mut machine.irq, &context.irq, address, value) {
+                advance(context, trap.syndrome);
+                return resume_or_wake(machine, context, wake);
+            }
+        }
+    }
+    emulate(machine, context, trap)
+}
+
+/// HPFAR_EL2 is valid for a translation fault (D19.2.65); the offset in the page is FAR's.
+#[inline(always)]
+fn faulting_address() -> GuestPhys {
+    let page = (read_register!("hpfar_el2") & 0xFFF_FFFF_FFF0) << 8;
+    GuestPhys(page | read_register!("far_el2") & 0xFFF)
+}
+
+#[inline(never)]
+fn emulate(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
+    let syndrome = trap.syndrome;
     let emulable = syndrome & (ISS_VALID | ISS_S1PTW) == ISS_VALID && syndrome & FSC_TYPE == FSC_TRANSLATION;
     if !emulable {
         if syndrome & (ISS_CACHE_MAINTENANCE | ISS_S1PTW) == ISS_CACHE_MAINTENANCE
@@ -259,33 +354,18 @@ fn data_abort(machine: &mut Machine, context: &mut Context, syndrome: u64) -> u6
         }
         return memory_fault(context, syndrome, abort_address(syndrome));
     }
-    // HPFAR_EL2 is valid for a translation fault (D19.2.65); the offset in the page is FAR's.
-    let page = (read_register!("hpfar_el2") & 0xFFF_FFFF_FFF0) << 8;
-    let address = GuestPhys(page | read_register!("far_el2") & 0xFFF);
-    let size = 1u8 << (syndrome >> 22 & 3);
-    let register = (syndrome >> 16 & 31) as u8;
+    let at = Location {
+        address: faulting_address(),
+        size: 1u8 << (syndrome >> 22 & 3),
+        register: (syndrome >> 16 & 31) as u8,
+    };
+    if trap.misses(at.register) {
+        return ALL_REGISTERS;
+    }
     if syndrome & ISS_WRITE == 0 {
-        load(
-            machine,
-            context,
-            syndrome,
-            Location {
-                address,
-                size,
-                register,
-            },
-        )
+        load(machine, context, syndrome, at)
     } else {
-        store(
-            machine,
-            context,
-            syndrome,
-            Location {
-                address,
-                size,
-                register,
-            },
-        )
+        store(machine, context, syndrome, at)
     }
 }
 
@@ -307,7 +387,7 @@ fn load(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Locatio
     if let Some(answer) = irq::mmio_read(&mut machine.irq, &mut context.irq, at.address, at.size) {
         context.finish_load(load, answer.value);
         advance(context, syndrome);
-        return resume_or_wake(context, answer.wake);
+        return resume_or_wake(machine, context, answer.wake);
     }
     context.pending = Pending::Load {
         load,
@@ -321,7 +401,7 @@ fn store(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Locati
     let value = store_value(context, at.register, at.size);
     if let Some(answer) = irq::mmio_write(&mut machine.irq, &mut context.irq, at.address, at.size, value) {
         advance(context, syndrome);
-        return resume_or_wake(context, answer.wake);
+        return resume_or_wake(machine, context, answer.wake);
     }
     context.pending = Pending::Store {
         length: length(syndrome),

@@ -15,7 +15,7 @@ use crate::state::{ALL_WORDS, NOBODY, RECHECK, SYNC, word_flag};
 use crate::{
     Bank, CpuInterface, Hardware, ListRegister, MAX_SLOTS, PRIVATE_LINES, Redistributor, Vgic, bit, bits,
 };
-use core::sync::atomic::Ordering::SeqCst;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// Something deliverable.
 #[derive(Clone, Copy, Default)]
@@ -61,40 +61,57 @@ impl Selection {
 }
 
 impl Redistributor {
-    /// The short cut of [`Vgic::service`] for what comes again and again: one private line (timer, SGI) is latched
-    /// whose previous interrupt the guest has ended and whose list register is still where it was. It is
-    /// written once more. False: nothing was done, use `service`.
+    /// The slot into which private line `line` was loaded last, and what was written, if both can be used once more:
+    /// the guest has ended that interrupt, nothing else waits for the slot, and the line is in no other state.
     ///
     /// Nothing about the line can have changed since it was loaded: a change of a held line asks for a recheck, and
-    /// until the recheck is done this is not the way.
-    #[inline]
-    pub fn deliver_again<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) -> bool {
-        let lines = &self.private;
-        let latched = lines.latch.load(SeqCst);
-        let line = latched.trailing_zeros();
-        let Some(slot) = bank.private_slots.get(line as usize).map(|slot| u32::from(*slot)) else {
-            return false;
-        };
+    /// until the recheck is done `dirty` says so. `acknowledged` and `repended` are written on this pCPU only.
+    #[inline(always)]
+    fn reusable<C: CpuInterface>(&self, bank: &Bank, hardware: &C, line: u32) -> Option<(u32, ListRegister)> {
+        let slot = u32::from(*bank.private_slots.get(line as usize)?);
         let value = bank.slot(slot);
         let free = bank.used & hardware.empty_slots() & bit(slot) != 0;
-        let seen = lines.acknowledged.load(SeqCst) | lines.repended.load(SeqCst);
-        if !free
-            || value.line() != line
-            || !value.is_only_pending()
-            || seen & bit(line) != 0
-            || bank.is_crowded()
-        {
+        let seen = self.private.acknowledged.load(Relaxed) | self.private.repended.load(Relaxed);
+        (free && value.is_plain(line) && seen & bit(line) == 0 && !bank.is_crowded()).then_some((slot, value))
+    }
+
+    /// The short cut of [`Redistributor::raise`] and [`Vgic::service`] for what comes again and again: a private line
+    /// (timer, SGI) of this vCPU, loaded on this pCPU, becomes pending, nothing else is to be done, and its list
+    /// register is still where it was. It is written once more. False: nothing was done.
+    ///
+    /// No read-modify-write of a shared word is needed. If another pCPU changes something after the look at `dirty`, it
+    /// kicks this one, which then takes back what was loaded here; a latch set meanwhile is found
+    /// then, too. So it is as if the change came after the delivery.
+    #[inline(always)]
+    pub fn deliver_now<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C, line: u32) -> bool {
+        if self.dirty.load(SeqCst) != 0 || self.private.latch.load(Relaxed) & bit(line) != 0 {
             return false;
         }
+        let Some((slot, value)) = self.reusable(bank, hardware, line) else {
+            return false;
+        };
+        bank.from_latch |= bit(slot);
+        hardware.set_list_register(slot, value);
+        true
+    }
+
+    /// The short cut of [`Vgic::service`] for a private line that somebody else has latched.
+    #[inline]
+    pub fn deliver_again<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) -> bool {
+        let latch = &self.private.latch;
+        let line = latch.load(SeqCst).trailing_zeros();
+        let Some((slot, value)) = self.reusable(bank, hardware, line) else {
+            return false;
+        };
         if self.dirty.compare_exchange(1, 0, SeqCst, SeqCst).is_err() {
             return false;
         }
-        if lines.latch.load(SeqCst) != bit(line) {
+        if latch.load(SeqCst) != bit(line) {
             // Another was latched meanwhile, and its mark may just have been taken.
             self.dirty.fetch_or(1, SeqCst);
             return false;
         }
-        lines.latch.fetch_and(!bit(line), SeqCst);
+        latch.fetch_and(!bit(line), SeqCst);
         bank.from_latch |= bit(slot);
         hardware.set_list_register(slot, value);
         true

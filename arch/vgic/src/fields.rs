@@ -10,7 +10,10 @@ use crate::lines::{Lines, clear};
 use crate::registers::Field;
 use crate::state::{NOBODY, RECHECK, word_flag};
 use crate::{Bank, FIRST_SPECIAL, Hardware, Vgic, bit, bits};
-use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use core::sync::atomic::{
+    AtomicU32,
+    Ordering::{Relaxed, SeqCst},
+};
 
 /// One word of lines, who accesses it, and whose it is if they are private.
 #[derive(Clone, Copy)]
@@ -33,6 +36,16 @@ impl Place<'_> {
         } else {
             self.lines.linked.load(SeqCst)
         }
+    }
+}
+
+/// Enables or disables lines; those for which that is new.
+#[inline(always)]
+fn set_enable(lines: &Lines, value: u32, on: bool) -> u32 {
+    if on {
+        value & !lines.enabled.fetch_or(value, SeqCst)
+    } else {
+        value & lines.enabled.fetch_and(!value, SeqCst)
     }
 }
 
@@ -99,13 +112,10 @@ impl Vgic<'_> {
                 let changed = lines.group1.swap(value, SeqCst) ^ value;
                 self.touched(place.who(), word, changed, hardware);
             }
-            Field::SetEnable => {
-                let new = value & !lines.enabled.fetch_or(value, SeqCst);
-                self.enable_changed(place, new, hardware);
-            }
-            Field::ClearEnable => {
-                let gone = value & lines.enabled.fetch_and(!value, SeqCst);
-                self.enable_changed(place, gone, hardware);
+            Field::SetEnable | Field::ClearEnable => {
+                let on = field == Field::SetEnable;
+                let changed = set_enable(lines, value, on);
+                self.enable_changed(place, changed, hardware);
             }
             Field::SetPending => {
                 if value & lines.linked.load(SeqCst) != 0 {
@@ -179,6 +189,28 @@ impl Vgic<'_> {
         }
     }
 
+    /// Enables or disables shared lines of a word: `(vCPU that does it, word, its lines)`.
+    #[inline(always)]
+    pub(crate) fn write_enable<H: Hardware>(
+        &self,
+        (me, word, lines): (usize, u32, &Lines),
+        value: u32,
+        on: bool,
+        hardware: &mut H,
+    ) {
+        let changed = set_enable(lines, value, on);
+        if changed & (lines.linked.load(Relaxed) | lines.held.load(SeqCst) | lines.wanting()) != 0 {
+            let place = Place {
+                me,
+                index: me,
+                word,
+                lines,
+            };
+            self.enable_changed(place, changed, hardware);
+        }
+    }
+
+    #[inline(never)]
     fn enable_changed<H: Hardware>(&self, place: Place<'_>, changed: u32, hardware: &mut H) {
         let Place {
             me,

@@ -100,10 +100,11 @@ impl ListRegister {
         self.0 & ACTIVE != 0
     }
 
-    /// Whether it is pending, not active, and its end is not to be noticed.
+    /// Whether it is `line`, pending, not active, and its end is not to be noticed.
+    #[inline(always)]
     #[must_use]
-    pub const fn is_only_pending(self) -> bool {
-        self.is_pending() && !self.is_active() && !self.notices_end()
+    pub const fn is_plain(self, line: u32) -> bool {
+        self.line() == line && self.0 & (PENDING | ACTIVE) == PENDING && !self.notices_end()
     }
 
     /// Whether its end makes a maintenance interrupt.

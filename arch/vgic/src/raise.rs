@@ -19,6 +19,11 @@ pub enum Sgi {
     OtherGroup1,
 }
 
+/// `ICC_SGI1R_EL1.IRM`: all but the sender.
+const EVERYONE_ELSE: u64 = 1 << 40;
+/// Aff3, RS, Aff2 and Aff1 name a cluster that is not there, unless they are zero.
+const OTHER_CLUSTER: u64 = 0x00FF_F0FF_00FF_0000;
+
 impl crate::Redistributor {
     /// The physical line behind a private line has been acknowledged on the vCPU's pCPU and is active.
     #[inline]
@@ -65,14 +70,22 @@ impl Vgic<'_> {
         }
     }
 
+    /// The vCPU and the line, if `value` (as for [`Vgic::send`]) names one vCPU only. The vCPU need not exist.
+    #[inline(always)]
+    #[must_use]
+    pub fn single_target(value: u64) -> Option<(usize, u32)> {
+        let targets = value as u32 & 0xFFFF;
+        (value & (EVERYONE_ELSE | OTHER_CLUSTER) == 0 && targets.is_power_of_two())
+            .then(|| (targets.trailing_zeros() as usize, (value >> 24) as u32 & 15))
+    }
+
     /// A write of `value` to a register that sends a software-generated interrupt (IHI 0069, 12.11.15).
     pub fn send<H: Hardware>(&self, me: usize, register: Sgi, value: u64, hardware: &mut H) {
         let line = (value >> 24) as u32 & 15;
         let everyone = 0xFFu32.wrapping_shr(8u32.saturating_sub(self.redistributors.len() as u32));
-        let targets = if value & 1 << 40 != 0 {
+        let targets = if value & EVERYONE_ELSE != 0 {
             everyone & !1u32.wrapping_shl(me as u32)
-        } else if value & 0x00FF_F0FF_00FF_0000 != 0 {
-            // Aff3, RS, Aff2 or Aff1 name a cluster that is not there.
+        } else if value & OTHER_CLUSTER != 0 {
             0
         } else {
             everyone & value as u32

@@ -7,7 +7,7 @@
 //! access. Whatever else is tried reads as zero and changes nothing.
 
 use crate::state::{ALL_WORDS, RECHECK, shared_word};
-use crate::{Bank, Hardware, PRIVATE_LINES, Vgic, bit};
+use crate::{Bank, FIRST_SPECIAL, Hardware, PRIVATE_LINES, Vgic, bit};
 use core::sync::atomic::Ordering::SeqCst;
 
 /// Which registers an access goes to.
@@ -68,6 +68,35 @@ const PROCESSOR_SLEEP: u32 = 1 << 1;
 const CHILDREN_ASLEEP: u32 = 1 << 2;
 
 impl Vgic<'_> {
+    /// The short way of a 32-bit load from the distributor: registers that are one word and need no look at a list
+    /// register. `None`: use [`Vgic::read`].
+    #[inline(always)]
+    #[must_use]
+    pub fn read_word(&self, offset: u32) -> Option<u32> {
+        match offset {
+            0x0000 => Some(self.distributor.control.load(SeqCst) | CTLR_FIXED),
+            0x0004 => Some(self.typer()),
+            0x0008 => Some(IIDR),
+            _ => None,
+        }
+    }
+
+    /// The short way of a 32-bit store to the distributor by the loaded vCPU `me`: `GICD_ISENABLER` and
+    /// `GICD_ICENABLER`. `me` passes through `service` afterwards. False: nothing was done, use [`Vgic::write`].
+    #[inline(always)]
+    pub fn write_word<H: Hardware>(&self, me: usize, offset: u32, value: u32, hardware: &mut H) -> bool {
+        // 0x104..0x17C sets, 0x184..0x1FC clears; the first word is elsewhere, the last one has gaps.
+        let word = offset >> 2 & 31;
+        if offset >> 8 != 1 || offset & 3 != 0 || word.wrapping_sub(1) >= FIRST_SPECIAL / 32 - 1 {
+            return false;
+        }
+        let Some(lines) = self.word(me, word) else {
+            return false;
+        };
+        self.write_enable((me, word, lines), value, offset & 0x80 == 0, hardware);
+        true
+    }
+
     /// A load by the loaded vCPU `me`. Does not change what the guest could see.
     pub fn read<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, access: Access) -> u64 {
         let Access { frame, offset, size } = access;
@@ -76,9 +105,7 @@ impl Vgic<'_> {
         }
         let (index, offset) = match frame {
             Frame::Distributor => match (offset, size) {
-                (0x0000, 4) => return u64::from(self.distributor.control.load(SeqCst) | CTLR_FIXED),
-                (0x0004, 4) => return u64::from(self.typer()),
-                (0x0008, 4) => return u64::from(IIDR),
+                (0x0000..0x000C, 4) => return self.read_word(offset).map_or(0, u64::from),
                 (IROUTER..IROUTER_END, 4 | 8) => return self.read_route(offset, size),
                 (0xFFD0..=0xFFFC, 4) => return u64::from(identification(offset, 0x92)),
                 _ => (me, offset),

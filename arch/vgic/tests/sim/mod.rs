@@ -311,7 +311,11 @@ impl World {
 
     pub fn write(&mut self, cpu: usize, frame: Frame, offset: u32, size: u8, value: u64) {
         self.with(cpu, |vgic, bank, hardware| {
-            vgic.write(cpu, bank, hardware, Access { frame, offset, size }, value);
+            let short = (frame, size) == (Frame::Distributor, 4)
+                && vgic.write_word(cpu, offset, value as u32, hardware);
+            if !short {
+                vgic.write(cpu, bank, hardware, Access { frame, offset, size }, value);
+            }
         });
         self.settle();
     }
@@ -361,7 +365,15 @@ impl World {
     }
 
     pub fn send(&mut self, cpu: usize, register: Sgi, value: u64) {
-        self.with(cpu, |vgic, _, hardware| vgic.send(cpu, register, value, hardware));
+        // As the backend does: the short way first.
+        let own = register == Sgi::Group1
+            && Vgic::single_target(value).is_some_and(|(target, line)| {
+                target == cpu
+                    && self.redistributors[cpu].deliver_now(&mut self.banks[cpu], &mut self.cpus[cpu], line)
+            });
+        if !own {
+            self.with(cpu, |vgic, _, hardware| vgic.send(cpu, register, value, hardware));
+        }
         self.settle();
     }
 
@@ -419,7 +431,9 @@ impl World {
             self.physical(cpu, PHYSICAL_TIMER, |line| {
                 (line.active, line.latch) = (true, false)
             });
-            self.redistributors[cpu].raise(TIMER);
+            if !self.redistributors[cpu].deliver_now(&mut self.banks[cpu], &mut self.cpus[cpu], TIMER) {
+                self.redistributors[cpu].raise(TIMER);
+            }
             quiet = false;
         }
         for (line, physical) in self.links.clone() {
