@@ -161,8 +161,13 @@ pub fn unpack(package: &Path, folder: &Path) -> Result<(), Problem> {
     run(Command::new("dpkg-deb").arg("-x").arg(package).arg(folder)).map(drop)
 }
 
-/// Runs a command; its output, or what it said as a problem.
+/// Runs a command; its output as text, or what it said as a problem.
 pub(crate) fn run(command: &mut Command) -> Result<String, Problem> {
+    run_bytes(command).map(|output| String::from_utf8_lossy(&output).into_owned())
+}
+
+/// Runs a command; its output, or what it said as a problem.
+pub(crate) fn run_bytes(command: &mut Command) -> Result<Vec<u8>, Problem> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command
         .stdin(std::process::Stdio::null())
@@ -172,7 +177,7 @@ pub(crate) fn run(command: &mut Command) -> Result<String, Problem> {
                 .remedy(format!("apt-get install {}", crate::host::package_of(&name)))
         })?;
     if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        return Ok(output.stdout);
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let arguments: Vec<_> = command.get_args().map(OsStr::to_string_lossy).collect();

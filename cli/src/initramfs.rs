@@ -5,8 +5,11 @@
 //! uncompressed, because the guest's own time is dearer than the host's. Equal input gives equal
 //! bytes: inode numbers are counted, times are zero, entries come in a fixed order.
 
+use crate::modules::Module;
+
 const DIRECTORY: u32 = 0o040_755;
 const EXECUTABLE: u32 = 0o100_755;
+const FILE: u32 = 0o100_644;
 const LINK: u32 = 0o120_777;
 const CHARACTER_DEVICE: u32 = 0o020_600;
 
@@ -128,6 +131,34 @@ echo \"Linux $(uname -r) on $(nproc) CPUs\"
 while :; do setsid cttyhack sh; done
 ";
 
+/// Where modules are, with a number in front so that the shell lists them in the order of loading.
+const MODULES: &str = "lib/modules";
+
+/// `/init` of an archive of modules: loads them and becomes `/sbin/init`.
+const LOADING_INIT: &str = "\
+#!/bin/sh
+for module in /lib/modules/*.ko; do
+    insmod \"$module\" || echo \"init: cannot load $module\"
+done
+exec /sbin/init
+";
+
+/// An archive to put behind that of [`build`]: its `/init` loads `modules` in their order and becomes
+/// `/sbin/init`, which can be replaced by a script of the user's.
+#[must_use]
+pub fn build_modules(modules: &[Module]) -> Vec<u8> {
+    let mut archive = Archive::default();
+    archive.entry("lib", DIRECTORY, (0, 0), &[]);
+    archive.entry(MODULES, DIRECTORY, (0, 0), &[]);
+    for (number, module) in modules.iter().enumerate() {
+        let name = format!("{MODULES}/{number:03}-{}.ko", module.name);
+        archive.entry(&name, FILE, (0, 0), &module.bytes);
+    }
+    archive.entry("sbin/init", EXECUTABLE, (0, 0), DEFAULT_INIT.as_bytes());
+    archive.entry("init", EXECUTABLE, (0, 0), LOADING_INIT.as_bytes());
+    archive.finish()
+}
+
 /// The archive with `busybox` as `/bin/busybox`.
 #[must_use]
 pub fn build(busybox: &[u8]) -> Vec<u8> {
@@ -231,6 +262,31 @@ mod tests {
             entries.iter().position(|entry| entry.0 == "bin")
                 < entries.iter().position(|entry| entry.0 == "bin/sh")
         );
+    }
+
+    #[test]
+    fn modules_are_listed_in_the_order_of_loading() {
+        let module = |name: &str| Module {
+            name: name.to_owned(),
+            bytes: b"ELF".to_vec(),
+        };
+        let archive = build_modules(&[module("virtio_mmio"), module("ext4")]);
+        let entries = entries(&archive);
+        let files: Vec<&str> = entries
+            .iter()
+            .map(|entry| entry.0.as_str())
+            .filter(|name| name.ends_with(".ko"))
+            .collect();
+        assert_eq!(
+            files,
+            ["lib/modules/000-virtio_mmio.ko", "lib/modules/001-ext4.ko"]
+        );
+        assert!(
+            entries
+                .iter()
+                .any(|entry| entry.0 == "sbin/init" && entry.1 == EXECUTABLE)
+        );
+        assert_eq!(entries.last().unwrap().0, "init");
     }
 
     #[test]

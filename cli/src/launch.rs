@@ -64,17 +64,17 @@ impl Launch {
 
 /// A file for the emulator that is gone when this is dropped.
 #[derive(Debug)]
-pub struct FlashFile(PathBuf);
+pub struct TemporaryFile(PathBuf);
 
-impl FlashFile {
-    /// Writes `bytes` to a file of its own.
+impl TemporaryFile {
+    /// Writes `bytes` to a file of its own whose name ends in `.extension`.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn write(bytes: &[u8]) -> Result<Self, Problem> {
+    pub fn write(extension: &str, bytes: &[u8]) -> Result<Self, Problem> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("bulkhead-{}-{number}.bin", std::process::id()));
+        let path = std::env::temp_dir().join(format!("bulkhead-{}-{number}.{extension}", std::process::id()));
         let file = Self(path);
         fs::write(&file.0, bytes).map_err(Problem::io(file.0.display()))?;
         Ok(file)
@@ -87,7 +87,7 @@ impl FlashFile {
     }
 }
 
-impl Drop for FlashFile {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         // Only disk space is at stake.
         let _ = fs::remove_file(&self.0);
@@ -106,7 +106,7 @@ pub fn run(
     input: &mut dyn Input,
     signals: Option<BorrowedFd<'_>>,
 ) -> Result<Outcome, Problem> {
-    let file = FlashFile::write(flash)?;
+    let file = TemporaryFile::write("bin", flash)?;
     let command = launch.command(board.0, file.path(), board.1);
     let mut outcome = session::run(&command, launch.limits(), observer, input, signals)?;
     outcome.messages = worth_reading(&outcome.messages, &board.0.ignore);

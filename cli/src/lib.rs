@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod artifacts;
+pub mod attach;
 pub mod bench;
 pub mod command;
 pub mod consoles;
@@ -28,6 +29,7 @@ pub mod keyboard;
 pub mod launch;
 pub mod line;
 pub mod log_files;
+pub mod modules;
 pub mod pattern;
 pub mod payloads;
 pub mod prepare;

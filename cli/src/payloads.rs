@@ -9,6 +9,7 @@
 
 use crate::debian::{self, Archive, sha256_hex};
 use crate::initramfs;
+use crate::modules::Modules;
 use crate::problem::Problem;
 use crate::progress::Progress;
 use rustix::fs::{FlockOperation, flock};
@@ -27,7 +28,7 @@ pub struct Payload {
     source: Source,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     /// The kernel that this package depends on.
     Kernel(&'static str),
@@ -69,10 +70,35 @@ pub const PAYLOADS: &[Payload] = &[
     },
 ];
 
+/// Changes whenever other modules are picked for the same names, or packed otherwise: part of the name in the cache.
+const MODULES_RULE: u32 = 1;
+
 /// The payload of that name (without `@debian/`).
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Payload> {
     PAYLOADS.iter().find(|payload| payload.name == name)
+}
+
+/// What a name behind `@debian/` asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request<'a> {
+    /// A payload.
+    Whole(&'static Payload),
+    /// `KERNEL/modules/NAME,NAME...`: an archive with modules of a kernel and an `/init` that loads them.
+    Modules(&'static Payload, &'a str),
+}
+
+impl<'a> Request<'a> {
+    /// Reads a name (without `@debian/`).
+    #[must_use]
+    pub fn read(name: &'a str) -> Option<Self> {
+        match name.split_once("/modules/") {
+            None => find(name).map(Self::Whole),
+            Some((kernel, modules)) => find(kernel)
+                .filter(|payload| matches!(payload.source, Source::Kernel(_)))
+                .map(|payload| Self::Modules(payload, modules)),
+        }
+    }
 }
 
 /// The cache of payloads.
@@ -92,11 +118,40 @@ impl Payloads {
     ///
     /// # Errors
     /// It cannot be fetched.
-    pub fn provide(&self, payload: &Payload, progress: &Progress) -> Result<PathBuf, Problem> {
-        match payload.source {
-            Source::Kernel(package) => self.kernel(payload, package, progress),
-            Source::Busybox => self.initramfs(payload, progress),
+    pub fn provide(&self, request: Request<'_>, progress: &Progress) -> Result<PathBuf, Problem> {
+        let (Request::Whole(payload) | Request::Modules(payload, _)) = request;
+        match (payload.source, request) {
+            (Source::Busybox, _) => self.initramfs(payload, progress),
+            (Source::Kernel(package), Request::Whole(_)) => self.kernel(payload, package, progress),
+            (Source::Kernel(package), Request::Modules(_, names)) => {
+                let kernel = KernelPackage { payload, package };
+                self.modules(&kernel, names, progress)
+            }
         }
+    }
+
+    /// An archive of the modules `names` (separated by commas) and all they need.
+    fn modules(
+        &self,
+        kernel: &KernelPackage<'_>,
+        names: &str,
+        progress: &Progress,
+    ) -> Result<PathBuf, Problem> {
+        let KernelPackage { payload, package } = *kernel;
+        let kernel = payload.name;
+        let deb = self.kernel_package(payload, package, progress)?;
+        let origin = self.origin(&format!("{kernel}.deb")).unwrap_or_default();
+        let digest = sha256_hex(format!("{MODULES_RULE} {origin} {names}").as_bytes());
+        let name = format!("{kernel}-modules-{}.cpio", &digest[..16]);
+        if !self.is_good(&name) {
+            progress.step(&format!("picking modules of {kernel}"), || {
+                let _lock = self.lock()?;
+                let files = Unpacked::new(&deb, &self.folder, kernel)?;
+                let modules = Modules::read(&files.0)?.select(names.split(','))?;
+                self.store(&name, &initramfs::build_modules(&modules), &origin)
+            })?;
+        }
+        Ok(self.folder.join(name))
     }
 
     fn kernel(&self, payload: &Payload, package: &str, progress: &Progress) -> Result<PathBuf, Problem> {
@@ -230,6 +285,12 @@ impl Payloads {
     }
 }
 
+/// A kernel and the package that depends on its newest version.
+struct KernelPackage<'a> {
+    payload: &'a Payload,
+    package: &'a str,
+}
+
 /// The files of a package, gone when this is dropped.
 struct Unpacked(PathBuf);
 
@@ -307,10 +368,14 @@ mod tests {
         fs::write(payloads.folder.join("busybox-arm64"), "ELF").unwrap();
         fs::write(payloads.digest_path("busybox-arm64"), sha256_hex(b"ELF")).unwrap();
         let progress = Progress::new();
-        let one = payloads.provide(find("initramfs").unwrap(), &progress).unwrap();
+        let one = payloads
+            .provide(Request::read("initramfs").unwrap(), &progress)
+            .unwrap();
         assert_eq!(fs::read(&one).unwrap(), initramfs::build(b"ELF"));
         assert_eq!(
-            payloads.provide(find("initramfs").unwrap(), &progress).unwrap(),
+            payloads
+                .provide(Request::read("initramfs").unwrap(), &progress)
+                .unwrap(),
             one
         );
         fs::remove_dir_all(&payloads.folder).unwrap();

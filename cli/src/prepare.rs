@@ -5,7 +5,8 @@
 //! building and fetching start at once and side by side; the check then finds every payload there.
 
 use crate::artifacts::Workspace;
-use crate::payloads::{self, Payload, Payloads};
+use crate::attach::Attachments;
+use crate::payloads::{self, Payload, Payloads, Request};
 use crate::problem::Problem;
 use crate::progress::Progress;
 use crate::{host, terminal};
@@ -15,6 +16,7 @@ use bulkhead_manifest::{
 };
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Prefix of the name of a guest of this repository.
 const GUESTS: &str = "@guests/";
@@ -36,6 +38,9 @@ pub struct Prepared {
     flash: Vec<u8>,
     class_binary: PathBuf,
     images: Vec<Option<PathBuf>>,
+    folder: PathBuf,
+    /// Made when somebody asks for the emulator: an image for a real board needs no disks.
+    attachments: OnceLock<Attachments>,
 }
 
 impl Prepared {
@@ -83,16 +88,25 @@ impl Prepared {
         image.ok_or_else(|| Problem::new(format!("partition `{partition}` has no image")))
     }
 
-    /// The emulator of the board.
+    /// The emulator of the board, with what the manifest plugs into its devices. It is of use for as long as `self`.
     ///
     /// # Errors
-    /// The board has none.
-    pub fn emulator(&self) -> Result<&Emulator, Problem> {
+    /// The board has none, or a disk is not there.
+    pub fn emulator(&self) -> Result<Emulator, Problem> {
         let board = self.system.board();
-        board.emulator.as_ref().ok_or_else(|| {
+        let mut emulator = board.emulator.clone().ok_or_else(|| {
             Problem::new(format!("board `{}` has no emulator", board.name))
                 .remedy("build the flashable file with `bulkhead build` and load it on the board")
-        })
+        })?;
+        let attachments = match self.attachments.get() {
+            Some(attachments) => attachments,
+            None => {
+                let made = Attachments::new(&self.system, &self.folder)?;
+                self.attachments.get_or_init(|| made)
+            }
+        };
+        emulator.arguments.extend(attachments.arguments.iter().cloned());
+        Ok(emulator)
     }
 
     /// Names of the partitions with a console, in the order of the manifest.
@@ -167,6 +181,8 @@ pub fn prepare_text(
         flash,
         class_binary,
         images,
+        folder: folder.to_owned(),
+        attachments: OnceLock::new(),
     })
 }
 
@@ -230,7 +246,9 @@ impl Needs {
         std::thread::scope(|scope| {
             let fetched = scope.spawn(|| {
                 let mut payloads = self.debian.iter();
-                payloads.try_for_each(|payload| self.payloads.provide(payload, progress).map(drop))
+                payloads.try_for_each(|payload| {
+                    self.payloads.provide(Request::Whole(payload), progress).map(drop)
+                })
             });
             let built = if self.packages.is_empty() {
                 Ok(())
@@ -263,14 +281,14 @@ impl Needs {
                 self.workspace.guests().join(", ")
             ));
         }
-        let Some(payload) = name.strip_prefix(DEBIAN).and_then(payloads::find) else {
+        let Some(request) = name.strip_prefix(DEBIAN).and_then(Request::read) else {
             let known: Vec<String> = payloads::PAYLOADS
                 .iter()
                 .map(|payload| format!("{DEBIAN}{}", payload.name))
                 .collect();
             return Err(format!("named payloads: {}, {GUESTS}NAME", known.join(", ")));
         };
-        let found = self.payloads.provide(payload, progress);
+        let found = self.payloads.provide(request, progress);
         found.map_err(|problem| problem.to_string())
     }
 }

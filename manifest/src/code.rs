@@ -97,6 +97,8 @@ codes! {
     BadOverlay = "E065", "A device tree overlay cannot be compiled or applied.";
     NoImage = "E066", "A partition has nothing to run.";
     TooManyMappings = "E067", "A partition needs more mappings or pieces of payloads than a system image holds.";
+    ModulesWithoutKernel = "E070", "`modules` is given, but not for a kernel and a RAM disk of Debian's.";
+    Attachment = "E071", "A disk or a network cannot be attached to the emulator as asked.";
     IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";
     UnusedAction = "W102", "A health action can never be taken.";
     NeverStarted = "W103", "A partition is not started at boot, and nobody else can start it.";
@@ -104,6 +106,7 @@ codes! {
     OddRamdisk = "W105", "A ramdisk is no archive that Linux knows.";
     SilentConsole = "W106", "A kernel is told to use a console that the partition does not have.";
     UnusedQuantum = "W107", "A quantum is given for a policy that has none.";
+    UnusedAttachment = "W110", "A disk or a network is attached to a device that no partition owns.";
 }
 
 impl Code {

@@ -68,7 +68,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         Err(problem) => return vec![problem.to_string()],
     };
     let emulator = match prepared.emulator() {
-        Ok(emulator) => emulator.clone(),
+        Ok(emulator) => emulator,
         Err(problem) => return vec![problem.to_string()],
     };
     let mut flash = prepared.flash().to_vec();

@@ -8,7 +8,7 @@
 use super::rows::RESET;
 use crate::artifacts::Workspace;
 use crate::consoles::{Control, Line, Observer};
-use crate::launch::{self, FlashFile, Launch};
+use crate::launch::{self, Launch, TemporaryFile};
 use crate::prepare::{Options, Prepared, prepare_text};
 use crate::problem::Problem;
 use crate::progress::Progress;
@@ -165,7 +165,7 @@ fn run(emulator: &Emulator, system: &Prepared) -> Result<Figures, Problem> {
 fn run_bare(emulator: &Emulator) -> Result<Figures, Problem> {
     let guest = Workspace::locate()?.program("guest-bench");
     let bytes = std::fs::read(&guest).map_err(Problem::io(guest.display()))?;
-    let file = FlashFile::write(&bytes)?;
+    let file = TemporaryFile::write("bin", &bytes)?;
     let bare = counting(emulator, &emulator.bare);
     let mut figures = Figures::new();
     for cpus in [2, 1] {
@@ -188,7 +188,7 @@ fn digests(
     system: &Prepared,
     progress: &Progress,
 ) -> Result<u64, Problem> {
-    let ballast = FlashFile::write(&vec![0xA5; BALLAST])?;
+    let ballast = TemporaryFile::write("bin", &vec![0xA5; BALLAST])?;
     let (part, vcpus) = PARTS.first().copied().unwrap_or_default();
     let heavy = prepare(
         &manifest(&board.name, part, vcpus, Some(ballast.path())),

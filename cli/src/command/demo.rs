@@ -102,7 +102,7 @@ pub(super) fn run() -> Result<Code, Problem> {
         &progress,
     )?;
     drop(progress);
-    let emulator = prepared.emulator()?.clone();
+    let emulator = prepared.emulator()?;
     let look = Look {
         colour: terminal::has_colour(),
         live: None,

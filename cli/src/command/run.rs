@@ -37,7 +37,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     };
     let prepared = prepare(&args.system, &options, &progress)?;
     drop(progress);
-    let emulator = prepared.emulator()?.clone();
+    let emulator = prepared.emulator()?;
     let first = first_console(&prepared, args.console.as_deref())?;
     if let Some(partition) = &args.gdb {
         super::gdb::announce(&prepared, partition.as_deref(), GDB_PORT)?;

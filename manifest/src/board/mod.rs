@@ -11,6 +11,7 @@ use std::path::Path;
 use read::read;
 
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::model::AttachmentKind;
 use crate::schema;
 use crate::units::{self, PAGE};
 
@@ -138,6 +139,23 @@ pub struct Device {
     pub dma_coherent: bool,
     /// Name of its clock input.
     pub clock: Option<String>,
+    /// Number in a row of equal ones.
+    pub index: u64,
+    /// Arguments with which the emulator plugs a disk into it.
+    pub disk: Vec<String>,
+    /// Arguments with which the emulator plugs a network into it.
+    pub network: Vec<String>,
+}
+
+impl Device {
+    /// Arguments with which the emulator plugs something into it; empty if it cannot.
+    #[must_use]
+    pub fn attach(&self, kind: AttachmentKind) -> &[String] {
+        match kind {
+            AttachmentKind::Disk => &self.disk,
+            AttachmentKind::Network => &self.network,
+        }
+    }
 }
 
 /// How to emulate the board.

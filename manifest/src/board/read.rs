@@ -155,6 +155,11 @@ fn devices(entry: &Entry, report: &mut Report) -> Vec<Device> {
         );
     }
     let interrupts = interrupts(table);
+    let attach = table
+        .get("emulator")
+        .and_then(Value::table)
+        .cloned()
+        .unwrap_or_default();
     (0..count)
         .map(|index| Device {
             name: if table.get("count").is_some() {
@@ -181,6 +186,9 @@ fn devices(entry: &Entry, report: &mut Report) -> Vec<Device> {
             dma: flag(table, "dma"),
             dma_coherent: flag(table, "dma-coherent"),
             clock: table.get("clock").and_then(Value::text).map(str::to_owned),
+            index,
+            disk: texts(&attach, "disk"),
+            network: texts(&attach, "network"),
         })
         .collect()
 }

@@ -8,7 +8,7 @@ use super::{Area, AreaKind, Context, Guest, Part};
 use crate::board::Window;
 use crate::devicetree::{self, Machine};
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::model::{Access, PartitionSpec};
+use crate::model::{Access, PartitionSpec, Placed};
 use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, initramfs, is_ramdisk, too_large};
 use crate::units::{BLOCK, PAGE, align_up, format_size};
 
@@ -166,11 +166,33 @@ fn load_ramdisk(
                 .help("ignore this if the guest is not Linux"),
         );
     }
-    let Some(init) = &context.spec.init else {
-        return Some(Some(archive));
+    let modules = match modules(context.spec) {
+        Some(name) => Some(loader.load(&name, report)?),
+        None => None,
     };
-    let script = loader.load(init, report)?;
-    Some(Some(Rc::new(initramfs::with_init(&archive, &script))))
+    let init = match &context.spec.init {
+        Some(init) => Some(loader.load(init, report)?),
+        None => None,
+    };
+    if modules.is_none() && init.is_none() {
+        return Some(Some(archive));
+    }
+    let joined = initramfs::join(
+        &archive,
+        modules.as_ref().map(|modules| modules.as_slice()),
+        init.as_ref().map(|script| script.as_slice()),
+    );
+    Some(Some(Rc::new(joined)))
+}
+
+/// The payload with the modules a VM asks for: an archive of the resolver's that belongs to its kernel.
+fn modules(spec: &PartitionSpec) -> Option<Placed<String>> {
+    let (image, first) = (spec.image.as_ref()?, spec.modules.first()?);
+    let names: Vec<&str> = spec.modules.iter().map(|module| module.value.as_str()).collect();
+    Some(Placed {
+        value: format!("{}/modules/{}", image.value, names.join(",")),
+        place: first.place,
+    })
 }
 
 /// Where RAM disk and device tree go.

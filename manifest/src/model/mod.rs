@@ -132,7 +132,38 @@ pub(crate) struct Manifest {
     pub board: Option<Placed<String>>,
     pub pcpus: Vec<PcpuSpec>,
     pub partitions: Vec<PartitionSpec>,
+    pub attachments: Vec<AttachmentSpec>,
     pub place: Place,
+}
+
+/// What an emulator can plug into a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachmentKind {
+    /// A disk.
+    Disk,
+    /// A network.
+    Network,
+}
+
+impl AttachmentKind {
+    /// The word for it in messages and board files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Disk => "disk",
+            Self::Network => "network",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct AttachmentSpec {
+    pub place: Place,
+    pub kind: AttachmentKind,
+    pub device: Option<Placed<String>>,
+    pub file: Option<Placed<String>>,
+    pub size: Option<Placed<u64>>,
+    pub read_only: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -200,6 +231,7 @@ pub(crate) struct PartitionSpec {
     pub image: Option<Placed<String>>,
     pub ramdisk: Option<Placed<String>>,
     pub init: Option<Placed<String>>,
+    pub modules: Vec<Placed<String>>,
     pub bootargs: Option<Placed<String>>,
     pub memory: Option<Placed<u64>>,
     pub at: Option<Placed<u64>>,

@@ -4,8 +4,8 @@
 use bulkhead_abi::HealthClass;
 
 use super::{
-    Access, Action, CapabilitySpec, HEALTH_CLASSES, Kind, MachineSpec, Manifest, PartitionSpec, PcpuSpec,
-    Placed, Policy, RIGHTS, RegionSpec, Target, VcpuSpec,
+    Access, Action, AttachmentKind, AttachmentSpec, CapabilitySpec, HEALTH_CLASSES, Kind, MachineSpec,
+    Manifest, PartitionSpec, PcpuSpec, Placed, Policy, RIGHTS, RegionSpec, Target, VcpuSpec,
 };
 use crate::diagnostic::Place;
 use crate::units;
@@ -87,8 +87,36 @@ pub(crate) fn read(table: &Table, place: Place) -> Manifest {
         board: text(table, "board"),
         pcpus: entries(table, "pcpu").filter_map(read_pcpu).collect(),
         partitions: entries(table, "partition").filter_map(read_partition).collect(),
+        attachments: read_attachments(table),
         place,
     }
+}
+
+/// Disks first, each in the order of the file.
+fn read_attachments(table: &Table) -> Vec<AttachmentSpec> {
+    let Some(emulator) = table.get("emulator").and_then(Value::table) else {
+        return Vec::new();
+    };
+    let kinds = [
+        ("disks", AttachmentKind::Disk),
+        ("networks", AttachmentKind::Network),
+    ];
+    let of_kind = |(key, kind): (&str, AttachmentKind)| {
+        let values = emulator.get(key).map(Value::list).unwrap_or_default();
+        let one = |value: &Value| {
+            let table = value.table()?;
+            Some(AttachmentSpec {
+                place: table.entries.first().map_or(value.place, |entry| entry.key_place),
+                kind,
+                device: text(table, "device"),
+                file: text(table, "file"),
+                size: size(table, "size"),
+                read_only: flag(table, "read-only", false),
+            })
+        };
+        values.iter().filter_map(one).collect::<Vec<_>>()
+    };
+    kinds.into_iter().flat_map(of_kind).collect()
 }
 
 fn read_pcpu(entry: &Entry) -> Option<PcpuSpec> {
@@ -128,6 +156,7 @@ fn read_partition(entry: &Entry) -> Option<PartitionSpec> {
         image: text(table, "image"),
         ramdisk: text(table, "ramdisk"),
         init: text(table, "init"),
+        modules: texts(table, "modules"),
         bootargs: text(table, "bootargs"),
         memory: size(table, "memory"),
         at: integer(table, "place"),

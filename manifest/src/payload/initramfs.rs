@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Putting a script into an initial RAM disk.
+//! Putting modules and a script into an initial RAM disk.
 //!
 //! Linux unpacks one archive after the other if they are concatenated at multiples of four bytes, each
 //! compressed or not, and a later file replaces an earlier one of the same name (kernel documentation,
 //! `driver-api/early-userspace/buffer-format`). So the script becomes a small archive of its own behind
 //! the given one, and the big archive needs no unpacking.
 
-/// `archive` with the executable file `/init` made of `script`.
-pub(crate) fn with_init(archive: &[u8], script: &[u8]) -> Vec<u8> {
+/// `archive` with an archive of modules behind it, whose `/init` loads them and becomes `/sbin/init`, and
+/// with a script that becomes `/sbin/init` then, and `/init` without modules.
+pub(crate) fn join(archive: &[u8], modules: Option<&[u8]>, script: Option<&[u8]>) -> Vec<u8> {
     let mut out = archive.to_vec();
-    pad(&mut out);
-    entry(&mut out, "init", 0o100_755, script);
-    entry(&mut out, "TRAILER!!!", 0, &[]);
+    if let Some(modules) = modules {
+        pad(&mut out);
+        out.extend_from_slice(modules);
+    }
+    if let Some(script) = script {
+        pad(&mut out);
+        let name = if modules.is_some() { "sbin/init" } else { "init" };
+        entry(&mut out, name, 0o100_755, script);
+        entry(&mut out, "TRAILER!!!", 0, &[]);
+    }
     out
 }
 
@@ -50,11 +58,11 @@ fn pad(out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::with_init;
+    use super::join;
 
     #[test]
     fn script_follows_aligned() {
-        let out = with_init(b"\x1f\x8bxyz", b"#!/bin/sh\n");
+        let out = join(b"\x1f\x8bxyz", None, Some(b"#!/bin/sh\n"));
         assert_eq!(&out[..8], b"\x1f\x8bxyz\0\0\0");
         assert_eq!(&out[8..14], b"070701");
         // Header of 110 bytes, the name with its NUL, padding to four bytes.
@@ -63,5 +71,13 @@ mod tests {
         assert_eq!(out.len() % 4, 0);
         let text = String::from_utf8_lossy(&out);
         assert!(text.contains("TRAILER!!!"));
+    }
+
+    #[test]
+    fn modules_come_between_and_keep_their_init() {
+        let out = join(b"abc", Some(b"modules!"), Some(b"#!/bin/sh\n"));
+        assert_eq!(&out[..12], b"abc\0modules!");
+        assert_eq!(&out[12 + 110..12 + 120], b"sbin/init\0");
+        assert_eq!(join(b"abc", Some(b"m"), None), b"abc\0m");
     }
 }

@@ -9,6 +9,7 @@
 mod capabilities;
 mod cpus;
 mod devices;
+mod emulator;
 mod health;
 pub(crate) mod memory;
 mod names;
@@ -30,5 +31,6 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     if let Some(board) = board {
         cpus::check(manifest, board, report);
         devices::check(manifest, board, report);
+        emulator::check(manifest, board, report);
     }
 }

@@ -2,10 +2,10 @@
 //! What only VMs can have, and what a VM needs to run.
 
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::model::{Kind, Manifest, PartitionSpec};
+use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 
 /// Keys of a partition that only a VM can have, with the reason.
-const VM_ONLY: [(&str, &str); 9] = [
+const VM_ONLY: [(&str, &str); 10] = [
     ("ramdisk", "a task is one program without a file system"),
     ("init", "a task is one program without a file system"),
     (
@@ -16,6 +16,7 @@ const VM_ONLY: [(&str, &str); 9] = [
         "time",
         "a task has no virtual timer; it reads the time since boot",
     ),
+    ("modules", "a task has no kernel"),
     ("devices", "a task has no device registers in its memory"),
     ("trusted-dma", "a task has no device registers in its memory"),
     ("device-tree-overlay", "a task has no device tree"),
@@ -24,6 +25,8 @@ const VM_ONLY: [(&str, &str); 9] = [
 ];
 /// The payloads that `init` is put into: this one, and those for other architectures (`-armhf`).
 const INITRAMFS: &str = "@debian/initramfs";
+/// How the names of the kernels begin whose modules are at hand.
+const KERNEL: &str = "@debian/linux-";
 
 pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     for partition in &manifest.partitions {
@@ -31,6 +34,7 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
             not_for_task(partition, report);
         }
         init_needs_initramfs(partition, report);
+        modules_need_debian(partition, report);
         something_to_run(partition, report);
         console_exists(partition, report);
     }
@@ -69,6 +73,34 @@ fn init_needs_initramfs(partition: &PartitionSpec, report: &mut Report) {
                 "add `ramdisk = \"{INITRAMFS}\"`, or put the script into your own RAM disk"
             )),
         );
+    }
+}
+
+/// Modules fit one kernel only, and something must load them.
+fn modules_need_debian(partition: &PartitionSpec, report: &mut Report) {
+    let Some(first) = partition.modules.first() else {
+        return;
+    };
+    let is = |name: &Option<Placed<String>>, prefix| {
+        name.as_ref().is_some_and(|name| name.value.starts_with(prefix))
+    };
+    let fits = is(&partition.image, KERNEL) && is(&partition.ramdisk, INITRAMFS);
+    if partition.kind == Kind::Vm && !fits {
+        let message = format!("`modules` needs a kernel `{KERNEL}...` and ramdisk = \"{INITRAMFS}\"");
+        report.push(
+            Diagnostic::at(Code::ModulesWithoutKernel, first.place, message)
+                .help("name both, or put the modules into your own RAM disk"),
+        );
+    }
+    for module in &partition.modules {
+        let possible = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_');
+        if module.value.is_empty() || !module.value.chars().all(possible) {
+            let message = format!("`{}` cannot be the name of a module", module.value);
+            report.push(
+                Diagnostic::at(Code::ModulesWithoutKernel, module.place, message)
+                    .help("give the name that `lsmod` shows, without `.ko`"),
+            );
+        }
     }
 }
 

@@ -224,6 +224,26 @@ static DEVICE: TableSchema = TableSchema {
             Kind::Size,
             "bytes from one's registers to the next one's; with `count`",
         ),
+        key(
+            "emulator",
+            Optional,
+            Kind::Table(&ATTACH),
+            "what its emulator can plug into it",
+        ),
+    ],
+};
+
+static ATTACH: TableSchema = TableSchema {
+    what: "attachments",
+    doc: "Further arguments of the emulator that plug something into the device. `{device}` stands for the device's name, `{index}` for its number in a row.",
+    keys: &[
+        key(
+            "disk",
+            Optional,
+            Kind::List(&Kind::Text),
+            "a disk; `{file}` stands for its image, `{read-only}` for `on` or `off`",
+        ),
+        key("network", Optional, Kind::List(&Kind::Text), "a network"),
     ],
 };
 

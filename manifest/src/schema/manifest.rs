@@ -41,7 +41,74 @@ pub(crate) static MANIFEST: TableSchema = TableSchema {
             },
             "the partitions, numbered from 0 in the order of the file",
         ),
+        key(
+            "emulator",
+            Optional,
+            Kind::Table(&EMULATOR),
+            "what the emulator plugs into devices; nothing of it is in the system image",
+        ),
     ],
+};
+
+static EMULATOR: TableSchema = TableSchema {
+    what: "an emulator table",
+    doc: "Disks and networks of the emulated board, by the devices they are plugged into.",
+    keys: &[
+        key(
+            "disks",
+            Optional,
+            Kind::List(&Kind::Table(&DISK)),
+            "disks, each either with a `file` or with a `size`",
+        ),
+        key(
+            "networks",
+            Optional,
+            Kind::List(&Kind::Table(&NETWORK)),
+            "networks inside the emulator: addresses by DHCP, a gateway that answers, no way in from outside",
+        ),
+    ],
+};
+
+static DISK: TableSchema = TableSchema {
+    what: "a disk",
+    doc: "A disk of the emulated board.",
+    keys: &[
+        key(
+            "device",
+            Required,
+            Kind::Text,
+            "device of the board it is plugged into",
+        ),
+        key(
+            "file",
+            Optional,
+            Kind::Text,
+            "raw image, relative to the manifest; what is written to the disk stays in it",
+        ),
+        key(
+            "size",
+            Optional,
+            Kind::Size,
+            "instead of `file`: an empty disk of this size for one run",
+        ),
+        key(
+            "read-only",
+            Default("false"),
+            Kind::Boolean,
+            "whether writes are refused",
+        ),
+    ],
+};
+
+static NETWORK: TableSchema = TableSchema {
+    what: "a network",
+    doc: "A network of the emulated board.",
+    keys: &[key(
+        "device",
+        Required,
+        Kind::Text,
+        "device of the board it is plugged into",
+    )],
 };
 
 const POLICIES: &[(&str, &str)] = &[
@@ -111,6 +178,12 @@ static PARTITION: TableSchema = TableSchema {
             Optional,
             Kind::Text,
             "script that becomes `/init` of `@debian/initramfs`; VM only",
+        ),
+        key(
+            "modules",
+            Optional,
+            Kind::List(&Kind::Text),
+            "modules of the kernel (an `@debian/linux-...` image) that `@debian/initramfs` loads, with all they need, before `init` runs; VM only",
         ),
         key("bootargs", Optional, Kind::Text, "kernel command line; VM only"),
         key("memory", Required, Kind::Size, "RAM; a multiple of 4K"),

@@ -12,7 +12,7 @@ use bulkhead_abi::{HealthClass, ObjectKind, Rights};
 use crate::board::{Board, Window};
 use crate::diagnostic::{Report, Sources};
 use crate::guest::{AreaKind, Guest};
-use crate::model::{Access, Action, Kind, Manifest, PartitionSpec, Policy, Target};
+use crate::model::{Access, Action, AttachmentSpec, Kind, Manifest, PartitionSpec, Policy, Target};
 use crate::plan::Plan;
 use crate::rules::owned;
 pub use views::{CpuRow, DeviceRow, InterruptRow, MemoryRow, TouchRow};
@@ -87,6 +87,19 @@ pub struct Mapping {
     pub access: Access,
     /// Line of the manifest that asks for it.
     pub line: u32,
+}
+
+/// Something that the emulator plugs into a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attachment {
+    /// The device.
+    pub device: String,
+    /// A disk's image, relative to the manifest.
+    pub file: Option<String>,
+    /// Bytes of a disk that is empty at first and lives for one run.
+    pub size: Option<u64>,
+    /// Arguments of the emulator; `{file}` stands for a disk's image.
+    pub arguments: Vec<String>,
 }
 
 /// A partition.
@@ -184,6 +197,27 @@ impl System {
             .image
             .as_ref()
             .map(|image| image.value.as_str())
+    }
+
+    /// What the emulator plugs into devices.
+    #[must_use]
+    pub fn attachments(&self) -> Vec<Attachment> {
+        let one = |spec: &AttachmentSpec| {
+            let device = self.board.device(&spec.device.as_ref()?.value)?;
+            let fill = |argument: &String| {
+                argument
+                    .replace("{device}", &device.name)
+                    .replace("{index}", &device.index.to_string())
+                    .replace("{read-only}", if spec.read_only { "on" } else { "off" })
+            };
+            Some(Attachment {
+                device: device.name.clone(),
+                file: spec.file.as_ref().map(|file| file.value.clone()),
+                size: spec.size.as_ref().map(|size| size.value),
+                arguments: device.attach(spec.kind).iter().map(fill).collect(),
+            })
+        };
+        self.manifest.attachments.iter().filter_map(one).collect()
     }
 
     /// CPUs that the board's emulator needs.

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Disks and networks that the board's emulator plugs into devices.
+
+use crate::board::Board;
+use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::model::{AttachmentKind, AttachmentSpec, Manifest, Placed};
+
+pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
+    let mut seen: Vec<&Placed<String>> = Vec::new();
+    for attachment in &manifest.attachments {
+        source_is_clear(attachment, report);
+        let Some(name) = &attachment.device else { continue };
+        possible(name, attachment.kind, board, report);
+        if let Some(first) = seen.iter().find(|other| other.value == name.value) {
+            let message = format!("`{}` is given two disks or networks", name.value);
+            report.push(
+                Diagnostic::at(Code::Attachment, name.place, message)
+                    .also(first.place, "the first")
+                    .help("a device takes one: choose another device for the second"),
+            );
+        }
+        seen.push(name);
+        let owned = manifest
+            .partitions
+            .iter()
+            .any(|partition| partition.devices.iter().any(|device| device.value == name.value));
+        if !owned {
+            let message = format!(
+                "something is attached to `{}`, which no partition owns",
+                name.value
+            );
+            report.push(
+                Diagnostic::at(Code::UnusedAttachment, name.place, message)
+                    .help("give the device to a VM with `devices`"),
+            );
+        }
+    }
+}
+
+/// A disk is a file that stays or an empty one of a size; a network is neither.
+fn source_is_clear(attachment: &AttachmentSpec, report: &mut Report) {
+    let is_disk = attachment.kind == AttachmentKind::Disk;
+    if is_disk && attachment.file.is_some() == attachment.size.is_some() {
+        report.push(
+            Diagnostic::at(
+                Code::Attachment,
+                attachment.place,
+                "a disk needs either a `file` or a `size`",
+            )
+            .help("`file` names an image that stays; `size` makes an empty disk for one run"),
+        );
+    }
+    if let Some(size) = attachment
+        .size
+        .as_ref()
+        .filter(|size| size.value == 0 || size.value % 512 != 0)
+    {
+        report.push(
+            Diagnostic::at(
+                Code::Attachment,
+                size.place,
+                "a disk has whole sectors of 512 bytes",
+            )
+            .help("give a size such as \"16M\""),
+        );
+    }
+}
+
+fn possible(name: &Placed<String>, kind: AttachmentKind, board: &Board, report: &mut Report) {
+    let takes = |device: &crate::board::Device| !device.attach(kind).is_empty();
+    if board.emulator.is_none() {
+        let message = format!("board `{}` has no emulator to attach anything to", board.name);
+        report.push(Diagnostic::at(Code::Attachment, name.place, message).help("remove `emulator`"));
+    } else if !board.device(&name.value).is_some_and(takes) {
+        let able: Vec<_> = board
+            .devices
+            .iter()
+            .filter(|device| takes(device))
+            .map(|device| device.name.as_str())
+            .collect();
+        let help = match (able.first(), able.last()) {
+            (Some(first), Some(last)) => format!("devices that do: {first} to {last}"),
+            _ => format!("no device of board `{}` does", board.name),
+        };
+        let message = format!("`{}` takes no {}", name.value, kind.name());
+        report.push(Diagnostic::at(Code::Attachment, name.place, message).help(help));
+    }
+}
