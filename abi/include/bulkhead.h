@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* revision: major << 16 | minor */
-#define BULKHEAD_ABI_VERSION                       0x10000u
+#define BULKHEAD_ABI_VERSION                       0x10001u
 
 /* function identifiers (x0) */
 #define BULKHEAD_FUNCTION_BASE                     0xc6000000u
@@ -42,6 +42,7 @@
 #define BULKHEAD_ERROR_NO_SPACE                    (-6)
 #define BULKHEAD_ERROR_WRONG_STATE                 (-7)
 #define BULKHEAD_ERROR_TIMED_OUT                   (-8)
+#define BULKHEAD_ERROR_INTERRUPTED                 (-9)
 
 /* object kinds */
 #define BULKHEAD_KIND_PARTITION                    1u
@@ -77,6 +78,23 @@
 /* restarts and health events since boot: 16 and 32 bits of the status word from these bits on */
 #define BULKHEAD_STATUS_RESTARTS_SHIFT             16
 #define BULKHEAD_STATUS_EVENTS_SHIFT               32
+
+/* start modes: bits 7:0 of the start word, and of the options of a start */
+#define BULKHEAD_START_COLD                        0u
+#define BULKHEAD_START_WARM                        1u
+
+/* start causes: bits 15:8 of the start word; bits 23:16 are the health class of the last of them */
+#define BULKHEAD_CAUSE_BOOT                        0u
+#define BULKHEAD_CAUSE_SUPERVISOR                  1u
+#define BULKHEAD_CAUSE_OWN                         2u
+#define BULKHEAD_CAUSE_HEALTH                      3u
+
+/* alternative and starts since boot: 8 and 32 bits of the start word from these bits on */
+#define BULKHEAD_START_ALTERNATIVE_SHIFT           24
+#define BULKHEAD_START_STARTS_SHIFT                32
+
+/* an option of a start: this alternative from now on */
+#define BULKHEAD_OPTION_ALTERNATIVE(n)             (256u | (n) * 65536u)
 
 /* startup page of a task, its address in x0 at the first instruction */
 #define BULKHEAD_STARTUP_MAGIC                     UINT64_C(0x3154524154534842)

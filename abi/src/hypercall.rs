@@ -22,13 +22,14 @@ pub enum Operation {
     Null = 0x0000,
     /// ABI revision in x1: `major << 16 | minor`. Needs no capability.
     Version = 0x0001,
-    /// Partition: state, restart count and last health class (see [`crate::status::StatusWord`]). Right: `READ`.
+    /// Partition: state, restart count and last health class in x1 (see [`crate::status::StatusWord`]), how and why it
+    /// started in x2 (see [`crate::status::StartWord`]). Right: `READ`.
     PartitionStatus = 0x0100,
-    /// Partition: start it if it is stopped. Right: `CONTROL`.
+    /// Partition: start it if it is stopped, as x2 says (see [`crate::status::StartOptions`]). Right: `CONTROL`.
     PartitionStart = 0x0101,
     /// Partition: stop it. Right: `CONTROL`.
     PartitionStop = 0x0102,
-    /// Partition: stop, reload and start it. Right: `CONTROL`.
+    /// Partition: stop it and start it, as x2 says (see [`crate::status::StartOptions`]). Right: `CONTROL`.
     PartitionRestart = 0x0103,
     /// Partition: restart its watchdog period; a caller can do so for itself without a right. Right: `CONTROL`.
     PartitionKick = 0x0104,
@@ -185,6 +186,9 @@ pub enum Error {
     WrongState = -7,
     /// The time given with the call has passed.
     TimedOut = -8,
+    /// An interrupt waits for the caller, so a blocking call has ended before its time. The caller takes the
+    /// interrupt and calls again. Only a VM gets this.
+    Interrupted = -9,
 }
 
 impl Error {
@@ -198,6 +202,7 @@ impl Error {
         Self::NoSpace,
         Self::WrongState,
         Self::TimedOut,
+        Self::Interrupted,
     ];
 
     /// The error with this code, if there is one.
@@ -208,7 +213,7 @@ impl Error {
 }
 
 /// ABI revision: `major << 16 | minor`. A new minor adds operations, a new major changes some.
-pub const ABI_VERSION: u32 = 1 << 16;
+pub const ABI_VERSION: u32 = 1 << 16 | 1;
 /// Indices a partition's capability space can hold.
 pub const CAPABILITY_SLOTS: usize = 64;
 /// Index at which every partition finds the capability for itself.

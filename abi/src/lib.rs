@@ -25,4 +25,4 @@ pub mod status;
 
 pub use hypercall::{Error, ObjectKind, Operation, Rights, function_id};
 pub use startup::{STARTUP_MAGIC, StartupCapability, StartupHeader};
-pub use status::{HealthClass, PartitionState};
+pub use status::{HealthClass, PartitionState, StartCause, StartMode};

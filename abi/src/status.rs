@@ -118,9 +118,203 @@ impl StatusWord {
     }
 }
 
+/// What a partition finds in its memory when it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+pub enum StartMode {
+    /// Its memory is cleared and its payloads are copied anew (ARINC 653 COLD_START).
+    #[default]
+    Cold = 0,
+    /// Its memory is as its earlier life left it (ARINC 653 WARM_START); vCPUs, virtual devices, interrupts and
+    /// capabilities are new all the same.
+    Warm = 1,
+}
+
+impl StartMode {
+    /// The mode with this number, if there is one.
+    #[must_use]
+    pub const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Cold),
+            1 => Some(Self::Warm),
+            _ => None,
+        }
+    }
+}
+
+/// Why a partition starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum StartCause {
+    /// The system starts, and the manifest starts the partition with it.
+    #[default]
+    Boot,
+    /// Another partition has asked for it.
+    Supervisor,
+    /// The partition itself has asked for it.
+    Own,
+    /// A health event of this class has led to it.
+    Health(HealthClass),
+}
+
+impl StartCause {
+    const fn encode(self) -> u64 {
+        match self {
+            Self::Boot => 0,
+            Self::Supervisor => 1,
+            Self::Own => 2,
+            Self::Health(class) => 3 | (class as u64) << 8,
+        }
+    }
+
+    const fn decode(kind: u8, class: u8) -> Option<Self> {
+        match (kind, class) {
+            (0, 0) => Some(Self::Boot),
+            (1, 0) => Some(Self::Supervisor),
+            (2, 0) => Some(Self::Own),
+            (3, class) => match HealthClass::from_number(class) {
+                Some(class) => Some(Self::Health(class)),
+                None => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// Result x2 of `PartitionStatus`, about the start that the partition is in or had last: [`StartMode`] in bits
+/// 7:0, cause in bits 15:8 (0 boot, 1 another partition, 2 the partition itself, 3 a health event),
+/// [`HealthClass`] of that event or 0 in bits 23:16, the alternative it runs in bits 31:24 (0 = the payloads
+/// that the partition's own section names), starts since boot in bits 63:32 (saturating).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct StartWord {
+    /// What it found in its memory.
+    pub mode: StartMode,
+    /// Why.
+    pub cause: StartCause,
+    /// Which payloads.
+    pub alternative: u8,
+    /// Starts since boot that came as far as the first instruction.
+    pub starts: u32,
+}
+
+impl StartWord {
+    /// The word as a guest sees it.
+    #[must_use]
+    pub const fn encode(self) -> u64 {
+        self.mode as u64
+            | self.cause.encode() << 8
+            | (self.alternative as u64) << 24
+            | (self.starts as u64) << 32
+    }
+
+    /// The reverse of [`StartWord::encode`]; `None` if the word is not one.
+    #[must_use]
+    pub const fn decode(word: u64) -> Option<Self> {
+        let (mode, cause) = (
+            StartMode::from_number(word as u8),
+            StartCause::decode((word >> 8) as u8, (word >> 16) as u8),
+        );
+        match (mode, cause) {
+            (Some(mode), Some(cause)) => Some(Self {
+                mode,
+                cause,
+                alternative: (word >> 24) as u8,
+                starts: (word >> 32) as u32,
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// Argument x2 of `PartitionStart` and `PartitionRestart`: [`StartMode`] in bits 7:0; bit 8 set if bits 23:16
+/// choose an alternative, else the partition keeps the one it has; all other bits are zero. 0 is a
+/// cold start with what it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct StartOptions {
+    /// What the partition is to find in its memory. A warm start of memory that was never loaded completely, or not
+    /// with the chosen alternative, is a cold one.
+    pub mode: StartMode,
+    /// Which payloads it is to run from now on.
+    pub alternative: Option<u8>,
+}
+
+impl StartOptions {
+    const CHOSEN: u64 = 1 << 8;
+
+    /// The argument.
+    #[must_use]
+    pub const fn encode(self) -> u64 {
+        let chosen = match self.alternative {
+            Some(number) => Self::CHOSEN | (number as u64) << 16,
+            None => 0,
+        };
+        self.mode as u64 | chosen
+    }
+
+    /// The reverse of [`StartOptions::encode`]; `None` if the argument is not one.
+    #[must_use]
+    pub const fn decode(argument: u64) -> Option<Self> {
+        let Some(mode) = StartMode::from_number(argument as u8) else {
+            return None;
+        };
+        let alternative = if argument & Self::CHOSEN != 0 {
+            Some((argument >> 16) as u8)
+        } else {
+            None
+        };
+        let options = Self { mode, alternative };
+        if options.encode() == argument {
+            Some(options)
+        } else {
+            None
+        }
+    }
+}
+
 /// Bit of an event gate that is raised when the state of partition `partition` changes, if the
 /// manifest connects the two (`watch`).
 #[must_use]
 pub const fn state_change_event(partition: u8) -> u64 {
     1 << (partition & 63)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn start_words_survive_the_way_to_a_guest_and_back() {
+        let causes = [StartCause::Boot, StartCause::Supervisor, StartCause::Own]
+            .into_iter()
+            .chain(HealthClass::ALL.iter().map(|class| StartCause::Health(*class)));
+        for cause in causes {
+            for mode in [StartMode::Cold, StartMode::Warm] {
+                let word = StartWord {
+                    mode,
+                    cause,
+                    alternative: 200,
+                    starts: 0xFEDC_BA98,
+                };
+                assert_eq!(StartWord::decode(word.encode()), Some(word));
+            }
+        }
+        for wrong in [2, 4 << 8, 1 << 16, 3 << 8, 3 << 8 | 6 << 16] {
+            assert_eq!(StartWord::decode(wrong), None, "{wrong:#x}");
+        }
+    }
+
+    #[test]
+    fn start_options_have_one_encoding_each() {
+        let accepted = (0..1_u64 << 25)
+            .filter(|word| word & 0xFC == 0)
+            .filter_map(|word| StartOptions::decode(word).map(|options| (word, options)));
+        let mut count = 0;
+        for (word, options) in accepted {
+            assert_eq!(options.encode(), word);
+            count += 1;
+        }
+        assert_eq!(count, 2 * (1 + 256));
+        assert_eq!(StartOptions::decode(0), Some(StartOptions::default()));
+        assert_eq!(StartOptions::decode(1 << 63), None);
+        assert_eq!(StartOptions::decode(1 << 16), None);
+    }
 }

@@ -14,7 +14,9 @@ use bulkhead_abi::hypercall::{
     function_id,
 };
 use bulkhead_abi::startup::{STARTUP_MAGIC, StartupCapability, StartupHeader};
-use bulkhead_abi::status::{HealthClass, PartitionState, StatusWord};
+use bulkhead_abi::status::{
+    HealthClass, PartitionState, StartCause, StartMode, StartOptions, StartWord, StatusWord,
+};
 
 /// `EventWait` as `EVENT_WAIT`.
 fn upper_snake(name: &str) -> String {
@@ -163,6 +165,64 @@ fn status(text: &mut String) {
     );
     define_name(text, "STATUS_RESTARTS_SHIFT", &word(1, 0).to_string());
     define_name(text, "STATUS_EVENTS_SHIFT", &word(0, 1).to_string());
+    start(text);
+}
+
+fn start(text: &mut String) {
+    section(
+        text,
+        "start modes: bits 7:0 of the start word, and of the options of a start",
+    );
+    for mode in (0..=u8::MAX).filter_map(StartMode::from_number) {
+        define(text, "START_", &mode, &format!("{}u", mode as u8));
+    }
+    section(
+        text,
+        "start causes: bits 15:8 of the start word; bits 23:16 are the health class of the last of them",
+    );
+    for (name, cause) in [
+        ("BOOT", StartCause::Boot),
+        ("SUPERVISOR", StartCause::Supervisor),
+        ("OWN", StartCause::Own),
+        ("HEALTH", StartCause::Health(HealthClass::Memory)),
+    ] {
+        let word = StartWord {
+            cause,
+            ..StartWord::default()
+        };
+        define_name(
+            text,
+            &format!("CAUSE_{name}"),
+            &format!("{}u", word.encode() >> 8 & 0xFF),
+        );
+    }
+    section(
+        text,
+        "alternative and starts since boot: 8 and 32 bits of the start word from these bits on",
+    );
+    let shift = |alternative, starts| {
+        let word = StartWord {
+            alternative,
+            starts,
+            ..StartWord::default()
+        };
+        word.encode().trailing_zeros().to_string()
+    };
+    define_name(text, "START_ALTERNATIVE_SHIFT", &shift(1, 0));
+    define_name(text, "START_STARTS_SHIFT", &shift(0, 1));
+    section(text, "an option of a start: this alternative from now on");
+    let chosen = |number| {
+        StartOptions {
+            alternative: Some(number),
+            ..StartOptions::default()
+        }
+        .encode()
+    };
+    define_name(
+        text,
+        "OPTION_ALTERNATIVE(n)",
+        &format!("({}u | (n) * {}u)", chosen(0), chosen(1) - chosen(0)),
+    );
 }
 
 fn startup(text: &mut String) {

@@ -8,7 +8,7 @@
 use core::arch::asm;
 
 use bulkhead_abi::hypercall::function_id;
-use bulkhead_abi::status::StatusWord;
+use bulkhead_abi::status::{StartOptions, StartWord, StatusWord};
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 
 use crate::environment;
@@ -85,12 +85,32 @@ pub fn partition_status(partition: Handle) -> Result<StatusWord, Error> {
     StatusWord::decode(on(Operation::PartitionStatus, partition, 0)?).ok_or(Error::NotSupported)
 }
 
-/// Starts a stopped partition.
+/// How and why a partition started the last time, this one included.
+///
+/// # Errors
+/// See [`null`]; `NotSupported` also if the answer is none.
+pub fn partition_start_word(partition: Handle) -> Result<StartWord, Error> {
+    let [_, word, ..] = call(
+        Operation::PartitionStatus,
+        [u64::from(partition.0), 0, 0, 0, 0, 0],
+    )?;
+    StartWord::decode(word).ok_or(Error::NotSupported)
+}
+
+/// Starts a stopped partition cold, with the payloads it has.
 ///
 /// # Errors
 /// See [`null`].
 pub fn partition_start(partition: Handle) -> Result<(), Error> {
-    on(Operation::PartitionStart, partition, 0).map(drop)
+    partition_start_as(partition, StartOptions::default())
+}
+
+/// Starts a stopped partition.
+///
+/// # Errors
+/// See [`null`]; `InvalidArgument` for an alternative that the manifest does not list.
+pub fn partition_start_as(partition: Handle, options: StartOptions) -> Result<(), Error> {
+    on(Operation::PartitionStart, partition, options.encode()).map(drop)
 }
 
 /// Stops a partition.
@@ -101,12 +121,20 @@ pub fn partition_stop(partition: Handle) -> Result<(), Error> {
     on(Operation::PartitionStop, partition, 0).map(drop)
 }
 
-/// Stops, reloads and starts a partition.
+/// Stops a partition and starts it cold, with the payloads it has.
 ///
 /// # Errors
 /// See [`null`].
 pub fn partition_restart(partition: Handle) -> Result<(), Error> {
-    on(Operation::PartitionRestart, partition, 0).map(drop)
+    partition_restart_as(partition, StartOptions::default())
+}
+
+/// Stops a partition and starts it.
+///
+/// # Errors
+/// See [`null`]; `InvalidArgument` for an alternative that the manifest does not list.
+pub fn partition_restart_as(partition: Handle, options: StartOptions) -> Result<(), Error> {
+    on(Operation::PartitionRestart, partition, options.encode()).map(drop)
 }
 
 /// Restarts a partition's watchdog period.

@@ -349,5 +349,7 @@ pub const ACTION_LOG: u8 = 1;
 pub const ACTION_INJECT: u8 = 2;
 /// Stop the partition; it is then `Failed`.
 pub const ACTION_STOP: u8 = 3;
-/// Stop, reload and start the partition.
+/// Stop the partition and start it cold.
 pub const ACTION_RESTART: u8 = 4;
+/// Stop the partition and start it warm.
+pub const ACTION_RESTART_WARM: u8 = 5;

@@ -12,7 +12,7 @@ use crate::cap::Capability;
 use crate::dispatch::Pcpu;
 use crate::local::Local;
 use crate::log::Line;
-use crate::partition::Request;
+use crate::partition::{Launch, Request};
 use crate::shared::Shared;
 use crate::system::{System, SystemError};
 use crate::time::Timebase;
@@ -366,7 +366,7 @@ fn autostart<R: RelaxStrategy>(shared: &Shared<'_, R>, system: &System<'_>) {
         // Nothing has run yet: the partition is stopped, and a stopped partition can be started.
         let _started = shared
             .partition(partition)
-            .control(|control| control.request(Request::Start, homes));
+            .control(|control| control.request(Request::Start(Launch::default()), homes));
         let first = system.binding_of(partition, 0);
         // Nobody is signalled: no pCPU is in its loop yet.
         let _wanted = shared.mailboxes.of(first.pcpu).post_load(partition, first.slot);

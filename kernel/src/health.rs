@@ -13,7 +13,7 @@
 //! number of its own.
 
 use bulkhead_abi::{HealthClass, PartitionState};
-use bulkhead_image::layout::{ACTION_INJECT, ACTION_LOG, ACTION_RESTART, NONE};
+use bulkhead_image::layout::{ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_RESTART_WARM, NONE};
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 /// Events of a partition that are logged before the log thins out.
@@ -28,8 +28,10 @@ pub enum Action {
     Inject,
     /// Stop the partition; it is then failed.
     Stop,
-    /// Stop, load and start the partition.
+    /// Stop the partition and start it cold.
     Restart,
+    /// Stop the partition and start it warm.
+    RestartWarm,
 }
 
 impl Action {
@@ -40,6 +42,7 @@ impl Action {
             ACTION_LOG => Self::Log,
             ACTION_INJECT => Self::Inject,
             ACTION_RESTART => Self::Restart,
+            ACTION_RESTART_WARM => Self::RestartWarm,
             _ => Self::Stop,
         }
     }
@@ -52,6 +55,7 @@ impl Action {
             Self::Inject => "inject",
             Self::Stop => "stop",
             Self::Restart => "restart",
+            Self::RestartWarm => "restart-warm",
         }
     }
 }
@@ -75,7 +79,7 @@ pub struct Record {
     last: AtomicU8,
     /// Restarts for whatever reason, since boot.
     restarts: AtomicU32,
-    /// Restarts by a health action.
+    /// Restarts by a health action since another partition last started or restarted it.
     health_restarts: AtomicU32,
     /// Times it was stopped or failed.
     ends: AtomicU32,
@@ -115,7 +119,10 @@ impl Record {
         self.last.store(class as u8, Ordering::Relaxed);
         let mut action = configured;
         let mut limit_reached = false;
-        if configured == Action::Restart && increment(&self.health_restarts) > limit && limit != NONE {
+        if matches!(configured, Action::Restart | Action::RestartWarm)
+            && increment(&self.health_restarts) > limit
+            && limit != NONE
+        {
             action = Action::Stop;
             limit_reached = true;
         }
@@ -127,6 +134,11 @@ impl Record {
             number,
             limit_reached,
         }
+    }
+
+    /// The restart limit counts anew.
+    pub fn forgive(&self) {
+        self.health_restarts.store(0, Ordering::Relaxed);
     }
 
     /// Counts a restart.
@@ -199,6 +211,15 @@ mod tests {
             actions.map(|verdict| verdict.limit_reached),
             [false, false, true, true]
         );
+    }
+
+    #[test]
+    fn warm_restarts_count_too_until_somebody_forgives() {
+        let record = Record::new();
+        let event = || record.event(HealthClass::Task, Action::RestartWarm, 1).action;
+        assert_eq!([event(), event()], [Action::RestartWarm, Action::Stop]);
+        record.forgive();
+        assert_eq!([event(), event()], [Action::RestartWarm, Action::Stop]);
     }
 
     #[test]

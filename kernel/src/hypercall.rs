@@ -6,6 +6,7 @@
 //! again. The rules are a table, so that what a right allows can be read in one screen.
 
 use crate::cap::{Capability, Spaces};
+use bulkhead_abi::status::StartOptions;
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{Hypercall, PartitionId};
 use spin::RelaxStrategy;
@@ -25,11 +26,11 @@ pub enum Command {
     /// State of a partition.
     Status(PartitionId),
     /// Start a partition.
-    Start(PartitionId),
+    Start(PartitionId, StartOptions),
     /// Stop a partition.
     Stop(PartitionId),
     /// Restart a partition.
-    Restart(PartitionId),
+    Restart(PartitionId, StartOptions),
     /// Restart a partition's watchdog period.
     Kick(PartitionId),
     /// Wait at a gate, at most until (nanoseconds since boot; `None` = for ever).
@@ -109,9 +110,9 @@ pub fn decode<R: RelaxStrategy>(
         Operation::Null => Command::Null,
         Operation::Version => Command::Version,
         Operation::PartitionStatus => Command::Status(object),
-        Operation::PartitionStart => Command::Start(object),
+        Operation::PartitionStart => Command::Start(object, options(x2)?),
         Operation::PartitionStop => Command::Stop(object),
-        Operation::PartitionRestart => Command::Restart(object),
+        Operation::PartitionRestart => Command::Restart(object, options(x2)?),
         Operation::PartitionKick => Command::Kick(object),
         Operation::EventWait => Command::Wait(object, (x2 != 0).then_some(x2)),
         Operation::EventPoll => Command::Poll(object),
@@ -137,8 +138,12 @@ pub const fn is_malformed(error: Error) -> bool {
         | Error::WrongKind
         | Error::NoRight
         | Error::InvalidArgument => true,
-        Error::NoSpace | Error::WrongState | Error::TimedOut => false,
+        Error::NoSpace | Error::WrongState | Error::TimedOut | Error::Interrupted => false,
     }
+}
+
+fn options(argument: u64) -> Result<StartOptions, Error> {
+    StartOptions::decode(argument).ok_or(Error::InvalidArgument)
 }
 
 fn rights(argument: u64) -> Result<Rights, Error> {

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What to do to a partition's memory before it starts, cut into chunks.
 //!
-//! A cold start puts the capability space back ([`crate::cap`]), clears every RAM mapping that asks for it, except where a payload is copied, then copies the
-//! payloads. The plan is never written down: a cursor walks the records of the system image and says at each
+//! Every start puts the capability space back ([`crate::cap`]) and the virtual devices into their first state. A cold
+//! one in between clears every RAM mapping that asks for it, except where a payload is copied, then copies the
+//! payloads of the alternative that is to run; a warm one cleans what the caches hold of the memory, because vCPUs
+//! start with theirs off. The plan is never written down: a cursor walks the records of the system image and says at each
 //! step what the next chunk is. One chunk is the longest stretch in which the pCPU takes no interrupt, so its
 //! size is part of every other partition's worst case on that pCPU.
 
+use bulkhead_abi::StartMode;
+use bulkhead_abi::status::StartWord;
 use bulkhead_arch_api::GuestPhys;
-use bulkhead_image::layout::{LoadRecord, MEMORY_CLEAR, MemoryRecord};
+use bulkhead_image::layout::{LoadRecord, MEMORY_CLEAR, MEMORY_DEVICE, MemoryRecord};
 
 /// Bytes cleared at a time: whole cache lines, without a look at what was there. Chunks end at multiples of it.
 pub const CLEAR_CHUNK: u64 = 16 * 1024;
@@ -22,6 +26,8 @@ const WORD: u64 = 8;
 /// How far the loading of a partition has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Cursor {
+    mode: StartMode,
+    alternative: u8,
     phase: Phase,
     record: usize,
     offset: u64,
@@ -36,6 +42,8 @@ enum Phase {
     Capabilities,
     Clear,
     Copy,
+    Clean,
+    Devices,
     Done,
 }
 
@@ -62,6 +70,13 @@ pub enum Chunk {
         /// Bytes.
         length: u64,
     },
+    /// Clean the caches of these bytes.
+    Clean {
+        /// First address.
+        guest: GuestPhys,
+        /// Bytes.
+        length: u64,
+    },
     /// Memory is in place: put the virtual devices into their first state.
     Devices,
     /// Everything is in place.
@@ -69,55 +84,91 @@ pub enum Chunk {
 }
 
 impl Cursor {
+    /// At the beginning of this start.
+    #[must_use]
+    pub fn new(start: StartWord) -> Self {
+        Self {
+            mode: start.mode,
+            alternative: start.alternative,
+            ..Self::default()
+        }
+    }
+
+    /// Which payloads are to be copied.
+    #[must_use]
+    pub const fn alternative(&self) -> u8 {
+        self.alternative
+    }
+
+    /// At the beginning of a phase of the same start.
+    fn enter(&mut self, phase: Phase) {
+        *self = Self {
+            mode: self.mode,
+            alternative: self.alternative,
+            phase,
+            ..Self::default()
+        };
+    }
+
     /// The next chunk for a partition with these mappings and payloads. Bounded by the number of records.
     pub fn advance<'r>(
         &mut self,
         memory: impl Iterator<Item = &'r MemoryRecord>,
         loads: impl Iterator<Item = &'r LoadRecord> + Clone,
     ) -> Chunk {
-        if self.phase == Phase::Capabilities {
-            return Chunk::Capabilities(u32::try_from(self.record).unwrap_or(u32::MAX));
-        }
-        if self.phase == Phase::Clear {
-            if let Some(chunk) = self.next_clear(memory, loads.clone()) {
-                return chunk;
+        // Each phase that has nothing left leads to the next; `Clean` and `Clear` exclude each other.
+        match self.phase {
+            Phase::Capabilities => {
+                return Chunk::Capabilities(u32::try_from(self.record).unwrap_or(u32::MAX));
             }
-            *self = Self {
-                phase: Phase::Copy,
-                ..Self::default()
-            };
+            Phase::Clear => {
+                if let Some((guest, length)) = self.next_stretch(memory, is_cleared, loads.clone()) {
+                    return Chunk::Clear { guest, length };
+                }
+                self.enter(Phase::Copy);
+            }
+            Phase::Clean => {
+                if let Some((guest, length)) = self.next_stretch(memory, is_kept, core::iter::empty()) {
+                    return Chunk::Clean { guest, length };
+                }
+                self.enter(Phase::Devices);
+            }
+            Phase::Copy | Phase::Devices => {}
+            Phase::Done => return Chunk::Done,
         }
-        if self.phase == Phase::Done {
-            return Chunk::Done;
+        if self.phase == Phase::Copy
+            && let Some(chunk) = self.next_copy(loads)
+        {
+            return chunk;
         }
-        self.next_copy(loads)
+        self.enter(Phase::Done);
+        Chunk::Devices
     }
 
     /// The capability space is reset up to slot `next`, or entirely.
     pub fn capabilities_reset(&mut self, next: Option<u32>) {
-        *self = match next {
-            Some(slot) => Self {
-                record: slot as usize,
-                ..*self
-            },
-            None => Self {
-                phase: Phase::Clear,
-                ..Self::default()
-            },
-        };
+        match next {
+            Some(slot) => self.record = slot as usize,
+            None => self.enter(match self.mode {
+                StartMode::Cold => Phase::Clear,
+                StartMode::Warm => Phase::Clean,
+            }),
+        }
     }
 
-    fn next_clear<'r>(
+    /// The next stretch of the mappings wanted that no load covers.
+    fn next_stretch<'r>(
         &mut self,
         memory: impl Iterator<Item = &'r MemoryRecord>,
+        wanted: fn(u32) -> bool,
         loads: impl Iterator<Item = &'r LoadRecord> + Clone,
-    ) -> Option<Chunk> {
+    ) -> Option<(GuestPhys, u64)> {
         for (index, region) in memory.enumerate().skip(self.record) {
             if index != self.record {
                 self.record = index;
                 self.offset = 0;
             }
-            if region.flags.get() & MEMORY_CLEAR == 0 {
+            if !wanted(region.flags.get()) {
                 continue;
             }
             let start = region.guest.get();
@@ -133,15 +184,12 @@ impl Cursor {
             let chunk_end = (from / CLEAR_CHUNK).saturating_add(1).saturating_mul(CLEAR_CHUNK);
             let until = self.clear_until.min(chunk_end);
             self.offset = until.saturating_sub(start);
-            return Some(Chunk::Clear {
-                guest: GuestPhys(from),
-                length: until.saturating_sub(from),
-            });
+            return Some((GuestPhys(from), until.saturating_sub(from)));
         }
         None
     }
 
-    fn next_copy<'r>(&mut self, loads: impl Iterator<Item = &'r LoadRecord>) -> Chunk {
+    fn next_copy<'r>(&mut self, loads: impl Iterator<Item = &'r LoadRecord>) -> Option<Chunk> {
         for (index, load) in loads.enumerate().skip(self.record) {
             if index != self.record {
                 self.record = index;
@@ -161,11 +209,20 @@ impl Cursor {
                 length,
             };
             self.offset = self.offset.saturating_add(length);
-            return chunk;
+            return Some(chunk);
         }
-        self.phase = Phase::Done;
-        Chunk::Devices
+        None
     }
+}
+
+/// Whether a cold start clears a mapping with these flags.
+const fn is_cleared(flags: u32) -> bool {
+    flags & MEMORY_CLEAR != 0
+}
+
+/// Whether a warm start finds what the partition left in a mapping with these flags.
+const fn is_kept(flags: u32) -> bool {
+    flags & MEMORY_DEVICE == 0
 }
 
 /// Bytes to copy at once to `guest` from `offset` within a payload; payloads begin at a page.
@@ -261,6 +318,7 @@ mod tests {
                 Chunk::Capabilities(_) => panic!("capabilities come first"),
                 Chunk::Devices => break,
                 Chunk::Done => panic!("devices come before the end"),
+                Chunk::Clean { .. } => panic!("a cold start keeps nothing"),
             };
             assert!(length > 0 && length <= CLEAR_CHUNK);
             let first = (guest.0 - base) as usize;
@@ -335,5 +393,37 @@ mod tests {
         }
         cursor.capabilities_reset(None);
         assert_eq!(cursor, at_memory());
+    }
+
+    #[test]
+    fn a_warm_start_cleans_the_caches_of_all_memory_and_touches_nothing() {
+        let regions = [
+            memory(0x1000, 0x5000, MEMORY_CLEAR),
+            memory(0x10_000, 0x1000, MEMORY_DEVICE),
+            memory(0x20_000, 0x1000, 0),
+        ];
+        let loads = [load(0x1000, 0x2000, 0)];
+        let mut cursor = Cursor::new(StartWord {
+            mode: StartMode::Warm,
+            ..StartWord::default()
+        });
+        cursor.capabilities_reset(None);
+        let chunks: Vec<Chunk> = core::iter::repeat_with(|| cursor.advance(regions.iter(), loads.iter()))
+            .take(5)
+            .collect();
+        let clean = |guest, length| Chunk::Clean {
+            guest: GuestPhys(guest),
+            length,
+        };
+        assert_eq!(
+            chunks,
+            [
+                clean(0x1000, 0x3000),
+                clean(0x4000, 0x2000),
+                clean(0x20_000, 0x1000),
+                Chunk::Devices,
+                Chunk::Done,
+            ]
+        );
     }
 }

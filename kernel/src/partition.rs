@@ -16,6 +16,10 @@
 //! the block on. A stale message (load me, start me) finds a block that is not in the state it needs and
 //! does nothing.
 //!
+//! **Cold or warm.** A cold start loads memory, a warm one leaves it alone. Warm needs memory that an earlier start
+//! has loaded to the end, with the payloads wanted now; else the start is cold, and says so. Which payloads
+//! those are (the *alternative*) is chosen by a start or restart that names one and kept by all others.
+//!
 //! Loading is done by the pCPU of vCPU 0 (the *home* pCPU), in the time the policy gives that vCPU: a partition
 //! that restarts for ever spends its own time on it ([`crate::load`]).
 //!
@@ -23,20 +27,44 @@
 //! a partition that restarts as fast as it can cannot interrupt a pCPU on which its vCPUs never got to run.
 
 use crate::mailbox::bits;
-use bulkhead_abi::{Error, PartitionState};
+use bulkhead_abi::status::StartWord;
+use bulkhead_abi::{Error, PartitionState, StartCause, StartMode};
 use bulkhead_arch_api::{CpuOnResult, CpuPower, GuestPhys, MAX_VCPUS_PER_PARTITION, PcpuId};
+
+/// How a partition is to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Launch {
+    /// What it is to find in its memory.
+    pub mode: StartMode,
+    /// Which payloads it is to run from now on; `None`: those it has.
+    pub alternative: Option<u8>,
+    /// Why it starts.
+    pub cause: StartCause,
+}
+
+impl Launch {
+    /// With the payloads it has.
+    #[must_use]
+    pub const fn again(mode: StartMode, cause: StartCause) -> Self {
+        Self {
+            mode,
+            alternative: None,
+            cause,
+        }
+    }
+}
 
 /// What someone wants of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Load and run it.
-    Start,
+    Start(Launch),
     /// End it: by itself or by a capability holder.
     Stop,
     /// End it: by a health action.
     Fail,
     /// End it, load it again and run it.
-    Restart,
+    Restart(Launch),
 }
 
 /// A set of pCPUs.
@@ -127,6 +155,14 @@ pub struct Control {
     state: PartitionState,
     /// Where `Stopping` leads.
     after: PartitionState,
+    /// How to start, where `Stopping` leads to `Loading`.
+    next: (StartMode, StartCause),
+    /// The payloads to run from the next start on.
+    chosen: u8,
+    /// The payloads whose copies are in memory, complete, whatever the partition has made of them since.
+    contents: Option<u8>,
+    /// The present start, or the last one.
+    start: StartWord,
     /// pCPUs that have not yet confirmed the stop.
     unconfirmed: PcpuSet,
     power: [Power; MAX_VCPUS_PER_PARTITION],
@@ -149,6 +185,15 @@ impl Control {
         Self {
             state: PartitionState::Stopped,
             after: PartitionState::Stopped,
+            next: (StartMode::Cold, StartCause::Boot),
+            chosen: 0,
+            contents: None,
+            start: StartWord {
+                mode: StartMode::Cold,
+                cause: StartCause::Boot,
+                alternative: 0,
+                starts: 0,
+            },
             unconfirmed: PcpuSet::EMPTY,
             power: [OFF; MAX_VCPUS_PER_PARTITION],
         }
@@ -159,6 +204,11 @@ impl Control {
         self.state
     }
 
+    /// How and why the partition started; what of it is under way counts already.
+    pub const fn start(&self) -> StartWord {
+        self.start
+    }
+
     /// Applies a request.
     ///
     /// # Errors
@@ -166,19 +216,25 @@ impl Control {
     pub fn request(&mut self, request: Request, homes: &Homes) -> Result<Effects, Error> {
         use PartitionState::{Failed, Loading, Running, Stopped, Stopping};
         match (self.state, request) {
-            (Stopped | Failed, Request::Start | Request::Restart) => Ok(self.enter_loading()),
-            (Stopped | Failed, Request::Stop | Request::Fail) | (Loading | Running, Request::Start) => {
+            (Stopped | Failed, Request::Start(launch) | Request::Restart(launch)) => {
+                self.plan(launch);
+                Ok(self.enter_loading())
+            }
+            (Stopped | Failed, Request::Stop | Request::Fail) | (Loading | Running, Request::Start(_)) => {
                 Err(Error::WrongState)
             }
             // A failure is remembered even if it comes while the partition is already being stopped;
             // else the last word counts.
             (Stopping, Request::Stop) if self.after == Failed => Ok(Effects::default()),
-            (Stopping, Request::Start) if self.after == Loading => Err(Error::WrongState),
+            (Stopping, Request::Start(_)) if self.after == Loading => Err(Error::WrongState),
             (Stopping, _) => {
-                self.after = Self::target(request);
+                self.after = self.target(request);
                 Ok(Effects::default())
             }
-            (Loading | Running, _) => Ok(self.enter_stopping(Self::target(request), homes)),
+            (Loading | Running, _) => {
+                let after = self.target(request);
+                Ok(self.enter_stopping(after, homes))
+            }
         }
     }
 
@@ -201,6 +257,8 @@ impl Control {
             return None;
         }
         self.state = PartitionState::Running;
+        self.contents = Some(self.start.alternative);
+        self.start.starts = self.start.starts.saturating_add(1);
         if let Some(first) = self.power.first_mut() {
             first.state = CpuPower::On;
         }
@@ -266,16 +324,40 @@ impl Control {
             .map_or(CpuPower::Off, |power| power.state)
     }
 
-    const fn target(request: Request) -> PartitionState {
+    const fn target(&mut self, request: Request) -> PartitionState {
         match request {
-            Request::Start | Request::Restart => PartitionState::Loading,
+            Request::Start(launch) | Request::Restart(launch) => {
+                self.plan(launch);
+                PartitionState::Loading
+            }
             Request::Stop => PartitionState::Stopped,
             Request::Fail => PartitionState::Failed,
         }
     }
 
+    const fn plan(&mut self, launch: Launch) {
+        self.next = (launch.mode, launch.cause);
+        if let Some(alternative) = launch.alternative {
+            self.chosen = alternative;
+        }
+    }
+
     fn enter_loading(&mut self) -> Effects {
         self.state = PartitionState::Loading;
+        let (wanted, cause) = self.next;
+        let mode = match wanted {
+            StartMode::Warm if self.contents == Some(self.chosen) => StartMode::Warm,
+            _ => {
+                self.contents = None;
+                StartMode::Cold
+            }
+        };
+        self.start = StartWord {
+            mode,
+            cause,
+            alternative: self.chosen,
+            starts: self.start.starts,
+        };
         Effects {
             load: true,
             entered: Some(self.state),
@@ -326,6 +408,10 @@ impl Control {
 mod tests {
     use super::*;
 
+    const START: Request = Request::Start(Launch::again(StartMode::Cold, StartCause::Supervisor));
+    const RESTART: Request = Request::Restart(Launch::again(StartMode::Cold, StartCause::Own));
+    const WARM: Launch = Launch::again(StartMode::Warm, StartCause::Supervisor);
+
     fn homes() -> Homes {
         let mut homes = Homes::default();
         homes.push(PcpuId(1));
@@ -335,7 +421,7 @@ mod tests {
 
     fn running() -> Control {
         let mut control = Control::new();
-        let effects = control.request(Request::Start, &homes()).unwrap();
+        let effects = control.request(START, &homes()).unwrap();
         assert_eq!(
             effects,
             Effects {
@@ -366,7 +452,7 @@ mod tests {
         assert_eq!(control.switch_on(1, GuestPhys(16), 5), CpuOnResult::Pending);
         assert_eq!(control.take_start(1), Some((GuestPhys(16), 5)));
         assert_eq!(control.switch_on(1, GuestPhys(16), 5), CpuOnResult::AlreadyOn);
-        let effects = control.request(Request::Restart, &homes()).unwrap();
+        let effects = control.request(RESTART, &homes()).unwrap();
         assert_eq!(effects.stop, PcpuSet(0b110));
         assert_eq!(control.confirm_stop(PcpuId(2)), Effects::default());
         assert_eq!(control.power(1), CpuPower::Off);
@@ -389,8 +475,8 @@ mod tests {
     #[test]
     fn the_last_word_counts_but_a_failure_stays_one() {
         let mut control = running();
-        control.request(Request::Restart, &homes()).unwrap();
-        assert_eq!(control.request(Request::Start, &homes()), Err(Error::WrongState));
+        control.request(RESTART, &homes()).unwrap();
+        assert_eq!(control.request(START, &homes()), Err(Error::WrongState));
         control.request(Request::Fail, &homes()).unwrap();
         control.request(Request::Stop, &homes()).unwrap();
         assert_eq!(
@@ -398,13 +484,13 @@ mod tests {
             Some(PartitionState::Failed)
         );
         assert_eq!(control.request(Request::Stop, &homes()), Err(Error::WrongState));
-        assert!(control.request(Request::Start, &homes()).unwrap().load);
+        assert!(control.request(START, &homes()).unwrap().load);
     }
 
     #[test]
     fn a_stop_while_loading_wins() {
         let mut control = Control::new();
-        control.request(Request::Start, &homes()).unwrap();
+        control.request(START, &homes()).unwrap();
         control.request(Request::Stop, &homes()).unwrap();
         assert_eq!(control.loaded(), None);
         assert_eq!(
@@ -421,5 +507,70 @@ mod tests {
         assert_eq!(control.power(1), CpuPower::OnPending);
         assert!(control.take_start(1).is_some());
         assert_eq!(control.switch_off(1).entered, Some(PartitionState::Stopped));
+    }
+
+    /// Ends what runs, and starts it again.
+    fn restart(control: &mut Control, launch: Launch) -> StartWord {
+        control.request(Request::Restart(launch), &homes()).unwrap();
+        control.confirm_stop(PcpuId(1));
+        assert!(control.loaded().is_some());
+        control.start()
+    }
+
+    #[test]
+    fn a_warm_start_needs_memory_that_was_loaded() {
+        let mut control = Control::new();
+        control.request(Request::Start(WARM), &homes()).unwrap();
+        assert_eq!(control.start().mode, StartMode::Cold, "nothing was there");
+        control.request(Request::Restart(WARM), &homes()).unwrap();
+        control.confirm_stop(PcpuId(1));
+        assert_eq!(control.start().mode, StartMode::Cold, "loading had not ended");
+        control.loaded().unwrap();
+        let start = restart(&mut control, WARM);
+        assert_eq!(
+            (start.mode, start.cause, start.starts),
+            (StartMode::Warm, StartCause::Supervisor, 2)
+        );
+        control.request(Request::Fail, &homes()).unwrap();
+        control.confirm_stop(PcpuId(1));
+        control.request(Request::Start(WARM), &homes()).unwrap();
+        assert_eq!(
+            control.start().mode,
+            StartMode::Warm,
+            "a failure leaves memory alone"
+        );
+    }
+
+    #[test]
+    fn an_alternative_is_kept_until_another_is_named() {
+        let mut control = running();
+        let other = Launch {
+            alternative: Some(2),
+            ..WARM
+        };
+        let start = restart(&mut control, other);
+        assert_eq!(
+            (start.mode, start.alternative),
+            (StartMode::Cold, 2),
+            "other payloads"
+        );
+        let start = restart(&mut control, WARM);
+        assert_eq!((start.mode, start.alternative), (StartMode::Warm, 2));
+        let start = restart(&mut control, Launch::default());
+        assert_eq!((start.mode, start.alternative), (StartMode::Cold, 2));
+        control.request(Request::Restart(other), &homes()).unwrap();
+        control
+            .request(
+                Request::Restart(Launch {
+                    alternative: Some(0),
+                    ..WARM
+                }),
+                &homes(),
+            )
+            .unwrap();
+        control.request(Request::Restart(WARM), &homes()).unwrap();
+        control.confirm_stop(PcpuId(1));
+        let start = control.start();
+        assert_eq!((start.mode, start.alternative), (StartMode::Cold, 0));
     }
 }

@@ -66,6 +66,8 @@ pub struct Facts {
     pub uart: Option<UartWindow>,
     /// Restarts by health actions before it stays failed, or `NONE`.
     pub restart_limit: u32,
+    /// Alternatives to the payloads of its own section.
+    pub alternatives: u8,
     actions: [u8; 8],
 }
 
@@ -80,6 +82,7 @@ impl Facts {
         watchers: 0,
         uart: None,
         restart_limit: NONE,
+        alternatives: 0,
         actions: [0; 8],
     };
 

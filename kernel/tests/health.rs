@@ -260,7 +260,7 @@ fn a_stopped_partition_has_no_watchdog() {
 fn a_reset_by_the_guest_does_not_count_against_the_limit() {
     let mut bench = bench(vm("part", &[(0, 5)]).with(|part| part.restart_limit = 0));
     bench.program(0, |_| {
-        script([Action::Compute(20_000), Action::Reset(ResetKind::Reset)])
+        script([Action::Compute(20_000), Action::Reset(ResetKind::Cold)])
     });
     bench.run(1_000_000);
     assert!(outcome(&bench).0 > 10);
@@ -296,7 +296,7 @@ fn a_restart_finds_memory_and_devices_as_at_the_first_start() {
                     value: 0x10,
                 },
                 (7, _) => Action::Compute(100_000),
-                _ => Action::Reset(ResetKind::Reset),
+                _ => Action::Reset(ResetKind::Cold),
             }
         }
     });

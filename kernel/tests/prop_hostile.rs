@@ -7,7 +7,7 @@ mod support;
 use bulkhead_abi::{HealthClass, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{FaultReport, GuestPhys, ResetKind, VcpuId};
 use bulkhead_arch_sim::{Action, Outcome, What};
-use bulkhead_image::layout::{ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_STOP};
+use bulkhead_image::layout::{ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_RESTART_WARM, ACTION_STOP};
 use proptest::prelude::*;
 use support::{Bench, NOWHERE, Part, RAM, UART, task, vm};
 
@@ -42,7 +42,7 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
         2 => (any::<u8>(), any::<u64>()).prop_map(|(target, entry)| Action::CpuOn(target, entry, 0)),
         1 => any::<u8>().prop_map(Action::CpuPower),
         1 => Just(Action::CpuOff),
-        1 => Just(Action::Reset(ResetKind::Reset)),
+        1 => prop_oneof![Just(ResetKind::Cold), Just(ResetKind::Warm)].prop_map(Action::Reset),
         1 => (1..=5_u8).prop_map(|class| Action::Fault(FaultReport {
             class: HealthClass::from_number(class).unwrap_or(HealthClass::Memory),
             syndrome: 1,
@@ -120,7 +120,8 @@ fn action() -> impl Strategy<Value = u8> {
         Just(ACTION_LOG),
         Just(ACTION_INJECT),
         Just(ACTION_STOP),
-        Just(ACTION_RESTART)
+        Just(ACTION_RESTART),
+        Just(ACTION_RESTART_WARM)
     ]
 }
 

@@ -9,13 +9,13 @@ use std::fmt;
 use std::rc::Rc;
 
 use bulkhead_image::layout::{
-    ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_STOP, BoardRecord, CLASS_AARCH64, CONTROLLER_ARM_TIMER,
-    CONTROLLER_GIC_V3, CONTROLLER_PL011, CapabilityRecord, ControllerRecord, FLAG_AUTOSTART,
-    FLAG_FROZEN_TIME, InterruptRecord, LoadRecord, MAP_DEVICE, MAP_RAM, MEMORY_CLEAR, MEMORY_DEVICE,
-    MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name, PARTITION_TASK,
-    PARTITION_VM, POLICY_FIXED_PRIORITY, POLICY_PINNED, PartitionRecord, PcpuRecord, ROLE_CONSOLE,
-    ROLE_INTERRUPTS, ROLE_TIMER, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_GIC_V3, VIRTUAL_PL011, VcpuRecord,
-    VirtualDeviceRecord, WatchRecord,
+    ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_RESTART_WARM, ACTION_STOP, BoardRecord, CLASS_AARCH64,
+    CONTROLLER_ARM_TIMER, CONTROLLER_GIC_V3, CONTROLLER_PL011, CapabilityRecord, ControllerRecord,
+    FLAG_AUTOSTART, FLAG_FROZEN_TIME, InterruptRecord, LoadRecord, MAP_DEVICE, MAP_RAM, MEMORY_CLEAR,
+    MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name,
+    PARTITION_TASK, PARTITION_VM, POLICY_FIXED_PRIORITY, POLICY_PINNED, PartitionRecord, PcpuRecord,
+    ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_TIMER, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_GIC_V3, VIRTUAL_PL011,
+    VcpuRecord, VirtualDeviceRecord, WatchRecord,
 };
 use bulkhead_image::{
     ImageBuilder, ImageError, MAX_LOADS, MAX_MEMORY, MAX_REGIONS_PER_PARTITION, NameError, Payload, Portable,
@@ -314,6 +314,7 @@ fn partition_record(
             Action::Inject => ACTION_INJECT,
             Action::Stop => ACTION_STOP,
             Action::Restart => ACTION_RESTART,
+            Action::RestartWarm => ACTION_RESTART_WARM,
         };
     }
     Ok(PartitionRecord {

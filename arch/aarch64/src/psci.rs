@@ -95,9 +95,9 @@ fn call_other(context: &mut Context, immediate: u64) -> u64 {
         (AFFINITY_INFO, _) => affinity_info(context, argument(context, 1), argument(context, 2)),
         (MIGRATE_INFO_TYPE, false) => answer(context, NO_TRUSTED_OS),
         (SYSTEM_OFF, false) => leave(context, Exit::Reset(ResetKind::Off)),
-        (SYSTEM_RESET, false) => leave(context, Exit::Reset(ResetKind::Reset)),
-        // Type 0 is the architectural warm reset, the only one that is not vendor-specific.
-        (SYSTEM_RESET2, _) if argument(context, 1) == 0 => leave(context, Exit::Reset(ResetKind::Reset)),
+        (SYSTEM_RESET, false) => leave(context, Exit::Reset(ResetKind::Cold)),
+        // Type 0 is the architectural warm reset, the only one that is not vendor-specific (DEN 0022E section 5.1.18).
+        (SYSTEM_RESET2, _) if argument(context, 1) == 0 => leave(context, Exit::Reset(ResetKind::Warm)),
         (SYSTEM_RESET2, _) => answer(context, INVALID_PARAMETERS),
         (PSCI_FEATURES, false) => {
             let queried = argument(context, 1) as u32;

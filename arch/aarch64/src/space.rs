@@ -245,6 +245,14 @@ impl Spaces for Machine {
         })
     }
 
+    fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
+        each_piece(partition, guest, length, |host, _, length| {
+            cache::clean_and_invalidate(host, length);
+        })?;
+        cache::invalidate_instructions();
+        Ok(())
+    }
+
     fn reset_shared(&mut self, partition: PartitionId) {
         irq::reset_shared(partition);
     }

@@ -109,8 +109,10 @@ pub struct FaultReport {
 pub enum ResetKind {
     /// Power off.
     Off,
-    /// Cold reset.
-    Reset,
+    /// Start anew, memory included.
+    Cold,
+    /// Start anew with memory as it is.
+    Warm,
 }
 
 /// Answer to [`Exit::CpuOn`].

@@ -252,6 +252,12 @@ pub trait Spaces {
     /// # Errors
     /// [`CopyError`] at the first byte that is not mapped memory.
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError>;
+    /// Makes what the caches hold of `length` bytes of the partition's memory visible to its instruction fetches and
+    /// to accesses with its caches off. Bounded by `length`.
+    ///
+    /// # Errors
+    /// [`CopyError`] at the first byte that is not mapped memory.
+    fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError>;
     /// Puts the partition's virtual interrupt controller and everything else its vCPUs share into the state
     /// after a cold reset. Requires: all its vCPUs detached.
     fn reset_shared(&mut self, partition: PartitionId);

@@ -269,6 +269,11 @@ impl Spaces for SimMachine {
             .each_stretch(partition, guest, length, |memory| memory.fill(0))
     }
 
+    fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
+        self.spend(length);
+        self.world().each_stretch(partition, guest, length, |_| {})
+    }
+
     fn reset_shared(&mut self, partition: PartitionId) {
         let mut world = self.world();
         let on: Vec<u8> = world

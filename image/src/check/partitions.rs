@@ -4,9 +4,8 @@
 use super::{each, earlier, refers, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
-    ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_STOP, FLAG_AUTOSTART, FLAG_FROZEN_TIME, MEMORY_DEVICE,
-    MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PARTITION_TASK, PARTITION_VM, POLICY_PINNED, PartitionRecord,
-    VcpuRecord,
+    ACTION_LOG, ACTION_RESTART_WARM, FLAG_AUTOSTART, FLAG_FROZEN_TIME, MEMORY_DEVICE, MEMORY_EXECUTE,
+    MEMORY_READ, MEMORY_WRITE, PARTITION_TASK, PARTITION_VM, POLICY_PINNED, PartitionRecord, VcpuRecord,
 };
 use crate::limits::{MAX_VCPUS_PER_PARTITION, MAX_VCPUS_PER_PCPU};
 use crate::reader::{Image, record as record_at};
@@ -78,7 +77,7 @@ fn kind_and_flags(record: &PartitionRecord) -> Result<(), Fault> {
 
 fn actions(record: &PartitionRecord) -> Result<(), Fault> {
     for (action, number) in record.health.iter().zip(0_u8..) {
-        let known = matches!(*action, ACTION_LOG | ACTION_INJECT | ACTION_STOP | ACTION_RESTART);
+        let known = (ACTION_LOG..=ACTION_RESTART_WARM).contains(action);
         let expected = HealthClass::from_number(number).is_some();
         require(if expected { known } else { *action == 0 }, Fault::UnknownAction)?;
     }

@@ -4,9 +4,10 @@
 use super::Pcpu;
 use crate::hypercall::{Command, READ_LEN, decode, is_malformed, read_results};
 use crate::local::Activity;
-use crate::partition::Request;
-use bulkhead_abi::Error;
+use crate::partition::{Launch, Request};
 use bulkhead_abi::hypercall::ABI_VERSION;
+use bulkhead_abi::status::StartOptions;
+use bulkhead_abi::{Error, StartCause};
 use bulkhead_arch_api::{Arch, Hypercall, PartitionId, Reply, Ticks, VcpuId};
 use bulkhead_sched::Slot;
 
@@ -41,10 +42,14 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         match command {
             Command::Null | Command::Wait(..) | Command::Sleep(_) => Ok([0; 4]),
             Command::Version => one(u64::from(ABI_VERSION)),
-            Command::Status(partition) => one(self.shared.partition(partition).status().encode()),
-            Command::Start(partition) => self.request(partition, Request::Start).map(|()| [0; 4]),
+            Command::Status(partition) => {
+                let shared = self.shared.partition(partition);
+                let start = shared.control(|control| control.start());
+                Ok([shared.status().encode(), start.encode(), 0, 0])
+            }
+            Command::Start(partition, options) => self.launch(caller, partition, options, Request::Start),
             Command::Stop(partition) => self.request(partition, Request::Stop).map(|()| [0; 4]),
-            Command::Restart(partition) => self.request(partition, Request::Restart).map(|()| [0; 4]),
+            Command::Restart(partition, options) => self.launch(caller, partition, options, Request::Restart),
             Command::Kick(partition) => {
                 let now = self.machine.now();
                 self.shared.partition(partition).kick(now);
@@ -85,6 +90,38 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 one((capability.kind as u64).rotate_left(32) | u64::from(capability.rights.0))
             }
         }
+    }
+
+    /// A capability holder starts or restarts a partition. Whoever does that from outside knows of the failures
+    /// until now: the restart limit counts anew.
+    fn launch(
+        &mut self,
+        caller: PartitionId,
+        partition: PartitionId,
+        options: StartOptions,
+        request: fn(Launch) -> Request,
+    ) -> Answer {
+        let own = caller == partition;
+        let known = self.system.facts_of(partition).alternatives;
+        if options.alternative.is_some_and(|wanted| wanted > known) {
+            return Err(Error::InvalidArgument);
+        }
+        self.request(
+            partition,
+            request(Launch {
+                mode: options.mode,
+                alternative: options.alternative,
+                cause: if own {
+                    StartCause::Own
+                } else {
+                    StartCause::Supervisor
+                },
+            }),
+        )?;
+        if !own {
+            self.shared.partition(partition).health.forgive();
+        }
+        Ok([0; 4])
     }
 
     fn wait_for_events(&mut self, slot: Slot, vcpu: VcpuId, gate: PartitionId, until: Option<u64>) {

@@ -3,11 +3,11 @@
 
 use super::Pcpu;
 use crate::local::Activity;
-use bulkhead_abi::Error;
+use bulkhead_abi::{Error, StartCause, StartMode};
 use bulkhead_arch_api::{Arch, CpuOnResult, Exit, GuestPhys, Reply, ResetKind, Ticks, VcpuId, VcpuSet};
 use bulkhead_sched::Slot;
 
-use crate::partition::Request;
+use crate::partition::{Launch, Request};
 
 impl<A: Arch> Pcpu<'_, '_, A> {
     /// Handles an exit of the running vCPU.
@@ -53,11 +53,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             }
             Exit::Reset(kind) => {
                 self.count(slot, |exits| &mut exits.power);
-                let request = match kind {
-                    ResetKind::Off => Request::Stop,
-                    ResetKind::Reset => Request::Restart,
-                };
-                self.end_own(slot, request);
+                self.end_own(slot, own_wish(kind));
             }
             Exit::Failed { code } => self.backend_failed(slot, vcpu, code),
             Exit::Interrupt(_) | Exit::Deadline | Exit::Signal | Exit::Wake(_) => {
@@ -182,4 +178,14 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         let now = self.machine.now();
         self.local.make_ready(slot, Activity::Ready, now);
     }
+}
+
+/// What a partition wants of itself; a restart keeps the payloads it has.
+const fn own_wish(kind: ResetKind) -> Request {
+    let mode = match kind {
+        ResetKind::Off => return Request::Stop,
+        ResetKind::Cold => StartMode::Cold,
+        ResetKind::Warm => StartMode::Warm,
+    };
+    Request::Restart(Launch::again(mode, StartCause::Own))
 }

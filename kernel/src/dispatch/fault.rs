@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Health events: from a fault to what the manifest wants done about it.
 //!
-//! | class | `log` | `inject` | `stop`, `restart` |
+//! | class | `log` | `inject` | `stop`, `restart`, `restart-warm` |
 //! |---|---|---|---|
 //! | memory | a load reads 0, a store is ignored; see below | external abort | the partition ends |
 //! | system | a register reads 0, a write is ignored; see below | undefined instruction | the partition ends |
@@ -17,8 +17,8 @@
 use super::Pcpu;
 use crate::health::{Action, Verdict, class_name};
 use crate::log::Line;
-use crate::partition::Request;
-use bulkhead_abi::{Error, HealthClass, PartitionState};
+use crate::partition::{Launch, Request};
+use bulkhead_abi::{Error, HealthClass, PartitionState, StartCause, StartMode};
 use bulkhead_arch_api::{
     Access, AccessKind, Arch, Dump, FaultReport, GuestPhys, Hypercall, PartitionId, Reply, Ticks, VcpuId,
 };
@@ -37,14 +37,15 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             }
             Action::Inject => self.reflect(slot, vcpu, report),
             Action::Stop => self.end_own(slot, Request::Fail),
-            Action::Restart => self.end_own(slot, Request::Restart),
+            Action::Restart | Action::RestartWarm => self.restart_own(slot, action, report.class),
         }
     }
 
     /// The vCPU touched an address where nothing is.
     #[inline(never)]
     pub(super) fn no_such_address(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) {
-        match self.judge(vcpu, &access.report) {
+        let action = self.judge(vcpu, &access.report);
+        match action {
             Action::Log => {
                 let reply = match access.kind {
                     AccessKind::Read => Reply::Read(0),
@@ -54,7 +55,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             }
             Action::Inject => self.reflect(slot, vcpu, &access.report),
             Action::Stop => self.end_own(slot, Request::Fail),
-            Action::Restart => self.end_own(slot, Request::Restart),
+            Action::Restart | Action::RestartWarm => self.restart_own(slot, action, access.report.class),
         }
     }
 
@@ -74,7 +75,13 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 .text(error_name(error));
             self.report_tail(partition, &mut line, verdict, None);
         }
-        self.end_for(slot, verdict.action);
+        match verdict.action {
+            Action::Log => {}
+            Action::Inject | Action::Stop => self.end_own(slot, Request::Fail),
+            Action::Restart | Action::RestartWarm => {
+                self.restart_own(slot, verdict.action, HealthClass::Hypercall);
+            }
+        }
     }
 
     /// The deadline of a watchdog has come. A kick on another pCPU only writes down when it happened, so
@@ -105,7 +112,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         let request = match verdict.action {
             Action::Log => return,
             Action::Inject | Action::Stop => Request::Fail,
-            Action::Restart => Request::Restart,
+            Action::Restart | Action::RestartWarm => health_restart(verdict.action, HealthClass::Watchdog),
         };
         // Somebody else may be ending the partition at this very moment; then that stands.
         let _already_ending = self.request(partition, request);
@@ -121,13 +128,8 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         self.end_own(slot, Request::Fail);
     }
 
-    /// What `stop` and `restart` do; `log` needs nothing more where this is used.
-    fn end_for(&mut self, slot: Slot, action: Action) {
-        match action {
-            Action::Log => {}
-            Action::Inject | Action::Stop => self.end_own(slot, Request::Fail),
-            Action::Restart => self.end_own(slot, Request::Restart),
-        }
+    fn restart_own(&mut self, slot: Slot, action: Action, class: HealthClass) {
+        self.end_own(slot, health_restart(action, class));
     }
 
     /// Lets the fault arrive in the partition; a partition that has no way to take it is stopped.
@@ -244,6 +246,15 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     }
 }
 
+/// The restart that a health action demands, with the payloads the partition has.
+const fn health_restart(action: Action, class: HealthClass) -> Request {
+    let mode = match action {
+        Action::RestartWarm => StartMode::Warm,
+        _ => StartMode::Cold,
+    };
+    Request::Restart(Launch::again(mode, StartCause::Health(class)))
+}
+
 const fn error_name(error: Error) -> &'static str {
     match error {
         Error::NotSupported => "not-supported",
@@ -254,5 +265,6 @@ const fn error_name(error: Error) -> &'static str {
         Error::NoSpace => "no-space",
         Error::WrongState => "wrong-state",
         Error::TimedOut => "timed-out",
+        Error::Interrupted => "interrupted",
     }
 }

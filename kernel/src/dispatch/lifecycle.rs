@@ -117,8 +117,12 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     pub(super) fn load_here(&mut self, partition: PartitionId, now: Ticks) {
         if self.shared.partition(partition).state() == PartitionState::Loading {
             let slot = self.system.binding_of(partition, 0).slot;
+            let start = self
+                .shared
+                .partition(partition)
+                .control(|control| control.start());
             self.local
-                .make_ready(slot, Activity::Loading(Cursor::default()), now);
+                .make_ready(slot, Activity::Loading(Cursor::new(start)), now);
         }
     }
 
@@ -179,6 +183,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 offset,
                 length,
             } => self.copy_payload(partition, guest, payload, offset..offset.saturating_add(length)),
+            Chunk::Clean { guest, length } => self.machine.clean(partition, guest, length),
             Chunk::Devices => {
                 self.reset_devices(partition);
                 Ok(())

@@ -47,11 +47,22 @@ pub enum Action {
     Inject,
     /// Stop the partition.
     Stop,
-    /// Restart it.
+    /// Restart it cold.
     Restart,
+    /// Restart it warm.
+    RestartWarm,
 }
 
 impl Action {
+    /// All of them, in the order in which messages list them.
+    pub const ALL: [Self; 5] = [
+        Self::Log,
+        Self::Inject,
+        Self::Stop,
+        Self::Restart,
+        Self::RestartWarm,
+    ];
+
     /// The word for it in a manifest.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -60,6 +71,7 @@ impl Action {
             Self::Inject => "inject",
             Self::Stop => "stop",
             Self::Restart => "restart",
+            Self::RestartWarm => "restart-warm",
         }
     }
 }

@@ -219,8 +219,7 @@ fn read_health(table: &Table) -> Vec<(HealthClass, Placed<Action>)> {
     let Some(health) = table.get("health").and_then(Value::table) else {
         return Vec::new();
     };
-    let actions =
-        [Action::Log, Action::Inject, Action::Stop, Action::Restart].map(|action| (action.name(), action));
+    let actions = Action::ALL.map(|action| (action.name(), action));
     HEALTH_CLASSES
         .iter()
         .filter_map(|(name, class)| Some((*class, word(health, name, &actions)?)))

@@ -47,7 +47,7 @@ fn actions_are_possible(partition: &PartitionSpec, report: &mut Report) {
                 "\"{}\" is impossible for health events of class `{name}` here",
                 action.value.name()
             );
-            let possible: Vec<_> = [Action::Log, Action::Inject, Action::Stop, Action::Restart]
+            let possible: Vec<_> = Action::ALL
                 .into_iter()
                 .filter(|action| impossible(partition.kind, *class, *action).is_none())
                 .map(|action| format!("\"{}\"", action.name()))

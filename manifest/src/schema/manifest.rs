@@ -309,7 +309,14 @@ const ACTIONS: &[(&str, &str)] = &[
         "reflect it into the partition as its architecture would report it; VM only",
     ),
     ("stop", "stop the partition; it is then failed"),
-    ("restart", "stop, reload and start the partition"),
+    (
+        "restart",
+        "stop the partition and start it cold: memory cleared, payloads copied anew",
+    ),
+    (
+        "restart-warm",
+        "stop the partition and start it warm: memory stays as it is, all else is as at first",
+    ),
 ];
 
 static HEALTH: TableSchema = TableSchema {

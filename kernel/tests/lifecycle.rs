@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Cold and warm starts by all who can ask for them, and what the partition and its supervisor are told.
+
+mod support;
+
+use bulkhead_abi::status::{StartOptions, StartWord, StatusWord};
+use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, Rights, StartCause, StartMode};
+use bulkhead_arch_api::{Reply, ResetKind};
+use bulkhead_arch_sim::{Action, Guest, Outcome};
+use bulkhead_image::layout::{ACTION_RESTART, ACTION_RESTART_WARM};
+use support::{Bench, NOWHERE, Part, RAM, call, error_mark, task, vm};
+
+/// A word of the partition's memory that no payload covers.
+const COUNTER: u64 = RAM + 0x2000;
+/// Index of the supervisor's capability for the part.
+const PART: u64 = 1;
+
+const WARM: StartOptions = StartOptions {
+    mode: StartMode::Warm,
+    alternative: None,
+};
+
+fn options(options: StartOptions) -> u64 {
+    options.encode()
+}
+
+fn start(mode: StartMode, cause: StartCause, starts: u32) -> StartWord {
+    StartWord {
+        mode,
+        cause,
+        alternative: 0,
+        starts,
+    }
+}
+
+/// Counts its lives in its memory, marks the count and then its start word, and does `then` in life number n.
+fn counter(then: impl Fn(u64) -> Action + 'static) -> impl Guest {
+    let mut step = 0;
+    let mut life = 0;
+    move |last, _| {
+        step += 1;
+        match (step, last) {
+            (1, _) => Action::Read {
+                address: COUNTER,
+                size: 8,
+            },
+            (2, Outcome::Value(count)) => {
+                life = count + 1;
+                Action::Write {
+                    address: COUNTER,
+                    size: 8,
+                    value: life,
+                }
+            }
+            (3, _) => Action::Mark(life),
+            (4, _) => call(Operation::PartitionStatus, &[0]),
+            (5, Outcome::Replied(Reply::Hypercall(Ok([_, word, ..])))) => Action::Mark(word),
+            (6, _) => then(life),
+            _ => Action::Idle,
+        }
+    }
+}
+
+fn marks(bench: &Bench) -> Vec<(u64, StartWord)> {
+    bench
+        .marks(0)
+        .chunks_exact(2)
+        .map(|pair| (pair[0], StartWord::decode(pair[1]).unwrap()))
+        .collect()
+}
+
+fn supervisor() -> Part {
+    task("supervisor", 0, 20)
+        .cap(PART as u32, ObjectKind::Partition, 0, Rights::ALL)
+        .cap(2, ObjectKind::Timer, 0, Rights::READ)
+}
+
+/// Does one thing every 100 000 ticks and marks the error, or the first result.
+fn supervise(actions: Vec<Action>) -> impl Guest {
+    let mut step = 0;
+    move |last: Outcome, _: u64| {
+        step += 1;
+        let index = step / 3;
+        match (step % 3, last) {
+            (1, _) => call(Operation::TimerSleep, &[2, (index as u64 + 1) * 100_000]),
+            (2, _) => actions.get(index).copied().unwrap_or(Action::Idle),
+            (_, Outcome::Replied(Reply::Hypercall(Ok([first, ..])))) => Action::Mark(first),
+            (_, Outcome::Replied(Reply::Hypercall(Err(error)))) => Action::Mark(error_mark(error)),
+            _ => Action::Idle,
+        }
+    }
+}
+
+#[test]
+fn a_guest_restarts_itself_warm_or_cold() {
+    let mut bench = Bench::new(1, &[vm("part", &[(0, 5)])]);
+    let lives = std::cell::Cell::new(0);
+    let lives = std::rc::Rc::new(lives);
+    bench.program(0, move |_| {
+        lives.set(lives.get() + 1);
+        let kind = match lives.get() {
+            1 | 2 => Some(ResetKind::Warm),
+            3 => Some(ResetKind::Cold),
+            4 => Some(ResetKind::Warm),
+            _ => None,
+        };
+        counter(move |_| kind.map_or(Action::Idle, Action::Reset))
+    });
+    bench.run(1_000_000);
+    assert_eq!(
+        marks(&bench),
+        [
+            (1, start(StartMode::Cold, StartCause::Boot, 1)),
+            (2, start(StartMode::Warm, StartCause::Own, 2)),
+            (3, start(StartMode::Warm, StartCause::Own, 3)),
+            (1, start(StartMode::Cold, StartCause::Own, 4)),
+            (2, start(StartMode::Warm, StartCause::Own, 5)),
+        ]
+    );
+}
+
+#[test]
+fn a_health_action_restarts_warm_or_cold_and_names_the_class() {
+    for (action, lives, mode) in [
+        (ACTION_RESTART_WARM, [1, 2, 3], StartMode::Warm),
+        (ACTION_RESTART, [1, 1, 1], StartMode::Cold),
+    ] {
+        let part = vm("part", &[(0, 5)])
+            .action(HealthClass::Memory, action)
+            .with(|part| part.restart_limit = 2);
+        let mut bench = Bench::new(1, &[part, vm("neighbour", &[(0, 1)])]);
+        bench.program(0, |_| {
+            counter(|_| Action::Read {
+                address: NOWHERE,
+                size: 4,
+            })
+        });
+        bench.run(1_000_000);
+        let expected: Vec<_> = lives
+            .into_iter()
+            .zip(1..)
+            .map(|(life, number)| {
+                let health = start(mode, StartCause::Health(HealthClass::Memory), number);
+                let first = start(StartMode::Cold, StartCause::Boot, 1);
+                (life, if number == 1 { first } else { health })
+            })
+            .collect();
+        assert_eq!(marks(&bench), expected);
+        assert!(bench.logged("partition part: failed"), "{:?}", bench.log());
+    }
+}
+
+#[test]
+fn a_supervisor_chooses_the_mode() {
+    let warm = options(WARM);
+    let mut bench = Bench::new(1, &[vm("part", &[(0, 5)]), supervisor()]);
+    bench.program(0, |_| counter(|_| Action::Idle));
+    bench.program(1, move |_| {
+        supervise(vec![
+            call(Operation::PartitionRestart, &[PART, warm]),
+            call(Operation::PartitionRestart, &[PART, 0]),
+            call(Operation::PartitionStop, &[PART]),
+            call(Operation::PartitionStart, &[PART, warm]),
+            call(Operation::PartitionStart, &[PART, warm]),
+            call(Operation::PartitionRestart, &[PART, 2]),
+            call(Operation::PartitionStart, &[PART, 1 << 8 | 1 << 16]),
+            call(Operation::PartitionStatus, &[PART]),
+        ])
+    });
+    bench.run(1_000_000);
+    let by = |mode, starts| start(mode, StartCause::Supervisor, starts);
+    assert_eq!(
+        marks(&bench),
+        [
+            (1, start(StartMode::Cold, StartCause::Boot, 1)),
+            (2, by(StartMode::Warm, 2)),
+            (1, by(StartMode::Cold, 3)),
+            (2, by(StartMode::Warm, 4)),
+        ]
+    );
+    let results = bench.marks(1);
+    let invalid = error_mark(Error::InvalidArgument);
+    assert_eq!(
+        results[..7],
+        [0, 0, 0, 0, error_mark(Error::WrongState), invalid, invalid]
+    );
+    let status = StatusWord::decode(results[7]).unwrap();
+    assert_eq!(status.restarts, 2, "a stop and a start are no restart");
+}
+
+#[test]
+fn a_supervisor_s_start_renews_the_restart_limit_and_the_partition_s_own_does_not() {
+    let part = vm("part", &[(0, 5)])
+        .action(HealthClass::Memory, ACTION_RESTART_WARM)
+        .with(|part| part.restart_limit = 2);
+    let mut bench = Bench::new(1, &[part, supervisor()]);
+    bench.program(0, |_| {
+        counter(|life| match life {
+            2 => call(Operation::PartitionRestart, &[0, options(WARM)]),
+            _ => Action::Read {
+                address: NOWHERE,
+                size: 4,
+            },
+        })
+    });
+    bench.program(1, |_| {
+        supervise(vec![call(Operation::PartitionStart, &[PART, options(WARM)])])
+    });
+    bench.run(1_000_000);
+    let lives: Vec<u64> = marks(&bench).into_iter().map(|(life, _)| life).collect();
+    // Lives 1, 3 and 4 fail, the last of them for good; the supervisor grants 5, 6 and 7.
+    assert_eq!(lives, [1, 2, 3, 4, 5, 6, 7]);
+}
