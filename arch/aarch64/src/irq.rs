@@ -260,6 +260,7 @@ pub(crate) fn init_pcpu(p: &mut PcpuIrq, id: PcpuId, mpidr: u64) -> bool {
         redistributor.line(line).set_own_priority();
         redistributor.line(line).enable();
     }
+    redistributor.line(hypervisor_timer).set_deadline_priority();
     if let Some(affinity) = AFFINITY.get(usize::from(id.0)) {
         affinity.store(mpidr, SeqCst);
     }

@@ -414,7 +414,7 @@ impl Vgic<'_> {
             }
             return 0;
         }
-        if now.is_pending() {
+        if now.is_pending() || now.notices_end() {
             hardware.set_list_register(slot, ListRegister::EMPTY);
         }
         bank.used &= !bit(slot);

@@ -135,12 +135,14 @@ impl Vgic<'_> {
             now = now.with_active(false);
             self.end_physical(lines, line, hardware);
         }
-        if now != before {
-            hardware.set_list_register(slot, now);
-        }
         if now.is_empty() {
+            // All of it: an empty one whose end is to be noticed would interrupt for ever.
+            hardware.set_list_register(slot, ListRegister::EMPTY);
             bank.used &= !bit(slot);
             return self.release(me, line, hardware);
+        }
+        if now != before {
+            hardware.set_list_register(slot, now);
         }
         self.resample(lines, slot, hardware);
         0

@@ -379,3 +379,29 @@ fn work_is_what_the_masks_let_through() {
     world.with(0, |vgic, bank, cpu| vgic.unload(0, bank, cpu));
     assert!(has_work(&mut world), "not loaded");
 }
+
+/// The interrupt is active and latched once more, cannot be delivered as it was loaded, and so its end is to be
+/// noticed; then the guest ends it not by its CPU interface but by the distributor.
+#[test]
+fn an_end_to_be_noticed_that_is_taken_away_does_not_storm() {
+    for line in [5, 64] {
+        let mut world = world();
+        prepare(&mut world, 0, line);
+        world.set_bit(0, 0x200, line);
+        assert_eq!(world.acknowledge(0), line);
+        world.set_bit(0, 0x180, line);
+        world.set_bit(0, 0x200, line);
+        assert!(
+            world.cpus[0].slots.iter().any(|slot| slot.notices_end()),
+            "{line}"
+        );
+        world.set_bit(0, 0x380, line);
+        assert!(!world.cpus[0].maintenance(), "{line}");
+        world.cpus[0].active_priorities = [[0; 4]; 2];
+        assert_eq!(world.acknowledge(0), SPURIOUS);
+        world.set_bit(0, 0x100, line);
+        assert_eq!(world.acknowledge(0), line, "what was latched comes");
+        world.end(0, line);
+        assert_eq!(world.acknowledge(0), SPURIOUS);
+    }
+}

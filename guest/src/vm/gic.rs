@@ -309,6 +309,8 @@ interface! {
     write end "S3_0_C12_C12_1" (interrupt: u32) u64::from(interrupt);
     /// `ICC_DIR_EL1`: ends `interrupt` after its priority was dropped.
     write deactivate "S3_0_C12_C11_1" (interrupt: u32) u64::from(interrupt);
+    /// `ICC_AP1R0_EL1`: the priorities that are being served.
+    write set_active_priorities "S3_0_C12_C9_0" (priorities: u64) priorities;
     /// `ICC_SGI1R_EL1`, as it is.
     write write_sgi_register "S3_0_C12_C11_5" (value: u64) value;
 }

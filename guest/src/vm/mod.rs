@@ -16,6 +16,7 @@ pub mod mmu;
 pub mod pl011;
 pub mod psci;
 pub mod register;
+pub mod sandbox;
 pub mod smp;
 mod start;
 pub mod timer;

@@ -1,155 +1,147 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A hostile VM: random accesses to its virtual devices, to addresses it does not have, to system registers, and
-//! random hypercalls. Nothing of it may disturb anybody else; whatever it is answered, it goes on.
+//! A hostile VM: it does what a broken or malicious kernel could do, as often as it is told. Nothing of it may disturb
+//! anybody else, and whatever it is answered, it goes on.
 //!
-//! Bootargs: `count=N` operations (10000), `seed=N` (1). The same seed makes the same accesses.
-//! Ends with `hostile: done N, exceptions M`.
+//! Bootargs: `family=NAME` (`all`), `count=N` operations (10000), `seed=N` (1). The same seed does the same.
+//! The families are those of [`FAMILIES`]; `all` draws one for each operation. Ends with
+//! `hostile: FAMILY done N, damage D, finished F, interrupted I, undefined U, aborted A, debug B, other O`: how the
+//! operations ended (those of `psci` are `other` if they were refused). `damage` counts registers that changed although nothing that was
+//! executed may change them, and must be 0.
 //!
-//! It spares what would only end itself: PSCI's CPU and system functions, requests to stop its own partition, and
-//! the registers that say where its own memory is. Its memory and system health actions should be `inject` or `log`.
+//! It spares what would only end itself: PSCI's system functions and `CPU_OFF` of its first CPU, requests to stop its own partition,
+//! waits without an end, and the registers that say where its own vectors are. Its health actions should be
+//! `inject` or `log`. CPUs besides the first are used by the family `psci`.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
-use bulkhead_guest::abi::Operation;
+mod code;
+mod storm;
+mod words;
+
 use bulkhead_guest::random::Random;
-use bulkhead_guest::vm::encoded::Encoding;
-use bulkhead_guest::vm::psci::{self, Conduit};
-use bulkhead_guest::vm::timer::Timer;
-use bulkhead_guest::vm::{Machine, bus, exception, gic, pl011};
-use bulkhead_guest::{arguments, hypercall, println};
+use bulkhead_guest::vm::sandbox::{Outcome, Sandbox};
+use bulkhead_guest::vm::{Machine, floating_point, pl011};
+use bulkhead_guest::{arguments, println};
 
 bulkhead_guest::vm_main!(main);
 
-/// Windows of its virtual devices, and some where nothing should be: base and size.
-const WINDOWS: &[(u64, u64)] = &[
-    (gic::DISTRIBUTOR, 0x1_0000),
-    (gic::REDISTRIBUTORS, 0x4_0000),
-    (pl011::BASE, 0x1000),
-    (0x0801_0000, 0x1_0000),
-    (0x0A00_0000, 0x4000),
-    (0x0000_0000, 0x1000),
-    (0x8000_0000, 0x1000_0000),
-    (0xFF_FFFF_0000, 0x1_0000),
+/// What the operations share.
+pub struct Attack {
+    random: Random,
+    sandbox: Sandbox,
+    damage: u64,
+    seen: Seen,
+}
+
+/// How operations ended.
+#[derive(Default)]
+pub struct Seen {
+    finished: u64,
+    interrupted: u64,
+    undefined: u64,
+    aborted: u64,
+    debug: u64,
+    other: u64,
+}
+
+impl Attack {
+    /// A register changed: `register` is its number, its value before and after.
+    fn damage(&mut self, code: &[u32], outcome: &Outcome, register: (usize, u64, u64)) {
+        self.damage += 1;
+        if self.damage <= MAX_REPORTS {
+            let (number, before, after) = register;
+            println!(
+                "hostile: damage: x{number} from {before:#x} to {after:#x} by {code:#010x?}, vector {}, syndrome {:#x}",
+                outcome.vector, outcome.syndrome
+            );
+        }
+    }
+
+    /// Counts how code in the sandbox ended.
+    fn count(&mut self, outcome: &Outcome) {
+        let seen = &mut self.seen;
+        let counter = match outcome.class() {
+            _ if outcome.finished() => &mut seen.finished,
+            _ if outcome.interrupted() => &mut seen.interrupted,
+            0 => &mut seen.undefined,
+            // Instruction and data aborts, from EL0 and EL1 (Arm ARM DDI 0487 D19.2.37).
+            0x20 | 0x21 | 0x24 | 0x25 => &mut seen.aborted,
+            0x30..0x36 => &mut seen.debug,
+            _ => &mut seen.other,
+        };
+        *counter += 1;
+    }
+}
+
+/// One operation.
+type Operation = fn(&mut Attack);
+
+/// The families by name.
+const FAMILIES: &[(&str, Operation)] = &[
+    ("hypercalls", code::hypercall),
+    ("mmio", code::device),
+    ("registers", code::register),
+    ("instructions", code::instructions),
+    ("stage2", code::probe),
+    ("mmu", code::translation),
+    ("debug", code::debug),
+    ("fp", code::floating_point),
+    ("interrupts", storm::interrupts),
+    ("psci", storm::psci),
+    ("wait", storm::wait),
 ];
 
-/// Operations on its own partition that would only end it.
-const SPARED: &[Operation] = &[
-    Operation::PartitionStop,
-    Operation::PartitionRestart,
-    Operation::EventWait,
-    Operation::TimerSleep,
-];
+/// Reports of damage.
+const MAX_REPORTS: u64 = 4;
+/// Operations between two looks at the FP registers.
+const ROUND: u64 = 64;
 
 fn main(machine: Machine) {
-    let count = arguments::number(machine.bootargs(), "count", 10_000);
-    let mut random = Random::new(arguments::number(machine.bootargs(), "seed", 1));
-    println!("hostile: start");
-    let mut exceptions = 0;
-    for _ in 0..count {
-        let survived = match random.below(8) {
-            0..4 => exception::probe(|| access(&mut random)).is_ok(),
-            4 | 5 => register(&mut random),
-            6 => exception::probe(|| call(&mut random)).is_ok(),
-            _ => exception::probe(|| interrupt_controller(&mut random)).is_ok(),
-        };
-        exceptions += u64::from(!survived);
-    }
-    quieten();
-    println!("hostile: done {count}, exceptions {exceptions}");
-}
-
-/// One load or store, of any width and mostly aligned.
-fn access(random: &mut Random) {
-    let (base, size) = WINDOWS[random.below(WINDOWS.len() as u64) as usize];
-    let width = 1 << random.below(4);
-    let unaligned = random.below(16) == 0;
-    let offset = random.below(size);
-    let address = base + if unaligned { offset } else { offset & !(width - 1) };
-    let value = random.draw();
-    match (random.below(2) == 0, width) {
-        (true, 1) => drop(bus::read_u8(address)),
-        (true, 2) => drop(bus::read_u16(address)),
-        (true, 4) => drop(bus::read_u32(address)),
-        (true, _) => drop(bus::read_u64(address)),
-        (false, 1) => bus::write_u8(address, value as u8),
-        (false, 2) => bus::write_u16(address, value as u16),
-        (false, 4) => bus::write_u32(address, value as u32),
-        (false, _) => bus::write_u64(address, value),
-    }
-}
-
-/// One system register of any encoding; whether it existed.
-fn register(random: &mut Random) -> bool {
-    let encoding = Encoding {
-        op0: 2 + random.below(2) as u8,
-        op1: random.below(8) as u8,
-        crn: random.below(16) as u8,
-        crm: random.below(16) as u8,
-        op2: random.below(8) as u8,
-    };
-    if random.below(2) == 0 {
-        encoding.read().is_ok()
-    } else {
-        encoding.write(random.draw()).is_ok()
-    }
-}
-
-/// One hypercall or firmware call, mostly with numbers that exist.
-fn call(random: &mut Random) {
-    let number = if random.below(4) == 0 {
-        random.below(0x1_0000) as u16
-    } else {
-        Operation::ALL[random.below(Operation::ALL.len() as u64) as usize] as u16
-    };
-    if Operation::from_number(number).is_some_and(|operation| SPARED.contains(&operation)) {
+    let bootargs = machine.bootargs();
+    let count = arguments::number(bootargs, "count", 10_000);
+    let seed = arguments::number(bootargs, "seed", 1);
+    let family = arguments::value(bootargs, "family").unwrap_or("all");
+    let known = FAMILIES.iter().find(|(name, _)| *name == family);
+    if known.is_none() && family != "all" {
+        println!("hostile: no family {family}");
         return;
     }
-    let mut arguments = [0; 6];
-    for argument in &mut arguments {
-        *argument = if random.below(2) == 0 {
-            random.below(70)
-        } else {
-            random.draw()
+    println!("hostile: {family} start");
+    let mut attack = Attack {
+        random: Random::new(seed),
+        sandbox: Sandbox::new(),
+        damage: 0,
+        seen: Seen::default(),
+    };
+    for done in 0..count {
+        if done % ROUND == 0 {
+            check_floating_point(&mut attack, done, family);
+        }
+        let operation = match known {
+            Some((_, operation)) => *operation,
+            None => words::pick(&mut attack.random, FAMILIES).1,
         };
+        operation(&mut attack);
     }
-    if random.below(4) == 0 {
-        // Above all functions of PSCI that exist (Arm DEN 0022 section 5: up to 0x1F).
-        let function = random.draw() as u32 | 0x8000_0020;
-        psci::call(
-            if random.below(2) == 0 {
-                Conduit::Hvc
-            } else {
-                Conduit::Smc
-            },
-            function,
-            [0; 3],
-        );
-    } else {
-        hypercall::raw(0xC600_0000 | u64::from(number), arguments);
-    }
-}
-
-/// One operation on the CPU interface and the timers.
-fn interrupt_controller(random: &mut Random) {
-    let value = random.draw();
-    match random.below(10) {
-        0 => gic::write_sgi_register(value),
-        1 => gic::send(value as u32 & 15, value as u16),
-        2 => gic::set_mask(value as u8),
-        3 => gic::set_group_enable(value & 1 == 1),
-        4 => drop(gic::acknowledge()),
-        5 => gic::end(value as u32 & 0x3FF),
-        6 => gic::deactivate(value as u32 & 0x3FF),
-        7 => gic::set_end_mode(value & 1 == 1),
-        8 => Timer::Virtual.arm(value),
-        _ => Timer::Physical.arm(value),
-    }
-}
-
-/// Makes the console usable again for the last line.
-fn quieten() {
-    Timer::Virtual.disarm();
-    Timer::Physical.disarm();
+    storm::quieten();
     pl011::reset();
+    let Attack { damage, seen, .. } = attack;
+    println!(
+        "hostile: {family} done {count}, damage {damage}, finished {}, interrupted {}, undefined {}, aborted {}, debug {}, other {}",
+        seen.finished, seen.interrupted, seen.undefined, seen.aborted, seen.debug, seen.other
+    );
+}
+
+/// The FP registers hold what was put there before the last round, unless the round itself changes them.
+fn check_floating_point(attack: &mut Attack, done: u64, family: &str) {
+    let changes_them = matches!(
+        family,
+        "all" | "mmio" | "registers" | "instructions" | "stage2" | "fp" | "mmu" | "debug"
+    );
+    floating_point::enable();
+    if done != 0 && !changes_them {
+        attack.damage += u64::from(floating_point::differences(done - ROUND));
+    }
+    floating_point::fill(done);
 }

@@ -39,6 +39,8 @@ const SGI_FRAME: usize = 0x1_0000;
 const FRAMES: usize = 0x2_0000;
 /// Frames of a redistributor that has those of GICv4 too.
 const FRAMES_V4: usize = 0x4_0000;
+/// Priority of the timer that ends a vCPU's turn: nothing that storms can keep it from coming.
+const PRIORITY_DEADLINE: u8 = 0x20;
 /// Priority of the hypervisor's own lines, and the most urgent a guest's line can get.
 const PRIORITY_OWN: u8 = 0x40;
 const PRIORITY_GUEST: u8 = 0x80;
@@ -182,6 +184,11 @@ impl LineRegisters {
     /// A priority of the hypervisor's band.
     pub(super) fn set_own_priority(self) {
         self.registers.write8(IPRIORITYR + self.line, PRIORITY_OWN);
+    }
+
+    /// The priority of the hypervisor's timer.
+    pub(super) fn set_deadline_priority(self) {
+        self.registers.write8(IPRIORITYR + self.line, PRIORITY_DEADLINE);
     }
 
     /// A guest's priority, moved into the band of guests.
