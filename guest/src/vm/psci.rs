@@ -38,6 +38,8 @@ pub mod function {
     pub const SYSTEM_OFF: u32 = 0x8400_0008;
     /// `SYSTEM_RESET`
     pub const SYSTEM_RESET: u32 = 0x8400_0009;
+    /// `SYSTEM_RESET2`
+    pub const SYSTEM_RESET2: u32 = 0xC400_0012;
     /// `PSCI_FEATURES`
     pub const FEATURES: u32 = 0x8400_000A;
     /// `SMCCC_VERSION` (Arm DEN 0028).
@@ -115,6 +117,11 @@ pub fn system_off() -> ! {
 /// Resets the machine.
 pub fn system_reset(conduit: Conduit) {
     call(conduit, function::SYSTEM_RESET, [0; 3]);
+}
+
+/// Resets the machine and keeps its memory (DEN 0022 section 5.11: reset type 0).
+pub fn system_reset_warm(conduit: Conduit) {
+    call(conduit, function::SYSTEM_RESET2, [0; 3]);
 }
 
 /// Switches the calling CPU off.

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A task that walks with the VM `phoenix` through its lives: it restarts it while it is busy, stops and starts it
+//! while it sleeps, warm and cold in turns, and stops it for good after a thousand lives.
+//!
+//! It needs an event gate that is told of the changes of `phoenix`, a timer, and control over `phoenix`.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use bulkhead_guest::abi::status::{StartOptions, StartWord, StatusWord};
+use bulkhead_guest::abi::{Error, ObjectKind, PartitionState, StartMode};
+use bulkhead_guest::hypercall::{self, Handle};
+use bulkhead_guest::println;
+use bulkhead_guest::startup_page::StartupPage;
+
+bulkhead_guest::task_main!(main);
+
+/// Lives after which it ends.
+const LIVES: u32 = 1000;
+/// Ways in which a life of `phoenix` ends; the last two are walked by us.
+const WAYS: u32 = 8;
+const BUSY: u32 = 6;
+const ASLEEP: u32 = 7;
+/// How long `phoenix` is left alone in a life that we end, in nanoseconds.
+const PATIENCE: u64 = 200_000;
+/// How long at most nothing happens.
+const LIMIT: u64 = 1_000_000_000;
+
+struct Tools {
+    gate: Handle,
+    timer: Handle,
+    phoenix: Handle,
+}
+
+impl Tools {
+    fn status(&self) -> Result<(StatusWord, StartWord), Error> {
+        Ok((
+            hypercall::partition_status(self.phoenix)?,
+            hypercall::partition_start_word(self.phoenix)?,
+        ))
+    }
+
+    fn pause(&self, nanoseconds: u64) -> Result<(), Error> {
+        hypercall::timer_sleep(self.timer, hypercall::timer_now(self.timer)? + nanoseconds)
+    }
+
+    /// Waits until it is in `state`.
+    fn reach(&self, state: PartitionState) -> Result<(), Error> {
+        while hypercall::partition_status(self.phoenix)?.state != state {
+            hypercall::event_wait(self.gate, hypercall::timer_now(self.timer)? + LIMIT)?;
+        }
+        Ok(())
+    }
+
+    /// Ends life `life`, which waits for us.
+    fn end(&self, life: u32) -> Result<(), Error> {
+        let turn = if life / WAYS % 2 == 0 {
+            StartMode::Warm
+        } else {
+            StartMode::Cold
+        };
+        let options = StartOptions {
+            mode: turn,
+            alternative: None,
+        };
+        if life % WAYS == BUSY {
+            return hypercall::partition_restart_as(self.phoenix, options);
+        }
+        hypercall::partition_stop(self.phoenix)?;
+        self.reach(PartitionState::Stopped)?;
+        hypercall::partition_start_as(self.phoenix, options)
+    }
+
+    fn conduct(&self) -> Result<(), Error> {
+        let mut ended = 0;
+        loop {
+            let (status, start) = self.status()?;
+            let life = start.starts;
+            let ours = matches!(life % WAYS, BUSY | ASLEEP);
+            if life >= LIVES {
+                hypercall::partition_stop(self.phoenix)?;
+                self.reach(PartitionState::Stopped)?;
+                println!("lives {life}, restarts {}", self.status()?.0.restarts);
+                return Ok(());
+            }
+            if status.state == PartitionState::Running && ours && ended != life {
+                self.pause(PATIENCE)?;
+                self.end(life)?;
+                ended = life;
+            }
+            hypercall::event_wait(self.gate, hypercall::timer_now(self.timer)? + LIMIT)?;
+        }
+    }
+}
+
+fn main(page: StartupPage<'static>) {
+    let handle = |name| page.find(name).map(|capability| Handle(capability.index));
+    let gate = page
+        .first(ObjectKind::EventGate)
+        .map(|capability| Handle(capability.index));
+    let timer = page
+        .first(ObjectKind::Timer)
+        .map(|capability| Handle(capability.index));
+    let (Some(gate), Some(timer), Some(phoenix)) = (gate, timer, handle("phoenix")) else {
+        println!("FAIL: a capability is missing");
+        return;
+    };
+    let tools = Tools { gate, timer, phoenix };
+    if let Err(error) = tools.conduct() {
+        println!("FAIL: {error:?} at {:?}", tools.status());
+    }
+}

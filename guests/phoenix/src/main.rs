@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A VM that is restarted for ever, each life in another way, and checks what it is told about it.
+//!
+//! Life number n (`starts` of its own start word) ends as [`WAYS`] says for n. From that, life n + 1 knows with
+//! which mode and for which cause it must have been started, and whether its word of memory must be there
+//! still. Its second vCPU, if it has one, makes hypercalls all the while. The ways that it cannot go alone are
+//! walked with the task `conductor`, which knows the same table.
+//!
+//! Prints `FAIL ...` for what is not as it should be, and a line every 100 lives.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use bulkhead_guest::abi::status::{StartOptions, StartWord};
+use bulkhead_guest::abi::{HealthClass, StartCause, StartMode};
+use bulkhead_guest::hypercall::{self, SELF};
+use bulkhead_guest::vm::psci::{self, Conduit};
+use bulkhead_guest::vm::register::Register;
+use bulkhead_guest::vm::{Machine, RAM_BASE, bus, cpu, smp};
+use bulkhead_guest::{print, println};
+
+bulkhead_guest::vm_main!(main);
+
+/// A word of memory that belongs to nobody else: behind the program, before the device tree.
+const REMEMBERED: u64 = RAM_BASE + 0x7_0000;
+/// An address that is no memory and no device.
+const NOWHERE: u64 = 0x8000_0000;
+
+/// How a life ends.
+#[derive(Clone, Copy)]
+enum Way {
+    /// PSCI reset.
+    Reset,
+    /// PSCI warm reset.
+    WarmReset,
+    /// A store to nowhere: its health action restarts cold.
+    Store,
+    /// A jump to 0: likewise.
+    Jump,
+    /// A register it may not read: its health action restarts warm.
+    Register,
+    /// A hypercall on itself.
+    Hypercall,
+    /// The conductor restarts it while it is busy.
+    Busy,
+    /// The conductor stops it while it sleeps, and starts it.
+    Asleep,
+}
+
+/// What comes of life n: the entry n modulo the length.
+const WAYS: [Way; 8] = [
+    Way::Reset,
+    Way::WarmReset,
+    Way::Store,
+    Way::Jump,
+    Way::Register,
+    Way::Hypercall,
+    Way::Busy,
+    Way::Asleep,
+];
+
+fn way(life: u32) -> Way {
+    WAYS[life as usize % WAYS.len()]
+}
+
+/// How life `life` must have been started, by the end of the one before.
+fn expected(life: u32) -> StartWord {
+    let before = life - 1;
+    let health = StartCause::Health;
+    // The conductor takes turns.
+    let turn = if before / WAYS.len() as u32 % 2 == 0 {
+        StartMode::Warm
+    } else {
+        StartMode::Cold
+    };
+    let (mode, cause) = match way(before) {
+        _ if before == 0 => (StartMode::Cold, StartCause::Boot),
+        Way::Reset => (StartMode::Cold, StartCause::Own),
+        Way::WarmReset | Way::Hypercall => (StartMode::Warm, StartCause::Own),
+        Way::Store | Way::Jump => (StartMode::Cold, health(HealthClass::Memory)),
+        Way::Register => (StartMode::Warm, health(HealthClass::System)),
+        Way::Busy | Way::Asleep => (turn, StartCause::Supervisor),
+    };
+    StartWord {
+        mode,
+        cause,
+        alternative: 0,
+        starts: life,
+    }
+}
+
+fn end(way: Way) {
+    match way {
+        Way::Reset => psci::system_reset(Conduit::Hvc),
+        Way::WarmReset => psci::system_reset_warm(Conduit::Smc),
+        Way::Store => bus::write_u32(NOWHERE, 0x0BAD_0BAD),
+        Way::Jump => bus::execute(0),
+        Way::Register => print!("{}", Register::PMCR.read()),
+        Way::Hypercall => {
+            let warm = StartOptions {
+                mode: StartMode::Warm,
+                alternative: None,
+            };
+            println!("FAIL restart: {:?}", hypercall::partition_restart_as(SELF, warm));
+        }
+        Way::Busy => loop {
+            cpu::relax();
+        },
+        Way::Asleep => loop {
+            cpu::wait_for_interrupt();
+        },
+    }
+}
+
+fn main(_: Machine) {
+    let word = match hypercall::partition_start_word(SELF) {
+        Ok(word) if word.starts != 0 => word,
+        other => {
+            println!("FAIL start word: {other:?}");
+            return;
+        }
+    };
+    let life = word.starts;
+    if word != expected(life) {
+        println!("FAIL life {life}: {word:?}, not {:?}", expected(life));
+    }
+    let remembered = bus::read_u32(REMEMBERED);
+    let kept = if word.mode == StartMode::Warm { life - 1 } else { 0 };
+    if remembered != kept {
+        println!("FAIL life {life}: memory says {remembered}, not {kept}");
+    }
+    bus::write_u32(REMEMBERED, life);
+    if life.is_multiple_of(100) {
+        println!("life {life}");
+    }
+    smp::start(
+        1,
+        |_| loop {
+            // Whatever the answer is, the vCPU is in the hypervisor most of the time.
+            let _ = hypercall::null();
+        },
+        0,
+    );
+    end(way(life));
+    println!("FAIL life {life} goes on");
+}
