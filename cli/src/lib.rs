@@ -10,6 +10,7 @@
 //! | `keyboard`, `screen`, `initramfs` | keys to actions, lines to a screen, files to an archive | nothing |
 //! | `session`, `typing`, `terminal`, `log_files` | a run of the emulator | processes, terminal, files |
 //! | `debian`, `payloads`, `artifacts`, `prepare`, `launch`, `host`, `progress` | what a run needs and does not have yet | packages, cargo |
+//! | `explain` | what a health report means | symbols of payloads |
 //! | `bench` | measurements of the hypervisor | the emulator, sources |
 //! | `command` | one file per command | all of these |
 //!
@@ -22,6 +23,7 @@ pub mod bench;
 pub mod command;
 pub mod consoles;
 pub mod debian;
+pub mod explain;
 pub mod framing;
 pub mod host;
 pub mod initramfs;

@@ -8,6 +8,7 @@ mod boards;
 mod build;
 mod check;
 mod demo;
+mod explain;
 mod gdb;
 mod new;
 mod run;
@@ -57,6 +58,8 @@ enum Command {
     Build(BuildArgs),
     /// Run a system in the emulator of its board
     Run(RunArgs),
+    /// Say what the health reports in a log mean: instruction, source line, manifest line, likely remedy
+    Explain(ExplainArgs),
     /// Measure what the hypervisor costs, in instructions: bare against hypervised
     Bench(BenchArgs),
     /// List the boards
@@ -147,6 +150,20 @@ struct RunArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  bulkhead explain system.toml capture.txt        what a board's serial line said
+  bulkhead run system.toml | tee log; bulkhead explain system.toml log
+
+`bulkhead run` explains by itself; this is for what was captured elsewhere. Any line that contains a health
+report of the hypervisor is explained, whatever stands in front of it.")]
+struct ExplainArgs {
+    /// The manifest of the system that wrote the log
+    system: PathBuf,
+    /// The log [default: standard input]
+    log: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
   bulkhead bench            the table: instructions on the bare board, in a VM, and what the hypervisor adds
   bulkhead bench --check    the same, and compare it with docs/timing.md")]
 struct BenchArgs {
@@ -188,6 +205,7 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Build(args) => build::run(&args),
         Command::Run(args) => run::run(args),
+        Command::Explain(args) => explain::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Boards => boards::run(),
         Command::New(args) => new::run(&args),

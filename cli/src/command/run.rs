@@ -3,6 +3,7 @@
 
 use super::RunArgs;
 use crate::consoles::{Control, Line, Observer};
+use crate::explain::Explainer;
 use crate::launch::{self, Launch};
 use crate::log_files::LogFiles;
 use crate::pattern::Pattern;
@@ -77,6 +78,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         until: args.until.into_iter().map(|pattern| (pattern, false)).collect(),
         log,
         summary: Summary::default(),
+        explainer: Explainer::new(&prepared, &args.system.display().to_string()),
     };
     let signals = super::signals()?;
     let outcome = {
@@ -121,6 +123,7 @@ struct Viewer<'a> {
     until: Vec<(Pattern, bool)>,
     log: Option<LogFiles>,
     summary: Summary,
+    explainer: Explainer<'a>,
 }
 
 impl Viewer<'_> {
@@ -220,6 +223,12 @@ impl Observer for Viewer<'_> {
         control.stop |= self.summary.lockdown.is_some();
         let result = self.screen.borrow_mut().line(line);
         Self::shown(result, control);
+        if line.console == HYPERVISOR_CONSOLE
+            && let Some(explanation) = self.explainer.line(line.text)
+        {
+            let result = self.screen.borrow_mut().remark(&explanation);
+            Self::shown(result, control);
+        }
         self.matched(line, control);
     }
 

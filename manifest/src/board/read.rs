@@ -208,6 +208,31 @@ fn interrupts(table: &Table) -> Vec<Interrupt> {
         .collect()
 }
 
+/// The hypervisor's devices are whole pages, apart from each other and from RAM.
+fn check_own_devices(board: &Board, refuse: &mut impl FnMut(&str, String, &str)) {
+    let own = board.hypervisor_devices();
+    for (index, (name, window)) in own.iter().copied().enumerate() {
+        let earlier = own[..index].iter().map(|(_, window)| window);
+        if earlier.chain(&board.ram).any(|other| other.overlaps(window)) {
+            refuse(
+                name,
+                format!(
+                    "registers of `{name}` at {:#x} overlap RAM or other registers of the hypervisor's",
+                    window.base
+                ),
+                "look their addresses and sizes up once more",
+            );
+        }
+        if window.size == 0 || window.pages() != window {
+            refuse(
+                name,
+                format!("registers of `{name}` are not whole pages"),
+                "give a base and a size that are multiples of 4K",
+            );
+        }
+    }
+}
+
 /// What a board file can get wrong although each value is possible by itself.
 fn check(board: &Board, table: &Table, top: Place, report: &mut Report) {
     let place = |key: &str| table.entry(key).map_or(top, |entry| entry.key_place);
@@ -254,27 +279,7 @@ fn check(board: &Board, table: &Table, top: Place, report: &mut Report) {
             "choose a multiple of 4K below the size of the first stretch of RAM",
         );
     }
-    let own = board.hypervisor_devices();
-    for (index, (name, window)) in own.iter().copied().enumerate() {
-        let earlier = own[..index].iter().map(|(_, window)| window);
-        if earlier.chain(&board.ram).any(|other| other.overlaps(window)) {
-            refuse(
-                name,
-                format!(
-                    "registers of `{name}` at {:#x} overlap RAM or other registers of the hypervisor's",
-                    window.base
-                ),
-                "look their addresses and sizes up once more",
-            );
-        }
-        if window.size == 0 || window.pages() != window {
-            refuse(
-                name,
-                format!("registers of `{name}` are not whole pages"),
-                "give a base and a size that are multiples of 4K",
-            );
-        }
-    }
+    check_own_devices(board, &mut refuse);
     for device in &board.devices {
         if device
             .registers

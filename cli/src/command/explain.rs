@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `bulkhead explain`: what the health reports in a log mean.
+
+use super::ExplainArgs;
+use crate::explain::Explainer;
+use crate::prepare::{Options, prepare};
+use crate::problem::{Code, Problem};
+use crate::progress::Progress;
+use std::fs::File;
+use std::io::{BufRead, BufReader, stdin};
+
+pub(super) fn run(args: &ExplainArgs) -> Result<Code, Problem> {
+    let progress = Progress::new();
+    let prepared = prepare(&args.system, &Options::default(), &progress)?;
+    drop(progress);
+    let mut explainer = Explainer::new(&prepared, &args.system.display().to_string());
+    let (name, reader): (String, Box<dyn BufRead>) = match &args.log {
+        Some(path) => {
+            let name = path.display().to_string();
+            let file = File::open(path).map_err(Problem::io(&name))?;
+            (name, Box::new(BufReader::new(file)))
+        }
+        None => ("standard input".to_owned(), Box::new(stdin().lock())),
+    };
+    let mut found = 0;
+    for line in reader.split(b'\n') {
+        let line = line.map_err(Problem::io(&name))?;
+        let line = String::from_utf8_lossy(&line);
+        if let Some(explanation) = explainer.line(&line) {
+            found += 1;
+            super::print(&format!("{}\n{explanation}\n", line.trim_end()))?;
+        }
+    }
+    if found == 0 {
+        super::print(&format!(
+            "no health report of a partition of this system in {name}\n"
+        ))?;
+    }
+    Ok(Code::Done)
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What probably helps. A guess, and worded as one; the facts stand above it.
+
+use super::event::Event;
+use super::place::{Place, find};
+use bulkhead_manifest::System;
+use bulkhead_manifest::system::{MappingKind, Partition};
+
+/// How far behind its RAM an access may be to look like too little RAM.
+const NEAR: u64 = 64 << 20;
+
+/// What probably helps against the event.
+pub fn of(system: &System, partition: &Partition, event: &Event) -> String {
+    match event.class.as_str() {
+        "memory" => memory(system, partition, event),
+        "system" => {
+            "leave that register or instruction out; or, if the guest probes for it and can do without, \
+                     health.system = \"inject\" lets it find out as on hardware without it"
+                .to_owned()
+        }
+        "hypercall" => hypercall(partition, event),
+        "watchdog" => watchdog(partition),
+        _ => {
+            "look at the program at that line; health.task = \"restart\" starts it again by itself".to_owned()
+        }
+    }
+}
+
+fn memory(system: &System, partition: &Partition, event: &Event) -> String {
+    let name = &partition.name;
+    let Some(address) = event.address else {
+        return "look at the program at that line".to_owned();
+    };
+    match find(system, partition, address) {
+        Place::Device(device, None) => {
+            format!("devices = [\"{device}\"] in [partition.{name}] if it is to have the device")
+        }
+        Place::Device(_, Some(owner)) => {
+            format!("a device has one owner: take it away from `{owner}`, or leave it alone here")
+        }
+        Place::Null => "a null pointer, most likely: look at the program at that line".to_owned(),
+        Place::Behind(end) if address - end < NEAR => {
+            format!("more `memory` for [partition.{name}] if it needs that much; else a wild pointer")
+        }
+        Place::Mapped(mapping) if mapping.kind == MappingKind::Device => {
+            "device registers take single loads and stores of 1, 2, 4 or 8 aligned bytes only".to_owned()
+        }
+        Place::Mapped(_) => {
+            "the access is not allowed there: a wrong pointer, or another `access` of that region".to_owned()
+        }
+        Place::Behind(_) | Place::Nothing => format!(
+            "a wild pointer, or a device that the machine of `{name}` does not have: `bulkhead check` prints what it has"
+        ),
+    }
+}
+
+fn hypercall(partition: &Partition, event: &Event) -> String {
+    let name = &partition.name;
+    let capability = event.capability.unwrap_or_default();
+    match event.error.as_deref() {
+        Some("no-capability") => format!(
+            "slot {capability} is empty: give the capability in [partition.{name}.capabilities], and use its index"
+        ),
+        Some("wrong-kind") => {
+            format!("capability {capability} names an object of another kind: use the right index")
+        }
+        Some("no-right") => {
+            format!("add the right the operation needs to that entry of [partition.{name}.capabilities]")
+        }
+        Some("not-supported") => "no such operation in this version of the interface".to_owned(),
+        _ => "look at the arguments at that line".to_owned(),
+    }
+}
+
+fn watchdog(partition: &Partition) -> String {
+    let period = partition.watchdog_ns.unwrap_or_default() as f64 / 1e6;
+    format!(
+        "if `{}` only was late: a period above {period} ms, a higher priority, or fewer neighbours on its pCPU",
+        partition.name
+    )
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Exception syndromes of class `aarch64` in words (Arm DDI 0487, ESR_ELx).
+
+use aarch64_esr_decoder::{FieldInfo, decode};
+
+/// Exception classes that are told apart here.
+const UNKNOWN: u64 = 0x00;
+const SYSTEM_REGISTER: u64 = 0x18;
+const SMC32: u64 = 0x13;
+const SMC64: u64 = 0x17;
+const INSTRUCTION_ABORT: u64 = 0x20;
+const DATA_ABORT: u64 = 0x24;
+const SERROR: u64 = 0x2F;
+
+/// What the instruction tried, in one sentence.
+pub fn sentence(syndrome: u64, address: Option<u64>, virtual_address: Option<u64>) -> String {
+    let bit = |number: u32| syndrome >> number & 1 == 1;
+    match syndrome >> 26 & 0x3F {
+        DATA_ABORT => {
+            let walk = if bit(7) {
+                " while the CPU walked the partition's own translation tables"
+            } else {
+                ""
+            };
+            format!(
+                "{} {}{walk}: {}",
+                access(syndrome),
+                at(address, virtual_address),
+                status(syndrome)
+            )
+        }
+        INSTRUCTION_ABORT => {
+            format!(
+                "instruction fetch {}: {}",
+                at(address, virtual_address),
+                status(syndrome)
+            )
+        }
+        SYSTEM_REGISTER => format!("{} is not this machine's to use", system_register(syndrome)),
+        SMC32 | SMC64 => "a call to the firmware that no guest may make".to_owned(),
+        SERROR => "an asynchronous external abort (SError) came in".to_owned(),
+        UNKNOWN => "an undefined instruction".to_owned(),
+        _ => fields(syndrome),
+    }
+}
+
+/// Load or store, and of what.
+fn access(syndrome: u64) -> String {
+    let verb = if syndrome >> 6 & 1 == 1 { "store" } else { "load" };
+    if syndrome >> 24 & 1 == 0 {
+        return format!(
+            "{verb} that the CPU does not describe (a pair, an exclusive, SIMD, or with write-back)"
+        );
+    }
+    let bytes = 1 << (syndrome >> 22 & 3);
+    let plural = if bytes == 1 { "" } else { "s" };
+    match (syndrome >> 16 & 31, verb) {
+        (31, "store") => format!("store of {bytes} zero byte{plural}"),
+        (register, "store") => format!("store of {bytes} byte{plural} of x{register}"),
+        (register, _) => format!("load of {bytes} byte{plural} into x{register}"),
+    }
+}
+
+fn at(address: Option<u64>, virtual_address: Option<u64>) -> String {
+    match (address, virtual_address) {
+        (Some(physical), Some(seen)) if physical != seen => format!("at {physical:#x} (virtual {seen:#x})"),
+        (Some(address), _) => format!("at {address:#x}"),
+        (None, Some(seen)) => format!("at virtual {seen:#x}"),
+        (None, None) => "somewhere".to_owned(),
+    }
+}
+
+/// The fault status code of an abort (DFSC, IFSC).
+fn status(syndrome: u64) -> &'static str {
+    match syndrome & 0x3F {
+        0x00..=0x03 => "beyond the address space",
+        0x04..=0x07 => "nothing is mapped there",
+        0x0C..=0x0F => "that is not allowed there",
+        0x10 | 0x14..=0x17 => "the bus refused (external abort)",
+        0x21 => "not aligned",
+        0x30 => "conflicting entries in the TLB",
+        _ => "refused",
+    }
+}
+
+/// The register that an MRS, MSR or SYS names, and the direction.
+fn system_register(syndrome: u64) -> String {
+    let field = |low: u32, bits: u32| syndrome >> low & ((1 << bits) - 1);
+    let (op0, op1, crn, crm, op2) = (
+        field(20, 2),
+        field(14, 3),
+        field(10, 4),
+        field(1, 4),
+        field(17, 3),
+    );
+    let verb = if syndrome & 1 == 1 { "reading" } else { "writing" };
+    if op0 == 1 {
+        return format!("instruction SYS #{op1}, C{crn}, C{crm}, #{op2}");
+    }
+    let known = decode(syndrome & 0xFFFF_FFFF)
+        .ok()
+        .and_then(|fields| register_name(&fields));
+    let encoding = format!("S{op0}_{op1}_C{crn}_C{crm}_{op2}");
+    match known {
+        Some(name) => format!("{verb} {name} ({encoding})"),
+        None => format!("{verb} {encoding}"),
+    }
+}
+
+/// The decoder ends its description of the syndrome with `NAME` of the register, where it knows one.
+fn register_name(fields: &[FieldInfo]) -> Option<String> {
+    let iss = fields.iter().find(|field| field.name == "ISS")?;
+    let description = iss.description.as_deref()?;
+    let name = description.split_ascii_whitespace().find(|word| {
+        word.contains("_EL")
+            && word
+                .chars()
+                .all(|char| char.is_ascii_alphanumeric() || char == '_')
+    })?;
+    Some(name.to_owned())
+}
+
+/// The described fields of a syndrome, most general first.
+pub fn fields(syndrome: u64) -> String {
+    let Ok(fields) = decode(syndrome & 0xFFFF_FFFF) else {
+        return format!("exception class {:#x}", syndrome >> 26 & 0x3F);
+    };
+    let mut words = Vec::new();
+    collect(&fields, &mut words);
+    words.join("; ")
+}
+
+fn collect(fields: &[FieldInfo], words: &mut Vec<String>) {
+    for field in fields {
+        // Which fields are valid or wide says nothing to a reader of a report.
+        let dull = matches!(
+            field.name,
+            "IL" | "ISV" | "SF" | "AR" | "SSE" | "RES0" | "VNCR" | "LST" | "Xs"
+        );
+        if let Some(description) = field.description.as_ref().filter(|_| !dull) {
+            words.push(format!("{} {}", field.name, description.trim_end_matches('.')));
+        }
+        collect(&field.subfields, words);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences() {
+        assert_eq!(
+            sentence(0x9389_0005, Some(0x8000_0000), Some(0x8000_0000)),
+            "load of 4 bytes into x9 at 0x80000000: nothing is mapped there"
+        );
+        assert_eq!(
+            sentence(0x9200_004F, Some(0x1000), Some(0xFFFF_0000)),
+            "store that the CPU does not describe (a pair, an exclusive, SIMD, or with write-back) at 0x1000 (virtual 0xffff0000): that is not allowed there"
+        );
+        assert_eq!(
+            sentence(0x8200_0006, Some(0), None),
+            "instruction fetch at 0x0: nothing is mapped there"
+        );
+        assert_eq!(sentence(0x0200_0000, None, None), "an undefined instruction");
+    }
+
+    #[test]
+    fn registers_have_their_encoding_at_least() {
+        // MRS x0, PMCR_EL0: op0 3, op1 3, CRn 9, CRm 12, op2 0.
+        let syndrome = 0x18 << 26 | 1 << 25 | 3 << 20 | 3 << 14 | 9 << 10 | 12 << 1 | 1;
+        let text = sentence(syndrome, None, None);
+        assert!(
+            text.starts_with("reading ") && text.contains("S3_3_C9_C12_0"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn any_number_is_survived() {
+        for class in 0..64_u64 {
+            for iss in [0, 1, 0x1FF_FFFF, 0x0AA_AAAA, 0x155_5555] {
+                let syndrome = class << 26 | 1 << 25 | iss;
+                assert!(!sentence(syndrome, None, None).is_empty());
+            }
+        }
+    }
+}
