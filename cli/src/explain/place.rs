@@ -100,7 +100,7 @@ fn letters(mapping: &Mapping) -> String {
 mod tests {
     use super::*;
     use crate::explain::{event::Event, remedy};
-    use crate::launch::FlashFile;
+    use crate::launch::TemporaryFile;
     use bulkhead_manifest::load_text;
     use std::path::{Path, PathBuf};
 
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn places_and_remedies() {
-        let image = FlashFile::write(&[0; 64]).unwrap();
+        let image = TemporaryFile::write("bin", &[0; 64]).unwrap();
         let system = system(image.path());
         let partition = &system.partitions()[0];
         for (address, place, remedy) in [
