@@ -14,7 +14,7 @@ use crate::local::Local;
 use crate::log::Line;
 use crate::partition::{Launch, Request};
 use crate::shared::Shared;
-use crate::system::{System, SystemError};
+use crate::system::System;
 use crate::time::Timebase;
 use bulkhead_abi::hypercall::SELF_CAPABILITY;
 use bulkhead_abi::{Error, ObjectKind, PartitionState, Rights};
@@ -39,6 +39,7 @@ const _: () = assert!(
     bulkhead_image::MAX_PARTITIONS == MAX_PARTITIONS
         && bulkhead_image::MAX_VCPUS == MAX_VCPUS
         && bulkhead_image::MAX_VCPUS_PER_PARTITION == MAX_VCPUS_PER_PARTITION
+        && bulkhead_image::MAX_VCPUS_PER_PCPU == MAX_SLOTS
         && bulkhead_image::MAX_PCPUS == MAX_PCPUS,
     "the image check lets through what the tables here can hold"
 );
@@ -57,8 +58,6 @@ pub struct Hooks<'h, S> {
 pub enum BootError {
     /// The image is damaged, or not for this hypervisor.
     Image(ImageError),
-    /// The image asks for more than the kernel has room for.
-    System(SystemError),
     /// A policy refused its vCPUs.
     Policy(PcpuId, PolicyError),
     /// A partition's space could not be built.
@@ -79,9 +78,6 @@ impl BootError {
             Self::Image(error) => {
                 // A line takes any text; what does not fit is cut off.
                 let _always_ok = write!(line, "{error}");
-            }
-            Self::System(SystemError::TooManyVcpus(pcpu)) => {
-                line.text("too many vCPUs on pCPU ").decimal(pcpu.0.into());
             }
             Self::Policy(pcpu, error) => {
                 line.text("policy of pCPU ")
@@ -223,10 +219,7 @@ fn understand<'s, 'i, A: Arch, S: Sha256>(
 ) -> Result<&'s System<'i>, BootError> {
     let image = Image::check(image, A::CAPS.class_number, &hooks.digest).map_err(BootError::Image)?;
     image.check_payloads(&hooks.digest).map_err(BootError::Image)?;
-    shared
-        .system
-        .try_call_once(|| System::new(image, time))
-        .map_err(BootError::System)
+    Ok(shared.system.call_once(|| System::new(image, time)))
 }
 
 /// The banner: what is about to run.

@@ -19,7 +19,7 @@ use bulkhead_image::Image;
 use bulkhead_image::layout::{
     FLAG_FROZEN_TIME, NONE, PARTITION_TASK, PartitionRecord, VIRTUAL_PL011, VirtualDeviceRecord,
 };
-use bulkhead_sched::{MAX_SLOTS, Slot};
+use bulkhead_sched::Slot;
 
 /// Where a vCPU belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,13 +93,6 @@ impl Facts {
     }
 }
 
-/// Why a checked image is still too much for the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SystemError {
-    /// More vCPUs on this pCPU than a policy can hold.
-    TooManyVcpus(PcpuId),
-}
-
 /// The system.
 #[derive(Debug)]
 pub struct System<'i> {
@@ -114,11 +107,10 @@ pub struct System<'i> {
 }
 
 impl<'i> System<'i> {
-    /// Derives everything. Bounded by the number of records.
-    ///
-    /// # Errors
-    /// [`SystemError`].
-    pub fn new(image: Image<'i>, time: Timebase) -> Result<Self, SystemError> {
+    /// Derives everything. Bounded by the number of records. In place and without a result that could fail: the
+    /// tables are large, and the image's own rules have seen to it that all fits.
+    #[must_use]
+    pub fn new(image: Image<'i>, time: Timebase) -> Self {
         const UNBOUND: Binding = Binding {
             partition: PartitionId(0),
             index: 0,
@@ -140,7 +132,7 @@ impl<'i> System<'i> {
         for (record, number) in image.partitions().iter().zip(0..) {
             *system.partitions.of_mut(PartitionId(number)) = system.facts(record);
         }
-        system.bind_vcpus()?;
+        system.bind_vcpus();
         for watch in image.watches() {
             let watched = PartitionId(watch.watched.get() as u8);
             system.partitions.of_mut(watched).watchers |= bit(watch.watcher.get() as u8);
@@ -153,7 +145,7 @@ impl<'i> System<'i> {
             let owner = PartitionId(device.partition.get() as u8);
             system.partitions.of_mut(owner).uart = uart(device);
         }
-        Ok(system)
+        system
     }
 
     fn facts(&self, record: &PartitionRecord) -> Facts {
@@ -177,7 +169,7 @@ impl<'i> System<'i> {
         }
     }
 
-    fn bind_vcpus(&mut self) -> Result<(), SystemError> {
+    fn bind_vcpus(&mut self) {
         let mut used: PerPcpu<u8> = Table::new([0; MAX_PCPUS]);
         let image = self.image;
         for (record, number) in image.vcpus().iter().zip(0_u8..) {
@@ -186,9 +178,6 @@ impl<'i> System<'i> {
             let facts = self.partitions.of_mut(partition);
             facts.homes.push(pcpu);
             let slot = *used.of(pcpu);
-            if usize::from(slot) >= MAX_SLOTS {
-                return Err(SystemError::TooManyVcpus(pcpu));
-            }
             *used.of_mut(pcpu) = slot.saturating_add(1);
             let index = number.saturating_sub(facts.first.0);
             *self.bindings.of_mut(VcpuId(number)) = Binding {
@@ -198,7 +187,6 @@ impl<'i> System<'i> {
                 slot: Slot(slot),
             };
         }
-        Ok(())
     }
 
     /// Facts of a partition.
