@@ -77,8 +77,9 @@ pub enum Chunk {
         /// Bytes.
         length: u64,
     },
-    /// Memory is in place: put the virtual devices into their first state.
-    Devices,
+    /// Memory is in place: put this part of the virtual devices into its first state, and tell
+    /// [`Cursor::devices_reset`].
+    Devices(u32),
     /// Everything is in place.
     Done,
 }
@@ -141,8 +142,18 @@ impl Cursor {
         {
             return chunk;
         }
-        self.enter(Phase::Done);
-        Chunk::Devices
+        if self.phase == Phase::Copy {
+            self.enter(Phase::Devices);
+        }
+        Chunk::Devices(u32::try_from(self.record).unwrap_or(u32::MAX))
+    }
+
+    /// The virtual devices are reset up to part `next`, or entirely.
+    pub fn devices_reset(&mut self, next: Option<u32>) {
+        match next {
+            Some(part) => self.record = part as usize,
+            None => self.enter(Phase::Done),
+        }
     }
 
     /// The capability space is reset up to slot `next`, or entirely.
@@ -316,7 +327,8 @@ mod tests {
                     ..
                 } => (guest, length, payload as u8 + 1),
                 Chunk::Capabilities(_) => panic!("capabilities come first"),
-                Chunk::Devices => break,
+                Chunk::Devices(0) => break,
+                Chunk::Devices(_) => panic!("devices begin at part 0"),
                 Chunk::Done => panic!("devices come before the end"),
                 Chunk::Clean { .. } => panic!("a cold start keeps nothing"),
             };
@@ -327,6 +339,9 @@ mod tests {
                 *byte = value;
             }
         }
+        cursor.devices_reset(Some(7));
+        assert_eq!(cursor.advance(regions.iter(), loads.iter()), Chunk::Devices(7));
+        cursor.devices_reset(None);
         assert_eq!(cursor.advance(regions.iter(), loads.iter()), Chunk::Done);
         model
     }
@@ -380,7 +395,8 @@ mod tests {
     #[test]
     fn nothing_to_do_is_done_at_once() {
         let mut cursor = at_memory();
-        assert_eq!(cursor.advance([].iter(), [].iter()), Chunk::Devices);
+        assert_eq!(cursor.advance([].iter(), [].iter()), Chunk::Devices(0));
+        cursor.devices_reset(None);
         assert_eq!(cursor.advance([].iter(), [].iter()), Chunk::Done);
     }
 
@@ -409,7 +425,7 @@ mod tests {
         });
         cursor.capabilities_reset(None);
         let chunks: Vec<Chunk> = core::iter::repeat_with(|| cursor.advance(regions.iter(), loads.iter()))
-            .take(5)
+            .take(4)
             .collect();
         let clean = |guest, length| Chunk::Clean {
             guest: GuestPhys(guest),
@@ -421,8 +437,7 @@ mod tests {
                 clean(0x1000, 0x3000),
                 clean(0x4000, 0x2000),
                 clean(0x20_000, 0x1000),
-                Chunk::Devices,
-                Chunk::Done,
+                Chunk::Devices(0),
             ]
         );
     }

@@ -5,8 +5,8 @@ mod support;
 
 use bulkhead_abi::status::{StartOptions, StartWord, StatusWord};
 use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, Rights, StartCause, StartMode};
-use bulkhead_arch_api::{Reply, ResetKind};
-use bulkhead_arch_sim::{Action, Guest, Outcome};
+use bulkhead_arch_api::{PartitionId, Reply, ResetKind};
+use bulkhead_arch_sim::{Action, Guest, Outcome, What, script};
 use bulkhead_image::layout::{ACTION_RESTART, ACTION_RESTART_WARM};
 use support::{Bench, NOWHERE, Part, RAM, call, error_mark, task, vm};
 
@@ -210,4 +210,23 @@ fn a_supervisor_s_start_renews_the_restart_limit_and_the_partition_s_own_does_no
     let lives: Vec<u64> = marks(&bench).into_iter().map(|(life, _)| life).collect();
     // Lives 1, 3 and 4 fail, the last of them for good; the supervisor grants 5, 6 and 7.
     assert_eq!(lives, [1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn every_part_of_the_shared_state_is_reset_once_per_start() {
+    let mut bench = Bench::new(1, &[vm("part", &[(0, 5)]), vm("other", &[(0, 3)])]);
+    bench.program(0, |_| {
+        script([Action::Compute(20_000), Action::Reset(ResetKind::Warm)])
+    });
+    bench.run(100_000);
+    let parts: Vec<u32> = bench
+        .records(|what| matches!(what, What::ResetShared(PartitionId(0), _)))
+        .iter()
+        .map(|record| match record.what {
+            What::ResetShared(_, part) => part,
+            _ => u32::MAX,
+        })
+        .collect();
+    assert!(parts.len() >= 6, "{parts:?}");
+    assert!(parts.chunks_exact(3).all(|parts| parts == [0, 1, 2]), "{parts:?}");
 }

@@ -312,10 +312,10 @@ pub(crate) fn configure(partition: PartitionId, controller: Option<&VirtualContr
 }
 
 /// See [`bulkhead_arch_api::Spaces::reset_shared`].
-pub(crate) fn reset_shared(partition: PartitionId) {
-    if let Some((vgic, first)) = vgic_by_id(partition) {
-        vgic.reset_shared(&mut SharedLines(first));
-    }
+pub(crate) fn reset_shared(partition: PartitionId, part: u32) -> Option<u32> {
+    let (vgic, first) = vgic_by_id(partition)?;
+    vgic.reset_shared(part as usize, &mut SharedLines(first))
+        .and_then(|next| u32::try_from(next).ok())
 }
 
 /// See [`bulkhead_arch_api::Vcpus::reset`]. The vCPU is not loaded afterwards.

@@ -253,7 +253,7 @@ impl Spaces for Machine {
         Ok(())
     }
 
-    fn reset_shared(&mut self, partition: PartitionId) {
-        irq::reset_shared(partition);
+    fn reset_shared(&mut self, partition: PartitionId, part: u32) -> Option<u32> {
+        irq::reset_shared(partition, part)
     }
 }

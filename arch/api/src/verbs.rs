@@ -259,8 +259,9 @@ pub trait Spaces {
     /// [`CopyError`] at the first byte that is not mapped memory.
     fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError>;
     /// Puts the partition's virtual interrupt controller and everything else its vCPUs share into the state
-    /// after a cold reset. Requires: all its vCPUs detached.
-    fn reset_shared(&mut self, partition: PartitionId);
+    /// after a cold reset, a part at a time: the first is 0, each call returns the next, `None` at the end. Requires: all
+    /// its vCPUs detached until the end. Worst case of a part: constant; nobody's interrupt is taken meanwhile.
+    fn reset_shared(&mut self, partition: PartitionId, part: u32) -> Option<u32>;
 }
 
 /// Physical interrupts.

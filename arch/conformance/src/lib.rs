@@ -183,7 +183,7 @@ fn start<B: Bench>(bench: &mut B, place: Place, kind: PartitionKind, steps: &'st
         idle_in_place: false,
     };
     bench.machine().adopt(place.vcpu, &plan);
-    bench.machine().reset_shared(place.partition);
+    vcpu::reset_all_shared(bench, place);
     let reset = bench.load(place, steps);
     bench.machine().reset(place.vcpu, &reset);
     Ok(())

@@ -177,12 +177,20 @@ pub(crate) fn idle_and_inject<B: Bench>(bench: &mut B, place: Place) -> Outcome 
     )
 }
 
+/// Resets what the vCPUs share, in as many parts as the backend likes.
+pub(crate) fn reset_all_shared<B: Bench>(bench: &mut B, place: Place) {
+    let mut part = Some(0);
+    while let Some(at) = part {
+        part = bench.machine().reset_shared(place.partition, at);
+    }
+}
+
 pub(crate) fn reset_shared<B: Bench>(bench: &mut B, place: Place) -> Outcome {
     start(bench, place, PartitionKind::Vm, &[Step::Idle])?;
     bench.accept(place, LINE);
     bench.machine().inject(place.partition, LINE);
     bench.machine().detach(place.vcpu);
-    bench.machine().reset_shared(place.partition);
+    reset_all_shared(bench, place);
     let reset = bench.load(place, &[Step::Idle]);
     bench.machine().reset(place.vcpu, &reset);
     ensure(
@@ -206,7 +214,7 @@ pub(crate) fn starts_anew<B: Bench>(bench: &mut B, place: Place) -> Outcome {
     }
     // The second exit stays unanswered: the reset drops it.
     bench.machine().detach(place.vcpu);
-    bench.machine().reset_shared(place.partition);
+    reset_all_shared(bench, place);
     let reset = bench.load(place, STEPS);
     bench.machine().reset(place.vcpu, &reset);
     let exit = run(bench, place)?;

@@ -26,6 +26,9 @@ pub const CAPS: ArchCaps = ArchCaps {
     max_virtual_lines: 1024,
 };
 
+/// Parts in which the state that vCPUs share is reset.
+pub const RESET_PARTS: u32 = 3;
+
 /// Ticks that copying or clearing 16 bytes takes.
 const TICKS_PER_16_BYTES: u64 = 1;
 
@@ -274,7 +277,7 @@ impl Spaces for SimMachine {
         self.world().each_stretch(partition, guest, length, |_| {})
     }
 
-    fn reset_shared(&mut self, partition: PartitionId) {
+    fn reset_shared(&mut self, partition: PartitionId, part: u32) -> Option<u32> {
         let mut world = self.world();
         let on: Vec<u8> = world
             .vcpus
@@ -289,6 +292,10 @@ impl Spaces for SimMachine {
             "{partition:?} reset while vCPUs {on:?} are attached"
         );
         world.partitions.entry(partition.0).or_default().asserted.clear();
+        // As many parts as to show that the kernel asks for them all.
+        let next = part + 1;
+        world.record(self.pcpu, What::ResetShared(partition, part));
+        (next < RESET_PARTS).then_some(next)
     }
 }
 

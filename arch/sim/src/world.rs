@@ -38,6 +38,8 @@ pub enum What {
     Mark(VcpuId, u64),
     /// A vCPU was reset.
     Reset(VcpuId),
+    /// A part of what the vCPUs of a partition share was reset.
+    ResetShared(PartitionId, u32),
     /// A vCPU was detached.
     Detach(VcpuId),
     /// A fault was reflected.

@@ -12,6 +12,8 @@ use crate::state::{ALL_WORDS, NOBODY, RECHECK, SYNC};
 use crate::{Bank, Hardware, ListRegister, PRIVATE_LINES, PhysicalLines, Vgic, bits};
 use core::sync::atomic::Ordering::SeqCst;
 
+/// Words of shared lines that [`Vgic::reset_shared`] resets at a time: while it does, the pCPU takes no interrupt.
+const RESET_WORDS: usize = 2;
 /// SGIs are edge-triggered for good; everything else starts level-triggered.
 const PRIVATE_EDGE: u32 = 0xFFFF;
 
@@ -92,10 +94,14 @@ impl Vgic<'_> {
         own.dirty.store(ALL_WORDS | RECHECK, SeqCst);
     }
 
-    /// Cold reset of what the vCPUs share. Requires: all of them detached.
-    pub fn reset_shared<P: PhysicalLines>(&self, hardware: &mut P) {
+    /// A part of the cold reset of what the vCPUs share, from the word `first` of shared lines on; returns where to
+    /// go on, `None` at the end. Requires: all vCPUs detached. Words that the guest has no lines in are as they were made.
+    pub fn reset_shared<P: PhysicalLines>(&self, first: usize, hardware: &mut P) -> Option<usize> {
         self.distributor.control.store(0, SeqCst);
-        for (index, lines) in self.distributor.shared.iter().enumerate() {
+        let used = (self.distributor.lines.load(SeqCst) / 32).saturating_sub(1) as usize;
+        let next = first.saturating_add(RESET_WORDS);
+        let words = self.distributor.shared.iter().enumerate().take(used);
+        for (index, lines) in words.skip(first).take(RESET_WORDS) {
             for n in bits(lines.linked.load(SeqCst)) {
                 let Some(physical) = lines.physical_of(n) else {
                     continue;
@@ -116,6 +122,7 @@ impl Vgic<'_> {
                 holder.store(NOBODY, SeqCst);
             }
         }
+        (next < used).then_some(next)
     }
 
     /// Active interrupts of `me` outside the list registers end.

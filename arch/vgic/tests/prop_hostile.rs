@@ -133,7 +133,7 @@ proptest! {
         for cpu in 0..3 {
             world.with(cpu, |vgic, bank, hardware| vgic.detach(cpu, bank, hardware));
         }
-        world.with(0, |vgic, _, cpu| vgic.reset_shared(cpu));
+        world.reset_shared();
         for line in [100, 101] {
             prop_assert!(!world.physical(0, line, |state| state.active || state.enabled));
         }

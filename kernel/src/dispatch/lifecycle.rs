@@ -170,12 +170,16 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         let memory = image.memory_of(u32::from(partition.0));
         let loads = image.loads_of(u32::from(partition.0));
         let chunk = cursor.advance(memory, loads);
-        if let Chunk::Capabilities(from) = chunk {
-            cursor.capabilities_reset(self.shared.capabilities.reset(partition, from));
+        match chunk {
+            Chunk::Capabilities(from) => {
+                cursor.capabilities_reset(self.shared.capabilities.reset(partition, from));
+            }
+            Chunk::Devices(part) => cursor.devices_reset(self.reset_devices(partition, part)),
+            _ => {}
         }
         self.local.slot_mut(slot).activity = Activity::Loading(cursor);
         let result = match chunk {
-            Chunk::Capabilities(_) => Ok(()),
+            Chunk::Capabilities(_) | Chunk::Devices(_) => Ok(()),
             Chunk::Clear { guest, length } => self.machine.clear(partition, guest, length),
             Chunk::Copy {
                 guest,
@@ -184,10 +188,6 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 length,
             } => self.copy_payload(partition, guest, payload, offset..offset.saturating_add(length)),
             Chunk::Clean { guest, length } => self.machine.clean(partition, guest, length),
-            Chunk::Devices => {
-                self.reset_devices(partition);
-                Ok(())
-            }
             Chunk::Done => {
                 self.go_live(partition, slot, vcpu);
                 Ok(())
@@ -223,13 +223,18 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         self.machine.copy_out(partition, guest, bytes)
     }
 
-    /// Everything of the partition but its memory and its vCPUs is put into its first state.
-    fn reset_devices(&mut self, partition: PartitionId) {
+    /// A part of the partition's state beside its memory and its vCPUs is put into its first state; returns the
+    /// next part.
+    fn reset_devices(&mut self, partition: PartitionId, part: u32) -> Option<u32> {
+        let next = self.machine.reset_shared(partition, part);
+        if next.is_some() {
+            return next;
+        }
         let shared = self.shared.partition(partition);
-        self.machine.reset_shared(partition);
         shared.uart.lock().reset();
         shared.input.lock().clear();
         shared.gate.clear();
+        None
     }
 
     /// Everything else is in place: vCPU 0 starts.

@@ -275,7 +275,7 @@ impl World {
         for redistributor in &world.redistributors {
             redistributor.link(TIMER, PHYSICAL_TIMER);
         }
-        world.with(0, |vgic, _, cpu| vgic.reset_shared(cpu));
+        world.reset_shared();
         for cpu in 0..vcpus {
             world.with(cpu, |vgic, bank, hardware| {
                 vgic.reset(cpu, bank, hardware);
@@ -285,6 +285,14 @@ impl World {
         }
         world.settle();
         world
+    }
+
+    /// Resets what the vCPUs share, part by part.
+    pub fn reset_shared(&mut self) {
+        let mut part = Some(0);
+        while let Some(first) = part {
+            part = self.with(0, |vgic, _, cpu| vgic.reset_shared(first, cpu));
+        }
     }
 
     pub fn with<R>(&mut self, cpu: usize, action: impl FnOnce(&Vgic<'_>, &mut Bank, &mut Cpu) -> R) -> R {
