@@ -60,6 +60,8 @@ impl Report {
             return Some(Self::TimeLimit);
         }
         let (partition, state) = line.text.strip_prefix("partition ")?.split_once(": ")?;
+        // What follows the state is about the start: its number, its mode, its payloads.
+        let (state, _) = state.split_once(", ").unwrap_or((state, ""));
         let known = STATES.contains(&state);
         known.then(|| Self::State {
             partition: partition.to_owned(),

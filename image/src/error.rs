@@ -111,6 +111,8 @@ pub enum Table {
     Capabilities,
     /// Watches.
     Watches,
+    /// Alternatives.
+    Alternatives,
 }
 
 impl Table {
@@ -131,6 +133,7 @@ impl Table {
             Self::VirtualDevices => "virtual device",
             Self::Capabilities => "capability",
             Self::Watches => "watch",
+            Self::Alternatives => "alternative",
         }
     }
 }

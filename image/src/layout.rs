@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// First bytes of a system image.
 pub const MAGIC: [u8; 8] = *b"BULKHEAD";
 /// Revision of this layout; a reader accepts its own only.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 /// "No such record".
 pub const NONE: u32 = u32::MAX;
 /// Bytes of a name, NUL padded UTF-8.
@@ -194,6 +194,26 @@ records! {
         offset: U64,
         /// Bytes to copy.
         size: U64,
+        /// For which alternative of the partition: 0 = its own payloads, n = its alternative number n.
+        alternative: U32,
+        /// Reserved, 0.
+        reserved: U32,
+    }
+    /// Other payloads that a partition can run instead of its own. Those of a partition are consecutive, in the
+    /// order of the partitions; the first one is its alternative number 1.
+    AlternativeRecord {
+        /// Its name.
+        name: Name,
+        /// The partition.
+        partition: U32,
+        /// Line of the manifest where it starts, for reports.
+        manifest_line: U32,
+        /// First instruction (guest-physical).
+        entry: U64,
+        /// First argument: device tree or startup page (guest-physical).
+        argument: U64,
+        /// Initial stack pointer of a task, else 0.
+        stack: U64,
     }
     /// A blob.
     PayloadRecord {
@@ -284,8 +304,10 @@ pub const SECTION_VIRTUAL_DEVICES: usize = 10;
 pub const SECTION_CAPABILITIES: usize = 11;
 /// Index of the [`WatchRecord`] table.
 pub const SECTION_WATCHES: usize = 12;
+/// Index of the [`AlternativeRecord`] table.
+pub const SECTION_ALTERNATIVES: usize = 13;
 /// Tables.
-pub const SECTION_COUNT: usize = 13;
+pub const SECTION_COUNT: usize = 14;
 
 /// Policy `pinned`.
 pub const POLICY_PINNED: u32 = 1;

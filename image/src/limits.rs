@@ -8,9 +8,9 @@
 //! capabilities, `MAX_CAPABILITIES² / 2` comparisons, once, at boot.
 
 use crate::layout::{
-    BoardRecord, CapabilityRecord, ControllerRecord, Header, InterruptRecord, LoadRecord, MapRecord,
-    MemoryRecord, PartitionRecord, PayloadRecord, PcpuRecord, SECTION_COUNT, VcpuRecord, VirtualDeviceRecord,
-    WatchRecord,
+    AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, Header, InterruptRecord, LoadRecord,
+    MapRecord, MemoryRecord, PartitionRecord, PayloadRecord, PcpuRecord, SECTION_COUNT, VcpuRecord,
+    VirtualDeviceRecord, WatchRecord,
 };
 
 /// Granule of memory mappings and of everything placed in memory.
@@ -36,6 +36,10 @@ pub const MAX_MEMORY: usize = 512;
 pub const MAX_REGIONS_PER_PARTITION: usize = 64;
 /// Pieces of payloads to copy.
 pub const MAX_LOADS: usize = 512;
+/// Alternatives of all partitions.
+pub const MAX_ALTERNATIVES: usize = MAX_PARTITIONS * MAX_ALTERNATIVES_PER_PARTITION;
+/// Alternatives a partition can have to its own payloads.
+pub const MAX_ALTERNATIVES_PER_PARTITION: usize = 8;
 /// Payloads.
 pub const MAX_PAYLOADS: usize = 256;
 /// Physical interrupts that belong to partitions.
@@ -65,4 +69,5 @@ pub const MAX_TABLES_LEN: u64 = (size_of::<Header>()
     + MAX_VIRTUAL_DEVICES * size_of::<VirtualDeviceRecord>()
     + MAX_CAPABILITIES * size_of::<CapabilityRecord>()
     + MAX_WATCHES * size_of::<WatchRecord>()
+    + MAX_ALTERNATIVES * size_of::<AlternativeRecord>()
     + SECTION_COUNT * TABLE_ALIGN as usize) as u64;

@@ -5,15 +5,17 @@ use crate::check;
 use crate::digest::Sha256;
 use crate::error::{ImageError, Table};
 use crate::layout::{
-    BoardRecord, CapabilityRecord, ControllerRecord, END_MARK, FORMAT, Header, InterruptRecord, LoadRecord,
-    MAGIC, MapRecord, MemoryRecord, Name, PartitionRecord, PayloadRecord, PcpuRecord, SECTION_BOARD,
-    SECTION_CAPABILITIES, SECTION_CONTROLLERS, SECTION_INTERRUPTS, SECTION_LOADS, SECTION_MAP,
-    SECTION_MEMORY, SECTION_PARTITIONS, SECTION_PAYLOADS, SECTION_PCPUS, SECTION_VCPUS,
-    SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, Section, U64, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, END_MARK, FORMAT, Header,
+    InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, Name, PartitionRecord, PayloadRecord,
+    PcpuRecord, SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES, SECTION_CONTROLLERS,
+    SECTION_INTERRUPTS, SECTION_LOADS, SECTION_MAP, SECTION_MEMORY, SECTION_PARTITIONS, SECTION_PAYLOADS,
+    SECTION_PCPUS, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, Section, U64, VcpuRecord,
+    VirtualDeviceRecord, WatchRecord,
 };
 use crate::limits::{
-    MAX_CAPABILITIES, MAX_CONTROLLERS, MAX_INTERRUPTS, MAX_LOADS, MAX_MAP, MAX_MEMORY, MAX_PARTITIONS,
-    MAX_PAYLOADS, MAX_PCPUS, MAX_TABLES_LEN, MAX_VCPUS, MAX_VIRTUAL_DEVICES, MAX_WATCHES, TABLE_ALIGN,
+    MAX_ALTERNATIVES, MAX_CAPABILITIES, MAX_CONTROLLERS, MAX_INTERRUPTS, MAX_LOADS, MAX_MAP, MAX_MEMORY,
+    MAX_PARTITIONS, MAX_PAYLOADS, MAX_PCPUS, MAX_TABLES_LEN, MAX_VCPUS, MAX_VIRTUAL_DEVICES, MAX_WATCHES,
+    TABLE_ALIGN,
 };
 use crate::tables::{Tables, payload_start, slice, total_len};
 use core::mem::offset_of;
@@ -59,6 +61,7 @@ pub struct Image<'a> {
     virtual_devices: &'a [VirtualDeviceRecord],
     capabilities: &'a [CapabilityRecord],
     watches: &'a [WatchRecord],
+    alternatives: &'a [AlternativeRecord],
 }
 
 impl<'a> Image<'a> {
@@ -118,6 +121,7 @@ impl<'a> Image<'a> {
             )?,
             capabilities: rest.take(Table::Capabilities, at(SECTION_CAPABILITIES), 0, MAX_CAPABILITIES)?,
             watches: rest.take(Table::Watches, at(SECTION_WATCHES), 0, MAX_WATCHES)?,
+            alternatives: rest.take(Table::Alternatives, at(SECTION_ALTERNATIVES), 0, MAX_ALTERNATIVES)?,
         };
         if rest.is_finished() {
             Ok(image)
@@ -248,6 +252,22 @@ impl<'a> Image<'a> {
         self.watches
     }
 
+    /// Other payloads that partitions can run, those of a partition consecutive.
+    #[must_use]
+    pub const fn alternatives(&self) -> &'a [AlternativeRecord] {
+        self.alternatives
+    }
+
+    /// The alternatives of a partition; the first one is number 1.
+    pub fn alternatives_of(
+        &self,
+        partition: u32,
+    ) -> impl Iterator<Item = &'a AlternativeRecord> + Clone + use<'a> {
+        self.alternatives
+            .iter()
+            .filter(move |record| record.partition.get() == partition)
+    }
+
     /// The text of a name of this image.
     #[must_use]
     pub fn name<'n>(&self, name: &'n Name) -> &'n str {
@@ -285,11 +305,15 @@ impl<'a> Image<'a> {
             .filter(move |record| record.partition.get() == partition)
     }
 
-    /// What to copy when a partition starts.
-    pub fn loads_of(&self, partition: u32) -> impl Iterator<Item = &'a LoadRecord> + Clone + use<'a> {
-        self.loads
-            .iter()
-            .filter(move |record| record.partition.get() == partition)
+    /// What to copy when a partition starts with its own payloads (`alternative` 0) or with others.
+    pub fn loads_of(
+        &self,
+        partition: u32,
+        alternative: u32,
+    ) -> impl Iterator<Item = &'a LoadRecord> + Clone + use<'a> {
+        self.loads.iter().filter(move |record| {
+            record.partition.get() == partition && record.alternative.get() == alternative
+        })
     }
 
     /// The virtual devices of a partition.

@@ -9,9 +9,9 @@
 use crate::digest::{Portable, Sha256};
 use crate::error::ImageError;
 use crate::layout::{
-    BoardRecord, CapabilityRecord, ControllerRecord, END_MARK, FORMAT, Header, InterruptRecord, LoadRecord,
-    MAGIC, MapRecord, MemoryRecord, NONE, Name, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord, PcpuRecord,
-    SECTION_COUNT, Section, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, END_MARK, FORMAT, Header,
+    InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, NONE, Name, PAYLOAD_ALIGN, PartitionRecord,
+    PayloadRecord, PcpuRecord, SECTION_COUNT, Section, VcpuRecord, VirtualDeviceRecord, WatchRecord,
 };
 use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
@@ -52,6 +52,7 @@ pub struct ImageBuilder {
     pub virtual_devices: Vec<VirtualDeviceRecord>,
     pub capabilities: Vec<CapabilityRecord>,
     pub watches: Vec<WatchRecord>,
+    pub alternatives: Vec<AlternativeRecord>,
 }
 
 impl ImageBuilder {
@@ -79,6 +80,7 @@ impl ImageBuilder {
             virtual_devices: Vec::new(),
             capabilities: Vec::new(),
             watches: Vec::new(),
+            alternatives: Vec::new(),
         })
     }
 
@@ -151,6 +153,7 @@ impl ImageBuilder {
             TableBytes::of(&self.virtual_devices),
             TableBytes::of(&self.capabilities),
             TableBytes::of(&self.watches),
+            TableBytes::of(&self.alternatives),
         ]
     }
 

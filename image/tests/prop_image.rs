@@ -163,6 +163,7 @@ fn build(plans: &[Plan], pcpus: u32) -> ImageBuilder {
         interrupts: vec![],
         virtual_devices: vec![],
         watches: vec![],
+        alternatives: vec![],
         ..sample()
     };
     (builder.partitions, builder.vcpus, builder.memory) = (vec![], vec![], vec![]);
@@ -210,6 +211,8 @@ fn build(plans: &[Plan], pcpus: u32) -> ImageBuilder {
             guest,
             offset,
             size,
+            alternative: 0.into(),
+            reserved: 0.into(),
         });
     }
     builder

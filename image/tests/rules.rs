@@ -49,7 +49,8 @@ fn the_sample_is_valid_and_reads_back() {
     assert_eq!(image.vcpus_of(0), &builder.vcpus[..2]);
     assert_eq!(image.vcpus_of(3), []);
     assert_eq!(image.memory_of(0).count(), 2);
-    assert_eq!(image.loads_of(1).count(), 1);
+    assert_eq!(image.loads_of(1, 0).count(), 1);
+    assert_eq!(image.loads_of(1, 1).count(), 0);
     assert_eq!(image.virtual_devices_of(2).count(), 0);
 }
 
@@ -117,7 +118,7 @@ fn partitions() {
         (|b| b.partitions[0].virtual_lines = 33.into(), Table::Partitions, 0, Fault::OutOfRange),
         (|b| b.partitions[0].virtual_lines = 1056.into(), Table::Partitions, 0, Fault::OutOfRange),
         (|b| b.partitions[0].health[1] = 0, Table::Partitions, 0, Fault::UnknownAction),
-        (|b| b.partitions[0].health[5] = 5, Table::Partitions, 0, Fault::UnknownAction),
+        (|b| b.partitions[0].health[5] = 6, Table::Partitions, 0, Fault::UnknownAction),
         (|b| b.partitions[0].health[6] = ACTION_LOG, Table::Partitions, 0, Fault::UnknownAction),
         (|b| b.partitions[0].entry = 0.into(), Table::Partitions, 0, Fault::BadEntry),
         (|b| b.partitions[0].entry = 0x5000_0000.into(), Table::Partitions, 0, Fault::BadEntry),
@@ -409,4 +410,64 @@ fn reasons_fit_on_a_line() {
     };
     assert_eq!(error.to_string(), "image truncated: 5 of 9 bytes");
     assert_eq!(ImageError::TablesDigest.to_string(), "tables: digest mismatch");
+}
+
+/// The system with two alternatives of partition 1.
+fn with_alternatives() -> ImageBuilder {
+    let mut builder = sample();
+    for name in ["b", "c"] {
+        builder.alternatives.push(AlternativeRecord {
+            name: Name::new(name).unwrap(),
+            partition: 1.into(),
+            manifest_line: 7.into(),
+            entry: 0x4008_0000.into(),
+            argument: 0.into(),
+            stack: 0.into(),
+        });
+    }
+    for number in [1_u32, 2] {
+        let load = LoadRecord {
+            alternative: number.into(),
+            ..builder.loads[1]
+        };
+        builder.loads.push(load);
+    }
+    builder
+}
+
+#[test]
+fn alternatives_are_found_and_their_loads_may_overlap() {
+    let bytes = with_alternatives().build().unwrap();
+    let image = Image::check(&bytes, CLASS_AARCH64, &Portable).unwrap();
+    assert_eq!(image.alternatives_of(1).count(), 2);
+    assert_eq!(image.alternatives_of(0).count(), 0);
+    assert_eq!(image.loads_of(1, 2).count(), 1);
+    assert_eq!(image.loads_of(1, 3).count(), 0);
+}
+
+#[test]
+#[rustfmt::skip] // One case per line.
+fn alternatives_that_cannot_be_are_refused() {
+    let cases: &[Case] = &[
+        (|b| { b.alternatives[0].partition = 3.into(); b.loads.truncate(3); }, Table::Alternatives, 0, Fault::NoSuch(Table::Partitions)),
+        (|b| b.alternatives[1].partition = 0.into(), Table::Loads, 4, Fault::NoSuch(Table::Alternatives)),
+        (|b| { b.alternatives[1].partition = 0.into(); b.loads.pop(); }, Table::Alternatives, 1, Fault::NotConsecutive),
+        (|b| b.alternatives[1].name = b.alternatives[0].name, Table::Alternatives, 1, Fault::SameAs(0)),
+        (|b| b.alternatives[0].entry = 0.into(), Table::Alternatives, 0, Fault::BadEntry),
+        (|b| b.alternatives[0].argument = 8.into(), Table::Alternatives, 0, Fault::BadArgument),
+        (|b| b.alternatives[0].stack = 16.into(), Table::Alternatives, 0, Fault::BadStack),
+        (|b| b.loads[3].alternative = 3.into(), Table::Loads, 3, Fault::NoSuch(Table::Alternatives)),
+        (|b| b.loads[3].alternative = 0.into(), Table::Loads, 3, Fault::Overlaps(Table::Loads, 1)),
+        (|b| b.loads[3].reserved = 1.into(), Table::Loads, 3, Fault::Reserved),
+    ];
+    for (change, table, index, fault) in cases {
+        let mut builder = with_alternatives();
+        change(&mut builder);
+        let expected = ImageError::Record {
+            table: *table,
+            index: *index,
+            fault: *fault,
+        };
+        assert_eq!(builder.build().unwrap_err(), expected);
+    }
 }

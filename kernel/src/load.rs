@@ -300,6 +300,8 @@ mod tests {
             guest: guest.into(),
             offset: 0.into(),
             size: size.into(),
+            alternative: 0.into(),
+            reserved: 0.into(),
         }
     }
 

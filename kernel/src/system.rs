@@ -13,7 +13,7 @@ use crate::time::Timebase;
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::{
     GuestPhys, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind, PcpuId, Ticks, TimeMode,
-    VcpuId, VirtualLine,
+    VcpuId, VcpuReset, VirtualLine,
 };
 use bulkhead_image::Image;
 use bulkhead_image::layout::{
@@ -130,7 +130,7 @@ impl<'i> System<'i> {
         };
         let image = system.image;
         for (record, number) in image.partitions().iter().zip(0..) {
-            *system.partitions.of_mut(PartitionId(number)) = system.facts(record);
+            *system.partitions.of_mut(PartitionId(number)) = system.facts(u32::from(number), record);
         }
         system.bind_vcpus();
         for watch in image.watches() {
@@ -148,7 +148,7 @@ impl<'i> System<'i> {
         system
     }
 
-    fn facts(&self, record: &PartitionRecord) -> Facts {
+    fn facts(&self, number: u32, record: &PartitionRecord) -> Facts {
         let frozen = record.flags.get() & FLAG_FROZEN_TIME != 0;
         Facts {
             kind: if record.kind.get() == PARTITION_TASK {
@@ -164,6 +164,7 @@ impl<'i> System<'i> {
                 period => self.time.duration(period),
             },
             restart_limit: record.restart_limit.get(),
+            alternatives: self.image.alternatives_of(number).count() as u8,
             actions: record.health,
             ..Facts::NOTHING
         }
@@ -225,6 +226,34 @@ impl<'i> System<'i> {
         (0..count)
             .map(VcpuId)
             .filter(move |vcpu| self.binding(*vcpu).pcpu == pcpu)
+    }
+
+    /// How vCPU 0 of a partition starts with its own payloads (`alternative` 0) or with others.
+    #[must_use]
+    pub fn first_state(&self, partition: PartitionId, alternative: u8) -> Option<VcpuReset> {
+        let (entry, argument, stack) = match usize::from(alternative).checked_sub(1) {
+            None => {
+                let record = self.image.partitions().get(usize::from(partition.0))?;
+                (record.entry, record.argument, record.stack)
+            }
+            Some(index) => {
+                let record = self.image.alternatives_of(u32::from(partition.0)).nth(index)?;
+                (record.entry, record.argument, record.stack)
+            }
+        };
+        Some(VcpuReset {
+            entry: GuestPhys(entry.get()),
+            argument: argument.get(),
+            stack: stack.get(),
+        })
+    }
+
+    /// The name of a partition's alternative; `None` for its own payloads.
+    #[must_use]
+    pub fn alternative_name(&self, partition: PartitionId, alternative: u8) -> Option<&'i str> {
+        let index = usize::from(alternative).checked_sub(1)?;
+        let record = self.image.alternatives_of(u32::from(partition.0)).nth(index)?;
+        record.name.text().ok()
     }
 
     /// A partition's name.

@@ -230,3 +230,81 @@ fn every_part_of_the_shared_state_is_reset_once_per_start() {
     assert!(parts.len() >= 6, "{parts:?}");
     assert!(parts.chunks_exact(3).all(|parts| parts == [0, 1, 2]), "{parts:?}");
 }
+
+#[test]
+fn a_supervisor_starts_other_payloads_and_restarts_keep_them() {
+    let chosen = |number, mode| {
+        options(StartOptions {
+            mode,
+            alternative: Some(number),
+        })
+    };
+    let part = vm("part", &[(0, 5)])
+        .action(HealthClass::Memory, ACTION_RESTART)
+        .with(|part| {
+            part.payload = vec![1; 32];
+            part.alternatives = vec![vec![2; 8], vec![3; 16]];
+        });
+    let mut bench = Bench::new(1, &[part, supervisor()]);
+    bench.program(0, |reset| {
+        // Entry, what is at the start of memory, and its length.
+        let entry = reset.entry.0 - RAM;
+        let mut step = 0;
+        move |last, _| {
+            step += 1;
+            match (step, last) {
+                (1, _) => Action::Read {
+                    address: RAM,
+                    size: 1,
+                },
+                (2, Outcome::Value(first)) => Action::Mark(entry << 8 | first),
+                (3, _) => Action::Read {
+                    address: RAM + 31,
+                    size: 1,
+                },
+                (4, Outcome::Value(last)) => Action::Mark(last),
+                (5, _) if entry == 32 => Action::Compute(30_000),
+                (6, _) if entry == 32 => Action::Reset(ResetKind::Cold),
+                _ => Action::Idle,
+            }
+        }
+    });
+    bench.program(1, move |_| {
+        supervise(vec![
+            call(Operation::PartitionRestart, &[PART, chosen(1, StartMode::Cold)]),
+            call(Operation::PartitionRestart, &[PART, chosen(3, StartMode::Cold)]),
+            call(Operation::PartitionRestart, &[PART, chosen(2, StartMode::Warm)]),
+            call(Operation::PartitionStop, &[PART]),
+            call(Operation::PartitionStart, &[PART, chosen(0, StartMode::Cold)]),
+        ])
+    });
+    bench.run(700_000);
+    let marks = bench.marks(0);
+    assert_eq!(
+        marks[..4],
+        [1, 1, 16 << 8 | 2, 0],
+        "its own, then the first other"
+    );
+    assert_eq!(
+        marks[4..8],
+        [32 << 8 | 3, 0, 32 << 8 | 3, 0],
+        "its own reset keeps the second"
+    );
+    assert_eq!(marks[marks.len() - 2..], [1, 1]);
+    let refused = error_mark(Error::InvalidArgument);
+    assert_eq!(bench.marks(1), [0, refused, 0, 0, 0]);
+    let loading: Vec<_> = bench
+        .log()
+        .into_iter()
+        .filter(|line| line.starts_with("partition part: loading"))
+        .collect();
+    assert_eq!(loading[0], "partition part: loading");
+    assert_eq!(
+        loading[1],
+        "partition part: loading, start 2, alternative other-1"
+    );
+    assert_eq!(
+        loading[2],
+        "partition part: loading, start 3, alternative other-2"
+    );
+}

@@ -96,7 +96,7 @@ codes! {
     DoesNotFit = "E064", "Image, ramdisk and device tree do not fit into the partition's memory together.";
     BadOverlay = "E065", "A device tree overlay cannot be compiled or applied.";
     NoImage = "E066", "A partition has nothing to run.";
-    TooManyMappings = "E067", "A partition needs more mappings or pieces of payloads than a system image holds.";
+    TooManyMappings = "E067", "A partition needs more mappings, pieces of payloads or alternatives than a system image holds.";
     ModulesWithoutKernel = "E070", "`modules` is given, but not for a kernel and a RAM disk of Debian's.";
     Attachment = "E071", "A disk or a network cannot be attached to the emulator as asked.";
     IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";

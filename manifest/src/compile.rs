@@ -9,21 +9,22 @@ use std::fmt;
 use std::rc::Rc;
 
 use bulkhead_image::layout::{
-    ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_RESTART_WARM, ACTION_STOP, BoardRecord, CLASS_AARCH64,
-    CONTROLLER_ARM_TIMER, CONTROLLER_GIC_V3, CONTROLLER_PL011, CapabilityRecord, ControllerRecord,
-    FLAG_AUTOSTART, FLAG_FROZEN_TIME, InterruptRecord, LoadRecord, MAP_DEVICE, MAP_RAM, MEMORY_CLEAR,
-    MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name,
-    PARTITION_TASK, PARTITION_VM, POLICY_FIXED_PRIORITY, POLICY_PINNED, PartitionRecord, PcpuRecord,
+    ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_RESTART_WARM, ACTION_STOP, AlternativeRecord,
+    BoardRecord, CLASS_AARCH64, CONTROLLER_ARM_TIMER, CONTROLLER_GIC_V3, CONTROLLER_PL011, CapabilityRecord,
+    ControllerRecord, FLAG_AUTOSTART, FLAG_FROZEN_TIME, InterruptRecord, LoadRecord, MAP_DEVICE, MAP_RAM,
+    MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE,
+    Name, PARTITION_TASK, PARTITION_VM, POLICY_FIXED_PRIORITY, POLICY_PINNED, PartitionRecord, PcpuRecord,
     ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_TIMER, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_GIC_V3, VIRTUAL_PL011,
     VcpuRecord, VirtualDeviceRecord, WatchRecord,
 };
 use bulkhead_image::{
-    ImageBuilder, ImageError, MAX_LOADS, MAX_MEMORY, MAX_REGIONS_PER_PARTITION, NameError, Payload, Portable,
-    Sha256,
+    ImageBuilder, ImageError, MAX_ALTERNATIVES_PER_PARTITION, MAX_LOADS, MAX_MEMORY,
+    MAX_REGIONS_PER_PARTITION, NameError, Payload, Portable, Sha256,
 };
 
 use crate::board::{Trigger, Window};
 use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::guest::Guest;
 use crate::load;
 use crate::model::{Access, Action, Kind, Policy};
 use crate::payload::Bytes;
@@ -132,11 +133,20 @@ pub(crate) fn fits_tables(system: &System, report: &mut Report) -> Option<()> {
     {
         mappings += partition.mappings.len();
         pieces += guest.pieces.len();
+        pieces += guest
+            .alternatives
+            .iter()
+            .map(|other| other.pieces.len())
+            .sum::<usize>();
+        let alternatives = guest.alternatives.len();
         let own = partition.mappings.len();
         let (count, limit, what) = if own > MAX_REGIONS_PER_PARTITION {
             (own, MAX_REGIONS_PER_PARTITION, "mappings for one partition")
         } else if mappings > MAX_MEMORY {
             (mappings, MAX_MEMORY, "mappings in all")
+        } else if alternatives > MAX_ALTERNATIVES_PER_PARTITION {
+            let most = MAX_ALTERNATIVES_PER_PARTITION;
+            (alternatives, most, "alternatives for one partition")
         } else if pieces > MAX_LOADS {
             (pieces, MAX_LOADS, "pieces of payloads in all")
         } else {
@@ -148,7 +158,7 @@ pub(crate) fn fits_tables(system: &System, report: &mut Report) -> Option<()> {
         );
         report.push(
             Diagnostic::at(Code::TooManyMappings, spec.name.place, message)
-                .help("merge regions, or link ELF files with fewer segments"),
+                .help("merge regions, link ELF files with fewer segments, or drop alternatives"),
         );
         return None;
     }
@@ -177,7 +187,20 @@ fn records(system: &System) -> Result<ImageBuilder, NameError> {
                 .iter()
                 .map(|mapping| memory_record(number, mapping)),
         );
-        for piece in &system.guests[number as usize].pieces {
+        let guest = &system.guests[number as usize];
+        load_records(number, guest, &mut blobs, &mut builder);
+        alternative_records(system, number, &mut builder)?;
+        device_records(system, number, &mut builder);
+        access_records(number, partition, &mut builder)?;
+    }
+    builder.payloads = blobs.payloads()?;
+    Ok(builder)
+}
+
+/// What is copied for the partition's own payloads, and for each of its alternatives.
+fn load_records(number: u32, guest: &Guest, blobs: &mut Blobs, builder: &mut ImageBuilder) {
+    for (guest, alternative) in std::iter::once(guest).chain(&guest.alternatives).zip(0_u32..) {
+        for piece in &guest.pieces {
             let payload = blobs.index(&piece.name, &piece.blob);
             builder.loads.push(LoadRecord {
                 partition: number.into(),
@@ -185,13 +208,28 @@ fn records(system: &System) -> Result<ImageBuilder, NameError> {
                 guest: piece.guest.into(),
                 offset: piece.offset.into(),
                 size: piece.size.into(),
+                alternative: alternative.into(),
+                reserved: 0.into(),
             });
         }
-        device_records(system, number, &mut builder);
-        access_records(number, partition, &mut builder)?;
     }
-    builder.payloads = blobs.payloads()?;
-    Ok(builder)
+}
+
+fn alternative_records(system: &System, number: u32, builder: &mut ImageBuilder) -> Result<(), NameError> {
+    let spec = &system.manifest.partitions[number as usize];
+    let guests = &system.guests[number as usize].alternatives;
+    for (alternative, guest) in spec.alternatives.iter().zip(guests) {
+        let (line, _) = system.report.sources.line_column(alternative.name.place);
+        builder.alternatives.push(AlternativeRecord {
+            name: Name::new(&alternative.name.value)?,
+            partition: number.into(),
+            manifest_line: line.into(),
+            entry: guest.entry.into(),
+            argument: guest.argument.into(),
+            stack: guest.stack.into(),
+        });
+    }
+    Ok(())
 }
 
 /// Blobs without repetition: two partitions that run the same file share it.

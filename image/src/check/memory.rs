@@ -100,6 +100,12 @@ fn payload(record: &PayloadRecord) -> Result<(), Fault> {
 fn load(image: &Image<'_>, index: u32, record: &LoadRecord) -> Result<(), Fault> {
     let partition = record.partition.get();
     refers(partition, image.partitions().len(), Table::Partitions)?;
+    require(record.reserved.get() == 0, Fault::Reserved)?;
+    let alternative = record.alternative.get();
+    require(
+        alternative == 0 || image.alternatives_of(partition).count() >= alternative as usize,
+        Fault::NoSuch(Table::Alternatives),
+    )?;
     let payload = record_at(image.payloads(), record.payload.get()).ok_or(Fault::NoSuch(Table::Payloads))?;
     let guest = Span::new(record.guest.get(), record.size.get())?;
     let end = record
@@ -115,8 +121,8 @@ fn load(image: &Image<'_>, index: u32, record: &LoadRecord) -> Result<(), Fault>
         ram.any(|mapping| guest_span(mapping).is_ok_and(|span| span.covers(guest))),
         Fault::OutsideMemory,
     )?;
-    for (other, other_index) in
-        earlier(image.loads(), index).filter(|(other, _)| other.partition == record.partition)
+    for (other, other_index) in earlier(image.loads(), index)
+        .filter(|(other, _)| other.partition == record.partition && other.alternative == record.alternative)
     {
         let other = Span::new(other.guest.get(), other.size.get())?;
         require(!guest.overlaps(other), Fault::Overlaps(Table::Loads, other_index))?;

@@ -4,10 +4,11 @@
 use super::{each, earlier, refers, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
-    ACTION_LOG, ACTION_RESTART_WARM, FLAG_AUTOSTART, FLAG_FROZEN_TIME, MEMORY_DEVICE, MEMORY_EXECUTE,
-    MEMORY_READ, MEMORY_WRITE, PARTITION_TASK, PARTITION_VM, POLICY_PINNED, PartitionRecord, VcpuRecord,
+    ACTION_LOG, ACTION_RESTART_WARM, AlternativeRecord, FLAG_AUTOSTART, FLAG_FROZEN_TIME, MEMORY_DEVICE,
+    MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PARTITION_TASK, PARTITION_VM, POLICY_PINNED, PartitionRecord,
+    VcpuRecord,
 };
-use crate::limits::{MAX_VCPUS_PER_PARTITION, MAX_VCPUS_PER_PCPU};
+use crate::limits::{MAX_ALTERNATIVES_PER_PARTITION, MAX_VCPUS_PER_PARTITION, MAX_VCPUS_PER_PCPU};
 use crate::reader::{Image, record as record_at};
 use crate::span::Span;
 use bulkhead_abi::HealthClass;
@@ -28,7 +29,11 @@ pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
         kind_and_flags(record)?;
         actions(record)?;
         vcpus(image, index, record)?;
-        first_state(image, index, record)
+        let state = (record.entry.get(), record.argument.get(), record.stack.get());
+        first_state(image, index, record, state)
+    })?;
+    each(Table::Alternatives, image.alternatives(), |index, record| {
+        alternative(image, index, record)
     })?;
     let counted = image.partitions().iter().fold(0_u64, |sum, record| {
         sum.saturating_add(record.vcpu_count.get().into())
@@ -104,18 +109,39 @@ fn vcpus(image: &Image<'_>, index: u32, record: &PartitionRecord) -> Result<(), 
     )
 }
 
+/// An alternative is named, belongs to a partition, is in order, and starts as a partition may.
+fn alternative(image: &Image<'_>, index: u32, record: &AlternativeRecord) -> Result<(), Fault> {
+    record.name.text().map_err(|_| Fault::BadName)?;
+    let partition = record.partition.get();
+    let owner = record_at(image.partitions(), partition).ok_or(Fault::NoSuch(Table::Partitions))?;
+    let mut siblings = 0_usize;
+    for (other, other_index) in earlier(image.alternatives(), index) {
+        require(other.partition.get() <= partition, Fault::NotConsecutive)?;
+        if other.partition == record.partition {
+            siblings = siblings.saturating_add(1);
+            require(other.name != record.name, Fault::SameAs(other_index))?;
+        }
+    }
+    require(siblings < MAX_ALTERNATIVES_PER_PARTITION, Fault::BadCount)?;
+    let state = (record.entry.get(), record.argument.get(), record.stack.get());
+    first_state(image, partition, owner, state)
+}
+
 /// Entry, argument and stack are in memory with the permissions they need.
-fn first_state(image: &Image<'_>, index: u32, record: &PartitionRecord) -> Result<(), Fault> {
+fn first_state(
+    image: &Image<'_>,
+    index: u32,
+    record: &PartitionRecord,
+    (entry, argument, stack): (u64, u64, u64),
+) -> Result<(), Fault> {
     let inside = |address: u64, permission: u32| {
         image.memory_of(index).any(|mapping| {
             mapping.flags.get() & (permission | MEMORY_DEVICE) == permission
                 && Span::new(mapping.guest.get(), mapping.size.get()).is_ok_and(|span| span.contains(address))
         })
     };
-    require(inside(record.entry.get(), MEMORY_EXECUTE), Fault::BadEntry)?;
-    let argument = record.argument.get();
+    require(inside(entry, MEMORY_EXECUTE), Fault::BadEntry)?;
     require(argument == 0 || inside(argument, MEMORY_READ), Fault::BadArgument)?;
-    let stack = record.stack.get();
     if record.kind.get() == PARTITION_VM {
         return require(stack == 0, Fault::BadStack);
     }

@@ -182,6 +182,8 @@ pub fn sample() -> ImageBuilder {
         guest: 0x4008_0000.into(),
         offset: 0.into(),
         size: size.into(),
+        alternative: 0.into(),
+        reserved: 0.into(),
     };
     builder.loads = vec![load(0, 0, 5000), load(1, 1, 4096), load(2, 2, 3)];
     builder.interrupts = vec![InterruptRecord {

@@ -8,7 +8,7 @@ use crate::local::Activity;
 use crate::log::Line;
 use crate::partition::{Effects, Request};
 use bulkhead_abi::status::state_change_event;
-use bulkhead_abi::{Error, PartitionState};
+use bulkhead_abi::{Error, PartitionState, StartMode};
 use bulkhead_arch_api::{Arch, CopyError, GuestPhys, PartitionId, PcpuId, Ticks, VcpuId, VcpuReset};
 use bulkhead_sched::Slot;
 
@@ -73,6 +73,9 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             line.text(self.system.name(partition))
                 .text(": ")
                 .text(state_name(state));
+            if state == PartitionState::Loading {
+                self.describe_start(partition, &mut line);
+            }
             self.log(&line);
         }
         let event = state_change_event(partition.0);
@@ -82,6 +85,24 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         }
         if matches!(state, PartitionState::Stopped | PartitionState::Failed) {
             end_if_all_stopped(&mut self.machine, self.shared, self.system);
+        }
+    }
+
+    /// What is not usual about a start.
+    fn describe_start(&self, partition: PartitionId, line: &mut Line) {
+        let start = self
+            .shared
+            .partition(partition)
+            .control(|control| control.start());
+        if start.starts != 0 {
+            line.text(", start ")
+                .decimal(u64::from(start.starts).saturating_add(1));
+        }
+        if start.mode == StartMode::Warm {
+            line.text(", warm");
+        }
+        if let Some(name) = self.system.alternative_name(partition, start.alternative) {
+            line.text(", alternative ").text(name);
         }
     }
 
@@ -168,7 +189,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         let partition = self.system.binding(vcpu).partition;
         let image = &self.system.image;
         let memory = image.memory_of(u32::from(partition.0));
-        let loads = image.loads_of(u32::from(partition.0));
+        let loads = image.loads_of(u32::from(partition.0), u32::from(cursor.alternative()));
         let chunk = cursor.advance(memory, loads);
         match chunk {
             Chunk::Capabilities(from) => {
@@ -189,7 +210,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             } => self.copy_payload(partition, guest, payload, offset..offset.saturating_add(length)),
             Chunk::Clean { guest, length } => self.machine.clean(partition, guest, length),
             Chunk::Done => {
-                self.go_live(partition, slot, vcpu);
+                self.go_live(partition, slot, vcpu, cursor.alternative());
                 Ok(())
             }
         };
@@ -238,14 +259,9 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     }
 
     /// Everything else is in place: vCPU 0 starts.
-    fn go_live(&mut self, partition: PartitionId, slot: Slot, vcpu: VcpuId) {
+    fn go_live(&mut self, partition: PartitionId, slot: Slot, vcpu: VcpuId, alternative: u8) {
         let shared = self.shared.partition(partition);
-        if let Some(record) = self.system.image.partitions().get(usize::from(partition.0)) {
-            let reset = VcpuReset {
-                entry: GuestPhys(record.entry.get()),
-                argument: record.argument.get(),
-                stack: record.stack.get(),
-            };
+        if let Some(reset) = self.system.first_state(partition, alternative) {
             self.machine.reset(vcpu, &reset);
         }
         let Some(effects) = shared.control(crate::partition::Control::loaded) else {

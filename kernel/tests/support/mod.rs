@@ -7,10 +7,10 @@ use bulkhead_abi::{ObjectKind, Rights};
 use bulkhead_arch_api::{PcpuId, Reply, VcpuId, VcpuReset};
 use bulkhead_arch_sim::{Action, CAPS, Guest, Halted, Outcome, Record, SimMachine, What, World};
 use bulkhead_image::layout::{
-    ACTION_LOG, ACTION_RESTART, ACTION_STOP, BoardRecord, CapabilityRecord, FLAG_AUTOSTART, LoadRecord,
-    MAP_RAM, MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name,
-    PARTITION_TASK, PARTITION_VM, POLICY_FIXED_PRIORITY, PartitionRecord, PcpuRecord, VIRTUAL_PL011,
-    VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    ACTION_LOG, ACTION_RESTART, ACTION_STOP, AlternativeRecord, BoardRecord, CapabilityRecord,
+    FLAG_AUTOSTART, LoadRecord, MAP_RAM, MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord,
+    MemoryRecord, NONE, Name, PARTITION_TASK, PARTITION_VM, POLICY_FIXED_PRIORITY, PartitionRecord,
+    PcpuRecord, VIRTUAL_PL011, VcpuRecord, VirtualDeviceRecord, WatchRecord,
 };
 use bulkhead_image::{ImageBuilder, Payload, Portable};
 use bulkhead_kernel::dispatch::{Next, Pcpu};
@@ -45,6 +45,7 @@ pub struct Part {
     pub restart_limit: u32,
     pub health: [u8; 8],
     pub payload: Vec<u8>,
+    pub alternatives: Vec<Vec<u8>>,
     pub capabilities: Vec<(u32, ObjectKind, u32, Rights)>,
     pub watches: Vec<u32>,
 }
@@ -70,6 +71,7 @@ pub fn vm(name: &'static str, vcpus: &[(u32, u32)]) -> Part {
             0,
         ],
         payload: Vec::new(),
+        alternatives: Vec::new(),
         capabilities: Vec::new(),
         watches: Vec::new(),
     }
@@ -169,18 +171,11 @@ fn add_partition(image: &mut ImageBuilder, part: &Part, number: u32, host: u64) 
         manifest_line: (10 * number + 11).into(),
         reserved: 0.into(),
     });
-    if !part.payload.is_empty() {
-        image.loads.push(LoadRecord {
-            partition: number.into(),
-            payload: (image.payloads.len() as u32).into(),
-            guest: RAM.into(),
-            offset: 0.into(),
-            size: (part.payload.len() as u64).into(),
-        });
-        image.payloads.push(Payload {
-            name: Name::new(part.name).unwrap(),
-            bytes: part.payload.clone(),
-        });
+    for (payload, alternative) in std::iter::once(&part.payload)
+        .chain(&part.alternatives)
+        .zip(0_u32..)
+    {
+        add_payload(image, part, number, (alternative, payload));
     }
     if !part.task {
         image.virtual_devices.push(VirtualDeviceRecord {
@@ -209,6 +204,36 @@ fn add_partition(image: &mut ImageBuilder, part: &Part, number: u32, host: u64) 
             watched: (*watched).into(),
         });
     }
+}
+
+/// A payload at the start of RAM, and the alternative it makes, if it is not the partition's own.
+fn add_payload(image: &mut ImageBuilder, part: &Part, number: u32, (alternative, bytes): (u32, &[u8])) {
+    if alternative != 0 {
+        image.alternatives.push(AlternativeRecord {
+            name: Name::new(&format!("other-{alternative}")).unwrap(),
+            partition: number.into(),
+            manifest_line: 0.into(),
+            entry: (RAM + 16 * u64::from(alternative)).into(),
+            argument: 0.into(),
+            stack: if part.task { RAM + part.memory } else { 0 }.into(),
+        });
+    }
+    if bytes.is_empty() {
+        return;
+    }
+    image.loads.push(LoadRecord {
+        partition: number.into(),
+        payload: (image.payloads.len() as u32).into(),
+        guest: RAM.into(),
+        offset: 0.into(),
+        size: (bytes.len() as u64).into(),
+        alternative: alternative.into(),
+        reserved: 0.into(),
+    });
+    image.payloads.push(Payload {
+        name: Name::new(part.name).unwrap(),
+        bytes: bytes.to_vec(),
+    });
 }
 
 type SimPcpu = Pcpu<'static, 'static, SimMachine>;

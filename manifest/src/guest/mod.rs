@@ -58,6 +58,8 @@ pub(crate) struct Guest {
     pub argument: u64,
     pub stack: u64,
     pub device_tree: Vec<u8>,
+    /// The same with the payloads of each alternative; areas and parts are always the same.
+    pub alternatives: Vec<Guest>,
 }
 
 /// What building one partition needs.
@@ -76,9 +78,19 @@ impl Context<'_> {
 /// Builds a partition's memory; `None` if something was reported.
 pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
     let errors = report.error_count();
-    let guest = match context.spec.kind {
+    let mut guest = match context.spec.kind {
         Kind::Vm => vm::build(context, loader, report),
         Kind::Task => task::build(context, loader, report),
     };
+    for alternative in &context.spec.alternatives {
+        let spec = context.spec.with(alternative);
+        let other = Context {
+            spec: &spec,
+            ..*context
+        };
+        if let (Some(guest), Some(other)) = (&mut guest, vm::build(&other, loader, report)) {
+            guest.alternatives.push(other);
+        }
+    }
     guest.filter(|_| report.error_count() == errors)
 }

@@ -72,6 +72,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         argument: STARTUP_PAGE,
         stack: ram.end(),
         device_tree: Vec::new(),
+        alternatives: Vec::new(),
     })
 }
 

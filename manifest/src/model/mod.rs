@@ -234,6 +234,40 @@ pub(crate) struct MachineSpec {
     pub entry: Option<Placed<u64>>,
 }
 
+/// Other payloads of a partition; what is not given is as in the partition's own section.
+#[derive(Clone, Debug)]
+pub(crate) struct AlternativeSpec {
+    pub name: Placed<String>,
+    pub image: Option<Placed<String>>,
+    pub ramdisk: Option<Placed<String>>,
+    pub init: Option<Placed<String>>,
+    pub modules: Vec<Placed<String>>,
+    pub bootargs: Option<Placed<String>>,
+}
+
+impl PartitionSpec {
+    /// The partition as it is with an alternative's payloads.
+    pub fn with(&self, alternative: &AlternativeSpec) -> Self {
+        let mut spec = self.clone();
+        let pairs = [
+            (&mut spec.image, &alternative.image),
+            (&mut spec.ramdisk, &alternative.ramdisk),
+            (&mut spec.init, &alternative.init),
+            (&mut spec.bootargs, &alternative.bootargs),
+        ];
+        for (own, other) in pairs {
+            if other.is_some() {
+                own.clone_from(other);
+            }
+        }
+        if !alternative.modules.is_empty() {
+            spec.modules.clone_from(&alternative.modules);
+        }
+        spec.alternatives.clear();
+        spec
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct PartitionSpec {
     pub name: Placed<String>,
@@ -245,6 +279,7 @@ pub(crate) struct PartitionSpec {
     pub init: Option<Placed<String>>,
     pub modules: Vec<Placed<String>>,
     pub bootargs: Option<Placed<String>>,
+    pub alternatives: Vec<AlternativeSpec>,
     pub memory: Option<Placed<u64>>,
     pub at: Option<Placed<u64>>,
     pub vcpus: Vec<VcpuSpec>,

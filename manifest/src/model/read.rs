@@ -4,8 +4,8 @@
 use bulkhead_abi::HealthClass;
 
 use super::{
-    Access, Action, AttachmentKind, AttachmentSpec, CapabilitySpec, HEALTH_CLASSES, Kind, MachineSpec,
-    Manifest, PartitionSpec, PcpuSpec, Placed, Policy, RIGHTS, RegionSpec, Target, VcpuSpec,
+    Access, Action, AlternativeSpec, AttachmentKind, AttachmentSpec, CapabilitySpec, HEALTH_CLASSES, Kind,
+    MachineSpec, Manifest, PartitionSpec, PcpuSpec, Placed, Policy, RIGHTS, RegionSpec, Target, VcpuSpec,
 };
 use crate::diagnostic::Place;
 use crate::units;
@@ -158,6 +158,9 @@ fn read_partition(entry: &Entry) -> Option<PartitionSpec> {
         init: text(table, "init"),
         modules: texts(table, "modules"),
         bootargs: text(table, "bootargs"),
+        alternatives: entries(table, "alternative")
+            .filter_map(read_alternative)
+            .collect(),
         memory: size(table, "memory"),
         at: integer(table, "place"),
         vcpus: table
@@ -195,6 +198,21 @@ fn read_partition(entry: &Entry) -> Option<PartitionSpec> {
             .and_then(Value::table)
             .map(|t| texts(t, "partitions"))
             .unwrap_or_default(),
+    })
+}
+
+fn read_alternative(entry: &Entry) -> Option<AlternativeSpec> {
+    let table = entry.value.table()?;
+    Some(AlternativeSpec {
+        name: Placed {
+            value: entry.key.clone(),
+            place: entry.key_place,
+        },
+        image: text(table, "image"),
+        ramdisk: text(table, "ramdisk"),
+        init: text(table, "init"),
+        modules: texts(table, "modules"),
+        bootargs: text(table, "bootargs"),
     })
 }
 

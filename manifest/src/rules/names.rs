@@ -18,6 +18,9 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     for partition in &manifest.partitions {
         well_formed(&partition.name, "partition", NAME_MAX, report);
         not_reserved(&partition.name, report);
+        for alternative in &partition.alternatives {
+            well_formed(&alternative.name, "alternative", NAME_MAX, report);
+        }
         for capability in &partition.capabilities {
             well_formed(&capability.name, "capability", CAPABILITY_NAME_MAX, report);
             not_self(&capability.name, report);

@@ -5,7 +5,7 @@ use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 
 /// Keys of a partition that only a VM can have, with the reason.
-const VM_ONLY: [(&str, &str); 10] = [
+const VM_ONLY: [(&str, &str); 11] = [
     ("ramdisk", "a task is one program without a file system"),
     ("init", "a task is one program without a file system"),
     (
@@ -22,6 +22,10 @@ const VM_ONLY: [(&str, &str); 10] = [
     ("device-tree-overlay", "a task has no device tree"),
     ("machine", "a task has no virtual machine"),
     ("region", "a task has one stretch of memory"),
+    (
+        "alternative",
+        "a task's memory is mapped as its one program asks for",
+    ),
 ];
 /// The payloads that `init` is put into: this one, and those for other architectures (`-armhf`).
 const INITRAMFS: &str = "@debian/initramfs";
@@ -32,6 +36,11 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     for partition in &manifest.partitions {
         if partition.kind == Kind::Task {
             not_for_task(partition, report);
+        }
+        let alternatives = partition.alternatives.iter();
+        for spec in alternatives.map(|other| partition.with(other)) {
+            init_needs_initramfs(&spec, report);
+            modules_need_debian(&spec, report);
         }
         init_needs_initramfs(partition, report);
         modules_need_debian(partition, report);

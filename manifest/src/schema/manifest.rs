@@ -186,6 +186,15 @@ static PARTITION: TableSchema = TableSchema {
             "modules of the kernel (an `@debian/linux-...` image) that `@debian/initramfs` loads, with all they need, before `init` runs; VM only",
         ),
         key("bootargs", Optional, Kind::Text, "kernel command line; VM only"),
+        key(
+            "alternative",
+            Optional,
+            Kind::Map {
+                key: "name",
+                of: &ALTERNATIVE,
+            },
+            "other payloads that a holder of a capability with the right `control` can start it with, numbered from 1 in the order of the file, at most 8; VM only",
+        ),
         key("memory", Required, Kind::Size, "RAM; a multiple of 4K"),
         key(
             "place",
@@ -280,6 +289,28 @@ static PARTITION: TableSchema = TableSchema {
             Kind::Table(&WATCH),
             "what it is told about others",
         ),
+    ],
+};
+
+static ALTERNATIVE: TableSchema = TableSchema {
+    what: "an alternative",
+    doc: "Payloads that a VM can run instead of its own. A key that is not given is that of the partition; memory, vCPUs, devices and all else stay the same.",
+    keys: &[
+        key("image", Optional, Kind::Text, "what it runs"),
+        key("ramdisk", Optional, Kind::Text, "initial RAM disk"),
+        key(
+            "init",
+            Optional,
+            Kind::Text,
+            "script that becomes `/init` of `@debian/initramfs`",
+        ),
+        key(
+            "modules",
+            Optional,
+            Kind::List(&Kind::Text),
+            "modules that `@debian/initramfs` loads before `init` runs",
+        ),
+        key("bootargs", Optional, Kind::Text, "kernel command line"),
     ],
 };
 
