@@ -107,6 +107,11 @@ codes! {
     SilentConsole = "W106", "A kernel is told to use a console that the partition does not have.";
     UnusedQuantum = "W107", "A quantum is given for a policy that has none.";
     UnusedAttachment = "W110", "A disk or a network is attached to a device that no partition owns.";
+    SharedPcpu = "W111", "Two vCPUs of a partition share a pCPU.";
+    EndlessRestart = "W112", "A partition is restarted by a health action without a limit.";
+    ShortWatchdog = "W113", "A watchdog can pass while a neighbour of the same priority has its turn.";
+    OddMemory = "W114", "Memory is no multiple of what one translation entry can map.";
+    WeakSupervisor = "W115", "A supervisor has a lower priority than a partition it controls on its pCPU.";
 }
 
 impl Code {

@@ -26,7 +26,7 @@ proptest! {
         let path = support::root().join("tests/config-bad/system.toml");
         match load_text(&path, &text, &support::resolve) {
             Err(report) => {
-                let expected = [Code::RamExhausted, Code::OutsideRam, Code::PlaceOverlap, Code::HypervisorMemory];
+                let expected = [Code::RamExhausted, Code::OutsideRam, Code::PlaceOverlap, Code::HypervisorMemory, Code::OddMemory];
                 prop_assert!(report.diagnostics.iter().all(|diagnostic| expected.contains(&diagnostic.code)), "{report}");
             }
             Ok(system) => {

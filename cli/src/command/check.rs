@@ -7,6 +7,7 @@ use crate::problem::{Code, Problem};
 use crate::progress::Progress;
 use crate::tables::table;
 use bulkhead_manifest::board::Trigger;
+use bulkhead_manifest::system::MappingKind;
 use bulkhead_manifest::{System, format_duration, format_size};
 use comfy_table::Table;
 
@@ -60,7 +61,12 @@ fn partitions(system: &System) -> Table {
         "starts",
     ]);
     for partition in system.partitions() {
-        let memory: u64 = partition.mappings.iter().map(|mapping| mapping.size).sum();
+        // Registers of devices are no memory.
+        let own = partition
+            .mappings
+            .iter()
+            .filter(|mapping| mapping.kind != MappingKind::Device);
+        let memory: u64 = own.map(|mapping| mapping.size).sum();
         rows.add_row([
             partition.name.clone(),
             partition.kind.name().to_owned(),

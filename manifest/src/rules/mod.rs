@@ -13,6 +13,7 @@ mod emulator;
 mod health;
 pub(crate) mod memory;
 mod names;
+mod surprises;
 mod tasks;
 
 use crate::board::Board;
@@ -28,6 +29,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     memory::check(manifest, board, report);
     health::check(manifest, report);
     capabilities::check(manifest, report);
+    surprises::check(manifest, report);
     if let Some(board) = board {
         cpus::check(manifest, board, report);
         devices::check(manifest, board, report);

@@ -20,7 +20,7 @@ pub use views::{CpuRow, DeviceRow, InterruptRow, MemoryRow, TouchRow};
 /// Name under which a partition finds the capability for itself.
 pub(crate) const SELF_NAME: &str = "self";
 /// Turn of a vCPU under `fixed-priority` unless the manifest says otherwise.
-const DEFAULT_QUANTUM: u64 = 10_000_000;
+pub(crate) const DEFAULT_QUANTUM: u64 = 10_000_000;
 
 /// A pCPU that the system uses.
 #[derive(Clone, Debug, PartialEq, Eq)]

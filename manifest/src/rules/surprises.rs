@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What works as written, but probably not as meant. Warnings only: whoever knows better goes on.
+
+use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::model::{Action, Manifest, PartitionSpec, Policy, Target, VcpuSpec};
+use crate::system::DEFAULT_QUANTUM;
+use bulkhead_abi::Rights;
+
+/// Blocks of this size are mapped by one entry.
+const BLOCK: u64 = 2 << 20;
+
+pub(super) fn check(manifest: &Manifest, report: &mut Report) {
+    for partition in &manifest.partitions {
+        vcpus_run_side_by_side(partition, report);
+        restarts_end(partition, report);
+        watchdog_outlasts_a_turn(partition, manifest, report);
+        memory_is_blocks(partition, report);
+        supervisor_gets_its_turn(partition, manifest, report);
+    }
+}
+
+/// The pCPU and the priority of a vCPU, if both are known.
+fn home(vcpu: &VcpuSpec) -> Option<(u32, u32)> {
+    Some((vcpu.pcpu.as_ref()?.value, vcpu.priority))
+}
+
+fn vcpus_run_side_by_side(partition: &PartitionSpec, report: &mut Report) {
+    for (index, vcpu) in partition.vcpus.iter().enumerate() {
+        let Some(pcpu) = vcpu.pcpu.as_ref() else { continue };
+        let earlier = partition.vcpus[..index]
+            .iter()
+            .filter_map(|other| other.pcpu.as_ref());
+        let Some(first) = earlier.into_iter().find(|other| other.value == pcpu.value) else {
+            continue;
+        };
+        let message = format!(
+            "two vCPUs of partition `{}` share pCPU {}",
+            partition.name.value, pcpu.value
+        );
+        report.push(
+            Diagnostic::at(Code::SharedPcpu, pcpu.place, message)
+                .label("they never run at the same time")
+                .also(first.place, "the other one")
+                .help("a guest that spins for a lock of its other vCPU spins for a whole quantum: bind it to another pCPU"),
+        );
+        // Once is enough.
+        return;
+    }
+}
+
+fn restarts_end(partition: &PartitionSpec, report: &mut Report) {
+    let restart = partition
+        .health
+        .iter()
+        .find(|(_, action)| matches!(action.value, Action::Restart | Action::RestartWarm));
+    if let (Some((_, action)), None) = (restart, &partition.restart_limit) {
+        let message = format!("partition `{}` is restarted without end", partition.name.value);
+        report.push(
+            Diagnostic::at(Code::EndlessRestart, action.place, message)
+                .label("a fault at every start comes back for ever")
+                .help("add a limit, after which it stays failed: restart-limit = 3"),
+        );
+    }
+}
+
+fn watchdog_outlasts_a_turn(partition: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
+    let Some(watchdog) = &partition.watchdog else {
+        return;
+    };
+    for (pcpu, priority) in partition.vcpus.iter().filter_map(home) {
+        let spec = manifest
+            .pcpus
+            .iter()
+            .find(|spec| spec.name.value == pcpu.to_string());
+        if spec.is_some_and(|spec| spec.policy == Policy::Pinned) {
+            continue;
+        }
+        let quantum = spec
+            .and_then(|spec| spec.quantum.as_ref())
+            .map_or(DEFAULT_QUANTUM, |quantum| quantum.value);
+        let equal = manifest
+            .partitions
+            .iter()
+            .filter(|other| other.name.value != partition.name.value)
+            .find(|other| {
+                other
+                    .vcpus
+                    .iter()
+                    .filter_map(home)
+                    .any(|home| home == (pcpu, priority))
+            });
+        if let Some(equal) = equal.filter(|_| watchdog.value <= quantum) {
+            let message = format!(
+                "the watchdog of partition `{}` is not longer than a turn of `{}`",
+                partition.name.value, equal.name.value
+            );
+            report.push(
+                Diagnostic::at(Code::ShortWatchdog, watchdog.place, message)
+                    .label("can pass while the other one, of the same priority, has its turn")
+                    .also(equal.name.place, "the other one")
+                    .help("a longer period, a higher priority, or a shorter `quantum` for the pCPU"),
+            );
+        }
+    }
+}
+
+fn memory_is_blocks(partition: &PartitionSpec, report: &mut Report) {
+    let Some(memory) = &partition.memory else { return };
+    if memory.value > BLOCK && !memory.value.is_multiple_of(BLOCK) {
+        let message = format!(
+            "the memory of partition `{}` is no multiple of 2M",
+            partition.name.value
+        );
+        report.push(
+            Diagnostic::at(Code::OddMemory, memory.place, message)
+                .label("its end is mapped page by page")
+                .help("a multiple of 2M needs fewer translation tables and fewer entries of the TLB"),
+        );
+    }
+}
+
+fn supervisor_gets_its_turn(partition: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
+    for capability in &partition.capabilities {
+        let controls = capability
+            .rights
+            .as_ref()
+            .is_some_and(|rights| rights.iter().any(|right| right.value.contains(Rights::CONTROL)));
+        let [Target::Partition(name)] = capability.targets.as_slice() else {
+            continue;
+        };
+        let target = manifest
+            .partitions
+            .iter()
+            .find(|other| other.name.value == name.value);
+        let Some(target) = target.filter(|target| controls && target.name.value != partition.name.value)
+        else {
+            continue;
+        };
+        let above = target.vcpus.iter().filter_map(home).any(|(pcpu, priority)| {
+            let mut own = partition.vcpus.iter().filter_map(home);
+            own.any(|(own_pcpu, own_priority)| own_pcpu == pcpu && own_priority < priority)
+        });
+        if above {
+            let message = format!(
+                "`{}` controls `{}`, which has a higher priority on the same pCPU",
+                partition.name.value, target.name.value
+            );
+            report.push(
+                Diagnostic::at(Code::WeakSupervisor, name.place, message)
+                    .label("if it never waits, nobody gets the pCPU to stop it")
+                    .help(format!(
+                        "give `{}` the higher priority, or another pCPU",
+                        partition.name.value
+                    )),
+            );
+        }
+    }
+}
