@@ -110,7 +110,7 @@ records! {
         role: U32,
         /// What it is, `CONTROLLER_*`.
         compatible: U32,
-        /// Register windows: bus addresses (GICv3: distributor, redistributors; UART: registers).
+        /// Register windows: bus addresses (GICv3: distributor, redistributors; GICv2: see [`CONTROLLER_GIC_V2`]; UART: registers).
         base: [U64; 4],
         /// Bytes of each window.
         size: [U64; 4],
@@ -332,6 +332,11 @@ pub const CONTROLLER_PL011: u32 = 1;
 pub const CONTROLLER_GIC_V3: u32 = 2;
 /// Arm generic timer.
 pub const CONTROLLER_ARM_TIMER: u32 = 3;
+/// Arm GICv2 with virtualization extensions: windows distributor, CPU interface, virtual interface
+/// control, virtual CPU interface.
+pub const CONTROLLER_GIC_V2: u32 = 4;
+/// Cadence UART.
+pub const CONTROLLER_CADENCE_UART: u32 = 5;
 
 /// A VM partition.
 pub const PARTITION_VM: u32 = 1;
@@ -363,6 +368,8 @@ pub const TRIGGER_EDGE: u32 = 1;
 pub const VIRTUAL_GIC_V3: u32 = 1;
 /// Virtual PL011 UART.
 pub const VIRTUAL_PL011: u32 = 2;
+/// Virtual GICv2: windows distributor, CPU interface. It is possible only where the board has a GICv2.
+pub const VIRTUAL_GIC_V2: u32 = 3;
 
 /// Write it to the log and let the partition go on (the access reads as zero, the write is ignored,
 /// the hypercall returns its error).

@@ -24,7 +24,21 @@ fn refused(cases: &[Case]) {
             index: *index,
             fault: *fault,
         };
-        assert_eq!(builder.build(), Err(expected), "case {number}");
+        assert_eq!(builder.build().map(drop), Err(expected), "case {number}");
+    }
+}
+
+/// The sample on a board with a GICv2.
+fn gic_v2(builder: &mut ImageBuilder) {
+    let gic = &mut builder.controllers[1];
+    gic.compatible = CONTROLLER_GIC_V2.into();
+    gic.base = [0x0800_0000, 0x0801_0000, 0x0803_0000, 0x0804_0000].map(Into::into);
+    gic.size = [0x1_0000, 0x2000, 0x1_0000, 0x2000].map(Into::into);
+    let controllers = builder.virtual_devices.iter_mut();
+    for device in controllers.filter(|device| device.kind.get() == VIRTUAL_GIC_V3) {
+        device.kind = VIRTUAL_GIC_V2.into();
+        device.base = [0x0800_0000, 0x0801_0000].map(Into::into);
+        device.size = [0x1000, 0x2000].map(Into::into);
     }
 }
 
@@ -93,6 +107,10 @@ fn controllers() {
     refused(&[
         (|b| b.controllers[0].role = 9.into(), Table::Controllers, 0, Fault::UnknownKind),
         (|b| b.controllers[0].compatible = CONTROLLER_GIC_V3.into(), Table::Controllers, 0, Fault::UnknownKind),
+        (|b| b.controllers[0].compatible = CONTROLLER_GIC_V2.into(), Table::Controllers, 0, Fault::UnknownKind),
+        (|b| b.controllers[1].compatible = CONTROLLER_CADENCE_UART.into(), Table::Controllers, 1, Fault::UnknownKind),
+        (|b| b.controllers[1].compatible = CONTROLLER_GIC_V2.into(), Table::Controllers, 1, Fault::Empty),
+        (|b| { gic_v2(b); b.controllers[1].base[3] = 0x0803_f000.into() }, Table::Controllers, 1, Fault::Overlaps(Table::Controllers, 1)),
         (|b| b.controllers[2].reserved = 1.into(), Table::Controllers, 2, Fault::Reserved),
         (|b| b.controllers[2].base[3] = 1.into(), Table::Controllers, 2, Fault::Empty),
         (|b| b.controllers[0].base[0] = 0x7000_0000.into(), Table::Controllers, 0, Fault::InRam),
@@ -101,6 +119,13 @@ fn controllers() {
         (|b| b.controllers[2].lines[0] = 33.into(), Table::Controllers, 2, Fault::LineTaken(Table::Controllers, 0)),
         (|b| { b.controllers.push(ControllerRecord { base: [0.into(); 4], size: [0.into(); 4], ..b.controllers[0] }) }, Table::Controllers, 3, Fault::SameAs(0)),
     ]);
+}
+
+#[test]
+fn other_controllers_fit_as_well() {
+    accepted(&[gic_v2, |b| {
+        b.controllers[0].compatible = CONTROLLER_CADENCE_UART.into();
+    }]);
 }
 
 #[test]
@@ -297,7 +322,10 @@ fn virtual_devices() {
     refused(&[
         (|b| b.virtual_devices[0].partition = 3.into(), Table::VirtualDevices, 0, Fault::NoSuch(Table::Partitions)),
         (|b| b.virtual_devices[0].partition = 2.into(), Table::VirtualDevices, 0, Fault::NotForTask),
-        (|b| b.virtual_devices[0].kind = 3.into(), Table::VirtualDevices, 0, Fault::UnknownKind),
+        (|b| b.virtual_devices[0].kind = 4.into(), Table::VirtualDevices, 0, Fault::UnknownKind),
+        (|b| b.virtual_devices[0].kind = VIRTUAL_GIC_V2.into(), Table::VirtualDevices, 0, Fault::UnknownKind),
+        (|b| { gic_v2(b); b.virtual_devices[0].size[1] = 0x1000.into() }, Table::VirtualDevices, 0, Fault::WindowTooSmall),
+        (|b| { let v3 = b.virtual_devices.clone(); gic_v2(b); b.virtual_devices = v3 }, Table::VirtualDevices, 0, Fault::UnknownKind),
         (|b| b.virtual_devices[0].reserved = 3.into(), Table::VirtualDevices, 0, Fault::Reserved),
         (|b| b.virtual_devices[0].size[0] = 0x1000.into(), Table::VirtualDevices, 0, Fault::WindowTooSmall),
         (|b| b.virtual_devices[0].size[1] = 0x2_0000.into(), Table::VirtualDevices, 0, Fault::WindowTooSmall),

@@ -4,9 +4,9 @@
 use super::{each, earlier, named, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
-    BoardRecord, CONTROLLER_ARM_TIMER, CONTROLLER_GIC_V3, CONTROLLER_PL011, ControllerRecord, MAP_DEVICE,
-    MAP_RAM, MapRecord, NONE, POLICY_FIXED_PRIORITY, POLICY_PINNED, PcpuRecord, ROLE_CONSOLE,
-    ROLE_INTERRUPTS, ROLE_TIMER,
+    BoardRecord, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3,
+    CONTROLLER_PL011, ControllerRecord, MAP_DEVICE, MAP_RAM, MapRecord, NONE, POLICY_FIXED_PRIORITY,
+    POLICY_PINNED, PcpuRecord, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_TIMER,
 };
 use crate::limits::PAGE_SIZE;
 use crate::reader::Image;
@@ -100,8 +100,8 @@ fn pcpu(image: &Image<'_>, index: u32, record: &PcpuRecord) -> Result<(), Fault>
 fn controller(image: &Image<'_>, index: u32, record: &ControllerRecord) -> Result<(), Fault> {
     let fits = matches!(
         (record.role.get(), record.compatible.get()),
-        (ROLE_CONSOLE, CONTROLLER_PL011)
-            | (ROLE_INTERRUPTS, CONTROLLER_GIC_V3)
+        (ROLE_CONSOLE, CONTROLLER_PL011 | CONTROLLER_CADENCE_UART)
+            | (ROLE_INTERRUPTS, CONTROLLER_GIC_V2 | CONTROLLER_GIC_V3)
             | (ROLE_TIMER, CONTROLLER_ARM_TIMER)
     );
     require(fits, Fault::UnknownKind)?;
@@ -112,8 +112,14 @@ fn controller(image: &Image<'_>, index: u32, record: &ControllerRecord) -> Resul
         .zip(record.size.iter())
         .filter(|(_, size)| size.get() == 0);
     require(unused.into_iter().all(|(base, _)| base.get() == 0), Fault::Empty)?;
-    for window in windows(record) {
+    for (position, window) in windows(record).enumerate() {
         let window = window?;
+        for sibling in windows(record).take(position) {
+            require(
+                !window.overlaps(sibling?),
+                Fault::Overlaps(Table::Controllers, index),
+            )?;
+        }
         require(!touches_ram(image, window), Fault::InRam)?;
         for (other, other_index) in earlier(image.controllers(), index) {
             for other in windows(other) {
@@ -124,7 +130,19 @@ fn controller(image: &Image<'_>, index: u32, record: &ControllerRecord) -> Resul
             }
         }
     }
-    roles_and_lines(image, index, record)
+    roles_and_lines(image, index, record)?;
+    let needed = record.size.iter().take(windows_of(record.compatible.get()));
+    require(needed.into_iter().all(|size| size.get() != 0), Fault::Empty)
+}
+
+/// Register windows that a driver needs.
+fn windows_of(compatible: u32) -> usize {
+    match compatible {
+        CONTROLLER_GIC_V2 => 4,
+        CONTROLLER_GIC_V3 => 2,
+        CONTROLLER_ARM_TIMER => 0,
+        _ => 1,
+    }
 }
 
 /// One controller has a role, and one use of it has an interrupt line.

@@ -5,8 +5,9 @@ use super::memory::guest_span;
 use super::{each, earlier, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
-    CLASS_AARCH64, InterruptRecord, NONE, PARTITION_VM, PartitionRecord, TRIGGER_EDGE, TRIGGER_LEVEL,
-    VIRTUAL_GIC_V3, VIRTUAL_PL011, VirtualDeviceRecord,
+    CLASS_AARCH64, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, InterruptRecord, NONE, PARTITION_VM,
+    PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3,
+    VIRTUAL_PL011, VirtualDeviceRecord,
 };
 use crate::reader::{Image, record as record_at};
 use crate::span::Span;
@@ -18,6 +19,10 @@ const FIRST_SHARED_LINE: u32 = 32;
 const FIRST_SPECIAL_LINE: u32 = 1020;
 /// Bytes of a GICv3 distributor's registers (Arm IHI 0069 section 12.8).
 const DISTRIBUTOR_SIZE: u64 = 0x1_0000;
+/// Bytes of a GICv2 distributor's registers (Arm IHI 0048B, section 4.1.2).
+const DISTRIBUTOR_V2_SIZE: u64 = 0x1000;
+/// Bytes of a GICv2 CPU interface's registers (Arm IHI 0048B, section 4.1.3: `GICC_DIR` is at 0x1000).
+const CPU_INTERFACE_SIZE: u64 = 0x2000;
 /// Bytes of one GICv3 redistributor's registers: two frames (Arm IHI 0069 section 12.10).
 const REDISTRIBUTOR_SIZE: u64 = 0x2_0000;
 
@@ -25,6 +30,7 @@ pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
     each(Table::VirtualDevices, image.virtual_devices(), |index, record| {
         let owner = machine(image, record.partition.get())?;
         shape(owner, record)?;
+        controller_is_the_boards(image, record.kind.get())?;
         apart(image, index, record)?;
         virtual_line(owner, record.virtual_line.get())
     })?;
@@ -58,6 +64,7 @@ fn shape(owner: &PartitionRecord, record: &VirtualDeviceRecord) -> Result<(), Fa
             DISTRIBUTOR_SIZE,
             REDISTRIBUTOR_SIZE.saturating_mul(owner.vcpu_count.get().into()),
         ],
+        VIRTUAL_GIC_V2 => [DISTRIBUTOR_V2_SIZE, CPU_INTERFACE_SIZE],
         VIRTUAL_PL011 => [crate::limits::PAGE_SIZE, 0],
         _ => return Err(Fault::UnknownKind),
     };
@@ -71,10 +78,26 @@ fn shape(owner: &PartitionRecord, record: &VirtualDeviceRecord) -> Result<(), Fa
         !unused || (second.get() == 0 && base.get() == 0),
         Fault::OutOfRange,
     )?;
+    let is_controller = matches!(record.kind.get(), VIRTUAL_GIC_V2 | VIRTUAL_GIC_V3);
     require(
-        record.kind.get() != VIRTUAL_GIC_V3 || owner.virtual_lines.get() != 0,
+        !is_controller || owner.virtual_lines.get() != 0,
         Fault::OutOfRange,
     )
+}
+
+/// A virtual interrupt controller works with a physical one of its own version.
+fn controller_is_the_boards(image: &Image<'_>, kind: u32) -> Result<(), Fault> {
+    let needed = match kind {
+        VIRTUAL_GIC_V2 => CONTROLLER_GIC_V2,
+        VIRTUAL_GIC_V3 => CONTROLLER_GIC_V3,
+        _ => return Ok(()),
+    };
+    let physical = image
+        .controllers()
+        .iter()
+        .find(|record| record.role.get() == ROLE_INTERRUPTS);
+    let same = physical.is_none_or(|record| record.compatible.get() == needed);
+    require(same, Fault::UnknownKind)
 }
 
 fn windows(record: &VirtualDeviceRecord) -> impl Iterator<Item = Result<Span, Fault>> {
