@@ -20,6 +20,7 @@
 
 pub mod framing;
 pub mod hypercall;
+pub mod log;
 pub mod startup;
 pub mod status;
 

@@ -79,6 +79,8 @@ records! {
         pool_size: U64,
         /// Bus address at which this system image itself is found.
         image_base: U64,
+        /// Bus address of the log area: `bulkhead_abi::log::AREA_SIZE` bytes of RAM that nobody clears.
+        log_base: U64,
         /// [`NONE`], or the virtual time in milliseconds after which the hypervisor powers the board off.
         stop_after_ms: U32,
         /// Reserved, 0.

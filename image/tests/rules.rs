@@ -8,7 +8,7 @@ use bulkhead_image::layout::*;
 use bulkhead_image::{
     Fault, Image, ImageBuilder, ImageError, MAX_REGIONS_PER_PARTITION, MAX_VCPUS_PER_PCPU, Portable, Table,
 };
-use common::{HYPERVISOR_SIZE, LOAD_ADDRESS, name, partition, ram, sample};
+use common::{HYPERVISOR_SIZE, LOAD_ADDRESS, LOG_BASE, name, partition, ram, sample};
 
 type Change = fn(&mut ImageBuilder);
 
@@ -82,6 +82,9 @@ fn board() {
         (|b| b.board.image_base = (LOAD_ADDRESS - 0x1000).into(), Table::Board, 0, Fault::OutsideHypervisor),
         (|b| b.board.image_base = (LOAD_ADDRESS + 8).into(), Table::Board, 0, Fault::Unaligned),
         (|b| b.board.pool_base = b.board.image_base, Table::Board, 0, Fault::InHypervisor),
+        (|b| b.board.log_base = (LOG_BASE + 8).into(), Table::Board, 0, Fault::Unaligned),
+        (|b| b.board.log_base = 0x1000.into(), Table::Board, 0, Fault::OutsideRam),
+        (|b| b.board.log_base = LOAD_ADDRESS.into(), Table::Board, 0, Fault::InHypervisor),
         (|b| b.board_name.bytes = [0; NAME_LEN], Table::Board, 0, Fault::BadName),
     ]);
 }
@@ -191,6 +194,7 @@ fn memory() {
         (|b| b.memory[0].guest = (!0xfff_u64).into(), Table::Memory, 0, Fault::Overflow),
         (|b| b.memory[0].host = (!0xfff_u64).into(), Table::Memory, 0, Fault::Overflow),
         (|b| b.memory[0].host = 0xb800_0000.into(), Table::Memory, 0, Fault::OutsideRam),
+        (|b| b.memory[1].host = LOG_BASE.into(), Table::Memory, 1, Fault::InHypervisor),
         (|b| b.memory[0].host = (LOAD_ADDRESS + HYPERVISOR_SIZE - 0x1000).into(), Table::Memory, 0, Fault::InHypervisor),
         (|b| b.memory[1].host = 0x8fff_f000.into(), Table::Memory, 1, Fault::Overlaps(Table::Memory, 0)),
         (|b| b.memory[3].guest = 0x4fff_f000.into(), Table::Memory, 3, Fault::Overlaps(Table::Memory, 0)),

@@ -13,6 +13,7 @@ use crate::dispatch::Pcpu;
 use crate::local::Local;
 use crate::log::Line;
 use crate::partition::{Launch, Request};
+use crate::record::Found;
 use crate::shared::Shared;
 use crate::system::System;
 use crate::time::Timebase;
@@ -166,6 +167,7 @@ fn prepare<'i, A: Arch, S: Sha256>(
     let time = *shared
         .time
         .call_once(|| Timebase::new(machine.now(), machine.hertz()));
+    let found = shared.recorder.open(machine);
     say(
         machine,
         shared,
@@ -174,7 +176,9 @@ fn prepare<'i, A: Arch, S: Sha256>(
             .text(" class ")
             .text(A::CAPS.class),
     );
+    tell_past(machine, shared, &found);
     let system = understand::<A, S>(shared, image, hooks, time)?;
+    shared.recorder.describe(system);
     describe_system(machine, shared, system);
     for partition in system.partitions() {
         build_space(machine, system, partition)?;
@@ -220,6 +224,21 @@ fn understand<'s, 'i, A: Arch, S: Sha256>(
     let image = Image::check(image, A::CAPS.class_number, &hooks.digest).map_err(BootError::Image)?;
     image.check_payloads(&hooks.digest).map_err(BootError::Image)?;
     Ok(shared.system.call_once(|| System::new(image, time)))
+}
+
+/// What an earlier life has left, on the console once.
+fn tell_past<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, found: &Found) {
+    if found.boot > 1 {
+        let mut line = Line::of("boot ");
+        line.decimal(u64::from(found.boot))
+            .text(", the log of earlier ones is kept in RAM");
+        say(machine, shared, &line);
+    }
+    if let Some((boot, message)) = &found.crash {
+        let mut line = Line::of("the hypervisor crashed in boot ");
+        line.decimal(u64::from(*boot)).text(": ").join(message);
+        say(machine, shared, &line);
+    }
 }
 
 /// The banner: what is about to run.
@@ -404,7 +423,12 @@ fn adopt<'s, 'i, A: Arch>(
     }
     let policy = policy(record, parameters.get(..used).unwrap_or(&[]), &system.time)
         .map_err(|error| BootError::Policy(id, error))?;
-    Ok((system, Local::new(policy, system.vcpus_on(id))))
+    let recorder = &shared.recorder;
+    let counters = recorder.pcpu(id).ok_or(BootError::Unexpected(id))?;
+    let vcpus = system
+        .vcpus_on(id)
+        .filter_map(|vcpu| Some((vcpu, recorder.vcpu(vcpu)?)));
+    Ok((system, Local::new(policy, counters, vcpus)))
 }
 
 fn policy(record: &PcpuRecord, vcpus: &[VcpuParameters], time: &Timebase) -> Result<AnyPolicy, PolicyError> {
@@ -419,7 +443,15 @@ fn policy(record: &PcpuRecord, vcpus: &[VcpuParameters], time: &Timebase) -> Res
 
 fn say<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, line: &Line) {
     let now = since_boot(machine, shared);
+    shared.recorder.line(machine, line, now);
     shared.terminal.output.log_now(machine, line, now);
+}
+
+/// The last line of this life.
+fn last_words<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, line: &Line) {
+    let now = since_boot(machine, shared);
+    shared.recorder.line(machine, line, now);
+    shared.terminal.output.last_words(machine, line, now);
 }
 
 /// Nanoseconds since boot, also when boot has not come far.
@@ -435,11 +467,10 @@ fn since_boot<A: Arch>(machine: &A, shared: &Shared<'_, A::Relax>) -> u64 {
 pub fn lockdown<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, reason: &Line) -> ! {
     if shared.claim_end() {
         halt_others(machine, shared);
-        let now = since_boot(machine, shared);
-        shared
-            .terminal
-            .output
-            .last_words(machine, Line::of("LOCKDOWN: ").join(reason), now);
+        let mut line = Line::of("LOCKDOWN: ");
+        line.join(reason);
+        shared.recorder.lockdown(machine, &line);
+        last_words(machine, shared, &line);
     }
     machine.stop()
 }
@@ -457,8 +488,7 @@ pub fn abandon<R: RelaxStrategy>(shared: &Shared<'_, R>) {
 pub(crate) fn end_system<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, reason: &str) -> ! {
     if shared.claim_end() {
         halt_others(machine, shared);
-        let now = since_boot(machine, shared);
-        shared.terminal.output.last_words(machine, &Line::of(reason), now);
+        last_words(machine, shared, &Line::of(reason));
         machine.power_off();
     }
     machine.stop()

@@ -10,6 +10,12 @@ use bulkhead_sched::{AnyPolicy, Decision, MAX_SLOTS, Policy, Slot, SlotSet, Stop
 
 use crate::load::Cursor;
 use crate::mailbox::bit;
+use crate::record::add_ticks;
+use bulkhead_abi::log::{NONE, Pcpu, Vcpu};
+use core::sync::atomic::Ordering;
+
+/// Counters of a slot that is not in use.
+static NOWHERE: Vcpu = Vcpu::new();
 
 /// What a vCPU is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,23 +53,6 @@ impl Activity {
     }
 }
 
-/// Exits of a vCPU by cause, since boot; wrapping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct ExitCounts {
-    /// Interrupts, deadlines and signals: the pCPU's business, not the vCPU's.
-    pub pcpu: u32,
-    /// Hypercalls.
-    pub hypercalls: u32,
-    /// Accesses to virtual devices and to nothing.
-    pub accesses: u32,
-    /// Idle instructions.
-    pub idle: u32,
-    /// Power requests.
-    pub power: u32,
-    /// Faults.
-    pub faults: u32,
-}
-
 /// One vCPU of this pCPU.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotState {
@@ -73,10 +62,8 @@ pub struct SlotState {
     pub activity: Activity,
     /// When its partition's watchdog must be looked at; only for vCPU 0 of a partition.
     pub watchdog: Ticks,
-    /// Its exits.
-    pub exits: ExitCounts,
-    /// Ticks it has run.
-    pub ran: Ticks,
+    /// Where its exits and its time are counted.
+    pub counters: &'static Vcpu,
 }
 
 impl SlotState {
@@ -84,15 +71,7 @@ impl SlotState {
         vcpu: VcpuId(0),
         activity: Activity::Off,
         watchdog: Ticks::NEVER,
-        exits: ExitCounts {
-            pcpu: 0,
-            hypercalls: 0,
-            accesses: 0,
-            idle: 0,
-            power: 0,
-            faults: 0,
-        },
-        ran: Ticks(0),
+        counters: &NOWHERE,
     };
 }
 
@@ -100,6 +79,7 @@ impl SlotState {
 #[derive(Debug)]
 pub struct Local {
     policy: AnyPolicy,
+    counters: &'static Pcpu,
     slots: [SlotState; MAX_SLOTS],
     count: u8,
     running: Option<Slot>,
@@ -115,20 +95,26 @@ pub struct Local {
 }
 
 impl Local {
-    /// A pCPU with this policy and these vCPUs, all off; it wants a decision.
-    pub fn new(policy: AnyPolicy, vcpus: impl Iterator<Item = VcpuId>) -> Self {
+    /// A pCPU with this policy and these vCPUs and where they are counted, all off; it wants a decision.
+    pub fn new(
+        policy: AnyPolicy,
+        counters: &'static Pcpu,
+        vcpus: impl Iterator<Item = (VcpuId, &'static Vcpu)>,
+    ) -> Self {
         let mut slots = [SlotState::UNUSED; MAX_SLOTS];
         let mut count = 0_u8;
-        for (slot, vcpu) in slots.iter_mut().zip(vcpus) {
+        for (slot, (vcpu, counters)) in slots.iter_mut().zip(vcpus) {
             slot.vcpu = vcpu;
+            slot.counters = counters;
             count = count.saturating_add(1);
         }
         Self {
             policy,
+            counters,
             slots,
             count,
             running: None,
-            since: Ticks(0),
+            since: Ticks::NEVER,
             until: Ticks::NEVER,
             interested: SlotSet(0),
             reschedule: true,
@@ -193,16 +179,17 @@ impl Local {
 
     /// Ends the decision in force.
     pub fn settle(&mut self, now: Ticks) {
+        let ran = now.since(self.since);
         if let Some(slot) = self.running.take() {
-            let ran = now.since(self.since);
             let why = if self.slot(slot).activity.is_ready() {
                 StopReason::Preempted
             } else {
                 StopReason::Blocked
             };
-            let state = self.slot_mut(slot);
-            state.ran = state.ran.plus(ran);
+            add_ticks(&self.slot(slot).counters.ran, ran);
             self.policy.stopped(slot, why, ran.0, now.0);
+        } else {
+            add_ticks(&self.counters.idle, ran);
         }
     }
 
@@ -218,6 +205,11 @@ impl Local {
             Decision::Idle(until) => self.until = Ticks(until),
         }
         self.interested = self.policy.interested();
+        let running = self
+            .running
+            .map_or(NONE, |slot| u32::from(self.slot(slot).vcpu.0));
+        self.counters.running.store(running, Ordering::Relaxed);
+        self.counters.since.store(now.0, Ordering::Relaxed);
     }
 
     /// When the decision in force must be looked at again: its own end, or the timers of slots that would

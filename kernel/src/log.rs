@@ -80,6 +80,18 @@ impl Line {
         self
     }
 
+    /// Adds a time in nanoseconds as seconds with six digits behind the point.
+    pub fn seconds(&mut self, nanoseconds: u64) -> &mut Self {
+        self.decimal(nanoseconds / 1_000_000_000).text(".");
+        let micros = (nanoseconds / 1000) % 1_000_000;
+        let mut scale = 100_000_u64;
+        for _ in 0..6 {
+            self.decimal(micros.checked_div(scale).unwrap_or(0) % 10);
+            scale /= 10;
+        }
+        self
+    }
+
     /// Adds `" key="`, to be followed by the value.
     pub fn key(&mut self, key: &str) -> &mut Self {
         self.text(" ").text(key).text("=")

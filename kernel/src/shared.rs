@@ -10,6 +10,7 @@ use crate::event::Gate;
 use crate::health::Record;
 use crate::mailbox::{Mailbox, bit};
 use crate::partition::Control;
+use crate::record::Recorder;
 use crate::system::System;
 use crate::table::{PerPartition, PerPcpu, Table};
 use crate::terminal::{Input, Terminal};
@@ -97,6 +98,7 @@ pub struct Shared<'i, R> {
     pub(crate) partitions: PerPartition<Partition<R>>,
     pub(crate) capabilities: Spaces<R>,
     pub(crate) terminal: Terminal<R>,
+    pub(crate) recorder: Recorder<R>,
     /// Partitions whose virtual UART has no room for output, as a bitmap.
     starved: AtomicU32,
     /// Someone is ending the system.
@@ -120,6 +122,7 @@ impl<R: RelaxStrategy> Shared<'_, R> {
             partitions: Table::new([const { Partition::new() }; MAX_PARTITIONS]),
             capabilities: Spaces::new(),
             terminal: Terminal::new(),
+            recorder: Recorder::new(),
             starved: AtomicU32::new(0),
             ending: AtomicBool::new(false),
         }

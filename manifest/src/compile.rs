@@ -101,6 +101,7 @@ pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, Compile
         pool_base: placed.plan.pool.base.into(),
         pool_size: placed.plan.pool.size.into(),
         image_base: placed.plan.image_base.into(),
+        log_base: placed.plan.log.base.into(),
         stop_after_ms: input.stop_after_ms.unwrap_or(NONE).into(),
         reserved: 0.into(),
     };

@@ -19,6 +19,8 @@ use crate::model::PartitionSpec;
 use crate::rules::does_trusted_dma;
 use crate::units::{BLOCK, GIB, PAGE, align_up, format_size};
 
+/// Bytes of the log area.
+pub(crate) const LOG_SIZE: u64 = bulkhead_abi::log::AREA_SIZE as u64;
 /// Room kept for the class binary while its size is not known: places do not change when it becomes
 /// known, unless it is larger.
 pub(crate) const BINARY_RESERVE: u64 = 2 << 20;
@@ -33,6 +35,8 @@ pub(crate) struct Plan {
     /// The hypervisor's area.
     pub hypervisor: Window,
     pub image_base: u64,
+    /// RAM for the log, directly below the hypervisor's area: a place that depends on the board alone.
+    pub log: Window,
     pub pool: Window,
     /// Bus address of each area, per partition.
     pub hosts: Vec<Vec<u64>>,
@@ -109,8 +113,17 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         .iter()
         .map(|guest| vec![0; guest.areas.len()])
         .collect();
-    let mut taken = vec![hypervisor];
-    place_fixed(input, &blocks, hypervisor, &mut hosts, &mut taken, report);
+    // A board's check sees to it that there is RAM.
+    let log = Window {
+        base: input.board.load_address.checked_sub(LOG_SIZE)?,
+        size: LOG_SIZE,
+    };
+    let own = Window {
+        base: log.base,
+        size: hypervisor.size + log.size,
+    };
+    let mut taken = vec![own];
+    place_fixed(input, &blocks, own, &mut hosts, &mut taken, report);
     blocks.retain(|block| block.wish.is_none());
     blocks.sort_by_key(|block| std::cmp::Reverse(block.size));
     for block in &blocks {
@@ -133,6 +146,7 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     (report.error_count() == errors).then_some(Plan {
         hypervisor,
         image_base,
+        log,
         pool,
         hosts,
     })

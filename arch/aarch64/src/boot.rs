@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! First steps, and the end when one of them fails.
 
-use crate::sysreg::{instruction, read_register};
-use crate::{console, mmu};
+use crate::sysreg::read_register;
+use crate::{console, crash, mmu};
 
 /// MPIDR_EL1: affinity fields (Arm DDI 0487 D19.2.101).
 const MPIDR_AFFINITY: u64 = 0xFF_00FF_FFFF;
@@ -25,15 +25,13 @@ pub(crate) fn own_hardware_id() -> u64 {
 /// Entered below EL2 (or above). Runs with the MMU off.
 pub(crate) extern "C" fn wrong_level(_level: u64) {
     console::find_unmapped(system_image());
-    console::last_words(
+    crash::refuse(
         "LOCKDOWN: not entered at EL2; the firmware or emulator must start this image in hypervisor mode",
     );
 }
 
 /// Ends this CPU with a reason, before the kernel could.
 pub(crate) fn halt(reason: &str) -> ! {
-    console::last_words(reason);
-    loop {
-        instruction!("wfe");
-    }
+    crash::refuse(reason);
+    crash::stop()
 }

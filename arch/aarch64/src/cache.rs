@@ -13,6 +13,18 @@ pub(crate) fn line_size() -> u64 {
     4 << (read_register!("ctr_el0") >> 16 & 0xF)
 }
 
+/// Writes dirty lines of `length` bytes from `address` on back.
+pub(crate) fn clean(address: u64, length: u64) {
+    let line = line_size();
+    let end = address.saturating_add(length);
+    let mut at = address & !(line - 1);
+    while at < end {
+        instruction_with!("dc cvac", at);
+        at += line;
+    }
+    instruction!("dsb sy");
+}
+
 /// Writes dirty lines of `length` bytes from `address` on back and drops them.
 pub(crate) fn clean_and_invalidate(address: u64, length: u64) {
     let line = line_size();

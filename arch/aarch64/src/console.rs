@@ -6,7 +6,8 @@
 //! anything else does, and all it can do with a wrong address is to write the reason of a lockdown to it.
 
 use crate::machine::Machine;
-use crate::mmu;
+use crate::sysreg::read_register;
+use crate::{log, mmu};
 use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
 use bulkhead_arch_api::{Console, HostPhys, Line};
 use bulkhead_arch_support::Mmio;
@@ -74,6 +75,32 @@ fn uart() -> Option<Pl011> {
     registers().map(Pl011::attach)
 }
 
+/// Seconds and microseconds since the log began this life.
+fn since_boot() -> [u64; 2] {
+    let header = &log::area().header;
+    let hertz = header.hertz.load(Ordering::Relaxed);
+    let ticks = read_register!("cntpct_el0").saturating_sub(header.booted.load(Ordering::Relaxed));
+    let (Some(seconds), Some(rest)) = (ticks.checked_div(hertz), ticks.checked_rem(hertz)) else {
+        return [0; 2];
+    };
+    [seconds, rest.saturating_mul(1_000_000) / hertz]
+}
+
+/// `value` in decimal, with at least `least` digits.
+fn digits(room: &mut [u8; 20], value: u64, least: usize) -> &[u8] {
+    let mut rest = value;
+    let mut used = 0;
+    for place in room.iter_mut().rev() {
+        if rest == 0 && used >= least {
+            break;
+        }
+        *place = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        used += 1;
+    }
+    room.get(20 - used..).unwrap_or(&[])
+}
+
 /// Writes a line to the console, waiting for it, as the last thing this CPU does.
 pub(crate) fn last_words(text: &str) {
     let Some(mut uart) = uart() else { return };
@@ -86,7 +113,12 @@ pub(crate) fn last_words(text: &str) {
         }
     };
     put(&[RS]);
-    put(b"\r\n[0.000000] ");
+    put(b"\r\n[");
+    let [seconds, micros] = since_boot();
+    put(digits(&mut [0; 20], seconds, 1));
+    put(b".");
+    put(digits(&mut [0; 20], micros, 6));
+    put(b"] ");
     put(HYPERVISOR_CONSOLE.as_bytes());
     put(b": ");
     put(&[US]);

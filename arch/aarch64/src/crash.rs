@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An exception of the hypervisor itself: its own invariant is broken, so it reports and stops.
+//! The end: an exception or a panic of the hypervisor itself, or a first step that fails.
 //!
-//! Runs on the emergency stack of its pCPU, uses nothing that could be what broke: no lock, no formatting
-//! machinery, the UART by polling.
+//! Its own invariant is broken, so it stops every other pCPU, leaves a record in the log area, reports and
+//! stops. An exception runs on the emergency stack of its pCPU. Nothing here uses what could be what
+//! broke: no lock, no formatting machinery, the UART by polling. The record comes before the console, for the
+//! latter may be what is in the way.
 
-use crate::console;
+use crate::entry::{EMERGENCY_SIZE, EMERGENCY_STACKS, GUARD_SIZE, STACK_SIZE, STACKS};
 use crate::sysreg::{instruction, read_register};
+use crate::{console, irq, log, mmu};
+use bulkhead_abi::log::{AREA_SIZE, CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, NONE, STACK_WORDS};
+use bulkhead_arch_api::MAX_PCPUS;
+use bulkhead_arch_support::physical;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 static CRASHED: AtomicBool = AtomicBool::new(false);
@@ -17,6 +23,13 @@ struct Report {
 }
 
 impl Report {
+    const fn new() -> Self {
+        Self {
+            bytes: [0; 256],
+            used: 0,
+        }
+    }
+
     fn byte(&mut self, byte: u8) {
         if let Some(slot) = self.bytes.get_mut(self.used) {
             *slot = byte;
@@ -45,55 +58,115 @@ impl Report {
         self
     }
 
-    /// Sends it, and stops this CPU.
-    fn end(&self) -> ! {
-        let text = self
-            .bytes
-            .get(..self.used)
-            .and_then(|bytes| core::str::from_utf8(bytes).ok());
-        console::last_words(text.unwrap_or("LOCKDOWN"));
-        stop()
+    fn as_str(&self) -> &str {
+        let bytes = self.bytes.get(..self.used);
+        bytes
+            .and_then(|bytes| core::str::from_utf8(bytes).ok())
+            .unwrap_or("LOCKDOWN")
     }
 }
 
 /// Makes sure that only the first CPU to crash reports, and only once: a crash while reporting ends here.
-fn claim() -> Report {
+fn claim() {
     if CRASHED.swap(true, Ordering::AcqRel) {
         stop();
     }
-    Report {
-        bytes: [0; 256],
-        used: 0,
-    }
+    irq::stop_others();
 }
 
-fn stop() -> ! {
+/// Ends this CPU.
+pub(crate) fn stop() -> ! {
     loop {
         instruction!("wfe");
     }
 }
 
-/// The vectors of EL2's own exceptions end here: which one, and the stack pointer it found.
-pub(crate) extern "C" fn crash(vector: u64, stack: u64) -> ! {
-    let mut line = claim();
+/// Makes a crash record: `details` adds what is known besides the message.
+fn leave(kind: u32, pcpu: u32, message: &str, details: impl FnOnce(&Crash)) {
+    let area = log::area();
+    area.make_if_invalid();
+    area.crash
+        .begin(kind, pcpu, read_register!("cntpct_el0"), message.as_bytes());
+    area.crash.base.store(mmu::load_address(), Ordering::Relaxed);
+    details(&area.crash);
+    log::keep(0, AREA_SIZE);
+    area.crash.complete(area.header.boots.load(Ordering::Relaxed));
+    log::keep(0, AREA_SIZE);
+}
+
+/// The vectors of EL2's own exceptions end here, with the general registers, which vector, and the stack pointer
+/// as they were.
+pub(crate) extern "C" fn crash(registers: &[u64; 31], vector: u64, stack: u64) -> ! {
+    claim();
+    let (syndrome, pc) = (read_register!("esr_el2"), read_register!("elr_el2"));
+    let address = read_register!("far_el2");
+    let mut line = Report::new();
     line.text("LOCKDOWN: exception in the hypervisor: vector=0x")
         .number(vector);
-    line.text(" esr=0x").number(read_register!("esr_el2"));
-    line.text(" elr=0x").number(read_register!("elr_el2"));
-    line.text(" far=0x").number(read_register!("far_el2"));
+    line.text(" esr=0x").number(syndrome);
+    line.text(" elr=0x").number(pc);
+    line.text(" far=0x").number(address);
     line.text(" sp=0x").number(stack);
     // An address in the binary's ELF is the ELR less this.
-    line.text(" base=0x").number(crate::mmu::load_address());
-    line.end()
+    line.text(" base=0x").number(mmu::load_address());
+    leave(CRASH_EXCEPTION, own_pcpu(), line.as_str(), |record| {
+        record.syndrome.store(syndrome, Ordering::Relaxed);
+        record.address.store(address, Ordering::Relaxed);
+        record.pc.store(pc, Ordering::Relaxed);
+        record.status.store(read_register!("spsr_el2"), Ordering::Relaxed);
+        record.vector.store(vector, Ordering::Relaxed);
+        for (place, value) in record.registers.iter().zip(registers) {
+            place.store(*value, Ordering::Relaxed);
+        }
+        store_stack(record, stack);
+    });
+    console::last_words(line.as_str());
+    stop()
 }
 
 /// A panic: which is a broken invariant as well.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    let mut line = claim();
+    claim();
+    let mut line = Report::new();
     line.text("LOCKDOWN: panic in the hypervisor");
     if let Some(location) = info.location() {
         line.text(" at ").text(location.file());
         line.text(" line 0x").number(u64::from(location.line()));
     }
-    line.end()
+    let stack = &raw const line as u64 & !7;
+    leave(CRASH_PANIC, own_pcpu(), line.as_str(), |record| {
+        store_stack(record, stack);
+    });
+    console::last_words(line.as_str());
+    stop()
+}
+
+/// Something at the very beginning is not as it must be. Also with the MMU off and below EL2.
+pub(crate) fn refuse(reason: &str) {
+    leave(CRASH_LOCKDOWN, NONE, reason, |_| ());
+    console::last_words(reason);
+}
+
+/// Words of the stack from `from` on, if that is in the stack of a pCPU.
+fn store_stack(record: &Crash, from: u64) {
+    record.sp.store(from, Ordering::Relaxed);
+    let part = (GUARD_SIZE + STACK_SIZE) as u64;
+    let offset = from.wrapping_sub((&raw const STACKS) as u64);
+    let inside = offset < part * MAX_PCPUS as u64 && offset % part >= GUARD_SIZE as u64;
+    if !inside || !from.is_multiple_of(8) {
+        return;
+    }
+    let words = ((part - offset % part) / 8).min(STACK_WORDS as u64);
+    for (place, index) in record.stack.iter().zip(0..words) {
+        // SAFETY: between `from` and the end of the stack it is in, which is mapped; `from` is a multiple of 8.
+        let word = unsafe { physical::read_word((from + 8 * index) as usize) };
+        place.store(word, Ordering::Relaxed);
+    }
+    record.stack_words.store(words as u32, Ordering::Relaxed);
+}
+
+/// The number of this pCPU, by its emergency stack.
+fn own_pcpu() -> u32 {
+    let offset = read_register!("tpidr_el2").wrapping_sub((&raw const EMERGENCY_STACKS) as u64);
+    (offset / EMERGENCY_SIZE as u64).wrapping_sub(1) as u32
 }

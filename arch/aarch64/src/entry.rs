@@ -49,7 +49,7 @@ pub(crate) const STACK_SIZE: usize = 24 * 1024;
 /// Bytes of the unmapped page under each stack.
 pub(crate) const GUARD_SIZE: usize = 4096;
 /// Bytes of a pCPU's emergency stack, on which a crash is reported.
-const EMERGENCY_SIZE: usize = 2048;
+pub(crate) const EMERGENCY_SIZE: usize = 2048;
 
 // Frame at the stack pointer while a guest runs: six pairs x29,x30,x19..x28, then context and machine.
 const FRAME_SIZE: usize = 112;
@@ -81,7 +81,7 @@ pub(crate) struct EmergencyStacks(core::cell::UnsafeCell<[[u8; EMERGENCY_SIZE]; 
 // SAFETY: only reached through SP in the crash vectors; each pCPU has its own part.
 unsafe impl Sync for EmergencyStacks {}
 
-static EMERGENCY_STACKS: EmergencyStacks =
+pub(crate) static EMERGENCY_STACKS: EmergencyStacks =
     EmergencyStacks(core::cell::UnsafeCell::new([[0; EMERGENCY_SIZE]; MAX_PCPUS]));
 
 /// The stacks; `crate::mmu` leaves the first page of each part unmapped.
@@ -260,11 +260,12 @@ bulkhead_secondary_start:
 
 .macro  crash_vector number
     .balign 0x80
+    msr     sp_el0, x0                      // the guest's, lost
     mrs     x0, tpidr_el2
-    mov     x1, sp
-    mov     sp, x0
-    mov     x0, #\number
-    b       {crash}
+    stp     x1, x2, [x0, #(8 - 256)]        // the 256 bytes below the top hold x0..x30
+    mov     x1, #\number
+    mov     x2, sp
+    b       .Lcrash
 .endm
 
     .section .vectors, "ax"
@@ -286,6 +287,27 @@ bulkhead_secondary_start:
     interrupt_vector {on_interrupt}
     interrupt_vector {on_interrupt}
     interrupt_vector {on_serror}
+
+.Lcrash:
+    sub     x0, x0, #256
+    mov     sp, x0
+    stp     x3, x4, [x0, #24]
+    stp     x5, x6, [x0, #40]
+    stp     x7, x8, [x0, #56]
+    stp     x9, x10, [x0, #72]
+    stp     x11, x12, [x0, #88]
+    stp     x13, x14, [x0, #104]
+    stp     x15, x16, [x0, #120]
+    stp     x17, x18, [x0, #136]
+    stp     x19, x20, [x0, #152]
+    stp     x21, x22, [x0, #168]
+    stp     x23, x24, [x0, #184]
+    stp     x25, x26, [x0, #200]
+    stp     x27, x28, [x0, #216]
+    stp     x29, x30, [x0, #232]
+    mrs     x3, sp_el0
+    str     x3, [x0]
+    b       {crash}
 
     .global bulkhead_enter
 bulkhead_enter:

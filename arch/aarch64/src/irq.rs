@@ -40,6 +40,8 @@ const SGI_KICK: u32 = 1;
 /// The guest's virtual and physical timer, as on the board every VM sees.
 const VIRTUAL_TIMER_LINE: u32 = 27;
 const PHYSICAL_TIMER_LINE: u32 = 30;
+/// Software-generated interrupt that ends a pCPU, because another found the hypervisor broken.
+const SGI_STOP: u32 = 2;
 /// Interrupts handled in a row outside a guest before the caller gets a word in.
 const IDLE_BURST: u32 = 64;
 const DISTRIBUTOR_SIZE: u64 = 0x1_0000;
@@ -256,7 +258,7 @@ pub(crate) fn init_pcpu(p: &mut PcpuIrq, id: PcpuId, mpidr: u64) -> bool {
     p.redistributor = Some(redistributor);
     (p.maintenance, p.hypervisor_timer) = (maintenance, hypervisor_timer);
     (p.virtual_timer, p.physical_timer) = (virtual_timer, physical_timer);
-    for line in [SGI_SIGNAL, SGI_KICK, maintenance, hypervisor_timer] {
+    for line in [SGI_SIGNAL, SGI_KICK, SGI_STOP, maintenance, hypervisor_timer] {
         redistributor.line(line).set_own_priority();
         redistributor.line(line).enable();
     }
@@ -464,6 +466,13 @@ pub(crate) fn signal(_p: &mut PcpuIrq, target: PcpuId) {
     }
 }
 
+/// Ends all other pCPUs, at once where a partition runs, else before one does.
+pub(crate) fn stop_others() {
+    if physical::controller().is_some() {
+        interface::send_to_others(SGI_STOP);
+    }
+}
+
 /// The vCPU becomes current. Before its timers are restored.
 pub(crate) fn load(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     if let (Some(vgic), Some(_)) = (v.vgic(), v.own) {
@@ -599,6 +608,9 @@ fn handle(p: &mut PcpuIrq, running: Option<&mut VcpuIrq>, line: u32) -> Option<E
     if line == SGI_SIGNAL {
         interface::deactivate(line);
         return Some(Exit::Signal);
+    }
+    if line == SGI_STOP {
+        crate::crash::stop();
     }
     if line == SGI_KICK {
         interface::deactivate(line);

@@ -22,6 +22,7 @@ mod entry;
 mod fp;
 mod inject;
 mod irq;
+mod log;
 mod machine;
 mod mmu;
 mod psci;

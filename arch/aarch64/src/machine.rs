@@ -6,7 +6,7 @@
 //! console alone, so that the kernel's own check can say why.
 
 use crate::irq::{self, GicConfig, PcpuIrq};
-use crate::{boot, console, digest::CpuDigest, mmu, space, sysreg::write_guest_register};
+use crate::{boot, console, digest::CpuDigest, log, mmu, space, sysreg::write_guest_register};
 use bulkhead_arch_api::{
     Arch, ArchCaps, HostPhys, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS_PER_PARTITION, PcpuId, VcpuId, VcpuSet,
 };
@@ -89,6 +89,9 @@ impl Machine {
         };
         if image.board().load_address.get() != mmu::load_address() {
             boot::halt("LOCKDOWN: loaded at the wrong address");
+        }
+        if image.board().log_base.get() != log::address() {
+            boot::halt("LOCKDOWN: the log's place is not directly below the load address");
         }
         let board = BOARD.call_once(|| survey(&image));
         if map_board(&image).is_err() {

@@ -12,6 +12,7 @@
 
 use crate::boot;
 use crate::entry::{GUARD_SIZE, STACK_SIZE, STACKS};
+use crate::log;
 use crate::sysreg::{instruction, instruction_with};
 use bulkhead_arch_api::{HostPhys, MAX_PCPUS, MemoryKind, Permissions};
 use bulkhead_arch_paging::vmsa::HypervisorStage1;
@@ -146,6 +147,7 @@ pub(crate) fn image_length() -> u64 {
 /// read-modify-write, no unaligned access.
 pub(crate) extern "C" fn build() {
     let own = || {
+        map(log::address(), load_address(), DATA)?;
         map(load_address(), address_of!(__text_end), TEXT)?;
         map(address_of!(__text_end), address_of!(__rodata_end), RODATA)?;
         map(address_of!(__rodata_end), address_of!(__stacks_start), DATA)?;

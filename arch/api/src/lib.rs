@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The boundary between the kernel and a CPU class.
 //!
-//! The kernel sees a machine as one handle per pCPU that implements [`Arch`]: six groups of verbs
+//! The kernel sees a machine as one handle per pCPU that implements [`Arch`]: seven groups of verbs
 //! over ids, ticks and guest-physical addresses. Storage (register contexts, translation tables,
 //! interrupt state) belongs to the backend; decisions (who runs, who may, what a failure means)
 //! belong to the kernel. Control goes one way: the kernel calls [`Vcpus::run`] and gets a reason back.
@@ -23,7 +23,7 @@ pub use exit::{
 pub use ids::{Line, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet, VirtualLine};
 pub use verbs::{
     Arch, ArchCaps, BuildError, Clock, Console, ControllerKind, CopyError, Cpus, Irqs, MemoryKind,
-    PartitionKind, Permissions, Region, Spaces, StartError, TimeMode, VcpuPlan, VcpuReset, Vcpus,
+    PartitionKind, Permissions, Region, Spaces, StartError, TimeMode, Traces, VcpuPlan, VcpuReset, Vcpus,
     VirtualController,
 };
 

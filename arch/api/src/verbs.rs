@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The six groups of verbs a class implements.
+//! The groups of verbs a class implements.
 
 use crate::{
     Dump, Exit, FaultReport, GuestPhys, HostPhys, Line, PartitionId, PcpuId, Reply, Ticks, VcpuId, VcpuSet,
     VirtualLine,
 };
+use bulkhead_abi::log::Area;
 
-/// One pCPU's view of its machine: all six groups of verbs.
-pub trait Arch: Cpus + Vcpus + Spaces + Irqs + Clock + Console {
+/// One pCPU's view of its machine: all groups of verbs.
+pub trait Arch: Cpus + Vcpus + Spaces + Irqs + Clock + Console + Traces {
     /// How to wait inside a spin loop, so that a lock's holder on another pCPU makes progress.
     type Relax: spin::RelaxStrategy;
     /// What this class can do.
@@ -299,4 +300,13 @@ pub trait Console {
     fn receive_line(&self) -> Option<Line>;
     /// Waits until everything sent has left. Only for lockdown and power-off. Bounded by the FIFO's depth.
     fn flush(&mut self);
+}
+
+/// What the hypervisor leaves for those who come after it.
+pub trait Traces {
+    /// The log area: RAM that a warm reset keeps. Its contents are whatever they were.
+    fn log_area(&self) -> &'static Area;
+    /// What was stored in the log area in `length` bytes from `offset` on reaches the memory itself, out of any
+    /// cache that a reset would empty. Worst case: linear in `length`.
+    fn keep(&mut self, offset: usize, length: usize);
 }

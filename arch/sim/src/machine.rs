@@ -4,10 +4,11 @@
 use crate::guest::Outcome;
 use crate::memory::View;
 use crate::world::{What, World};
+use bulkhead_abi::log::{AREA_SIZE, Area};
 use bulkhead_arch_api::{
     Arch, ArchCaps, BuildError, Clock, Console, CopyError, Cpus, Dump, Exit, FaultReport, GuestPhys,
     HostPhys, Irqs, Line, MAX_VCPUS_PER_PARTITION, PartitionId, PartitionKind, PcpuId, Region, Reply, Spaces,
-    StartError, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualController, VirtualLine,
+    StartError, Ticks, Traces, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualController, VirtualLine,
 };
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
@@ -357,5 +358,15 @@ impl Console for SimMachine {
     fn flush(&mut self) {
         let mut world = self.world();
         world.transmitter_room = world.transmitter_depth;
+    }
+}
+
+impl Traces for SimMachine {
+    fn log_area(&self) -> &'static Area {
+        self.world().log_area
+    }
+
+    fn keep(&mut self, offset: usize, length: usize) {
+        assert!(offset + length <= AREA_SIZE, "{length} bytes from {offset} on");
     }
 }

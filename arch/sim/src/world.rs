@@ -5,6 +5,7 @@ use crate::guest::{Action, Guest, Outcome};
 use crate::machine::CONSOLE_LINE;
 use crate::memory::{Memory, View};
 use bulkhead_abi::HealthClass;
+use bulkhead_abi::log::Area;
 use bulkhead_arch_api::{
     Access, AccessKind, CopyError, Exit, FaultReport, GuestPhys, Hypercall, Line, PartitionId, PcpuId, Reply,
     Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, VirtualLine,
@@ -115,6 +116,8 @@ pub struct World {
     pub memory: Memory,
     /// Everything that was recorded, in order.
     pub records: Vec<Record>,
+    /// RAM that a warm reset keeps; give another world the same to reset the board.
+    pub log_area: &'static Area,
     /// Bytes sent on the serial line.
     pub output: Vec<u8>,
     /// Bytes the transmitter takes before it is full; a flush empties it.
@@ -158,6 +161,7 @@ impl World {
             received: VecDeque::new(),
             memory: Memory::default(),
             records: Vec::new(),
+            log_area: Box::leak(Box::new(Area::new())),
             output: Vec::new(),
             transmitter_depth: usize::MAX,
             transmitter_room: usize::MAX,

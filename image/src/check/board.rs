@@ -11,6 +11,7 @@ use crate::layout::{
 use crate::limits::PAGE_SIZE;
 use crate::reader::Image;
 use crate::span::Span;
+use bulkhead_abi::log::AREA_SIZE;
 
 pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
     each(Table::Map, image.map(), |index, record| {
@@ -30,6 +31,11 @@ pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
 /// The hypervisor's own memory.
 pub(super) fn hypervisor(board: &BoardRecord) -> Result<Span, Fault> {
     Span::pages(board.load_address.get(), board.hypervisor_size.get())
+}
+
+/// The log area.
+pub(super) fn log_area(board: &BoardRecord) -> Result<Span, Fault> {
+    Span::pages(board.log_base.get(), AREA_SIZE as u64)
 }
 
 /// The register windows of a controller that are in use, and its interrupt lines.
@@ -74,6 +80,9 @@ fn board(image: &Image<'_>, record: &BoardRecord) -> Result<(), Fault> {
     require(record.reserved.get() == 0, Fault::Reserved)?;
     let own = hypervisor(record)?;
     require(in_ram(image, own), Fault::OutsideRam)?;
+    let log = log_area(record)?;
+    require(in_ram(image, log), Fault::OutsideRam)?;
+    require(!log.overlaps(own), Fault::InHypervisor)?;
     let pool = Span::pages(record.pool_base.get(), record.pool_size.get())?;
     require(own.covers(pool), Fault::OutsideHypervisor)?;
     let image_start = record.image_base.get();

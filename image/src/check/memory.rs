@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Mappings and loads: the rules that spatial separation rests on. Relies on the rules of `board`.
 
-use super::board::{hypervisor, in_ram, touches_ram, windows};
+use super::board::{hypervisor, in_ram, log_area, touches_ram, windows};
 use super::{each, earlier, named, refers, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
@@ -61,6 +61,7 @@ fn place(image: &Image<'_>, record: &MemoryRecord) -> Result<(), Fault> {
     let host = host_span(record)?;
     if record.flags.get() & MEMORY_DEVICE == 0 {
         require(in_ram(image, host), Fault::OutsideRam)?;
+        require(!host.overlaps(log_area(image.board())?), Fault::InHypervisor)?;
         return require(!host.overlaps(hypervisor(image.board())?), Fault::InHypervisor);
     }
     require(!touches_ram(image, host), Fault::InRam)?;

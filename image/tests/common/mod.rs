@@ -7,6 +7,8 @@ use zerocopy::FromZeros;
 
 /// Where the sample's hypervisor is.
 pub const LOAD_ADDRESS: u64 = 0x4020_0000;
+/// Where the sample's log is.
+pub const LOG_BASE: u64 = LOAD_ADDRESS - bulkhead_abi::log::AREA_SIZE as u64;
 /// Bytes of the sample's hypervisor.
 pub const HYPERVISOR_SIZE: u64 = 0x40_0000;
 /// All permissions.
@@ -120,6 +122,7 @@ fn board(builder: &mut ImageBuilder) {
     builder.board.image_base = (LOAD_ADDRESS + 0x8_0000).into();
     builder.board.pool_base = (LOAD_ADDRESS + 0x38_0000).into();
     builder.board.pool_size = 0x8_0000.into();
+    builder.board.log_base = LOG_BASE.into();
     let pcpu = |hardware_id: u64| PcpuRecord {
         hardware_id: hardware_id.into(),
         policy: POLICY_FIXED_PRIORITY.into(),

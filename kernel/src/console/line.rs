@@ -77,21 +77,13 @@ impl Stage {
 /// Adds a tag; `break_line` if another console's line is unfinished.
 pub(super) fn tag(stage: &mut Stage, break_line: bool, now: u64, name: &[u8]) {
     let mut time = Line::new();
-    time.decimal(now / 1_000_000_000);
-    let micros = (now / 1000) % 1_000_000;
+    time.seconds(now);
     stage.push(&[RS]);
     if break_line {
         stage.push(b"\r\n");
     }
     stage.push(b"[");
     stage.push(time.as_bytes());
-    stage.push(b".");
-    let mut scale = 100_000_u64;
-    for _ in 0..6 {
-        let digit = micros.checked_div(scale).unwrap_or(0) % 10;
-        stage.push(&[b'0'.wrapping_add((digit & 0xF) as u8)]);
-        scale /= 10;
-    }
     stage.push(b"] ");
     stage.push(name);
     stage.push(b": ");

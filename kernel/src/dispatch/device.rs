@@ -170,6 +170,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     /// Writes a line to the hypervisor's log.
     pub(super) fn log(&mut self, line: &Line) {
         let now = self.now_ns();
+        self.shared.recorder.line(&mut self.machine, line, now);
         self.shared.terminal.output.log(line, now);
         self.pump_at(now);
     }

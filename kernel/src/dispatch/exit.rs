@@ -3,9 +3,12 @@
 
 use super::Pcpu;
 use crate::local::Activity;
+use crate::record::add;
+use bulkhead_abi::log::Vcpu;
 use bulkhead_abi::{Error, StartCause, StartMode};
 use bulkhead_arch_api::{Arch, CpuOnResult, Exit, GuestPhys, Reply, ResetKind, Ticks, VcpuId, VcpuSet};
 use bulkhead_sched::Slot;
+use core::sync::atomic::AtomicU32;
 
 use crate::partition::{Launch, Request};
 
@@ -15,19 +18,19 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     pub(super) fn handle(&mut self, slot: Slot, vcpu: VcpuId, exit: Exit) {
         match exit {
             Exit::Hypercall(call) => {
-                self.count(slot, |exits| &mut exits.hypercalls);
+                self.count(slot, |counters| &counters.hypercalls);
                 self.call(slot, vcpu, &call);
             }
             Exit::Access(access) => {
-                self.count(slot, |exits| &mut exits.accesses);
+                self.count(slot, |counters| &counters.accesses);
                 self.access(slot, vcpu, &access);
             }
             Exit::Idle { until } => {
-                self.count(slot, |exits| &mut exits.idle);
+                self.count(slot, |counters| &counters.idle);
                 self.idle(slot, vcpu, until);
             }
             Exit::Fault(report) => {
-                self.count(slot, |exits| &mut exits.faults);
+                self.count(slot, |counters| &counters.faults);
                 self.fault(slot, vcpu, &report);
             }
             Exit::CpuOn {
@@ -35,11 +38,11 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 entry,
                 argument,
             } => {
-                self.count(slot, |exits| &mut exits.power);
+                self.count(slot, |counters| &counters.power);
                 self.cpu_on(vcpu, target, entry, argument);
             }
             Exit::CpuPower { target } => {
-                self.count(slot, |exits| &mut exits.power);
+                self.count(slot, |counters| &counters.power);
                 let partition = self.system.binding(vcpu).partition;
                 let power = self
                     .shared
@@ -48,16 +51,16 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 self.machine.reply(vcpu, Reply::CpuPower(power));
             }
             Exit::CpuOff => {
-                self.count(slot, |exits| &mut exits.power);
+                self.count(slot, |counters| &counters.power);
                 self.cpu_off(slot, vcpu);
             }
             Exit::Reset(kind) => {
-                self.count(slot, |exits| &mut exits.power);
+                self.count(slot, |counters| &counters.power);
                 self.end_own(slot, own_wish(kind));
             }
             Exit::Failed { code } => self.backend_failed(slot, vcpu, code),
             Exit::Interrupt(_) | Exit::Deadline | Exit::Signal | Exit::Wake(_) => {
-                self.count(slot, |exits| &mut exits.pcpu);
+                self.count(slot, |counters| &counters.interrupts);
                 self.handle_common(exit);
             }
         }
@@ -84,9 +87,9 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         }
     }
 
-    fn count(&mut self, slot: Slot, which: impl FnOnce(&mut crate::local::ExitCounts) -> &mut u32) {
-        let counter = which(&mut self.local.slot_mut(slot).exits);
-        *counter = counter.wrapping_add(1);
+    #[inline]
+    fn count(&self, slot: Slot, which: impl FnOnce(&Vcpu) -> &AtomicU32) {
+        add(which(self.local.slot(slot).counters));
     }
 
     /// The vCPU has nothing to do. An interrupt that came just before is found by `has_work`; one that

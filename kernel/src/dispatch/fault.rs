@@ -160,6 +160,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
 
     fn decide_action(&self, partition: PartitionId, class: HealthClass) -> Verdict {
         let facts = self.system.facts_of(partition);
+        self.shared.recorder.event(partition, class);
         self.shared
             .partition(partition)
             .health

@@ -41,6 +41,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         }
         if effects.restarted {
             self.shared.partition(partition).health.restarted();
+            self.shared.recorder.restarted(partition);
         }
         if effects.load {
             let first = self.system.binding_of(partition, 0);
@@ -67,6 +68,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
 
     /// A partition has entered a state: log it, tell its watchers, and see whether it was the last.
     fn announce(&mut self, partition: PartitionId, state: PartitionState) {
+        self.shared.recorder.state(partition, state);
         let shared = self.shared.partition(partition);
         if shared.health.announce(state) {
             let mut line = Line::of("partition ");

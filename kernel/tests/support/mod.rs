@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its own part of the bench")]
 
 use bulkhead_abi::framing::{RS, US};
+use bulkhead_abi::log::AREA_SIZE;
 use bulkhead_abi::{ObjectKind, Rights};
 use bulkhead_arch_api::{PcpuId, Reply, VcpuId, VcpuReset};
 use bulkhead_arch_sim::{Action, CAPS, Guest, Halted, Outcome, Record, SimMachine, What, World};
@@ -31,6 +32,7 @@ pub const NOWHERE: u64 = 0x8000_0000;
 /// Ticks that a pCPU may be ahead of another: how late a signal can seem to arrive.
 const LOOKAHEAD: u64 = 50;
 const BOARD_RAM: u64 = 0x4000_0000;
+const BOARD_SIZE: u64 = 1 << 30;
 const HYPERVISOR: u64 = 1 << 24;
 
 /// A partition to be.
@@ -111,12 +113,13 @@ pub fn tables(pcpus: u32, parts: &[Part]) -> ImageBuilder {
         pool_base: (BOARD_RAM + HYPERVISOR / 2).into(),
         pool_size: 0x1000.into(),
         image_base: BOARD_RAM.into(),
+        log_base: (BOARD_RAM + BOARD_SIZE - AREA_SIZE as u64).into(),
         stop_after_ms: NONE.into(),
         reserved: 0.into(),
     };
     image.map.push(MapRecord {
         base: BOARD_RAM.into(),
-        size: (1_u64 << 30).into(),
+        size: BOARD_SIZE.into(),
         kind: MAP_RAM.into(),
         reserved: 0.into(),
     });

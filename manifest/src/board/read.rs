@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{Board, Console, Controller, Device, Emulator, Interrupt, Timer, Trigger, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::plan::LOG_SIZE;
 use crate::schema;
 use crate::units::{self, PAGE};
 use crate::value::{self, Entry, Table, Value};
@@ -266,17 +267,18 @@ fn check(board: &Board, table: &Table, top: Place, report: &mut Report) {
         }
     }
     let load = Window {
-        base: board.load_address,
-        size: 1,
+        base: board.load_address.saturating_sub(LOG_SIZE),
+        size: LOG_SIZE + 1,
     };
-    if !board.load_address.is_multiple_of(PAGE) || !board.ram.first().is_some_and(|ram| ram.contains(load)) {
+    let in_ram = board.load_address >= LOG_SIZE && board.ram.first().is_some_and(|ram| ram.contains(load));
+    if !board.load_address.is_multiple_of(PAGE) || !in_ram {
         refuse(
             "load-offset",
             format!(
-                "the load address {:#x} is not a page of the first stretch of RAM",
+                "the load address {:#x} is not a page of the first stretch of RAM with room for the log before it",
                 board.load_address
             ),
-            "choose a multiple of 4K below the size of the first stretch of RAM",
+            "choose a multiple of 4K from 64K on, below the size of the first stretch of RAM",
         );
     }
     check_own_devices(board, &mut refuse);

@@ -44,7 +44,7 @@ pub(crate) static BOARD: TableSchema = TableSchema {
             "load-offset",
             Required,
             Kind::Size,
-            "where the flashable file is loaded, from the start of the first stretch of RAM",
+            "where the flashable file is loaded, from the start of the first stretch of RAM; the 64K before it hold the log",
         ),
         key(
             "iommu",

@@ -90,7 +90,10 @@ impl System {
             guest: None,
             access: access.to_owned(),
         };
-        let mut rows = vec![row("hypervisor, payloads", hypervisor, "rwx")];
+        let mut rows = vec![
+            row("log", self.plan.log, "rw"),
+            row("hypervisor, payloads", hypervisor, "rwx"),
+        ];
         rows.extend(
             self.board
                 .hypervisor_devices()

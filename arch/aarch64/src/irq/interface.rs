@@ -72,6 +72,13 @@ pub(super) fn send(affinity: u64, line: u32) {
     instruction!("isb");
 }
 
+/// Sends a software-generated interrupt to all pCPUs but this one (ICC_SGI1R_EL1.IRM, IHI 0069 12.2.19).
+pub(super) fn send_to_others(line: u32) {
+    instruction!("dsb ishst");
+    write_guest_register!("icc_sgi1r_el1", 1 << 40 | u64::from(line) << 24);
+    instruction!("isb");
+}
+
 /// The virtual CPU interface of this pCPU.
 pub(super) struct Interface;
 

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The log area: what the hypervisor leaves in RAM for whoever comes after it.
+//!
+//! [`AREA_SIZE`] bytes directly below the address at which the flashable file is loaded. Nothing clears them: a
+//! warm reset keeps them, the next life of the hypervisor continues them, and the host tool finds them in a
+//! memory dump by [`MAGIC`]. No UART is needed for any of it.
+//!
+//! | bytes from | what |
+//! |---|---|
+//! | 0 | [`Header`] |
+//! | 0x100 | [`Crash`]: how the hypervisor itself ended, if it did |
+//! | 0x800 | [`Pcpu`], one per pCPU |
+//! | 0xa00 | [`Partition`], one per partition |
+//! | 0x1a00 | [`Vcpu`], one per vCPU |
+//! | 0x8000 | ring of text: the hypervisor's log lines, `[seconds.micros] text` and a line feed each |
+//!
+//! **Consistent at every store**, because the power can go at any: the magic number is stored last when the area is made. A
+//! line is announced in `reserved`, stored, and then counted in `written`; so the ring holds the bytes from
+//! `reserved` - size (or 0) up to `written`. A crash record counts when its `state` says so, which is stored last.
+//!
+//! All fields are atomics: any bytes are a value of this type, and
+//! readers on other CPUs see whole numbers. Numbers have the byte order of the CPU.
+
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+/// Bytes of the area.
+pub const AREA_SIZE: usize = 0x1_0000;
+/// "BULKLOG1", as the bytes are in memory.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"BULKLOG1");
+/// Revision of the layout.
+pub const VERSION: u32 = 1;
+/// Bytes of the ring.
+pub const RING_SIZE: usize = 0x8000;
+/// Bytes of a line in the ring at most: the longest line and its time.
+pub const LINE_MAX: usize = 320;
+/// Bytes of a name.
+pub const NAME_LEN: usize = 32;
+/// Bytes of the message of a crash.
+pub const MESSAGE_LEN: usize = 256;
+/// Words of the stack in a crash record.
+pub const STACK_WORDS: usize = 96;
+/// pCPUs that have a place.
+pub const PCPUS: usize = 8;
+/// Partitions that have a place.
+pub const PARTITIONS: usize = 32;
+/// vCPUs that have a place.
+pub const VCPUS: usize = 64;
+/// "None" where a number is expected.
+pub const NONE: u32 = u32::MAX;
+
+/// Start of the area.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Header {
+    /// [`MAGIC`].
+    pub magic: AtomicU64,
+    /// [`VERSION`].
+    pub version: AtomicU32,
+    /// [`AREA_SIZE`].
+    pub size: AtomicU32,
+    /// Bytes ever stored in the ring.
+    pub written: AtomicU64,
+    /// The same, with the line that is being stored.
+    pub reserved: AtomicU64,
+    /// Ticks of the board's counter per second.
+    pub hertz: AtomicU64,
+    /// The counter when this life began.
+    pub booted: AtomicU64,
+    /// Lives of the hypervisor since the area was made, this one included.
+    pub boots: AtomicU32,
+    /// pCPUs in use.
+    pub pcpus: AtomicU32,
+    /// Partitions in use.
+    pub partitions: AtomicU32,
+    /// vCPUs in use.
+    pub vcpus: AtomicU32,
+    /// Name of the board.
+    pub board: [AtomicU8; NAME_LEN],
+    /// The counter when the log or the life of a partition changed last.
+    pub noted: AtomicU64,
+    unused: [AtomicU8; 152],
+}
+
+/// No crash.
+pub const CRASH_NONE: u32 = 0;
+/// A crash nobody has been told of.
+pub const CRASH_NEW: u32 = 0x4352_5348;
+/// A crash that the next life has shown on its console.
+pub const CRASH_TOLD: u32 = 0x544F_4C44;
+
+/// An exception of the hypervisor itself.
+pub const CRASH_EXCEPTION: u32 = 1;
+/// A panic.
+pub const CRASH_PANIC: u32 = 2;
+/// A lockdown: the hypervisor refused to start or to go on.
+pub const CRASH_LOCKDOWN: u32 = 3;
+
+/// How the hypervisor ended.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Crash {
+    /// `CRASH_NONE`, `CRASH_NEW` or `CRASH_TOLD`; anything else is none.
+    pub state: AtomicU32,
+    /// `CRASH_EXCEPTION`, `CRASH_PANIC` or `CRASH_LOCKDOWN`.
+    pub kind: AtomicU32,
+    /// In which life.
+    pub boot: AtomicU32,
+    /// On which pCPU.
+    pub pcpu: AtomicU32,
+    /// The counter then.
+    pub time: AtomicU64,
+    /// Syndrome of the exception (aarch64: ESR_EL2).
+    pub syndrome: AtomicU64,
+    /// Address of the exception (FAR_EL2).
+    pub address: AtomicU64,
+    /// Address of the instruction (ELR_EL2).
+    pub pc: AtomicU64,
+    /// Processor state (SPSR_EL2).
+    pub status: AtomicU64,
+    /// Stack pointer.
+    pub sp: AtomicU64,
+    /// Where the class binary runs: an address in its ELF file is `pc` less this.
+    pub base: AtomicU64,
+    /// Which vector.
+    pub vector: AtomicU64,
+    /// General registers.
+    pub registers: [AtomicU64; 31],
+    /// Words of the stack that follow.
+    pub stack_words: AtomicU32,
+    /// Bytes of the message that follows.
+    pub message_length: AtomicU32,
+    /// What was said on the console.
+    pub message: [AtomicU8; MESSAGE_LEN],
+    /// The stack from `sp` on.
+    pub stack: [AtomicU64; STACK_WORDS],
+    unused: [AtomicU8; 432],
+}
+
+/// What a pCPU does.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Pcpu {
+    /// Ticks without a vCPU, up to `since`.
+    pub idle: AtomicU64,
+    /// The counter when the present decision was taken.
+    pub since: AtomicU64,
+    /// The vCPU that runs since, or [`NONE`].
+    pub running: AtomicU32,
+    unused: [AtomicU8; 44],
+}
+
+/// A partition.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Partition {
+    /// Its name, NUL padded.
+    pub name: [AtomicU8; NAME_LEN],
+    /// Its state, a `PartitionState` as a number.
+    pub state: AtomicU32,
+    /// Restarts in this life.
+    pub restarts: AtomicU32,
+    /// Health events by class, a `HealthClass` as a number; 0 is not used.
+    pub events: [AtomicU32; 8],
+    unused: [AtomicU8; 56],
+}
+
+/// A vCPU. Exits by cause wrap.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Vcpu {
+    /// Ticks it ran, up to its pCPU's `since`.
+    pub ran: AtomicU64,
+    /// Its partition.
+    pub partition: AtomicU32,
+    /// Its number in the partition.
+    pub index: AtomicU32,
+    /// Its pCPU.
+    pub pcpu: AtomicU32,
+    /// Interrupts, deadlines and signals: the pCPU's business, not the vCPU's.
+    pub interrupts: AtomicU32,
+    /// Hypercalls.
+    pub hypercalls: AtomicU32,
+    /// Accesses to virtual devices and to nothing.
+    pub accesses: AtomicU32,
+    /// Idle instructions.
+    pub idle: AtomicU32,
+    /// Power requests.
+    pub power: AtomicU32,
+    /// Faults.
+    pub faults: AtomicU32,
+    unused: [AtomicU8; 20],
+}
+
+/// The log area.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Area {
+    /// Start.
+    pub header: Header,
+    /// How the hypervisor ended, if it did.
+    pub crash: Crash,
+    /// pCPUs.
+    pub pcpus: [Pcpu; PCPUS],
+    /// Partitions.
+    pub partitions: [Partition; PARTITIONS],
+    /// vCPUs.
+    pub vcpus: [Vcpu; VCPUS],
+    unused: [AtomicU8; 0x5600],
+    /// Text.
+    pub ring: [AtomicU8; RING_SIZE],
+}
+
+const _: () = assert!(
+    core::mem::offset_of!(Area, crash) == 0x100
+        && core::mem::offset_of!(Area, pcpus) == 0x800
+        && core::mem::offset_of!(Area, partitions) == 0xA00
+        && core::mem::offset_of!(Area, vcpus) == 0x1A00
+        && core::mem::offset_of!(Area, ring) == 0x8000
+        && size_of::<Area>() == AREA_SIZE
+);
+
+impl Area {
+    /// An area of zeros, which is no valid one.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            header: Header::new(),
+            crash: Crash::new(),
+            pcpus: [const { Pcpu::new() }; PCPUS],
+            partitions: [const { Partition::new() }; PARTITIONS],
+            vcpus: [const { Vcpu::new() }; VCPUS],
+            unused: [const { AtomicU8::new(0) }; 0x5600],
+            ring: [const { AtomicU8::new(0) }; RING_SIZE],
+        }
+    }
+
+    /// Makes an empty area out of what RAM happens to hold; leaves one that is there as it is.
+    pub fn make_if_invalid(&self) {
+        let header = &self.header;
+        if header.is_valid() {
+            return;
+        }
+        header.magic.store(0, Ordering::SeqCst);
+        header.version.store(VERSION, Ordering::Relaxed);
+        header.size.store(AREA_SIZE as u32, Ordering::Relaxed);
+        header.written.store(0, Ordering::Relaxed);
+        header.reserved.store(0, Ordering::Relaxed);
+        for counter in [&header.boots, &header.pcpus, &header.partitions, &header.vcpus] {
+            counter.store(0, Ordering::Relaxed);
+        }
+        self.crash.state.store(CRASH_NONE, Ordering::Relaxed);
+        header.magic.store(MAGIC, Ordering::SeqCst);
+    }
+}
+
+impl Default for Area {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Header {
+    const fn new() -> Self {
+        Self {
+            magic: AtomicU64::new(0),
+            version: AtomicU32::new(0),
+            size: AtomicU32::new(0),
+            written: AtomicU64::new(0),
+            reserved: AtomicU64::new(0),
+            hertz: AtomicU64::new(0),
+            booted: AtomicU64::new(0),
+            boots: AtomicU32::new(0),
+            pcpus: AtomicU32::new(0),
+            partitions: AtomicU32::new(0),
+            vcpus: AtomicU32::new(0),
+            board: [const { AtomicU8::new(0) }; NAME_LEN],
+            noted: AtomicU64::new(0),
+            unused: [const { AtomicU8::new(0) }; 152],
+        }
+    }
+
+    /// Whether this is the start of a log area, and not what RAM happens to hold after power-on.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        let (written, reserved) = (
+            self.written.load(Ordering::Relaxed),
+            self.reserved.load(Ordering::Relaxed),
+        );
+        self.magic.load(Ordering::Relaxed) == MAGIC
+            && self.version.load(Ordering::Relaxed) == VERSION
+            && self.size.load(Ordering::Relaxed) == AREA_SIZE as u32
+            && reserved
+                .checked_sub(written)
+                .is_some_and(|rest| rest <= LINE_MAX as u64)
+    }
+}
+
+impl Crash {
+    const fn new() -> Self {
+        Self {
+            state: AtomicU32::new(CRASH_NONE),
+            kind: AtomicU32::new(0),
+            boot: AtomicU32::new(0),
+            pcpu: AtomicU32::new(0),
+            time: AtomicU64::new(0),
+            syndrome: AtomicU64::new(0),
+            address: AtomicU64::new(0),
+            pc: AtomicU64::new(0),
+            status: AtomicU64::new(0),
+            sp: AtomicU64::new(0),
+            base: AtomicU64::new(0),
+            vector: AtomicU64::new(0),
+            registers: [const { AtomicU64::new(0) }; 31],
+            stack_words: AtomicU32::new(0),
+            message_length: AtomicU32::new(0),
+            message: [const { AtomicU8::new(0) }; MESSAGE_LEN],
+            stack: [const { AtomicU64::new(0) }; STACK_WORDS],
+            unused: [const { AtomicU8::new(0) }; 432],
+        }
+    }
+
+    /// Begins a record: there is none until [`Crash::complete`].
+    pub fn begin(&self, kind: u32, pcpu: u32, time: u64, message: &[u8]) {
+        self.state.store(CRASH_NONE, Ordering::SeqCst);
+        self.kind.store(kind, Ordering::Relaxed);
+        self.pcpu.store(pcpu, Ordering::Relaxed);
+        self.time.store(time, Ordering::Relaxed);
+        let message = message.get(..MESSAGE_LEN).unwrap_or(message);
+        store_bytes(&self.message, message);
+        self.message_length.store(message.len() as u32, Ordering::Relaxed);
+        self.stack_words.store(0, Ordering::Relaxed);
+        let words = [
+            &self.syndrome,
+            &self.address,
+            &self.pc,
+            &self.status,
+            &self.sp,
+            &self.base,
+            &self.vector,
+        ];
+        for word in words.into_iter().chain(&self.registers) {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The record counts from now on.
+    pub fn complete(&self, boot: u32) {
+        self.boot.store(boot, Ordering::Relaxed);
+        self.state.store(CRASH_NEW, Ordering::SeqCst);
+    }
+}
+
+impl Pcpu {
+    const fn new() -> Self {
+        Self {
+            idle: AtomicU64::new(0),
+            since: AtomicU64::new(0),
+            running: AtomicU32::new(0),
+            unused: [const { AtomicU8::new(0) }; 44],
+        }
+    }
+}
+
+impl Partition {
+    const fn new() -> Self {
+        Self {
+            name: [const { AtomicU8::new(0) }; NAME_LEN],
+            state: AtomicU32::new(0),
+            restarts: AtomicU32::new(0),
+            events: [const { AtomicU32::new(0) }; 8],
+            unused: [const { AtomicU8::new(0) }; 56],
+        }
+    }
+}
+
+impl Vcpu {
+    /// All zeros.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            ran: AtomicU64::new(0),
+            partition: AtomicU32::new(0),
+            index: AtomicU32::new(0),
+            pcpu: AtomicU32::new(0),
+            interrupts: AtomicU32::new(0),
+            hypercalls: AtomicU32::new(0),
+            accesses: AtomicU32::new(0),
+            idle: AtomicU32::new(0),
+            power: AtomicU32::new(0),
+            faults: AtomicU32::new(0),
+            unused: [const { AtomicU8::new(0) }; 20],
+        }
+    }
+}
+
+impl Default for Vcpu {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Stores `bytes` from the start of `place` on, and zeros behind them.
+pub fn store_bytes(place: &[AtomicU8], bytes: &[u8]) {
+    let padded = bytes.iter().copied().chain(core::iter::repeat(0));
+    for (to, from) in place.iter().zip(padded) {
+        to.store(from, Ordering::Relaxed);
+    }
+}

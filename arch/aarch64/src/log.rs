@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The log area (`bulkhead_abi::log`): the bytes directly below the class binary.
+//!
+//! Its place depends on nothing but the load address, so it can be written before the system image is
+//! understood, or if that never happens. The memory is ordinary and cached; [`keep`] writes back what must outlive a
+//! reset, because a reset empties the caches.
+
+use crate::machine::Machine;
+use crate::{cache, mmu};
+use bulkhead_abi::log::{AREA_SIZE, Area};
+use bulkhead_arch_api::Traces;
+
+/// Address of the area.
+pub(crate) fn address() -> u64 {
+    mmu::load_address() - AREA_SIZE as u64
+}
+
+/// The area.
+pub(crate) fn area() -> &'static Area {
+    let area = address() as *const Area;
+    // SAFETY: a board's RAM begins at least this far before the load address (checked by the host tool), `mmu::build`
+    // maps it for good, no partition may have a mapping there (checked by `bulkhead_image`), and any bytes are an
+    // Area, which is all atomics.
+    unsafe { &*area }
+}
+
+/// Writes part of the area back to memory.
+pub(crate) fn keep(offset: usize, length: usize) {
+    if length != 0 {
+        cache::clean(address() + offset as u64, length as u64);
+    }
+}
+
+impl Traces for Machine {
+    fn log_area(&self) -> &'static Area {
+        area()
+    }
+
+    fn keep(&mut self, offset: usize, length: usize) {
+        keep(offset, length);
+    }
+}

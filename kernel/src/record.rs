@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is left in RAM: the log, how the hypervisor ended, and counters ([`bulkhead_abi::log`]).
+//!
+//! The area is the backend's; it survives a warm reset, so at boot it holds either what an earlier life of the hypervisor
+//! left or whatever RAM holds after power-on. [`Recorder::open`] tells the two apart by the header and goes on, or
+//! starts anew. From then on every log line is stored in the ring as well, and the
+//! counters *are* the area's: an exit adds one to a word of it, so they can be read at any time, also when nothing
+//! moves any more.
+//!
+//! Stores only: nothing in the area is believed but the header's own numbers, and those only after they
+//! were found consistent. A position that makes no sense costs the old lines, never more.
+
+use crate::log::Line;
+use crate::system::System;
+use bulkhead_abi::log::{
+    AREA_SIZE, Area, CRASH_LOCKDOWN, CRASH_NEW, CRASH_TOLD, LINE_MAX, MESSAGE_LEN, NONE, PARTITIONS, PCPUS,
+    Partition, Pcpu, RING_SIZE, VCPUS, Vcpu, store_bytes,
+};
+use bulkhead_abi::{HealthClass, PartitionState};
+use bulkhead_arch_api::{Arch, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PcpuId, Ticks, VcpuId};
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use spin::RelaxStrategy;
+use spin::mutex::{SpinMutex, SpinMutexGuard};
+use spin::once::Once;
+
+const _: () = assert!(
+    PARTITIONS == MAX_PARTITIONS && VCPUS == MAX_VCPUS && PCPUS == MAX_PCPUS,
+    "everything has a place"
+);
+const _: () = assert!(crate::log::LINE_LEN + 32 <= LINE_MAX);
+
+/// How often a line tries to get the ring from another pCPU. That one needs a few thousand steps, unless it died there.
+const TRIES: usize = 100_000;
+
+/// What an earlier life left.
+#[derive(Clone, Copy, Debug)]
+pub struct Found {
+    /// Which life this is.
+    pub boot: u32,
+    /// How the one before ended, if the hypervisor crashed and nobody has been told.
+    pub crash: Option<(u32, Line)>,
+}
+
+/// The log area, once it is known.
+#[derive(Debug)]
+pub struct Recorder<R> {
+    area: Once<&'static Area, R>,
+    /// Held while a line is stored.
+    writer: SpinMutex<(), R>,
+}
+
+impl<R: RelaxStrategy> Recorder<R> {
+    pub const fn new() -> Self {
+        Self {
+            area: Once::new(),
+            writer: SpinMutex::new(()),
+        }
+    }
+
+    /// Takes the area over at boot, and says what was in it.
+    pub fn open<A: Arch>(&self, machine: &mut A) -> Found {
+        let area = *self.area.call_once(|| machine.log_area());
+        area.make_if_invalid();
+        close_gap(area);
+        let header = &area.header;
+        let boot = header.boots.load(Ordering::Relaxed).wrapping_add(1);
+        header.boots.store(boot, Ordering::Relaxed);
+        header.hertz.store(machine.hertz(), Ordering::Relaxed);
+        header.booted.store(machine.now().0, Ordering::Relaxed);
+        clear_counters(area);
+        let crash = tell_crash(area);
+        machine.keep(0, AREA_SIZE);
+        Found { boot, crash }
+    }
+
+    /// Names what is counted.
+    pub fn describe(&self, system: &System<'_>) {
+        let Some(area) = self.area.get() else { return };
+        let header = &area.header;
+        store_bytes(&header.board, system.image.board_name().as_bytes());
+        for (partition, place) in system.partitions().zip(&area.partitions) {
+            store_bytes(&place.name, system.name(partition).as_bytes());
+            place
+                .state
+                .store(PartitionState::Stopped as u32, Ordering::Relaxed);
+            add(&header.partitions);
+        }
+        for place in area.pcpus.iter().take(system.pcpus().count()) {
+            place.running.store(NONE, Ordering::Relaxed);
+            add(&header.pcpus);
+        }
+        for (place, vcpu) in area.vcpus.iter().zip(0..system.image.vcpus().len() as u8) {
+            let binding = system.binding(VcpuId(vcpu));
+            place
+                .partition
+                .store(u32::from(binding.partition.0), Ordering::Relaxed);
+            place.index.store(u32::from(binding.index), Ordering::Relaxed);
+            place.pcpu.store(u32::from(binding.pcpu.0), Ordering::Relaxed);
+            add(&header.vcpus);
+        }
+    }
+
+    /// Stores a line in the ring. `now` is nanoseconds since boot.
+    pub fn line<A: Arch>(&self, machine: &mut A, line: &Line, now: u64) {
+        let Some(area) = self.area.get() else { return };
+        let Some(_writer) = self.claim() else { return };
+        let mut time = Line::of("[");
+        time.seconds(now).text("] ");
+        let parts = [time.as_bytes(), line.as_bytes(), b"\n"];
+        let bytes = || parts.iter().flat_map(|part| part.iter());
+        let (start, length) = (area.header.written.load(Ordering::Relaxed), bytes().count());
+        let end = start.wrapping_add(length as u64);
+        area.header.noted.store(machine.now().0, Ordering::Relaxed);
+        area.header.reserved.store(end, Ordering::Release);
+        keep_header(machine);
+        for (byte, place) in bytes().zip(places(area, start)) {
+            place.store(*byte, Ordering::Relaxed);
+        }
+        let offset = in_ring(start);
+        let first = length.min(RING_SIZE.saturating_sub(offset));
+        machine.keep(offset_of!(Area, ring).saturating_add(offset), first);
+        machine.keep(offset_of!(Area, ring), length.saturating_sub(first));
+        area.header.written.store(end, Ordering::Release);
+        keep_header(machine);
+    }
+
+    /// The hypervisor gives up, for a reason it can name.
+    pub fn lockdown<A: Arch>(&self, machine: &mut A, reason: &Line) {
+        let Some(area) = self.area.get() else { return };
+        let pcpu = u32::from(machine.current().0);
+        area.crash
+            .begin(CRASH_LOCKDOWN, pcpu, machine.now().0, reason.as_bytes());
+        area.crash.complete(area.header.boots.load(Ordering::Relaxed));
+        machine.keep(0, AREA_SIZE);
+    }
+
+    /// A partition has entered a state.
+    pub fn state(&self, partition: PartitionId, state: PartitionState) {
+        if let Some(place) = self.partition(partition) {
+            place.state.store(state as u32, Ordering::Relaxed);
+        }
+    }
+
+    /// A partition was restarted.
+    pub fn restarted(&self, partition: PartitionId) {
+        if let Some(place) = self.partition(partition) {
+            place.restarts.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A partition had a health event.
+    pub fn event(&self, partition: PartitionId, class: HealthClass) {
+        let place = self.partition(partition);
+        if let Some(counter) = place.and_then(|place| place.events.get(class as usize)) {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Where a vCPU is counted.
+    pub fn vcpu(&self, vcpu: VcpuId) -> Option<&'static Vcpu> {
+        self.area.get()?.vcpus.get(usize::from(vcpu.0))
+    }
+
+    /// Where a pCPU is counted.
+    pub fn pcpu(&self, pcpu: PcpuId) -> Option<&'static Pcpu> {
+        self.area.get()?.pcpus.get(usize::from(pcpu.0))
+    }
+
+    fn partition(&self, partition: PartitionId) -> Option<&'static Partition> {
+        self.area.get()?.partitions.get(usize::from(partition.0))
+    }
+
+    /// The right to store a line; `None` if its holder seems to have died with it.
+    fn claim(&self) -> Option<SpinMutexGuard<'_, (), R>> {
+        for _ in 0..TRIES {
+            if let Some(guard) = self.writer.try_lock() {
+                return Some(guard);
+            }
+            R::relax();
+        }
+        None
+    }
+}
+
+/// Adds to a counter that one pCPU alone writes.
+#[inline]
+pub fn add(counter: &AtomicU32) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+}
+
+/// Adds ticks to a counter that one pCPU alone writes.
+#[inline]
+pub fn add_ticks(counter: &AtomicU64, ticks: Ticks) {
+    counter.store(
+        counter.load(Ordering::Relaxed).wrapping_add(ticks.0),
+        Ordering::Relaxed,
+    );
+}
+
+/// What was announced but not stored becomes line ends: it has overwritten the oldest bytes.
+fn close_gap(area: &Area) {
+    let header = &area.header;
+    let start = header.written.load(Ordering::Relaxed);
+    let length = header.reserved.load(Ordering::Relaxed).wrapping_sub(start);
+    let length = usize::try_from(length).unwrap_or(LINE_MAX).min(LINE_MAX);
+    for place in places(area, start).take(length) {
+        place.store(b'\n', Ordering::Relaxed);
+    }
+    let end = start.wrapping_add(length as u64);
+    header.reserved.store(end, Ordering::Release);
+    header.written.store(end, Ordering::Release);
+}
+
+fn clear_counters(area: &Area) {
+    let header = &area.header;
+    for counter in [&header.pcpus, &header.partitions, &header.vcpus] {
+        counter.store(0, Ordering::Relaxed);
+    }
+    for pcpu in &area.pcpus {
+        pcpu.idle.store(0, Ordering::Relaxed);
+        pcpu.since.store(0, Ordering::Relaxed);
+        pcpu.running.store(NONE, Ordering::Relaxed);
+    }
+    for partition in &area.partitions {
+        partition.state.store(0, Ordering::Relaxed);
+        partition.restarts.store(0, Ordering::Relaxed);
+        for counter in &partition.events {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+    for vcpu in &area.vcpus {
+        vcpu.ran.store(0, Ordering::Relaxed);
+        let counters = [
+            &vcpu.interrupts,
+            &vcpu.hypercalls,
+            &vcpu.accesses,
+            &vcpu.idle,
+            &vcpu.power,
+            &vcpu.faults,
+        ];
+        for counter in counters {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The message of a crash that nobody has been told of; now somebody is.
+fn tell_crash(area: &Area) -> Option<(u32, Line)> {
+    let crash = &area.crash;
+    if crash.state.load(Ordering::Acquire) != CRASH_NEW {
+        return None;
+    }
+    let length = crash.message_length.load(Ordering::Relaxed) as usize;
+    let mut text = [0_u8; MESSAGE_LEN];
+    for (to, from) in text.iter_mut().zip(&crash.message) {
+        *to = from.load(Ordering::Relaxed);
+    }
+    let text = text.get(..length).unwrap_or(&[]);
+    crash.state.store(CRASH_TOLD, Ordering::Relaxed);
+    let line = Line::of(core::str::from_utf8(text).unwrap_or("?"));
+    Some((crash.boot.load(Ordering::Relaxed), line))
+}
+
+fn keep_header<A: Arch>(machine: &mut A) {
+    machine.keep(0, size_of::<bulkhead_abi::log::Header>());
+}
+
+/// The places of the ring from a position on, once round.
+fn places(area: &Area, position: u64) -> impl Iterator<Item = &core::sync::atomic::AtomicU8> {
+    let (before, behind) = area.ring.split_at(in_ring(position));
+    behind.iter().chain(before)
+}
+
+const fn in_ring(position: u64) -> usize {
+    const { assert!(RING_SIZE.is_power_of_two()) }
+    (position & RING_SIZE.wrapping_sub(1) as u64) as usize
+}
