@@ -105,17 +105,17 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     }
 
     /// Does what was decided and handles what comes of it.
-    #[inline]
+    #[inline(always)]
     pub fn execute(&mut self, next: Next) {
         match next {
             Next::Run(slot, vcpu) => {
                 let exit = self.machine.run(vcpu);
-                self.handle(slot, vcpu, exit);
+                self.handle(slot, vcpu, &exit);
             }
             Next::Load(slot, vcpu, cursor) => self.load_chunk(slot, vcpu, cursor),
             Next::Idle => {
                 let exit = self.machine.wait();
-                self.handle_common(exit);
+                self.handle_common(&exit);
             }
             Next::Again => {}
         }
@@ -137,11 +137,15 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     fn decide_anew(&mut self) {
         for _ in 0..DECISION_ROUNDS {
             let now = self.machine.now();
-            self.local.settle(now);
-            self.take_mail(now);
-            self.wake_due(now);
-            self.local.pick(now);
             let mailbox = self.shared.mailboxes.of(self.id);
+            self.local.settle(now);
+            if !mailbox.is_empty() {
+                self.take_mail(now);
+            }
+            if self.local.is_due(now) || self.id == PcpuId(0) && self.system.time_limit <= now {
+                self.wake_due(now);
+            }
+            self.local.pick(now);
             mailbox.publish(self.local.interested());
             if mailbox.is_empty() {
                 break;
@@ -152,6 +156,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     }
 
     /// Arms the clock for the decision in force, if that changes anything.
+    #[inline]
     fn arm(&mut self) {
         let mut deadline = self.local.deadline();
         if self.id == PcpuId(0) {
@@ -172,6 +177,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     }
 
     /// Everything the others have asked for. Bounded by partitions and slots.
+    #[inline(never)]
     fn take_mail(&mut self, now: Ticks) {
         let post = self.shared.mailboxes.of(self.id).take();
         if post.halt {
@@ -192,6 +198,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     }
 
     /// Everything whose time has come. Bounded by the slots in use.
+    #[inline(never)]
     fn wake_due(&mut self, now: Ticks) {
         if self.id == PcpuId(0) && self.system.time_limit <= now {
             self.time_is_up();

@@ -86,6 +86,8 @@ pub struct Local {
     since: Ticks,
     until: Ticks,
     interested: SlotSet,
+    /// No slot's own time comes before this.
+    due: Ticks,
     /// A decision is wanted before anything runs.
     pub reschedule: bool,
     /// The deadline the clock is armed with, `NEVER` if it is not; `None` if it has fired.
@@ -117,6 +119,7 @@ impl Local {
             since: Ticks::NEVER,
             until: Ticks::NEVER,
             interested: SlotSet(0),
+            due: Ticks(0),
             reschedule: true,
             armed: Some(Ticks::NEVER),
             drain_due: None,
@@ -162,8 +165,10 @@ impl Local {
     }
 
     /// The running slot has nothing to do before it is made ready again.
+    #[inline]
     pub fn block(&mut self, slot: Slot, activity: Activity) {
         self.slot_mut(slot).activity = activity;
+        self.due = self.due.min(activity.until());
         self.reschedule = true;
     }
 
@@ -178,6 +183,7 @@ impl Local {
     }
 
     /// Ends the decision in force.
+    #[inline]
     pub fn settle(&mut self, now: Ticks) {
         let ran = now.since(self.since);
         if let Some(slot) = self.running.take() {
@@ -194,6 +200,7 @@ impl Local {
     }
 
     /// Takes the next decision. Requires: settled.
+    #[inline]
     pub fn pick(&mut self, now: Ticks) {
         self.reschedule = false;
         self.since = now;
@@ -214,15 +221,26 @@ impl Local {
 
     /// When the decision in force must be looked at again: its own end, or the timers of slots that would
     /// change it, or a watchdog. Bounded by the slots in use.
-    pub fn deadline(&self) -> Ticks {
+    #[inline]
+    pub fn deadline(&mut self) -> Ticks {
         let mut deadline = self.until;
+        let mut due = Ticks::NEVER;
         for slot in self.all() {
             let state = self.slot(slot);
+            let until = state.activity.until();
+            due = due.min(until.min(state.watchdog));
             if self.interested.0 & bit(slot.0) != 0 {
-                deadline = deadline.min(state.activity.until());
+                deadline = deadline.min(until);
             }
             deadline = deadline.min(state.watchdog);
         }
+        self.due = due;
         deadline
+    }
+
+    /// Whether some slot's own time, or that of output left behind, has come.
+    #[inline]
+    pub fn is_due(&self, now: Ticks) -> bool {
+        self.due <= now || self.drain_due.is_some_and(|due| due <= now)
     }
 }

@@ -54,6 +54,14 @@ macro_rules! write_comparators {
     }};
 }
 
+/// Sets this pCPU's traps.
+pub(crate) fn init() {
+    let counters = read_register!("mdcr_el2") & MDCR_HPMN;
+    write_guest_register!("mdcr_el2", counters | MDCR_TRAPS);
+    write_guest_register!("oslar_el1", 0);
+    write_guest_register!("mdscr_el1", 0);
+}
+
 impl Debug {
     /// Nothing set.
     pub(crate) const ZERO: Self = Self {
@@ -71,14 +79,16 @@ impl Debug {
         self.mdscr & MDSCR_ACTIVE != 0 && !self.locked
     }
 
-    /// Makes the registers the hardware's.
+    /// Makes the registers the hardware's, where MDSCR_EL1 is 0.
+    #[inline]
     pub(crate) fn load(&self) {
-        let counters = read_register!("mdcr_el2") & MDCR_HPMN;
-        write_guest_register!("mdcr_el2", counters | MDCR_TRAPS);
-        self.apply();
+        if self.active() {
+            self.apply();
+        }
     }
 
-    /// Takes them out: nothing to save, the shadow is the truth.
+    /// Takes them out: nothing to save, the shadow is the truth. MDSCR_EL1 is 0 afterwards.
+    #[inline]
     pub(crate) fn unload(&self) {
         if self.active() {
             write_guest_register!("mdscr_el1", 0);

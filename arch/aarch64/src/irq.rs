@@ -27,9 +27,12 @@ use bulkhead_arch_api::{
     VcpuPlan, VcpuSet, VirtualController, VirtualLine,
 };
 use bulkhead_arch_vgic::{
-    Access, Bank, Distributor, Frame, Hardware, NO_VCPU, PhysicalLines, Redistributor, Sgi, Vgic,
+    Access, Bank, Distributor, Frame, NO_VCPU, PhysicalLines, Redistributor, Sgi, Vgic,
 };
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
+use core::sync::atomic::{
+    AtomicU8, AtomicU32, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
 use interface::{Interface, SPURIOUS};
 use local::{Local, SharedLines};
 
@@ -68,6 +71,8 @@ static VMS: [Vm; MAX_PARTITIONS] = [const {
 static HOME: [AtomicU8; MAX_VCPUS] = [const { AtomicU8::new(u8::MAX) }; MAX_VCPUS];
 /// Affinity of each pCPU that is up, as in MPIDR; all ones if it is not.
 static AFFINITY: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(u64::MAX) }; MAX_PCPUS];
+/// How each pCPU that is up is called by a software-generated interrupt, see [`interface::send`].
+static CALLS: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(0) }; MAX_PCPUS];
 /// vCPUs each pCPU was kicked for.
 static KICKED: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(0) }; MAX_PCPUS];
 /// Owner of each shared physical line: [`ROUTED`], partition in bits 23:16, virtual line in bits 15:0.
@@ -228,6 +233,14 @@ fn affinity_of(pcpu: u8) -> Option<u64> {
         .filter(|value| *value != u64::MAX)
 }
 
+/// Sends a software-generated interrupt to a pCPU, if it is up.
+#[inline]
+fn call(pcpu: u8, line: u32) {
+    if let Some(call) = CALLS.get(usize::from(pcpu)) {
+        interface::send(call.load(Relaxed), line);
+    }
+}
+
 /// Brings up the distributor. Once, by the boot pCPU.
 ///
 /// # Safety
@@ -263,7 +276,8 @@ pub(crate) fn init_pcpu(p: &mut PcpuIrq, id: PcpuId, mpidr: u64) -> bool {
         redistributor.line(line).enable();
     }
     redistributor.line(hypervisor_timer).set_deadline_priority();
-    if let Some(affinity) = AFFINITY.get(usize::from(id.0)) {
+    if let (Some(affinity), Some(call)) = (AFFINITY.get(usize::from(id.0)), CALLS.get(usize::from(id.0))) {
+        call.store(interface::call_of(mpidr), SeqCst);
         affinity.store(mpidr, SeqCst);
     }
     true
@@ -361,11 +375,11 @@ fn drop_loaded(p: &mut PcpuIrq, v: &mut VcpuIrq) {
 }
 
 /// See [`bulkhead_arch_api::Vcpus::has_work`].
-pub(crate) fn has_work(v: &mut VcpuIrq) -> bool {
-    match (v.vgic(), v.own) {
-        (Some(vgic), Some(_)) => vgic.has_work(v.index, &v.bank, &Interface),
-        _ => false,
-    }
+#[inline(always)]
+pub(crate) fn has_work(v: &VcpuIrq) -> bool {
+    v.vgic
+        .as_ref()
+        .is_some_and(|vgic| vgic.has_work(v.index, &v.bank, &Interface))
 }
 
 /// See [`bulkhead_arch_api::Vcpus::inject`].
@@ -461,9 +475,7 @@ fn own_line(p: &PcpuIrq, line: Line) -> Option<physical::LineRegisters> {
 
 /// See [`bulkhead_arch_api::Cpus::signal`].
 pub(crate) fn signal(_p: &mut PcpuIrq, target: PcpuId) {
-    if let Some(affinity) = affinity_of(target.0) {
-        interface::send(affinity, SGI_SIGNAL);
-    }
+    call(target.0, SGI_SIGNAL);
 }
 
 /// Ends all other pCPUs, at once where a partition runs, else before one does.
@@ -474,8 +486,9 @@ pub(crate) fn stop_others() {
 }
 
 /// The vCPU becomes current. Before its timers are restored.
+#[inline(always)]
 pub(crate) fn load(p: &mut PcpuIrq, v: &mut VcpuIrq) {
-    if let (Some(vgic), Some(_)) = (v.vgic(), v.own) {
+    if let Some(vgic) = v.vgic.as_ref() {
         p.loaded = Some(v.id);
         vgic.load(
             v.index,
@@ -489,29 +502,45 @@ pub(crate) fn load(p: &mut PcpuIrq, v: &mut VcpuIrq) {
 }
 
 /// The vCPU ceases to be current. Before its timers are saved and switched off.
+#[inline(always)]
 pub(crate) fn unload(p: &mut PcpuIrq, v: &mut VcpuIrq) {
-    if let (Some(vgic), Some(_)) = (v.vgic(), v.own) {
-        let mut local = Local {
-            pcpu: p,
-            first: v.first,
-        };
-        vgic.unload(v.index, &mut v.bank, &mut local);
-        local.enable_private(0);
+    if let Some(vgic) = v.vgic.as_ref() {
+        // The private lines stay enabled: the timers behind them are about to be switched off.
+        vgic.unload(
+            v.index,
+            &mut v.bank,
+            &mut Local {
+                pcpu: p,
+                first: v.first,
+            },
+        );
         interface::close();
         p.loaded = None;
-        hand_over(p);
+        if !p.wake.is_empty() {
+            let wake = p.take_wake();
+            hand_over(p, wake);
+        }
     }
 }
 
-/// Last step before the guest is entered.
+/// Last step before the guest is entered from outside an exit handler.
 #[inline(always)]
 pub(crate) fn resume(p: &mut PcpuIrq, v: &mut VcpuIrq) {
+    if !is_settled(v) {
+        let wake = settle(p, v);
+        hand_over(p, wake);
+    }
+}
+
+/// Does what there is to do before the guest goes on; who became due by that.
+#[inline(always)]
+pub(crate) fn settle(p: &mut PcpuIrq, v: &mut VcpuIrq) -> VcpuSet {
     if let Some(own) = v.own
-        && own.is_dirty()
         && !own.deliver_again(&mut v.bank, &mut Interface)
     {
-        service(p, v);
+        return service(p, v);
     }
+    VcpuSet::EMPTY
 }
 
 /// Whether [`resume`] has nothing to do.
@@ -521,7 +550,7 @@ pub(crate) fn is_settled(v: &VcpuIrq) -> bool {
 }
 
 #[inline(never)]
-fn service(p: &mut PcpuIrq, v: &mut VcpuIrq) {
+fn service(p: &mut PcpuIrq, v: &mut VcpuIrq) -> VcpuSet {
     if let Some(vgic) = v.vgic() {
         vgic.service(
             v.index,
@@ -531,19 +560,19 @@ fn service(p: &mut PcpuIrq, v: &mut VcpuIrq) {
                 first: v.first,
             },
         );
-        hand_over(p);
     }
+    p.take_wake()
 }
 
 /// vCPUs became due where nobody can return [`Exit::Wake`]: this pCPU kicks itself and does it then.
-fn hand_over(p: &mut PcpuIrq) {
-    let wake = p.take_wake();
+#[inline(never)]
+fn hand_over(p: &PcpuIrq, wake: VcpuSet) {
     if wake.is_empty() {
         return;
     }
-    if let (Some(kicked), Some(affinity)) = (KICKED.get(usize::from(p.id.0)), affinity_of(p.id.0)) {
+    if let Some(kicked) = KICKED.get(usize::from(p.id.0)) {
         kicked.fetch_or(wake.0, SeqCst);
-        interface::send(affinity, SGI_KICK);
+        call(p.id.0, SGI_KICK);
     }
 }
 
@@ -633,10 +662,10 @@ fn handle(p: &mut PcpuIrq, running: Option<&mut VcpuIrq>, line: u32) -> Option<E
                     first: v.first,
                 },
             );
-            hand_over(p);
         }
         interface::deactivate(line);
-        return None;
+        let wake = p.take_wake();
+        return (!wake.is_empty()).then_some(Exit::Wake(wake));
     }
     if line == p.virtual_timer || line == p.physical_timer {
         return timer(p, running.is_some(), line);
@@ -692,33 +721,51 @@ pub(crate) fn read_word(v: &VcpuIrq, address: GuestPhys) -> Option<u32> {
     if offset >= DISTRIBUTOR_SIZE {
         return None;
     }
-    v.vgic()?.read_word(offset as u32)
+    v.vgic.as_ref()?.read_word(offset as u32)
 }
 
-/// The short way of a guest's store of a word. `None`: nothing was done.
+/// The short way of a guest's store of a word. `None`: nothing was done. Not 0: [`enable_changed`] must follow.
 #[inline(always)]
-pub(crate) fn write_word(p: &mut PcpuIrq, v: &VcpuIrq, address: GuestPhys, value: u32) -> Option<VcpuSet> {
+pub(crate) fn write_word(v: &VcpuIrq, address: GuestPhys, value: u32) -> Option<u32> {
     let offset = address.0.wrapping_sub(v.distributor);
     if offset >= DISTRIBUTOR_SIZE {
         return None;
     }
+    v.vgic.as_ref()?.write_word(offset as u32, value)
+}
+
+/// What [`write_word`] left to do.
+pub(crate) fn enable_changed(p: &mut PcpuIrq, v: &VcpuIrq, address: GuestPhys, changed: u32) -> VcpuSet {
+    let offset = address.0.wrapping_sub(v.distributor);
     let mut local = Local {
         pcpu: p,
         first: v.first,
     };
-    v.vgic()?
-        .write_word(v.index, offset as u32, value, &mut local)
-        .then(|| p.take_wake())
+    if let Some(vgic) = v.vgic() {
+        vgic.written_word(v.index, offset as u32, changed, &mut local);
+    }
+    p.take_wake()
 }
 
-/// The short way of a write to `ICC_SGI1R_EL1`. False: nothing was done.
+/// The short way of a software-generated interrupt to one vCPU, if it is this one. False: nothing was done.
 #[inline(always)]
-pub(crate) fn send_to_one(v: &mut VcpuIrq, value: u64) -> bool {
-    let Some(own) = v.own else { return false };
-    let Some((target, line)) = Vgic::single_target(value) else {
-        return false;
+pub(crate) fn send_to_self(v: &mut VcpuIrq, target: usize, line: u32) -> bool {
+    target == v.index
+        && v.own
+            .is_some_and(|own| own.deliver_now(&mut v.bank, &mut Interface, line))
+}
+
+/// The same to any one vCPU.
+#[inline(always)]
+pub(crate) fn send_to_one(p: &mut PcpuIrq, v: &VcpuIrq, target: usize, line: u32) -> VcpuSet {
+    let mut local = Local {
+        pcpu: p,
+        first: v.first,
     };
-    target == v.index && own.deliver_now(&mut v.bank, &mut Interface, line)
+    if let Some(vgic) = v.vgic.as_ref() {
+        vgic.send_single(v.index, (target, line), &mut local);
+    }
+    p.take_wake()
 }
 
 /// A guest's load. `None`: not in the interrupt controller.

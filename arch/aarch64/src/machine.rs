@@ -113,11 +113,10 @@ impl Machine {
 
     /// Registers of EL2 that stay as they are, and the pCPU's part of the interrupt controller.
     fn init(&mut self) {
-        // CNTHCTL_EL2: EL1 reaches its counters; no event stream of EL2. Debug: no OS lock of ours.
+        // CNTHCTL_EL2: EL1 reaches its counters; no event stream of EL2.
         write_guest_register!("cnthctl_el2", 3);
         write_guest_register!("cntvoff_el2", 0);
-        write_guest_register!("oslar_el1", 0);
-        write_guest_register!("mdscr_el1", 0);
+        crate::debug::init();
         write_guest_register!("vpidr_el2", crate::sysreg::read_register!("midr_el1"));
         write_guest_register!("hstr_el2", 0);
         space::enable();

@@ -17,6 +17,7 @@ use crate::timer::PhysicalTimer;
 use crate::traps::{Trap, advance, fault, length, resume, resume_or_wake, undefined};
 use crate::vcpu::{Context, Pending};
 use bulkhead_abi::HealthClass;
+use bulkhead_arch_vgic::Vgic;
 
 /// The name of a system register as one number: op0, op1, CRn, CRm, op2, packed as in the ISS.
 const fn register(op0: u64, op1: u64, crn: u64, crm: u64, op2: u64) -> u64 {
@@ -69,12 +70,28 @@ pub(crate) fn access(machine: &mut Machine, context: &mut Context, trap: Trap) -
     }
     if trap.syndrome & (NAME_MASK | ISS_READ) == ICC_SGI1R_EL1 {
         let value = context.read_general(target);
-        if irq::send_to_one(&mut context.irq, value) {
-            advance(context, trap.syndrome);
-            return resume(machine, context);
+        if let Some((target, line)) = Vgic::single_target(value) {
+            if irq::send_to_self(&mut context.irq, target, line) {
+                advance(context, trap.syndrome);
+                return resume(machine, context);
+            }
+            return send_to_one(machine, context, trap.syndrome, (target, line));
         }
     }
     access_other(machine, context, trap.syndrome)
+}
+
+/// `ICC_SGI1R_EL1` names one vCPU, of which `target` is the index.
+#[inline(never)]
+fn send_to_one(
+    machine: &mut Machine,
+    context: &mut Context,
+    syndrome: u64,
+    (target, line): (usize, u32),
+) -> u64 {
+    advance(context, syndrome);
+    let wake = irq::send_to_one(&mut machine.irq, &context.irq, target, line);
+    resume_or_wake(machine, context, wake)
 }
 
 #[inline(never)]

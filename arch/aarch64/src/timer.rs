@@ -54,17 +54,21 @@ impl Timers {
     };
 
     /// Takes both out of the hardware and switches them off. `irq` has taken their interrupts before.
-    pub(crate) fn save(&mut self) {
+    #[inline]
+    pub(crate) fn save(&mut self, mode: TimeMode) {
         self.virtual_control = read_register!("cntv_ctl_el0");
         self.virtual_compare = read_register!("cntv_cval_el0");
         self.physical_control = read_register!("cntp_ctl_el0");
         self.physical_compare = read_register!("cntp_cval_el0").wrapping_sub(self.offset);
         write_guest_register!("cntv_ctl_el0", 0);
         write_guest_register!("cntp_ctl_el0", 0);
-        self.frozen_since = counter();
+        if mode == TimeMode::Frozen {
+            self.frozen_since = counter();
+        }
     }
 
     /// Puts both into the hardware.
+    #[inline]
     pub(crate) fn load(&mut self, mode: TimeMode) {
         let direct = match mode {
             TimeMode::Real => CNTHCTL_DIRECT,
@@ -93,6 +97,12 @@ impl Timers {
     /// The vCPU waits until then, or for an interrupt.
     pub(crate) fn idle(&mut self, until: Ticks) {
         self.idle_until = until;
+    }
+
+    /// What [`Timers::idle`] was told.
+    #[inline]
+    pub(crate) const fn idle_until(&self) -> Ticks {
+        self.idle_until
     }
 
     /// The vCPU runs.

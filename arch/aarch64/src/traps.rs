@@ -13,7 +13,7 @@ use crate::entry::{ALL_REGISTERS, RESUME};
 use crate::irq;
 use crate::machine::Machine;
 use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
-use crate::vcpu::{Context, LEAVE_EXIT, LEAVE_HYPERCALL, Load, Pending};
+use crate::vcpu::{Context, LEAVE_EXIT, LEAVE_HYPERCALL, LEAVE_IDLE, Load, Pending};
 use crate::{psci, system, timer};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::FUNCTION_BASE;
@@ -98,6 +98,7 @@ pub(crate) unsafe extern "C" fn on_synchronous(
     match trap.syndrome >> 26 & 0x3F {
         EC_HVC64 => psci::call(context, trap.syndrome & 0xFFFF),
         EC_DATA_ABORT => data_abort(machine, context, trap),
+        EC_WFX => wait_for(context, trap.syndrome),
         EC_SYSTEM => system::access(machine, context, trap),
         EC_SMC64 => {
             advance(context, trap.syndrome);
@@ -111,7 +112,6 @@ pub(crate) unsafe extern "C" fn on_synchronous(
 #[inline(never)]
 fn seldom(machine: &mut Machine, context: &mut Context, syndrome: u64) -> u64 {
     let reason = match syndrome >> 26 & 0x3F {
-        EC_WFX => wait_for(context, syndrome),
         EC_FP => {
             machine.fp_take(context);
             RESUME
@@ -139,8 +139,12 @@ pub(crate) fn resume(machine: &mut Machine, context: &mut Context) -> u64 {
 
 #[inline(never)]
 fn settle(machine: &mut Machine, context: &mut Context) -> u64 {
-    irq::resume(&mut machine.irq, &mut context.irq);
-    RESUME
+    let wake = irq::settle(&mut machine.irq, &mut context.irq);
+    if wake.is_empty() {
+        RESUME
+    } else {
+        leave(context, Exit::Wake(wake))
+    }
 }
 
 /// See [`on_synchronous`].
@@ -166,7 +170,7 @@ pub(crate) unsafe extern "C" fn on_interrupt(context: *mut Context, machine: *mu
 #[inline(never)]
 fn interrupted(machine: &mut Machine, context: &mut Context, line: u32) -> u64 {
     match irq::interrupt(&mut machine.irq, &mut context.irq, line) {
-        None => settle(machine, context),
+        None => resume(machine, context),
         Some(exit) => leave(context, exit),
     }
 }
@@ -208,6 +212,7 @@ pub(crate) fn advance(context: &Context, syndrome: u64) {
 }
 
 /// PSTATE behind a completed instruction: no single step pending over it, IT state advanced (F1.3.x).
+#[inline(always)]
 pub(crate) const fn stepped(pstate: u64) -> u64 {
     let pstate = pstate & !SPSR_SS;
     if pstate & SPSR_AARCH32 == 0 {
@@ -289,7 +294,8 @@ fn task_call(context: &mut Context, syndrome: u64) -> u64 {
     RESUME
 }
 
-/// WFI; WFE does not trap. An idle task waits by hypercall, so its WFI is over at once.
+/// WFI; WFE does not trap (HCR_EL2.TWE is 0). An idle task waits by hypercall, so its WFI is over at once.
+#[inline(never)]
 fn wait_for(context: &mut Context, syndrome: u64) -> u64 {
     advance(context, syndrome);
     if context.is_task() || syndrome & ISS_WFX_TI != 0 {
@@ -305,7 +311,7 @@ pub(crate) fn idle(context: &mut Context) -> u64 {
         return RESUME;
     }
     context.timers.idle(until);
-    leave(context, Exit::Idle { until })
+    LEAVE_IDLE
 }
 
 /// A load or store that stage 2 refused.
@@ -324,13 +330,22 @@ fn data_abort(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
             }
         } else {
             let value = context.read_general(register) as u32;
-            if let Some(wake) = irq::write_word(&mut machine.irq, &context.irq, address, value) {
+            if let Some(changed) = irq::write_word(&context.irq, address, value) {
                 advance(context, trap.syndrome);
-                return resume_or_wake(machine, context, wake);
+                if changed == 0 {
+                    return resume(machine, context);
+                }
+                return enable_changed(machine, context, address, changed);
             }
         }
     }
     emulate(machine, context, trap)
+}
+
+#[inline(never)]
+fn enable_changed(machine: &mut Machine, context: &mut Context, address: GuestPhys, changed: u32) -> u64 {
+    let wake = irq::enable_changed(&mut machine.irq, &context.irq, address, changed);
+    resume_or_wake(machine, context, wake)
 }
 
 /// HPFAR_EL2 is valid for a translation fault (D19.2.65); the offset in the page is FAR's.

@@ -29,6 +29,9 @@ pub(crate) const LEAVE_HYPERCALL: u64 = 1;
 /// Reason of `bulkhead_enter`: what [`Context::exit`] says.
 pub(crate) const LEAVE_EXIT: u64 = 2;
 
+/// Reason of `bulkhead_enter`: [`Exit::Idle`], the time is in the context's timers.
+pub(crate) const LEAVE_IDLE: u64 = 4;
+
 /// [`Exit::Failed`] code: the vCPU was not adopted by this pCPU.
 const FAILED_NOT_ADOPTED: u64 = 1;
 
@@ -203,6 +206,7 @@ impl Machine {
     }
 
     /// Makes `vcpu` the current one.
+    #[inline(never)]
     pub(crate) fn switch_to(&mut self, vcpu: VcpuId, context: &mut Context) {
         self.unload();
         self.current = Some(vcpu);
@@ -234,13 +238,14 @@ impl Machine {
     }
 
     /// Takes the current vCPU's state out of the hardware.
+    #[inline]
     pub(crate) fn unload(&mut self) {
         let Some(vcpu) = self.current.take() else { return };
         let context = CONTEXTS.slot(usize::from(vcpu.0));
         // SAFETY: `current` is only set to an adopted vCPU; see `with_stored`.
         let context = unsafe { &mut *context };
         irq::unload(&mut self.irq, &mut context.irq);
-        context.timers.save();
+        context.timers.save(context.plan.time);
         context.debug.unload();
         context.el1.save();
     }
@@ -296,6 +301,7 @@ impl Vcpus for Machine {
         });
     }
 
+    #[inline(always)]
     fn run(&mut self, vcpu: VcpuId) -> Exit {
         let Some(context) = self.adopted(vcpu) else {
             return Exit::Failed {
@@ -316,6 +322,11 @@ impl Vcpus for Machine {
         let reason = unsafe { entry::bulkhead_enter(context, machine) };
         // SAFETY: as above; the handlers' references ended when they returned.
         let context = unsafe { &mut *context };
+        if reason == LEAVE_IDLE {
+            return Exit::Idle {
+                until: context.timers.idle_until(),
+            };
+        }
         if reason == LEAVE_HYPERCALL {
             let [x0, x1, x2, x3, x4, x5, x6, ..] = context.general;
             return Exit::Hypercall(Hypercall {
@@ -376,13 +387,14 @@ impl Vcpus for Machine {
         irq::withdraw(&mut self.irq, partition, line);
     }
 
+    #[inline]
     fn has_work(&mut self, vcpu: VcpuId) -> bool {
         let Some(context) = self.adopted(vcpu) else {
             return false;
         };
         // SAFETY: as in `with_stored`; `irq` reads the list registers itself if the vCPU is current.
-        let context = unsafe { &mut *context };
-        irq::has_work(&mut context.irq)
+        let context = unsafe { &*context };
+        irq::has_work(&context.irq)
     }
 
     fn fault(&mut self, vcpu: VcpuId, report: &FaultReport) -> bool {

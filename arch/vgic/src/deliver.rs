@@ -17,6 +17,9 @@ use crate::{
 };
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
+/// Slots that every interface has a quick way to, as a rule.
+const NEAR_SLOTS: u32 = 4;
+
 /// Something deliverable.
 #[derive(Clone, Copy, Default)]
 struct Candidate {
@@ -87,7 +90,11 @@ impl Redistributor {
         if self.dirty.load(SeqCst) != 0 || self.private.latch.load(Relaxed) & bit(line) != 0 {
             return false;
         }
-        let Some((slot, value)) = self.reusable(bank, hardware, line) else {
+        // Slots above are no short way.
+        let Some((slot, value)) = self
+            .reusable(bank, hardware, line)
+            .filter(|(slot, _)| *slot < NEAR_SLOTS)
+        else {
             return false;
         };
         bank.from_latch |= bit(slot);
@@ -356,7 +363,11 @@ impl Vgic<'_> {
             else {
                 continue;
             };
-            let now = hardware.list_register(slot);
+            let mut now = hardware.list_register(slot);
+            if now.is_empty() {
+                // Ended, or parked while another vCPU's interrupt was there.
+                now = bank.slot(slot).with_pending(false);
+            }
             if now.is_active() && !self.as_loaded(me, lines, now) {
                 hardware.set_list_register(slot, now.with_end_notice(true));
                 continue;
@@ -442,8 +453,24 @@ impl Vgic<'_> {
 
     /// Whether something that the vCPU's masks let through waits for it.
     /// For its own pCPU, whether the vCPU is loaded or not.
+    #[inline(always)]
     pub fn has_work<C: CpuInterface>(&self, me: usize, bank: &Bank, hardware: &C) -> bool {
-        let loaded = self.redistributor(me).is_some_and(Redistributor::is_present);
+        let Some(own) = self.redistributor(me) else {
+            return false;
+        };
+        // Nothing is marked, nothing waits for a slot, and the guest has ended whatever was in one.
+        if own.is_present()
+            && !own.is_dirty()
+            && !bank.is_crowded()
+            && bank.used & !hardware.empty_slots() == 0
+        {
+            return false;
+        }
+        self.finds_work(me, bank, hardware, own.is_present())
+    }
+
+    #[inline(never)]
+    fn finds_work<C: CpuInterface>(&self, me: usize, bank: &Bank, hardware: &C, loaded: bool) -> bool {
         let (control, priorities) = if loaded {
             (hardware.machine_control(), hardware.active_priorities())
         } else {
@@ -459,7 +486,7 @@ impl Vgic<'_> {
         let ended = if loaded {
             bank.used & (hardware.empty_slots() | hardware.ended_slots())
         } else {
-            0
+            bank.parked
         };
         if loaded {
             let mut held = bits(bank.used & !hardware.empty_slots()).map(|slot| hardware.list_register(slot));

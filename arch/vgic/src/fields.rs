@@ -49,6 +49,13 @@ fn set_enable(lines: &Lines, value: u32, on: bool) -> u32 {
     }
 }
 
+/// The same; only those that concern somebody else: a physical line is behind, or they want delivery or have it.
+#[inline(always)]
+pub(crate) fn set_enable_quietly(lines: &Lines, value: u32, on: bool) -> u32 {
+    let changed = set_enable(lines, value, on);
+    changed & (lines.linked.load(Relaxed) | lines.held.load(SeqCst) | lines.wanting())
+}
+
 impl Vgic<'_> {
     /// `(vCPU whose private lines, word, field)`.
     pub(crate) fn read_bits<H: Hardware>(
@@ -71,9 +78,9 @@ impl Vgic<'_> {
             Field::Group => lines.group1.load(SeqCst),
             Field::SetEnable | Field::ClearEnable => lines.enabled.load(SeqCst),
             Field::SetPending | Field::ClearPending => {
-                self.bring_up_to_date(me, bank, hardware, (index, word));
+                let parked = self.bring_up_to_date(me, bank, hardware, (index, word));
                 let seen = lines.acknowledged.load(SeqCst) & !lines.repended.load(SeqCst);
-                let held = lines.held.load(SeqCst) & !seen;
+                let held = lines.held.load(SeqCst) & !seen & !parked;
                 lines.wanting() | held | self.physical_pending(place, hardware)
             }
             Field::SetActive | Field::ClearActive => {
@@ -135,22 +142,24 @@ impl Vgic<'_> {
         }
     }
 
-    /// Makes words say what list registers hold, those of other vCPUs within a bound.
+    /// Makes words say what list registers hold, those of other vCPUs within a bound. The lines that are held, but only
+    /// parked.
     fn bring_up_to_date<H: Hardware>(
         &self,
         me: usize,
         bank: &mut Bank,
         hardware: &mut H,
         (index, word): (usize, u32),
-    ) {
+    ) -> u32 {
         let words = self.publish(me, bank, hardware);
         self.mark(me, words);
         let held = self.word(index, word).map_or(0, |lines| lines.held.load(SeqCst));
         if word != 0 {
             self.synchronize(me, bank, hardware, word, held);
         } else if index != me && held != 0 {
-            self.synchronize_private(me, bank, hardware, index);
+            return self.synchronize_private(me, bank, hardware, index);
         }
+        0
     }
 
     /// Linked lines whose physical line is pending; those of another pCPU cannot be seen.
@@ -189,24 +198,20 @@ impl Vgic<'_> {
         }
     }
 
-    /// Enables or disables shared lines of a word: `(vCPU that does it, word, its lines)`.
-    #[inline(always)]
-    pub(crate) fn write_enable<H: Hardware>(
-        &self,
-        (me, word, lines): (usize, u32, &Lines),
-        value: u32,
-        on: bool,
-        hardware: &mut H,
-    ) {
-        let changed = set_enable(lines, value, on);
-        if changed & (lines.linked.load(Relaxed) | lines.held.load(SeqCst) | lines.wanting()) != 0 {
-            let place = Place {
-                me,
-                index: me,
-                word,
-                lines,
-            };
-            self.enable_changed(place, changed, hardware);
+    /// Shared lines of a word were enabled or disabled by vCPU `me`.
+    pub(crate) fn enabled_shared<H: Hardware>(&self, me: usize, word: u32, changed: u32, hardware: &mut H) {
+        if let Some(lines) = self.word(me, word) {
+            let index = me;
+            self.enable_changed(
+                Place {
+                    me,
+                    index,
+                    word,
+                    lines,
+                },
+                changed,
+                hardware,
+            );
         }
     }
 
@@ -238,6 +243,7 @@ impl Vgic<'_> {
     /// Linked lines are made pending physically, so that what the guest will end has begun there.
     fn set_pending<H: Hardware>(&self, place: Place<'_>, value: u32, hardware: &mut H) {
         let Place { word, lines, .. } = place;
+        // Parked lines are no matter here: they are another vCPU's private ones, whose physical side is out of reach.
         let already = lines.latch.load(SeqCst) | lines.held.load(SeqCst) & !lines.acknowledged.load(SeqCst);
         for n in bits(value & !already & place.reachable()) {
             if let Some(physical) = lines.physical_of(n) {

@@ -64,8 +64,8 @@ pub trait Hardware: CpuInterface + PhysicalLines {
     /// Of this pCPU's private lines that a VM can have, lets exactly these interrupt.
     fn enable_private(&mut self, physical: u32);
     /// Sees to it that vCPU `index` of this VM passes through [`crate::Vgic::service`] soon: if it is loaded on
-    /// another pCPU, by interrupting that; else by telling whoever decides what runs.
-    fn kick(&mut self, index: usize);
+    /// another pCPU, by interrupting that; else by telling whoever decides what runs. `present`: whether it is loaded.
+    fn kick(&mut self, index: usize, present: bool);
     /// One step of a bounded wait for another pCPU.
     fn relax(&self);
 }

@@ -6,11 +6,13 @@
 //! timers) are one physical line for all vCPUs of a pCPU: their active state is put into the physical GIC
 //! for the vCPU that is loaded, and a pending one is left to the physical line, which is still high. So a pending state that
 //! the guest gave a timer's line by software does not survive the vCPU's leaving.
+//!
+//! A vCPU that has ended all its interrupts leaves without touching the words of its lines (`park`).
 
 use crate::lines::clear;
 use crate::state::{ALL_WORDS, NOBODY, RECHECK, SYNC};
-use crate::{Bank, Hardware, ListRegister, PRIVATE_LINES, PhysicalLines, Vgic, bits};
-use core::sync::atomic::Ordering::SeqCst;
+use crate::{Bank, Hardware, ListRegister, PRIVATE_LINES, PhysicalLines, Redistributor, Vgic, bit, bits};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// Words of shared lines that [`Vgic::reset_shared`] resets at a time: while it does, the pCPU takes no interrupt.
 const RESET_WORDS: usize = 2;
@@ -19,26 +21,75 @@ const PRIVATE_EDGE: u32 = 0xFFFF;
 
 impl Vgic<'_> {
     /// Puts the state of vCPU `me` onto this pCPU.
+    #[inline(always)]
     pub fn load<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         let Some(own) = self.redistributor(me) else { return };
         own.present.store(true, SeqCst);
         hardware.set_machine_control(bank.machine_control);
         hardware.set_active_priorities(&bank.active_priorities);
-        for slot in bits(bank.used) {
+        if bank.parked != 0 {
+            own.parked.store(0, SeqCst);
+        }
+        for slot in bits(bank.used & !bank.parked) {
             let value = bank.slot(slot);
             hardware.set_list_register(slot, value);
             if let Some(physical) = private_link(value) {
                 hardware.set_active(physical, true);
             }
         }
-        bank.control = bank.wanted_control();
+        bank.parked = 0;
         hardware.set_control(bank.control);
-        self.mirror_private(me, hardware);
+        // What was changed meanwhile is marked for a recheck.
+        hardware.enable_private(bank.mirrored);
     }
 
     /// Takes the state of vCPU `me` off this pCPU.
+    #[inline(always)]
     pub fn unload<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         let Some(own) = self.redistributor(me) else { return };
+        if !self.park(own, bank, hardware) {
+            self.empty(me, own, bank, hardware);
+        }
+        bank.machine_control = hardware.machine_control();
+        bank.active_priorities = hardware.active_priorities();
+        own.present.store(false, SeqCst);
+        if own.sync.load(SeqCst) && own.sync.swap(false, SeqCst) {
+            own.dirty.fetch_and(!SYNC, SeqCst);
+        }
+    }
+
+    /// The usual end of a vCPU's time: the guest has ended all its interrupts, all of them private ones. They stay held
+    /// and keep their slots, so that the next ones have a short way ([`crate::Redistributor::deliver_now`]); `parked`
+    /// tells the others what that means. False: nothing was done.
+    #[inline(always)]
+    fn park<H: Hardware>(&self, own: &Redistributor, bank: &mut Bank, hardware: &mut H) -> bool {
+        if own.is_dirty()
+            || bank.is_crowded()
+            || bank.used & !hardware.empty_slots() != 0
+            || hardware.ended_slots() != 0
+        {
+            return false;
+        }
+        let mut lines = 0;
+        for slot in bits(bank.used) {
+            let line = bank.slot(slot).line();
+            if line >= PRIVATE_LINES {
+                return false;
+            }
+            lines |= bit(line);
+        }
+        // Private lines have no level of their own. What another pCPU latches from now on it also marks.
+        if own.private.latch.load(Relaxed) & (lines | own.private.linked.load(Relaxed)) != 0 {
+            return false;
+        }
+        bank.parked = bank.used;
+        own.parked.store(lines, SeqCst);
+        true
+    }
+
+    /// Any other end: what is ended or merely pending leaves its list register.
+    #[inline(never)]
+    fn empty<H: Hardware>(&self, me: usize, own: &Redistributor, bank: &mut Bank, hardware: &mut H) {
         let mut words = self.fold(me, bank, hardware, false);
         if !bank.evicted.is_empty() {
             words |= self.end_counted(me, bank, hardware);
@@ -55,13 +106,8 @@ impl Vgic<'_> {
         for line in bits(own.private.linked.load(SeqCst) & own.private.latch.load(SeqCst)) {
             self.give_back(&own.private, line, hardware);
         }
-        bank.machine_control = hardware.machine_control();
-        bank.active_priorities = hardware.active_priorities();
         self.mark(me, words);
-        own.present.store(false, SeqCst);
-        if own.sync.swap(false, SeqCst) {
-            own.dirty.fetch_and(!SYNC, SeqCst);
-        }
+        bank.control = bank.wanted_control();
     }
 
     /// vCPU `me` stops for good or starts anew: everything of it on this pCPU is dropped.
@@ -79,8 +125,9 @@ impl Vgic<'_> {
             }
             self.release(me, value.line(), hardware);
         }
-        self.drop_active(me, hardware);
-        *bank = Bank::new();
+        own.parked.store(0, SeqCst);
+        self.drop_active(me, bank, hardware);
+        bank.clear();
         own.online.store(false, SeqCst);
     }
 
@@ -91,7 +138,9 @@ impl Vgic<'_> {
         own.private.reset(PRIVATE_EDGE);
         own.sleeping.store(true, SeqCst);
         own.online.store(true, SeqCst);
-        own.dirty.store(ALL_WORDS | RECHECK, SeqCst);
+        let words = self.distributor.lines.load(SeqCst) / 32;
+        let all = ALL_WORDS.wrapping_shr(32u32.wrapping_sub(words));
+        own.dirty.store(all | RECHECK, SeqCst);
     }
 
     /// A part of the cold reset of what the vCPUs share, from the word `first` of shared lines on; returns where to
@@ -126,8 +175,10 @@ impl Vgic<'_> {
     }
 
     /// Active interrupts of `me` outside the list registers end.
-    fn drop_active<H: Hardware>(&self, me: usize, hardware: &mut H) {
-        for (index, lines) in self.distributor.shared.iter().enumerate() {
+    fn drop_active<H: Hardware>(&self, me: usize, bank: &Bank, hardware: &mut H) {
+        let any = bank.made_active || !bank.evicted.is_empty();
+        let shared = self.distributor.shared.iter().enumerate();
+        for (index, lines) in shared.filter(|_| any) {
             let word = (index as u32).wrapping_add(1);
             for n in bits(lines.active.load(SeqCst)) {
                 let line = word.wrapping_mul(32) | n;

@@ -100,11 +100,12 @@ impl ListRegister {
         self.0 & ACTIVE != 0
     }
 
-    /// Whether it is `line`, pending, not active, and its end is not to be noticed.
+    /// Whether it is the private `line`, pending, not active, and its end is not to be noticed. (If it is linked, its
+    /// physical line is a private one, whose number does not reach the bit for the notice.)
     #[inline(always)]
     #[must_use]
     pub const fn is_plain(self, line: u32) -> bool {
-        self.line() == line && self.0 & (PENDING | ACTIVE) == PENDING && !self.notices_end()
+        self.0 & (PENDING | ACTIVE | NOTICE_END | 0xFFFF_FFFF) == PENDING | line as u64
     }
 
     /// Whether its end makes a maintenance interrupt.

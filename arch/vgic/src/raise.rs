@@ -95,6 +95,16 @@ impl Vgic<'_> {
         }
     }
 
+    /// The short way of [`Vgic::send`] by `ICC_SGI1R_EL1` to one vCPU, see [`Vgic::single_target`].
+    #[inline(always)]
+    pub fn send_single<H: Hardware>(&self, me: usize, (index, line): (usize, u32), hardware: &mut H) {
+        if let Some(target) = self.redistributor(index)
+            && target.private.latch.fetch_or(bit(line), SeqCst) & bit(line) == 0
+        {
+            self.notify(me, index, 1, hardware);
+        }
+    }
+
     fn send_to<H: Hardware>(&self, me: usize, index: usize, register: Sgi, line: u32, hardware: &mut H) {
         let Some(target) = self.redistributor(index) else {
             return;

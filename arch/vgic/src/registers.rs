@@ -6,6 +6,7 @@
 //! Registers are 32 bits wide. `IPRIORITYR` has byte access as well, `IROUTER` and `GICR_TYPER` have 64-bit
 //! access. Whatever else is tried reads as zero and changes nothing.
 
+use crate::fields::set_enable_quietly as set_enable;
 use crate::state::{ALL_WORDS, RECHECK, shared_word};
 use crate::{Bank, FIRST_SPECIAL, Hardware, PRIVATE_LINES, Vgic, bit};
 use core::sync::atomic::Ordering::SeqCst;
@@ -81,20 +82,23 @@ impl Vgic<'_> {
         }
     }
 
-    /// The short way of a 32-bit store to the distributor by the loaded vCPU `me`: `GICD_ISENABLER` and
-    /// `GICD_ICENABLER`. `me` passes through `service` afterwards. False: nothing was done, use [`Vgic::write`].
+    /// The short way of a 32-bit store to the distributor: `GICD_ISENABLER` and `GICD_ICENABLER`. `None`: nothing was
+    /// done, use [`Vgic::write`]. Not 0: [`Vgic::written_word`] must follow.
     #[inline(always)]
-    pub fn write_word<H: Hardware>(&self, me: usize, offset: u32, value: u32, hardware: &mut H) -> bool {
+    #[must_use]
+    pub fn write_word(&self, offset: u32, value: u32) -> Option<u32> {
         // 0x104..0x17C sets, 0x184..0x1FC clears; the first word is elsewhere, the last one has gaps.
         let word = offset >> 2 & 31;
         if offset >> 8 != 1 || offset & 3 != 0 || word.wrapping_sub(1) >= FIRST_SPECIAL / 32 - 1 {
-            return false;
+            return None;
         }
-        let Some(lines) = self.word(me, word) else {
-            return false;
-        };
-        self.write_enable((me, word, lines), value, offset & 0x80 == 0, hardware);
-        true
+        let changed = set_enable(self.word(0, word)?, value, offset & 0x80 == 0);
+        Some(changed)
+    }
+
+    /// The second half of [`Vgic::write_word`], by the loaded vCPU `me`, which passes through `service` afterwards.
+    pub fn written_word<H: Hardware>(&self, me: usize, offset: u32, changed: u32, hardware: &mut H) {
+        self.enabled_shared(me, offset >> 2 & 31, changed, hardware);
     }
 
     /// A load by the loaded vCPU `me`. Does not change what the guest could see.

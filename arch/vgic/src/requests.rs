@@ -16,10 +16,14 @@ const SPLIT_END: u64 = 1 << 9;
 
 impl Vgic<'_> {
     /// Marks `flags` dirty for vCPU `index` and sees to it that it looks soon. vCPU `me` looks by itself.
+    #[inline]
     pub(crate) fn notify<H: Hardware>(&self, me: usize, index: usize, flags: u64, hardware: &mut H) {
-        self.mark(index, flags);
+        let Some(target) = self.redistributor(index) else {
+            return;
+        };
+        target.dirty.fetch_or(flags, SeqCst);
         if index != me {
-            hardware.kick(index);
+            hardware.kick(index, target.is_present());
         }
     }
 
@@ -42,7 +46,7 @@ impl Vgic<'_> {
             for slot in bits(bank.used) {
                 words |= self.recheck(me, bank, hardware, slot);
             }
-            self.mirror_private(me, hardware);
+            self.mirror_private(me, bank, hardware);
         }
         if dirty & SYNC != 0 {
             words |= self.publish(me, bank, hardware);
@@ -52,11 +56,12 @@ impl Vgic<'_> {
     }
 
     /// Lets exactly those linked private lines of this pCPU interrupt that the guest has enabled.
-    pub(crate) fn mirror_private<H: Hardware>(&self, me: usize, hardware: &mut H) {
+    pub(crate) fn mirror_private<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         let Some(lines) = self.word(me, 0) else { return };
         let on = lines.linked.load(SeqCst) & lines.enabled.load(SeqCst);
         let physical = bits(on).filter_map(|line| lines.physical_of(line));
-        hardware.enable_private(physical.fold(0, |mask, line| mask | bit(line)));
+        bank.mirrored = physical.fold(0, |mask, line| mask | bit(line));
+        hardware.enable_private(bank.mirrored);
         for line in bits(lines.linked.load(SeqCst) & lines.latch.load(SeqCst) & !on) {
             self.give_back(lines, line, hardware);
         }
@@ -214,22 +219,30 @@ impl Vgic<'_> {
         self.await_sync(me, bank, hardware, others);
     }
 
-    /// The same for the private lines of vCPU `index`.
+    /// The same for the private lines of vCPU `index`. Those of its held lines that are only parked.
     pub(crate) fn synchronize_private<H: Hardware>(
         &self,
         me: usize,
         bank: &mut Bank,
         hardware: &mut H,
         index: usize,
-    ) {
-        let Some(other) = self.redistributor(index) else {
-            return;
+    ) -> u32 {
+        let Some(other) = self.redistributor(index).filter(|_| index != me) else {
+            return 0;
         };
-        if index != me && other.is_present() && other.private.held.load(SeqCst) != 0 {
+        if !other.is_present() {
+            let parked = other.parked.load(SeqCst);
+            // Still not: what was read is of the time between.
+            if !other.is_present() {
+                return parked;
+            }
+        }
+        if other.private.held.load(SeqCst) != 0 {
             other.sync.store(true, SeqCst);
             self.notify(me, index, SYNC, hardware);
             self.await_sync(me, bank, hardware, 1u32.wrapping_shl(index as u32));
         }
+        0
     }
 
     /// Waits for the vCPUs in `others`, and answers them if they wait for us.

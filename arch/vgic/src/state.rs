@@ -78,6 +78,9 @@ impl Default for Distributor {
 #[derive(Debug)]
 pub struct Redistributor {
     pub(crate) private: Lines,
+    /// While the vCPU is not loaded: private lines that are held only so that their list register can be used again.
+    /// The guest has ended them.
+    pub(crate) parked: AtomicU32,
     /// What [`Vgic::service`] must look at: bit n for word n, [`RECHECK`], [`SYNC`].
     pub(crate) dirty: AtomicU64,
     /// The vCPU is loaded on its pCPU.
@@ -96,6 +99,7 @@ impl Redistributor {
     pub const fn new() -> Self {
         Self {
             private: Lines::new(),
+            parked: AtomicU32::new(0),
             dirty: AtomicU64::new(0),
             present: AtomicBool::new(false),
             online: AtomicBool::new(false),
@@ -150,6 +154,10 @@ impl Evicted {
         self.count == 0
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.count = 0;
+    }
+
     pub(crate) fn push(&mut self, line: u32) {
         if let Some(place) = self.lines.get_mut(self.count) {
             *place = line as u16;
@@ -187,6 +195,10 @@ pub struct Bank {
     pub(crate) from_latch: u32,
     /// Slot each private line was loaded into last.
     pub(crate) private_slots: [u8; PRIVATE_LINES as usize],
+    /// While not loaded: slots in use whose interrupt the guest has ended.
+    pub(crate) parked: u32,
+    /// This pCPU's private lines that the guest lets interrupt, when that was looked at last.
+    pub(crate) mirrored: u32,
     /// Words with something deliverable that did not fit.
     pub(crate) leftover: u64,
     /// Active interrupts that had to leave their list register.
@@ -207,6 +219,8 @@ impl Bank {
             used: 0,
             from_latch: 0,
             private_slots: [0; PRIVATE_LINES as usize],
+            parked: 0,
+            mirrored: 0,
             leftover: 0,
             evicted: Evicted::NONE,
             made_active: false,
@@ -217,6 +231,17 @@ impl Bank {
             machine_control: 0,
             active_priorities: [[0; 4]; 2],
         }
+    }
+
+    /// Back to the state after reset. What `used` does not name needs no look.
+    pub(crate) fn clear(&mut self) {
+        (self.used, self.from_latch, self.parked, self.mirrored) = (0, 0, 0, 0);
+        self.leftover = 0;
+        self.evicted.clear();
+        self.made_active = false;
+        self.control = Control::default();
+        self.machine_control = 0;
+        self.active_priorities = [[0; 4]; 2];
     }
 
     /// Whether something waits for a slot, or had to leave one.

@@ -95,7 +95,8 @@ fn apply(world: &mut World, step: &Step) {
             let present = loaded(world, cpu);
             world.with(cpu, |vgic, bank, hardware| {
                 if present {
-                    vgic.unload(cpu, bank, hardware)
+                    vgic.unload(cpu, bank, hardware);
+                    hardware.leave_traces();
                 } else {
                     vgic.load(cpu, bank, hardware)
                 }

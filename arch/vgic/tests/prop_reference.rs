@@ -349,7 +349,8 @@ impl Pair {
             if on {
                 vgic.load(cpu, bank, hardware)
             } else {
-                vgic.unload(cpu, bank, hardware)
+                vgic.unload(cpu, bank, hardware);
+                hardware.leave_traces();
             }
         });
         // While it is away its timer is off.

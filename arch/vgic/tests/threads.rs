@@ -71,7 +71,7 @@ impl PhysicalLines for Poller {
 
 impl Hardware for Poller {
     fn enable_private(&mut self, _: u32) {}
-    fn kick(&mut self, _: usize) {}
+    fn kick(&mut self, _: usize, _: bool) {}
     fn relax(&self) {
         std::thread::yield_now();
     }

@@ -13,25 +13,33 @@ use core::sync::atomic::AtomicU32;
 use crate::partition::{Launch, Request};
 
 impl<A: Arch> Pcpu<'_, '_, A> {
-    /// Handles an exit of the running vCPU.
-    #[inline]
-    pub(super) fn handle(&mut self, slot: Slot, vcpu: VcpuId, exit: Exit) {
-        match exit {
-            Exit::Hypercall(call) => {
+    /// Handles an exit of the running vCPU. That it has nothing to do comes first: on a shared pCPU that is what leads
+    /// to most switches.
+    #[inline(always)]
+    pub(super) fn handle(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
+        if let Exit::Idle { until } = exit {
+            self.count(slot, |counters| &counters.idle);
+            self.idle(slot, vcpu, *until);
+        } else {
+            self.handle_other(slot, vcpu, exit);
+        }
+    }
+
+    #[inline(never)]
+    fn handle_other(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
+        match *exit {
+            Exit::Hypercall(ref call) => {
                 self.count(slot, |counters| &counters.hypercalls);
-                self.call(slot, vcpu, &call);
+                self.call(slot, vcpu, call);
             }
-            Exit::Access(access) => {
+            Exit::Idle { until } => self.idle(slot, vcpu, until),
+            Exit::Access(ref access) => {
                 self.count(slot, |counters| &counters.accesses);
-                self.access(slot, vcpu, &access);
+                self.access(slot, vcpu, access);
             }
-            Exit::Idle { until } => {
-                self.count(slot, |counters| &counters.idle);
-                self.idle(slot, vcpu, until);
-            }
-            Exit::Fault(report) => {
+            Exit::Fault(ref report) => {
                 self.count(slot, |counters| &counters.faults);
-                self.fault(slot, vcpu, &report);
+                self.fault(slot, vcpu, report);
             }
             Exit::CpuOn {
                 target,
@@ -67,8 +75,9 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     }
 
     /// Handles an exit that has nothing to do with the vCPU that happened to run.
-    pub(super) fn handle_common(&mut self, exit: Exit) {
-        match exit {
+    #[inline(never)]
+    pub(super) fn handle_common(&mut self, exit: &Exit) {
+        match *exit {
             Exit::Interrupt(line) => {
                 if self.machine.receive_line() == Some(line) {
                     self.take_input();
@@ -94,12 +103,10 @@ impl<A: Arch> Pcpu<'_, '_, A> {
 
     /// The vCPU has nothing to do. An interrupt that came just before is found by `has_work`; one that
     /// comes later finds the vCPU idle, here or through the mailbox.
+    #[inline(always)]
     fn idle(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) {
-        self.local.slot_mut(slot).activity = Activity::Idle(until);
-        if self.machine.has_work(vcpu) {
-            self.local.slot_mut(slot).activity = Activity::Ready;
-        } else {
-            self.local.reschedule = true;
+        if !self.machine.has_work(vcpu) {
+            self.local.block(slot, Activity::Idle(until));
         }
     }
 

@@ -226,7 +226,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             self.end_own(slot, Request::Fail);
         }
         if let Some(exit) = self.machine.poll() {
-            self.handle_common(exit);
+            self.handle_common(&exit);
         }
     }
 

@@ -60,12 +60,16 @@ pub(super) fn deactivate(line: u32) {
     write_guest_register!("icc_dir_el1", u64::from(line));
 }
 
-/// Sends a software-generated interrupt to the pCPU with this affinity (as in MPIDR).
-pub(super) fn send(affinity: u64, line: u32) {
+/// How the pCPU with this affinity (as in MPIDR) is called: `ICC_SGI1R_EL1` without the interrupt.
+pub(super) fn call_of(affinity: u64) -> u64 {
     let [aff0, aff1, aff2, _, aff3, ..] = affinity.to_le_bytes().map(u64::from);
-    let range = aff0 >> 4;
-    let target = 1 << (aff0 & 15);
-    let value = aff3 << 48 | range << 44 | aff2 << 32 | u64::from(line) << 24 | aff1 << 16 | target;
+    aff3 << 48 | (aff0 >> 4) << 44 | aff2 << 32 | aff1 << 16 | 1 << (aff0 & 15)
+}
+
+/// Sends a software-generated interrupt by what [`call_of`] gave; to nobody if that is 0.
+#[inline]
+pub(super) fn send(call: u64, line: u32) {
+    let value = call | u64::from(line) << 24;
     // What was written for the other pCPU is visible there before the interrupt is (IHI 0069, 4.1.1).
     instruction!("dsb ishst");
     write_guest_register!("icc_sgi1r_el1", value);
@@ -93,7 +97,7 @@ macro_rules! list_registers {
             }
         }
 
-        #[inline]
+        #[inline(never)]
         fn write_list_register(slot: u32, value: u64) {
             match slot {
                 $($number => write_guest_register!($name, value),)*
@@ -151,7 +155,20 @@ impl CpuInterface for Interface {
 
     #[inline]
     fn set_list_register(&mut self, slot: u32, value: ListRegister) {
-        write_list_register(slot, value.0);
+        // Most interfaces have four, and a guest seldom needs more.
+        if slot >> 2 != 0 {
+            write_list_register(slot, value.0);
+        } else if slot & 2 != 0 {
+            if slot & 1 != 0 {
+                write_guest_register!("ich_lr3_el2", value.0);
+            } else {
+                write_guest_register!("ich_lr2_el2", value.0);
+            }
+        } else if slot & 1 != 0 {
+            write_guest_register!("ich_lr1_el2", value.0);
+        } else {
+            write_guest_register!("ich_lr0_el2", value.0);
+        }
     }
 
     fn set_control(&mut self, control: Control) {

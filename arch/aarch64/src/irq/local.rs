@@ -4,12 +4,12 @@
 //! A line below 32 is this pCPU's own and reached through its redistributor; any other through the
 //! distributor, from every pCPU. Kicks to vCPUs that are loaded nowhere, or here, are collected for the kernel.
 
-use super::interface::{self, Interface};
+use super::interface::Interface;
 use super::physical;
-use super::{HOME, KICKED, PcpuIrq, REDISTRIBUTORS, SGI_KICK, affinity_of};
+use super::{HOME, KICKED, PcpuIrq, SGI_KICK, affinity_of, call};
 use bulkhead_arch_api::{VcpuId, VcpuSet};
-use bulkhead_arch_vgic::{Control, CpuInterface, Hardware, ListRegister, PhysicalLines, Redistributor};
-use core::sync::atomic::Ordering::SeqCst;
+use bulkhead_arch_vgic::{Control, CpuInterface, Hardware, ListRegister, PhysicalLines};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// Shared physical lines of a partition whose first vCPU is given.
 pub(super) struct SharedLines(pub(super) u8);
@@ -172,16 +172,16 @@ impl Hardware for Local<'_> {
         }
     }
 
-    fn kick(&mut self, index: usize) {
+    #[inline]
+    fn kick(&mut self, index: usize, present: bool) {
         let vcpu = VcpuId(self.first.wrapping_add(index as u8));
-        let slot = usize::from(vcpu.0);
-        let home = HOME.get(slot).map_or(u8::MAX, |home| home.load(SeqCst));
-        let elsewhere =
-            home != self.pcpu.id.0 && REDISTRIBUTORS.get(slot).is_some_and(Redistributor::is_present);
-        match (KICKED.get(usize::from(home)), affinity_of(home)) {
-            (Some(kicked), Some(affinity)) if elsewhere => {
+        let home = HOME
+            .get(usize::from(vcpu.0))
+            .map_or(u8::MAX, |home| home.load(Relaxed));
+        match KICKED.get(usize::from(home)) {
+            Some(kicked) if present && home != self.pcpu.id.0 => {
                 if kicked.fetch_or(VcpuSet::of(vcpu).0, SeqCst) == 0 {
-                    interface::send(affinity, SGI_KICK);
+                    call(home, SGI_KICK);
                 }
             }
             _ => self.pcpu.wake.insert_all(VcpuSet::of(vcpu)),

@@ -67,6 +67,13 @@ impl Cpu {
         action(&mut self.board.borrow_mut().lines[bank][physical as usize])
     }
 
+    /// Other vCPUs have been here: what is left in empty slots is not what was there.
+    pub fn leave_traces(&mut self) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.is_empty()) {
+            *slot = ListRegister::pending(9, 0x80, true).with_pending(false);
+        }
+    }
+
     /// The slot the interface would signal now: pending, group on, above mask and running priority.
     pub fn best(&self) -> Option<usize> {
         let mask = (self.machine_control >> 24) as u8;
@@ -221,7 +228,7 @@ impl Hardware for Cpu {
             self.line(line, |state| state.enabled = physical & 1 << line != 0);
         }
     }
-    fn kick(&mut self, index: usize) {
+    fn kick(&mut self, index: usize, _present: bool) {
         self.board.borrow_mut().kicked.insert(index);
     }
     fn relax(&self) {}
@@ -320,7 +327,14 @@ impl World {
     pub fn write(&mut self, cpu: usize, frame: Frame, offset: u32, size: u8, value: u64) {
         self.with(cpu, |vgic, bank, hardware| {
             let short = (frame, size) == (Frame::Distributor, 4)
-                && vgic.write_word(cpu, offset, value as u32, hardware);
+                && match vgic.write_word(offset, value as u32) {
+                    None => false,
+                    Some(0) => true,
+                    Some(changed) => {
+                        vgic.written_word(cpu, offset, changed, hardware);
+                        true
+                    }
+                };
             if !short {
                 vgic.write(cpu, bank, hardware, Access { frame, offset, size }, value);
             }
