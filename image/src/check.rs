@@ -10,6 +10,7 @@
 //! | `partitions` | names, kinds, flags, vCPUs and where they are bound, entry, argument, stack |
 //! | `memory` | mappings apart from each other, from the hypervisor and from its devices; loads |
 //! | `devices` | virtual devices, interrupt lines |
+//! | `registers` | device registers that the hypervisor touches for their owner |
 //! | `access` | capabilities, watches |
 
 mod access;
@@ -17,6 +18,7 @@ mod board;
 mod devices;
 mod memory;
 mod partitions;
+mod registers;
 
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::Name;
@@ -28,6 +30,7 @@ pub(crate) fn all(image: &Image<'_>) -> Result<(), ImageError> {
     memory::check(image)?;
     partitions::check(image)?;
     devices::check(image)?;
+    registers::check(image)?;
     access::check(image)
 }
 

@@ -113,6 +113,8 @@ pub enum Table {
     Watches,
     /// Alternatives.
     Alternatives,
+    /// Windows of device registers that the hypervisor helps with.
+    Registers,
 }
 
 impl Table {
@@ -134,6 +136,7 @@ impl Table {
             Self::Capabilities => "capability",
             Self::Watches => "watch",
             Self::Alternatives => "alternative",
+            Self::Registers => "register window",
         }
     }
 }

@@ -254,6 +254,23 @@ records! {
         /// Reserved, 0.
         reserved: U32,
     }
+    /// Registers of a device passed through with which the hypervisor helps their owner.
+    RegistersRecord {
+        /// The partition.
+        partition: U32,
+        /// `REGISTERS_*`, at least one.
+        flags: U32,
+        /// Guest-physical address.
+        guest: U64,
+        /// Bus address; the same within its page.
+        host: U64,
+        /// Bytes.
+        size: U64,
+        /// With [`REGISTERS_QUIESCED`]: offset of a 32-bit register.
+        quiesce_offset: U32,
+        /// With [`REGISTERS_QUIESCED`]: what is written to it.
+        quiesce_value: U32,
+    }
     /// A capability a partition holds from the start.
     CapabilityRecord {
         /// The holder.
@@ -308,8 +325,10 @@ pub const SECTION_CAPABILITIES: usize = 11;
 pub const SECTION_WATCHES: usize = 12;
 /// Index of the [`AlternativeRecord`] table.
 pub const SECTION_ALTERNATIVES: usize = 13;
+/// Index of the [`RegistersRecord`] table.
+pub const SECTION_REGISTERS: usize = 14;
 /// Tables.
-pub const SECTION_COUNT: usize = 14;
+pub const SECTION_COUNT: usize = 15;
 
 /// Policy `pinned`.
 pub const POLICY_PINNED: u32 = 1;
@@ -365,6 +384,11 @@ pub const MEMORY_CLEAR: u32 = 16;
 pub const TRIGGER_LEVEL: u32 = 0;
 /// Edge-triggered.
 pub const TRIGGER_EDGE: u32 = 1;
+
+/// They share a page with registers of others: the page is not mapped, and each access is carried out for the owner.
+pub const REGISTERS_FORWARDED: u32 = 1;
+/// When the partition has ended, a register is written that stops the device.
+pub const REGISTERS_QUIESCED: u32 = 2;
 
 /// Virtual GICv3: windows distributor, redistributors.
 pub const VIRTUAL_GIC_V3: u32 = 1;

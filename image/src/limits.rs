@@ -9,8 +9,8 @@
 
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, Header, InterruptRecord, LoadRecord,
-    MapRecord, MemoryRecord, PartitionRecord, PayloadRecord, PcpuRecord, SECTION_COUNT, VcpuRecord,
-    VirtualDeviceRecord, WatchRecord,
+    MapRecord, MemoryRecord, PartitionRecord, PayloadRecord, PcpuRecord, RegistersRecord, SECTION_COUNT,
+    VcpuRecord, VirtualDeviceRecord, WatchRecord,
 };
 
 /// Granule of memory mappings and of everything placed in memory.
@@ -46,6 +46,8 @@ pub const MAX_PAYLOADS: usize = 256;
 pub const MAX_INTERRUPTS: usize = 1024;
 /// Virtual devices.
 pub const MAX_VIRTUAL_DEVICES: usize = 128;
+/// Windows of device registers that the hypervisor helps with.
+pub const MAX_REGISTERS: usize = 128;
 /// Capabilities.
 pub const MAX_CAPABILITIES: usize = MAX_PARTITIONS * bulkhead_abi::hypercall::CAPABILITY_SLOTS;
 /// Watches.
@@ -67,6 +69,7 @@ pub const MAX_TABLES_LEN: u64 = (size_of::<Header>()
     + MAX_PAYLOADS * size_of::<PayloadRecord>()
     + MAX_INTERRUPTS * size_of::<InterruptRecord>()
     + MAX_VIRTUAL_DEVICES * size_of::<VirtualDeviceRecord>()
+    + MAX_REGISTERS * size_of::<RegistersRecord>()
     + MAX_CAPABILITIES * size_of::<CapabilityRecord>()
     + MAX_WATCHES * size_of::<WatchRecord>()
     + MAX_ALTERNATIVES * size_of::<AlternativeRecord>()

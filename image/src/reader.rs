@@ -7,15 +7,15 @@ use crate::error::{ImageError, Table};
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, END_MARK, FORMAT, Header,
     InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, Name, PartitionRecord, PayloadRecord,
-    PcpuRecord, SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES, SECTION_CONTROLLERS,
-    SECTION_INTERRUPTS, SECTION_LOADS, SECTION_MAP, SECTION_MEMORY, SECTION_PARTITIONS, SECTION_PAYLOADS,
-    SECTION_PCPUS, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, Section, U64, VcpuRecord,
-    VirtualDeviceRecord, WatchRecord,
+    PcpuRecord, RegistersRecord, SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES,
+    SECTION_CONTROLLERS, SECTION_INTERRUPTS, SECTION_LOADS, SECTION_MAP, SECTION_MEMORY, SECTION_PARTITIONS,
+    SECTION_PAYLOADS, SECTION_PCPUS, SECTION_REGISTERS, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES,
+    SECTION_WATCHES, Section, U64, VcpuRecord, VirtualDeviceRecord, WatchRecord,
 };
 use crate::limits::{
     MAX_ALTERNATIVES, MAX_CAPABILITIES, MAX_CONTROLLERS, MAX_INTERRUPTS, MAX_LOADS, MAX_MAP, MAX_MEMORY,
-    MAX_PARTITIONS, MAX_PAYLOADS, MAX_PCPUS, MAX_TABLES_LEN, MAX_VCPUS, MAX_VIRTUAL_DEVICES, MAX_WATCHES,
-    TABLE_ALIGN,
+    MAX_PARTITIONS, MAX_PAYLOADS, MAX_PCPUS, MAX_REGISTERS, MAX_TABLES_LEN, MAX_VCPUS, MAX_VIRTUAL_DEVICES,
+    MAX_WATCHES, TABLE_ALIGN,
 };
 use crate::tables::{Tables, payload_start, slice, total_len};
 use core::mem::offset_of;
@@ -62,6 +62,7 @@ pub struct Image<'a> {
     capabilities: &'a [CapabilityRecord],
     watches: &'a [WatchRecord],
     alternatives: &'a [AlternativeRecord],
+    registers: &'a [RegistersRecord],
 }
 
 impl<'a> Image<'a> {
@@ -122,6 +123,7 @@ impl<'a> Image<'a> {
             capabilities: rest.take(Table::Capabilities, at(SECTION_CAPABILITIES), 0, MAX_CAPABILITIES)?,
             watches: rest.take(Table::Watches, at(SECTION_WATCHES), 0, MAX_WATCHES)?,
             alternatives: rest.take(Table::Alternatives, at(SECTION_ALTERNATIVES), 0, MAX_ALTERNATIVES)?,
+            registers: rest.take(Table::Registers, at(SECTION_REGISTERS), 0, MAX_REGISTERS)?,
         };
         if rest.is_finished() {
             Ok(image)
@@ -314,6 +316,12 @@ impl<'a> Image<'a> {
         self.loads.iter().filter(move |record| {
             record.partition.get() == partition && record.alternative.get() == alternative
         })
+    }
+
+    /// Windows of device registers that the hypervisor helps with.
+    #[must_use]
+    pub const fn registers(&self) -> &'a [RegistersRecord] {
+        self.registers
     }
 
     /// The virtual devices of a partition.

@@ -11,7 +11,8 @@ use crate::error::ImageError;
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, END_MARK, FORMAT, Header,
     InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, NONE, Name, PAYLOAD_ALIGN, PartitionRecord,
-    PayloadRecord, PcpuRecord, SECTION_COUNT, Section, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    PayloadRecord, PcpuRecord, RegistersRecord, SECTION_COUNT, Section, VcpuRecord, VirtualDeviceRecord,
+    WatchRecord,
 };
 use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
@@ -53,6 +54,8 @@ pub struct ImageBuilder {
     pub capabilities: Vec<CapabilityRecord>,
     pub watches: Vec<WatchRecord>,
     pub alternatives: Vec<AlternativeRecord>,
+    /// Windows of device registers that the hypervisor helps with.
+    pub registers: Vec<RegistersRecord>,
 }
 
 impl ImageBuilder {
@@ -81,6 +84,7 @@ impl ImageBuilder {
             capabilities: Vec::new(),
             watches: Vec::new(),
             alternatives: Vec::new(),
+            registers: Vec::new(),
         })
     }
 
@@ -154,6 +158,7 @@ impl ImageBuilder {
             TableBytes::of(&self.capabilities),
             TableBytes::of(&self.watches),
             TableBytes::of(&self.alternatives),
+            TableBytes::of(&self.registers),
         ]
     }
 

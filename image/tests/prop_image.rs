@@ -164,6 +164,7 @@ fn build(plans: &[Plan], pcpus: u32) -> ImageBuilder {
         virtual_devices: vec![],
         watches: vec![],
         alternatives: vec![],
+        registers: vec![],
         ..sample()
     };
     (builder.partitions, builder.vcpus, builder.memory) = (vec![], vec![], vec![]);

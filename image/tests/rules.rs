@@ -503,3 +503,62 @@ fn alternatives_that_cannot_be_are_refused() {
         assert_eq!(builder.build().unwrap_err(), expected);
     }
 }
+
+/// Registers of 512 bytes at the end of a page nobody has, forwarded to a VM.
+fn window(partition: u32, guest: u64) -> RegistersRecord {
+    RegistersRecord {
+        partition: partition.into(),
+        flags: (REGISTERS_FORWARDED | REGISTERS_QUIESCED).into(),
+        guest: guest.into(),
+        host: (0x0a00_0000 + guest % 0x1000).into(),
+        size: 0x200.into(),
+        quiesce_offset: 0x70.into(),
+        quiesce_value: 0.into(),
+    }
+}
+
+/// The registers of the clock that partition 0 has mapped, quiesced.
+fn clock() -> RegistersRecord {
+    RegistersRecord {
+        flags: REGISTERS_QUIESCED.into(),
+        host: 0x0901_0000.into(),
+        ..window(0, 0x0901_0000)
+    }
+}
+
+#[test]
+#[rustfmt::skip] // One case per line.
+fn registers() {
+    accepted(&[
+        |b| b.registers = vec![window(0, 0x0a00_3e00), window(1, 0x0a00_3c00), clock()],
+        // Two partitions may see what is theirs at one address.
+        |b| b.registers = vec![window(0, 0x0a00_3e00), RegistersRecord { host: 0x0a00_1e00.into(), ..window(1, 0x0a00_3e00) }],
+        |b| b.registers = vec![RegistersRecord { flags: REGISTERS_FORWARDED.into(), quiesce_offset: 0.into(), ..window(0, 0x0a00_3e00) }],
+    ]);
+    refused(&[
+        (|b| b.registers = vec![window(9, 0x0a00_3e00)], Table::Registers, 0, Fault::NoSuch(Table::Partitions)),
+        (|b| b.registers = vec![window(2, 0x0a00_3e00)], Table::Registers, 0, Fault::NotForTask),
+        (|b| b.registers = vec![RegistersRecord { flags: 0.into(), ..window(0, 0x0a00_3e00) }], Table::Registers, 0, Fault::BadFlags),
+        (|b| b.registers = vec![RegistersRecord { flags: 4.into(), ..window(0, 0x0a00_3e00) }], Table::Registers, 0, Fault::BadFlags),
+        (|b| b.registers = vec![RegistersRecord { size: 0.into(), ..window(0, 0x0a00_3e00) }], Table::Registers, 0, Fault::Empty),
+        (|b| b.registers = vec![RegistersRecord { host: (u64::MAX - 0xff).into(), ..window(0, 0x0a00_3f00) }], Table::Registers, 0, Fault::Overflow),
+        (|b| b.registers = vec![RegistersRecord { host: 0x0a00_3c00.into(), ..window(0, 0x0a00_3e00) }], Table::Registers, 0, Fault::Unaligned),
+        (|b| b.registers = vec![RegistersRecord { quiesce_offset: 0x72.into(), ..window(0, 0x0a00_3e00) }], Table::Registers, 0, Fault::Unaligned),
+        (|b| b.registers = vec![RegistersRecord { quiesce_offset: 0x200.into(), ..window(0, 0x0a00_3e00) }], Table::Registers, 0, Fault::OutOfRange),
+        (|b| b.registers = vec![RegistersRecord { flags: REGISTERS_FORWARDED.into(), ..window(0, 0x0a00_3e00) }], Table::Registers, 0, Fault::Reserved),
+        (|b| b.registers = vec![RegistersRecord { host: 0x5000_0e00.into(), ..window(0, 0x0a00_3e00) }], Table::Registers, 0, Fault::InRam),
+        // The hypervisor's UART.
+        (|b| b.registers = vec![RegistersRecord { host: 0x0900_0e00.into(), ..window(1, 0x0a00_3e00) }], Table::Registers, 0, Fault::Overlaps(Table::Controllers, 0)),
+        // The clock of partition 0, for another and for itself.
+        (|b| b.registers = vec![RegistersRecord { host: 0x0901_0e00.into(), ..window(1, 0x0a00_3e00) }], Table::Registers, 0, Fault::Overlaps(Table::Memory, 3)),
+        (|b| b.registers = vec![RegistersRecord { host: 0x0901_0e00.into(), ..window(0, 0x0a00_3e00) }], Table::Registers, 0, Fault::Overlaps(Table::Memory, 3)),
+        (|b| b.registers = vec![RegistersRecord { partition: 1.into(), ..clock() }], Table::Registers, 0, Fault::Overlaps(Table::Memory, 3)),
+        // Guest addresses of its RAM, and of its virtual UART.
+        (|b| b.registers = vec![window(0, 0x4000_0e00)], Table::Registers, 0, Fault::Overlaps(Table::Memory, 0)),
+        (|b| b.registers = vec![window(0, 0x0900_0e00)], Table::Registers, 0, Fault::Overlaps(Table::VirtualDevices, 1)),
+        // Quiesced only, but not mapped.
+        (|b| b.registers = vec![RegistersRecord { flags: REGISTERS_QUIESCED.into(), ..window(0, 0x0a00_3e00) }], Table::Registers, 0, Fault::OutsideMemory),
+        (|b| b.registers = vec![window(0, 0x0a00_3e00), window(1, 0x0a01_3e00)], Table::Registers, 1, Fault::Overlaps(Table::Registers, 0)),
+        (|b| b.registers = vec![window(0, 0x0a00_3e00), RegistersRecord { host: 0x0b00_0e00.into(), ..window(0, 0x0a00_3e00) }], Table::Registers, 1, Fault::Overlaps(Table::Registers, 0)),
+    ]);
+}

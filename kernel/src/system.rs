@@ -12,12 +12,13 @@ use crate::table::{PerPartition, PerPcpu, PerVcpu, Table};
 use crate::time::Timebase;
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::{
-    GuestPhys, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind, PcpuId, Ticks, TimeMode,
-    VcpuId, VcpuReset, VirtualLine,
+    GuestPhys, HostPhys, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind, PcpuId, Ticks,
+    TimeMode, VcpuId, VcpuReset, VirtualLine,
 };
 use bulkhead_image::Image;
 use bulkhead_image::layout::{
-    FLAG_FROZEN_TIME, NONE, PARTITION_TASK, PartitionRecord, VIRTUAL_PL011, VirtualDeviceRecord,
+    FLAG_FROZEN_TIME, NONE, PARTITION_TASK, PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED,
+    VIRTUAL_PL011, VirtualDeviceRecord,
 };
 use bulkhead_sched::Slot;
 
@@ -208,6 +209,38 @@ impl<'i> System<'i> {
     #[must_use]
     pub fn binding_of(&self, partition: PartitionId, index: u8) -> Binding {
         self.binding(VcpuId(self.facts_of(partition).first.0.saturating_add(index)))
+    }
+
+    /// The register of the board behind an access of a partition to registers that are forwarded. Bounded by
+    /// the number of windows.
+    #[must_use]
+    pub fn register_at(&self, partition: PartitionId, address: GuestPhys, size: u8) -> Option<HostPhys> {
+        let windows = self.image.registers().iter();
+        let mut own = windows.filter(|window| {
+            window.partition.get() == u32::from(partition.0) && window.flags.get() & REGISTERS_FORWARDED != 0
+        });
+        own.find_map(|window| {
+            let offset = address.0.checked_sub(window.guest.get())?;
+            let inside = offset.checked_add(u64::from(size))? <= window.size.get();
+            // Guest and bus address agree within a page, so this is the alignment on the bus, too.
+            let aligned = address.0.is_multiple_of(u64::from(size));
+            (inside && aligned).then_some(HostPhys(window.host.get().checked_add(offset)?))
+        })
+    }
+
+    /// What to write where when a partition has ended, so that its devices leave memory alone.
+    pub fn quiescing(&self, partition: PartitionId) -> impl Iterator<Item = (HostPhys, u32)> + use<'i> {
+        let windows = self.image.registers().iter();
+        let own = windows.filter(move |window| {
+            window.partition.get() == u32::from(partition.0) && window.flags.get() & REGISTERS_QUIESCED != 0
+        });
+        own.map(|window| {
+            let register = window
+                .host
+                .get()
+                .saturating_add(window.quiesce_offset.get().into());
+            (HostPhys(register), window.quiesce_value.get())
+        })
     }
 
     /// All partitions.

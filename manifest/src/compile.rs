@@ -14,12 +14,12 @@ use bulkhead_image::layout::{
     ControllerRecord, FLAG_AUTOSTART, FLAG_FROZEN_TIME, InterruptRecord, LoadRecord, MAP_DEVICE, MAP_RAM,
     MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE,
     Name, PARTITION_TASK, PARTITION_VM, POLICY_FIXED_PRIORITY, POLICY_PINNED, PartitionRecord, PcpuRecord,
-    ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_TIMER, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_GIC_V3, VIRTUAL_PL011,
-    VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    REGISTERS_FORWARDED, REGISTERS_QUIESCED, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_TIMER, RegistersRecord,
+    TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_GIC_V3, VIRTUAL_PL011, VcpuRecord, VirtualDeviceRecord, WatchRecord,
 };
 use bulkhead_image::{
     ImageBuilder, ImageError, MAX_ALTERNATIVES_PER_PARTITION, MAX_LOADS, MAX_MEMORY,
-    MAX_REGIONS_PER_PARTITION, NameError, Payload, Portable, Sha256,
+    MAX_REGIONS_PER_PARTITION, MAX_REGISTERS, NameError, Payload, Portable, Sha256,
 };
 
 use crate::board::{Trigger, Window};
@@ -30,7 +30,7 @@ use crate::model::{Access, Action, Kind, Policy};
 use crate::payload::Bytes;
 use crate::plan::{self, Plan};
 use crate::rules::memory::{DISTRIBUTOR_SIZE, REDISTRIBUTOR_SIZE, UART_SIZE};
-use crate::rules::owned;
+use crate::rules::{owned, registers};
 use crate::system::{Mapping, MappingKind, Partition, System};
 use crate::units::{PAGE, align_up};
 
@@ -125,12 +125,14 @@ pub(crate) fn plan(system: &System, binary: u64, report: &mut Report) -> Option<
 pub(crate) fn fits_tables(system: &System, report: &mut Report) -> Option<()> {
     let mut mappings = 0;
     let mut pieces = 0;
-    for ((spec, partition), guest) in system
+    let mut windows = 0;
+    for (number, ((spec, partition), guest)) in system
         .manifest
         .partitions
         .iter()
         .zip(&system.partitions)
         .zip(&system.guests)
+        .enumerate()
     {
         mappings += partition.mappings.len();
         pieces += guest.pieces.len();
@@ -140,6 +142,7 @@ pub(crate) fn fits_tables(system: &System, report: &mut Report) -> Option<()> {
             .map(|other| other.pieces.len())
             .sum::<usize>();
         let alternatives = guest.alternatives.len();
+        windows += register_records(system, number as u32).count();
         let own = partition.mappings.len();
         let (count, limit, what) = if own > MAX_REGIONS_PER_PARTITION {
             (own, MAX_REGIONS_PER_PARTITION, "mappings for one partition")
@@ -148,6 +151,8 @@ pub(crate) fn fits_tables(system: &System, report: &mut Report) -> Option<()> {
         } else if alternatives > MAX_ALTERNATIVES_PER_PARTITION {
             let most = MAX_ALTERNATIVES_PER_PARTITION;
             (alternatives, most, "alternatives for one partition")
+        } else if windows > MAX_REGISTERS {
+            (windows, MAX_REGISTERS, "windows of device registers in all")
         } else if pieces > MAX_LOADS {
             (pieces, MAX_LOADS, "pieces of payloads in all")
         } else {
@@ -186,6 +191,7 @@ fn records(system: &System) -> Result<ImageBuilder, NameError> {
             partition
                 .mappings
                 .iter()
+                .filter(|mapping| mapping.kind != MappingKind::Forwarded)
                 .map(|mapping| memory_record(number, mapping)),
         );
         let guest = &system.guests[number as usize];
@@ -441,6 +447,7 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
             reserved: 0.into(),
         });
     }
+    builder.registers.extend(register_records(system, number));
     for (_, device) in owned(spec, &system.board) {
         builder
             .interrupts
@@ -457,6 +464,35 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
                 }
             }));
     }
+}
+
+/// The windows of registers that the hypervisor helps with: those it forwards, and those with which it
+/// stops a device.
+fn register_records(system: &System, number: u32) -> impl Iterator<Item = RegistersRecord> {
+    let spec = &system.manifest.partitions[number as usize];
+    registers(spec, &system.board).filter_map(move |registers| {
+        let device = registers.device;
+        let first = device.registers.first() == Some(&registers.window);
+        let quiesce = device.quiesce.filter(|_| first);
+        let bits = [
+            (registers.forwarded, REGISTERS_FORWARDED),
+            (quiesce.is_some(), REGISTERS_QUIESCED),
+        ];
+        let flags = bits
+            .iter()
+            .filter(|(set, _)| *set)
+            .fold(0, |flags, (_, bit)| flags | bit);
+        let (offset, value) = quiesce.unwrap_or_default();
+        (flags != 0).then(|| RegistersRecord {
+            partition: number.into(),
+            flags: flags.into(),
+            guest: registers.window.base.into(),
+            host: registers.window.base.into(),
+            size: registers.window.size.into(),
+            quiesce_offset: offset.into(),
+            quiesce_value: value.into(),
+        })
+    })
 }
 
 fn access_records(number: u32, partition: &Partition, builder: &mut ImageBuilder) -> Result<(), NameError> {

@@ -163,6 +163,9 @@ fn map_board(image: &Image<'_>) -> Result<(), MapError> {
             }
         }
     }
+    for record in image.registers() {
+        mmu::map_device(HostPhys(record.host.get()), record.size.get())?;
+    }
     Ok(())
 }
 

@@ -12,14 +12,14 @@ use crate::machine::{BOARD, Machine};
 use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
 use crate::{cache, irq};
 use bulkhead_arch_api::{
-    BuildError, CopyError, GuestPhys, HostPhys, MAX_PARTITIONS, MemoryKind, PartitionId, Region, Spaces,
-    VirtualController,
+    AccessKind, BuildError, CopyError, GuestPhys, HostPhys, MAX_PARTITIONS, MemoryKind, PartitionId, Region,
+    Spaces, VirtualController,
 };
 use bulkhead_arch_paging::vmsa::Stage2;
 use bulkhead_arch_paging::{
     Attributes, Geometry, MapError, Mapping, PAGE_SIZE, TableMemory, Translation, Tree,
 };
-use bulkhead_arch_support::physical;
+use bulkhead_arch_support::{Mmio, physical};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// VTCR_EL2 (Arm DDI 0487 D19.2.161) without size and PS: inner-shareable write-back walks, 4 KiB, RES1.
@@ -251,6 +251,24 @@ impl Spaces for Machine {
         })?;
         cache::invalidate_instructions();
         Ok(())
+    }
+
+    fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64 {
+        // SAFETY: the window is one access wide. `map_board` has mapped every window of the registers table as device
+        // memory (the caller promises that this is inside one), and the image check that it is nobody else's.
+        let window = unsafe { Mmio::new(register.0 as usize, usize::from(size)) };
+        let (mut value, width) = (0, size);
+        match (kind, width) {
+            (AccessKind::Read, 1) => value = u64::from(window.read8(0)),
+            (AccessKind::Read, 2) => value = u64::from(window.read16(0)),
+            (AccessKind::Read, 4) => value = u64::from(window.read32(0)),
+            (AccessKind::Read, _) => value = window.read64(0),
+            (AccessKind::Write(value), 1) => window.write8(0, value as u8),
+            (AccessKind::Write(value), 2) => window.write16(0, value as u16),
+            (AccessKind::Write(value), 4) => window.write32(0, value as u32),
+            (AccessKind::Write(value), _) => window.write64(0, value),
+        }
+        value
     }
 
     fn reset_shared(&mut self, partition: PartitionId, part: u32) -> Option<u32> {

@@ -2,8 +2,8 @@
 //! The groups of verbs a class implements.
 
 use crate::{
-    Dump, Exit, FaultReport, GuestPhys, HostPhys, Line, PartitionId, PcpuId, Reply, Ticks, VcpuId, VcpuSet,
-    VirtualLine,
+    AccessKind, Dump, Exit, FaultReport, GuestPhys, HostPhys, Line, PartitionId, PcpuId, Reply, Ticks,
+    VcpuId, VcpuSet, VirtualLine,
 };
 use bulkhead_abi::log::Area;
 
@@ -259,6 +259,9 @@ pub trait Spaces {
     /// # Errors
     /// [`CopyError`] at the first byte that is not mapped memory.
     fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError>;
+    /// Reads or writes a register for the partition that owns it; returns what was read, or 0. Requires: inside a
+    /// window of the system image's registers table, aligned to `size`, which is 1, 2, 4 or 8. Worst case: one bus access.
+    fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64;
     /// Puts the partition's virtual interrupt controller and everything else its vCPUs share into the state
     /// after a cold reset, a part at a time: the first is 0, each call returns the next, `None` at the end. Requires: all
     /// its vCPUs detached until the end. Worst case of a part: constant; nobody's interrupt is taken meanwhile.

@@ -6,9 +6,10 @@ use crate::memory::View;
 use crate::world::{What, World};
 use bulkhead_abi::log::{AREA_SIZE, Area};
 use bulkhead_arch_api::{
-    Arch, ArchCaps, BuildError, Clock, Console, CopyError, Cpus, Dump, Exit, FaultReport, GuestPhys,
-    HostPhys, Irqs, Line, MAX_VCPUS_PER_PARTITION, PartitionId, PartitionKind, PcpuId, Region, Reply, Spaces,
-    StartError, Ticks, Traces, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualController, VirtualLine,
+    AccessKind, Arch, ArchCaps, BuildError, Clock, Console, CopyError, Cpus, Dump, Exit, FaultReport,
+    GuestPhys, HostPhys, Irqs, Line, MAX_VCPUS_PER_PARTITION, PartitionId, PartitionKind, PcpuId, Region,
+    Reply, Spaces, StartError, Ticks, Traces, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualController,
+    VirtualLine,
 };
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
@@ -276,6 +277,10 @@ impl Spaces for SimMachine {
     fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
         self.spend(length);
         self.world().each_stretch(partition, guest, length, |_| {})
+    }
+
+    fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64 {
+        self.world().forward(register, size, kind)
     }
 
     fn reset_shared(&mut self, partition: PartitionId, part: u32) -> Option<u32> {

@@ -7,8 +7,8 @@ use crate::memory::{Memory, View};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::log::Area;
 use bulkhead_arch_api::{
-    Access, AccessKind, CopyError, Exit, FaultReport, GuestPhys, Hypercall, Line, PartitionId, PcpuId, Reply,
-    Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, VirtualLine,
+    Access, AccessKind, CopyError, Exit, FaultReport, GuestPhys, HostPhys, Hypercall, Line, PartitionId,
+    PcpuId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, VirtualLine,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -124,6 +124,8 @@ pub struct World {
     pub transmitter_depth: usize,
     /// Bytes it takes now.
     pub transmitter_room: usize,
+    /// What was last written to each device register.
+    pub registers: BTreeMap<u64, u64>,
     /// The board is off.
     pub powered_off: bool,
     /// pCPUs that have stopped for good.
@@ -165,10 +167,25 @@ impl World {
             output: Vec::new(),
             transmitter_depth: usize::MAX,
             transmitter_room: usize::MAX,
+            registers: BTreeMap::new(),
             powered_off: false,
             halted: BTreeSet::new(),
             start_error: None,
             build_error: None,
+        }
+    }
+
+    /// An access to a register for a partition. A register reads as what was written to it, cut to its size.
+    pub(crate) fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64 {
+        match kind {
+            AccessKind::Read => {
+                let value = self.registers.get(&register.0).copied().unwrap_or(0);
+                value & u64::MAX >> (64 - 8 * u32::from(size))
+            }
+            AccessKind::Write(value) => {
+                self.registers.insert(register.0, value);
+                0
+            }
         }
     }
 

@@ -56,6 +56,7 @@ impl Mmio {
     }
 
     access!(read8, write8, u8);
+    access!(read16, write16, u16);
     access!(read32, write32, u32);
     access!(read64, write64, u64);
 }

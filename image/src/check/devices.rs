@@ -40,7 +40,7 @@ pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
 }
 
 /// The partition that owns virtual hardware, which must be a VM.
-fn machine<'a>(image: &Image<'a>, partition: u32) -> Result<&'a PartitionRecord, Fault> {
+pub(super) fn machine<'a>(image: &Image<'a>, partition: u32) -> Result<&'a PartitionRecord, Fault> {
     let owner = record_at(image.partitions(), partition).ok_or(Fault::NoSuch(Table::Partitions))?;
     require(owner.kind.get() == PARTITION_VM, Fault::NotForTask)?;
     Ok(owner)
@@ -100,7 +100,7 @@ fn controller_is_the_boards(image: &Image<'_>, kind: u32) -> Result<(), Fault> {
     require(same, Fault::UnknownKind)
 }
 
-fn windows(record: &VirtualDeviceRecord) -> impl Iterator<Item = Result<Span, Fault>> {
+pub(super) fn windows(record: &VirtualDeviceRecord) -> impl Iterator<Item = Result<Span, Fault>> {
     let windows = record.base.into_iter().zip(record.size);
     windows
         .filter(|(_, size)| size.get() != 0)

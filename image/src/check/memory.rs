@@ -36,7 +36,7 @@ pub(super) fn guest_span(record: &MemoryRecord) -> Result<Span, Fault> {
     Span::pages(record.guest.get(), record.size.get())
 }
 
-fn host_span(record: &MemoryRecord) -> Result<Span, Fault> {
+pub(super) fn host_span(record: &MemoryRecord) -> Result<Span, Fault> {
     Span::pages(record.host.get(), record.size.get())
 }
 

@@ -9,6 +9,8 @@ use bulkhead_arch_api::{Access, AccessKind, Arch, PartitionId, Reply, VcpuId, Vc
 use bulkhead_devices::pl011::{FIFO_DEPTH, Pl011};
 use bulkhead_sched::Slot;
 
+/// Bytes of a register that stops a device.
+const QUIESCE_SIZE: u8 = 4;
 /// Received bytes handled per interrupt; more than any UART's FIFO, so that none is left behind.
 const INPUT_BATCH: usize = 64;
 
@@ -26,8 +28,23 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         {
             let reply = self.access_uart(partition, uart.line, offset, access);
             self.machine.reply(vcpu, reply);
+        } else if let Some(register) = self.system.register_at(partition, access.address, access.size) {
+            let value = self.machine.forward(register, access.size, access.kind);
+            let reply = match access.kind {
+                AccessKind::Read => Reply::Read(value),
+                AccessKind::Write(_) => Reply::Written,
+            };
+            self.machine.reply(vcpu, reply);
         } else {
             self.no_such_address(slot, vcpu, access);
+        }
+    }
+
+    /// The partition has ended, or is about to be loaded: its devices must leave memory alone.
+    pub(super) fn quiesce(&mut self, partition: PartitionId) {
+        for (register, value) in self.system.quiescing(partition) {
+            let write = AccessKind::Write(value.into());
+            self.machine.forward(register, QUIESCE_SIZE, write);
         }
     }
 

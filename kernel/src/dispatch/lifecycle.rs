@@ -43,6 +43,12 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             self.shared.partition(partition).health.restarted();
             self.shared.recorder.restarted(partition);
         }
+        if matches!(
+            effects.entered,
+            Some(PartitionState::Stopped | PartitionState::Failed)
+        ) {
+            self.quiesce(partition);
+        }
         if effects.load {
             let first = self.system.binding_of(partition, 0);
             let wanted = self
@@ -139,6 +145,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     /// Message: load the partition, whose vCPU 0 is bound here. Requires: settled.
     pub(super) fn load_here(&mut self, partition: PartitionId, now: Ticks) {
         if self.shared.partition(partition).state() == PartitionState::Loading {
+            self.quiesce(partition);
             let slot = self.system.binding_of(partition, 0).slot;
             let start = self
                 .shared

@@ -139,6 +139,10 @@ pub struct Device {
     pub dma_coherent: bool,
     /// Name of its clock input.
     pub clock: Option<String>,
+    /// Whether the hypervisor may access its registers for the owner.
+    pub forward: bool,
+    /// What stops it: offset in its first window, and value.
+    pub quiesce: Option<(u32, u32)>,
     /// Number in a row of equal ones.
     pub index: u64,
     /// Arguments with which the emulator plugs a disk into it.

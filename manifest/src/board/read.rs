@@ -155,6 +155,7 @@ fn devices(entry: &Entry, report: &mut Report) -> Vec<Device> {
                 .help("add `stride`: the bytes from one's registers to the next one's"),
         );
     }
+    quiesce_is_inside(entry, table, report);
     let interrupts = interrupts(table);
     let attach = table
         .get("emulator")
@@ -187,11 +188,34 @@ fn devices(entry: &Entry, report: &mut Report) -> Vec<Device> {
             dma: flag(table, "dma"),
             dma_coherent: flag(table, "dma-coherent"),
             clock: table.get("clock").and_then(Value::text).map(str::to_owned),
+            forward: flag(table, "forward"),
+            quiesce: table
+                .get("quiesce")
+                .and_then(Value::table)
+                .map(|quiesce| (line(quiesce, "offset"), line(quiesce, "value"))),
             index,
             disk: texts(&attach, "disk"),
             network: texts(&attach, "network"),
         })
         .collect()
+}
+
+/// The register that stops a device is one of its own.
+fn quiesce_is_inside(entry: &Entry, table: &Table, report: &mut Report) {
+    let Some(quiesce) = table.get("quiesce").and_then(Value::table) else {
+        return;
+    };
+    let offset = number(quiesce, "offset");
+    let first = windows(table, "registers")
+        .first()
+        .map_or(0, |window| window.size);
+    if !offset.is_multiple_of(4) || offset.saturating_add(4) > first {
+        let message = format!("device `{}` has no register at {offset:#x}", entry.key);
+        report.push(
+            Diagnostic::at(Code::BadBoard, entry.key_place, message)
+                .help("`quiesce.offset` is that of a 32-bit register in the first window"),
+        );
+    }
 }
 
 fn interrupts(table: &Table) -> Vec<Interrupt> {

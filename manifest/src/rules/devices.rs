@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Devices of the board and their interrupt lines.
 
-use crate::board::{Board, Device};
+use crate::board::{Board, Device, Window};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 use crate::schema::shape::nearest;
@@ -18,7 +18,7 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
             device_exists(name, board, report);
         }
         for (name, device) in owned(partition, board) {
-            page_is_whole(name, device, partition, board, report);
+            page_is_free(name, device, partition, board, report);
             line_is_free(name, device, partition, report);
         }
     }
@@ -157,7 +157,39 @@ fn one_owner_per_line(partitions: &[&PartitionSpec], board: &Board, report: &mut
     }
 }
 
-fn page_is_whole(
+/// A window of registers of a partition's device.
+pub(crate) struct Registers<'a> {
+    pub name: &'a Placed<String>,
+    pub device: &'a Device,
+    pub window: Window,
+    /// Others have registers in the same page: it is not mapped, and the hypervisor carries out each access.
+    pub forwarded: bool,
+}
+
+/// The registers of a partition's devices.
+pub(crate) fn registers<'a>(
+    partition: &'a PartitionSpec,
+    board: &'a Board,
+) -> impl Iterator<Item = Registers<'a>> {
+    let is_own = |name: &str| partition.devices.iter().any(|own| own.value == name);
+    let shared = move |window: Window| {
+        board.devices.iter().any(|other| {
+            let here = |theirs: &Window| theirs.pages().overlaps(window.pages());
+            !is_own(&other.name) && other.registers.iter().any(here)
+        })
+    };
+    owned(partition, board).flat_map(move |(name, device)| {
+        device.registers.iter().map(move |window| Registers {
+            name,
+            device,
+            window: *window,
+            forwarded: shared(*window),
+        })
+    })
+}
+
+/// Nobody else has registers in the pages of a device, or its registers can be forwarded.
+fn page_is_free(
     name: &Placed<String>,
     device: &Device,
     partition: &PartitionSpec,
@@ -178,6 +210,9 @@ fn page_is_whole(
                 Diagnostic::at(Code::HypervisorDevice, name.place, message).help("remove it from `devices`"),
             );
         }
+    }
+    if device.forward {
+        return;
     }
     let missing: Vec<_> = board
         .page_neighbours(device)

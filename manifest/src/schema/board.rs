@@ -225,10 +225,41 @@ static DEVICE: TableSchema = TableSchema {
             "bytes from one's registers to the next one's; with `count`",
         ),
         key(
+            "forward",
+            Default("false"),
+            Kind::Boolean,
+            "whether the hypervisor may access the registers for the owner, so that devices in one page can have several owners; only for devices that answer every access",
+        ),
+        key(
+            "quiesce",
+            Optional,
+            Kind::Table(&QUIESCE),
+            "what stops the device, interrupts and DMA included, when its owner has ended",
+        ),
+        key(
             "emulator",
             Optional,
             Kind::Table(&ATTACH),
             "what its emulator can plug into it",
+        ),
+    ],
+};
+
+static QUIESCE: TableSchema = TableSchema {
+    what: "a register write",
+    doc: "A write of 32 bits to a register of the device.",
+    keys: &[
+        key(
+            "offset",
+            Required,
+            Kind::Integer(0, u32::MAX as u64),
+            "offset of the register in the first window",
+        ),
+        key(
+            "value",
+            Required,
+            Kind::Integer(0, u32::MAX as u64),
+            "what is written",
         ),
     ],
 };

@@ -14,7 +14,7 @@ use crate::diagnostic::{Report, Sources};
 use crate::guest::{AreaKind, Guest};
 use crate::model::{Access, Action, AttachmentSpec, Kind, Manifest, PartitionSpec, Policy, Target};
 use crate::plan::Plan;
-use crate::rules::owned;
+use crate::rules::registers;
 pub use views::{CpuRow, DeviceRow, InterruptRow, MemoryRow, TouchRow};
 
 /// Name under which a partition finds the capability for itself.
@@ -70,6 +70,8 @@ pub enum MappingKind {
     Startup,
     /// Registers of a device passed through.
     Device,
+    /// The same, in a page with registers of others: not mapped, the hypervisor carries out each access.
+    Forwarded,
 }
 
 /// A mapping in a partition's space.
@@ -343,20 +345,23 @@ pub(crate) fn mappings(
             line: sources.line_column(area.place).0,
         });
     }
-    let mut pages: Vec<Window> = Vec::new();
-    for (name, device) in owned(spec, board) {
-        for page in device.registers.iter().map(|window| window.pages()) {
-            if !pages.contains(&page) {
-                pages.push(page);
-                mappings.push(Mapping {
-                    kind: MappingKind::Device,
-                    guest: page.base,
-                    host: page.base,
-                    size: page.size,
-                    access: Access::DATA,
-                    line: sources.line_column(name.place).0,
-                });
-            }
+    let mut seen: Vec<Window> = Vec::new();
+    for registers in registers(spec, board) {
+        let (kind, window) = if registers.forwarded {
+            (MappingKind::Forwarded, registers.window)
+        } else {
+            (MappingKind::Device, registers.window.pages())
+        };
+        if !seen.contains(&window) {
+            seen.push(window);
+            mappings.push(Mapping {
+                kind,
+                guest: window.base,
+                host: window.base,
+                size: window.size,
+                access: Access::DATA,
+                line: sources.line_column(registers.name.place).0,
+            });
         }
     }
     mappings

@@ -109,6 +109,7 @@ impl System {
                     MappingKind::Region => "region".to_owned(),
                     MappingKind::Startup => "startup page".to_owned(),
                     MappingKind::Device => self.devices_at(mapping).join(", "),
+                    MappingKind::Forwarded => format!("{}, by trap", self.devices_at(mapping).join(", ")),
                 },
                 guest: Some(mapping.guest),
                 access: mapping.access.name(),

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Device registers that the hypervisor touches for their owner. Relies on the rules of `memory` and `devices`.
+//!
+//! A forwarded window is smaller than a page and nobody has its page mapped; a window that is only quiesced
+//! lies in registers its owner has mapped. Either way no byte of it belongs to anybody else.
+
+use super::board::{touches_ram, windows as controller_windows};
+use super::devices::{machine, windows as device_windows};
+use super::memory::{guest_span, host_span};
+use super::{each, earlier, require};
+use crate::error::{Fault, ImageError, Table};
+use crate::layout::{MEMORY_DEVICE, REGISTERS_FORWARDED, REGISTERS_QUIESCED, RegistersRecord};
+use crate::limits::PAGE_SIZE;
+use crate::reader::Image;
+use crate::span::Span;
+
+pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
+    each(Table::Registers, image.registers(), |index, record| {
+        machine(image, record.partition.get())?;
+        shape(record)?;
+        outside_the_hypervisor(image, record)?;
+        mapped_or_not(image, record)?;
+        apart(image, index, record)
+    })
+}
+
+fn seen(record: &RegistersRecord) -> Result<Span, Fault> {
+    Span::new(record.guest.get(), record.size.get())
+}
+
+fn real(record: &RegistersRecord) -> Result<Span, Fault> {
+    Span::new(record.host.get(), record.size.get())
+}
+
+fn is_forwarded(record: &RegistersRecord) -> bool {
+    record.flags.get() & REGISTERS_FORWARDED != 0
+}
+
+fn shape(record: &RegistersRecord) -> Result<(), Fault> {
+    let flags = record.flags.get();
+    require(
+        flags != 0 && flags & !(REGISTERS_FORWARDED | REGISTERS_QUIESCED) == 0,
+        Fault::BadFlags,
+    )?;
+    let (guest, host) = (seen(record)?, real(record)?);
+    require(
+        guest.start % PAGE_SIZE == host.start % PAGE_SIZE,
+        Fault::Unaligned,
+    )?;
+    let (offset, value) = (record.quiesce_offset.get(), record.quiesce_value.get());
+    if flags & REGISTERS_QUIESCED == 0 {
+        return require(offset == 0 && value == 0, Fault::Reserved);
+    }
+    let register = u64::from(offset);
+    let aligned = host.start.wrapping_add(register).is_multiple_of(4);
+    let inside = register.saturating_add(4) <= record.size.get();
+    require(aligned, Fault::Unaligned)?;
+    require(inside, Fault::OutOfRange)
+}
+
+fn outside_the_hypervisor(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Fault> {
+    let host = real(record)?;
+    require(!touches_ram(image, host), Fault::InRam)?;
+    for (controller, index) in image.controllers().iter().zip(0..) {
+        for window in controller_windows(controller) {
+            let free = !host.overlaps(window?);
+            require(free, Fault::Overlaps(Table::Controllers, index))?;
+        }
+    }
+    Ok(())
+}
+
+/// Nobody has mapped what is forwarded, and only the owner what is not.
+fn mapped_or_not(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Fault> {
+    let (guest, host) = (seen(record)?, real(record)?);
+    let mut mapped = false;
+    for (mapping, index) in image.memory().iter().zip(0..) {
+        let own = mapping.partition == record.partition;
+        let covers = mapping.flags.get() & MEMORY_DEVICE != 0 && host_span(mapping)?.covers(host);
+        if own && covers && !is_forwarded(record) {
+            mapped = true;
+            continue;
+        }
+        let clash = host.overlaps(host_span(mapping)?) || own && guest.overlaps(guest_span(mapping)?);
+        require(!clash, Fault::Overlaps(Table::Memory, index))?;
+    }
+    for (device, index) in image.virtual_devices().iter().zip(0..) {
+        for window in device_windows(device) {
+            let clash = device.partition == record.partition && guest.overlaps(window?);
+            require(!clash, Fault::Overlaps(Table::VirtualDevices, index))?;
+        }
+    }
+    require(mapped || is_forwarded(record), Fault::OutsideMemory)
+}
+
+fn apart(image: &Image<'_>, index: u32, record: &RegistersRecord) -> Result<(), Fault> {
+    let (guest, host) = (seen(record)?, real(record)?);
+    for (other, other_index) in earlier(image.registers(), index) {
+        let same = other.partition == record.partition;
+        let clash = host.overlaps(real(other)?) || same && guest.overlaps(seen(other)?);
+        require(!clash, Fault::Overlaps(Table::Registers, other_index))?;
+    }
+    Ok(())
+}
