@@ -10,26 +10,28 @@ use std::rc::Rc;
 
 use bulkhead_image::layout::{
     ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_RESTART_WARM, ACTION_STOP, AlternativeRecord,
-    BoardRecord, CLASS_AARCH64, CONTROLLER_ARM_TIMER, CONTROLLER_GIC_V3, CONTROLLER_PL011, CapabilityRecord,
-    ControllerRecord, FLAG_AUTOSTART, FLAG_FROZEN_TIME, InterruptRecord, LoadRecord, MAP_DEVICE, MAP_RAM,
-    MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE,
-    Name, PARTITION_TASK, PARTITION_VM, POLICY_FIXED_PRIORITY, POLICY_PINNED, PartitionRecord, PcpuRecord,
-    REGISTERS_FORWARDED, REGISTERS_QUIESCED, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_TIMER, RegistersRecord,
-    TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_GIC_V3, VIRTUAL_PL011, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    BoardRecord, CLASS_AARCH64, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_GIC_V2,
+    CONTROLLER_GIC_V3, CONTROLLER_PL011, CapabilityRecord, ControllerRecord, FLAG_AUTOSTART,
+    FLAG_FROZEN_TIME, InterruptRecord, LoadRecord, MAP_DEVICE, MAP_RAM, MEMORY_CLEAR, MEMORY_DEVICE,
+    MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name, PARTITION_TASK,
+    PARTITION_VM, POLICY_FIXED_PRIORITY, POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED,
+    REGISTERS_QUIESCED, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_TIMER, RegistersRecord, TRIGGER_EDGE,
+    TRIGGER_LEVEL, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_PL011, VcpuRecord, VirtualDeviceRecord,
+    WatchRecord,
 };
 use bulkhead_image::{
     ImageBuilder, ImageError, MAX_ALTERNATIVES_PER_PARTITION, MAX_LOADS, MAX_MEMORY,
     MAX_REGIONS_PER_PARTITION, MAX_REGISTERS, NameError, Payload, Portable, Sha256,
 };
 
-use crate::board::{Trigger, Window};
+use crate::board::{Gic, Trigger, Uart, Window};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::Guest;
 use crate::load;
 use crate::model::{Access, Action, Kind, Policy};
 use crate::payload::Bytes;
 use crate::plan::{self, Plan};
-use crate::rules::memory::{DISTRIBUTOR_SIZE, REDISTRIBUTOR_SIZE, UART_SIZE};
+use crate::rules::memory::{UART_SIZE, virtual_controller};
 use crate::rules::{owned, registers};
 use crate::system::{Mapping, MappingKind, Partition, System};
 use crate::units::{PAGE, align_up};
@@ -298,15 +300,21 @@ fn board_records(system: &System, builder: &mut ImageBuilder) {
     builder.controllers = vec![
         controller_record(
             ROLE_CONSOLE,
-            CONTROLLER_PL011,
+            match console.driver {
+                Uart::Pl011 => CONTROLLER_PL011,
+                Uart::Cadence => CONTROLLER_CADENCE_UART,
+            },
             &[console.registers],
             &[console.line],
             console.clock_hz,
         ),
         controller_record(
             ROLE_INTERRUPTS,
-            CONTROLLER_GIC_V3,
-            &[controller.distributor, controller.redistributors],
+            match controller.gic {
+                Gic::V2 { .. } => CONTROLLER_GIC_V2,
+                Gic::V3 { .. } => CONTROLLER_GIC_V3,
+            },
+            &controller.windows(),
             &[controller.maintenance],
             0,
         ),
@@ -426,14 +434,17 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
         return;
     }
     let machine = &spec.machine;
+    let gic = system.board.controller.gic;
+    let windows = virtual_controller(spec, gic);
     builder.virtual_devices.push(VirtualDeviceRecord {
         partition: number.into(),
-        kind: VIRTUAL_GIC_V3.into(),
-        base: [machine.distributor.into(), machine.redistributor.into()],
-        size: [
-            DISTRIBUTOR_SIZE.into(),
-            (REDISTRIBUTOR_SIZE * spec.vcpus.len() as u64).into(),
-        ],
+        kind: match gic {
+            Gic::V2 { .. } => VIRTUAL_GIC_V2,
+            Gic::V3 { .. } => VIRTUAL_GIC_V3,
+        }
+        .into(),
+        base: windows.map(|(_, window)| window.base.into()),
+        size: windows.map(|(_, window)| window.size.into()),
         virtual_line: NONE.into(),
         reserved: 0.into(),
     });

@@ -5,20 +5,23 @@ mod support;
 
 use std::path::Path;
 
-use bulkhead_image::layout::{CLASS_AARCH64, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE};
+use bulkhead_image::layout::{
+    CLASS_AARCH64, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_GIC_V2, MEMORY_EXECUTE,
+    MEMORY_READ, MEMORY_WRITE, VIRTUAL_GIC_V2,
+};
 use bulkhead_image::{Image, Portable};
 use bulkhead_manifest::{CompileInput, Report, System, compile, load_text};
 use dtoolkit::fdt::Fdt;
 use dtoolkit::model::{DeviceTree, DeviceTreeNode};
 use dtoolkit::{Node, Property};
 
-fn try_load(text: &str) -> Result<System, Report> {
+fn try_load_on(board: &str, text: &str) -> Result<System, Report> {
     let path = support::root().join("tests/config-bad/system.toml");
-    load_text(
-        &path,
-        &format!("board = \"qemu-virt-aarch64\"\n{text}"),
-        &support::resolve,
-    )
+    load_text(&path, &format!("board = \"{board}\"\n{text}"), &support::resolve)
+}
+
+fn try_load(text: &str) -> Result<System, Report> {
+    try_load_on("qemu-virt-aarch64", text)
 }
 
 fn system(text: &str) -> System {
@@ -36,10 +39,13 @@ fn image(system: &System) -> Vec<u8> {
     .expect("compiles")
 }
 
+fn vm_on(board: &str, keys: &str) -> System {
+    let text = format!("[partition.a]\nkind = \"vm\"\nvcpus = [{{ pcpu = 0 }}, {{ pcpu = 1 }}]\n{keys}");
+    try_load_on(board, &text).unwrap_or_else(|report| panic!("{report}"))
+}
+
 fn vm(keys: &str) -> System {
-    system(&format!(
-        "[partition.a]\nkind = \"vm\"\nvcpus = [{{ pcpu = 0 }}, {{ pcpu = 1 }}]\n{keys}"
-    ))
+    vm_on("qemu-virt-aarch64", keys)
 }
 
 fn tree(system: &System) -> DeviceTree {
@@ -94,6 +100,48 @@ fn the_tree_is_that_of_the_virt_board() {
     assert_eq!(cells(chosen, "linux,initrd-end"), [0, 0x4800_4000]);
     let partition = &system.partitions()[0];
     assert_eq!((partition.entry, partition.argument), (0x4020_0000, 0x4820_0000));
+}
+
+/// The tree of a VM on a board with a GICv2 has that controller; the rest is as everywhere.
+#[test]
+fn a_board_with_gic_v2_gives_gic_v2() {
+    let system = vm_on(
+        "xlnx-zcu102",
+        "image = \"payloads/image\"\nmemory = \"256M\"\nmachine.gic = { version = 2 }\n",
+    );
+    let tree = tree(&system);
+    let gic = node(&tree, "/intc@8000000");
+    assert_eq!(value(gic, "compatible"), b"arm,cortex-a15-gic\0");
+    assert_eq!(
+        cells(gic, "reg"),
+        [0, 0x0800_0000, 0, 0x1000, 0, 0x0801_0000, 0, 0x2000]
+    );
+    assert!(gic.property("#redistributor-regions").is_none());
+    // Two vCPUs: bits 8 and 9 (GIC binding of version 2).
+    assert_eq!(
+        cells(node(&tree, "/timer"), "interrupts"),
+        [1, 13, 0x304, 1, 14, 0x304, 1, 11, 0x304, 1, 10, 0x304]
+    );
+    assert_eq!(cells(node(&tree, "/pl011@9000000"), "interrupts"), [0, 1, 4]);
+    assert_eq!(
+        cells(node(&tree, "/memory@40000000"), "reg"),
+        [0, 0x4000_0000, 0, 256 << 20]
+    );
+    let image = image(&system);
+    let image = Image::check(&image, CLASS_AARCH64, &Portable).expect("what the hypervisor accepts");
+    let kinds: Vec<u32> = image
+        .controllers()
+        .iter()
+        .map(|record| record.compatible.get())
+        .collect();
+    assert_eq!(
+        kinds,
+        [CONTROLLER_CADENCE_UART, CONTROLLER_GIC_V2, CONTROLLER_ARM_TIMER]
+    );
+    let windows = image.controllers()[1].base.map(|base| base.get());
+    assert_eq!(windows, [0xf901_0000, 0xf902_f000, 0xf904_0000, 0xf906_f000]);
+    let gic = &image.virtual_devices()[0];
+    assert_eq!((gic.kind.get(), gic.base[1].get()), (VIRTUAL_GIC_V2, 0x0801_0000));
 }
 
 #[test]

@@ -8,19 +8,24 @@ use bulkhead_manifest::{Code, load_text};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-const RAM: std::ops::Range<u64> = 0x4000_0000..0xc000_0000;
+/// Boards, and where their RAM is.
+const BOARDS: [(&str, std::ops::Range<u64>); 2] = [
+    ("qemu-virt-aarch64", 0x4000_0000..0xc000_0000),
+    ("xlnx-zcu102", 0..0x8000_0000),
+];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, rng_seed: RngSeed::Fixed(2), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn places_are_apart(sizes in prop::collection::vec((0_u64..20, 1_u64..8, prop::option::of(0_u64..0x8_0000)), 1..24)) {
-        let mut text = "board = \"qemu-virt-aarch64\"\n".to_owned();
+    fn places_are_apart(board in 0..BOARDS.len(), sizes in prop::collection::vec((0_u64..20, 1_u64..8, prop::option::of(0_u64..0x8_0000)), 1..24)) {
+        let (board, ram_of_board) = &BOARDS[board];
+        let mut text = format!("board = \"{board}\"\n");
         for (index, (scale, factor, place)) in sizes.iter().enumerate() {
             let size = (factor << scale) * 4096 + 0x10_0000;
             text.push_str(&format!("[partition.p{index}]\nkind = \"vm\"\nimage = \"payloads/raw.bin\"\nmemory = {size}\nvcpus = [{{ pcpu = 0 }}]\nautostart = true\n"));
             if let Some(page) = place.filter(|_| index % 4 == 0) {
-                text.push_str(&format!("place = {:#x}\n", RAM.start + page * 4096));
+                text.push_str(&format!("place = {:#x}\n", ram_of_board.start + page * 4096));
             }
         }
         let path = support::root().join("tests/config-bad/system.toml");
@@ -30,11 +35,11 @@ proptest! {
                 prop_assert!(report.diagnostics.iter().all(|diagnostic| expected.contains(&diagnostic.code)), "{report}");
             }
             Ok(system) => {
-                let rows: Vec<_> = system.memory_map().into_iter().filter(|row| RAM.contains(&row.host)).collect();
+                let rows: Vec<_> = system.memory_map().into_iter().filter(|row| ram_of_board.contains(&row.host)).collect();
                 for pair in rows.windows(2) {
                     prop_assert!(pair[0].host + pair[0].size <= pair[1].host);
                 }
-                prop_assert!(rows.iter().all(|row| row.host + row.size <= RAM.end));
+                prop_assert!(rows.iter().all(|row| row.host + row.size <= ram_of_board.end));
                 for partition in system.partitions() {
                     let ram = partition.mappings.iter().find(|mapping| mapping.kind == MappingKind::Ram).expect("RAM");
                     let index: usize = partition.name[1..].parse().expect("a number");

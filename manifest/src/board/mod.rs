@@ -16,10 +16,17 @@ use crate::schema;
 use crate::units::{self, PAGE};
 
 /// The board files that come with the tool.
-const EMBEDDED: &[(&str, &str)] = &[(
-    "qemu-virt-aarch64",
-    include_str!("../../../boards/qemu-virt-aarch64.toml"),
-)];
+const EMBEDDED: &[(&str, &str)] = &[
+    (
+        "qemu-virt-aarch64",
+        include_str!("../../../boards/qemu-virt-aarch64.toml"),
+    ),
+    (
+        "qemu-virt-aarch64-gicv2",
+        include_str!("../../../boards/qemu-virt-aarch64-gicv2.toml"),
+    ),
+    ("xlnx-zcu102", include_str!("../../../boards/xlnx-zcu102.toml")),
+];
 
 /// A stretch of an address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -79,11 +86,21 @@ pub struct Interrupt {
     pub trigger: Trigger,
 }
 
+/// A driver for the UART of the hypervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Uart {
+    /// Arm PrimeCell PL011.
+    #[default]
+    Pl011,
+    /// Cadence UART.
+    Cadence,
+}
+
 /// The UART of the hypervisor.
 #[derive(Clone, Debug, Default)]
 pub struct Console {
     /// Driver.
-    pub compatible: String,
+    pub driver: Uart,
     /// Registers.
     pub registers: Window,
     /// Interrupt line.
@@ -92,26 +109,76 @@ pub struct Console {
     pub clock_hz: u32,
 }
 
+/// What a GIC has besides its distributor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gic {
+    /// GICv2 with virtualization extensions.
+    V2 {
+        /// CPU interface, `GICC`.
+        cpu_interface: Window,
+        /// Virtual interface control, `GICH`.
+        hypervisor_interface: Window,
+        /// Virtual CPU interface, `GICV`: what VMs see as their CPU interface.
+        virtual_cpu_interface: Window,
+    },
+    /// GICv3; its CPU interfaces are system registers.
+    V3 {
+        /// Redistributors of all CPUs.
+        redistributors: Window,
+    },
+}
+
+impl Default for Gic {
+    fn default() -> Self {
+        Self::V3 {
+            redistributors: Window::default(),
+        }
+    }
+}
+
+impl Gic {
+    /// Version of the architecture.
+    #[must_use]
+    pub const fn version(self) -> u64 {
+        match self {
+            Self::V2 { .. } => 2,
+            Self::V3 { .. } => 3,
+        }
+    }
+}
+
 /// The interrupt controller.
 #[derive(Clone, Debug, Default)]
 pub struct Controller {
-    /// Driver.
-    pub compatible: String,
     /// Distributor.
     pub distributor: Window,
-    /// Redistributors of all CPUs.
-    pub redistributors: Window,
+    /// The rest, by version.
+    pub gic: Gic,
     /// Maintenance interrupt.
     pub maintenance: u32,
     /// Lines, private ones included.
     pub lines: u32,
 }
 
+impl Controller {
+    /// All register windows, in the order of the system image.
+    #[must_use]
+    pub fn windows(&self) -> Vec<Window> {
+        let rest = match self.gic {
+            Gic::V2 {
+                cpu_interface,
+                hypervisor_interface,
+                virtual_cpu_interface,
+            } => vec![cpu_interface, hypervisor_interface, virtual_cpu_interface],
+            Gic::V3 { redistributors } => vec![redistributors],
+        };
+        std::iter::once(self.distributor).chain(rest).collect()
+    }
+}
+
 /// Private lines of the system timer.
 #[derive(Clone, Debug, Default)]
 pub struct Timer {
-    /// Driver.
-    pub compatible: String,
     /// Timer of EL2.
     pub hypervisor: u32,
     /// Virtual timer.
@@ -232,12 +299,14 @@ impl Board {
 
     /// What the hypervisor itself drives: a name for messages, and the registers.
     #[must_use]
-    pub fn hypervisor_devices(&self) -> [(&'static str, Window); 3] {
-        [
-            ("console", self.console.registers),
-            ("interrupt-controller", self.controller.distributor),
-            ("interrupt-controller", self.controller.redistributors),
-        ]
+    pub fn hypervisor_devices(&self) -> Vec<(&'static str, Window)> {
+        let controller = self.controller.windows();
+        let controller = controller
+            .into_iter()
+            .map(|window| ("interrupt-controller", window));
+        std::iter::once(("console", self.console.registers))
+            .chain(controller)
+            .collect()
     }
 }
 
@@ -295,7 +364,7 @@ pub(crate) fn find(name: &str, place: Place, base: &Path, report: &mut Report) -
 
 #[cfg(test)]
 mod tests {
-    use super::{Window, board_names, boards};
+    use super::{Uart, Window, board_names, boards};
 
     #[test]
     fn embedded_boards_pass_their_checks() {
@@ -317,6 +386,38 @@ mod tests {
         assert_eq!(last.interrupts[0].line, 79);
         assert_eq!(board.page_neighbours(last).count(), 7);
         assert_eq!(board.load_address, 0x4020_0000);
+    }
+
+    #[test]
+    fn one_machine_with_two_controllers_differs_in_nothing_else() {
+        let boards = boards();
+        let (v3, v2) = (&boards[0], &boards[1]);
+        assert_eq!((v3.controller.gic.version(), v2.controller.gic.version()), (3, 2));
+        assert_eq!(v3.controller.maintenance, v2.controller.maintenance);
+        assert_eq!(v3.cpus, v2.cpus);
+        assert_eq!(v3.ram, v2.ram);
+        assert_eq!(v3.load_address, v2.load_address);
+        assert_eq!(v3.devices.len(), v2.devices.len());
+    }
+
+    #[test]
+    fn a_board_without_ram_at_the_usual_place() {
+        let boards = boards();
+        let board = boards
+            .iter()
+            .find(|board| board.name == "xlnx-zcu102")
+            .expect("compiled in");
+        assert_eq!(
+            board.ram,
+            [Window {
+                base: 0,
+                size: 2 << 30
+            }]
+        );
+        assert_eq!(board.load_address, 0x20_0000);
+        assert_eq!(board.console.driver, Uart::Cadence);
+        assert_eq!(board.controller.windows().len(), 4);
+        assert_eq!(board.hypervisor_devices().len(), 5);
     }
 
     #[test]

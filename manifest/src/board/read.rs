@@ -3,12 +3,21 @@
 
 use std::path::Path;
 
-use super::{Board, Console, Controller, Device, Emulator, Interrupt, Timer, Trigger, Window};
+use super::{Board, Console, Controller, Device, Emulator, Gic, Interrupt, Timer, Trigger, Uart, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::plan::LOG_SIZE;
 use crate::schema;
 use crate::units::{self, PAGE};
 use crate::value::{self, Entry, Table, Value};
+
+/// `compatible` of an interrupt controller of architecture version 2.
+const GIC_400: &str = "arm,gic-400";
+
+/// Register windows of a GICv2, and those of a GICv3, besides the distributor.
+const GIC_V2_KEYS: &[&str] = &["cpu-interface", "hypervisor-interface", "virtual-cpu-interface"];
+const GIC_V3_KEYS: &[&str] = &["redistributors"];
+/// Bytes of a GICv2's CPU interface, physical or virtual (Arm IHI 0048B, section 4.1.3).
+const CPU_INTERFACE_SIZE: u64 = 0x2000;
 
 /// Reads and checks the board file `text` at `path`; `None` if something was reported.
 pub(super) fn read(path: &Path, text: &str, report: &mut Report) -> Option<Board> {
@@ -27,7 +36,10 @@ pub(super) fn read(path: &Path, text: &str, report: &mut Report) -> Option<Board
         return None;
     }
     let board = build(&table, report);
-    check(&board, &table, top, report);
+    check_controller_keys(&table, top, report);
+    if report.error_count() == errors {
+        check(&board, &table, top, report);
+    }
     (report.error_count() == errors).then_some(board)
 }
 
@@ -99,20 +111,31 @@ fn build(table: &Table, report: &mut Report) -> Board {
         ram,
         iommu: flag(table, "iommu"),
         console: Console {
-            compatible: text(&console, "compatible"),
+            driver: match text(&console, "compatible").as_str() {
+                "cdns,uart-r1p12" => Uart::Cadence,
+                _ => Uart::Pl011,
+            },
             registers: window(console.get("registers")),
             line: line(&console, "line"),
             clock_hz: line(&console, "clock-hz"),
         },
         controller: Controller {
-            compatible: text(&controller, "compatible"),
             distributor: window(controller.get("distributor")),
-            redistributors: window(controller.get("redistributors")),
+            gic: if text(&controller, "compatible") == GIC_400 {
+                Gic::V2 {
+                    cpu_interface: window(controller.get("cpu-interface")),
+                    hypervisor_interface: window(controller.get("hypervisor-interface")),
+                    virtual_cpu_interface: window(controller.get("virtual-cpu-interface")),
+                }
+            } else {
+                Gic::V3 {
+                    redistributors: window(controller.get("redistributors")),
+                }
+            },
             maintenance: line(&controller, "maintenance"),
             lines: line(&controller, "lines"),
         },
         timer: Timer {
-            compatible: text(&timer, "compatible"),
             hypervisor: line(&timer, "hypervisor"),
             virtual_line: line(&timer, "virtual"),
             physical: line(&timer, "physical"),
@@ -231,6 +254,48 @@ fn interrupts(table: &Table) -> Vec<Interrupt> {
             },
         })
         .collect()
+}
+
+/// The interrupt controller has the windows of its version, and no others.
+fn check_controller_keys(table: &Table, top: Place, report: &mut Report) {
+    let Some(controller) = table.get("interrupt-controller").and_then(Value::table) else {
+        return;
+    };
+    let compatible = text(controller, "compatible");
+    let (needed, foreign) = if compatible == GIC_400 {
+        (GIC_V2_KEYS, GIC_V3_KEYS)
+    } else {
+        (GIC_V3_KEYS, GIC_V2_KEYS)
+    };
+    let place = table
+        .entry("interrupt-controller")
+        .map_or(top, |entry| entry.key_place);
+    for key in needed.iter().filter(|key| controller.get(key).is_none()) {
+        let message = format!("the interrupt controller `{compatible}` needs the key `{key}`");
+        report.push(
+            Diagnostic::at(Code::BadBoard, place, message)
+                .help(format!("add `{key} = {{ base = ..., size = ... }}`")),
+        );
+    }
+    for entry in foreign.iter().filter_map(|key| controller.entry(key)) {
+        let message = format!("an interrupt controller `{compatible}` has no `{}`", entry.key);
+        report.push(
+            Diagnostic::at(Code::BadBoard, entry.key_place, message)
+                .help("remove it, or correct `compatible`"),
+        );
+    }
+    for key in ["cpu-interface", "virtual-cpu-interface"] {
+        let Some(entry) = controller.entry(key) else {
+            continue;
+        };
+        let size = window(Some(&entry.value)).size;
+        if size < CPU_INTERFACE_SIZE {
+            let message = format!("`{key}` has {size:#x} bytes, a CPU interface needs two pages");
+            report.push(Diagnostic::at(Code::BadBoard, entry.key_place, message).help(
+                "give 8K; where each page appears 16 times in 64K, start at the last copy of the first page",
+            ));
+        }
+    }
 }
 
 /// The hypervisor's devices are whole pages, apart from each other and from RAM.

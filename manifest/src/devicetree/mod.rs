@@ -11,11 +11,11 @@ pub(crate) mod overlay;
 
 use dtoolkit::model::{DeviceTree, DeviceTreeNode, DeviceTreeProperty};
 
-use crate::board::{Device, Trigger, Window};
+use crate::board::{Device, Gic, Trigger, Window};
 use crate::diagnostic::Report;
 use crate::guest::{Area, AreaKind, Context};
 use crate::model::{Access, Placed};
-use crate::rules::memory::{DISTRIBUTOR_SIZE, REDISTRIBUTOR_SIZE, UART_SIZE};
+use crate::rules::memory::{UART_SIZE, virtual_controller};
 use crate::rules::owned;
 
 const GIC_PHANDLE: u32 = 0x8001;
@@ -121,7 +121,7 @@ fn root(machine: &Machine<'_>) -> Node {
     root = root
         .child(cpus(spec.vcpus.len()))
         .child(psci())
-        .child(timer())
+        .child(timer(machine))
         .child(gic(machine))
         .child(clock());
     if spec.console {
@@ -201,10 +201,15 @@ fn psci() -> Node {
         .cells("migrate", &[0xc400_0005])
 }
 
-fn timer() -> Node {
+fn timer(machine: &Machine<'_>) -> Node {
+    // The binding of the GICv2 names the CPUs that a private line goes to, one bit each from bit 8 on.
+    let cpus = match machine.context.board.controller.gic {
+        Gic::V2 { .. } => (1 << machine.context.spec.vcpus.len()) - 1,
+        Gic::V3 { .. } => 0,
+    };
     let lines: Vec<u32> = TIMER_LINES
         .iter()
-        .flat_map(|line| [PRIVATE, *line, LEVEL_HIGH])
+        .flat_map(|line| [PRIVATE, *line, LEVEL_HIGH | cpus << 8])
         .collect();
     Node::new("timer")
         .texts("compatible", &["arm,armv8-timer"])
@@ -217,27 +222,34 @@ fn gic_name(machine: &Machine<'_>) -> String {
 }
 
 fn gic(machine: &Machine<'_>) -> Node {
-    let spec = machine.context.spec;
-    let redistributors = REDISTRIBUTOR_SIZE * spec.vcpus.len() as u64;
-    Node::new(gic_name(machine))
-        .texts("compatible", &["arm,gic-v3"])
+    let gic = machine.context.board.controller.gic;
+    let windows = virtual_controller(machine.context.spec, gic);
+    let registers: Vec<u64> = windows
+        .iter()
+        .flat_map(|(_, window)| [window.base, window.size])
+        .collect();
+    let node = Node::new(gic_name(machine))
+        .texts(
+            "compatible",
+            match gic {
+                Gic::V2 { .. } => &["arm,cortex-a15-gic"],
+                Gic::V3 { .. } => &["arm,gic-v3"],
+            },
+        )
         .flag("interrupt-controller")
         .cells("#interrupt-cells", &[3])
         .cells("#address-cells", &[2])
         .cells("#size-cells", &[2])
-        .flag("ranges")
-        .cells("#redistributor-regions", &[1])
-        .numbers(
-            "reg",
-            &[
-                spec.machine.distributor,
-                DISTRIBUTOR_SIZE,
-                spec.machine.redistributor,
-                redistributors,
-            ],
-        )
-        .cells("interrupts", &[PRIVATE, 9, LEVEL_HIGH])
-        .cells("phandle", &[GIC_PHANDLE])
+        .flag("ranges");
+    let node = match gic {
+        Gic::V2 { .. } => node.numbers("reg", &registers),
+        // The maintenance line is in the node of QEMU's board, though no EL2 of a VM can use it.
+        Gic::V3 { .. } => node
+            .cells("#redistributor-regions", &[1])
+            .numbers("reg", &registers)
+            .cells("interrupts", &[PRIVATE, 9, LEVEL_HIGH]),
+    };
+    node.cells("phandle", &[GIC_PHANDLE])
 }
 
 fn clock() -> Node {

@@ -223,8 +223,13 @@ pub(crate) struct CapabilitySpec {
 pub(crate) struct MachineSpec {
     pub ram_base: u64,
     pub ram_base_place: Option<Place>,
+    /// GIC version the manifest asks for.
+    pub gic_version: Option<Placed<u64>>,
     pub distributor: u64,
     pub redistributor: u64,
+    pub redistributor_place: Option<Place>,
+    pub cpu_interface: u64,
+    pub cpu_interface_place: Option<Place>,
     pub lines: u32,
     pub gic_place: Option<Place>,
     pub uart_base: u64,

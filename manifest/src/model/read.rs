@@ -256,8 +256,12 @@ fn read_machine(table: &Table) -> MachineSpec {
     MachineSpec {
         ram_base: or(&machine, "ram-base", 0x4000_0000),
         ram_base_place: place("ram-base"),
+        gic_version: integer(gic, "version"),
         distributor: or(gic, "distributor", 0x0800_0000),
         redistributor: or(gic, "redistributor", 0x080a_0000),
+        redistributor_place: gic.entry("redistributor").map(|entry| entry.key_place),
+        cpu_interface: or(gic, "cpu-interface", 0x0801_0000),
+        cpu_interface_place: gic.entry("cpu-interface").map(|entry| entry.key_place),
         lines: u32::try_from(or(gic, "lines", 288)).unwrap_or(288),
         gic_place: place("gic"),
         uart_base: or(uart, "base", 0x0900_0000),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory as the partitions see it: sizes, alignment, overlaps, virtual devices.
 
-use crate::board::{Board, Window};
+use crate::board::{Board, Gic, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 use crate::units::{PAGE, format_size};
@@ -9,13 +9,36 @@ use crate::units::{PAGE, format_size};
 /// Base of a task's memory.
 pub(crate) const TASK_BASE: u64 = 0x4000_0000;
 /// Bytes of a GICv3 distributor's registers (Arm IHI 0069H, section 12.8).
-pub(crate) const DISTRIBUTOR_SIZE: u64 = 0x1_0000;
+const DISTRIBUTOR_SIZE: u64 = 0x1_0000;
 /// Bytes of a GICv3 redistributor's two frames (Arm IHI 0069H, section 12.10).
-pub(crate) const REDISTRIBUTOR_SIZE: u64 = 0x2_0000;
+const REDISTRIBUTOR_SIZE: u64 = 0x2_0000;
+/// Bytes of a GICv2 distributor's registers (Arm IHI 0048B, section 4.1.2).
+const DISTRIBUTOR_V2_SIZE: u64 = 0x1000;
+/// Bytes of a GICv2 CPU interface's registers (Arm IHI 0048B, section 4.1.3).
+const CPU_INTERFACE_SIZE: u64 = 0x2000;
 /// Bytes of a PL011's registers.
 pub(crate) const UART_SIZE: u64 = 0x1000;
 /// First address that a class cannot map: 40 bits, what every Armv8 CPU with EL2 translates at least.
 pub(crate) const GUEST_LIMIT: u64 = 1 << 40;
+
+/// The windows of a VM's interrupt controller on a board with `gic`: a name for messages, and where it is.
+pub(crate) fn virtual_controller(partition: &PartitionSpec, gic: Gic) -> [(&'static str, Window); 2] {
+    let machine = &partition.machine;
+    let window = |base, size| Window { base, size };
+    match gic {
+        Gic::V2 { .. } => [
+            ("distributor", window(machine.distributor, DISTRIBUTOR_V2_SIZE)),
+            ("CPU interface", window(machine.cpu_interface, CPU_INTERFACE_SIZE)),
+        ],
+        Gic::V3 { .. } => {
+            let redistributors = REDISTRIBUTOR_SIZE * partition.vcpus.len() as u64;
+            [
+                ("distributor", window(machine.distributor, DISTRIBUTOR_SIZE)),
+                ("redistributors", window(machine.redistributor, redistributors)),
+            ]
+        }
+    }
+}
 
 pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
     for partition in &manifest.partitions {
@@ -29,7 +52,10 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
         for address in addresses(partition) {
             address_is_aligned(&address, report);
         }
-        machine_is_possible(partition, report);
+        if let Some(board) = board {
+            gic_is_the_boards(partition, board, report);
+        }
+        machine_is_possible(partition, gic_of(board), report);
         areas_are_apart(partition, board, report);
     }
 }
@@ -81,17 +107,61 @@ fn address_is_aligned(address: &Placed<u64>, report: &mut Report) {
     }
 }
 
-fn machine_is_possible(partition: &PartitionSpec, report: &mut Report) {
+/// The board's interrupt controller; a board that is not known has the usual one.
+fn gic_of(board: Option<&Board>) -> Gic {
+    board.map(|board| board.controller.gic).unwrap_or_default()
+}
+
+/// A VM's interrupt controller is the board's, with its registers partly those of the hardware: its version is no choice.
+fn gic_is_the_boards(partition: &PartitionSpec, board: &Board, report: &mut Report) {
+    let machine = &partition.machine;
+    let real = board.controller.gic.version();
+    if let Some(version) = machine
+        .gic_version
+        .as_ref()
+        .filter(|version| version.value != real)
+    {
+        let message = format!(
+            "board `{}` cannot give a VM a GICv{}, its own interrupt controller is a GICv{real}",
+            board.name, version.value
+        );
+        report.push(
+            Diagnostic::at(Code::BadMachine, version.place, message)
+                .help(format!("give `version = {real}`, or leave it out")),
+        );
+    }
+    let (foreign, key, instead) = match board.controller.gic {
+        Gic::V2 { .. } => (machine.redistributor_place, "redistributor", "cpu-interface"),
+        Gic::V3 { .. } => (machine.cpu_interface_place, "cpu-interface", "redistributor"),
+    };
+    if let Some(place) = foreign {
+        let message = format!(
+            "a GICv{real}, as VMs have on board `{}`, has no `{key}`",
+            board.name
+        );
+        report.push(
+            Diagnostic::at(Code::BadMachine, place, message).help(format!("move its `{instead}` instead")),
+        );
+    }
+}
+
+fn machine_is_possible(partition: &PartitionSpec, gic: Gic, report: &mut Report) {
     let machine = &partition.machine;
     if let Some(place) = machine.gic_place {
-        for (name, base) in [
-            ("distributor", machine.distributor),
-            ("redistributor", machine.redistributor),
-        ] {
-            if base % DISTRIBUTOR_SIZE != 0 {
-                let message = format!("the {name} at {base:#x} is not at a multiple of 64K");
+        let align = match gic {
+            Gic::V2 { .. } => PAGE,
+            Gic::V3 { .. } => DISTRIBUTOR_SIZE,
+        };
+        for (name, window) in virtual_controller(partition, gic) {
+            let base = window.base;
+            if base % align != 0 {
+                let message = format!(
+                    "the {name} at {base:#x} is not at a multiple of {}",
+                    format_size(align)
+                );
                 report.push(
-                    Diagnostic::at(Code::BadMachine, place, message).help("move it to a multiple of 0x10000"),
+                    Diagnostic::at(Code::BadMachine, place, message)
+                        .help(format!("move it to a multiple of {align:#x}")),
                 );
             }
         }
@@ -163,21 +233,10 @@ fn areas(partition: &PartitionSpec, board: Option<&Board>) -> Vec<Area> {
         }
     }
     let gic = machine.gic_place.unwrap_or(partition.name.place);
-    let redistributors = REDISTRIBUTOR_SIZE * partition.vcpus.len() as u64;
-    areas.push(area(
-        "virtual distributor".to_owned(),
-        machine.distributor,
-        DISTRIBUTOR_SIZE,
-        gic,
-        false,
-    ));
-    areas.push(area(
-        "virtual redistributors".to_owned(),
-        machine.redistributor,
-        redistributors,
-        gic,
-        false,
-    ));
+    let windows = virtual_controller(partition, gic_of(board));
+    areas.extend(
+        windows.map(|(name, window)| area(format!("virtual {name}"), window.base, window.size, gic, false)),
+    );
     if partition.console {
         let place = machine.uart_place.unwrap_or(partition.name.place);
         areas.push(area(

@@ -99,7 +99,10 @@ static CONSOLE: TableSchema = TableSchema {
         key(
             "compatible",
             Required,
-            Kind::Choice(&[("arm,pl011", "Arm PrimeCell PL011")]),
+            Kind::Choice(&[
+                ("arm,pl011", "Arm PrimeCell PL011"),
+                ("cdns,uart-r1p12", "Cadence UART"),
+            ]),
             "driver",
         ),
         key("registers", Required, Kind::Table(&WINDOW), "its registers"),
@@ -125,15 +128,36 @@ static CONTROLLER: TableSchema = TableSchema {
         key(
             "compatible",
             Required,
-            Kind::Choice(&[("arm,gic-v3", "Arm GICv3")]),
+            Kind::Choice(&[
+                ("arm,gic-v3", "Arm GICv3"),
+                ("arm,gic-400", "Arm GICv2 with virtualization extensions"),
+            ]),
             "driver",
         ),
         key("distributor", Required, Kind::Table(&WINDOW), "distributor"),
         key(
             "redistributors",
-            Required,
+            Optional,
             Kind::Table(&WINDOW),
-            "redistributors of all CPUs",
+            "redistributors of all CPUs; GICv3",
+        ),
+        key(
+            "cpu-interface",
+            Optional,
+            Kind::Table(&WINDOW),
+            "CPU interface (`GICC`), 8K; GICv2",
+        ),
+        key(
+            "hypervisor-interface",
+            Optional,
+            Kind::Table(&WINDOW),
+            "virtual interface control (`GICH`) of the CPU that asks; GICv2",
+        ),
+        key(
+            "virtual-cpu-interface",
+            Optional,
+            Kind::Table(&WINDOW),
+            "virtual CPU interface (`GICV`), 8K, where VMs get it from; GICv2",
         ),
         key(
             "maintenance",

@@ -430,21 +430,27 @@ static GIC: TableSchema = TableSchema {
     keys: &[
         key(
             "version",
-            Default("3"),
-            Kind::Integer(3, 3),
-            "GIC architecture version",
+            Default("the board's"),
+            Kind::Integer(2, 3),
+            "GIC architecture version; no other than that of the board's own interrupt controller",
         ),
         key(
             "distributor",
             Default("0x08000000"),
             Kind::Address,
-            "distributor, 64K",
+            "distributor, 64K (version 2: 4K)",
         ),
         key(
             "redistributor",
             Default("0x080a0000"),
             Kind::Address,
-            "redistributors, 128K per vCPU",
+            "redistributors, 128K per vCPU; version 3",
+        ),
+        key(
+            "cpu-interface",
+            Default("0x08010000"),
+            Kind::Address,
+            "CPU interface, 8K; version 2",
         ),
         key(
             "lines",

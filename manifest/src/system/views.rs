@@ -97,6 +97,7 @@ impl System {
         rows.extend(
             self.board
                 .hypervisor_devices()
+                .into_iter()
                 .map(|(name, window)| row(name, window, "rw")),
         );
         for partition in &self.partitions {
