@@ -12,6 +12,9 @@ use crate::plan::{self, BINARY_RESERVE};
 use crate::system::{self, Partition, System, Vcpu};
 use crate::{compile, rules, schema, value};
 
+/// Room kept for the class binary where a place is chosen for good: a later plan, around the class binary as it is,
+/// cannot move it any more.
+const FIXED_RESERVE: u64 = 16 << 20;
 /// Larger manifests are refused.
 const MANIFEST_MAX: usize = 1 << 20;
 
@@ -130,48 +133,95 @@ fn build(
     if report.has_errors() {
         return None;
     }
-    let guests = guests(&manifest, &board, base, resolver, report)?;
-    let mut system = System {
-        pcpus: system::pcpus(&manifest, &board),
-        partitions: Vec::new(),
-        plan: plan::Plan {
-            hosts: guests.iter().map(|guest| vec![0; guest.areas.len()]).collect(),
-            ..plan::Plan::default()
-        },
-        report: Report {
-            diagnostics: Vec::new(),
-            sources: report.sources.clone(),
-        },
-        board,
+    let mut draft = Draft {
         manifest,
-        guests,
+        board,
+        loader: Loader::new(base, resolver),
     };
-    system.partitions = partitions(&system);
-    compile::fits_tables(&system, report)?;
+    draft.choose_ram_bases(report)?;
+    let mut system = draft.system(report)?;
     system.plan = compile::plan(&system, BINARY_RESERVE, report)?;
     system.partitions = partitions(&system);
     Some(system)
 }
 
-fn guests(
-    manifest: &Manifest,
-    board: &Board,
-    base: &Path,
-    resolver: &dyn PayloadResolver,
-    report: &mut Report,
-) -> Option<Vec<Guest>> {
-    let mut loader = Loader::new(base, resolver);
-    let mut guests = Vec::new();
-    for (number, spec) in manifest.partitions.iter().enumerate() {
-        let capabilities = system::capabilities(number, spec, manifest);
-        let context = Context {
-            spec,
-            board,
-            capabilities: &capabilities,
+/// What a system is made from.
+struct Draft<'a> {
+    manifest: Manifest,
+    board: Board,
+    loader: Loader<'a>,
+}
+
+impl Draft<'_> {
+    /// The system, without places.
+    fn system(&mut self, report: &mut Report) -> Option<System> {
+        let guests = self.guests(report)?;
+        let mut system = System {
+            pcpus: system::pcpus(&self.manifest, &self.board),
+            partitions: Vec::new(),
+            plan: plan::Plan {
+                hosts: guests.iter().map(|guest| vec![0; guest.areas.len()]).collect(),
+                ..plan::Plan::default()
+            },
+            report: Report {
+                diagnostics: Vec::new(),
+                sources: report.sources.clone(),
+            },
+            board: self.board.clone(),
+            manifest: self.manifest.clone(),
+            guests,
         };
-        guests.extend(guest::build(&context, &mut loader, report));
+        system.partitions = partitions(&system);
+        compile::fits_tables(&system, report)?;
+        Some(system)
     }
-    (guests.len() == manifest.partitions.len()).then_some(guests)
+
+    fn guests(&mut self, report: &mut Report) -> Option<Vec<Guest>> {
+        let mut guests = Vec::new();
+        for (number, spec) in self.manifest.partitions.iter().enumerate() {
+            let capabilities = system::capabilities(number, spec, &self.manifest);
+            let context = Context {
+                spec,
+                board: &self.board,
+                capabilities: &capabilities,
+            };
+            guests.extend(guest::build(&context, &mut self.loader, report));
+        }
+        (guests.len() == self.manifest.partitions.len()).then_some(guests)
+    }
+
+    /// A VM whose devices do DMA that nothing confines sees its RAM where it is on the board. If the manifest does
+    /// not say where, a plan of everything finds the place; what the VM is given is then made again for it.
+    fn choose_ram_bases(&mut self, report: &mut Report) -> Option<()> {
+        let undecided: Vec<usize> = (0..self.manifest.partitions.len())
+            .filter(|number| rules::chooses_ram_base(&self.manifest.partitions[*number], &self.board))
+            .collect();
+        if undecided.is_empty() {
+            return Some(());
+        }
+        // What is said now is said again when the system is made for good, unless it ends here.
+        let mut first = Report {
+            diagnostics: Vec::new(),
+            sources: report.sources.clone(),
+        };
+        let found = self
+            .system(&mut first)
+            .and_then(|system| compile::plan(&system, FIXED_RESERVE, &mut first));
+        let Some(plan) = found else {
+            report.diagnostics.append(&mut first.diagnostics);
+            report.sources = first.sources;
+            return None;
+        };
+        for number in undecided {
+            let spec = &mut self.manifest.partitions[number];
+            let place = spec.at.as_ref().map(|at| at.place);
+            // RAM is the first area.
+            spec.machine.ram_base = plan.hosts[number][0];
+            spec.machine.ram_base_place = place.or(spec.memory.as_ref().map(|memory| memory.place));
+        }
+        rules::memory::check(&self.manifest, Some(&self.board), report);
+        (!report.has_errors()).then_some(())
+    }
 }
 
 /// The partitions with the places of the system's plan.

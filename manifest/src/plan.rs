@@ -10,13 +10,13 @@
 //!
 //! A partition with a device whose DMA nothing confines sees its memory at the bus addresses themselves,
 //! because its driver gives the device guest addresses; at any other place the device would overwrite
-//! somebody else's memory.
+//! somebody else's memory. Where its RAM is, is chosen here too, unless the manifest says it.
 
 use crate::board::{Board, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::guest::Guest;
+use crate::guest::{AreaKind, Guest};
 use crate::model::PartitionSpec;
-use crate::rules::does_trusted_dma;
+use crate::rules::{chooses_ram_base, does_trusted_dma};
 use crate::units::{BLOCK, GIB, PAGE, align_up, format_size};
 
 /// Bytes of the log area.
@@ -156,7 +156,9 @@ fn blocks<'a>(input: &Input<'a>, report: &mut Report) -> Vec<Block<'a>> {
     let mut blocks = Vec::new();
     for (partition, (spec, guest)) in input.specs.iter().zip(input.guests).enumerate() {
         let identity = does_trusted_dma(spec, input.board);
+        let open = chooses_ram_base(spec, input.board);
         for (index, area) in guest.areas.iter().enumerate() {
+            let identity = identity && !(open && area.kind == AreaKind::Ram);
             let base = area.window.base;
             let wish = match &area.at {
                 Some(at) if identity && at.value != base => {

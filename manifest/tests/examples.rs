@@ -121,3 +121,37 @@ fn places_do_not_depend_on_the_class_binary() {
     };
     assert_eq!(places(0x1_0000), places(0x20_0000));
 }
+
+#[test]
+fn ram_of_a_vm_with_unconfined_dma_is_where_it_seems_to_be() {
+    let system = example("aarch64-linux-disk-net");
+    let linux = &system.partitions()[0];
+    let ram: Vec<_> = linux
+        .mappings
+        .iter()
+        .filter(|mapping| mapping.kind == MappingKind::Ram)
+        .collect();
+    assert_eq!(ram.len(), 1);
+    assert!(linux.unconfined_dma);
+    assert_eq!(ram[0].guest, ram[0].host);
+    let node = format!("memory@{:x}", ram[0].host);
+    let text = String::from_utf8_lossy(&linux.device_tree).into_owned();
+    assert!(text.contains(&node), "the device tree has no {node}");
+    // The same place for a class binary of any size within its reserve.
+    for class_binary_len in [0x1000, 0x20_0000] {
+        let input = CompileInput {
+            class_binary_len,
+            stop_after_ms: None,
+        };
+        let bytes = compile(&system, &input).expect("it compiles");
+        let image = Image::check(&bytes, CLASS_AARCH64, &Portable).expect("the writer checked it");
+        let mapping = image.memory_of(0).next().expect("RAM");
+        assert_eq!(
+            (mapping.guest, mapping.host),
+            (ram[0].guest.into(), ram[0].host.into())
+        );
+        // Both of its devices share a page with others: nothing of that page is mapped.
+        assert_eq!(image.memory_of(0).count(), 1);
+        assert_eq!(image.registers().len(), 2);
+    }
+}

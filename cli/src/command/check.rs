@@ -65,7 +65,7 @@ fn partitions(system: &System) -> Table {
         let own = partition
             .mappings
             .iter()
-            .filter(|mapping| mapping.kind != MappingKind::Device);
+            .filter(|mapping| !matches!(mapping.kind, MappingKind::Device | MappingKind::Forwarded));
         let memory: u64 = own.map(|mapping| mapping.size).sum();
         rows.add_row([
             partition.name.clone(),

@@ -43,6 +43,11 @@ pub(crate) fn does_trusted_dma(partition: &PartitionSpec, board: &Board) -> bool
     !board.iommu && partition.trusted_dma && owned(partition, board).any(|(_, device)| device.dma)
 }
 
+/// Whether the RAM of a partition must be at its bus addresses, and the manifest leaves open which these are.
+pub(crate) fn chooses_ram_base(partition: &PartitionSpec, board: &Board) -> bool {
+    partition.machine.ram_base_place.is_none() && does_trusted_dma(partition, board)
+}
+
 fn device_exists(name: &Placed<String>, board: &Board, report: &mut Report) {
     if board
         .hypervisor_devices()

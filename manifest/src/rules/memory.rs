@@ -40,7 +40,7 @@ pub(crate) fn virtual_controller(partition: &PartitionSpec, gic: Gic) -> [(&'sta
     }
 }
 
-pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
+pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
     for partition in &manifest.partitions {
         for size in [&partition.memory]
             .into_iter()

@@ -20,7 +20,7 @@ use crate::board::Board;
 use crate::diagnostic::Report;
 use crate::model::Manifest;
 
-pub(crate) use devices::{does_trusted_dma, owned, registers};
+pub(crate) use devices::{chooses_ram_base, does_trusted_dma, owned, registers};
 
 /// Runs all rules; those about hardware only if the board is known.
 pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
