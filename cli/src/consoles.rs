@@ -29,6 +29,8 @@ pub struct Line<'a> {
 pub struct Control {
     /// End the session.
     pub stop: bool,
+    /// Reset the board, keeping its memory.
+    pub reset: bool,
     /// Text to type, with the console it goes to.
     pub typed: Vec<(String, Vec<u8>)>,
 }

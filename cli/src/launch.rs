@@ -4,7 +4,7 @@
 use crate::consoles::Observer;
 use crate::framing::VirtualTime;
 use crate::problem::Problem;
-use crate::session::{self, Input, Limits, Outcome};
+use crate::session::{self, Input, Limits, Memory, Outcome};
 use bulkhead_manifest::board::Emulator;
 use std::fs;
 use std::os::fd::BorrowedFd;
@@ -23,6 +23,8 @@ pub struct Launch {
     pub real_seconds: Option<f64>,
     /// Wait for a debugger on this port.
     pub gdb: Option<u16>,
+    /// Where the hypervisor's log is in memory: it is read at the end, if the board's emulator lets us.
+    pub log_base: Option<u64>,
 }
 
 impl Launch {
@@ -41,7 +43,13 @@ impl Launch {
 
     /// The command line of the emulator.
     #[must_use]
-    pub fn command(&self, emulator: &Emulator, image: &Path, cpus: usize) -> Vec<String> {
+    pub fn command(
+        &self,
+        emulator: &Emulator,
+        image: &Path,
+        cpus: usize,
+        monitor: Option<&Path>,
+    ) -> Vec<String> {
         let mut command = vec![emulator.program.clone()];
         command.extend(emulator.arguments.iter().cloned());
         if self.deterministic {
@@ -50,13 +58,17 @@ impl Launch {
         if self.gdb.is_some() {
             command.extend(emulator.gdb.iter().cloned());
         }
+        if monitor.is_some() {
+            command.extend(emulator.monitor.iter().cloned());
+        }
+        let monitor = monitor.map(|path| path.display().to_string()).unwrap_or_default();
         let port = self.gdb.unwrap_or_default().to_string();
         let image = image.display().to_string();
         for argument in &mut command {
             *argument = argument
                 .replace("{cpus}", &cpus.to_string())
                 .replace("{port}", &port);
-            *argument = argument.replace("{image}", &image);
+            *argument = argument.replace("{image}", &image).replace("{monitor}", &monitor);
         }
         command
     }
@@ -107,8 +119,13 @@ pub fn run(
     signals: Option<BorrowedFd<'_>>,
 ) -> Result<Outcome, Problem> {
     let file = TemporaryFile::write("bin", flash)?;
-    let command = launch.command(board.0, file.path(), board.1);
-    let mut outcome = session::run(&command, launch.limits(), observer, input, signals)?;
+    let socket = (launch.log_base.is_some() && !board.0.monitor.is_empty()).then(crate::monitor::socket_path);
+    let command = launch.command(board.0, file.path(), board.1, socket.as_deref());
+    let memory = socket.map(|socket| Memory {
+        socket,
+        log_base: launch.log_base,
+    });
+    let mut outcome = session::run(&command, launch.limits(), memory, observer, input, signals)?;
     outcome.messages = worth_reading(&outcome.messages, &board.0.ignore);
     Ok(outcome)
 }
@@ -136,7 +153,7 @@ mod tests {
             gdb: Some(1234),
             ..Launch::default()
         };
-        let command = launch.command(&emulator, Path::new("/x/y z.bin"), 3);
+        let command = launch.command(&emulator, Path::new("/x/y z.bin"), 3, Some(Path::new("/x/m")));
         assert_eq!(command[0], "qemu-system-aarch64");
         assert!(
             command.windows(2).any(|pair| pair == ["-smp", "3"]),
@@ -147,6 +164,10 @@ mod tests {
             "{command:?}"
         );
         assert!(command.contains(&"tcp:127.0.0.1:1234".to_owned()), "{command:?}");
+        assert!(
+            command.contains(&"unix:/x/m,server=on,wait=off".to_owned()),
+            "{command:?}"
+        );
         assert!(command.contains(&"-icount".to_owned()), "{command:?}");
         assert!(
             !command.iter().any(|argument| argument.contains('{')),

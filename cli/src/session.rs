@@ -11,6 +11,7 @@
 
 use crate::consoles::{Consoles, Control, Observer};
 use crate::framing::{VirtualTime, direct};
+use crate::monitor::Monitor;
 use crate::problem::Problem;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -64,6 +65,17 @@ pub struct Outcome {
     pub real_time: Duration,
     /// What the emulator itself had to say.
     pub messages: String,
+    /// The hypervisor's log area, if it was asked for and could be read.
+    pub log_area: Option<Vec<u8>>,
+}
+
+/// How to get at the board's memory.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// Socket of the emulator's monitor, which is on its command line.
+    pub socket: std::path::PathBuf,
+    /// Address of the log area, to be read at the end.
+    pub log_base: Option<u64>,
 }
 
 /// Turns what the user types into requests.
@@ -147,11 +159,17 @@ fn start(command: &[String]) -> Result<Emulator, Problem> {
 pub fn run(
     command: &[String],
     limits: Limits,
+    memory: Option<Memory>,
     observer: &mut dyn Observer,
     input: &mut dyn Input,
     signals: Option<BorrowedFd<'_>>,
 ) -> Result<Outcome, Problem> {
     let mut emulator = start(command)?;
+    let log_base = memory.as_ref().and_then(|memory| memory.log_base);
+    let monitor = match &memory {
+        Some(memory) => Monitor::connect(&memory.socket, || matches!(emulator.0.try_wait(), Ok(None)))?,
+        None => None,
+    };
     let pipes = (
         emulator.0.stdin.take(),
         emulator.0.stdout.take(),
@@ -176,6 +194,9 @@ pub fn run(
         messages: Vec::new(),
         typed: VecDeque::new(),
         buffer: vec![0; 64 * 1024],
+        monitor,
+        log_base,
+        log_area: None,
     };
     session
         .line
@@ -183,11 +204,13 @@ pub fn run(
         .map_err(Problem::io("the emulator's pipes"))?;
     let ending = session.serve(&mut emulator, observer, input, signals)?;
     session.consoles.finish(observer, &mut session.control);
+    session.save_log();
     Ok(Outcome {
         ending,
         virtual_time: session.consoles.now(),
         real_time: session.started.elapsed(),
         messages: String::from_utf8_lossy(&session.messages).trim().to_owned(),
+        log_area: session.log_area,
     })
 }
 
@@ -245,6 +268,7 @@ struct Ready {
     room: bool,
     input: bool,
     signal: bool,
+    monitor: bool,
 }
 
 struct Session {
@@ -256,6 +280,9 @@ struct Session {
     messages: Vec<u8>,
     typed: VecDeque<(String, Vec<u8>)>,
     buffer: Vec<u8>,
+    monitor: Option<Monitor>,
+    log_base: Option<u64>,
+    log_area: Option<Vec<u8>>,
 }
 
 impl Session {
@@ -278,6 +305,9 @@ impl Session {
             if ready.room {
                 self.line.send();
             }
+            if ready.monitor {
+                self.monitor_ready();
+            }
             let open = !ready.output || self.read_line(observer)?;
             if ready.input && !input.ready(&mut self.control) {
                 return Ok(Ending::Interrupted);
@@ -291,6 +321,11 @@ impl Session {
             input.release(&mut self.control);
             self.typed.extend(self.control.typed.drain(..));
             self.send_piece();
+            if std::mem::take(&mut self.control.reset)
+                && let Some(monitor) = &mut self.monitor
+            {
+                monitor.reset()?;
+            }
             if self.control.stop {
                 return Ok(Ending::Stopped);
             }
@@ -314,6 +349,26 @@ impl Session {
             {
                 return Ok(Ending::RealLimit);
             }
+        }
+    }
+
+    /// The monitor has something to say. A board that has switched itself off is looked at, then let go.
+    fn monitor_ready(&mut self) {
+        let Some(monitor) = &mut self.monitor else { return };
+        monitor.take_events();
+        if monitor.is_off {
+            self.save_log();
+            // That it has gone is seen on its output.
+            if let Some(mut monitor) = self.monitor.take() {
+                let _ = monitor.quit();
+            }
+        }
+    }
+
+    /// Reads the log area, once. An emulator that is gone, or refuses, leaves none.
+    fn save_log(&mut self) {
+        if let (Some(monitor), Some(base), None) = (&mut self.monitor, self.log_base, &self.log_area) {
+            self.log_area = monitor.memory(base, bulkhead_abi::log::AREA_SIZE).ok();
         }
     }
 
@@ -366,9 +421,10 @@ impl Session {
             (room, PollFlags::OUT),
             (input.source(), PollFlags::IN),
             (signals, PollFlags::IN),
+            (self.monitor.as_ref().map(Monitor::source), PollFlags::IN),
         ];
         let mut polled: Vec<PollFd<'_>> = Vec::new();
-        let mut place = [None; 5];
+        let mut place = [None; 6];
         for (index, (source, flags)) in sources.into_iter().enumerate() {
             if let Some(source) = source {
                 place[index] = Some(polled.len());
@@ -387,6 +443,7 @@ impl Session {
             room: is(2),
             input: is(3),
             signal: is(4),
+            monitor: is(5),
         })
     }
 
@@ -447,7 +504,7 @@ mod tests {
 
     fn shell(script: &str, limits: Limits, recorder: &mut Recorder) -> Outcome {
         let command = ["sh".to_owned(), "-c".to_owned(), script.to_owned()];
-        run(&command, limits, recorder, &mut NoInput, None).unwrap()
+        run(&command, limits, None, recorder, &mut NoInput, None).unwrap()
     }
 
     #[test]
@@ -502,6 +559,7 @@ mod tests {
         let problem = run(
             &command,
             Limits::default(),
+            None,
             &mut Recorder::default(),
             &mut NoInput,
             None,

@@ -3,6 +3,7 @@
 
 use crate::consoles::Line;
 use crate::framing::VirtualTime;
+use crate::log_area::LogArea;
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -107,6 +108,22 @@ impl Summary {
     #[must_use]
     pub fn starts(&self, partition: &str) -> u32 {
         self.states.get(partition).map_or(0, |(_, starts)| *starts)
+    }
+
+    /// The text for the user: the table of what the hypervisor counted in `area`, else what its console told.
+    #[must_use]
+    pub fn text_with(&self, area: Option<&[u8]>, time: VirtualTime, real: std::time::Duration) -> String {
+        let Some((_, area)) = area.and_then(LogArea::find) else {
+            return self.text(time, real);
+        };
+        let mut text = Self::default().text(time, real);
+        for line in area.counts().table().lines() {
+            let _ = write!(text, "\n{line}");
+        }
+        if let Some(crash) = area.crash() {
+            let _ = write!(text, "\ncrash of the hypervisor: {crash}");
+        }
+        text
     }
 
     /// The text for the user: one line per partition with something to tell.

@@ -63,6 +63,8 @@ struct Text {
     at_most: BTreeMap<String, u64>,
     forbid: Vec<String>,
     send: Vec<Send>,
+    reset_after: Option<String>,
+    log_area: Vec<String>,
     replace: Vec<(String, String)>,
     damage: Option<Damage>,
     case: Vec<Text>,
@@ -93,6 +95,10 @@ pub struct Case {
     pub forbid: Vec<Pattern>,
     /// What is typed.
     pub send: Vec<(Pattern, Send)>,
+    /// The board is reset, with its memory kept, once a line matches.
+    pub reset_after: Option<Pattern>,
+    /// What the hypervisor's log area must hold at the end in some line of what `bulkhead log` shows.
+    pub log_area: Vec<Pattern>,
     /// Damage to the flashable file.
     pub damage: Option<Damage>,
 }
@@ -183,6 +189,10 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
     let send = sends
         .map(|send| Ok((Pattern::new(&send.after)?, send.clone())))
         .collect::<Result<_, String>>()?;
+    let reset_after = case.reset_after.as_ref().or(base.reset_after.as_ref());
+    let reset_after = reset_after.map(|text| Pattern::new(text)).transpose()?;
+    let mut log_area = patterns(&base.log_area)?;
+    log_area.extend(patterns(&case.log_area)?);
     let time_limit = case.time_limit.or(base.time_limit).unwrap_or(20.0);
     let real_limit = case.real_limit.or(base.real_limit).unwrap_or(120.0);
     let damage = case.damage.clone().or_else(|| base.damage.clone());
@@ -198,6 +208,8 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         at_most,
         forbid,
         send,
+        reset_after,
+        log_area,
         damage,
     })
 }

@@ -53,11 +53,12 @@ fn take<'a>(next: &AtomicUsize, cases: &'a [Case]) -> Option<(usize, &'a Case)> 
 
 /// Runs a case; what was wrong.
 fn run(case: &Case, progress: &Progress) -> Vec<String> {
-    let launch = Launch {
+    let mut launch = Launch {
         deterministic: true,
         virtual_seconds: Some(case.time_limit),
         real_seconds: Some(case.real_limit),
         gdb: None,
+        log_base: None,
     };
     // The test, not the system, decides when time is up; a little more, so that it is the test that sees it.
     let options = Options {
@@ -71,6 +72,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         Ok(emulator) => emulator,
         Err(problem) => return vec![problem.to_string()],
     };
+    launch.log_base = Some(prepared.system().log_base());
     let mut flash = prepared.flash().to_vec();
     if let Some(damage) = &case.damage
         && let Err(why) = damage.apply(&mut flash, prepared.image().len())

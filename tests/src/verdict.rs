@@ -3,6 +3,8 @@
 
 use crate::case::{Case, End};
 use bulkhead::consoles::{Control, Line, Observer};
+use bulkhead::log_area::LogArea;
+use bulkhead::pattern::Pattern;
 use bulkhead::session::{Ending, Outcome};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,6 +16,7 @@ pub(crate) struct Judge<'a> {
     case: &'a Case,
     seen: BTreeMap<&'a str, usize>,
     sent: Vec<bool>,
+    reset: bool,
     forbidden: Option<String>,
     tail: BTreeMap<String, VecDeque<String>>,
     lines: BTreeMap<String, u64>,
@@ -26,6 +29,7 @@ impl<'a> Judge<'a> {
             case,
             seen,
             sent: vec![false; case.send.len()],
+            reset: false,
             forbidden: None,
             tail: BTreeMap::new(),
             lines: BTreeMap::new(),
@@ -57,6 +61,11 @@ impl<'a> Judge<'a> {
                 break;
             }
         }
+        let due = |pattern: &Pattern| !self.reset && pattern.matches(line);
+        if self.case.reset_after.as_ref().is_some_and(due) {
+            self.reset = true;
+            control.reset = true;
+        }
         let done = match self.case.end {
             End::Seen | End::Lockdown => self.missing().is_empty(),
             End::PowerOff | End::TimeLimit => false,
@@ -84,6 +93,13 @@ impl<'a> Judge<'a> {
             let count = self.lines.get(console).copied().unwrap_or(0);
             if count > *most {
                 findings.push(format!("{console}: {count} lines, at most {most} are allowed"));
+            }
+        }
+        let area = outcome.log_area.as_deref().and_then(LogArea::find);
+        let text = area.map(|(_, area)| area.text_of_all()).unwrap_or_default();
+        for pattern in &self.case.log_area {
+            if !text.lines().any(|line| pattern.captures(line).is_some()) {
+                findings.push(format!("not in the log area: {}\n{text}", pattern.as_str()));
             }
         }
         let expected_end = match (&outcome.ending, self.case.end) {

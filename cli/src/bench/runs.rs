@@ -132,6 +132,7 @@ fn launch() -> Launch {
         virtual_seconds: Some(VIRTUAL_LIMIT),
         real_seconds: Some(REAL_LIMIT),
         gdb: None,
+        log_base: None,
     }
 }
 
@@ -169,13 +170,13 @@ fn run_bare(emulator: &Emulator) -> Result<Figures, Problem> {
     let bare = counting(emulator, &emulator.bare);
     let mut figures = Figures::new();
     for cpus in [2, 1] {
-        let command = launch().command(&bare, file.path(), cpus);
+        let command = launch().command(&bare, file.path(), cpus, None);
         let mut reader = Reader::default();
         let limits = session::Limits {
             virtual_time: None,
             real: Some(Duration::from_secs_f64(REAL_LIMIT)),
         };
-        session::run(&command, limits, &mut reader, &mut NoInput, None)?;
+        session::run(&command, limits, None, &mut reader, &mut NoInput, None)?;
         figures.append(&mut reader.figures()?);
     }
     Ok(figures)

@@ -10,6 +10,7 @@ mod check;
 mod demo;
 mod explain;
 mod gdb;
+mod log;
 mod new;
 mod run;
 mod test;
@@ -60,6 +61,8 @@ enum Command {
     Run(RunArgs),
     /// Say what the health reports in a log mean: instruction, source line, manifest line, likely remedy
     Explain(ExplainArgs),
+    /// Show what the hypervisor has left in RAM: log, crash, counters
+    Log(LogArgs),
     /// Measure what the hypervisor costs, in instructions: bare against hypervised
     Bench(BenchArgs),
     /// List the boards
@@ -131,7 +134,7 @@ struct RunArgs {
     /// End after this much time on the wall, with exit code 124 [default with --timeout: 30 s + 10 times that]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     real_timeout: Option<f64>,
-    /// Write the exact bytes of each console to DIR/NAME.log
+    /// Write the exact bytes of each console to DIR/NAME.log, and what is left in RAM to DIR/log-area.bin
     #[arg(long, value_name = "DIR")]
     log: Option<PathBuf>,
     /// Stop at the first instruction and wait for a debugger, with the symbols of the hypervisor and of PARTITION
@@ -160,6 +163,17 @@ struct ExplainArgs {
     system: PathBuf,
     /// The log [default: standard input]
     log: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bulkhead log ram.bin                            any dump of the board's memory that holds the log
+  bulkhead run system.toml --log logs; bulkhead log logs/log-area.bin
+
+The log is the 64 KiB directly below the address at which bulkhead.bin is loaded. It survives a warm reset.")]
+struct LogArgs {
+    /// The dump
+    dump: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -206,6 +220,7 @@ pub fn main() -> ExitCode {
         Command::Build(args) => build::run(&args),
         Command::Run(args) => run::run(args),
         Command::Explain(args) => explain::run(&args),
+        Command::Log(args) => log::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Boards => boards::run(),
         Command::New(args) => new::run(&args),

@@ -26,11 +26,12 @@ const GDB_PORT: u16 = 1234;
 
 pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     let interactive = terminal::is_interactive();
-    let launch = Launch {
+    let mut launch = Launch {
         deterministic: args.deterministic || !(interactive || args.realtime || args.gdb.is_some()),
         virtual_seconds: args.timeout,
         real_seconds: args.real_timeout,
         gdb: args.gdb.as_ref().map(|_| GDB_PORT),
+        log_base: None,
     };
     let progress = Progress::new();
     let options = Options {
@@ -39,6 +40,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     let prepared = prepare(&args.system, &options, &progress)?;
     drop(progress);
     let emulator = prepared.emulator()?;
+    launch.log_base = Some(prepared.system().log_base());
     let first = first_console(&prepared, args.console.as_deref())?;
     if let Some(partition) = &args.gdb {
         super::gdb::announce(&prepared, partition.as_deref(), GDB_PORT)?;
@@ -95,7 +97,12 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     };
     // A screen whose reader has gone away is no error of the system.
     let _ = screen.borrow_mut().close();
-    viewer.conclude(&outcome?)
+    let outcome = outcome?;
+    if let (Some(folder), Some(area)) = (&args.log, &outcome.log_area) {
+        let path = folder.join("log-area.bin");
+        std::fs::write(&path, area).map_err(Problem::io(path.display()))?;
+    }
+    viewer.conclude(&outcome)
 }
 
 fn with_hypervisor(names: &[String]) -> Vec<String> {
@@ -185,9 +192,11 @@ impl Viewer<'_> {
             Ending::Exited(_) if wanted => ("the board was powered off".to_owned(), Code::Fault),
             Ending::Exited(_) => ("the board was powered off".to_owned(), Code::Done),
         };
+        let area = outcome.log_area.as_deref();
         let mut text = format!(
             "bulkhead: {why}; {}",
-            self.summary.text(outcome.virtual_time, outcome.real_time)
+            self.summary
+                .text_with(area, outcome.virtual_time, outcome.real_time)
         );
         if code != Code::Done {
             for pattern in missing {

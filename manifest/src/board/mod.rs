@@ -240,6 +240,8 @@ pub struct Emulator {
     pub deterministic: Vec<String>,
     /// More of them to wait for a debugger.
     pub gdb: Vec<String>,
+    /// More of them for a monitor on a socket that keeps a board that is off until it has been looked at.
+    pub monitor: Vec<String>,
     /// More of them with which a tick of the counter is one instruction.
     pub instruction_clock: Vec<String>,
     /// Its arguments to run a program of a VM without the hypervisor.

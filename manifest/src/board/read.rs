@@ -153,6 +153,7 @@ fn build(table: &Table, report: &mut Report) -> Board {
                 arguments: texts(emulator, "arguments"),
                 deterministic: texts(emulator, "deterministic"),
                 gdb: texts(emulator, "gdb"),
+                monitor: texts(emulator, "monitor"),
                 instruction_clock: texts(emulator, "instruction-clock"),
                 bare: texts(emulator, "bare"),
                 ignore: texts(emulator, "ignore"),

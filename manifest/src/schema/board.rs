@@ -340,6 +340,12 @@ static EMULATOR: TableSchema = TableSchema {
             "further arguments to wait for a debugger",
         ),
         key(
+            "monitor",
+            Optional,
+            Kind::List(&Kind::Text),
+            "further arguments for a QMP monitor on the socket `{monitor}` that keeps a board that is off until it is told to quit",
+        ),
+        key(
             "instruction-clock",
             Optional,
             Kind::List(&Kind::Text),

@@ -227,6 +227,12 @@ impl System {
     pub fn cpu_count(&self) -> usize {
         self.pcpus.len()
     }
+
+    /// Bus address of the hypervisor's log area.
+    #[must_use]
+    pub fn log_base(&self) -> u64 {
+        self.plan.log.base
+    }
 }
 
 /// The pCPUs up to the highest one that a vCPU is bound to.

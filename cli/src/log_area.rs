@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the hypervisor has left in RAM ([`bulkhead_abi::log`]), read from a memory dump.
+//!
+//! The dump may begin anywhere; the area is found by its magic number, at any multiple of 8 bytes. Nothing in it is believed
+//! to be consistent: numbers are bounded before they are used, text is shown as it is.
+
+use bulkhead_abi::log::{
+    AREA_SIZE, Area, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, Header, LINE_MAX, MAGIC,
+    NONE, PARTITIONS, PCPUS, Partition, Pcpu, RING_SIZE, STACK_WORDS, VCPUS, VERSION, Vcpu,
+};
+use bulkhead_abi::{HealthClass, PartitionState};
+use std::fmt::Write;
+use std::mem::offset_of;
+
+/// A log area.
+#[derive(Clone, Debug)]
+pub struct LogArea<'a> {
+    bytes: &'a [u8],
+}
+
+/// Sums of a partition's vCPUs, and what happened to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartitionCounts {
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: &'static str,
+    /// Time its vCPUs ran, in nanoseconds.
+    pub ran: u64,
+    /// Exits: hypercalls, accesses, idle, interrupts and deadlines, power, faults.
+    pub exits: [u64; 6],
+    /// Restarts.
+    pub restarts: u32,
+    /// Health events by class.
+    pub events: Vec<(&'static str, u32)>,
+}
+
+/// What the counters say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Time of this life of the hypervisor that the counters cover, in nanoseconds.
+    pub time: u64,
+    /// pCPUs.
+    pub pcpus: u32,
+    /// Time without a vCPU per pCPU, in nanoseconds.
+    pub idle: Vec<u64>,
+    /// Partitions.
+    pub partitions: Vec<PartitionCounts>,
+}
+
+const CLASSES: &[(HealthClass, &str)] = &[
+    (HealthClass::Memory, "memory"),
+    (HealthClass::System, "system"),
+    (HealthClass::Hypercall, "hypercall"),
+    (HealthClass::Watchdog, "watchdog"),
+    (HealthClass::Task, "task"),
+];
+
+impl<'a> LogArea<'a> {
+    /// The first log area in `dump`, and where it starts.
+    #[must_use]
+    pub fn find(dump: &'a [u8]) -> Option<(usize, Self)> {
+        let magic = MAGIC.to_le_bytes();
+        let mut at = 0;
+        while let Some(rest) = dump.get(at..).filter(|rest| rest.len() >= AREA_SIZE) {
+            if rest.starts_with(&magic) {
+                let area = Self {
+                    bytes: &rest[..AREA_SIZE],
+                };
+                if area.is_valid() {
+                    return Some((at, area));
+                }
+            }
+            at += 8;
+        }
+        None
+    }
+
+    fn is_valid(&self) -> bool {
+        let (written, reserved) = self.positions();
+        self.word(offset_of!(Header, version)) == VERSION
+            && self.word(offset_of!(Header, size)) == AREA_SIZE as u32
+            && reserved
+                .checked_sub(written)
+                .is_some_and(|rest| rest <= LINE_MAX as u64)
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        let bytes = self.bytes[at..].first_chunk();
+        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    }
+
+    fn long(&self, at: usize) -> u64 {
+        let bytes = self.bytes[at..].first_chunk();
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    fn text(&self, at: usize, length: usize) -> String {
+        let bytes = &self.bytes[at..at + length];
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(length);
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    }
+
+    fn positions(&self) -> (u64, u64) {
+        (
+            self.long(offset_of!(Header, written)),
+            self.long(offset_of!(Header, reserved)),
+        )
+    }
+
+    /// Lives of the hypervisor since the area was made.
+    #[must_use]
+    pub fn boots(&self) -> u32 {
+        self.word(offset_of!(Header, boots))
+    }
+
+    /// The lines of the log, oldest first; a line whose start was overwritten is left out.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let (written, reserved) = self.positions();
+        let first = reserved.saturating_sub(RING_SIZE as u64);
+        let ring = &self.bytes[offset_of!(Area, ring)..];
+        let bytes: Vec<u8> = (first..written).map(|at| ring[at as usize % RING_SIZE]).collect();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let lines = text.split('\n').skip(usize::from(first != 0));
+        lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// What the counters of the last life say.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let hertz = self.long(offset_of!(Header, hertz)).max(1);
+        let time = |ticks: u64| (u128::from(ticks) * 1_000_000_000 / u128::from(hertz)) as u64;
+        let pcpus = self.word(offset_of!(Header, pcpus)).min(PCPUS as u32);
+        let booted = self.long(offset_of!(Header, booted));
+        let pcpu = |index: u32| offset_of!(Area, pcpus) + index as usize * size_of::<Pcpu>();
+        let since = (0..pcpus).map(|index| self.long(pcpu(index) + offset_of!(Pcpu, since)));
+        let last = since.chain([self.long(offset_of!(Header, noted))]).max();
+        let last = last.unwrap_or(booted);
+        let mut counts = Counts {
+            time: time(last.saturating_sub(booted)),
+            pcpus,
+            ..Counts::default()
+        };
+        // What has been going on since a pCPU's last decision is not counted yet.
+        let pending = |index: u32| last.saturating_sub(self.long(pcpu(index) + offset_of!(Pcpu, since)));
+        for index in 0..pcpus {
+            let runs = self.word(pcpu(index) + offset_of!(Pcpu, running)) != NONE;
+            let pending = if runs { 0 } else { pending(index) };
+            let idle = self.long(pcpu(index) + offset_of!(Pcpu, idle));
+            counts.idle.push(time(idle.saturating_add(pending)));
+        }
+        for index in 0..self.word(offset_of!(Header, partitions)).min(PARTITIONS as u32) {
+            counts.partitions.push(self.partition(index));
+        }
+        for index in 0..self.word(offset_of!(Header, vcpus)).min(VCPUS as u32) {
+            let at = offset_of!(Area, vcpus) + index as usize * size_of::<Vcpu>();
+            let partition = self.word(at + offset_of!(Vcpu, partition)) as usize;
+            let Some(partition) = counts.partitions.get_mut(partition) else {
+                continue;
+            };
+            let home = self.word(at + offset_of!(Vcpu, pcpu)).min(PCPUS as u32 - 1);
+            let runs = self.word(pcpu(home) + offset_of!(Pcpu, running)) == index;
+            let ran = self.long(at + offset_of!(Vcpu, ran));
+            let ran = ran.saturating_add(if runs { pending(home) } else { 0 });
+            partition.ran = partition.ran.saturating_add(time(ran));
+            let causes = [
+                offset_of!(Vcpu, hypercalls),
+                offset_of!(Vcpu, accesses),
+                offset_of!(Vcpu, idle),
+                offset_of!(Vcpu, interrupts),
+                offset_of!(Vcpu, power),
+                offset_of!(Vcpu, faults),
+            ];
+            for (sum, cause) in partition.exits.iter_mut().zip(causes) {
+                *sum += u64::from(self.word(at + cause));
+            }
+        }
+        counts
+    }
+
+    fn partition(&self, index: u32) -> PartitionCounts {
+        let at = offset_of!(Area, partitions) + index as usize * size_of::<Partition>();
+        let event = |class: HealthClass| self.word(at + offset_of!(Partition, events) + 4 * class as usize);
+        let state = u8::try_from(self.word(at + offset_of!(Partition, state)));
+        PartitionCounts {
+            name: self.text(at, bulkhead_abi::log::NAME_LEN),
+            state: match state.ok().and_then(PartitionState::from_number) {
+                Some(PartitionState::Stopped) => "stopped",
+                Some(PartitionState::Loading) => "loading",
+                Some(PartitionState::Running) => "running",
+                Some(PartitionState::Failed) => "failed",
+                Some(PartitionState::Stopping) => "stopping",
+                None => "?",
+            },
+            restarts: self.word(at + offset_of!(Partition, restarts)),
+            events: CLASSES
+                .iter()
+                .map(|(class, name)| (*name, event(*class)))
+                .filter(|(_, count)| *count != 0)
+                .collect(),
+            ..PartitionCounts::default()
+        }
+    }
+
+    /// How the hypervisor ended, if it crashed.
+    #[must_use]
+    pub fn crash(&self) -> Option<String> {
+        let base = offset_of!(Area, crash);
+        let state = self.word(base + offset_of!(Crash, state));
+        if state != CRASH_NEW && state != CRASH_TOLD {
+            return None;
+        }
+        let kind = match self.word(base + offset_of!(Crash, kind)) {
+            CRASH_EXCEPTION => "exception",
+            CRASH_PANIC => "panic",
+            _ => "lockdown",
+        };
+        let mut text = format!("{kind} in boot {}", self.word(base + offset_of!(Crash, boot)));
+        match self.word(base + offset_of!(Crash, pcpu)) {
+            NONE => {}
+            pcpu => _ = write!(text, " on pCPU {pcpu}"),
+        }
+        let length = self.word(base + offset_of!(Crash, message_length)) as usize;
+        let length = length.min(bulkhead_abi::log::MESSAGE_LEN);
+        let message = self.text(base + offset_of!(Crash, message), length);
+        let _ = write!(text, "\n  {message}");
+        if kind == "exception" {
+            self.registers(base, &mut text);
+        }
+        let words = self.word(base + offset_of!(Crash, stack_words)) as usize;
+        let sp = self.long(base + offset_of!(Crash, sp));
+        for row in 0..words.min(STACK_WORDS).div_ceil(4) {
+            let _ = write!(text, "\n  stack {:#x}:", sp.wrapping_add(row as u64 * 32));
+            for word in row * 4..words.min(STACK_WORDS).min(row * 4 + 4) {
+                let _ = write!(
+                    text,
+                    " {:016x}",
+                    self.long(base + offset_of!(Crash, stack) + 8 * word)
+                );
+            }
+        }
+        Some(text)
+    }
+
+    fn registers(&self, base: usize, text: &mut String) {
+        let long = |field: usize| self.long(base + field);
+        let (pc, load) = (long(offset_of!(Crash, pc)), long(offset_of!(Crash, base)));
+        let _ = write!(
+            text,
+            "\n  pc {pc:#x}, in the class binary's ELF {:#x}; syndrome {:#x}, address {:#x}, state {:#x}",
+            pc.wrapping_sub(load),
+            long(offset_of!(Crash, syndrome)),
+            long(offset_of!(Crash, address)),
+            long(offset_of!(Crash, status)),
+        );
+        for row in (0..31).step_by(4) {
+            text.push_str("\n ");
+            for number in row..31.min(row + 4) {
+                let value = long(offset_of!(Crash, registers) + 8 * number);
+                let _ = write!(text, " x{number:<2} {value:016x}");
+            }
+        }
+    }
+
+    /// Everything, for people.
+    #[must_use]
+    pub fn text_of_all(&self) -> String {
+        let board = self.text(offset_of!(Header, board), bulkhead_abi::log::NAME_LEN);
+        let mut text = format!("log of board {board}, boot {}\n", self.boots());
+        for line in self.lines() {
+            let _ = writeln!(text, "{line}");
+        }
+        if let Some(crash) = self.crash() {
+            let _ = writeln!(text, "\ncrash of the hypervisor: {crash}");
+        }
+        let _ = writeln!(text, "\n{}", self.counts().table());
+        text
+    }
+}
+
+impl Counts {
+    /// The counters as a table of 80 columns.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let share = |part: u64| 100.0 * part as f64 / self.time.max(1) as f64;
+        let mut text = format!(
+            "{:<16} {:<8} {:>6} {:>9} {:>7} {:>7} {:>7} {:>6} {:>6}",
+            "partition", "state", "CPU", "interrupt", "access", "call", "idle", "faults", "starts"
+        );
+        for partition in &self.partitions {
+            let [calls, accesses, idle, interrupts, _, faults] = partition.exits;
+            let _ = write!(
+                text,
+                "\n{:<16} {:<8} {:>5.1}% {:>9} {:>7} {:>7} {:>7} {:>6} {:>6}",
+                shortened(&partition.name, 16),
+                partition.state,
+                share(partition.ran),
+                brief(interrupts),
+                brief(accesses),
+                brief(calls),
+                brief(idle),
+                brief(faults),
+                partition.restarts + 1,
+            );
+        }
+        for (pcpu, idle) in self.idle.iter().enumerate() {
+            let _ = write!(
+                text,
+                "\n{:<25} {:>5.1}%",
+                format!("pCPU {pcpu} idle"),
+                share(*idle)
+            );
+        }
+        for partition in self
+            .partitions
+            .iter()
+            .filter(|partition| !partition.events.is_empty())
+        {
+            let events: Vec<String> = partition
+                .events
+                .iter()
+                .map(|(class, count)| format!("{count} {class}"))
+                .collect();
+            let _ = write!(
+                text,
+                "\nhealth events of {}: {}",
+                partition.name,
+                events.join(", ")
+            );
+        }
+        text
+    }
+}
+
+fn shortened(text: &str, length: usize) -> String {
+    text.chars().take(length).collect()
+}
+
+/// A count in at most six characters.
+fn brief(count: u64) -> String {
+    match count {
+        0..1_000_000 => count.to_string(),
+        1_000_000..1_000_000_000 => format!("{:.1}M", count as f64 / 1e6),
+        _ => format!("{:.1}G", count as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn area(put: &[(usize, &[u8])]) -> Vec<u8> {
+        let mut bytes = vec![0; AREA_SIZE];
+        let header: [(usize, &[u8]); 4] = [
+            (0, &MAGIC.to_le_bytes()),
+            (offset_of!(Header, version), &VERSION.to_le_bytes()),
+            (offset_of!(Header, size), &(AREA_SIZE as u32).to_le_bytes()),
+            (offset_of!(Header, hertz), &1_000_000_u64.to_le_bytes()),
+        ];
+        for (at, value) in header.iter().chain(put) {
+            bytes[*at..*at + value.len()].copy_from_slice(value);
+        }
+        bytes
+    }
+
+    #[test]
+    fn an_area_is_found_anywhere_in_a_dump_and_noise_is_not_one() {
+        let mut dump = vec![0xA5; 4096 + 8];
+        dump[16..24].copy_from_slice(&MAGIC.to_le_bytes());
+        dump.extend(area(&[(offset_of!(Header, boots), &[7])]));
+        let (at, found) = LogArea::find(&dump).unwrap();
+        assert_eq!((at, found.boots()), (4104, 7));
+        assert!(LogArea::find(&dump[..dump.len() - 1]).is_none(), "cut off");
+        assert!(LogArea::find(&[]).is_none());
+    }
+
+    #[test]
+    fn lines_across_the_wrap_and_a_line_in_the_making() {
+        let written = RING_SIZE as u64 + 4;
+        let mut bytes = area(&[
+            (offset_of!(Header, written), &written.to_le_bytes()),
+            (offset_of!(Header, reserved), &(written + 3).to_le_bytes()),
+        ]);
+        let ring = offset_of!(Area, ring);
+        bytes[ring..ring + RING_SIZE].fill(b'-');
+        bytes[ring..ring + 12].copy_from_slice(b"st\n?xx\nnext\n");
+        bytes[ring + RING_SIZE - 3..ring + RING_SIZE].copy_from_slice(b"\nla");
+        let area = LogArea::find(&bytes).unwrap().1;
+        let lines = area.lines();
+        assert!(
+            lines[0].starts_with("---"),
+            "whether `next` is whole nobody can know"
+        );
+        assert_eq!(lines[lines.len() - 2..], ["last", "?"]);
+    }
+
+    #[test]
+    fn the_running_vcpu_is_charged_up_to_the_last_event() {
+        let at = offset_of!(Area, pcpus);
+        let vcpu = offset_of!(Area, vcpus);
+        let partition = offset_of!(Area, partitions);
+        let bytes = area(&[
+            (offset_of!(Header, pcpus), &[1]),
+            (offset_of!(Header, partitions), &[1]),
+            (offset_of!(Header, vcpus), &[1]),
+            (offset_of!(Header, noted), &1000_u64.to_le_bytes()),
+            (at + offset_of!(Pcpu, idle), &300_u64.to_le_bytes()),
+            (at + offset_of!(Pcpu, since), &600_u64.to_le_bytes()),
+            (vcpu + offset_of!(Vcpu, ran), &300_u64.to_le_bytes()),
+            (vcpu + offset_of!(Vcpu, faults), &[9]),
+            (partition, b"rogue"),
+            (partition + offset_of!(Partition, state), &[3]),
+            (partition + offset_of!(Partition, events) + 4, &[9]),
+        ]);
+        let counts = LogArea::find(&bytes).unwrap().1.counts();
+        assert_eq!((counts.time, &counts.idle[..]), (1_000_000, &[300_000][..]));
+        let rogue = &counts.partitions[0];
+        assert_eq!((rogue.ran, rogue.state, rogue.exits[5]), (700_000, "failed", 9));
+        assert_eq!(rogue.events, [("memory", 9)]);
+        let table = counts.table();
+        assert!(table.contains("rogue            failed    70.0%"), "{table}");
+        assert!(table.contains("health events of rogue: 9 memory"), "{table}");
+        assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    }
+
+    #[test]
+    fn a_crash_counts_when_its_record_is_complete() {
+        let base = offset_of!(Area, crash);
+        let mut bytes = area(&[
+            (base + offset_of!(Crash, kind), &CRASH_EXCEPTION.to_le_bytes()),
+            (base + offset_of!(Crash, message_length), &[4]),
+            (base + offset_of!(Crash, message), b"boom"),
+            (base + offset_of!(Crash, stack_words), &[255; 4]),
+        ]);
+        assert_eq!(LogArea::find(&bytes).unwrap().1.crash(), None);
+        bytes[base..base + 4].copy_from_slice(&CRASH_NEW.to_le_bytes());
+        let text = LogArea::find(&bytes).unwrap().1.crash().unwrap();
+        assert!(
+            text.starts_with("exception in boot 0 on pCPU 0\n  boom\n"),
+            "{text}"
+        );
+        assert_eq!(text.matches("stack 0x").count(), STACK_WORDS / 4);
+    }
+}
