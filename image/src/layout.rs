@@ -368,6 +368,8 @@ pub const PARTITION_TASK: u32 = 2;
 pub const FLAG_AUTOSTART: u32 = 1;
 /// Its time stands still while it is ready but not running.
 pub const FLAG_FROZEN_TIME: u32 = 2;
+/// Its vCPUs start in AArch32 state (class `aarch64`, VMs only).
+pub const FLAG_AARCH32: u32 = 4;
 
 /// Loads allowed.
 pub const MEMORY_READ: u32 = 1;

@@ -410,6 +410,7 @@ fn adopt<'s, 'i, A: Arch>(
             first: facts.first,
             count: facts.count,
             time: facts.time,
+            aarch32: facts.aarch32,
             idle_in_place: alone,
         };
         machine.adopt(vcpu, &plan);

@@ -17,8 +17,8 @@ use bulkhead_arch_api::{
 };
 use bulkhead_image::Image;
 use bulkhead_image::layout::{
-    FLAG_FROZEN_TIME, NONE, PARTITION_TASK, PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED,
-    VIRTUAL_PL011, VirtualDeviceRecord,
+    FLAG_AARCH32, FLAG_FROZEN_TIME, NONE, PARTITION_TASK, PartitionRecord, REGISTERS_FORWARDED,
+    REGISTERS_QUIESCED, VIRTUAL_PL011, VirtualDeviceRecord,
 };
 use bulkhead_sched::Slot;
 
@@ -51,6 +51,8 @@ pub struct UartWindow {
 pub struct Facts {
     /// VM or task.
     pub kind: PartitionKind,
+    /// Whether its vCPUs start in AArch32 state.
+    pub aarch32: bool,
     /// What its time does while it is ready but not running.
     pub time: TimeMode,
     /// Its first vCPU; the others follow.
@@ -75,6 +77,7 @@ pub struct Facts {
 impl Facts {
     const NOTHING: Self = Self {
         kind: PartitionKind::Vm,
+        aarch32: false,
         time: TimeMode::Real,
         first: VcpuId(0),
         count: 0,
@@ -157,6 +160,7 @@ impl<'i> System<'i> {
             } else {
                 PartitionKind::Vm
             },
+            aarch32: record.flags.get() & FLAG_AARCH32 != 0,
             time: if frozen { TimeMode::Frozen } else { TimeMode::Real },
             first: VcpuId(record.first_vcpu.get() as u8),
             count: record.vcpu_count.get() as u8,

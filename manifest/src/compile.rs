@@ -11,7 +11,7 @@ use std::rc::Rc;
 use bulkhead_image::layout::{
     ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_RESTART_WARM, ACTION_STOP, AlternativeRecord,
     BoardRecord, CLASS_AARCH64, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_GIC_V2,
-    CONTROLLER_GIC_V3, CONTROLLER_PL011, CapabilityRecord, ControllerRecord, FLAG_AUTOSTART,
+    CONTROLLER_GIC_V3, CONTROLLER_PL011, CapabilityRecord, ControllerRecord, FLAG_AARCH32, FLAG_AUTOSTART,
     FLAG_FROZEN_TIME, InterruptRecord, LoadRecord, MAP_DEVICE, MAP_RAM, MEMORY_CLEAR, MEMORY_DEVICE,
     MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name, PARTITION_TASK,
     PARTITION_VM, POLICY_FIXED_PRIORITY, POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED,
@@ -360,6 +360,7 @@ fn partition_record(
     } else {
         0
     };
+    let aarch32 = if partition.aarch32 { FLAG_AARCH32 } else { 0 };
     let mut health = [0; 8];
     for (class, action) in partition.health {
         health[class as usize] = match action {
@@ -378,7 +379,7 @@ fn partition_record(
         stack: partition.stack.into(),
         watchdog_ns: partition.watchdog_ns.unwrap_or(0).into(),
         kind: if vm { PARTITION_VM } else { PARTITION_TASK }.into(),
-        flags: (autostart | frozen).into(),
+        flags: (autostart | frozen | aarch32).into(),
         first_vcpu: (first_vcpu as u32).into(),
         vcpu_count: (partition.vcpus.len() as u32).into(),
         manifest_line: partition.line.into(),

@@ -263,6 +263,7 @@ pub(crate) fn partitions(system: &System) -> Vec<Partition> {
             argument: guest.argument,
             stack: guest.stack,
             device_tree: guest.device_tree.clone(),
+            aarch32: guest.aarch32,
         }
     };
     manifest.partitions.iter().enumerate().map(one).collect()

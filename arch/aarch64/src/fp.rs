@@ -7,7 +7,7 @@
 //! The hypervisor itself is compiled without FP.
 
 use crate::machine::Machine;
-use crate::sysreg::{instruction, write_guest_register};
+use crate::sysreg::{instruction, read_register, write_guest_register};
 use crate::vcpu::Context;
 use bulkhead_arch_api::VcpuId;
 use core::arch::global_asm;
@@ -25,6 +25,8 @@ pub(crate) struct FpRegisters {
     vectors: [u128; 32],
     fpcr: u64,
     fpsr: u64,
+    /// FPEXC of a vCPU in AArch32 state. EL2's access to it traps like the guest's (CPTR_EL2.TFP).
+    fpexc: u64,
 }
 
 impl FpRegisters {
@@ -33,6 +35,7 @@ impl FpRegisters {
         vectors: [0; 32],
         fpcr: 0,
         fpsr: 0,
+        fpexc: 0,
     };
 }
 
@@ -101,12 +104,18 @@ impl Machine {
         instruction!("isb");
         if let Some(owner) = self.fp_owner_context(context.id) {
             // SAFETY: the slot is adopted by this pCPU and is not `context`, the only one referred to now.
-            let registers = unsafe { &raw mut (*owner).fp };
+            let owner = unsafe { &mut *owner };
+            if owner.plan.aarch32 {
+                owner.fp.fpexc = read_register!("fpexc32_el2");
+            }
             // SAFETY: the storage is there, FP does not trap.
-            unsafe { bulkhead_fp_save(registers) }
+            unsafe { bulkhead_fp_save(&raw mut owner.fp) }
         }
         // SAFETY: as above; what the registers held is saved or of no use.
         unsafe { bulkhead_fp_load(&raw const context.fp) }
+        if context.plan.aarch32 {
+            write_guest_register!("fpexc32_el2", context.fp.fpexc);
+        }
         self.fp_owner = Some(context.id);
     }
 

@@ -4,6 +4,7 @@
 //! The rules of exception entry to EL1 (Arm DDI 0487 D1.10, AArch64.TakeException), in software: the
 //! vector by the level and stack pointer it comes from, SPSR_EL1 and ELR_EL1 as they were, PSTATE masked.
 
+use crate::aarch32;
 use crate::state::El1State;
 use crate::sysreg::{read_register, write_guest_register};
 use crate::vcpu::Context;
@@ -98,6 +99,9 @@ fn syndrome(report: &FaultReport, pstate: u64) -> u64 {
 
 /// Reflects `report` into a vCPU that is not current: an external abort for memory, else an undefined instruction.
 pub(crate) fn reflect(context: &mut Context, report: &FaultReport) {
+    if context.plan.aarch32 {
+        return aarch32::reflect(context, report);
+    }
     let El1State { sctlr, vbar, .. } = context.el1;
     context.el1.esr = syndrome(report, context.pstate);
     if let Some(address) = report.virtual_address {

@@ -10,6 +10,7 @@
 //! `timer`, `fp`, `debug` are the parts of a context; `space`, `clock`, `cpu`, `console` the remaining verbs.
 #![no_std]
 
+mod aarch32;
 mod boot;
 mod cache;
 mod clock;

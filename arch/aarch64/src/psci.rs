@@ -71,6 +71,18 @@ pub(crate) fn call(context: &mut Context, immediate: u64) -> u64 {
     call_other(context, immediate)
 }
 
+/// An HVC or SMC from AArch32 state: arguments have 32 bits, and there are no 64-bit functions of the firmware's.
+pub(crate) fn call_narrow(context: &mut Context, immediate: u64) -> u64 {
+    for number in 0..7 {
+        context.write_general(number, u64::from(context.read_general(number) as u32));
+    }
+    let function = context.read_general(0) as u32;
+    if function & SMC64 != 0 && function & 0xFFFF_0000 != FUNCTION_BASE {
+        return answer(context, NOT_SUPPORTED);
+    }
+    call(context, immediate)
+}
+
 #[inline(never)]
 fn call_other(context: &mut Context, immediate: u64) -> u64 {
     let function = context.read_general(0) as u32;
@@ -156,9 +168,11 @@ fn cpu_on(context: &mut Context, target: u64, entry: u64, argument: u64) -> u64 
     let Some(target) = target_index(context, target) else {
         return answer(context, INVALID_PARAMETERS);
     };
+    // Bit 0 of an AArch32 entry says T32.
+    let thumb = context.plan.aarch32 && entry & 1 != 0;
     let entry = GuestPhys(entry);
-    let executable = entry.0 & 3 == 0 && space::is_memory(context.plan.partition, entry);
-    if !executable {
+    let aligned = thumb || entry.0 & 3 == 0;
+    if !aligned || !space::is_memory(context.plan.partition, entry) {
         return answer(context, INVALID_ADDRESS);
     }
     leave(

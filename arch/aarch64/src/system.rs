@@ -8,6 +8,7 @@
 //! LORegions, trace) and anything else that traps (implementation-defined registers, EL2's own) is a
 //! health event, and by default undefined to the guest, exactly as on a CPU without the feature.
 
+use crate::aarch32;
 use crate::debug::Comparator;
 use crate::entry::{ALL_REGISTERS, RESUME};
 use crate::irq::{self, SysRegister};
@@ -92,6 +93,43 @@ fn send_to_one(
     advance(context, syndrome);
     let wake = irq::send_to_one(&mut machine.irq, &context.irq, target, line);
     resume_or_wake(machine, context, wake)
+}
+
+/// A trapped MCR or MRC of CP15. All general registers are in the context.
+pub(crate) fn access_narrow(machine: &mut Machine, context: &mut Context, syndrome: u64) -> u64 {
+    access_other(machine, context, aarch32::register_of_mcr(syndrome))
+}
+
+/// A trapped MCRR or MRRC of CP15. All general registers are in the context.
+pub(crate) fn access_pair(machine: &mut Machine, context: &mut Context, syndrome: u64) -> u64 {
+    let (low, high) = ((syndrome >> 5 & 31) as u8, (syndrome >> 10 & 31) as u8);
+    let Some((op1, crn, crm, op2)) = aarch32::register_of_mcrr(syndrome) else {
+        return undefined(context, syndrome);
+    };
+    let name = register(3, op1, crn, crm, op2);
+    if syndrome & ISS_READ == 0 {
+        let value = context.read_general(high) << 32 | context.read_general(low) & 0xFFFF_FFFF;
+        return write(machine, context, (syndrome, name), value);
+    }
+    match read(context, name) {
+        Found::Value(value) => {
+            context.write_general(low, value & 0xFFFF_FFFF);
+            context.write_general(high, value >> 32);
+            advance(context, syndrome);
+            resume(machine, context)
+        }
+        Found::Absent => undefined(context, syndrome),
+    }
+}
+
+/// VMRS of a media and floating-point feature register (HCR_EL2.TID3), by its number (F5.1.302).
+pub(crate) fn media_features(number: u64) -> u64 {
+    match number {
+        5 => read_register!("mvfr2_el1"),
+        6 => read_register!("mvfr1_el1"),
+        7 => read_register!("mvfr0_el1"),
+        _ => 0,
+    }
 }
 
 #[inline(never)]

@@ -14,7 +14,7 @@ use crate::irq;
 use crate::machine::Machine;
 use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
 use crate::vcpu::{Context, LEAVE_EXIT, LEAVE_HYPERCALL, LEAVE_IDLE, Load, Pending};
-use crate::{psci, system, timer};
+use crate::{aarch32, psci, system, timer};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::FUNCTION_BASE;
 use bulkhead_arch_api::{Access, AccessKind, Exit, FaultReport, GuestPhys, VcpuSet};
@@ -23,9 +23,15 @@ use bulkhead_arch_api::{Access, AccessKind, Exit, FaultReport, GuestPhys, VcpuSe
 const EC_UNKNOWN: u64 = 0x00;
 const EC_WFX: u64 = 0x01;
 const EC_COPROCESSOR_FIRST: u64 = 0x03;
+const EC_CP15: u64 = 0x03;
+const EC_CP15_PAIR: u64 = 0x04;
+const EC_CP14: u64 = 0x05;
 const EC_COPROCESSOR_LAST: u64 = 0x06;
 const EC_FP: u64 = 0x07;
+const EC_VMRS: u64 = 0x08;
 const EC_COPROCESSOR_64: u64 = 0x0C;
+const EC_HVC32: u64 = 0x12;
+const EC_SMC32: u64 = 0x13;
 const EC_SVC64: u64 = 0x15;
 const EC_HVC64: u64 = 0x16;
 const EC_SMC64: u64 = 0x17;
@@ -104,8 +110,56 @@ pub(crate) unsafe extern "C" fn on_synchronous(
             advance(context, trap.syndrome);
             psci::call(context, trap.syndrome & 0xFFFF)
         }
+        _ if read_register!("spsr_el2") & SPSR_AARCH32 != 0 => narrow(machine, context, trap),
         _ => seldom(machine, context, trap.syndrome),
     }
+}
+
+/// What else comes from AArch32 state: of a VM with a 32-bit kernel, or of a 32-bit program.
+#[inline(never)]
+fn narrow(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
+    // Any register may be named, and an exception is taken in the banked ones.
+    if !trap.complete {
+        return ALL_REGISTERS;
+    }
+    let syndrome = trap.syndrome;
+    let class = syndrome >> 26 & 0x3F;
+    let conditional = matches!(class, EC_WFX | EC_COPROCESSOR_FIRST..=EC_SMC32) && class != EC_HVC32;
+    if conditional && !aarch32::passes(syndrome, read_register!("spsr_el2")) {
+        advance(context, syndrome);
+        return RESUME;
+    }
+    match class {
+        EC_HVC32 => psci::call_narrow(context, syndrome & 0xFFFF),
+        EC_SMC32 => {
+            advance(context, syndrome);
+            psci::call_narrow(context, 0)
+        }
+        EC_CP15 => system::access_narrow(machine, context, syndrome),
+        EC_CP15_PAIR => system::access_pair(machine, context, syndrome),
+        EC_CP14 | EC_COPROCESSOR_64 if is_privileged() => {
+            // The debug registers of a CPU without debug: they read as zero.
+            context.write_general((syndrome >> 5 & 31) as u8, 0);
+            if class == EC_COPROCESSOR_64 {
+                context.write_general((syndrome >> 10 & 31) as u8, 0);
+            }
+            advance(context, syndrome);
+            RESUME
+        }
+        EC_VMRS => {
+            let value = system::media_features(syndrome >> 10 & 0xF);
+            context.write_general((syndrome >> 5 & 31) as u8, value);
+            advance(context, syndrome);
+            RESUME
+        }
+        _ => seldom(machine, context, syndrome),
+    }
+}
+
+/// Whether the guest is not in AArch32's User mode.
+fn is_privileged() -> bool {
+    const MODE_USER: u64 = 0x10;
+    read_register!("spsr_el2") & 0x1F != MODE_USER
 }
 
 /// The other exception classes.
@@ -267,6 +321,13 @@ pub(crate) fn undefined(context: &mut Context, syndrome: u64) -> u64 {
         return fault(context, HealthClass::Task, syndrome, None);
     }
     let pstate = read_register!("spsr_el2");
+    if context.plan.aarch32 {
+        if is_privileged() {
+            return fault(context, HealthClass::System, syndrome, None);
+        }
+        aarch32::undefined_now(context);
+        return RESUME;
+    }
     if pstate & (SPSR_AARCH32 | SPSR_LEVEL) != SPSR_EL1 {
         crate::inject::undefined_now();
         return RESUME;

@@ -7,6 +7,7 @@
 //! another vCPU runs, or when the kernel asks for something (reset, detach, fault) that is simpler done
 //! on memory. General registers are in the context whenever Rust code outside a handler runs.
 
+use crate::aarch32::Banked;
 use crate::debug::Debug;
 use crate::fp::FpRegisters;
 use crate::irq::{self, VcpuIrq};
@@ -15,7 +16,7 @@ use crate::state::{El1State, RESET_PSTATE, TASK_PSTATE};
 use crate::sysreg::{instruction, write_guest_register};
 use crate::timer::Timers;
 use crate::traps::stepped;
-use crate::{entry, inject, space};
+use crate::{aarch32, entry, inject, space};
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{
     CpuOnResult, CpuPower, Dump, Exit, FaultReport, Hypercall, MAX_VCPUS, PartitionId, PartitionKind, Reply,
@@ -34,6 +35,8 @@ pub(crate) const LEAVE_IDLE: u64 = 4;
 
 /// [`Exit::Failed`] code: the vCPU was not adopted by this pCPU.
 const FAILED_NOT_ADOPTED: u64 = 1;
+/// [`Exit::Failed`] code: the CPU has no AArch32 state at EL1.
+const FAILED_NO_AARCH32: u64 = 2;
 
 /// HCR_EL2 (Arm DDI 0487 D19.2.48), common: VM, SWIO, PTW, FMO, IMO, AMO, TWI, TSC, TIDCP, RW.
 const HCR_COMMON: u64 = 1 | 1 << 1 | 1 << 2 | 7 << 3 | 1 << 13 | 1 << 19 | 1 << 20 | 1 << 31;
@@ -42,6 +45,8 @@ const HCR_VM: u64 = HCR_COMMON | 1 << 18 | 1 << 21 | 1 << 35 | 1 << 36;
 /// A task besides: TGE, so that every exception comes here, and DC, so that its memory is cacheable
 /// although it has no stage-1 translation.
 const HCR_TASK: u64 = HCR_COMMON | 1 << 27 | 1 << 12;
+/// HCR_EL2.RW: EL1 is AArch64.
+const HCR_RW: u64 = 1 << 31;
 /// HCR_EL2.TWI: an idle instruction traps.
 const HCR_TWI: u64 = 1 << 13;
 
@@ -80,6 +85,8 @@ pub(crate) struct Context {
     pub(crate) irq: VcpuIrq,
     /// EL1 and EL0 registers, while the vCPU is not current.
     pub(crate) el1: El1State,
+    /// What only AArch32 has, while the vCPU is not current.
+    pub(crate) banked: Banked,
     /// Timers, while the vCPU is not current.
     pub(crate) timers: Timers,
     /// FP/SIMD registers, unless the pCPU holds them.
@@ -106,6 +113,7 @@ impl Context {
             pstate: 0,
             irq: VcpuIrq::new(),
             el1: El1State::ZERO,
+            banked: Banked::ZERO,
             timers: Timers::ZERO,
             fp: FpRegisters::ZERO,
             debug: Debug::ZERO,
@@ -117,6 +125,7 @@ impl Context {
                 first: VcpuId(0),
                 count: 1,
                 time: bulkhead_arch_api::TimeMode::Real,
+                aarch32: false,
                 idle_in_place: false,
             },
             hcr: 0,
@@ -219,6 +228,9 @@ impl Machine {
         context.debug.load();
         irq::load(&mut self.irq, &mut context.irq);
         context.timers.load(context.plan.time);
+        if context.plan.aarch32 {
+            context.banked.load();
+        }
         context.el1.load();
     }
 
@@ -247,6 +259,9 @@ impl Machine {
         irq::unload(&mut self.irq, &mut context.irq);
         context.timers.save(context.plan.time);
         context.debug.unload();
+        if context.plan.aarch32 {
+            context.banked.save();
+        }
         context.el1.save();
     }
 
@@ -269,6 +284,7 @@ impl Vcpus for Machine {
             context.plan = *plan;
             let in_place = if plan.idle_in_place { HCR_TWI } else { 0 };
             context.hcr = match plan.kind {
+                PartitionKind::Vm if plan.aarch32 => HCR_VM & !in_place & !HCR_RW,
                 PartitionKind::Vm => HCR_VM & !in_place,
                 PartitionKind::Task => HCR_TASK,
             };
@@ -298,6 +314,10 @@ impl Vcpus for Machine {
             } else {
                 El1State::RESET
             };
+            if context.plan.aarch32 {
+                context.el1.sctlr = aarch32::SCTLR_RESET;
+                aarch32::reset(context, reset.entry.0, reset.argument);
+            }
         });
     }
 
@@ -313,6 +333,11 @@ impl Vcpus for Machine {
             // SAFETY: as in `with_stored`; the reference ends before the handlers make theirs.
             let context = unsafe { &mut *context };
             if self.current != Some(vcpu) {
+                if context.plan.aarch32 && !aarch32::is_supported() {
+                    return Exit::Failed {
+                        code: FAILED_NO_AARCH32,
+                    };
+                }
                 self.switch_to(vcpu, context);
             }
             context.timers.busy();

@@ -99,6 +99,8 @@ pub struct VcpuPlan {
     pub count: u8,
     /// What time does while the vCPU is ready but not running.
     pub time: TimeMode,
+    /// Whether it starts in AArch32 state, for a class that has another.
+    pub aarch32: bool,
     /// Whether an idle instruction may wait in the partition, because nothing else runs on the pCPU.
     pub idle_in_place: bool,
 }

@@ -180,6 +180,7 @@ fn start<B: Bench>(bench: &mut B, place: Place, kind: PartitionKind, steps: &'st
         first: place.vcpu,
         count: 1,
         time: TimeMode::Real,
+        aarch32: false,
         idle_in_place: false,
     };
     bench.machine().adopt(place.vcpu, &plan);

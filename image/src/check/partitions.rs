@@ -4,9 +4,9 @@
 use super::{each, earlier, refers, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
-    ACTION_LOG, ACTION_RESTART_WARM, AlternativeRecord, FLAG_AUTOSTART, FLAG_FROZEN_TIME, MEMORY_DEVICE,
-    MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PARTITION_TASK, PARTITION_VM, POLICY_PINNED, PartitionRecord,
-    VcpuRecord,
+    ACTION_LOG, ACTION_RESTART_WARM, AlternativeRecord, FLAG_AARCH32, FLAG_AUTOSTART, FLAG_FROZEN_TIME,
+    MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PARTITION_TASK, PARTITION_VM, POLICY_PINNED,
+    PartitionRecord, VcpuRecord,
 };
 use crate::limits::{MAX_ALTERNATIVES_PER_PARTITION, MAX_VCPUS_PER_PARTITION, MAX_VCPUS_PER_PCPU};
 use crate::reader::{Image, record as record_at};
@@ -67,10 +67,17 @@ fn kind_and_flags(record: &PartitionRecord) -> Result<(), Fault> {
     )?;
     require(record.reserved.get() == 0, Fault::Reserved)?;
     let flags = record.flags.get();
-    require(flags & !(FLAG_AUTOSTART | FLAG_FROZEN_TIME) == 0, Fault::BadFlags)?;
+    require(
+        flags & !(FLAG_AUTOSTART | FLAG_FROZEN_TIME | FLAG_AARCH32) == 0,
+        Fault::BadFlags,
+    )?;
     require(
         flags & FLAG_FROZEN_TIME == 0 || record.vcpu_count.get() == 1,
         Fault::FrozenShared,
+    )?;
+    require(
+        flags & FLAG_AARCH32 == 0 || record.kind.get() == PARTITION_VM,
+        Fault::NotForTask,
     )?;
     let lines = record.virtual_lines.get();
     require(lines == 0 || record.kind.get() == PARTITION_VM, Fault::NotForTask)?;

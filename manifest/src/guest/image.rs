@@ -21,6 +21,8 @@ pub(super) struct Image {
     pub windows: Vec<Window>,
     /// Whether the device tree goes to the start of RAM if there is room below the image.
     pub tree_first: bool,
+    /// Starts in AArch32 state.
+    pub aarch32: bool,
 }
 
 impl Image {
@@ -44,6 +46,7 @@ pub(super) fn firmware(spec: &PartitionSpec, areas: &[Area], report: &mut Report
         entry: entry.value,
         windows: Vec::new(),
         tree_first: true,
+        aarch32: false,
     })
 }
 
@@ -77,6 +80,9 @@ pub(super) fn place_image(
     if kernel::is_image(&contents) {
         return place_linux(context, name, contents, areas, report);
     }
+    if kernel::is_zimage(&contents) {
+        return place_zimage(context, name, contents, areas, report);
+    }
     if kernel::is_other_efi(&contents) {
         report.push(wrong_kind(
             name,
@@ -97,7 +103,7 @@ fn wrong_kind(name: &Placed<String>, what: &str) -> Diagnostic {
         name.place,
         format!("the payload `{}` is {what}", name.value),
     )
-    .help("give a Linux Image for 64-bit Arm (raw or gzip), an ELF file, or a raw binary")
+    .help("give a Linux Image for 64-bit Arm (raw or gzip), a zImage for 32-bit Arm, an ELF file, or a raw binary")
 }
 
 fn unpack(name: &Placed<String>, contents: Bytes, room: u64, report: &mut Report) -> Option<Bytes> {
@@ -188,6 +194,48 @@ fn place_linux(
         pieces: vec![piece],
         windows: vec![window],
         tree_first: false,
+        aarch32: false,
+    })
+}
+
+/// The zImage of a 32-bit kernel. Where it unpacks to and how much memory it needs then, only it knows.
+fn place_zimage(
+    context: &Context<'_>,
+    name: &Placed<String>,
+    contents: Bytes,
+    areas: &[Area],
+    report: &mut Report,
+) -> Option<Image> {
+    if let Err(why) = kernel::check_zimage(&contents) {
+        let message = format!("the zImage `{}` is damaged: {why}", name.value);
+        report.push(Diagnostic::at(Code::ImageDamaged, name.place, message).help("copy or build it again"));
+        return None;
+    }
+    refuse_raw_keys(context, "a zImage", report);
+    let ram = areas[0].window;
+    let window = Window {
+        base: ram.base.saturating_add(kernel::ZIMAGE_OFFSET),
+        size: contents.len() as u64,
+    };
+    if !ram.contains(window) || ram.end() > 1 << 32 {
+        let message = format!(
+            "the zImage is loaded {} above the start of RAM, and all of it must be below 4G",
+            format_size(kernel::ZIMAGE_OFFSET)
+        );
+        report.push(
+            Diagnostic::at(Code::DoesNotFit, areas[0].place, message)
+                .also(name.place, "the kernel")
+                .help("give at least \"64M\", at a `ram-base` below 4G"),
+        );
+        return None;
+    }
+    let piece = Piece::whole(blob_name(context.name(), "kernel"), contents, window.base);
+    Some(Image {
+        entry: window.base,
+        pieces: vec![piece],
+        windows: vec![window],
+        tree_first: false,
+        aarch32: true,
     })
 }
 
@@ -233,6 +281,7 @@ fn place_raw(
         pieces: vec![piece],
         windows: vec![window],
         tree_first: false,
+        aarch32: false,
     })
 }
 
@@ -274,6 +323,7 @@ fn place_elf(
         entry: program.entry,
         windows,
         tree_first: true,
+        aarch32: program.aarch32,
     })
 }
 
@@ -284,7 +334,7 @@ pub(super) fn parse_elf(name: &Placed<String>, contents: &[u8], report: &mut Rep
             let message = format!("the payload `{}` does not run on this board: {what}", name.value);
             report.push(
                 Diagnostic::at(Code::ElfMachine, name.place, message)
-                    .help("build it for 64-bit Arm, little-endian, and link it"),
+                    .help("build it for Arm, little-endian, and link it"),
             );
             None
         }

@@ -16,7 +16,7 @@ mod task;
 mod vm;
 
 use crate::board::{Board, Window};
-use crate::diagnostic::{Place, Report};
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Access, Kind, PartitionSpec, Placed};
 use crate::payload::{Loader, Piece};
 use crate::system::Capability;
@@ -58,6 +58,8 @@ pub(crate) struct Guest {
     pub argument: u64,
     pub stack: u64,
     pub device_tree: Vec<u8>,
+    /// Starts in AArch32 state.
+    pub aarch32: bool,
     /// The same with the payloads of each alternative; areas and parts are always the same.
     pub alternatives: Vec<Guest>,
 }
@@ -89,6 +91,14 @@ pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
             ..*context
         };
         if let (Some(guest), Some(other)) = (&mut guest, vm::build(&other, loader, report)) {
+            if guest.aarch32 != other.aarch32 {
+                let message =
+                    "the image of the alternative is of another width than the partition's own".to_owned();
+                report.push(
+                    Diagnostic::at(Code::ElfMachine, alternative.name.place, message)
+                        .help("a partition runs 64-bit or 32-bit images: make it two partitions"),
+                );
+            }
             guest.alternatives.push(other);
         }
     }

@@ -72,13 +72,23 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         argument: STARTUP_PAGE,
         stack: ram.end(),
         device_tree: Vec::new(),
+        aarch32: false,
         alternatives: Vec::new(),
     })
 }
 
 fn read_program(name: &Placed<String>, contents: &[u8], report: &mut Report) -> Option<Program> {
     if elf::is_elf(contents) {
-        return parse_elf(name, contents, report);
+        let program = parse_elf(name, contents, report)?;
+        if !program.aarch32 {
+            return Some(program);
+        }
+        let message = format!("the program `{}` of a task is for 32-bit Arm", name.value);
+        report.push(
+            Diagnostic::at(Code::ElfMachine, name.place, message)
+                .help("build it for 64-bit Arm; only VMs run 32-bit code"),
+        );
+        return None;
     }
     let message = format!("the image `{}` of a task is not an ELF file", name.value);
     report.push(

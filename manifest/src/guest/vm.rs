@@ -120,6 +120,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         argument: tree_at,
         stack: 0,
         device_tree,
+        aarch32: image.aarch32,
         alternatives: Vec::new(),
     })
 }

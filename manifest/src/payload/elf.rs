@@ -7,7 +7,8 @@
 
 use object::LittleEndian;
 use object::elf::{
-    ELFCLASS64, ELFDATA2LSB, EM_AARCH64, ET_DYN, ET_EXEC, FileHeader64, PF_R, PF_W, PF_X, PT_LOAD,
+    ELFCLASS32, ELFCLASS64, ELFDATA2LSB, EM_AARCH64, EM_ARM, ET_DYN, ET_EXEC, FileHeader32, FileHeader64,
+    Machine, PF_R, PF_W, PF_X, PT_LOAD,
 };
 use object::read::elf::{FileHeader, ProgramHeader};
 
@@ -43,6 +44,8 @@ pub(crate) struct Program {
     pub blob: Vec<u8>,
     /// First instruction, as a physical address.
     pub entry: u64,
+    /// For AArch32 state.
+    pub aarch32: bool,
 }
 
 /// Why a file cannot be loaded.
@@ -61,12 +64,32 @@ fn damaged(what: impl Into<String>) -> ElfError {
     ElfError::Damaged(what.into())
 }
 
-/// Takes an ELF file for 64-bit Arm apart.
+/// Takes an ELF file for Arm apart, 64-bit or 32-bit.
 ///
 /// # Errors
 /// [`ElfError`].
 pub(crate) fn parse(bytes: &[u8]) -> Result<Program, ElfError> {
-    let header = check_header(bytes)?;
+    let [class, data] = bytes
+        .get(4..6)
+        .and_then(|ident| ident.try_into().ok())
+        .ok_or_else(|| damaged("it ends within its header"))?;
+    if data != ELFDATA2LSB.0 {
+        return Err(ElfError::Machine("it is a big-endian ELF file".to_owned()));
+    }
+    if class == ELFCLASS64.0 {
+        parse_class::<FileHeader64<LittleEndian>>(bytes, EM_AARCH64)
+    } else if class == ELFCLASS32.0 {
+        parse_class::<FileHeader32<LittleEndian>>(bytes, EM_ARM)
+    } else {
+        Err(damaged("its class is neither 32 nor 64 bits"))
+    }
+}
+
+fn parse_class<H: FileHeader<Endian = LittleEndian>>(
+    bytes: &[u8],
+    machine: Machine,
+) -> Result<Program, ElfError> {
+    let header = check_header::<H>(bytes, machine)?;
     let endian = LittleEndian;
     let headers = header
         .program_headers(endian, bytes)
@@ -75,12 +98,16 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Program, ElfError> {
         segments: Vec::new(),
         blob: Vec::new(),
         entry: 0,
+        aarch32: machine == EM_ARM,
     };
-    let start = header.e_entry(endian);
+    let start: u64 = header.e_entry(endian).into();
+    // Bit 0 of an AArch32 entry says T32; the instruction is at the even address.
+    let thumb = if program.aarch32 { start & 1 } else { 0 };
+    let start = start - thumb;
     let mut entry = None;
     for segment in headers
         .iter()
-        .filter(|segment| segment.p_type(endian) == PT_LOAD && segment.p_memsz(endian) > 0)
+        .filter(|segment| segment.p_type(endian) == PT_LOAD && segment.p_memsz(endian).into() > 0)
     {
         if program.segments.len() == MAX_SEGMENTS {
             return Err(damaged(format!(
@@ -88,10 +115,10 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Program, ElfError> {
             )));
         }
         let index = program.segments.len();
-        let (guest, size, filled) = (
-            segment.p_paddr(endian),
-            segment.p_memsz(endian),
-            segment.p_filesz(endian),
+        let (guest, size, filled): (u64, u64, u64) = (
+            segment.p_paddr(endian).into(),
+            segment.p_memsz(endian).into(),
+            segment.p_filesz(endian).into(),
         );
         let contents = segment
             .data(endian, bytes)
@@ -106,9 +133,9 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Program, ElfError> {
             write: has(PF_W),
             execute: has(PF_X),
         };
-        let within = start.wrapping_sub(segment.p_vaddr(endian));
+        let within = start.wrapping_sub(segment.p_vaddr(endian).into());
         if within < size {
-            entry = entry.or(Some(guest + within));
+            entry = entry.or(Some((guest + within) | thumb));
         }
         program.segments.push(Segment {
             guest,
@@ -125,21 +152,14 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Program, ElfError> {
     Ok(program)
 }
 
-fn check_header(bytes: &[u8]) -> Result<&FileHeader64<LittleEndian>, ElfError> {
-    let [class, data] = bytes
-        .get(4..6)
-        .and_then(|ident| ident.try_into().ok())
-        .ok_or_else(|| damaged("it ends within its header"))?;
-    if class != ELFCLASS64.0 {
-        return Err(ElfError::Machine("it is a 32-bit ELF file".to_owned()));
-    }
-    if data != ELFDATA2LSB.0 {
-        return Err(ElfError::Machine("it is a big-endian ELF file".to_owned()));
-    }
-    let header = FileHeader64::<LittleEndian>::parse(bytes)
-        .map_err(|_| damaged("it ends within its header, or the header is not ELF's"))?;
+fn check_header<H: FileHeader<Endian = LittleEndian>>(
+    bytes: &[u8],
+    expected: Machine,
+) -> Result<&H, ElfError> {
+    let header =
+        H::parse(bytes).map_err(|_| damaged("it ends within its header, or the header is not ELF's"))?;
     let machine = header.e_machine(LittleEndian);
-    if machine != EM_AARCH64 {
+    if machine != expected {
         return Err(ElfError::Machine(format!(
             "it is an ELF file for machine {} ({})",
             machine.0,
@@ -161,8 +181,9 @@ fn machine_name(number: u16) -> &'static str {
         20 => "PowerPC",
         40 => "32-bit Arm",
         62 => "x86-64",
+        183 => "64-bit Arm",
         243 => "RISC-V",
-        _ => "not 64-bit Arm",
+        _ => "not Arm",
     }
 }
 

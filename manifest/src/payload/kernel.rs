@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Linux Images: the header of the arm64 boot protocol (kernel documentation, `arch/arm64/booting`), and gzip.
+//! Linux Images: the header of the arm64 boot protocol (kernel documentation, `arch/arm64/booting`), gzip, and the
+//! zImage of 32-bit Arm, which unpacks itself (`arch/arm/booting`; magic number and sizes: `arch/arm/boot/compressed/head.S`).
 
 use std::io::Read;
 
@@ -49,6 +50,36 @@ pub(crate) fn gunzip(bytes: &[u8], limit: u64) -> Result<Vec<u8>, GunzipError> {
     } else {
         Ok(out)
     }
+}
+
+/// Where a zImage goes: 32 MiB above the start of RAM, so that it need not move out of its own way while it unpacks.
+pub(crate) const ZIMAGE_OFFSET: u64 = 32 << 20;
+const ZIMAGE_MAGIC_AT: usize = 0x24;
+const ZIMAGE_MAGIC: [u8; 4] = 0x016f_2818_u32.to_le_bytes();
+/// Where the address of the first and behind the last byte stand.
+const ZIMAGE_EXTENT: [usize; 2] = [0x28, 0x2c];
+
+/// Whether the file is a little-endian zImage.
+pub(crate) fn is_zimage(bytes: &[u8]) -> bool {
+    bytes.get(ZIMAGE_MAGIC_AT..ZIMAGE_MAGIC_AT + 4) == Some(&ZIMAGE_MAGIC)
+}
+
+/// Checks that a zImage is all there.
+///
+/// # Errors
+/// What is wrong, in words.
+pub(crate) fn check_zimage(bytes: &[u8]) -> Result<(), String> {
+    let [start, end] = ZIMAGE_EXTENT.map(|at| {
+        bytes
+            .get(at..at + 4)
+            .and_then(|word| word.try_into().ok())
+            .map_or(0, u32::from_le_bytes)
+    });
+    let needed = end.checked_sub(start).ok_or("its header is damaged")?;
+    if (bytes.len() as u64) < u64::from(needed) {
+        return Err(format!("it has {} bytes of {needed}", bytes.len()));
+    }
+    Ok(())
 }
 
 /// Whether the file has the header of an arm64 Image.

@@ -212,7 +212,7 @@ pub(crate) fn bytes(size: u64) -> String {
 }
 
 /// First bytes of formats that are not machine code, at an offset, and what they are.
-const FOREIGN: [(usize, &[u8], &str); 13] = [
+const FOREIGN: [(usize, &[u8], &str); 12] = [
     (0, b"\xfd7zXZ\0", "an xz file"),
     (0, b"BZh", "a bzip2 file"),
     (0, b"\x28\xb5\x2f\xfd", "a zstd file"),
@@ -220,7 +220,6 @@ const FOREIGN: [(usize, &[u8], &str); 13] = [
     (0, b"\x04\x22\x4d\x18", "an lz4 file"),
     (0, b"\xd0\x0d\xfe\xed", "a flattened device tree or FIT image"),
     (0, b"\x27\x05\x19\x56", "a U-Boot legacy image"),
-    (0x24, b"\x18\x28\x6f\x01", "a Linux zImage for 32-bit Arm"),
     (0x202, b"HdrS", "a Linux bzImage for x86"),
     (0, b"!<arch>\n", "an archive (a package or a library)"),
     (0, b"070701", "a cpio archive"),

@@ -145,6 +145,8 @@ pub struct Partition {
     pub stack: u64,
     /// The generated device tree of a VM.
     pub device_tree: Vec<u8>,
+    /// Whether it starts in AArch32 state.
+    pub aarch32: bool,
 }
 
 /// A checked system.
