@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A task that walks with the VM `phoenix` through its lives: it restarts it while it is busy, stops and starts it
-//! while it sleeps, warm and cold in turns, and stops it for good after a thousand lives.
+//! A task that leads other partitions through their lives. What it does depends on whom it has control over:
 //!
-//! It needs an event gate that is told of the changes of `phoenix`, a timer, and control over `phoenix`.
+//! - `phoenix`, the guest of that name: it restarts it while it is busy, stops and starts it while it sleeps, warm and
+//!   cold in turns, and stops it for good after a thousand lives.
+//! - `actor`, any VM that ends by itself: each time it has ended it is started with the next alternative, last
+//!   with one that there is not and with its own payloads again.
+//!
+//! It needs an event gate that is told of that one's changes, and a timer.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -29,14 +33,14 @@ const LIMIT: u64 = 1_000_000_000;
 struct Tools {
     gate: Handle,
     timer: Handle,
-    phoenix: Handle,
+    other: Handle,
 }
 
 impl Tools {
     fn status(&self) -> Result<(StatusWord, StartWord), Error> {
         Ok((
-            hypercall::partition_status(self.phoenix)?,
-            hypercall::partition_start_word(self.phoenix)?,
+            hypercall::partition_status(self.other)?,
+            hypercall::partition_start_word(self.other)?,
         ))
     }
 
@@ -46,7 +50,7 @@ impl Tools {
 
     /// Waits until it is in `state`.
     fn reach(&self, state: PartitionState) -> Result<(), Error> {
-        while hypercall::partition_status(self.phoenix)?.state != state {
+        while hypercall::partition_status(self.other)?.state != state {
             hypercall::event_wait(self.gate, hypercall::timer_now(self.timer)? + LIMIT)?;
         }
         Ok(())
@@ -64,11 +68,11 @@ impl Tools {
             alternative: None,
         };
         if life % WAYS == BUSY {
-            return hypercall::partition_restart_as(self.phoenix, options);
+            return hypercall::partition_restart_as(self.other, options);
         }
-        hypercall::partition_stop(self.phoenix)?;
+        hypercall::partition_stop(self.other)?;
         self.reach(PartitionState::Stopped)?;
-        hypercall::partition_start_as(self.phoenix, options)
+        hypercall::partition_start_as(self.other, options)
     }
 
     fn conduct(&self) -> Result<(), Error> {
@@ -78,7 +82,7 @@ impl Tools {
             let life = start.starts;
             let ours = matches!(life % WAYS, BUSY | ASLEEP);
             if life >= LIVES {
-                hypercall::partition_stop(self.phoenix)?;
+                hypercall::partition_stop(self.other)?;
                 self.reach(PartitionState::Stopped)?;
                 println!("lives {life}, restarts {}", self.status()?.0.restarts);
                 return Ok(());
@@ -93,6 +97,37 @@ impl Tools {
     }
 }
 
+impl Tools {
+    /// Starts the actor with one alternative after the other.
+    fn direct(&self) -> Result<(), Error> {
+        self.reach(PartitionState::Stopped)?;
+        for number in 1..=u8::MAX {
+            let started = self.perform(number);
+            if started == Err(Error::InvalidArgument) {
+                println!("there is no alternative {number}");
+                break;
+            }
+            started?;
+        }
+        self.perform(0)
+    }
+
+    /// One run of the actor with the payloads of this number, from its start to its end.
+    fn perform(&self, number: u8) -> Result<(), Error> {
+        let options = StartOptions {
+            mode: StartMode::Warm,
+            alternative: Some(number),
+        };
+        hypercall::partition_start_as(self.other, options)?;
+        let start = hypercall::partition_start_word(self.other)?;
+        if start.alternative != number || start.mode != StartMode::Cold {
+            println!("FAIL alternative {number}: {start:?}");
+        }
+        println!("alternative {number}");
+        self.reach(PartitionState::Stopped)
+    }
+}
+
 fn main(page: StartupPage<'static>) {
     let handle = |name| page.find(name).map(|capability| Handle(capability.index));
     let gate = page
@@ -101,12 +136,18 @@ fn main(page: StartupPage<'static>) {
     let timer = page
         .first(ObjectKind::Timer)
         .map(|capability| Handle(capability.index));
-    let (Some(gate), Some(timer), Some(phoenix)) = (gate, timer, handle("phoenix")) else {
+    let (phoenix, actor) = (handle("phoenix"), handle("actor"));
+    let (Some(gate), Some(timer), Some(other)) = (gate, timer, phoenix.or(actor)) else {
         println!("FAIL: a capability is missing");
         return;
     };
-    let tools = Tools { gate, timer, phoenix };
-    if let Err(error) = tools.conduct() {
+    let tools = Tools { gate, timer, other };
+    let result = if phoenix.is_some() {
+        tools.conduct()
+    } else {
+        tools.direct()
+    };
+    if let Err(error) = result {
         println!("FAIL: {error:?} at {:?}", tools.status());
     }
 }
