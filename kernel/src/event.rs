@@ -61,6 +61,15 @@ impl Gate {
         self.waiters.fetch_and(!VcpuSet::of(vcpu).0, Ordering::Relaxed);
     }
 
+    /// `vcpu` waits no longer; what has come meanwhile, if anything.
+    pub fn give_up(&self, vcpu: VcpuId) -> Option<u64> {
+        self.leave(vcpu);
+        match self.take() {
+            0 => None,
+            events => Some(events),
+        }
+    }
+
     /// Forgets pending events: the owner starts anew.
     pub fn clear(&self) {
         self.pending.store(0, Ordering::Relaxed);

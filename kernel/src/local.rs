@@ -30,10 +30,11 @@ pub enum Activity {
     Ending,
     /// It waits for an interrupt, or for its own timer.
     Idle(Ticks),
-    /// It waits in a hypercall for events of this partition's gate, at most until then.
-    Waiting(PartitionId, Ticks),
-    /// It sleeps in a hypercall until then.
-    Sleeping(Ticks),
+    /// It waits in a hypercall for events of this partition's gate, at most until the first time; its own timer
+    /// interrupts that at the second.
+    Waiting(PartitionId, Ticks, Ticks),
+    /// It sleeps in a hypercall until the first time; its own timer interrupts that at the second.
+    Sleeping(Ticks, Ticks),
 }
 
 impl Activity {
@@ -47,7 +48,14 @@ impl Activity {
     #[must_use]
     pub const fn until(self) -> Ticks {
         match self {
-            Self::Idle(until) | Self::Waiting(_, until) | Self::Sleeping(until) => until,
+            Self::Idle(until) => until,
+            Self::Waiting(_, until, own) | Self::Sleeping(until, own) => {
+                if own.0 < until.0 {
+                    own
+                } else {
+                    until
+                }
+            }
             Self::Off | Self::Ready | Self::Loading(_) | Self::Ending => Ticks::NEVER,
         }
     }

@@ -14,13 +14,13 @@ use crate::irq::{self, VcpuIrq};
 use crate::machine::Machine;
 use crate::state::{El1State, RESET_PSTATE, TASK_PSTATE};
 use crate::sysreg::{instruction, write_guest_register};
-use crate::timer::Timers;
+use crate::timer::{self, Timers};
 use crate::traps::stepped;
 use crate::{aarch32, entry, inject, space};
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{
     CpuOnResult, CpuPower, Dump, Exit, FaultReport, Hypercall, MAX_VCPUS, PartitionId, PartitionKind, Reply,
-    VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
+    Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
 };
 use bulkhead_arch_support::ClaimTable;
 use core::cell::UnsafeCell;
@@ -420,6 +420,20 @@ impl Vcpus for Machine {
         // SAFETY: as in `with_stored`; `irq` reads the list registers itself if the vCPU is current.
         let context = unsafe { &*context };
         irq::has_work(&context.irq)
+    }
+
+    fn pause(&mut self, vcpu: VcpuId) -> Ticks {
+        let Some(context) = self.adopted(vcpu).filter(|_| self.current == Some(vcpu)) else {
+            return Ticks::NEVER;
+        };
+        // SAFETY: as in `with_stored`; the timers are read from the hardware, where a current vCPU has them.
+        let context = unsafe { &mut *context };
+        if context.is_task() {
+            return Ticks::NEVER;
+        }
+        let until = timer::next_expiry(&context.timers);
+        context.timers.idle(until);
+        until
     }
 
     fn fault(&mut self, vcpu: VcpuId, report: &FaultReport) -> bool {

@@ -137,6 +137,10 @@ pub trait Vcpus {
     fn withdraw(&mut self, partition: PartitionId, line: VirtualLine);
     /// Whether a deliverable interrupt waits for the vCPU, so that it must not sleep. On its own pCPU.
     fn has_work(&mut self, vcpu: VcpuId) -> bool;
+    /// The vCPU, which has just exited and is current, is about to wait for something of the kernel's: when its own
+    /// timers will interrupt it, in the past if they do already, [`Ticks::NEVER`] if they will not. Until it runs
+    /// again, time passes for it as for an idle one. Worst case: constant.
+    fn pause(&mut self, vcpu: VcpuId) -> Ticks;
     /// Reflects a fault into the vCPU as its architecture would report it, if it is a VM.
     /// Returns false if that is impossible (a task): the caller must then stop the partition.
     fn fault(&mut self, vcpu: VcpuId, report: &FaultReport) -> bool;

@@ -178,6 +178,11 @@ impl Vcpus for SimMachine {
         self.world().has_interrupt(vcpu).is_some()
     }
 
+    fn pause(&mut self, vcpu: VcpuId) -> Ticks {
+        let mut world = self.world();
+        world.vcpu(vcpu, self.pcpu).timer.map_or(Ticks::NEVER, Ticks)
+    }
+
     fn fault(&mut self, vcpu: VcpuId, report: &FaultReport) -> bool {
         let mut world = self.world();
         if world

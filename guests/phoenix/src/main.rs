@@ -12,10 +12,11 @@
 #![forbid(unsafe_code)]
 
 use bulkhead_guest::abi::status::{StartOptions, StartWord};
-use bulkhead_guest::abi::{HealthClass, StartCause, StartMode};
-use bulkhead_guest::hypercall::{self, SELF};
+use bulkhead_guest::abi::{Error, HealthClass, StartCause, StartMode};
+use bulkhead_guest::hypercall::{self, Handle, SELF};
 use bulkhead_guest::vm::psci::{self, Conduit};
 use bulkhead_guest::vm::register::Register;
+use bulkhead_guest::vm::timer::{self, Timer};
 use bulkhead_guest::vm::{Machine, RAM_BASE, bus, cpu, smp};
 use bulkhead_guest::{print, println};
 
@@ -25,6 +26,9 @@ bulkhead_guest::vm_main!(main);
 const REMEMBERED: u64 = RAM_BASE + 0x7_0000;
 /// An address that is no memory and no device.
 const NOWHERE: u64 = 0x8000_0000;
+
+/// Its first capability after that for itself.
+const CLOCK: Handle = Handle(1);
 
 /// How a life ends.
 #[derive(Clone, Copy)]
@@ -43,7 +47,7 @@ enum Way {
     Hypercall,
     /// The conductor restarts it while it is busy.
     Busy,
-    /// The conductor stops it while it sleeps, and starts it.
+    /// The conductor stops it while it sleeps, and starts it; a sleep that its own timer interrupts comes before.
     Asleep,
 }
 
@@ -106,10 +110,24 @@ fn end(way: Way) {
         Way::Busy => loop {
             cpu::relax();
         },
-        Way::Asleep => loop {
-            cpu::wait_for_interrupt();
-        },
+        Way::Asleep => {
+            interrupted_sleep();
+            loop {
+                cpu::wait_for_interrupt();
+            }
+        }
     }
+}
+
+/// A sleep in the hypervisor ends when the VM's own timer fires.
+fn interrupted_sleep() {
+    let end = hypercall::timer_now(CLOCK).unwrap_or(0) + 1_000_000_000;
+    Timer::Virtual.arm_relative(timer::ticks(20) as u32);
+    let slept = hypercall::timer_sleep(CLOCK, end);
+    if slept != Err(Error::Interrupted) || !Timer::Virtual.has_fired() {
+        println!("FAIL sleep: {slept:?}");
+    }
+    Timer::Virtual.disarm();
 }
 
 fn main(_: Machine) {

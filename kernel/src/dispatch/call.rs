@@ -129,17 +129,36 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         let events = self.shared.partition(gate).gate.wait(vcpu);
         if events != 0 {
             self.machine.reply(vcpu, Reply::Hypercall(one(events)));
-        } else {
-            self.local.block(slot, Activity::Waiting(gate, until));
+            return;
         }
+        match self.interruption(vcpu) {
+            Some(own) => self.local.block(slot, Activity::Waiting(gate, until, own)),
+            None => {
+                let gate = &self.shared.partition(gate).gate;
+                let answer = gate.give_up(vcpu).map_or(Err(Error::Interrupted), one);
+                self.machine.reply(vcpu, Reply::Hypercall(answer));
+            }
+        }
+    }
+
+    /// When the timer of a vCPU that is about to block in a call will interrupt it; `None` if an interrupt is there
+    /// already. One that comes later finds the vCPU blocked, as for one that is idle.
+    fn interruption(&mut self, vcpu: VcpuId) -> Option<Ticks> {
+        let own = self.machine.pause(vcpu);
+        (own > self.machine.now() && !self.machine.has_work(vcpu)).then_some(own)
     }
 
     fn sleep(&mut self, slot: Slot, vcpu: VcpuId, until: u64) {
         let until = self.system.time.at(until);
         if until <= self.machine.now() {
             self.machine.reply(vcpu, Reply::Hypercall(Ok([0; 4])));
-        } else {
-            self.local.block(slot, Activity::Sleeping(until));
+            return;
+        }
+        match self.interruption(vcpu) {
+            Some(own) => self.local.block(slot, Activity::Sleeping(until, own)),
+            None => self
+                .machine
+                .reply(vcpu, Reply::Hypercall(Err(Error::Interrupted))),
         }
     }
 }

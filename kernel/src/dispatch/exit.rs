@@ -145,40 +145,45 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 let now = self.machine.now();
                 self.local.make_ready(slot, Activity::Ready, now);
             }
-            Activity::Waiting(gate, _) => {
+            Activity::Waiting(gate, ..) => {
                 let gate = &self.shared.partition(gate).gate;
                 let events = gate.take();
                 if events != 0 {
                     gate.leave(vcpu);
                     self.release(slot, Ok([events, 0, 0, 0]));
+                } else if self.machine.has_work(vcpu) {
+                    self.give_up(slot, Error::Interrupted);
                 }
             }
-            Activity::Off
-            | Activity::Ready
-            | Activity::Loading(_)
-            | Activity::Ending
-            | Activity::Sleeping(_) => {}
+            Activity::Sleeping(..) => {
+                if self.machine.has_work(vcpu) {
+                    self.release(slot, Err(Error::Interrupted));
+                }
+            }
+            Activity::Off | Activity::Ready | Activity::Loading(_) | Activity::Ending => {}
         }
     }
 
     /// The slot's own timer has come.
     pub(super) fn timer_due(&mut self, slot: Slot, now: Ticks) {
-        let state = self.local.slot(slot);
-        let vcpu = state.vcpu;
-        match state.activity {
+        match self.local.slot(slot).activity {
             Activity::Idle(_) => self.local.make_ready(slot, Activity::Ready, now),
-            Activity::Sleeping(_) => self.release(slot, Ok([0; 4])),
-            Activity::Waiting(gate, _) => {
-                let gate = &self.shared.partition(gate).gate;
-                gate.leave(vcpu);
-                let result = match gate.take() {
-                    0 => Err(Error::TimedOut),
-                    events => Ok([events, 0, 0, 0]),
-                };
-                self.release(slot, result);
-            }
+            Activity::Sleeping(until, _) if until <= now => self.release(slot, Ok([0; 4])),
+            Activity::Sleeping(..) => self.release(slot, Err(Error::Interrupted)),
+            Activity::Waiting(_, until, _) if until <= now => self.give_up(slot, Error::TimedOut),
+            Activity::Waiting(..) => self.give_up(slot, Error::Interrupted),
             Activity::Off | Activity::Ready | Activity::Loading(_) | Activity::Ending => {}
         }
+    }
+
+    /// Ends the waiting for events; `error` if none has come.
+    fn give_up(&mut self, slot: Slot, error: Error) {
+        let state = self.local.slot(slot);
+        let Activity::Waiting(gate, ..) = state.activity else {
+            return;
+        };
+        let events = self.shared.partition(gate).gate.give_up(state.vcpu);
+        self.release(slot, events.map(|events| [events, 0, 0, 0]).ok_or(error));
     }
 
     /// Ends a blocking hypercall.

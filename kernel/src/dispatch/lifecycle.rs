@@ -129,7 +129,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             if self.system.binding(state.vcpu).partition != partition || state.activity == Activity::Off {
                 continue;
             }
-            if let Activity::Waiting(gate, _) = state.activity {
+            if let Activity::Waiting(gate, ..) = state.activity {
                 self.shared.partition(gate).gate.leave(state.vcpu);
             }
             self.local.switch_off(slot, now);
