@@ -2,24 +2,16 @@
 //! Whatever a guest and the line do: no panic, the line follows RIS and IMSC, bytes keep their order.
 #![forbid(unsafe_code)]
 
-use bulkhead_devices::pl011::{FIFO_DEPTH, Pl011};
+#[path = "support/pl011.rs"]
+mod support;
+
+use bulkhead_devices::pl011::Pl011;
 use proptest::prelude::*;
+use support::{Event, exercise};
 
 const DR: u64 = 0x000;
 const FR: u64 = 0x018;
 const LCR_H: u64 = 0x02C;
-const IMSC: u64 = 0x038;
-const RIS: u64 = 0x03C;
-const MIS: u64 = 0x040;
-
-#[derive(Clone, Debug)]
-enum Event {
-    Read(u64, u8),
-    Write(u64, u8, u64),
-    Receive(u8),
-    Room(usize),
-    Reset,
-}
 
 fn event() -> impl Strategy<Value = Event> {
     let offset =
@@ -39,31 +31,7 @@ proptest! {
 
     #[test]
     fn the_line_is_raw_status_and_mask(events in prop::collection::vec(event(), 0..200)) {
-        let mut uart = Pl011::new();
-        let mut room = FIFO_DEPTH;
-        for event in events {
-            match event {
-                Event::Read(offset, size) => {
-                    let value = uart.read(offset, size);
-                    prop_assert!(value <= 0xFFFF);
-                }
-                Event::Write(offset, size, value) => {
-                    if uart.write(offset, size, value).is_some() {
-                        prop_assert!(room > 0);
-                        room -= 1;
-                    }
-                }
-                Event::Receive(byte) => uart.receive(byte),
-                Event::Room(now) => {
-                    room = now;
-                    uart.set_room(now);
-                }
-                Event::Reset => uart.reset(),
-            }
-            let (raw, mask) = (uart.read(RIS, 4), uart.read(IMSC, 4));
-            prop_assert_eq!(uart.read(MIS, 4), raw & mask);
-            prop_assert_eq!(uart.level(), raw & mask != 0);
-        }
+        exercise(&events);
     }
 
     #[test]

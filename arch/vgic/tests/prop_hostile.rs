@@ -4,24 +4,9 @@
 
 mod sim;
 
-use bulkhead_arch_vgic::{Access, Frame, Sgi};
+use bulkhead_arch_vgic::{Access, Frame};
 use proptest::prelude::*;
-use sim::World;
-
-#[derive(Clone, Debug)]
-enum Step {
-    Read(usize, Access),
-    Write(usize, Access, u64),
-    Send(usize, u8, u64),
-    Acknowledge(usize),
-    End(usize, u32),
-    Deactivate(usize, u32),
-    Control(usize, u64),
-    Switch(usize),
-    Reset(usize),
-    Raise(u32),
-    Lower(u32),
-}
+use sim::steps::{Step, run};
 
 fn access() -> impl Strategy<Value = Access> {
     let offset = prop_oneof![
@@ -70,49 +55,6 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn apply(world: &mut World, step: &Step) {
-    let loaded = |world: &World, cpu: usize| world.redistributors[cpu].is_present();
-    match *step {
-        Step::Read(cpu, access) if loaded(world, cpu) => {
-            world.read(cpu, access.frame, access.offset, access.size);
-        }
-        Step::Write(cpu, access, value) if loaded(world, cpu) => {
-            world.write(cpu, access.frame, access.offset, access.size, value);
-        }
-        Step::Send(cpu, register, value) if loaded(world, cpu) => {
-            let register = [Sgi::Group0, Sgi::Group1, Sgi::OtherGroup1][usize::from(register % 3)];
-            world.send(cpu, register, value);
-        }
-        Step::Acknowledge(cpu) if loaded(world, cpu) => {
-            world.acknowledge(cpu);
-        }
-        Step::End(cpu, line) if loaded(world, cpu) => world.end(cpu, line),
-        Step::Deactivate(cpu, line) if loaded(world, cpu) => world.deactivate(cpu, line),
-        Step::Control(cpu, value) if loaded(world, cpu) => {
-            world.cpus[cpu].machine_control = value & 0xFF00_0203;
-        }
-        Step::Switch(cpu) => {
-            let present = loaded(world, cpu);
-            world.with(cpu, |vgic, bank, hardware| {
-                if present {
-                    vgic.unload(cpu, bank, hardware);
-                    hardware.leave_traces();
-                } else {
-                    vgic.load(cpu, bank, hardware)
-                }
-            });
-            world.settle();
-        }
-        Step::Reset(cpu) => {
-            world.with(cpu, |vgic, bank, hardware| vgic.reset(cpu, bank, hardware));
-            world.settle();
-        }
-        Step::Raise(line) => world.raise(line),
-        Step::Lower(line) => world.lower(line),
-        _ => {}
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 1500,
@@ -126,30 +68,6 @@ proptest! {
         slots in 1..5usize,
         steps in prop::collection::vec(step(), 1..200),
     ) {
-        let mut world = World::new(3, slots, &[(40, 100, false), (41, 101, true)]);
-        for step in &steps {
-            apply(&mut world, step);
-        }
-        // After a new start everything works again.
-        for cpu in 0..3 {
-            world.with(cpu, |vgic, bank, hardware| vgic.detach(cpu, bank, hardware));
-        }
-        world.reset_shared();
-        for line in [100, 101] {
-            prop_assert!(!world.physical(0, line, |state| state.active || state.enabled));
-        }
-        for cpu in 0..3 {
-            prop_assert!(!world.physical(cpu, sim::PHYSICAL_TIMER, |state| state.active));
-            world.with(cpu, |vgic, bank, hardware| {
-                vgic.reset(cpu, bank, hardware);
-                vgic.load(cpu, bank, hardware);
-            });
-            world.cpus[cpu].machine_control = 0xF8 << 24 | 3;
-            prop_assert_eq!(world.acknowledge(cpu), sim::SPURIOUS);
-            world.write(cpu, Frame::Distributor, 0, 4, 3);
-            world.set_bit(cpu, 0x100, 3);
-            world.send(cpu, Sgi::Group1, 3 << 24 | 1 << cpu);
-            prop_assert_eq!(world.acknowledge(cpu), 3);
-        }
+        run(slots, &steps);
     }
 }

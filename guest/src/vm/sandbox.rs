@@ -72,7 +72,7 @@ impl Outcome {
     /// Whether the code came to its end.
     #[must_use]
     pub const fn finished(&self) -> bool {
-        self.vector % 4 == 0 && self.syndrome == END_SYNDROME
+        self.vector.is_multiple_of(4) && self.syndrome == END_SYNDROME
     }
 
     /// Whether its time was over (or another interrupt came).

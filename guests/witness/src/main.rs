@@ -59,7 +59,7 @@ fn round(seed: u64) -> u64 {
 
 /// The words of one round.
 fn words(seed: u64) -> impl Iterator<Item = u64> {
-    let first = seed * 64 % STRIDE & !7;
+    let first = (seed * 64 % STRIDE) & !7;
     (first..SIZE)
         .step_by(STRIDE as usize)
         .map(|offset| MEMORY + offset)

@@ -8,6 +8,8 @@
 
 #![allow(dead_code, reason = "each test binary uses its part of the board")]
 
+pub mod steps;
+
 use bulkhead_arch_vgic::{
     Access, Bank, Control, CpuInterface, Distributor, Frame, Hardware, ListRegister, PhysicalLines,
     Redistributor, Sgi, Vgic,

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The virtual interrupt controller on its simulated board: any sequence of accesses, interrupts and switches neither
+//! panics, nor storms, nor breaks what the board asserts; after a new start everything works. With `BULKHEAD_FUZZ_SHOW`
+//! in the environment it prints what an input means.
+#![no_main]
+
+#[path = "../../arch/vgic/tests/sim/mod.rs"]
+mod sim;
+
+use bulkhead_arch_vgic::{Access, Frame};
+use libfuzzer_sys::arbitrary::{Result, Unstructured};
+use libfuzzer_sys::fuzz_target;
+use sim::steps::{Step, run};
+
+/// Bases of the register arrays, and of what stands alone.
+const REGISTERS: [u32; 12] = [
+    0, 0x80, 0x100, 0x180, 0x200, 0x280, 0x300, 0x380, 0x400, 0xC00, 0x6000, 0xFFE8,
+];
+
+fn access(input: &mut Unstructured<'_>) -> Result<Access> {
+    let private = input.arbitrary()?;
+    let (frame, base) = if private {
+        (Frame::Redistributor(input.int_in_range(0..=3)?), 0x1_0000)
+    } else {
+        (Frame::Distributor, 0)
+    };
+    let offset = match input.int_in_range(0..=7)? {
+        0 => input.arbitrary()?,
+        _ => base + input.choose(&REGISTERS)? + u32::from(input.arbitrary::<u8>()?),
+    };
+    let size = match input.int_in_range(0..=5)? {
+        0 => input.arbitrary()?,
+        1 => 1,
+        2 => 8,
+        _ => 4,
+    };
+    Ok(Access {
+        frame,
+        offset: if size == 1 { offset } else { offset & !3 },
+        size,
+    })
+}
+
+fn value(input: &mut Unstructured<'_>) -> Result<u64> {
+    Ok(match input.int_in_range(0..=3)? {
+        0 => u64::MAX,
+        1 => 1 << input.int_in_range(0..=63)?,
+        _ => input.arbitrary()?,
+    })
+}
+
+fn step(input: &mut Unstructured<'_>) -> Result<Step> {
+    let cpu = input.int_in_range(0..=2)?;
+    let line = |input: &mut Unstructured<'_>| -> Result<u32> {
+        Ok(if input.ratio(1, 16)? {
+            input.arbitrary()?
+        } else {
+            input.int_in_range(0..=299)?
+        })
+    };
+    Ok(match input.int_in_range(0..=12)? {
+        0 => Step::Read(cpu, access(input)?),
+        1..=4 => Step::Write(cpu, access(input)?, value(input)?),
+        5 => Step::Send(cpu, input.arbitrary()?, value(input)?),
+        6 => Step::Acknowledge(cpu),
+        7 => Step::End(cpu, line(input)?),
+        8 => Step::Deactivate(cpu, line(input)?),
+        9 => Step::Control(cpu, value(input)?),
+        10 => Step::Switch(cpu),
+        11 => Step::Raise(line(input)?),
+        _ => match input.int_in_range(0..=1)? {
+            0 => Step::Lower(line(input)?),
+            _ => Step::Reset(cpu),
+        },
+    })
+}
+
+fuzz_target!(|data: &[u8]| {
+    let mut input = Unstructured::new(data);
+    let Ok(slots) = input.int_in_range(1..=4) else {
+        return;
+    };
+    let mut steps = Vec::new();
+    while !input.is_empty() && steps.len() < 300 {
+        match step(&mut input) {
+            Ok(step) => steps.push(step),
+            Err(_) => break,
+        }
+    }
+    if std::env::var_os("BULKHEAD_FUZZ_SHOW").is_some() {
+        eprintln!("{slots} slots, {steps:#x?}");
+    }
+    run(slots, &steps);
+});
