@@ -245,7 +245,9 @@ impl Vgic<'_> {
         let Place { word, lines, .. } = place;
         // Parked lines are no matter here: they are another vCPU's private ones, whose physical side is out of reach.
         let already = lines.latch.load(SeqCst) | lines.held.load(SeqCst) & !lines.acknowledged.load(SeqCst);
-        for n in bits(value & !already & place.reachable()) {
+        let linked = value & !already & place.reachable();
+        self.note_altered(&place, linked);
+        for n in bits(linked) {
             if let Some(physical) = lines.physical_of(n) {
                 hardware.set_pending(physical, true);
             }
@@ -253,6 +255,13 @@ impl Vgic<'_> {
         let plain = value & !lines.linked.load(SeqCst);
         lines.latch.fetch_or(plain, SeqCst);
         self.touched(place.who(), word, plain, hardware);
+    }
+
+    /// The physical sides of these lines of the vCPU's own must not outlast its stay.
+    fn note_altered(&self, place: &Place<'_>, linked: u32) {
+        if let (0, Some(own)) = (place.word, self.redistributor(place.me)) {
+            own.altered.fetch_or(linked, SeqCst);
+        }
     }
 
     fn clear_pending<H: Hardware>(&self, place: Place<'_>, value: u32, hardware: &mut H) {
@@ -283,7 +292,9 @@ impl Vgic<'_> {
                 let _ = holder.compare_exchange(NOBODY, place.me as u8, SeqCst, SeqCst);
             }
         }
-        for n in bits(value & place.reachable()) {
+        let linked = value & place.reachable();
+        self.note_altered(&place, linked);
+        for n in bits(linked) {
             if let Some(physical) = lines.physical_of(n) {
                 hardware.set_active(physical, true);
             }

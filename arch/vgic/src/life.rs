@@ -4,8 +4,9 @@
 //! A vCPU that leaves takes only active interrupts along in its saved list registers; what is merely
 //! pending goes back into the words, where every other vCPU sees it as it is. Linked private lines (the
 //! timers) are one physical line for all vCPUs of a pCPU: their active state is put into the physical GIC
-//! for the vCPU that is loaded, and a pending one is left to the physical line, which is still high. So a pending state that
-//! the guest gave a timer's line by software does not survive the vCPU's leaving.
+//! for the vCPU that is loaded, whether a list register holds it or not, and a pending one is left to the physical
+//! line, which is still high. So a pending state that the guest gave a timer's line by software does not survive the
+//! vCPU's leaving, and what it did to the physical line is undone.
 //!
 //! A vCPU that has ended all its interrupts leaves without touching the words of its lines (`park`).
 
@@ -38,9 +39,23 @@ impl Vgic<'_> {
             }
         }
         bank.parked = 0;
+        let active = own.private.active.load(Relaxed);
+        if active != 0 {
+            self.activate(own, active, hardware);
+        }
         hardware.set_control(bank.control);
         // What was changed meanwhile is marked for a recheck.
         hardware.enable_private(bank.mirrored);
+    }
+
+    /// Active private lines that no list register holds: the linked ones are active physically, too.
+    #[cold]
+    fn activate<H: Hardware>(&self, own: &Redistributor, active: u32, hardware: &mut H) {
+        let linked = active & own.private.linked.load(SeqCst);
+        own.altered.fetch_or(linked, SeqCst);
+        for physical in bits(linked).filter_map(|line| own.private.physical_of(line)) {
+            hardware.set_active(physical, true);
+        }
     }
 
     /// Takes the state of vCPU `me` off this pCPU.
@@ -67,6 +82,7 @@ impl Vgic<'_> {
             || bank.is_crowded()
             || bank.used & !hardware.empty_slots() != 0
             || hardware.ended_slots() != 0
+            || own.altered.load(Relaxed) != 0
         {
             return false;
         }
@@ -102,6 +118,12 @@ impl Vgic<'_> {
             if let Some(physical) = private_link(value) {
                 hardware.set_active(physical, false);
             }
+        }
+        let active = own.private.active.load(SeqCst) & own.private.linked.load(SeqCst);
+        let altered = active | own.altered.swap(0, SeqCst);
+        for physical in bits(altered).filter_map(|line| own.private.physical_of(line)) {
+            hardware.set_pending(physical, false);
+            hardware.set_active(physical, false);
         }
         for line in bits(own.private.linked.load(SeqCst) & own.private.latch.load(SeqCst)) {
             self.give_back(&own.private, line, hardware);

@@ -89,6 +89,9 @@ pub struct Redistributor {
     pub(crate) online: AtomicBool,
     /// Somebody waits for [`SYNC`] to be done.
     pub(crate) sync: AtomicBool,
+    /// Linked private lines that the guest made active or pending by its redistributor since the vCPU was loaded:
+    /// their physical lines may still be.
+    pub(crate) altered: AtomicU32,
     /// `GICR_WAKER.ProcessorSleep`.
     pub(crate) sleeping: AtomicBool,
 }
@@ -104,6 +107,7 @@ impl Redistributor {
             present: AtomicBool::new(false),
             online: AtomicBool::new(false),
             sync: AtomicBool::new(false),
+            altered: AtomicU32::new(0),
             sleeping: AtomicBool::new(true),
         }
     }

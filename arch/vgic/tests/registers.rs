@@ -405,3 +405,30 @@ fn an_end_to_be_noticed_that_is_taken_away_does_not_storm() {
         assert_eq!(world.acknowledge(0), SPURIOUS);
     }
 }
+
+/// The timer's physical line is one for all vCPUs of a pCPU: what one makes active there must not stay.
+#[test]
+fn what_is_done_to_a_timers_line_does_not_stay_for_the_next_vcpu() {
+    let mut world = world();
+    let active = |world: &mut World| world.physical(0, PHYSICAL_TIMER, |line| line.active);
+    world.set_bit(0, 0x300, TIMER);
+    assert!(active(&mut world));
+    world.with(0, |vgic, bank, cpu| vgic.unload(0, bank, cpu));
+    assert!(!active(&mut world), "another vCPU has the line now");
+    world.with(0, |vgic, bank, cpu| vgic.load(0, bank, cpu));
+    assert!(active(&mut world), "it is still this one's");
+    world.set_bit(0, 0x380, TIMER);
+    assert!(!active(&mut world));
+    // Another vCPU takes it back; it cannot reach the line.
+    world.set_bit(0, 0x300, TIMER);
+    world.write(1, Frame::Redistributor(0), 0x1_0380, 4, 1 << TIMER);
+    world.with(0, |vgic, bank, cpu| vgic.unload(0, bank, cpu));
+    assert!(!active(&mut world));
+    world.with(0, |vgic, bank, cpu| vgic.load(0, bank, cpu));
+    assert!(!active(&mut world));
+    // The same for a pending state made by software while the line is off.
+    world.set_bit(0, 0x200, TIMER);
+    assert!(world.physical(0, PHYSICAL_TIMER, |line| line.latch));
+    world.with(0, |vgic, bank, cpu| vgic.unload(0, bank, cpu));
+    assert!(!world.physical(0, PHYSICAL_TIMER, |line| line.latch));
+}

@@ -82,7 +82,7 @@ fn restart(world: &mut World) {
         assert!(!world.physical(0, line, |state| state.active || state.enabled));
     }
     for cpu in 0..3 {
-        assert!(!world.physical(cpu, PHYSICAL_TIMER, |state| state.active));
+        assert!(!world.physical(cpu, PHYSICAL_TIMER, |state| state.active || state.latch));
         world.with(cpu, |vgic, bank, hardware| {
             vgic.reset(cpu, bank, hardware);
             vgic.load(cpu, bank, hardware);
