@@ -26,7 +26,7 @@ use bulkhead_arch_api::{
 };
 use bulkhead_image::layout::{
     FLAG_AUTOSTART, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, POLICY_PINNED, PcpuRecord,
-    TRIGGER_EDGE, VIRTUAL_GIC_V3,
+    TRIGGER_EDGE, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3,
 };
 use bulkhead_image::{Image, ImageError, Sha256};
 use bulkhead_sched::{AnyPolicy, FixedPriorityParameters, MAX_SLOTS, PolicyError, VcpuParameters};
@@ -324,10 +324,14 @@ fn controller_of(system: &System<'_>, partition: PartitionId) -> Option<VirtualC
     let device = system
         .image
         .virtual_devices_of(number)
-        .find(|device| device.kind.get() == VIRTUAL_GIC_V3)?;
+        .find(|device| matches!(device.kind.get(), VIRTUAL_GIC_V2 | VIRTUAL_GIC_V3))?;
     let ([base_0, base_1], [size_0, size_1]) = (device.base, device.size);
     Some(VirtualController {
-        kind: ControllerKind::GicV3,
+        kind: if device.kind.get() == VIRTUAL_GIC_V2 {
+            ControllerKind::GicV2
+        } else {
+            ControllerKind::GicV3
+        },
         windows: [
             (GuestPhys(base_0.get()), size_0.get()),
             (GuestPhys(base_1.get()), size_1.get()),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Interrupts: the physical GICv3, and between it and the guests the virtual one (`arch/vgic`).
+//! Interrupts: the physical GIC, and between it and the guests the virtual one (`arch/vgic`), both of the version
+//! the crate is built for.
 //!
 //! An interrupt of the running guest is acknowledged, its priority dropped, latched in the virtual GIC and
 //! moved into a list register, all without leaving the exit handler ([`interrupt`], [`resume`]). One for a
@@ -15,11 +16,14 @@
 //! and its end of interrupt ends the physical one. They cannot storm, because an acknowledged one is active
 //! until the guest ends it or the virtual GIC gives it back.
 
+#[cfg_attr(feature = "gic-v2", path = "irq/interface_v2.rs")]
 mod interface;
+mod lines;
 mod local;
+#[cfg_attr(feature = "gic-v2", path = "irq/physical_v2.rs")]
 mod physical;
 
-pub(crate) use physical::GicConfig;
+pub(crate) use lines::GicConfig;
 
 use crate::sysreg::{instruction, write_guest_register};
 use bulkhead_arch_api::{
@@ -47,7 +51,9 @@ const PHYSICAL_TIMER_LINE: u32 = 30;
 const SGI_STOP: u32 = 2;
 /// Interrupts handled in a row outside a guest before the caller gets a word in.
 const IDLE_BURST: u32 = 64;
-const DISTRIBUTOR_SIZE: u64 = 0x1_0000;
+/// Whether this is for a GICv2.
+const VERSION_2: bool = cfg!(feature = "gic-v2");
+const DISTRIBUTOR_SIZE: u64 = if VERSION_2 { 0x1000 } else { 0x1_0000 };
 const REDISTRIBUTOR_SHIFT: u32 = 17;
 
 /// What the pCPUs share about a VM.
@@ -69,8 +75,8 @@ static VMS: [Vm; MAX_PARTITIONS] = [const {
 }; MAX_PARTITIONS];
 /// pCPU of each vCPU.
 static HOME: [AtomicU8; MAX_VCPUS] = [const { AtomicU8::new(u8::MAX) }; MAX_VCPUS];
-/// Affinity of each pCPU that is up, as in MPIDR; all ones if it is not.
-static AFFINITY: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(u64::MAX) }; MAX_PCPUS];
+/// How shared lines are routed to each pCPU that is up; all ones if it is not.
+static PCPU_ROUTES: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(u64::MAX) }; MAX_PCPUS];
 /// How each pCPU that is up is called by a software-generated interrupt, see [`interface::send`].
 static CALLS: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(0) }; MAX_PCPUS];
 /// vCPUs each pCPU was kicked for.
@@ -151,7 +157,7 @@ impl PcpuIrq {
         core::mem::take(&mut self.wake)
     }
 
-    fn private(&self, line: u32) -> Option<physical::LineRegisters> {
+    fn private(&self, line: u32) -> Option<lines::LineRegisters> {
         self.redistributor.map(|redistributor| redistributor.line(line))
     }
 }
@@ -183,7 +189,11 @@ impl VcpuIrq {
         let offset = address.0.wrapping_sub(self.distributor);
         if offset < DISTRIBUTOR_SIZE {
             return Some(Access {
-                frame: Frame::Distributor,
+                frame: if VERSION_2 {
+                    Frame::Version2
+                } else {
+                    Frame::Distributor
+                },
                 offset: offset as u32,
                 size,
             });
@@ -226,8 +236,8 @@ fn vgic_by_id(partition: PartitionId) -> Option<(Vgic<'static>, u8)> {
     Some((vgic_of(partition, first, count)?, first))
 }
 
-fn affinity_of(pcpu: u8) -> Option<u64> {
-    AFFINITY
+fn pcpu_route(pcpu: u8) -> Option<u64> {
+    PCPU_ROUTES
         .get(usize::from(pcpu))
         .map(|affinity| affinity.load(SeqCst))
         .filter(|value| *value != u64::MAX)
@@ -241,10 +251,24 @@ fn call(pcpu: u8, line: u32) {
     }
 }
 
+/// What a GICv2's virtual CPU interface is to a VM: where the guest has it, where it is, bytes.
+#[cfg(feature = "gic-v2")]
+pub(crate) fn interface_mapping(controller: &VirtualController) -> Option<(GuestPhys, u64, u64)> {
+    let [_, (guest, size)] = controller.windows;
+    let (host, most) = physical::virtual_interface()?;
+    Some((guest, host, size.min(most)))
+}
+
+/// A GICv3's is not memory-mapped.
+#[cfg(not(feature = "gic-v2"))]
+pub(crate) fn interface_mapping(_controller: &VirtualController) -> Option<(GuestPhys, u64, u64)> {
+    None
+}
+
 /// Brings up the distributor. Once, by the boot pCPU.
 ///
 /// # Safety
-/// The addresses are those of a GICv3 and mapped as device memory for good.
+/// The windows are those of a GIC of the version this is built for and mapped as device memory for good.
 pub(crate) unsafe fn init_distributor(config: &GicConfig) {
     // SAFETY: the caller's promise.
     unsafe { physical::init_distributor(config) }
@@ -276,9 +300,9 @@ pub(crate) fn init_pcpu(p: &mut PcpuIrq, id: PcpuId, mpidr: u64) -> bool {
         redistributor.line(line).enable();
     }
     redistributor.line(hypervisor_timer).set_deadline_priority();
-    if let (Some(affinity), Some(call)) = (AFFINITY.get(usize::from(id.0)), CALLS.get(usize::from(id.0))) {
+    if let (Some(affinity), Some(call)) = (PCPU_ROUTES.get(usize::from(id.0)), CALLS.get(usize::from(id.0))) {
         call.store(interface::call_of(mpidr), SeqCst);
-        affinity.store(mpidr, SeqCst);
+        affinity.store(controller.route_to(mpidr), SeqCst);
     }
     true
 }
@@ -318,6 +342,12 @@ pub(crate) fn adopt(v: &mut VcpuIrq, id: VcpuId, plan: &VcpuPlan, pcpu: PcpuId) 
 pub(crate) fn configure(partition: PartitionId, controller: Option<&VirtualController>) {
     let Some(controller) = controller else { return };
     let [(distributor, _), (redistributors, _)] = controller.windows;
+    // A GICv2's second window is its CPU interface, which is no register file of ours.
+    let redistributors = if VERSION_2 {
+        GuestPhys(u64::MAX)
+    } else {
+        redistributors
+    };
     if let Some(vm) = VMS.get(usize::from(partition.0)) {
         vm.distributor.store(distributor.0, SeqCst);
         vm.redistributors.store(redistributors.0, SeqCst);
@@ -430,7 +460,7 @@ pub(crate) fn route(
         SeqCst,
     );
     shared.link(virtual_line.0, line.0);
-    if let Some(affinity) = affinity_of(p.id.0) {
+    if let Some(affinity) = pcpu_route(p.id.0) {
         controller.set_route(line.0, affinity);
     }
     if let Some((_, first)) = vgic_by_id(partition) {
@@ -444,7 +474,7 @@ pub(crate) fn enable(p: &mut PcpuIrq, line: Line, edge: bool) {
         registers.set_edge(edge);
         registers.set_own_priority();
         if let (Some(controller), Some(affinity), true) =
-            (physical::controller(), affinity_of(p.id.0), line.0 >= 32)
+            (physical::controller(), pcpu_route(p.id.0), line.0 >= 32)
         {
             controller.set_route(line.0, affinity);
         }
@@ -465,7 +495,7 @@ pub(crate) fn complete(_p: &mut PcpuIrq, line: Line) {
 }
 
 /// Registers of a line of the hypervisor's own.
-fn own_line(p: &PcpuIrq, line: Line) -> Option<physical::LineRegisters> {
+fn own_line(p: &PcpuIrq, line: Line) -> Option<lines::LineRegisters> {
     match line.0 {
         0..16 => None,
         16..32 => p.private(line.0),
@@ -721,7 +751,11 @@ pub(crate) fn read_word(v: &VcpuIrq, address: GuestPhys) -> Option<u32> {
     if offset >= DISTRIBUTOR_SIZE {
         return None;
     }
-    v.vgic.as_ref()?.read_word(offset as u32)
+    let vgic = v.vgic.as_ref()?;
+    if VERSION_2 {
+        return None;
+    }
+    vgic.read_word(offset as u32)
 }
 
 /// The short way of a guest's store of a word. `None`: nothing was done. Not 0: [`enable_changed`] must follow.

@@ -13,9 +13,17 @@ use bulkhead_arch_api::{
 use bulkhead_arch_paging::MapError;
 use bulkhead_image::Image;
 use bulkhead_image::layout::{
-    CLASS_AARCH64, CONTROLLER_GIC_V3, ControllerRecord, MAP_DEVICE, MAP_RAM, ROLE_INTERRUPTS, ROLE_TIMER,
+    CLASS_AARCH64, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, ControllerRecord, MAP_DEVICE, MAP_RAM,
+    ROLE_INTERRUPTS, ROLE_TIMER,
 };
 use spin::once::Once;
+
+/// The interrupt controller this is built for.
+const CONTROLLER_GIC: u32 = if cfg!(feature = "gic-v2") {
+    CONTROLLER_GIC_V2
+} else {
+    CONTROLLER_GIC_V3
+};
 
 /// What every pCPU must know of the board.
 pub(crate) struct Board {
@@ -178,19 +186,18 @@ fn controller<'i>(image: &Image<'i>, role: u32) -> Option<&'i ControllerRecord> 
 
 /// Brings up the distributor with the lines the image names.
 fn init_interrupts(image: &Image<'_>) {
-    let gic =
-        controller(image, ROLE_INTERRUPTS).filter(|record| record.compatible.get() == CONTROLLER_GIC_V3);
+    let gic = controller(image, ROLE_INTERRUPTS).filter(|record| record.compatible.get() == CONTROLLER_GIC);
     let (Some(gic), Some(timer)) = (gic, controller(image, ROLE_TIMER)) else {
-        boot::halt("LOCKDOWN: no GICv3 or no timer in the board's tables");
+        boot::halt("LOCKDOWN: no timer, or not the GIC this hypervisor is for, in the board's tables");
     };
-    let [distributor, redistributors, ..] = gic.base;
-    let [_, redistributors_size, ..] = gic.size;
+    let mut windows = [(0, 0); 4];
+    for ((window, base), size) in windows.iter_mut().zip(&gic.base).zip(&gic.size) {
+        *window = (base.get() as usize, size.get() as usize);
+    }
     let [maintenance, ..] = gic.lines;
     let [hypervisor_timer, virtual_timer, physical_timer, _] = timer.lines;
     let config = GicConfig {
-        distributor: distributor.get() as usize,
-        redistributors: redistributors.get() as usize,
-        redistributors_size: redistributors_size.get() as usize,
+        windows,
         maintenance: maintenance.get(),
         hypervisor_timer: hypervisor_timer.get(),
         virtual_timer: virtual_timer.get(),

@@ -12,8 +12,8 @@ use crate::machine::{BOARD, Machine};
 use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
 use crate::{cache, irq};
 use bulkhead_arch_api::{
-    AccessKind, BuildError, CopyError, GuestPhys, HostPhys, MAX_PARTITIONS, MemoryKind, PartitionId, Region,
-    Spaces, VirtualController,
+    AccessKind, BuildError, CopyError, GuestPhys, HostPhys, MAX_PARTITIONS, MemoryKind, PartitionId,
+    Permissions, Region, Spaces, VirtualController,
 };
 use bulkhead_arch_paging::vmsa::Stage2;
 use bulkhead_arch_paging::{
@@ -167,6 +167,24 @@ fn build_error(error: MapError, region: &Region) -> BuildError {
     }
 }
 
+fn map(tree: &Tree<Stage2>, region: &Region) -> Result<(), BuildError> {
+    let attributes = Attributes {
+        permissions: region.permissions,
+        kind: region.kind,
+    };
+    let (input, output, size) = (region.guest.0, region.host, region.size);
+    tree.map(
+        &mut Pool,
+        &Mapping {
+            input,
+            output,
+            size,
+            attributes,
+        },
+    )
+    .map_err(|error| build_error(error, region))
+}
+
 impl Spaces for Machine {
     fn build(
         &mut self,
@@ -178,21 +196,21 @@ impl Spaces for Machine {
         let root = Pool::take(geometry.root_tables() as usize).ok_or(BuildError::TablesExhausted)?;
         let tree = Tree::<Stage2>::new(root, geometry);
         for region in regions {
-            let attributes = Attributes {
-                permissions: region.permissions,
-                kind: region.kind,
-            };
-            let (input, output, size) = (region.guest.0, region.host, region.size);
-            tree.map(
-                &mut Pool,
-                &Mapping {
-                    input,
-                    output,
-                    size,
-                    attributes,
+            map(&tree, region)?;
+        }
+        if let Some((guest, host, size)) = controller.and_then(irq::interface_mapping) {
+            let region = Region {
+                guest,
+                host: HostPhys(host),
+                size,
+                permissions: Permissions {
+                    read: true,
+                    write: true,
+                    execute: false,
                 },
-            )
-            .map_err(|error| build_error(error, region))?;
+                kind: MemoryKind::Device,
+            };
+            map(&tree, &region)?;
         }
         instruction!("dsb ish");
         if let Some(slot) = ROOTS.get(usize::from(partition.0)) {

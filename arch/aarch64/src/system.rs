@@ -259,7 +259,7 @@ const fn comparator(name: u64) -> Option<(Comparator, usize)> {
 
 /// Identification registers, ID group (op0 3, op1 0, CRn 0, CRm 1..7) under their masks.
 fn identification(name: u64) -> u64 {
-    const GIC_32: u64 = 1 << 28;
+    const GIC_32: u64 = if cfg!(feature = "gic-v2") { 0 } else { 1 << 28 };
     const NO_DOUBLE_LOCK: u64 = 0xF << 36;
     match (name >> 1 & 15, name >> 17 & 7) {
         // ID_PFR0, ID_PFR1, ID_DFR0 without RAS, AMU, virtualization, trace, PMU.
@@ -302,7 +302,7 @@ fn identification(name: u64) -> u64 {
 /// ID_AA64PFR0_EL1.
 fn processor_features() -> u64 {
     const EL1_AARCH64: u64 = 1 << 4;
-    const GIC_SYSTEM_REGISTERS: u64 = 1 << 24;
+    const GIC_SYSTEM_REGISTERS: u64 = if cfg!(feature = "gic-v2") { 0 } else { 1 << 24 };
     let hardware = read_register!("id_aa64pfr0_el1");
     // CSV2 2 and above would promise SCXTNUM_ELx.
     let csv2 = (hardware >> 56 & 0xF).min(1) << 56;

@@ -188,6 +188,12 @@ impl Vgic<'_> {
         }
         clear(&lines.clear_pending, mask);
         clear(&lines.clear_active, mask);
+        if self
+            .senders(me, line)
+            .is_some_and(|senders| senders.load(SeqCst) != 0)
+        {
+            lines.latch.fetch_or(mask, SeqCst);
+        }
         if lines.wanting() & mask == 0 {
             return 0;
         }
@@ -331,10 +337,16 @@ impl Vgic<'_> {
             Some(physical) => value = value.linked_to(physical),
             None => value = value.with_end_notice(lines.high() & mask != 0),
         }
+        let mut place = slot as u8;
+        if let Some((sender, more)) = self.take_sender(me, line) {
+            value = value.sent_by(sender).with_end_notice(more);
+            // The next one can be of another sender: no short way.
+            place = NOBODY;
+        }
         bank.set_slot(slot, value);
         bank.used |= bit(slot);
-        if let Some(place) = bank.private_slots.get_mut(line as usize) {
-            *place = slot as u8;
+        if let Some(last) = bank.private_slots.get_mut(line as usize) {
+            *last = place;
         }
         if latched {
             bank.from_latch |= bit(slot);
@@ -346,7 +358,8 @@ impl Vgic<'_> {
 
     /// Held lines that were latched again. Not yet acknowledged: it is the same interrupt. Active: pending once more
     /// in the same list register, or, if it could not be delivered as it was loaded, noticed at its end. Linked
-    /// lines stay latched: the end of a linked interrupt shows by the next physical one.
+    /// lines stay latched: the end of a linked interrupt shows by the next physical one. So do software-generated
+    /// ones of a GICv2: each sender's is an interrupt of its own.
     #[cold]
     #[inline(never)]
     fn repend<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
@@ -368,7 +381,10 @@ impl Vgic<'_> {
                 // Ended, or parked while another vCPU's interrupt was there.
                 now = bank.slot(slot).with_pending(false);
             }
-            if now.is_active() && !self.as_loaded(me, lines, now) {
+            let waits = self
+                .senders(me, line)
+                .is_some_and(|senders| senders.load(SeqCst) != 0);
+            if waits || now.is_active() && !self.as_loaded(me, lines, now) {
                 hardware.set_list_register(slot, now.with_end_notice(true));
                 continue;
             }
@@ -407,6 +423,9 @@ impl Vgic<'_> {
         };
         if now.is_pending() && (bank.from_latch & bit(slot) != 0 || now.is_active()) {
             // In this order: a request that comes in between finds the latch or is found here.
+            if let Some(senders) = self.senders(me, line) {
+                senders.fetch_or(now.sender(), SeqCst);
+            }
             lines.latch.fetch_or(bit(line), SeqCst);
             if lines.clear_pending.load(SeqCst) & bit(line) != 0 {
                 lines.latch.fetch_and(!bit(line), SeqCst);

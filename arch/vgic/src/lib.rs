@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The interrupt controller a VM sees: a GICv3 (Arm IHI 0069), as plain data and functions.
+//! The interrupt controller a VM sees: a GICv3 (Arm IHI 0069) or a GICv2 (IHI 0048B), as plain data and functions.
 //!
 //! Model. A line's state is one bit in each of a few words ([`Lines`]): enabled, latch, level, active
 //! and so on. Shared lines live in the VM's [`Distributor`], private ones in each vCPU's
@@ -22,7 +22,7 @@
 //! argument is a two-line interleaving. On AArch64 that costs acquire/release instructions only.
 //!
 //! Knows nothing of registers of the physical GIC: those are behind [`Hardware`]. The state is not tied
-//! to the GICv3 register layout either, which is confined to the `registers` and `fields` files.
+//! to a register layout either: those of both versions are confined to the `registers` and `fields` files.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -44,6 +44,7 @@ mod lines;
 mod list_register;
 mod raise;
 mod registers;
+mod registers_v2;
 mod requests;
 mod state;
 

@@ -158,6 +158,9 @@ impl Vgic<'_> {
         self.detach(me, bank, hardware);
         let Some(own) = self.redistributor(me) else { return };
         own.private.reset(PRIVATE_EDGE);
+        for senders in &own.senders {
+            senders.store(0, SeqCst);
+        }
         own.sleeping.store(true, SeqCst);
         own.online.store(true, SeqCst);
         let words = self.distributor.lines.load(SeqCst) / 32;
@@ -188,6 +191,9 @@ impl Vgic<'_> {
             }
             for route in self.distributor.route.get(index).into_iter().flatten() {
                 route.store(0, SeqCst);
+            }
+            for targets in self.distributor.targets.get(index).into_iter().flatten() {
+                targets.store(0, SeqCst);
             }
             for holder in self.distributor.holder.get(index).into_iter().flatten() {
                 holder.store(NOBODY, SeqCst);

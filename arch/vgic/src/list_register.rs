@@ -13,6 +13,18 @@ const PRIORITY_SHIFT: u32 = 48;
 const PHYSICAL_SHIFT: u32 = 32;
 const PHYSICAL_MASK: u64 = 0x1FFF;
 const NOTICE_END: u64 = 1 << 41;
+/// Not linked: who sent a software-generated interrupt of a GICv2, one bit a vCPU. Nothing to a GICv3.
+const SENDER_SHIFT: u32 = 32;
+
+/// `GICH_LR` (IHI 0048B, 5.3.10): the same on a GICv2, in 32 bits.
+const V2_LINE: u32 = 0x3FF;
+const V2_NUMBER_SHIFT: u32 = 10;
+const V2_NOTICE_END: u32 = 1 << 19;
+const V2_PRIORITY_SHIFT: u32 = 23;
+const V2_PENDING: u32 = 1 << 28;
+const V2_ACTIVE: u32 = 1 << 29;
+const V2_GROUP1: u32 = 1 << 30;
+const V2_HARDWARE: u32 = 1 << 31;
 
 impl ListRegister {
     /// Invalid: free for use.
@@ -39,6 +51,64 @@ impl ListRegister {
         } else {
             Self(self.0 & !NOTICE_END)
         }
+    }
+
+    /// The same, of a software-generated interrupt of a GICv2 with this sender (one bit a vCPU).
+    #[must_use]
+    pub const fn sent_by(self, sender: u8) -> Self {
+        Self(self.0 | (sender as u64) << SENDER_SHIFT)
+    }
+
+    /// Who sent it, one bit a vCPU; 0 if that is not known.
+    #[must_use]
+    pub const fn sender(self) -> u8 {
+        if self.0 & HARDWARE != 0 {
+            return 0;
+        }
+        (self.0 >> SENDER_SHIFT) as u8
+    }
+
+    /// The same as `GICH_LR` of a GICv2 has it.
+    #[must_use]
+    pub const fn version2(self) -> u32 {
+        let mut value = self.line() & V2_LINE | (self.priority() as u32 >> 3) << V2_PRIORITY_SHIFT;
+        if self.is_pending() {
+            value |= V2_PENDING;
+        }
+        if self.is_active() {
+            value |= V2_ACTIVE;
+        }
+        if self.is_group1() {
+            value |= V2_GROUP1;
+        }
+        if let Some(physical) = self.physical() {
+            return value | V2_HARDWARE | (physical & V2_LINE) << V2_NUMBER_SHIFT;
+        }
+        if self.0 & NOTICE_END != 0 {
+            value |= V2_NOTICE_END;
+        }
+        value | (self.sender().trailing_zeros() & 7) << V2_NUMBER_SHIFT
+    }
+
+    /// What `GICH_LR` of a GICv2 says.
+    #[must_use]
+    pub const fn from_version2(value: u32) -> Self {
+        let line = value & V2_LINE;
+        let number = value >> V2_NUMBER_SHIFT & V2_LINE;
+        let priority = ((value >> V2_PRIORITY_SHIFT & 0x1F) << 3) as u64;
+        let mut this = Self(priority << PRIORITY_SHIFT | line as u64)
+            .with_pending(value & V2_PENDING != 0)
+            .with_active(value & V2_ACTIVE != 0);
+        if value & V2_GROUP1 != 0 {
+            this.0 |= GROUP1;
+        }
+        if value & V2_HARDWARE != 0 {
+            return this.linked_to(number);
+        }
+        if line < 16 {
+            this = this.sent_by(1 << (number & 7));
+        }
+        this.with_end_notice(value & V2_NOTICE_END != 0)
     }
 
     /// The same, pending or not.

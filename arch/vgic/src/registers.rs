@@ -16,6 +16,8 @@ use core::sync::atomic::Ordering::SeqCst;
 pub enum Frame {
     /// The distributor, 64 KiB.
     Distributor,
+    /// The distributor of a GICv2, 4 KiB.
+    Version2,
     /// Both frames of the redistributor of this vCPU, 128 KiB.
     Redistributor(usize),
 }
@@ -45,7 +47,7 @@ pub(crate) enum Field {
 
 /// What is at an offset that both frames lay out alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Array {
+pub(crate) enum Array {
     Bits(Field, u32),
     /// First line; one byte each.
     Priority(u32),
@@ -108,6 +110,7 @@ impl Vgic<'_> {
             return 0;
         }
         let (index, offset) = match frame {
+            Frame::Version2 => return self.read_version2(me, bank, hardware, access),
             Frame::Distributor => match (offset, size) {
                 (0x0000..0x000C, 4) => return self.read_word(offset).map_or(0, u64::from),
                 (IROUTER..IROUTER_END, 4 | 8) => return self.read_route(offset, size),
@@ -141,6 +144,7 @@ impl Vgic<'_> {
             return;
         }
         let (index, offset) = match frame {
+            Frame::Version2 => return self.write_version2(me, bank, hardware, access, value),
             Frame::Distributor => match (offset, size) {
                 (0x0000, 4) => return self.write_control(me, value as u32, hardware),
                 (IROUTER..IROUTER_END, 4 | 8) => return self.write_route(me, offset, size, value, hardware),
@@ -193,7 +197,7 @@ impl Vgic<'_> {
         }
     }
 
-    fn write_control<H: Hardware>(&self, me: usize, value: u32, hardware: &mut H) {
+    pub(crate) fn write_control<H: Hardware>(&self, me: usize, value: u32, hardware: &mut H) {
         let new = value & 3;
         if self.distributor.control.swap(new, SeqCst) != new {
             for index in 0..self.redistributors.len() {
@@ -202,7 +206,7 @@ impl Vgic<'_> {
         }
     }
 
-    fn read_priority(&self, index: usize, line: u32, size: u8) -> u32 {
+    pub(crate) fn read_priority(&self, index: usize, line: u32, size: u8) -> u32 {
         let Some(lines) = self.lines_of(index, line) else {
             return 0;
         };
@@ -215,7 +219,7 @@ impl Vgic<'_> {
             .map_or(0, |word| word.load(SeqCst))
     }
 
-    fn write_priority<H: Hardware>(
+    pub(crate) fn write_priority<H: Hardware>(
         &self,
         (me, index): (usize, usize),
         line: u32,
@@ -242,7 +246,7 @@ impl Vgic<'_> {
         self.touched((me, index), line / 32, changed, hardware);
     }
 
-    fn read_config(&self, index: usize, register: u32) -> u32 {
+    pub(crate) fn read_config(&self, index: usize, register: u32) -> u32 {
         let Some(lines) = self.word(index, register / 2) else {
             return 0;
         };
@@ -254,7 +258,7 @@ impl Vgic<'_> {
         (0..16).fold(0, |value, n| value | half.wrapping_shr(n) << 31 >> 30 << n << n)
     }
 
-    fn write_config(&self, index: usize, register: u32, value: u32) {
+    pub(crate) fn write_config(&self, index: usize, register: u32, value: u32) {
         let Some(lines) = self.word(index, register / 2).filter(|_| register != 0) else {
             return;
         };
@@ -322,7 +326,13 @@ impl Vgic<'_> {
 /// Decodes what both frames lay out alike. The distributor has the shared lines, a redistributor the private.
 fn array(frame: Frame, offset: u32, size: u8) -> Option<Array> {
     let private = matches!(frame, Frame::Redistributor(_));
-    let (found, is_private) = match (offset, size) {
+    let (found, is_private) = layout(offset, size)?;
+    (private == is_private).then_some(found)
+}
+
+/// What all versions lay out alike, and whether it is about private lines.
+pub(crate) fn layout(offset: u32, size: u8) -> Option<(Array, bool)> {
+    Some(match (offset, size) {
         (0x080..0x400, 4) => {
             let word = (offset & 0x7F) / 4;
             (Array::Bits(field(offset)?, word), word == 0)
@@ -336,8 +346,7 @@ fn array(frame: Frame, offset: u32, size: u8) -> Option<Array> {
             (Array::Config(register), register < 2)
         }
         _ => return None,
-    };
-    (private == is_private).then_some(found)
+    })
 }
 
 fn field(offset: u32) -> Option<Field> {

@@ -28,6 +28,8 @@ pub struct Distributor {
     pub(crate) route: [[AtomicU32; 32]; SHARED_WORDS],
     /// `GICD_IROUTER.Interrupt_Routing_Mode`.
     pub(crate) any: [AtomicU32; SHARED_WORDS],
+    /// `GICD_ITARGETSR` of a GICv2, four lines a word, where it names several vCPUs; 0: as `route` says.
+    pub(crate) targets: [[AtomicU32; 8]; SHARED_WORDS],
     /// vCPU that has the line in a list register or active outside; [`NOBODY`].
     pub(crate) holder: [[AtomicU8; 32]; SHARED_WORDS],
 }
@@ -42,6 +44,7 @@ impl Distributor {
             shared: [const { Lines::new() }; SHARED_WORDS],
             route: [const { [const { AtomicU32::new(0) }; 32] }; SHARED_WORDS],
             any: [const { AtomicU32::new(0) }; SHARED_WORDS],
+            targets: [const { [const { AtomicU32::new(0) }; 8] }; SHARED_WORDS],
             holder: [const { [const { AtomicU8::new(NOBODY) }; 32] }; SHARED_WORDS],
         }
     }
@@ -78,6 +81,8 @@ impl Default for Distributor {
 #[derive(Debug)]
 pub struct Redistributor {
     pub(crate) private: Lines,
+    /// Of a GICv2: vCPUs whose software-generated interrupt of each number waits for a list register.
+    pub(crate) senders: [AtomicU8; 16],
     /// While the vCPU is not loaded: private lines that are held only so that their list register can be used again.
     /// The guest has ended them.
     pub(crate) parked: AtomicU32,
@@ -102,6 +107,7 @@ impl Redistributor {
     pub const fn new() -> Self {
         Self {
             private: Lines::new(),
+            senders: [const { AtomicU8::new(0) }; 16],
             parked: AtomicU32::new(0),
             dirty: AtomicU64::new(0),
             present: AtomicBool::new(false),

@@ -5,8 +5,8 @@
 //! distributor, from every pCPU. Kicks to vCPUs that are loaded nowhere, or here, are collected for the kernel.
 
 use super::interface::Interface;
-use super::physical;
-use super::{HOME, KICKED, PcpuIrq, SGI_KICK, affinity_of, call};
+use super::{HOME, KICKED, PcpuIrq, SGI_KICK, call, pcpu_route};
+use super::{lines, physical};
 use bulkhead_arch_api::{VcpuId, VcpuSet};
 use bulkhead_arch_vgic::{Control, CpuInterface, Hardware, ListRegister, PhysicalLines};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -32,7 +32,7 @@ impl PhysicalLines for SharedLines {
     fn set_target(&mut self, physical: u32, index: usize) {
         let vcpu = usize::from(self.0).saturating_add(index);
         let home = HOME.get(vcpu).map_or(u8::MAX, |home| home.load(SeqCst));
-        if let (Some(controller), Some(affinity)) = (physical::controller(), affinity_of(home)) {
+        if let (Some(controller), Some(affinity)) = (physical::controller(), pcpu_route(home)) {
             controller.set_route(physical, affinity);
         }
     }
@@ -130,7 +130,7 @@ impl PhysicalLines for Local<'_> {
             0..32 => self
                 .pcpu
                 .private(physical)
-                .is_some_and(physical::LineRegisters::is_pending),
+                .is_some_and(lines::LineRegisters::is_pending),
             _ => SharedLines(self.first).is_pending(physical),
         }
     }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Registers of a line that all versions of the controller have alike, wherever the frame is (IHI 0069, 12.8 to
+//! 12.11; IHI 0048B, 4.3).
+//!
+//! Bands of priority: what belongs to the hypervisor is more urgent than anything of a guest, whose own priorities
+//! are followed within the lower half.
+
+use bulkhead_arch_support::Mmio;
+
+const ISENABLER: usize = 0x100;
+const ICENABLER: usize = 0x180;
+const ISPENDR: usize = 0x200;
+const ICPENDR: usize = 0x280;
+const ISACTIVER: usize = 0x300;
+const ICACTIVER: usize = 0x380;
+const IPRIORITYR: usize = 0x400;
+const ICFGR: usize = 0xC00;
+/// Priority of the timer that ends a vCPU's turn: nothing that storms can keep it from coming.
+const PRIORITY_DEADLINE: u8 = 0x20;
+/// Priority of the hypervisor's own lines, and the most urgent a guest's line can get.
+const PRIORITY_OWN: u8 = 0x40;
+const PRIORITY_GUEST: u8 = 0x80;
+
+/// Where the controller is and which lines are the hypervisor's and the timers'.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GicConfig {
+    /// Register windows in the order of the image's record: address and bytes.
+    pub(crate) windows: [(usize, usize); 4],
+    /// Maintenance interrupt of the virtual CPU interface.
+    pub(crate) maintenance: u32,
+    /// EL2 physical timer.
+    pub(crate) hypervisor_timer: u32,
+    /// EL1 virtual timer.
+    pub(crate) virtual_timer: u32,
+    /// EL1 physical timer.
+    pub(crate) physical_timer: u32,
+}
+
+/// Lets all lines of `mask`, of the first word, interrupt.
+pub(super) fn enable(registers: &Mmio, mask: u32) {
+    registers.write32(ISENABLER, mask);
+}
+
+/// Keeps all lines of `mask`, of the first word, from interrupting.
+pub(super) fn disable(registers: &Mmio, mask: u32) {
+    registers.write32(ICENABLER, mask);
+}
+
+/// 32 lines: off, nothing pending or active, a guest's priority, level-triggered.
+pub(super) fn quiet(registers: &Mmio, word: usize) {
+    registers.write32(ICENABLER + 4 * word, u32::MAX);
+    registers.write32(ICPENDR + 4 * word, u32::MAX);
+    registers.write32(ICACTIVER + 4 * word, u32::MAX);
+    for quarter in 0..8 {
+        registers.write32(
+            IPRIORITYR + 32 * word + 4 * quarter,
+            u32::from_ne_bytes([PRIORITY_GUEST; 4]),
+        );
+    }
+    registers.write32(ICFGR + 8 * word, 0);
+    registers.write32(ICFGR + 8 * word + 4, 0);
+}
+
+/// A frame and the line to act on in it.
+#[derive(Clone, Copy)]
+pub(super) struct LineRegisters {
+    registers: Mmio,
+    line: usize,
+}
+
+impl LineRegisters {
+    pub(super) fn new(registers: Mmio, line: u32) -> Self {
+        Self {
+            registers,
+            line: line as usize,
+        }
+    }
+
+    fn read(self, field: usize) -> bool {
+        self.registers.read32(field + self.line / 32 * 4) & 1 << (self.line % 32) != 0
+    }
+
+    fn write(self, field: usize) {
+        self.registers
+            .write32(field + self.line / 32 * 4, 1 << (self.line % 32));
+    }
+
+    /// Lets it interrupt.
+    pub(super) fn enable(self) {
+        self.write(ISENABLER);
+    }
+
+    /// Keeps it from interrupting. Takes effect soon, not at once.
+    pub(super) fn disable(self) {
+        self.write(ICENABLER);
+    }
+
+    /// Pending, or the input is high.
+    pub(super) fn is_pending(self) -> bool {
+        self.read(ISPENDR)
+    }
+
+    /// Pending by software, or not any more.
+    pub(super) fn set_pending(self, on: bool) {
+        self.write(if on { ISPENDR } else { ICPENDR });
+    }
+
+    /// Active, or not any more; complete when this returns.
+    pub(super) fn set_active(self, on: bool) {
+        self.write(if on { ISACTIVER } else { ICACTIVER });
+        crate::sysreg::instruction!("dsb sy");
+    }
+
+    /// Edge-triggered.
+    pub(super) fn is_edge(self) -> bool {
+        self.registers.read32(ICFGR + self.line / 16 * 4) & 2 << (self.line % 16 * 2) != 0
+    }
+
+    /// Edge- or level-triggered. The line is off.
+    pub(super) fn set_edge(self, edge: bool) {
+        let offset = ICFGR + self.line / 16 * 4;
+        let bit = 2 << (self.line % 16 * 2);
+        let others = self.registers.read32(offset) & !bit;
+        self.registers
+            .write32(offset, if edge { others | bit } else { others });
+    }
+
+    /// A priority of the hypervisor's band.
+    pub(super) fn set_own_priority(self) {
+        self.registers.write8(IPRIORITYR + self.line, PRIORITY_OWN);
+    }
+
+    /// The priority of the hypervisor's timer.
+    pub(super) fn set_deadline_priority(self) {
+        self.registers.write8(IPRIORITYR + self.line, PRIORITY_DEADLINE);
+    }
+
+    /// A guest's priority, moved into the band of guests.
+    pub(super) fn set_guest_priority(self, priority: u8) {
+        self.registers
+            .write8(IPRIORITYR + self.line, PRIORITY_GUEST | priority >> 1);
+    }
+}

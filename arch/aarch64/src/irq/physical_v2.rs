@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The physical distributor of a GICv2 (Arm IHI 0048B, 4.3). The same functions as for a GICv3.
+//!
+//! Groups are left alone: without the security extensions everything is in group 0, seen from the non-secure
+//! state in group 1, and enabled by the same bit either way. Private lines are banked by the accessing pCPU.
+
+use super::lines::{GicConfig, LineRegisters, quiet};
+use bulkhead_arch_support::Mmio;
+use spin::once::Once;
+
+/// `GICD_CTLR.Enable`.
+const GICD_CTLR: usize = 0;
+const CTLR_ENABLE: u32 = 1;
+const GICD_TYPER: usize = 4;
+/// `GICD_ITARGETSR`: of private lines, the accessing pCPU's bit.
+const GICD_ITARGETSR: usize = 0x800;
+const GICD_SGIR: usize = 0xF00;
+
+/// The controller, as found by [`init_distributor`].
+pub(super) struct Controller {
+    distributor: Mmio,
+    /// The CPU interface of whoever accesses it.
+    pub(super) interface: Mmio,
+    /// The control of the virtual CPU interface of whoever accesses it.
+    pub(super) hypervisor: Mmio,
+    pub(super) config: GicConfig,
+}
+
+static CONTROLLER: Once<Controller, crate::Relax> = Once::new();
+
+/// The controller; `None` before [`init_distributor`].
+#[inline]
+pub(super) fn controller() -> Option<&'static Controller> {
+    CONTROLLER.get()
+}
+
+/// Where the virtual CPU interface is, to be mapped into a VM: address and bytes.
+pub(super) fn virtual_interface() -> Option<(u64, u64)> {
+    let [.., (base, size)] = controller()?.config.windows;
+    Some((base as u64, size as u64))
+}
+
+/// Brings up the distributor: everything off, then forwarding on.
+///
+/// # Safety
+/// The windows are those of a GICv2 with virtualization extensions and mapped as device memory for good.
+pub(super) unsafe fn init_distributor(config: &GicConfig) {
+    let controller = CONTROLLER.call_once(|| {
+        let [
+            (distributor, distributor_size),
+            (interface, interface_size),
+            (hypervisor, hypervisor_size),
+            _,
+        ] = config.windows;
+        // SAFETY: the caller's promise.
+        let distributor = unsafe { Mmio::new(distributor, distributor_size) };
+        // SAFETY: the same.
+        let interface = unsafe { Mmio::new(interface, interface_size) };
+        // SAFETY: the same.
+        let hypervisor = unsafe { Mmio::new(hypervisor, hypervisor_size) };
+        Controller {
+            distributor,
+            interface,
+            hypervisor,
+            config: *config,
+        }
+    });
+    let registers = &controller.distributor;
+    registers.write32(GICD_CTLR, 0);
+    let words = (registers.read32(GICD_TYPER) as usize & 0x1F) + 1;
+    for word in 1..words {
+        quiet(registers, word);
+    }
+    registers.write32(GICD_CTLR, CTLR_ENABLE);
+}
+
+impl Controller {
+    /// Registers of a shared line.
+    pub(super) fn shared(&self, line: u32) -> LineRegisters {
+        LineRegisters::new(self.distributor, line)
+    }
+
+    /// What [`Controller::set_route`] takes to deliver to the pCPU this runs on: its bit in a list of targets. A
+    /// controller with one CPU interface reads as zero.
+    pub(super) fn route_to(&self, _mpidr: u64) -> u64 {
+        u64::from(self.distributor.read32(GICD_ITARGETSR) & 0xFF).max(1)
+    }
+
+    /// Delivers a shared line to a pCPU.
+    pub(super) fn set_route(&self, line: u32, route: u64) {
+        self.distributor
+            .write8(GICD_ITARGETSR + line as usize, route as u8);
+    }
+
+    /// Sends a software-generated interrupt: `GICD_SGIR`.
+    pub(super) fn send(&self, value: u32) {
+        self.distributor.write32(GICD_SGIR, value);
+    }
+
+    /// The part of the distributor that is this pCPU's own.
+    pub(super) fn redistributor(&self, _affinity: u64) -> Option<Redistributor> {
+        Some(Redistributor {
+            private: self.distributor,
+        })
+    }
+}
+
+/// The banked part of the distributor: each pCPU sees its own.
+#[derive(Clone, Copy)]
+pub(super) struct Redistributor {
+    private: Mmio,
+}
+
+impl Redistributor {
+    /// Quiets all private lines.
+    pub(super) fn init(&self) {
+        quiet(&self.private, 0);
+    }
+
+    /// Registers of a private line.
+    pub(super) fn line(&self, line: u32) -> LineRegisters {
+        LineRegisters::new(self.private, line & 31)
+    }
+
+    /// Lets all lines of `mask` interrupt.
+    pub(super) fn enable(&self, mask: u32) {
+        super::lines::enable(&self.private, mask);
+    }
+
+    /// Keeps all lines of `mask` from interrupting.
+    pub(super) fn disable(&self, mask: u32) {
+        super::lines::disable(&self.private, mask);
+    }
+}
