@@ -11,9 +11,11 @@ use crate::{log, mmu};
 use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
 use bulkhead_arch_api::{Console, HostPhys, Line};
 use bulkhead_arch_support::Mmio;
+use bulkhead_drivers::cadence::CadenceUart;
 use bulkhead_drivers::pl011::Pl011;
 use bulkhead_image::layout::{
-    CONTROLLER_PL011, ControllerRecord, Header, NONE, ROLE_CONSOLE, SECTION_CONTROLLERS,
+    CONTROLLER_CADENCE_UART, CONTROLLER_PL011, ControllerRecord, Header, NONE, ROLE_CONSOLE,
+    SECTION_CONTROLLERS,
 };
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use zerocopy::FromBytes;
@@ -23,6 +25,44 @@ const WINDOW: usize = 4096;
 
 static BASE: AtomicU64 = AtomicU64::new(0);
 static LINE: AtomicU32 = AtomicU32::new(NONE);
+/// The driver, `CONTROLLER_*`.
+static DRIVER: AtomicU32 = AtomicU32::new(CONTROLLER_PL011);
+
+/// The UART, whichever it is.
+enum Uart {
+    Pl011(Pl011),
+    Cadence(CadenceUart),
+}
+
+impl Uart {
+    fn enable_receive_interrupt(&mut self) {
+        match self {
+            Self::Pl011(uart) => uart.enable_receive_interrupt(),
+            Self::Cadence(uart) => uart.enable_receive_interrupt(),
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> usize {
+        match self {
+            Self::Pl011(uart) => uart.send(bytes),
+            Self::Cadence(uart) => uart.send(bytes),
+        }
+    }
+
+    fn receive(&mut self) -> Option<u8> {
+        match self {
+            Self::Pl011(uart) => uart.receive(),
+            Self::Cadence(uart) => uart.receive(),
+        }
+    }
+
+    fn flush(&mut self) {
+        match self {
+            Self::Pl011(uart) => uart.flush(),
+            Self::Cadence(uart) => uart.flush(),
+        }
+    }
+}
 
 /// The console record of an image that may be damaged.
 fn record(image: &[u8]) -> Option<ControllerRecord> {
@@ -34,7 +74,10 @@ fn record(image: &[u8]) -> Option<ControllerRecord> {
     let is_console = |record: &&ControllerRecord| {
         let [base, ..] = record.base;
         record.role.get() == ROLE_CONSOLE
-            && record.compatible.get() == CONTROLLER_PL011
+            && matches!(
+                record.compatible.get(),
+                CONTROLLER_PL011 | CONTROLLER_CADENCE_UART
+            )
             && base.get() != 0
             && base.get().is_multiple_of(WINDOW as u64)
     };
@@ -45,6 +88,7 @@ fn record(image: &[u8]) -> Option<ControllerRecord> {
 pub(crate) fn find_unmapped(image: &[u8]) {
     let Some(record) = record(image) else { return };
     let ([base, ..], [line, ..]) = (record.base, record.lines);
+    DRIVER.store(record.compatible.get(), Ordering::Relaxed);
     BASE.store(base.get(), Ordering::Relaxed);
     LINE.store(line.get(), Ordering::Relaxed);
     if let Some(mut uart) = uart_new() {
@@ -67,12 +111,26 @@ fn registers() -> Option<Mmio> {
     (base != 0).then(|| unsafe { Mmio::new(base, WINDOW) })
 }
 
-fn uart_new() -> Option<Pl011> {
-    registers().map(Pl011::new)
+fn is_cadence() -> bool {
+    DRIVER.load(Ordering::Relaxed) == CONTROLLER_CADENCE_UART
 }
 
-fn uart() -> Option<Pl011> {
-    registers().map(Pl011::attach)
+fn uart_new() -> Option<Uart> {
+    let registers = registers()?;
+    Some(if is_cadence() {
+        Uart::Cadence(CadenceUart::new(registers))
+    } else {
+        Uart::Pl011(Pl011::new(registers))
+    })
+}
+
+fn uart() -> Option<Uart> {
+    let registers = registers()?;
+    Some(if is_cadence() {
+        Uart::Cadence(CadenceUart::attach(registers))
+    } else {
+        Uart::Pl011(Pl011::attach(registers))
+    })
 }
 
 /// Seconds and microseconds since the log began this life.
