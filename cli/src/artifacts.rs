@@ -7,12 +7,27 @@
 
 use crate::problem::Problem;
 use crate::progress::Progress;
+use bulkhead_manifest::Board;
+use bulkhead_manifest::board::Gic;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Rust target of class `aarch64`. Without floating point: FP registers belong to the guests.
 pub const TARGET: &str = "aarch64-unknown-none-softfloat";
+
+/// End of the name of a class binary for boards with a GICv2.
+const GIC_V2: &str = "-gic-v2";
+
+/// The class binary for a board.
+#[must_use]
+pub fn class_binary(board: &Board) -> String {
+    let version = match board.controller.gic {
+        Gic::V2 { .. } => GIC_V2,
+        Gic::V3 { .. } => "",
+    };
+    format!("bulkhead-hypervisor-{}{version}", board.class)
+}
 
 /// The repository, where sources are.
 #[derive(Debug, Clone)]
@@ -55,10 +70,10 @@ impl Workspace {
         &self.target
     }
 
-    /// Where the program of a package for the target is, once it is built.
+    /// Where a program for the target is, once it is built.
     #[must_use]
-    pub fn program(&self, package: &str) -> PathBuf {
-        self.target.join(TARGET).join("firmware").join(package)
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.target.join(TARGET).join("firmware").join(name)
     }
 
     /// Whether the repository has a guest of this name.
@@ -85,18 +100,18 @@ impl Workspace {
         names
     }
 
-    /// Builds the programs of these packages for the target.
+    /// Builds these programs for the target.
     ///
     /// # Errors
     /// What the compiler says.
-    pub fn build(&self, packages: &[String], progress: &Progress) -> Result<(), Problem> {
-        let title = format!("building {}", packages.join(", "));
+    pub fn build(&self, programs: &[String], progress: &Progress) -> Result<(), Problem> {
+        let title = format!("building {}", programs.join(", "));
         progress.step(&title, || {
-            self.cargo(packages).and_then(|mut command| run(&mut command))
+            self.cargo(programs).and_then(|mut command| run(&mut command))
         })
     }
 
-    fn cargo(&self, packages: &[String]) -> Result<Command, Problem> {
+    fn cargo(&self, programs: &[String]) -> Result<Command, Problem> {
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command
             .current_dir(&self.root)
@@ -121,10 +136,24 @@ impl Workspace {
             // Debian's toolchain leaves out `rust-lld`; its package `lld` is the same linker.
             command.env("CARGO_TARGET_AARCH64_UNKNOWN_NONE_SOFTFLOAT_LINKER", "ld.lld");
         }
-        for package in packages {
-            command.args(["-p", package]);
+        for program in programs {
+            let (package, feature) = package_of(program);
+            // Named one by one: a feature must not change a program of the package that others call by its name.
+            command.args(["-p", package, "--bin", program]);
+            if let Some(feature) = feature {
+                command.args(["--features", &format!("{package}/{feature}")]);
+            }
         }
         Ok(command)
+    }
+}
+
+/// The package of a program, and the feature it is built with: a class binary comes once for each kind of hardware
+/// that it is compiled for.
+fn package_of(program: &str) -> (&str, Option<&str>) {
+    match program.strip_suffix(GIC_V2) {
+        Some(package) => (package, Some("gic-v2")),
+        None => (program, None),
     }
 }
 

@@ -4,7 +4,7 @@
 //! What a manifest needs can be read off its text before it is checked (`@guests/...`, `@debian/...`), so
 //! building and fetching start at once and side by side; the check then finds every payload there.
 
-use crate::artifacts::Workspace;
+use crate::artifacts::{self, Workspace};
 use crate::attach::Attachments;
 use crate::payloads::{self, Payload, Payloads, Request};
 use crate::problem::Problem;
@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::{host, terminal};
 use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::{
-    ClassBinary, CompileInput, Kind, NoPayloads, System, compile, flashable, load, load_text,
+    ClassBinary, CompileInput, Kind, NoPayloads, System, board_of, compile, flashable, load, load_text,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -153,9 +153,9 @@ pub fn prepare_text(
     options: &Options,
     progress: &Progress,
 ) -> Result<Prepared, Problem> {
-    let needs = Needs::read(text, Some("aarch64"))?;
+    let needs = Needs::read(text, Some(path))?;
     let system = needs.check(path, text, progress)?;
-    let class_binary = needs.workspace.program(&class_package(&system.board().class));
+    let class_binary = needs.workspace.program(&artifacts::class_binary(system.board()));
     let elf = fs::read(&class_binary).map_err(Problem::io(class_binary.display()))?;
     let binary = ClassBinary::from_elf(&elf).map_err(|error| Problem::new(error.to_string()))?;
     let stop_after_ms = options.stop_after.map(|seconds| (seconds * 1000.0) as u32);
@@ -202,10 +202,6 @@ fn read(path: &Path) -> Result<String, Problem> {
     })
 }
 
-fn class_package(class: &str) -> String {
-    format!("bulkhead-hypervisor-{class}")
-}
-
 /// The names in `text` behind each `prefix`.
 fn names<'a>(text: &'a str, prefix: &str) -> impl Iterator<Item = &'a str> {
     let is_part = |char: char| char.is_ascii_alphanumeric() || char == '-';
@@ -218,25 +214,27 @@ fn names<'a>(text: &'a str, prefix: &str) -> impl Iterator<Item = &'a str> {
 struct Needs {
     workspace: Workspace,
     payloads: Payloads,
-    packages: Vec<String>,
+    programs: Vec<String>,
     debian: Vec<&'static Payload>,
 }
 
 impl Needs {
     /// Reads the names off the text. A name too many (in a comment, say) costs time, not correctness.
-    fn read(text: &str, class: Option<&str>) -> Result<Self, Problem> {
+    /// With the manifest's path, the class binary for its board is needed too.
+    fn read(text: &str, path: Option<&Path>) -> Result<Self, Problem> {
         let workspace = Workspace::locate()?;
-        let mut packages: Vec<String> = class.map(class_package).into_iter().collect();
+        let board = path.and_then(|path| board_of(path, text));
+        let mut programs: Vec<String> = board.iter().map(artifacts::class_binary).collect();
         for guest in names(text, GUESTS) {
-            let package = format!("guest-{guest}");
-            if workspace.has_guest(guest) && !packages.contains(&package) {
-                packages.push(package);
+            let program = format!("guest-{guest}");
+            if workspace.has_guest(guest) && !programs.contains(&program) {
+                programs.push(program);
             }
         }
         Ok(Self {
             workspace,
             payloads: Payloads::new(host::cache_folder()),
-            packages,
+            programs,
             debian: names(text, DEBIAN).filter_map(payloads::find).collect(),
         })
     }
@@ -250,10 +248,10 @@ impl Needs {
                     self.payloads.provide(Request::Whole(payload), progress).map(drop)
                 })
             });
-            let built = if self.packages.is_empty() {
+            let built = if self.programs.is_empty() {
                 Ok(())
             } else {
-                self.workspace.build(&self.packages, progress)
+                self.workspace.build(&self.programs, progress)
             };
             let fetched = fetched
                 .join()
@@ -299,12 +297,20 @@ mod tests {
 
     #[test]
     fn needs_are_read_off_the_text() {
-        let text = "image = \"@guests/control-loop\"\nimage = '@guests/control-loop' # @guests/../cli @debian/initramfs";
-        let needs = Needs::read(text, Some("aarch64")).unwrap();
+        let text = "image = \"@guests/control-loop\"\ninit = '@guests/control-loop' # @guests/../cli @debian/initramfs";
+        assert_eq!(Needs::read(text, None).unwrap().programs, ["guest-control-loop"]);
+        let on = |board: &str| {
+            let text = format!("board = \"{board}\"\n[partition.a]\nkind = \"vm\"\n{text}");
+            Needs::read(&text, Some(Path::new("a.toml"))).unwrap()
+        };
+        let needs = on("qemu-virt-aarch64");
         assert_eq!(
-            needs.packages,
+            needs.programs,
             ["bulkhead-hypervisor-aarch64", "guest-control-loop"]
         );
+        let gic_v2 = on("xlnx-zcu102");
+        assert_eq!(gic_v2.programs[0], "bulkhead-hypervisor-aarch64-gic-v2");
+        assert_eq!(on("no-such-board").programs, ["guest-control-loop"]);
         let debian: Vec<&str> = needs.debian.iter().map(|payload| payload.name).collect();
         assert_eq!(debian, ["initramfs"]);
     }

@@ -69,6 +69,17 @@ pub fn load_text(path: &Path, text: &str, resolver: &dyn PayloadResolver) -> Res
     }
 }
 
+/// The board that the manifest `text` at `path` names, if both are sound enough to tell; whoever needs to know what is
+/// wrong loads the manifest.
+#[must_use]
+pub fn board_of(path: &Path, text: &str) -> Option<Board> {
+    let mut report = Report::default();
+    let manifest = parse(path, text, &mut report)?;
+    let name = manifest.board.as_ref()?;
+    let base = path.parent().unwrap_or(Path::new(""));
+    board::find(&name.value, name.place, base, &mut report)
+}
+
 fn parse(path: &Path, text: &str, report: &mut Report) -> Option<Manifest> {
     let file = report.sources.add(path, text.to_owned());
     let top = first_line(file, text);
