@@ -142,7 +142,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
             if !mailbox.is_empty() {
                 self.take_mail(now);
             }
-            if self.local.is_due(now) || self.id == PcpuId(0) && self.system.time_limit <= now {
+            if self.local.is_due(now) {
                 self.wake_due(now);
             }
             self.local.pick(now);
@@ -161,6 +161,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         let mut deadline = self.local.deadline();
         if self.id == PcpuId(0) {
             deadline = deadline.min(self.system.time_limit);
+            self.local.look_by(self.system.time_limit);
         }
         if let Some(due) = self.local.drain_due {
             deadline = deadline.min(due);

@@ -232,6 +232,9 @@ impl Local {
     #[inline]
     pub fn deadline(&mut self) -> Ticks {
         let mut deadline = self.until;
+        if self.due == Ticks::NEVER {
+            return deadline;
+        }
         let mut due = Ticks::NEVER;
         for slot in self.all() {
             let state = self.slot(slot);
@@ -244,6 +247,17 @@ impl Local {
         }
         self.due = due;
         deadline
+    }
+
+    /// The watchdog of the partition whose first vCPU is in `slot` is to be looked at then.
+    pub fn set_watchdog(&mut self, slot: Slot, at: Ticks) {
+        self.slot_mut(slot).watchdog = at;
+        self.due = self.due.min(at);
+    }
+
+    /// [`Local::is_due`] is to say so from then on, until the next [`Local::deadline`].
+    pub fn look_by(&mut self, at: Ticks) {
+        self.due = self.due.min(at);
     }
 
     /// Whether some slot's own time, or that of output left behind, has come.

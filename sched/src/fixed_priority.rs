@@ -132,9 +132,10 @@ impl Policy for FixedPriority {
 
     fn stopped(&mut self, slot: Slot, why: StopReason, ran: Ticks, _now: Ticks) {
         let (quantum, is_shared) = (self.quantum, self.is_shared);
-        if let Some((_, level)) = self.level_of(slot)
-            && level.turn == slot.0
-        {
+        let Some((priority, level)) = self.level_of(slot) else {
+            return;
+        };
+        if level.turn == slot.0 {
             if is_shared {
                 level.left = level.left.saturating_sub(ran);
             }
@@ -143,7 +144,10 @@ impl Policy for FixedPriority {
             }
         }
         if why == StopReason::Blocked {
-            self.unready(slot);
+            level.ready &= !bit(slot.0);
+            if level.ready == 0 {
+                self.occupied &= !bit(priority);
+            }
         }
     }
 

@@ -39,6 +39,8 @@ pub(crate) struct Debug {
     comparators: [[u64; 16]; 4],
     mdscr: u64,
     locked: bool,
+    /// A comparator may differ from 0.
+    written: bool,
 }
 
 /// Writes the first `$count` of `$values` to the registers `$name`0 to `$name`15, as many as there are.
@@ -68,12 +70,16 @@ impl Debug {
         comparators: [[0; 16]; 4],
         mdscr: 0,
         locked: false,
+        written: false,
     };
-    /// After a cold reset: the OS lock is set (H9.2.x, OSLSR_EL1.OSLK).
-    pub(crate) const RESET: Self = Self {
-        locked: true,
-        ..Self::ZERO
-    };
+
+    /// Cold reset: the OS lock is set (H9.2.x, OSLSR_EL1.OSLK).
+    pub(crate) fn reset(&mut self) {
+        if self.written {
+            self.comparators = [[0; 16]; 4];
+        }
+        (self.mdscr, self.locked, self.written) = (0, true, false);
+    }
 
     const fn active(&self) -> bool {
         self.mdscr & MDSCR_ACTIVE != 0 && !self.locked
@@ -131,6 +137,7 @@ impl Debug {
             return false;
         };
         *register = value;
+        self.written = true;
         if self.active() {
             self.apply();
         }

@@ -25,6 +25,7 @@ mod inject;
 mod irq;
 mod log;
 mod machine;
+mod memory;
 mod mmu;
 mod psci;
 mod space;

@@ -59,13 +59,18 @@ pub(crate) fn enable() {
     instruction!("isb");
 }
 
-/// Makes the space the one that EL1 and EL0 use. Stage-1 walks must be shut off meanwhile.
-#[inline]
-pub(crate) fn enter(partition: PartitionId) {
+/// VTTBR_EL2 of a partition whose space is built.
+pub(crate) fn of(partition: PartitionId) -> u64 {
     let root = ROOTS
         .get(usize::from(partition.0))
         .map_or(0, |root| root.load(Ordering::Relaxed));
-    write_guest_register!("vttbr_el2", root | (u64::from(partition.0) + 1) << 48);
+    root | (u64::from(partition.0) + 1) << 48
+}
+
+/// Makes the space of this VTTBR_EL2 the one that EL1 and EL0 use. Stage-1 walks must be shut off meanwhile.
+#[inline]
+pub(crate) fn enter(space: u64) {
+    write_guest_register!("vttbr_el2", space);
     instruction!("isb");
 }
 
@@ -225,7 +230,7 @@ impl Spaces for Machine {
         // The invalidations are for the VMID in VTTBR_EL2: nobody else's state may be current then.
         self.unload();
         crate::state::El1State::ZERO.shut_translation();
-        enter(partition);
+        enter(of(partition));
         // Out of tables: the block in question stays mapped as a whole, which the kernel finds by `translate`.
         let _kept_whole = tree.unmap(&mut Pool, guest.0, size);
     }

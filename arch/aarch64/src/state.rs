@@ -34,29 +34,38 @@ const PSTATE_MODE: u64 = 0x1F;
 const PSTATE_EL1H: u64 = 0x5;
 
 macro_rules! el1_registers {
-    ($($(#[$meta:meta])* $field:ident = $name:literal),* $(,)?) => {
+    // In pairs, so that the compiler moves two at a time.
+    ($($field:ident = $name:literal, $other:ident = $other_name:literal;)*) => {
         /// Registers of EL1 and EL0.
         #[derive(Clone, Copy)]
         pub(crate) struct El1State {
             pub(crate) sctlr: u64,
             pub(crate) tcr: u64,
-            $($(#[$meta])* pub(crate) $field: u64),*
+            pub(crate) csselr: u64,
+            $(pub(crate) $field: u64, pub(crate) $other: u64),*
         }
 
         impl El1State {
             /// Every register zero.
-            pub(crate) const ZERO: Self = Self { sctlr: 0, tcr: 0, $($field: 0),* };
+            pub(crate) const ZERO: Self = Self { sctlr: 0, tcr: 0, csselr: 0, $($field: 0, $other: 0),* };
 
             /// Reads all from the hardware.
+            #[inline(always)]
             pub(crate) fn save(&mut self) {
-                self.sctlr = read_register!("sctlr_el1");
-                self.tcr = read_register!("tcr_el1");
-                $(self.$field = read_register!($name);)*
+                (self.sctlr, self.tcr) = (read_register!("sctlr_el1"), read_register!("tcr_el1"));
+                self.csselr = read_register!("csselr_el1");
+                $((self.$field, self.$other) = (read_register!($name), read_register!($other_name));)*
             }
 
             /// Writes all to the hardware, translation last.
+            #[inline(always)]
             pub(crate) fn load(&self) {
-                $(write_guest_register!($name, self.$field);)*
+                write_guest_register!("csselr_el1", self.csselr);
+                $({
+                    let (first, second) = (self.$field, self.$other);
+                    write_guest_register!($name, first);
+                    write_guest_register!($other_name, second);
+                })*
                 instruction!("isb");
                 write_guest_register!("sctlr_el1", self.sctlr);
                 instruction!("isb");
@@ -67,27 +76,16 @@ macro_rules! el1_registers {
 }
 
 el1_registers! {
-    cpacr = "cpacr_el1",
-    ttbr0 = "ttbr0_el1",
-    ttbr1 = "ttbr1_el1",
-    esr = "esr_el1",
-    afsr0 = "afsr0_el1",
-    afsr1 = "afsr1_el1",
-    far = "far_el1",
-    mair = "mair_el1",
-    amair = "amair_el1",
-    vbar = "vbar_el1",
-    contextidr = "contextidr_el1",
-    tpidr_el0 = "tpidr_el0",
-    tpidrro_el0 = "tpidrro_el0",
-    tpidr_el1 = "tpidr_el1",
-    sp_el0 = "sp_el0",
-    sp_el1 = "sp_el1",
-    elr = "elr_el1",
-    spsr = "spsr_el1",
-    par = "par_el1",
-    cntkctl = "cntkctl_el1",
-    csselr = "csselr_el1",
+    cpacr = "cpacr_el1", ttbr0 = "ttbr0_el1";
+    ttbr1 = "ttbr1_el1", esr = "esr_el1";
+    afsr0 = "afsr0_el1", afsr1 = "afsr1_el1";
+    far = "far_el1", mair = "mair_el1";
+    amair = "amair_el1", vbar = "vbar_el1";
+    contextidr = "contextidr_el1", tpidr_el0 = "tpidr_el0";
+    tpidrro_el0 = "tpidrro_el0", tpidr_el1 = "tpidr_el1";
+    sp_el0 = "sp_el0", sp_el1 = "sp_el1";
+    elr = "elr_el1", spsr = "spsr_el1";
+    par = "par_el1", cntkctl = "cntkctl_el1";
 }
 
 impl El1State {

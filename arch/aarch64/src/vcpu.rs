@@ -97,6 +97,8 @@ pub(crate) struct Context {
     pub(crate) id: VcpuId,
     /// What the kernel said of it at boot.
     pub(crate) plan: VcpuPlan,
+    /// VTTBR_EL2 while it is current.
+    pub(crate) space: u64,
     /// HCR_EL2 while it is current.
     pub(crate) hcr: u64,
     /// What [`Vcpus::reply`] must finish.
@@ -128,6 +130,7 @@ impl Context {
                 aarch32: false,
                 idle_in_place: false,
             },
+            space: 0,
             hcr: 0,
             pending: Pending::Nothing,
             exit: Exit::Signal,
@@ -222,7 +225,7 @@ impl Machine {
         context.el1.shut_translation();
         write_guest_register!("hcr_el2", context.hcr);
         write_guest_register!("vmpidr_el2", 1 << 31 | u64::from(context.plan.index));
-        space::enter(context.plan.partition);
+        space::enter(context.space);
         self.forget_sibling(context);
         self.fp_trap(context);
         context.debug.load();
@@ -305,7 +308,8 @@ impl Vcpus for Machine {
             context.pc = reset.entry.0;
             context.pending = Pending::Nothing;
             context.fp = FpRegisters::ZERO;
-            context.debug = Debug::RESET;
+            context.debug.reset();
+            context.space = space::of(context.plan.partition);
             context.timers = Timers::ZERO;
             let task = context.is_task();
             context.pstate = if task { TASK_PSTATE } else { RESET_PSTATE };

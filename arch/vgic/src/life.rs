@@ -11,7 +11,7 @@
 //! A vCPU that has ended all its interrupts leaves without touching the words of its lines (`park`).
 
 use crate::lines::clear;
-use crate::state::{ALL_WORDS, NOBODY, RECHECK, SYNC};
+use crate::state::{NOBODY, RECHECK, SYNC, word_flag};
 use crate::{Bank, Hardware, ListRegister, PRIVATE_LINES, PhysicalLines, Redistributor, Vgic, bit, bits};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -66,7 +66,7 @@ impl Vgic<'_> {
             self.empty(me, own, bank, hardware);
         }
         bank.machine_control = hardware.machine_control();
-        bank.active_priorities = hardware.active_priorities();
+        hardware.save_active_priorities(&mut bank.active_priorities);
         own.present.store(false, SeqCst);
         if own.sync.load(SeqCst) && own.sync.swap(false, SeqCst) {
             own.dirty.fetch_and(!SYNC, SeqCst);
@@ -163,9 +163,18 @@ impl Vgic<'_> {
         }
         own.sleeping.store(true, SeqCst);
         own.online.store(true, SeqCst);
-        let words = self.distributor.lines.load(SeqCst) / 32;
-        let all = ALL_WORDS.wrapping_shr(32u32.wrapping_sub(words));
-        own.dirty.store(all | RECHECK, SeqCst);
+        // In this order: what becomes pending after the look marks itself, and that mark is not overwritten.
+        own.dirty.store(1 | RECHECK, SeqCst);
+        own.dirty.fetch_or(self.wanting_words(), SeqCst);
+    }
+
+    /// Words of shared lines in which something wants delivery, to whomever.
+    fn wanting_words(&self) -> u64 {
+        let used = (self.distributor.lines.load(SeqCst) / 32).saturating_sub(1) as usize;
+        let words = (1u32..).zip(self.distributor.shared.iter().take(used));
+        words
+            .filter(|(_, lines)| lines.wanting() != 0)
+            .fold(0, |mask, (word, _)| mask | word_flag(word.wrapping_mul(32)))
     }
 
     /// A part of the cold reset of what the vCPUs share, from the word `first` of shared lines on; returns where to
@@ -204,9 +213,19 @@ impl Vgic<'_> {
 
     /// Active interrupts of `me` outside the list registers end.
     fn drop_active<H: Hardware>(&self, me: usize, bank: &Bank, hardware: &mut H) {
-        let any = bank.made_active || !bank.evicted.is_empty();
-        let shared = self.distributor.shared.iter().enumerate();
-        for (index, lines) in shared.filter(|_| any) {
+        if bank.made_active || !bank.evicted.is_empty() {
+            self.drop_shared(me, hardware);
+        }
+        if let Some(own) = self.redistributor(me) {
+            clear(&own.private.active, u32::MAX);
+            clear(&own.private.latch, u32::MAX);
+            clear(&own.private.held, u32::MAX);
+        }
+    }
+
+    #[inline(never)]
+    fn drop_shared<H: Hardware>(&self, me: usize, hardware: &mut H) {
+        for (index, lines) in self.distributor.shared.iter().enumerate() {
             let word = (index as u32).wrapping_add(1);
             for n in bits(lines.active.load(SeqCst)) {
                 let line = word.wrapping_mul(32) | n;
@@ -218,11 +237,6 @@ impl Vgic<'_> {
                     self.end_outside(me, line, hardware);
                 }
             }
-        }
-        if let Some(own) = self.redistributor(me) {
-            clear(&own.private.active, u32::MAX);
-            clear(&own.private.latch, u32::MAX);
-            clear(&own.private.held, u32::MAX);
         }
     }
 }

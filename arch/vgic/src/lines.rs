@@ -62,19 +62,17 @@ impl Lines {
 
     /// Everything but the links, as after a cold reset.
     pub(crate) fn reset(&self, edge: u32) {
-        let words = [
-            &self.enabled,
-            &self.group1,
-            &self.latch,
-            &self.level,
-            &self.active,
-            &self.held,
-            &self.acknowledged,
-            &self.repended,
-            &self.clear_pending,
-            &self.clear_active,
-        ];
-        for word in words.into_iter().chain(&self.priority) {
+        self.enabled.store(0, SeqCst);
+        self.group1.store(0, SeqCst);
+        self.latch.store(0, SeqCst);
+        self.level.store(0, SeqCst);
+        self.active.store(0, SeqCst);
+        self.held.store(0, SeqCst);
+        self.acknowledged.store(0, SeqCst);
+        self.repended.store(0, SeqCst);
+        self.clear_pending.store(0, SeqCst);
+        self.clear_active.store(0, SeqCst);
+        for word in &self.priority {
             word.store(0, SeqCst);
         }
         self.edge.store(edge, SeqCst);

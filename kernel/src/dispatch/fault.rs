@@ -91,17 +91,17 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         let partition = self.system.binding(vcpu).partition;
         let shared = self.shared.partition(partition);
         if shared.state() != PartitionState::Running {
-            self.local.slot_mut(slot).watchdog = Ticks::NEVER;
+            self.local.set_watchdog(slot, Ticks::NEVER);
             return;
         }
         let period = self.system.facts_of(partition).watchdog;
         let due = shared.kicked().plus(period);
         if due > now {
-            self.local.slot_mut(slot).watchdog = due;
+            self.local.set_watchdog(slot, due);
             return;
         }
         shared.kick(now);
-        self.local.slot_mut(slot).watchdog = now.plus(period);
+        self.local.set_watchdog(slot, now.plus(period));
         let verdict = self.decide_action(partition, HealthClass::Watchdog);
         if verdict.logged {
             let period = self.system.time.nanoseconds(self.system.time.boot().plus(period));

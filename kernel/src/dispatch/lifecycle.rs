@@ -187,7 +187,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             .partition(binding.partition)
             .control(|control| control.switch_off(binding.index));
         if effects.entered.is_some() {
-            self.local.slot_mut(slot).watchdog = Ticks::NEVER;
+            self.local.set_watchdog(slot, Ticks::NEVER);
         }
         self.apply(binding.partition, effects);
     }
@@ -279,9 +279,9 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         };
         let now = self.machine.now();
         shared.kick(now);
-        let state = self.local.slot_mut(slot);
-        state.activity = Activity::Ready;
-        state.watchdog = now.plus(self.system.facts_of(partition).watchdog);
+        self.local.slot_mut(slot).activity = Activity::Ready;
+        let watchdog = now.plus(self.system.facts_of(partition).watchdog);
+        self.local.set_watchdog(slot, watchdog);
         // The clock must learn of the watchdog.
         self.local.reschedule = true;
         self.apply(partition, effects);

@@ -37,9 +37,9 @@ pub(super) fn init() {
 }
 
 /// The virtual CPU interface is off: no vCPU of a VM is loaded.
+#[inline]
 pub(super) fn close() {
     write_guest_register!("ich_hcr_el2", 0);
-    write_guest_register!("ich_vmcr_el2", 0);
 }
 
 /// Takes the most urgent pending interrupt; its priority is dropped at once, it is active from now on.
@@ -194,6 +194,18 @@ impl CpuInterface for Interface {
 
     fn set_machine_control(&mut self, value: u64) {
         write_guest_register!("ich_vmcr_el2", value);
+    }
+
+    #[inline]
+    fn save_active_priorities(&self, to: &mut [[u32; 4]; 2]) {
+        let [[group0, ..], [group1, ..]] = to;
+        (*group0, *group1) = (
+            read_register!("ich_ap0r0_el2") as u32,
+            read_register!("ich_ap1r0_el2") as u32,
+        );
+        if Self::preemption_bits() > 5 {
+            *to = self.active_priorities();
+        }
     }
 
     fn active_priorities(&self) -> [[u32; 4]; 2] {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `memcpy` and `memset`, which the compiler calls for larger values: registers of a vCPU, exits, lines of a console.
+//!
+//! Those of the compiler's own library move one word, or one byte, a turn. These move four words a turn where both sides are
+//! aligned to words, which is nearly always; else, and at the end, one byte. The linker prefers them because the library's are weak.
+//! EL2 checks alignment (SCTLR_EL2.A), so a word is never accessed across its boundary.
+//!
+//! Contract: that of the C library (Arm AAPCS64: x0 = target, x1 = source or byte, x2 = bytes; x0 is returned).
+
+use core::arch::global_asm;
+
+global_asm!(
+    r#"
+    .text
+    .global memcpy
+    .type   memcpy, %function
+memcpy:
+    mov     x3, x0
+    orr     x4, x0, x1
+    tst     x4, #7
+    b.ne    4f
+    subs    x2, x2, #32
+    b.lo    2f
+1:  ldp     x4, x5, [x1], #32
+    ldp     x6, x7, [x1, #-16]
+    stp     x4, x5, [x3], #32
+    stp     x6, x7, [x3, #-16]
+    subs    x2, x2, #32
+    b.hs    1b
+2:  tbz     x2, #4, 3f
+    ldp     x4, x5, [x1], #16
+    stp     x4, x5, [x3], #16
+3:  and     x5, x2, #7
+    tbz     x2, #3, 6f
+    ldr     x4, [x1], #8
+    str     x4, [x3], #8
+6:  mov     x2, x5
+4:  cbz     x2, 5f
+    ldrb    w4, [x1], #1
+    strb    w4, [x3], #1
+    sub     x2, x2, #1
+    b       4b
+5:  ret
+    .size   memcpy, . - memcpy
+
+    .global memset
+    .type   memset, %function
+memset:
+    mov     x3, x0
+    and     x1, x1, #0xFF
+    tst     x0, #7
+    b.ne    4f
+    orr     x1, x1, x1, lsl #8
+    orr     x1, x1, x1, lsl #16
+    orr     x1, x1, x1, lsl #32
+    subs    x2, x2, #32
+    b.lo    2f
+1:  stp     x1, x1, [x3], #32
+    stp     x1, x1, [x3, #-16]
+    subs    x2, x2, #32
+    b.hs    1b
+2:  tbz     x2, #4, 3f
+    stp     x1, x1, [x3], #16
+3:  and     x5, x2, #7
+    tbz     x2, #3, 6f
+    str     x1, [x3], #8
+6:  mov     x2, x5
+4:  cbz     x2, 5f
+    strb    w1, [x3], #1
+    sub     x2, x2, #1
+    b       4b
+5:  ret
+    .size   memset, . - memset
+"#
+);
