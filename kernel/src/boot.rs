@@ -499,6 +499,17 @@ pub(crate) fn end_system<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>
     machine.stop()
 }
 
+/// Whether no partition runs or will run.
+pub(crate) fn all_stopped<R: RelaxStrategy>(shared: &Shared<'_, R>, system: &System<'_>) -> bool {
+    let stopped = |partition| {
+        matches!(
+            shared.partition(partition).state(),
+            PartitionState::Stopped | PartitionState::Failed
+        )
+    };
+    system.partitions().all(stopped)
+}
+
 /// When no partition runs or will run, nobody is left who could start one. Of several pCPUs that stop
 /// the last partitions at the same time, at least one sees all of them stopped.
 pub(crate) fn end_if_all_stopped<A: Arch>(
@@ -506,13 +517,7 @@ pub(crate) fn end_if_all_stopped<A: Arch>(
     shared: &Shared<'_, A::Relax>,
     system: &System<'_>,
 ) {
-    let stopped = |partition| {
-        matches!(
-            shared.partition(partition).state(),
-            PartitionState::Stopped | PartitionState::Failed
-        )
-    };
-    if system.partitions().all(stopped) {
+    if all_stopped(shared, system) {
         end_system(machine, shared, "all partitions stopped");
     }
 }

@@ -20,6 +20,9 @@ mod device;
 mod exit;
 mod fault;
 mod lifecycle;
+mod report;
+
+pub use report::Pending;
 
 use crate::load::Cursor;
 use crate::local::{Activity, Local};
@@ -38,6 +41,8 @@ pub enum Next {
     Run(Slot, VcpuId),
     /// Do one chunk of loading this vCPU's partition.
     Load(Slot, VcpuId, Cursor),
+    /// Write one line of the report that is pending, in this vCPU's time or in nobody's.
+    Report(Option<Slot>),
     /// Wait: nobody is ready.
     Idle,
     /// Mail kept coming: decide again.
@@ -95,11 +100,15 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
             return Next::Again;
         }
         let Some(slot) = self.local.running() else {
-            return Next::Idle;
+            return match self.local.report {
+                None => Next::Idle,
+                Some(_) => Next::Report(None),
+            };
         };
         let state = self.local.slot(slot);
         match state.activity {
             Activity::Loading(cursor) => Next::Load(slot, state.vcpu, cursor),
+            Activity::Reporting => Next::Report(Some(slot)),
             _ => Next::Run(slot, state.vcpu),
         }
     }
@@ -113,6 +122,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
                 self.handle(slot, vcpu, &exit);
             }
             Next::Load(slot, vcpu, cursor) => self.load_chunk(slot, vcpu, cursor),
+            Next::Report(slot) => self.report_in_turn(slot),
             Next::Idle => {
                 let exit = self.machine.wait();
                 self.handle_common(&exit);
@@ -206,6 +216,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         }
         if self.local.drain_due.is_some_and(|due| due <= now) {
             self.local.drain_due = None;
+            self.report_in_time();
             self.pump();
         }
         for slot in self.local.all() {

@@ -8,6 +8,7 @@
 use bulkhead_arch_api::{PartitionId, Ticks, VcpuId};
 use bulkhead_sched::{AnyPolicy, Decision, MAX_SLOTS, Policy, Slot, SlotSet, StopReason};
 
+use crate::dispatch::Pending;
 use crate::load::Cursor;
 use crate::mailbox::bit;
 use crate::record::add_ticks;
@@ -26,6 +27,8 @@ pub enum Activity {
     Ready,
     /// Its partition is being loaded in its time.
     Loading(Cursor),
+    /// It is ready, but a report about it comes first, in its time.
+    Reporting,
     /// It has ended its partition, or a fault of it has: it must not go on before it is switched off.
     Ending,
     /// It waits for an interrupt, or for its own timer.
@@ -41,7 +44,7 @@ impl Activity {
     /// Whether the policy has it among the ready.
     #[must_use]
     pub const fn is_ready(self) -> bool {
-        matches!(self, Self::Ready | Self::Loading(_))
+        matches!(self, Self::Ready | Self::Loading(_) | Self::Reporting)
     }
 
     /// When it wants to be looked at without anybody waking it.
@@ -56,7 +59,7 @@ impl Activity {
                     until
                 }
             }
-            Self::Off | Self::Ready | Self::Loading(_) | Self::Ending => Ticks::NEVER,
+            Self::Off | Self::Ready | Self::Loading(_) | Self::Reporting | Self::Ending => Ticks::NEVER,
         }
     }
 }
@@ -102,6 +105,8 @@ pub struct Local {
     pub armed: Option<Ticks>,
     /// When output that this pCPU's partitions left behind is to be handed on.
     pub drain_due: Option<Ticks>,
+    /// Registers of a health report that are still to be written.
+    pub report: Option<Pending>,
 }
 
 impl Local {
@@ -131,6 +136,7 @@ impl Local {
             reschedule: true,
             armed: Some(Ticks::NEVER),
             drain_due: None,
+            report: None,
         }
     }
 

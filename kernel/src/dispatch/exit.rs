@@ -160,7 +160,11 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                     self.release(slot, Err(Error::Interrupted));
                 }
             }
-            Activity::Off | Activity::Ready | Activity::Loading(_) | Activity::Ending => {}
+            Activity::Off
+            | Activity::Ready
+            | Activity::Loading(_)
+            | Activity::Reporting
+            | Activity::Ending => {}
         }
     }
 
@@ -172,7 +176,11 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             Activity::Sleeping(..) => self.release(slot, Err(Error::Interrupted)),
             Activity::Waiting(_, until, _) if until <= now => self.give_up(slot, Error::TimedOut),
             Activity::Waiting(..) => self.give_up(slot, Error::Interrupted),
-            Activity::Off | Activity::Ready | Activity::Loading(_) | Activity::Ending => {}
+            Activity::Off
+            | Activity::Ready
+            | Activity::Loading(_)
+            | Activity::Reporting
+            | Activity::Ending => {}
         }
     }
 

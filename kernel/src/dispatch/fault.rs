@@ -20,7 +20,7 @@ use crate::log::Line;
 use crate::partition::{Launch, Request};
 use bulkhead_abi::{Error, HealthClass, PartitionState, StartCause, StartMode};
 use bulkhead_arch_api::{
-    Access, AccessKind, Arch, Dump, FaultReport, GuestPhys, Hypercall, PartitionId, Reply, Ticks, VcpuId,
+    Access, AccessKind, Arch, FaultReport, GuestPhys, Hypercall, PartitionId, Reply, Ticks, VcpuId,
 };
 use bulkhead_sched::Slot;
 
@@ -39,6 +39,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             Action::Stop => self.end_own(slot, Request::Fail),
             Action::Restart | Action::RestartWarm => self.restart_own(slot, action, report.class),
         }
+        self.report_first(slot, vcpu);
     }
 
     /// The vCPU touched an address where nothing is.
@@ -57,6 +58,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             Action::Stop => self.end_own(slot, Request::Fail),
             Action::Restart | Action::RestartWarm => self.restart_own(slot, action, access.report.class),
         }
+        self.report_first(slot, vcpu);
     }
 
     /// A hypercall was refused for a reason that is the caller's fault. It has been answered.
@@ -153,7 +155,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             }
             line.key("pc").hex(report.pc).key("syndrome").hex(report.syndrome);
             self.report_tail(partition, &mut line, verdict, report.address);
-            self.dump(vcpu);
+            self.keep_registers(vcpu);
         }
         verdict.action
     }
@@ -220,30 +222,6 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 .map(|record| record.manifest_line.get())
         };
         of_mapping.or_else(of_partition).unwrap_or(0)
-    }
-
-    /// The vCPU's registers, four to a line.
-    fn dump(&mut self, vcpu: VcpuId) {
-        let Dump {
-            general,
-            sp,
-            pc,
-            state,
-        } = self.machine.dump(vcpu);
-        let binding = self.system.binding(vcpu);
-        let mut head = Line::of("registers: partition=");
-        head.text(self.system.name(binding.partition))
-            .key("vcpu")
-            .decimal(u64::from(binding.index));
-        for (row, first) in general.chunks(4).zip((0_u64..).step_by(4)) {
-            let mut line = head;
-            for (value, number) in row.iter().zip(first..) {
-                line.text(" r").decimal(number).text("=").hex(*value);
-            }
-            self.log(&line);
-        }
-        head.key("sp").hex(sp).key("pc").hex(pc).key("state").hex(state);
-        self.log(&head);
     }
 }
 

@@ -2,7 +2,7 @@
 //! Carrying out what the control blocks of partitions say: stop, load, start, and the end of the system.
 
 use super::Pcpu;
-use crate::boot::{end_if_all_stopped, end_system};
+use crate::boot::{all_stopped, end_if_all_stopped, end_system};
 use crate::load::{Chunk, Cursor};
 use crate::local::Activity;
 use crate::log::Line;
@@ -92,6 +92,9 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             self.wake_all(waiters);
         }
         if matches!(state, PartitionState::Stopped | PartitionState::Failed) {
+            if all_stopped(self.shared, self.system) {
+                self.finish_report();
+            }
             end_if_all_stopped(&mut self.machine, self.shared, self.system);
         }
     }
@@ -116,6 +119,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
 
     /// The virtual time that the image allows is over.
     pub(super) fn time_is_up(&mut self) {
+        self.finish_report();
         end_system(&mut self.machine, self.shared, "stopping: time limit");
     }
 

@@ -353,7 +353,7 @@ impl Bench {
             let vcpu = match next {
                 Next::Run(_, vcpu) => Some(vcpu),
                 Next::Idle => None,
-                Next::Load(..) | Next::Again => return pcpu.execute(next),
+                Next::Load(..) | Next::Report(_) | Next::Again => return pcpu.execute(next),
             };
             if world.borrow_mut().advance(PcpuId(index), vcpu, horizon) {
                 pcpu.execute(next);
