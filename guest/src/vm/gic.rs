@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arm GICv3 as a guest uses it: distributor and redistributors in memory, the CPU interface in system
 //! registers (Arm IHI 0069). Group 1 only, affinity routing, one security state, as on QEMU's `virt` board.
+//! Where the CPU has no such registers it is a GICv2 (IHI 0048B), which does the same operations by other ones, in
+//! group 0; what only a GICv3 has must not be used then.
 //!
-//! Thin on purpose: one function per architectural operation, no state of its own, because its main user is a
+//! Thin on purpose: one function per architectural operation, no state of its own but who sent an interrupt (GICv2), because its main user is a
 //! test of exactly those operations.
 
 use core::arch::asm;
 
+use super::register::Register;
 use super::{bus, cpu};
 
 /// Distributor of the default machine.
 pub const DISTRIBUTOR: u64 = 0x0800_0000;
+/// CPU interface of a GICv2.
+pub const INTERFACE: u64 = 0x0801_0000;
 /// Redistributor of CPU 0 of the default machine; the next ones follow.
 pub const REDISTRIBUTORS: u64 = 0x080A_0000;
 /// Bytes of a redistributor: the frame of its control registers and the frame of SGIs and PPIs.
@@ -72,6 +77,65 @@ const PATIENCE: u32 = 1_000_000;
 /// Priority given to every interrupt by [`init_distributor`] and [`init_cpu`].
 pub const DEFAULT_PRIORITY: u8 = 0xA0;
 
+/// Whether it is a GICv2: ID_AA64PFR0_EL1.GIC says that there are no registers of a GICv3's CPU interface.
+#[must_use]
+pub fn is_version2() -> bool {
+    Register::PFR0.read() >> 24 & 0xF == 0
+}
+
+/// The memory-mapped CPU interface of a GICv2, and what else is different there.
+mod v2 {
+    use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+    use super::{DISTRIBUTOR, INTERFACE, bus, cpu};
+
+    /// `GICC_CTLR`, `GICC_PMR`, `GICC_BPR`, `GICC_EOIR`, `GICC_RPR`, `GICC_HPPIR`, `GICC_DIR` (IHI 0048B section 4.4).
+    pub(super) const CONTROL: u64 = 0;
+    pub(super) const PRIORITY_MASK: u64 = 4;
+    pub(super) const BINARY_POINT: u64 = 8;
+    const ACKNOWLEDGE: u64 = 0xC;
+    pub(super) const END: u64 = 0x10;
+    pub(super) const RUNNING: u64 = 0x14;
+    pub(super) const HIGHEST_PENDING: u64 = 0x18;
+    pub(super) const DEACTIVATE: u64 = 0x1000;
+    /// `GICC_CTLR.EnableGrp0`, `.EOImode`.
+    pub(super) const ENABLE: u32 = 1;
+    pub(super) const SPLIT_END: u32 = 1 << 9;
+    /// `GICD_ITARGETSR`, `GICD_SGIR`
+    pub(super) const TARGETS: u64 = DISTRIBUTOR + 0x800;
+    pub(super) const SEND: u64 = DISTRIBUTOR + 0xF00;
+
+    const SGIS: u32 = 16;
+    const CPUS: usize = 8;
+    /// Per CPU, who sent the software-generated interrupt of each number that was acknowledged last: its end must say.
+    static SENDERS: [[AtomicU8; SGIS as usize]; CPUS] =
+        [const { [const { AtomicU8::new(0) }; SGIS as usize] }; CPUS];
+
+    fn sender(interrupt: u32) -> Option<&'static AtomicU8> {
+        SENDERS.get(cpu::index())?.get(interrupt as usize)
+    }
+
+    pub(super) fn control(bit: u32, on: bool) -> u32 {
+        let others = bus::read_u32(INTERFACE + CONTROL) & !bit;
+        if on { others | bit } else { others }
+    }
+
+    pub(super) fn acknowledge() -> u32 {
+        let value = bus::read_u32(INTERFACE + ACKNOWLEDGE);
+        cpu::synchronize();
+        let interrupt = value & 0x3FF;
+        if let Some(sender) = sender(interrupt) {
+            sender.store((value >> 10 & 7) as u8, Relaxed);
+        }
+        interrupt
+    }
+
+    pub(super) fn with_sender(interrupt: u32) -> u32 {
+        let sender = sender(interrupt).map_or(0, |sender| sender.load(Relaxed));
+        u32::from(sender) << 10 | interrupt
+    }
+}
+
 /// Registers of `interrupt` that start at `offset`, one bit each: the word's address and the bit.
 fn bit_register(offset: u64, interrupt: u32) -> (u64, u32) {
     let word = u64::from(interrupt / 32) * 4;
@@ -80,7 +144,7 @@ fn bit_register(offset: u64, interrupt: u32) -> (u64, u32) {
 
 /// Where the registers of `interrupt` are, for the calling CPU.
 fn frame(interrupt: u32) -> u64 {
-    if interrupt < FIRST_SHARED {
+    if interrupt < FIRST_SHARED && !is_version2() {
         redistributor(cpu::index()) + SGI_FRAME
     } else {
         DISTRIBUTOR
@@ -132,17 +196,19 @@ pub fn init_distributor() {
     for word in 2..u64::from(lines / 16) {
         bus::write_u32(DISTRIBUTOR + offset::CONFIGURATION + word * 4, 0);
     }
-    bus::write_u32(DISTRIBUTOR + offset::CONTROL, CONTROL_ENABLED);
+    let enabled = if is_version2() { 1 } else { CONTROL_ENABLED };
+    bus::write_u32(DISTRIBUTOR + offset::CONTROL, enabled);
     wait_for_distributor();
 }
 
-/// Disables the 32 interrupts of a word and clears their state; group 1.
+/// Disables the 32 interrupts of a word and clears their state; the group in use.
 fn clear_word(frame: u64, word: u64) {
+    let group = if is_version2() { 0 } else { u32::MAX };
     for (register, value) in [
         (offset::CLEAR_ENABLE, u32::MAX),
         (offset::CLEAR_PENDING, u32::MAX),
         (offset::CLEAR_ACTIVE, u32::MAX),
-        (offset::GROUP, u32::MAX),
+        (offset::GROUP, group),
     ] {
         bus::write_u32(frame + register + word * 4, value);
     }
@@ -150,6 +216,21 @@ fn clear_word(frame: u64, word: u64) {
 
 /// Puts the calling CPU's redistributor and CPU interface into a known state and lets all priorities in.
 pub fn init_cpu() {
+    if is_version2() {
+        clear_word(DISTRIBUTOR, 0);
+    } else {
+        wake_redistributor();
+    }
+    for interrupt in 0..FIRST_SHARED {
+        set_priority(interrupt, DEFAULT_PRIORITY);
+    }
+    set_end_mode(false);
+    set_binary_point(0);
+    set_mask(0xFF);
+    set_group_enable(true);
+}
+
+fn wake_redistributor() {
     let redistributor = redistributor(cpu::index());
     let waker = bus::read_u32(redistributor + offset::WAKER) & !PROCESSOR_SLEEP;
     bus::write_u32(redistributor + offset::WAKER, waker);
@@ -157,14 +238,7 @@ pub fn init_cpu() {
         bus::read_u32(redistributor + offset::WAKER) & CHILDREN_ASLEEP == 0
     });
     clear_word(redistributor + SGI_FRAME, 0);
-    for interrupt in 0..FIRST_SHARED {
-        set_priority(interrupt, DEFAULT_PRIORITY);
-    }
     set_system_registers(true);
-    set_end_mode(false);
-    set_binary_point(0);
-    set_mask(0xFF);
-    set_group_enable(true);
 }
 
 /// Lets `interrupt` through.
@@ -256,20 +330,34 @@ pub fn is_edge(interrupt: u32) -> bool {
 
 /// Sends the shared `interrupt` to CPU `index`.
 pub fn route(interrupt: u32, index: u64) {
+    if is_version2() {
+        return bus::write_u8(v2::TARGETS + u64::from(interrupt), 1 << (index & 7));
+    }
     bus::write_u64(DISTRIBUTOR + offset::ROUTE + u64::from(interrupt) * 8, index);
 }
 
 /// The CPU the shared `interrupt` is sent to.
 #[must_use]
 pub fn routed(interrupt: u32) -> u64 {
+    if is_version2() {
+        // With one CPU there is nothing to read.
+        let targets = bus::read_u8(v2::TARGETS + u64::from(interrupt));
+        return u64::from(targets.max(1).trailing_zeros());
+    }
     bus::read_u64(DISTRIBUTOR + offset::ROUTE + u64::from(interrupt) * 8)
 }
 
 macro_rules! interface {
-    ($($(#[$meta:meta])* write $write:ident $register:literal ($value:ident: $type:ty) $expression:expr;)*) => {
+    ($($(#[$meta:meta])* write $write:ident $register:literal ($value:ident: $type:ty) $expression:expr $(, $mapped:expr)?;)*) => {
         $(
             $(#[$meta])*
             pub fn $write($value: $type) {
+                $(
+                    if is_version2() {
+                        let (offset, value): (u64, u32) = $mapped;
+                        return bus::write_u32(INTERFACE + offset, value);
+                    }
+                )?
                 let value: u64 = $expression;
                 // SAFETY: changes only which interrupts arrive; handlers may run at any time (`exception`).
                 unsafe { asm!(concat!("msr ", $register, ", {}"), "isb", in(reg) value, options(nostack)) }
@@ -279,11 +367,16 @@ macro_rules! interface {
 }
 
 macro_rules! interface_read {
-    ($($(#[$meta:meta])* $read:ident $register:literal $type:ty;)*) => {
+    ($($(#[$meta:meta])* $read:ident $register:literal $type:ty $(, $mapped:expr)?;)*) => {
         $(
             $(#[$meta])*
             #[must_use]
             pub fn $read() -> $type {
+                $(
+                    if is_version2() {
+                        return $mapped as $type;
+                    }
+                )?
                 let value: u64;
                 // SAFETY: changes at most which interrupt is acknowledged.
                 unsafe { asm!(concat!("mrs {}, ", $register), "dsb sy", out(reg) value, options(nostack)) }
@@ -298,17 +391,17 @@ interface! {
     /// `ICC_SRE_EL1`: switches the system register interface on.
     write set_system_registers "S3_0_C12_C12_5" (on: bool) u64::from(on) * 7;
     /// `ICC_CTLR_EL1.EOImode`: end of interrupt drops the priority only.
-    write set_end_mode "S3_0_C12_C12_4" (split: bool) u64::from(split) << 1;
+    write set_end_mode "S3_0_C12_C12_4" (split: bool) u64::from(split) << 1, (v2::CONTROL, v2::control(v2::SPLIT_END, split));
     /// `ICC_PMR_EL1`: only interrupts of a higher priority (a lower number) come in.
-    write set_mask "S3_0_C4_C6_0" (priority: u8) u64::from(priority);
+    write set_mask "S3_0_C4_C6_0" (priority: u8) u64::from(priority), (v2::PRIORITY_MASK, priority.into());
     /// `ICC_BPR1_EL1`
-    write set_binary_point "S3_0_C12_C12_3" (point: u8) u64::from(point);
+    write set_binary_point "S3_0_C12_C12_3" (point: u8) u64::from(point), (v2::BINARY_POINT, point.into());
     /// `ICC_IGRPEN1_EL1`
-    write set_group_enable "S3_0_C12_C12_7" (on: bool) u64::from(on);
+    write set_group_enable "S3_0_C12_C12_7" (on: bool) u64::from(on), (v2::CONTROL, v2::control(v2::ENABLE, on));
     /// `ICC_EOIR1_EL1`: ends `interrupt` (or drops its priority).
-    write end "S3_0_C12_C12_1" (interrupt: u32) u64::from(interrupt);
+    write end "S3_0_C12_C12_1" (interrupt: u32) u64::from(interrupt), (v2::END, v2::with_sender(interrupt));
     /// `ICC_DIR_EL1`: ends `interrupt` after its priority was dropped.
-    write deactivate "S3_0_C12_C11_1" (interrupt: u32) u64::from(interrupt);
+    write deactivate "S3_0_C12_C11_1" (interrupt: u32) u64::from(interrupt), (v2::DEACTIVATE, v2::with_sender(interrupt));
     /// `ICC_AP1R0_EL1`: the priorities that are being served.
     write set_active_priorities "S3_0_C12_C9_0" (priorities: u64) priorities;
     /// `ICC_SGI1R_EL1`, as it is.
@@ -317,15 +410,15 @@ interface! {
 
 interface_read! {
     /// `ICC_IAR1_EL1`: takes the highest pending interrupt; [`FIRST_SPECIAL`] or more means none.
-    acknowledge "S3_0_C12_C12_0" u32;
+    acknowledge "S3_0_C12_C12_0" u32, v2::acknowledge();
     /// `ICC_HPPIR1_EL1`: the highest pending interrupt.
-    highest_pending "S3_0_C12_C12_2" u32;
+    highest_pending "S3_0_C12_C12_2" u32, bus::read_u32(INTERFACE + v2::HIGHEST_PENDING) & 0x3FF;
     /// `ICC_RPR_EL1`: the priority that is being served, 0xFF if none.
-    running_priority "S3_0_C12_C11_3" u8;
+    running_priority "S3_0_C12_C11_3" u8, bus::read_u32(INTERFACE + v2::RUNNING);
     /// `ICC_PMR_EL1`
-    mask "S3_0_C4_C6_0" u8;
+    mask "S3_0_C4_C6_0" u8, bus::read_u32(INTERFACE + v2::PRIORITY_MASK);
     /// `ICC_BPR1_EL1`
-    binary_point "S3_0_C12_C12_3" u8;
+    binary_point "S3_0_C12_C12_3" u8, bus::read_u32(INTERFACE + v2::BINARY_POINT);
     /// `ICC_CTLR_EL1`
     interface_control "S3_0_C12_C12_4" u64;
     /// `ICC_SRE_EL1`
@@ -337,11 +430,17 @@ interface_read! {
 /// Sends the software-generated `interrupt` to the CPUs of `targets` (bit = index).
 pub fn send(interrupt: u32, targets: u16) {
     cpu::synchronize();
+    if is_version2() {
+        return bus::write_u32(v2::SEND, u32::from(targets & 0xFF) << 16 | interrupt & 15);
+    }
     write_sgi_register(u64::from(interrupt & 15) << 24 | u64::from(targets));
 }
 
 /// Sends the software-generated `interrupt` to all CPUs but the calling one.
 pub fn send_to_others(interrupt: u32) {
     cpu::synchronize();
+    if is_version2() {
+        return bus::write_u32(v2::SEND, 1 << 24 | interrupt & 15);
+    }
     write_sgi_register(u64::from(interrupt & 15) << 24 | 1 << 40);
 }
