@@ -43,7 +43,7 @@ fn walk(image: &Image<'_>) {
             let (host, size) = (record.host.get(), record.size.get());
             ranges.push((host, host.checked_add(size).expect("memory does not wrap"), number));
         }
-        for record in image.loads_of(number) {
+        for record in image.loads_of(number, 0) {
             let _ = image.payload(record.payload.get());
         }
         image.virtual_devices_of(number).count();

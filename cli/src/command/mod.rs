@@ -9,6 +9,7 @@ mod build;
 mod check;
 mod demo;
 mod explain;
+mod fuzz;
 mod gdb;
 mod log;
 mod new;
@@ -84,6 +85,9 @@ struct TestArgs {
     /// Also the tests in the emulator that take minutes each
     #[arg(long, conflicts_with = "host")]
     long: bool,
+    /// Also the fuzz targets, which take some minutes to build and need a C++ compiler
+    #[arg(long, conflicts_with = "system")]
+    fuzz: bool,
 }
 
 #[derive(Debug, Args)]

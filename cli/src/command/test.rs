@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `bulkhead test`: all tests, with one line per test program and one closing line with the totals.
 //!
-//! cargo runs them; the system tests are a test program of the crate `bulkhead-tests`, which speaks
+//! cargo runs them, and after them come the fuzz targets, if asked for (`fuzz`); the system tests are a test program of the crate `bulkhead-tests`, which speaks
 //! the same language. What cargo says is shown in full only for what failed.
 
 use super::TestArgs;
@@ -30,6 +30,12 @@ pub(super) fn run(args: &TestArgs) -> Result<Code, Problem> {
         }
     }
     let mut totals = run_tests(command.args(&args.filter).stdin(Stdio::null()))?;
+    if args.fuzz {
+        let fuzzed = super::fuzz::run(&workspace, args.filter.as_deref())?;
+        totals.passed += fuzzed.passed;
+        totals.failed += fuzzed.failed;
+        totals.ignored += fuzzed.skipped;
+    }
     if totals == Totals::default() {
         // Nothing ran: that is no success, whatever the reason.
         totals.failed = 1;

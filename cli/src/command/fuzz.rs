@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The stage `fuzz` of `bulkhead test`: builds the targets of `fuzz/` and runs each for a fixed number of inputs from a
+//! fixed seed.
+//!
+//! The compiler flags are those of `cargo fuzz build --sanitizer none`, which any toolchain takes; so a target can be
+//! run by cargo-fuzz for as long as one likes, and here without installing it. libFuzzer itself is C++.
+
+use crate::artifacts::Workspace;
+use crate::problem::Problem;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Coverage that libFuzzer steers by.
+const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing -Ccodegen-units=1";
+
+/// Targets, and how many inputs each gets: seconds of one CPU.
+const TARGETS: [(&str, u32); 6] = [
+    ("image", 20_000),
+    ("manifest", 1_000),
+    ("payload", 2_000),
+    ("vgic", 50_000),
+    ("pl011", 50_000),
+    ("framing", 50_000),
+];
+
+/// How many targets did what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) passed: u32,
+    pub(super) failed: u32,
+    pub(super) skipped: u32,
+}
+
+/// Builds and runs all targets whose name, `fuzz/NAME`, contains `filter`.
+pub(super) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<Counts, Problem> {
+    let name = |target: &str| format!("fuzz/{target}");
+    let wanted = |target: &str| filter.is_none_or(|filter| name(target).contains(filter));
+    let chosen: Vec<_> = TARGETS.into_iter().filter(|(target, _)| wanted(target)).collect();
+    let mut counts = Counts::default();
+    if chosen.is_empty() {
+        return Ok(counts);
+    }
+    if Command::new("c++").arg("--version").output().is_err() {
+        super::print("skipped fuzz targets: there is no C++ compiler (Debian: g++) for libFuzzer\n")?;
+        counts.skipped = chosen.len() as u32;
+        return Ok(counts);
+    }
+    let folder = workspace.root().join("fuzz");
+    let output = workspace.target().join("fuzz");
+    if let Err(why) = build(&folder, &output, &chosen) {
+        super::print(&format!("fuzz targets: build FAILED\n{why}\n"))?;
+        counts.failed = chosen.len() as u32;
+        return Ok(counts);
+    }
+    for (target, runs) in chosen {
+        let started = Instant::now();
+        let result = run_one(&folder, &output, target, runs);
+        let seconds = started.elapsed().as_secs_f32();
+        let verdict = if result.is_ok() { "ok" } else { "FAILED" };
+        super::print(&format!(
+            "{:<30} {runs:>7} inputs {verdict} ({seconds:.1} s)\n",
+            name(target)
+        ))?;
+        match result {
+            Ok(()) => counts.passed += 1,
+            Err(why) => {
+                super::print(&format!("{why}\n"))?;
+                counts.failed += 1;
+            }
+        }
+    }
+    Ok(counts)
+}
+
+/// The triple of the machine this runs on, which keeps the flags away from build scripts.
+fn host_triple() -> Result<String, String> {
+    let output = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+        .arg("-vV")
+        .output()
+        .map_err(|error| format!("rustc: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned)
+        .ok_or_else(|| "rustc does not say its host".to_owned())
+}
+
+fn build(folder: &Path, output: &Path, targets: &[(&str, u32)]) -> Result<(), String> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .current_dir(folder)
+        .args(["build", "--release", "--quiet", "--color", "never", "--target"])
+        .arg(host_triple()?)
+        .env("CARGO_TARGET_DIR", output)
+        .env("RUSTFLAGS", FLAGS);
+    for (target, _) in targets {
+        command.args(["--bin", target]);
+    }
+    finish(&mut command)
+}
+
+fn run_one(folder: &Path, output: &Path, target: &str, runs: u32) -> Result<(), String> {
+    let program = output.join(host_triple()?).join("release").join(target);
+    let mut command = Command::new(program);
+    command
+        .current_dir(output)
+        .args(["-seed=1", "-max_len=4096", "-timeout=60", "-rss_limit_mb=2048"])
+        .arg(format!("-runs={runs}"))
+        .arg(format!("-artifact_prefix={target}-"));
+    if target == "manifest" {
+        // What is wrong in one way each is where to start from. Read only: libFuzzer writes to its first folder.
+        let corpus = output.join("corpus-manifest");
+        // Nothing of the run before: the same inputs every time.
+        let _ = std::fs::remove_dir_all(&corpus);
+        std::fs::create_dir_all(&corpus).map_err(|error| error.to_string())?;
+        command
+            .arg(corpus)
+            .arg(folder.join("..").join("tests").join("config-bad"));
+    }
+    finish(&mut command)
+}
+
+/// Runs a command; what it said if it failed.
+fn finish(command: &mut Command) -> Result<(), String> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = text.lines().collect();
+    Err(lines[lines.len().saturating_sub(40)..].join("\n"))
+}
