@@ -22,8 +22,12 @@ mod lines;
 mod local;
 #[cfg_attr(feature = "gic-v2", path = "irq/physical_v2.rs")]
 mod physical;
+mod short;
 
 pub(crate) use lines::GicConfig;
+pub(crate) use short::{
+    deliver_timer, enable_changed, read_word, send_to_one, send_to_self, take_kick, write_word,
+};
 
 use crate::sysreg::{instruction, write_guest_register};
 use bulkhead_arch_api::{
@@ -612,28 +616,6 @@ pub(crate) fn acknowledge() -> u32 {
     interface::acknowledge()
 }
 
-/// The short way of the running vCPU's virtual timer. False: nothing was done.
-#[inline(always)]
-pub(crate) fn deliver_timer(p: &PcpuIrq, v: &mut VcpuIrq, line: u32) -> bool {
-    line == p.virtual_timer
-        && v.own
-            .is_some_and(|own| own.deliver_now(&mut v.bank, &mut Interface, VIRTUAL_TIMER_LINE))
-}
-
-/// The short way of a kick for the running vCPU, which looks for itself on its way back. False: nothing was done.
-#[inline(always)]
-pub(crate) fn take_kick(p: &PcpuIrq, v: &VcpuIrq, line: u32) -> bool {
-    let Some(kicked) = KICKED.get(usize::from(p.id.0)).filter(|_| line == SGI_KICK) else {
-        return false;
-    };
-    let me = VcpuSet::of(v.id).0;
-    if kicked.compare_exchange(me, 0, SeqCst, SeqCst).is_err() {
-        return false;
-    }
-    interface::deactivate(line);
-    true
-}
-
 /// An acknowledged interrupt was taken while the vCPU ran. `None`: go on with [`resume`].
 pub(crate) fn interrupt(p: &mut PcpuIrq, v: &mut VcpuIrq, line: u32) -> Option<Exit> {
     handle(p, Some(v), line)
@@ -742,64 +724,6 @@ fn device(
     vgic.raise_linked(me, virtual_line, &mut Local { pcpu: p, first });
     let wake = p.take_wake();
     (!wake.is_empty()).then_some(Exit::Wake(wake))
-}
-
-/// The short way of a guest's load of a word. `None`: nothing was done.
-#[inline(always)]
-pub(crate) fn read_word(v: &VcpuIrq, address: GuestPhys) -> Option<u32> {
-    let offset = address.0.wrapping_sub(v.distributor);
-    if offset >= DISTRIBUTOR_SIZE {
-        return None;
-    }
-    let vgic = v.vgic.as_ref()?;
-    if VERSION_2 {
-        return None;
-    }
-    vgic.read_word(offset as u32)
-}
-
-/// The short way of a guest's store of a word. `None`: nothing was done. Not 0: [`enable_changed`] must follow.
-#[inline(always)]
-pub(crate) fn write_word(v: &VcpuIrq, address: GuestPhys, value: u32) -> Option<u32> {
-    let offset = address.0.wrapping_sub(v.distributor);
-    if offset >= DISTRIBUTOR_SIZE {
-        return None;
-    }
-    v.vgic.as_ref()?.write_word(offset as u32, value)
-}
-
-/// What [`write_word`] left to do.
-pub(crate) fn enable_changed(p: &mut PcpuIrq, v: &VcpuIrq, address: GuestPhys, changed: u32) -> VcpuSet {
-    let offset = address.0.wrapping_sub(v.distributor);
-    let mut local = Local {
-        pcpu: p,
-        first: v.first,
-    };
-    if let Some(vgic) = v.vgic() {
-        vgic.written_word(v.index, offset as u32, changed, &mut local);
-    }
-    p.take_wake()
-}
-
-/// The short way of a software-generated interrupt to one vCPU, if it is this one. False: nothing was done.
-#[inline(always)]
-pub(crate) fn send_to_self(v: &mut VcpuIrq, target: usize, line: u32) -> bool {
-    target == v.index
-        && v.own
-            .is_some_and(|own| own.deliver_now(&mut v.bank, &mut Interface, line))
-}
-
-/// The same to any one vCPU.
-#[inline(always)]
-pub(crate) fn send_to_one(p: &mut PcpuIrq, v: &VcpuIrq, target: usize, line: u32) -> VcpuSet {
-    let mut local = Local {
-        pcpu: p,
-        first: v.first,
-    };
-    if let Some(vgic) = v.vgic.as_ref() {
-        vgic.send_single(v.index, (target, line), &mut local);
-    }
-    p.take_wake()
 }
 
 /// A guest's load. `None`: not in the interrupt controller.
