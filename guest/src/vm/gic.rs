@@ -8,6 +8,7 @@
 //! test of exactly those operations.
 
 use core::arch::asm;
+use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use super::register::Register;
 use super::{bus, cpu};
@@ -77,10 +78,22 @@ const PATIENCE: u32 = 1_000_000;
 /// Priority given to every interrupt by [`init_distributor`] and [`init_cpu`].
 pub const DEFAULT_PRIORITY: u8 = 0xA0;
 
+/// What [`is_version2`] found: 0 = not asked yet, 1 = no, 2 = yes. Identification registers trap under a hypervisor, and
+/// sending an interrupt is not to pay for that each time.
+static VERSION2: AtomicU8 = AtomicU8::new(0);
+
 /// Whether it is a GICv2: ID_AA64PFR0_EL1.GIC says that there are no registers of a GICv3's CPU interface.
 #[must_use]
+#[inline]
 pub fn is_version2() -> bool {
-    Register::PFR0.read() >> 24 & 0xF == 0
+    match VERSION2.load(Relaxed) {
+        0 => {
+            let found = Register::PFR0.read() >> 24 & 0xF == 0;
+            VERSION2.store(1 + u8::from(found), Relaxed);
+            found
+        }
+        known => known == 2,
+    }
 }
 
 /// The memory-mapped CPU interface of a GICv2, and what else is different there.
