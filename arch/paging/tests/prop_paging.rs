@@ -352,7 +352,7 @@ proptest! {
             let run = tree.translate_run(&tables, input, length).unwrap();
             prop_assert_eq!((run.output, run.attributes), (one.output, one.attributes));
             prop_assert!(run.contiguous >= one.contiguous);
-            prop_assert!(run.contiguous == one.contiguous || run.contiguous < length + PAGE_SIZE << 9);
+            prop_assert!(run.contiguous == one.contiguous || run.contiguous < (length + PAGE_SIZE) << 9);
             for at in (0..run.contiguous).step_by(PAGE_SIZE as usize).take(600) {
                 let page = tree.translate(&tables, input + at).unwrap();
                 prop_assert_eq!((page.output.0, page.attributes), (run.output.0 + at, run.attributes));

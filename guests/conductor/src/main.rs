@@ -58,7 +58,7 @@ impl Tools {
 
     /// Ends life `life`, which waits for us.
     fn end(&self, life: u32) -> Result<(), Error> {
-        let turn = if life / WAYS % 2 == 0 {
+        let turn = if (life / WAYS).is_multiple_of(2) {
             StartMode::Warm
         } else {
             StartMode::Cold

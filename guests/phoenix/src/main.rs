@@ -72,7 +72,7 @@ fn expected(life: u32) -> StartWord {
     let before = life - 1;
     let health = StartCause::Health;
     // The conductor takes turns.
-    let turn = if before / WAYS.len() as u32 % 2 == 0 {
+    let turn = if (before / WAYS.len() as u32).is_multiple_of(2) {
         StartMode::Warm
     } else {
         StartMode::Cold
