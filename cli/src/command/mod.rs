@@ -85,9 +85,9 @@ struct TestArgs {
     /// Also the tests in the emulator that take minutes each
     #[arg(long, conflicts_with = "host")]
     long: bool,
-    /// Also the fuzz targets, which take some minutes to build and need a C++ compiler
-    #[arg(long, conflicts_with = "system")]
-    fuzz: bool,
+    /// Without the fuzz targets, which take a minute or two to build and need a C++ compiler
+    #[arg(long)]
+    no_fuzz: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `bulkhead test`: all tests, with one line per test program and one closing line with the totals.
 //!
-//! cargo runs them, and after them come the fuzz targets, if asked for (`fuzz`); the system tests are a test program of the crate `bulkhead-tests`, which speaks
-//! the same language. What cargo says is shown in full only for what failed.
+//! cargo runs them, and after them come the fuzz targets (`fuzz`); the system tests are a test program of the crate
+//! `bulkhead-tests`, which speaks the same language. What cargo says is shown in full only for what failed.
 
 use super::TestArgs;
 use crate::artifacts::Workspace;
@@ -30,7 +30,7 @@ pub(super) fn run(args: &TestArgs) -> Result<Code, Problem> {
         }
     }
     let mut totals = run_tests(command.args(&args.filter).stdin(Stdio::null()))?;
-    if args.fuzz {
+    if !args.no_fuzz && !args.system {
         let fuzzed = super::fuzz::run(&workspace, args.filter.as_deref())?;
         totals.passed += fuzzed.passed;
         totals.failed += fuzzed.failed;
