@@ -22,7 +22,7 @@ mod fault;
 mod lifecycle;
 mod report;
 
-pub use report::Pending;
+pub use report::Reports;
 
 use crate::load::Cursor;
 use crate::local::{Activity, Local};
@@ -100,9 +100,10 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
             return Next::Again;
         }
         let Some(slot) = self.local.running() else {
-            return match self.local.report {
-                None => Next::Idle,
-                Some(_) => Next::Report(None),
+            return if self.local.reports.is_empty() {
+                Next::Idle
+            } else {
+                Next::Report(None)
             };
         };
         let state = self.local.slot(slot);

@@ -8,7 +8,7 @@
 use bulkhead_arch_api::{PartitionId, Ticks, VcpuId};
 use bulkhead_sched::{AnyPolicy, Decision, MAX_SLOTS, Policy, Slot, SlotSet, StopReason};
 
-use crate::dispatch::Pending;
+use crate::dispatch::Reports;
 use crate::load::Cursor;
 use crate::mailbox::bit;
 use crate::record::add_ticks;
@@ -105,8 +105,8 @@ pub struct Local {
     pub armed: Option<Ticks>,
     /// When output that this pCPU's partitions left behind is to be handed on.
     pub drain_due: Option<Ticks>,
-    /// Registers of a health report that are still to be written.
-    pub report: Option<Pending>,
+    /// Registers of health reports that are still to be written.
+    pub reports: Reports,
 }
 
 impl Local {
@@ -136,7 +136,7 @@ impl Local {
             reschedule: true,
             armed: Some(Ticks::NEVER),
             drain_due: None,
-            report: None,
+            reports: Reports::default(),
         }
     }
 

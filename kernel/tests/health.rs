@@ -329,3 +329,21 @@ fn a_million_faults_leave_a_short_log() {
         .collect();
     assert!((20..40).contains(&reports.len()), "{}", reports.len());
 }
+
+#[test]
+fn the_registers_of_a_fifth_fault_at_once_are_left_out() {
+    let names = ["a", "b", "c", "d", "e"];
+    let parts = names.map(|name| vm(name, &[(0, 5)]).action(HealthClass::Memory, ACTION_STOP));
+    let mut bench = Bench::new(1, &parts);
+    for vcpu in 0..5 {
+        bench.program(vcpu, |_| toucher());
+    }
+    bench.run(100_000_000);
+    for (name, left_out) in names.into_iter().zip([false, false, false, false, true]) {
+        let of_its = |text: &str| bench.logged(&format!("registers: partition={name} vcpu=0 {text}"));
+        assert!(bench.logged(&format!("partition {name}: failed")));
+        assert_eq!(of_its("r0="), !left_out, "{name}: {:?}", bench.log());
+        assert_eq!(of_its("sp="), !left_out, "{name}");
+        assert_eq!(of_its("left out"), left_out, "{name}");
+    }
+}

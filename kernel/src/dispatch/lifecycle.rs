@@ -93,7 +93,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         }
         if matches!(state, PartitionState::Stopped | PartitionState::Failed) {
             if all_stopped(self.shared, self.system) {
-                self.finish_report();
+                self.finish_reports();
             }
             end_if_all_stopped(&mut self.machine, self.shared, self.system);
         }
@@ -119,7 +119,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
 
     /// The virtual time that the image allows is over.
     pub(super) fn time_is_up(&mut self) {
-        self.finish_report();
+        self.finish_reports();
         end_system(&mut self.machine, self.shared, "stopping: time limit");
     }
 

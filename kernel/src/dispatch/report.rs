@@ -4,8 +4,8 @@
 //! All lines at once would keep this pCPU from everybody's interrupts for as long as ten lines take. So the registers
 //! are copied when the fault happens, and formatted later: in the time of the vCPU that faulted if it goes on, while the pCPU is
 //! idle, or else one line per period. After each line interrupts are taken and a waiting vCPU of more importance
-//! gets its turn. One report is kept per pCPU; what is left of an earlier one is finished when the next begins, and before
-//! the system ends.
+//! gets its turn. A pCPU keeps [`KEPT`] reports; the registers of a fault that finds no place are left out, which the log
+//! says: finishing an earlier report at once would be the delay that all this avoids. Before the system ends all are finished.
 
 use super::Pcpu;
 use crate::console::DRAIN_PERIOD_NS;
@@ -16,6 +16,8 @@ use bulkhead_sched::Slot;
 
 /// General registers of a line.
 const PER_LINE: usize = 4;
+/// Reports that wait at a time.
+const KEPT: usize = 4;
 /// Lines of a report.
 const LINES: usize = 31_usize.div_ceil(PER_LINE) + 1;
 
@@ -27,14 +29,56 @@ pub struct Pending {
     written: usize,
 }
 
+/// The reports of a pCPU whose registers are still to be written, the oldest first.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reports {
+    waiting: [Option<Pending>; KEPT],
+}
+
+impl Reports {
+    /// Whether all is written.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        let [first, ..] = &self.waiting;
+        first.is_none()
+    }
+
+    /// Whether registers of this vCPU are among them.
+    fn has(&self, vcpu: VcpuId) -> bool {
+        self.waiting.iter().flatten().any(|pending| pending.vcpu == vcpu)
+    }
+
+    /// Where the next one goes, if there is a place.
+    fn free(&mut self) -> Option<&mut Option<Pending>> {
+        self.waiting.iter_mut().find(|place| place.is_none())
+    }
+
+    const fn oldest(&mut self) -> Option<&mut Pending> {
+        let [first, ..] = &mut self.waiting;
+        first.as_mut()
+    }
+
+    /// The oldest one is written.
+    fn drop_oldest(&mut self) {
+        let [first, ..] = &mut self.waiting;
+        *first = None;
+        self.waiting.rotate_left(1);
+    }
+}
+
 impl<A: Arch> Pcpu<'_, '_, A> {
     /// Keeps the vCPU's registers, to be reported.
     pub(super) fn keep_registers(&mut self, vcpu: VcpuId) {
-        self.finish_report();
-        let dump = self.machine.dump(vcpu);
-        self.local.report = Some(Pending {
+        let Some(place) = self.local.reports.free() else {
+            let mut line = self.registers_of(vcpu);
+            line.text(" left out, others are being written");
+            self.log(&line);
+            return;
+        };
+        *place = Some(Pending {
             vcpu,
-            dump,
+            dump: self.machine.dump(vcpu),
             written: 0,
         });
         self.come_back();
@@ -42,11 +86,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
 
     /// The vCPU in `slot`, if it goes on, does so after its report.
     pub(super) fn report_first(&mut self, slot: Slot, vcpu: VcpuId) {
-        let its_own = self
-            .local
-            .report
-            .as_ref()
-            .is_some_and(|pending| pending.vcpu == vcpu);
+        let its_own = self.local.reports.has(vcpu);
         let state = self.local.slot_mut(slot);
         if its_own && state.activity == Activity::Ready {
             state.activity = Activity::Reporting;
@@ -56,8 +96,8 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     /// One line, in the time of whoever runs: the vCPU in `slot`, or nobody.
     pub(super) fn report_in_turn(&mut self, slot: Option<Slot>) {
         self.report_line();
-        if self.local.report.is_none()
-            && let Some(slot) = slot
+        if let Some(slot) = slot
+            && !self.local.reports.has(self.local.slot(slot).vcpu)
         {
             self.local.slot_mut(slot).activity = Activity::Ready;
         }
@@ -69,14 +109,14 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     /// One line, because its time has come.
     pub(super) fn report_in_time(&mut self) {
         self.report_line();
-        if self.local.report.is_some() {
+        if !self.local.reports.is_empty() {
             self.come_back();
         }
     }
 
-    /// All that is left. Bounded by the lines of a report.
-    pub(super) fn finish_report(&mut self) {
-        for _ in 0..LINES {
+    /// All that is left. Bounded by the lines of the reports kept.
+    pub(super) fn finish_reports(&mut self) {
+        for _ in 0..LINES.saturating_mul(KEPT) {
             self.report_line();
         }
     }
@@ -90,28 +130,33 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         self.local.reschedule = true;
     }
 
-    fn report_line(&mut self) {
-        let Some(mut pending) = self.local.report.take() else {
-            return;
-        };
-        let binding = self.system.binding(pending.vcpu);
+    fn registers_of(&self, vcpu: VcpuId) -> Line {
+        let binding = self.system.binding(vcpu);
         let mut line = Line::of("registers: partition=");
         line.text(self.system.name(binding.partition))
             .key("vcpu")
             .decimal(u64::from(binding.index));
-        let row = pending.dump.general.chunks(PER_LINE).nth(pending.written);
-        let first = pending.written.saturating_mul(PER_LINE) as u64;
-        match row {
+        line
+    }
+
+    fn report_line(&mut self) {
+        let Some(pending) = self.local.reports.oldest() else {
+            return;
+        };
+        let (vcpu, dump, written) = (pending.vcpu, pending.dump, pending.written);
+        pending.written = written.saturating_add(1);
+        let mut line = self.registers_of(vcpu);
+        match dump.general.chunks(PER_LINE).nth(written) {
             Some(row) => {
+                let first = written.saturating_mul(PER_LINE) as u64;
                 for (value, number) in row.iter().zip(first..) {
                     line.text(" r").decimal(number).text("=").hex(*value);
                 }
-                pending.written = pending.written.saturating_add(1);
-                self.local.report = Some(pending);
             }
             None => {
-                let Dump { sp, pc, state, .. } = pending.dump;
+                let Dump { sp, pc, state, .. } = dump;
                 line.key("sp").hex(sp).key("pc").hex(pc).key("state").hex(state);
+                self.local.reports.drop_oldest();
             }
         }
         self.log(&line);
