@@ -23,6 +23,7 @@ pub mod hypercall;
 pub mod log;
 pub mod startup;
 pub mod status;
+pub mod trace;
 
 pub use hypercall::{Error, ObjectKind, Operation, Rights, function_id};
 pub use startup::{STARTUP_MAGIC, StartupCapability, StartupHeader};

@@ -78,7 +78,11 @@ pub struct Header {
     pub board: [AtomicU8; NAME_LEN],
     /// The counter when the log or the life of a partition changed last.
     pub noted: AtomicU64,
-    unused: [AtomicU8; 152],
+    /// Bus address of the trace: the rings of all pCPUs, pCPU 0 first ([`crate::trace`]).
+    pub trace_base: AtomicU64,
+    /// Records of each ring, a power of two; 0 if nothing is traced.
+    pub trace_records: AtomicU32,
+    unused: [AtomicU8; 140],
 }
 
 /// No crash.
@@ -146,7 +150,10 @@ pub struct Pcpu {
     pub since: AtomicU64,
     /// The vCPU that runs since, or [`NONE`].
     pub running: AtomicU32,
-    unused: [AtomicU8; 44],
+    unused: [AtomicU8; 4],
+    /// Records ever stored in its ring of the trace.
+    pub traced: AtomicU64,
+    unused_too: [AtomicU8; 32],
 }
 
 /// A partition.
@@ -275,7 +282,9 @@ impl Header {
             vcpus: AtomicU32::new(0),
             board: [const { AtomicU8::new(0) }; NAME_LEN],
             noted: AtomicU64::new(0),
-            unused: [const { AtomicU8::new(0) }; 152],
+            trace_base: AtomicU64::new(0),
+            trace_records: AtomicU32::new(0),
+            unused: [const { AtomicU8::new(0) }; 140],
         }
     }
 
@@ -356,7 +365,9 @@ impl Pcpu {
             idle: AtomicU64::new(0),
             since: AtomicU64::new(0),
             running: AtomicU32::new(0),
-            unused: [const { AtomicU8::new(0) }; 44],
+            unused: [const { AtomicU8::new(0) }; 4],
+            traced: AtomicU64::new(0),
+            unused_too: [const { AtomicU8::new(0) }; 32],
         }
     }
 }
