@@ -86,7 +86,7 @@ impl BootError {
                     .text(match error {
                         PolicyError::TooManyVcpus => ": too many vCPUs",
                         PolicyError::BadParameter => ": parameter out of range",
-                        PolicyError::NotSupported => ": not supported",
+                        PolicyError::NotSupported | PolicyError::DonationCycle => ": not supported",
                     });
             }
             Self::Space(partition, error) => {
@@ -423,7 +423,10 @@ fn adopt<'s, 'i, A: Arch>(
             .vcpus()
             .get(usize::from(vcpu.0))
             .map_or(0, |record| record.priority.get() as u8);
-        *entry = VcpuParameters { priority };
+        *entry = VcpuParameters {
+            priority,
+            ..VcpuParameters::default()
+        };
         used = used.saturating_add(1);
     }
     let policy = policy(record, parameters.get(..used).unwrap_or(&[]), &system.time)

@@ -2,8 +2,8 @@
 //! The policy a manifest chose, as one type without dynamic dispatch.
 
 use crate::{
-    Decision, FixedPriority, FixedPriorityParameters, Pinned, Policy, PolicyError, Slot, SlotSet, StopReason,
-    Ticks, VcpuParameters,
+    Arinc653Parameters, Decision, DomainsParameters, EdfParameters, FixedPriority, FixedPriorityParameters,
+    Pinned, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet, StopReason, Ticks, VcpuParameters,
 };
 
 /// One of the policies.
@@ -38,6 +38,36 @@ impl AnyPolicy {
     ) -> Result<Self, PolicyError> {
         FixedPriority::new(vcpus, parameters).map(Self::FixedPriority)
     }
+
+    /// Policy `edf`.
+    ///
+    /// # Errors
+    /// [`PolicyError::NotSupported`].
+    pub fn edf(_vcpus: &[VcpuParameters], _parameters: EdfParameters) -> Result<Self, PolicyError> {
+        Err(PolicyError::NotSupported)
+    }
+
+    /// Policy `arinc653`.
+    ///
+    /// # Errors
+    /// [`PolicyError::NotSupported`].
+    pub fn arinc653(
+        _vcpus: &[VcpuParameters],
+        _parameters: Arinc653Parameters<'_>,
+    ) -> Result<Self, PolicyError> {
+        Err(PolicyError::NotSupported)
+    }
+
+    /// Policy `domains`.
+    ///
+    /// # Errors
+    /// [`PolicyError::NotSupported`].
+    pub fn domains(
+        _vcpus: &[VcpuParameters],
+        _parameters: DomainsParameters<'_>,
+    ) -> Result<Self, PolicyError> {
+        Err(PolicyError::NotSupported)
+    }
 }
 
 macro_rules! to_each {
@@ -68,6 +98,18 @@ impl Policy for AnyPolicy {
 
     fn interested(&self) -> SlotSet {
         to_each!(self, policy => policy.interested())
+    }
+
+    fn signals(&mut self) -> Signals {
+        to_each!(self, policy => policy.signals())
+    }
+
+    fn critical(&mut self, slot: Slot, now: Ticks) {
+        to_each!(self, policy => policy.critical(slot, now));
+    }
+
+    fn schedule(&self) -> ScheduleStatus {
+        to_each!(self, policy => policy.schedule())
     }
 
     fn donate(&mut self, from: Slot, to: Slot, now: Ticks) -> Result<(), PolicyError> {

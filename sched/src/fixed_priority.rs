@@ -12,17 +12,10 @@
 //!
 //! **Not here.** Priority 31 can starve the rest: that is what it is for. Budgets are another policy's.
 
-use crate::{Decision, MAX_SLOTS, Policy, PolicyError, Slot, SlotSet, StopReason, Ticks, VcpuParameters};
-
-/// Number of priorities; the highest is one less.
-pub const PRIORITIES: usize = 32;
-
-/// Parameters of the policy on one pCPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FixedPriorityParameters {
-    /// Length of a turn among equals, in ticks; at least 1.
-    pub quantum: Ticks,
-}
+use crate::{
+    Decision, FixedPriorityParameters, MAX_SLOTS, PRIORITIES, Policy, PolicyError, Slot, SlotSet, StopReason,
+    Ticks, VcpuParameters,
+};
 
 /// One priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -263,7 +256,12 @@ mod tests {
     #[test]
     fn bad_parameters_are_refused() {
         let quantum = |quantum| FixedPriorityParameters { quantum };
-        let vcpu = |priority| [VcpuParameters { priority }];
+        let vcpu = |priority| {
+            [VcpuParameters {
+                priority,
+                ..VcpuParameters::default()
+            }]
+        };
         assert_eq!(
             FixedPriority::new(&vcpu(0), quantum(0)),
             Err(PolicyError::BadParameter)

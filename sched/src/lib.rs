@@ -23,10 +23,14 @@ mod any;
 mod fixed_priority;
 mod pinned;
 mod policy;
+mod types;
 
 pub use any::AnyPolicy;
-pub use fixed_priority::{FixedPriority, FixedPriorityParameters, PRIORITIES};
+pub use fixed_priority::FixedPriority;
 pub use pinned::Pinned;
-pub use policy::{
-    Decision, MAX_SLOTS, Policy, PolicyError, Slot, SlotSet, StopReason, Ticks, VcpuParameters,
+pub use policy::{Decision, Policy, PolicyError, ScheduleStatus, StopReason};
+pub use types::{
+    Arinc653Parameters, Domain, DomainsParameters, EdfParameters, FixedPriorityParameters, MAX_DOMAINS,
+    MAX_SCHEDULES, MAX_SLOTS, MAX_WINDOWS, PRIORITIES, Schedule, Server, ServerKind, Signals, Slot, SlotSet,
+    Ticks, VcpuParameters, Window,
 };

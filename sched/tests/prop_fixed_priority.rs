@@ -86,7 +86,10 @@ impl Model {
 fn new_policy(priorities: &[u8]) -> FixedPriority {
     let vcpus: Vec<_> = priorities
         .iter()
-        .map(|priority| VcpuParameters { priority: *priority })
+        .map(|priority| VcpuParameters {
+            priority: *priority,
+            ..VcpuParameters::default()
+        })
         .collect();
     FixedPriority::new(&vcpus, FixedPriorityParameters { quantum: QUANTUM }).unwrap()
 }
