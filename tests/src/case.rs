@@ -45,6 +45,8 @@ pub enum Damage {
     Flip(i64),
     /// This byte gets this value.
     Set(i64, u8),
+    /// The hypervisor's code for the exception vector of this number is broken: it crashes at the first such exception.
+    Vector(u8),
 }
 
 /// What a case, or all cases of a folder, say.
@@ -242,9 +244,28 @@ impl Damage {
                 let place = place(offset)?;
                 flash[place] = value;
             }
+            Self::Vector(number) => {
+                let table = vectors(&flash[..start]).ok_or("the class binary has no exception vectors")?;
+                let entry = table + usize::from(number) % VECTORS * VECTOR_SIZE;
+                // An instruction of zeros is permanently undefined (Arm DDI 0487, C6.2, UDF).
+                flash[entry..entry + 4].fill(0);
+            }
         }
         Ok(())
     }
+}
+
+/// Exception vectors of a table, and bytes of each (Arm DDI 0487, D1.4.2).
+const VECTORS: usize = 16;
+const VECTOR_SIZE: usize = 0x80;
+
+/// Where the hypervisor's vectors are: the only aligned place whose first eight entries, which are all for exceptions
+/// of the hypervisor itself, begin with the same instruction.
+fn vectors(program: &[u8]) -> Option<usize> {
+    (0..program.len()).step_by(VECTORS * VECTOR_SIZE).find(|table| {
+        let first = |number: usize| program.get(table + number * VECTOR_SIZE..)?.first_chunk::<4>();
+        first(0).is_some_and(|word| *word != [0; 4] && (1..8).all(|number| first(number) == Some(word)))
+    })
 }
 
 #[cfg(test)]
@@ -324,5 +345,20 @@ at-most.b = 7
         assert_eq!(damaged(Damage::Keep(1)).unwrap().len(), 7);
         assert!(damaged(Damage::Flip(4)).is_err());
         assert!(damaged(Damage::Flip(-5)).is_err());
+        assert!(damaged(Damage::Vector(8)).is_err());
+    }
+
+    #[test]
+    fn damage_finds_the_vectors() {
+        let mut flash = vec![0x11_u8; 0x2000];
+        for (number, entry) in flash[0x800..0x1000].chunks_mut(VECTOR_SIZE).enumerate() {
+            entry[..4].fill(if number < 8 { 0x22 } else { 0x33 });
+        }
+        flash[..0x800]
+            .iter_mut()
+            .enumerate()
+            .for_each(|(place, byte)| *byte = (place / 3) as u8);
+        Damage::Vector(8).apply(&mut flash, 4).unwrap();
+        assert_eq!(flash[0xc00..0xc05], [0, 0, 0, 0, 0x11]);
     }
 }
