@@ -19,10 +19,12 @@
     )
 )]
 
+pub mod analysis;
 mod any;
 mod fixed_priority;
 mod pinned;
 mod policy;
+pub mod simulate;
 mod types;
 
 pub use any::AnyPolicy;

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Schedulability analysis: whether every declared task meets its deadline, whatever the others do.
+//!
+//! **Model.** A vCPU declares tasks (least distance of two releases, worst-case execution time, deadline) and the
+//! scheduler its partition uses for them. A policy gives a vCPU a *supply*: the longest time, counted from the
+//! moment the vCPU becomes ready, in which it gets a given amount of work done ([`Supply::time_for`]). The tasks of
+//! the vCPU are tested against that supply ([`bounds`]); everything a policy is known for (interference, servers,
+//! windows, domains) is in its supply, and a policy of one's own brings its own.
+//!
+//! **Hypervisor.** An event is an interrupt, a decision and a switch ([`Overheads::event`]). A job costs two events,
+//! one to come and one to go; the end of a turn, a budget, a window costs one.
+//!
+//! **Bounds are safe**: a result of `Ok(response)` is never below what can happen as long as every task keeps to its
+//! declaration. The converse does not hold: a refusal may be pessimism. Vcpus without a declaration are taken to be
+//! always ready, and to block and wake as fast as the hypervisor lets them.
+//!
+//! No allocation and no recursion; arithmetic saturates, and [`Ticks::MAX`] stands for "never". Iterations are
+//! bounded, and say so when they end for that reason ([`Miss::NotConverged`]).
+
+mod fixed_priority;
+mod inner;
+mod pcpu;
+
+pub use fixed_priority::{FixedPrioritySupply, Sharing};
+pub use inner::bounds;
+pub use pcpu::{MAX_TASKS, PolicyModel, slot_bounds};
+
+use crate::{SlotSet, Ticks, VcpuParameters};
+
+/// A task of a partition. Deadlines are at most the period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Least time between two releases.
+    pub period: Ticks,
+    /// Longest execution time of one job.
+    pub wcet: Ticks,
+    /// From the release to when a job must be complete.
+    pub deadline: Ticks,
+    /// Larger is more important; for partitions that schedule by priority. Equals count as more important.
+    pub priority: u8,
+}
+
+/// How a partition chooses among its own tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskScheduler {
+    /// Preemptive fixed priorities.
+    FixedPriority,
+    /// Earliest deadline first, preemptive.
+    EarliestDeadline,
+}
+
+/// What a vCPU has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand<'a> {
+    /// The partition's scheduler.
+    pub scheduler: TaskScheduler,
+    /// The tasks bound to the vCPU.
+    pub tasks: &'a [Task],
+}
+
+/// A vCPU as the analysis sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vcpu<'a> {
+    /// What its policy knows of it.
+    pub parameters: VcpuParameters,
+    /// What it declares to do; `None`: anything.
+    pub demand: Option<Demand<'a>>,
+}
+
+/// What the hypervisor costs, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Overheads {
+    /// To put one vCPU in the place of another.
+    pub switch: Ticks,
+    /// To take an interrupt and hand it to a vCPU.
+    pub interrupt: Ticks,
+    /// To decide who runs.
+    pub decision: Ticks,
+}
+
+impl Overheads {
+    /// The longest time the hypervisor does something without looking up: an interrupt, a decision and a switch.
+    #[must_use]
+    pub const fn event(&self) -> Ticks {
+        self.arrival().saturating_add(self.switch)
+    }
+
+    /// What a job costs: one event to come, one to go.
+    #[must_use]
+    pub const fn per_job(&self) -> Ticks {
+        self.event().saturating_mul(2)
+    }
+
+    /// What an arrival costs whoever runs, if it does not lead to a switch.
+    #[must_use]
+    pub const fn arrival(&self) -> Ticks {
+        self.interrupt.saturating_add(self.decision)
+    }
+}
+
+/// Why there is no bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Miss {
+    /// The bound is beyond the deadline: at least this much, `Ticks::MAX` if the work never gets done.
+    Late(Ticks),
+    /// The iteration was given up; nothing is known.
+    NotConverged,
+    /// The declaration itself is no good: a period or deadline of 0, a deadline beyond the period.
+    BadTask,
+}
+
+/// The longest time from release to completion, or why there is none.
+pub type Bound = Result<Ticks, Miss>;
+
+/// What a policy promises to one vCPU.
+pub trait Supply {
+    /// The longest time in which the vCPU, ready all the while, may take to run for `work` ticks. Never decreases with
+    /// more work, and is never below it; `Ticks::MAX`: for ever.
+    fn time_for(&self, work: Ticks) -> Ticks;
+
+    /// What the hypervisor may take of the vCPU's own running time within any interval of this length, its own jobs'
+    /// share not counted.
+    fn stolen(&self, interval: Ticks) -> Ticks;
+}
+
+/// The vCPUs of a pCPU and the costs all of them bear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shared<'a> {
+    /// Slot 0 first.
+    pub vcpus: &'a [Vcpu<'a>],
+    /// What the hypervisor costs.
+    pub overheads: Overheads,
+}
+
+impl<'a> Shared<'a> {
+    /// The vCPUs in `slots`.
+    pub fn in_slots(&self, slots: SlotSet) -> impl Iterator<Item = &'a Vcpu<'a>> {
+        let in_set = move |slot: u32| slots.0.checked_shr(slot).unwrap_or(0) & 1 != 0;
+        (0_u32..)
+            .zip(self.vcpus)
+            .filter_map(move |(slot, vcpu)| in_set(slot).then_some(vcpu))
+    }
+
+    /// The slots whose vCPUs `wanted` wants, other than `except`.
+    pub fn slots(&self, except: usize, wanted: impl Fn(&VcpuParameters) -> bool) -> SlotSet {
+        let is_wanted = |(slot, vcpu): (usize, &Vcpu)| slot != except && wanted(&vcpu.parameters);
+        let bits = self.vcpus.iter().enumerate().map(is_wanted);
+        SlotSet(
+            (0_u32..32)
+                .zip(bits)
+                .fold(0, |set, (slot, is_in)| set | u32::from(is_in).rotate_left(slot)),
+        )
+    }
+
+    /// How often the declared tasks of `slots` are released in an interval of this length.
+    pub fn releases(&self, slots: SlotSet, interval: Ticks) -> Ticks {
+        let tasks = self
+            .in_slots(slots)
+            .filter_map(|vcpu| vcpu.demand)
+            .flat_map(|demand| demand.tasks);
+        tasks.fold(0, |sum: Ticks, task| {
+            sum.saturating_add(interval.div_ceil(task.period.max(1)))
+        })
+    }
+}
+
+impl Demand<'_> {
+    /// Execution time asked for by releases in an interval of this length, with `per_job` on top of each.
+    #[must_use]
+    pub fn requested(&self, interval: Ticks, per_job: Ticks) -> Ticks {
+        requested(self.tasks.iter(), interval, per_job)
+    }
+
+    /// Work per tick, in parts of 2^32, rounded up.
+    #[must_use]
+    pub fn utilisation(&self, per_job: Ticks) -> Ticks {
+        self.tasks.iter().fold(0, |sum: Ticks, task| {
+            sum.saturating_add(ratio(task.wcet.saturating_add(per_job), task.period))
+        })
+    }
+}
+
+/// Execution time asked for by the releases of `tasks` in an interval of this length, with `per_job` on top of each.
+fn requested<'t>(tasks: impl Iterator<Item = &'t Task>, interval: Ticks, per_job: Ticks) -> Ticks {
+    tasks.fold(0, |sum: Ticks, task| {
+        let jobs = interval.div_ceil(task.period.max(1));
+        sum.saturating_add(jobs.saturating_mul(task.wcet.saturating_add(per_job)))
+    })
+}
+
+/// One, as [`ratio`] and [`Demand::utilisation`] count.
+pub const ONE: Ticks = 1 << 32;
+
+/// `part / whole` in parts of [`ONE`], rounded up; `Ticks::MAX` if it does not fit.
+#[must_use]
+pub fn ratio(part: Ticks, whole: Ticks) -> Ticks {
+    let scaled = u128::from(part).saturating_mul(u128::from(ONE));
+    u64::try_from(scaled.div_ceil(u128::from(whole.max(1)))).unwrap_or(Ticks::MAX)
+}
+
+/// Longer intervals are taken for endless: beyond any hour in nanoseconds, far from overflow.
+const HORIZON: Ticks = 1 << 48;
+/// Rounds of a fixed-point iteration before it is given up.
+const ROUNDS: u32 = 20_000;
+
+/// The least `t >= from` with `step(t) <= t`, for a `step` that never decreases, or the first `t` seen that exceeds
+/// `limit`; `None` if that takes too many rounds.
+fn fixed_point(from: Ticks, limit: Ticks, step: impl Fn(Ticks) -> Ticks) -> Option<Ticks> {
+    let mut time = from;
+    for _ in 0..ROUNDS {
+        if time > limit {
+            return Some(time);
+        }
+        let next = step(time);
+        if next <= time {
+            return Some(time);
+        }
+        time = next;
+    }
+    None
+}

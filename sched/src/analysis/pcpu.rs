@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All policies under one name: the bounds of the tasks of a slot, whatever the policy of its pCPU.
+
+use super::fixed_priority::Sharing;
+use super::{Bound, Demand, FixedPrioritySupply, Miss, Shared, Supply, inner};
+use crate::{FixedPriorityParameters, Ticks};
+
+/// Tasks a vCPU can declare.
+pub const MAX_TASKS: usize = 32;
+
+/// A policy with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyModel {
+    /// `pinned`.
+    Pinned,
+    /// `fixed-priority`.
+    FixedPriority(FixedPriorityParameters),
+}
+
+/// A pCPU that nobody shares.
+#[derive(Clone, Copy, Debug)]
+struct Whole(Ticks);
+
+impl Supply for Whole {
+    fn time_for(&self, work: Ticks) -> Ticks {
+        work.saturating_add(self.0)
+    }
+
+    fn stolen(&self, _interval: Ticks) -> Ticks {
+        0
+    }
+}
+
+/// The bounds of the tasks of `slot`, in `results`, in their order. Nothing is written if it declares none.
+///
+/// They hold if all vCPUs of the pCPU that declare tasks have theirs within the deadlines.
+pub fn slot_bounds(policy: &PolicyModel, shared: Shared, slot: usize, results: &mut [Bound]) {
+    let Some(demand) = shared.vcpus.get(slot).and_then(|vcpu| vcpu.demand) else {
+        return;
+    };
+    if demand.tasks.len() > MAX_TASKS {
+        results.fill(Err(Miss::BadTask));
+        return;
+    }
+    match policy {
+        PolicyModel::Pinned => {
+            let supply = Whole(shared.overheads.event());
+            inner::bounds(&demand, &supply, shared.overheads.per_job(), results);
+        }
+        PolicyModel::FixedPriority(parameters) => {
+            let supply = |sharing| FixedPrioritySupply::new(shared, slot, parameters.quantum, sharing);
+            best(
+                &demand,
+                shared,
+                [Sharing::Demand, Sharing::Turns].map(supply),
+                results,
+            );
+        }
+    }
+}
+
+/// The better of the bounds that each of `supplies` gives.
+fn best<S: Supply, const N: usize>(
+    demand: &Demand,
+    shared: Shared,
+    supplies: [Option<S>; N],
+    results: &mut [Bound],
+) {
+    results.fill(Err(Miss::Late(Ticks::MAX)));
+    for supply in supplies.iter().flatten() {
+        let mut others = [Err(Miss::Late(Ticks::MAX)); MAX_TASKS];
+        let Some(others) = others.get_mut(..demand.tasks.len()) else {
+            return;
+        };
+        inner::bounds(demand, supply, shared.overheads.per_job(), others);
+        for (result, other) in results.iter_mut().zip(others) {
+            *result = better(*result, *other);
+        }
+    }
+}
+
+/// A bound rather than none, the lower one rather than the higher.
+fn better(one: Bound, other: Bound) -> Bound {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok(one.min(other)),
+        (Ok(bound), Err(_)) | (Err(_), Ok(bound)) => Ok(bound),
+        (Err(Miss::Late(one)), Err(Miss::Late(other))) => Err(Miss::Late(one.min(other))),
+        (Err(Miss::Late(_)), Err(miss)) | (Err(miss), Err(_)) => Err(miss),
+    }
+}

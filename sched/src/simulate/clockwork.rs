@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One pCPU in simulated time.
+
+use super::source::Chance;
+use super::{Event, Observer, Source, SourceState};
+use crate::analysis::{Overheads, TaskScheduler};
+use crate::{Decision, MAX_SLOTS, Policy, Slot, SlotSet, StopReason, Ticks};
+
+/// What a slot is doing.
+#[derive(Clone, Copy, Debug)]
+struct SlotState {
+    scheduler: TaskScheduler,
+    /// The policy has it among the ready.
+    ready: bool,
+    ran: Ticks,
+}
+
+/// One pCPU with its policy and sources.
+#[derive(Debug)]
+pub struct Simulator<'a, P> {
+    policy: P,
+    sources: &'a [Source],
+    states: &'a mut [SourceState],
+    slots: [SlotState; MAX_SLOTS],
+    overheads: Overheads,
+    chance: Chance,
+    now: Ticks,
+    running: Option<Slot>,
+    /// Who was on the pCPU last: to run it again takes no switch.
+    loaded: Option<Slot>,
+    since: Ticks,
+    until: Ticks,
+    interested: SlotSet,
+    /// A decision is wanted.
+    reschedule: bool,
+    /// What the hypervisor still has to do before anybody runs.
+    busy: Ticks,
+    /// What running before this instant cost, and nobody ran.
+    idle: Ticks,
+}
+
+impl<'a, P: Policy> Simulator<'a, P> {
+    /// A pCPU at time 0. `states` holds one for each source; what is in it does not matter. `seed` is for what is left
+    /// to chance.
+    pub fn new(
+        policy: P,
+        sources: &'a [Source],
+        states: &'a mut [SourceState],
+        overheads: Overheads,
+        seed: u64,
+    ) -> Self {
+        for (state, source) in states.iter_mut().zip(sources) {
+            state.start(source);
+        }
+        let slot = SlotState {
+            scheduler: TaskScheduler::FixedPriority,
+            ready: false,
+            ran: 0,
+        };
+        Self {
+            policy,
+            sources,
+            states,
+            slots: [slot; MAX_SLOTS],
+            overheads,
+            chance: Chance::new(seed),
+            now: 0,
+            running: None,
+            loaded: None,
+            since: 0,
+            until: 0,
+            interested: SlotSet(0),
+            reschedule: true,
+            busy: 0,
+            idle: 0,
+        }
+    }
+
+    /// How `slot` chooses among its jobs; by priority unless said otherwise.
+    pub fn set_scheduler(&mut self, slot: Slot, scheduler: TaskScheduler) {
+        if let Some(state) = self.slots.get_mut(usize::from(slot.0)) {
+            state.scheduler = scheduler;
+        }
+    }
+
+    /// How long `slot` has been running, up to the last decision.
+    #[must_use]
+    pub fn ran(&self, slot: Slot) -> Ticks {
+        self.slots.get(usize::from(slot.0)).map_or(0, |state| state.ran)
+    }
+
+    /// How long nobody has been running.
+    #[must_use]
+    pub const fn idle(&self) -> Ticks {
+        self.idle
+    }
+
+    /// What the jobs of each source have been like.
+    #[must_use]
+    pub const fn states(&self) -> &[SourceState] {
+        self.states
+    }
+
+    /// The policy, to change its schedule.
+    pub const fn policy(&mut self) -> &mut P {
+        &mut self.policy
+    }
+
+    /// Goes on until `end`, with at most `steps` steps; whether it got there.
+    pub fn run(&mut self, end: Ticks, steps: u64, observer: &mut impl Observer) -> bool {
+        for _ in 0..steps {
+            self.arrivals(observer);
+            if self.reschedule {
+                self.decide(observer);
+            }
+            if self.now >= end {
+                self.settle(StopReason::Preempted);
+                self.reschedule = true;
+                self.look_for_late_jobs(observer);
+                return true;
+            }
+            self.advance(end, observer);
+        }
+        false
+    }
+
+    /// Time goes by until something happens.
+    fn advance(&mut self, end: Ticks, observer: &mut impl Observer) {
+        if self.busy > 0 {
+            self.now = self.now.saturating_add(self.busy);
+            self.busy = 0;
+            return;
+        }
+        let job = self.running.and_then(|slot| self.job_of(slot));
+        let mut next = end.min(self.until.max(self.now)).min(self.next_arrival());
+        if let Some(state) = job.and_then(|job| self.states.get(job)) {
+            next = next.min(self.now.saturating_add(state.left));
+        }
+        let passed = next.saturating_sub(self.now);
+        self.now = next;
+        if let Some(job) = job {
+            self.work(job, passed, observer);
+        }
+        if self.now >= self.until && self.now < end {
+            self.reschedule = true;
+            self.busy = self.busy.saturating_add(self.overheads.interrupt);
+        }
+    }
+
+    /// The oldest job of source `number` got `passed` ticks.
+    fn work(&mut self, number: usize, passed: Ticks, observer: &mut impl Observer) {
+        let (Some(source), Some(state)) = (self.sources.get(number), self.states.get_mut(number)) else {
+            return;
+        };
+        state.left = state.left.saturating_sub(passed);
+        if state.left == 0 {
+            if state.is_newly_late(source, self.now) {
+                observer.event(self.now, Event::Missed(number));
+            }
+            let response = state.complete(source, self.now, &mut self.chance);
+            observer.event(self.now, Event::Completed(number, response));
+        }
+    }
+
+    /// When the next job is released that anybody notices.
+    fn next_arrival(&self) -> Ticks {
+        let sources = self.sources.iter().zip(self.states.iter());
+        let noticed = sources.filter(|(source, _)| self.is_noticed(source));
+        noticed.map(|(_, state)| state.next).min().unwrap_or(Ticks::MAX)
+    }
+
+    /// Whether a release of this source is noticed at once.
+    fn is_noticed(&self, source: &Source) -> bool {
+        source.is_interrupt || self.running == Some(source.slot) || self.interested.0 & bit(source.slot) != 0
+    }
+
+    /// Everything released up to now that is noticed.
+    fn arrivals(&mut self, observer: &mut impl Observer) {
+        for number in 0..self.sources.len() {
+            let Some(source) = self.sources.get(number).copied() else {
+                return;
+            };
+            if self.is_noticed(&source) {
+                let before = self.states.get(number).map_or(0, |state| state.next);
+                if before <= self.now {
+                    self.busy = self.busy.saturating_add(self.overheads.interrupt);
+                    self.release(number, &source, observer);
+                    if source.is_interrupt {
+                        self.wake(&source, observer);
+                    } else if self.running != Some(source.slot) {
+                        self.reschedule = true;
+                    }
+                }
+            }
+        }
+        let is_done = self.running.is_some_and(|slot| !self.has_work(slot));
+        self.reschedule |= is_done;
+    }
+
+    /// The jobs of source `number` up to now.
+    fn release(&mut self, number: usize, source: &Source, observer: &mut impl Observer) {
+        let Some(state) = self.states.get_mut(number) else {
+            return;
+        };
+        // Each round takes the next release at least one tick on.
+        while state.next <= self.now {
+            for _ in 0..SourceState::batch(source) {
+                let event = if state.release(source, &mut self.chance) {
+                    Event::Released(number)
+                } else {
+                    Event::Dropped(number)
+                };
+                observer.event(state.next, event);
+            }
+            state.advance(source, &mut self.chance);
+        }
+    }
+
+    /// Tells the policy that the slot of `source` has something to do.
+    fn wake(&mut self, source: &Source, observer: &mut impl Observer) {
+        let slot = source.slot;
+        let Some(state) = self.slots.get_mut(usize::from(slot.0)) else {
+            return;
+        };
+        if state.ready {
+            return;
+        }
+        state.ready = true;
+        observer.event(self.now, Event::Woken(slot));
+        self.policy.ready(slot, self.now);
+        if self.interested.0 & bit(slot) != 0 {
+            self.reschedule = true;
+        }
+    }
+
+    /// The loop's decision: settle, wake what is due, ask the policy.
+    fn decide(&mut self, observer: &mut impl Observer) {
+        let from = self.running;
+        let is_done = from.is_some_and(|slot| !self.has_work(slot));
+        let why = if is_done {
+            StopReason::Blocked
+        } else {
+            StopReason::Preempted
+        };
+        self.settle(why);
+        if let (Some(slot), true) = (from, is_done) {
+            if let Some(state) = self.slots.get_mut(usize::from(slot.0)) {
+                state.ready = false;
+            }
+            observer.event(self.now, Event::Blocked(slot));
+        }
+        for number in 0..self.sources.len() {
+            let Some(source) = self.sources.get(number).copied() else {
+                break;
+            };
+            self.release(number, &source, observer);
+            let is_ready = self
+                .slots
+                .get(usize::from(source.slot.0))
+                .is_some_and(|state| state.ready);
+            if !is_ready && self.has_work(source.slot) {
+                self.wake(&source, observer);
+            }
+        }
+        self.look_for_late_jobs(observer);
+        self.pick(from, why, observer);
+    }
+
+    /// Ends the decision in force.
+    fn settle(&mut self, why: StopReason) {
+        let ran = self.now.saturating_sub(self.since);
+        self.since = self.now;
+        let Some(slot) = self.running.take() else {
+            self.idle = self.idle.saturating_add(ran);
+            return;
+        };
+        if let Some(state) = self.slots.get_mut(usize::from(slot.0)) {
+            state.ran = state.ran.saturating_add(ran);
+        }
+        self.policy.stopped(slot, why, ran, self.now);
+    }
+
+    fn pick(&mut self, from: Option<Slot>, why: StopReason, observer: &mut impl Observer) {
+        self.reschedule = false;
+        let (running, until) = match self.policy.next(self.now) {
+            Decision::Run(slot, until) => (Some(slot), until),
+            Decision::Idle(until) => (None, until),
+        };
+        self.running = running;
+        self.until = until;
+        self.interested = self.policy.interested();
+        self.busy = self.busy.saturating_add(self.overheads.decision);
+        if running.is_some() && running != self.loaded {
+            self.busy = self.busy.saturating_add(self.overheads.switch);
+            self.loaded = running;
+        }
+        if running != from {
+            let to = running;
+            observer.event(self.now, Event::Switched { from, to, why });
+        }
+    }
+
+    /// Whether `slot` has a job.
+    fn has_work(&self, slot: Slot) -> bool {
+        let mut sources = self.sources.iter().zip(self.states.iter());
+        sources.any(|(source, state)| source.slot == slot && (state.is_pending() || state.endless))
+    }
+
+    /// The job that `slot` runs: the choice of the partition's own scheduler. Work without end comes last.
+    fn job_of(&self, slot: Slot) -> Option<usize> {
+        let scheduler = self.slots.get(usize::from(slot.0))?.scheduler;
+        let sources = self.sources.iter().zip(self.states.iter()).enumerate();
+        let pending = sources.filter(|(_, (source, state))| source.slot == slot && state.is_pending());
+        let rank = |source: &Source, state: &SourceState| match scheduler {
+            TaskScheduler::FixedPriority => Ticks::from(u8::MAX.saturating_sub(source.task.priority)),
+            TaskScheduler::EarliestDeadline => state.deadline(source),
+        };
+        pending
+            .min_by_key(|(_, (source, state))| rank(source, state))
+            .map(|(number, _)| number)
+    }
+
+    fn look_for_late_jobs(&mut self, observer: &mut impl Observer) {
+        for (number, (source, state)) in self.sources.iter().zip(self.states.iter_mut()).enumerate() {
+            if state.is_newly_late(source, self.now) {
+                observer.event(self.now, Event::Missed(number));
+            }
+        }
+    }
+}
+
+/// The bit of a slot; slots are below 32.
+const fn bit(slot: Slot) -> u32 {
+    1_u32.rotate_left(slot.0 as u32)
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The simulator's clockwork: a policy, the very code of the hypervisor, on a virtual clock.
+//!
+//! **Model.** A [`Source`] releases jobs on a slot; the slot's own scheduler ([`TaskScheduler`]) chooses among the
+//! pending ones. The pCPU follows the hypervisor's loop: a slot that wakes interrupts the decision in force only if
+//! the policy is interested in it; a timer of a slot that nobody is interested in is noticed at the next decision; an
+//! interrupt is taken at once. What the hypervisor does costs time ([`Overheads`]), is not interrupted, and counts as
+//! running time of whoever was chosen, as there.
+//!
+//! **Deterministic.** The same sources, seed and policy give the same events. At one instant: completions, then
+//! releases, then the end of the decision.
+//!
+//! The caller provides the state of the sources and sees what happens through an [`Observer`]. No allocation; the work
+//! per event is linear in the number of sources.
+
+mod clockwork;
+mod source;
+
+pub use clockwork::Simulator;
+pub use source::{Pattern, Source, SourceState, Statistics};
+
+use crate::{Slot, StopReason, Ticks};
+
+/// What happens. The number of a source is its place in the slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A source released a job.
+    Released(usize),
+    /// A job of the source is complete, this long after its release.
+    Completed(usize, Ticks),
+    /// A job of the source was not complete at its deadline; it still goes on.
+    Missed(usize),
+    /// A source has so many jobs pending that this one is not even kept.
+    Dropped(usize),
+    /// The slot's work is done.
+    Blocked(Slot),
+    /// The slot has something to do again.
+    Woken(Slot),
+    /// Who runs has changed; the reason is that of the first to leave.
+    Switched {
+        /// Who ran.
+        from: Option<Slot>,
+        /// Who runs now.
+        to: Option<Slot>,
+        /// Why the first one does not go on.
+        why: StopReason,
+    },
+}
+
+/// Sees what happens.
+pub trait Observer {
+    /// `event` happens at `now`.
+    fn event(&mut self, now: Ticks, event: Event);
+}
+
+/// Looks away.
+impl Observer for () {
+    fn event(&mut self, _now: Ticks, _event: Event) {}
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random systems of one pCPU, analysed and simulated.
+//!
+//! Times are small numbers, so that boundaries coincide often: that is where mistakes are. Periods come from a short
+//! list, so that runs of all phases are short.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use bulkhead_sched::analysis::{
+    Bound, Demand, Miss, Overheads, PolicyModel, Shared, Task, TaskScheduler, Vcpu, slot_bounds,
+};
+use bulkhead_sched::simulate::{Pattern, Simulator, Source, SourceState, Statistics};
+use bulkhead_sched::{AnyPolicy, FixedPriorityParameters, Slot, Ticks, VcpuParameters};
+
+/// What the random systems are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Pinned,
+    FixedPriority,
+    RoundRobin,
+}
+
+/// How the releases of a system are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Run {
+    /// All at once, then as often as possible, with the longest executions.
+    Together,
+    /// The same, from random first releases.
+    Phased,
+    /// Sporadic, with executions of random length, half of them by interrupts.
+    Sporadic,
+}
+
+impl Run {
+    pub const ALL: [Self; 3] = [Self::Together, Self::Phased, Self::Sporadic];
+}
+
+/// A vCPU with what it does.
+#[derive(Clone, Debug)]
+pub struct SystemVcpu {
+    pub parameters: VcpuParameters,
+    pub scheduler: TaskScheduler,
+    /// None: it declares nothing and is always ready.
+    pub tasks: Vec<Task>,
+}
+
+/// A pCPU.
+#[derive(Clone, Debug)]
+pub struct System {
+    pub number: u64,
+    pub kind: Kind,
+    pub quantum: Ticks,
+    pub overheads: Overheads,
+    pub vcpus: Vec<SystemVcpu>,
+}
+
+/// Numbers that are the same each time (splitmix64).
+pub struct Numbers(u64);
+
+impl Numbers {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut number = self.0;
+        number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (number ^ number >> 31) % end
+    }
+
+    pub fn within(&mut self, from: u64, to: u64) -> u64 {
+        from + self.below(to - from + 1)
+    }
+
+    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u64) as usize]
+    }
+}
+
+const PERIODS: [Ticks; 8] = [40, 60, 80, 100, 120, 150, 200, 300];
+
+impl System {
+    pub fn random(kind: Kind, number: u64) -> Self {
+        let mut numbers = Numbers::new(number);
+        let overheads = match numbers.below(3) {
+            0 => Overheads::default(),
+            1 => Overheads {
+                switch: 1,
+                interrupt: 0,
+                decision: 0,
+            },
+            _ => Overheads {
+                switch: numbers.below(3),
+                interrupt: numbers.below(2),
+                decision: numbers.below(2),
+            },
+        };
+        let count = if kind == Kind::Pinned {
+            1
+        } else {
+            numbers.within(2, 4)
+        };
+        // From hardly loaded to overloaded.
+        let load = numbers.within(20, 110);
+        let vcpus = (0..count)
+            .map(|slot| vcpu(kind, slot, load / count, &mut numbers))
+            .collect();
+        Self {
+            number,
+            kind,
+            quantum: numbers.within(5, 30),
+            overheads,
+            vcpus,
+        }
+    }
+
+    /// The bounds of each vCPU's tasks.
+    pub fn analyse(&self) -> Vec<Vec<Bound>> {
+        let vcpus: Vec<Vcpu> = self
+            .vcpus
+            .iter()
+            .map(|vcpu| Vcpu {
+                parameters: vcpu.parameters,
+                demand: (!vcpu.tasks.is_empty()).then_some(Demand {
+                    scheduler: vcpu.scheduler,
+                    tasks: &vcpu.tasks,
+                }),
+            })
+            .collect();
+        let shared = Shared {
+            vcpus: &vcpus,
+            overheads: self.overheads,
+        };
+        let one = |(slot, vcpu): (usize, &SystemVcpu)| {
+            let mut bounds = vec![Err(Miss::NotConverged); vcpu.tasks.len()];
+            slot_bounds(&self.model(), shared, slot, &mut bounds);
+            bounds
+        };
+        self.vcpus.iter().enumerate().map(one).collect()
+    }
+
+    fn model(&self) -> PolicyModel {
+        match self.kind {
+            Kind::Pinned => PolicyModel::Pinned,
+            Kind::FixedPriority | Kind::RoundRobin => PolicyModel::FixedPriority(FixedPriorityParameters {
+                quantum: self.quantum,
+            }),
+        }
+    }
+
+    fn policy(&self) -> AnyPolicy {
+        let parameters: Vec<VcpuParameters> = self.vcpus.iter().map(|vcpu| vcpu.parameters).collect();
+        match self.model() {
+            PolicyModel::Pinned => AnyPolicy::pinned(&parameters),
+            PolicyModel::FixedPriority(policy) => AnyPolicy::fixed_priority(&parameters, policy),
+        }
+        .unwrap()
+    }
+
+    fn sources(&self, run: Run, numbers: &mut Numbers) -> Vec<Source> {
+        let mut declared = Vec::new();
+        let mut others = Vec::new();
+        for (slot, vcpu) in (0..).map(Slot).zip(&self.vcpus) {
+            for task in &vcpu.tasks {
+                let is_sporadic = run == Run::Sporadic;
+                declared.push(Source {
+                    slot,
+                    task: *task,
+                    pattern: if is_sporadic {
+                        Pattern::Sporadic(numbers.pick(&[1, 10, task.period]))
+                    } else {
+                        Pattern::Periodic
+                    },
+                    first: if run == Run::Together {
+                        0
+                    } else {
+                        numbers.below(task.period)
+                    },
+                    shortest: if is_sporadic { 1 } else { task.wcet },
+                    is_interrupt: is_sporadic && numbers.below(2) == 0,
+                    is_critical: false,
+                });
+            }
+            if vcpu.tasks.is_empty() {
+                others.push(self.undeclared(slot, run, numbers));
+            }
+        }
+        declared.append(&mut others);
+        declared
+    }
+
+    /// What a vCPU does that declares nothing.
+    fn undeclared(&self, slot: Slot, run: Run, numbers: &mut Numbers) -> Source {
+        let pattern = match run {
+            Run::Together => Pattern::AlwaysReady,
+            Run::Phased => Pattern::Periodic,
+            Run::Sporadic => Pattern::Sporadic(numbers.pick(&[3, 30])),
+        };
+        Source {
+            slot,
+            task: Task {
+                period: numbers.within(2, 50),
+                wcet: numbers.within(1, 30),
+                deadline: Ticks::MAX / 2,
+                priority: 0,
+            },
+            pattern,
+            first: numbers.below(50),
+            shortest: 1,
+            is_interrupt: false,
+            is_critical: false,
+        }
+    }
+
+    /// What the jobs of each declared task are like.
+    pub fn simulate(&self, run: Run) -> Vec<Statistics> {
+        let mut numbers = Numbers::new(self.number ^ (run as u64 + 1) << 40);
+        let sources = self.sources(run, &mut numbers);
+        let mut states = vec![SourceState::default(); sources.len()];
+        let mut simulator = Simulator::new(
+            self.policy(),
+            &sources,
+            &mut states,
+            self.overheads,
+            numbers.below(1 << 32),
+        );
+        for (slot, vcpu) in (0..).map(Slot).zip(&self.vcpus) {
+            simulator.set_scheduler(slot, vcpu.scheduler);
+        }
+        assert!(simulator.run(6000, 1_000_000, &mut ()), "{self:#?}");
+        let declared = self.vcpus.iter().map(|vcpu| vcpu.tasks.len()).sum();
+        states
+            .iter()
+            .take(declared)
+            .map(|state| state.statistics)
+            .collect()
+    }
+}
+
+fn vcpu(kind: Kind, slot: u64, load: u64, numbers: &mut Numbers) -> SystemVcpu {
+    let priority = match kind {
+        Kind::RoundRobin => numbers.below(2) as u8,
+        _ => slot as u8,
+    };
+    let scheduler = numbers.pick(&[TaskScheduler::FixedPriority, TaskScheduler::EarliestDeadline]);
+    let is_declared =
+        kind == Kind::Pinned || numbers.below(8) != 0 || kind == Kind::FixedPriority && slot > 0;
+    let count = if is_declared { numbers.within(1, 3) } else { 0 };
+    let tasks = (0..count).map(|_| task(load / count, numbers)).collect();
+    SystemVcpu {
+        parameters: VcpuParameters {
+            priority,
+            ..VcpuParameters::default()
+        },
+        scheduler,
+        tasks,
+    }
+}
+
+/// A task with about this much of the pCPU's time, in percent.
+fn task(load: u64, numbers: &mut Numbers) -> Task {
+    let period = numbers.pick(&PERIODS);
+    let wcet = (period * numbers.within(load / 2, load * 3 / 2 + 1) / 100).clamp(1, period);
+    let deadline = if numbers.below(2) == 0 {
+        period
+    } else {
+        numbers.within(wcet, period)
+    };
+    Task {
+        period,
+        wcet,
+        deadline,
+        priority: numbers.below(4) as u8,
+    }
+}
+
+/// How many systems to try.
+pub fn count() -> u64 {
+    number_in("BULKHEAD_SYSTEMS").unwrap_or(1000)
+}
+
+/// The only system to try.
+pub fn only() -> Option<u64> {
+    number_in("BULKHEAD_SYSTEM")
+}
+
+fn number_in(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// The distribution of the bound over the longest response observed, in tenths, rounded down.
+#[derive(Default)]
+pub struct Tightness(BTreeMap<u64, u64>);
+
+impl Tightness {
+    pub fn add(&mut self, bound: Ticks, observed: Ticks) {
+        *self.0.entry(bound * 10 / observed.max(1)).or_default() += 1;
+    }
+
+    /// The ratio that so many percent of the tasks do not exceed.
+    fn percentile(&self, percent: u64) -> f64 {
+        let all: u64 = self.0.values().sum();
+        let mut seen = 0;
+        for (ratio, tasks) in &self.0 {
+            seen += tasks;
+            if seen * 100 >= all * percent {
+                return *ratio as f64 / 10.0;
+            }
+        }
+        0.0
+    }
+}
+
+impl fmt::Display for Tightness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tasks: u64 = self.0.values().sum();
+        write!(f, "{tasks} tasks, bound/observed")?;
+        for percent in [10, 25, 50, 75, 90, 99] {
+            write!(f, ", {percent} %: {:.1}", self.percentile(percent))?;
+        }
+        Ok(())
+    }
+}
