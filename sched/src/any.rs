@@ -1,31 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The policy a manifest chose, as one type without dynamic dispatch.
+//! The policy a manifest chose, as one type without dynamic dispatch, with donation around it.
 
+use crate::donation::Donating;
+use crate::run_queue::all_slots;
 use crate::{
-    Arinc653Parameters, Decision, DomainsParameters, EdfParameters, FixedPriority, FixedPriorityParameters,
-    Pinned, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet, StopReason, Ticks, VcpuParameters,
+    Arinc653, Arinc653Parameters, Decision, Domains, DomainsParameters, Edf, EdfParameters, FixedPriority,
+    FixedPriorityParameters, Pinned, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet, StopReason,
+    Ticks, VcpuParameters,
 };
 
+/// One of the policies, with donation.
+pub type AnyPolicy = Donating<Kind>;
+
 /// One of the policies.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "one per pCPU, in place; there is no heap to put the large one on"
+    reason = "one per pCPU, in place; there is no heap to put the large ones on"
 )]
-pub enum AnyPolicy {
+pub enum Kind {
     /// One vCPU owns the pCPU.
     Pinned(Pinned),
     /// The highest ready priority runs.
     FixedPriority(FixedPriority),
+    /// The earliest deadline runs.
+    Edf(Edf),
+    /// Windows in a frame.
+    Arinc653(Arinc653),
+    /// Time domains take turns.
+    Domains(Domains),
 }
 
 impl AnyPolicy {
+    const fn of(kind: Kind, vcpus: &[VcpuParameters]) -> Self {
+        Self::new(kind, all_slots(vcpus.len()))
+    }
+
     /// Policy `pinned`.
     ///
     /// # Errors
     /// As [`Pinned::new`].
     pub fn pinned(vcpus: &[VcpuParameters]) -> Result<Self, PolicyError> {
-        Pinned::new(vcpus).map(Self::Pinned)
+        Ok(Self::of(Kind::Pinned(Pinned::new(vcpus)?), vcpus))
     }
 
     /// Policy `fixed-priority`.
@@ -36,37 +52,35 @@ impl AnyPolicy {
         vcpus: &[VcpuParameters],
         parameters: FixedPriorityParameters,
     ) -> Result<Self, PolicyError> {
-        FixedPriority::new(vcpus, parameters).map(Self::FixedPriority)
+        let policy = FixedPriority::new(vcpus, parameters)?;
+        Ok(Self::of(Kind::FixedPriority(policy), vcpus))
     }
 
     /// Policy `edf`.
     ///
     /// # Errors
-    /// [`PolicyError::NotSupported`].
-    pub fn edf(_vcpus: &[VcpuParameters], _parameters: EdfParameters) -> Result<Self, PolicyError> {
-        Err(PolicyError::NotSupported)
+    /// As [`Edf::new`].
+    pub fn edf(vcpus: &[VcpuParameters], parameters: EdfParameters) -> Result<Self, PolicyError> {
+        Ok(Self::of(Kind::Edf(Edf::new(vcpus, parameters)?), vcpus))
     }
 
     /// Policy `arinc653`.
     ///
     /// # Errors
-    /// [`PolicyError::NotSupported`].
+    /// As [`Arinc653::new`].
     pub fn arinc653(
-        _vcpus: &[VcpuParameters],
-        _parameters: Arinc653Parameters<'_>,
+        vcpus: &[VcpuParameters],
+        parameters: Arinc653Parameters<'_>,
     ) -> Result<Self, PolicyError> {
-        Err(PolicyError::NotSupported)
+        Ok(Self::of(Kind::Arinc653(Arinc653::new(vcpus, parameters)?), vcpus))
     }
 
     /// Policy `domains`.
     ///
     /// # Errors
-    /// [`PolicyError::NotSupported`].
-    pub fn domains(
-        _vcpus: &[VcpuParameters],
-        _parameters: DomainsParameters<'_>,
-    ) -> Result<Self, PolicyError> {
-        Err(PolicyError::NotSupported)
+    /// As [`Domains::new`].
+    pub fn domains(vcpus: &[VcpuParameters], parameters: DomainsParameters<'_>) -> Result<Self, PolicyError> {
+        Ok(Self::of(Kind::Domains(Domains::new(vcpus, parameters)?), vcpus))
     }
 }
 
@@ -75,13 +89,20 @@ macro_rules! to_each {
         match $self {
             Self::Pinned($policy) => $call,
             Self::FixedPriority($policy) => $call,
+            Self::Edf($policy) => $call,
+            Self::Arinc653($policy) => $call,
+            Self::Domains($policy) => $call,
         }
     };
 }
 
-impl Policy for AnyPolicy {
+impl Policy for Kind {
     fn ready(&mut self, slot: Slot, now: Ticks) {
         to_each!(self, policy => policy.ready(slot, now));
+    }
+
+    fn critical(&mut self, slot: Slot, now: Ticks) {
+        to_each!(self, policy => policy.critical(slot, now));
     }
 
     fn stopped(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) {
@@ -104,23 +125,11 @@ impl Policy for AnyPolicy {
         to_each!(self, policy => policy.signals())
     }
 
-    fn critical(&mut self, slot: Slot, now: Ticks) {
-        to_each!(self, policy => policy.critical(slot, now));
+    fn change_schedule(&mut self, schedule: u8, now: Ticks) -> Result<(), PolicyError> {
+        to_each!(self, policy => policy.change_schedule(schedule, now))
     }
 
     fn schedule(&self) -> ScheduleStatus {
         to_each!(self, policy => policy.schedule())
-    }
-
-    fn donate(&mut self, from: Slot, to: Slot, now: Ticks) -> Result<(), PolicyError> {
-        to_each!(self, policy => policy.donate(from, to, now))
-    }
-
-    fn return_donation(&mut self, from: Slot, now: Ticks) -> Result<(), PolicyError> {
-        to_each!(self, policy => policy.return_donation(from, now))
-    }
-
-    fn change_schedule(&mut self, schedule: u8, now: Ticks) -> Result<(), PolicyError> {
-        to_each!(self, policy => policy.change_schedule(schedule, now))
     }
 }

@@ -1,182 +1,179 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Policy `fixed-priority`: the highest ready priority runs; equals take turns.
+//! Policy `fixed-priority`: the highest ready priority with budget runs; equals take turns.
 //!
-//! **Model.** Each priority is a level with a set of ready slots, one of which has the turn. A turn lasts one
-//! quantum of running time and then passes to the next ready slot of the level in cyclic order. It is only
-//! used up while an equal waits: alone on its level, a vCPU runs without a deadline, so a level with one
-//! vCPU never costs a timer interrupt. A vCPU that is preempted by a higher level keeps its turn and the
-//! rest of its quantum. A vCPU that blocks keeps the turn only if it is ready again before any equal ran.
+//! **Model.** vCPUs run by priority and share turns of a quantum with their equals ([`RunQueue`]). A vCPU may have a
+//! budget as a deferrable or sporadic server (`server.rs`); while that is used up it does not run, and it keeps its
+//! readiness. Preemptive fixed priorities are those of Liu and Layland, "Scheduling Algorithms for Multiprogramming
+//! in a Hard-Real-Time Environment", 1973.
 //!
-//! **Cost.** All sets are bitmaps of at most 32 slots and 32 levels: every operation is O(1), whatever the
-//! number of vCPUs.
+//! **Timer.** A decision ends with the turn, with the budget, or when a vCPU that is at least as important has
+//! budget again; what happens to less important ones is nobody's business until the next decision. Alone and
+//! without a budget, a vCPU runs without a deadline.
 //!
-//! **Not here.** Priority 31 can starve the rest: that is what it is for. Budgets are another policy's.
+//! **Cost.** Choosing is O(1), waiting for budget O(log n): a tournament of times in the order of
+//! importance. A decision first takes note of the budgets that are back, each of them once per replenishment.
+//!
+//! **Not here.** Priority 31 without a budget can starve the rest: that is what it is for.
 
+use crate::run_queue::{Band, RunQueue, all_slots};
+use crate::server::Budget;
+use crate::table::{Table, bit};
+use crate::timers::Timers;
 use crate::{
-    Decision, FixedPriorityParameters, MAX_SLOTS, PRIORITIES, Policy, PolicyError, Slot, SlotSet, StopReason,
-    Ticks, VcpuParameters,
+    Decision, FixedPriorityParameters, MAX_SLOTS, PRIORITIES, Policy, PolicyError, Signals, Slot, SlotSet,
+    StopReason, Ticks, VcpuParameters,
 };
 
-/// One priority.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-struct Level {
-    /// All slots with this priority.
-    members: u32,
-    /// All slots with a higher priority.
-    above: u32,
-    /// The ready ones among the members.
-    ready: u32,
-    /// The slot that has the turn, if it is ready.
-    turn: u8,
-    /// What is left of the turn.
-    left: Ticks,
-}
-
 /// The policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FixedPriority {
-    quantum: Ticks,
-    priorities: [u8; MAX_SLOTS],
-    levels: [Level; PRIORITIES],
-    /// Bit n: level n has a ready slot.
-    occupied: u32,
+    /// The slots that are ready and have budget.
+    queue: RunQueue,
+    /// All slots.
+    all: Band,
+    budgets: Table<Budget>,
+    /// By rank: when a ready slot without budget has some again.
+    replenishments: Timers,
+    ready: u32,
+    /// The slots that were found without budget and have not been seen with some since.
+    exhausted: u32,
     /// What `interested` answers about the decision in force.
     interested: SlotSet,
-    /// Whether the running slot's turn is being used up.
-    is_shared: bool,
+    signals: Signals,
 }
 
 impl FixedPriority {
     /// A pCPU with these vCPUs, slot 0 first.
     ///
     /// # Errors
-    /// [`PolicyError::TooManyVcpus`], or [`PolicyError::BadParameter`] for a priority above 31 or a quantum of 0.
+    /// [`PolicyError::TooManyVcpus`], or [`PolicyError::BadParameter`] for a priority above 31, a quantum of 0, a budget
+    /// of 0 or above the period, or a server that is `edf`'s.
     pub fn new(vcpus: &[VcpuParameters], parameters: FixedPriorityParameters) -> Result<Self, PolicyError> {
-        if vcpus.len() > MAX_SLOTS {
-            return Err(PolicyError::TooManyVcpus);
+        check(vcpus, parameters.quantum)?;
+        let mut budgets = Table::new(Budget::Unlimited);
+        for (slot, vcpu) in (0..).zip(vcpus) {
+            *budgets.at_mut(slot) = Budget::new(vcpu.server)?;
         }
-        if parameters.quantum == 0 {
-            return Err(PolicyError::BadParameter);
-        }
-        let mut priorities = [0; MAX_SLOTS];
-        let mut levels = [Level {
-            left: parameters.quantum,
-            ..Level::default()
-        }; PRIORITIES];
-        for ((slot, vcpu), priority) in (0_u8..).zip(vcpus).zip(&mut priorities) {
-            let level = levels
-                .get_mut(usize::from(vcpu.priority))
-                .ok_or(PolicyError::BadParameter)?;
-            level.members |= bit(slot);
-            *priority = vcpu.priority;
-        }
-        let mut above = 0;
-        for level in levels.iter_mut().rev() {
-            level.above = above;
-            above |= level.members;
-        }
-        let interested = SlotSet(above);
+        let queue = RunQueue::new(parameters.quantum, vcpus.iter().map(|vcpu| (0, vcpu.priority)));
+        let interested = all_slots(vcpus.len());
         Ok(Self {
-            quantum: parameters.quantum,
-            priorities,
-            levels,
-            occupied: 0,
+            all: queue.band(interested.0),
+            queue,
+            budgets,
+            replenishments: Timers::new(),
+            ready: 0,
+            exhausted: 0,
             interested,
-            is_shared: false,
+            signals: Signals::default(),
         })
     }
 
-    /// The level of a slot; `None` for a slot that does not exist.
-    fn level_of(&mut self, slot: Slot) -> Option<(u8, &mut Level)> {
-        let priority = *self.priorities.get(usize::from(slot.0))?;
-        let level = self.levels.get_mut(usize::from(priority))?;
-        (level.members & bit(slot.0) != 0).then_some((priority, level))
+    /// Puts a ready slot where its budget says.
+    fn place(&mut self, slot: u8, now: Ticks) {
+        let from = self.budgets.at_mut(slot).available_from(now);
+        if from <= now {
+            self.queue.add(slot);
+            self.signals.replenished.0 |= self.forget(slot);
+        } else {
+            self.replenishments.set(self.queue.rank(slot), from);
+            self.queue.remove(slot);
+            self.signals.exhausted.0 |= !self.exhausted & bit(slot);
+            self.exhausted |= bit(slot);
+        }
     }
 
-    fn unready(&mut self, slot: Slot) {
-        if let Some((priority, level)) = self.level_of(slot) {
-            level.ready &= !bit(slot.0);
-            if level.ready == 0 {
-                self.occupied &= !bit(priority);
-            }
+    /// `slot` no longer waits for budget; its bit, if it did.
+    fn forget(&mut self, slot: u8) -> u32 {
+        let waited = self.exhausted & bit(slot);
+        if waited != 0 {
+            self.replenishments.set(self.queue.rank(slot), Ticks::MAX);
+            self.exhausted &= !waited;
+        }
+        waited
+    }
+
+    fn unready(&mut self, slot: u8) {
+        self.ready &= !bit(slot);
+        self.queue.remove(slot);
+        if self.exhausted & bit(slot) != 0 {
+            self.replenishments.set(self.queue.rank(slot), Ticks::MAX);
+        }
+        self.budgets.at_mut(slot).deactivate();
+    }
+
+    /// Takes note of the budgets that are back. Each slot has one time, and it is in the future afterwards.
+    fn replenish(&mut self, now: Ticks) {
+        while self.replenishments.earliest() <= now {
+            let Some(rank) = self.replenishments.first() else {
+                return;
+            };
+            self.place(self.queue.slot(rank), now);
         }
     }
 }
 
-impl Level {
-    /// Gives the turn to the next ready slot in cyclic order; to the same one if there is no other.
-    fn pass_turn(&mut self, quantum: Ticks) {
-        let behind = u32::from(self.turn).wrapping_add(1);
-        let steps = self.ready.rotate_right(behind).trailing_zeros();
-        if steps < u32::BITS {
-            self.turn = (behind.wrapping_add(steps) % u32::BITS) as u8;
-        }
-        self.left = quantum;
+/// What all policies with priorities and turns demand.
+pub fn check(vcpus: &[VcpuParameters], quantum: Ticks) -> Result<(), PolicyError> {
+    if vcpus.len() > MAX_SLOTS {
+        return Err(PolicyError::TooManyVcpus);
     }
+    let is_bad = |vcpu: &VcpuParameters| usize::from(vcpu.priority) >= PRIORITIES;
+    if quantum == 0 || vcpus.iter().any(is_bad) {
+        return Err(PolicyError::BadParameter);
+    }
+    Ok(())
 }
 
 impl Policy for FixedPriority {
-    fn ready(&mut self, slot: Slot, _now: Ticks) {
-        if let Some((priority, level)) = self.level_of(slot) {
-            level.ready |= bit(slot.0);
-            self.occupied |= bit(priority);
+    fn ready(&mut self, slot: Slot, now: Ticks) {
+        let slot = slot.0;
+        if self.all.slots & !self.ready & bit(slot) != 0 && usize::from(slot) < MAX_SLOTS {
+            self.ready |= bit(slot);
+            self.budgets.at_mut(slot).activate(now);
+            self.place(slot, now);
         }
     }
 
-    fn stopped(&mut self, slot: Slot, why: StopReason, ran: Ticks, _now: Ticks) {
-        let (quantum, is_shared) = (self.quantum, self.is_shared);
-        let Some((priority, level)) = self.level_of(slot) else {
+    fn stopped(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) {
+        let slot = slot.0;
+        if self.ready & bit(slot) == 0 || usize::from(slot) >= MAX_SLOTS {
             return;
-        };
-        if level.turn == slot.0 {
-            if is_shared {
-                level.left = level.left.saturating_sub(ran);
-            }
-            if level.left == 0 || why == StopReason::Yielded {
-                level.pass_turn(quantum);
-            }
         }
+        self.queue.stopped(slot, why, ran);
+        self.budgets.at_mut(slot).charge(ran, now);
+        self.place(slot, now);
         if why == StopReason::Blocked {
-            level.ready &= !bit(slot.0);
-            if level.ready == 0 {
-                self.occupied &= !bit(priority);
-            }
+            self.unready(slot);
         }
     }
 
     fn withdraw(&mut self, slot: Slot, _now: Ticks) {
-        self.unready(slot);
+        if usize::from(slot.0) < MAX_SLOTS {
+            self.unready(slot.0);
+        }
     }
 
     fn next(&mut self, now: Ticks) -> Decision {
-        let quantum = self.quantum;
-        let highest = self.occupied.checked_ilog2().unwrap_or(0) as usize;
-        let Some(level) = self.levels.get_mut(highest).filter(|level| level.ready != 0) else {
-            self.interested = SlotSet(self.levels.iter().fold(0, |all, level| all | level.members));
-            self.is_shared = false;
-            return Decision::Idle(Ticks::MAX);
+        self.replenish(now);
+        let Some(pick) = self.queue.pick(self.all) else {
+            self.interested = SlotSet(self.all.slots & !self.ready);
+            return Decision::Idle(self.replenishments.earliest());
         };
-        if level.ready & bit(level.turn) == 0 {
-            level.pass_turn(quantum);
-        }
-        self.is_shared = level.ready != bit(level.turn);
-        if self.is_shared {
-            self.interested = SlotSet(level.above);
-            return Decision::Run(Slot(level.turn), now.saturating_add(level.left));
-        }
-        // The first equal to become ready starts the clock.
-        self.interested = SlotSet(level.above | level.members & !level.ready);
-        Decision::Run(Slot(level.turn), Ticks::MAX)
+        self.interested = SlotSet(pick.interested & !self.ready);
+        let until = now
+            .saturating_add(pick.left)
+            .min(self.budgets.at_mut(pick.slot.0).lasts_until(now))
+            .min(self.replenishments.earliest_from(pick.interested_from));
+        Decision::Run(pick.slot, until)
     }
 
     fn interested(&self) -> SlotSet {
         self.interested
     }
-}
 
-/// The bit of a slot or level; numbers are below 32.
-const fn bit(number: u8) -> u32 {
-    1_u32.rotate_left(number as u32)
+    fn signals(&mut self) -> Signals {
+        core::mem::take(&mut self.signals)
+    }
 }
 
 #[cfg(test)]

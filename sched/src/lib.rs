@@ -5,7 +5,7 @@
 //! code runs in the hypervisor and in the tests on the host. One instance per pCPU; no instance knows of
 //! another. No allocation, no hardware, no unsafe.
 //!
-//! A new policy is one file that implements [`Policy`], and one arm in [`AnyPolicy`].
+//! A new policy is one file that implements [`Policy`], and one arm in [`Kind`].
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -21,13 +21,25 @@
 
 pub mod analysis;
 mod any;
+mod arinc653;
+mod domains;
+mod donation;
+mod edf;
 mod fixed_priority;
 mod pinned;
 mod policy;
+mod run_queue;
+mod server;
 pub mod simulate;
+mod table;
+mod timers;
 mod types;
 
-pub use any::AnyPolicy;
+pub use any::{AnyPolicy, Kind};
+pub use arinc653::Arinc653;
+pub use domains::Domains;
+pub use donation::Donating;
+pub use edf::Edf;
 pub use fixed_priority::FixedPriority;
 pub use pinned::Pinned;
 pub use policy::{Decision, Policy, PolicyError, ScheduleStatus, StopReason};

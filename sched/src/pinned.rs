@@ -7,7 +7,7 @@
 use crate::{Decision, Policy, PolicyError, Slot, SlotSet, StopReason, Ticks, VcpuParameters};
 
 /// The policy; its only slot is slot 0. Without a vCPU the pCPU idles.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pinned {
     occupied: bool,
     ready: bool,

@@ -27,7 +27,7 @@ pub struct SlotSet(pub u32);
 pub type Ticks = u64;
 
 /// What the manifest says about one vCPU; each policy reads what concerns it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct VcpuParameters {
     /// Larger is more important (0..=31).
     pub priority: u8,
@@ -40,7 +40,7 @@ pub struct VcpuParameters {
 }
 
 /// A budget of running time for each period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Server {
     /// Running time per period; at least 1, at most the period.
     pub budget: Ticks,
@@ -51,7 +51,7 @@ pub struct Server {
 }
 
 /// When the used budget of a vCPU comes back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ServerKind {
     /// `fixed-priority`: all of it, at each start of a period.
     Deferrable,
@@ -62,7 +62,7 @@ pub enum ServerKind {
 }
 
 /// A stretch of a frame that belongs to one partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Window {
     /// The partition's vCPUs on this pCPU. Windows of two partitions have no slot in common.
     pub slots: SlotSet,
@@ -75,7 +75,7 @@ pub struct Window {
 }
 
 /// A major frame: its windows are consecutive ones of a table, in the order of time and without overlap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Schedule {
     /// Length; at least 1.
     pub frame: Ticks,
@@ -86,28 +86,28 @@ pub struct Schedule {
 }
 
 /// A time domain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Domain {
     /// Running time per cycle; at least 1.
     pub budget: Ticks,
 }
 
 /// Parameters of `fixed-priority` on one pCPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FixedPriorityParameters {
     /// Length of a turn among equals, in ticks; at least 1.
     pub quantum: Ticks,
 }
 
 /// Parameters of `edf` on one pCPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EdfParameters {
     /// Length of a turn among vCPUs in the background, in ticks; at least 1.
     pub quantum: Ticks,
 }
 
 /// Parameters of `arinc653` on one pCPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Arinc653Parameters<'a> {
     /// The windows of all schedules.
     pub windows: &'a [Window],
@@ -122,7 +122,7 @@ pub struct Arinc653Parameters<'a> {
 }
 
 /// Parameters of `domains` on one pCPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DomainsParameters<'a> {
     /// The domains in the order of their turns; at least domain 0.
     pub domains: &'a [Domain],
@@ -131,7 +131,7 @@ pub struct DomainsParameters<'a> {
 }
 
 /// What a decision brought about beside the choice itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Signals {
     /// A window of these vCPUs' partition has started.
     pub window_start: SlotSet,

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Points in time, one for each rank, of which the earliest is wanted.
+//!
+//! A tournament: a complete binary tree over 32 leaves in which every node is the earlier of its children.
+//! Setting one is five steps, the earliest of all is at the root, the earliest among the ranks from some rank
+//! on is at most five steps. No other structure is as small and bounded in the worst case as well.
+
+use crate::{MAX_SLOTS, Ticks};
+
+const NODES: usize = 2 * MAX_SLOTS;
+
+/// The times; `Ticks::MAX` is none.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Timers {
+    /// Node 1 is the root, the children of n are 2n and 2n + 1, leaf r is `MAX_SLOTS + r`.
+    nodes: [Ticks; NODES],
+}
+
+impl Timers {
+    /// None is set.
+    pub const fn new() -> Self {
+        Self {
+            nodes: [Ticks::MAX; NODES],
+        }
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "a masked index is below NODES")]
+    const fn node(&self, number: usize) -> Ticks {
+        self.nodes[number & (NODES - 1)]
+    }
+
+    /// The time of a rank.
+    pub const fn get(&self, rank: u8) -> Ticks {
+        self.node(MAX_SLOTS | rank as usize)
+    }
+
+    /// Sets the time of a rank; `Ticks::MAX` clears it.
+    #[expect(clippy::indexing_slicing, reason = "a masked index is below NODES")]
+    pub fn set(&mut self, rank: u8, time: Ticks) {
+        let mut number = MAX_SLOTS | usize::from(rank);
+        let mut earliest = time;
+        while number != 0 {
+            self.nodes[number & (NODES - 1)] = earliest;
+            earliest = earliest.min(self.node(number ^ 1));
+            number /= 2;
+        }
+    }
+
+    /// The earliest of all.
+    pub const fn earliest(&self) -> Ticks {
+        self.node(1)
+    }
+
+    /// The lowest rank with the earliest time, if any is set.
+    pub fn first(&self) -> Option<u8> {
+        let earliest = self.earliest();
+        let mut number = 1;
+        while number < MAX_SLOTS {
+            number <<= 1;
+            if self.node(number) != earliest {
+                number |= 1;
+            }
+        }
+        (earliest != Ticks::MAX).then_some((number & (MAX_SLOTS - 1)) as u8)
+    }
+
+    /// The earliest among the ranks from `rank` on; never, if `rank` is beyond the last.
+    pub fn earliest_from(&self, rank: u8) -> Ticks {
+        if usize::from(rank) >= MAX_SLOTS {
+            return Ticks::MAX;
+        }
+        let mut number = MAX_SLOTS | usize::from(rank);
+        let mut earliest = self.node(number);
+        while number > 1 {
+            if number & 1 == 0 {
+                earliest = earliest.min(self.node(number | 1));
+            }
+            number /= 2;
+        }
+        earliest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_agrees_with_a_list() {
+        let mut timers = Timers::new();
+        let mut list = [Ticks::MAX; MAX_SLOTS];
+        let mut random = 1_u32;
+        for _ in 0..5000 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let rank = (random >> 27) as u8;
+            let time = match random >> 8 & 15 {
+                0..4 => Ticks::MAX,
+                time => Ticks::from(time),
+            };
+            timers.set(rank, time);
+            list[usize::from(rank)] = time;
+            let earliest = list.iter().copied().min().unwrap();
+            assert_eq!(timers.get(rank), time);
+            assert_eq!(timers.earliest(), earliest);
+            let first = list.iter().position(|time| *time == earliest).unwrap();
+            assert_eq!(timers.first(), (earliest != Ticks::MAX).then_some(first as u8));
+            for from in 0..MAX_SLOTS {
+                assert_eq!(
+                    timers.earliest_from(from as u8),
+                    list[from..].iter().copied().min().unwrap()
+                );
+            }
+            assert_eq!(timers.earliest_from(MAX_SLOTS as u8), Ticks::MAX);
+        }
+    }
+}
