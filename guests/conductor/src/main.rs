@@ -5,6 +5,8 @@
 //!   cold in turns, and stops it for good after a thousand lives.
 //! - `actor`, any VM that ends by itself: each time it has ended it is started with the next alternative, last
 //!   with one that there is not and with its own payloads again.
+//! - `victim-N`, anything that takes long to start: it is restarted (cold) N times in the middle of that, each time
+//!   after another while, and then left alone.
 //!
 //! It needs an event gate that is told of that one's changes, and a timer.
 #![no_std]
@@ -27,6 +29,11 @@ const BUSY: u32 = 6;
 const ASLEEP: u32 = 7;
 /// How long `phoenix` is left alone in a life that we end, in nanoseconds.
 const PATIENCE: u64 = 200_000;
+/// A victim is left alone for this long in nanoseconds, and up to so many milliseconds more; the stride between one
+/// round and the next has no divisor in common with these.
+const SHORTEST: u64 = 500_000;
+const SPREAD: u32 = 400;
+const STRIDE: u32 = 67;
 /// How long at most nothing happens.
 const LIMIT: u64 = 1_000_000_000;
 
@@ -141,6 +148,22 @@ impl Tools {
     }
 }
 
+impl Tools {
+    /// Restarts the victim `times` times while it starts.
+    fn torment(&self, times: u32) -> Result<(), Error> {
+        let cold = StartOptions {
+            mode: StartMode::Cold,
+            alternative: None,
+        };
+        for round in 0..times {
+            self.pause(SHORTEST + u64::from(round * STRIDE % SPREAD) * 1_000_000)?;
+            hypercall::partition_restart_as(self.other, cold)?;
+        }
+        println!("restarted {} times", self.status()?.0.restarts);
+        Ok(())
+    }
+}
+
 fn main(page: StartupPage<'static>) {
     let handle = |name| page.find(name).map(|capability| Handle(capability.index));
     let gate = page
@@ -150,15 +173,20 @@ fn main(page: StartupPage<'static>) {
         .first(ObjectKind::Timer)
         .map(|capability| Handle(capability.index));
     let (phoenix, actor) = (handle("phoenix"), handle("actor"));
-    let (Some(gate), Some(timer), Some(other)) = (gate, timer, phoenix.or(actor)) else {
+    let victim = page.capabilities().find_map(|capability| {
+        let times = capability.name.strip_prefix("victim-")?.parse().ok()?;
+        Some((Handle(capability.index), times))
+    });
+    let other = phoenix.or(actor).or(victim.map(|(handle, _)| handle));
+    let (Some(gate), Some(timer), Some(other)) = (gate, timer, other) else {
         println!("FAIL: a capability is missing");
         return;
     };
     let tools = Tools { gate, timer, other };
-    let result = if phoenix.is_some() {
-        tools.conduct()
-    } else {
-        tools.direct()
+    let result = match victim {
+        _ if phoenix.is_some() => tools.conduct(),
+        Some((_, times)) => tools.torment(times),
+        None => tools.direct(),
     };
     if let Err(error) = result {
         println!("FAIL: {error:?} at {:?}", tools.status());
