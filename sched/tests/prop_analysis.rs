@@ -62,3 +62,23 @@ fn fixed_priority() {
 fn fixed_priority_with_equals() {
     prove(systems::Kind::RoundRobin);
 }
+
+#[test]
+fn fixed_priority_with_servers() {
+    prove(systems::Kind::Servers);
+}
+
+#[test]
+fn edf() {
+    prove(systems::Kind::Edf);
+}
+
+#[test]
+fn arinc653() {
+    prove(systems::Kind::Arinc653);
+}
+
+#[test]
+fn domains() {
+    prove(systems::Kind::Domains);
+}

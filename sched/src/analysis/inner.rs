@@ -11,14 +11,15 @@
 //! much earlier: the bound of a task is its deadline less the slack. (The deadlines that count are the earlier ones,
 //! so the look goes beyond the busy interval by the slack.)
 
-use super::{Bound, Demand, HORIZON, Miss, Supply, Task, TaskScheduler, fixed_point, requested};
+use super::{Bound, Demand, HORIZON, Miss, Overheads, Supply, Task, TaskScheduler, fixed_point, requested};
 use crate::Ticks;
 
 /// Deadlines looked at before the test is given up.
 const DEADLINES: u32 = 200_000;
 
-/// Fills `results` with the bound of each task of `demand`, in its order. `per_job` is what the hypervisor costs a job.
-pub fn bounds(demand: &Demand, supply: &impl Supply, per_job: Ticks, results: &mut [Bound]) {
+/// Fills `results` with the bound of each task of `demand`, in its order. Not only the jobs
+/// that count cost the hypervisor's time: so does each other release, in the time of whoever runs.
+pub fn bounds(demand: &Demand, supply: &impl Supply, overheads: &Overheads, results: &mut [Bound]) {
     let is_bad =
         |task: &Task| task.period == 0 || task.deadline == 0 || task.deadline > task.period || task.wcet == 0;
     if demand.tasks.iter().any(is_bad) {
@@ -28,11 +29,11 @@ pub fn bounds(demand: &Demand, supply: &impl Supply, per_job: Ticks, results: &m
     match demand.scheduler {
         TaskScheduler::FixedPriority => {
             for (number, result) in results.iter_mut().enumerate() {
-                *result = response(demand, number, supply, per_job);
+                *result = response(demand, number, supply, overheads);
             }
         }
         TaskScheduler::EarliestDeadline => {
-            let slack = least_slack(demand, supply, per_job);
+            let slack = least_slack(demand, supply, overheads);
             for (task, result) in demand.tasks.iter().zip(results) {
                 *result = slack.map(|slack| task.deadline.saturating_sub(slack));
             }
@@ -40,7 +41,7 @@ pub fn bounds(demand: &Demand, supply: &impl Supply, per_job: Ticks, results: &m
     }
 }
 
-fn response(demand: &Demand, number: usize, supply: &impl Supply, per_job: Ticks) -> Bound {
+fn response(demand: &Demand, number: usize, supply: &impl Supply, overheads: &Overheads) -> Bound {
     let Some(task) = demand.tasks.get(number) else {
         return Err(Miss::BadTask);
     };
@@ -52,11 +53,12 @@ fn response(demand: &Demand, number: usize, supply: &impl Supply, per_job: Ticks
             .filter(|(other, another)| *other != number && another.priority >= task.priority)
             .map(|(_, another)| another)
     };
+    let per_job = overheads.per_job();
     let own = task.wcet.saturating_add(per_job);
     let step = |time| {
         let work = own
             .saturating_add(requested(above(), time, per_job))
-            .saturating_add(supply.stolen(time));
+            .saturating_add(taken(demand, supply, overheads, time));
         supply.time_for(work)
     };
     match fixed_point(supply.time_for(own), task.deadline, step) {
@@ -67,10 +69,10 @@ fn response(demand: &Demand, number: usize, supply: &impl Supply, per_job: Ticks
 }
 
 /// How much earlier all deadlines could be.
-fn least_slack(demand: &Demand, supply: &impl Supply, per_job: Ticks) -> Result<Ticks, Miss> {
+fn least_slack(demand: &Demand, supply: &impl Supply, overheads: &Overheads) -> Result<Ticks, Miss> {
     let Some(busy) = fixed_point(1, HORIZON, |time| {
         let work = demand
-            .requested(time, per_job)
+            .requested(time, overheads.per_job())
             .saturating_add(supply.stolen(time));
         supply.time_for(work)
     }) else {
@@ -94,7 +96,7 @@ fn least_slack(demand: &Demand, supply: &impl Supply, per_job: Ticks) -> Result<
         if at.saturating_sub(slack) > busy {
             return Ok(slack);
         }
-        let work = due(demand, at, per_job).saturating_add(supply.stolen(at));
+        let work = due(demand, at, overheads.per_job()).saturating_add(taken(demand, supply, overheads, at));
         let time = supply.time_for(work);
         let Some(spare) = at.checked_sub(time) else {
             return Err(Miss::Late(time));
@@ -102,6 +104,14 @@ fn least_slack(demand: &Demand, supply: &impl Supply, per_job: Ticks) -> Result<
         slack = slack.min(spare);
     }
     Err(Miss::NotConverged)
+}
+
+/// What the hypervisor takes in an interval of this length, other than for the jobs that count.
+fn taken(demand: &Demand, supply: &impl Supply, overheads: &Overheads, interval: Ticks) -> Ticks {
+    demand.tasks.iter().fold(supply.stolen(interval), |sum, task| {
+        let releases = interval.div_ceil(task.period.max(1));
+        sum.saturating_add(releases.saturating_mul(overheads.arrival()))
+    })
 }
 
 /// The first deadline after `after` if a job is released at 0 and then as often as possible.

@@ -17,15 +17,21 @@
 //! No allocation and no recursion; arithmetic saturates, and [`Ticks::MAX`] stands for "never". Iterations are
 //! bounded, and say so when they end for that reason ([`Miss::NotConverged`]).
 
-mod fixed_priority;
+mod domains;
+mod edf;
 mod inner;
 mod pcpu;
+mod priority;
+mod windows;
 
-pub use fixed_priority::{FixedPrioritySupply, Sharing};
+pub use domains::DomainSupply;
+pub use edf::{EdfSupply, density};
 pub use inner::bounds;
 pub use pcpu::{MAX_TASKS, PolicyModel, slot_bounds};
+pub use priority::{Level, PrioritySupply, Sharing};
+pub use windows::WindowSupply;
 
-use crate::{SlotSet, Ticks, VcpuParameters};
+use crate::{Server, ServerKind, SlotSet, Ticks, VcpuParameters};
 
 /// A task of a partition. Deadlines are at most the period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +97,15 @@ impl Overheads {
         self.event().saturating_mul(2)
     }
 
+    /// How often a vCPU can come and go on one budget, which pays for the decision and the switch.
+    const fn storm(&self, server: Server) -> Ticks {
+        let paid = self.decision.saturating_add(self.switch);
+        match server.budget.checked_div(paid) {
+            Some(times) => times.saturating_add(1),
+            None => 1,
+        }
+    }
+
     /// What an arrival costs whoever runs, if it does not lead to a switch.
     #[must_use]
     pub const fn arrival(&self) -> Ticks {
@@ -152,15 +167,21 @@ impl<'a> Shared<'a> {
         )
     }
 
-    /// How often the declared tasks of `slots` are released in an interval of this length.
-    pub fn releases(&self, slots: SlotSet, interval: Ticks) -> Ticks {
-        let tasks = self
-            .in_slots(slots)
-            .filter_map(|vcpu| vcpu.demand)
-            .flat_map(|demand| demand.tasks);
-        tasks.fold(0, |sum: Ticks, task| {
-            sum.saturating_add(interval.div_ceil(task.period.max(1)))
-        })
+    /// What the comings and goings of all vCPUs take from whoever runs, in an interval of this length. A vCPU that
+    /// declares nothing and has a budget can come and go for as long as the budget pays for it, if it is one of those
+    /// that `preempt`.
+    pub fn stolen(&self, preempt: impl Fn(&VcpuParameters) -> bool, interval: Ticks) -> Ticks {
+        let events = self.vcpus.iter().fold(0, |sum: Ticks, vcpu| {
+            sum.saturating_add(match (vcpu.demand, vcpu.parameters.server) {
+                (Some(demand), _) => releases(&demand, interval),
+                (None, Some(server)) if preempt(&vcpu.parameters) => {
+                    let budgets = budgets(server, interval);
+                    budgets.saturating_mul(self.overheads.storm(server))
+                }
+                (None, _) => 0,
+            })
+        });
+        events.saturating_mul(self.overheads.event())
     }
 }
 
@@ -178,6 +199,22 @@ impl Demand<'_> {
             sum.saturating_add(ratio(task.wcet.saturating_add(per_job), task.period))
         })
     }
+}
+
+/// How often the tasks are released in an interval of this length.
+fn releases(demand: &Demand, interval: Ticks) -> Ticks {
+    demand.tasks.iter().fold(0, |sum: Ticks, task| {
+        sum.saturating_add(interval.div_ceil(task.period.max(1)))
+    })
+}
+
+/// Budgets of a server that can be used in an interval of this length; of a deferrable one, two can meet.
+fn budgets(server: Server, interval: Ticks) -> Ticks {
+    let carried = match server.kind {
+        ServerKind::Deferrable => server.period.saturating_sub(server.budget),
+        ServerKind::Sporadic | ServerKind::ConstantBandwidth => 0,
+    };
+    interval.saturating_add(carried).div_ceil(server.period.max(1))
 }
 
 /// Execution time asked for by the releases of `tasks` in an interval of this length, with `per_job` on top of each.

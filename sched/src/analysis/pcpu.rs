@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All policies under one name: the bounds of the tasks of a slot, whatever the policy of its pCPU.
 
-use super::fixed_priority::Sharing;
-use super::{Bound, Demand, FixedPrioritySupply, Miss, Shared, Supply, inner};
-use crate::{FixedPriorityParameters, Ticks};
+use super::{
+    Bound, Demand, DomainSupply, EdfSupply, Level, Miss, PrioritySupply, Shared, Sharing, Supply,
+    WindowSupply, inner,
+};
+use crate::{Arinc653Parameters, DomainsParameters, EdfParameters, FixedPriorityParameters, SlotSet, Ticks};
 
 /// Tasks a vCPU can declare.
 pub const MAX_TASKS: usize = 32;
 
 /// A policy with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PolicyModel {
+pub enum PolicyModel<'a> {
     /// `pinned`.
     Pinned,
     /// `fixed-priority`.
     FixedPriority(FixedPriorityParameters),
+    /// `edf`.
+    Edf(EdfParameters),
+    /// `arinc653`, in the schedule of this number.
+    Arinc653(Arinc653Parameters<'a>, u8),
+    /// `domains`.
+    Domains(DomainsParameters<'a>),
 }
 
 /// A pCPU that nobody shares.
@@ -42,22 +50,50 @@ pub fn slot_bounds(policy: &PolicyModel, shared: Shared, slot: usize, results: &
         results.fill(Err(Miss::BadTask));
         return;
     }
+    let overheads = &shared.overheads;
+    let level = |group, quantum, sharing, has_servers| Level {
+        group,
+        quantum,
+        sharing,
+        has_servers,
+    };
     match policy {
         PolicyModel::Pinned => {
-            let supply = Whole(shared.overheads.event());
-            inner::bounds(&demand, &supply, shared.overheads.per_job(), results);
+            inner::bounds(&demand, &Whole(overheads.event()), overheads, results);
         }
         PolicyModel::FixedPriority(parameters) => {
-            let supply = |sharing| FixedPrioritySupply::new(shared, slot, parameters.quantum, sharing);
-            best(
-                &demand,
-                shared,
-                [Sharing::Demand, Sharing::Turns].map(supply),
-                results,
-            );
+            let supply = |sharing| {
+                let level = level(SlotSet(u32::MAX), parameters.quantum, sharing, true);
+                PrioritySupply::new(shared, slot, level, Whole(0))
+            };
+            best(&demand, shared, SHARINGS.map(supply), results);
+        }
+        PolicyModel::Edf(_) => best(&demand, shared, [EdfSupply::new(shared, slot)], results),
+        PolicyModel::Arinc653(parameters, schedule) => {
+            let given = parameters
+                .schedules
+                .get(usize::from(*schedule))
+                .and_then(|schedule| WindowSupply::new(&shared, slot, parameters.windows, *schedule));
+            let supply = |sharing| {
+                let given = given?;
+                let level = level(given.slots(), parameters.quantum, sharing, false);
+                PrioritySupply::new(shared, slot, level, given)
+            };
+            best(&demand, shared, SHARINGS.map(supply), results);
+        }
+        PolicyModel::Domains(parameters) => {
+            let given = DomainSupply::new(shared, slot, parameters.domains);
+            let supply = |sharing| {
+                let given = given?;
+                let level = level(given.slots(), parameters.quantum, sharing, false);
+                PrioritySupply::new(shared, slot, level, given)
+            };
+            best(&demand, shared, SHARINGS.map(supply), results);
         }
     }
 }
+
+const SHARINGS: [Sharing; 2] = [Sharing::Demand, Sharing::Turns];
 
 /// The better of the bounds that each of `supplies` gives.
 fn best<S: Supply, const N: usize>(
@@ -72,7 +108,7 @@ fn best<S: Supply, const N: usize>(
         let Some(others) = others.get_mut(..demand.tasks.len()) else {
             return;
         };
-        inner::bounds(demand, supply, shared.overheads.per_job(), others);
+        inner::bounds(demand, supply, &shared.overheads, others);
         for (result, other) in results.iter_mut().zip(others) {
             *result = better(*result, *other);
         }

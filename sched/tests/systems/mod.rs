@@ -11,7 +11,10 @@ use bulkhead_sched::analysis::{
     Bound, Demand, Miss, Overheads, PolicyModel, Shared, Task, TaskScheduler, Vcpu, slot_bounds,
 };
 use bulkhead_sched::simulate::{Pattern, Simulator, Source, SourceState, Statistics};
-use bulkhead_sched::{AnyPolicy, FixedPriorityParameters, Slot, Ticks, VcpuParameters};
+use bulkhead_sched::{
+    AnyPolicy, Arinc653Parameters, Domain, DomainsParameters, EdfParameters, FixedPriorityParameters,
+    Schedule, Server, ServerKind, Slot, SlotSet, Ticks, VcpuParameters, Window,
+};
 
 /// What the random systems are like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,6 +22,11 @@ pub enum Kind {
     Pinned,
     FixedPriority,
     RoundRobin,
+    /// Fixed priorities with deferrable and sporadic servers.
+    Servers,
+    Edf,
+    Arinc653,
+    Domains,
 }
 
 /// How the releases of a system are chosen.
@@ -53,6 +61,9 @@ pub struct System {
     pub quantum: Ticks,
     pub overheads: Overheads,
     pub vcpus: Vec<SystemVcpu>,
+    pub windows: Vec<Window>,
+    pub schedules: Vec<Schedule>,
+    pub domains: Vec<Domain>,
 }
 
 /// Numbers that are the same each time (splitmix64).
@@ -82,6 +93,42 @@ impl Numbers {
 
 const PERIODS: [Ticks; 8] = [40, 60, 80, 100, 120, 150, 200, 300];
 
+impl SystemVcpu {
+    /// A server with about the tasks' share and some more, if the policy has such a thing.
+    fn choose_server(&mut self, kind: Kind, numbers: &mut Numbers) {
+        let server = match kind {
+            Kind::Servers if numbers.below(3) > 0 => {
+                numbers.pick(&[ServerKind::Deferrable, ServerKind::Sporadic])
+            }
+            Kind::Edf if !self.tasks.is_empty() || numbers.below(2) == 0 => ServerKind::ConstantBandwidth,
+            _ => return,
+        };
+        let period = match self.tasks[..] {
+            // The usual way: one task in a server of its own.
+            [task] if numbers.below(2) == 0 => task.period,
+            _ => numbers.pick(&[10, 20, 25, 40, 60]),
+        };
+        let load = self.load().max(5);
+        let budget = (period * load * numbers.within(110, 400) / 10_000 + 2).clamp(1, period);
+        self.parameters.server = Some(Server {
+            budget,
+            period,
+            kind: server,
+        });
+        if kind == Kind::Edf && numbers.below(4) == 0 {
+            self.parameters.deadline = numbers.within(budget, period);
+        }
+    }
+
+    /// Percent of the pCPU's time that it declares.
+    fn load(&self) -> u64 {
+        self.tasks
+            .iter()
+            .map(|task| task.wcet * 100 / task.period + 1)
+            .sum()
+    }
+}
+
 impl System {
     pub fn random(kind: Kind, number: u64) -> Self {
         let mut numbers = Numbers::new(number);
@@ -104,16 +151,81 @@ impl System {
             numbers.within(2, 4)
         };
         // From hardly loaded to overloaded.
-        let load = numbers.within(20, 110);
+        let load = match kind {
+            Kind::Pinned | Kind::FixedPriority | Kind::RoundRobin => numbers.within(20, 110),
+            _ => numbers.within(5, 80),
+        };
         let vcpus = (0..count)
             .map(|slot| vcpu(kind, slot, load / count, &mut numbers))
             .collect();
-        Self {
+        let mut system = Self {
             number,
             kind,
             quantum: numbers.within(5, 30),
             overheads,
             vcpus,
+            windows: Vec::new(),
+            schedules: Vec::new(),
+            domains: Vec::new(),
+        };
+        if kind == Kind::Domains {
+            system.choose_domains(&mut numbers);
+        }
+        if kind == Kind::Arinc653 {
+            system.choose_windows(&mut numbers);
+        }
+        system
+    }
+
+    /// A frame in which each vCPU has windows of about its utilisation and some more; with luck two share one partition.
+    fn choose_windows(&mut self, numbers: &mut Numbers) {
+        let frame = numbers.pick(&[30, 40, 60, 100, 120]);
+        let parts = numbers.within(1, 3);
+        let partition_of = |slot: usize, shared: bool| if shared && slot == 1 { 0 } else { slot };
+        let is_shared = numbers.below(3) == 0;
+        let mut at = 0;
+        for _ in 0..parts {
+            for slot in 0..self.vcpus.len() {
+                let partition = partition_of(slot, is_shared);
+                if partition != slot {
+                    continue;
+                }
+                let members = (0..self.vcpus.len()).filter(|other| partition_of(*other, is_shared) == slot);
+                let load: u64 = members.clone().map(|member| self.vcpus[member].load()).sum();
+                let duration =
+                    frame * load * numbers.within(100, 400) / (100 * 100 * parts) + numbers.below(3);
+                let gap = numbers.below(4);
+                if duration == 0 || at + gap + duration > frame {
+                    continue;
+                }
+                self.windows.push(Window {
+                    slots: SlotSet(members.fold(0, |set, member| set | 1 << member)),
+                    offset: at + gap,
+                    duration,
+                    period_start: false,
+                });
+                at += gap + duration;
+            }
+        }
+        self.schedules.push(Schedule {
+            frame,
+            first_window: 0,
+            window_count: self.windows.len() as u8,
+        });
+    }
+
+    /// Two or three domains with budgets of about what is declared in them, in a cycle of some length.
+    fn choose_domains(&mut self, numbers: &mut Numbers) {
+        let count = numbers.within(2, 3);
+        for vcpu in &mut self.vcpus {
+            vcpu.parameters.domain = numbers.below(count) as u8;
+        }
+        let cycle = numbers.pick(&[20, 30, 40, 60]);
+        for domain in 0..count as u8 {
+            let members = self.vcpus.iter().filter(|vcpu| vcpu.parameters.domain == domain);
+            let load: u64 = members.map(SystemVcpu::load).sum();
+            let budget = cycle * load * numbers.within(100, 200) / 10_000 + numbers.within(1, 4);
+            self.domains.push(Domain { budget });
         }
     }
 
@@ -142,11 +254,27 @@ impl System {
         self.vcpus.iter().enumerate().map(one).collect()
     }
 
-    fn model(&self) -> PolicyModel {
+    fn model(&self) -> PolicyModel<'_> {
+        let quantum = self.quantum;
         match self.kind {
             Kind::Pinned => PolicyModel::Pinned,
-            Kind::FixedPriority | Kind::RoundRobin => PolicyModel::FixedPriority(FixedPriorityParameters {
-                quantum: self.quantum,
+            Kind::FixedPriority | Kind::RoundRobin | Kind::Servers => {
+                PolicyModel::FixedPriority(FixedPriorityParameters { quantum })
+            }
+            Kind::Edf => PolicyModel::Edf(EdfParameters { quantum }),
+            Kind::Arinc653 => PolicyModel::Arinc653(
+                Arinc653Parameters {
+                    windows: &self.windows,
+                    schedules: &self.schedules,
+                    initial: 0,
+                    start: 0,
+                    quantum,
+                },
+                0,
+            ),
+            Kind::Domains => PolicyModel::Domains(DomainsParameters {
+                domains: &self.domains,
+                quantum,
             }),
         }
     }
@@ -156,6 +284,9 @@ impl System {
         match self.model() {
             PolicyModel::Pinned => AnyPolicy::pinned(&parameters),
             PolicyModel::FixedPriority(policy) => AnyPolicy::fixed_priority(&parameters, policy),
+            PolicyModel::Edf(policy) => AnyPolicy::edf(&parameters, policy),
+            PolicyModel::Arinc653(policy, _) => AnyPolicy::arinc653(&parameters, policy),
+            PolicyModel::Domains(policy) => AnyPolicy::domains(&parameters, policy),
         }
         .unwrap()
     }
@@ -242,7 +373,7 @@ impl System {
 
 fn vcpu(kind: Kind, slot: u64, load: u64, numbers: &mut Numbers) -> SystemVcpu {
     let priority = match kind {
-        Kind::RoundRobin => numbers.below(2) as u8,
+        Kind::RoundRobin | Kind::Servers | Kind::Arinc653 | Kind::Domains => numbers.below(3) as u8,
         _ => slot as u8,
     };
     let scheduler = numbers.pick(&[TaskScheduler::FixedPriority, TaskScheduler::EarliestDeadline]);
@@ -250,14 +381,16 @@ fn vcpu(kind: Kind, slot: u64, load: u64, numbers: &mut Numbers) -> SystemVcpu {
         kind == Kind::Pinned || numbers.below(8) != 0 || kind == Kind::FixedPriority && slot > 0;
     let count = if is_declared { numbers.within(1, 3) } else { 0 };
     let tasks = (0..count).map(|_| task(load / count, numbers)).collect();
-    SystemVcpu {
+    let mut vcpu = SystemVcpu {
         parameters: VcpuParameters {
             priority,
             ..VcpuParameters::default()
         },
         scheduler,
         tasks,
-    }
+    };
+    vcpu.choose_server(kind, numbers);
+    vcpu
 }
 
 /// A task with about this much of the pCPU's time, in percent.

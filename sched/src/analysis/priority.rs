@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What policy `fixed-priority` promises a vCPU.
+//! What priorities leave a vCPU of what its group is given: the group is the pCPU under `fixed-priority`, a partition in
+//! its windows under `arinc653`, a time domain under `domains`.
 //!
-//! A vCPU waits for those above it, for its equals, and for its own budget.
+//! A vCPU waits for those of its group above it, for its equals, and for its own budget.
 //!
 //! - Above, without a server: all releases of the declared tasks. With one: its budget once per period, for a
 //!   deferrable server with one budget carried over from the period before (back to back).
@@ -13,8 +14,11 @@
 //!
 //! A server whose declared tasks cannot use it up, all of them being in time, is as good as none.
 
-use super::{HORIZON, ONE, Shared, Supply, Vcpu, fixed_point, ratio};
+use super::{HORIZON, ONE, Shared, Supply, Vcpu, budgets, fixed_point, ratio, releases};
 use crate::{Server, ServerKind, SlotSet, Ticks};
+
+/// Activations within a period up to which no piece of a sporadic budget comes back later than it might.
+const PIECES: Ticks = 4;
 
 /// How the equals of a vCPU are bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,42 +29,79 @@ pub enum Sharing {
     Turns,
 }
 
-/// The supply of one slot.
+/// Where a vCPU stands among others.
 #[derive(Clone, Copy, Debug)]
-pub struct FixedPrioritySupply<'a> {
-    shared: Shared<'a>,
-    above: SlotSet,
-    equals: SlotSet,
-    all: SlotSet,
-    quantum: Ticks,
-    sharing: Sharing,
-    /// Unless it can never run out.
-    server: Option<Server>,
+pub struct Level {
+    /// Those that share what is given, the vCPU itself among them.
+    pub group: SlotSet,
+    /// Turn among equals.
+    pub quantum: Ticks,
+    /// How equals are bounded.
+    pub sharing: Sharing,
+    /// Whether the policy has budgets for vCPUs.
+    pub has_servers: bool,
 }
 
-impl<'a> FixedPrioritySupply<'a> {
+/// The supply of one slot, out of what `given` supplies to its group.
+#[derive(Clone, Copy, Debug)]
+pub struct PrioritySupply<'a, S> {
+    shared: Shared<'a>,
+    given: S,
+    level: Level,
+    priority: u8,
+    above: SlotSet,
+    /// Those above that take turns with others.
+    sharing_above: SlotSet,
+    equals: SlotSet,
+    /// Unless it can never run out.
+    server: Option<Server>,
+    /// How long after it is used up the budget is back, at most.
+    wait: Ticks,
+}
+
+impl<'a, S: Supply> PrioritySupply<'a, S> {
     /// The supply of `slot`; `None` if there is no such slot.
     #[must_use]
-    pub fn new(shared: Shared<'a>, slot: usize, quantum: Ticks, sharing: Sharing) -> Option<Self> {
+    pub fn new(shared: Shared<'a>, slot: usize, level: Level, given: S) -> Option<Self> {
         let own = shared.vcpus.get(slot)?;
         let priority = own.parameters.priority;
+        let group = |set: SlotSet| SlotSet(set.0 & level.group.0);
+        let is_shared = |wanted: u8| {
+            let members = shared.in_slots(level.group);
+            members.filter(|vcpu| vcpu.parameters.priority == wanted).count() > 1
+        };
         let mut supply = Self {
             shared,
-            above: shared.slots(slot, |other| other.priority > priority),
-            equals: shared.slots(slot, |other| other.priority == priority),
-            all: shared.slots(slot, |_| true),
-            quantum: quantum.max(1),
-            sharing,
+            given,
+            level,
+            priority,
+            above: group(shared.slots(slot, |other| other.priority > priority)),
+            sharing_above: group(shared.slots(slot, |other| {
+                other.priority > priority && is_shared(other.priority)
+            })),
+            equals: group(shared.slots(slot, |other| other.priority == priority)),
             server: None,
+            wait: 0,
         };
-        supply.server = supply.binding_server(own);
+        if let Some(server) = supply.binding_server(own) {
+            let few = |demand| releases(&demand, server.period) < PIECES;
+            supply.server = Some(server);
+            supply.wait = if server.kind == ServerKind::Sporadic && !own.demand.is_some_and(few) {
+                server.period
+            } else {
+                server.period.saturating_sub(server.budget)
+            };
+        }
         Some(supply)
     }
 
     /// The vCPU's server, if its tasks can use it up. What runs within one period of the server was released within
     /// that period or at most one deadline before it.
     fn binding_server(&self, vcpu: &Vcpu) -> Option<Server> {
-        let server = vcpu.parameters.server?;
+        let server = vcpu
+            .parameters
+            .server
+            .filter(|server| self.level.has_servers && server.budget < server.period)?;
         let Some(demand) = vcpu.demand else {
             return Some(server);
         };
@@ -72,19 +113,15 @@ impl<'a> FixedPrioritySupply<'a> {
                 .div_ceil(task.period.max(1));
             sum.saturating_add(jobs.saturating_mul(task.wcet.saturating_add(per_job)))
         });
-        let stolen = self
-            .shared
-            .overheads
-            .event()
-            .saturating_mul(self.shared.releases(self.all, server.period).saturating_add(1));
+        let stolen = self.stolen(server.period).saturating_add(per_job);
         (work.saturating_add(stolen) > server.budget).then_some(server)
     }
 
-    fn event(&self) -> Ticks {
+    const fn event(&self) -> Ticks {
         self.shared.overheads.event()
     }
 
-    fn per_job(&self) -> Ticks {
+    const fn per_job(&self) -> Ticks {
         self.shared.overheads.per_job()
     }
 
@@ -97,19 +134,11 @@ impl<'a> FixedPrioritySupply<'a> {
             (Some(server), demand) => {
                 let budgets = budgets(server, interval);
                 let activations = match demand {
-                    Some(demand) => {
-                        let tasks = demand.tasks.iter();
-                        tasks.fold(budgets, |sum: Ticks, task| {
-                            let jobs = interval.div_ceil(task.period.max(1));
-                            sum.saturating_add(jobs).saturating_add(1)
-                        })
-                    }
-                    // It can come and go for as long as its budget pays for the decision and the switch.
-                    None => {
-                        let paid = self.event().saturating_sub(self.shared.overheads.interrupt);
-                        let each = server.budget.checked_div(paid).unwrap_or(0).saturating_add(1);
-                        budgets.saturating_mul(each)
-                    }
+                    // Each can also have been released before the interval.
+                    Some(demand) => budgets
+                        .saturating_add(releases(&demand, interval))
+                        .saturating_add(demand.tasks.len() as Ticks),
+                    None => budgets.saturating_mul(self.shared.overheads.storm(server)),
                 };
                 budgets
                     .saturating_mul(server.budget)
@@ -124,6 +153,25 @@ impl<'a> FixedPrioritySupply<'a> {
         })
     }
 
+    /// Turns that `work` needs: of each, the switch to it is lost.
+    fn turns(&self, work: Ticks) -> Ticks {
+        let useful = self.level.quantum.saturating_sub(self.event()).max(1);
+        work.div_ceil(useful)
+    }
+
+    /// What those above take in an interval of this length.
+    fn above(&self, interval: Ticks) -> Ticks {
+        let taken = self.of(self.above, interval);
+        let count = Ticks::from(self.sharing_above.0.count_ones());
+        if count == 0 {
+            return taken;
+        }
+        let turns = self
+            .turns(self.of(self.sharing_above, interval))
+            .saturating_add(count);
+        taken.saturating_add(turns.saturating_mul(self.event()))
+    }
+
     /// What the equals take while this vCPU does `work`, in an interval of this length.
     fn shared_with_equals(&self, work: Ticks, interval: Ticks) -> Ticks {
         let count = Ticks::from(self.equals.0.count_ones());
@@ -131,34 +179,31 @@ impl<'a> FixedPrioritySupply<'a> {
             return 0;
         }
         let event = self.event();
-        // Of each turn, the switch to it is lost.
-        let useful = self.quantum.saturating_sub(event).max(1);
-        match self.sharing {
+        match self.level.sharing {
             Sharing::Demand => {
                 let theirs = self.of(self.equals, interval);
-                let turns = work.saturating_add(theirs).div_ceil(useful).saturating_add(count);
+                let turns = self.turns(work.saturating_add(theirs)).saturating_add(count);
                 theirs.saturating_add(turns.saturating_mul(event))
             }
             Sharing::Turns => {
-                let turns = work.div_ceil(useful).saturating_add(1);
-                let each = count.saturating_mul(self.quantum.saturating_add(event));
-                turns.saturating_mul(each.saturating_add(event))
+                let turns = self.turns(work).saturating_add(1);
+                let each = self.level.quantum.saturating_add(event);
+                let all = count.saturating_mul(each).saturating_add(event);
+                turns.saturating_mul(all)
             }
         }
     }
 
     /// Utilisation of those that can keep this vCPU from running for ever.
     fn pressure(&self) -> Ticks {
-        let per_job = self.per_job();
-        let demanding = if self.sharing == Sharing::Demand {
-            SlotSet(self.above.0 | self.equals.0)
-        } else {
-            self.above
+        let demanding = match self.level.sharing {
+            Sharing::Demand => SlotSet(self.above.0 | self.equals.0),
+            Sharing::Turns => self.above,
         };
         self.shared.in_slots(demanding).fold(0, |sum: Ticks, vcpu| {
             sum.saturating_add(match (self.binding_server(vcpu), vcpu.demand) {
                 (Some(server), _) => ratio(server.budget, server.period),
-                (None, Some(demand)) => demand.utilisation(per_job),
+                (None, Some(demand)) => demand.utilisation(self.per_job()),
                 (None, None) => Ticks::MAX,
             })
         })
@@ -171,8 +216,10 @@ impl<'a> FixedPrioritySupply<'a> {
         }
         let base = work.saturating_add(self.event());
         let step = |time| {
-            base.saturating_add(self.of(self.above, time))
-                .saturating_add(self.shared_with_equals(work, time))
+            let all = base
+                .saturating_add(self.above(time))
+                .saturating_add(self.shared_with_equals(work, time));
+            self.given.time_for(all)
         };
         match fixed_point(base, HORIZON, step) {
             Some(time) if time <= HORIZON => time,
@@ -181,22 +228,13 @@ impl<'a> FixedPrioritySupply<'a> {
     }
 }
 
-/// Budgets of a server that can be used in an interval of this length.
-fn budgets(server: Server, interval: Ticks) -> Ticks {
-    let carried = match server.kind {
-        ServerKind::Deferrable => server.period.saturating_sub(server.budget),
-        ServerKind::Sporadic | ServerKind::ConstantBandwidth => 0,
-    };
-    interval.saturating_add(carried).div_ceil(server.period.max(1))
-}
-
-impl Supply for FixedPrioritySupply<'_> {
+impl<S: Supply> Supply for PrioritySupply<'_, S> {
     fn time_for(&self, work: Ticks) -> Ticks {
         let Some(server) = self.server else {
             return self.while_paid(work);
         };
-        // The switch to it is lost each time the budget comes back.
-        let useful = server.budget.saturating_sub(self.event());
+        // Of each budget, the switch to the vCPU is lost, and what the one before was overdrawn by.
+        let useful = server.budget.saturating_sub(self.per_job());
         if useful == 0 || self.while_paid(useful) > server.period {
             return Ticks::MAX;
         }
@@ -204,13 +242,13 @@ impl Supply for FixedPrioritySupply<'_> {
         let rest = work.saturating_sub(whole.saturating_mul(useful));
         whole
             .saturating_mul(server.period)
-            .saturating_add(server.period.saturating_sub(server.budget))
+            .saturating_add(self.wait)
             .saturating_add(self.while_paid(rest))
     }
 
     fn stolen(&self, interval: Ticks) -> Ticks {
         self.shared
-            .releases(self.all, interval)
-            .saturating_mul(self.event())
+            .stolen(|other| other.priority > self.priority, interval)
+            .saturating_add(self.given.stolen(interval))
     }
 }

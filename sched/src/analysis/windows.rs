@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the windows of a frame give a partition: the least that any stretch of a length contains.
+//!
+//! Exact: the worst moment to become ready is the end of one of the partition's windows, so the time for some work is
+//! the longest over those moments, found by walking along the frame. Of each window the hypervisor may take one event
+//! at its start, and another that began in the window before and ends late.
+
+use super::{Shared, Supply};
+use crate::{Schedule, SlotSet, Ticks, Window};
+
+/// The windows of one partition in one schedule.
+#[derive(Clone, Copy, Debug)]
+pub struct WindowSupply<'a> {
+    windows: &'a [Window],
+    frame: Ticks,
+    slots: SlotSet,
+    lost: Ticks,
+}
+
+impl<'a> WindowSupply<'a> {
+    /// The windows of `schedule` that `slot` shares, and the slots of its partition; `None` if the schedule is not within
+    /// the table of windows.
+    #[must_use]
+    pub fn new(shared: &Shared, slot: usize, windows: &'a [Window], schedule: Schedule) -> Option<Self> {
+        let first = usize::from(schedule.first_window);
+        let windows = windows.get(first..first.checked_add(usize::from(schedule.window_count))?)?;
+        let own = 1_u32.checked_shl(u32::try_from(slot).ok()?)?;
+        let is_own = |window: &&Window| window.slots.0 & own != 0;
+        Some(Self {
+            windows,
+            frame: schedule.frame,
+            slots: windows
+                .iter()
+                .find(is_own)
+                .map_or(SlotSet(own), |window| window.slots),
+            lost: shared.overheads.event().saturating_mul(2),
+        })
+    }
+
+    /// The slots of the partition.
+    #[must_use]
+    pub const fn slots(&self) -> SlotSet {
+        self.slots
+    }
+
+    const fn is_own(&self, window: &Window) -> bool {
+        window.slots.0 & self.slots.0 != 0
+    }
+
+    /// What of a window can be used.
+    const fn useful(&self, window: &Window) -> Ticks {
+        window.duration.saturating_sub(self.lost)
+    }
+
+    /// What the partition can use of each frame.
+    #[must_use]
+    pub fn per_frame(&self) -> Ticks {
+        let own = self.windows.iter().filter(|window| self.is_own(window));
+        own.fold(0, |sum: Ticks, window| sum.saturating_add(self.useful(window)))
+    }
+
+    /// The time for `work`, at most a frame's, from the end of window `number`.
+    fn walk(&self, number: usize, end: Ticks, work: Ticks) -> Ticks {
+        let mut left = work;
+        let later = self
+            .windows
+            .iter()
+            .skip(number.saturating_add(1))
+            .map(|window| (window, 0));
+        let again = self.windows.iter().map(|window| (window, self.frame));
+        for (window, shift) in later.chain(again).filter(|(window, _)| self.is_own(window)) {
+            let useful = self.useful(window);
+            if useful >= left {
+                let start = shift.saturating_add(window.offset).saturating_add(self.lost);
+                return start.saturating_add(left).saturating_sub(end);
+            }
+            left = left.saturating_sub(useful);
+        }
+        Ticks::MAX
+    }
+}
+
+impl Supply for WindowSupply<'_> {
+    fn time_for(&self, work: Ticks) -> Ticks {
+        let each = self.per_frame();
+        let Some(frames) = work.saturating_sub(1).checked_div(each) else {
+            return Ticks::MAX;
+        };
+        let rest = work.saturating_sub(frames.saturating_mul(each));
+        let own = self
+            .windows
+            .iter()
+            .enumerate()
+            .filter(|(_, window)| self.is_own(window));
+        let longest = own.map(|(number, window)| {
+            let end = window.offset.saturating_add(window.duration);
+            self.walk(number, end, rest)
+        });
+        frames
+            .saturating_mul(self.frame)
+            .saturating_add(longest.max().unwrap_or(Ticks::MAX))
+    }
+
+    fn stolen(&self, _interval: Ticks) -> Ticks {
+        0
+    }
+}
