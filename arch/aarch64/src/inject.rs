@@ -21,6 +21,8 @@ const EC_DATA_ABORT: u64 = 0x24;
 const EC_SAME_LEVEL: u64 = 1;
 /// Fault status: synchronous external abort, not on a table walk.
 const FSC_EXTERNAL: u64 = 0x10;
+/// Fault status: alignment.
+const FSC_ALIGNMENT: u64 = 0x21;
 /// ESR.FnV: FAR holds no address.
 const ESR_FNV: u64 = 1 << 10;
 /// ISS.WnR of a data abort.
@@ -77,13 +79,12 @@ fn syndrome(report: &FaultReport, pstate: u64) -> u64 {
         return EC_UNKNOWN << 26 | ESR_IL;
     }
     let instruction_fetch = report.syndrome >> 26 & 0x3F == EC_INSTRUCTION_ABORT;
-    let from_el1 = pstate & PSTATE_AARCH32 == 0 && pstate & PSTATE_MODE & 0xC == PSTATE_EL1T;
     let class = if instruction_fetch {
         EC_INSTRUCTION_ABORT
     } else {
         EC_DATA_ABORT
     };
-    let class = if from_el1 { class + EC_SAME_LEVEL } else { class };
+    let class = abort_class(class, pstate);
     let address = if report.virtual_address.is_some() {
         0
     } else {
@@ -115,9 +116,30 @@ pub(crate) fn reflect(context: &mut Context, report: &FaultReport) {
 
 /// Lets the running vCPU take an undefined-instruction exception at once, inside a handler.
 pub(crate) fn undefined_now() {
+    take_now(EC_UNKNOWN << 26 | ESR_IL);
+}
+
+/// The same with the alignment fault of a load or store that came to us with this syndrome.
+pub(crate) fn alignment_now(reported: u64) {
+    let class = abort_class(EC_DATA_ABORT, read_register!("spsr_el2"));
+    write_guest_register!("far_el1", read_register!("far_el2"));
+    take_now(class << 26 | ESR_IL | reported & ESR_WNR | FSC_ALIGNMENT);
+}
+
+/// The class of an abort as EL1 sees it.
+const fn abort_class(from_lower: u64, pstate: u64) -> u64 {
+    let from_el1 = pstate & PSTATE_AARCH32 == 0 && pstate & PSTATE_MODE & 0xC == PSTATE_EL1T;
+    if from_el1 {
+        from_lower + EC_SAME_LEVEL
+    } else {
+        from_lower
+    }
+}
+
+fn take_now(syndrome: u64) {
     let pstate = read_register!("spsr_el2");
     let pc = read_register!("elr_el2");
-    write_guest_register!("esr_el1", EC_UNKNOWN << 26 | ESR_IL);
+    write_guest_register!("esr_el1", syndrome);
     write_guest_register!("elr_el1", pc);
     write_guest_register!("spsr_el1", pstate);
     let vector = read_register!("vbar_el1").wrapping_add(vector_offset(pstate));

@@ -14,7 +14,7 @@ use crate::irq;
 use crate::machine::Machine;
 use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
 use crate::vcpu::{Context, LEAVE_EXIT, LEAVE_HYPERCALL, LEAVE_IDLE, Load, Pending};
-use crate::{aarch32, psci, system, timer};
+use crate::{aarch32, inject, psci, system, timer};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::FUNCTION_BASE;
 use bulkhead_arch_api::{Access, AccessKind, Exit, FaultReport, GuestPhys, VcpuSet};
@@ -329,7 +329,7 @@ pub(crate) fn undefined(context: &mut Context, syndrome: u64) -> u64 {
         return RESUME;
     }
     if pstate & (SPSR_AARCH32 | SPSR_LEVEL) != SPSR_EL1 {
-        crate::inject::undefined_now();
+        inject::undefined_now();
         return RESUME;
     }
     fault(context, HealthClass::System, syndrome, None)
@@ -435,6 +435,9 @@ fn emulate(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
         size: 1u8 << (syndrome >> 22 & 3),
         register: (syndrome >> 16 & 31) as u8,
     };
+    if at.address.0 & (u64::from(at.size) - 1) != 0 {
+        return misaligned(context, syndrome, at.address);
+    }
     if trap.misses(at.register) {
         return ALL_REGISTERS;
     }
@@ -443,6 +446,17 @@ fn emulate(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
     } else {
         store(machine, context, syndrome, at)
     }
+}
+
+/// Registers are device memory, where a CPU gives what is not aligned to EL1 (B2.7.2, "Device memory"), unless the
+/// guest's own translation says that it is normal memory; or the CPU is an emulator that does not look.
+#[cold]
+fn misaligned(context: &mut Context, syndrome: u64, address: GuestPhys) -> u64 {
+    if context.is_task() || context.plan.aarch32 {
+        return memory_fault(context, syndrome, Some(address));
+    }
+    inject::alignment_now(syndrome);
+    RESUME
 }
 
 /// Which bytes and which register an access is about.

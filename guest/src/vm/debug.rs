@@ -4,6 +4,7 @@
 //! [`super::exception::probe`], which notes the debug exception and masks further ones.
 
 use core::arch::asm;
+use core::sync::atomic::AtomicU64;
 
 /// `MDSCR_EL1`: software step, breakpoints and watchpoints on, also at EL1.
 const STEP: u64 = 1;
@@ -72,6 +73,52 @@ pub fn hit_watchpoint() -> u64 {
         );
     }
     address
+}
+
+/// Arms watchpoint 0 of the calling CPU on `word`; debug exceptions stay masked.
+pub fn watch(word: &AtomicU64) {
+    let address = core::ptr::from_ref(word).addr();
+    // SAFETY: the debug exceptions that this allows are let in by `store_watched` only.
+    unsafe {
+        asm!(
+            "msr dbgwvr0_el1, {address}",
+            "msr dbgwcr0_el1, {control}",
+            "msr mdscr_el1, {monitor}",
+            "isb",
+            address = in(reg) address,
+            control = in(reg) WATCHPOINT,
+            monitor = in(reg) MONITOR | KERNEL,
+            options(nostack),
+        );
+    }
+}
+
+/// Stores zero to `word` with debug exceptions let in; run it within [`super::exception::probe`].
+pub fn store_watched(word: &AtomicU64) {
+    // SAFETY: a store to a word that the caller shares; `probe` handles the exception and masks further ones.
+    unsafe {
+        asm!(
+            "msr daifclr, #8",
+            "isb",
+            "str xzr, [{address}]",
+            "msr daifset, #8",
+            address = in(reg) core::ptr::from_ref(word),
+            options(nostack),
+        );
+    }
+}
+
+/// Disarms watchpoint 0 of the calling CPU.
+pub fn unwatch() {
+    // SAFETY: fewer exceptions than before.
+    unsafe {
+        asm!(
+            "msr dbgwcr0_el1, xzr",
+            "msr mdscr_el1, xzr",
+            "isb",
+            options(nostack)
+        );
+    }
 }
 
 /// Steps over one instruction. Returns its address; the exception comes at the next one.

@@ -4,16 +4,32 @@
 
 use core::arch::asm;
 
-/// Lets EL1 and EL0 use the registers (`CPACR_EL1.FPEN`).
-pub fn enable() {
+/// Who may use the registers without a trap to EL1 (`CPACR_EL1.FPEN`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Allowed {
+    /// Neither level.
+    Nobody = 0,
+    /// EL1.
+    Kernel = 1,
+    /// EL1 and EL0.
+    Everybody = 3,
+}
+
+/// Sets who may use the registers.
+pub fn allow(allowed: Allowed) {
     // SAFETY: the compiler uses no FP/SIMD register on this target.
-    unsafe { asm!("msr cpacr_el1, {}", "isb", in(reg) 3_u64 << 20, options(nostack)) }
+    unsafe { asm!("msr cpacr_el1, {}", "isb", in(reg) (allowed as u64) << 20, options(nostack)) }
+}
+
+/// Lets EL1 and EL0 use the registers.
+pub fn enable() {
+    allow(Allowed::Everybody);
 }
 
 /// Makes EL1 and EL0 trap when they use the registers.
 pub fn disable() {
-    // SAFETY: the compiler uses no FP/SIMD register on this target.
-    unsafe { asm!("msr cpacr_el1, xzr", "isb", options(nostack)) }
+    allow(Allowed::Nobody);
 }
 
 /// Fills q0..q31 with values derived from `seed`, and FPCR/FPSR with legal ones.

@@ -102,7 +102,7 @@ mod v2 {
 
     use super::{DISTRIBUTOR, INTERFACE, bus, cpu};
 
-    /// `GICC_CTLR`, `GICC_PMR`, `GICC_BPR`, `GICC_EOIR`, `GICC_RPR`, `GICC_HPPIR`, `GICC_DIR` (IHI 0048B section 4.4).
+    /// `GICC_CTLR`, `GICC_PMR`, `GICC_BPR`, `GICC_EOIR`, `GICC_RPR`, `GICC_HPPIR`, `GICC_APR0`, `GICC_DIR` (IHI 0048B section 4.4).
     pub(super) const CONTROL: u64 = 0;
     pub(super) const PRIORITY_MASK: u64 = 4;
     pub(super) const BINARY_POINT: u64 = 8;
@@ -110,6 +110,7 @@ mod v2 {
     pub(super) const END: u64 = 0x10;
     pub(super) const RUNNING: u64 = 0x14;
     pub(super) const HIGHEST_PENDING: u64 = 0x18;
+    pub(super) const ACTIVE_PRIORITIES: u64 = 0xD0;
     pub(super) const DEACTIVATE: u64 = 0x1000;
     /// `GICC_CTLR.EnableGrp0`, `.EOImode`.
     pub(super) const ENABLE: u32 = 1;
@@ -209,9 +210,39 @@ pub fn init_distributor() {
     for word in 2..u64::from(lines / 16) {
         bus::write_u32(DISTRIBUTOR + offset::CONFIGURATION + word * 4, 0);
     }
+    enable_distributor();
+    wait_for_distributor();
+}
+
+/// Switches the distributor on, for the group in use.
+pub fn enable_distributor() {
     let enabled = if is_version2() { 1 } else { CONTROL_ENABLED };
     bus::write_u32(DISTRIBUTOR + offset::CONTROL, enabled);
-    wait_for_distributor();
+}
+
+/// Puts the calling CPU's interface into a known state, whatever was done to it, and lets all priorities in.
+pub fn rearm_interface() {
+    if is_version2() {
+        bus::write_u32(INTERFACE + v2::CONTROL, 0);
+    } else {
+        set_system_registers(true);
+    }
+    set_end_mode(false);
+    set_active_priorities(0);
+    set_mask(0xFF);
+    set_group_enable(true);
+}
+
+/// Disables the calling CPU's private interrupts and ends their active states; they are in the group in use afterwards.
+pub fn rearm_private() {
+    let group = if is_version2() { 0 } else { u32::MAX };
+    for (register, value) in [
+        (offset::CLEAR_ENABLE, u32::MAX),
+        (offset::CLEAR_ACTIVE, u32::MAX),
+        (offset::GROUP, group),
+    ] {
+        bus::write_u32(frame(0) + register, value);
+    }
 }
 
 /// Disables the 32 interrupts of a word and clears their state; the group in use.
@@ -416,7 +447,7 @@ interface! {
     /// `ICC_DIR_EL1`: ends `interrupt` after its priority was dropped.
     write deactivate "S3_0_C12_C11_1" (interrupt: u32) u64::from(interrupt), (v2::DEACTIVATE, v2::with_sender(interrupt));
     /// `ICC_AP1R0_EL1`: the priorities that are being served.
-    write set_active_priorities "S3_0_C12_C9_0" (priorities: u64) priorities;
+    write set_active_priorities "S3_0_C12_C9_0" (priorities: u64) priorities, (v2::ACTIVE_PRIORITIES, priorities as u32);
     /// `ICC_SGI1R_EL1`, as it is.
     write write_sgi_register "S3_0_C12_C11_5" (value: u64) value;
 }

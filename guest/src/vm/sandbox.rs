@@ -20,7 +20,7 @@ use core::mem::offset_of;
 use super::timer::Timer;
 use super::{cpu, gic};
 
-pub use map::{DEVICES, PROBED, STACK};
+pub use map::{CODE, DEVICES, PROBED, STACK};
 
 /// Most words of one run.
 pub const MAX_WORDS: usize = 16;
@@ -311,6 +311,12 @@ impl Sandbox {
         map::look_at(address);
     }
 
+    /// Puts `descriptor` as it is into the level-1 table, for the gigabyte at [`PROBED`]: what the sandbox sees there, or a
+    /// table that is not one.
+    pub fn describe(&mut self, descriptor: u64) {
+        map::describe(descriptor);
+    }
+
     /// Executes `words` until they end or `start.budget` is over. Words that are not [`is_survivable`] are
     /// replaced by NOP; registers with addresses of the program by 0.
     pub fn run(&mut self, words: &[u32], start: &Start) -> Outcome {
@@ -364,19 +370,12 @@ fn without_program(value: u64) -> u64 {
 
 /// The timer's interrupt comes in whatever the last run did to the CPU interface.
 fn rearm() {
-    gic::set_system_registers(true);
-    gic::set_end_mode(false);
-    gic::set_active_priorities(0);
-    gic::set_mask(0xFF);
-    gic::set_group_enable(true);
     let line = Timer::Virtual.line();
-    let frame = gic::redistributor(0) + gic::SGI_FRAME;
-    super::bus::write_u32(frame + gic::offset::CLEAR_ENABLE, u32::MAX);
-    super::bus::write_u32(frame + gic::offset::CLEAR_ACTIVE, u32::MAX);
-    super::bus::write_u32(frame + gic::offset::GROUP, u32::MAX);
+    gic::rearm_interface();
+    gic::rearm_private();
     gic::set_priority(line, gic::DEFAULT_PRIORITY);
     gic::enable(line);
-    super::bus::write_u32(gic::DISTRIBUTOR + gic::offset::CONTROL, 0x12);
+    gic::enable_distributor();
 }
 
 /// Takes and ends what is pending.

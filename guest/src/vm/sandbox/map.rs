@@ -110,7 +110,12 @@ pub(super) fn enable() {
 /// Shows the gigabyte around `address` at [`PROBED`].
 pub(super) fn look_at(address: u64) {
     let gigabyte = address >> 30 << 30 & 0xFF_FFFF_FFFF;
-    ROOT.0[130].store(gigabyte | BLOCK | DEVICE | PROGRAM, Ordering::Relaxed);
+    describe(gigabyte | BLOCK | DEVICE | PROGRAM);
+}
+
+/// Makes `descriptor` the one of [`PROBED`].
+pub(super) fn describe(descriptor: u64) {
+    ROOT.0[130].store(descriptor, Ordering::Relaxed);
     // SAFETY: only forgets the translations of the sandbox's own window.
     unsafe { asm!("dsb ishst", "tlbi vmalle1", "dsb nsh", "isb", options(nostack)) }
 }
