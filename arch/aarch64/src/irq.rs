@@ -59,6 +59,8 @@ const IDLE_BURST: u32 = 64;
 const VERSION_2: bool = cfg!(feature = "gic-v2");
 const DISTRIBUTOR_SIZE: u64 = if VERSION_2 { 0x1000 } else { 0x1_0000 };
 const REDISTRIBUTOR_SHIFT: u32 = 17;
+/// Registers that are not there: no guest-physical address (48 bits) is at or after it.
+const NOWHERE: u64 = 1 << 63;
 
 /// What the pCPUs share about a VM.
 struct Vm {
@@ -73,8 +75,8 @@ static REDISTRIBUTORS: [Redistributor; MAX_VCPUS] = [const { Redistributor::new(
 static VMS: [Vm; MAX_PARTITIONS] = [const {
     Vm {
         vcpus: AtomicU32::new(0),
-        distributor: AtomicU64::new(u64::MAX),
-        redistributors: AtomicU64::new(u64::MAX),
+        distributor: AtomicU64::new(NOWHERE),
+        redistributors: AtomicU64::new(NOWHERE),
     }
 }; MAX_PARTITIONS];
 /// pCPU of each vCPU.
@@ -177,8 +179,8 @@ impl VcpuIrq {
             count: 0,
             own: None,
             bank: Bank::new(),
-            distributor: u64::MAX,
-            redistributors: u64::MAX,
+            distributor: NOWHERE,
+            redistributors: NOWHERE,
         }
     }
 
@@ -348,7 +350,7 @@ pub(crate) fn configure(partition: PartitionId, controller: Option<&VirtualContr
     let [(distributor, _), (redistributors, _)] = controller.windows;
     // A GICv2's second window is its CPU interface, which is no register file of ours.
     let redistributors = if VERSION_2 {
-        GuestPhys(u64::MAX)
+        GuestPhys(NOWHERE)
     } else {
         redistributors
     };

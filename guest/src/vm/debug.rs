@@ -51,33 +51,24 @@ pub fn hit_breakpoint() -> u64 {
 /// Stores to a word that watchpoint 0 guards. Returns the word's address.
 #[must_use]
 pub fn hit_watchpoint() -> u64 {
-    let word = 0_u64;
-    let address = (&raw const word).addr() as u64;
-    // SAFETY: stores zero to a word of this function that holds zero; `probe` handles the exception.
-    unsafe {
-        asm!(
-            "msr dbgwvr0_el1, {address}",
-            "msr dbgwcr0_el1, {control}",
-            "msr mdscr_el1, {monitor}",
-            "isb",
-            "msr daifclr, #8",
-            "str xzr, [{address}]",
-            "msr daifset, #8",
-            "msr dbgwcr0_el1, xzr",
-            "msr mdscr_el1, xzr",
-            "isb",
-            address = in(reg) address,
-            control = in(reg) WATCHPOINT,
-            monitor = in(reg) MONITOR | KERNEL,
-            options(nostack),
-        );
-    }
-    address
+    let word = AtomicU64::new(0);
+    watch(&word);
+    store_watched(&word);
+    unwatch();
+    (&raw const word).addr() as u64
 }
 
 /// Arms watchpoint 0 of the calling CPU on `word`; debug exceptions stay masked.
 pub fn watch(word: &AtomicU64) {
-    let address = core::ptr::from_ref(word).addr();
+    set_watchpoint(core::ptr::from_ref(word).addr(), WATCHPOINT, MONITOR | KERNEL);
+}
+
+/// Disarms watchpoint 0 of the calling CPU.
+pub fn unwatch() {
+    set_watchpoint(0, 0, 0);
+}
+
+fn set_watchpoint(address: usize, control: u64, monitor: u64) {
     // SAFETY: the debug exceptions that this allows are let in by `store_watched` only.
     unsafe {
         asm!(
@@ -86,8 +77,8 @@ pub fn watch(word: &AtomicU64) {
             "msr mdscr_el1, {monitor}",
             "isb",
             address = in(reg) address,
-            control = in(reg) WATCHPOINT,
-            monitor = in(reg) MONITOR | KERNEL,
+            control = in(reg) control,
+            monitor = in(reg) monitor,
             options(nostack),
         );
     }
@@ -104,19 +95,6 @@ pub fn store_watched(word: &AtomicU64) {
             "msr daifset, #8",
             address = in(reg) core::ptr::from_ref(word),
             options(nostack),
-        );
-    }
-}
-
-/// Disarms watchpoint 0 of the calling CPU.
-pub fn unwatch() {
-    // SAFETY: fewer exceptions than before.
-    unsafe {
-        asm!(
-            "msr dbgwcr0_el1, xzr",
-            "msr mdscr_el1, xzr",
-            "isb",
-            options(nostack)
         );
     }
 }

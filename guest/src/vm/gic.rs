@@ -165,6 +165,12 @@ fn frame(interrupt: u32) -> u64 {
     }
 }
 
+/// Where the registers of the calling CPU's private interrupts are.
+#[must_use]
+pub fn private_registers() -> u64 {
+    frame(0)
+}
+
 /// The redistributor of a CPU.
 #[must_use]
 pub fn redistributor(index: usize) -> u64 {
@@ -478,6 +484,14 @@ pub fn send(interrupt: u32, targets: u16) {
         return bus::write_u32(v2::SEND, u32::from(targets & 0xFF) << 16 | interrupt & 15);
     }
     write_sgi_register(u64::from(interrupt & 15) << 24 | u64::from(targets));
+}
+
+/// Sends what `value` says to the register that sends: `ICC_SGI1R_EL1`, or `GICD_SGIR` of a GICv2.
+pub fn send_as(value: u64) {
+    if is_version2() {
+        return bus::write_u32(v2::SEND, value as u32);
+    }
+    write_sgi_register(value);
 }
 
 /// Sends the software-generated `interrupt` to all CPUs but the calling one.

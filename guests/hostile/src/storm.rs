@@ -23,6 +23,8 @@ const ARRAYS: &[u64] = &[
     gic::offset::PRIORITY,
     gic::offset::CONFIGURATION,
 ];
+/// What only a GICv2 has: targets, and software-generated interrupts by sender (Arm IHI 0048B section 4.3).
+const ARRAYS_VERSION2: &[u64] = &[0x0800, 0x0F10, 0x0F20];
 /// GICR_PROPBASER and GICR_PENDBASER: tables of LPIs, which this controller does not have (Arm IHI 0069 section 12.11).
 const LPI_REGISTERS: &[u64] = &[0x0070, 0x0078];
 
@@ -56,7 +58,7 @@ pub fn interrupts(attack: &mut Attack) {
     let random = &mut attack.random;
     let value = random.draw();
     match random.below(14) {
-        0 => gic::write_sgi_register(value),
+        0 => gic::send_as(value),
         1 | 2 => gic::send(value as u32 & 15, 1),
         3 => gic::set_mask(value as u8),
         4 => gic::set_group_enable(value & 3 != 0),
@@ -65,7 +67,13 @@ pub fn interrupts(attack: &mut Attack) {
         7 => Timer::Virtual.arm(value),
         8 => Timer::Virtual.arm_relative(value as u32 & 0xFF),
         9 => Timer::Physical.arm(0),
-        10 => bus::write_u64(gic::REDISTRIBUTORS + pick(random, LPI_REGISTERS), value),
+        10 if !gic::is_version2() => {
+            bus::write_u64(gic::REDISTRIBUTORS + pick(random, LPI_REGISTERS), value);
+        }
+        10 => {
+            let address = gic::DISTRIBUTOR + pick(random, ARRAYS_VERSION2) + 4 * random.below(16);
+            bus::write_u32(address, value as u32);
+        }
         11 => gic::set_active_priorities(0),
         _ => array(random),
     }
@@ -77,17 +85,14 @@ pub fn interrupts(attack: &mut Attack) {
     if attack.random.below(8) == 0 {
         quieten();
         gic::init_cpu();
-        bus::write_u32(
-            gic::REDISTRIBUTORS + gic::SGI_FRAME + gic::offset::SET_ENABLE,
-            u32::MAX,
-        );
+        bus::write_u32(gic::private_registers() + gic::offset::SET_ENABLE, u32::MAX);
     }
 }
 
 /// One word of a register array, of the own redistributor or the distributor.
 fn array(random: &mut Random) {
     let frame = if random.below(2) == 0 {
-        gic::REDISTRIBUTORS + gic::SGI_FRAME
+        gic::private_registers()
     } else {
         gic::DISTRIBUTOR
     };
@@ -189,7 +194,7 @@ fn wake_soon(random: &mut Random) {
     gic::set_mask(0xFF);
     gic::set_group_enable(true);
     gic::clear_active(Timer::Virtual.line());
-    gic::set_group(Timer::Virtual.line(), true);
+    gic::set_group(Timer::Virtual.line(), !gic::is_version2());
     gic::enable(Timer::Virtual.line());
     let later = timer::ticks(random.below(20));
     Timer::Virtual.arm(Timer::Virtual.now().wrapping_add(later));
@@ -201,10 +206,7 @@ pub fn quieten() {
     Timer::Physical.disarm();
     gic::set_end_mode(false);
     gic::set_active_priorities(0);
-    bus::write_u32(
-        gic::REDISTRIBUTORS + gic::SGI_FRAME + gic::offset::CLEAR_ACTIVE,
-        u32::MAX,
-    );
+    bus::write_u32(gic::private_registers() + gic::offset::CLEAR_ACTIVE, u32::MAX);
     for _ in 0..64 {
         let line = gic::acknowledge();
         if line >= gic::FIRST_SPECIAL {
