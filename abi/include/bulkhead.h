@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* revision: major << 16 | minor */
-#define BULKHEAD_ABI_VERSION                       0x10001u
+#define BULKHEAD_ABI_VERSION                       0x10002u
 
 /* function identifiers (x0) */
 #define BULKHEAD_FUNCTION_BASE                     0xc6000000u
@@ -32,6 +32,8 @@
 #define BULKHEAD_CAPABILITY_REVOKE                 0xc6000502u
 #define BULKHEAD_CAPABILITY_DELETE                 0xc6000503u
 #define BULKHEAD_CAPABILITY_INSPECT                0xc6000504u
+#define BULKHEAD_SCHEDULE_STATUS                   0xc6000600u
+#define BULKHEAD_SCHEDULE_CHANGE                   0xc6000601u
 
 /* errors (x0) */
 #define BULKHEAD_ERROR_NOT_SUPPORTED               (-1)
@@ -49,6 +51,7 @@
 #define BULKHEAD_KIND_EVENT_GATE                   2u
 #define BULKHEAD_KIND_TIMER                        3u
 #define BULKHEAD_KIND_CONSOLE                      4u
+#define BULKHEAD_KIND_SCHEDULE                     6u
 
 /* rights, a set of bits */
 #define BULKHEAD_RIGHT_READ                        1u
@@ -90,6 +93,8 @@
 #define BULKHEAD_CAUSE_HEALTH                      3u
 
 /* alternative and starts since boot: 8 and 32 bits of the start word from these bits on */
+#define BULKHEAD_EVENT_WINDOW_START                UINT64_C(0x4000000000000000)
+#define BULKHEAD_EVENT_PERIOD_START                UINT64_C(0x8000000000000000)
 #define BULKHEAD_START_ALTERNATIVE_SHIFT           24
 #define BULKHEAD_START_STARTS_SHIFT                32
 

@@ -59,6 +59,12 @@ pub enum Operation {
     CapabilityDelete = 0x0503,
     /// Own capability space: kind and rights of the capability x1. Result x1: `kind << 32 | rights`.
     CapabilityInspect = 0x0504,
+    /// Schedule: result x1 = number of the schedule in force, x2 = of the one that the next frame follows (the same if
+    /// no change is pending), x3 = when the one in force began, in nanoseconds since boot. Right: `READ`.
+    ScheduleStatus = 0x0600,
+    /// Schedule: from the end of the frame in force on, the schedule with number x2. A later call before that takes
+    /// the place of an earlier one. Right: `CONTROL`.
+    ScheduleChange = 0x0601,
 }
 
 impl Operation {
@@ -83,6 +89,8 @@ impl Operation {
         Self::CapabilityRevoke,
         Self::CapabilityDelete,
         Self::CapabilityInspect,
+        Self::ScheduleStatus,
+        Self::ScheduleChange,
     ];
 
     /// The operation with this number, if there is one.
@@ -111,6 +119,8 @@ pub enum ObjectKind {
     Timer = 3,
     /// A console.
     Console = 4,
+    /// The schedules of a pCPU (there is no kind 5: the operations on capability spaces have its numbers).
+    Schedule = 6,
 }
 
 impl ObjectKind {
@@ -122,6 +132,7 @@ impl ObjectKind {
             2 => Some(Self::EventGate),
             3 => Some(Self::Timer),
             4 => Some(Self::Console),
+            6 => Some(Self::Schedule),
             _ => None,
         }
     }
@@ -138,7 +149,7 @@ impl Rights {
     pub const READ: Self = Self(1);
     /// Write or signal.
     pub const WRITE: Self = Self(2);
-    /// Start, stop, restart, kick.
+    /// Start, stop, restart, kick; change the schedule.
     pub const CONTROL: Self = Self(4);
     /// Put capabilities into the partition's space, or pass this capability on.
     pub const GRANT: Self = Self(8);
@@ -213,7 +224,7 @@ impl Error {
 }
 
 /// ABI revision: `major << 16 | minor`. A new minor adds operations, a new major changes some.
-pub const ABI_VERSION: u32 = 1 << 16 | 1;
+pub const ABI_VERSION: u32 = 1 << 16 | 2;
 /// Indices a partition's capability space can hold.
 pub const CAPABILITY_SLOTS: usize = 64;
 /// Index at which every partition finds the capability for itself.

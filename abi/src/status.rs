@@ -277,6 +277,12 @@ pub const fn state_change_event(partition: u8) -> u64 {
     1 << (partition & 63)
 }
 
+/// Event that is raised at a partition's gate when one of its windows starts, if its manifest asks for it.
+pub const WINDOW_START_EVENT: u64 = 1 << 62;
+/// Event that is raised together with [`WINDOW_START_EVENT`] if the partition's periodic processing starts with the
+/// window.
+pub const PERIOD_START_EVENT: u64 = 1 << 63;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,7 +15,8 @@ use bulkhead_abi::hypercall::{
 };
 use bulkhead_abi::startup::{STARTUP_MAGIC, StartupCapability, StartupHeader};
 use bulkhead_abi::status::{
-    HealthClass, PartitionState, StartCause, StartMode, StartOptions, StartWord, StatusWord,
+    HealthClass, PERIOD_START_EVENT, PartitionState, StartCause, StartMode, StartOptions, StartWord,
+    StatusWord, WINDOW_START_EVENT,
 };
 
 /// `EventWait` as `EVENT_WAIT`.
@@ -208,6 +209,12 @@ fn start(text: &mut String) {
         };
         word.encode().trailing_zeros().to_string()
     };
+    for (name, event) in [
+        ("WINDOW_START", WINDOW_START_EVENT),
+        ("PERIOD_START", PERIOD_START_EVENT),
+    ] {
+        define_name(text, &format!("EVENT_{name}"), &format!("UINT64_C({event:#x})"));
+    }
     define_name(text, "START_ALTERNATIVE_SHIFT", &shift(1, 0));
     define_name(text, "START_STARTS_SHIFT", &shift(0, 1));
     section(text, "an option of a start: this alternative from now on");

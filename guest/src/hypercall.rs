@@ -145,6 +145,34 @@ pub fn partition_kick(partition: Handle) -> Result<(), Error> {
     on(Operation::PartitionKick, partition, 0).map(drop)
 }
 
+/// Which schedule of a pCPU is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedules {
+    /// Number of the one in force, counted from 0 in the order of the manifest.
+    pub current: u64,
+    /// Number of the one after the frame in force; the same if no change is pending.
+    pub next: u64,
+    /// When the one in force began, in nanoseconds since boot.
+    pub since: u64,
+}
+
+/// Which schedule is in force, and which follows.
+///
+/// # Errors
+/// See [`null`].
+pub fn schedule_status(schedule: Handle) -> Result<Schedules, Error> {
+    let [current, next, since, _] = call(Operation::ScheduleStatus, [u64::from(schedule.0), 0, 0, 0, 0, 0])?;
+    Ok(Schedules { current, next, since })
+}
+
+/// From the end of the frame in force on, the schedule with this number.
+///
+/// # Errors
+/// See [`null`]; `InvalidArgument` for a number that the manifest does not have.
+pub fn schedule_change(schedule: Handle, number: u64) -> Result<(), Error> {
+    on(Operation::ScheduleChange, schedule, number).map(drop)
+}
+
 /// Waits for an event, at most until `deadline` (nanoseconds since boot, 0 = for ever); consumes and returns
 /// the events that are pending.
 ///

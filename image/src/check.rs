@@ -11,6 +11,7 @@
 //! | `memory` | mappings apart from each other, from the hypervisor and from its devices; loads |
 //! | `devices` | virtual devices, interrupt lines |
 //! | `registers` | device registers that the hypervisor touches for their owner |
+//! | `schedules` | budgets of vCPUs, schedules and their windows, time domains |
 //! | `access` | capabilities, watches |
 
 mod access;
@@ -19,6 +20,7 @@ mod devices;
 mod memory;
 mod partitions;
 mod registers;
+mod schedules;
 
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::Name;
@@ -31,6 +33,7 @@ pub(crate) fn all(image: &Image<'_>) -> Result<(), ImageError> {
     partitions::check(image)?;
     devices::check(image)?;
     registers::check(image)?;
+    schedules::check(image)?;
     access::check(image)
 }
 

@@ -115,6 +115,12 @@ pub enum Table {
     Alternatives,
     /// Windows of device registers that the hypervisor helps with.
     Registers,
+    /// Schedules.
+    Schedules,
+    /// Windows of schedules.
+    Windows,
+    /// Time domains.
+    Domains,
 }
 
 impl Table {
@@ -137,6 +143,9 @@ impl Table {
             Self::Watches => "watch",
             Self::Alternatives => "alternative",
             Self::Registers => "register window",
+            Self::Schedules => "schedule",
+            Self::Windows => "window",
+            Self::Domains => "domain",
         }
     }
 }
@@ -176,7 +185,8 @@ pub enum Fault {
     InHypervisor,
     /// Not in the hypervisor's own memory, where it has to be.
     OutsideHypervisor,
-    /// The vCPUs of the partitions are not consecutive, or not as many as there are.
+    /// The vCPUs of the partitions (or the windows of the schedules, or the schedules or domains of the pCPUs) are not
+    /// consecutive, or not as many as there are.
     NotConsecutive,
     /// More than the limit, or fewer than one.
     BadCount,
@@ -184,6 +194,12 @@ pub enum Fault {
     OutOfRange,
     /// The policy can run one vCPU only.
     NotAlone,
+    /// The policy of the pCPU has no such thing, or needs what is not there.
+    WrongPolicy,
+    /// The partition has no vCPU on the pCPU.
+    NotBound,
+    /// The window ends behind its frame.
+    OutsideFrame,
     /// Time can stand still for a partition with one vCPU only.
     FrozenShared,
     /// Something that only a VM can have.
@@ -223,10 +239,13 @@ impl Fault {
             Self::InRam => "device in RAM",
             Self::InHypervisor => "in the hypervisor's memory",
             Self::OutsideHypervisor => "outside the hypervisor's memory",
-            Self::NotConsecutive => "vCPUs not consecutive",
+            Self::NotConsecutive => "not consecutive",
             Self::BadCount => "bad count",
             Self::OutOfRange => "out of range",
             Self::NotAlone => "policy runs one vCPU only",
+            Self::WrongPolicy => "not for the pCPU's policy",
+            Self::NotBound => "partition has no vCPU on the pCPU",
+            Self::OutsideFrame => "window behind the frame",
             Self::FrozenShared => "frozen time with several vCPUs",
             Self::NotForTask => "not for a task",
             Self::OutsideMemory => "outside the partition's RAM",

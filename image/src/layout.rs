@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// First bytes of a system image.
 pub const MAGIC: [u8; 8] = *b"BULKHEAD";
 /// Revision of this layout; a reader accepts its own only.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 /// "No such record".
 pub const NONE: u32 = u32::MAX;
 /// Bytes of a name, NUL padded UTF-8.
@@ -92,7 +92,7 @@ records! {
         hardware_id: U64,
         /// Policy, `POLICY_*`.
         policy: U32,
-        /// Quantum of `fixed-priority` in microseconds.
+        /// Turn of a vCPU among its equals in microseconds; not for `pinned`.
         quantum_us: U32,
     }
     /// A stretch of the board's address space that the hypervisor itself uses or must know.
@@ -164,8 +164,57 @@ records! {
         pcpu: U32,
         /// Priority, 0..=31.
         priority: U32,
+        /// How its budget comes back, `SERVER_*`.
+        server: U32,
+        /// Its time domain, counted among those of its pCPU; [`NONE`] unless the policy is `domains`.
+        domain: U32,
         /// Reserved, 0.
         reserved: U32,
+        /// Execution time per period in nanoseconds; 0 = no server.
+        budget_ns: U64,
+        /// Period of the server; 0 = no server.
+        period_ns: U64,
+        /// Relative deadline; 0 unless the policy is `edf` and there is a server.
+        deadline_ns: U64,
+    }
+    /// A schedule of a pCPU with policy `arinc653`. Those of a pCPU are consecutive, in the order of the pCPUs; the first
+    /// one is its schedule number 0, with which it starts.
+    ScheduleRecord {
+        /// Its name.
+        name: Name,
+        /// The pCPU.
+        pcpu: U32,
+        /// First record in the window table; the windows of a schedule are consecutive.
+        first_window: U32,
+        /// Its windows.
+        window_count: U32,
+        /// Reserved, 0.
+        reserved: U32,
+        /// Length of the frame in nanoseconds.
+        frame_ns: U64,
+    }
+    /// A window of a schedule; those of a schedule are in the order of their offsets.
+    WindowRecord {
+        /// Whose vCPUs (those on the pCPU of the schedule) run in it.
+        partition: U32,
+        /// `WINDOW_*` bits.
+        flags: U32,
+        /// Its start, from the start of the frame, in nanoseconds.
+        offset_ns: U64,
+        /// Its length.
+        duration_ns: U64,
+    }
+    /// A time domain of a pCPU with policy `domains`. Those of a pCPU are consecutive, in the order of the pCPUs; the first
+    /// one is its domain number 0.
+    DomainRecord {
+        /// Its name.
+        name: Name,
+        /// The pCPU.
+        pcpu: U32,
+        /// Reserved, 0.
+        reserved: U32,
+        /// Execution time per cycle of all domains, in nanoseconds.
+        budget_ns: U64,
     }
     /// A mapping in a partition's space.
     MemoryRecord {
@@ -279,7 +328,8 @@ records! {
         index: U32,
         /// `bulkhead_abi::ObjectKind` as a number.
         kind: U32,
-        /// Which object of that kind: a partition, or an event gate / console by its partition's number.
+        /// Which object of that kind: a partition, an event gate / console by its partition's number, or the schedules of a
+        /// pCPU by its number.
         object: U32,
         /// `bulkhead_abi::Rights` as a number.
         rights: U32,
@@ -294,6 +344,24 @@ records! {
         watcher: U32,
         /// The partition observed.
         watched: U32,
+    }
+}
+
+impl VcpuRecord {
+    /// A vCPU without a budget and without a time domain.
+    #[must_use]
+    pub const fn plain(partition: u32, pcpu: u32, priority: u32) -> Self {
+        Self {
+            partition: U32::new(partition),
+            pcpu: U32::new(pcpu),
+            priority: U32::new(priority),
+            server: U32::new(SERVER_NONE),
+            domain: U32::new(NONE),
+            reserved: U32::ZERO,
+            budget_ns: U64::ZERO,
+            period_ns: U64::ZERO,
+            deadline_ns: U64::ZERO,
+        }
     }
 }
 
@@ -327,13 +395,37 @@ pub const SECTION_WATCHES: usize = 12;
 pub const SECTION_ALTERNATIVES: usize = 13;
 /// Index of the [`RegistersRecord`] table.
 pub const SECTION_REGISTERS: usize = 14;
+/// Index of the [`ScheduleRecord`] table.
+pub const SECTION_SCHEDULES: usize = 15;
+/// Index of the [`WindowRecord`] table.
+pub const SECTION_WINDOWS: usize = 16;
+/// Index of the [`DomainRecord`] table.
+pub const SECTION_DOMAINS: usize = 17;
 /// Tables.
-pub const SECTION_COUNT: usize = 15;
+pub const SECTION_COUNT: usize = 18;
 
 /// Policy `pinned`.
 pub const POLICY_PINNED: u32 = 1;
 /// Policy `fixed-priority`.
 pub const POLICY_FIXED_PRIORITY: u32 = 2;
+/// Policy `edf`.
+pub const POLICY_EDF: u32 = 3;
+/// Policy `arinc653`.
+pub const POLICY_ARINC653: u32 = 4;
+/// Policy `domains`.
+pub const POLICY_DOMAINS: u32 = 5;
+
+/// No budget.
+pub const SERVER_NONE: u32 = 0;
+/// Sporadic server (`fixed-priority`).
+pub const SERVER_SPORADIC: u32 = 1;
+/// Deferrable server (`fixed-priority`).
+pub const SERVER_DEFERRABLE: u32 = 2;
+/// Constant-bandwidth server (`edf`).
+pub const SERVER_CONSTANT_BANDWIDTH: u32 = 3;
+
+/// The partition's periodic processing starts with the window.
+pub const WINDOW_PERIOD_START: u32 = 1;
 
 /// RAM of the board.
 pub const MAP_RAM: u32 = 1;
@@ -370,6 +462,8 @@ pub const FLAG_AUTOSTART: u32 = 1;
 pub const FLAG_FROZEN_TIME: u32 = 2;
 /// Its vCPUs start in AArch32 state (class `aarch64`, VMs only).
 pub const FLAG_AARCH32: u32 = 4;
+/// The starts of its windows raise events at its gate.
+pub const FLAG_WINDOW_EVENTS: u32 = 8;
 
 /// Loads allowed.
 pub const MEMORY_READ: u32 = 1;

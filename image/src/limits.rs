@@ -8,9 +8,10 @@
 //! capabilities, `MAX_CAPABILITIES² / 2` comparisons, once, at boot.
 
 use crate::layout::{
-    AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, Header, InterruptRecord, LoadRecord,
-    MapRecord, MemoryRecord, PartitionRecord, PayloadRecord, PcpuRecord, RegistersRecord, SECTION_COUNT,
-    VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, Header,
+    InterruptRecord, LoadRecord, MapRecord, MemoryRecord, PartitionRecord, PayloadRecord, PcpuRecord,
+    RegistersRecord, SECTION_COUNT, ScheduleRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    WindowRecord,
 };
 
 /// Granule of memory mappings and of everything placed in memory.
@@ -52,6 +53,20 @@ pub const MAX_REGISTERS: usize = 128;
 pub const MAX_CAPABILITIES: usize = MAX_PARTITIONS * bulkhead_abi::hypercall::CAPABILITY_SLOTS;
 /// Watches.
 pub const MAX_WATCHES: usize = MAX_PARTITIONS * MAX_PARTITIONS;
+/// Schedules a pCPU can have.
+pub const MAX_SCHEDULES_PER_PCPU: usize = 8;
+/// Schedules of all pCPUs.
+pub const MAX_SCHEDULES: usize = MAX_PCPUS * MAX_SCHEDULES_PER_PCPU;
+/// Windows of all schedules of a pCPU.
+pub const MAX_WINDOWS_PER_PCPU: usize = 64;
+/// Windows of all schedules.
+pub const MAX_WINDOWS: usize = MAX_PCPUS * MAX_WINDOWS_PER_PCPU;
+/// Time domains a pCPU can have.
+pub const MAX_DOMAINS_PER_PCPU: usize = 16;
+/// Time domains of all pCPUs.
+pub const MAX_DOMAINS: usize = MAX_PCPUS * MAX_DOMAINS_PER_PCPU;
+/// Nanoseconds that a budget, a period, a deadline or a frame can be at most: 1000 s, so that sums never overflow.
+pub const MAX_DURATION_NS: u64 = 1_000_000_000_000;
 
 /// Multiple at which each table starts.
 pub(crate) const TABLE_ALIGN: u64 = 8;
@@ -73,4 +88,7 @@ pub const MAX_TABLES_LEN: u64 = (size_of::<Header>()
     + MAX_CAPABILITIES * size_of::<CapabilityRecord>()
     + MAX_WATCHES * size_of::<WatchRecord>()
     + MAX_ALTERNATIVES * size_of::<AlternativeRecord>()
+    + MAX_SCHEDULES * size_of::<ScheduleRecord>()
+    + MAX_WINDOWS * size_of::<WindowRecord>()
+    + MAX_DOMAINS * size_of::<DomainRecord>()
     + SECTION_COUNT * TABLE_ALIGN as usize) as u64;

@@ -5,17 +5,18 @@ use crate::check;
 use crate::digest::Sha256;
 use crate::error::{ImageError, Table};
 use crate::layout::{
-    AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, END_MARK, FORMAT, Header,
-    InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, Name, PartitionRecord, PayloadRecord,
-    PcpuRecord, RegistersRecord, SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES,
-    SECTION_CONTROLLERS, SECTION_INTERRUPTS, SECTION_LOADS, SECTION_MAP, SECTION_MEMORY, SECTION_PARTITIONS,
-    SECTION_PAYLOADS, SECTION_PCPUS, SECTION_REGISTERS, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES,
-    SECTION_WATCHES, Section, U64, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK, FORMAT,
+    Header, InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, Name, PartitionRecord,
+    PayloadRecord, PcpuRecord, RegistersRecord, SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES,
+    SECTION_CONTROLLERS, SECTION_DOMAINS, SECTION_INTERRUPTS, SECTION_LOADS, SECTION_MAP, SECTION_MEMORY,
+    SECTION_PARTITIONS, SECTION_PAYLOADS, SECTION_PCPUS, SECTION_REGISTERS, SECTION_SCHEDULES, SECTION_VCPUS,
+    SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord, Section, U64, VcpuRecord,
+    VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::{
-    MAX_ALTERNATIVES, MAX_CAPABILITIES, MAX_CONTROLLERS, MAX_INTERRUPTS, MAX_LOADS, MAX_MAP, MAX_MEMORY,
-    MAX_PARTITIONS, MAX_PAYLOADS, MAX_PCPUS, MAX_REGISTERS, MAX_TABLES_LEN, MAX_VCPUS, MAX_VIRTUAL_DEVICES,
-    MAX_WATCHES, TABLE_ALIGN,
+    MAX_ALTERNATIVES, MAX_CAPABILITIES, MAX_CONTROLLERS, MAX_DOMAINS, MAX_INTERRUPTS, MAX_LOADS, MAX_MAP,
+    MAX_MEMORY, MAX_PARTITIONS, MAX_PAYLOADS, MAX_PCPUS, MAX_REGISTERS, MAX_SCHEDULES, MAX_TABLES_LEN,
+    MAX_VCPUS, MAX_VIRTUAL_DEVICES, MAX_WATCHES, MAX_WINDOWS, TABLE_ALIGN,
 };
 use crate::tables::{Tables, payload_start, slice, total_len};
 use core::mem::offset_of;
@@ -63,6 +64,9 @@ pub struct Image<'a> {
     watches: &'a [WatchRecord],
     alternatives: &'a [AlternativeRecord],
     registers: &'a [RegistersRecord],
+    schedules: &'a [ScheduleRecord],
+    windows: &'a [WindowRecord],
+    domains: &'a [DomainRecord],
 }
 
 impl<'a> Image<'a> {
@@ -124,6 +128,9 @@ impl<'a> Image<'a> {
             watches: rest.take(Table::Watches, at(SECTION_WATCHES), 0, MAX_WATCHES)?,
             alternatives: rest.take(Table::Alternatives, at(SECTION_ALTERNATIVES), 0, MAX_ALTERNATIVES)?,
             registers: rest.take(Table::Registers, at(SECTION_REGISTERS), 0, MAX_REGISTERS)?,
+            schedules: rest.take(Table::Schedules, at(SECTION_SCHEDULES), 0, MAX_SCHEDULES)?,
+            windows: rest.take(Table::Windows, at(SECTION_WINDOWS), 0, MAX_WINDOWS)?,
+            domains: rest.take(Table::Domains, at(SECTION_DOMAINS), 0, MAX_DOMAINS)?,
         };
         if rest.is_finished() {
             Ok(image)
@@ -290,14 +297,9 @@ impl<'a> Image<'a> {
     /// The vCPUs of a partition; none for an index that is none.
     #[must_use]
     pub fn vcpus_of(&self, partition: u32) -> &'a [VcpuRecord] {
-        record(self.partitions, partition)
-            .and_then(|owner| {
-                let first = u64::from(owner.first_vcpu.get());
-                let end = first.checked_add(u64::from(owner.vcpu_count.get()))?;
-                self.vcpus
-                    .get(usize::try_from(first).ok()?..usize::try_from(end).ok()?)
-            })
-            .unwrap_or(&[])
+        record(self.partitions, partition).map_or(&[], |owner| {
+            run(self.vcpus, owner.first_vcpu.get(), owner.vcpu_count.get())
+        })
     }
 
     /// The mappings of a partition.
@@ -324,6 +326,48 @@ impl<'a> Image<'a> {
         self.registers
     }
 
+    /// Schedules, those of a pCPU consecutive.
+    #[must_use]
+    pub const fn schedules(&self) -> &'a [ScheduleRecord] {
+        self.schedules
+    }
+
+    /// The schedules of a pCPU, number 0 first.
+    pub fn schedules_of(&self, pcpu: u32) -> impl Iterator<Item = &'a ScheduleRecord> + Clone + use<'a> {
+        self.schedules
+            .iter()
+            .filter(move |record| record.pcpu.get() == pcpu)
+    }
+
+    /// Windows, those of a schedule consecutive.
+    #[must_use]
+    pub const fn windows(&self) -> &'a [WindowRecord] {
+        self.windows
+    }
+
+    /// The windows of a schedule, in the order of their offsets.
+    #[must_use]
+    pub fn windows_of(&self, schedule: &ScheduleRecord) -> &'a [WindowRecord] {
+        run(
+            self.windows,
+            schedule.first_window.get(),
+            schedule.window_count.get(),
+        )
+    }
+
+    /// Time domains, those of a pCPU consecutive.
+    #[must_use]
+    pub const fn domains(&self) -> &'a [DomainRecord] {
+        self.domains
+    }
+
+    /// The time domains of a pCPU, number 0 first.
+    pub fn domains_of(&self, pcpu: u32) -> impl Iterator<Item = &'a DomainRecord> + Clone + use<'a> {
+        self.domains
+            .iter()
+            .filter(move |record| record.pcpu.get() == pcpu)
+    }
+
     /// The virtual devices of a partition.
     pub fn virtual_devices_of(
         &self,
@@ -345,6 +389,15 @@ impl<'a> Image<'a> {
     pub const fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
+}
+
+/// Consecutive records; none if they are not all there.
+fn run<R>(records: &[R], first: u32, count: u32) -> &[R] {
+    let first = u64::from(first);
+    first
+        .checked_add(u64::from(count))
+        .and_then(|end| records.get(usize::try_from(first).ok()?..usize::try_from(end).ok()?))
+        .unwrap_or(&[])
 }
 
 /// The record with this index.

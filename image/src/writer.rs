@@ -9,10 +9,10 @@
 use crate::digest::{Portable, Sha256};
 use crate::error::ImageError;
 use crate::layout::{
-    AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, END_MARK, FORMAT, Header,
-    InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, NONE, Name, PAYLOAD_ALIGN, PartitionRecord,
-    PayloadRecord, PcpuRecord, RegistersRecord, SECTION_COUNT, Section, VcpuRecord, VirtualDeviceRecord,
-    WatchRecord,
+    AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK, FORMAT,
+    Header, InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, NONE, Name, PAYLOAD_ALIGN,
+    PartitionRecord, PayloadRecord, PcpuRecord, RegistersRecord, SECTION_COUNT, ScheduleRecord, Section,
+    VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
@@ -56,6 +56,9 @@ pub struct ImageBuilder {
     pub alternatives: Vec<AlternativeRecord>,
     /// Windows of device registers that the hypervisor helps with.
     pub registers: Vec<RegistersRecord>,
+    pub schedules: Vec<ScheduleRecord>,
+    pub windows: Vec<WindowRecord>,
+    pub domains: Vec<DomainRecord>,
 }
 
 impl ImageBuilder {
@@ -85,6 +88,9 @@ impl ImageBuilder {
             watches: Vec::new(),
             alternatives: Vec::new(),
             registers: Vec::new(),
+            schedules: Vec::new(),
+            windows: Vec::new(),
+            domains: Vec::new(),
         })
     }
 
@@ -159,6 +165,9 @@ impl ImageBuilder {
             TableBytes::of(&self.watches),
             TableBytes::of(&self.alternatives),
             TableBytes::of(&self.registers),
+            TableBytes::of(&self.schedules),
+            TableBytes::of(&self.windows),
+            TableBytes::of(&self.domains),
         ]
     }
 

@@ -189,14 +189,8 @@ fn build(plans: &[Plan], pcpus: u32) -> ImageBuilder {
         };
         builder.partitions.push(record);
         for index in 0..*vcpus {
-            let reserved = 0.into();
-            let pcpu = ((number + index) % pcpus).into();
-            builder.vcpus.push(VcpuRecord {
-                partition: number.into(),
-                pcpu,
-                priority: (number % 32).into(),
-                reserved,
-            });
+            let pcpu = (number + index) % pcpus;
+            builder.vcpus.push(VcpuRecord::plain(number, pcpu, number % 32));
         }
         builder.memory.push(ram(number, host, pages * 4096));
         host += pages * 4096;

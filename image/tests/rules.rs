@@ -140,7 +140,7 @@ fn partitions() {
         (|b| b.partitions[1].name.bytes[0] = 0xff, Table::Partitions, 1, Fault::BadName),
         (|b| b.partitions[0].kind = 7.into(), Table::Partitions, 0, Fault::UnknownKind),
         (|b| b.partitions[0].reserved = 7.into(), Table::Partitions, 0, Fault::Reserved),
-        (|b| b.partitions[0].flags = 8.into(), Table::Partitions, 0, Fault::BadFlags),
+        (|b| b.partitions[0].flags = 16.into(), Table::Partitions, 0, Fault::BadFlags),
         (|b| b.partitions[2].flags = FLAG_AARCH32.into(), Table::Partitions, 2, Fault::NotForTask),
         (|b| b.partitions[0].flags = FLAG_FROZEN_TIME.into(), Table::Partitions, 0, Fault::FrozenShared),
         (|b| b.partitions[2].virtual_lines = 32.into(), Table::Partitions, 2, Fault::NotForTask),
@@ -369,6 +369,7 @@ fn interrupts() {
 #[rustfmt::skip] // One case per line.
 fn capabilities_and_watches() {
     refused(&[
+        (|b| b.capabilities[0].kind = 6.into(), Table::Capabilities, 0, Fault::WrongPolicy),
         (|b| b.capabilities[0].partition = 3.into(), Table::Capabilities, 0, Fault::NoSuch(Table::Partitions)),
         (|b| b.capabilities[0].object = 3.into(), Table::Capabilities, 0, Fault::NoSuch(Table::Partitions)),
         (|b| b.capabilities[3].object = 1.into(), Table::Capabilities, 3, Fault::OutOfRange),
@@ -386,6 +387,143 @@ fn capabilities_and_watches() {
         (|b| b.watches[0].watcher = 3.into(), Table::Watches, 0, Fault::NoSuch(Table::Partitions)),
         (|b| b.watches[1].watched = 3.into(), Table::Watches, 1, Fault::NoSuch(Table::Partitions)),
         (|b| b.watches[1].watched = 0.into(), Table::Watches, 1, Fault::SameAs(0)),
+    ]);
+}
+
+/// One schedule of pCPU 0 with a window for each of its partitions (0 and 2).
+fn arinc653(builder: &mut ImageBuilder) {
+    builder.pcpus[0].policy = POLICY_ARINC653.into();
+    let schedule = |text: &str, first_window: u32, window_count: u32| ScheduleRecord {
+        name: name(text),
+        pcpu: 0.into(),
+        first_window: first_window.into(),
+        window_count: window_count.into(),
+        reserved: 0.into(),
+        frame_ns: 10_000_000.into(),
+    };
+    let window = |partition: u32, offset: u64, duration: u64| WindowRecord {
+        partition: partition.into(),
+        flags: WINDOW_PERIOD_START.into(),
+        offset_ns: offset.into(),
+        duration_ns: duration.into(),
+    };
+    builder.schedules = vec![schedule("normal", 0, 2), schedule("service", 2, 1)];
+    builder.windows = vec![
+        window(0, 0, 4_000_000),
+        window(2, 4_000_000, 6_000_000),
+        window(2, 0, 10_000_000),
+    ];
+}
+
+/// Two domains of pCPU 1, with one partition each (0 and 1).
+fn domains(builder: &mut ImageBuilder) {
+    builder.pcpus[1].policy = POLICY_DOMAINS.into();
+    let domain = |text: &str| DomainRecord {
+        name: name(text),
+        pcpu: 1.into(),
+        reserved: 0.into(),
+        budget_ns: 1_000_000.into(),
+    };
+    builder.domains = vec![domain("control"), domain("comfort")];
+    builder.vcpus[1].domain = 1.into();
+    builder.vcpus[2].domain = 0.into();
+}
+
+/// A server of vCPU 2 on pCPU 1.
+fn server(builder: &mut ImageBuilder, kind: u32, budget: u64, period: u64, deadline: u64) {
+    let vcpu = &mut builder.vcpus[2];
+    vcpu.server = kind.into();
+    vcpu.budget_ns = budget.into();
+    vcpu.period_ns = period.into();
+    vcpu.deadline_ns = deadline.into();
+}
+
+fn edf(builder: &mut ImageBuilder) {
+    builder.pcpus[1].policy = POLICY_EDF.into();
+    server(builder, SERVER_CONSTANT_BANDWIDTH, 2, 9, 7);
+}
+
+#[test]
+fn every_policy_has_its_tables() {
+    accepted(&[
+        arinc653,
+        domains,
+        edf,
+        |b| server(b, SERVER_SPORADIC, 2, 9, 0),
+        |b| server(b, SERVER_DEFERRABLE, 9, 9, 0),
+    ]);
+    let mut builder = sample();
+    arinc653(&mut builder);
+    domains(&mut builder);
+    let bytes = builder.build().unwrap();
+    let image = Image::check(&bytes, CLASS_AARCH64, &Portable).unwrap();
+    let second = image.schedules_of(0).nth(1).unwrap();
+    assert_eq!(image.name(&second.name), "service");
+    assert_eq!(image.windows_of(second), &builder.windows[2..]);
+    assert_eq!(image.schedules_of(1).count(), 0);
+    assert_eq!(image.domains_of(1).count(), 2);
+}
+
+#[test]
+#[rustfmt::skip] // One case per line.
+fn schedules() {
+    refused(&[
+        (|b| b.pcpus[0].policy = POLICY_ARINC653.into(), Table::Pcpus, 0, Fault::WrongPolicy),
+        (|b| { arinc653(b); b.pcpus[0].policy = POLICY_FIXED_PRIORITY.into() }, Table::Schedules, 0, Fault::WrongPolicy),
+        (|b| { arinc653(b); b.schedules[0].reserved = 1.into() }, Table::Schedules, 0, Fault::Reserved),
+        (|b| { arinc653(b); b.schedules[0].pcpu = 9.into() }, Table::Schedules, 0, Fault::NoSuch(Table::Pcpus)),
+        (|b| { arinc653(b); b.schedules[0].frame_ns = 0.into() }, Table::Schedules, 0, Fault::OutOfRange),
+        (|b| { arinc653(b); b.schedules[0].frame_ns = u64::MAX.into() }, Table::Schedules, 0, Fault::OutOfRange),
+        (|b| { arinc653(b); b.schedules[1].name = b.schedules[0].name }, Table::Schedules, 1, Fault::SameAs(0)),
+        (|b| { arinc653(b); b.schedules[1].name.bytes[0] = 0xff }, Table::Schedules, 1, Fault::BadName),
+        (|b| { arinc653(b); b.schedules[1].first_window = 1.into() }, Table::Schedules, 1, Fault::NotConsecutive),
+        (|b| { arinc653(b); b.schedules[1].window_count = 0.into() }, Table::Schedules, 1, Fault::BadCount),
+        (|b| { arinc653(b); b.schedules[1].window_count = 2.into() }, Table::Schedules, 1, Fault::NotConsecutive),
+        (|b| { arinc653(b); b.windows.pop(); }, Table::Schedules, 1, Fault::NotConsecutive),
+        (|b| { arinc653(b); b.schedules[1].window_count = u32::MAX.into() }, Table::Schedules, 0, Fault::BadCount),
+        (|b| { arinc653(b); b.windows[0].flags = 2.into() }, Table::Windows, 0, Fault::BadFlags),
+        (|b| { arinc653(b); b.windows[0].partition = 3.into() }, Table::Windows, 0, Fault::NoSuch(Table::Partitions)),
+        (|b| { arinc653(b); b.windows[0].partition = 1.into() }, Table::Windows, 0, Fault::NotBound),
+        (|b| { arinc653(b); b.windows[0].duration_ns = 0.into() }, Table::Windows, 0, Fault::OutOfRange),
+        (|b| { arinc653(b); b.windows[1].duration_ns = 6_000_001.into() }, Table::Windows, 1, Fault::OutsideFrame),
+        (|b| { arinc653(b); b.windows[1].offset_ns = u64::MAX.into() }, Table::Windows, 1, Fault::OutsideFrame),
+        (|b| { arinc653(b); b.windows[1].offset_ns = 3_999_999.into() }, Table::Windows, 1, Fault::Overlaps(Table::Windows, 0)),
+        (|b| { arinc653(b); b.windows.swap(0, 1) }, Table::Windows, 1, Fault::Overlaps(Table::Windows, 0)),
+    ]);
+    let mut builder = sample();
+    arinc653(&mut builder);
+    let one = ScheduleRecord { window_count: 1.into(), ..builder.schedules[1] };
+    builder.windows = vec![builder.windows[2]; 9];
+    builder.schedules = (0..9_u32).map(|n| ScheduleRecord { name: name(&format!("s{n}")), first_window: n.into(), ..one }).collect();
+    let expected = ImageError::Record { table: Table::Schedules, index: 8, fault: Fault::BadCount };
+    assert_eq!(builder.build().map(drop), Err(expected));
+}
+
+#[test]
+#[rustfmt::skip] // One case per line.
+fn domains_and_servers() {
+    refused(&[
+        (|b| b.pcpus[1].policy = POLICY_DOMAINS.into(), Table::Pcpus, 1, Fault::WrongPolicy),
+        (|b| { domains(b); b.pcpus[1].policy = POLICY_PINNED.into(); b.vcpus[1].pcpu = 0.into() }, Table::Domains, 0, Fault::WrongPolicy),
+        (|b| { domains(b); b.domains[1].reserved = 1.into() }, Table::Domains, 1, Fault::Reserved),
+        (|b| { domains(b); b.domains[1].pcpu = 9.into() }, Table::Domains, 1, Fault::NoSuch(Table::Pcpus)),
+        (|b| { domains(b); b.domains[1].budget_ns = 0.into() }, Table::Domains, 1, Fault::OutOfRange),
+        (|b| { domains(b); b.domains[1].name = b.domains[0].name }, Table::Domains, 1, Fault::SameAs(0)),
+        (|b| { domains(b); b.vcpus[1].domain = 2.into() }, Table::Vcpus, 1, Fault::NoSuch(Table::Domains)),
+        (|b| { domains(b); b.vcpus[1].domain = NONE.into() }, Table::Vcpus, 1, Fault::NoSuch(Table::Domains)),
+        (|b| b.vcpus[1].domain = 0.into(), Table::Vcpus, 1, Fault::WrongPolicy),
+        (|b| { domains(b); server(b, SERVER_SPORADIC, 1, 2, 0) }, Table::Vcpus, 2, Fault::WrongPolicy),
+        (|b| server(b, 4, 1, 2, 0), Table::Vcpus, 2, Fault::UnknownKind),
+        (|b| server(b, SERVER_NONE, 1, 2, 0), Table::Vcpus, 2, Fault::OutOfRange),
+        (|b| server(b, SERVER_SPORADIC, 0, 2, 0), Table::Vcpus, 2, Fault::OutOfRange),
+        (|b| server(b, SERVER_SPORADIC, 3, 2, 0), Table::Vcpus, 2, Fault::OutOfRange),
+        (|b| server(b, SERVER_SPORADIC, 1, u64::MAX, 0), Table::Vcpus, 2, Fault::OutOfRange),
+        (|b| server(b, SERVER_DEFERRABLE, 1, 2, 2), Table::Vcpus, 2, Fault::OutOfRange),
+        (|b| server(b, SERVER_CONSTANT_BANDWIDTH, 1, 2, 2), Table::Vcpus, 2, Fault::WrongPolicy),
+        (|b| { edf(b); server(b, SERVER_SPORADIC, 2, 9, 0) }, Table::Vcpus, 2, Fault::WrongPolicy),
+        (|b| { edf(b); server(b, SERVER_CONSTANT_BANDWIDTH, 2, 9, 10) }, Table::Vcpus, 2, Fault::OutOfRange),
+        (|b| { edf(b); server(b, SERVER_CONSTANT_BANDWIDTH, 2, 9, 1) }, Table::Vcpus, 2, Fault::OutOfRange),
+        (|b| { edf(b); server(b, SERVER_CONSTANT_BANDWIDTH, 2, 9, 0) }, Table::Vcpus, 2, Fault::OutOfRange),
     ]);
 }
 

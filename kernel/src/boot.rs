@@ -25,11 +25,11 @@ use bulkhead_arch_api::{
     StartError, VcpuPlan, VirtualController, VirtualLine,
 };
 use bulkhead_image::layout::{
-    FLAG_AUTOSTART, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, POLICY_PINNED, PcpuRecord,
-    TRIGGER_EDGE, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3,
+    FLAG_AUTOSTART, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, TRIGGER_EDGE, VIRTUAL_GIC_V2,
+    VIRTUAL_GIC_V3,
 };
 use bulkhead_image::{Image, ImageError, Sha256};
-use bulkhead_sched::{AnyPolicy, FixedPriorityParameters, MAX_SLOTS, PolicyError, VcpuParameters};
+use bulkhead_sched::{MAX_SLOTS, PolicyError};
 use core::fmt::Write;
 use spin::RelaxStrategy;
 
@@ -402,9 +402,7 @@ fn adopt<'s, 'i, A: Arch>(
         .get(usize::from(id.0))
         .ok_or(BootError::Unexpected(id))?;
     let alone = system.vcpus_on(id).count() == 1;
-    let mut parameters = [VcpuParameters::default(); MAX_SLOTS];
-    let mut used = 0_usize;
-    for (entry, vcpu) in parameters.iter_mut().zip(system.vcpus_on(id)) {
+    for vcpu in system.vcpus_on(id) {
         let binding = system.binding(vcpu);
         let facts = system.facts_of(binding.partition);
         let plan = VcpuPlan {
@@ -418,35 +416,14 @@ fn adopt<'s, 'i, A: Arch>(
             idle_in_place: alone,
         };
         machine.adopt(vcpu, &plan);
-        let priority = system
-            .image
-            .vcpus()
-            .get(usize::from(vcpu.0))
-            .map_or(0, |record| record.priority.get() as u8);
-        *entry = VcpuParameters {
-            priority,
-            ..VcpuParameters::default()
-        };
-        used = used.saturating_add(1);
     }
-    let policy = policy(record, parameters.get(..used).unwrap_or(&[]), &system.time)
-        .map_err(|error| BootError::Policy(id, error))?;
+    let policy = crate::policy::build(system, id, record).map_err(|error| BootError::Policy(id, error))?;
     let recorder = &shared.recorder;
     let counters = recorder.pcpu(id).ok_or(BootError::Unexpected(id))?;
     let vcpus = system
         .vcpus_on(id)
         .filter_map(|vcpu| Some((vcpu, recorder.vcpu(vcpu)?)));
     Ok((system, Local::new(policy, counters, vcpus)))
-}
-
-fn policy(record: &PcpuRecord, vcpus: &[VcpuParameters], time: &Timebase) -> Result<AnyPolicy, PolicyError> {
-    if record.policy.get() == POLICY_PINNED {
-        return AnyPolicy::pinned(vcpus);
-    }
-    let quantum = time
-        .duration(u64::from(record.quantum_us.get()).saturating_mul(1000))
-        .0;
-    AnyPolicy::fixed_priority(vcpus, FixedPriorityParameters { quantum })
 }
 
 fn say<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, line: &Line) {

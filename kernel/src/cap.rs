@@ -34,7 +34,8 @@ use spin::mutex::TicketMutex;
 pub struct Capability {
     /// Kind of the object.
     pub kind: ObjectKind,
-    /// Which of that kind: a partition, or the gate, console or timer of a partition.
+    /// Which of that kind: a partition, or the gate, console or timer of a partition; for schedules the number of the
+    /// pCPU.
     pub object: PartitionId,
     /// What the holder may do.
     pub rights: Rights,

@@ -13,7 +13,8 @@
 //! world in between.
 //!
 //! The files below this one each hold one group of methods of [`Pcpu`]: `exit` (what an exit leads to), `call`
-//! (hypercalls), `lifecycle` (start, stop, load), `fault` (health events), `device` (virtual devices, consoles).
+//! (hypercalls), `lifecycle` (start, stop, load), `fault` (health events), `device` (virtual devices, consoles),
+//! `schedule` (windows, schedules).
 
 mod call;
 mod device;
@@ -21,6 +22,7 @@ mod exit;
 mod fault;
 mod lifecycle;
 mod report;
+mod schedule;
 
 pub use report::Reports;
 
@@ -29,7 +31,7 @@ use crate::local::{Activity, Local};
 use crate::shared::Shared;
 use crate::system::System;
 use bulkhead_arch_api::{Arch, PartitionId, PcpuId, Ticks, VcpuId};
-use bulkhead_sched::Slot;
+use bulkhead_sched::{Signals, Slot};
 
 /// Rounds of one decision before the loop is entered anew; each is caused by mail that came during the one before.
 const DECISION_ROUNDS: usize = 4;
@@ -156,7 +158,10 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
             if self.local.is_due(now) {
                 self.wake_due(now);
             }
-            self.local.pick(now);
+            let signals = self.local.pick(now);
+            if signals != Signals::default() {
+                self.tell(signals);
+            }
             mailbox.publish(self.local.interested());
             if mailbox.is_empty() {
                 break;
@@ -206,6 +211,9 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         }
         for slot in crate::mailbox::bits(post.wake) {
             self.look_at(Slot(slot));
+        }
+        if post.schedule {
+            self.schedule_wanted(now);
         }
     }
 

@@ -8,7 +8,7 @@
 use crate::cap::{Capability, Spaces};
 use bulkhead_abi::status::StartOptions;
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
-use bulkhead_arch_api::{Hypercall, PartitionId};
+use bulkhead_arch_api::{Hypercall, PartitionId, PcpuId};
 use spin::RelaxStrategy;
 
 /// Bytes a console write can carry in registers.
@@ -55,6 +55,10 @@ pub enum Command {
     Revoke(u64, bool),
     /// A capability's kind and rights.
     Inspect(Capability),
+    /// Which schedule of a pCPU is in force.
+    ScheduleStatus(PcpuId),
+    /// Another schedule of a pCPU from its next frame on.
+    ScheduleChange(PcpuId, u64),
 }
 
 /// The object kind and the right an operation needs of the capability in x1; `None`: it needs no object.
@@ -77,6 +81,8 @@ const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
         Operation::ConsoleWrite => Some((ObjectKind::Console, Rights::WRITE)),
         Operation::ConsoleRead => Some((ObjectKind::Console, Rights::READ)),
         Operation::CapabilityGrant => Some((ObjectKind::Partition, Rights::GRANT)),
+        Operation::ScheduleStatus => Some((ObjectKind::Schedule, Rights::READ)),
+        Operation::ScheduleChange => Some((ObjectKind::Schedule, Rights::CONTROL)),
     }
 }
 
@@ -126,6 +132,8 @@ pub fn decode<R: RelaxStrategy>(
         Operation::CapabilityRevoke => Command::Revoke(x1, false),
         Operation::CapabilityDelete => Command::Revoke(x1, true),
         Operation::CapabilityInspect => Command::Inspect(spaces.look_up(caller, x1)?),
+        Operation::ScheduleStatus => Command::ScheduleStatus(PcpuId(object.0)),
+        Operation::ScheduleChange => Command::ScheduleChange(PcpuId(object.0), x2),
     })
 }
 
@@ -267,6 +275,37 @@ mod tests {
             call(Operation::PartitionKick as u16, [2, 0, 0, 0, 0, 0]),
             Ok(Command::Kick(OTHER))
         );
+    }
+
+    #[test]
+    fn reading_a_schedule_is_not_changing_it() {
+        let spaces = spaces();
+        let endow = |index, rights| {
+            let capability = Capability {
+                kind: ObjectKind::Schedule,
+                object: PartitionId(3),
+                rights,
+            };
+            spaces.endow(SELF, index, capability).unwrap();
+        };
+        endow(5, Rights::READ);
+        endow(6, Rights::CONTROL);
+        let call = |operation, arguments| {
+            let operation = operation as u16;
+            decode(&Hypercall { operation, arguments }, SELF, &spaces)
+        };
+        let pcpu = PcpuId(3);
+        let (status, change) = (Operation::ScheduleStatus, Operation::ScheduleChange);
+        assert_eq!(
+            call(status, [5, 0, 0, 0, 0, 0]),
+            Ok(Command::ScheduleStatus(pcpu))
+        );
+        assert_eq!(call(change, [5, 1, 0, 0, 0, 0]), Err(Error::NoRight));
+        assert_eq!(
+            call(change, [6, 1, 0, 0, 0, 0]),
+            Ok(Command::ScheduleChange(pcpu, 1))
+        );
+        assert_eq!(call(status, [6, 0, 0, 0, 0, 0]), Err(Error::NoRight));
     }
 
     #[test]

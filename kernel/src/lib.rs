@@ -40,6 +40,7 @@ pub mod local;
 pub mod log;
 pub mod mailbox;
 pub mod partition;
+mod policy;
 mod record;
 mod shared;
 mod system;

@@ -6,7 +6,9 @@
 //! when it gets something to do, and a slot that ran is reported stopped before the next decision.
 
 use bulkhead_arch_api::{PartitionId, Ticks, VcpuId};
-use bulkhead_sched::{AnyPolicy, Decision, MAX_SLOTS, Policy, Slot, SlotSet, StopReason};
+use bulkhead_sched::{
+    AnyPolicy, Decision, MAX_SLOTS, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet, StopReason,
+};
 
 use crate::dispatch::Reports;
 use crate::load::Cursor;
@@ -213,9 +215,9 @@ impl Local {
         }
     }
 
-    /// Takes the next decision. Requires: settled.
+    /// Takes the next decision; what it brought about besides. Requires: settled.
     #[inline]
-    pub fn pick(&mut self, now: Ticks) {
+    pub fn pick(&mut self, now: Ticks) -> Signals {
         self.reschedule = false;
         self.since = now;
         match self.policy.next(now.0) {
@@ -231,6 +233,17 @@ impl Local {
             .map_or(NONE, |slot| u32::from(self.slot(slot).vcpu.0));
         self.counters.running.store(running, Ordering::Relaxed);
         self.counters.since.store(now.0, Ordering::Relaxed);
+        self.policy.signals()
+    }
+
+    /// Another schedule from the next frame on. Requires: settled.
+    pub fn change_schedule(&mut self, schedule: u8, now: Ticks) -> Result<(), PolicyError> {
+        self.policy.change_schedule(schedule, now.0)
+    }
+
+    /// The schedule in force.
+    pub fn schedule(&self) -> ScheduleStatus {
+        self.policy.schedule()
     }
 
     /// When the decision in force must be looked at again: its own end, or the timers of slots that would

@@ -2,7 +2,7 @@
 //! What pCPUs tell each other.
 //!
 //! A mailbox is a few bitmaps: "look at this slot", "switch this slot on", "stop this partition", "load
-//! this partition". A bit says only that there is something to look at; what it is, is kept where it
+//! this partition", "another schedule is wanted". A bit says only that there is something to look at; what it is, is kept where it
 //! belongs (the partition's control block, the event gate, the backend). So a bit set twice is seen
 //! once and nothing is lost, a stale bit does no harm, and posting is one atomic operation.
 //!
@@ -45,6 +45,7 @@ pub struct Mailbox {
     start: AtomicU32,
     stop: AtomicU32,
     load: AtomicU32,
+    schedule: AtomicU32,
     halt: AtomicBool,
     interested: AtomicU32,
 }
@@ -60,6 +61,8 @@ pub struct Post {
     pub stop: u32,
     /// Partitions to load.
     pub load: u32,
+    /// Another schedule is wanted.
+    pub schedule: bool,
     /// The hypervisor ends.
     pub halt: bool,
 }
@@ -72,6 +75,7 @@ impl Mailbox {
             start: AtomicU32::new(0),
             stop: AtomicU32::new(0),
             load: AtomicU32::new(0),
+            schedule: AtomicU32::new(0),
             halt: AtomicBool::new(false),
             interested: AtomicU32::new(0),
         }
@@ -103,6 +107,11 @@ impl Mailbox {
         Self::post(&self.stop, partition.0);
     }
 
+    /// "Another schedule is wanted." Nobody has to be signalled: until the frame ends there is a decision.
+    pub fn post_schedule(&self) {
+        Self::post(&self.schedule, 0);
+    }
+
     /// "Stop for good."
     pub fn post_halt(&self) {
         self.halt.store(true, Ordering::Release);
@@ -121,6 +130,7 @@ impl Mailbox {
             | self.start.load(Ordering::Relaxed)
             | self.stop.load(Ordering::Relaxed)
             | self.load.load(Ordering::Relaxed)
+            | self.schedule.load(Ordering::Relaxed)
             == 0
             && !self.halt.load(Ordering::Relaxed)
     }
@@ -132,6 +142,7 @@ impl Mailbox {
             start: Self::drain(&self.start),
             stop: Self::drain(&self.stop),
             load: Self::drain(&self.load),
+            schedule: Self::drain(&self.schedule) != 0,
             halt: self.halt.load(Ordering::Acquire),
         }
     }
@@ -176,6 +187,7 @@ mod tests {
         assert!(!mailbox.post_start(Slot(1)));
         assert!(!mailbox.post_load(PartitionId(5), Slot(0)));
         mailbox.post_stop(PartitionId(31));
+        mailbox.post_schedule();
         assert!(!mailbox.is_empty());
         let post = mailbox.take();
         assert_eq!(
@@ -185,6 +197,7 @@ mod tests {
                 start: 2,
                 stop: 0x8000_0000,
                 load: 32,
+                schedule: true,
                 halt: false
             }
         );

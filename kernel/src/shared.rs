@@ -89,12 +89,33 @@ impl<R: RelaxStrategy> Partition<R> {
     }
 }
 
+/// Which schedule a pCPU is in, and which one it is asked to change to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ScheduleState {
+    /// The one in force.
+    pub current: u8,
+    /// When it began.
+    pub since: Ticks,
+    /// The one asked for last, until it is in force.
+    pub wanted: Option<u8>,
+}
+
+impl ScheduleState {
+    const FIRST: Self = Self {
+        current: 0,
+        since: Ticks(0),
+        wanted: None,
+    };
+}
+
 /// The shared state of the hypervisor.
 #[derive(Debug)]
 pub struct Shared<'i, R> {
     pub(crate) time: Once<Timebase, R>,
     pub(crate) system: Once<System<'i>, R>,
     pub(crate) mailboxes: PerPcpu<Mailbox>,
+    /// Which schedule each pCPU is in.
+    pub(crate) schedules: PerPcpu<TicketMutex<ScheduleState, R>>,
     pub(crate) partitions: PerPartition<Partition<R>>,
     pub(crate) capabilities: Spaces<R>,
     pub(crate) terminal: Terminal<R>,
@@ -119,6 +140,7 @@ impl<R: RelaxStrategy> Shared<'_, R> {
             time: Once::new(),
             system: Once::new(),
             mailboxes: Table::new([const { Mailbox::new() }; MAX_PCPUS]),
+            schedules: Table::new([const { TicketMutex::new(ScheduleState::FIRST) }; MAX_PCPUS]),
             partitions: Table::new([const { Partition::new() }; MAX_PARTITIONS]),
             capabilities: Spaces::new(),
             terminal: Terminal::new(),

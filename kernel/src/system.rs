@@ -17,8 +17,8 @@ use bulkhead_arch_api::{
 };
 use bulkhead_image::Image;
 use bulkhead_image::layout::{
-    FLAG_AARCH32, FLAG_FROZEN_TIME, NONE, PARTITION_TASK, PartitionRecord, REGISTERS_FORWARDED,
-    REGISTERS_QUIESCED, VIRTUAL_PL011, VirtualDeviceRecord,
+    FLAG_AARCH32, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS, NONE, PARTITION_TASK, PartitionRecord,
+    REGISTERS_FORWARDED, REGISTERS_QUIESCED, VIRTUAL_PL011, VirtualDeviceRecord,
 };
 use bulkhead_sched::Slot;
 
@@ -65,6 +65,8 @@ pub struct Facts {
     pub watchdog: Ticks,
     /// Partitions whose gates get an event when its state changes, as a bitmap.
     pub watchers: u32,
+    /// Whether the starts of its windows raise events at its gate.
+    pub window_events: bool,
     /// Its virtual UART.
     pub uart: Option<UartWindow>,
     /// Restarts by health actions before it stays failed, or `NONE`.
@@ -84,6 +86,7 @@ impl Facts {
         homes: Homes::NONE,
         watchdog: Ticks::NEVER,
         watchers: 0,
+        window_events: false,
         uart: None,
         restart_limit: NONE,
         alternatives: 0,
@@ -164,6 +167,7 @@ impl<'i> System<'i> {
             time: if frozen { TimeMode::Frozen } else { TimeMode::Real },
             first: VcpuId(record.first_vcpu.get() as u8),
             count: record.vcpu_count.get() as u8,
+            window_events: record.flags.get() & FLAG_WINDOW_EVENTS != 0,
             watchdog: match record.watchdog_ns.get() {
                 0 => Ticks::NEVER,
                 period => self.time.duration(period),

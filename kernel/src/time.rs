@@ -36,6 +36,17 @@ impl Timebase {
     /// Ticks that last at least `nanoseconds`.
     #[must_use]
     pub const fn duration(&self, nanoseconds: u64) -> Ticks {
+        self.convert(nanoseconds, NANOSECONDS_PER_SECOND - 1)
+    }
+
+    /// Ticks that last at most `nanoseconds`.
+    #[must_use]
+    pub const fn duration_within(&self, nanoseconds: u64) -> Ticks {
+        self.convert(nanoseconds, 0)
+    }
+
+    /// `extra`, a fraction of a tick in parts of 10^-9, decides which way is rounded.
+    const fn convert(&self, nanoseconds: u64, extra: u64) -> Ticks {
         let (Some(seconds), Some(rest)) = (
             nanoseconds.checked_div(NANOSECONDS_PER_SECOND),
             nanoseconds.checked_rem(NANOSECONDS_PER_SECOND),
@@ -43,7 +54,10 @@ impl Timebase {
             return Ticks::NEVER;
         };
         // `rest * hertz` is below 10^9 * 10^10 and fits.
-        let part = rest.saturating_mul(self.hertz).div_ceil(NANOSECONDS_PER_SECOND);
+        let part = rest.saturating_mul(self.hertz).saturating_add(extra);
+        let Some(part) = part.checked_div(NANOSECONDS_PER_SECOND) else {
+            return Ticks::NEVER;
+        };
         Ticks(seconds.saturating_mul(self.hertz).saturating_add(part))
     }
 
@@ -105,6 +119,9 @@ mod tests {
         assert_eq!(base.duration(16), Ticks(1));
         assert_eq!(base.duration(17), Ticks(2));
         assert_eq!(base.duration(1), Ticks(1));
+        assert_eq!(base.duration_within(31), Ticks(1));
+        assert_eq!(base.duration_within(32), Ticks(2));
+        assert_eq!(base.duration_within(3_000_000_015), Ticks(187_500_000));
         assert_eq!(base.nanoseconds(Ticks(3)), 48);
         assert_eq!(base.duration(3_000_000_016), Ticks(187_500_001));
     }

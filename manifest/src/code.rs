@@ -72,7 +72,7 @@ codes! {
     NotForTask = "E040", "A task is given something that only a VM can have.";
     InitWithoutInitramfs = "E041", "`init` is given without `ramdisk = \"@debian/initramfs\"`.";
     CapabilityShape = "E042", "A capability does not name exactly one object.";
-    CapabilityTarget = "E043", "A capability names a partition that does not exist.";
+    CapabilityTarget = "E043", "A capability names an object that does not exist.";
     CapabilityRight = "E044", "A right has no meaning for the object of a capability.";
     TooManyCapabilities = "E045", "A partition has more capabilities than its space has slots.";
     WatchTarget = "E046", "A partition that does not exist is watched.";
@@ -99,6 +99,15 @@ codes! {
     TooManyMappings = "E067", "A partition needs more mappings, pieces of payloads or alternatives than a system image holds.";
     ModulesWithoutKernel = "E070", "`modules` is given, but not for a kernel and a RAM disk of Debian's.";
     Attachment = "E071", "A disk or a network cannot be attached to the emulator as asked.";
+    ForeignParameter = "E072", "A scheduling parameter is given that the policy of the pCPU does not have.";
+    BadServer = "E073", "Budget, period and deadline of a vCPU contradict each other.";
+    EmptySchedule = "E074", "A policy is without its schedules or domains, or a schedule is without windows.";
+    WindowOutside = "E075", "A window ends behind its frame.";
+    WindowOverlap = "E076", "Two windows of a schedule overlap.";
+    WindowPartition = "E077", "A window is for a partition that has no vCPU on the pCPU.";
+    UnknownDomain = "E078", "A vCPU is in no time domain, or in one that does not exist.";
+    TooManyWindows = "E079", "A pCPU has more schedules, windows or domains than its policy can hold.";
+    Overcommitted = "E080", "Budgets promise more time than a pCPU has.";
     IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";
     UnusedAction = "W102", "A health action can never be taken.";
     NeverStarted = "W103", "A partition is not started at boot, and nobody else can start it.";
@@ -112,6 +121,8 @@ codes! {
     ShortWatchdog = "W113", "A watchdog can pass while a neighbour of the same priority has its turn.";
     OddMemory = "W114", "Memory is no multiple of what one translation entry can map.";
     WeakSupervisor = "W115", "A supervisor has a lower priority than a partition it controls on its pCPU.";
+    NoWindow = "W116", "A vCPU has no window in any schedule, or a domain has no vCPU.";
+    UnusedPriority = "W117", "A priority is given for a policy that does not read it.";
 }
 
 impl Code {

@@ -11,13 +11,14 @@ use std::rc::Rc;
 use bulkhead_image::layout::{
     ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_RESTART_WARM, ACTION_STOP, AlternativeRecord,
     BoardRecord, CLASS_AARCH64, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_GIC_V2,
-    CONTROLLER_GIC_V3, CONTROLLER_PL011, CapabilityRecord, ControllerRecord, FLAG_AARCH32, FLAG_AUTOSTART,
-    FLAG_FROZEN_TIME, InterruptRecord, LoadRecord, MAP_DEVICE, MAP_RAM, MEMORY_CLEAR, MEMORY_DEVICE,
-    MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name, PARTITION_TASK,
-    PARTITION_VM, POLICY_FIXED_PRIORITY, POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED,
-    REGISTERS_QUIESCED, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_TIMER, RegistersRecord, TRIGGER_EDGE,
-    TRIGGER_LEVEL, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_PL011, VcpuRecord, VirtualDeviceRecord,
-    WatchRecord,
+    CONTROLLER_GIC_V3, CONTROLLER_PL011, CapabilityRecord, ControllerRecord, DomainRecord, FLAG_AARCH32,
+    FLAG_AUTOSTART, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS, InterruptRecord, LoadRecord, MAP_DEVICE, MAP_RAM,
+    MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE,
+    Name, PARTITION_TASK, PARTITION_VM, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY,
+    POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, ROLE_CONSOLE,
+    ROLE_INTERRUPTS, ROLE_TIMER, RegistersRecord, SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_NONE,
+    SERVER_SPORADIC, ScheduleRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3,
+    VIRTUAL_PL011, VcpuRecord, VirtualDeviceRecord, WINDOW_PERIOD_START, WatchRecord, WindowRecord,
 };
 use bulkhead_image::{
     ImageBuilder, ImageError, MAX_ALTERNATIVES_PER_PARTITION, MAX_LOADS, MAX_MEMORY,
@@ -28,12 +29,12 @@ use crate::board::{Gic, Trigger, Uart, Window};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::Guest;
 use crate::load;
-use crate::model::{Access, Action, Kind, Policy};
+use crate::model::{Access, Action, Kind, Policy, ServerKind};
 use crate::payload::Bytes;
 use crate::plan::{self, Plan};
 use crate::rules::memory::{UART_SIZE, virtual_controller};
 use crate::rules::{owned, registers};
-use crate::system::{Mapping, MappingKind, Partition, System};
+use crate::system::{Mapping, MappingKind, Partition, System, Vcpu};
 use crate::units::{PAGE, align_up};
 
 /// What a system image depends on besides the manifest.
@@ -176,6 +177,7 @@ pub(crate) fn fits_tables(system: &System, report: &mut Report) -> Option<()> {
 fn records(system: &System) -> Result<ImageBuilder, NameError> {
     let mut builder = ImageBuilder::new(CLASS_AARCH64, &system.board.name)?;
     board_records(system, &mut builder);
+    schedule_records(system, &mut builder)?;
     let mut blobs = Blobs::default();
     for (number, partition) in system.partitions.iter().enumerate() {
         let record = partition_record(system, number, partition, builder.vcpus.len())?;
@@ -183,12 +185,7 @@ fn records(system: &System) -> Result<ImageBuilder, NameError> {
         let number = number as u32;
         builder
             .vcpus
-            .extend(partition.vcpus.iter().map(|vcpu| VcpuRecord {
-                partition: number.into(),
-                pcpu: vcpu.pcpu.into(),
-                priority: vcpu.priority.into(),
-                reserved: 0.into(),
-            }));
+            .extend(partition.vcpus.iter().map(|vcpu| vcpu_record(number, vcpu)));
         builder.memory.extend(
             partition
                 .mappings
@@ -276,6 +273,9 @@ fn board_records(system: &System, builder: &mut ImageBuilder) {
             policy: match pcpu.policy {
                 Policy::Pinned => POLICY_PINNED,
                 Policy::FixedPriority => POLICY_FIXED_PRIORITY,
+                Policy::Edf => POLICY_EDF,
+                Policy::Arinc653 => POLICY_ARINC653,
+                Policy::Domains => POLICY_DOMAINS,
             }
             .into(),
             quantum_us: ((pcpu.quantum_ns / 1000) as u32).into(),
@@ -328,6 +328,70 @@ fn board_records(system: &System, builder: &mut ImageBuilder) {
     ];
 }
 
+/// Schedules with their windows, and time domains, of all pCPUs.
+fn schedule_records(system: &System, builder: &mut ImageBuilder) -> Result<(), NameError> {
+    for pcpu in &system.pcpus {
+        for schedule in &pcpu.schedules {
+            builder.schedules.push(ScheduleRecord {
+                name: Name::new(&schedule.name)?,
+                pcpu: pcpu.number.into(),
+                first_window: (builder.windows.len() as u32).into(),
+                window_count: (schedule.windows.len() as u32).into(),
+                reserved: 0.into(),
+                frame_ns: schedule.frame_ns.into(),
+            });
+            builder.windows.extend(schedule.windows.iter().map(|window| {
+                WindowRecord {
+                    partition: (window.partition as u32).into(),
+                    flags: if window.period_start {
+                        WINDOW_PERIOD_START
+                    } else {
+                        0
+                    }
+                    .into(),
+                    offset_ns: window.offset_ns.into(),
+                    duration_ns: window.duration_ns.into(),
+                }
+            }));
+        }
+        for domain in &pcpu.domains {
+            builder.domains.push(DomainRecord {
+                name: Name::new(&domain.name)?,
+                pcpu: pcpu.number.into(),
+                reserved: 0.into(),
+                budget_ns: domain.budget_ns.into(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn vcpu_record(partition: u32, vcpu: &Vcpu) -> VcpuRecord {
+    let server = vcpu.reservation.map_or(SERVER_NONE, |reservation| {
+        if vcpu.deadline_ns != 0 {
+            return SERVER_CONSTANT_BANDWIDTH;
+        }
+        match reservation.server {
+            ServerKind::Sporadic => SERVER_SPORADIC,
+            ServerKind::Deferrable => SERVER_DEFERRABLE,
+        }
+    });
+    let (budget, period) = vcpu.reservation.map_or((0, 0), |reservation| {
+        (reservation.budget_ns, reservation.period_ns)
+    });
+    VcpuRecord {
+        partition: partition.into(),
+        pcpu: vcpu.pcpu.into(),
+        priority: vcpu.priority.into(),
+        server: server.into(),
+        domain: vcpu.domain.unwrap_or(NONE).into(),
+        reserved: 0.into(),
+        budget_ns: budget.into(),
+        period_ns: period.into(),
+        deadline_ns: vcpu.deadline_ns.into(),
+    }
+}
+
 fn controller_record(
     role: u32,
     compatible: u32,
@@ -361,6 +425,11 @@ fn partition_record(
         0
     };
     let aarch32 = if partition.aarch32 { FLAG_AARCH32 } else { 0 };
+    let events = if partition.window_events {
+        FLAG_WINDOW_EVENTS
+    } else {
+        0
+    };
     let mut health = [0; 8];
     for (class, action) in partition.health {
         health[class as usize] = match action {
@@ -379,7 +448,7 @@ fn partition_record(
         stack: partition.stack.into(),
         watchdog_ns: partition.watchdog_ns.unwrap_or(0).into(),
         kind: if vm { PARTITION_VM } else { PARTITION_TASK }.into(),
-        flags: (autostart | frozen | aarch32).into(),
+        flags: (autostart | frozen | aarch32 | events).into(),
         first_vcpu: (first_vcpu as u32).into(),
         vcpu_count: (partition.vcpus.len() as u32).into(),
         manifest_line: partition.line.into(),

@@ -9,7 +9,7 @@ use crate::guest::{self, Context, Guest};
 use crate::model::{self, Manifest};
 use crate::payload::{Loader, PayloadResolver, reason};
 use crate::plan::{self, BINARY_RESERVE};
-use crate::system::{self, Partition, System, Vcpu};
+use crate::system::{self, Partition, System};
 use crate::{compile, rules, schema, value};
 
 /// Room kept for the class binary where a place is chosen for good: a later plan, around the class binary as it is,
@@ -254,14 +254,12 @@ pub(crate) fn partitions(system: &System) -> Vec<Partition> {
             vcpus: spec
                 .vcpus
                 .iter()
-                .map(|vcpu| Vcpu {
-                    pcpu: vcpu.pcpu.as_ref().map_or(0, |pcpu| pcpu.value),
-                    priority: vcpu.priority,
-                })
+                .map(|vcpu| system::vcpu(vcpu, manifest))
                 .collect(),
             mappings: system::mappings(spec, guest, &system.plan.hosts[number], &system.board, sources),
             capabilities: system::capabilities(number, spec, manifest),
             watches: spec.watch.iter().filter_map(watched).collect(),
+            window_events: spec.watch_windows.is_some(),
             devices: spec.devices.iter().map(|name| name.value.clone()).collect(),
             health: system::health(spec),
             console: spec.console,

@@ -42,6 +42,7 @@ fn capability(image: &Image<'_>, index: u32, record: &CapabilityRecord) -> Resul
             refers(record.object.get(), partitions, Table::Partitions)?;
         }
         ObjectKind::Timer => require(record.object.get() == 0, Fault::OutOfRange)?,
+        ObjectKind::Schedule => schedules(image, record.object.get())?,
     }
     for (other, other_index) in earlier(image.capabilities(), index) {
         let same =
@@ -49,6 +50,12 @@ fn capability(image: &Image<'_>, index: u32, record: &CapabilityRecord) -> Resul
         require(!same, Fault::SameAs(other_index))?;
     }
     Ok(())
+}
+
+/// The pCPU has schedules.
+fn schedules(image: &Image<'_>, pcpu: u32) -> Result<(), Fault> {
+    refers(pcpu, image.pcpus().len(), Table::Pcpus)?;
+    require(image.schedules_of(pcpu).next().is_some(), Fault::WrongPolicy)
 }
 
 fn watch(image: &Image<'_>, index: u32, record: &WatchRecord) -> Result<(), Fault> {

@@ -5,8 +5,9 @@ use super::{each, earlier, named, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
     BoardRecord, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3,
-    CONTROLLER_PL011, ControllerRecord, MAP_DEVICE, MAP_RAM, MapRecord, NONE, POLICY_FIXED_PRIORITY,
-    POLICY_PINNED, PcpuRecord, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_TIMER,
+    CONTROLLER_PL011, ControllerRecord, MAP_DEVICE, MAP_RAM, MapRecord, NONE, POLICY_ARINC653,
+    POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY, POLICY_PINNED, PcpuRecord, ROLE_CONSOLE,
+    ROLE_INTERRUPTS, ROLE_TIMER,
 };
 use crate::limits::PAGE_SIZE;
 use crate::reader::Image;
@@ -101,7 +102,9 @@ fn pcpu(image: &Image<'_>, index: u32, record: &PcpuRecord) -> Result<(), Fault>
     }
     match record.policy.get() {
         POLICY_PINNED => Ok(()),
-        POLICY_FIXED_PRIORITY => require(record.quantum_us.get() != 0, Fault::OutOfRange),
+        POLICY_FIXED_PRIORITY | POLICY_EDF | POLICY_ARINC653 | POLICY_DOMAINS => {
+            require(record.quantum_us.get() != 0, Fault::OutOfRange)
+        }
         _ => Err(Fault::UnknownKind),
     }
 }

@@ -5,8 +5,8 @@ use super::{each, earlier, refers, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
     ACTION_LOG, ACTION_RESTART_WARM, AlternativeRecord, FLAG_AARCH32, FLAG_AUTOSTART, FLAG_FROZEN_TIME,
-    MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PARTITION_TASK, PARTITION_VM, POLICY_PINNED,
-    PartitionRecord, VcpuRecord,
+    FLAG_WINDOW_EVENTS, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PARTITION_TASK,
+    PARTITION_VM, POLICY_PINNED, PartitionRecord, VcpuRecord,
 };
 use crate::limits::{MAX_ALTERNATIVES_PER_PARTITION, MAX_VCPUS_PER_PARTITION, MAX_VCPUS_PER_PCPU};
 use crate::reader::{Image, record as record_at};
@@ -68,7 +68,7 @@ fn kind_and_flags(record: &PartitionRecord) -> Result<(), Fault> {
     require(record.reserved.get() == 0, Fault::Reserved)?;
     let flags = record.flags.get();
     require(
-        flags & !(FLAG_AUTOSTART | FLAG_FROZEN_TIME | FLAG_AARCH32) == 0,
+        flags & !(FLAG_AUTOSTART | FLAG_FROZEN_TIME | FLAG_AARCH32 | FLAG_WINDOW_EVENTS) == 0,
         Fault::BadFlags,
     )?;
     require(

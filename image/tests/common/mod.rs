@@ -152,12 +152,7 @@ pub fn sample() -> ImageBuilder {
         partition("control", PARTITION_VM, 2, 1),
         partition("supervisor", PARTITION_TASK, 3, 1),
     ];
-    let vcpu = |partition: u32, pcpu: u32, priority: u32| VcpuRecord {
-        partition: partition.into(),
-        pcpu: pcpu.into(),
-        priority: priority.into(),
-        reserved: 0.into(),
-    };
+    let vcpu = VcpuRecord::plain;
     builder.vcpus = vec![vcpu(0, 0, 4), vcpu(0, 1, 4), vcpu(1, 1, 30), vcpu(2, 0, 20)];
     let rtc = MemoryRecord {
         flags: (MEMORY_READ | MEMORY_WRITE | MEMORY_DEVICE).into(),

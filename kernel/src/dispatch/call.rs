@@ -86,6 +86,8 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 .capabilities
                 .revoke(caller, index, own)
                 .map(|()| [0; 4]),
+            Command::ScheduleStatus(pcpu) => Ok(self.schedule_status(pcpu)),
+            Command::ScheduleChange(pcpu, schedule) => self.wish_schedule(pcpu, schedule).map(|()| [0; 4]),
             Command::Inspect(capability) => {
                 one((capability.kind as u64).rotate_left(32) | u64::from(capability.rights.0))
             }

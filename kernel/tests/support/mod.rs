@@ -141,12 +141,7 @@ pub fn tables(pcpus: u32, parts: &[Part]) -> ImageBuilder {
 fn add_partition(image: &mut ImageBuilder, part: &Part, number: u32, host: u64) {
     let first_vcpu = image.vcpus.len() as u32;
     for (pcpu, priority) in &part.vcpus {
-        image.vcpus.push(VcpuRecord {
-            partition: number.into(),
-            pcpu: (*pcpu).into(),
-            priority: (*priority).into(),
-            reserved: 0.into(),
-        });
+        image.vcpus.push(VcpuRecord::plain(number, *pcpu, *priority));
     }
     image.partitions.push(PartitionRecord {
         name: Name::new(part.name).unwrap(),

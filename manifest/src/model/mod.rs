@@ -5,37 +5,20 @@
 //! type, and such a value is treated as absent here, so that one mistake gives one finding.
 
 mod read;
+mod scheduling;
 
 use bulkhead_abi::{HealthClass, Rights};
 
 use crate::diagnostic::Place;
 pub(crate) use read::read;
+pub(crate) use scheduling::{DomainSpec, PcpuSpec, ScheduleSpec, VcpuSpec, WindowSpec};
+pub use scheduling::{Policy, ServerKind};
 
 /// A value and where it is written.
 #[derive(Clone, Debug)]
 pub(crate) struct Placed<T> {
     pub value: T,
     pub place: Place,
-}
-
-/// Scheduling policy of a pCPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// Preemptive, round robin among equals.
-    FixedPriority,
-    /// One vCPU owns the pCPU.
-    Pinned,
-}
-
-impl Policy {
-    /// The word for it in a manifest.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::FixedPriority => "fixed-priority",
-            Self::Pinned => "pinned",
-        }
-    }
 }
 
 /// Health action.
@@ -179,20 +162,6 @@ pub(crate) struct AttachmentSpec {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct PcpuSpec {
-    pub name: Placed<String>,
-    pub policy: Policy,
-    pub quantum: Option<Placed<u64>>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct VcpuSpec {
-    pub place: Place,
-    pub pcpu: Option<Placed<u32>>,
-    pub priority: u32,
-}
-
-#[derive(Clone, Debug)]
 pub(crate) struct RegionSpec {
     pub place: Place,
     pub guest: Option<Placed<u64>>,
@@ -209,6 +178,8 @@ pub(crate) enum Target {
     EventGate(Placed<String>),
     Timer,
     Console,
+    /// The schedules of a pCPU.
+    Schedule(Placed<u32>),
 }
 
 #[derive(Clone, Debug)]
@@ -302,6 +273,8 @@ pub(crate) struct PartitionSpec {
     pub regions: Vec<RegionSpec>,
     pub capabilities: Vec<CapabilitySpec>,
     pub watch: Vec<Placed<String>>,
+    /// It is told when its windows start.
+    pub watch_windows: Option<Place>,
 }
 
 pub(crate) const HEALTH_CLASSES: [(&str, HealthClass); 5] = [

@@ -5,13 +5,14 @@ use bulkhead_abi::HealthClass;
 
 use super::{
     Access, Action, AlternativeSpec, AttachmentKind, AttachmentSpec, CapabilitySpec, HEALTH_CLASSES, Kind,
-    MachineSpec, Manifest, PartitionSpec, PcpuSpec, Placed, Policy, RIGHTS, RegionSpec, Target, VcpuSpec,
+    MachineSpec, Manifest, PartitionSpec, Placed, RIGHTS, RegionSpec, Target,
+    scheduling::{read_pcpu, read_vcpu, small},
 };
 use crate::diagnostic::Place;
 use crate::units;
 use crate::value::{Entry, Table, Value};
 
-fn text(table: &Table, key: &str) -> Option<Placed<String>> {
+pub(super) fn text(table: &Table, key: &str) -> Option<Placed<String>> {
     let value = table.get(key)?;
     Some(Placed {
         value: value.text()?.to_owned(),
@@ -19,7 +20,7 @@ fn text(table: &Table, key: &str) -> Option<Placed<String>> {
     })
 }
 
-fn word<T: Copy>(table: &Table, key: &str, words: &[(&str, T)]) -> Option<Placed<T>> {
+pub(super) fn word<T: Copy>(table: &Table, key: &str, words: &[(&str, T)]) -> Option<Placed<T>> {
     let found = text(table, key)?;
     let (_, value) = words.iter().find(|(word, _)| *word == found.value)?;
     Some(Placed {
@@ -28,7 +29,7 @@ fn word<T: Copy>(table: &Table, key: &str, words: &[(&str, T)]) -> Option<Placed
     })
 }
 
-fn integer(table: &Table, key: &str) -> Option<Placed<u64>> {
+pub(super) fn integer(table: &Table, key: &str) -> Option<Placed<u64>> {
     let value = table.get(key)?;
     Some(Placed {
         value: u64::try_from(value.integer()?).ok()?,
@@ -48,7 +49,7 @@ fn size(table: &Table, key: &str) -> Option<Placed<u64>> {
     })
 }
 
-fn duration(table: &Table, key: &str) -> Option<Placed<u64>> {
+pub(super) fn duration(table: &Table, key: &str) -> Option<Placed<u64>> {
     let value = table.get(key)?;
     Some(Placed {
         value: units::parse_duration(value.text()?)?,
@@ -56,7 +57,7 @@ fn duration(table: &Table, key: &str) -> Option<Placed<u64>> {
     })
 }
 
-fn flag(table: &Table, key: &str, default: bool) -> bool {
+pub(super) fn flag(table: &Table, key: &str, default: bool) -> bool {
     table.get(key).and_then(Value::boolean).unwrap_or(default)
 }
 
@@ -73,7 +74,7 @@ fn texts(table: &Table, key: &str) -> Vec<Placed<String>> {
         .collect()
 }
 
-fn entries<'a>(table: &'a Table, key: &str) -> impl Iterator<Item = &'a Entry> {
+pub(super) fn entries<'a>(table: &'a Table, key: &str) -> impl Iterator<Item = &'a Entry> {
     table
         .get(key)
         .and_then(Value::table)
@@ -117,22 +118,6 @@ fn read_attachments(table: &Table) -> Vec<AttachmentSpec> {
         values.iter().filter_map(one).collect::<Vec<_>>()
     };
     kinds.into_iter().flat_map(of_kind).collect()
-}
-
-fn read_pcpu(entry: &Entry) -> Option<PcpuSpec> {
-    let table = entry.value.table()?;
-    let policies = [
-        ("fixed-priority", Policy::FixedPriority),
-        ("pinned", Policy::Pinned),
-    ];
-    Some(PcpuSpec {
-        name: Placed {
-            value: entry.key.clone(),
-            place: entry.key_place,
-        },
-        policy: word(table, "policy", &policies).map_or(Policy::FixedPriority, |policy| policy.value),
-        quantum: duration(table, "quantum"),
-    })
 }
 
 fn read_partition(entry: &Entry) -> Option<PartitionSpec> {
@@ -198,7 +183,14 @@ fn read_partition(entry: &Entry) -> Option<PartitionSpec> {
             .and_then(Value::table)
             .map(|t| texts(t, "partitions"))
             .unwrap_or_default(),
+        watch_windows: read_watch_windows(table),
     })
+}
+
+fn read_watch_windows(table: &Table) -> Option<Place> {
+    let watch = table.get("watch").and_then(Value::table)?;
+    let wanted = watch.get("windows")?;
+    (wanted.boolean() == Some(true)).then_some(wanted.place)
 }
 
 fn read_alternative(entry: &Entry) -> Option<AlternativeSpec> {
@@ -213,23 +205,6 @@ fn read_alternative(entry: &Entry) -> Option<AlternativeSpec> {
         init: text(table, "init"),
         modules: texts(table, "modules"),
         bootargs: text(table, "bootargs"),
-    })
-}
-
-fn read_vcpu(value: &Value) -> Option<VcpuSpec> {
-    let table = value.table()?;
-    let pcpu = integer(table, "pcpu");
-    Some(VcpuSpec {
-        place: value.place,
-        pcpu: pcpu.and_then(|p| {
-            Some(Placed {
-                value: u32::try_from(p.value).ok()?,
-                place: p.place,
-            })
-        }),
-        priority: integer(table, "priority")
-            .and_then(|p| u32::try_from(p.value).ok())
-            .unwrap_or(8),
     })
 }
 
@@ -301,6 +276,7 @@ fn read_capability(entry: &Entry) -> Option<CapabilitySpec> {
     targets.extend(text(table, "event-gate").map(Target::EventGate));
     targets.extend(flag(table, "timer", false).then_some(Target::Timer));
     targets.extend(flag(table, "console", false).then_some(Target::Console));
+    targets.extend(small(table, "schedule").map(Target::Schedule));
     let rights = table.get("rights").map(|rights| {
         let known = |name: &str| {
             RIGHTS

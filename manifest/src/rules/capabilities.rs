@@ -5,8 +5,9 @@ use bulkhead_abi::Rights;
 use bulkhead_abi::hypercall::CAPABILITY_SLOTS;
 
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::model::{CapabilitySpec, Manifest, PartitionSpec, Placed, Target, right_names};
+use crate::model::{CapabilitySpec, Manifest, PartitionSpec, Placed, Policy, Target, right_names};
 use crate::schema::shape::nearest;
+use crate::system::policy_of;
 
 pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     for partition in &manifest.partitions {
@@ -47,7 +48,7 @@ fn one_object(capability: &CapabilitySpec, report: &mut Report) {
         let message = format!("capability `{}` names {number}", capability.name.value);
         report.push(
             Diagnostic::at(Code::CapabilityShape, capability.name.place, message)
-                .help("give exactly one of `partition = \"NAME\"`, `event-gate = \"NAME\"`, `timer = true`, `console = true`"),
+                .help("give exactly one of `partition = \"NAME\"`, `event-gate = \"NAME\"`, `timer = true`, `console = true`, `schedule = PCPU`"),
         );
     }
 }
@@ -72,6 +73,9 @@ fn exists(name: &str, manifest: &Manifest) -> bool {
 
 fn target_exists(capability: &CapabilitySpec, manifest: &Manifest, report: &mut Report) {
     for target in &capability.targets {
+        if let Target::Schedule(pcpu) = target {
+            pcpu_has_schedules(capability, pcpu, manifest, report);
+        }
         let (Target::Partition(name) | Target::EventGate(name)) = target else {
             continue;
         };
@@ -88,6 +92,24 @@ fn target_exists(capability: &CapabilitySpec, manifest: &Manifest, report: &mut 
     }
 }
 
+fn pcpu_has_schedules(
+    capability: &CapabilitySpec,
+    pcpu: &Placed<u32>,
+    manifest: &Manifest,
+    report: &mut Report,
+) {
+    if policy_of(manifest, pcpu.value) != Policy::Arinc653 {
+        let message = format!(
+            "capability `{}` names the schedules of pCPU {}, which has none",
+            capability.name.value, pcpu.value
+        );
+        report.push(
+            Diagnostic::at(Code::CapabilityTarget, pcpu.place, message)
+                .help("name a pCPU with policy \"arinc653\""),
+        );
+    }
+}
+
 /// The rights that some operation on the object asks for.
 fn meaningful(target: &Target, own: bool) -> Rights {
     match target {
@@ -96,6 +118,7 @@ fn meaningful(target: &Target, own: bool) -> Rights {
         Target::EventGate(_) if own => Rights::READ.union(Rights::WRITE).union(Rights::GRANT),
         Target::EventGate(_) => Rights::WRITE.union(Rights::GRANT),
         Target::Timer => Rights::READ.union(Rights::GRANT),
+        Target::Schedule(_) => Rights::READ.union(Rights::CONTROL).union(Rights::GRANT),
         Target::Console => Rights::READ.union(Rights::WRITE).union(Rights::GRANT),
     }
 }
@@ -170,7 +193,8 @@ fn watched_exist(partition: &PartitionSpec, manifest: &Manifest, report: &mut Re
 }
 
 fn watcher_can_wait(partition: &PartitionSpec, report: &mut Report) {
-    let Some(Placed { place, .. }) = partition.watch.first() else {
+    let first = partition.watch.first().map(|name| name.place);
+    let Some(place) = first.or(partition.watch_windows) else {
         return;
     };
     let can_wait = partition.capabilities.iter().any(|capability| {
@@ -179,9 +203,9 @@ fn watcher_can_wait(partition: &PartitionSpec, report: &mut Report) {
     });
     if !can_wait {
         let name = &partition.name.value;
-        let message = format!("partition `{name}` watches others, but cannot wait for the events");
+        let message = format!("partition `{name}` has a `watch` table, but cannot wait for the events");
         report.push(
-            Diagnostic::at(Code::WatchWithoutGate, *place, message).help(format!(
+            Diagnostic::at(Code::WatchWithoutGate, place, message).help(format!(
                 "add `events = {{ event-gate = \"{name}\", rights = [\"read\"] }}` to its capabilities"
             )),
         );

@@ -13,6 +13,7 @@ mod emulator;
 mod health;
 pub(crate) mod memory;
 mod names;
+mod scheduling;
 mod surprises;
 mod tasks;
 
@@ -29,6 +30,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     memory::check(manifest, board, report);
     health::check(manifest, report);
     capabilities::check(manifest, report);
+    scheduling::check(manifest, report);
     surprises::check(manifest, report);
     if let Some(board) = board {
         cpus::check(manifest, board, report);

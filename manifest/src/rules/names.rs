@@ -15,6 +15,14 @@ const CAPABILITY_NAME_MAX: usize = 23;
 pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     some_partition(manifest, report);
     few_partitions(manifest, report);
+    for pcpu in &manifest.pcpus {
+        for schedule in &pcpu.schedules {
+            well_formed(&schedule.name, "schedule", NAME_MAX, report);
+        }
+        for domain in &pcpu.domains {
+            well_formed(&domain.name, "domain", NAME_MAX, report);
+        }
+    }
     for partition in &manifest.partitions {
         well_formed(&partition.name, "partition", NAME_MAX, report);
         not_reserved(&partition.name, report);

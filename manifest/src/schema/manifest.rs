@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every key of a manifest.
 
+use super::scheduling::{PCPU, VCPU};
 use super::{Key, Kind, Need, TableSchema};
 use Need::{Default, Optional, Required};
 
-const fn key(name: &'static str, need: Need, kind: Kind, doc: &'static str) -> Key {
+pub(super) const fn key(name: &'static str, need: Need, kind: Kind, doc: &'static str) -> Key {
     Key {
         name,
         doc,
@@ -109,36 +110,6 @@ static NETWORK: TableSchema = TableSchema {
         Kind::Text,
         "device of the board it is plugged into",
     )],
-};
-
-const POLICIES: &[(&str, &str)] = &[
-    (
-        "fixed-priority",
-        "preemptive, round robin among vCPUs of the same priority",
-    ),
-    (
-        "pinned",
-        "exactly one vCPU, which owns the pCPU; no scheduling timer",
-    ),
-];
-
-static PCPU: TableSchema = TableSchema {
-    what: "a pCPU",
-    doc: "Scheduling of one physical CPU. A pCPU without such a table has the defaults.",
-    keys: &[
-        key(
-            "policy",
-            Default("\"fixed-priority\""),
-            Kind::Choice(POLICIES),
-            "scheduling policy",
-        ),
-        key(
-            "quantum",
-            Default("\"10ms\""),
-            Kind::Duration,
-            "turn of a vCPU among its equals, 100us to 10s; `fixed-priority` only",
-        ),
-    ],
 };
 
 const KINDS: &[(&str, &str)] = &[
@@ -311,25 +282,6 @@ static ALTERNATIVE: TableSchema = TableSchema {
             "modules that `@debian/initramfs` loads before `init` runs",
         ),
         key("bootargs", Optional, Kind::Text, "kernel command line"),
-    ],
-};
-
-static VCPU: TableSchema = TableSchema {
-    what: "a vCPU",
-    doc: "A virtual CPU and its place in the schedule.",
-    keys: &[
-        key(
-            "pcpu",
-            Required,
-            Kind::Integer(0, u32::MAX as u64),
-            "the pCPU it is bound to",
-        ),
-        key(
-            "priority",
-            Default("8"),
-            Kind::Integer(0, 31),
-            "larger is more important",
-        ),
     ],
 };
 
@@ -521,7 +473,7 @@ const RIGHTS: &[(&str, &str)] = &[
 
 static CAPABILITY: TableSchema = TableSchema {
     what: "a capability",
-    doc: "The right to use one object. Exactly one of the first four keys names it. The capability's own name has up to 23 characters.",
+    doc: "The right to use one object. Exactly one of the first five keys names it. The capability's own name has up to 23 characters.",
     keys: &[
         key(
             "partition",
@@ -548,6 +500,12 @@ static CAPABILITY: TableSchema = TableSchema {
             "`true`: the partition's own console",
         ),
         key(
+            "schedule",
+            Optional,
+            Kind::Integer(0, u32::MAX as u64),
+            "the schedules of this pCPU, which has policy `arinc653`: `read` tells which one is in force, `control` changes it",
+        ),
+        key(
             "rights",
             Default("[\"read\"]; console: [\"read\", \"write\"]"),
             Kind::List(&Kind::Choice(RIGHTS)),
@@ -558,11 +516,19 @@ static CAPABILITY: TableSchema = TableSchema {
 
 static WATCH: TableSchema = TableSchema {
     what: "a watch table",
-    doc: "State changes of other partitions that raise an event at the partition's own event gate.",
-    keys: &[key(
-        "partitions",
-        Required,
-        Kind::List(&Kind::Text),
-        "partitions whose state changes raise the event bit of their number",
-    )],
+    doc: "What raises events at the partition's own event gate, besides those who hold a capability for it.",
+    keys: &[
+        key(
+            "partitions",
+            Default("[]"),
+            Kind::List(&Kind::Text),
+            "partitions whose state changes raise the event bit of their number",
+        ),
+        key(
+            "windows",
+            Default("false"),
+            Kind::Boolean,
+            "whether the start of each of its own windows raises event 62, and the start of its periodic processing event 63; policy `arinc653`",
+        ),
+    ],
 };

@@ -4,6 +4,7 @@
 //! A [`System`] exists only if no rule found an error: places are disjoint, owners are unique, payloads are
 //! loaded and fit. Everything is in the order of the manifest, which is also the order of numbers.
 
+mod scheduling;
 mod views;
 
 use bulkhead_abi::hypercall::SELF_CAPABILITY;
@@ -12,38 +13,15 @@ use bulkhead_abi::{HealthClass, ObjectKind, Rights};
 use crate::board::{Board, Window};
 use crate::diagnostic::{Report, Sources};
 use crate::guest::{AreaKind, Guest};
-use crate::model::{Access, Action, AttachmentSpec, Kind, Manifest, PartitionSpec, Policy, Target};
+use crate::model::{Access, Action, AttachmentSpec, Kind, Manifest, PartitionSpec, Target};
 use crate::plan::Plan;
 use crate::rules::registers;
+pub(crate) use scheduling::{DEFAULT_QUANTUM, pcpus, policy_of, spec_of, vcpu};
+pub use scheduling::{Domain, Pcpu, Reservation, Schedule, TimeWindow, Vcpu};
 pub use views::{CpuRow, DeviceRow, InterruptRow, MemoryRow, TouchRow};
 
 /// Name under which a partition finds the capability for itself.
 pub(crate) const SELF_NAME: &str = "self";
-/// Turn of a vCPU under `fixed-priority` unless the manifest says otherwise.
-pub(crate) const DEFAULT_QUANTUM: u64 = 10_000_000;
-
-/// A pCPU that the system uses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pcpu {
-    /// Its number.
-    pub number: u32,
-    /// The CPU's own identification.
-    pub hardware_id: u64,
-    /// How it is scheduled.
-    pub policy: Policy,
-    /// Turn of a vCPU among its equals, in nanoseconds; 0 if the policy has none.
-    pub quantum_ns: u64,
-}
-
-/// A virtual CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Vcpu {
-    /// The pCPU it is bound to.
-    pub pcpu: u32,
-    /// Larger is more important.
-    pub priority: u32,
-}
-
 /// A capability a partition holds from the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
@@ -53,7 +31,7 @@ pub struct Capability {
     pub name: String,
     /// Kind of the object.
     pub kind: ObjectKind,
-    /// Number of the partition the object belongs to; 0 for the timer.
+    /// Number of the partition the object belongs to, of the pCPU for its schedules; 0 for the timer.
     pub object: usize,
     /// What it may do.
     pub rights: Rights,
@@ -121,6 +99,8 @@ pub struct Partition {
     pub capabilities: Vec<Capability>,
     /// Numbers of the partitions it watches.
     pub watches: Vec<usize>,
+    /// Whether the starts of its windows raise events at its gate.
+    pub window_events: bool,
     /// Names of its devices.
     pub devices: Vec<String>,
     /// Health action per class.
@@ -237,36 +217,6 @@ impl System {
     }
 }
 
-/// The pCPUs up to the highest one that a vCPU is bound to.
-pub(crate) fn pcpus(manifest: &Manifest, board: &Board) -> Vec<Pcpu> {
-    let bound = manifest
-        .partitions
-        .iter()
-        .flat_map(|partition| &partition.vcpus)
-        .filter_map(|vcpu| vcpu.pcpu.as_ref());
-    let count = bound.map(|pcpu| pcpu.value as usize + 1).max().unwrap_or(0);
-    let hardware = board.cpus.iter().take(count).zip(0_u32..);
-    hardware
-        .map(|(id, number)| {
-            let spec = manifest
-                .pcpus
-                .iter()
-                .find(|pcpu| pcpu.name.value == number.to_string());
-            let policy = spec.map_or(Policy::FixedPriority, |spec| spec.policy);
-            let quantum = spec
-                .and_then(|spec| spec.quantum.as_ref())
-                .map_or(DEFAULT_QUANTUM, |quantum| quantum.value);
-            let quantum_ns = if policy == Policy::Pinned { 0 } else { quantum };
-            Pcpu {
-                number,
-                hardware_id: *id,
-                policy,
-                quantum_ns,
-            }
-        })
-        .collect()
-}
-
 /// The capabilities of a partition: its own first, then those of the manifest.
 pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manifest) -> Vec<Capability> {
     let find = |name: &str| {
@@ -291,6 +241,7 @@ pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manif
                 Target::Partition(name) => (ObjectKind::Partition, find(&name.value)?, Rights::READ),
                 Target::EventGate(name) => (ObjectKind::EventGate, find(&name.value)?, Rights::READ),
                 Target::Timer => (ObjectKind::Timer, 0, Rights::READ),
+                Target::Schedule(pcpu) => (ObjectKind::Schedule, pcpu.value as usize, Rights::READ),
                 Target::Console => (ObjectKind::Console, number, Rights::READ.union(Rights::WRITE)),
             };
             let rights = capability.rights.as_ref().map_or(default, |rights| {

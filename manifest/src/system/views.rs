@@ -264,6 +264,7 @@ impl System {
                     ObjectKind::Partition => format!("partition {name}"),
                     ObjectKind::EventGate => format!("event gate of {name}"),
                     ObjectKind::Timer => "system clock".to_owned(),
+                    ObjectKind::Schedule => format!("schedules of pCPU {}", capability.object),
                     ObjectKind::Console if own => "own console".to_owned(),
                     ObjectKind::Console => format!("console of {name}"),
                 };

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The policy of a pCPU, from the tables of the system image.
+//!
+//! Nanoseconds become ticks here, once. Boundaries of windows are converted as points of the frame, so that windows that
+//! touch in the manifest touch in ticks. Budgets are rounded down and periods up: together they never promise more
+//! than the manifest does. Frames are counted from boot: frame number n of every pCPU starts n frames after it.
+
+use crate::mailbox::bit;
+use crate::system::System;
+use crate::time::Timebase;
+use bulkhead_arch_api::{PartitionId, PcpuId};
+use bulkhead_image::layout::{
+    POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_PINNED, PcpuRecord, SERVER_CONSTANT_BANDWIDTH,
+    SERVER_DEFERRABLE, SERVER_SPORADIC, VcpuRecord, WINDOW_PERIOD_START, WindowRecord,
+};
+use bulkhead_sched::{
+    AnyPolicy, Arinc653Parameters, Domain, DomainsParameters, EdfParameters, FixedPriorityParameters,
+    MAX_DOMAINS, MAX_SCHEDULES, MAX_SLOTS, MAX_WINDOWS, PolicyError, Schedule, Server, ServerKind, SlotSet,
+    Ticks, VcpuParameters, Window,
+};
+
+const _: () = assert!(
+    bulkhead_image::MAX_WINDOWS_PER_PCPU == MAX_WINDOWS
+        && bulkhead_image::MAX_SCHEDULES_PER_PCPU == MAX_SCHEDULES
+        && bulkhead_image::MAX_DOMAINS_PER_PCPU == MAX_DOMAINS,
+    "the image check lets through what the policies can hold"
+);
+
+/// The policy of `pcpu` with its vCPUs. Bounded by the tables of the image.
+///
+/// # Errors
+/// [`PolicyError`] if the policy refuses what the image says, which the rules of the image exclude.
+#[inline(never)]
+pub fn build(system: &System<'_>, pcpu: PcpuId, record: &PcpuRecord) -> Result<AnyPolicy, PolicyError> {
+    let mut parameters = [VcpuParameters::default(); MAX_SLOTS];
+    let mut used = 0_usize;
+    for (entry, vcpu) in parameters.iter_mut().zip(system.vcpus_on(pcpu)) {
+        if let Some(record) = system.image.vcpus().get(usize::from(vcpu.0)) {
+            *entry = vcpu_parameters(record, &system.time);
+        }
+        used = used.saturating_add(1);
+    }
+    let vcpus = parameters.get(..used).unwrap_or(&[]);
+    let quantum = u64::from(record.quantum_us.get()).saturating_mul(1000);
+    let quantum = system.time.duration(quantum).0;
+    match record.policy.get() {
+        POLICY_PINNED => AnyPolicy::pinned(vcpus),
+        POLICY_EDF => AnyPolicy::edf(vcpus, EdfParameters { quantum }),
+        POLICY_ARINC653 => arinc653(system, pcpu, vcpus, quantum),
+        POLICY_DOMAINS => domains(system, pcpu, vcpus, quantum),
+        _ => AnyPolicy::fixed_priority(vcpus, FixedPriorityParameters { quantum }),
+    }
+}
+
+fn vcpu_parameters(record: &VcpuRecord, time: &Timebase) -> VcpuParameters {
+    let kind = match record.server.get() {
+        SERVER_SPORADIC => Some(ServerKind::Sporadic),
+        SERVER_DEFERRABLE => Some(ServerKind::Deferrable),
+        SERVER_CONSTANT_BANDWIDTH => Some(ServerKind::ConstantBandwidth),
+        _ => None,
+    };
+    VcpuParameters {
+        priority: record.priority.get() as u8,
+        server: kind.map(|kind| Server {
+            budget: budget(record.budget_ns.get(), time),
+            period: time.duration(record.period_ns.get()).0,
+            kind,
+        }),
+        deadline: time.duration(record.deadline_ns.get()).0,
+        // The rules of the image bound the number of domains; other policies do not look.
+        domain: record.domain.get() as u8,
+    }
+}
+
+/// The ticks of a budget: never more than it says, but at least one.
+fn budget(nanoseconds: u64, time: &Timebase) -> Ticks {
+    time.duration_within(nanoseconds).0.max(1)
+}
+
+#[inline(never)]
+fn arinc653(
+    system: &System<'_>,
+    pcpu: PcpuId,
+    vcpus: &[VcpuParameters],
+    quantum: Ticks,
+) -> Result<AnyPolicy, PolicyError> {
+    let mut windows = [Window::default(); MAX_WINDOWS];
+    let mut schedules = [Schedule::default(); MAX_SCHEDULES];
+    let (mut used, mut count) = (0_usize, 0_usize);
+    for (schedule, record) in schedules
+        .iter_mut()
+        .zip(system.image.schedules_of(u32::from(pcpu.0)))
+    {
+        let first_window = used as u8;
+        let own = system.image.windows_of(record);
+        for (window, record) in windows.iter_mut().skip(used).zip(own) {
+            *window = self::window(system, pcpu, record);
+            used = used.saturating_add(1);
+        }
+        *schedule = Schedule {
+            frame: system.time.duration(record.frame_ns.get()).0,
+            first_window,
+            window_count: (used as u8).saturating_sub(first_window),
+        };
+        count = count.saturating_add(1);
+    }
+    let parameters = Arinc653Parameters {
+        windows: windows.get(..used).unwrap_or(&[]),
+        schedules: schedules.get(..count).unwrap_or(&[]),
+        initial: 0,
+        start: system.time.boot().0,
+        quantum,
+    };
+    AnyPolicy::arinc653(vcpus, parameters)
+}
+
+fn window(system: &System<'_>, pcpu: PcpuId, record: &WindowRecord) -> Window {
+    let partition = PartitionId(record.partition.get() as u8);
+    let offset = system.time.duration(record.offset_ns.get()).0;
+    let end = record.offset_ns.get().saturating_add(record.duration_ns.get());
+    Window {
+        slots: slots_of(system, pcpu, partition),
+        offset,
+        duration: system.time.duration(end).0.saturating_sub(offset),
+        period_start: record.flags.get() & WINDOW_PERIOD_START != 0,
+    }
+}
+
+/// The slots of a partition's vCPUs on a pCPU.
+fn slots_of(system: &System<'_>, pcpu: PcpuId, partition: PartitionId) -> SlotSet {
+    let own = (0..system.facts_of(partition).count).map(|index| system.binding_of(partition, index));
+    SlotSet(
+        own.filter(|binding| binding.pcpu == pcpu)
+            .fold(0, |all, binding| all | bit(binding.slot.0)),
+    )
+}
+
+#[inline(never)]
+fn domains(
+    system: &System<'_>,
+    pcpu: PcpuId,
+    vcpus: &[VcpuParameters],
+    quantum: Ticks,
+) -> Result<AnyPolicy, PolicyError> {
+    let mut domains = [Domain::default(); MAX_DOMAINS];
+    let mut count = 0_usize;
+    for (domain, record) in domains.iter_mut().zip(system.image.domains_of(u32::from(pcpu.0))) {
+        domain.budget = budget(record.budget_ns.get(), &system.time);
+        count = count.saturating_add(1);
+    }
+    let parameters = DomainsParameters {
+        domains: domains.get(..count).unwrap_or(&[]),
+        quantum,
+    };
+    AnyPolicy::domains(vcpus, parameters)
+}

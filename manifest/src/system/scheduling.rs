@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who runs when, in a checked system: pCPUs with their schedules and time domains, vCPUs with their budgets.
+//!
+//! All times are nanoseconds. Numbers of schedules, domains and partitions count from 0 in the order of the manifest.
+
+use crate::board::Board;
+use crate::model::{DomainSpec, Manifest, PcpuSpec, Policy, ScheduleSpec, ServerKind, VcpuSpec, WindowSpec};
+
+/// Turn of a vCPU among its equals unless the manifest says otherwise.
+pub(crate) const DEFAULT_QUANTUM: u64 = 10_000_000;
+
+/// A pCPU that the system uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pcpu {
+    /// Its number.
+    pub number: u32,
+    /// The CPU's own identification.
+    pub hardware_id: u64,
+    /// How it is scheduled.
+    pub policy: Policy,
+    /// Turn of a vCPU among its equals, in nanoseconds; 0 if the policy has none.
+    pub quantum_ns: u64,
+    /// Its schedules, the one it starts with first; policy `arinc653`.
+    pub schedules: Vec<Schedule>,
+    /// Its time domains, the one that is driven by priority first; policy `domains`.
+    pub domains: Vec<Domain>,
+}
+
+/// A frame of windows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Its name.
+    pub name: String,
+    /// Length of the frame.
+    pub frame_ns: u64,
+    /// Its windows, in the order of their offsets.
+    pub windows: Vec<TimeWindow>,
+}
+
+/// A window of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeWindow {
+    /// Number of the partition whose vCPUs on the pCPU run in it.
+    pub partition: usize,
+    /// Its start, from the start of the frame.
+    pub offset_ns: u64,
+    /// Its length.
+    pub duration_ns: u64,
+    /// Whether the partition's periodic processing starts with it.
+    pub period_start: bool,
+}
+
+/// A time domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Domain {
+    /// Its name.
+    pub name: String,
+    /// Execution time per cycle of all domains.
+    pub budget_ns: u64,
+}
+
+/// Execution time that is kept for a vCPU, and that it cannot exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// Execution time per period.
+    pub budget_ns: u64,
+    /// The period.
+    pub period_ns: u64,
+    /// How a used budget comes back; it is for `fixed-priority` only.
+    pub server: ServerKind,
+}
+
+/// A virtual CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vcpu {
+    /// The pCPU it is bound to.
+    pub pcpu: u32,
+    /// Larger is more important.
+    pub priority: u32,
+    /// Its budget, if it has one.
+    pub reservation: Option<Reservation>,
+    /// Relative deadline under `edf` with a budget, else 0.
+    pub deadline_ns: u64,
+    /// Number of its time domain under `domains`.
+    pub domain: Option<u32>,
+}
+
+/// What the manifest says about a pCPU, if it says anything.
+pub(crate) fn spec_of(manifest: &Manifest, pcpu: u32) -> Option<&PcpuSpec> {
+    let name = pcpu.to_string();
+    manifest.pcpus.iter().find(|spec| spec.name.value == name)
+}
+
+/// The policy of a pCPU.
+pub(crate) fn policy_of(manifest: &Manifest, pcpu: u32) -> Policy {
+    spec_of(manifest, pcpu).map_or(Policy::FixedPriority, |spec| spec.policy)
+}
+
+/// The pCPUs up to the highest one that a vCPU is bound to.
+pub(crate) fn pcpus(manifest: &Manifest, board: &Board) -> Vec<Pcpu> {
+    let bound = manifest
+        .partitions
+        .iter()
+        .flat_map(|partition| &partition.vcpus)
+        .filter_map(|vcpu| vcpu.pcpu.as_ref());
+    let count = bound.map(|pcpu| pcpu.value as usize + 1).max().unwrap_or(0);
+    let hardware = board.cpus.iter().take(count).zip(0_u32..);
+    hardware
+        .map(|(id, number)| {
+            let spec = spec_of(manifest, number);
+            let policy = policy_of(manifest, number);
+            let quantum = spec
+                .and_then(|spec| spec.quantum.as_ref())
+                .map_or(DEFAULT_QUANTUM, |quantum| quantum.value);
+            let schedules = spec.map(|spec| &spec.schedules[..]).unwrap_or_default();
+            let domains = spec.map(|spec| &spec.domains[..]).unwrap_or_default();
+            Pcpu {
+                number,
+                hardware_id: *id,
+                policy,
+                quantum_ns: if policy == Policy::Pinned { 0 } else { quantum },
+                schedules: schedules.iter().map(|spec| schedule(spec, manifest)).collect(),
+                domains: domains.iter().map(domain).collect(),
+            }
+        })
+        .collect()
+}
+
+fn schedule(spec: &ScheduleSpec, manifest: &Manifest) -> Schedule {
+    let window = |window: &WindowSpec| {
+        let name = &window.partition.as_ref()?.value;
+        let (offset_ns, end) = window.span()?;
+        Some(TimeWindow {
+            partition: manifest
+                .partitions
+                .iter()
+                .position(|partition| partition.name.value == *name)?,
+            offset_ns,
+            duration_ns: end - offset_ns,
+            period_start: window.period_start,
+        })
+    };
+    let mut windows: Vec<_> = spec.windows.iter().filter_map(window).collect();
+    windows.sort_by_key(|window| window.offset_ns);
+    Schedule {
+        name: spec.name.value.clone(),
+        frame_ns: spec.frame.as_ref().map_or(0, |frame| frame.value),
+        windows,
+    }
+}
+
+fn domain(spec: &DomainSpec) -> Domain {
+    Domain {
+        name: spec.name.value.clone(),
+        budget_ns: spec.budget.as_ref().map_or(0, |budget| budget.value),
+    }
+}
+
+/// A vCPU of the manifest.
+pub(crate) fn vcpu(spec: &VcpuSpec, manifest: &Manifest) -> Vcpu {
+    let pcpu = spec.pcpu.as_ref().map_or(0, |pcpu| pcpu.value);
+    let reservation = spec.budget.as_ref().zip(spec.period.as_ref());
+    let reservation = reservation.map(|(budget, period)| Reservation {
+        budget_ns: budget.value,
+        period_ns: period.value,
+        server: spec
+            .server
+            .as_ref()
+            .map_or(ServerKind::Sporadic, |server| server.value),
+    });
+    let domains = spec_of(manifest, pcpu)
+        .map(|spec| &spec.domains[..])
+        .unwrap_or_default();
+    let domain = spec.domain.as_ref().and_then(|name| {
+        let found = domains
+            .iter()
+            .position(|domain| domain.name.value == name.value)?;
+        u32::try_from(found).ok()
+    });
+    let deadline = reservation
+        .filter(|_| policy_of(manifest, pcpu) == Policy::Edf)
+        .map(|reservation| {
+            spec.deadline
+                .as_ref()
+                .map_or(reservation.period_ns, |given| given.value)
+        });
+    Vcpu {
+        pcpu,
+        priority: spec.priority,
+        reservation,
+        deadline_ns: deadline.unwrap_or(0),
+        domain,
+    }
+}
