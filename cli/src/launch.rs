@@ -25,6 +25,8 @@ pub struct Launch {
     pub gdb: Option<u16>,
     /// Where the hypervisor's log is in memory: it is read at the end, if the board's emulator lets us.
     pub log_base: Option<u64>,
+    /// Collect the trace; needs `log_base`.
+    pub trace: bool,
 }
 
 impl Launch {
@@ -124,6 +126,7 @@ pub fn run(
     let memory = socket.map(|socket| Memory {
         socket,
         log_base: launch.log_base,
+        trace: launch.trace,
     });
     let mut outcome = session::run(&command, launch.limits(), memory, observer, input, signals)?;
     outcome.messages = worth_reading(&outcome.messages, &board.0.ignore);

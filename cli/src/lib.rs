@@ -11,6 +11,7 @@
 //! | `session`, `typing`, `terminal`, `log_files` | a run of the emulator | processes, terminal, files |
 //! | `debian`, `payloads`, `artifacts`, `prepare`, `launch`, `host`, `progress` | what a run needs and does not have yet | packages, cargo |
 //! | `explain` | what a health report means | symbols of payloads |
+//! | `trace` | what a system did and when: collecting, files, reports | nothing |
 //! | `bench` | measurements of the hypervisor | the emulator, sources |
 //! | `command` | one file per command | all of these |
 //!
@@ -44,4 +45,5 @@ pub mod session;
 pub mod summary;
 pub mod tables;
 pub mod terminal;
+pub mod trace;
 pub mod typing;

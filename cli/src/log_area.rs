@@ -8,6 +8,7 @@ use bulkhead_abi::log::{
     AREA_SIZE, Area, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, Header, LINE_MAX, MAGIC,
     NONE, PARTITIONS, PCPUS, Partition, Pcpu, RING_SIZE, STACK_WORDS, VCPUS, VERSION, Vcpu,
 };
+use bulkhead_abi::trace::{RING_MAX, RING_MIN};
 use bulkhead_abi::{HealthClass, PartitionState};
 use std::fmt::Write;
 use std::mem::offset_of;
@@ -16,6 +17,17 @@ use std::mem::offset_of;
 #[derive(Clone, Debug)]
 pub struct LogArea<'a> {
     bytes: &'a [u8],
+}
+
+/// The rings of the trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rings {
+    /// Bus address of pCPU 0's; the others follow.
+    pub base: u64,
+    /// Records of each, a power of two.
+    pub records: u64,
+    /// Records ever stored, per pCPU.
+    pub stored: Vec<u64>,
 }
 
 /// Sums of a partition's vCPUs, and what happened to it.
@@ -74,6 +86,73 @@ impl<'a> LogArea<'a> {
             at += 8;
         }
         None
+    }
+
+    /// The log area that `memory` starts with.
+    #[must_use]
+    pub fn at_start(memory: &'a [u8]) -> Option<Self> {
+        let area = Self {
+            bytes: memory.get(..AREA_SIZE)?,
+        };
+        (area.long(0) == MAGIC && area.is_valid()).then_some(area)
+    }
+
+    /// Where the rings of the trace are, if anything is traced.
+    #[must_use]
+    pub fn rings(&self) -> Option<Rings> {
+        let records = self.word(offset_of!(Header, trace_records));
+        if !records.is_power_of_two() || !(RING_MIN..=RING_MAX).contains(&records) {
+            return None;
+        }
+        let pcpus = self.word(offset_of!(Header, pcpus)).min(PCPUS as u32);
+        let stored = |index: u32| {
+            let pcpu = offset_of!(Area, pcpus) + index as usize * size_of::<Pcpu>();
+            self.long(pcpu + offset_of!(Pcpu, traced))
+        };
+        Some(Rings {
+            base: self.long(offset_of!(Header, trace_base)),
+            records: u64::from(records),
+            stored: (0..pcpus).map(stored).collect(),
+        })
+    }
+
+    /// Name of the board.
+    #[must_use]
+    pub fn board(&self) -> String {
+        self.text(offset_of!(Header, board), bulkhead_abi::log::NAME_LEN)
+    }
+
+    /// Ticks of the board's counter per second.
+    #[must_use]
+    pub fn hertz(&self) -> u64 {
+        self.long(offset_of!(Header, hertz))
+    }
+
+    /// The counter when the last life of the hypervisor began.
+    #[must_use]
+    pub fn booted(&self) -> u64 {
+        self.long(offset_of!(Header, booted))
+    }
+
+    /// The names of the partitions, and partition, index in it and pCPU of each vCPU.
+    #[must_use]
+    pub fn tables(&self) -> (Vec<String>, Vec<[u8; 3]>) {
+        let partitions = self.word(offset_of!(Header, partitions)).min(PARTITIONS as u32);
+        let names = (0..partitions as usize).map(|index| {
+            let at = offset_of!(Area, partitions) + index * size_of::<Partition>();
+            self.text(at, bulkhead_abi::log::NAME_LEN)
+        });
+        let vcpus = self.word(offset_of!(Header, vcpus)).min(VCPUS as u32);
+        let vcpus = (0..vcpus as usize).map(|index| {
+            let at = offset_of!(Area, vcpus) + index * size_of::<Vcpu>();
+            let fields = [
+                offset_of!(Vcpu, partition),
+                offset_of!(Vcpu, index),
+                offset_of!(Vcpu, pcpu),
+            ];
+            fields.map(|field| u8::try_from(self.word(at + field)).unwrap_or(u8::MAX))
+        });
+        (names.collect(), vcpus.collect())
     }
 
     fn is_valid(&self) -> bool {
@@ -266,7 +345,7 @@ impl<'a> LogArea<'a> {
     /// Everything, for people.
     #[must_use]
     pub fn text_of_all(&self) -> String {
-        let board = self.text(offset_of!(Header, board), bulkhead_abi::log::NAME_LEN);
+        let board = self.board();
         let mut text = format!("log of board {board}, boot {}\n", self.boots());
         for line in self.lines() {
             let _ = writeln!(text, "{line}");

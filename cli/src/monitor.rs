@@ -94,6 +94,14 @@ impl Monitor {
         self.command(r#"{"execute":"system_reset"}"#)
     }
 
+    /// Stops the board's clock and CPUs for good.
+    ///
+    /// # Errors
+    /// The monitor does not do it.
+    pub fn freeze(&mut self) -> Result<(), Problem> {
+        self.command(r#"{"execute":"stop"}"#)
+    }
+
     /// Ends the emulator.
     ///
     /// # Errors

@@ -28,6 +28,8 @@ const DEBIAN: &str = "@debian/";
 pub struct Options {
     /// Seconds of the board's time after which the hypervisor powers the board off.
     pub stop_after: Option<f64>,
+    /// Records of each pCPU's ring of the trace, at most; `None`: nothing is traced.
+    pub trace_records: Option<u32>,
 }
 
 /// A system, ready to run.
@@ -162,6 +164,7 @@ pub fn prepare_text(
     let input = CompileInput {
         class_binary_len: binary.len(),
         stop_after_ms,
+        trace_records: options.trace_records,
     };
     let image = compile(&system, &input).map_err(|error| Problem::new(error.to_string()))?;
     let flash = flashable(&binary, &image);

@@ -13,6 +13,8 @@ use crate::consoles::{Consoles, Control, Observer};
 use crate::framing::{VirtualTime, direct};
 use crate::monitor::Monitor;
 use crate::problem::Problem;
+use crate::trace::Trace;
+use crate::trace::collect::Collector;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::collections::VecDeque;
@@ -29,6 +31,8 @@ const MESSAGES_MAX: usize = 16 * 1024;
 /// which the guest can empty it: nobody types faster than that.
 const PIECE: usize = 16;
 const PAUSE: Duration = Duration::from_millis(10);
+/// How often the rings of a trace are emptied.
+const COLLECT_EVERY: Duration = Duration::from_millis(50);
 
 /// When a session ends by itself.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,6 +71,8 @@ pub struct Outcome {
     pub messages: String,
     /// The hypervisor's log area, if it was asked for and could be read.
     pub log_area: Option<Vec<u8>>,
+    /// The trace, if there is one.
+    pub trace: Option<Trace>,
 }
 
 /// How to get at the board's memory.
@@ -76,6 +82,8 @@ pub struct Memory {
     pub socket: std::path::PathBuf,
     /// Address of the log area, to be read at the end.
     pub log_base: Option<u64>,
+    /// The rings of the trace are emptied during the run.
+    pub trace: bool,
 }
 
 /// Turns what the user types into requests.
@@ -197,6 +205,11 @@ pub fn run(
         monitor,
         log_base,
         log_area: None,
+        trace: memory
+            .filter(|memory| memory.trace)
+            .and_then(|memory| memory.log_base)
+            .map(Collector::new),
+        collected: Instant::now(),
     };
     session
         .line
@@ -204,13 +217,14 @@ pub fn run(
         .map_err(Problem::io("the emulator's pipes"))?;
     let ending = session.serve(&mut emulator, observer, input, signals)?;
     session.consoles.finish(observer, &mut session.control);
-    session.save_log();
+    session.save_memory();
     Ok(Outcome {
         ending,
         virtual_time: session.consoles.now(),
         real_time: session.started.elapsed(),
         messages: String::from_utf8_lossy(&session.messages).trim().to_owned(),
         log_area: session.log_area,
+        trace: session.trace.map(|mut trace| trace.finish()),
     })
 }
 
@@ -283,6 +297,9 @@ struct Session {
     monitor: Option<Monitor>,
     log_base: Option<u64>,
     log_area: Option<Vec<u8>>,
+    trace: Option<Collector>,
+    /// When the rings were emptied last.
+    collected: Instant,
 }
 
 impl Session {
@@ -307,6 +324,11 @@ impl Session {
             }
             if ready.monitor {
                 self.monitor_ready();
+            }
+            if self.trace.is_some() && self.collected.elapsed() >= COLLECT_EVERY {
+                // An emulator that is gone is seen on its output.
+                let _ = self.collect();
+                self.collected = Instant::now();
             }
             let open = !ready.output || self.read_line(observer)?;
             if ready.input && !input.ready(&mut self.control) {
@@ -357,7 +379,7 @@ impl Session {
         let Some(monitor) = &mut self.monitor else { return };
         monitor.take_events();
         if monitor.is_off {
-            self.save_log();
+            self.save_memory();
             // That it has gone is seen on its output.
             if let Some(mut monitor) = self.monitor.take() {
                 let _ = monitor.quit();
@@ -365,10 +387,25 @@ impl Session {
         }
     }
 
-    /// Reads the log area, once. An emulator that is gone, or refuses, leaves none.
-    fn save_log(&mut self) {
+    /// Reads the log area and what is left in the rings, once. An emulator that is gone, or refuses, leaves none.
+    fn save_memory(&mut self) {
         if let (Some(monitor), Some(base), None) = (&mut self.monitor, self.log_base, &self.log_area) {
+            if self.trace.is_some() && !monitor.is_off {
+                // So that the last records are whole.
+                let _ = monitor.freeze();
+            }
             self.log_area = monitor.memory(base, bulkhead_abi::log::AREA_SIZE).ok();
+            let _ = self.collect();
+        }
+    }
+
+    /// Empties the rings.
+    fn collect(&mut self) -> Result<(), Problem> {
+        match (&mut self.trace, &mut self.monitor) {
+            (Some(trace), Some(monitor)) => {
+                trace.take(&mut |address, length| monitor.memory(address, length))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -379,9 +416,13 @@ impl Session {
             .real
             .map(|limit| limit.saturating_sub(self.started.elapsed()));
         let rest = (!quiet || held).then_some(QUIET);
+        let collect = self
+            .trace
+            .as_ref()
+            .map(|_| COLLECT_EVERY.saturating_sub(self.collected.elapsed()));
         let idle = self.line.outgoing.is_empty() && !self.typed.is_empty();
         let pause = idle.then(|| self.line.pause_left());
-        [deadline, rest, pause].into_iter().flatten().min()
+        [deadline, rest, pause, collect].into_iter().flatten().min()
     }
 
     /// Hands the next piece of typed text to the line, when the last one is through.

@@ -29,6 +29,7 @@ pub fn exercise(text: &str, path: &Path, payload: &Path) {
             let input = CompileInput {
                 class_binary_len: 0x2_0000,
                 stop_after_ms: None,
+                trace_records: None,
             };
             compile(&system, &input).unwrap_or_else(|error| panic!("accepted, but {error}"));
         }

@@ -83,8 +83,10 @@ records! {
         log_base: U64,
         /// [`NONE`], or the virtual time in milliseconds after which the hypervisor powers the board off.
         stop_after_ms: U32,
-        /// Reserved, 0.
-        reserved: U32,
+        /// Records of each pCPU's ring of the trace, a power of two; 0: nothing is traced.
+        trace_records: U32,
+        /// Bus address of the rings of all pCPUs (RAM that nobody else has), 0 if there are none.
+        trace_base: U64,
     }
     /// A physical CPU that the system uses.
     PcpuRecord {

@@ -68,11 +68,22 @@ fn the_sample_is_valid_and_reads_back() {
     assert_eq!(image.virtual_devices_of(2).count(), 0);
 }
 
+fn trace(builder: &mut ImageBuilder, base: u64) {
+    builder.board.trace_base = base.into();
+    builder.board.trace_records = 0x100.into();
+}
+
 #[test]
 #[rustfmt::skip] // One case per line.
 fn board() {
     refused(&[
-        (|b| b.board.reserved = 1.into(), Table::Board, 0, Fault::Reserved),
+        (|b| b.board.trace_base = 0x1000.into(), Table::Board, 0, Fault::Empty),
+        (|b| b.board.trace_records = 0x300.into(), Table::Board, 0, Fault::OutOfRange),
+        (|b| b.board.trace_records = 0x80.into(), Table::Board, 0, Fault::OutOfRange),
+        (|b| trace(b, 0), Table::Board, 0, Fault::OutsideRam),
+        (|b| trace(b, LOAD_ADDRESS + 8), Table::Board, 0, Fault::Unaligned),
+        (|b| trace(b, LOAD_ADDRESS), Table::Board, 0, Fault::InHypervisor),
+        (|b| trace(b, LOG_BASE), Table::Board, 0, Fault::InHypervisor),
         (|b| b.board.load_address = (LOAD_ADDRESS + 1).into(), Table::Board, 0, Fault::Unaligned),
         (|b| b.board.hypervisor_size = 0.into(), Table::Board, 0, Fault::Empty),
         (|b| b.board.load_address = 0x1000.into(), Table::Board, 0, Fault::OutsideRam),
@@ -196,6 +207,7 @@ fn memory() {
         (|b| b.memory[0].host = (!0xfff_u64).into(), Table::Memory, 0, Fault::Overflow),
         (|b| b.memory[0].host = 0xb800_0000.into(), Table::Memory, 0, Fault::OutsideRam),
         (|b| b.memory[1].host = LOG_BASE.into(), Table::Memory, 1, Fault::InHypervisor),
+        (|b| trace(b, b.memory[0].host.get()), Table::Memory, 0, Fault::InHypervisor),
         (|b| b.memory[0].host = (LOAD_ADDRESS + HYPERVISOR_SIZE - 0x1000).into(), Table::Memory, 0, Fault::InHypervisor),
         (|b| b.memory[1].host = 0x8fff_f000.into(), Table::Memory, 1, Fault::Overlaps(Table::Memory, 0)),
         (|b| b.memory[3].guest = 0x4fff_f000.into(), Table::Memory, 3, Fault::Overlaps(Table::Memory, 0)),

@@ -17,6 +17,7 @@ use crate::record::Found;
 use crate::shared::Shared;
 use crate::system::System;
 use crate::time::Timebase;
+use crate::trace::Tracer;
 use bulkhead_abi::hypercall::SELF_CAPABILITY;
 use bulkhead_abi::{Error, ObjectKind, PartitionState, Rights};
 use bulkhead_arch_api::{
@@ -423,7 +424,8 @@ fn adopt<'s, 'i, A: Arch>(
     let vcpus = system
         .vcpus_on(id)
         .filter_map(|vcpu| Some((vcpu, recorder.vcpu(vcpu)?)));
-    Ok((system, Local::new(policy, counters, vcpus)))
+    let tracer = Tracer::new(machine.trace_ring(), counters, id);
+    Ok((system, Local::new(policy, counters, tracer, vcpus)))
 }
 
 fn say<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, line: &Line) {

@@ -8,13 +8,12 @@
 //! ```
 //!
 //! A decision is taken only when something happened that can change it: T8 of the feature list, "no
-//! periodic tick". [`Pcpu::step`] is one round, so that tests and the simulator drive the very loop of the
-//! hypervisor; [`Pcpu::decide`] and [`Pcpu::execute`] are its two halves, so that a simulator can stop the
-//! world in between.
+//! periodic tick". [`Pcpu::decide`] and [`Pcpu::perform`] are the two halves of a round, so that tests drive the very
+//! loop of the hypervisor and can stop the world in between.
 //!
 //! The files below this one each hold one group of methods of [`Pcpu`]: `exit` (what an exit leads to), `call`
 //! (hypercalls), `lifecycle` (start, stop, load), `fault` (health events), `device` (virtual devices, consoles),
-//! `schedule` (windows, schedules).
+//! `schedule` (windows, schedules), `trace` (the loop of a pCPU that is traced).
 
 mod call;
 mod device;
@@ -23,6 +22,7 @@ mod fault;
 mod lifecycle;
 mod report;
 mod schedule;
+mod trace;
 
 pub use report::Reports;
 
@@ -80,16 +80,26 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
 
     /// Runs the pCPU for good.
     pub fn run_forever(mut self) -> ! {
+        // Two loops, so that what is not traced costs nothing.
+        if self.local.tracer.is_on() {
+            loop {
+                let next = self.decide();
+                self.execute_traced(next);
+            }
+        }
         loop {
-            self.step();
+            let next = self.decide();
+            self.execute(next);
         }
     }
 
-    /// One round.
-    #[inline]
-    pub fn step(&mut self) {
-        let next = self.decide();
-        self.execute(next);
+    /// [`Pcpu::execute`], traced if the pCPU is.
+    pub fn perform(&mut self, next: Next) {
+        if self.local.tracer.is_on() {
+            self.execute_traced(next);
+        } else {
+            self.execute(next);
+        }
     }
 
     /// What comes next; a new decision only if one is wanted.
@@ -118,7 +128,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
 
     /// Does what was decided and handles what comes of it.
     #[inline(always)]
-    pub fn execute(&mut self, next: Next) {
+    fn execute(&mut self, next: Next) {
         match next {
             Next::Run(slot, vcpu) => {
                 let exit = self.machine.run(vcpu);
@@ -148,8 +158,9 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     /// for: [`crate::mailbox`].
     #[inline(never)]
     fn decide_anew(&mut self) {
+        let mut now = Ticks(0);
         for _ in 0..DECISION_ROUNDS {
-            let now = self.machine.now();
+            now = self.machine.now();
             let mailbox = self.shared.mailboxes.of(self.id);
             self.local.settle(now);
             if !mailbox.is_empty() {
@@ -167,6 +178,9 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
                 break;
             }
             self.local.reschedule = true;
+        }
+        if self.local.tracer.is_on() {
+            self.trace_decision(now);
         }
         self.arm();
     }

@@ -47,6 +47,7 @@ mod system;
 mod table;
 mod terminal;
 pub mod time;
+pub mod trace;
 
 pub use boot::Hooks;
 pub use log::Line;

@@ -12,9 +12,11 @@ use bulkhead_sched::{
 
 use crate::dispatch::Reports;
 use crate::load::Cursor;
-use crate::mailbox::bit;
+use crate::mailbox::{bit, bits};
 use crate::record::add_ticks;
+use crate::trace::Tracer;
 use bulkhead_abi::log::{NONE, Pcpu, Vcpu};
+use bulkhead_abi::trace::{BlockReason, Event};
 use core::sync::atomic::Ordering;
 
 /// Counters of a slot that is not in use.
@@ -109,6 +111,8 @@ pub struct Local {
     pub drain_due: Option<Ticks>,
     /// Registers of health reports that are still to be written.
     pub reports: Reports,
+    /// Where its records go.
+    pub tracer: Tracer,
 }
 
 impl Local {
@@ -116,6 +120,7 @@ impl Local {
     pub fn new(
         policy: AnyPolicy,
         counters: &'static Pcpu,
+        tracer: Tracer,
         vcpus: impl Iterator<Item = (VcpuId, &'static Vcpu)>,
     ) -> Self {
         let mut slots = [SlotState::UNUSED; MAX_SLOTS];
@@ -139,6 +144,7 @@ impl Local {
             armed: Some(Ticks::NEVER),
             drain_due: None,
             reports: Reports::default(),
+            tracer,
         }
     }
 
@@ -173,6 +179,9 @@ impl Local {
 
     /// `slot` has something to do: `activity` is `Ready` or `Loading`.
     pub fn make_ready(&mut self, slot: Slot, activity: Activity, now: Ticks) {
+        if self.tracer.is_on() {
+            self.trace_wake(slot, now);
+        }
         self.slot_mut(slot).activity = activity;
         self.policy.ready(slot, now.0);
         if self.interested.0 & bit(slot.0) != 0 {
@@ -192,10 +201,58 @@ impl Local {
     pub fn switch_off(&mut self, slot: Slot, now: Ticks) {
         if self.slot(slot).activity.is_ready() {
             self.policy.withdraw(slot, now.0);
+            self.tracer.record(
+                now,
+                Event::Block {
+                    vcpu: self.slot(slot).vcpu.0,
+                    why: BlockReason::Off,
+                },
+            );
         }
         let state = self.slot_mut(slot);
         state.activity = Activity::Off;
         state.watchdog = Ticks::NEVER;
+    }
+
+    #[inline(never)]
+    fn trace_wake(&self, slot: Slot, now: Ticks) {
+        let state = self.slot(slot);
+        if !state.activity.is_ready() {
+            self.tracer.record(now, Event::Wake { vcpu: state.vcpu.0 });
+        }
+    }
+
+    /// What the decision brought about besides the choice.
+    pub fn trace_signals(&self, signals: Signals) {
+        if !self.tracer.is_on() {
+            return;
+        }
+        if signals.schedule_changed {
+            let schedule = self.policy.schedule().current;
+            self.tracer.record(self.since, Event::Schedule { schedule });
+        }
+        let events: [(SlotSet, fn(u8) -> Event); 4] = [
+            (signals.exhausted, |vcpu| Event::Exhausted { vcpu }),
+            (signals.replenished, |vcpu| Event::Replenished { vcpu }),
+            (signals.window_start, |vcpu| Event::WindowStart { vcpu }),
+            (signals.period_start, |vcpu| Event::PeriodStart { vcpu }),
+        ];
+        for (slots, event) in events {
+            for slot in bits(slots.0) {
+                let vcpu = self.slot(Slot(slot)).vcpu;
+                self.tracer.record(self.since, event(vcpu.0));
+            }
+        }
+    }
+
+    /// The decision that was taken at `now` stands.
+    pub fn trace_decision(&mut self, now: Ticks) {
+        let vcpu = self.running.map(|slot| self.slot(slot).vcpu);
+        let slots = &self.slots;
+        self.tracer.switch(now, vcpu, |before| {
+            let state = slots.iter().find(|state| state.vcpu == before);
+            state.is_some_and(|state| state.activity.is_ready())
+        });
     }
 
     /// Ends the decision in force.

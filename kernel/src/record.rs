@@ -68,6 +68,7 @@ impl<R: RelaxStrategy> Recorder<R> {
         header.boots.store(boot, Ordering::Relaxed);
         header.hertz.store(machine.hertz(), Ordering::Relaxed);
         header.booted.store(machine.now().0, Ordering::Relaxed);
+        header.trace_records.store(0, Ordering::Relaxed);
         clear_counters(area);
         let crash = tell_crash(area);
         machine.keep(0, AREA_SIZE);
@@ -99,6 +100,12 @@ impl<R: RelaxStrategy> Recorder<R> {
             place.pcpu.store(u32::from(binding.pcpu.0), Ordering::Relaxed);
             add(&header.vcpus);
         }
+        // Last: whoever reads along needs the names of what is traced.
+        let board = system.image.board();
+        header.trace_base.store(board.trace_base.get(), Ordering::Relaxed);
+        header
+            .trace_records
+            .store(board.trace_records.get(), Ordering::Release);
     }
 
     /// Stores a line in the ring. `now` is nanoseconds since boot.
@@ -221,6 +228,7 @@ fn clear_counters(area: &Area) {
         pcpu.idle.store(0, Ordering::Relaxed);
         pcpu.since.store(0, Ordering::Relaxed);
         pcpu.running.store(NONE, Ordering::Relaxed);
+        pcpu.traced.store(0, Ordering::Relaxed);
     }
     for partition in &area.partitions {
         partition.state.store(0, Ordering::Relaxed);

@@ -44,6 +44,8 @@ pub struct CompileInput {
     pub class_binary_len: u64,
     /// Virtual time after which the hypervisor powers the board off.
     pub stop_after_ms: Option<u32>,
+    /// Records of each pCPU's ring of the trace, at most: as many as fit into the RAM that is left; `None`: no trace.
+    pub trace_records: Option<u32>,
 }
 
 /// Why a checked system gives no image.
@@ -91,7 +93,7 @@ pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, Compile
         diagnostics: Vec::new(),
         sources: system.report.sources.clone(),
     };
-    let Some(plan) = plan(system, binary, &mut report) else {
+    let Some(plan) = plan(system, binary, input.trace_records, &mut report) else {
         return Err(CompileError::NoRoom(Box::new(report)));
     };
     let mut placed = system.clone();
@@ -106,13 +108,19 @@ pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, Compile
         image_base: placed.plan.image_base.into(),
         log_base: placed.plan.log.base.into(),
         stop_after_ms: input.stop_after_ms.unwrap_or(NONE).into(),
-        reserved: 0.into(),
+        trace_records: placed.plan.trace.map_or(0, |(_, records)| records).into(),
+        trace_base: placed.plan.trace.map_or(0, |(base, _)| base).into(),
     };
     Ok(builder.build()?)
 }
 
 /// Finds places for a class binary of `binary` bytes; `None` if something was reported.
-pub(crate) fn plan(system: &System, binary: u64, report: &mut Report) -> Option<Plan> {
+pub(crate) fn plan(
+    system: &System,
+    binary: u64,
+    trace_records: Option<u32>,
+    report: &mut Report,
+) -> Option<Plan> {
     let image = records(system).ok()?.len();
     let input = plan::Input {
         board: &system.board,
@@ -120,6 +128,7 @@ pub(crate) fn plan(system: &System, binary: u64, report: &mut Report) -> Option<
         guests: &system.guests,
         binary,
         image,
+        trace: trace_records.map(|records| (system.pcpus.len(), records)),
     };
     plan::plan(&input, report)
 }

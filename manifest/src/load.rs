@@ -151,7 +151,7 @@ fn build(
     };
     draft.choose_ram_bases(report)?;
     let mut system = draft.system(report)?;
-    system.plan = compile::plan(&system, BINARY_RESERVE, report)?;
+    system.plan = compile::plan(&system, BINARY_RESERVE, None, report)?;
     system.partitions = partitions(&system);
     Some(system)
 }
@@ -217,7 +217,7 @@ impl Draft<'_> {
         };
         let found = self
             .system(&mut first)
-            .and_then(|system| compile::plan(&system, FIXED_RESERVE, &mut first));
+            .and_then(|system| compile::plan(&system, FIXED_RESERVE, None, &mut first));
         let Some(plan) = found else {
             report.diagnostics.append(&mut first.diagnostics);
             report.sources = first.sources;

@@ -18,6 +18,7 @@ use crate::guest::{AreaKind, Guest};
 use crate::model::PartitionSpec;
 use crate::rules::{chooses_ram_base, does_trusted_dma};
 use crate::units::{BLOCK, GIB, PAGE, align_up, format_size};
+use bulkhead_abi::trace::{RECORD_SIZE, RING_MAX, RING_MIN};
 
 /// Bytes of the log area.
 pub(crate) const LOG_SIZE: u64 = bulkhead_abi::log::AREA_SIZE as u64;
@@ -38,6 +39,8 @@ pub(crate) struct Plan {
     /// RAM for the log, directly below the hypervisor's area: a place that depends on the board alone.
     pub log: Window,
     pub pool: Window,
+    /// RAM for the rings of the trace: bus address and records of each; none if nothing is traced.
+    pub trace: Option<(u64, u32)>,
     /// Bus address of each area, per partition.
     pub hosts: Vec<Vec<u64>>,
 }
@@ -51,6 +54,8 @@ pub(crate) struct Input<'a> {
     pub binary: u64,
     /// Bytes of the system image.
     pub image: u64,
+    /// Rings of the trace, if there are to be any: how many, and records of each at most.
+    pub trace: Option<(usize, u32)>,
 }
 
 /// An area to place.
@@ -127,8 +132,9 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     blocks.retain(|block| block.wish.is_none());
     blocks.sort_by_key(|block| std::cmp::Reverse(block.size));
     for block in &blocks {
-        let found = lowest(input.board, block, block.block_size(), &taken)
-            .or_else(|| lowest(input.board, block, BLOCK.min(block.block_size()), &taken));
+        let place = (block.guest, block.size);
+        let found = lowest(input.board, place, block.block_size(), &taken)
+            .or_else(|| lowest(input.board, place, BLOCK.min(block.block_size()), &taken));
         match found {
             Some(base) => {
                 hosts[block.partition][block.area] = base;
@@ -143,7 +149,13 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
             return None;
         }
     }
+    // Last, so that everything else is where it is without a trace.
+    let trace = input.trace.map(|wish| trace_place(input.board, wish, &taken));
+    if trace == Some(None) {
+        report.push(exhausted(input, hypervisor, &blocks, None));
+    }
     (report.error_count() == errors).then_some(Plan {
+        trace: trace.flatten(),
         hypervisor,
         image_base,
         log,
@@ -310,19 +322,16 @@ fn on_hypervisor(block: &Block<'_>, wish: &Wish, hypervisor: Window) -> Diagnost
         .help(format!("place it at {first_free:#x} or above"))
 }
 
-/// The lowest bus address for `block` that agrees with its guest address modulo `align`.
-fn lowest(board: &Board, block: &Block<'_>, align: u64, taken: &[Window]) -> Option<u64> {
+/// The lowest bus address for `size` bytes that agrees with their guest address modulo `align`.
+fn lowest(board: &Board, (guest, size): (u64, u64), align: u64, taken: &[Window]) -> Option<u64> {
     let mut best: Option<u64> = None;
     let mut starts: Vec<u64> = board.ram.iter().map(|ram| ram.base).collect();
     starts.extend(taken.iter().map(|window| window.end()));
     for start in starts {
-        let Some(base) = agree(start, block.guest, align) else {
+        let Some(base) = agree(start, guest, align) else {
             continue;
         };
-        let window = Window {
-            base,
-            size: block.size,
-        };
+        let window = Window { base, size };
         let free = board.ram.iter().any(|ram| ram.contains(window))
             && !taken.iter().any(|other| other.overlaps(window));
         if free && best.is_none_or(|best| base < best) {
@@ -330,6 +339,19 @@ fn lowest(board: &Board, block: &Block<'_>, align: u64, taken: &[Window]) -> Opt
         }
     }
     best
+}
+
+/// Where the rings of the trace go, and how many records each has: as many as there is room for, up to the wish.
+fn trace_place(board: &Board, (rings, wish): (usize, u32), taken: &[Window]) -> Option<(u64, u32)> {
+    let mut records = wish.clamp(RING_MIN, RING_MAX).next_power_of_two();
+    while records >= RING_MIN {
+        let size = u64::from(records) * RECORD_SIZE as u64 * rings as u64;
+        if let Some(base) = lowest(board, (0, size), PAGE, taken) {
+            return Some((base, records));
+        }
+        records /= 2;
+    }
+    None
 }
 
 /// The first address from `start` on that is equal to `guest` modulo `align`.

@@ -40,6 +40,7 @@ fn every_example_compiles() {
             let input = CompileInput {
                 class_binary_len,
                 stop_after_ms: Some(1000),
+                trace_records: None,
             };
             let bytes = compile(&system, &input).unwrap_or_else(|error| panic!("{name}: {error}"));
             let image = Image::check(&bytes, CLASS_AARCH64, &Portable).expect("the writer checked it");
@@ -109,6 +110,7 @@ fn places_do_not_depend_on_the_class_binary() {
             &CompileInput {
                 class_binary_len,
                 stop_after_ms: None,
+                trace_records: None,
             },
         )
         .expect("compiles");
@@ -142,6 +144,7 @@ fn ram_of_a_vm_with_unconfined_dma_is_where_it_seems_to_be() {
         let input = CompileInput {
             class_binary_len,
             stop_after_ms: None,
+            trace_records: None,
         };
         let bytes = compile(&system, &input).expect("it compiles");
         let image = Image::check(&bytes, CLASS_AARCH64, &Portable).expect("the writer checked it");

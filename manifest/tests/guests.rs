@@ -34,6 +34,7 @@ fn image(system: &System) -> Vec<u8> {
         &CompileInput {
             class_binary_len: 0x2_0000,
             stop_after_ms: None,
+            trace_records: None,
         },
     )
     .expect("compiles")

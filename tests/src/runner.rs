@@ -59,10 +59,12 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         real_seconds: Some(case.real_limit),
         gdb: None,
         log_base: None,
+        trace: false,
     };
     // The test, not the system, decides when time is up; a little more, so that it is the test that sees it.
     let options = Options {
         stop_after: Some(case.time_limit + 1.0),
+        trace_records: None,
     };
     let prepared = match prepare_text(&case.path, &case.manifest, &options, progress) {
         Ok(prepared) => prepared,

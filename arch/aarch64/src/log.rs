@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The log area (`bulkhead_abi::log`): the bytes directly below the class binary.
+//! The log area (`bulkhead_abi::log`): the bytes directly below the class binary. And the rings of the trace.
 //!
 //! Its place depends on nothing but the load address, so it can be written before the system image is
 //! understood, or if that never happens. The memory is ordinary and cached; [`keep`] writes back what must outlive a
 //! reset, because a reset empties the caches.
 
-use crate::machine::Machine;
+use crate::machine::{BOARD, Machine};
 use crate::{cache, mmu};
 use bulkhead_abi::log::{AREA_SIZE, Area};
+use bulkhead_abi::trace::{Entry, RECORD_SIZE};
 use bulkhead_arch_api::Traces;
 
 /// Address of the area.
@@ -38,5 +39,16 @@ impl Traces for Machine {
 
     fn keep(&mut self, offset: usize, length: usize) {
         keep(offset, length);
+    }
+
+    fn trace_ring(&self) -> &'static [Entry] {
+        let (base, records) = BOARD.get().map_or((0, 0), |board| board.trace);
+        if records == 0 {
+            return &[];
+        }
+        let own = base as usize + usize::from(self.pcpu.0) * records * RECORD_SIZE;
+        // SAFETY: the image's check has found room for the rings of all pCPUs, on page boundaries, in RAM that is
+        // neither the hypervisor's own nor a partition's; `map_board` has mapped it; nobody else has it by another name, and any bytes are an Entry, which is all atomics.
+        unsafe { core::slice::from_raw_parts(own as *const Entry, records) }
     }
 }

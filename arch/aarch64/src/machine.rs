@@ -31,6 +31,8 @@ pub(crate) struct Board {
     pub(crate) hardware_ids: [u64; MAX_PCPUS],
     /// Memory for translation tables of partitions: address and bytes.
     pub(crate) pool: (u64, u64),
+    /// Rings of the trace: address, and records of each.
+    pub(crate) trace: (u64, usize),
 }
 
 pub(crate) static BOARD: Once<Board, Relax> = Once::new();
@@ -143,6 +145,7 @@ fn survey(image: &Image<'_>) -> Board {
     Board {
         hardware_ids,
         pool: (board.pool_base.get(), board.pool_size.get()),
+        trace: (board.trace_base.get(), board.trace_records.get() as usize),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::{
     VcpuId, VcpuSet, VirtualLine,
 };
 use bulkhead_abi::log::Area;
+use bulkhead_abi::trace::Entry;
 
 /// One pCPU's view of its machine: all groups of verbs.
 pub trait Arch: Cpus + Vcpus + Spaces + Irqs + Clock + Console + Traces {
@@ -318,4 +319,7 @@ pub trait Traces {
     /// What was stored in the log area in `length` bytes from `offset` on reaches the memory itself, out of any
     /// cache that a reset would empty. Worst case: linear in `length`.
     fn keep(&mut self, offset: usize, length: usize);
+    /// This pCPU's ring of the trace, as the system image places it: its length is a power of two, or 0 if nothing
+    /// is traced. Its contents are whatever they were, and nobody else writes it.
+    fn trace_ring(&self) -> &'static [Entry];
 }

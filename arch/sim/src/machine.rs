@@ -5,6 +5,7 @@ use crate::guest::Outcome;
 use crate::memory::View;
 use crate::world::{What, World};
 use bulkhead_abi::log::{AREA_SIZE, Area};
+use bulkhead_abi::trace::Entry;
 use bulkhead_arch_api::{
     AccessKind, Arch, ArchCaps, BuildError, Clock, Console, CopyError, Cpus, Dump, Exit, FaultReport,
     GuestPhys, HostPhys, Irqs, Line, MAX_VCPUS_PER_PARTITION, PartitionId, PartitionKind, PcpuId, Region,
@@ -378,5 +379,10 @@ impl Traces for SimMachine {
 
     fn keep(&mut self, offset: usize, length: usize) {
         assert!(offset + length <= AREA_SIZE, "{length} bytes from {offset} on");
+    }
+
+    fn trace_ring(&self) -> &'static [Entry] {
+        let world = self.world();
+        world.trace.get(usize::from(self.pcpu.0)).copied().unwrap_or(&[])
     }
 }

@@ -6,6 +6,7 @@ use crate::machine::CONSOLE_LINE;
 use crate::memory::{Memory, View};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::log::Area;
+use bulkhead_abi::trace::Entry;
 use bulkhead_arch_api::{
     Access, AccessKind, CopyError, Exit, FaultReport, GuestPhys, HostPhys, Hypercall, Line, PartitionId,
     PcpuId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, VirtualLine,
@@ -118,6 +119,8 @@ pub struct World {
     pub records: Vec<Record>,
     /// RAM that a warm reset keeps; give another world the same to reset the board.
     pub log_area: &'static Area,
+    /// Ring of the trace per pCPU; none: nothing is traced.
+    pub trace: Vec<&'static [Entry]>,
     /// Bytes sent on the serial line.
     pub output: Vec<u8>,
     /// Bytes the transmitter takes before it is full; a flush empties it.
@@ -164,6 +167,7 @@ impl World {
             memory: Memory::default(),
             records: Vec::new(),
             log_area: Box::leak(Box::new(Area::new())),
+            trace: Vec::new(),
             output: Vec::new(),
             transmitter_depth: usize::MAX,
             transmitter_room: usize::MAX,

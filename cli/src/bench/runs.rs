@@ -133,6 +133,7 @@ fn launch() -> Launch {
         real_seconds: Some(REAL_LIMIT),
         gdb: None,
         log_base: None,
+        trace: false,
     }
 }
 

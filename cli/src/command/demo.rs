@@ -98,6 +98,7 @@ pub(super) fn run() -> Result<Code, Problem> {
         &workspace.root().join(EXAMPLE),
         &Options {
             stop_after: Some(LIMIT),
+            trace_records: None,
         },
         &progress,
     )?;

@@ -13,6 +13,7 @@ mod fuzz;
 mod gdb;
 mod log;
 mod new;
+mod report;
 mod run;
 mod test;
 
@@ -64,6 +65,8 @@ enum Command {
     Explain(ExplainArgs),
     /// Show what the hypervisor has left in RAM: log, crash, counters
     Log(LogArgs),
+    /// Say what is in a trace: shares of the CPUs, exits, waiting times, windows, budgets
+    Report(ReportArgs),
     /// Measure what the hypervisor costs, in instructions: bare against hypervised
     Bench(BenchArgs),
     /// List the boards
@@ -122,6 +125,7 @@ struct BuildArgs {
   bulkhead run system.toml --until 'linux: login:' --timeout 30
   echo nproc | bulkhead run system.toml --console linux --until '^2$'
   bulkhead run system.toml --log logs                       logs/NAME.log for each console
+  bulkhead run system.toml --timeout 1 --trace t.trace      then: bulkhead report t.trace
 
 A REGEX is searched in each line and in `name: line`, so it can name a console. Without --until the run ends when
 the board powers off. On a terminal the board's clock follows the wall clock; elsewhere every instruction takes one
@@ -141,6 +145,9 @@ struct RunArgs {
     /// Write the exact bytes of each console to DIR/NAME.log, and what is left in RAM to DIR/log-area.bin
     #[arg(long, value_name = "DIR")]
     log: Option<PathBuf>,
+    /// Write what every pCPU did and when to FILE, for `bulkhead report`
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Stop at the first instruction and wait for a debugger, with the symbols of the hypervisor and of PARTITION
     #[arg(long, value_name = "PARTITION", num_args = 0..=1)]
     gdb: Option<Option<String>>,
@@ -178,6 +185,19 @@ The log is the 64 KiB directly below the address at which bulkhead.bin is loaded
 struct LogArgs {
     /// The dump
     dump: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  bulkhead run system.toml --timeout 1 --trace t.trace; bulkhead report t.trace --perfetto t.json
+
+The JSON file is for https://ui.perfetto.dev or chrome://tracing.")]
+struct ReportArgs {
+    /// The trace
+    file: PathBuf,
+    /// Also write it for Perfetto
+    #[arg(long, value_name = "OUT")]
+    perfetto: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -225,6 +245,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Explain(args) => explain::run(&args),
         Command::Log(args) => log::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Boards => boards::run(),
         Command::New(args) => new::run(&args),

@@ -14,15 +14,20 @@ use crate::screen::{Look, Screen};
 use crate::session::{Ending, Outcome};
 use crate::summary::Summary;
 use crate::terminal;
+use crate::trace::Trace;
 use crate::typing::{Activity, Note, Typist};
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 use std::cell::{Cell, RefCell};
 use std::io::{self, Stdout, stdout};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::Instant;
 
 /// Where a debugger connects: QEMU's own customary port.
 const GDB_PORT: u16 = 1234;
+/// Records of each pCPU's ring, if there is so much RAM: some tenths of a second of the busiest system, and
+/// the rings are emptied all the time.
+const TRACE_RECORDS: u32 = 1 << 18;
 
 pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     let interactive = terminal::is_interactive();
@@ -32,10 +37,12 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         real_seconds: args.real_timeout,
         gdb: args.gdb.as_ref().map(|_| GDB_PORT),
         log_base: None,
+        trace: args.trace.is_some(),
     };
     let progress = Progress::new();
     let options = Options {
         stop_after: args.timeout,
+        trace_records: args.trace.as_ref().map(|_| TRACE_RECORDS),
     };
     let prepared = prepare(&args.system, &options, &progress)?;
     drop(progress);
@@ -102,7 +109,31 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         let path = folder.join("log-area.bin");
         std::fs::write(&path, area).map_err(Problem::io(path.display()))?;
     }
-    viewer.conclude(&outcome)
+    let code = viewer.conclude(&outcome)?;
+    if let Some(file) = &args.trace {
+        save_trace(file, outcome.trace.as_ref())?;
+    }
+    Ok(code)
+}
+
+/// Writes the trace, and says how much there is of it.
+fn save_trace(file: &Path, trace: Option<&Trace>) -> Result<(), Problem> {
+    let Some(trace) = trace.filter(|trace| !trace.records.is_empty()) else {
+        return Err(Problem::new(
+            "there is no trace: nothing could be read from the emulator's memory",
+        ));
+    };
+    std::fs::write(file, trace.encode()).map_err(Problem::io(file.display()))?;
+    let lost = match trace.lost() {
+        0 => "none lost".to_owned(),
+        lost => format!("{lost} LOST"),
+    };
+    eprintln!(
+        "bulkhead: {} trace records, {lost}, in {}",
+        trace.records.len(),
+        file.display()
+    );
+    Ok(())
 }
 
 fn with_hypervisor(names: &[String]) -> Vec<String> {

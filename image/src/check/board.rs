@@ -13,6 +13,7 @@ use crate::limits::PAGE_SIZE;
 use crate::reader::Image;
 use crate::span::Span;
 use bulkhead_abi::log::AREA_SIZE;
+use bulkhead_abi::trace::{RECORD_SIZE, RING_MAX, RING_MIN};
 
 pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
     each(Table::Map, image.map(), |index, record| {
@@ -78,7 +79,6 @@ fn map_entry(image: &Image<'_>, index: u32, record: &MapRecord) -> Result<(), Fa
 
 fn board(image: &Image<'_>, record: &BoardRecord) -> Result<(), Fault> {
     named(image.board_name_record())?;
-    require(record.reserved.get() == 0, Fault::Reserved)?;
     let own = hypervisor(record)?;
     require(in_ram(image, own), Fault::OutsideRam)?;
     let log = log_area(record)?;
@@ -90,7 +90,29 @@ fn board(image: &Image<'_>, record: &BoardRecord) -> Result<(), Fault> {
     require(image_start.is_multiple_of(PAGE_SIZE), Fault::Unaligned)?;
     let itself = Span::new(image_start, image.len())?;
     require(own.covers(itself), Fault::OutsideHypervisor)?;
-    require(!itself.overlaps(pool), Fault::InHypervisor)
+    require(!itself.overlaps(pool), Fault::InHypervisor)?;
+    let Some(trace) = trace(image)? else {
+        return Ok(());
+    };
+    require(in_ram(image, trace), Fault::OutsideRam)?;
+    let is_apart = !trace.overlaps(own) && !trace.overlaps(log);
+    require(is_apart, Fault::InHypervisor)
+}
+
+/// The rings of the trace, if there are any.
+pub(super) fn trace(image: &Image<'_>) -> Result<Option<Span>, Fault> {
+    let record = image.board();
+    let records = record.trace_records.get();
+    if records == 0 {
+        require(record.trace_base.get() == 0, Fault::Empty)?;
+        return Ok(None);
+    }
+    let fits = records.is_power_of_two() && (RING_MIN..=RING_MAX).contains(&records);
+    require(fits, Fault::OutOfRange)?;
+    let size = u64::from(records)
+        .saturating_mul(RECORD_SIZE as u64)
+        .saturating_mul(image.pcpus().len() as u64);
+    Span::pages(record.trace_base.get(), size).map(Some)
 }
 
 fn pcpu(image: &Image<'_>, index: u32, record: &PcpuRecord) -> Result<(), Fault> {

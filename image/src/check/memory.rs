@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Mappings and loads: the rules that spatial separation rests on. Relies on the rules of `board`.
 
-use super::board::{hypervisor, in_ram, log_area, touches_ram, windows};
+use super::board::{hypervisor, in_ram, log_area, touches_ram, trace, windows};
 use super::{each, earlier, named, refers, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
@@ -62,6 +62,9 @@ fn place(image: &Image<'_>, record: &MemoryRecord) -> Result<(), Fault> {
     if record.flags.get() & MEMORY_DEVICE == 0 {
         require(in_ram(image, host), Fault::OutsideRam)?;
         require(!host.overlaps(log_area(image.board())?), Fault::InHypervisor)?;
+        if let Some(trace) = trace(image)? {
+            require(!host.overlaps(trace), Fault::InHypervisor)?;
+        }
         return require(!host.overlaps(hypervisor(image.board())?), Fault::InHypervisor);
     }
     require(!touches_ram(image, host), Fault::InRam)?;

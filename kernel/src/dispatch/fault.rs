@@ -18,6 +18,7 @@ use super::Pcpu;
 use crate::health::{Action, Verdict, class_name};
 use crate::log::Line;
 use crate::partition::{Launch, Request};
+use bulkhead_abi::trace::Event;
 use bulkhead_abi::{Error, HealthClass, PartitionState, StartCause, StartMode};
 use bulkhead_arch_api::{
     Access, AccessKind, Arch, FaultReport, GuestPhys, Hypercall, PartitionId, Reply, Ticks, VcpuId,
@@ -163,6 +164,10 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     fn decide_action(&self, partition: PartitionId, class: HealthClass) -> Verdict {
         let facts = self.system.facts_of(partition);
         self.shared.recorder.event(partition, class);
+        self.trace(Event::Health {
+            partition: partition.0,
+            class,
+        });
         self.shared
             .partition(partition)
             .health

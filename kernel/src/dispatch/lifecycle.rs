@@ -8,6 +8,7 @@ use crate::local::Activity;
 use crate::log::Line;
 use crate::partition::{Effects, Request};
 use bulkhead_abi::status::state_change_event;
+use bulkhead_abi::trace::Event;
 use bulkhead_abi::{Error, PartitionState, StartMode};
 use bulkhead_arch_api::{Arch, CopyError, GuestPhys, PartitionId, PcpuId, Ticks, VcpuId, VcpuReset};
 use bulkhead_sched::Slot;
@@ -75,6 +76,10 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     /// A partition has entered a state: log it, tell its watchers, and see whether it was the last.
     fn announce(&mut self, partition: PartitionId, state: PartitionState) {
         self.shared.recorder.state(partition, state);
+        self.trace(Event::State {
+            partition: partition.0,
+            state,
+        });
         let shared = self.shared.partition(partition);
         if shared.health.announce(state) {
             let mut line = Line::of("partition ");

@@ -16,6 +16,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     /// Tells whom it concerns. Bounded by the slots in use.
     #[inline(never)]
     pub(super) fn tell(&mut self, signals: Signals) {
+        self.local.trace_signals(signals);
         for slot in bits(signals.window_start.0) {
             let vcpu = self.local.slot(Slot(slot)).vcpu;
             let partition = self.system.binding(vcpu).partition;

@@ -115,7 +115,8 @@ pub fn tables(pcpus: u32, parts: &[Part]) -> ImageBuilder {
         image_base: BOARD_RAM.into(),
         log_base: (BOARD_RAM + BOARD_SIZE - AREA_SIZE as u64).into(),
         stop_after_ms: NONE.into(),
-        reserved: 0.into(),
+        trace_records: 0.into(),
+        trace_base: 0.into(),
     };
     image.map.push(MapRecord {
         base: BOARD_RAM.into(),
@@ -348,10 +349,10 @@ impl Bench {
             let vcpu = match next {
                 Next::Run(_, vcpu) => Some(vcpu),
                 Next::Idle => None,
-                Next::Load(..) | Next::Report(_) | Next::Again => return pcpu.execute(next),
+                Next::Load(..) | Next::Report(_) | Next::Again => return pcpu.perform(next),
             };
             if world.borrow_mut().advance(PcpuId(index), vcpu, horizon) {
-                pcpu.execute(next);
+                pcpu.perform(next);
             } else {
                 *pending = Some(next);
             }

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The trace file.
+//!
+//! All numbers little-endian:
+//!
+//! | bytes from | what |
+//! |---|---|
+//! | 0 | `BULKTRC1` |
+//! | 8 | u32: revision of the format, 1 |
+//! | 12 | u32: bytes before the first record, a multiple of 16 |
+//! | 16 | u64: ticks per second |
+//! | 24 | u64: tick at which the hypervisor booted |
+//! | 32 | u64: number of records |
+//! | 40 | u32: number of pCPUs, of partitions at 44, of vCPUs at 48; 0 at 52 |
+//! | 56 | name of the board, 32 bytes, NUL padded |
+//! | 88 | name of each partition, 32 bytes each |
+//! | then | each vCPU, 4 bytes: partition, number in it, pCPU, 0 |
+//! | then | zeros up to the first record |
+//! | then | the records, 16 bytes each ([`bulkhead_abi::trace`]), in the order of their times |
+//!
+//! A reader takes nothing on trust: what it returns has passed [`Trace::check`].
+
+use super::{Trace, TraceVcpu};
+use bulkhead_abi::log::NAME_LEN;
+use bulkhead_abi::trace::{BadRecord, RECORD_SIZE, Record};
+
+const MAGIC: &[u8; 8] = b"BULKTRC1";
+const VERSION: u32 = 1;
+const FIXED: usize = 88;
+/// More of anything is no trace of ours.
+const COUNT_MAX: u32 = 255;
+
+impl Trace {
+    /// The bytes of the file.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let header = header_size(self.partitions.len(), self.vcpus.len());
+        let mut bytes = Vec::with_capacity(header + self.records.len() * RECORD_SIZE);
+        bytes.extend(MAGIC);
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend((header as u32).to_le_bytes());
+        for long in [self.hertz, self.origin, self.records.len() as u64] {
+            bytes.extend(long.to_le_bytes());
+        }
+        let counts = [
+            usize::from(self.pcpus),
+            self.partitions.len(),
+            self.vcpus.len(),
+            0,
+        ];
+        for count in counts {
+            bytes.extend((count as u32).to_le_bytes());
+        }
+        for name in std::iter::once(&self.board).chain(&self.partitions) {
+            bytes.extend(padded(name));
+        }
+        for vcpu in &self.vcpus {
+            bytes.extend([vcpu.partition, vcpu.index, vcpu.pcpu, 0]);
+        }
+        bytes.resize(header, 0);
+        for record in &self.records {
+            bytes.extend(record.to_bytes());
+        }
+        bytes
+    }
+
+    /// The trace that is in the bytes of a file.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let mut reader = Reader { bytes, at: 0 };
+        if reader.array::<8>().as_ref() != Ok(MAGIC) {
+            return Err("it does not start like a trace".to_owned());
+        }
+        let version = reader.word()?;
+        if version != VERSION {
+            return Err(format!(
+                "its format is revision {version}, this tool reads {VERSION}"
+            ));
+        }
+        let header = reader.word()? as usize;
+        let (hertz, origin, count) = (reader.long()?, reader.long()?, reader.long()?);
+        let [pcpus, partitions, vcpus] = [reader.count()?, reader.count()?, reader.count()?];
+        if reader.word()? != 0 || header != header_size(partitions.into(), vcpus.into()) {
+            return Err("the lengths in its header cannot be".to_owned());
+        }
+        let mut trace = Self {
+            board: reader.name()?,
+            hertz,
+            origin,
+            pcpus,
+            ..Self::default()
+        };
+        for _ in 0..partitions {
+            trace.partitions.push(reader.name()?);
+        }
+        for _ in 0..vcpus {
+            let [partition, index, pcpu, _] = reader.array()?;
+            trace.vcpus.push(TraceVcpu {
+                partition,
+                index,
+                pcpu,
+            });
+        }
+        let records = bytes.get(header..).ok_or_else(truncated)?;
+        if records.len() as u64 != count.saturating_mul(RECORD_SIZE as u64) {
+            return Err(format!(
+                "it has {} bytes of records, {count} records need {}",
+                records.len(),
+                count.saturating_mul(RECORD_SIZE as u64)
+            ));
+        }
+        for (number, record) in records.chunks_exact(RECORD_SIZE).enumerate() {
+            let Some(record) = record.first_chunk() else { break };
+            let record = Record::from_bytes(*record)
+                .map_err(|error| format!("record {number} is none: {}", describe(error)))?;
+            trace.records.push(record);
+        }
+        trace.check()?;
+        Ok(trace)
+    }
+}
+
+/// Why two words are no record, as a user is told it.
+#[must_use]
+pub fn describe(error: BadRecord) -> String {
+    match error {
+        BadRecord::Empty => "it is empty".to_owned(),
+        BadRecord::Kind(kind) => format!("there is no kind {kind}"),
+        BadRecord::Subject(subject) => format!("its kind cannot be about {subject}"),
+        BadRecord::Detail(detail) => format!("its kind has no detail {detail}"),
+        BadRecord::Argument(argument) => format!("its kind has no argument {argument:#x}"),
+    }
+}
+
+fn header_size(partitions: usize, vcpus: usize) -> usize {
+    (FIXED + NAME_LEN * partitions + 4 * vcpus).next_multiple_of(RECORD_SIZE)
+}
+
+fn padded(name: &str) -> [u8; NAME_LEN] {
+    let mut bytes = [0; NAME_LEN];
+    // A name of a manifest fits.
+    for (to, from) in bytes.iter_mut().zip(name.bytes()) {
+        *to = from;
+    }
+    bytes
+}
+
+fn truncated() -> String {
+    "it ends within its header".to_owned()
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
+        let chunk = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk);
+        self.at += N;
+        chunk.copied().ok_or_else(truncated)
+    }
+
+    fn word(&mut self) -> Result<u32, String> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn long(&mut self) -> Result<u64, String> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn count(&mut self) -> Result<u8, String> {
+        let count = self.word()?;
+        u8::try_from(count).map_err(|_| format!("it has {count} of what can be {COUNT_MAX} at most"))
+    }
+
+    fn name(&mut self) -> Result<String, String> {
+        let bytes: [u8; NAME_LEN] = self.array()?;
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(NAME_LEN);
+        let text = std::str::from_utf8(&bytes[..end]).ok();
+        let text = text.filter(|text| !text.chars().any(char::is_control));
+        text.map(str::to_owned)
+            .ok_or_else(|| "one of its names is no text".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::sample;
+    use super::*;
+
+    #[test]
+    fn a_trace_comes_back_from_its_file() {
+        let trace = sample(20);
+        assert_eq!(Trace::decode(&trace.encode()), Ok(trace));
+        let empty = Trace {
+            hertz: 1,
+            ..Trace::default()
+        };
+        assert_eq!(Trace::decode(&empty.encode()), Ok(empty));
+    }
+
+    #[test]
+    fn no_part_of_a_file_is_a_file() {
+        let bytes = sample(2).encode();
+        for length in 0..bytes.len() {
+            assert!(Trace::decode(&bytes[..length]).is_err(), "{length}");
+        }
+        let longer = [&bytes[..], &[0; 16]].concat();
+        let error = Trace::decode(&longer).unwrap_err();
+        assert!(
+            error.starts_with("it has 240 bytes of records, 14 records need 224"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_for_what_is_wrong_or_is_another_trace() {
+        let trace = sample(2);
+        let bytes = trace.encode();
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 1 << bit;
+                if let Ok(other) = Trace::decode(&damaged) {
+                    assert_eq!(other.check(), Ok(()));
+                }
+            }
+        }
+        let with = |at: usize, value: u8| {
+            let mut damaged = bytes.clone();
+            damaged[at] = value;
+            Trace::decode(&damaged).unwrap_err()
+        };
+        assert_eq!(with(0, b'X'), "it does not start like a trace");
+        assert_eq!(with(8, 2), "its format is revision 2, this tool reads 1");
+        assert_eq!(with(45, 1), "it has 258 of what can be 255 at most");
+        assert_eq!(with(44, 1), "the lengths in its header cannot be");
+        assert_eq!(with(56, 0xFF), "one of its names is no text");
+        assert_eq!(with(160 + 8, 99), "record 0 is none: there is no kind 99");
+        assert_eq!(with(160 + 10, 2), "record 0 names vCPU 2, which does not exist");
+    }
+}

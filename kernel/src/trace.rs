@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The trace of one pCPU: a ring of records in RAM that nobody else writes.
+//!
+//! Whether anything is traced is decided when the image is built and never changes. A pCPU that does not trace has a ring without
+//! entries: it runs another loop ([`crate::dispatch::Pcpu::run_forever`]), and in the few places that both loops share
+//! it pays one branch that always goes the same way.
+//!
+//! The newest record overwrites the oldest, and the number of records ever stored is kept beside the ring, so a reader
+//! loses no record without knowing it. Entries are stored before they are counted: what the count covers is whole.
+
+use bulkhead_abi::log::Pcpu;
+use bulkhead_abi::trace::{Entry, Event, Record, SwitchReason};
+use bulkhead_arch_api::{PcpuId, Ticks, VcpuId};
+use core::sync::atomic::Ordering;
+
+/// Where a pCPU's records go.
+#[derive(Debug)]
+pub struct Tracer {
+    /// As long as a power of two, or empty.
+    ring: &'static [Entry],
+    /// Has the number of records stored.
+    counters: &'static Pcpu,
+    pcpu: PcpuId,
+    /// The vCPU that runs, as far as the trace tells.
+    shown: Option<VcpuId>,
+}
+
+impl Tracer {
+    /// The tracer of a pCPU. No `ring`, or one whose length is no power of two: nothing is traced.
+    #[must_use]
+    pub const fn new(ring: &'static [Entry], counters: &'static Pcpu, pcpu: PcpuId) -> Self {
+        Self {
+            ring: if ring.len().is_power_of_two() { ring } else { &[] },
+            counters,
+            pcpu,
+            shown: None,
+        }
+    }
+
+    /// Whether anything is traced.
+    #[inline]
+    #[must_use]
+    pub const fn is_on(&self) -> bool {
+        !self.ring.is_empty()
+    }
+
+    /// Stores a record, if anything is traced.
+    pub fn record(&self, now: Ticks, event: Event) {
+        let stored = self.counters.traced.load(Ordering::Relaxed);
+        let index = stored as usize & self.ring.len().wrapping_sub(1);
+        let Some(entry) = self.ring.get(index) else { return };
+        let record = Record {
+            time: now.0,
+            pcpu: self.pcpu.0,
+            event,
+        };
+        entry.store(record.encode());
+        self.counters
+            .traced
+            .store(stored.wrapping_add(1), Ordering::Release);
+    }
+
+    /// From `now` on `to` runs; `is_ready` says whether the one that ran before still could.
+    pub fn switch(&mut self, now: Ticks, to: Option<VcpuId>, is_ready: impl FnOnce(VcpuId) -> bool) {
+        let from = self.shown;
+        if from == to {
+            return;
+        }
+        self.shown = to;
+        let why = match from {
+            None => SwitchReason::Idle,
+            Some(from) if is_ready(from) => SwitchReason::Preempted,
+            Some(_) => SwitchReason::Blocked,
+        };
+        let event = Event::Switch {
+            from: from.map(|vcpu| vcpu.0),
+            to: to.map(|vcpu| vcpu.0),
+            why,
+        };
+        self.record(now, event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::boxed::Box;
+    use std::vec::Vec;
+
+    fn tracer(length: usize) -> Tracer {
+        let ring = (0..length).map(|_| Entry::new()).collect::<Vec<_>>();
+        let area = Box::leak(Box::new(bulkhead_abi::log::Area::new()));
+        Tracer::new(ring.leak(), &area.pcpus[3], PcpuId(3))
+    }
+
+    #[test]
+    fn the_newest_overwrites_the_oldest_and_all_are_counted() {
+        let tracer = tracer(4);
+        for vcpu in 0..6 {
+            tracer.record(Ticks(u64::from(vcpu)), Event::Wake { vcpu });
+        }
+        assert_eq!(tracer.counters.traced.load(Ordering::Relaxed), 6);
+        let times: Vec<u64> = tracer
+            .ring
+            .iter()
+            .map(|entry| Record::decode(entry.load()).unwrap().time)
+            .collect();
+        assert_eq!(times, [4, 5, 2, 3]);
+    }
+
+    #[test]
+    fn without_a_ring_nothing_is_traced() {
+        for length in [0, 3] {
+            let mut tracer = tracer(length);
+            assert!(!tracer.is_on());
+            tracer.switch(Ticks(1), Some(VcpuId(0)), |_| true);
+            assert_eq!(tracer.counters.traced.load(Ordering::Relaxed), 0);
+        }
+    }
+
+    #[test]
+    fn only_changes_are_switches_and_they_say_why() {
+        let mut tracer = tracer(8);
+        let steps = [
+            (Some(1), true),
+            (Some(1), true),
+            (Some(2), true),
+            (None, false),
+            (None, true),
+            (Some(1), true),
+        ];
+        for (now, (to, ready)) in (10..).zip(steps) {
+            tracer.switch(Ticks(now), to.map(VcpuId), |_| ready);
+        }
+        let count = tracer.counters.traced.load(Ordering::Relaxed) as usize;
+        let seen: Vec<(u64, Event)> = tracer.ring[..count]
+            .iter()
+            .map(|entry| Record::decode(entry.load()).unwrap())
+            .map(|record| (record.time, record.event))
+            .collect();
+        let switch = |from, to, why| Event::Switch { from, to, why };
+        let expected = [
+            (10, switch(None, Some(1), SwitchReason::Idle)),
+            (12, switch(Some(1), Some(2), SwitchReason::Preempted)),
+            (13, switch(Some(2), None, SwitchReason::Blocked)),
+            (15, switch(None, Some(1), SwitchReason::Idle)),
+        ];
+        assert_eq!(seen, expected);
+    }
+}
