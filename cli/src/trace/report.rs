@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A trace in words and numbers: who had which share of which pCPU, why the hypervisor got control, how long who waited, how
+//! regular windows were, and what happened to budgets, deadlines and partitions.
+//!
+//! Times are of the board's clock. Nothing is averaged away: each figure comes with its worst case.
+
+use super::Trace;
+use super::spans::Span;
+use bulkhead_abi::trace::{Event, ExitCause};
+use bulkhead_abi::{HealthClass, PartitionState};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// State changes and health events that are listed.
+const LISTED: usize = 30;
+/// Width of a histogram's longest bar.
+const BAR: u64 = 40;
+
+impl Trace {
+    /// The report, in at most 100 columns.
+    #[must_use]
+    pub fn report(&self) -> String {
+        let mut text = self.heading();
+        for pcpu in 0..self.pcpus {
+            self.shares(pcpu, &mut text);
+        }
+        self.exits(&mut text);
+        self.latencies(&mut text);
+        self.windows(&mut text);
+        self.budgets(&mut text);
+        self.life(&mut text);
+        text
+    }
+
+    fn heading(&self) -> String {
+        let Some((first, last)) = self.range() else {
+            return format!("trace of board {}: no records\n", self.board);
+        };
+        let mut text = format!(
+            "trace of board {}: {} records from {} to {} s after boot\n",
+            self.board,
+            self.records.len(),
+            seconds(self.nanoseconds(first)),
+            seconds(self.nanoseconds(last)),
+        );
+        if self.lost() != 0 {
+            let _ = writeln!(
+                text,
+                "{} records are LOST: what follows is incomplete",
+                self.lost()
+            );
+        }
+        text
+    }
+
+    /// The vCPUs of a pCPU, and what they had of it.
+    fn shares(&self, pcpu: u8, text: &mut String) {
+        let spans = self.spans(pcpu);
+        let total: u64 = spans.iter().map(Span::length).sum();
+        let _ = writeln!(
+            text,
+            "\npCPU {pcpu:<20} {:>7} {:>8} {:>10} {:>12} {:>12}",
+            "share", "turns", "preempted", "longest us", "total us"
+        );
+        let numbers = self.vcpus.iter().zip(0_u8..);
+        let own = numbers
+            .filter(|(vcpu, _)| vcpu.pcpu == pcpu)
+            .map(|(_, number)| Some(number));
+        for who in own.chain([None]) {
+            let turns = || spans.iter().filter(|span| span.vcpu == who);
+            let sum: u64 = turns().map(Span::length).sum();
+            let longest = turns().map(Span::length).max().unwrap_or(0);
+            let preempted = turns().filter(|span| span.preempted).count();
+            let _ = writeln!(
+                text,
+                "  {:<23} {:>6.2}% {:>8} {:>10} {:>12} {:>12}",
+                who.map_or("idle".to_owned(), |vcpu| self.vcpu_name(vcpu)),
+                100.0 * sum as f64 / total.max(1) as f64,
+                turns().count(),
+                if who.is_some() {
+                    preempted.to_string()
+                } else {
+                    "-".to_owned()
+                },
+                micros(self.duration(longest)),
+                micros(self.duration(sum)),
+            );
+        }
+    }
+
+    fn exits(&self, text: &mut String) {
+        let mut counts: BTreeMap<Option<u8>, BTreeMap<ExitCause, u64>> = BTreeMap::new();
+        for record in &self.records {
+            if let Event::Exit { vcpu, cause, .. } = record.event {
+                *counts.entry(vcpu).or_default().entry(cause).or_default() += 1;
+            }
+        }
+        if !counts.is_empty() {
+            text.push_str("\nexits\n");
+        }
+        for (vcpu, causes) in counts {
+            let name = vcpu.map_or("idle".to_owned(), |vcpu| self.vcpu_name(vcpu));
+            let causes: Vec<String> = causes
+                .iter()
+                .map(|(cause, count)| format!("{} {count}", cause.text()))
+                .collect();
+            let _ = writeln!(text, "  {name:<23} {}", causes.join(", "));
+        }
+    }
+
+    /// From ready to running.
+    fn latencies(&self, text: &mut String) {
+        let mut waits: BTreeMap<u8, Vec<u64>> = BTreeMap::new();
+        for response in self.responses() {
+            let wait = self.duration(response.ran.saturating_sub(response.woken));
+            waits.entry(response.vcpu).or_default().push(wait);
+        }
+        if waits.is_empty() {
+            return;
+        }
+        let _ = writeln!(
+            text,
+            "\n{:<25} {:>8} {:>10} {:>10} {:>10} {:>10}",
+            "ready until running, us", "times", "least", "median", "99 %", "most"
+        );
+        for (vcpu, waits) in &mut waits {
+            waits.sort_unstable();
+            let at = |share: usize| waits[(waits.len() - 1) * share / 100];
+            let _ = writeln!(
+                text,
+                "  {:<23} {:>8} {:>10} {:>10} {:>10} {:>10}",
+                self.vcpu_name(*vcpu),
+                waits.len(),
+                micros(at(0)),
+                micros(at(50)),
+                micros(at(99)),
+                micros(at(100)),
+            );
+        }
+        for (vcpu, waits) in &waits {
+            histogram(&self.vcpu_name(*vcpu), waits, text);
+        }
+    }
+
+    /// How regular windows come.
+    fn windows(&self, text: &mut String) {
+        let mut starts: BTreeMap<u8, Vec<u64>> = BTreeMap::new();
+        for record in &self.records {
+            if let Event::WindowStart { vcpu } = record.event {
+                starts.entry(vcpu).or_default().push(record.time);
+            }
+        }
+        if starts.is_empty() {
+            return;
+        }
+        let _ = writeln!(
+            text,
+            "\n{:<25} {:>8} {:>14} {:>14}",
+            "windows", "starts", "least gap us", "most gap us"
+        );
+        for (vcpu, starts) in starts {
+            let gaps = || starts.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+            let shown = |gap: Option<u64>| gap.map_or("-".to_owned(), |gap| micros(self.duration(gap)));
+            let _ = writeln!(
+                text,
+                "  {:<23} {:>8} {:>14} {:>14}",
+                self.vcpu_name(vcpu),
+                starts.len(),
+                shown(gaps().min()),
+                shown(gaps().max()),
+            );
+        }
+    }
+
+    fn budgets(&self, text: &mut String) {
+        let mut counts: BTreeMap<u8, [u64; 3]> = BTreeMap::new();
+        for record in &self.records {
+            let (vcpu, which) = match record.event {
+                Event::Exhausted { vcpu } => (vcpu, 0),
+                Event::Replenished { vcpu } => (vcpu, 1),
+                Event::DeadlineMissed { vcpu } => (vcpu, 2),
+                _ => continue,
+            };
+            counts.entry(vcpu).or_default()[which] += 1;
+        }
+        if counts.is_empty() {
+            return;
+        }
+        let _ = writeln!(
+            text,
+            "\n{:<25} {:>10} {:>12} {:>16}",
+            "budgets", "exhausted", "replenished", "deadlines missed"
+        );
+        for (vcpu, [exhausted, replenished, missed]) in counts {
+            let name = self.vcpu_name(vcpu);
+            let _ = writeln!(
+                text,
+                "  {name:<23} {exhausted:>10} {replenished:>12} {missed:>16}"
+            );
+        }
+    }
+
+    /// What became of partitions.
+    fn life(&self, text: &mut String) {
+        let mut lines = Vec::new();
+        for record in &self.records {
+            let what = match record.event {
+                Event::State { partition, state } => {
+                    format!("{} {}", self.partition_name(partition), state_name(state))
+                }
+                Event::Health { partition, class } => {
+                    format!(
+                        "{} health event: {}",
+                        self.partition_name(partition),
+                        class_name(class)
+                    )
+                }
+                Event::Schedule { schedule } => format!("pCPU {} schedule {schedule}", record.pcpu),
+                Event::Lost { count } => format!("pCPU {} {count} records lost", record.pcpu),
+                _ => continue,
+            };
+            lines.push(format!("  {} {what}\n", seconds(self.nanoseconds(record.time))));
+        }
+        if lines.is_empty() {
+            return;
+        }
+        text.push_str("\nevents\n");
+        text.extend(lines.iter().take(LISTED).map(String::as_str));
+        if lines.len() > LISTED {
+            let _ = writeln!(text, "  and {} more", lines.len() - LISTED);
+        }
+    }
+}
+
+/// Sorted waits in nanoseconds by powers of two.
+fn histogram(name: &str, waits: &[u64], text: &mut String) {
+    let class = |wait: &u64| wait.checked_ilog2().map_or(0, |log| log + 1);
+    let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
+    for wait in waits {
+        *counts.entry(class(wait)).or_default() += 1;
+    }
+    let most = counts.values().copied().max().unwrap_or(1);
+    let _ = writeln!(text, "\n  {name}: ready until running");
+    for (class, count) in counts {
+        let below = 1_u64
+            .checked_shl(class)
+            .map_or("more".to_owned(), |limit| format!("< {limit} ns"));
+        let bar = "#".repeat((count * BAR).div_ceil(most) as usize);
+        let _ = writeln!(text, "  {below:>20} {count:>9} {bar}");
+    }
+}
+
+/// The name of a partition's state.
+#[must_use]
+pub const fn state_name(state: PartitionState) -> &'static str {
+    match state {
+        PartitionState::Stopped => "stopped",
+        PartitionState::Loading => "loading",
+        PartitionState::Running => "running",
+        PartitionState::Failed => "failed",
+        PartitionState::Stopping => "stopping",
+    }
+}
+
+/// The name of a class of health events.
+#[must_use]
+pub const fn class_name(class: HealthClass) -> &'static str {
+    match class {
+        HealthClass::Memory => "memory",
+        HealthClass::System => "system",
+        HealthClass::Hypercall => "hypercall",
+        HealthClass::Watchdog => "watchdog",
+        HealthClass::Task => "task",
+    }
+}
+
+fn micros(nanoseconds: u64) -> String {
+    format!("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000)
+}
+
+fn seconds(nanoseconds: u64) -> String {
+    format!(
+        "{}.{:06}",
+        nanoseconds / 1_000_000_000,
+        nanoseconds / 1000 % 1_000_000
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::sample;
+    use super::*;
+    use bulkhead_abi::trace::Record;
+
+    fn line<'a>(text: &'a str, start: &str) -> Vec<&'a str> {
+        let line = text.lines().find(|line| line.trim_start().starts_with(start));
+        line.unwrap_or_else(|| panic!("no `{start}` in\n{text}"))
+            .split_whitespace()
+            .collect()
+    }
+
+    #[test]
+    fn shares_exits_and_waits_are_those_of_the_trace() {
+        let text = sample(9).report();
+        assert_eq!(
+            line(&text, "control "),
+            ["control", "9.87%", "9", "0", "10.000", "90.000"]
+        );
+        assert_eq!(
+            line(&text, "idle "),
+            ["idle", "0.00%", "0", "-", "0.000", "0.000"]
+        );
+        assert!(text.contains("control                 idle 9\n"), "{text}");
+        assert!(text.contains("noise                   wake 9\n"), "{text}");
+        let waits = text
+            .lines()
+            .rfind(|line| line.starts_with("  control  "))
+            .unwrap();
+        let waits: Vec<&str> = waits.split_whitespace().collect();
+        assert_eq!(waits, ["control", "9", "2.000", "2.000", "2.000", "2.000"]);
+        assert!(
+            text.contains(&format!("< 2048 ns         9 {}", "#".repeat(40))),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    }
+
+    #[test]
+    fn what_is_rare_is_shown_when_it_is_there() {
+        let mut trace = sample(1);
+        let before = trace.report();
+        for absent in ["budgets", "windows", "events", "LOST"] {
+            assert!(!before.contains(absent), "{before}");
+        }
+        let events = [
+            Event::WindowStart { vcpu: 0 },
+            Event::WindowStart { vcpu: 0 },
+            Event::Exhausted { vcpu: 1 },
+            Event::DeadlineMissed { vcpu: 1 },
+            Event::State {
+                partition: 1,
+                state: PartitionState::Failed,
+            },
+            Event::Lost { count: 5 },
+        ];
+        for (event, time) in events.into_iter().zip((2000..).step_by(7)) {
+            trace.records.push(Record { time, pcpu: 0, event });
+        }
+        assert_eq!(trace.check(), Ok(()));
+        let text = trace.report();
+        assert_eq!(
+            line(&text, "5 records"),
+            [
+                "5",
+                "records",
+                "are",
+                "LOST:",
+                "what",
+                "follows",
+                "is",
+                "incomplete"
+            ]
+        );
+        assert!(text.contains("0.001028 noise failed"), "{text}");
+        assert!(
+            text.contains("noise                            1            0                1"),
+            "{text}"
+        );
+        assert!(
+            text.contains("control                        2          7.000          7.000"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn an_empty_trace_has_a_report() {
+        assert_eq!(Trace::default().report(), "trace of board : no records\n");
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who ran when, and how long each vCPU waited: what reports and drawings are made of.
+//!
+//! A switch ends a span and begins another. Where records are missing nobody is said to have run: the span before
+//! ends at its last record, and the next one begins behind the gap with the vCPU that the next switch says had been running.
+
+use super::Trace;
+use bulkhead_abi::trace::{Event, Record};
+
+/// A vCPU, or nobody, had a pCPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The pCPU.
+    pub pcpu: u8,
+    /// Who; `None`: nobody.
+    pub vcpu: Option<u8>,
+    /// First tick.
+    pub start: u64,
+    /// The tick behind the last.
+    pub end: u64,
+    /// It ends because somebody else came first, and not because there was nothing to do.
+    pub preempted: bool,
+}
+
+impl Span {
+    /// Ticks.
+    #[must_use]
+    pub const fn length(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+}
+
+/// A vCPU that became ready, and when it ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// Who.
+    pub vcpu: u8,
+    /// When it became ready.
+    pub woken: u64,
+    /// When it ran.
+    pub ran: u64,
+}
+
+/// What one pCPU is doing, as far as is known.
+#[derive(Clone, Copy)]
+enum State {
+    /// Records are missing, or none has come yet; since then.
+    Unknown(u64),
+    /// This one has it since then.
+    Runs(Option<u8>, u64),
+}
+
+impl Trace {
+    /// The records of a pCPU.
+    pub fn of_pcpu(&self, pcpu: u8) -> impl Iterator<Item = &Record> {
+        self.records.iter().filter(move |record| record.pcpu == pcpu)
+    }
+
+    /// The spans of a pCPU, in order; the last one ends with the trace.
+    #[must_use]
+    pub fn spans(&self, pcpu: u8) -> Vec<Span> {
+        let Some((first, last)) = self.range() else {
+            return Vec::new();
+        };
+        let mut spans = Vec::new();
+        let mut push = |vcpu, start, end, preempted| {
+            if end > start {
+                spans.push(Span {
+                    pcpu,
+                    vcpu,
+                    start,
+                    end,
+                    preempted,
+                });
+            }
+        };
+        let mut state = State::Unknown(first);
+        let mut latest = first;
+        for record in self.of_pcpu(pcpu) {
+            match record.event {
+                Event::Switch { from, to, why } => {
+                    let (State::Unknown(since) | State::Runs(_, since)) = state;
+                    let preempted = why == bulkhead_abi::trace::SwitchReason::Preempted;
+                    push(from, since, record.time, preempted);
+                    state = State::Runs(to, record.time);
+                }
+                Event::Lost { .. } => {
+                    if let State::Runs(vcpu, since) = state {
+                        push(vcpu, since, latest, true);
+                    }
+                    state = State::Unknown(record.time);
+                }
+                _ => {}
+            }
+            latest = record.time;
+        }
+        if let State::Runs(vcpu, since) = state {
+            push(vcpu, since, last, true);
+        }
+        spans
+    }
+
+    /// How long each vCPU that became ready waited for its pCPU. One that was ready again before another ran did not wait.
+    #[must_use]
+    pub fn responses(&self) -> Vec<Response> {
+        let mut woken = vec![None; self.vcpus.len()];
+        let mut responses = Vec::new();
+        let mut ran = |woken: &mut Vec<Option<u64>>, vcpu: u8, ran: Option<u64>| {
+            if let Some(woken) = woken.get_mut(usize::from(vcpu)).and_then(Option::take) {
+                responses.push(Response {
+                    vcpu,
+                    woken,
+                    ran: ran.unwrap_or(woken),
+                });
+            }
+        };
+        for record in &self.records {
+            match record.event {
+                Event::Wake { vcpu } => {
+                    if let Some(place) = woken.get_mut(usize::from(vcpu)) {
+                        *place = Some(record.time);
+                    }
+                }
+                Event::Switch { to: Some(vcpu), .. } => ran(&mut woken, vcpu, Some(record.time)),
+                // It is doing something and never left.
+                Event::Exit { vcpu: Some(vcpu), .. } => ran(&mut woken, vcpu, None),
+                // Whether one of these ran meanwhile nobody knows.
+                Event::Lost { .. } => {
+                    for (place, vcpu) in woken.iter_mut().zip(&self.vcpus) {
+                        if vcpu.pcpu == record.pcpu {
+                            *place = None;
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        responses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::sample;
+    use super::*;
+
+    #[test]
+    fn spans_cover_the_time_from_the_first_switch_on() {
+        let trace = sample(2);
+        let spans = trace.spans(0);
+        let expected = [
+            (Some(1), 1000, 1102, true),
+            (Some(0), 1102, 1112, false),
+            (Some(1), 1112, 1202, true),
+            (Some(0), 1202, 1212, false),
+        ];
+        let seen: Vec<_> = spans
+            .iter()
+            .map(|span| (span.vcpu, span.start, span.end, span.preempted))
+            .collect();
+        assert_eq!(seen, expected);
+        assert_eq!(trace.spans(1), []);
+    }
+
+    #[test]
+    fn nothing_is_said_about_a_gap() {
+        let mut trace = sample(2);
+        let gap = Record {
+            time: 1112,
+            pcpu: 0,
+            event: Event::Lost { count: 3 },
+        };
+        // Right behind the return to the one in the background.
+        let place = trace.records.iter().rposition(|record| record.time == 1112);
+        trace.records.insert(place.unwrap() + 1, gap);
+        let spans = trace.spans(0);
+        assert_eq!(spans[2].start, 1112, "the switch behind the gap says who ran");
+        trace.records.retain(|record| record.time <= 1112);
+        assert_eq!(trace.spans(0).last().map(|span| span.end), Some(1112));
+    }
+
+    #[test]
+    fn a_response_is_the_time_from_ready_to_running() {
+        let responses = sample(3).responses();
+        let waits: Vec<_> = responses
+            .iter()
+            .map(|response| (response.vcpu, response.ran - response.woken))
+            .collect();
+        assert_eq!(waits, [(1, 0), (0, 2), (0, 2), (0, 2)]);
+    }
+}
