@@ -81,7 +81,8 @@ impl Debug {
         (self.mdscr, self.locked, self.written) = (0, true, false);
     }
 
-    const fn active(&self) -> bool {
+    /// Whether debug exceptions are switched on, so that the registers are really loaded.
+    pub(crate) const fn active(&self) -> bool {
         self.mdscr & MDSCR_ACTIVE != 0 && !self.locked
     }
 

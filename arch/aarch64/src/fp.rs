@@ -9,14 +9,13 @@
 use crate::machine::Machine;
 use crate::sysreg::{instruction, read_register, write_guest_register};
 use crate::vcpu::Context;
-use bulkhead_arch_api::VcpuId;
 use core::arch::global_asm;
 
 /// CPTR_EL2 (Arm DDI 0487 D19.2.31, E2H = 0): RES1 bits, TZ, TSM, TTA and TAM, so that SVE, SME, trace and
 /// activity monitors trap.
 pub(crate) const CPTR_OPEN: u64 = 0x33FF | 1 << 12 | 1 << 20 | 1 << 30;
 /// CPTR_EL2.TFP besides.
-const CPTR_TRAP: u64 = CPTR_OPEN | 1 << 10;
+pub(crate) const CPTR_TRAP: u64 = CPTR_OPEN | 1 << 10;
 
 /// FP/SIMD registers of a vCPU.
 #[derive(Clone, Copy)]
@@ -91,13 +90,6 @@ bulkhead_fp_load:
 );
 
 impl Machine {
-    /// Sets the FP trap for a vCPU that becomes current.
-    #[inline]
-    pub(crate) fn fp_trap(&mut self, context: &Context) {
-        let open = self.fp_owner == Some(context.id);
-        write_guest_register!("cptr_el2", if open { CPTR_OPEN } else { CPTR_TRAP });
-    }
-
     /// The current vCPU used FP without owning it.
     pub(crate) fn fp_take(&mut self, context: &mut Context) {
         write_guest_register!("cptr_el2", CPTR_OPEN);
@@ -105,6 +97,7 @@ impl Machine {
         if let Some(owner) = self.fp_owner_context(context.id) {
             // SAFETY: the slot is adopted by this pCPU and is not `context`, the only one referred to now.
             let owner = unsafe { &mut *owner };
+            owner.cptr = CPTR_TRAP;
             if owner.plan.aarch32 {
                 owner.fp.fpexc = read_register!("fpexc32_el2");
             }
@@ -117,11 +110,13 @@ impl Machine {
             write_guest_register!("fpexc32_el2", context.fp.fpexc);
         }
         self.fp_owner = Some(context.id);
+        context.cptr = CPTR_OPEN;
     }
 
-    /// What the FP registers hold of `vcpu` is of no use any more.
-    pub(crate) fn fp_drop(&mut self, vcpu: VcpuId) {
-        if self.fp_owner == Some(vcpu) {
+    /// What the FP registers hold of the vCPU is of no use any more.
+    pub(crate) fn fp_drop(&mut self, context: &mut Context) {
+        context.cptr = CPTR_TRAP;
+        if self.fp_owner == Some(context.id) {
             self.fp_owner = None;
         }
     }

@@ -23,11 +23,13 @@ mod local;
 #[cfg_attr(feature = "gic-v2", path = "irq/physical_v2.rs")]
 mod physical;
 mod short;
+mod switch;
 
 pub(crate) use lines::GicConfig;
 pub(crate) use short::{
     deliver_timer, enable_changed, read_word, send_to_one, send_to_self, take_kick, write_word,
 };
+pub(crate) use switch::{load, unload};
 
 use crate::sysreg::{instruction, write_guest_register};
 use bulkhead_arch_api::{
@@ -521,49 +523,14 @@ pub(crate) fn stop_others() {
     }
 }
 
-/// The vCPU becomes current. Before its timers are restored.
-#[inline(always)]
-pub(crate) fn load(p: &mut PcpuIrq, v: &mut VcpuIrq) {
-    if let Some(vgic) = v.vgic.as_ref() {
-        p.loaded = Some(v.id);
-        vgic.load(
-            v.index,
-            &mut v.bank,
-            &mut Local {
-                pcpu: p,
-                first: v.first,
-            },
-        );
-    }
-}
-
-/// The vCPU ceases to be current. Before its timers are saved and switched off.
-#[inline(always)]
-pub(crate) fn unload(p: &mut PcpuIrq, v: &mut VcpuIrq) {
-    if let Some(vgic) = v.vgic.as_ref() {
-        // The private lines stay enabled: the timers behind them are about to be switched off.
-        vgic.unload(
-            v.index,
-            &mut v.bank,
-            &mut Local {
-                pcpu: p,
-                first: v.first,
-            },
-        );
-        interface::close();
-        p.loaded = None;
-        if !p.wake.is_empty() {
-            let wake = p.take_wake();
-            hand_over(p, wake);
-        }
-    }
-}
-
 /// Last step before the guest is entered from outside an exit handler.
 #[inline(always)]
 pub(crate) fn resume(p: &mut PcpuIrq, v: &mut VcpuIrq) {
-    if !is_settled(v) {
-        let wake = settle(p, v);
+    if let Some(own) = v.own
+        && own.is_dirty()
+        && !own.deliver_again(&mut v.bank, &mut Interface)
+    {
+        let wake = service(p, v);
         hand_over(p, wake);
     }
 }

@@ -47,6 +47,8 @@ pub struct Machine {
     pub(crate) owned: VcpuSet,
     /// The vCPU whose state is in the hardware.
     pub(crate) current: Option<VcpuId>,
+    /// The CPU's implementation-defined registers of EL1 are to be switched.
+    pub(crate) auxiliary: bool,
     /// The vCPU whose FP registers are in the hardware.
     pub(crate) fp_owner: Option<VcpuId>,
     /// Per partition, the index of the vCPU that used its VMID here last.
@@ -84,6 +86,7 @@ impl Machine {
             irq: PcpuIrq::new(),
             owned: VcpuSet::EMPTY,
             current: None,
+            auxiliary: false,
             fp_owner: None,
             last_index: [u8::MAX; MAX_PARTITIONS],
         }
@@ -123,9 +126,9 @@ impl Machine {
 
     /// Registers of EL2 that stay as they are, and the pCPU's part of the interrupt controller.
     fn init(&mut self) {
-        // CNTHCTL_EL2: EL1 reaches its counters; no event stream of EL2.
-        write_guest_register!("cnthctl_el2", 3);
-        write_guest_register!("cntvoff_el2", 0);
+        crate::timer::real_time();
+        crate::state::shut_translation(0, 0);
+        self.auxiliary = crate::state::Auxiliary::exist();
         crate::debug::init();
         write_guest_register!("vpidr_el2", crate::sysreg::read_register!("midr_el1"));
         write_guest_register!("hstr_el2", 0);

@@ -229,7 +229,6 @@ impl Spaces for Machine {
         let Some(tree) = tree_of(partition) else { return };
         // The invalidations are for the VMID in VTTBR_EL2: nobody else's state may be current then.
         self.unload();
-        crate::state::El1State::ZERO.shut_translation();
         enter(of(partition));
         // Out of tables: the block in question stays mapped as a whole, which the kernel finds by `translate`.
         let _kept_whole = tree.unmap(&mut Pool, guest.0, size);

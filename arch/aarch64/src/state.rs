@@ -6,9 +6,9 @@
 //! AArch32 at EL1 can reach are not switched, because a VM's EL1 is AArch64 (HCR_EL2.RW).
 //!
 //! Order of loading: on Cortex-A57 and A72 (errata 1319537, 1319367) a speculative address translation
-//! may be made with a mix of two guests' registers and stay in the TLB. So walks are shut off first
-//! ([`El1State::shut_translation`]: EPD0, EPD1 and M set), then everything else changes, then
-//! SCTLR_EL1 and last TCR_EL1 get the new guest's values.
+//! may be made with a mix of two guests' registers and stay in the TLB. So [`El1State::save`] shuts walks off
+//! (EPD0, EPD1 and M set), then everything else changes, and last [`El1State::load`] gives SCTLR_EL1 and
+//! TCR_EL1 the new guest's values. While no vCPU is current they are shut.
 
 use crate::sysreg::{instruction, read_register, write_guest_register};
 
@@ -38,29 +38,28 @@ macro_rules! el1_registers {
     ($($field:ident = $name:literal, $other:ident = $other_name:literal;)*) => {
         /// Registers of EL1 and EL0.
         #[derive(Clone, Copy)]
+        #[repr(C)]
         pub(crate) struct El1State {
             pub(crate) sctlr: u64,
             pub(crate) tcr: u64,
-            pub(crate) csselr: u64,
             $(pub(crate) $field: u64, pub(crate) $other: u64),*
         }
 
         impl El1State {
             /// Every register zero.
-            pub(crate) const ZERO: Self = Self { sctlr: 0, tcr: 0, csselr: 0, $($field: 0, $other: 0),* };
+            pub(crate) const ZERO: Self = Self { sctlr: 0, tcr: 0, $($field: 0, $other: 0),* };
 
-            /// Reads all from the hardware.
+            /// Reads all from the hardware, and makes translation-table walks of the EL1&0 regime impossible.
             #[inline(always)]
             pub(crate) fn save(&mut self) {
                 (self.sctlr, self.tcr) = (read_register!("sctlr_el1"), read_register!("tcr_el1"));
-                self.csselr = read_register!("csselr_el1");
+                shut_translation(self.sctlr, self.tcr);
                 $((self.$field, self.$other) = (read_register!($name), read_register!($other_name));)*
             }
 
             /// Writes all to the hardware, translation last.
             #[inline(always)]
             pub(crate) fn load(&self) {
-                write_guest_register!("csselr_el1", self.csselr);
                 $({
                     let (first, second) = (self.$field, self.$other);
                     write_guest_register!($name, first);
@@ -78,11 +77,10 @@ macro_rules! el1_registers {
 el1_registers! {
     cpacr = "cpacr_el1", ttbr0 = "ttbr0_el1";
     ttbr1 = "ttbr1_el1", esr = "esr_el1";
-    afsr0 = "afsr0_el1", afsr1 = "afsr1_el1";
     far = "far_el1", mair = "mair_el1";
-    amair = "amair_el1", vbar = "vbar_el1";
-    contextidr = "contextidr_el1", tpidr_el0 = "tpidr_el0";
-    tpidrro_el0 = "tpidrro_el0", tpidr_el1 = "tpidr_el1";
+    vbar = "vbar_el1", contextidr = "contextidr_el1";
+    tpidr_el0 = "tpidr_el0", tpidrro_el0 = "tpidrro_el0";
+    tpidr_el1 = "tpidr_el1", csselr = "csselr_el1";
     sp_el0 = "sp_el0", sp_el1 = "sp_el1";
     elr = "elr_el1", spsr = "spsr_el1";
     par = "par_el1", cntkctl = "cntkctl_el1";
@@ -106,15 +104,6 @@ impl El1State {
         }
     }
 
-    /// Makes translation-table walks of the EL1&0 regime impossible until [`El1State::load`].
-    #[inline]
-    pub(crate) fn shut_translation(&self) {
-        write_guest_register!("tcr_el1", self.tcr | TCR_NO_WALKS);
-        instruction!("isb");
-        write_guest_register!("sctlr_el1", self.sctlr | SCTLR_M);
-        instruction!("isb");
-    }
-
     /// The stack pointer that code with this PSTATE uses.
     pub(crate) const fn stack_pointer(&self, pstate: u64) -> u64 {
         if pstate & PSTATE_MODE == PSTATE_EL1H {
@@ -122,5 +111,57 @@ impl El1State {
         } else {
             self.sp_el0
         }
+    }
+}
+
+/// Makes translation-table walks of the EL1&0 regime impossible until [`El1State::load`].
+#[inline(always)]
+pub(crate) fn shut_translation(sctlr: u64, tcr: u64) {
+    write_guest_register!("tcr_el1", tcr | TCR_NO_WALKS);
+    instruction!("isb");
+    write_guest_register!("sctlr_el1", sctlr | SCTLR_M);
+    instruction!("isb");
+}
+
+/// Registers whose meaning is the implementation's. Where they have none, they are constant and not switched.
+#[derive(Clone, Copy)]
+pub(crate) struct Auxiliary {
+    afsr0: u64,
+    afsr1: u64,
+    amair: u64,
+}
+
+impl Auxiliary {
+    /// Every register zero.
+    pub(crate) const ZERO: Self = Self {
+        afsr0: 0,
+        afsr1: 0,
+        amair: 0,
+    };
+
+    /// Whether this CPU's can be changed. No guest's values are in them.
+    pub(crate) fn exist() -> bool {
+        write_guest_register!("afsr0_el1", u64::MAX);
+        write_guest_register!("afsr1_el1", u64::MAX);
+        write_guest_register!("amair_el1", u64::MAX);
+        instruction!("isb");
+        let mut found = Self::ZERO;
+        found.save();
+        Self::ZERO.load();
+        found.afsr0 | found.afsr1 | found.amair != 0
+    }
+
+    /// Reads all from the hardware.
+    pub(crate) fn save(&mut self) {
+        self.afsr0 = read_register!("afsr0_el1");
+        self.afsr1 = read_register!("afsr1_el1");
+        self.amair = read_register!("amair_el1");
+    }
+
+    /// Writes all to the hardware.
+    pub(crate) fn load(&self) {
+        write_guest_register!("afsr0_el1", self.afsr0);
+        write_guest_register!("afsr1_el1", self.afsr1);
+        write_guest_register!("amair_el1", self.amair);
     }
 }

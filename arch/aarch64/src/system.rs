@@ -216,8 +216,14 @@ fn write(machine: &mut Machine, context: &mut Context, (syndrome, name): (u64, u
         ACTLR_EL1 | OSDTRRX_EL1 | OSDTRTX_EL1 | MDCCINT_EL1 | OSECCR_EL1 | OSDLR_EL1 | DBGPRCR_EL1
         | DBGCLAIMSET_EL1 | DBGCLAIMCLR_EL1 | DBGDTR_EL0 | DBGDTRX_EL0 => {}
         CNTP_TVAL_EL0 | CNTP_CTL_EL0 | CNTP_CVAL_EL0 => physical_timer(name).write(&context.timers, value),
-        MDSCR_EL1 => context.debug.write_mdscr(value),
-        OSLAR_EL1 => context.debug.write_os_lock(value),
+        MDSCR_EL1 => {
+            context.debug.write_mdscr(value);
+            context.note_debug();
+        }
+        OSLAR_EL1 => {
+            context.debug.write_os_lock(value);
+            context.note_debug();
+        }
         _ => {
             if let Some((kind, number)) = comparator(name) {
                 if !context.debug.write_comparator(kind, number, value) {

@@ -11,7 +11,7 @@
 //! stands still from the moment its own timer wanted it.
 
 use crate::sysreg::{read_register, write_guest_register};
-use bulkhead_arch_api::{Ticks, TimeMode};
+use bulkhead_arch_api::Ticks;
 
 /// CNTx_CTL.ENABLE and IMASK: a timer that can interrupt is enabled and not masked.
 const ENABLE: u64 = 1;
@@ -21,10 +21,12 @@ const CNTHCTL_DIRECT: u64 = 3;
 
 /// Timers and time of a vCPU that is not current.
 #[derive(Clone, Copy)]
+#[repr(C)]
 pub(crate) struct Timers {
     virtual_control: u64,
     virtual_compare: u64,
     physical_control: u64,
+    /// In the hardware's time.
     physical_compare: u64,
     /// The hardware's counter minus the guest's.
     offset: u64,
@@ -32,6 +34,12 @@ pub(crate) struct Timers {
     frozen_since: Ticks,
     /// When an idle vCPU's own timer wants it back; in the past if it is not idle.
     idle_until: Ticks,
+}
+
+/// Sets this pCPU's counters up for real time: EL1 reaches them directly, and both are the hardware's.
+pub(crate) fn real_time() {
+    write_guest_register!("cnthctl_el2", CNTHCTL_DIRECT);
+    write_guest_register!("cntvoff_el2", 0);
 }
 
 /// The counter, read in program order.
@@ -55,43 +63,42 @@ impl Timers {
 
     /// Takes both out of the hardware and switches them off. `irq` has taken their interrupts before.
     #[inline]
-    pub(crate) fn save(&mut self, mode: TimeMode) {
-        self.virtual_control = read_register!("cntv_ctl_el0");
-        self.virtual_compare = read_register!("cntv_cval_el0");
-        self.physical_control = read_register!("cntp_ctl_el0");
-        self.physical_compare = read_register!("cntp_cval_el0").wrapping_sub(self.offset);
+    pub(crate) fn save(&mut self) {
+        (self.virtual_control, self.virtual_compare) =
+            (read_register!("cntv_ctl_el0"), read_register!("cntv_cval_el0"));
+        (self.physical_control, self.physical_compare) =
+            (read_register!("cntp_ctl_el0"), read_register!("cntp_cval_el0"));
         write_guest_register!("cntv_ctl_el0", 0);
         write_guest_register!("cntp_ctl_el0", 0);
-        if mode == TimeMode::Frozen {
-            self.frozen_since = counter();
-        }
     }
 
     /// Puts both into the hardware.
     #[inline]
-    pub(crate) fn load(&mut self, mode: TimeMode) {
-        let direct = match mode {
-            TimeMode::Real => CNTHCTL_DIRECT,
-            TimeMode::Frozen => {
-                self.thaw();
-                0
-            }
-        };
-        write_guest_register!("cnthctl_el2", direct);
-        write_guest_register!("cntvoff_el2", self.offset);
+    pub(crate) fn load(&self) {
         write_guest_register!("cntv_cval_el0", self.virtual_compare);
-        write_guest_register!("cntp_cval_el0", self.physical_compare.wrapping_add(self.offset));
+        write_guest_register!("cntp_cval_el0", self.physical_compare);
         write_guest_register!("cntv_ctl_el0", self.virtual_control);
         write_guest_register!("cntp_ctl_el0", self.physical_control);
     }
 
-    /// Moves the guest's time back by how long it was ready but not current.
-    fn thaw(&mut self) {
-        if self.frozen_since == Ticks::NEVER {
-            return;
+    /// What [`Timers::save`] leaves to do for frozen time. While no vCPU with frozen time is current, the hardware is
+    /// set up for real time.
+    pub(crate) fn freeze(&mut self) {
+        self.frozen_since = counter();
+        real_time();
+    }
+
+    /// What must be done for frozen time before [`Timers::load`]: moves the guest's time back by how long it was ready
+    /// but not current.
+    pub(crate) fn thaw(&mut self) {
+        if self.frozen_since != Ticks::NEVER {
+            let since = self.frozen_since.max(self.idle_until);
+            let stood = counter().since(since).0;
+            self.offset = self.offset.wrapping_add(stood);
+            self.physical_compare = self.physical_compare.wrapping_add(stood);
         }
-        let since = self.frozen_since.max(self.idle_until);
-        self.offset = self.offset.wrapping_add(counter().since(since).0);
+        write_guest_register!("cnthctl_el2", 0);
+        write_guest_register!("cntvoff_el2", self.offset);
     }
 
     /// The vCPU waits until then, or for an interrupt.

@@ -9,10 +9,10 @@
 
 use crate::aarch32::Banked;
 use crate::debug::Debug;
-use crate::fp::FpRegisters;
+use crate::fp::{CPTR_TRAP, FpRegisters};
 use crate::irq::{self, VcpuIrq};
 use crate::machine::Machine;
-use crate::state::{El1State, RESET_PSTATE, TASK_PSTATE};
+use crate::state::{Auxiliary, El1State, RESET_PSTATE, TASK_PSTATE};
 use crate::sysreg::{instruction, write_guest_register};
 use crate::timer::{self, Timers};
 use crate::traps::stepped;
@@ -20,7 +20,7 @@ use crate::{aarch32, entry, inject, space};
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{
     CpuOnResult, CpuPower, Dump, Exit, FaultReport, Hypercall, MAX_VCPUS, PartitionId, PartitionKind, Reply,
-    Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
+    Ticks, TimeMode, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
 };
 use bulkhead_arch_support::ClaimTable;
 use core::cell::UnsafeCell;
@@ -72,7 +72,16 @@ pub(crate) struct Load {
     pub(crate) wide: bool,
 }
 
-/// A vCPU.
+/// It has AArch32 state.
+pub(crate) const RARE_AARCH32: u8 = 1;
+/// Its time is frozen while it is not current.
+const RARE_FROZEN: u8 = 1 << 1;
+/// Its debug exceptions are on.
+const RARE_DEBUG: u8 = 1 << 2;
+/// The CPU has [`Auxiliary`] registers.
+const RARE_AUXILIARY: u8 = 1 << 3;
+
+/// A vCPU. What every switch moves comes first, where one instruction reaches two words.
 #[repr(C)]
 pub(crate) struct Context {
     /// x0..x30; `entry` saves and loads them by these offsets.
@@ -81,14 +90,26 @@ pub(crate) struct Context {
     pub(crate) pc: u64,
     /// SPSR_EL2.
     pub(crate) pstate: u64,
-    /// List registers and what else `irq` keeps per vCPU.
-    pub(crate) irq: VcpuIrq,
     /// EL1 and EL0 registers, while the vCPU is not current.
     pub(crate) el1: El1State,
-    /// What only AArch32 has, while the vCPU is not current.
-    pub(crate) banked: Banked,
     /// Timers, while the vCPU is not current.
     pub(crate) timers: Timers,
+    /// HCR_EL2 while it is current.
+    pub(crate) hcr: u64,
+    /// VMPIDR_EL2 while it is current.
+    pub(crate) vmpidr: u64,
+    /// VTTBR_EL2 while it is current.
+    pub(crate) space: u64,
+    /// CPTR_EL2 while it is current.
+    pub(crate) cptr: u64,
+    /// What a switch must see to besides: `RARE_*`.
+    pub(crate) rare: u8,
+    /// List registers and what else `irq` keeps per vCPU.
+    pub(crate) irq: VcpuIrq,
+    /// Implementation-defined registers, while the vCPU is not current.
+    pub(crate) auxiliary: Auxiliary,
+    /// What only AArch32 has, while the vCPU is not current.
+    pub(crate) banked: Banked,
     /// FP/SIMD registers, unless the pCPU holds them.
     pub(crate) fp: FpRegisters,
     /// Debug registers as the guest sees them.
@@ -97,10 +118,6 @@ pub(crate) struct Context {
     pub(crate) id: VcpuId,
     /// What the kernel said of it at boot.
     pub(crate) plan: VcpuPlan,
-    /// VTTBR_EL2 while it is current.
-    pub(crate) space: u64,
-    /// HCR_EL2 while it is current.
-    pub(crate) hcr: u64,
     /// What [`Vcpus::reply`] must finish.
     pub(crate) pending: Pending,
     /// The exit, if `bulkhead_enter` returned [`LEAVE_EXIT`].
@@ -113,10 +130,16 @@ impl Context {
             general: [0; 31],
             pc: 0,
             pstate: 0,
-            irq: VcpuIrq::new(),
             el1: El1State::ZERO,
-            banked: Banked::ZERO,
             timers: Timers::ZERO,
+            hcr: 0,
+            vmpidr: 0,
+            space: 0,
+            cptr: CPTR_TRAP,
+            rare: 0,
+            irq: VcpuIrq::new(),
+            auxiliary: Auxiliary::ZERO,
+            banked: Banked::ZERO,
             fp: FpRegisters::ZERO,
             debug: Debug::ZERO,
             id: VcpuId(0),
@@ -130,8 +153,6 @@ impl Context {
                 aarch32: false,
                 idle_in_place: false,
             },
-            space: 0,
-            hcr: 0,
             pending: Pending::Nothing,
             exit: Exit::Signal,
         }
@@ -155,6 +176,46 @@ impl Context {
     #[inline]
     pub(crate) fn is_task(&self) -> bool {
         self.plan.kind == PartitionKind::Task
+    }
+
+    /// The guest may have switched its debug exceptions on or off.
+    pub(crate) fn note_debug(&mut self) {
+        let debug = if self.debug.active() { RARE_DEBUG } else { 0 };
+        self.rare = self.rare & !RARE_DEBUG | debug;
+    }
+
+    /// What leaving takes besides, for a vCPU that is `rare`.
+    #[inline(never)]
+    fn save_rare(&mut self) {
+        if self.rare & RARE_FROZEN != 0 {
+            self.timers.freeze();
+        }
+        if self.rare & RARE_DEBUG != 0 {
+            self.debug.unload();
+        }
+        if self.rare & RARE_AARCH32 != 0 {
+            self.banked.save();
+        }
+        if self.rare & RARE_AUXILIARY != 0 {
+            self.auxiliary.save();
+        }
+    }
+
+    /// What coming takes besides, for a vCPU that is `rare`.
+    #[inline(never)]
+    fn load_rare(&mut self) {
+        if self.rare & RARE_FROZEN != 0 {
+            self.timers.thaw();
+        }
+        if self.rare & RARE_DEBUG != 0 {
+            self.debug.load();
+        }
+        if self.rare & RARE_AARCH32 != 0 {
+            self.banked.load();
+        }
+        if self.rare & RARE_AUXILIARY != 0 {
+            self.auxiliary.load();
+        }
     }
 
     /// Steps over the instruction that led to the last exit.
@@ -222,18 +283,18 @@ impl Machine {
     pub(crate) fn switch_to(&mut self, vcpu: VcpuId, context: &mut Context) {
         self.unload();
         self.current = Some(vcpu);
-        context.el1.shut_translation();
-        write_guest_register!("hcr_el2", context.hcr);
-        write_guest_register!("vmpidr_el2", 1 << 31 | u64::from(context.plan.index));
-        space::enter(context.space);
+        let (hcr, vmpidr) = (context.hcr, context.vmpidr);
+        let (space, cptr) = (context.space, context.cptr);
+        write_guest_register!("hcr_el2", hcr);
+        write_guest_register!("vmpidr_el2", vmpidr);
+        write_guest_register!("cptr_el2", cptr);
+        space::enter(space);
         self.forget_sibling(context);
-        self.fp_trap(context);
-        context.debug.load();
         irq::load(&mut self.irq, &mut context.irq);
-        context.timers.load(context.plan.time);
-        if context.plan.aarch32 {
-            context.banked.load();
+        if context.rare != 0 {
+            context.load_rare();
         }
+        context.timers.load();
         context.el1.load();
     }
 
@@ -260,12 +321,11 @@ impl Machine {
         // SAFETY: `current` is only set to an adopted vCPU; see `with_stored`.
         let context = unsafe { &mut *context };
         irq::unload(&mut self.irq, &mut context.irq);
-        context.timers.save(context.plan.time);
-        context.debug.unload();
-        if context.plan.aarch32 {
-            context.banked.save();
-        }
+        context.timers.save();
         context.el1.save();
+        if context.rare != 0 {
+            context.save_rare();
+        }
     }
 
     /// The context of the vCPU whose FP registers this pCPU holds, if it is another than `vcpu`.
@@ -282,7 +342,7 @@ impl Vcpus for Machine {
         }
         self.owned.insert_all(VcpuSet::of(vcpu));
         let pcpu = self.pcpu;
-        self.with_stored(vcpu, |_, context| {
+        self.with_stored(vcpu, |machine, context| {
             context.id = vcpu;
             context.plan = *plan;
             let in_place = if plan.idle_in_place { HCR_TWI } else { 0 };
@@ -291,13 +351,23 @@ impl Vcpus for Machine {
                 PartitionKind::Vm => HCR_VM & !in_place,
                 PartitionKind::Task => HCR_TASK,
             };
+            context.vmpidr = 1 << 31 | u64::from(plan.index);
+            let rare = [
+                (plan.aarch32, RARE_AARCH32),
+                (plan.time == TimeMode::Frozen, RARE_FROZEN),
+                (machine.auxiliary, RARE_AUXILIARY),
+            ];
+            context.rare = rare
+                .iter()
+                .filter(|(is, _)| *is)
+                .fold(0, |all, (_, rare)| all | rare);
             irq::adopt(&mut context.irq, vcpu, plan, pcpu);
         });
     }
 
     fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset) {
         self.with_stored(vcpu, |machine, context| {
-            machine.fp_drop(vcpu);
+            machine.fp_drop(context);
             // A reset CPU has empty TLBs; what its VMID left here must not serve the next life.
             if let Some(last) = machine.last_index.get_mut(usize::from(context.plan.partition.0)) {
                 *last = u8::MAX;
@@ -309,6 +379,8 @@ impl Vcpus for Machine {
             context.pending = Pending::Nothing;
             context.fp = FpRegisters::ZERO;
             context.debug.reset();
+            context.note_debug();
+            context.auxiliary = Auxiliary::ZERO;
             context.space = space::of(context.plan.partition);
             context.timers = Timers::ZERO;
             let task = context.is_task();
@@ -485,7 +557,7 @@ impl Vcpus for Machine {
 
     fn detach(&mut self, vcpu: VcpuId) {
         self.with_stored(vcpu, |machine, context| {
-            machine.fp_drop(vcpu);
+            machine.fp_drop(context);
             irq::detach(&mut machine.irq, &mut context.irq);
             context.timers = Timers::ZERO;
         });

@@ -11,14 +11,12 @@
 //! request, so that the usual interrupt (input low before its end) has no extra exit.
 
 use crate::lines::{Lines, clear};
-use crate::state::{ALL_WORDS, NOBODY, RECHECK, SYNC, word_flag};
+use crate::state::{ALL_WORDS, NOBODY, PLAIN, RECHECK, SYNC, word_flag};
 use crate::{
-    Bank, CpuInterface, Hardware, ListRegister, MAX_SLOTS, PRIVATE_LINES, Redistributor, Vgic, bit, bits,
+    Bank, Control, CpuInterface, Hardware, ListRegister, MAX_SLOTS, PRIVATE_LINES, Redistributor, Vgic, bit,
+    bits,
 };
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-
-/// Slots that every interface has a quick way to, as a rule.
-const NEAR_SLOTS: u32 = 4;
 
 /// Something deliverable.
 #[derive(Clone, Copy, Default)]
@@ -64,18 +62,39 @@ impl Selection {
 }
 
 impl Redistributor {
-    /// The slot into which private line `line` was loaded last, and what was written, if both can be used once more:
-    /// the guest has ended that interrupt, nothing else waits for the slot, and the line is in no other state.
+    /// Makes `plain_lines` and `plain_slots` of the bank anew.
+    pub(crate) fn remember(&self, bank: &mut Bank) {
+        bank.forget();
+        if bank.is_crowded() || bank.made_active || bank.control != Control::default() {
+            return;
+        }
+        bank.plain_slots = PLAIN;
+        let seen = self.private.acknowledged.load(Relaxed) | self.private.repended.load(Relaxed);
+        // Slots above are no short way.
+        for slot in bits(bank.used & bank.from_latch & 0xF) {
+            let value = bank.slot(slot);
+            let line = value.line();
+            let last = bank.private_slots.get(line as usize).map(|last| u32::from(*last));
+            if last == Some(slot) && value.is_plain(line) && seen & bit(line) == 0 {
+                bank.plain_lines |= bit(line);
+                bank.plain_slots |= bit(slot);
+            }
+        }
+    }
+
+    /// The slot of private line `line`, and what was written there, if both can be used once more: the guest has ended
+    /// that interrupt, nothing else waits for the slot, and the line is in no other state.
     ///
     /// Nothing about the line can have changed since it was loaded: a change of a held line asks for a recheck, and
     /// until the recheck is done `dirty` says so. `acknowledged` and `repended` are written on this pCPU only.
     #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "masked indices are below the lengths")]
     fn reusable<C: CpuInterface>(&self, bank: &Bank, hardware: &C, line: u32) -> Option<(u32, ListRegister)> {
-        let slot = u32::from(*bank.private_slots.get(line as usize)?);
-        let value = bank.slot(slot);
-        let free = bank.used & hardware.empty_slots() & bit(slot) != 0;
-        let seen = self.private.acknowledged.load(Relaxed) | self.private.repended.load(Relaxed);
-        (free && value.is_plain(line) && seen & bit(line) == 0 && !bank.is_crowded()).then_some((slot, value))
+        if bank.plain_lines & bit(line) == 0 {
+            return None;
+        }
+        let slot = u32::from(bank.private_slots[(line & 31) as usize]);
+        (hardware.empty_slots().wrapping_shr(slot) & 1 != 0).then(|| (slot, bank.slots[(slot & 15) as usize]))
     }
 
     /// The short cut of [`Redistributor::raise`] and [`Vgic::service`] for what comes again and again: a private line
@@ -90,37 +109,35 @@ impl Redistributor {
         if self.dirty.load(SeqCst) != 0 || self.private.latch.load(Relaxed) & bit(line) != 0 {
             return false;
         }
-        // Slots above are no short way.
-        let Some((slot, value)) = self
-            .reusable(bank, hardware, line)
-            .filter(|(slot, _)| *slot < NEAR_SLOTS)
-        else {
+        let Some((slot, value)) = self.reusable(bank, hardware, line) else {
             return false;
         };
-        bank.from_latch |= bit(slot);
         hardware.set_list_register(slot, value);
         true
     }
 
     /// The short cut of [`Vgic::service`] for a private line that somebody else has latched.
-    #[inline]
+    #[inline(always)]
     pub fn deliver_again<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) -> bool {
         let latch = &self.private.latch;
         let line = latch.load(SeqCst).trailing_zeros();
         let Some((slot, value)) = self.reusable(bank, hardware, line) else {
             return false;
         };
-        if self.dirty.compare_exchange(1, 0, SeqCst, SeqCst).is_err() {
+        let dirty = self.dirty.swap(0, SeqCst);
+        let latched = if dirty == 1 {
+            latch.fetch_and(!bit(line), SeqCst)
+        } else {
+            0
+        };
+        if latched & bit(line) != 0 {
+            hardware.set_list_register(slot, value);
+        }
+        if latched != bit(line) {
+            // More is to be done, and the mark of it may just have been taken.
+            self.dirty.fetch_or(dirty | 1, SeqCst);
             return false;
         }
-        if latch.load(SeqCst) != bit(line) {
-            // Another was latched meanwhile, and its mark may just have been taken.
-            self.dirty.fetch_or(1, SeqCst);
-            return false;
-        }
-        latch.fetch_and(!bit(line), SeqCst);
-        bank.from_latch |= bit(slot);
-        hardware.set_list_register(slot, value);
         true
     }
 }
@@ -129,6 +146,7 @@ impl Vgic<'_> {
     /// Brings the list registers of the loaded vCPU `me` up to date.
     pub fn service<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         let Some(own) = self.redistributor(me) else { return };
+        bank.forget();
         let dirty = own.dirty.swap(0, SeqCst);
         let mut words = (dirty & ALL_WORDS) | bank.leftover;
         let plain = dirty & (RECHECK | SYNC) == 0;
@@ -139,6 +157,7 @@ impl Vgic<'_> {
         if words != 0 {
             self.fill(me, bank, hardware, words);
         }
+        own.remember(bank);
     }
 
     /// A maintenance interrupt came while `me` was loaded.
@@ -416,6 +435,7 @@ impl Vgic<'_> {
         hardware: &mut H,
         slot: u32,
     ) -> u64 {
+        bank.forget();
         let line = bank.slot(slot).line();
         let now = hardware.list_register(slot);
         let Some(lines) = self.lines_of(me, line) else {
@@ -493,7 +513,7 @@ impl Vgic<'_> {
         let (control, priorities) = if loaded {
             (hardware.machine_control(), hardware.active_priorities())
         } else {
-            (bank.machine_control, bank.active_priorities)
+            (bank.machine_control, bank.saved_priorities())
         };
         let running = running_priority(&priorities, hardware.preemption_shift());
         let limit = u32::from((control >> 24) as u8).min(running);

@@ -135,6 +135,7 @@ impl Vgic<'_> {
                 // The guest may have ended what is to be made active: look first.
                 self.bring_up_to_date(me, bank, hardware, (index, word));
                 self.set_active(place, value, hardware);
+                bank.forget();
                 bank.made_active |= value != 0;
                 bank.set_control(hardware);
             }

@@ -35,11 +35,17 @@ pub trait CpuInterface {
     fn set_machine_control(&mut self, value: u64);
     /// `ICH_AP0R<n>_EL2` and `ICH_AP1R<n>_EL2`.
     fn active_priorities(&self) -> [[u32; 4]; 2];
-    /// The same into `to`, of which the words that are not there stay as they are.
-    fn save_active_priorities(&self, to: &mut [[u32; 4]; 2]) {
-        *to = self.active_priorities();
+    /// Whether any of them is not 0.
+    #[inline]
+    fn has_active_priorities(&self) -> bool {
+        self.active_priorities() != [[0; 4]; 2]
     }
-    /// Sets them.
+    /// Switches the interface on with the control bits after reset, and without ends counted.
+    #[inline]
+    fn open(&mut self) {
+        self.set_control(Control::default());
+    }
+    /// Sets `ICH_AP0R<n>_EL2` and `ICH_AP1R<n>_EL2`.
     fn set_active_priorities(&mut self, value: &[[u32; 4]; 2]);
     /// Lowest implemented bit of a preemption level: 7 - `ICH_VTR_EL2.PREbits`.
     fn preemption_shift(&self) -> u32;

@@ -11,8 +11,10 @@
 //! A vCPU that has ended all its interrupts leaves without touching the words of its lines (`park`).
 
 use crate::lines::clear;
-use crate::state::{NOBODY, RECHECK, SYNC, word_flag};
-use crate::{Bank, Hardware, ListRegister, PRIVATE_LINES, PhysicalLines, Redistributor, Vgic, bit, bits};
+use crate::state::{NOBODY, PLAIN, RECHECK, SYNC, word_flag};
+use crate::{
+    Bank, CpuInterface, Hardware, ListRegister, PRIVATE_LINES, PhysicalLines, Redistributor, Vgic, bit, bits,
+};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// Words of shared lines that [`Vgic::reset_shared`] resets at a time: while it does, the pCPU takes no interrupt.
@@ -20,17 +22,66 @@ const RESET_WORDS: usize = 2;
 /// SGIs are edge-triggered for good; everything else starts level-triggered.
 const PRIVATE_EDGE: u32 = 0xFFFF;
 
+impl Redistributor {
+    /// The short way of [`Vgic::unload`], which is the usual one: the guest has ended all its interrupts, and all that
+    /// are held are plain. They stay held and keep their slots, so that the next ones have a short way
+    /// ([`Redistributor::deliver_now`]); `parked` tells the others what that means. False: nothing was done.
+    #[inline(always)]
+    pub fn leave<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) -> bool {
+        let busy = bank.used & !hardware.empty_slots();
+        let strange = (bank.used | PLAIN) & !bank.plain_slots;
+        if self.is_dirty() || (busy | strange | self.altered.load(Relaxed)) != 0 {
+            return false;
+        }
+        // Private lines have no level of their own. What another pCPU latches from now on it also marks.
+        let kept = bank.plain_lines | self.private.linked.load(Relaxed);
+        if self.private.latch.load(Relaxed) & kept != 0 || hardware.has_active_priorities() {
+            return false;
+        }
+        bank.left_quietly = true;
+        bank.parked = bank.used;
+        bank.machine_control = hardware.machine_control();
+        self.parked.store(bank.plain_lines, Relaxed);
+        self.retire();
+        true
+    }
+
+    /// The short way of [`Vgic::load`] after [`Redistributor::leave`]. [`Bank::mirrored`] is still to be seen to. False:
+    /// nothing was done.
+    #[inline(always)]
+    pub fn enter<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) -> bool {
+        if !bank.left_quietly || self.private.active.load(Relaxed) != 0 {
+            return false;
+        }
+        self.present.store(true, SeqCst);
+        bank.parked = 0;
+        hardware.set_machine_control(bank.machine_control);
+        hardware.open();
+        true
+    }
+
+    /// The vCPU is not loaded any more. Whoever waits for its list registers to be read need not.
+    #[inline(always)]
+    fn retire(&self) {
+        self.present.store(false, SeqCst);
+        if self.sync.load(SeqCst) && self.sync.swap(false, SeqCst) {
+            self.dirty.fetch_and(!SYNC, SeqCst);
+        }
+    }
+}
+
 impl Vgic<'_> {
     /// Puts the state of vCPU `me` onto this pCPU.
-    #[inline(always)]
     pub fn load<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         let Some(own) = self.redistributor(me) else { return };
+        if own.enter(bank, hardware) {
+            hardware.enable_private(bank.mirrored);
+            return;
+        }
         own.present.store(true, SeqCst);
         hardware.set_machine_control(bank.machine_control);
-        hardware.set_active_priorities(&bank.active_priorities);
-        if bank.parked != 0 {
-            own.parked.store(0, SeqCst);
-        }
+        hardware.set_active_priorities(&bank.saved_priorities());
+        bank.left_quietly = false;
         for slot in bits(bank.used & !bank.parked) {
             let value = bank.slot(slot);
             hardware.set_list_register(slot, value);
@@ -58,30 +109,27 @@ impl Vgic<'_> {
         }
     }
 
-    /// Takes the state of vCPU `me` off this pCPU.
-    #[inline(always)]
+    /// Takes the state of vCPU `me` off this pCPU, whose active-priorities registers are 0 afterwards.
     pub fn unload<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         let Some(own) = self.redistributor(me) else { return };
+        if own.leave(bank, hardware) {
+            return;
+        }
+        bank.left_quietly = false;
         if !self.park(own, bank, hardware) {
             self.empty(me, own, bank, hardware);
         }
         bank.machine_control = hardware.machine_control();
-        hardware.save_active_priorities(&mut bank.active_priorities);
-        own.present.store(false, SeqCst);
-        if own.sync.load(SeqCst) && own.sync.swap(false, SeqCst) {
-            own.dirty.fetch_and(!SYNC, SeqCst);
-        }
+        bank.active_priorities = hardware.active_priorities();
+        hardware.set_active_priorities(&[[0; 4]; 2]);
+        own.retire();
     }
 
-    /// The usual end of a vCPU's time: the guest has ended all its interrupts, all of them private ones. They stay held
-    /// and keep their slots, so that the next ones have a short way ([`crate::Redistributor::deliver_now`]); `parked`
-    /// tells the others what that means. False: nothing was done.
-    #[inline(always)]
+    /// What [`Redistributor::leave`] does, if all held lines are at least private. False: nothing was done.
     fn park<H: Hardware>(&self, own: &Redistributor, bank: &mut Bank, hardware: &mut H) -> bool {
         if own.is_dirty()
             || bank.is_crowded()
             || bank.used & !hardware.empty_slots() != 0
-            || hardware.ended_slots() != 0
             || own.altered.load(Relaxed) != 0
         {
             return false;
@@ -98,6 +146,7 @@ impl Vgic<'_> {
         if own.private.latch.load(Relaxed) & (lines | own.private.linked.load(Relaxed)) != 0 {
             return false;
         }
+        own.remember(bank);
         bank.parked = bank.used;
         own.parked.store(lines, SeqCst);
         true
@@ -106,6 +155,8 @@ impl Vgic<'_> {
     /// Any other end: what is ended or merely pending leaves its list register.
     #[inline(never)]
     fn empty<H: Hardware>(&self, me: usize, own: &Redistributor, bank: &mut Bank, hardware: &mut H) {
+        bank.forget();
+        own.parked.store(0, SeqCst);
         let mut words = self.fold(me, bank, hardware, false);
         if !bank.evicted.is_empty() {
             words |= self.end_counted(me, bank, hardware);

@@ -69,6 +69,7 @@ impl Vgic<'_> {
 
     /// Brings `acknowledged` and the latches up to date with the list registers; the words concerned.
     pub(crate) fn publish<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> u64 {
+        bank.forget();
         let mut words = self.fold(me, bank, hardware, false);
         for slot in bits(bank.used) {
             let now = hardware.list_register(slot);
@@ -268,6 +269,7 @@ impl Vgic<'_> {
 
     /// `ICC_DIR_EL1`, trapped while active interrupts are outside the list registers: ends `line`.
     pub fn deactivate<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, line: u32) {
+        bank.forget();
         let slot = bits(bank.used & !hardware.empty_slots()).find(|slot| bank.slot(*slot).line() == line);
         let Some(lines) = self.lines_of(me, line) else {
             return;

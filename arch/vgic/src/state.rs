@@ -194,9 +194,23 @@ impl Evicted {
     }
 }
 
+/// [`Bank::plain_slots`]: what it says is true, nothing waits for a slot, and the control bits are those after reset.
+pub(crate) const PLAIN: u32 = 1 << 31;
+
 /// What each vCPU has for itself and only its own pCPU touches.
+///
+/// `plain_lines` and `plain_slots` are a memory of what the other fields and the words say anyway, for the short ways
+/// ([`Redistributor::deliver_now`], [`Redistributor::leave`]). Whatever may change that begins with [`Bank::forget`];
+/// [`Redistributor::remember`] makes them anew.
 #[derive(Clone, Debug)]
 pub struct Bank {
+    /// Private lines in a near slot, the one `private_slots` names, as plain pending interrupts that came by their
+    /// latch, and not seen active or pending again since.
+    pub(crate) plain_lines: u32,
+    /// Their slots, and [`PLAIN`].
+    pub(crate) plain_slots: u32,
+    /// The vCPU left by the short way and can come back by it.
+    pub(crate) left_quietly: bool,
     /// What was last written to each list register; the current value while not loaded.
     pub(crate) slots: [ListRegister; MAX_SLOTS],
     /// Slots in use: written, and not yet found empty.
@@ -225,6 +239,9 @@ impl Bank {
     #[must_use]
     pub const fn new() -> Self {
         Self {
+            plain_lines: 0,
+            plain_slots: 0,
+            left_quietly: false,
             slots: [ListRegister::EMPTY; MAX_SLOTS],
             used: 0,
             from_latch: 0,
@@ -245,6 +262,8 @@ impl Bank {
 
     /// Back to the state after reset. What `used` does not name needs no look.
     pub(crate) fn clear(&mut self) {
+        self.forget();
+        self.left_quietly = false;
         (self.used, self.from_latch, self.parked, self.mirrored) = (0, 0, 0, 0);
         self.leftover = 0;
         self.evicted.clear();
@@ -252,6 +271,27 @@ impl Bank {
         self.control = Control::default();
         self.machine_control = 0;
         self.active_priorities = [[0; 4]; 2];
+    }
+
+    /// The short ways are closed until [`Redistributor::remember`].
+    #[inline]
+    pub(crate) fn forget(&mut self) {
+        (self.plain_lines, self.plain_slots) = (0, 0);
+    }
+
+    /// The pCPU's private lines that are to interrupt while the vCPU is loaded.
+    #[inline]
+    #[must_use]
+    pub const fn mirrored(&self) -> u32 {
+        self.mirrored
+    }
+
+    /// The active-priorities registers while the vCPU is not loaded; all 0 if it left quietly.
+    pub(crate) fn saved_priorities(&self) -> [[u32; 4]; 2] {
+        if self.left_quietly {
+            return [[0; 4]; 2];
+        }
+        self.active_priorities
     }
 
     /// Whether something waits for a slot, or had to leave one.

@@ -20,6 +20,10 @@ const HCR_NO_PENDING: u64 = 1 << 3;
 const HCR_TRAP_DEACTIVATE: u64 = 1 << 14;
 const HCR_END_COUNT: u64 = 0x1F << 27;
 
+/// `ICH_VTR_EL2.PREbits`: 4 to 6 stand for five to seven bits; more than five, and there is more than one register
+/// of active priorities.
+const VTR_FINE: u64 = 3 << 26;
+
 /// Brings up the CPU interface of this pCPU.
 pub(super) fn init() {
     write_guest_register!("icc_sre_el2", SRE);
@@ -33,6 +37,7 @@ pub(super) fn init() {
     for slot in 0..interface.slots() {
         interface.set_list_register(slot, ListRegister::EMPTY);
     }
+    interface.set_active_priorities(&[[0; 4]; 2]);
     instruction!("isb");
 }
 
@@ -197,15 +202,14 @@ impl CpuInterface for Interface {
     }
 
     #[inline]
-    fn save_active_priorities(&self, to: &mut [[u32; 4]; 2]) {
-        let [[group0, ..], [group1, ..]] = to;
-        (*group0, *group1) = (
-            read_register!("ich_ap0r0_el2") as u32,
-            read_register!("ich_ap1r0_el2") as u32,
-        );
-        if Self::preemption_bits() > 5 {
-            *to = self.active_priorities();
-        }
+    fn has_active_priorities(&self) -> bool {
+        read_register!("ich_ap0r0_el2") | read_register!("ich_ap1r0_el2") != 0
+            || read_register!("ich_vtr_el2") & VTR_FINE != 0 && self.active_priorities() != [[0; 4]; 2]
+    }
+
+    #[inline]
+    fn open(&mut self) {
+        write_guest_register!("ich_hcr_el2", HCR_ENABLE);
     }
 
     fn active_priorities(&self) -> [[u32; 4]; 2] {

@@ -51,6 +51,7 @@ pub(super) fn init() {
     for slot in 0..interface.slots() {
         interface.set_list_register(slot, ListRegister::EMPTY);
     }
+    interface.set_active_priorities(&[[0; 4]; 2]);
 }
 
 /// The virtual CPU interface is off: no vCPU of a VM is loaded.

@@ -96,10 +96,6 @@ impl CpuInterface for Local<'_> {
     fn set_machine_control(&mut self, value: u64) {
         Interface.set_machine_control(value);
     }
-    #[inline]
-    fn save_active_priorities(&self, to: &mut [[u32; 4]; 2]) {
-        Interface.save_active_priorities(to);
-    }
     fn active_priorities(&self) -> [[u32; 4]; 2] {
         Interface.active_priorities()
     }
