@@ -68,6 +68,7 @@ struct Text {
     reset_after: Option<String>,
     log_area: Vec<String>,
     replace: Vec<(String, String)>,
+    agrees_within_us: Option<u64>,
     damage: Option<Damage>,
     case: Vec<Text>,
 }
@@ -101,6 +102,9 @@ pub struct Case {
     pub reset_after: Option<Pattern>,
     /// What the hypervisor's log area must hold at the end in some line of what `bulkhead log` shows.
     pub log_area: Vec<Pattern>,
+    /// The run is traced, no record is lost, and each switch is the one that the policy decides, at most so many
+    /// microseconds later.
+    pub agrees_within_us: Option<u64>,
     /// Damage to the flashable file.
     pub damage: Option<Damage>,
 }
@@ -212,6 +216,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         send,
         reset_after,
         log_area,
+        agrees_within_us: case.agrees_within_us.or(base.agrees_within_us),
         damage,
     })
 }

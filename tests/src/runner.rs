@@ -4,14 +4,17 @@
 use crate::case::Case;
 use crate::verdict::Judge;
 use bulkhead::launch::{self, Launch};
-use bulkhead::prepare::{Options, prepare_text};
+use bulkhead::prepare::{Options, Prepared, prepare_text};
 use bulkhead::progress::Progress;
-use bulkhead::session::NoInput;
+use bulkhead::session::{NoInput, Outcome};
+use bulkhead::trace::replay;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 const AT_ONCE: usize = 2;
+/// Records of each pCPU's ring in a traced run.
+const TRACE_RECORDS: u32 = 1 << 18;
 
 /// Runs all cases; whether each passed, in their order.
 pub(crate) fn run_all(cases: &[Case]) -> Vec<bool> {
@@ -59,12 +62,12 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         real_seconds: Some(case.real_limit),
         gdb: None,
         log_base: None,
-        trace: false,
+        trace: case.agrees_within_us.is_some(),
     };
     // The test, not the system, decides when time is up; a little more, so that it is the test that sees it.
     let options = Options {
         stop_after: Some(case.time_limit + 1.0),
-        trace_records: None,
+        trace_records: case.agrees_within_us.map(|_| TRACE_RECORDS),
     };
     let prepared = match prepare_text(&case.path, &case.manifest, &options, progress) {
         Ok(prepared) => prepared,
@@ -90,7 +93,24 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         &mut NoInput,
         None,
     ) {
-        Ok(outcome) => judge.findings(&outcome),
+        Ok(outcome) => {
+            let mut findings = judge.findings(&outcome);
+            findings.extend(disagreement(case, &prepared, &outcome));
+            findings
+        }
         Err(problem) => vec![problem.to_string()],
+    }
+}
+
+/// How the run differs from what the policies say, if the case wants to know.
+fn disagreement(case: &Case, prepared: &Prepared, outcome: &Outcome) -> Option<String> {
+    let overhead = case.agrees_within_us?.saturating_mul(1000);
+    let Some(trace) = &outcome.trace else {
+        return Some("there is no trace".to_owned());
+    };
+    match replay::agree(trace, prepared.system(), overhead) {
+        Ok(pcpus) if pcpus.iter().all(|pcpu| pcpu.switches == 0) => Some("nothing was switched".to_owned()),
+        Ok(_) => None,
+        Err(difference) => Some(format!("executed is not simulated: {difference}")),
     }
 }

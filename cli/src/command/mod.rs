@@ -190,6 +190,7 @@ struct LogArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   bulkhead run system.toml --timeout 1 --trace t.trace; bulkhead report t.trace --perfetto t.json
+  bulkhead report t.trace --against system.toml    was each switch the one the policy decides?
 
 The JSON file is for https://ui.perfetto.dev or chrome://tracing.")]
 struct ReportArgs {
@@ -198,6 +199,12 @@ struct ReportArgs {
     /// Also write it for Perfetto
     #[arg(long, value_name = "OUT")]
     perfetto: Option<PathBuf>,
+    /// Compare each switch, budget and window with what the policies of this manifest say
+    #[arg(long, value_name = "SYSTEM")]
+    against: Option<PathBuf>,
+    /// With --against: microseconds a switch may come later than the policy alone would have it
+    #[arg(long, value_name = "MICROSECONDS", value_parser = positive, default_value = "5")]
+    overhead: f64,
 }
 
 #[derive(Debug, Args)]
@@ -223,6 +230,10 @@ struct NewArgs {
     /// The board; `bulkhead boards` lists them
     #[arg(long, default_value = "qemu-virt-aarch64")]
     board: String,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    seconds(text).map_err(|_| format!("`{text}` is not a number above 0"))
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -2,8 +2,10 @@
 //! `bulkhead report`: what a trace says.
 
 use super::ReportArgs;
+use crate::prepare;
 use crate::problem::{Code, Problem};
-use crate::trace::Trace;
+use crate::progress::Progress;
+use crate::trace::{Trace, replay};
 use std::path::Path;
 
 pub(super) fn run(args: &ReportArgs) -> Result<Code, Problem> {
@@ -12,7 +14,32 @@ pub(super) fn run(args: &ReportArgs) -> Result<Code, Problem> {
         std::fs::write(path, trace.perfetto()).map_err(Problem::io(path.display()))?;
     }
     super::print(&trace.report())?;
-    Ok(Code::Done)
+    args.against
+        .as_deref()
+        .map_or(Ok(Code::Done), |system| compare(&trace, system, args.overhead))
+}
+
+/// Executed against simulated. A difference is no failure of the tool.
+fn compare(trace: &Trace, system: &Path, overhead: f64) -> Result<Code, Problem> {
+    let progress = Progress::new();
+    let system = prepare::check(system, &progress)?;
+    drop(progress);
+    match replay::agree(trace, &system, (overhead * 1000.0) as u64) {
+        Ok(pcpus) => {
+            let mut text = "\nexecuted against simulated\n".to_owned();
+            for (agreement, pcpu) in pcpus.iter().zip(0..) {
+                text.push_str(&format!("  pCPU {pcpu}: {}\n", agreement.text()));
+            }
+            super::print(&text)?;
+            Ok(Code::Done)
+        }
+        Err(difference) => {
+            super::print(&format!(
+                "\nexecuted against simulated: DIFFERENT\n  {difference}\n"
+            ))?;
+            Ok(Code::Fault)
+        }
+    }
 }
 
 fn read(path: &Path) -> Result<Trace, Problem> {

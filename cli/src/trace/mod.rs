@@ -10,6 +10,8 @@
 pub mod collect;
 pub mod file;
 pub mod perfetto;
+pub mod policies;
+pub mod replay;
 pub mod report;
 pub mod spans;
 

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Executed against simulated: is what a pCPU did what the policy's code says?
+//!
+//! The policy, the very code that ran in the hypervisor, is given what the trace says about the outside (who became ready and
+//! who had nothing to do, and when) and no overhead at all. From each switch on it predicts the next: to whom, and when.
+//! The executed switch must go to the same vCPU, must have a reason, and may come later than predicted by the
+//! hypervisor's own overhead only. Likewise all that a decision signals: budgets, windows, periods, schedules. After each switch
+//! the simulated clock is set to the executed one, so overheads do not add up and a deviation is seen where it arises.
+//!
+//! Times are nanoseconds since boot, as in the manifest.
+
+use super::Trace;
+use super::policies::policy_of;
+use bulkhead_abi::trace::{Event, Record};
+use bulkhead_manifest::System;
+use bulkhead_sched::{AnyPolicy, Decision, Policy, Signals, Slot, SlotSet, StopReason};
+use std::collections::BTreeMap;
+
+/// The board's clock has its own grain: a time of the manifest is rounded to it, in either direction.
+const GRAIN: u64 = 100;
+/// Decisions that change nothing between two records. Each lets time go on, so more are an error.
+const QUIET_DECISIONS: usize = 1_000_000;
+
+/// What the comparison has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Agreement {
+    /// Switches that were predicted.
+    pub switches: u64,
+    /// Signals that were predicted.
+    pub signals: u64,
+    /// How much later than predicted an executed switch was at most, in nanoseconds.
+    pub latest: u64,
+}
+
+/// What a decision signals, and about which vCPU (or schedule).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Signal {
+    Exhausted(u8),
+    Replenished(u8),
+    Window(u8),
+    Period(u8),
+}
+
+impl Agreement {
+    /// A line about it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!(
+            "{} switches and {} signals as predicted, at most {} us late",
+            self.switches,
+            self.signals,
+            micros(self.latest)
+        )
+    }
+}
+
+/// Compares what all pCPUs did with what the policies of `system` say; `overhead` is in nanoseconds.
+///
+/// # Errors
+/// The first difference.
+pub fn agree(trace: &Trace, system: &System, overhead: u64) -> Result<Vec<Agreement>, String> {
+    let own = system.partitions().iter().map(|partition| &partition.name);
+    if trace.partitions.iter().ne(own) || usize::from(trace.pcpus) != system.pcpus().len() {
+        return Err("the trace is not one of this system".to_owned());
+    }
+    let pcpus = (0..trace.pcpus).zip(system.pcpus());
+    pcpus
+        .map(|(number, pcpu)| compare(trace, number, policy_of(system, pcpu)?, overhead))
+        .collect()
+}
+
+/// Compares what `pcpu` did with what `policy` says. `overhead` is what an executed switch may be late by.
+///
+/// # Errors
+/// The first difference.
+pub fn compare(trace: &Trace, pcpu: u8, policy: AnyPolicy, overhead: u64) -> Result<Agreement, String> {
+    let slots: Vec<u8> = (0_u8..)
+        .zip(&trace.vcpus)
+        .filter(|(_, vcpu)| vcpu.pcpu == pcpu)
+        .map(|(number, _)| number)
+        .collect();
+    let schedules = trace.of_pcpu(pcpu).filter_map(|record| match record.event {
+        Event::Schedule { schedule } => Some((trace.nanoseconds(record.time), schedule)),
+        _ => None,
+    });
+    let mut replay = Replay {
+        trace,
+        slots,
+        policy,
+        overhead,
+        running: None,
+        since: 0,
+        until: 0,
+        interested: SlotSet(0),
+        is_settled: true,
+        is_blocked: false,
+        due: None,
+        schedules: schedules.collect(),
+        predicted: BTreeMap::new(),
+        executed: BTreeMap::new(),
+        agreement: Agreement::default(),
+    };
+    replay.decide(0);
+    for record in trace.of_pcpu(pcpu) {
+        let now = trace.nanoseconds(record.time);
+        replay
+            .record(record, now)
+            .map_err(|what| format!("pCPU {pcpu}, {} us after boot: {what}", micros(now)))?;
+    }
+    let end = trace
+        .of_pcpu(pcpu)
+        .last()
+        .map_or(0, |record| trace.nanoseconds(record.time));
+    replay
+        .compare_signals(end)
+        .map_err(|what| format!("pCPU {pcpu}: {what}"))?;
+    Ok(replay.agreement)
+}
+
+struct Replay<'a> {
+    trace: &'a Trace,
+    /// The vCPU in each slot.
+    slots: Vec<u8>,
+    policy: AnyPolicy,
+    overhead: u64,
+    running: Option<Slot>,
+    since: u64,
+    until: u64,
+    interested: SlotSet,
+    /// The policy has been told that the running one stopped.
+    is_settled: bool,
+    /// The running one has nothing to do.
+    is_blocked: bool,
+    /// Since then another vCPU should run.
+    due: Option<u64>,
+    /// Schedules that came into force, the first one first.
+    schedules: Vec<(u64, u8)>,
+    predicted: BTreeMap<Signal, Vec<u64>>,
+    executed: BTreeMap<Signal, Vec<u64>>,
+    agreement: Agreement,
+}
+
+impl Replay<'_> {
+    fn record(&mut self, record: &Record, now: u64) -> Result<(), String> {
+        self.pass_time(now)?;
+        match record.event {
+            Event::Switch { to, .. } => return self.switched(to, now),
+            Event::Wake { vcpu } => self.woken(self.slot(vcpu)?, now),
+            Event::Block { vcpu, .. } => {
+                let slot = self.slot(vcpu)?;
+                if self.running == Some(slot) {
+                    self.is_blocked = true;
+                    self.due.get_or_insert(now);
+                } else {
+                    self.policy.withdraw(slot, now);
+                }
+            }
+            Event::Exhausted { vcpu } => self.signalled(Signal::Exhausted(vcpu), now),
+            Event::Replenished { vcpu } => self.signalled(Signal::Replenished(vcpu), now),
+            Event::WindowStart { vcpu } => self.signalled(Signal::Window(vcpu), now),
+            Event::PeriodStart { vcpu } => self.signalled(Signal::Period(vcpu), now),
+            Event::Lost { count } => return Err(format!("{count} records are missing")),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Decisions by the clock alone, up to `now`. One that changes who runs waits for the executed switch.
+    fn pass_time(&mut self, now: u64) -> Result<(), String> {
+        for _ in 0..QUIET_DECISIONS {
+            if let Some(due) = self.due
+                && now > due.saturating_add(self.overhead)
+            {
+                return Err(format!(
+                    "{} runs since {} us, predicted was another",
+                    self.name(self.running),
+                    micros(due)
+                ));
+            }
+            if self.due.is_some() || self.until > now {
+                return Ok(());
+            }
+            self.try_decide(self.until);
+        }
+        Err("the policy's decisions do not let time go on".to_owned())
+    }
+
+    /// A decision at `now`, if it does not change who runs. Otherwise the executed switch will tell when it was taken.
+    fn try_decide(&mut self, now: u64) {
+        let before = (self.policy.clone(), self.is_settled, self.schedules.clone());
+        self.change_schedule(now);
+        self.settle(now);
+        let decision = self.policy.next(now);
+        if target(decision) == self.running && !self.is_blocked {
+            self.accept(decision, now);
+        } else {
+            (self.policy, self.is_settled, self.schedules) = before;
+            self.due = Some(self.due.map_or(now, |due| due.min(now)));
+        }
+    }
+
+    /// The decision at `now`, whatever it is.
+    fn decide(&mut self, now: u64) -> Option<Slot> {
+        self.change_schedule(now);
+        self.settle(now);
+        let decision = self.policy.next(now);
+        self.accept(decision, now);
+        self.running
+    }
+
+    fn settle(&mut self, now: u64) {
+        if let (Some(slot), false) = (self.running, self.is_settled) {
+            let why = if self.is_blocked {
+                StopReason::Blocked
+            } else {
+                StopReason::Preempted
+            };
+            self.policy
+                .stopped(slot, why, now.saturating_sub(self.since), now);
+        }
+        self.is_settled = true;
+    }
+
+    fn accept(&mut self, decision: Decision, now: u64) {
+        self.running = target(decision);
+        let (Decision::Run(_, until) | Decision::Idle(until)) = decision;
+        self.until = until;
+        self.since = now;
+        self.is_settled = false;
+        self.is_blocked = false;
+        self.due = None;
+        self.interested = self.policy.interested();
+        let signals = self.policy.signals();
+        self.predict(signals, now);
+    }
+
+    /// A schedule that came into force about now had been asked for before.
+    fn change_schedule(&mut self, now: u64) {
+        if let Some((time, schedule)) = self.schedules.first().copied()
+            && time <= now.saturating_add(self.overhead)
+        {
+            self.schedules.remove(0);
+            // One that does not exist is a difference that shows.
+            let _known = self.policy.change_schedule(schedule, now);
+        }
+    }
+
+    fn woken(&mut self, slot: Slot, now: u64) {
+        if self.running == Some(slot) && self.is_blocked {
+            // It was stopped before it was woken, and may well go on.
+            self.settle(now);
+            self.is_blocked = false;
+        }
+        self.policy.ready(slot, now);
+        let is_asked = self.interested.0 >> slot.0 & 1 != 0;
+        if self.is_settled || is_asked || self.due.is_some() {
+            self.due = None;
+            self.try_decide(now);
+        }
+    }
+
+    fn switched(&mut self, to: Option<u8>, now: u64) -> Result<(), String> {
+        let to = to.map(|vcpu| self.slot(vcpu)).transpose()?;
+        let due = self
+            .due
+            .or(Some(self.until).filter(|until| *until <= now.saturating_add(GRAIN)));
+        let Some(due) = due else {
+            return Err(format!(
+                "switch to {}, predicted was that {} goes on",
+                self.name(to),
+                self.name(self.running)
+            ));
+        };
+        let late = now.saturating_sub(due);
+        let predicted = self.decide(now.max(due));
+        if predicted != to {
+            return Err(format!(
+                "switch to {}, predicted was {}",
+                self.name(to),
+                self.name(predicted)
+            ));
+        }
+        self.agreement.switches += 1;
+        self.agreement.latest = self.agreement.latest.max(late);
+        Ok(())
+    }
+
+    fn predict(&mut self, signals: Signals, now: u64) {
+        let sets: [(SlotSet, fn(u8) -> Signal); 4] = [
+            (signals.exhausted, Signal::Exhausted),
+            (signals.replenished, Signal::Replenished),
+            (signals.window_start, Signal::Window),
+            (signals.period_start, Signal::Period),
+        ];
+        for (set, signal) in sets {
+            for (slot, vcpu) in self.slots.iter().enumerate() {
+                if set.0 >> slot & 1 != 0 {
+                    self.predicted.entry(signal(*vcpu)).or_default().push(now);
+                }
+            }
+        }
+    }
+
+    fn signalled(&mut self, signal: Signal, now: u64) {
+        self.executed.entry(signal).or_default().push(now);
+    }
+
+    /// Each executed signal has been predicted, one by one, and the other way round. What is predicted for the last
+    /// moments may not have been recorded any more.
+    fn compare_signals(&mut self, end: u64) -> Result<(), String> {
+        let mut kinds: Vec<Signal> = self
+            .predicted
+            .keys()
+            .chain(self.executed.keys())
+            .copied()
+            .collect();
+        kinds.dedup();
+        for kind in kinds {
+            let nothing = Vec::new();
+            let predicted = self.predicted.get(&kind).unwrap_or(&nothing);
+            let executed = self.executed.get(&kind).unwrap_or(&nothing);
+            for (number, time) in executed.iter().enumerate() {
+                let fits = predicted
+                    .get(number)
+                    .is_some_and(|predicted| time.abs_diff(*predicted) <= self.overhead + GRAIN);
+                if !fits {
+                    return Err(format!(
+                        "{kind:?} number {number} at {} us, predicted was {:?} ns",
+                        micros(*time),
+                        predicted.get(number)
+                    ));
+                }
+            }
+            let missing = predicted.iter().skip(executed.len());
+            if let Some(time) = missing
+                .copied()
+                .find(|time| time.saturating_add(self.overhead) < end)
+            {
+                return Err(format!(
+                    "{kind:?} predicted for {} us did not happen",
+                    micros(time)
+                ));
+            }
+            self.agreement.signals += executed.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn slot(&self, vcpu: u8) -> Result<Slot, String> {
+        let slot = self.slots.iter().position(|own| *own == vcpu);
+        let slot = slot.ok_or_else(|| format!("vCPU {vcpu} belongs to another pCPU"))?;
+        Ok(Slot(slot as u8))
+    }
+
+    fn name(&self, slot: Option<Slot>) -> String {
+        let vcpu = slot.and_then(|slot| self.slots.get(usize::from(slot.0)));
+        vcpu.map_or("nobody".to_owned(), |vcpu| self.trace.vcpu_name(*vcpu))
+    }
+}
+
+const fn target(decision: Decision) -> Option<Slot> {
+    match decision {
+        Decision::Run(slot, _) => Some(slot),
+        Decision::Idle(_) => None,
+    }
+}
+
+fn micros(nanoseconds: u64) -> String {
+    format!("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::sample;
+    use super::*;
+    use bulkhead_sched::{FixedPriorityParameters, VcpuParameters};
+
+    fn fixed_priority(priorities: [u8; 2], quantum: u64) -> AnyPolicy {
+        let vcpus = priorities.map(|priority| VcpuParameters {
+            priority,
+            ..VcpuParameters::default()
+        });
+        AnyPolicy::fixed_priority(&vcpus, FixedPriorityParameters { quantum }).unwrap()
+    }
+
+    #[test]
+    fn what_the_policy_says_agrees_and_the_lag_is_measured() {
+        let trace = sample(50);
+        let agreement = compare(&trace, 0, fixed_priority([9, 1], 1_000_000), 5_000).unwrap();
+        let expected = Agreement {
+            switches: 101,
+            signals: 0,
+            latest: 2_000,
+        };
+        assert_eq!(agreement, expected);
+    }
+
+    #[test]
+    fn a_lag_above_the_overhead_is_a_difference() {
+        let error = compare(&sample(5), 0, fixed_priority([9, 1], 1_000_000), 1_000).unwrap_err();
+        assert!(
+            error.contains("noise runs since 100.000 us, predicted was another"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn another_policy_does_not_agree() {
+        let error = compare(&sample(5), 0, fixed_priority([1, 9], 1_000_000), 5_000).unwrap_err();
+        assert_eq!(
+            error,
+            "pCPU 0, 102.000 us after boot: switch to control, predicted was that noise goes on"
+        );
+        let error = compare(&sample(5), 0, fixed_priority([5, 5], 4_000), 5_000).unwrap_err();
+        assert!(
+            error.ends_with("switch to control, predicted was that noise goes on"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn every_single_change_of_a_switch_is_seen() {
+        let trace = sample(5);
+        for (number, record) in trace.records.iter().enumerate() {
+            let Event::Switch { from, to, why } = record.event else {
+                continue;
+            };
+            let mut other = trace.clone();
+            let to = if to == Some(0) { Some(1) } else { Some(0) };
+            other.records[number].event = Event::Switch { from, to, why };
+            assert!(
+                compare(&other, 0, fixed_priority([9, 1], 1_000_000), 5_000).is_err(),
+                "{number}"
+            );
+            let mut shorter = trace.clone();
+            shorter.records.remove(number);
+            let is_last = number + 1 == trace.records.len();
+            let result = compare(&shorter, 0, fixed_priority([9, 1], 1_000_000), 5_000);
+            assert!(result.is_err() || is_last, "{number}");
+        }
+    }
+
+    #[test]
+    fn a_gap_ends_the_comparison() {
+        let mut trace = sample(3);
+        trace.records[4].event = Event::Lost { count: 7 };
+        let error = compare(&trace, 0, fixed_priority([9, 1], 1_000_000), 5_000).unwrap_err();
+        assert!(error.ends_with("7 records are missing"), "{error}");
+    }
+}
