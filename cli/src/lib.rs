@@ -26,6 +26,7 @@ pub mod consoles;
 pub mod debian;
 pub mod explain;
 pub mod framing;
+pub mod gantt;
 pub mod host;
 pub mod initramfs;
 pub mod keyboard;

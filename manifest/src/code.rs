@@ -108,6 +108,9 @@ codes! {
     UnknownDomain = "E078", "A vCPU is in no time domain, or in one that does not exist.";
     TooManyWindows = "E079", "A pCPU has more schedules, windows or domains than its policy can hold.";
     Overcommitted = "E080", "Budgets promise more time than a pCPU has.";
+    BadTask = "E090", "A task of a demand contradicts itself.";
+    BadWorkload = "E091", "A workload contradicts itself.";
+    NotSchedulable = "E092", "A partition cannot be shown to do what it declares in time.";
     IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";
     UnusedAction = "W102", "A health action can never be taken.";
     NeverStarted = "W103", "A partition is not started at boot, and nobody else can start it.";

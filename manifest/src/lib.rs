@@ -26,6 +26,7 @@ mod render;
 mod rules;
 mod schema;
 pub mod system;
+pub mod timing;
 mod units;
 mod value;
 

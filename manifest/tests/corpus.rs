@@ -9,7 +9,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use bulkhead_manifest::{Code, Report, load};
+use bulkhead_manifest::{Code, Report, load, timing};
 
 const FOLDER: &str = "tests/config-bad";
 
@@ -49,7 +49,11 @@ fn report(name: &str) -> Report {
     std::env::set_current_dir(support::root()).expect("the repository exists");
     let path = Path::new(FOLDER).join(format!("{name}.toml"));
     match load(&path, &support::resolve) {
-        Ok(system) => system.report().clone(),
+        Ok(system) => {
+            let mut report = system.report().clone();
+            report.diagnostics.extend(timing::judge(&system).diagnostics);
+            report
+        }
         Err(report) => report,
     }
 }

@@ -2,13 +2,14 @@
 //! `bulkhead check`: what a manifest means, as tables, or what is wrong with it.
 
 use super::CheckArgs;
+use super::timing::{deadlines, processor_time};
 use crate::prepare;
 use crate::problem::{Code, Problem};
 use crate::progress::Progress;
 use crate::tables::table;
 use bulkhead_manifest::board::Trigger;
 use bulkhead_manifest::system::MappingKind;
-use bulkhead_manifest::{System, format_duration, format_size};
+use bulkhead_manifest::{System, format_duration, format_size, timing};
 use comfy_table::Table;
 
 pub(super) fn run(args: &CheckArgs) -> Result<Code, Problem> {
@@ -23,11 +24,17 @@ pub(super) fn run(args: &CheckArgs) -> Result<Code, Problem> {
     let system = prepare::check(path, &progress)?;
     drop(progress);
     super::print(&report(&system))?;
+    let findings = timing::judge(&system);
+    if findings.has_errors() {
+        let text = findings.render(crate::terminal::has_colour());
+        return Err(Problem::reported(text));
+    }
     Ok(Code::Done)
 }
 
 /// All tables.
 pub(super) fn report(system: &System) -> String {
+    let pcpus = timing::pcpus(system);
     let sections = [
         ("Partitions", partitions(system)),
         ("CPU assignment", cpus(system)),
@@ -35,6 +42,8 @@ pub(super) fn report(system: &System) -> String {
         ("Interrupts", interrupts(system)),
         ("Who can touch what, beyond its own memory", touch(system)),
         ("Health actions", health(system)),
+        ("Processor time", processor_time(&pcpus)),
+        ("Deadlines", deadlines(&pcpus)),
     ];
     let mut text = format!("Board {}: {}\n", system.board().name, system.board().description);
     for (title, table) in sections {

@@ -15,7 +15,9 @@ mod log;
 mod new;
 mod report;
 mod run;
+mod simulate;
 mod test;
+mod timing;
 
 use crate::problem::{Code, Problem};
 use clap::{Args, Parser, Subcommand};
@@ -57,6 +59,8 @@ enum Command {
     Test(TestArgs),
     /// Validate a manifest; print memory map, CPU assignment, interrupt ownership, who can touch what
     Check(CheckArgs),
+    /// Run the scheduling policies on a virtual clock with the workloads of a manifest
+    Simulate(SimulateArgs),
     /// Build the system image and one flashable file
     Build(BuildArgs),
     /// Run a system in the emulator of its board
@@ -104,6 +108,30 @@ struct CheckArgs {
     /// Print the JSON Schema of manifests instead
     #[arg(long)]
     schema: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bulkhead simulate system.toml                          who runs how much, how long jobs take
+  bulkhead simulate system.toml --html schedule.html     and a chart to look at
+
+What partitions do is in their `workload`, or else in their `demand`; without both they are always ready. Exit code
+1 if a deadline is missed.")]
+struct SimulateArgs {
+    /// The manifest
+    system: PathBuf,
+    /// How much of the board's time
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "1")]
+    duration: f64,
+    /// Another seed for what is left to chance
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The schedule to begin with, on pCPUs with policy `arinc653` [default: the first]
+    #[arg(long, value_name = "NAME")]
+    schedule: Option<String>,
+    /// Draw a Gantt chart: a page for a browser or a printer
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -252,6 +280,7 @@ pub fn main() -> ExitCode {
         Command::Demo => demo::run(),
         Command::Test(args) => test::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Build(args) => build::run(&args),
         Command::Run(args) => run::run(args),
         Command::Explain(args) => explain::run(&args),

@@ -6,6 +6,8 @@
 
 mod read;
 
+pub use bulkhead_sched::analysis::Overheads;
+
 use std::path::Path;
 
 use read::read;
@@ -275,6 +277,8 @@ pub struct Board {
     pub timer: Timer,
     /// Devices for partitions.
     pub devices: Vec<Device>,
+    /// What the hypervisor costs, in nanoseconds; `None`: not known.
+    pub overheads: Option<Overheads>,
     /// How to emulate it.
     pub emulator: Option<Emulator>,
 }

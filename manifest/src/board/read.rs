@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use super::{Board, Console, Controller, Device, Emulator, Gic, Interrupt, Timer, Trigger, Uart, Window};
+use super::{
+    Board, Console, Controller, Device, Emulator, Gic, Interrupt, Overheads, Timer, Trigger, Uart, Window,
+};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::plan::LOG_SIZE;
 use crate::schema;
@@ -92,6 +94,18 @@ fn windows(table: &Table, key: &str) -> Vec<Window> {
         .collect()
 }
 
+fn overheads(table: &Table) -> Overheads {
+    let cost = |key| {
+        let text = table.get(key).and_then(Value::text);
+        text.and_then(units::parse_duration).unwrap_or(0)
+    };
+    Overheads {
+        switch: cost("switch"),
+        interrupt: cost("interrupt"),
+        decision: cost("decision"),
+    }
+}
+
 fn build(table: &Table, report: &mut Report) -> Board {
     let inner = |key| table.get(key).and_then(Value::table).cloned().unwrap_or_default();
     let (console, controller, timer) = (inner("console"), inner("interrupt-controller"), inner("timer"));
@@ -145,6 +159,7 @@ fn build(table: &Table, report: &mut Report) -> Board {
             .iter()
             .flat_map(|entry| devices(entry, report))
             .collect(),
+        overheads: table.get("overheads").and_then(Value::table).map(overheads),
         emulator: table
             .get("emulator")
             .and_then(Value::table)

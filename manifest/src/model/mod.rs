@@ -6,6 +6,7 @@
 
 mod read;
 mod scheduling;
+mod timing;
 
 use bulkhead_abi::{HealthClass, Rights};
 
@@ -13,6 +14,7 @@ use crate::diagnostic::Place;
 pub(crate) use read::read;
 pub(crate) use scheduling::{DomainSpec, PcpuSpec, ScheduleSpec, VcpuSpec, WindowSpec};
 pub use scheduling::{Policy, ServerKind};
+pub(crate) use timing::{DemandSpec, TaskSpec, WorkKind, WorkSpec};
 
 /// A value and where it is written.
 #[derive(Clone, Debug)]
@@ -273,6 +275,8 @@ pub(crate) struct PartitionSpec {
     pub regions: Vec<RegionSpec>,
     pub capabilities: Vec<CapabilitySpec>,
     pub watch: Vec<Placed<String>>,
+    pub demand: Option<DemandSpec>,
+    pub workload: Vec<WorkSpec>,
     /// It is told when its windows start.
     pub watch_windows: Option<Place>,
 }

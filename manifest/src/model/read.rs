@@ -7,6 +7,7 @@ use super::{
     Access, Action, AlternativeSpec, AttachmentKind, AttachmentSpec, CapabilitySpec, HEALTH_CLASSES, Kind,
     MachineSpec, Manifest, PartitionSpec, Placed, RIGHTS, RegionSpec, Target,
     scheduling::{read_pcpu, read_vcpu, small},
+    timing::{read_demand, read_workload},
 };
 use crate::diagnostic::Place;
 use crate::units;
@@ -184,6 +185,8 @@ fn read_partition(entry: &Entry) -> Option<PartitionSpec> {
             .map(|t| texts(t, "partitions"))
             .unwrap_or_default(),
         watch_windows: read_watch_windows(table),
+        demand: read_demand(table),
+        workload: read_workload(table),
     })
 }
 

@@ -16,6 +16,7 @@ mod names;
 mod scheduling;
 mod surprises;
 mod tasks;
+mod timing;
 
 use crate::board::Board;
 use crate::diagnostic::Report;
@@ -27,6 +28,7 @@ pub(crate) use devices::{chooses_ram_base, does_trusted_dma, owned, registers};
 pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
     names::check(manifest, report);
     tasks::check(manifest, report);
+    timing::check(manifest, report);
     memory::check(manifest, board, report);
     health::check(manifest, report);
     capabilities::check(manifest, report);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every key of a board file.
 
+use super::timing::OVERHEADS;
 use super::{Key, Kind, Need, TableSchema};
 use Need::{Default, Optional, Required};
 
@@ -73,6 +74,12 @@ pub(crate) static BOARD: TableSchema = TableSchema {
                 of: &DEVICE,
             },
             "devices that can be given to partitions",
+        ),
+        key(
+            "overheads",
+            Optional,
+            Kind::Table(&OVERHEADS),
+            "what the hypervisor costs; without it the analysis takes it to cost nothing, and says so",
         ),
         key(
             "emulator",

@@ -2,6 +2,7 @@
 //! Every key of a manifest.
 
 use super::scheduling::{PCPU, VCPU};
+use super::timing::{DEMAND, WORKLOAD};
 use super::{Key, Kind, Need, TableSchema};
 use Need::{Default, Optional, Required};
 
@@ -178,6 +179,18 @@ static PARTITION: TableSchema = TableSchema {
             Required,
             Kind::List(&Kind::Table(&VCPU)),
             "the virtual CPUs, at most 8; a task has one",
+        ),
+        key(
+            "demand",
+            Optional,
+            Kind::Table(&DEMAND),
+            "what it has to do, and by when",
+        ),
+        key(
+            "workload",
+            Optional,
+            Kind::List(&Kind::Table(&WORKLOAD)),
+            "what it does in `simulate`",
         ),
         key(
             "console",

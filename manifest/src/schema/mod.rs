@@ -12,6 +12,7 @@ pub(crate) mod manifest;
 pub(crate) mod reference;
 mod scheduling;
 pub(crate) mod shape;
+mod timing;
 
 /// A table of the format.
 #[derive(Debug)]

@@ -181,6 +181,15 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         let event = self.event();
         match self.level.sharing {
             Sharing::Demand => {
+                // What a sporadic server is late with because this very vCPU ran, it makes up for later: its budgets
+                // then meet without a gap. Only turns bound that.
+                let is_late = |vcpu: &Vcpu| {
+                    self.binding_server(vcpu)
+                        .is_some_and(|server| server.kind == ServerKind::Sporadic)
+                };
+                if self.shared.in_slots(self.equals).any(is_late) {
+                    return Ticks::MAX;
+                }
                 let theirs = self.of(self.equals, interval);
                 let turns = self.turns(work.saturating_add(theirs)).saturating_add(count);
                 theirs.saturating_add(turns.saturating_mul(event))

@@ -222,13 +222,16 @@ impl<'a, P: Policy> Simulator<'a, P> {
         let Some(state) = self.slots.get_mut(usize::from(slot.0)) else {
             return;
         };
-        if state.ready {
-            return;
+        if !state.ready {
+            state.ready = true;
+            observer.event(self.now, Event::Woken(slot));
+            if !source.is_critical {
+                self.policy.ready(slot, self.now);
+            }
+            self.reschedule |= self.interested.0 & bit(slot) != 0;
         }
-        state.ready = true;
-        observer.event(self.now, Event::Woken(slot));
-        self.policy.ready(slot, self.now);
-        if self.interested.0 & bit(slot) != 0 {
+        if source.is_critical {
+            self.policy.critical(slot, self.now);
             self.reschedule = true;
         }
     }
@@ -294,9 +297,32 @@ impl<'a, P: Policy> Simulator<'a, P> {
             self.busy = self.busy.saturating_add(self.overheads.switch);
             self.loaded = running;
         }
+        self.tell(observer);
         if running != from {
             let to = running;
             observer.event(self.now, Event::Switched { from, to, why });
+        }
+    }
+
+    /// Passes on what the decision brought about.
+    fn tell(&mut self, observer: &mut impl Observer) {
+        let signals = self.policy.signals();
+        let mut each = |set: SlotSet, event: fn(Slot) -> Event| {
+            for slot in (0..u32::BITS as u8)
+                .map(Slot)
+                .filter(|slot| set.0 & bit(*slot) != 0)
+            {
+                observer.event(self.now, event(slot));
+            }
+        };
+        each(signals.exhausted, Event::Exhausted);
+        each(signals.replenished, Event::Replenished);
+        // One of the partition's stands for all.
+        each(lowest(signals.window_start), Event::WindowStarted);
+        each(lowest(signals.period_start), Event::PeriodStarted);
+        if signals.schedule_changed {
+            let schedule = self.policy.schedule().current;
+            observer.event(self.now, Event::ScheduleChanged(schedule));
         }
     }
 
@@ -327,6 +353,11 @@ impl<'a, P: Policy> Simulator<'a, P> {
             }
         }
     }
+}
+
+/// The first of a set alone.
+const fn lowest(set: SlotSet) -> SlotSet {
+    SlotSet(set.0 & set.0.wrapping_neg())
 }
 
 /// The bit of a slot; slots are below 32.

@@ -36,6 +36,16 @@ pub enum Event {
     Blocked(Slot),
     /// The slot has something to do again.
     Woken(Slot),
+    /// The slot has used up its budget.
+    Exhausted(Slot),
+    /// The slot had used up its budget and has some again.
+    Replenished(Slot),
+    /// A window of the slot's partition has started.
+    WindowStarted(Slot),
+    /// A period of the slot's partition has started.
+    PeriodStarted(Slot),
+    /// This schedule has begun.
+    ScheduleChanged(u8),
     /// Who runs has changed; the reason is that of the first to leave.
     Switched {
         /// Who ran.

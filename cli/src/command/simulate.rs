@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `bulkhead simulate`: the policies' very code on a virtual clock, with the workloads of the manifest.
+//!
+//! pCPUs decide independently, so each is simulated alone; what they do is told as the records of a trace, which the
+//! same drawing shows that shows traces of a board.
+
+use super::SimulateArgs;
+use super::timing::time;
+use crate::gantt::{self, Chart, Lane};
+use crate::prepare;
+use crate::problem::{Code, Problem};
+use crate::progress::Progress;
+use crate::tables::table;
+use bulkhead_abi::trace::{BlockReason, Event as TraceEvent, Record, SwitchReason};
+use bulkhead_manifest::timing::{self, PcpuTiming};
+use bulkhead_manifest::{Policy, System};
+use bulkhead_sched::simulate::{Event, Observer, Simulator, Source, SourceState, Statistics};
+use bulkhead_sched::{Slot, StopReason};
+use comfy_table::Table;
+use std::fs;
+
+/// Records kept for the chart, per pCPU; what comes later is in the tables only.
+const RECORDS_MAX: usize = 50_000;
+/// Steps of a simulation, per pCPU, before it is given up: a policy that never lets time pass.
+const STEPS_MAX: u64 = 500_000_000;
+
+/// Nanoseconds per second; the simulator counts nanoseconds.
+const HERTZ: u64 = 1_000_000_000;
+
+/// What one pCPU came to.
+struct Outcome {
+    pcpu: PcpuTiming,
+    /// Per source, in the order of the vCPUs.
+    statistics: Vec<Statistics>,
+    /// Per slot.
+    ran: Vec<u64>,
+    records: Vec<Record>,
+}
+
+/// Writes down what happens.
+struct Recorder<'a> {
+    pcpu: &'a PcpuTiming,
+    sources: &'a [Source],
+    records: Vec<Record>,
+}
+
+impl Recorder<'_> {
+    fn vcpu(&self, slot: Slot) -> u8 {
+        self.pcpu
+            .vcpus
+            .get(usize::from(slot.0))
+            .map_or(0, |vcpu| vcpu.number)
+    }
+}
+
+impl Observer for Recorder<'_> {
+    fn event(&mut self, now: u64, event: Event) {
+        if self.records.len() >= RECORDS_MAX {
+            return;
+        }
+        let event = match event {
+            Event::Woken(slot) => TraceEvent::Wake {
+                vcpu: self.vcpu(slot),
+            },
+            Event::Blocked(slot) => TraceEvent::Block {
+                vcpu: self.vcpu(slot),
+                why: BlockReason::Idle,
+            },
+            Event::Switched { from, to, why } => TraceEvent::Switch {
+                from: from.map(|slot| self.vcpu(slot)),
+                to: to.map(|slot| self.vcpu(slot)),
+                why: match (from, why) {
+                    (None, _) => SwitchReason::Idle,
+                    (_, StopReason::Blocked) => SwitchReason::Blocked,
+                    (_, StopReason::Preempted | StopReason::Yielded) => SwitchReason::Preempted,
+                },
+            },
+            Event::Exhausted(slot) => TraceEvent::Exhausted {
+                vcpu: self.vcpu(slot),
+            },
+            Event::Replenished(slot) => TraceEvent::Replenished {
+                vcpu: self.vcpu(slot),
+            },
+            Event::WindowStarted(slot) => TraceEvent::WindowStart {
+                vcpu: self.vcpu(slot),
+            },
+            Event::PeriodStarted(slot) => TraceEvent::PeriodStart {
+                vcpu: self.vcpu(slot),
+            },
+            Event::ScheduleChanged(schedule) => TraceEvent::Schedule { schedule },
+            Event::Missed(source) | Event::Dropped(source) => match self.sources.get(source) {
+                Some(source) => TraceEvent::DeadlineMissed {
+                    vcpu: self.vcpu(source.slot),
+                },
+                None => return,
+            },
+            Event::Released(_) | Event::Completed(..) => return,
+        };
+        let pcpu = self.pcpu.number as u8;
+        self.records.push(Record {
+            time: now,
+            pcpu,
+            event,
+        });
+    }
+}
+
+pub(super) fn run(args: &SimulateArgs) -> Result<Code, Problem> {
+    let progress = Progress::new();
+    let system = prepare::check(&args.system, &progress)?;
+    drop(progress);
+    let end = (args.duration * HERTZ as f64) as u64;
+    let outcomes = timing::pcpus(&system)
+        .into_iter()
+        .map(|pcpu| simulate(pcpu, args, end))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut text = String::new();
+    let sections = [
+        ("Utilisation", utilisation(&outcomes, end)),
+        ("Responses", responses(&outcomes)),
+    ];
+    for (title, table) in sections {
+        text.push_str(&format!("{title}\n"));
+        for line in table.lines() {
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text.push('\n');
+    }
+    let missed: u64 = outcomes
+        .iter()
+        .flat_map(|outcome| &outcome.statistics)
+        .map(|statistics| statistics.missed)
+        .sum();
+    text.push_str(&format!(
+        "{} simulated, {missed} deadline{} missed.\n",
+        time(end),
+        if missed == 1 { "" } else { "s" }
+    ));
+    super::print(&text)?;
+    if let Some(path) = &args.html {
+        let page = gantt::page(&chart(&system, &outcomes, args));
+        fs::write(path, page).map_err(Problem::io(path.display()))?;
+    }
+    Ok(if missed == 0 { Code::Done } else { Code::Fault })
+}
+
+fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, Problem> {
+    let schedule = match &args.schedule {
+        Some(name) if pcpu.policy == Policy::Arinc653 => {
+            let found = pcpu.schedule_names.iter().position(|known| known == name);
+            found.ok_or_else(|| {
+                Problem::usage(format!("pCPU {} has no schedule `{name}`", pcpu.number))
+                    .remedy(format!("its schedules: {}", pcpu.schedule_names.join(", ")))
+            })?
+        }
+        _ => 0,
+    };
+    let policy = pcpu.policy(schedule as u8).map_err(|error| {
+        Problem::new(format!(
+            "pCPU {}: the policy refuses its parameters: {error:?}",
+            pcpu.number
+        ))
+    })?;
+    let sources: Vec<Source> = pcpu
+        .vcpus
+        .iter()
+        .flat_map(|vcpu| vcpu.sources.iter().map(|(_, source)| *source))
+        .collect();
+    let mut states = vec![SourceState::default(); sources.len()];
+    let mut recorder = Recorder {
+        pcpu: &pcpu,
+        sources: &sources,
+        records: Vec::new(),
+    };
+    let seed = args.seed.wrapping_add(u64::from(pcpu.number));
+    let mut simulator = Simulator::new(policy, &sources, &mut states, pcpu.overheads, seed);
+    for (slot, vcpu) in (0..).map(Slot).zip(&pcpu.vcpus) {
+        simulator.set_scheduler(slot, vcpu.scheduler);
+    }
+    if !simulator.run(end, STEPS_MAX, &mut recorder) {
+        return Err(
+            Problem::new(format!("pCPU {}: the simulation takes too long", pcpu.number))
+                .remedy("simulate a shorter time with --duration"),
+        );
+    }
+    let ran = (0..pcpu.vcpus.len() as u8)
+        .map(|slot| simulator.ran(Slot(slot)))
+        .collect();
+    let records = recorder.records;
+    let statistics = states.iter().map(|state| state.statistics).collect();
+    Ok(Outcome {
+        statistics,
+        ran,
+        records,
+        pcpu,
+    })
+}
+
+fn utilisation(outcomes: &[Outcome], end: u64) -> Table {
+    let mut rows = table(&["pCPU", "policy", "vCPU", "ran", "share"]);
+    for outcome in outcomes {
+        let mut add = |name: &str, ran: u64| {
+            rows.add_row([
+                outcome.pcpu.number.to_string(),
+                outcome.pcpu.policy.name().to_owned(),
+                name.to_owned(),
+                time(ran),
+                format!("{:.2} %", ran as f64 * 100.0 / end.max(1) as f64),
+            ]);
+        };
+        for (vcpu, ran) in outcome.pcpu.vcpus.iter().zip(&outcome.ran) {
+            add(&vcpu.name, *ran);
+        }
+        let all: u64 = outcome.ran.iter().sum();
+        add("nobody", end.saturating_sub(all));
+    }
+    rows
+}
+
+fn responses(outcomes: &[Outcome]) -> Table {
+    let mut rows = table(&[
+        "vCPU", "work", "jobs", "missed", "fastest", "mean", "slowest", "deadline", "bound",
+    ]);
+    for outcome in outcomes {
+        let verdicts = outcome.pcpu.verdicts();
+        let mut statistics = outcome.statistics.iter();
+        for (slot, vcpu) in outcome.pcpu.vcpus.iter().enumerate() {
+            for (name, source) in &vcpu.sources {
+                let Some(seen) = statistics.next() else { continue };
+                if name == "always-ready" {
+                    continue;
+                }
+                let declared = verdicts
+                    .iter()
+                    .find(|verdict| verdict.slot == slot && verdict.task.name == *name);
+                let bound = declared.and_then(|verdict| verdict.bound.ok());
+                rows.add_row([
+                    vcpu.name.clone(),
+                    name.clone(),
+                    seen.completed.to_string(),
+                    seen.missed.to_string(),
+                    time(seen.shortest),
+                    time(seen.total.checked_div(seen.completed).unwrap_or(0)),
+                    time(seen.longest),
+                    time(source.task.deadline),
+                    bound.map_or_else(|| "-".to_owned(), time),
+                ]);
+            }
+        }
+    }
+    rows
+}
+
+/// The first part of the simulation as a chart.
+fn chart(system: &System, outcomes: &[Outcome], args: &SimulateArgs) -> Chart {
+    let mut lanes: Vec<Lane> = outcomes
+        .iter()
+        .flat_map(|outcome| {
+            outcome.pcpu.vcpus.iter().map(|vcpu| Lane {
+                vcpu: vcpu.number,
+                name: vcpu.name.clone(),
+                pcpu: outcome.pcpu.number as u8,
+                partition: vcpu.partition,
+            })
+        })
+        .collect();
+    lanes.sort_by_key(|lane| (lane.pcpu, lane.vcpu));
+    let end = (args.duration * HERTZ as f64) as u64;
+    let cut = outcomes
+        .iter()
+        .filter(|outcome| outcome.records.len() >= RECORDS_MAX);
+    let last = cut
+        .filter_map(|outcome| outcome.records.last())
+        .map(|record| record.time)
+        .min();
+    Chart {
+        title: format!("{}, simulated", args.system.display()),
+        subtitle: format!("board {}, seed {}", system.board().name, args.seed),
+        hertz: HERTZ,
+        start: 0,
+        end: last.unwrap_or(end),
+        lanes,
+        policies: outcomes
+            .iter()
+            .map(|outcome| (outcome.pcpu.number as u8, outcome.pcpu.policy.name().to_owned()))
+            .collect(),
+        records: outcomes
+            .iter()
+            .flat_map(|outcome| outcome.records.iter().copied())
+            .collect(),
+    }
+}

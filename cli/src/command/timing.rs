@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The analysis's tables for `bulkhead check`.
+
+use crate::tables::table;
+use bulkhead_manifest::timing::{PcpuTiming, VcpuTiming, Verdict};
+use bulkhead_manifest::{Policy, format_duration};
+use bulkhead_sched::analysis::Miss;
+use comfy_table::Table;
+
+/// Per vCPU: what it declares, what it is given, how much room is left. Empty if nobody declares anything.
+pub(super) fn processor_time(pcpus: &[PcpuTiming]) -> Table {
+    let mut rows = table(&[
+        "pCPU",
+        "policy",
+        "vCPU",
+        "given",
+        "declared load",
+        "least slack",
+        "verdict",
+    ]);
+    for pcpu in pcpus.iter().filter(|pcpu| declares(pcpu)) {
+        let verdicts = pcpu.verdicts();
+        for (slot, vcpu) in pcpu.vcpus.iter().enumerate() {
+            let own: Vec<_> = verdicts.iter().filter(|verdict| verdict.slot == slot).collect();
+            let load = pcpu.utilisation(vcpu).map_or_else(|| "-".to_owned(), percent);
+            rows.add_row([
+                pcpu.number.to_string(),
+                pcpu.policy.name().to_owned(),
+                vcpu.name.clone(),
+                given(pcpu, slot, vcpu),
+                load,
+                least_slack(&own),
+                verdict(vcpu, &own).to_owned(),
+            ]);
+        }
+        let all: f64 = pcpu.vcpus.iter().filter_map(|vcpu| pcpu.utilisation(vcpu)).sum();
+        rows.add_row([
+            pcpu.number.to_string(),
+            pcpu.policy.name().to_owned(),
+            "all".to_owned(),
+            "-".to_owned(),
+            percent(all),
+            least_slack(&verdicts.iter().collect::<Vec<_>>()),
+            if pcpu.is_schedulable() {
+                "schedulable"
+            } else {
+                "not schedulable"
+            }
+            .to_owned(),
+        ]);
+    }
+    rows
+}
+
+/// Per task: its bound against its deadline. Empty if nobody declares anything.
+pub(super) fn deadlines(pcpus: &[PcpuTiming]) -> Table {
+    let mut rows = table(&[
+        "vCPU",
+        "task",
+        "period",
+        "wcet",
+        "deadline",
+        "done within",
+        "slack",
+    ]);
+    for pcpu in pcpus {
+        for verdict in pcpu.verdicts() {
+            let task = &verdict.task;
+            let bound = match verdict.bound {
+                Ok(bound) => time(bound),
+                Err(Miss::Late(u64::MAX)) => "never, perhaps".to_owned(),
+                Err(Miss::Late(late)) => format!("{} or more", time(late)),
+                Err(Miss::NotConverged | Miss::BadTask) => "not known".to_owned(),
+            };
+            rows.add_row([
+                pcpu.vcpus[verdict.slot].name.clone(),
+                task.name.clone(),
+                format_duration(task.task.period),
+                format_duration(task.task.wcet),
+                format_duration(task.task.deadline),
+                bound,
+                verdict.slack().map_or_else(|| "-".to_owned(), time),
+            ]);
+        }
+    }
+    rows
+}
+
+/// Whether any vCPU of the pCPU declares anything.
+pub(super) fn declares(pcpu: &PcpuTiming) -> bool {
+    pcpu.vcpus.iter().any(|vcpu| vcpu.tasks.is_some())
+}
+
+/// What the policy gives the vCPU, in a few words.
+fn given(pcpu: &PcpuTiming, slot: usize, vcpu: &VcpuTiming) -> String {
+    let server = vcpu.parameters.server.map(|server| {
+        format!(
+            "{} per {}",
+            format_duration(server.budget),
+            format_duration(server.period)
+        )
+    });
+    match pcpu.policy {
+        Policy::Pinned => "the pCPU".to_owned(),
+        Policy::FixedPriority => {
+            let priority = format!("priority {}", vcpu.parameters.priority);
+            server.map_or(priority.clone(), |server| format!("{priority}, {server}"))
+        }
+        Policy::Edf => server.unwrap_or_else(|| "what is left".to_owned()),
+        Policy::Arinc653 => {
+            let per_schedule = pcpu.schedules.iter().map(|schedule| {
+                let windows = pcpu.windows.iter().skip(usize::from(schedule.first_window));
+                let own = windows
+                    .take(usize::from(schedule.window_count))
+                    .filter(|window| window.slots.0 >> slot & 1 != 0);
+                let sum: u64 = own.map(|window| window.duration).sum();
+                format!("{} per {}", format_duration(sum), format_duration(schedule.frame))
+            });
+            per_schedule.collect::<Vec<_>>().join("; ")
+        }
+        Policy::Domains => {
+            let domain = usize::from(vcpu.parameters.domain);
+            let budget = pcpu.domains.get(domain).map_or(0, |domain| domain.budget);
+            let cycle: u64 = pcpu.domains.iter().map(|domain| domain.budget).sum();
+            format!(
+                "domain {domain}: {} per {}",
+                format_duration(budget),
+                format_duration(cycle)
+            )
+        }
+    }
+}
+
+fn least_slack(verdicts: &[&Verdict]) -> String {
+    let all: Option<Vec<u64>> = verdicts.iter().map(|verdict| verdict.slack()).collect();
+    let least = all.and_then(|slacks| slacks.into_iter().min());
+    least.map_or_else(|| "-".to_owned(), time)
+}
+
+fn verdict(vcpu: &VcpuTiming, verdicts: &[&Verdict]) -> &'static str {
+    if vcpu.tasks.is_none() {
+        "declares nothing"
+    } else if verdicts.iter().all(|verdict| verdict.bound.is_ok()) {
+        "in time"
+    } else {
+        "may be late"
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A time that was measured or computed: in milliseconds or microseconds, with three digits behind the point.
+pub(super) fn time(nanoseconds: u64) -> String {
+    if nanoseconds >= 1_000_000 {
+        format!("{}.{:03} ms", nanoseconds / 1_000_000, nanoseconds / 1000 % 1000)
+    } else {
+        format!("{}.{:03} us", nanoseconds / 1000, nanoseconds % 1000)
+    }
+}

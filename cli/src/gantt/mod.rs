@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A Gantt chart of a schedule, simulated or traced: one HTML page that needs nothing else.
+//!
+//! The chart is an SVG with a lane per vCPU, grouped by pCPU: a bar where it runs, marks where it becomes ready, where its
+//! budget ends and comes back, where a window or period starts, where a deadline is missed. Without scripts, and on paper, the
+//! page shows the beginning of the schedule; the page's own script redraws it from the same data for any stretch of time:
+//! wheel or buttons to zoom, drag to move, hover for exact times.
+
+mod spans;
+mod svg;
+
+use bulkhead_abi::trace::Record;
+
+/// A row of the chart.
+#[derive(Clone, Debug)]
+pub struct Lane {
+    /// Number of the vCPU in the records.
+    pub vcpu: u8,
+    /// What it is called.
+    pub name: String,
+    /// Its pCPU.
+    pub pcpu: u8,
+    /// Its partition, which has a colour.
+    pub partition: usize,
+}
+
+/// What to draw.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    /// Headline.
+    pub title: String,
+    /// What stands below it.
+    pub subtitle: String,
+    /// Ticks per second of the records' times.
+    pub hertz: u64,
+    /// First tick.
+    pub start: u64,
+    /// The tick behind the last.
+    pub end: u64,
+    /// The rows, grouped by pCPU.
+    pub lanes: Vec<Lane>,
+    /// What to say about each pCPU.
+    pub policies: Vec<(u8, String)>,
+    /// What happened; those of one pCPU in the order of time.
+    pub records: Vec<Record>,
+}
+
+/// The page.
+#[must_use]
+pub fn page(chart: &Chart) -> String {
+    let data = spans::collect(chart);
+    svg::page(chart, &data)
+}

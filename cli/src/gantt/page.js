@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Zoom, move and hover. The bars are drawn once, in ticks; only the part of them that is shown changes.
+"use strict";
+const chart = document.getElementById("chart");
+const time = document.getElementById("time");
+const axis = document.getElementById("axis");
+const hover = document.getElementById("hover");
+const fact = Object.fromEntries(Object.entries(chart.dataset).map(([key, value]) => [key, Number(value)]));
+let from = 0;
+let length = fact.shown;
+
+const nanoseconds = ticks => ticks * 1e9 / fact.hertz;
+const text = ns => ns === 0 ? "0" : ns >= 1e6 ? +(ns / 1e6).toFixed(6) + " ms" : +(ns / 1e3).toFixed(3) + " µs";
+
+function show(newFrom, newLength) {
+  length = Math.min(Math.max(newLength, 100), fact.length);
+  from = Math.min(Math.max(newFrom, 0), fact.length - length);
+  time.setAttribute("viewBox", `${from} 0 ${length} ${fact.height}`);
+  const all = nanoseconds(length);
+  let step = 10 ** Math.floor(Math.log10(Math.max(all / 10, 1)));
+  while (all / step > 12) step *= all / step > 24 ? 5 : 2;
+  let ticks = "";
+  for (let at = Math.ceil(nanoseconds(from) / step) * step; at <= nanoseconds(from + length); at += step) {
+    const x = fact.labels + (at - nanoseconds(from)) / all * fact.width;
+    ticks += `<line class="grid" x1="${x}" x2="${x}" y1="26" y2="${fact.height}"/>`
+      + `<text class="tick" x="${x}" y="16">${text(at)}</text>`;
+  }
+  axis.innerHTML = ticks;
+}
+
+// Where the pointer is, in ticks and in units of the drawing.
+function place(event) {
+  const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(chart.getScreenCTM().inverse());
+  return { tick: from + (point.x - fact.labels) / fact.width * length, x: point.x, y: point.y };
+}
+
+const lanes = [...document.querySelectorAll(".bar")].map(bar => ({
+  name: bar.dataset.name,
+  y: Number(bar.dataset.y),
+  bars: [...bar.getAttribute("d").matchAll(/M(\d+) \d+h(\d+)/g)].map(([, start, width]) => [+start, +start + +width]),
+}));
+
+chart.addEventListener("wheel", event => {
+  event.preventDefault();
+  const { tick } = place(event);
+  const factor = event.deltaY > 0 ? 1.25 : 0.8;
+  show(tick - (tick - from) * factor, length * factor);
+}, { passive: false });
+
+let grip = null;
+chart.addEventListener("pointerdown", event => {
+  grip = place(event).tick;
+  chart.setPointerCapture(event.pointerId);
+});
+chart.addEventListener("pointerup", () => { grip = null; });
+chart.addEventListener("pointermove", event => {
+  const at = place(event);
+  if (grip !== null) {
+    show(from + grip - at.tick, length);
+    return;
+  }
+  const lane = lanes.find(lane => at.y >= lane.y && at.y < lane.y + 30);
+  const bar = lane && lane.bars.find(([start, end]) => start <= at.tick && at.tick < end);
+  hover.textContent = bar
+    ? `${lane.name}: ${text(nanoseconds(bar[0]))} to ${text(nanoseconds(bar[1]))}, ${text(nanoseconds(bar[1] - bar[0]))}`
+    : text(nanoseconds(Math.max(at.tick, 0)));
+});
+
+document.getElementById("controls").addEventListener("click", ({ target: { dataset } }) => {
+  const middle = from + length / 2;
+  if (dataset.zoom) show(middle - length * dataset.zoom / 2, length * dataset.zoom);
+  else if (dataset.move) show(from + length * dataset.move, length);
+  else if ("all" in dataset) show(0, fact.length);
+});

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The chart as SVG in a page.
+//!
+//! All bars of a lane are one path, in ticks from the start; zooming changes the part of it that is shown (the inner
+//! `viewBox`), and strokes keep their width. So the page holds each time once, and its script finds the exact times
+//! that it shows on hover in the path itself.
+
+use super::Chart;
+use super::spans::{LaneData, Mark};
+use std::fmt::Write;
+
+const LABELS: u32 = 150;
+const WIDTH: u32 = 1050;
+const LANE: u32 = 30;
+const HEAD: u32 = 26;
+const AXIS: u32 = 26;
+/// Bars at most in the part that is shown first.
+const SHOWN_FIRST: usize = 120;
+
+/// Fills that differ in print too; each partition has one.
+const COLOURS: [&str; 10] = [
+    "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb", "#994f00", "#005f73",
+    "#e9a3c9",
+];
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// The page.
+pub(super) fn page(chart: &Chart, data: &[LaneData]) -> String {
+    let shown = shown_first(chart, data);
+    let title = escape(&chart.title);
+    let mut out = String::new();
+    let _ = write!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n<p>{}</p>\n",
+        escape(&chart.subtitle)
+    );
+    out.push_str(
+        "<div id=\"controls\"><button data-zoom=\"0.5\">zoom in</button> <button data-zoom=\"2\">zoom out</button> \
+         <button data-move=\"-0.5\">&larr;</button> <button data-move=\"0.5\">&rarr;</button> \
+         <button data-all=\"\">all</button> <span id=\"hover\">wheel zooms, drag moves, hover for times</span></div>\n",
+    );
+    legend(&mut out, data);
+    svg(&mut out, chart, data, shown);
+    let _ = write!(out, "<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
+    out
+}
+
+/// How much of the chart is shown first: as much as has so many bars.
+fn shown_first(chart: &Chart, data: &[LaneData]) -> u64 {
+    let length = chart.end.saturating_sub(chart.start).max(1);
+    let mut ends: Vec<u64> = data
+        .iter()
+        .flat_map(|lane| lane.spans.iter().map(|(_, end)| *end))
+        .collect();
+    ends.sort_unstable();
+    ends.get(SHOWN_FIRST).copied().unwrap_or(length).clamp(1, length)
+}
+
+fn legend(out: &mut String, data: &[LaneData]) {
+    out.push_str("<p id=\"legend\">");
+    for mark in Mark::ALL {
+        let (class, text) = mark.names();
+        if data
+            .iter()
+            .any(|lane| lane.marks.iter().any(|(seen, _)| *seen == mark))
+        {
+            let _ = write!(
+                out,
+                "<svg width=\"12\" height=\"16\"><path class=\"mark {class}\" d=\"M6 1V15\"/></svg>{text} "
+            );
+        }
+    }
+    out.push_str("</p>\n");
+}
+
+fn svg(out: &mut String, chart: &Chart, data: &[LaneData], shown: u64) {
+    let mut rows = String::new();
+    let mut bars = String::new();
+    let mut y = AXIS;
+    let mut pcpu = None;
+    for (lane, data) in chart.lanes.iter().zip(data) {
+        if pcpu.replace(lane.pcpu) != Some(lane.pcpu) {
+            let policy = chart.policies.iter().find(|(pcpu, _)| *pcpu == lane.pcpu);
+            let policy = policy.map_or(String::new(), |(_, policy)| format!(", {}", escape(policy)));
+            let _ = writeln!(
+                rows,
+                "<text class=\"head\" x=\"0\" y=\"{}\">pCPU {}{policy}</text>",
+                y + HEAD - 8,
+                lane.pcpu
+            );
+            y += HEAD;
+        }
+        let name = escape(&lane.name);
+        let _ = writeln!(
+            rows,
+            "<text x=\"8\" y=\"{}\">{name}</text><line class=\"base\" x1=\"{LABELS}\" x2=\"{}\" y1=\"{base}\" y2=\"{base}\"/>",
+            y + 20,
+            LABELS + WIDTH,
+            base = y + LANE - 2,
+        );
+        lane_paths(&mut bars, (&name, lane.partition), data, y);
+        y += LANE;
+    }
+    let length = chart.end.saturating_sub(chart.start).max(1);
+    let _ = write!(
+        out,
+        "<svg id=\"chart\" viewBox=\"0 0 {} {}\" data-labels=\"{LABELS}\" data-width=\"{WIDTH}\" data-height=\"{y}\" \
+         data-length=\"{length}\" data-shown=\"{shown}\" data-hertz=\"{}\">\n<g id=\"axis\">\n",
+        LABELS + WIDTH + 40,
+        y + 6,
+        chart.hertz,
+    );
+    axis(out, shown, chart.hertz, y);
+    let _ = write!(
+        out,
+        "</g>\n{rows}<svg id=\"time\" x=\"{LABELS}\" y=\"0\" width=\"{WIDTH}\" height=\"{y}\" \
+         viewBox=\"0 0 {shown} {y}\" preserveAspectRatio=\"none\">\n{bars}</svg>\n</svg>\n",
+    );
+}
+
+fn lane_paths(out: &mut String, (name, partition): (&str, usize), data: &LaneData, y: u32) {
+    let colour = COLOURS[partition % COLOURS.len()];
+    let _ = write!(
+        out,
+        "<path class=\"bar\" data-name=\"{name}\" data-y=\"{y}\" fill=\"{colour}\" d=\""
+    );
+    for (start, end) in &data.spans {
+        let width = end - start;
+        let _ = write!(out, "M{start} {}h{width}v20h-{width}z", y + 8);
+    }
+    out.push_str("\"/>\n");
+    for mark in Mark::ALL {
+        let mut own = data.marks.iter().filter(|(seen, _)| *seen == mark).peekable();
+        if own.peek().is_none() {
+            continue;
+        }
+        let (class, _) = mark.names();
+        let (top, bottom) = match mark {
+            Mark::Wake => (y + 1, y + 8),
+            Mark::Exhausted | Mark::Replenished => (y + 16, y + LANE - 2),
+            Mark::WindowStart | Mark::PeriodStart | Mark::DeadlineMissed => (y + 2, y + LANE - 2),
+        };
+        let _ = write!(out, "<path class=\"mark {class}\" d=\"");
+        for (_, at) in own {
+            let _ = write!(out, "M{at} {top}V{bottom}");
+        }
+        out.push_str("\"/>\n");
+    }
+}
+
+/// The axis of the part that is shown first; the script makes those of others.
+fn axis(out: &mut String, shown: u64, hertz: u64, height: u32) {
+    let nanoseconds = |ticks: f64| ticks * 1e9 / hertz.max(1) as f64;
+    let length = nanoseconds(shown as f64);
+    let mut step = 10_f64.powf((length / 10.0).max(1.0).log10().floor());
+    while length / step > 12.0 {
+        step *= if length / step > 24.0 { 5.0 } else { 2.0 };
+    }
+    let mut at = 0.0;
+    while at <= length {
+        let x = f64::from(LABELS) + at / length * f64::from(WIDTH);
+        let _ = writeln!(
+            out,
+            "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{AXIS}\" y2=\"{height}\"/>\
+             <text class=\"tick\" x=\"{x:.1}\" y=\"16\">{}</text>",
+            label(at)
+        );
+        at += step;
+    }
+}
+
+fn label(nanoseconds: f64) -> String {
+    if nanoseconds == 0.0 {
+        "0".to_owned()
+    } else if nanoseconds >= 1e6 {
+        format!("{} ms", nanoseconds / 1e6)
+    } else {
+        format!("{} µs", nanoseconds / 1e3)
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Demands and workloads that make no sense by themselves. Whether the policies can satisfy a demand is not asked
+//! here, but by [`crate::timing`].
+
+use bulkhead_sched::analysis::MAX_TASKS;
+
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::model::{Manifest, PartitionSpec, Placed, TaskSpec, WorkKind, WorkSpec};
+use crate::units::format_duration;
+
+/// Longer times are taken for mistakes: they would drive the analysis to its limits.
+const LONGEST: u64 = 1_000_000_000_000;
+
+pub(super) fn check(manifest: &Manifest, report: &mut Report) {
+    for partition in &manifest.partitions {
+        if let Some(demand) = &partition.demand {
+            for task in &demand.tasks {
+                vcpu_exists(task.vcpu.as_ref(), partition, Code::BadTask, report);
+                task_is_possible(task, report);
+            }
+            names_differ(&demand.tasks, report);
+            few_tasks(partition, &demand.tasks, report);
+        }
+        for work in &partition.workload {
+            vcpu_exists(work.vcpu.as_ref(), partition, Code::BadWorkload, report);
+            work_is_possible(work, report);
+        }
+    }
+}
+
+fn vcpu_exists(vcpu: Option<&Placed<u32>>, partition: &PartitionSpec, code: Code, report: &mut Report) {
+    let Some(vcpu) = vcpu else { return };
+    if vcpu.value as usize >= partition.vcpus.len() {
+        let message = format!("partition `{}` has no vCPU {}", partition.name.value, vcpu.value);
+        let help = format!("its vCPUs are 0 to {}", partition.vcpus.len().saturating_sub(1));
+        report.push(Diagnostic::at(code, vcpu.place, message).help(help));
+    }
+}
+
+/// Reports `one` if it is longer than `other`, or nothing at all, or absurdly long.
+fn at_most(
+    code: Code,
+    (name, one): (&str, &Placed<u64>),
+    (than, other): (&str, u64),
+    other_place: Option<Place>,
+    report: &mut Report,
+) {
+    let given = format_duration(one.value);
+    let diagnostic = if one.value == 0 {
+        Diagnostic::at(code, one.place, format!("`{name}` is {given}")).help("give a time above 0")
+    } else if one.value > other {
+        let message = format!(
+            "`{name}` of {given} is longer than `{than}` of {}",
+            format_duration(other)
+        );
+        let diagnostic =
+            Diagnostic::at(code, one.place, message).help(format!("shorten `{name}`, or lengthen `{than}`"));
+        match other_place {
+            Some(place) => diagnostic.also(place, "the limit"),
+            None => diagnostic,
+        }
+    } else {
+        return;
+    };
+    report.push(diagnostic);
+}
+
+fn task_is_possible(task: &TaskSpec, report: &mut Report) {
+    let (Some(period), Some(wcet)) = (&task.period, &task.wcet) else {
+        return;
+    };
+    at_most(
+        Code::BadTask,
+        ("period", period),
+        ("the longest possible", LONGEST),
+        None,
+        report,
+    );
+    let (name, limit) = match &task.deadline {
+        Some(deadline) => {
+            let than = ("period", period.value);
+            at_most(
+                Code::BadTask,
+                ("deadline", deadline),
+                than,
+                Some(period.place),
+                report,
+            );
+            ("deadline", deadline)
+        }
+        None => ("period", period),
+    };
+    at_most(
+        Code::BadTask,
+        ("wcet", wcet),
+        (name, limit.value),
+        Some(limit.place),
+        report,
+    );
+}
+
+fn names_differ(tasks: &[TaskSpec], report: &mut Report) {
+    for (number, task) in tasks.iter().enumerate() {
+        let Some(name) = &task.name else { continue };
+        let earlier = tasks.iter().take(number).filter_map(|task| task.name.as_ref());
+        if let Some(first) = earlier.into_iter().find(|other| other.value == name.value) {
+            let message = format!("two tasks are called `{}`", name.value);
+            report.push(
+                Diagnostic::at(Code::BadTask, name.place, message)
+                    .also(first.place, "the first one")
+                    .help("rename one of the two"),
+            );
+        }
+    }
+}
+
+fn few_tasks(partition: &PartitionSpec, tasks: &[TaskSpec], report: &mut Report) {
+    for vcpu in 0..partition.vcpus.len() as u32 {
+        let mut own = tasks
+            .iter()
+            .filter(|task| task.vcpu.as_ref().map_or(0, |vcpu| vcpu.value) == vcpu);
+        if let Some(extra) = own.nth(MAX_TASKS) {
+            let message = format!("vCPU {vcpu} has more than {MAX_TASKS} tasks");
+            report.push(
+                Diagnostic::at(Code::BadTask, extra.place, message)
+                    .label("one too many")
+                    .help("merge tasks, or move some to another vCPU"),
+            );
+        }
+    }
+}
+
+fn work_is_possible(work: &WorkSpec, report: &mut Report) {
+    if work.kind == WorkKind::AlwaysReady {
+        return;
+    }
+    let (Some(period), Some(execution)) = (&work.period, &work.execution) else {
+        let message = "a workload that is not always ready needs `period` and `execution`";
+        report.push(
+            Diagnostic::at(Code::BadWorkload, work.place, message)
+                .help("add them, or make it kind = \"always-ready\""),
+        );
+        return;
+    };
+    let code = Code::BadWorkload;
+    at_most(
+        code,
+        ("period", period),
+        ("the longest possible", LONGEST),
+        None,
+        report,
+    );
+    at_most(
+        code,
+        ("execution", execution),
+        ("the longest possible", LONGEST),
+        None,
+        report,
+    );
+    if let Some(shortest) = &work.shortest {
+        let than = ("execution", execution.value);
+        at_most(code, ("shortest", shortest), than, Some(execution.place), report);
+    }
+}

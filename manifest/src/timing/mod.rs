@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether partitions can do in time what they declare: the manifest's demands against the policies of its pCPUs.
+//!
+//! [`pcpus`] turns a system into what the analysis and the simulator of `bulkhead-sched` understand: slots, tasks and
+//! sources, in nanoseconds. [`judge`] runs the analysis; what it cannot show to be in time is a [`Diagnostic`] at the
+//! task's line with the smallest change that would help.
+
+mod remedy;
+
+use bulkhead_sched::analysis::{
+    Bound, Demand, Miss, Overheads, PolicyModel, Shared, Task, TaskScheduler, Vcpu, slot_bounds,
+};
+use bulkhead_sched::simulate::{Pattern, Source};
+use bulkhead_sched::{
+    AnyPolicy, Arinc653Parameters, Domain, DomainsParameters, EdfParameters, FixedPriorityParameters,
+    PolicyError, Schedule, Server, ServerKind, Slot, SlotSet, VcpuParameters, Window,
+};
+
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::model::{self, PartitionSpec, Policy, TaskSpec, WorkKind, WorkSpec};
+use crate::system::{self, System};
+use crate::units::format_duration;
+
+/// A task with its name.
+#[derive(Clone, Debug)]
+pub struct NamedTask {
+    /// Its name in the manifest.
+    pub name: String,
+    /// What it does.
+    pub task: Task,
+    pub(crate) place: Place,
+}
+
+/// A vCPU of a pCPU; its place among them is its slot.
+#[derive(Clone, Debug)]
+pub struct VcpuTiming {
+    /// Number of its partition.
+    pub partition: usize,
+    /// Its number in the partition.
+    pub index: usize,
+    /// Its number among all vCPUs, as the system image counts.
+    pub number: u8,
+    /// `partition/index`, or the partition's name if it has but one vCPU.
+    pub name: String,
+    /// What its policy knows of it.
+    pub parameters: VcpuParameters,
+    /// How its partition chooses among its tasks.
+    pub scheduler: TaskScheduler,
+    /// What it declares; `None`: nothing.
+    pub tasks: Option<Vec<NamedTask>>,
+    /// What it does in the simulator, each with a name.
+    pub sources: Vec<(String, Source)>,
+}
+
+/// A pCPU with its policy.
+#[derive(Clone, Debug)]
+pub struct PcpuTiming {
+    /// Its number.
+    pub number: u32,
+    /// Its policy.
+    pub policy: Policy,
+    /// Turn among equals.
+    pub quantum: u64,
+    /// What the hypervisor costs.
+    pub overheads: Overheads,
+    /// Slot 0 first.
+    pub vcpus: Vec<VcpuTiming>,
+    /// The windows of all schedules.
+    pub windows: Vec<Window>,
+    /// The schedules.
+    pub schedules: Vec<Schedule>,
+    /// Their names.
+    pub schedule_names: Vec<String>,
+    /// The time domains.
+    pub domains: Vec<Domain>,
+}
+
+/// What the analysis says of a task.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// The slot of its vCPU.
+    pub slot: usize,
+    /// The task.
+    pub task: NamedTask,
+    /// The worst of all schedules in which its partition has windows.
+    pub bound: Bound,
+}
+
+impl Verdict {
+    /// How much earlier the task is done than it must be.
+    #[must_use]
+    pub fn slack(&self) -> Option<u64> {
+        self.bound
+            .ok()
+            .map(|bound| self.task.task.deadline.saturating_sub(bound))
+    }
+}
+
+/// The pCPUs of a system, by number.
+#[must_use]
+pub fn pcpus(system: &System) -> Vec<PcpuTiming> {
+    system.pcpus.iter().map(|pcpu| one(system, pcpu)).collect()
+}
+
+fn one(system: &System, pcpu: &system::Pcpu) -> PcpuTiming {
+    let mut vcpus = Vec::new();
+    let mut number = 0_u8;
+    for (partition, (whole, spec)) in system
+        .partitions
+        .iter()
+        .zip(&system.manifest.partitions)
+        .enumerate()
+    {
+        for (index, vcpu) in whole.vcpus.iter().enumerate() {
+            if vcpu.pcpu == pcpu.number {
+                let slot = Slot(vcpus.len() as u8);
+                let parameters = parameters(vcpu, pcpu.policy);
+                vcpus.push(vcpu_timing(spec, partition, index, number, (slot, parameters)));
+            }
+            number = number.saturating_add(1);
+        }
+    }
+    let slots = |partition: usize| {
+        let bits = vcpus
+            .iter()
+            .enumerate()
+            .filter(|(_, vcpu)| vcpu.partition == partition);
+        SlotSet(bits.fold(0, |set, (slot, _)| set | 1 << slot))
+    };
+    let mut windows = Vec::new();
+    let mut schedules = Vec::new();
+    for schedule in &pcpu.schedules {
+        schedules.push(Schedule {
+            frame: schedule.frame_ns,
+            first_window: windows.len() as u8,
+            window_count: schedule.windows.len() as u8,
+        });
+        windows.extend(schedule.windows.iter().map(|window| Window {
+            slots: slots(window.partition),
+            offset: window.offset_ns,
+            duration: window.duration_ns,
+            period_start: window.period_start,
+        }));
+    }
+    let domain = |domain: &system::Domain| Domain {
+        budget: domain.budget_ns,
+    };
+    PcpuTiming {
+        number: pcpu.number,
+        policy: pcpu.policy,
+        quantum: pcpu.quantum_ns.max(1),
+        overheads: system.board.overheads.unwrap_or_default(),
+        schedule_names: pcpu
+            .schedules
+            .iter()
+            .map(|schedule| schedule.name.clone())
+            .collect(),
+        domains: pcpu.domains.iter().map(domain).collect(),
+        vcpus,
+        windows,
+        schedules,
+    }
+}
+
+fn parameters(vcpu: &system::Vcpu, policy: Policy) -> VcpuParameters {
+    let server = vcpu.reservation.map(|reservation| Server {
+        budget: reservation.budget_ns,
+        period: reservation.period_ns,
+        kind: match (policy, reservation.server) {
+            (Policy::Edf, _) => ServerKind::ConstantBandwidth,
+            (_, model::ServerKind::Deferrable) => ServerKind::Deferrable,
+            (_, model::ServerKind::Sporadic) => ServerKind::Sporadic,
+        },
+    });
+    VcpuParameters {
+        priority: u8::try_from(vcpu.priority).unwrap_or(u8::MAX),
+        server,
+        deadline: vcpu.deadline_ns,
+        domain: vcpu
+            .domain
+            .and_then(|domain| u8::try_from(domain).ok())
+            .unwrap_or(0),
+    }
+}
+
+fn vcpu_timing(
+    spec: &PartitionSpec,
+    partition: usize,
+    index: usize,
+    number: u8,
+    (slot, parameters): (Slot, VcpuParameters),
+) -> VcpuTiming {
+    let is_own = |vcpu: Option<&model::Placed<u32>>| vcpu.map_or(0, |vcpu| vcpu.value as usize) == index;
+    let tasks = spec.demand.as_ref().map(|demand| {
+        let own = demand.tasks.iter().filter(|task| is_own(task.vcpu.as_ref()));
+        own.map(named_task).collect::<Vec<_>>()
+    });
+    let mut sources: Vec<_> = if !spec.workload.is_empty() {
+        let own = spec.workload.iter().filter(|work| is_own(work.vcpu.as_ref()));
+        own.map(|work| work_source(work, slot)).collect()
+    } else if let Some(tasks) = &tasks {
+        let periodic = |task: &NamedTask| (task.name.clone(), source(slot, task.task, Pattern::Periodic));
+        tasks.iter().map(periodic).collect()
+    } else {
+        let nothing = Task {
+            period: 1,
+            wcet: 1,
+            deadline: u64::MAX,
+            priority: 0,
+        };
+        vec![(
+            "always-ready".to_owned(),
+            source(slot, nothing, Pattern::AlwaysReady),
+        )]
+    };
+    sources.retain(|(_, source)| source.task.period > 0);
+    VcpuTiming {
+        partition,
+        index,
+        number,
+        name: if spec.vcpus.len() == 1 {
+            spec.name.value.clone()
+        } else {
+            format!("{}/{index}", spec.name.value)
+        },
+        parameters,
+        scheduler: spec
+            .demand
+            .as_ref()
+            .map_or(TaskScheduler::FixedPriority, |demand| demand.scheduler),
+        tasks,
+        sources,
+    }
+}
+
+fn named_task(spec: &TaskSpec) -> NamedTask {
+    let time = |time: &Option<model::Placed<u64>>| time.as_ref().map(|time| time.value);
+    let period = time(&spec.period).unwrap_or(0);
+    NamedTask {
+        name: spec
+            .name
+            .as_ref()
+            .map(|name| name.value.clone())
+            .unwrap_or_default(),
+        task: Task {
+            period,
+            wcet: time(&spec.wcet).unwrap_or(0),
+            deadline: time(&spec.deadline).unwrap_or(period),
+            priority: spec.priority,
+        },
+        place: spec.place,
+    }
+}
+
+const fn source(slot: Slot, task: Task, pattern: Pattern) -> Source {
+    Source {
+        slot,
+        task,
+        pattern,
+        first: 0,
+        shortest: task.wcet,
+        is_interrupt: false,
+        is_critical: false,
+    }
+}
+
+fn work_source(work: &WorkSpec, slot: Slot) -> (String, Source) {
+    let time = |time: &Option<model::Placed<u64>>, default| time.as_ref().map_or(default, |time| time.value);
+    let period = time(&work.period, 1);
+    let task = Task {
+        period,
+        wcet: time(&work.execution, 1),
+        deadline: time(&work.deadline, period),
+        priority: work.priority,
+    };
+    let spread = time(&work.spread, period);
+    let (name, pattern) = match work.kind {
+        WorkKind::AlwaysReady => ("always-ready", Pattern::AlwaysReady),
+        WorkKind::Periodic => ("periodic", Pattern::Periodic),
+        WorkKind::Sporadic => ("sporadic", Pattern::Sporadic(spread)),
+        WorkKind::Bursty => ("bursty", Pattern::Burst(work.count)),
+        WorkKind::Interrupt => ("interrupt", Pattern::Sporadic(spread)),
+    };
+    let source = Source {
+        first: work.first,
+        shortest: time(&work.shortest, task.wcet),
+        is_interrupt: work.kind == WorkKind::Interrupt,
+        is_critical: work.critical && work.kind == WorkKind::Interrupt,
+        ..source(slot, task, pattern)
+    };
+    (name.to_owned(), source)
+}
+
+impl PcpuTiming {
+    fn arinc653(&self, initial: u8) -> Arinc653Parameters<'_> {
+        Arinc653Parameters {
+            windows: &self.windows,
+            schedules: &self.schedules,
+            initial,
+            start: 0,
+            quantum: self.quantum,
+        }
+    }
+
+    fn models(&self) -> Vec<PolicyModel<'_>> {
+        let quantum = self.quantum;
+        match self.policy {
+            Policy::Pinned => vec![PolicyModel::Pinned],
+            Policy::FixedPriority => vec![PolicyModel::FixedPriority(FixedPriorityParameters { quantum })],
+            Policy::Edf => vec![PolicyModel::Edf(EdfParameters { quantum })],
+            Policy::Arinc653 => (0..self.schedules.len() as u8)
+                .map(|schedule| PolicyModel::Arinc653(self.arinc653(0), schedule))
+                .collect(),
+            Policy::Domains => vec![PolicyModel::Domains(DomainsParameters {
+                domains: &self.domains,
+                quantum,
+            })],
+        }
+    }
+
+    /// The policy's very code, as the hypervisor runs it, with its frames starting at 0.
+    ///
+    /// # Errors
+    /// What the policy finds wrong with its parameters.
+    pub fn policy(&self, schedule: u8) -> Result<AnyPolicy, PolicyError> {
+        let parameters: Vec<_> = self.vcpus.iter().map(|vcpu| vcpu.parameters).collect();
+        let quantum = self.quantum;
+        match self.policy {
+            Policy::Pinned => AnyPolicy::pinned(&parameters),
+            Policy::FixedPriority => {
+                AnyPolicy::fixed_priority(&parameters, FixedPriorityParameters { quantum })
+            }
+            Policy::Edf => AnyPolicy::edf(&parameters, EdfParameters { quantum }),
+            Policy::Arinc653 => AnyPolicy::arinc653(&parameters, self.arinc653(schedule)),
+            Policy::Domains => AnyPolicy::domains(
+                &parameters,
+                DomainsParameters {
+                    domains: &self.domains,
+                    quantum,
+                },
+            ),
+        }
+    }
+
+    /// Whether the slot has a window in a schedule; true for other policies.
+    fn is_served(&self, slot: usize, model: &PolicyModel) -> bool {
+        let PolicyModel::Arinc653(parameters, schedule) = model else {
+            return true;
+        };
+        let Some(schedule) = parameters.schedules.get(usize::from(*schedule)) else {
+            return false;
+        };
+        let first = usize::from(schedule.first_window);
+        let windows = parameters.windows.iter().skip(first);
+        windows
+            .take(usize::from(schedule.window_count))
+            .any(|window| window.slots.0 >> slot & 1 != 0)
+    }
+
+    /// The bounds of all declared tasks, vCPU by vCPU.
+    #[must_use]
+    pub fn verdicts(&self) -> Vec<Verdict> {
+        let tasks: Vec<Option<Vec<Task>>> = self
+            .vcpus
+            .iter()
+            .map(|vcpu| Some(vcpu.tasks.as_ref()?.iter().map(|named| named.task).collect()))
+            .collect();
+        let vcpus: Vec<Vcpu> = self
+            .vcpus
+            .iter()
+            .zip(&tasks)
+            .map(|(vcpu, tasks)| Vcpu {
+                parameters: vcpu.parameters,
+                demand: tasks.as_ref().map(|tasks| Demand {
+                    scheduler: vcpu.scheduler,
+                    tasks,
+                }),
+            })
+            .collect();
+        let shared = Shared {
+            vcpus: &vcpus,
+            overheads: self.overheads,
+        };
+        let models = self.models();
+        let mut verdicts = Vec::new();
+        for (slot, vcpu) in self.vcpus.iter().enumerate() {
+            let named = vcpu.tasks.as_deref().unwrap_or_default();
+            let mut worst: Vec<Option<Bound>> = vec![None; named.len()];
+            for model in models.iter().filter(|model| self.is_served(slot, model)) {
+                let mut bounds = vec![Err(Miss::NotConverged); named.len()];
+                slot_bounds(model, shared, slot, &mut bounds);
+                for (worst, bound) in worst.iter_mut().zip(bounds) {
+                    *worst = Some(worst.map_or(bound, |worst| worse(worst, bound)));
+                }
+            }
+            verdicts.extend(named.iter().zip(worst).map(|(task, bound)| Verdict {
+                slot,
+                task: task.clone(),
+                bound: bound.unwrap_or(Err(Miss::Late(u64::MAX))),
+            }));
+        }
+        verdicts
+    }
+
+    /// Whether all declared tasks are in time.
+    #[must_use]
+    pub fn is_schedulable(&self) -> bool {
+        self.verdicts().iter().all(|verdict| verdict.bound.is_ok())
+    }
+
+    /// The share of the pCPU that `vcpu` declares to need, without overheads.
+    #[must_use]
+    pub fn utilisation(&self, vcpu: &VcpuTiming) -> Option<f64> {
+        let tasks = vcpu.tasks.as_ref()?;
+        let share = |named: &NamedTask| named.task.wcet as f64 / named.task.period.max(1) as f64;
+        Some(tasks.iter().map(share).sum())
+    }
+}
+
+fn worse(one: Bound, other: Bound) -> Bound {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok(one.max(other)),
+        (Err(Miss::Late(one)), Err(Miss::Late(other))) => Err(Miss::Late(one.max(other))),
+        (Err(miss), _) | (_, Err(miss)) => Err(miss),
+    }
+}
+
+/// What cannot be shown to be in time.
+#[must_use]
+pub fn judge(system: &System) -> Report {
+    let mut report = Report {
+        diagnostics: Vec::new(),
+        sources: system.report.sources.clone(),
+    };
+    for pcpu in pcpus(system) {
+        let mut is_first = true;
+        for verdict in pcpu.verdicts() {
+            let Err(miss) = verdict.bound else { continue };
+            let remedy = if is_first {
+                remedy::find(&pcpu, verdict.slot)
+            } else {
+                None
+            };
+            is_first = false;
+            report.push(refusal(&pcpu, &verdict, miss, remedy));
+        }
+    }
+    report
+}
+
+fn refusal(pcpu: &PcpuTiming, verdict: &Verdict, miss: Miss, remedy: Option<String>) -> Diagnostic {
+    let vcpu = &pcpu.vcpus[verdict.slot].name;
+    let NamedTask { name, task, place } = &verdict.task;
+    let deadline = format_duration(task.deadline);
+    let (message, label) = match miss {
+        Miss::Late(u64::MAX) => (
+            format!(
+                "task `{name}` of `{vcpu}` on pCPU {} may never be done",
+                pcpu.number
+            ),
+            "others, or its own budget, may leave it no time".to_owned(),
+        ),
+        Miss::Late(time) => (
+            format!(
+                "task `{name}` of `{vcpu}` on pCPU {} may miss its deadline of {deadline}",
+                pcpu.number
+            ),
+            format!("may take {} or more", format_duration(time)),
+        ),
+        Miss::NotConverged | Miss::BadTask => (
+            format!(
+                "the analysis of task `{name}` of `{vcpu}` on pCPU {} was given up",
+                pcpu.number
+            ),
+            "nothing is known about it".to_owned(),
+        ),
+    };
+    let help = remedy.unwrap_or_else(|| "declare less, or move a partition to another pCPU".to_owned());
+    Diagnostic::at(Code::NotSchedulable, *place, message)
+        .label(label)
+        .help(help)
+}
