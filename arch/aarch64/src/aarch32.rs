@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! AArch32 state at EL1: what a VM with a 32-bit kernel has besides, or otherwise.
 //!
-//! The general registers of all AArch32 modes are x0..x30 (Arm DDI 0487 D1.20.1), and syndromes name registers
-//! by their AArch64 numbers, so loads, stores and calls need nothing special. What is here: the registers that have
+//! The general registers of all AArch32 modes are x0..x30 (Arm DDI 0487 D1.20.1), and syndromes should name registers
+//! by their AArch64 numbers, but see [`with_view`]. What is here: the registers that have
 //! no AArch64 use, the first state, condition codes of trapped instructions, the names of CP15 registers,
 //! and how exceptions are taken.
 
-use crate::sysreg::{read_register, write_guest_register};
+use crate::fp::CPTR_OPEN;
+use crate::sysreg::{instruction, read_register, write_guest_register};
 use crate::vcpu::Context;
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::FaultReport;
@@ -22,7 +23,8 @@ const PSTATE_THUMB: u64 = 1 << 5;
 
 macro_rules! banked_registers {
     ($($field:ident = $name:literal),* $(,)?) => {
-        /// Registers that only AArch32 uses, but for FPEXC, which goes with the FP registers.
+        /// Registers that only AArch32 uses. FPEXC does not wait for the FP registers, because an instruction that it
+        /// makes undefined is not one that traps to us: another vCPU's value would show.
         #[derive(Clone, Copy)]
         pub(crate) struct Banked {
             $($field: u64),*
@@ -32,13 +34,15 @@ macro_rules! banked_registers {
             /// Every register zero.
             pub(crate) const ZERO: Self = Self { $($field: 0),* };
 
-            /// Reads all from the hardware.
+            /// Reads all from the hardware. FP does not trap afterwards.
             pub(crate) fn save(&mut self) {
+                open_fp();
                 $(self.$field = read_register!($name);)*
             }
 
-            /// Writes all to the hardware.
+            /// Writes all to the hardware. FP does not trap afterwards.
             pub(crate) fn load(&self) {
+                open_fp();
                 $(write_guest_register!($name, self.$field);)*
             }
         }
@@ -48,10 +52,54 @@ macro_rules! banked_registers {
 banked_registers! {
     dacr = "dacr32_el2",
     ifsr = "ifsr32_el2",
+    fpexc = "fpexc32_el2",
     spsr_abt = "spsr_abt",
     spsr_und = "spsr_und",
     spsr_irq = "spsr_irq",
     spsr_fiq = "spsr_fiq",
+}
+
+/// FPEXC32_EL2 is an FP register to CPTR_EL2.TFP (D19.2.46).
+fn open_fp() {
+    write_guest_register!("cptr_el2", CPTR_OPEN);
+    instruction!("isb");
+}
+
+/// Where x0..x30 keep register `number` of an AArch32 mode (D1.20.1).
+///
+/// A syndrome should name it that way already (D19.2.37, "the AArch64 view"), but QEMU 7.2 reports the number in the
+/// instruction for data aborts and VMRS. Both are told apart: no mode can use a register that its own one hides.
+/// The program counter is none of them; what would be written to it goes nowhere.
+const fn view(pstate: u64, number: u8) -> u8 {
+    const MODE_FIQ: u64 = 0x11;
+    const MODE_IRQ: u64 = 0x12;
+    const MODE_SUPERVISOR: u64 = 0x13;
+    match (number, pstate & 0x1F) {
+        (15, _) => 31,
+        (8..=12, MODE_FIQ) => number + 16,
+        (13, MODE_FIQ) => 29,
+        (14, MODE_FIQ) => 30,
+        (13, MODE_IRQ) => 17,
+        (14, MODE_IRQ) => 16,
+        (13, MODE_SUPERVISOR) => 19,
+        (14, MODE_SUPERVISOR) => 18,
+        (13, MODE_ABORT) => 21,
+        (14, MODE_ABORT) => 20,
+        (13, MODE_UNDEFINED) => 23,
+        (14, MODE_UNDEFINED) => 22,
+        _ => number,
+    }
+}
+
+/// The stack pointer of the present mode, among the general registers.
+pub(crate) const fn stack_pointer(pstate: u64) -> u8 {
+    view(pstate, 13)
+}
+
+/// The syndrome with the general register at bits `shift` and up named as it is in x0..x30.
+pub(crate) fn with_view(syndrome: u64, shift: u32) -> u64 {
+    let number = view(read_register!("spsr_el2"), (syndrome >> shift & 31) as u8);
+    syndrome & !(31 << shift) | u64::from(number) << shift
 }
 
 /// Whether EL1 of this CPU can be in AArch32 state (ID_AA64PFR0_EL1.EL1).

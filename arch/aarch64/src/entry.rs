@@ -32,7 +32,7 @@
 //! | crash | TPIDR_EL2 | top of this pCPU's emergency stack | |
 
 use crate::crash::crash;
-use crate::traps::{on_interrupt, on_serror, on_synchronous};
+use crate::traps::{on_interrupt, on_serror, on_synchronous, on_synchronous_narrow};
 use crate::vcpu::Context;
 use crate::{boot, mmu};
 use bulkhead_arch_api::MAX_PCPUS;
@@ -239,12 +239,12 @@ bulkhead_secondary_start:
     str     x29, [x0, #232]
 .endm
 
-.macro  synchronous_vector handler
+.macro  synchronous_vector handler, other
     .balign 0x80
     save_volatile
     mov     x2, xzr
     bl      \handler
-    cbnz    x0, .Lsynchronous_other
+    cbnz    x0, \other
     ldr     x0, [sp, #{frame_context}]
     b       .Lresume
 .endm
@@ -279,11 +279,11 @@ bulkhead_secondary_start:
     crash_vector 5
     crash_vector 6
     crash_vector 7
-    synchronous_vector {on_synchronous}           // lower EL, AArch64
+    synchronous_vector {on_synchronous}, .Lother        // EL1 is AArch64
     interrupt_vector {on_interrupt}
     interrupt_vector {on_interrupt}
     interrupt_vector {on_serror}
-    synchronous_vector {on_synchronous}           // lower EL, AArch32
+    synchronous_vector {on_synchronous_narrow}, .Lother_narrow  // EL1 is AArch32
     interrupt_vector {on_interrupt}
     interrupt_vector {on_interrupt}
     interrupt_vector {on_serror}
@@ -344,16 +344,23 @@ bulkhead_enter:
     dsb     nsh                             // no speculation past eret
     isb
 
-.Lsynchronous_other:
+// x0 = a handler's answer, not RESUME: does what it asks.
+.macro  synchronous_other handler
     cmp     x0, #{all_registers}
     b.ne    .Lsave_and_leave
     ldp     x0, x1, [sp, #{frame_context}]
     save_preserved
     mov     x2, #1
-    bl      {on_synchronous}
+    bl      \handler
     cbnz    x0, .Lleave
     ldr     x0, [sp, #{frame_context}]
     b       .Lresume_all
+.endm
+
+.Lother:
+    synchronous_other {on_synchronous}
+.Lother_narrow:
+    synchronous_other {on_synchronous_narrow}
 
 .Lsave_and_leave:
     mov     x2, x0
@@ -382,6 +389,7 @@ bulkhead_enter:
     emergency = sym EMERGENCY_STACKS,
     crash = sym crash,
     on_synchronous = sym on_synchronous,
+    on_synchronous_narrow = sym on_synchronous_narrow,
     on_interrupt = sym on_interrupt,
     on_serror = sym on_serror,
     emergency_size = const EMERGENCY_SIZE,

@@ -7,7 +7,7 @@
 //! The hypervisor itself is compiled without FP.
 
 use crate::machine::Machine;
-use crate::sysreg::{instruction, read_register, write_guest_register};
+use crate::sysreg::{instruction, write_guest_register};
 use crate::vcpu::Context;
 use core::arch::global_asm;
 
@@ -24,8 +24,6 @@ pub(crate) struct FpRegisters {
     vectors: [u128; 32],
     fpcr: u64,
     fpsr: u64,
-    /// FPEXC of a vCPU in AArch32 state. EL2's access to it traps like the guest's (CPTR_EL2.TFP).
-    fpexc: u64,
 }
 
 impl FpRegisters {
@@ -34,7 +32,6 @@ impl FpRegisters {
         vectors: [0; 32],
         fpcr: 0,
         fpsr: 0,
-        fpexc: 0,
     };
 }
 
@@ -98,17 +95,11 @@ impl Machine {
             // SAFETY: the slot is adopted by this pCPU and is not `context`, the only one referred to now.
             let owner = unsafe { &mut *owner };
             owner.cptr = CPTR_TRAP;
-            if owner.plan.aarch32 {
-                owner.fp.fpexc = read_register!("fpexc32_el2");
-            }
             // SAFETY: the storage is there, FP does not trap.
             unsafe { bulkhead_fp_save(&raw mut owner.fp) }
         }
         // SAFETY: as above; what the registers held is saved or of no use.
         unsafe { bulkhead_fp_load(&raw const context.fp) }
-        if context.plan.aarch32 {
-            write_guest_register!("fpexc32_el2", context.fp.fpexc);
-        }
         self.fp_owner = Some(context.id);
         context.cptr = CPTR_OPEN;
     }

@@ -25,8 +25,8 @@ const SCTLR_TASK: u64 = 0x30D0_0800 | 1 << 26 | 1 << 15 | 1 << 14 | 1 << 18 | 1 
 const CPACR_FP: u64 = 3 << 20;
 /// CNTKCTL_EL1.EL0VCTEN: EL0 may read CNTVCT_EL0.
 const CNTKCTL_VIRTUAL_COUNTER: u64 = 1 << 1;
-/// TCR_EL1.EPD0 and EPD1: no walk by either table.
-const TCR_NO_WALKS: u64 = 1 << 7 | 1 << 23;
+/// TCR_EL1.EPD0 and EPD1: no walk by either table; and PD0 and PD1, which say so in a TTBCR of short descriptors.
+const TCR_NO_WALKS: u64 = 1 << 7 | 1 << 23 | 1 << 4 | 1 << 5;
 /// SCTLR_EL1.M.
 const SCTLR_M: u64 = 1;
 /// PSTATE.M: mask and value of EL1 with its own stack pointer.

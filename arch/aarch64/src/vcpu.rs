@@ -212,6 +212,7 @@ impl Context {
         }
         if self.rare & RARE_AARCH32 != 0 {
             self.banked.load();
+            write_guest_register!("cptr_el2", self.cptr);
         }
         if self.rare & RARE_AUXILIARY != 0 {
             self.auxiliary.load();
@@ -548,7 +549,11 @@ impl Vcpus for Machine {
         };
         self.with_stored(vcpu, |_, context| Dump {
             general: context.general,
-            sp: context.el1.stack_pointer(context.pstate),
+            sp: if context.plan.aarch32 {
+                context.read_general(aarch32::stack_pointer(context.pstate))
+            } else {
+                context.el1.stack_pointer(context.pstate)
+            },
             pc: context.pc,
             state: context.pstate,
         })
