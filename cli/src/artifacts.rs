@@ -9,12 +9,16 @@ use crate::problem::Problem;
 use crate::progress::Progress;
 use bulkhead_manifest::Board;
 use bulkhead_manifest::board::Gic;
+use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Rust target of class `aarch64`. Without floating point: FP registers belong to the guests.
 pub const TARGET: &str = "aarch64-unknown-none-softfloat";
+
+/// Section of a guest's `Cargo.toml` with what we must know of it.
+const METADATA: &str = "[package.metadata.bulkhead]";
 
 /// End of the name of a class binary for boards with a GICv2.
 const GIC_V2: &str = "-gic-v2";
@@ -73,7 +77,20 @@ impl Workspace {
     /// Where a program for the target is, once it is built.
     #[must_use]
     pub fn program(&self, name: &str) -> PathBuf {
-        self.target.join(TARGET).join("firmware").join(name)
+        let target = self.target_of(name);
+        self.target.join(target).join("firmware").join(name)
+    }
+
+    /// The Rust target of a package: a guest can name its own, `target` in `[package.metadata.bulkhead]`.
+    fn target_of(&self, package: &str) -> String {
+        let guest = package.strip_prefix("guest-").unwrap_or(package);
+        let file = self.root.join("guests").join(guest).join("Cargo.toml");
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let mut lines = text.lines().skip_while(|line| *line != METADATA).skip(1);
+        lines
+            .find_map(|line| line.strip_prefix("target = \"")?.strip_suffix('"'))
+            .unwrap_or(TARGET)
+            .to_owned()
     }
 
     /// Whether the repository has a guest of this name.
@@ -106,16 +123,25 @@ impl Workspace {
     /// What the compiler says.
     pub fn build(&self, programs: &[String], progress: &Progress) -> Result<(), Problem> {
         let title = format!("building {}", programs.join(", "));
+        let mut by_target: BTreeMap<String, Vec<&String>> = BTreeMap::new();
+        for program in programs {
+            by_target
+                .entry(self.target_of(program))
+                .or_default()
+                .push(program);
+        }
         progress.step(&title, || {
-            self.cargo(programs).and_then(|mut command| run(&mut command))
+            by_target
+                .iter()
+                .try_for_each(|(target, programs)| run(&mut self.cargo(target, programs)?))
         })
     }
 
-    fn cargo(&self, programs: &[String]) -> Result<Command, Problem> {
+    fn cargo(&self, target: &str, programs: &[&String]) -> Result<Command, Problem> {
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command
             .current_dir(&self.root)
-            .args(["build", "--profile", "firmware", "--target", TARGET]);
+            .args(["build", "--profile", "firmware", "--target", target]);
         let libraries = sysroot()?.join("lib/rustlib");
         if libraries.join("src/rust/library/core/Cargo.toml").is_file() {
             command.args([
@@ -124,9 +150,9 @@ impl Workspace {
             ]);
             // Building `core` is a nightly option of a stable compiler; nothing else depends on it.
             command.env("RUSTC_BOOTSTRAP", "1");
-        } else if !libraries.join(TARGET).is_dir() {
+        } else if !libraries.join(target).is_dir() {
             return Err(Problem::new(format!(
-                "the Rust toolchain has neither its library's source nor {TARGET}"
+                "the Rust toolchain has neither its library's source nor {target}"
             ))
             .remedy(
                 "start the tool with the script `bulkhead` of the repository, which chooses a toolchain",
@@ -134,9 +160,10 @@ impl Workspace {
         }
         if !has_own_linker(&libraries) {
             // Debian's toolchain leaves out `rust-lld`; its package `lld` is the same linker.
-            command.env("CARGO_TARGET_AARCH64_UNKNOWN_NONE_SOFTFLOAT_LINKER", "ld.lld");
+            let variable = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
+            command.env(variable, "ld.lld");
         }
-        for program in programs {
+        for program in programs.iter().map(|name| name.as_str()) {
             let (package, feature) = package_of(program);
             // Named one by one: a feature must not change a program of the package that others call by its name.
             command.args(["-p", package, "--bin", program]);

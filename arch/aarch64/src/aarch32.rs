@@ -7,13 +7,22 @@
 //! and how exceptions are taken.
 
 use crate::fp::CPTR_OPEN;
+use crate::machine::Machine;
 use crate::sysreg::{instruction, read_register, write_guest_register};
 use crate::vcpu::Context;
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::FaultReport;
 
+/// PSTATE.A, I and F of a mode.
+pub(crate) const PSTATE_ALL_MASKED: u64 = 0x1C0;
 /// SPSR of the first instruction: Supervisor mode, A, I and F masked (G1.17.1).
-const RESET_PSTATE: u64 = 0x1D3;
+const RESET_PSTATE: u64 = PSTATE_ALL_MASKED | MODE_SUPERVISOR;
+/// Modes that have registers of their own (G1.9.1).
+pub(crate) const MODE_FIQ: u64 = 0x11;
+pub(crate) const MODE_IRQ: u64 = 0x12;
+pub(crate) const MODE_SUPERVISOR: u64 = 0x13;
+pub(crate) const MODE_ABORT: u64 = 0x17;
+pub(crate) const MODE_UNDEFINED: u64 = 0x1B;
 /// SCTLR after reset: RES1 bits of Armv8.0 AArch32, CP15BEN, nTWI and nTWE; MMU and caches off (G8.2.126).
 pub(crate) const SCTLR_RESET: u64 = 0x00C5_0878;
 /// Machine type that says "see the device tree" (kernel documentation, `arch/arm/booting`).
@@ -27,7 +36,7 @@ macro_rules! banked_registers {
         /// makes undefined is not one that traps to us: another vCPU's value would show.
         #[derive(Clone, Copy)]
         pub(crate) struct Banked {
-            $($field: u64),*
+            $(pub(crate) $field: u64),*
         }
 
         impl Banked {
@@ -71,9 +80,6 @@ fn open_fp() {
 /// instruction for data aborts and VMRS. Both are told apart: no mode can use a register that its own one hides.
 /// The program counter is none of them; what would be written to it goes nowhere.
 const fn view(pstate: u64, number: u8) -> u8 {
-    const MODE_FIQ: u64 = 0x11;
-    const MODE_IRQ: u64 = 0x12;
-    const MODE_SUPERVISOR: u64 = 0x13;
     match (number, pstate & 0x1F) {
         (15, _) => 31,
         (8..=12, MODE_FIQ) => number + 16,
@@ -183,8 +189,6 @@ const PSTATE_BIG_ENDIAN: u64 = 1 << 9;
 const PSTATE_ABORT_MASKED: u64 = 1 << 8;
 const PSTATE_IRQ_MASKED: u64 = 1 << 7;
 const PSTATE_FIQ_MASKED: u64 = 1 << 6;
-const MODE_ABORT: u64 = 0x17;
-const MODE_UNDEFINED: u64 = 0x1B;
 /// SCTLR: V (high vectors), EE, TE.
 const SCTLR_V: u64 = 1 << 13;
 const SCTLR_EE: u64 = 1 << 25;
@@ -283,7 +287,7 @@ pub(crate) fn reflect(context: &mut Context, report: &FaultReport) {
 }
 
 /// Lets the running vCPU take an undefined-instruction exception at once. All general registers are in the context.
-pub(crate) fn undefined_now(context: &mut Context) {
+pub(crate) fn undefined_now(machine: &mut Machine, context: &mut Context) {
     let (pstate, pc) = (read_register!("spsr_el2"), read_register!("elr_el2"));
     write_guest_register!("spsr_und", pstate);
     context.write_general(
@@ -294,4 +298,5 @@ pub(crate) fn undefined_now(context: &mut Context) {
     let (state, vector) = handler(&UNDEFINED, pstate, sctlr, vbar);
     write_guest_register!("elr_el2", vector);
     write_guest_register!("spsr_el2", state);
+    machine.give_status(context, state, pstate);
 }

@@ -30,6 +30,7 @@ mod mmu;
 mod psci;
 mod space;
 mod state;
+mod status;
 mod sysreg;
 mod system;
 mod timer;

@@ -53,6 +53,8 @@ pub struct Machine {
     pub(crate) fp_owner: Option<VcpuId>,
     /// Per partition, the index of the vCPU that used its VMID here last.
     pub(crate) last_index: [u8; MAX_PARTITIONS],
+    /// Whether the SPSR of an AArch32 mode must be asked for in that mode; see `status`.
+    pub(crate) visits_status: bool,
 }
 
 /// How to wait inside a spin loop.
@@ -89,6 +91,7 @@ impl Machine {
             auxiliary: false,
             fp_owner: None,
             last_index: [u8::MAX; MAX_PARTITIONS],
+            visits_status: false,
         }
     }
 

@@ -104,7 +104,7 @@ pub(crate) fn access_narrow(machine: &mut Machine, context: &mut Context, syndro
 pub(crate) fn access_pair(machine: &mut Machine, context: &mut Context, syndrome: u64) -> u64 {
     let (low, high) = ((syndrome >> 5 & 31) as u8, (syndrome >> 10 & 31) as u8);
     let Some((op1, crn, crm, op2)) = aarch32::register_of_mcrr(syndrome) else {
-        return undefined(context, syndrome);
+        return undefined(machine, context, syndrome);
     };
     let name = register(3, op1, crn, crm, op2);
     if syndrome & ISS_READ == 0 {
@@ -118,7 +118,7 @@ pub(crate) fn access_pair(machine: &mut Machine, context: &mut Context, syndrome
             advance(context, syndrome);
             resume(machine, context)
         }
-        Found::Absent => undefined(context, syndrome),
+        Found::Absent => undefined(machine, context, syndrome),
     }
 }
 
@@ -149,13 +149,13 @@ fn access_other(machine: &mut Machine, context: &mut Context, syndrome: u64) -> 
             advance(context, syndrome);
             resume(machine, context)
         }
-        Found::Absent => forbidden(context, syndrome, target),
+        Found::Absent => forbidden(machine, context, syndrome, target),
     }
 }
 
 /// A register that this machine does not have, or that is no guest's business: undefined, but can be skipped.
-fn forbidden(context: &mut Context, syndrome: u64, target: u8) -> u64 {
-    let reason = undefined(context, syndrome);
+fn forbidden(machine: &mut Machine, context: &mut Context, syndrome: u64, target: u8) -> u64 {
+    let reason = undefined(machine, context, syndrome);
     if reason != RESUME {
         context.pending = Pending::Register {
             target,
@@ -227,10 +227,10 @@ fn write(machine: &mut Machine, context: &mut Context, (syndrome, name): (u64, u
         _ => {
             if let Some((kind, number)) = comparator(name) {
                 if !context.debug.write_comparator(kind, number, value) {
-                    return forbidden(context, syndrome, ZERO_REGISTER);
+                    return forbidden(machine, context, syndrome, ZERO_REGISTER);
                 }
             } else {
-                return forbidden(context, syndrome, ZERO_REGISTER);
+                return forbidden(machine, context, syndrome, ZERO_REGISTER);
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::irq;
 use crate::machine::Machine;
 use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
 use crate::vcpu::{Context, LEAVE_EXIT, LEAVE_HYPERCALL, LEAVE_IDLE, Load, Pending};
-use crate::{aarch32, inject, psci, system, timer};
+use crate::{aarch32, inject, psci, status, system, timer};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::FUNCTION_BASE;
 use bulkhead_arch_api::{Access, AccessKind, Exit, FaultReport, GuestPhys, VcpuSet};
@@ -134,6 +134,7 @@ pub(crate) unsafe extern "C" fn on_synchronous_narrow(
         complete: complete != 0,
     };
     match syndrome >> 26 & 0x3F {
+        EC_HVC32 if syndrome & 0xFFFF == status::VISIT && status::is_visit() => LEAVE_EXIT,
         EC_HVC32 => psci::call_narrow(context, syndrome & 0xFFFF),
         EC_DATA_ABORT => data_abort(machine, context, trap(aarch32::with_view(syndrome, 16))),
         EC_VMRS => narrow(machine, context, trap(aarch32::with_view(syndrome, 5))),
@@ -156,6 +157,7 @@ fn narrow(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
         return RESUME;
     }
     match class {
+        EC_WFX => wait_for(context, syndrome),
         EC_HVC32 => psci::call_narrow(context, syndrome & 0xFFFF),
         EC_SMC32 => {
             advance(context, syndrome);
@@ -198,8 +200,10 @@ fn seldom(machine: &mut Machine, context: &mut Context, syndrome: u64) -> u64 {
         }
         EC_SVC64 => return task_call(context, syndrome),
         EC_INSTRUCTION_ABORT => memory_fault(context, syndrome, abort_address(syndrome)),
-        EC_UNKNOWN | EC_SVE => undefined(context, syndrome),
-        EC_COPROCESSOR_FIRST..=EC_COPROCESSOR_LAST | EC_COPROCESSOR_64 => undefined(context, syndrome),
+        EC_UNKNOWN | EC_SVE => undefined(machine, context, syndrome),
+        EC_COPROCESSOR_FIRST..=EC_COPROCESSOR_LAST | EC_COPROCESSOR_64 => {
+            undefined(machine, context, syndrome)
+        }
         _ => fault(context, other_class(context), syndrome, None),
     };
     if reason == RESUME {
@@ -342,7 +346,7 @@ fn other_class(context: &Context) -> HealthClass {
 
 /// An instruction that a machine without the feature would not know. Its use is a fault of the partition, unless
 /// it comes from EL0 of a VM: a program is no reason to end the machine whose kernel lets it run.
-pub(crate) fn undefined(context: &mut Context, syndrome: u64) -> u64 {
+pub(crate) fn undefined(machine: &mut Machine, context: &mut Context, syndrome: u64) -> u64 {
     if context.is_task() {
         return fault(context, HealthClass::Task, syndrome, None);
     }
@@ -351,7 +355,7 @@ pub(crate) fn undefined(context: &mut Context, syndrome: u64) -> u64 {
         if is_privileged() {
             return fault(context, HealthClass::System, syndrome, None);
         }
-        aarch32::undefined_now(context);
+        aarch32::undefined_now(machine, context);
         return RESUME;
     }
     if pstate & (SPSR_AARCH32 | SPSR_LEVEL) != SPSR_EL1 {

@@ -293,6 +293,7 @@ impl Machine {
         self.forget_sibling(context);
         irq::load(&mut self.irq, &mut context.irq);
         if context.rare != 0 {
+            self.load_status(context);
             context.load_rare();
         }
         context.timers.load();
@@ -326,6 +327,7 @@ impl Machine {
         context.el1.save();
         if context.rare != 0 {
             context.save_rare();
+            self.save_status(context);
         }
     }
 
@@ -363,6 +365,9 @@ impl Vcpus for Machine {
                 .filter(|(is, _)| *is)
                 .fold(0, |all, (_, rare)| all | rare);
             irq::adopt(&mut context.irq, vcpu, plan, pcpu);
+            if plan.aarch32 {
+                machine.measure_status(context);
+            }
         });
     }
 
