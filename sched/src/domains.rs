@@ -188,17 +188,17 @@ impl Domains {
         let others = self.accounts.iter().take(usize::from(self.count)).skip(1);
         let cycle = others.fold(0, |sum: Ticks, account| sum.saturating_add(account.budget));
         for _ in 0..u8::saturating_mul(self.count, 3) {
-            let left = if self.turn == 0 {
-                0
-            } else {
-                self.account(self.turn).left
-            };
-            if time < left {
+            if self.turn != 0 {
+                let left = self.account(self.turn).left;
                 self.account(self.turn).left = left.saturating_sub(time);
+                if time < left {
+                    return;
+                }
+                time = time.saturating_sub(left);
+            } else if time == 0 {
+                // This moment is the start of the cycle: domain 0 may still have its turn.
                 return;
             }
-            time = time.saturating_sub(left);
-            self.account(self.turn).left = if self.turn == 0 { self.account(0).left } else { 0 };
             self.pass_turn();
             if self.turn == 0 && self.has_full_budgets() {
                 time = time.checked_rem(cycle).unwrap_or(0);

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Oracle of `domains`: turns and budgets recounted tick by tick, and what that guarantees.
+//!
+//! A vCPU that always wants to run, and is alone in its domain, has a whole budget in any stretch of two times the sum of all
+//! budgets, whatever domain 0, critical interrupts, donations and the other domains do: a cycle is no longer than the sum.
+
+use crate::model::{Freedom, Oracle, Pcpu, Verdict, World, check};
+use bulkhead_sched::{AnyPolicy, Domain, DomainsParameters, Signals, Ticks, VcpuParameters};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Domains {
+    /// Domain and priority of each vCPU.
+    places: Vec<(u8, u8)>,
+    budgets: Vec<Ticks>,
+    left: Vec<Ticks>,
+    turn: usize,
+    always_ready: u32,
+    /// By vCPU; bit n: it was run n + 1 ticks ago.
+    history: Vec<u64>,
+    has_lent: bool,
+    has_preempted: bool,
+}
+
+impl Domains {
+    fn priority(&self, slot: u8) -> u8 {
+        self.places[usize::from(slot)].1
+    }
+
+    /// The ready places of a domain; in domain 0 also the critical ones.
+    fn ready_in(&self, domain: usize, world: &World) -> Vec<u8> {
+        let is_in = |slot: u8| {
+            usize::from(self.places[usize::from(slot)].0) == domain
+                || domain == 0 && world.critical >> slot & 1 == 1
+        };
+        (0..self.places.len() as u8)
+            .filter(|slot| is_in(*slot) && world.is_runnable(*slot))
+            .collect()
+    }
+
+    /// The highest priority among them.
+    fn top(&self, slots: &[u8]) -> Option<u8> {
+        slots.iter().map(|slot| self.priority(*slot)).max()
+    }
+
+    fn find_turn(&mut self, world: &World) {
+        let zero_is_empty = self.ready_in(0, world).is_empty();
+        while self.left[self.turn] == 0 || self.turn == 0 && zero_is_empty {
+            self.turn = (self.turn + 1) % self.budgets.len();
+            if self.turn == 0 {
+                self.left.clone_from(&self.budgets);
+            }
+        }
+    }
+}
+
+impl Oracle for Domains {
+    fn decided(&mut self, world: &World, _signals: Signals) -> Verdict {
+        // With nobody ready the turns go by in `tick`.
+        if (0..self.places.len() as u8).any(|slot| world.is_runnable(slot)) {
+            self.find_turn(world);
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, world: &World) -> Verdict {
+        self.find_turn(world);
+        let (zero, own) = (self.ready_in(0, world), self.ready_in(self.turn, world));
+        let own_top = self.top(&own);
+        let preempts = self.turn != 0 && self.left[0] > 0 && own_top.is_some() && self.top(&zero) > own_top;
+        let lends = self.turn != 0 && own.is_empty();
+        let charged = if preempts { 0 } else { self.turn };
+        let from = if preempts || lends { zero } else { own };
+        self.left[charged] -= 1;
+        self.has_lent |= lends && !from.is_empty();
+        self.has_preempted |= preempts;
+        let top = self.top(&from);
+        let mut best = from.iter().filter(|slot| Some(self.priority(**slot)) == top);
+        let is_right = match world.running {
+            None => from.is_empty(),
+            Some(_) => best.any(|slot| world.end(*slot) == world.running),
+        };
+        if !is_right {
+            return Err("another runs than the turns, budgets and priorities say");
+        }
+        for (slot, history) in (0..).zip(&mut self.history) {
+            if self.always_ready >> slot & 1 == 1 {
+                *history = *history << 1 | u64::from(world.running == Some(slot));
+            }
+        }
+        self.guarantee(world.now + 1)
+    }
+
+    fn has_seen_all(&self) -> bool {
+        self.has_lent && self.has_preempted
+    }
+}
+
+impl Domains {
+    fn guarantee(&self, now: Ticks) -> Verdict {
+        let stretch = 2 * self.budgets.iter().sum::<Ticks>();
+        for (slot, (domain, _)) in (0_u8..).zip(&self.places) {
+            let got = (self.history[usize::from(slot)] & ((1 << stretch) - 1)).count_ones();
+            let budget = self.budgets[usize::from(*domain)];
+            if self.always_ready >> slot & 1 == 1 && now >= stretch && Ticks::from(got) < budget {
+                return Err("a domain has lost its budget");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn search(name: &str, places: &[(u8, u8)], budgets: &[Ticks], freedom: Freedom, horizon: Ticks) {
+    let vcpus: Vec<_> = places
+        .iter()
+        .map(|(domain, priority)| VcpuParameters {
+            priority: *priority,
+            domain: *domain,
+            ..VcpuParameters::default()
+        })
+        .collect();
+    let domains: Vec<_> = budgets.iter().map(|budget| Domain { budget: *budget }).collect();
+    let parameters = DomainsParameters {
+        domains: &domains,
+        quantum: 2,
+    };
+    let oracle = Domains {
+        places: places.to_vec(),
+        budgets: budgets.to_vec(),
+        left: budgets.to_vec(),
+        turn: 0,
+        always_ready: freedom.always_ready,
+        history: vec![0; places.len()],
+        has_lent: false,
+        has_preempted: false,
+    };
+    check(
+        name,
+        Pcpu {
+            policy: AnyPolicy::domains(&vcpus, parameters).unwrap(),
+            slots: places.len() as u8,
+            freedom,
+            oracle,
+            horizon,
+        },
+    );
+}
+
+#[test]
+fn turns_budgets_and_priorities_are_as_documented() {
+    let freedom = Freedom {
+        yields: true,
+        withdraws: true,
+        ..Freedom::default()
+    };
+    search("domains", &[(0, 5), (1, 3), (2, 7)], &[2, 2, 3], freedom, 12);
+}
+
+#[test]
+fn no_domain_loses_its_budget_to_domain_0_or_to_critical_interrupts() {
+    let freedom = Freedom {
+        critical: 0b100,
+        always_ready: 0b010,
+        ..Freedom::default()
+    };
+    search(
+        "domains critical",
+        &[(0, 9), (1, 3), (2, 7)],
+        &[1, 2, 2],
+        freedom,
+        16,
+    );
+}
+
+#[test]
+fn donations_run_on_the_donor_s_domain() {
+    let freedom = Freedom {
+        donates: true,
+        ..Freedom::default()
+    };
+    search(
+        "domains donation",
+        &[(0, 5), (1, 3), (2, 7)],
+        &[2, 2, 2],
+        freedom,
+        7,
+    );
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A pCPU small enough to be searched: the real policy, the part of the kernel that talks to it, and vCPUs
+//! that may do anything at any tick.
+//!
+//! A state is the policy, the time, the decision in force and what an oracle remembers. From each state every vCPU
+//! that runs may block, yield or donate, every one that waits may wake up (once per tick), donations may return, partitions may
+//! be withdrawn, schedules may change; or a tick passes. The kernel's part is as in `kernel::local`: a wake-up of a vCPU that the
+//! policy is not interested in changes nothing, and the timer is the decision's end. At each tick the oracle, which
+//! knows the policy's documentation but not its code, judges who runs in it. The search visits every
+//! state up to a horizon.
+
+use bulkhead_sched::{
+    AnyPolicy, Decision, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet, StopReason, Ticks,
+};
+use stateright::{Checker, Model, Property};
+use std::fmt::Debug;
+use std::hash::Hash;
+
+/// Most slots of a model.
+pub const SLOTS: usize = 4;
+
+/// What happens beside the policy: kept by the harness, seen by the oracle.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct World {
+    pub now: Ticks,
+    /// The slots that have something to do.
+    pub ready: u32,
+    /// To whom each slot lends its place.
+    pub target: [Option<u8>; SLOTS],
+    pub running: Option<u8>,
+    /// Which slots are being served for a critical interrupt.
+    pub critical: u32,
+    pub schedule: ScheduleStatus,
+}
+
+impl World {
+    pub fn is_ready(&self, slot: u8) -> bool {
+        self.ready >> slot & 1 == 1
+    }
+
+    /// Who runs the place of `slot`; `None` for a cycle.
+    pub fn end(&self, slot: u8) -> Option<u8> {
+        let mut end = slot;
+        for _ in 0..=SLOTS {
+            match self.target[usize::from(end)] {
+                Some(next) => end = next,
+                None => return Some(end),
+            }
+        }
+        None
+    }
+
+    /// Whether the place of `slot` can be run.
+    pub fn is_runnable(&self, slot: u8) -> bool {
+        self.end(slot).is_some_and(|end| self.is_ready(end))
+    }
+}
+
+/// What went wrong, as the oracle puts it.
+pub type Verdict = Result<(), &'static str>;
+
+/// Judges a policy by its documentation.
+pub trait Oracle: Clone + Debug + PartialEq + Eq + Hash + Send + Sync + 'static {
+    /// A slot becomes ready, of its own or because its donation has returned.
+    fn woke(&mut self, _slot: u8, _world: &World) {}
+    /// A slot is no longer ready.
+    fn blocked(&mut self, _slot: u8, _world: &World) {}
+    /// The policy was asked for a decision.
+    fn decided(&mut self, _world: &World, _signals: Signals) -> Verdict {
+        Ok(())
+    }
+    /// The tick from `world.now` on is run by `world.running`.
+    fn tick(&mut self, world: &World) -> Verdict;
+    /// Whether something worth seeing has happened at least once; see [`check`].
+    fn has_seen_all(&self) -> bool {
+        true
+    }
+}
+
+/// What the vCPUs of a model may do beside waking up and blocking.
+#[derive(Clone, Debug, Default)]
+pub struct Freedom {
+    pub yields: bool,
+    pub donates: bool,
+    pub withdraws: bool,
+    /// Slots that have critical interrupts.
+    pub critical: u32,
+    /// Number of schedules to change between.
+    pub schedules: u8,
+    /// Slots that never block.
+    pub always_ready: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State<O> {
+    policy: AnyPolicy,
+    world: World,
+    since: Ticks,
+    until: Ticks,
+    interested: SlotSet,
+    /// The slots that have become ready since the last tick.
+    woken: u32,
+    oracle: O,
+    verdict: Verdict,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    Tick,
+    Wake(u8),
+    Critical(u8),
+    Stop(StopReason),
+    Donate(u8),
+    Return(u8),
+    Withdraw(u8),
+    Change(u8),
+}
+
+impl<O: Oracle> State<O> {
+    fn settle(&mut self, why: StopReason) {
+        if let Some(slot) = self.world.running.take() {
+            let now = self.world.now;
+            self.policy.stopped(Slot(slot), why, now - self.since, now);
+        }
+    }
+
+    fn decide(&mut self) {
+        match self.policy.next(self.world.now) {
+            Decision::Run(slot, until) => {
+                self.world.running = Some(slot.0);
+                self.until = until;
+                if !self.world.is_ready(slot.0) {
+                    self.verdict = Err("a slot runs that is not ready");
+                }
+            }
+            Decision::Idle(until) => self.until = until,
+        }
+        self.since = self.world.now;
+        self.interested = self.policy.interested();
+        self.world.schedule = self.policy.schedule();
+        let signals = self.policy.signals();
+        let verdict = self.oracle.decided(&self.world, signals);
+        self.note(verdict);
+    }
+
+    fn note(&mut self, verdict: Verdict) {
+        self.verdict = self.verdict.and(verdict);
+    }
+
+    fn redecide(&mut self, why: StopReason) {
+        self.settle(why);
+        self.decide();
+        for _ in 0..2 {
+            if self.until <= self.world.now {
+                self.settle(StopReason::Preempted);
+                self.decide();
+            }
+        }
+        if self.until <= self.world.now {
+            self.verdict = Err("decisions without end");
+        }
+    }
+
+    fn become_ready(&mut self, slot: u8) {
+        self.world.ready |= 1 << slot;
+        self.woken |= 1 << slot;
+        self.oracle.woke(slot, &self.world);
+    }
+
+    fn become_blocked(&mut self, slot: u8) {
+        self.world.ready &= !(1 << slot);
+        self.world.critical &= !(1 << slot);
+        self.oracle.blocked(slot, &self.world);
+    }
+
+    fn tick(&mut self) {
+        let verdict = self.oracle.tick(&self.world);
+        self.note(verdict);
+        self.world.now += 1;
+        self.woken = 0;
+        if self.until <= self.world.now {
+            self.redecide(StopReason::Preempted);
+        }
+    }
+
+    fn donate(&mut self, from: u8, to: u8) {
+        self.settle(StopReason::Preempted);
+        let mut after = self.world.clone();
+        after.target[usize::from(from)] = Some(to);
+        let expected = match after.end(from) {
+            Some(_) => Ok(()),
+            None => Err(PolicyError::DonationCycle),
+        };
+        let before = self.policy.clone();
+        let answer = self.policy.donate(Slot(from), Slot(to), self.world.now);
+        if answer != expected {
+            self.verdict = Err("a donation cycle was not recognised, or seen where there is none");
+        }
+        if answer.is_ok() {
+            self.world.target = after.target;
+            self.become_blocked(from);
+        } else if self.policy != before {
+            self.verdict = Err("a refused donation changed something");
+        }
+        self.redecide(StopReason::Preempted);
+    }
+
+    fn end_donation(&mut self, from: u8) {
+        self.settle(StopReason::Preempted);
+        self.world.target[usize::from(from)] = None;
+        if self.policy.return_donation(Slot(from), self.world.now).is_err() {
+            self.verdict = Err("a donation was not returned");
+        }
+        self.become_ready(from);
+        self.redecide(StopReason::Preempted);
+    }
+
+    fn withdraw(&mut self, slot: u8) {
+        self.settle(StopReason::Preempted);
+        self.policy.withdraw(Slot(slot), self.world.now);
+        self.world.target[usize::from(slot)] = None;
+        self.become_blocked(slot);
+        for donor in 0..SLOTS as u8 {
+            if self.world.target[usize::from(donor)] == Some(slot) {
+                self.world.target[usize::from(donor)] = None;
+                self.become_ready(donor);
+            }
+        }
+        self.redecide(StopReason::Preempted);
+    }
+
+    fn apply(&mut self, action: Action) {
+        let now = self.world.now;
+        match action {
+            Action::Tick => self.tick(),
+            Action::Wake(slot) => {
+                self.policy.ready(Slot(slot), now);
+                self.become_ready(slot);
+                if self.interested.0 >> slot & 1 == 1 {
+                    self.redecide(StopReason::Preempted);
+                }
+            }
+            Action::Critical(slot) => {
+                self.policy.critical(Slot(slot), now);
+                self.world.critical |= 1 << slot;
+                self.become_ready(slot);
+                self.redecide(StopReason::Preempted);
+            }
+            Action::Stop(why) => {
+                if let Some(slot) = self.world.running {
+                    match why {
+                        StopReason::Blocked => self.become_blocked(slot),
+                        StopReason::Yielded => self.world.critical &= !(1 << slot),
+                        StopReason::Preempted => {}
+                    }
+                }
+                self.redecide(why);
+            }
+            Action::Donate(to) => {
+                if let Some(from) = self.world.running {
+                    self.donate(from, to);
+                }
+            }
+            Action::Return(from) => self.end_donation(from),
+            Action::Withdraw(slot) => self.withdraw(slot),
+            Action::Change(schedule) => {
+                if self.policy.change_schedule(schedule, now).is_err() {
+                    self.verdict = Err("a schedule is refused");
+                }
+                self.world.schedule = self.policy.schedule();
+            }
+        }
+    }
+}
+
+/// A pCPU to be searched.
+#[derive(Clone, Debug)]
+pub struct Pcpu<O> {
+    pub policy: AnyPolicy,
+    pub slots: u8,
+    pub freedom: Freedom,
+    pub oracle: O,
+    pub horizon: Ticks,
+}
+
+impl<O: Oracle> Model for Pcpu<O> {
+    type State = State<O>;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State<O>> {
+        let mut state = State {
+            policy: self.policy.clone(),
+            world: World::default(),
+            since: 0,
+            until: 0,
+            interested: SlotSet(0),
+            woken: 0,
+            oracle: self.oracle.clone(),
+            verdict: Ok(()),
+        };
+        for slot in (0..self.slots).filter(|slot| self.freedom.always_ready >> slot & 1 == 1) {
+            state.policy.ready(Slot(slot), 0);
+            state.become_ready(slot);
+        }
+        state.redecide(StopReason::Preempted);
+        vec![state]
+    }
+
+    fn actions(&self, state: &State<O>, actions: &mut Vec<Action>) {
+        let world = &state.world;
+        if world.now >= self.horizon || state.verdict.is_err() {
+            return;
+        }
+        actions.push(Action::Tick);
+        for slot in 0..self.slots {
+            let lends = world.target[usize::from(slot)].is_some();
+            let can_wake = state.woken >> slot & 1 == 0;
+            if lends && can_wake {
+                actions.push(Action::Return(slot));
+            } else if !lends && !world.is_ready(slot) && can_wake {
+                actions.push(Action::Wake(slot));
+            }
+            if !lends && can_wake && self.freedom.critical & !world.critical & 1 << slot != 0 {
+                actions.push(Action::Critical(slot));
+            }
+            if self.freedom.withdraws && world.running != Some(slot) && (lends || world.is_ready(slot)) {
+                actions.push(Action::Withdraw(slot));
+            }
+            if self.freedom.donates && world.running.is_some() {
+                actions.push(Action::Donate(slot));
+            }
+        }
+        if let Some(running) = world.running
+            && self.freedom.always_ready >> running & 1 == 0
+        {
+            actions.push(Action::Stop(StopReason::Blocked));
+        }
+        if self.freedom.yields && world.running.is_some() {
+            actions.push(Action::Stop(StopReason::Yielded));
+        }
+        let others = (0..self.freedom.schedules).filter(|schedule| *schedule != world.schedule.next);
+        actions.extend(others.map(Action::Change));
+    }
+
+    fn next_state(&self, state: &State<O>, action: Action) -> Option<State<O>> {
+        let mut next = state.clone();
+        next.apply(action);
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("the oracle agrees", |_, state: &State<O>| state.verdict.is_ok()),
+            Property::sometimes("the search is not vacuous", |_, state: &State<O>| {
+                state.oracle.has_seen_all()
+            }),
+        ]
+    }
+}
+
+/// Visits every state up to the horizon, or one that is `BULKHEAD_MODEL_TICKS` later, and fails with a way
+/// to a state that the oracle refuses; with `BULKHEAD_MODEL_SHORTEST` set, the shortest.
+pub fn check<O: Oracle>(name: &str, mut pcpu: Pcpu<O>) {
+    let more =
+        std::env::var("BULKHEAD_MODEL_TICKS").map_or(0, |ticks| ticks.parse().expect("a number of ticks"));
+    pcpu.horizon += more;
+    if std::env::var_os("BULKHEAD_MODEL_SHORTEST").is_some() {
+        // Level by level: the first violation found is the shortest, at the price of memory.
+        report(name, &pcpu.clone().checker().threads(2).spawn_bfs().join());
+    }
+    let checker = pcpu.checker().threads(2).spawn_dfs().join();
+    println!("{name}: {} states", checker.unique_state_count());
+    report(name, &checker);
+    checker.assert_properties();
+}
+
+/// Fails with the way to a state that the oracle refuses, if one was found.
+fn report<O: Oracle>(name: &str, checker: &impl Checker<Pcpu<O>>) {
+    if let Some(path) = checker.discovery("the oracle agrees") {
+        let last = path.last_state().clone();
+        let actions = path.into_actions();
+        panic!(
+            "{name}: {:?} after {actions:?}\n{:?} {:?}",
+            last.verdict, last.world, last.oracle
+        );
+    }
+}
