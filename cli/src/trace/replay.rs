@@ -100,7 +100,7 @@ pub fn compare(trace: &Trace, pcpu: u8, policy: AnyPolicy, overhead: u64) -> Res
         executed: BTreeMap::new(),
         agreement: Agreement::default(),
     };
-    replay.decide(0);
+    replay.begin(pcpu);
     for record in trace.of_pcpu(pcpu) {
         let now = trace.nanoseconds(record.time);
         replay
@@ -141,6 +141,17 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
+    /// The pCPU's first decision is the one with its first record: at the same time, or just before.
+    fn begin(&mut self, pcpu: u8) {
+        let Some(first) = self.trace.of_pcpu(pcpu).next() else {
+            return;
+        };
+        self.until = u64::MAX;
+        if !matches!(first.event, Event::Wake { .. }) {
+            self.decide(self.trace.nanoseconds(first.time));
+        }
+    }
+
     fn record(&mut self, record: &Record, now: u64) -> Result<(), String> {
         self.pass_time(now)?;
         match record.event {
