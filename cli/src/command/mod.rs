@@ -132,6 +132,9 @@ struct SimulateArgs {
     /// Draw a Gantt chart: a page for a browser or a printer
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Write what happens as a trace, for `bulkhead report`
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -227,6 +230,9 @@ struct ReportArgs {
     /// Also write it for Perfetto
     #[arg(long, value_name = "OUT")]
     perfetto: Option<PathBuf>,
+    /// Also draw a Gantt chart: a page for a browser or a printer
+    #[arg(long, value_name = "OUT")]
+    html: Option<PathBuf>,
     /// Compare each switch, budget and window with what the policies of this manifest say
     #[arg(long, value_name = "SYSTEM")]
     against: Option<PathBuf>,

@@ -2,6 +2,7 @@
 //! `bulkhead report`: what a trace says.
 
 use super::ReportArgs;
+use crate::gantt;
 use crate::prepare;
 use crate::problem::{Code, Problem};
 use crate::progress::Progress;
@@ -12,6 +13,11 @@ pub(super) fn run(args: &ReportArgs) -> Result<Code, Problem> {
     let trace = read(&args.file)?;
     if let Some(path) = &args.perfetto {
         std::fs::write(path, trace.perfetto()).map_err(Problem::io(path.display()))?;
+    }
+    if let Some(path) = &args.html {
+        let title = format!("{}, executed", args.file.display());
+        let page = gantt::page(&gantt::of_trace(&trace, title));
+        std::fs::write(path, page).map_err(Problem::io(path.display()))?;
     }
     super::print(&trace.report())?;
     args.against

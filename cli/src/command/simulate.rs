@@ -11,6 +11,7 @@ use crate::prepare;
 use crate::problem::{Code, Problem};
 use crate::progress::Progress;
 use crate::tables::table;
+use crate::trace::{Trace, TraceVcpu};
 use bulkhead_abi::trace::{BlockReason, Event as TraceEvent, Record, SwitchReason};
 use bulkhead_manifest::timing::{self, PcpuTiming};
 use bulkhead_manifest::{Policy, System};
@@ -142,6 +143,10 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Code, Problem> {
         let page = gantt::page(&chart(&system, &outcomes, args));
         fs::write(path, page).map_err(Problem::io(path.display()))?;
     }
+    if let Some(path) = &args.trace {
+        let bytes = trace(&system, &outcomes).encode();
+        fs::write(path, bytes).map_err(Problem::io(path.display()))?;
+    }
     Ok(if missed == 0 { Code::Done } else { Code::Fault })
 }
 
@@ -252,6 +257,53 @@ fn responses(outcomes: &[Outcome]) -> Table {
     rows
 }
 
+/// The first part of the simulation as a trace.
+fn trace(system: &System, outcomes: &[Outcome]) -> Trace {
+    let mut vcpus: Vec<(u8, TraceVcpu)> = outcomes
+        .iter()
+        .flat_map(|outcome| {
+            outcome.pcpu.vcpus.iter().map(|vcpu| {
+                let traced = TraceVcpu {
+                    partition: vcpu.partition as u8,
+                    index: vcpu.index as u8,
+                    pcpu: outcome.pcpu.number as u8,
+                };
+                (vcpu.number, traced)
+            })
+        })
+        .collect();
+    vcpus.sort_by_key(|(number, _)| *number);
+    let end = complete(outcomes);
+    let mut records: Vec<Record> = outcomes
+        .iter()
+        .flat_map(|outcome| outcome.records.iter().copied())
+        .filter(|record| record.time <= end)
+        .collect();
+    records.sort_by_key(|record| record.time);
+    Trace {
+        board: system.board().name.clone(),
+        hertz: HERTZ,
+        origin: 0,
+        pcpus: outcomes.len() as u8,
+        partitions: system
+            .partitions()
+            .iter()
+            .map(|partition| partition.name.clone())
+            .collect(),
+        vcpus: vcpus.into_iter().map(|(_, vcpu)| vcpu).collect(),
+        records,
+    }
+}
+
+/// Up to when the records of all pCPUs are complete.
+fn complete(outcomes: &[Outcome]) -> u64 {
+    let cut = outcomes
+        .iter()
+        .filter(|outcome| outcome.records.len() >= RECORDS_MAX);
+    let last = cut.filter_map(|outcome| outcome.records.last());
+    last.map(|record| record.time).min().unwrap_or(u64::MAX)
+}
+
 /// The first part of the simulation as a chart.
 fn chart(system: &System, outcomes: &[Outcome], args: &SimulateArgs) -> Chart {
     let mut lanes: Vec<Lane> = outcomes
@@ -267,19 +319,12 @@ fn chart(system: &System, outcomes: &[Outcome], args: &SimulateArgs) -> Chart {
         .collect();
     lanes.sort_by_key(|lane| (lane.pcpu, lane.vcpu));
     let end = (args.duration * HERTZ as f64) as u64;
-    let cut = outcomes
-        .iter()
-        .filter(|outcome| outcome.records.len() >= RECORDS_MAX);
-    let last = cut
-        .filter_map(|outcome| outcome.records.last())
-        .map(|record| record.time)
-        .min();
     Chart {
         title: format!("{}, simulated", args.system.display()),
         subtitle: format!("board {}, seed {}", system.board().name, args.seed),
         hertz: HERTZ,
         start: 0,
-        end: last.unwrap_or(end),
+        end: end.min(complete(outcomes)),
         lanes,
         policies: outcomes
             .iter()

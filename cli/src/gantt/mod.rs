@@ -9,6 +9,7 @@
 mod spans;
 mod svg;
 
+use crate::trace::Trace;
 use bulkhead_abi::trace::Record;
 
 /// A row of the chart.
@@ -43,6 +44,32 @@ pub struct Chart {
     pub policies: Vec<(u8, String)>,
     /// What happened; those of one pCPU in the order of time.
     pub records: Vec<Record>,
+}
+
+/// A trace as a chart with this headline.
+#[must_use]
+pub fn of_trace(trace: &Trace, title: String) -> Chart {
+    let range = trace.range();
+    let mut lanes: Vec<Lane> = (0_u8..)
+        .zip(&trace.vcpus)
+        .map(|(number, vcpu)| Lane {
+            vcpu: number,
+            name: trace.vcpu_name(number),
+            pcpu: vcpu.pcpu,
+            partition: usize::from(vcpu.partition),
+        })
+        .collect();
+    lanes.sort_by_key(|lane| (lane.pcpu, lane.vcpu));
+    Chart {
+        title,
+        subtitle: format!("board {}", trace.board),
+        hertz: trace.hertz,
+        start: range.map_or(0, |(first, _)| first),
+        end: range.map_or(0, |(_, last)| last),
+        lanes,
+        policies: Vec::new(),
+        records: trace.records.clone(),
+    }
 }
 
 /// The page.
