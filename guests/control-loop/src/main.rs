@@ -10,7 +10,9 @@
 //! `control: second 3, releases 3000, missed 0, jitter max 1234 ns, mean 456 ns`
 //! with releases and misses since the start, and the jitter within that second.
 //!
-//! Bootargs: `period=MICROSECONDS` (1000), `seconds=N` after which it switches itself off (0: never).
+//! Bootargs: `period=MICROSECONDS` (1000), `seconds=N` after which it switches itself off (0: never),
+//! `align=MICROSECONDS`: the releases are that long after multiples of the period since boot, where the windows of the
+//! partition are. For that its first capability must be for the timer.
 //! No state survives a restart: it starts as if it were the first time.
 #![no_std]
 #![no_main]
@@ -18,6 +20,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use bulkhead_guest::hypercall::{self, Handle};
 use bulkhead_guest::vm::timer::{self, Timer};
 use bulkhead_guest::vm::{Machine, cpu, exception, gic};
 use bulkhead_guest::{arguments, println};
@@ -151,6 +154,19 @@ fn interrupt() {
     }
 }
 
+/// The counter a whole number of periods and `offset` (microseconds) after boot, at least a period from now.
+fn aligned(period: u64, offset: u64) -> u64 {
+    const CLOCK: Handle = Handle(1);
+    let now = Timer::Virtual.now();
+    let Ok(since_boot) = hypercall::timer_now(CLOCK) else {
+        println!("control: no capability for the timer, not aligned");
+        return now + timer::ticks(period);
+    };
+    let period = period * 1000;
+    let first = (since_boot / period + 2) * period + offset * 1000;
+    now + (first - since_boot) * timer::frequency() / 1_000_000_000
+}
+
 fn main(machine: Machine) {
     let period = arguments::number(machine.bootargs(), "period", 1000).clamp(1, 1_000_000);
     let seconds = arguments::number(machine.bootargs(), "seconds", 0);
@@ -163,7 +179,10 @@ fn main(machine: Machine) {
     exception::set_interrupt_handler(interrupt);
     STATE.period.store(timer::ticks(period), Relaxed);
     STATE.releases_per_second.store(1_000_000 / period, Relaxed);
-    let first = Timer::Virtual.now() + timer::ticks(period);
+    let first = match arguments::value(machine.bootargs(), "align") {
+        Some(_) => aligned(period, arguments::number(machine.bootargs(), "align", 0)),
+        None => Timer::Virtual.now() + timer::ticks(period),
+    };
     STATE.deadline.store(first, Relaxed);
     gic::set_priority(Timer::Virtual.line(), 0x20);
     gic::enable(Timer::Virtual.line());

@@ -182,7 +182,7 @@ pub fn resolve(name: &str) -> Result<PathBuf, String> {
         "@debian/linux-arm64" => "image",
         "@debian/initramfs" => "ramdisk.cpio",
         name if name.starts_with("@debian/linux-arm64/modules/") => "ramdisk.cpio",
-        "@guests/supervisor" | "@guests/hello-task" => "task.elf",
+        "@guests/supervisor" | "@guests/hello-task" | "@guests/modes" => "task.elf",
         "@guests/hello" | "@guests/control-loop" | "@guests/rogue" => "vm.elf",
         _ => return Err("there is no payload of this name".to_owned()),
     };
