@@ -183,7 +183,7 @@ pub fn resolve(name: &str) -> Result<PathBuf, String> {
         "@debian/initramfs" => "ramdisk.cpio",
         name if name.starts_with("@debian/linux-arm64/modules/") => "ramdisk.cpio",
         "@guests/supervisor" | "@guests/hello-task" | "@guests/modes" => "task.elf",
-        "@guests/hello" | "@guests/control-loop" | "@guests/rogue" => "vm.elf",
+        "@guests/hello" | "@guests/control-loop" | "@guests/noisy" | "@guests/rogue" => "vm.elf",
         _ => return Err("there is no payload of this name".to_owned()),
     };
     Ok(root().join("tests/config-bad/payloads").join(file))
