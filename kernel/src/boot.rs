@@ -120,11 +120,11 @@ impl BootError {
     }
 }
 
-/// The boot pCPU's way into the kernel.
+/// The boot pCPU's way into the kernel, with the system image as far as its tables have been checked.
 pub fn primary<A: Arch, S: Sha256>(
     machine: A,
     shared: &'static Shared<'static, A::Relax>,
-    image: &'static [u8],
+    image: Result<Image<'static>, ImageError>,
     hooks: &Hooks<'_, S>,
 ) -> ! {
     boot(machine, shared, image, hooks).run_forever()
@@ -139,7 +139,7 @@ pub fn secondary<A: Arch>(machine: A, shared: &'static Shared<'static, A::Relax>
 pub fn boot<'s, 'i, A: Arch, S: Sha256>(
     mut machine: A,
     shared: &'s Shared<'i, A::Relax>,
-    image: &'i [u8],
+    image: Result<Image<'i>, ImageError>,
     hooks: &Hooks<'_, S>,
 ) -> Pcpu<'s, 'i, A> {
     if let Err(error) = prepare(&mut machine, shared, image, hooks) {
@@ -162,7 +162,7 @@ pub fn join<'s, 'i, A: Arch>(mut machine: A, shared: &'s Shared<'i, A::Relax>) -
 fn prepare<'i, A: Arch, S: Sha256>(
     machine: &mut A,
     shared: &Shared<'i, A::Relax>,
-    image: &'i [u8],
+    image: Result<Image<'i>, ImageError>,
     hooks: &Hooks<'_, S>,
 ) -> Result<(), BootError> {
     let time = *shared
@@ -178,7 +178,7 @@ fn prepare<'i, A: Arch, S: Sha256>(
             .text(A::CAPS.class),
     );
     tell_past(machine, shared, &found);
-    let system = understand::<A, S>(shared, image, hooks, time)?;
+    let system = understand(shared, image, hooks, time)?;
     shared.recorder.describe(system);
     describe_system(machine, shared, system);
     for partition in system.partitions() {
@@ -214,15 +214,15 @@ fn prepare<'i, A: Arch, S: Sha256>(
     Ok(())
 }
 
-/// Checks the image and derives from it what stays. On its own, so that the stack it takes is free again afterwards.
+/// Checks the payloads and derives from the image what stays. On its own, so that the stack it takes is free again afterwards.
 #[inline(never)]
-fn understand<'s, 'i, A: Arch, S: Sha256>(
-    shared: &'s Shared<'i, A::Relax>,
-    image: &'i [u8],
+fn understand<'s, 'i, R: RelaxStrategy, S: Sha256>(
+    shared: &'s Shared<'i, R>,
+    image: Result<Image<'i>, ImageError>,
     hooks: &Hooks<'_, S>,
     time: Timebase,
 ) -> Result<&'s System<'i>, BootError> {
-    let image = Image::check(image, A::CAPS.class_number, &hooks.digest).map_err(BootError::Image)?;
+    let image = image.map_err(BootError::Image)?;
     image.check_payloads(&hooks.digest).map_err(BootError::Image)?;
     Ok(shared.system.call_once(|| System::new(image, time)))
 }

@@ -147,6 +147,9 @@ impl<R: RelaxStrategy> Spaces<R> {
         let mut derivations = self.derivations.lock();
         for slot in index..CAPABILITY_SLOTS as u32 {
             let Some(at) = place(holder, slot) else { break };
+            if derivations.is_as_made(at) {
+                continue;
+            }
             let descended = self.take_descendants(&mut derivations, at);
             derivations.remove(at);
             let word = derivations.endow(at);
@@ -285,6 +288,16 @@ impl Derivations {
         if let Some(free) = self.free_around(place) {
             *free |= 1_u64.rotate_left(u32::from(place));
         }
+    }
+
+    /// Whether a slot is free and stays so: nothing can be derived from it.
+    fn is_as_made(&self, place: Place) -> bool {
+        let (space, endowed) = (
+            usize::from(place).checked_div(CAPABILITY_SLOTS),
+            self.endowed.get(usize::from(place)),
+        );
+        let free = space.and_then(|space| self.free.get(space)).copied().unwrap_or(0);
+        free & 1_u64.rotate_left(u32::from(place)) != 0 && endowed == Some(&EMPTY)
     }
 
     /// Takes the slot again for what it was endowed with, if anything; returns its content.

@@ -82,13 +82,13 @@ impl Line {
 
     /// Adds a time in nanoseconds as seconds with six digits behind the point.
     pub fn seconds(&mut self, nanoseconds: u64) -> &mut Self {
-        self.decimal(nanoseconds / 1_000_000_000).text(".");
-        let micros = (nanoseconds / 1000) % 1_000_000;
-        let mut scale = 100_000_u64;
-        for _ in 0..6 {
-            self.decimal(micros.checked_div(scale).unwrap_or(0) % 10);
-            scale /= 10;
+        let mut digits = *b".000000";
+        let mut rest = (nanoseconds / 1000) % 1_000_000;
+        for digit in digits.iter_mut().skip(1).rev() {
+            *digit = b'0'.wrapping_add((rest % 10) as u8);
+            rest /= 10;
         }
+        self.decimal(nanoseconds / 1_000_000_000).push(&digits);
         self
     }
 
@@ -143,6 +143,17 @@ mod tests {
         let mut line = Line::new();
         line.hex(0).key("k").hex(u64::MAX).text(" ").hex(0x0a00_0000);
         assert_eq!(text(&line), "0x0 k=0xffffffffffffffff 0xa000000");
+    }
+
+    #[test]
+    fn seconds_have_six_digits_behind_the_point() {
+        let mut line = Line::new();
+        line.seconds(0)
+            .text(" ")
+            .seconds(1_000_999)
+            .text(" ")
+            .seconds(12_987_654_321_000);
+        assert_eq!(text(&line), "0.000000 0.001000 12987.654321");
     }
 
     #[test]

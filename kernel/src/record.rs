@@ -62,7 +62,7 @@ impl<R: RelaxStrategy> Recorder<R> {
     pub fn open<A: Arch>(&self, machine: &mut A) -> Found {
         let area = *self.area.call_once(|| machine.log_area());
         area.make_if_invalid();
-        close_gap(area);
+        let gap = close_gap(area);
         let header = &area.header;
         let boot = header.boots.load(Ordering::Relaxed).wrapping_add(1);
         header.boots.store(boot, Ordering::Relaxed);
@@ -71,7 +71,9 @@ impl<R: RelaxStrategy> Recorder<R> {
         header.trace_records.store(0, Ordering::Relaxed);
         clear_counters(area);
         let crash = tell_crash(area);
-        machine.keep(0, AREA_SIZE);
+        // Of the ring only what `close_gap` wrote has changed.
+        machine.keep(0, offset_of!(Area, ring));
+        keep_ring(machine, gap);
         Found { boot, crash }
     }
 
@@ -124,10 +126,7 @@ impl<R: RelaxStrategy> Recorder<R> {
         for (byte, place) in bytes().zip(places(area, start)) {
             place.store(*byte, Ordering::Relaxed);
         }
-        let offset = in_ring(start);
-        let first = length.min(RING_SIZE.saturating_sub(offset));
-        machine.keep(offset_of!(Area, ring).saturating_add(offset), first);
-        machine.keep(offset_of!(Area, ring), length.saturating_sub(first));
+        keep_ring(machine, (start, length));
         area.header.written.store(end, Ordering::Release);
         keep_header(machine);
     }
@@ -205,8 +204,8 @@ pub fn add_ticks(counter: &AtomicU64, ticks: Ticks) {
     );
 }
 
-/// What was announced but not stored becomes line ends: it has overwritten the oldest bytes.
-fn close_gap(area: &Area) {
+/// What was announced but not stored becomes line ends: it has overwritten the oldest bytes. Returns where that was.
+fn close_gap(area: &Area) -> (u64, usize) {
     let header = &area.header;
     let start = header.written.load(Ordering::Relaxed);
     let length = header.reserved.load(Ordering::Relaxed).wrapping_sub(start);
@@ -217,6 +216,7 @@ fn close_gap(area: &Area) {
     let end = start.wrapping_add(length as u64);
     header.reserved.store(end, Ordering::Release);
     header.written.store(end, Ordering::Release);
+    (start, length)
 }
 
 fn clear_counters(area: &Area) {
@@ -239,17 +239,12 @@ fn clear_counters(area: &Area) {
     }
     for vcpu in &area.vcpus {
         vcpu.ran.store(0, Ordering::Relaxed);
-        let counters = [
-            &vcpu.interrupts,
-            &vcpu.hypercalls,
-            &vcpu.accesses,
-            &vcpu.idle,
-            &vcpu.power,
-            &vcpu.faults,
-        ];
-        for counter in counters {
-            counter.store(0, Ordering::Relaxed);
-        }
+        vcpu.interrupts.store(0, Ordering::Relaxed);
+        vcpu.hypercalls.store(0, Ordering::Relaxed);
+        vcpu.accesses.store(0, Ordering::Relaxed);
+        vcpu.idle.store(0, Ordering::Relaxed);
+        vcpu.power.store(0, Ordering::Relaxed);
+        vcpu.faults.store(0, Ordering::Relaxed);
     }
 }
 
@@ -272,6 +267,14 @@ fn tell_crash(area: &Area) -> Option<(u32, Line)> {
 
 fn keep_header<A: Arch>(machine: &mut A) {
     machine.keep(0, size_of::<bulkhead_abi::log::Header>());
+}
+
+/// Writes back `length` bytes of the ring from a position on.
+fn keep_ring<A: Arch>(machine: &mut A, (start, length): (u64, usize)) {
+    let offset = in_ring(start);
+    let first = length.min(RING_SIZE.saturating_sub(offset));
+    machine.keep(offset_of!(Area, ring).saturating_add(offset), first);
+    machine.keep(offset_of!(Area, ring), length.saturating_sub(first));
 }
 
 /// The places of the ring from a position on, once round.

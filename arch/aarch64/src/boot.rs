@@ -8,8 +8,7 @@ use crate::{console, crash, mmu};
 const MPIDR_AFFINITY: u64 = 0xFF_00FF_FFFF;
 
 /// The system image behind the class binary, as long as its own header says; nothing else of it is checked.
-#[must_use]
-pub fn system_image() -> &'static [u8] {
+pub(crate) fn system_image() -> &'static [u8] {
     let (address, length) = (mmu::image_address() as *const u8, mmu::image_length() as usize);
     // SAFETY: `mmu::build` mapped these bytes read-only, and nothing of ours or a partition's is there:
     // the memory plan gives them to the image, and no mapping of a partition may touch them (checked by

@@ -6,35 +6,68 @@
 //! invalidated to the point of coherency, even on systems (and emulators) that would forgive.
 
 use crate::sysreg::{instruction, instruction_with, read_register};
+use bulkhead_arch_paging::PAGE_SIZE;
 use bulkhead_arch_support::physical;
+
+/// Lines that the loops take in one turn.
+const GROUP: u64 = 8;
+/// Lines that are cleared in one turn: a partition's whole RAM goes through that loop.
+const CLEAR_GROUP: u64 = 32;
 
 /// Bytes of the smallest data cache line (CTR_EL0.DminLine).
 pub(crate) fn line_size() -> u64 {
     4 << (read_register!("ctr_el0") >> 16 & 0xF)
 }
 
+/// Applies a maintenance instruction to each line of `length` bytes from `address` on, eight a turn where they fit.
+macro_rules! each_line {
+    ($operation:literal, $address:expr, $length:expr) => {{
+        let line = line_size();
+        let (mut at, end) = ($address & !(line - 1), $address.saturating_add($length));
+        let groups = end.saturating_sub(at) / (line * GROUP);
+        if groups != 0 {
+            // SAFETY: maintenance by address changes no byte; at most it faults, which is a bug of the caller.
+            unsafe {
+                core::arch::asm!(
+                    "2:",
+                    ".rept {group}",
+                    concat!($operation, ", {at}"),
+                    "add {at}, {at}, {line}",
+                    ".endr",
+                    "subs {groups}, {groups}, #1",
+                    "b.ne 2b",
+                    group = const GROUP,
+                    at = inout(reg) at,
+                    groups = inout(reg) groups => _,
+                    line = in(reg) line,
+                    options(nostack),
+                );
+            }
+        }
+        while at < end {
+            instruction_with!($operation, at);
+            at += line;
+        }
+        instruction!("dsb sy");
+    }};
+}
+
 /// Writes dirty lines of `length` bytes from `address` on back.
+#[inline(never)]
 pub(crate) fn clean(address: u64, length: u64) {
-    let line = line_size();
-    let end = address.saturating_add(length);
-    let mut at = address & !(line - 1);
-    while at < end {
-        instruction_with!("dc cvac", at);
-        at += line;
-    }
-    instruction!("dsb sy");
+    each_line!("dc cvac", address, length);
 }
 
 /// Writes dirty lines of `length` bytes from `address` on back and drops them.
+#[inline(never)]
 pub(crate) fn clean_and_invalidate(address: u64, length: u64) {
-    let line = line_size();
-    let end = address.saturating_add(length);
-    let mut at = address & !(line - 1);
-    while at < end {
-        instruction_with!("dc civac", at);
-        at += line;
-    }
-    instruction!("dsb sy");
+    each_line!("dc civac", address, length);
+}
+
+/// Drops lines of `length` bytes from `address` on, whatever is in them.
+#[inline(never)]
+pub(crate) fn invalidate(address: u64, length: u64) {
+    each_line!("dc ivac", address, length);
 }
 
 /// Drops everything the instruction caches of all CPUs hold; after [`clean_and_invalidate`].
@@ -57,11 +90,11 @@ pub(crate) unsafe fn clear(address: u64, length: u64) {
     // SAFETY: the part of the caller's range before the first whole block.
     unsafe { clear_words(address, first) }
     if block == line_size() {
-        let groups = (last - first) / (block * GROUP);
+        let groups = (last - first) / (block * CLEAR_GROUP);
         // SAFETY: whole lines of the caller's range.
         unsafe { clear_lines(first, groups, block) }
         // SAFETY: as above; fewer than a group.
-        unsafe { clear_blocks(first + groups * GROUP * block, last, block) }
+        unsafe { clear_blocks(first + groups * CLEAR_GROUP * block, last, block) }
     } else {
         // SAFETY: whole blocks of the caller's range.
         unsafe { clear_blocks(first, last, block) }
@@ -71,10 +104,7 @@ pub(crate) unsafe fn clear(address: u64, length: u64) {
     instruction!("dsb sy");
 }
 
-/// Lines that [`clear_lines`] clears in one turn of its loop.
-const GROUP: u64 = 8;
-
-/// Zeroes and cleans `groups` times [`GROUP`] lines.
+/// Zeroes and cleans `groups` times [`CLEAR_GROUP`] lines.
 ///
 /// # Safety
 /// As for [`clear`]; `at` is a multiple of `line`, which is the size of lines and of blocks of DC ZVA.
@@ -93,12 +123,25 @@ unsafe fn clear_lines(at: u64, groups: u64, line: u64) {
             ".endr",
             "subs {groups}, {groups}, #1",
             "b.ne 2b",
-            group = const GROUP,
+            group = const CLEAR_GROUP,
             at = inout(reg) at => _,
             groups = inout(reg) groups => _,
             line = in(reg) line,
             options(nostack),
         );
+    }
+}
+
+/// Zeroes a page that stays in the caches: one for translation tables, which the CPU walks through them.
+///
+/// # Safety
+/// As for [`clear`]; the range is one page.
+pub(crate) unsafe fn zero_page(address: u64) {
+    let block = 4u64 << (read_register!("dczid_el0") & 0xF);
+    let mut at = address;
+    while at < address + PAGE_SIZE {
+        instruction_with!("dc zva", at);
+        at += block;
     }
 }
 

@@ -40,7 +40,7 @@ use bulkhead_arch_vgic::{
     Access, Bank, Distributor, Frame, NO_VCPU, PhysicalLines, Redistributor, Sgi, Vgic,
 };
 use core::sync::atomic::{
-    AtomicU8, AtomicU32, AtomicU64,
+    AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Relaxed, SeqCst},
 };
 use interface::{Interface, SPURIOUS};
@@ -91,6 +91,8 @@ static CALLS: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(0) }; MAX_PCPUS];
 static KICKED: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(0) }; MAX_PCPUS];
 /// Owner of each shared physical line: [`ROUTED`], partition in bits 23:16, virtual line in bits 15:0.
 static ROUTES: [AtomicU32; SPURIOUS as usize] = [const { AtomicU32::new(0) }; SPURIOUS as usize];
+/// Behind the last line that is routed to a partition.
+static ROUTES_END: AtomicUsize = AtomicUsize::new(0);
 const ROUTED: u32 = 1 << 31;
 
 /// Interrupt state of a pCPU.
@@ -338,7 +340,7 @@ pub(crate) fn adopt(v: &mut VcpuIrq, id: VcpuId, plan: &VcpuPlan, pcpu: PcpuId) 
     }
     if plan.index == 0 {
         // Lines routed before this vCPU's pCPU was known.
-        for (line, route) in (0..).zip(&ROUTES) {
+        for (line, route) in (0..).zip(ROUTES.iter().take(ROUTES_END.load(SeqCst))) {
             if owner(route.load(SeqCst)).is_some_and(|(partition, _)| partition == plan.partition) {
                 SharedLines(plan.first.0).set_target(line, 0);
             }
@@ -463,6 +465,7 @@ pub(crate) fn route(
     controller.shared(line.0).disable();
     controller.shared(line.0).set_edge(edge);
     controller.shared(line.0).set_guest_priority(0);
+    ROUTES_END.fetch_max(line.0 as usize + 1, SeqCst);
     route.store(
         ROUTED | u32::from(partition.0) << 16 | virtual_line.0 & 0xFFFF,
         SeqCst,

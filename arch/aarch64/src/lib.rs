@@ -33,24 +33,26 @@ mod state;
 mod status;
 mod sysreg;
 mod system;
+mod tables;
 mod timer;
 mod traps;
 mod vcpu;
 
-pub use boot::system_image;
 pub use crash::panic;
 pub use digest::CpuDigest;
 pub use machine::{Machine, Relax};
 
 /// Makes the class binary's two functions the ones that `entry` jumps to, on the boot pCPU and on every other.
 ///
-/// Both take the [`Machine`] of their pCPU and do not return.
+/// Both take the [`Machine`] of their pCPU and do not return; the boot pCPU's also gets what [`Machine::primary`] says of
+/// the system image.
 #[macro_export]
 macro_rules! entry_points {
     ($primary:path, $secondary:path) => {
         #[unsafe(no_mangle)]
         extern "C" fn primary_main(_index: u64) -> ! {
-            $primary($crate::Machine::primary())
+            let (machine, image) = $crate::Machine::primary();
+            $primary(machine, image)
         }
         #[unsafe(no_mangle)]
         extern "C" fn secondary_main(index: u64) -> ! {

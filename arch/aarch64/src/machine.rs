@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The handle of a pCPU, and what the backend knows of the board.
 //!
-//! [`Machine::primary`] reads the system image before the kernel does: it checks the tables (not the
-//! payloads) and only then believes an address in them. If they are bad the machine is made with the
-//! console alone, so that the kernel's own check can say why.
+//! [`Machine::primary`] checks the tables of the system image (not the payloads), once for backend and kernel, and only
+//! then believes an address in them. If they are bad the machine is made with the console alone, so that the kernel
+//! can say why.
 
 use crate::irq::{self, GicConfig, PcpuIrq};
 use crate::{boot, console, digest::CpuDigest, log, mmu, space, sysreg::write_guest_register};
@@ -11,11 +11,11 @@ use bulkhead_arch_api::{
     Arch, ArchCaps, HostPhys, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS_PER_PARTITION, PcpuId, VcpuId, VcpuSet,
 };
 use bulkhead_arch_paging::MapError;
-use bulkhead_image::Image;
 use bulkhead_image::layout::{
     CLASS_AARCH64, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, ControllerRecord, MAP_DEVICE, MAP_RAM,
     ROLE_INTERRUPTS, ROLE_TIMER,
 };
+use bulkhead_image::{Image, ImageError};
 use spin::once::Once;
 
 /// The interrupt controller this is built for.
@@ -95,26 +95,29 @@ impl Machine {
         }
     }
 
-    /// The boot pCPU's machine. Called once, by `entry_points`.
-    #[must_use]
-    pub fn primary() -> Self {
+    /// The boot pCPU's machine, and the system image or what is wrong with it. Called once, by `entry_points`.
+    pub fn primary() -> (Self, Result<Image<'static>, ImageError>) {
         let bytes = boot::system_image();
         console::find(bytes);
-        let Ok(image) = Image::check(bytes, CLASS_AARCH64, &CpuDigest) else {
-            return Self::new(PcpuId(0));
-        };
+        match Image::check(bytes, CLASS_AARCH64, &CpuDigest) {
+            Ok(image) => (Self::on_board(&image), Ok(image)),
+            Err(error) => (Self::new(PcpuId(0)), Err(error)),
+        }
+    }
+
+    fn on_board(image: &Image<'_>) -> Self {
         if image.board().load_address.get() != mmu::load_address() {
             boot::halt("LOCKDOWN: loaded at the wrong address");
         }
         if image.board().log_base.get() != log::address() {
             boot::halt("LOCKDOWN: the log's place is not directly below the load address");
         }
-        let board = BOARD.call_once(|| survey(&image));
-        if map_board(&image).is_err() {
+        let board = BOARD.call_once(|| survey(image));
+        if map_board(image).is_err() {
             boot::halt("LOCKDOWN: the board's memory map does not fit the hypervisor's tables");
         }
         let mut machine = Self::new(boot_pcpu(board));
-        init_interrupts(&image);
+        init_interrupts(image);
         machine.init();
         machine
     }
@@ -175,7 +178,7 @@ fn map_board(image: &Image<'_>) -> Result<(), MapError> {
     }
     for record in image.controllers() {
         for (base, size) in record.base.iter().zip(&record.size) {
-            if size.get() != 0 {
+            if size.get() != 0 && !is_device(image, base.get(), size.get()) {
                 mmu::map_device(HostPhys(base.get()), size.get())?;
             }
         }
@@ -184,6 +187,16 @@ fn map_board(image: &Image<'_>) -> Result<(), MapError> {
         mmu::map_device(HostPhys(record.host.get()), record.size.get())?;
     }
     Ok(())
+}
+
+/// Whether one device of the address map covers these registers.
+fn is_device(image: &Image<'_>, base: u64, size: u64) -> bool {
+    image.map().iter().any(|record| {
+        let start = record.base.get();
+        record.kind.get() == MAP_DEVICE
+            && start <= base
+            && base.saturating_add(size) <= start.saturating_add(record.size.get())
+    })
 }
 
 fn controller<'i>(image: &Image<'i>, role: u32) -> Option<&'i ControllerRecord> {

@@ -48,9 +48,13 @@ memcpy:
 memset:
     mov     x3, x0
     and     x1, x1, #0xFF
-    tst     x0, #7
-    b.ne    4f
-    orr     x1, x1, x1, lsl #8
+7:  tst     x3, #7                          // a byte is often written before, and its neighbours are then cleared
+    b.eq    8f
+    cbz     x2, 5f
+    strb    w1, [x3], #1
+    sub     x2, x2, #1
+    b       7b
+8:  orr     x1, x1, x1, lsl #8
     orr     x1, x1, x1, lsl #16
     orr     x1, x1, x1, lsl #32
     subs    x2, x2, #32

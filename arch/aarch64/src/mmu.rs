@@ -11,9 +11,10 @@
 //! Stacks: the first page of each pCPU's part stays unmapped, an overflow is a translation fault.
 
 use crate::boot;
+use crate::cache;
 use crate::entry::{GUARD_SIZE, STACK_SIZE, STACKS};
-use crate::log;
-use crate::sysreg::{instruction, instruction_with};
+use crate::sysreg::instruction;
+use crate::{log, tables};
 use bulkhead_arch_api::{HostPhys, MAX_PCPUS, MemoryKind, Permissions};
 use bulkhead_arch_paging::vmsa::HypervisorStage1;
 use bulkhead_arch_paging::{Attributes, Geometry, MapError, Mapping, PAGE_SIZE, TableMemory, Tree};
@@ -76,13 +77,17 @@ struct Pool;
 impl TableMemory for Pool {
     fn read(&self, table: HostPhys, index: usize) -> u64 {
         // SAFETY: the tree only names entries of tables it got from `allocate` or of the root: inside TABLES.
-        unsafe { physical::read_word(table.0 as usize + index * size_of::<u64>()) }
+        unsafe { tables::read(table, index) }
     }
 
     fn write(&mut self, table: HostPhys, index: usize, entry: u64) {
-        instruction!("dsb ishst");
         // SAFETY: as for `read`; nothing refers to TABLES by reference.
-        unsafe { physical::write_word(table.0 as usize + index * size_of::<u64>(), entry) }
+        unsafe { tables::write(table, index, entry) }
+    }
+
+    fn fill(&mut self, table: HostPhys, index: usize, limit: usize, run: (u64, u64)) -> usize {
+        // SAFETY: as for `write`, and the run ends with the table.
+        unsafe { tables::fill(table, index, limit, run) }
     }
 
     fn allocate(&mut self) -> Option<HostPhys> {
@@ -165,29 +170,16 @@ pub(crate) extern "C" fn build() {
         boot::halt("LOCKDOWN: the hypervisor's own memory does not fit its tables");
     }
     // What was written past the caches must not be hidden by older lines of them.
-    forget_lines(address_of!(__relro_start), address_of!(__rodata_end));
-    let tables = (&raw const TABLES) as u64;
-    forget_lines(tables, tables + USED.load(Ordering::Relaxed) as u64 * PAGE_SIZE);
-    forget_lines(
-        (&raw const USED) as u64,
-        (&raw const USED) as u64 + size_of::<AtomicUsize>() as u64,
-    );
+    let constants = address_of!(__relro_start);
+    cache::invalidate(constants, address_of!(__rodata_end) - constants);
+    let used = USED.load(Ordering::Relaxed) as u64 * PAGE_SIZE;
+    cache::invalidate((&raw const TABLES) as u64, used);
+    cache::invalidate((&raw const USED) as u64, size_of::<AtomicUsize>() as u64);
 }
 
 /// First page behind the system image.
 fn image_end() -> u64 {
     image_address() + image_length().next_multiple_of(PAGE_SIZE)
-}
-
-/// Invalidates the cache lines of a range to the point of coherency, with the MMU off.
-fn forget_lines(from: u64, to: u64) {
-    let line = crate::cache::line_size();
-    let mut at = from & !(line - 1);
-    while at < to {
-        instruction_with!("dc ivac", at);
-        at += line;
-    }
-    instruction!("dsb sy");
 }
 
 /// Maps a stretch of the board's memory, without the binary and the image, which have their own mappings

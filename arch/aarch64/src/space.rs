@@ -10,7 +10,7 @@
 
 use crate::machine::{BOARD, Machine};
 use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
-use crate::{cache, irq};
+use crate::{cache, irq, tables};
 use bulkhead_arch_api::{
     AccessKind, BuildError, CopyError, GuestPhys, HostPhys, MAX_PARTITIONS, MemoryKind, PartitionId,
     Permissions, Region, Spaces, VirtualController,
@@ -129,9 +129,9 @@ impl Pool {
             (end <= limit).then_some(end)
         });
         let table = base + start(taken.ok()?) as u64 * PAGE_SIZE;
-        for at in (table..table + count as u64 * PAGE_SIZE).step_by(size_of::<u64>()) {
+        for page in 0..count as u64 {
             // SAFETY: inside the pool, which is mapped RAM of ours alone (checked by `bulkhead_image`).
-            unsafe { physical::write_word(at as usize, 0) }
+            unsafe { cache::zero_page(table + page * PAGE_SIZE) }
         }
         Some(HostPhys(table))
     }
@@ -140,13 +140,17 @@ impl Pool {
 impl TableMemory for Pool {
     fn read(&self, table: HostPhys, index: usize) -> u64 {
         // SAFETY: the tree only names entries of tables it got from `take`.
-        unsafe { physical::read_word(table.0 as usize + index * size_of::<u64>()) }
+        unsafe { tables::read(table, index) }
     }
 
     fn write(&mut self, table: HostPhys, index: usize, entry: u64) {
-        instruction!("dsb ishst");
-        // SAFETY: as for `read`.
-        unsafe { physical::write_word(table.0 as usize + index * size_of::<u64>(), entry) }
+        // SAFETY: as for `read`; nothing refers to them by reference.
+        unsafe { tables::write(table, index, entry) }
+    }
+
+    fn fill(&mut self, table: HostPhys, index: usize, limit: usize, run: (u64, u64)) -> usize {
+        // SAFETY: as for `write`, and the run ends with the table.
+        unsafe { tables::fill(table, index, limit, run) }
     }
 
     fn allocate(&mut self) -> Option<HostPhys> {

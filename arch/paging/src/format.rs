@@ -23,7 +23,8 @@ pub enum Entry {
     Leaf(HostPhys, Attributes),
 }
 
-/// The entries of one kind of table. The invalid entry is 0 in all of them.
+/// The entries of one kind of table. The invalid entry is 0 in all of them, and an output address stands in its entry at
+/// its own place: of two leaves side by side in both address spaces the second is larger by the span of their level.
 pub trait Format {
     /// Whether an entry of `level` can be a block. Pages always can.
     fn has_blocks(level: u8) -> bool;

@@ -14,6 +14,21 @@ pub trait TableMemory {
     /// before any earlier one (Arm: a `DSB ISHST` in between, DDI 0487 chapter B2; where nobody walks yet, one at the end).
     fn write(&mut self, table: HostPhys, index: usize, entry: u64);
 
+    /// Fills entries of one table from `index` on, as far as they are 0 and no more than `limit`: the first with `entry`, each
+    /// other with the one before it plus `step`. Returns how many. Requires what [`TableMemory::write`] does, once for all.
+    fn fill(&mut self, table: HostPhys, index: usize, limit: usize, (entry, step): (u64, u64)) -> usize {
+        let (mut entry, mut done) = (entry, 0_usize);
+        for index in (index..).take(limit) {
+            if self.read(table, index) != 0 {
+                break;
+            }
+            self.write(table, index, entry);
+            entry = entry.wrapping_add(step);
+            done = done.saturating_add(1);
+        }
+        done
+    }
+
     /// A fresh table: 4096 bytes, aligned to that, all zero. `None` when there are no more.
     fn allocate(&mut self) -> Option<HostPhys>;
 

@@ -139,7 +139,11 @@ impl<F: Format> Tree<F> {
                         size: end.saturating_sub(at),
                         attributes: mapping.attributes,
                     };
-                    self.add_leaves(memory, place, &leaf)
+                    let next = self.add_leaves(memory, place, &leaf);
+                    if next == at {
+                        return Err(MapError::Overlap(at));
+                    }
+                    next
                 }
                 (_, Mapped::Refuse) => return Err(MapError::Overlap(at)),
                 (_, Mapped::Keep) => self.skip_leaves(memory, place, at, end),
@@ -148,8 +152,8 @@ impl<F: Format> Tree<F> {
         Ok(())
     }
 
-    /// Fills entries of one table from `place` on, as long as they are free, for whole entries of the stretch. The
-    /// first is known to be free and to fit. Returns the first address that is left to do.
+    /// Fills entries of one table from `place` on, as long as they are 0, for whole entries of the stretch. The
+    /// first is known to be invalid and to fit. Returns the first address that is left to do.
     ///
     /// No entry behind the first could be part of a larger block: that starts with the first entry of a table.
     fn add_leaves<M: TableMemory>(&self, memory: &mut M, place: Place, mapping: &Mapping) -> u64 {
@@ -158,20 +162,10 @@ impl<F: Format> Tree<F> {
         // Root tables side by side count as one; each of its parts is a table of its own here.
         let room = ENTRIES.saturating_sub(place.index % ENTRIES);
         let count = usize::try_from(wanted).unwrap_or(usize::MAX).min(room);
-        let (mut at, mut output) = (mapping.input, mapping.output.0);
-        for index in (place.index..).take(count) {
-            if !matches!(
-                F::decode(place.level, memory.read(place.table, index)),
-                Entry::Invalid
-            ) {
-                break;
-            }
-            let leaf = F::leaf(place.level, HostPhys(output), mapping.attributes);
-            memory.write(place.table, index, leaf);
-            at = at.saturating_add(span);
-            output = output.saturating_add(span);
-        }
-        at
+        let first = F::leaf(place.level, mapping.output, mapping.attributes);
+        // An entry that is invalid without being 0 is nobody's: it is in the way.
+        let done = memory.fill(place.table, place.index, count, (first, span));
+        mapping.input.saturating_add(span.saturating_mul(done as u64))
     }
 
     /// Goes past the leaf at `place`, which covers `input`, and those that follow it in the same table, as far as `end`.
@@ -180,8 +174,11 @@ impl<F: Format> Tree<F> {
         let mut at = end_of_entry(input, place.level);
         let behind = place.index.saturating_add(1);
         for index in behind..behind.next_multiple_of(ENTRIES) {
-            let entry = F::decode(place.level, memory.read(place.table, index));
-            if at >= end || !matches!(entry, Entry::Leaf(..)) {
+            let entry = memory.read(place.table, index);
+            // At the last level, where there are many, what is not invalid is a leaf.
+            let is_leaf = entry != 0
+                && (place.level == LAST_LEVEL || matches!(F::decode(place.level, entry), Entry::Leaf(..)));
+            if at >= end || !is_leaf {
                 break;
             }
             at = at.saturating_add(span);
@@ -271,6 +268,11 @@ impl<F: Format> Tree<F> {
             return None;
         }
         let (place, entry) = self.find(memory, input);
+        Self::found(place, entry, input)
+    }
+
+    /// What an entry that decides about `input` says about it.
+    fn found(place: Place, entry: Entry, input: u64) -> Option<Translation> {
         let Entry::Leaf(output, attributes) = entry else {
             return None;
         };
@@ -287,14 +289,17 @@ impl<F: Format> Tree<F> {
     /// and side by side on the bus as well. At most four reads, and one more for each page of `length`.
     #[must_use]
     pub fn translate_run<M: TableMemory>(&self, memory: &M, input: u64, length: u64) -> Option<Translation> {
-        let mut found = self.translate(memory, input)?;
-        let (place, _) = self.find(memory, input);
+        if input >= self.geometry.input_limit() {
+            return None;
+        }
+        let (place, entry) = self.find(memory, input);
+        let mut found = Self::found(place, entry, input)?;
         let span = span_of(place.level);
+        let mut expected = memory.read(place.table, place.index);
         let behind = place.index.saturating_add(1);
         for index in behind..behind.next_multiple_of(ENTRIES) {
-            let next = F::decode(place.level, memory.read(place.table, index));
-            let expected = HostPhys(found.output.0.saturating_add(found.contiguous));
-            if found.contiguous >= length || next != Entry::Leaf(expected, found.attributes) {
+            expected = expected.wrapping_add(span);
+            if found.contiguous >= length || memory.read(place.table, index) != expected {
                 break;
             }
             found.contiguous = found.contiguous.saturating_add(span);

@@ -81,6 +81,7 @@ impl Format for Stage2 {
         table_entry(table)
     }
 
+    #[inline(always)]
     fn decode(level: u8, entry: u64) -> Entry {
         decode(level, entry, |entry| Attributes {
             permissions: Permissions {
@@ -164,6 +165,7 @@ const fn table_entry(table: HostPhys) -> u64 {
 }
 
 /// At the last level a page has bit 1 set, and an entry without it is invalid.
+#[inline(always)]
 fn decode(level: u8, entry: u64, attributes: impl Fn(u64) -> Attributes) -> Entry {
     let address = HostPhys(entry & ADDRESS);
     match (

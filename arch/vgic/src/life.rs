@@ -249,17 +249,23 @@ impl Vgic<'_> {
             if let Some(any) = self.distributor.any.get(index) {
                 any.store(0, SeqCst);
             }
-            for route in self.distributor.route.get(index).into_iter().flatten() {
-                route.store(0, SeqCst);
-            }
-            for targets in self.distributor.targets.get(index).into_iter().flatten() {
-                targets.store(0, SeqCst);
-            }
-            for holder in self.distributor.holder.get(index).into_iter().flatten() {
-                holder.store(NOBODY, SeqCst);
-            }
+            self.reset_routes(index);
         }
         (next < used).then_some(next)
+    }
+
+    /// Where the lines of a shared word go, and who has them: nobody. Published when a vCPU goes online.
+    fn reset_routes(&self, index: usize) {
+        let distributor = self.distributor;
+        if let Some(routes) = distributor.route.get(index) {
+            routes.iter().for_each(|route| route.store(0, Relaxed));
+        }
+        if let Some(targets) = distributor.targets.get(index) {
+            targets.iter().for_each(|targets| targets.store(0, Relaxed));
+        }
+        if let Some(holders) = distributor.holder.get(index) {
+            holders.iter().for_each(|holder| holder.store(NOBODY, Relaxed));
+        }
     }
 
     /// Active interrupts of `me` outside the list registers end.

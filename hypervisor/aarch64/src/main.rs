@@ -6,19 +6,20 @@
 #![no_std]
 #![no_main]
 
-use bulkhead_arch_aarch64::{CpuDigest, Machine, Relax, entry_points, system_image};
+use bulkhead_arch_aarch64::{CpuDigest, Machine, Relax, entry_points};
+use bulkhead_image::{Image, ImageError};
 use bulkhead_kernel::{Hooks, Shared, boot};
 
 static SHARED: Shared<'static, Relax> = Shared::new();
 
 entry_points!(primary, secondary);
 
-fn primary(machine: Machine) -> ! {
+fn primary(machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
     let hooks = Hooks {
         digest: CpuDigest,
         version: env!("CARGO_PKG_VERSION"),
     };
-    boot::primary(machine, &SHARED, system_image(), &hooks)
+    boot::primary(machine, &SHARED, image, &hooks)
 }
 
 fn secondary(machine: Machine) -> ! {

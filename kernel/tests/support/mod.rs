@@ -13,7 +13,7 @@ use bulkhead_image::layout::{
     MemoryRecord, NONE, Name, PARTITION_TASK, PARTITION_VM, POLICY_FIXED_PRIORITY, PartitionRecord,
     PcpuRecord, VIRTUAL_PL011, VcpuRecord, VirtualDeviceRecord, WatchRecord,
 };
-use bulkhead_image::{ImageBuilder, Payload, Portable};
+use bulkhead_image::{Image, ImageBuilder, Payload, Portable};
 use bulkhead_kernel::dispatch::{Next, Pcpu};
 use bulkhead_kernel::{Hooks, Shared, boot};
 use std::cell::{Ref, RefCell, RefMut};
@@ -303,6 +303,7 @@ impl Bench {
                 digest: Portable,
                 version: "test",
             };
+            let image = Image::check(image, CAPS.class_number, &Portable);
             self.pcpus[0] = guarded(|| boot::boot(machine, shared, image, &hooks)).map(|pcpu| (pcpu, None));
         }
         self.join_secondaries();

@@ -16,6 +16,8 @@ use crate::model::Access;
 
 /// Loadable segments an ELF file can have here.
 pub(crate) const MAX_SEGMENTS: usize = 32;
+/// Bytes of a cache line, as far as the layout of a payload is concerned.
+const SEGMENT_ALIGN: u64 = 64;
 
 /// A loadable segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,10 +139,14 @@ fn parse_class<H: FileHeader<Endian = LittleEndian>>(
         if within < size {
             entry = entry.or(Some((guest + within) | thumb));
         }
+        // As far from a cache line's beginning as in memory, so that the loader copies lines, not bytes.
+        let offset = program.blob.len() as u64;
+        let offset = offset + (guest.wrapping_sub(offset) % SEGMENT_ALIGN);
+        program.blob.resize(offset as usize, 0);
         program.segments.push(Segment {
             guest,
             size,
-            offset: program.blob.len() as u64,
+            offset,
             filled,
             access,
         });
