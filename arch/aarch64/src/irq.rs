@@ -61,6 +61,9 @@ const IDLE_BURST: u32 = 64;
 const VERSION_2: bool = cfg!(feature = "gic-v2");
 const DISTRIBUTOR_SIZE: u64 = if VERSION_2 { 0x1000 } else { 0x1_0000 };
 const REDISTRIBUTOR_SHIFT: u32 = 17;
+/// Page of `GICC_DIR` in a GICv2's CPU interface, behind the page that a guest has as it is.
+const DEACTIVATE: u64 = 0x1000;
+const DEACTIVATE_SIZE: u64 = 0x1000;
 /// Registers that are not there: no guest-physical address (48 bits) is at or after it.
 const NOWHERE: u64 = 1 << 63;
 
@@ -69,7 +72,8 @@ struct Vm {
     /// First vCPU in bits 7:0, vCPUs in bits 15:8.
     vcpus: AtomicU32,
     distributor: AtomicU64,
-    redistributors: AtomicU64,
+    /// Redistributors; of a GICv2 the CPU interface.
+    second: AtomicU64,
 }
 
 static DISTRIBUTORS: [Distributor; MAX_PARTITIONS] = [const { Distributor::new() }; MAX_PARTITIONS];
@@ -78,7 +82,7 @@ static VMS: [Vm; MAX_PARTITIONS] = [const {
     Vm {
         vcpus: AtomicU32::new(0),
         distributor: AtomicU64::new(NOWHERE),
-        redistributors: AtomicU64::new(NOWHERE),
+        second: AtomicU64::new(NOWHERE),
     }
 }; MAX_PARTITIONS];
 /// pCPU of each vCPU.
@@ -124,7 +128,7 @@ pub(crate) struct VcpuIrq {
     own: Option<&'static Redistributor>,
     bank: Bank,
     distributor: u64,
-    redistributors: u64,
+    second: u64,
 }
 
 /// Answer to a guest's access.
@@ -184,7 +188,7 @@ impl VcpuIrq {
             own: None,
             bank: Bank::new(),
             distributor: NOWHERE,
-            redistributors: NOWHERE,
+            second: NOWHERE,
         }
     }
 
@@ -208,7 +212,15 @@ impl VcpuIrq {
                 size,
             });
         }
-        let offset = address.0.wrapping_sub(self.redistributors);
+        let offset = address.0.wrapping_sub(self.second);
+        if VERSION_2 {
+            let offset = offset.wrapping_sub(DEACTIVATE);
+            return (offset < DEACTIVATE_SIZE).then_some(Access {
+                frame: Frame::Deactivate,
+                offset: offset as u32,
+                size,
+            });
+        }
         let index = offset >> REDISTRIBUTOR_SHIFT;
         if index < u64::from(self.count) {
             let offset = offset as u32 & ((1 << REDISTRIBUTOR_SHIFT) - 1);
@@ -261,12 +273,12 @@ fn call(pcpu: u8, line: u32) {
     }
 }
 
-/// What a GICv2's virtual CPU interface is to a VM: where the guest has it, where it is, bytes.
+/// What a GICv2's virtual CPU interface is to a VM, all but `GICC_DIR`: where the guest has it, where it is, bytes.
 #[cfg(feature = "gic-v2")]
 pub(crate) fn interface_mapping(controller: &VirtualController) -> Option<(GuestPhys, u64, u64)> {
     let [_, (guest, size)] = controller.windows;
     let (host, most) = physical::virtual_interface()?;
-    Some((guest, host, size.min(most)))
+    Some((guest, host, size.min(most).min(DEACTIVATE)))
 }
 
 /// A GICv3's is not memory-mapped.
@@ -351,16 +363,10 @@ pub(crate) fn adopt(v: &mut VcpuIrq, id: VcpuId, plan: &VcpuPlan, pcpu: PcpuId) 
 /// See [`bulkhead_arch_api::Spaces::build`]: where the guest finds its interrupt controller.
 pub(crate) fn configure(partition: PartitionId, controller: Option<&VirtualController>) {
     let Some(controller) = controller else { return };
-    let [(distributor, _), (redistributors, _)] = controller.windows;
-    // A GICv2's second window is its CPU interface, which is no register file of ours.
-    let redistributors = if VERSION_2 {
-        GuestPhys(NOWHERE)
-    } else {
-        redistributors
-    };
+    let [(distributor, _), (second, _)] = controller.windows;
     if let Some(vm) = VMS.get(usize::from(partition.0)) {
         vm.distributor.store(distributor.0, SeqCst);
-        vm.redistributors.store(redistributors.0, SeqCst);
+        vm.second.store(second.0, SeqCst);
     }
     if let Some(shared) = DISTRIBUTORS.get(usize::from(partition.0)) {
         shared.set_lines(controller.lines);
@@ -388,7 +394,7 @@ pub(crate) fn reset(p: &mut PcpuIrq, v: &mut VcpuIrq) {
         );
         if let Some(vm) = VMS.get(usize::from(v.partition.0)) {
             v.distributor = vm.distributor.load(SeqCst);
-            v.redistributors = vm.redistributors.load(SeqCst);
+            v.second = vm.second.load(SeqCst);
         }
     }
 }

@@ -207,12 +207,7 @@ impl Vgic<'_> {
         }
         clear(&lines.clear_pending, mask);
         clear(&lines.clear_active, mask);
-        if self
-            .senders(me, line)
-            .is_some_and(|senders| senders.load(SeqCst) != 0)
-        {
-            lines.latch.fetch_or(mask, SeqCst);
-        }
+        self.latch_senders(me, line, lines);
         if lines.wanting() & mask == 0 {
             return 0;
         }
@@ -222,6 +217,16 @@ impl Vgic<'_> {
             self.notify(me, target, word_flag(line), hardware);
         }
         word_flag(line)
+    }
+
+    /// After the latch was cleared: a software-generated interrupt that another vCPU has sent keeps it.
+    fn latch_senders(&self, me: usize, line: u32, lines: &Lines) {
+        if self
+            .senders(me, line)
+            .is_some_and(|senders| senders.load(SeqCst) != 0)
+        {
+            lines.latch.fetch_or(bit(line), SeqCst);
+        }
     }
 
     /// Candidates of one word: wanting, enabled, not active, not held, and this vCPU's.
@@ -359,6 +364,8 @@ impl Vgic<'_> {
         let mut place = slot as u8;
         if let Some((sender, more)) = self.take_sender(me, line) {
             value = value.sent_by(sender).with_end_notice(more);
+            // It is pending once more.
+            self.latch_senders(me, line, lines);
             // The next one can be of another sender: no short way.
             place = NOBODY;
         }
@@ -400,14 +407,17 @@ impl Vgic<'_> {
                 // Ended, or parked while another vCPU's interrupt was there.
                 now = bank.slot(slot).with_pending(false);
             }
+            // Not yet acknowledged and sent again by the same vCPU: it is the same interrupt.
+            let same = if now.is_pending() { now.sender() } else { 0 };
             let waits = self
                 .senders(me, line)
-                .is_some_and(|senders| senders.load(SeqCst) != 0);
+                .is_some_and(|senders| senders.fetch_and(!same, SeqCst) & !same != 0);
             if waits || now.is_active() && !self.as_loaded(me, lines, now) {
                 hardware.set_list_register(slot, now.with_end_notice(true));
                 continue;
             }
             lines.latch.fetch_and(!bit(line), SeqCst);
+            self.latch_senders(me, line, lines);
             bank.from_latch |= bit(slot);
             if now.is_active() {
                 lines.repended.fetch_or(bit(line), SeqCst);
@@ -485,6 +495,7 @@ impl Vgic<'_> {
         lines.active.fetch_or(mask, SeqCst);
         clear(&lines.acknowledged, mask);
         lines.held.fetch_and(!mask, SeqCst);
+        self.latch_senders(me, line, lines);
         bank.used &= !bit(slot);
         bank.evicted.push(line);
         hardware.set_list_register(slot, ListRegister::EMPTY);

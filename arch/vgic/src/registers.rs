@@ -18,6 +18,8 @@ pub enum Frame {
     Distributor,
     /// The distributor of a GICv2, 4 KiB.
     Version2,
+    /// The second page of a GICv2's CPU interface, 4 KiB, in which only `GICC_DIR` is.
+    Deactivate,
     /// Both frames of the redistributor of this vCPU, 128 KiB.
     Redistributor(usize),
 }
@@ -62,6 +64,8 @@ const CTLR_FIXED: u32 = 1 << 4 | 1 << 6;
 /// `GICD_TYPER`: 10 interrupt identifier bits, affinity level 3 valid.
 const TYPER_FIXED: u32 = 9 << 19 | 1 << 24;
 const SGI_FRAME: u32 = 0x1_0000;
+/// `GICC_DIR.Interrupt_ID`; the sender of a software-generated interrupt follows, of which each has one active at most.
+const INTERRUPT_MASK: u32 = 0x3FF;
 const IROUTER: u32 = 0x6000;
 const IROUTER_END: u32 = 0x8000;
 /// `GICD_IROUTER.Interrupt_Routing_Mode`.
@@ -111,6 +115,7 @@ impl Vgic<'_> {
         }
         let (index, offset) = match frame {
             Frame::Version2 => return self.read_version2(me, bank, hardware, access),
+            Frame::Deactivate => return 0,
             Frame::Distributor => match (offset, size) {
                 (0x0000..0x000C, 4) => return self.read_word(offset).map_or(0, u64::from),
                 (IROUTER..IROUTER_END, 4 | 8) => return self.read_route(offset, size),
@@ -145,6 +150,10 @@ impl Vgic<'_> {
         }
         let (index, offset) = match frame {
             Frame::Version2 => return self.write_version2(me, bank, hardware, access, value),
+            Frame::Deactivate if (offset, size) == (0, 4) => {
+                return self.deactivate(me, bank, hardware, value as u32 & INTERRUPT_MASK);
+            }
+            Frame::Deactivate => return,
             Frame::Distributor => match (offset, size) {
                 (0x0000, 4) => return self.write_control(me, value as u32, hardware),
                 (IROUTER..IROUTER_END, 4 | 8) => return self.write_route(me, offset, size, value, hardware),

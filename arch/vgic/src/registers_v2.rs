@@ -4,7 +4,9 @@
 //! What concerns private lines is banked: every vCPU sees its own. The differences from a GICv3 are targets instead
 //! of routes, and software-generated interrupts that are sent by a register here and stay apart by
 //! sender: each (sender, number) is an interrupt of its own, of which a vCPU has at most one in a list register.
-//! The CPU interface is the hardware's and does not come this way.
+//! The CPU interface is the hardware's and does not come this way, with one exception: `GICC_DIR`, which has a page of its own and is
+//! not let through. Of an active interrupt that had to leave its list register the hardware would only count that there
+//! was a deactivation, not of which.
 //!
 //! Registers are 32 bits wide. `IPRIORITYR`, `ITARGETSR`, `CPENDSGIR` and `SPENDSGIR` have byte access as well.
 //! Whatever else is tried reads as zero and changes nothing.

@@ -157,7 +157,8 @@ impl Vgic<'_> {
     /// The end of a virtual line is noticed if, and only if, it wants delivery again as things are now.
     fn resample<H: Hardware>(&self, lines: &Lines, slot: u32, hardware: &mut H) {
         let now = hardware.list_register(slot);
-        let wanting = if now.is_active() {
+        // A latch is another interrupt than the loaded one if that is active, or was sent by another vCPU.
+        let wanting = if now.is_active() || now.sender() != 0 {
             lines.wanting()
         } else {
             lines.high()
@@ -267,7 +268,8 @@ impl Vgic<'_> {
         }
     }
 
-    /// `ICC_DIR_EL1`, trapped while active interrupts are outside the list registers: ends `line`.
+    /// `ICC_DIR_EL1`, trapped while active interrupts are outside the list registers, or `GICC_DIR`, always trapped: ends
+    /// `line`.
     pub fn deactivate<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, line: u32) {
         bank.forget();
         let slot = bits(bank.used & !hardware.empty_slots()).find(|slot| bank.slot(*slot).line() == line);
@@ -319,6 +321,13 @@ impl Vgic<'_> {
             holder.store(NOBODY, SeqCst);
         }
         self.end_physical(lines, line, hardware);
+        // Pending meanwhile, and routed to another vCPU.
+        if line >= PRIVATE_LINES
+            && lines.wanting() & bit(line) != 0
+            && let Some(target) = self.target(line).filter(|target| *target != me)
+        {
+            self.notify(me, target, word_flag(line), hardware);
+        }
     }
 
     pub(crate) fn end_physical<H: Hardware>(&self, lines: &Lines, line: u32, hardware: &mut H) {

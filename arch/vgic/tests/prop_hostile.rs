@@ -6,9 +6,9 @@ mod sim;
 
 use bulkhead_arch_vgic::{Access, Frame};
 use proptest::prelude::*;
-use sim::steps::{Step, run};
+use sim::steps::{Step, run, run_version2};
 
-fn access() -> impl Strategy<Value = Access> {
+fn access() -> impl Strategy<Value = Access> + Clone {
     let offset = prop_oneof![
         3 => 0..0x1000u32,
         1 => 0x6000..0x8000u32,
@@ -38,11 +38,27 @@ fn value() -> impl Strategy<Value = u64> {
     ]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+/// Registers of a GICv2: the distributor's page, and the page with `GICC_DIR`.
+fn access_version2() -> impl Strategy<Value = Access> + Clone {
+    let offset =
+        prop_oneof![4 => 0..0x1000u32, 2 => 0xF00..0xF30u32, 1 => 0x800..0x920u32, 1 => any::<u32>()];
+    let size = prop_oneof![6 => Just(4u8), 3 => Just(1), 1 => Just(8), 1 => any::<u8>()];
+    (prop::bool::weighted(0.1), offset, size, any::<bool>()).prop_map(|(deactivate, offset, size, align)| {
+        let frame = if deactivate {
+            Frame::Deactivate
+        } else {
+            Frame::Version2
+        };
+        let offset = if align { offset & !3 } else { offset };
+        Access { frame, offset, size }
+    })
+}
+
+fn step(access: impl Strategy<Value = Access> + Clone + 'static) -> impl Strategy<Value = Step> {
     let line = prop_oneof![0..300u32, any::<u32>()];
     prop_oneof![
-        2 => (0..3usize, access()).prop_map(|(c, a)| Step::Read(c, a)),
-        10 => (0..3usize, access(), value()).prop_map(|(c, a, v)| Step::Write(c, a, v)),
+        2 => (0..3usize, access.clone()).prop_map(|(c, a)| Step::Read(c, a)),
+        10 => (0..3usize, access, value()).prop_map(|(c, a, v)| Step::Write(c, a, v)),
         1 => (0..3usize, any::<u8>(), value()).prop_map(|(c, r, v)| Step::Send(c, r, v)),
         3 => (0..3usize).prop_map(Step::Acknowledge),
         2 => (0..3usize, line.clone()).prop_map(|(c, l)| Step::End(c, l)),
@@ -66,8 +82,16 @@ proptest! {
     #[test]
     fn a_hostile_guest_only_confuses_itself(
         slots in 1..5usize,
-        steps in prop::collection::vec(step(), 1..200),
+        steps in prop::collection::vec(step(access()), 1..200),
     ) {
         run(slots, &steps);
+    }
+
+    #[test]
+    fn a_hostile_guest_with_a_gicv2_only_confuses_itself(
+        slots in 1..5usize,
+        steps in prop::collection::vec(step(access_version2()), 1..200),
+    ) {
+        run_version2(slots, &steps);
     }
 }

@@ -16,7 +16,7 @@ fn world() -> World {
 
 /// Enables `line` in group 1 with priority 0x80.
 fn prepare(world: &mut World, cpu: usize, line: u32) {
-    let (frame, offset) = World::place(cpu, 0x80, line);
+    let (frame, offset) = world.place(cpu, 0x80, line);
     let groups = world.read(cpu, frame, offset, 4);
     world.write(cpu, frame, offset, 4, groups | 1 << (line % 32));
     world.set_priority(cpu, line, 0x80);
@@ -344,8 +344,8 @@ fn work_is_seen_before_ended_interrupts_are_looked_at() {
         assert_eq!(world.acknowledge(0), line);
         // Ended without an exit; again pending before the next.
         world.cpus[0].end(line);
+        let (frame, offset) = world.place(0, 0x200, line);
         world.with(1, |vgic, bank, cpu| {
-            let (frame, offset) = World::place(0, 0x200, line);
             let access = bulkhead_arch_vgic::Access {
                 frame,
                 offset,

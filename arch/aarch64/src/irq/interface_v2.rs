@@ -149,7 +149,7 @@ impl CpuInterface for Interface {
     }
 
     fn set_control(&mut self, control: Control) {
-        // There is no trap for GICC_DIR: like an end, it is counted.
+        // The guest has no GICC_DIR of the hardware's, so there is nothing to trap.
         let mut value = HCR_ENABLE | read(GICH_HCR) & HCR_END_COUNT;
         if control.refill {
             value |= HCR_NO_PENDING;

@@ -60,6 +60,10 @@ pub struct Cpu {
     pub end_count: u32,
     pub machine_control: u64,
     pub active_priorities: [[u32; 4]; 2],
+    /// It is a GICv2: list registers have 32 bits.
+    pub version2: bool,
+    /// Who sent the software-generated interrupt that was acknowledged last (GICv2).
+    pub sender: u8,
     pub board: Rc<RefCell<Board>>,
 }
 
@@ -84,7 +88,11 @@ impl Cpu {
             .filter(|n| {
                 let lr = self.slots[*n];
                 let on = self.machine_control & if lr.is_group1() { 2 } else { 1 } != 0;
-                on && lr.is_pending() && lr.priority() < mask && u32::from(lr.priority()) < running
+                // Pending and active is not pending: it comes after its deactivation (IHI 0069, 4.1.2).
+                on && lr.is_pending()
+                    && !lr.is_active()
+                    && lr.priority() < mask
+                    && u32::from(lr.priority()) < running
             })
             .min_by_key(|n| (self.slots[*n].priority(), self.slots[*n].line()))
     }
@@ -105,6 +113,7 @@ impl Cpu {
         self.active_priorities[usize::from(lr.is_group1())][0] |= 1 << (lr.priority() >> 3);
         // Level-triggered linked lines cannot be pending and active: the state is simply active.
         self.slots[n] = lr.with_pending(false).with_active(true);
+        self.sender = lr.sender().trailing_zeros() as u8;
         lr.line()
     }
 
@@ -140,7 +149,7 @@ impl Cpu {
 
     /// Whether the maintenance interrupt is up.
     pub fn maintenance(&self) -> bool {
-        let no_pending = self.slots.iter().all(|lr| !lr.is_pending());
+        let no_pending = self.slots.iter().all(|lr| !lr.is_pending() || lr.is_active());
         let ended = self.slots.iter().any(|lr| lr.is_empty() && lr.notices_end());
         self.control.refill && no_pending || ended || self.end_count != 0
     }
@@ -175,7 +184,11 @@ impl CpuInterface for Cpu {
             "line {} in two list registers",
             value.line()
         );
-        self.slots[slot as usize] = value;
+        self.slots[slot as usize] = if self.version2 {
+            ListRegister::from_version2(value.version2())
+        } else {
+            value
+        };
     }
     fn set_control(&mut self, control: Control) {
         self.control = control;
@@ -243,11 +256,21 @@ pub struct World {
     pub cpus: Vec<Cpu>,
     pub banks: Vec<Bank>,
     pub links: Vec<(u32, u32)>,
+    pub version2: bool,
 }
 
 impl World {
     /// A VM with this many vCPUs, list registers each, and shared `(virtual, physical, edge)` links.
     pub fn new(vcpus: usize, slots: usize, links: &[(u32, u32, bool)]) -> Self {
+        Self::of_version(false, vcpus, slots, links)
+    }
+
+    /// The same with a GICv2.
+    pub fn new_version2(vcpus: usize, slots: usize, links: &[(u32, u32, bool)]) -> Self {
+        Self::of_version(true, vcpus, slots, links)
+    }
+
+    fn of_version(version2: bool, vcpus: usize, slots: usize, links: &[(u32, u32, bool)]) -> Self {
         let mut lines = vec![vec![Physical::default(); 1020]; vcpus];
         for (_, physical, edge) in links {
             lines[0][*physical as usize].edge = *edge;
@@ -264,6 +287,8 @@ impl World {
                 end_count: 0,
                 machine_control: 0,
                 active_priorities: [[0; 4]; 2],
+                version2,
+                sender: 0,
                 board: board.clone(),
             })
             .collect();
@@ -276,6 +301,7 @@ impl World {
                 .iter()
                 .map(|(line, physical, _)| (*line, *physical))
                 .collect(),
+            version2,
         };
         world.distributor.set_lines(288);
         for (line, physical, _) in links {
@@ -328,7 +354,7 @@ impl World {
 
     pub fn write(&mut self, cpu: usize, frame: Frame, offset: u32, size: u8, value: u64) {
         self.with(cpu, |vgic, bank, hardware| {
-            let short = (frame, size) == (Frame::Distributor, 4)
+            let short = matches!((frame, size), (Frame::Distributor | Frame::Version2, 4))
                 && match vgic.write_word(offset, value as u32) {
                     None => false,
                     Some(0) => true,
@@ -345,8 +371,10 @@ impl World {
     }
 
     /// A word of the register array at `base` that holds `line`, as vCPU `cpu` reaches it.
-    pub fn place(cpu: usize, base: u32, line: u32) -> (Frame, u32) {
-        if line < 32 {
+    pub fn place(&self, cpu: usize, base: u32, line: u32) -> (Frame, u32) {
+        if self.version2 {
+            (Frame::Version2, base + line / 32 * 4)
+        } else if line < 32 {
             (Frame::Redistributor(cpu), 0x1_0000 + base)
         } else {
             (Frame::Distributor, base + line / 32 * 4)
@@ -354,17 +382,19 @@ impl World {
     }
 
     pub fn set_bit(&mut self, cpu: usize, base: u32, line: u32) {
-        let (frame, offset) = Self::place(cpu, base, line);
+        let (frame, offset) = self.place(cpu, base, line);
         self.write(cpu, frame, offset, 4, 1 << (line % 32));
     }
 
     pub fn bit(&mut self, cpu: usize, base: u32, line: u32) -> bool {
-        let (frame, offset) = Self::place(cpu, base, line);
+        let (frame, offset) = self.place(cpu, base, line);
         self.read(cpu, frame, offset, 4) & 1 << (line % 32) != 0
     }
 
     pub fn set_priority(&mut self, cpu: usize, line: u32, priority: u8) {
-        let (frame, offset) = if line < 32 {
+        let (frame, offset) = if self.version2 {
+            (Frame::Version2, 0x400 + line)
+        } else if line < 32 {
             (Frame::Redistributor(cpu), 0x1_0400 + line)
         } else {
             (Frame::Distributor, 0x400 + line)
@@ -412,8 +442,16 @@ impl World {
         self.settle();
     }
 
+    /// Sends `line` to the vCPUs of `targets` by `GICD_SGIR` (GICv2).
+    pub fn send_version2(&mut self, cpu: usize, line: u32, targets: u8) {
+        let value = u64::from(targets) << 16 | u64::from(line);
+        self.write(cpu, Frame::Version2, 0xF00, 4, value);
+    }
+
     pub fn deactivate(&mut self, cpu: usize, line: u32) {
-        if self.cpus[cpu].control.trap_deactivate {
+        if self.version2 {
+            self.write(cpu, Frame::Deactivate, 0, 4, line.into());
+        } else if self.cpus[cpu].control.trap_deactivate {
             self.with(cpu, |vgic, bank, hardware| {
                 vgic.deactivate(cpu, bank, hardware, line)
             });

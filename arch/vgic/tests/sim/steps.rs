@@ -2,7 +2,7 @@
 //! What a hostile guest and its devices do, as data, for the property test and the fuzz target.
 
 use super::{PHYSICAL_TIMER, SPURIOUS, World};
-use bulkhead_arch_vgic::{Access, Frame, Sgi};
+use bulkhead_arch_vgic::{Access, Sgi};
 
 /// One step of somebody. CPUs are 0..3.
 #[derive(Clone, Debug)]
@@ -22,7 +22,17 @@ pub enum Step {
 
 /// Does all steps on three vCPUs with this many list registers, then starts anew: everything works again.
 pub fn run(slots: usize, steps: &[Step]) {
-    let mut world = World::new(3, slots, &[(40, 100, false), (41, 101, true)]);
+    go(World::new(3, slots, LINKS), steps);
+}
+
+/// The same with a GICv2.
+pub fn run_version2(slots: usize, steps: &[Step]) {
+    go(World::new_version2(3, slots, LINKS), steps);
+}
+
+const LINKS: &[(u32, u32, bool)] = &[(40, 100, false), (41, 101, true)];
+
+fn go(mut world: World, steps: &[Step]) {
     for step in steps {
         apply(&mut world, step);
     }
@@ -89,9 +99,14 @@ fn restart(world: &mut World) {
         });
         world.cpus[cpu].machine_control = 0xF8 << 24 | 3;
         assert_eq!(world.acknowledge(cpu), SPURIOUS);
-        world.write(cpu, Frame::Distributor, 0, 4, 3);
+        let (distributor, _) = world.place(cpu, 0, 32);
+        world.write(cpu, distributor, 0, 4, 3);
         world.set_bit(cpu, 0x100, 3);
-        world.send(cpu, Sgi::Group1, 3 << 24 | 1 << cpu);
+        if world.version2 {
+            world.send_version2(cpu, 3, 1 << cpu);
+        } else {
+            world.send(cpu, Sgi::Group1, 3 << 24 | 1 << cpu);
+        }
         assert_eq!(world.acknowledge(cpu), 3);
     }
 }
