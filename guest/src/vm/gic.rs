@@ -118,14 +118,17 @@ mod v2 {
     /// `GICD_ITARGETSR`, `GICD_SGIR`
     pub(super) const TARGETS: u64 = DISTRIBUTOR + 0x800;
     pub(super) const SEND: u64 = DISTRIBUTOR + 0xF00;
+    /// `GICD_CPENDSGIR`, `GICD_SPENDSGIR`
+    pub(super) const CLEAR_SENT: u64 = DISTRIBUTOR + 0xF10;
+    pub(super) const SET_SENT: u64 = DISTRIBUTOR + 0xF20;
 
-    const SGIS: u32 = 16;
+    pub(super) const SGIS: u32 = 16;
     const CPUS: usize = 8;
     /// Per CPU, who sent the software-generated interrupt of each number that was acknowledged last: its end must say.
     static SENDERS: [[AtomicU8; SGIS as usize]; CPUS] =
         [const { [const { AtomicU8::new(0) }; SGIS as usize] }; CPUS];
 
-    fn sender(interrupt: u32) -> Option<&'static AtomicU8> {
+    pub(super) fn sender(interrupt: u32) -> Option<&'static AtomicU8> {
         SENDERS.get(cpu::index())?.get(interrupt as usize)
     }
 
@@ -148,6 +151,12 @@ mod v2 {
         let sender = sender(interrupt).map_or(0, |sender| sender.load(Relaxed));
         u32::from(sender) << 10 | interrupt
     }
+}
+
+/// Who sent the software-generated `interrupt` that the calling CPU acknowledged last, on a GICv2.
+#[must_use]
+pub fn sender(interrupt: u32) -> u8 {
+    v2::sender(interrupt).map_or(0, |sender| sender.load(Relaxed))
 }
 
 /// Registers of `interrupt` that start at `offset`, one bit each: the word's address and the bit.
@@ -310,13 +319,19 @@ pub fn is_enabled(interrupt: u32) -> bool {
     test_bit(offset::SET_ENABLE, interrupt)
 }
 
-/// Makes `interrupt` pending.
+/// Makes `interrupt` pending; a software-generated one of a GICv2 as if the calling CPU had sent it.
 pub fn set_pending(interrupt: u32) {
+    if interrupt < v2::SGIS && is_version2() {
+        return bus::write_u8(v2::SET_SENT + u64::from(interrupt), 1 << (cpu::index() & 7));
+    }
     set_bit(offset::SET_PENDING, interrupt);
 }
 
 /// Takes the pending state of `interrupt` back.
 pub fn clear_pending(interrupt: u32) {
+    if interrupt < v2::SGIS && is_version2() {
+        return bus::write_u8(v2::CLEAR_SENT + u64::from(interrupt), u8::MAX);
+    }
     set_bit(offset::CLEAR_PENDING, interrupt);
 }
 

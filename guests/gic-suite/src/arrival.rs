@@ -197,6 +197,10 @@ fn between_cpus(report: &mut Report) {
     gic::send(COUNTED, 0b11);
     let both = || count(OTHER, COUNTED) == before + 2 && count(0, COUNTED) == here + 1;
     report.check("SGI to both", eventually(both));
+    if gic::is_version2() {
+        // Private registers are banked: nobody reaches another's.
+        return;
+    }
     let frame = gic::redistributor(OTHER) + gic::SGI_FRAME;
     bus::write_u32(frame + gic::offset::SET_PENDING, 1 << COUNTED);
     report.check(

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of the interrupt controller (GICv3, Arm IHI 0069) and its interrupt sources as a VM with two vCPUs sees them.
+//! Tests of the interrupt controller (GICv3, Arm IHI 0069, or GICv2, IHI 0048B) and its interrupt sources as a VM with two vCPUs sees them.
 //!
 //! Most tests run with interrupts masked and take them by reading the acknowledge register: what comes, in which
 //! order and how often is then exact. [`arrival`] takes them through the vector. Everything here holds on the
 //! bare board too, which is where the tests were tested.
 //!
 //! - [`registers`]: identification, access widths, every register reads back what it should.
+//! - [`version2`]: what only a GICv2 has: targets, senders, the CPU interface in memory.
 //! - [`order`]: priorities, masks, groups, many pending at once.
 //! - [`states`]: pending, active, both; level and edge; both modes of ending.
 //! - [`arrival`]: vectors, WFI, the other vCPU, timers.
@@ -17,6 +18,7 @@ mod arrival;
 mod order;
 mod registers;
 mod states;
+mod version2;
 
 use bulkhead_guest::report::Report;
 use bulkhead_guest::vm::{Machine, gic};

@@ -41,8 +41,9 @@ fn enables(report: &mut Report) {
     gic::set_group_enable(true);
     report.equal("group on at the CPU: comes", take(), Some(FREE));
     let control = bus::read_u32(gic::DISTRIBUTOR + gic::offset::CONTROL);
+    let group = if gic::is_version2() { 1 } else { 2 };
     gic::set_pending(FREE);
-    bus::write_u32(gic::DISTRIBUTOR + gic::offset::CONTROL, control & !2);
+    bus::write_u32(gic::DISTRIBUTOR + gic::offset::CONTROL, control & !group);
     gic::wait_for_distributor();
     report.check("group off at the distributor: does not come", is_quiet());
     bus::write_u32(gic::DISTRIBUTOR + gic::offset::CONTROL, control);

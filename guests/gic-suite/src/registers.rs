@@ -5,22 +5,29 @@ use bulkhead_guest::report::Report;
 use bulkhead_guest::vm::gic::{self, offset};
 use bulkhead_guest::vm::{self, bus, psci};
 
-use crate::FREE;
+use crate::{FREE, version2};
 
 pub fn run(report: &mut Report) {
-    distributor_identification(report);
-    redistributor_identification(report);
-    cpu_interface(report);
+    let lines = gic::lines();
+    report.check("GICD_TYPER: at least 160 lines", (160..=1024).contains(&lines));
+    if gic::is_version2() {
+        version2::run(report);
+    } else {
+        distributor_identification(report);
+        redistributor_identification(report);
+        cpu_interface(report);
+    }
     bits(report);
     fields(report);
     widths(report);
     reserved(report);
-    private_of_the_other(report);
+    if !gic::is_version2() {
+        routes(report);
+        private_of_the_other(report);
+    }
 }
 
 fn distributor_identification(report: &mut Report) {
-    let lines = gic::lines();
-    report.check("GICD_TYPER: at least 160 lines", (160..=1024).contains(&lines));
     report.equal(
         "GICD_PIDR2: architecture 3",
         bus::read_u32(gic::DISTRIBUTOR + offset::PERIPHERAL_ID2) >> 4 & 0xF,
@@ -41,7 +48,7 @@ fn distributor_identification(report: &mut Report) {
     let id_bits = (bus::read_u32(gic::DISTRIBUTOR + offset::TYPE) >> 19 & 0x1F) + 1;
     report.check(
         "GICD_TYPER: identifiers are wide enough",
-        1_u32 << id_bits >= lines,
+        1_u32 << id_bits >= gic::lines(),
     );
 }
 
@@ -117,7 +124,7 @@ fn bits(report: &mut Report) {
         gic::clear_active(interrupt);
         report.check("clear active", !gic::is_active(interrupt));
     }
-    let sgis = bus::read_u32(gic::redistributor(0) + gic::SGI_FRAME + offset::CONFIGURATION);
+    let sgis = bus::read_u32(gic::private_registers() + offset::CONFIGURATION);
     report.equal("SGIs are edge-triggered", sgis & 0xAAAA_AAAA, 0xAAAA_AAAA);
 }
 
@@ -136,8 +143,6 @@ fn fields(report: &mut Report) {
     report.check("level", !gic::is_edge(FREE));
     gic::route(FREE, 1);
     report.equal("route holds the CPU", gic::routed(FREE), 1);
-    gic::route(FREE, 1 << 31);
-    report.equal("route holds 'any CPU'", gic::routed(FREE), 1 << 31);
     gic::route(FREE, 0);
     report.equal("route back", gic::routed(FREE), 0);
     gic::set_group(FREE, false);
@@ -168,6 +173,12 @@ fn widths(report: &mut Report) {
         bus::read_i8(priorities),
         i64::from(gic::DEFAULT_PRIORITY.cast_signed()),
     );
+}
+
+/// `GICD_IROUTER`, which is 64 bits wide.
+fn routes(report: &mut Report) {
+    gic::route(FREE, 1 << 31);
+    report.equal("route holds 'any CPU'", gic::routed(FREE), 1 << 31);
     let route = gic::DISTRIBUTOR + offset::ROUTE + u64::from(FREE) * 8;
     bus::write_u32(route, 1);
     report.equal("route: lower half written", bus::read_u64(route), 1);
@@ -194,13 +205,13 @@ fn reserved(report: &mut Report) {
             0,
         );
     }
+}
+
+/// A redistributor can be used from another CPU; the distributor has nothing private.
+fn private_of_the_other(report: &mut Report) {
     bus::write_u32(gic::DISTRIBUTOR + offset::SET_ENABLE, u32::MAX);
     let private = bus::read_u32(gic::DISTRIBUTOR + offset::SET_ENABLE);
     report.equal("private interrupts are not in the distributor", private, 0);
-}
-
-/// A redistributor can be used from another CPU.
-fn private_of_the_other(report: &mut Report) {
     let other = gic::redistributor(1) + gic::SGI_FRAME;
     let here = bus::read_u32(gic::redistributor(0) + gic::SGI_FRAME + offset::SET_ENABLE);
     bus::write_u32(other + offset::SET_ENABLE, 1 << 9);

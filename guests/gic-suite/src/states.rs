@@ -8,6 +8,9 @@ use bulkhead_guest::vm::{gic, pl011};
 
 use crate::{FREE, is_quiet, take};
 
+/// Interrupts served at a time.
+const MANY: u32 = 10;
+
 pub fn run(report: &mut Report) {
     gic::enable(FREE);
     edge(report);
@@ -99,7 +102,44 @@ fn split_end(report: &mut Report) {
     gic::disable(FREE + 1);
     gic::set_priority(FREE + 1, gic::DEFAULT_PRIORITY);
     gic::disable(2);
+    split_end_of_many(report);
     gic::set_end_mode(false);
+}
+
+/// More served at a time than there are list registers, deactivated in an order that has nothing to do with it.
+fn split_end_of_many(report: &mut Report) {
+    for i in 0..MANY {
+        gic::set_priority(FREE + i, 0x80 - 8 * i as u8);
+        gic::enable(FREE + i);
+    }
+    let mut served = 0;
+    for i in 0..MANY {
+        gic::set_pending(FREE + i);
+        served += u32::from(gic::acknowledge() == FREE + i);
+    }
+    report.equal("split end of many: each comes", served, MANY);
+    for i in (0..MANY).rev() {
+        gic::end(FREE + i);
+    }
+    report.equal(
+        "split end of many: priorities dropped",
+        gic::running_priority(),
+        0xFF,
+    );
+    let mut active = (1_u32 << MANY) - 1;
+    let mut wrong = 0;
+    for i in (0..MANY).map(|i| i * 3 % MANY) {
+        gic::deactivate(FREE + i);
+        active &= !(1 << i);
+        let now = (0..MANY).filter(|i| gic::is_active(FREE + i));
+        wrong += u32::from(now.fold(0, |mask, i| mask | 1 << i) != active);
+    }
+    report.equal("split end of many: deactivated one by one", wrong, 0);
+    for i in 0..MANY {
+        gic::disable(FREE + i);
+        gic::set_priority(FREE + i, gic::DEFAULT_PRIORITY);
+    }
+    gic::enable(FREE);
 }
 
 fn private_states(report: &mut Report) {
