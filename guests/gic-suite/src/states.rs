@@ -196,6 +196,12 @@ fn timer_level(report: &mut Report, timer: Timer) {
     report.check("timer: fired", timer.has_fired());
     report.equal("timer: comes", gic::acknowledge(), line);
     gic::end(line);
+    if gic::is_version2() {
+        // QEMU 7.2 does not look at a physical line again when its virtual interrupt ends (`gic_complete_irq`), but
+        // when something is written to the distributor.
+        gic::disable(line);
+        gic::enable(line);
+    }
     report.equal(
         "timer: comes again while its condition holds",
         gic::acknowledge(),
