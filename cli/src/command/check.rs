@@ -9,7 +9,7 @@ use crate::progress::Progress;
 use crate::tables::table;
 use bulkhead_manifest::board::Trigger;
 use bulkhead_manifest::system::MappingKind;
-use bulkhead_manifest::{System, format_duration, format_size, timing};
+use bulkhead_manifest::{Policy, System, format_duration, format_size, timing};
 use comfy_table::Table;
 
 pub(super) fn run(args: &CheckArgs) -> Result<Code, Problem> {
@@ -24,12 +24,38 @@ pub(super) fn run(args: &CheckArgs) -> Result<Code, Problem> {
     let system = prepare::check(path, &progress)?;
     drop(progress);
     super::print(&report(&system))?;
+    if args.suggest {
+        super::print(&suggestions(&system))?;
+    }
     let findings = timing::judge(&system);
     if findings.has_errors() {
         let text = findings.render(crate::terminal::has_colour());
         return Err(Problem::reported(text));
     }
     Ok(Code::Done)
+}
+
+/// Per pCPU, what would be enough for what is declared.
+fn suggestions(system: &System) -> String {
+    let mut text = "\nSuggestions\n".to_owned();
+    for pcpu in timing::pcpus(system) {
+        text.push_str(&format!(" pCPU {}, {}\n", pcpu.number, pcpu.policy.name()));
+        let lines = timing::suggest(&pcpu).unwrap_or_else(|| {
+            let declares = pcpu.vcpus.iter().any(|vcpu| vcpu.tasks.is_some());
+            let why = if !declares {
+                "nothing is declared"
+            } else if pcpu.policy == Policy::Pinned {
+                "its vCPU has all of it"
+            } else {
+                "nothing found: declare less, choose another policy, or move a partition"
+            };
+            vec![why.to_owned()]
+        });
+        for line in lines {
+            text.push_str(&format!("   {line}\n"));
+        }
+    }
+    text
 }
 
 /// All tables.

@@ -105,6 +105,9 @@ struct CheckArgs {
     /// The manifest
     #[arg(required_unless_present = "schema")]
     system: Option<PathBuf>,
+    /// Also propose budgets, windows and priorities that are enough for what partitions declare
+    #[arg(long, conflicts_with = "schema")]
+    suggest: bool,
     /// Print the JSON Schema of manifests instead
     #[arg(long)]
     schema: bool,

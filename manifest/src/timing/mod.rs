@@ -6,6 +6,9 @@
 //! task's line with the smallest change that would help.
 
 mod remedy;
+mod suggest;
+
+pub use suggest::suggest;
 
 use bulkhead_sched::analysis::{
     Bound, Demand, Miss, Overheads, PolicyModel, Shared, Task, TaskScheduler, Vcpu, slot_bounds,

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Demands of manifests against the analysis and the simulator: what is accepted keeps its deadlines, what is refused
+//! is mended by what the refusal says, what is suggested is accepted.
+
+mod support;
+
+use std::path::Path;
+
+use bulkhead_manifest::timing::{self, PcpuTiming};
+use bulkhead_manifest::{System, load_text};
+use bulkhead_sched::Slot;
+use bulkhead_sched::simulate::{Simulator, Source, SourceState};
+
+fn system(pcpu: &str, partitions: &[(&str, &str, &str)]) -> System {
+    let mut text = format!("board = \"qemu-virt-aarch64\"\n{pcpu}\n");
+    for (name, vcpu, tasks) in partitions {
+        text.push_str(&format!(
+            "[partition.{name}]\nkind = \"vm\"\nimage = \"payloads/raw.bin\"\nmemory = \"2M\"\n\
+             vcpus = [{{ pcpu = 0, {vcpu} }}]\n"
+        ));
+        if !tasks.is_empty() {
+            text.push_str(&format!("demand.tasks = [{tasks}]\n"));
+        }
+    }
+    let path = support::root().join("tests/config-bad/timing.toml");
+    load_text(Path::new(&path), &text, &support::resolve).unwrap_or_else(|report| panic!("{report}"))
+}
+
+fn pcpu(system: &System) -> PcpuTiming {
+    timing::pcpus(system).remove(0)
+}
+
+/// Deadlines missed in a second.
+fn missed(pcpu: &PcpuTiming) -> u64 {
+    let sources: Vec<Source> = pcpu
+        .vcpus
+        .iter()
+        .flat_map(|vcpu| vcpu.sources.iter().map(|(_, source)| *source))
+        .collect();
+    let mut states = vec![SourceState::default(); sources.len()];
+    let mut simulator = Simulator::new(pcpu.policy(0).unwrap(), &sources, &mut states, pcpu.overheads, 1);
+    for (slot, vcpu) in (0..).map(Slot).zip(&pcpu.vcpus) {
+        simulator.set_scheduler(slot, vcpu.scheduler);
+    }
+    assert!(simulator.run(1_000_000_000, 10_000_000, &mut ()));
+    states.iter().map(|state| state.statistics.missed).sum()
+}
+
+const TASK_A: &str = r#"{ name = "a", period = "10ms", wcet = "2ms" }"#;
+const TASK_B: &str = r#"{ name = "b", period = "20ms", wcet = "5ms" }"#;
+
+#[test]
+fn response_times_under_fixed_priorities_are_those_of_the_book() {
+    let system = system(
+        "",
+        &[("high", "priority = 9", TASK_A), ("low", "priority = 5", TASK_B)],
+    );
+    let mut pcpu = pcpu(&system);
+    pcpu.overheads = Default::default();
+    let bounds: Vec<_> = pcpu.verdicts().iter().map(|verdict| verdict.bound).collect();
+    // 2; 5 + one of the other.
+    assert_eq!(bounds, [Ok(2_000_000), Ok(7_000_000)]);
+    assert_eq!(missed(&pcpu), 0);
+}
+
+#[test]
+fn the_hypervisor_is_charged() {
+    let system = system(
+        "",
+        &[("high", "priority = 9", TASK_A), ("low", "priority = 5", TASK_B)],
+    );
+    let pcpu = pcpu(&system);
+    assert!(pcpu.overheads.event() > 0, "the board knows what it costs");
+    for verdict in pcpu.verdicts() {
+        let without = if verdict.slot == 0 { 2_000_000 } else { 7_000_000 };
+        let bound = verdict.bound.unwrap();
+        assert!(
+            bound > without && bound < without + 50 * pcpu.overheads.event(),
+            "{bound}"
+        );
+    }
+}
+
+#[test]
+fn a_window_is_worth_what_the_worst_phase_leaves_of_it() {
+    let schedule = "[pcpu.0]\npolicy = \"arinc653\"\n[pcpu.0.schedule.only]\nframe = \"10ms\"\n\
+        windows = [{ partition = \"own\", offset = \"3ms\", duration = \"2ms\" }]";
+    let system = system(
+        schedule,
+        &[(
+            "own",
+            "priority = 8",
+            r#"{ name = "a", period = "20ms", wcet = "3ms" }"#,
+        )],
+    );
+    let mut pcpu = pcpu(&system);
+    pcpu.overheads = Default::default();
+    // Released at the end of a window: 8 ms until the next, 2 of 3 in it, 8 to the one after.
+    assert_eq!(pcpu.verdicts()[0].bound, Ok(8_000_000 + 10_000_000 + 1_000_000));
+}
+
+#[test]
+fn a_refusal_names_a_change_that_helps() {
+    let system = system(
+        "[pcpu.0]\npolicy = \"edf\"",
+        &[("own", r#"budget = "1ms", period = "10ms""#, TASK_A)],
+    );
+    let report = timing::judge(&system);
+    let [finding] = &report.diagnostics[..] else {
+        panic!("{report}")
+    };
+    let budget = finding.help.split('"').nth(1).expect("a budget in quotes");
+    let vcpu = format!("budget = \"{budget}\", period = \"10ms\"");
+    let mended = self::system("[pcpu.0]\npolicy = \"edf\"", &[("own", &vcpu, TASK_A)]);
+    assert!(!timing::judge(&mended).has_errors(), "{budget} is not enough");
+    assert_eq!(missed(&pcpu(&mended)), 0);
+}
+
+#[test]
+fn who_declares_nothing_is_not_judged() {
+    let system = system("", &[("noise", "priority = 31", "")]);
+    assert!(!timing::judge(&system).has_errors());
+    assert!(timing::suggest(&pcpu(&system)).is_none());
+}
+
+#[test]
+fn above_a_vcpu_that_declares_nothing_nothing_is_promised_below() {
+    let system = system(
+        "",
+        &[("noise", "priority = 9", ""), ("own", "priority = 5", TASK_A)],
+    );
+    let report = timing::judge(&system);
+    assert!(
+        report.diagnostics[0].message.contains("may never be done"),
+        "{report}"
+    );
+    assert!(report.diagnostics[0].help.contains("priority = 10"), "{report}");
+}
+
+#[test]
+fn suggestions_pass() {
+    let edf = system(
+        "[pcpu.0]\npolicy = \"edf\"",
+        &[
+            ("one", r#"budget = "1ms", period = "10ms""#, TASK_A),
+            ("two", "priority = 8", TASK_B),
+        ],
+    );
+    let lines = timing::suggest(&pcpu(&edf)).expect("there is room");
+    assert_eq!(lines.len(), 2);
+    let given = |line: &String| {
+        line.split_once("{ pcpu = 0, ")
+            .map(|(_, rest)| rest.trim_end_matches(" }").to_owned())
+    };
+    let (one, two) = (given(&lines[0]).unwrap(), given(&lines[1]).unwrap());
+    let mended = system(
+        "[pcpu.0]\npolicy = \"edf\"",
+        &[("one", &one, TASK_A), ("two", &two, TASK_B)],
+    );
+    assert!(!timing::judge(&mended).has_errors(), "{lines:?}");
+}
