@@ -62,13 +62,16 @@ pub struct Pcpu<'s, 'i, A: Arch> {
 }
 
 impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         machine: A,
         shared: &'s Shared<'i, A::Relax>,
         system: &'s System<'i>,
         id: PcpuId,
-        local: Local,
+        mut local: Local,
     ) -> Self {
+        if id.0 == 0 {
+            local.end_at(system.time_limit);
+        }
         Self {
             machine,
             shared,
@@ -105,11 +108,11 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     /// What comes next; a new decision only if one is wanted.
     #[inline]
     pub fn decide(&mut self) -> Next {
-        if self.local.reschedule {
+        if self.local.reschedule && !self.decide_shortly() {
             self.decide_anew();
-        }
-        if self.local.reschedule {
-            return Next::Again;
+            if self.local.reschedule {
+                return Next::Again;
+            }
         }
         let Some(slot) = self.local.running() else {
             return if self.local.reports.is_empty() {
@@ -154,6 +157,26 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         &self.local
     }
 
+    /// The usual decision: somebody else's turn, and nothing else has happened. False: one is still wanted.
+    #[inline(always)]
+    fn decide_shortly(&mut self) -> bool {
+        let mailbox = self.shared.mailboxes.of(self.id);
+        if !mailbox.is_empty() {
+            return false;
+        }
+        let now = self.machine.now();
+        if self.local.is_due(now) || !self.local.follow(now) {
+            return false;
+        }
+        mailbox.publish(self.local.interested());
+        if !mailbox.is_empty() {
+            self.local.reschedule = true;
+            return false;
+        }
+        self.arm();
+        true
+    }
+
     /// Takes decisions until no mail came while the last one was made. What the order of the steps is good
     /// for: [`crate::mailbox`].
     #[inline(never)]
@@ -188,18 +211,15 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     /// Arms the clock for the decision in force, if that changes anything.
     #[inline]
     fn arm(&mut self) {
-        let mut deadline = self.local.deadline();
-        if self.id == PcpuId(0) {
-            deadline = deadline.min(self.system.time_limit);
-            self.local.look_by(self.system.time_limit);
+        let deadline = self.local.deadline();
+        if self.local.armed != deadline {
+            self.set_clock(deadline);
         }
-        if let Some(due) = self.local.drain_due {
-            deadline = deadline.min(due);
-        }
-        if self.local.armed == Some(deadline) {
-            return;
-        }
-        self.local.armed = Some(deadline);
+    }
+
+    #[inline(never)]
+    fn set_clock(&mut self, deadline: Ticks) {
+        self.local.armed = deadline;
         if deadline == Ticks::NEVER {
             self.machine.disarm();
         } else {
@@ -237,8 +257,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         if self.id == PcpuId(0) && self.system.time_limit <= now {
             self.time_is_up();
         }
-        if self.local.drain_due.is_some_and(|due| due <= now) {
-            self.local.drain_due = None;
+        if self.local.take_output(now) {
             self.report_in_time();
             self.pump();
         }

@@ -51,6 +51,16 @@ impl Activity {
         matches!(self, Self::Ready | Self::Loading(_) | Self::Reporting)
     }
 
+    /// Why the policy is told that it stops.
+    #[inline]
+    const fn stop_reason(self) -> StopReason {
+        if self.is_ready() {
+            StopReason::Preempted
+        } else {
+            StopReason::Blocked
+        }
+    }
+
     /// When it wants to be looked at without anybody waking it.
     #[must_use]
     pub const fn until(self) -> Ticks {
@@ -90,12 +100,11 @@ impl SlotState {
     };
 }
 
-/// State of one pCPU.
+/// State of one pCPU. In this order: what every decision touches comes first, the large tables last.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Local {
-    policy: AnyPolicy,
     counters: &'static Pcpu,
-    slots: [SlotState; MAX_SLOTS],
     count: u8,
     running: Option<Slot>,
     since: Ticks,
@@ -103,16 +112,22 @@ pub struct Local {
     interested: SlotSet,
     /// No slot's own time comes before this.
     due: Ticks,
+    /// When something else is due: the end of the system's time, on the boot pCPU, or output left behind.
+    other_due: Ticks,
+    /// When the system's time ends, if that is this pCPU's to see to.
+    limit: Ticks,
     /// A decision is wanted before anything runs.
     pub reschedule: bool,
-    /// The deadline the clock is armed with, `NEVER` if it is not; `None` if it has fired.
-    pub armed: Option<Ticks>,
-    /// When output that this pCPU's partitions left behind is to be handed on.
-    pub drain_due: Option<Ticks>,
-    /// Registers of health reports that are still to be written.
-    pub reports: Reports,
+    /// The deadline the clock is armed with, `NEVER` if it is not, 0 if it has fired.
+    pub armed: Ticks,
+    /// When output that this pCPU's partitions left behind is to be handed on, `NEVER` if there is none.
+    drain_due: Ticks,
     /// Where its records go.
     pub tracer: Tracer,
+    slots: [SlotState; MAX_SLOTS],
+    policy: AnyPolicy,
+    /// Registers of health reports that are still to be written.
+    pub reports: Reports,
 }
 
 impl Local {
@@ -140,9 +155,11 @@ impl Local {
             until: Ticks::NEVER,
             interested: SlotSet(0),
             due: Ticks(0),
+            other_due: Ticks::NEVER,
+            limit: Ticks::NEVER,
             reschedule: true,
-            armed: Some(Ticks::NEVER),
-            drain_due: None,
+            armed: Ticks::NEVER,
+            drain_due: Ticks::NEVER,
             reports: Reports::default(),
             tracer,
         }
@@ -260,11 +277,7 @@ impl Local {
     pub fn settle(&mut self, now: Ticks) {
         let ran = now.since(self.since);
         if let Some(slot) = self.running.take() {
-            let why = if self.slot(slot).activity.is_ready() {
-                StopReason::Preempted
-            } else {
-                StopReason::Blocked
-            };
+            let why = self.slot(slot).activity.stop_reason();
             add_ticks(&self.slot(slot).counters.ran, ran);
             self.policy.stopped(slot, why, ran.0, now.0);
         } else {
@@ -275,22 +288,43 @@ impl Local {
     /// Takes the next decision; what it brought about besides. Requires: settled.
     #[inline]
     pub fn pick(&mut self, now: Ticks) -> Signals {
+        let decision = self.policy.next(now.0);
+        self.adopt(decision, self.policy.interested(), now);
+        self.policy.signals()
+    }
+
+    /// [`Local::settle`] and [`Local::pick`] in one step, if a slot is running, nothing is traced and the policy has
+    /// a short way. False: nothing was done.
+    #[inline(always)]
+    pub fn follow(&mut self, now: Ticks) -> bool {
+        let Some(slot) = self.running.filter(|_| !self.tracer.is_on()) else {
+            return false;
+        };
+        let (ran, state) = (now.since(self.since), self.slot(slot));
+        let (why, counters) = (state.activity.stop_reason(), state.counters);
+        let Some((decision, interested)) = self.policy.follow(slot, why, ran.0, now.0) else {
+            return false;
+        };
+        add_ticks(&counters.ran, ran);
+        self.adopt(decision, interested, now);
+        true
+    }
+
+    /// This decision is in force from now on.
+    #[inline(always)]
+    fn adopt(&mut self, decision: Decision, interested: SlotSet, now: Ticks) {
         self.reschedule = false;
         self.since = now;
-        match self.policy.next(now.0) {
-            Decision::Run(slot, until) => {
-                self.running = Some(slot);
-                self.until = Ticks(until);
-            }
-            Decision::Idle(until) => self.until = Ticks(until),
-        }
-        self.interested = self.policy.interested();
-        let running = self
-            .running
-            .map_or(NONE, |slot| u32::from(self.slot(slot).vcpu.0));
+        self.interested = interested;
+        let (slot, until) = match decision {
+            Decision::Run(slot, until) => (Some(slot), until),
+            Decision::Idle(until) => (None, until),
+        };
+        self.until = Ticks(until);
+        self.running = slot;
+        let running = slot.map_or(NONE, |slot| u32::from(self.slot(slot).vcpu.0));
         self.counters.running.store(running, Ordering::Relaxed);
         self.counters.since.store(now.0, Ordering::Relaxed);
-        self.policy.signals()
     }
 
     /// Another schedule from the next frame on. Requires: settled.
@@ -304,10 +338,10 @@ impl Local {
     }
 
     /// When the decision in force must be looked at again: its own end, or the timers of slots that would
-    /// change it, or a watchdog. Bounded by the slots in use.
+    /// change it, or a watchdog, or what is due besides. Bounded by the slots in use.
     #[inline]
     pub fn deadline(&mut self) -> Ticks {
-        let mut deadline = self.until;
+        let mut deadline = self.until.min(self.other_due);
         if self.due == Ticks::NEVER {
             return deadline;
         }
@@ -331,14 +365,36 @@ impl Local {
         self.due = self.due.min(at);
     }
 
-    /// [`Local::is_due`] is to say so from then on, until the next [`Local::deadline`].
-    pub fn look_by(&mut self, at: Ticks) {
-        self.due = self.due.min(at);
+    /// This pCPU sees to the end of the system's time.
+    pub fn end_at(&mut self, limit: Ticks) {
+        self.limit = limit;
+        self.other_due = self.drain_due.min(limit);
     }
 
-    /// Whether some slot's own time, or that of output left behind, has come.
+    /// Output left behind is to be handed on then, or earlier if that is wanted already.
+    pub fn drain_by(&mut self, at: Ticks) {
+        self.drain_due = self.drain_due.min(at);
+        self.other_due = self.other_due.min(at);
+    }
+
+    /// Whether output left behind is to be handed on at some time.
+    pub fn has_output(&self) -> bool {
+        self.drain_due != Ticks::NEVER
+    }
+
+    /// Whether output left behind is to be handed on; then it is no longer.
+    pub fn take_output(&mut self, now: Ticks) -> bool {
+        let is_due = self.drain_due <= now;
+        if is_due {
+            self.drain_due = Ticks::NEVER;
+            self.other_due = self.limit;
+        }
+        is_due
+    }
+
+    /// Whether some slot's own time, or that of something else, has come.
     #[inline]
     pub fn is_due(&self, now: Ticks) -> bool {
-        self.due <= now || self.drain_due.is_some_and(|due| due <= now)
+        self.due.min(self.other_due) <= now
     }
 }

@@ -10,9 +10,9 @@
 //! important one. Each pCPU therefore publishes the slots whose readiness would change its decision
 //! ([`bulkhead_sched::Policy::interested`]); a post for another slot waits for its next decision.
 //!
-//! **No wake-up is lost.** Poster: (1) set the bit, (2) fence, (3) read the interest. Owner: (a) publish the
-//! interest, (b) fence, (c) look at the bits. Both fences are sequentially consistent, so one of them is
-//! first: if (2) is, (c) sees the bit; if (b) is, (3) sees the interest and the poster signals. The owner does (a) to
+//! **No wake-up is lost.** Poster: (1) set the bit and mark the mailbox, (2) fence, (3) read the interest. Owner: (a) publish the
+//! interest, (b) fence, (c) look at the mark. Both fences are sequentially consistent, so one of them is
+//! first: if (2) is, (c) sees the mark; if (b) is, (3) sees the interest and the poster signals. The owner does (a) to
 //! (c) after each decision and before it runs or waits. The signal itself (an interrupt) stays pending
 //! until taken, so it is not lost between (c) and the first instruction of the partition either.
 
@@ -41,6 +41,8 @@ pub fn bits(bits: u32) -> impl Iterator<Item = u8> {
 /// Messages for one pCPU.
 #[derive(Debug, Default)]
 pub struct Mailbox {
+    /// Something was posted since it was emptied last.
+    any: AtomicBool,
     wake: AtomicU32,
     start: AtomicU32,
     stop: AtomicU32,
@@ -71,6 +73,7 @@ impl Mailbox {
     /// An empty one.
     pub const fn new() -> Self {
         Self {
+            any: AtomicBool::new(false),
             wake: AtomicU32::new(0),
             start: AtomicU32::new(0),
             stop: AtomicU32::new(0),
@@ -84,37 +87,38 @@ impl Mailbox {
     /// "Look at `slot`." Returns whether the owner wants to be signalled for that.
     #[must_use]
     pub fn post_wake(&self, slot: Slot) -> bool {
-        Self::post(&self.wake, slot.0);
+        self.post(&self.wake, slot.0);
         self.wants(slot)
     }
 
     /// "Switch `slot` on." Returns whether the owner wants to be signalled for that.
     #[must_use]
     pub fn post_start(&self, slot: Slot) -> bool {
-        Self::post(&self.start, slot.0);
+        self.post(&self.start, slot.0);
         self.wants(slot)
     }
 
     /// "Load `partition`, whose first vCPU is `slot`." Returns whether the owner wants to be signalled for that.
     #[must_use]
     pub fn post_load(&self, partition: PartitionId, slot: Slot) -> bool {
-        Self::post(&self.load, partition.0);
+        self.post(&self.load, partition.0);
         self.wants(slot)
     }
 
     /// "Stop `partition`." The owner is always to be signalled: others wait for its confirmation.
     pub fn post_stop(&self, partition: PartitionId) {
-        Self::post(&self.stop, partition.0);
+        self.post(&self.stop, partition.0);
     }
 
     /// "Another schedule is wanted." Nobody has to be signalled: until the frame ends there is a decision.
     pub fn post_schedule(&self) {
-        Self::post(&self.schedule, 0);
+        self.post(&self.schedule, 0);
     }
 
     /// "Stop for good."
     pub fn post_halt(&self) {
         self.halt.store(true, Ordering::Release);
+        self.any.store(true, Ordering::Release);
     }
 
     /// Says which slots the owner wants to be signalled for. What was posted before and not signalled
@@ -125,18 +129,18 @@ impl Mailbox {
     }
 
     /// Whether there is nothing in it.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.wake.load(Ordering::Relaxed)
-            | self.start.load(Ordering::Relaxed)
-            | self.stop.load(Ordering::Relaxed)
-            | self.load.load(Ordering::Relaxed)
-            | self.schedule.load(Ordering::Relaxed)
-            == 0
-            && !self.halt.load(Ordering::Relaxed)
+        !self.any.load(Ordering::Relaxed)
     }
 
-    /// Empties it.
+    /// Empties it, but for a halt. `any` is cleared first and by a read-modify-write: a bit whose mark that takes is
+    /// visible to the look at the bits, and a mark that comes later stays.
     pub fn take(&self) -> Post {
+        self.any.swap(false, Ordering::AcqRel);
+        if self.halt.load(Ordering::Acquire) {
+            self.any.store(true, Ordering::Release);
+        }
         Post {
             wake: Self::drain(&self.wake),
             start: Self::drain(&self.start),
@@ -147,8 +151,9 @@ impl Mailbox {
         }
     }
 
-    fn post(word: &AtomicU32, number: u8) {
+    fn post(&self, word: &AtomicU32, number: u8) {
         word.fetch_or(bit(number), Ordering::Release);
+        self.any.store(true, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 

@@ -117,6 +117,15 @@ impl Policy for Kind {
         to_each!(self, policy => policy.next(now))
     }
 
+    /// Only the usual policy has a short way; the others need no look.
+    #[inline]
+    fn follow(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) -> Option<(Decision, SlotSet)> {
+        match self {
+            Self::FixedPriority(policy) => policy.follow(slot, why, ran, now),
+            _ => None,
+        }
+    }
+
     fn interested(&self) -> SlotSet {
         to_each!(self, policy => policy.interested())
     }

@@ -152,6 +152,22 @@ impl<P: Policy> Policy for Donating<P> {
         }
     }
 
+    /// Without donations, every slot runs in its own place.
+    #[inline]
+    fn follow(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) -> Option<(Decision, SlotSet)> {
+        if self.lending != 0 {
+            return None;
+        }
+        let (decision, interested) = self.policy.follow(slot, why, ran, now)?;
+        if why == StopReason::Blocked {
+            self.ready &= !bit(slot.0);
+        }
+        if let Decision::Run(place, _) = decision {
+            self.place = place.0;
+        }
+        Some((decision, interested))
+    }
+
     fn interested(&self) -> SlotSet {
         let SlotSet(places) = self.policy.interested();
         let lent = places & self.lending;

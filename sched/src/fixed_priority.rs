@@ -40,6 +40,8 @@ pub struct FixedPriority {
     /// What `interested` answers about the decision in force.
     interested: SlotSet,
     signals: Signals,
+    /// No slot has a budget.
+    is_unlimited: bool,
 }
 
 impl FixedPriority {
@@ -65,6 +67,7 @@ impl FixedPriority {
             exhausted: 0,
             interested,
             signals: Signals::default(),
+            is_unlimited: vcpus.iter().all(|vcpu| vcpu.server.is_none()),
         })
     }
 
@@ -165,6 +168,28 @@ impl Policy for FixedPriority {
             .min(self.budgets.at_mut(pick.slot.0).lasts_until(now))
             .min(self.replenishments.earliest_from(pick.interested_from));
         Decision::Run(pick.slot, until)
+    }
+
+    /// Without budgets, only the queue matters.
+    #[inline]
+    fn follow(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) -> Option<(Decision, SlotSet)> {
+        if !self.is_unlimited || self.ready & bit(slot.0) == 0 {
+            return None;
+        }
+        self.queue.stopped(slot.0, why, ran);
+        if why == StopReason::Blocked {
+            self.ready &= !bit(slot.0);
+            self.queue.remove(slot.0);
+        }
+        let (decision, interested) = match self.queue.pick(self.all) {
+            None => (Decision::Idle(Ticks::MAX), self.all.slots),
+            Some(pick) => (
+                Decision::Run(pick.slot, now.saturating_add(pick.left)),
+                pick.interested,
+            ),
+        };
+        self.interested = SlotSet(interested & !self.ready);
+        Some((decision, self.interested))
     }
 
     fn interested(&self) -> SlotSet {

@@ -74,6 +74,17 @@ pub trait Policy {
     fn signals(&mut self) -> Signals {
         Signals::default()
     }
+    /// [`Policy::stopped`] and [`Policy::next`] in one step, and what `interested` says afterwards, if the policy has a short
+    /// way for that now; `signals` has nothing new to say then. `None`: nothing was done.
+    fn follow(
+        &mut self,
+        _slot: Slot,
+        _why: StopReason,
+        _ran: Ticks,
+        _now: Ticks,
+    ) -> Option<(Decision, SlotSet)> {
+        None
+    }
     /// A critical interrupt made `slot` ready: it is served with precedence until it blocks or yields, if the
     /// policy has such a thing. A decision is wanted afterwards, whether `interested` has the slot or not.
     fn critical(&mut self, slot: Slot, now: Ticks) {

@@ -183,21 +183,22 @@ impl RunQueue {
     }
 
     /// The slot of a band to run.
+    #[inline]
     pub fn pick(&mut self, band: Band) -> Option<Pick> {
-        let (first, behind) = self.group_of_slot(self.top(band)?);
+        let first = *self.group_of.at(highest(self.ready.ranks & band.ranks)?);
         let group = self.groups.at_mut(first);
         let ready = self.ready.ranks & group.members;
         if ready & bit(group.turn) == 0 {
             group.pass_turn(ready, self.quantum);
         }
-        let (turn, left) = (group.turn, group.left);
+        let (turn, members) = (group.turn, group.members);
+        let (mut left, mut interested_from) = (Ticks::MAX, first);
         self.is_shared = ready != bit(turn);
         // Alone, the first equal to become ready starts the clock.
-        let (left, interested_from) = if self.is_shared {
-            (left, behind)
-        } else {
-            (Ticks::MAX, first)
-        };
+        if self.is_shared {
+            left = group.left;
+            interested_from = highest(members).unwrap_or(first).wrapping_add(1);
+        }
         Some(Pick {
             slot: Slot(self.slot(turn)),
             left,
@@ -207,6 +208,7 @@ impl RunQueue {
     }
 
     /// The slot picked last stops; it stays in the queue.
+    #[inline]
     pub fn stopped(&mut self, slot: u8, why: StopReason, ran: Ticks) {
         let rank = self.rank(slot);
         let group = self.groups.at_mut(*self.group_of.at(rank));

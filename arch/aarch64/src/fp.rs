@@ -101,7 +101,7 @@ impl Machine {
         // SAFETY: as above; what the registers held is saved or of no use.
         unsafe { bulkhead_fp_load(&raw const context.fp) }
         self.fp_owner = Some(context.id);
-        context.cptr = CPTR_OPEN;
+        (context.cptr, context.fp_used) = (CPTR_OPEN, true);
     }
 
     /// What the FP registers hold of the vCPU is of no use any more.

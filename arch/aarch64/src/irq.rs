@@ -423,6 +423,11 @@ fn drop_loaded(p: &mut PcpuIrq, v: &mut VcpuIrq) {
 /// See [`bulkhead_arch_api::Vcpus::has_work`].
 #[inline(always)]
 pub(crate) fn has_work(v: &VcpuIrq) -> bool {
+    v.own.is_some_and(|own| !own.is_quiet(&v.bank, &Interface)) && finds_work(v)
+}
+
+#[inline(never)]
+fn finds_work(v: &VcpuIrq) -> bool {
     v.vgic
         .as_ref()
         .is_some_and(|vgic| vgic.has_work(v.index, &v.bank, &Interface))

@@ -13,7 +13,9 @@ use crate::entry::{ALL_REGISTERS, RESUME};
 use crate::irq;
 use crate::machine::Machine;
 use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
-use crate::vcpu::{Context, LEAVE_EXIT, LEAVE_HYPERCALL, LEAVE_IDLE, Load, Pending};
+use crate::vcpu::{
+    Context, LEAVE_EXIT, LEAVE_HYPERCALL, LEAVE_IDLE, Load, Pending, RARE_AARCH32, RARE_DEBUG,
+};
 use crate::{aarch32, inject, psci, status, system, timer};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::FUNCTION_BASE;
@@ -388,7 +390,11 @@ fn task_call(context: &mut Context, syndrome: u64) -> u64 {
 /// WFI; WFE does not trap (HCR_EL2.TWE is 0). An idle task waits by hypercall, so its WFI is over at once.
 #[inline(never)]
 fn wait_for(context: &mut Context, syndrome: u64) -> u64 {
-    advance(context, syndrome);
+    if context.rare & (RARE_AARCH32 | RARE_DEBUG) == 0 {
+        write_guest_register!("elr_el2", read_register!("elr_el2").wrapping_add(4));
+    } else {
+        advance(context, syndrome);
+    }
     if context.is_task() || syndrome & ISS_WFX_TI != 0 {
         return RESUME;
     }

@@ -77,7 +77,7 @@ pub(crate) const RARE_AARCH32: u8 = 1;
 /// Its time is frozen while it is not current.
 const RARE_FROZEN: u8 = 1 << 1;
 /// Its debug exceptions are on.
-const RARE_DEBUG: u8 = 1 << 2;
+pub(crate) const RARE_DEBUG: u8 = 1 << 2;
 /// The CPU has [`Auxiliary`] registers.
 const RARE_AUXILIARY: u8 = 1 << 3;
 
@@ -112,6 +112,8 @@ pub(crate) struct Context {
     pub(crate) banked: Banked,
     /// FP/SIMD registers, unless the pCPU holds them.
     pub(crate) fp: FpRegisters,
+    /// Since its reset it has used them.
+    pub(crate) fp_used: bool,
     /// Debug registers as the guest sees them.
     pub(crate) debug: Debug,
     /// Number.
@@ -141,6 +143,7 @@ impl Context {
             auxiliary: Auxiliary::ZERO,
             banked: Banked::ZERO,
             fp: FpRegisters::ZERO,
+            fp_used: false,
             debug: Debug::ZERO,
             id: VcpuId(0),
             plan: VcpuPlan {
@@ -282,7 +285,7 @@ impl Machine {
     /// Makes `vcpu` the current one.
     #[inline(never)]
     pub(crate) fn switch_to(&mut self, vcpu: VcpuId, context: &mut Context) {
-        self.unload();
+        self.take_out();
         self.current = Some(vcpu);
         let (hcr, vmpidr) = (context.hcr, context.vmpidr);
         let (space, cptr) = (context.space, context.cptr);
@@ -316,8 +319,14 @@ impl Machine {
     }
 
     /// Takes the current vCPU's state out of the hardware.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn unload(&mut self) {
+        self.take_out();
+    }
+
+    /// The same, for [`Machine::switch_to`].
+    #[inline(always)]
+    fn take_out(&mut self) {
         let Some(vcpu) = self.current.take() else { return };
         let context = CONTEXTS.slot(usize::from(vcpu.0));
         // SAFETY: `current` is only set to an adopted vCPU; see `with_stored`.
@@ -383,7 +392,9 @@ impl Vcpus for Machine {
             context.write_general(0, reset.argument);
             context.pc = reset.entry.0;
             context.pending = Pending::Nothing;
-            context.fp = FpRegisters::ZERO;
+            if context.fp_used {
+                (context.fp, context.fp_used) = (FpRegisters::ZERO, false);
+            }
             context.debug.reset();
             context.note_debug();
             context.auxiliary = Auxiliary::ZERO;

@@ -116,6 +116,16 @@ impl Redistributor {
         true
     }
 
+    /// The short cut of [`Vgic::has_work`]: the vCPU is loaded, nothing is marked, nothing waits for a slot, and the guest
+    /// has ended whatever was in one.
+    #[inline(always)]
+    pub fn is_quiet<C: CpuInterface>(&self, bank: &Bank, hardware: &C) -> bool {
+        self.is_present()
+            && !self.is_dirty()
+            && !bank.is_crowded()
+            && bank.used & !hardware.empty_slots() == 0
+    }
+
     /// The short cut of [`Vgic::service`] for a private line that somebody else has latched.
     #[inline(always)]
     pub fn deliver_again<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) -> bool {
@@ -508,12 +518,7 @@ impl Vgic<'_> {
         let Some(own) = self.redistributor(me) else {
             return false;
         };
-        // Nothing is marked, nothing waits for a slot, and the guest has ended whatever was in one.
-        if own.is_present()
-            && !own.is_dirty()
-            && !bank.is_crowded()
-            && bank.used & !hardware.empty_slots() == 0
-        {
+        if own.is_quiet(bank, hardware) {
             return false;
         }
         self.finds_work(me, bank, hardware, own.is_present())

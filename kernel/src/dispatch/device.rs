@@ -175,11 +175,11 @@ impl<A: Arch> Pcpu<'_, '_, A> {
 
     /// The pCPU whose partition left output behind looks after it: at a low rate, by its own clock.
     fn mind_output(&mut self, now: u64) {
-        if self.local.drain_due.is_none()
+        if !self.local.has_output()
             && let Some(delay) = self.shared.terminal.output.due(now)
         {
             let due = self.machine.now().plus(self.system.time.duration(delay));
-            self.local.drain_due = Some(due);
+            self.local.drain_by(due);
             self.local.reschedule = true;
         }
     }

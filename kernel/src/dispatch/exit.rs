@@ -86,7 +86,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             }
             Exit::Deadline => {
                 // What was armed has fired: the next decision arms anew even for the same time.
-                self.local.armed = None;
+                self.local.armed = Ticks(0);
                 self.local.reschedule = true;
             }
             Exit::Signal => self.local.reschedule = true,

@@ -126,7 +126,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             .machine
             .now()
             .plus(self.system.time.duration(DRAIN_PERIOD_NS));
-        self.local.drain_due = Some(self.local.drain_due.map_or(due, |earlier| earlier.min(due)));
+        self.local.drain_by(due);
         self.local.reschedule = true;
     }
 

@@ -201,13 +201,13 @@ impl CpuInterface for Interface {
         write_guest_register!("ich_vmcr_el2", value);
     }
 
-    #[inline]
+    #[inline(always)]
     fn has_active_priorities(&self) -> bool {
         read_register!("ich_ap0r0_el2") | read_register!("ich_ap1r0_el2") != 0
             || read_register!("ich_vtr_el2") & VTR_FINE != 0 && self.active_priorities() != [[0; 4]; 2]
     }
 
-    #[inline]
+    #[inline(always)]
     fn open(&mut self) {
         write_guest_register!("ich_hcr_el2", HCR_ENABLE);
     }
