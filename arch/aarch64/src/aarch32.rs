@@ -97,6 +97,13 @@ const fn view(pstate: u64, number: u8) -> u8 {
     }
 }
 
+/// x0..x30 as AArch32 names them (D1.20.1). The 16th is of Hyp mode, which no guest has.
+pub(crate) const REGISTER_NAMES: [&str; 31] = [
+    "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "sp_usr", "lr_usr",
+    "sp_hyp", "lr_irq", "sp_irq", "lr_svc", "sp_svc", "lr_abt", "sp_abt", "lr_und", "sp_und", "r8_fiq",
+    "r9_fiq", "r10_fiq", "r11_fiq", "r12_fiq", "sp_fiq", "lr_fiq",
+];
+
 /// The stack pointer of the present mode, among the general registers.
 pub(crate) const fn stack_pointer(pstate: u64) -> u8 {
     view(pstate, 13)

@@ -559,12 +559,18 @@ impl Vcpus for Machine {
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         let nothing = Dump {
             general: [0; 31],
+            names: &[],
             sp: 0,
             pc: 0,
             state: 0,
         };
         self.with_stored(vcpu, |_, context| Dump {
             general: context.general,
+            names: if context.plan.aarch32 {
+                &aarch32::REGISTER_NAMES
+            } else {
+                &[]
+            },
             sp: if context.plan.aarch32 {
                 context.read_general(aarch32::stack_pointer(context.pstate))
             } else {

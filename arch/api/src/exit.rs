@@ -159,6 +159,8 @@ pub enum Reply {
 pub struct Dump {
     /// General registers in the class's order.
     pub general: [u64; 31],
+    /// Their names in a report; `r` and the number for those that have none here.
+    pub names: &'static [&'static str],
     /// Stack pointer.
     pub sp: u64,
     /// Program counter.

@@ -207,6 +207,7 @@ impl Vcpus for SimMachine {
         self.world().vcpu(vcpu, self.pcpu);
         Dump {
             general: [0; 31],
+            names: &[],
             sp: 0,
             pc: 0,
             state: 0,

@@ -5,6 +5,12 @@ use aarch64_esr_decoder::{FieldInfo, decode};
 
 /// Exception classes that are told apart here.
 const UNKNOWN: u64 = 0x00;
+const WAIT: u64 = 0x01;
+const CP15: u64 = 0x03;
+const CP15_PAIR: u64 = 0x04;
+const CP14: u64 = 0x05;
+const CP14_MEMORY: u64 = 0x06;
+const CP14_PAIR: u64 = 0x0C;
 const SYSTEM_REGISTER: u64 = 0x18;
 const SMC32: u64 = 0x13;
 const SMC64: u64 = 0x17;
@@ -37,6 +43,10 @@ pub fn sentence(syndrome: u64, address: Option<u64>, virtual_address: Option<u64
             )
         }
         SYSTEM_REGISTER => format!("{} is not this machine's to use", system_register(syndrome)),
+        CP15 | CP14 => format!("{} is not this machine's to use", coprocessor_register(syndrome)),
+        CP15_PAIR | CP14_PAIR => format!("{} is not this machine's to use", coprocessor_pair(syndrome)),
+        CP14_MEMORY => "LDC or STC of a debug register, which this machine does not have".to_owned(),
+        WAIT => "WFI or WFE where waiting is not allowed".to_owned(),
         SMC32 | SMC64 => "a call to the firmware that no guest may make".to_owned(),
         SERROR => "an asynchronous external abort (SError) came in".to_owned(),
         UNKNOWN => "an undefined instruction".to_owned(),
@@ -107,6 +117,40 @@ fn system_register(syndrome: u64) -> String {
     }
 }
 
+/// The coprocessor whose access by MCR, MRC, MCRR or MRRC trapped.
+fn coprocessor(syndrome: u64) -> u32 {
+    if matches!(syndrome >> 26 & 0x3F, CP15 | CP15_PAIR) {
+        15
+    } else {
+        14
+    }
+}
+
+/// What an MCR or MRC names, as an assembler writes it.
+fn coprocessor_register(syndrome: u64) -> String {
+    let field = |low: u32, bits: u32| syndrome >> low & ((1 << bits) - 1);
+    let instruction = if syndrome & 1 == 1 { "MRC" } else { "MCR" };
+    format!(
+        "{instruction} p{}, {}, <Rt>, c{}, c{}, {}",
+        coprocessor(syndrome),
+        field(14, 3),
+        field(10, 4),
+        field(1, 4),
+        field(17, 3)
+    )
+}
+
+/// What an MCRR or MRRC names.
+fn coprocessor_pair(syndrome: u64) -> String {
+    let instruction = if syndrome & 1 == 1 { "MRRC" } else { "MCRR" };
+    format!(
+        "{instruction} p{}, {}, <Rt>, <Rt2>, c{}",
+        coprocessor(syndrome),
+        syndrome >> 16 & 0xF,
+        syndrome >> 1 & 0xF
+    )
+}
+
 /// The decoder ends its description of the syndrome with `NAME` of the register, where it knows one.
 fn register_name(fields: &[FieldInfo]) -> Option<String> {
     let iss = fields.iter().find(|field| field.name == "ISS")?;
@@ -174,6 +218,23 @@ mod tests {
             text.starts_with("reading ") && text.contains("S3_3_C9_C12_0"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn coprocessors_as_an_assembler_writes_them() {
+        // Read of PMCR in A32; MRRC of CNTPCT; MCR of DBGDSCR.
+        let pair = CP15_PAIR << 26 | 1 << 25 | 14 << 1 | 1;
+        let debug = CP14 << 26 | 1 << 25 | 2 << 17 | 2 << 1;
+        for (syndrome, text) in [
+            (
+                0x0E30_2439,
+                "MRC p15, 0, <Rt>, c9, c12, 0 is not this machine's to use",
+            ),
+            (pair, "MRRC p15, 0, <Rt>, <Rt2>, c14 is not this machine's to use"),
+            (debug, "MCR p14, 0, <Rt>, c0, c2, 2 is not this machine's to use"),
+        ] {
+            assert_eq!(sentence(syndrome, None, None), text);
+        }
     }
 
     #[test]

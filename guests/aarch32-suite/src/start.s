@@ -292,6 +292,29 @@ probe_condition:
     mrcne   p15, 0, r0, c9, c12, 0
     bx      lr
 
+@ r0 = an instruction for any coprocessor that names r0 to r3 at most, r1 = memory it may reach. Runs it; if it is undefined it
+@ is skipped.
+    .global probe_word
+probe_word:
+    push    {r4-r6, lr}
+    ldr     r4, =word_slot
+    str     r0, [r4]
+    ldr     r5, =0xE12FFF1E                 @ bx lr
+    str     r5, [r4, #4]
+    dsb
+    mcr     p15, 0, r5, c7, c5, 0           @ ICIALLU
+    dsb
+    isb
+    mov     r0, r1
+    mov     r2, r1
+    mov     r3, r1
+    blx     r4
+    mov     r0, #0
+    mcr     p15, 0, r0, c14, c3, 1          @ CNTV_CTL, CNTP_CTL: off
+    mcr     p15, 0, r0, c14, c2, 1
+    pop     {r4-r6, pc}
+    .ltorg
+
 @ All registers of VFP and NEON hold a pattern made of r0 over r1 exits. r0 out: 0 if all kept it.
     .fpu    neon
     .global probe_fp
@@ -339,6 +362,7 @@ fetch_abort_seen: .space 12
 irq_seen:         .space 8
 second_argument:  .space 4
 fetch_return:     .space 4
+word_slot:        .space 8
     .balign 16
     .space 8192
 stack_svc:

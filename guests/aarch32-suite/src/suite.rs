@@ -26,6 +26,8 @@ const VIRTUAL_TIMER: u32 = 27;
 /// Rounds of a loop of two instructions, and exits: longer than a turn of a vCPU among its equals.
 const ROUNDS: u32 = 70_000;
 const EXITS: u32 = 700;
+/// Random instructions.
+const WORDS: u32 = 20_000;
 
 unsafe extern "C" {
     fn probe_supervisor(register: usize) -> u32;
@@ -37,6 +39,7 @@ unsafe extern "C" {
     fn probe_status(rounds: u32, value: u32) -> u32;
     fn probe_thumb(register: usize) -> u32;
     fn probe_condition() -> u32;
+    fn probe_word(word: u32, scratch: *mut [u32; 64]);
     fn probe_fp(pattern: u32, exits: u32) -> u32;
     fn probe_fetch(address: usize);
     fn second_start();
@@ -146,6 +149,7 @@ extern "C" fn main() {
     calls(&mut report);
     registers(&mut report);
     faults(&mut report);
+    words(&mut report);
     interrupts(&mut report);
     floating_point(&mut report);
     second_cpu(&mut report);
@@ -163,16 +167,17 @@ fn boot(report: &mut Report) {
 }
 
 fn modes(report: &mut Report) {
-    // SAFETY: (all of these) probes change registers of their own and the device register they are given.
-    let results = unsafe {
-        [
-            probe_supervisor(PLAIN_REGISTER),
-            probe_abort(PLAIN_REGISTER),
-            probe_undefined(PLAIN_REGISTER),
-            probe_irq(PLAIN_REGISTER),
-            probe_system(PLAIN_REGISTER),
-        ]
-    };
+    const PROBES: [unsafe extern "C" fn(usize) -> u32; 5] = [
+        probe_supervisor,
+        probe_abort,
+        probe_undefined,
+        probe_irq,
+        probe_system,
+    ];
+    let results = PROBES.map(|probe| {
+        // SAFETY: probes change registers of their own and the device register they are given.
+        unsafe { probe(PLAIN_REGISTER) }
+    });
     report.equal("sp and lr of each mode at exits", results, [0; 5]);
     // SAFETY: as above.
     let fiq = unsafe { probe_fiq(PLAIN_REGISTER) };
@@ -255,6 +260,55 @@ fn faults(report: &mut Report) {
         "external abort of a fetch",
         (status & 0x60F, address, link),
         (0x8, nowhere, nowhere),
+    );
+}
+
+/// A random instruction for a coprocessor that a guest survives, or none: what would move its own vectors, translation
+/// or control registers is left out, everything else that the encodings have is in.
+fn strange_word(random: u64) -> Option<u32> {
+    let field = |shift: u32, bits: u32| (random >> shift) as u32 & ((1 << bits) - 1);
+    let coprocessor = field(0, 2) | 0xC | if field(2, 2) == 0 { 0 } else { 0xE };
+    let (read, major, middle) = (field(4, 1), field(5, 4), field(9, 4));
+    let (register, opcode_1, opcode_2) = (field(13, 2), field(15, 3), field(18, 3));
+    let own = matches!(major, 1 | 2 | 3 | 12);
+    match field(21, 3) {
+        // LDC, STC: the address is in a register that holds that of harmless memory.
+        0 => Some(0xED80_0000 | read << 20 | register << 16 | major << 12 | coprocessor << 8),
+        // MRRC, MCRR.
+        1 if read == 1 || middle != 2 => {
+            let pair = read << 20 | 1 << 16;
+            Some(0xEC40_0000 | pair | coprocessor << 8 | opcode_1 << 4 | middle)
+        }
+        // CDP.
+        2 => Some(0xEE00_0000 | major << 16 | coprocessor << 8 | opcode_2 << 5 | middle),
+        // MRC, MCR.
+        3.. if read == 1 || !own => {
+            let name = major << 16 | opcode_2 << 5 | middle;
+            Some(0xEE00_0010 | opcode_1 << 21 | read << 20 | name | register << 12 | coprocessor << 8)
+        }
+        _ => None,
+    }
+}
+
+/// Random accesses to coprocessors. What is undefined arrives as such, and nothing else happens to anyone.
+fn words(report: &mut Report) {
+    let mut scratch = [0u32; 64];
+    let before = seen!(undefined_count);
+    let (mut random, mut tried) = (u64::from(counter()) | 1, 0);
+    for _ in 0..WORDS {
+        // The multiplier of PCG's generator; its high bits are the good ones.
+        random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+        if let Some(word) = strange_word(random >> 32) {
+            tried += 1;
+            // SAFETY: the word names r0 to r3 only, which hold the address of the scratch memory.
+            unsafe { probe_word(word, &raw mut scratch) }
+        }
+    }
+    let undefined = seen!(undefined_count) - before;
+    report.equal(
+        "random coprocessor instructions, of which many are undefined",
+        (undefined > tried / 4, undefined < tried),
+        (true, true),
     );
 }
 

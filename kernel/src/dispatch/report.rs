@@ -150,7 +150,12 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             Some(row) => {
                 let first = written.saturating_mul(PER_LINE) as u64;
                 for (value, number) in row.iter().zip(first..) {
-                    line.text(" r").decimal(number).text("=").hex(*value);
+                    match dump.names.get(number as usize) {
+                        Some(name) => line.text(" ").text(name),
+                        None => line.text(" r").decimal(number),
+                    }
+                    .text("=")
+                    .hex(*value);
                 }
             }
             None => {
