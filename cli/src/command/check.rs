@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `bulkhead check`: what a manifest means, as tables, or what is wrong with it.
 
-use super::CheckArgs;
 use super::timing::{deadlines, processor_time};
+use super::{CheckArgs, schedule};
 use crate::prepare;
 use crate::problem::{Code, Problem};
 use crate::progress::Progress;
@@ -64,6 +64,9 @@ pub(super) fn report(system: &System) -> String {
     let sections = [
         ("Partitions", partitions(system)),
         ("CPU assignment", cpus(system)),
+        ("Budgets", schedule::reservations(system)),
+        ("Frames", schedule::frames(system)),
+        ("Time domains", schedule::domains(system)),
         ("Memory map", memory(system)),
         ("Interrupts", interrupts(system)),
         ("Who can touch what, beyond its own memory", touch(system)),

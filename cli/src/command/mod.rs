@@ -13,8 +13,10 @@ mod fuzz;
 mod gdb;
 mod log;
 mod new;
+mod policies;
 mod report;
 mod run;
+mod schedule;
 mod simulate;
 mod test;
 mod timing;
@@ -75,6 +77,8 @@ enum Command {
     Bench(BenchArgs),
     /// List the boards
     Boards,
+    /// List the scheduling policies
+    Policies,
     /// Start a system of your own
     New(NewArgs),
 }
@@ -297,6 +301,7 @@ pub fn main() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Boards => boards::run(),
+        Command::Policies => policies::run(),
         Command::New(args) => new::run(&args),
     };
     let code = result.unwrap_or_else(|problem| report(&problem));

@@ -10,7 +10,7 @@ pub(crate) mod board;
 pub(crate) mod json;
 pub(crate) mod manifest;
 pub(crate) mod reference;
-mod scheduling;
+pub(crate) mod scheduling;
 pub(crate) mod shape;
 mod timing;
 

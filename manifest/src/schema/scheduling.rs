@@ -38,6 +38,40 @@ const SERVERS: &[(&str, &str)] = &[
     ),
 ];
 
+/// A policy, for those who list them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyRow {
+    /// The word for it in a manifest.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub description: &'static str,
+    /// Keys of a pCPU that it reads besides `policy`.
+    pub pcpu_keys: &'static [&'static str],
+    /// Keys of a vCPU that it reads besides `pcpu`.
+    pub vcpu_keys: &'static [&'static str],
+}
+
+/// All policies.
+#[must_use]
+pub fn policies() -> Vec<PolicyRow> {
+    let rows = POLICIES.iter().map(|(name, description)| {
+        let (pcpu_keys, vcpu_keys): (&[_], &[_]) = match *name {
+            "fixed-priority" => (&["quantum"], &["priority", "budget", "period", "server"]),
+            "edf" => (&["quantum"], &["budget", "period", "deadline"]),
+            "arinc653" => (&["quantum", "schedule"], &["priority"]),
+            "domains" => (&["quantum", "domain"], &["priority", "domain"]),
+            _ => (&[], &[]),
+        };
+        PolicyRow {
+            name,
+            description,
+            pcpu_keys,
+            vcpu_keys,
+        }
+    });
+    rows.collect()
+}
+
 pub(super) static PCPU: TableSchema = TableSchema {
     what: "a pCPU",
     doc: "Scheduling of one physical CPU. A pCPU without such a table has the defaults.",
@@ -174,3 +208,26 @@ pub(super) static VCPU: TableSchema = TableSchema {
         ),
     ],
 };
+
+#[cfg(test)]
+mod tests {
+    use super::{PCPU, VCPU, policies};
+    use crate::model::Policy;
+    use crate::schema::TableSchema;
+
+    #[test]
+    fn every_policy_is_listed_and_reads_keys_that_exist() {
+        let known = |schema: &TableSchema, key: &str| schema.keys.iter().any(|entry| entry.name == key);
+        let rows = policies();
+        assert_eq!(rows.len(), Policy::ALL.len());
+        for row in rows {
+            assert!(
+                Policy::ALL.iter().any(|policy| policy.name() == row.name),
+                "{}",
+                row.name
+            );
+            assert!(row.pcpu_keys.iter().all(|key| known(&PCPU, key)), "{}", row.name);
+            assert!(row.vcpu_keys.iter().all(|key| known(&VCPU, key)), "{}", row.name);
+        }
+    }
+}
