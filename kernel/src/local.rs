@@ -19,6 +19,9 @@ use bulkhead_abi::log::{NONE, Pcpu, Vcpu};
 use bulkhead_abi::trace::{BlockReason, Event};
 use core::sync::atomic::Ordering;
 
+/// An event about a vCPU.
+type OfVcpu = fn(u8) -> Event;
+
 /// Counters of a slot that is not in use.
 static NOWHERE: Vcpu = Vcpu::new();
 
@@ -248,7 +251,7 @@ impl Local {
             let schedule = self.policy.schedule().current;
             self.tracer.record(self.since, Event::Schedule { schedule });
         }
-        let events: [(SlotSet, fn(u8) -> Event); 4] = [
+        let events: [(SlotSet, OfVcpu); 4] = [
             (signals.exhausted, |vcpu| Event::Exhausted { vcpu }),
             (signals.replenished, |vcpu| Event::Replenished { vcpu }),
             (signals.window_start, |vcpu| Event::WindowStart { vcpu }),

@@ -36,7 +36,7 @@ pub use compile::{CompileError, CompileInput, compile};
 pub use diagnostic::{Diagnostic, Report, Severity, Sources};
 pub use flash::{ClassBinary, FlashError, flashable};
 pub use load::{board_of, load, load_text};
-pub use model::{Access, Action, AttachmentKind, Kind, Policy, ServerKind, right_names};
+pub use model::{Access, Action, AttachmentKind, Kind, Policy, right_names};
 pub use payload::{NoPayloads, PayloadResolver};
 pub use render::render;
 pub use schema::json::schema;

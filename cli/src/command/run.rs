@@ -59,13 +59,10 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         .map(|folder| LogFiles::create(folder, &with_hypervisor(&names)))
         .transpose()?;
 
+    let columns = || terminal::columns().unwrap_or(80);
     let look = Look {
         colour: terminal::has_colour(),
-        live: if interactive {
-            Some(terminal::columns().unwrap_or(80))
-        } else {
-            None
-        },
+        live: interactive.then(columns),
     };
     let screen = RefCell::new(Screen::new(stdout(), look, &names));
     let activity = Cell::new(Activity::default());

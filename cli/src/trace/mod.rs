@@ -10,7 +10,6 @@
 pub mod collect;
 pub mod file;
 pub mod perfetto;
-pub mod policies;
 pub mod replay;
 pub mod report;
 pub mod spans;

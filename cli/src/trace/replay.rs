@@ -10,9 +10,8 @@
 //! Times are nanoseconds since boot, as in the manifest.
 
 use super::Trace;
-use super::policies::policy_of;
 use bulkhead_abi::trace::{Event, Record};
-use bulkhead_manifest::System;
+use bulkhead_manifest::{System, timing};
 use bulkhead_sched::{AnyPolicy, Decision, Policy, Signals, Slot, SlotSet, StopReason};
 use std::collections::BTreeMap;
 
@@ -32,7 +31,10 @@ pub struct Agreement {
     pub latest: u64,
 }
 
-/// What a decision signals, and about which vCPU (or schedule).
+/// A signal about a vCPU.
+type OfVcpu = fn(u8) -> Signal;
+
+/// What a decision signals, and about which vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Signal {
     Exhausted(u8),
@@ -63,9 +65,13 @@ pub fn agree(trace: &Trace, system: &System, overhead: u64) -> Result<Vec<Agreem
     if trace.partitions.iter().ne(own) || usize::from(trace.pcpus) != system.pcpus().len() {
         return Err("the trace is not one of this system".to_owned());
     }
-    let pcpus = (0..trace.pcpus).zip(system.pcpus());
+    let pcpus = (0..trace.pcpus).zip(timing::pcpus(system));
     pcpus
-        .map(|(number, pcpu)| compare(trace, number, policy_of(system, pcpu)?, overhead))
+        .map(|(number, pcpu)| {
+            let policy = pcpu.policy(0);
+            let policy = policy.map_err(|error| format!("pCPU {number}: the policy says {error:?}"))?;
+            compare(trace, number, policy, overhead)
+        })
         .collect()
 }
 
@@ -297,7 +303,7 @@ impl Replay<'_> {
     }
 
     fn predict(&mut self, signals: Signals, now: u64) {
-        let sets: [(SlotSet, fn(u8) -> Signal); 4] = [
+        let sets: [(SlotSet, OfVcpu); 4] = [
             (signals.exhausted, Signal::Exhausted),
             (signals.replenished, Signal::Replenished),
             (signals.window_start, Signal::Window),
