@@ -148,7 +148,10 @@ impl Arinc653 {
     /// force, one that stands for all that were missed, and the one in force now.
     fn catch_up(&mut self, now: Ticks) {
         self.start_windows(now);
-        while let Some(late) = now.checked_sub(self.frame_start.saturating_add(self.frame())) {
+        for _ in 0..3 {
+            let Some(late) = now.checked_sub(self.frame_start.saturating_add(self.frame())) else {
+                return;
+            };
             self.frame_start = now.saturating_sub(late);
             self.index = 0;
             if self.status.next != self.status.current {

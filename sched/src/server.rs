@@ -217,7 +217,6 @@ impl Sporadic {
         if self.pieces[0].due > now {
             return;
         }
-        self.pieces[0].due = now;
         let mut first = self.pieces[0].amount;
         let mut gone = 1;
         for piece in self.pieces.iter().take(usize::from(self.count)).skip(1) {

@@ -194,8 +194,8 @@ fn sporadic_budgets_are_delivered_and_not_exceeded() {
 
 #[test]
 fn a_sporadic_budget_in_more_pieces_than_the_queue_has_is_never_early() {
-    let vcpus = [(9, server(ServerKind::Sporadic, 5, 10))];
-    search("pieces", &vcpus, Freedom::default(), 14);
+    let vcpus = [(9, server(ServerKind::Sporadic, 5, 9))];
+    search("pieces", &vcpus, Freedom::default(), 15);
 }
 
 #[test]

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A policy of one's own, in one file: weighted turns.
+//!
+//! Every vCPU has a weight, its priority plus one; it runs for that many slices, then the next ready one does. Nobody
+//! waits longer than all the other turns together, so nobody starves, and nobody is preempted within its turn.
+//! What the file needs is `bulkhead_sched` and nothing else; what it must keep is in the documentation of `Policy`.
+
+use bulkhead_sched::{Decision, Donating, Policy, Slot, SlotSet, StopReason, Ticks, VcpuParameters};
+
+// ANCHOR: policy
+/// Turns of `weight` slices, one vCPU after the other.
+#[derive(Clone, Debug)]
+struct WeightedTurns {
+    slice: Ticks,
+    weights: [u8; 32],
+    count: u8,
+    ready: u32,
+    /// Who has the turn, and what is left of it.
+    turn: u8,
+    left: Ticks,
+}
+
+impl WeightedTurns {
+    fn new(vcpus: &[VcpuParameters], slice: Ticks) -> Self {
+        let mut weights = [0; 32];
+        for (weight, vcpu) in weights.iter_mut().zip(vcpus) {
+            *weight = vcpu.priority + 1;
+        }
+        Self {
+            slice,
+            weights,
+            count: vcpus.len().min(32) as u8,
+            ready: 0,
+            turn: 0,
+            left: 0,
+        }
+    }
+
+    /// The next ready slot behind the turn has a whole turn; O(1): the set is a bitmap.
+    fn pass_turn(&mut self) {
+        let behind = self.ready.rotate_right(u32::from(self.turn) + 1).trailing_zeros();
+        self.turn = ((u32::from(self.turn) + 1 + behind) % 32) as u8;
+        self.left = self.slice * Ticks::from(self.weights[usize::from(self.turn)]);
+    }
+}
+
+impl Policy for WeightedTurns {
+    fn ready(&mut self, slot: Slot, _now: Ticks) {
+        if slot.0 < self.count {
+            self.ready |= 1 << slot.0;
+        }
+    }
+
+    fn stopped(&mut self, slot: Slot, why: StopReason, ran: Ticks, _now: Ticks) {
+        self.left = self.left.saturating_sub(ran);
+        match why {
+            StopReason::Preempted => {}
+            StopReason::Yielded => self.left = 0,
+            StopReason::Blocked => self.withdraw(slot, 0),
+        }
+    }
+
+    fn withdraw(&mut self, slot: Slot, _now: Ticks) {
+        self.ready &= !(1 << (slot.0 % 32));
+    }
+
+    fn next(&mut self, now: Ticks) -> Decision {
+        if self.ready == 0 {
+            return Decision::Idle(Ticks::MAX);
+        }
+        if self.left == 0 || self.ready >> self.turn & 1 == 0 {
+            self.pass_turn();
+        }
+        Decision::Run(Slot(self.turn), now + self.left)
+    }
+
+    /// While somebody runs, nobody's readiness changes that; with nobody running, everybody's does.
+    fn interested(&self) -> SlotSet {
+        SlotSet(if self.ready == 0 { u32::MAX } else { 0 })
+    }
+}
+// ANCHOR_END: policy
+
+fn vcpus(weights: &[u8]) -> Vec<VcpuParameters> {
+    let parameters = |weight: &u8| VcpuParameters {
+        priority: weight - 1,
+        ..VcpuParameters::default()
+    };
+    weights.iter().map(parameters).collect()
+}
+
+/// Who runs for how long, for a while in which nobody blocks.
+fn turns(policy: &mut impl Policy, count: usize) -> Vec<(u8, Ticks)> {
+    let mut now = 0;
+    let mut turns = Vec::new();
+    for _ in 0..count {
+        let Decision::Run(slot, until) = policy.next(now) else {
+            panic!("idle at {now}")
+        };
+        turns.push((slot.0, until - now));
+        policy.stopped(slot, StopReason::Preempted, until - now, until);
+        now = until;
+    }
+    turns
+}
+
+// ANCHOR: tests
+#[test]
+fn everybody_has_turns_of_its_weight() {
+    let mut policy = WeightedTurns::new(&vcpus(&[1, 3, 2]), 10);
+    (0..3).for_each(|slot| policy.ready(Slot(slot), 0));
+    assert_eq!(turns(&mut policy, 4), [(1, 30), (2, 20), (0, 10), (1, 30)]);
+}
+
+#[test]
+fn who_blocks_loses_the_rest_of_its_turn() {
+    let mut policy = WeightedTurns::new(&vcpus(&[1, 3]), 10);
+    assert_eq!(policy.next(0), Decision::Idle(Ticks::MAX));
+    assert_eq!(policy.interested(), SlotSet(u32::MAX));
+    policy.ready(Slot(1), 5);
+    policy.ready(Slot(0), 5);
+    assert_eq!(policy.next(5), Decision::Run(Slot(1), 35));
+    assert_eq!(policy.interested(), SlotSet(0));
+    policy.stopped(Slot(1), StopReason::Blocked, 5, 10);
+    assert_eq!(policy.next(10), Decision::Run(Slot(0), 20));
+}
+
+#[test]
+fn donation_comes_with_a_layer() {
+    let mut policy = Donating::new(WeightedTurns::new(&vcpus(&[1, 3, 1]), 10), SlotSet(0b111));
+    policy.ready(Slot(0), 0);
+    policy.ready(Slot(1), 0);
+    assert_eq!(policy.donate(Slot(1), Slot(0), 0), Ok(()));
+    // Slot 0 runs in its own turn and in that of slot 1, which waits for it.
+    assert_eq!(turns(&mut policy, 3), [(0, 30), (0, 10), (0, 30)]);
+    assert_eq!(policy.return_donation(Slot(1), 70), Ok(()));
+    assert_eq!(policy.next(70), Decision::Run(Slot(0), 80));
+}
+// ANCHOR_END: tests
