@@ -2,7 +2,8 @@
 //! `memcpy` and `memset`, which the compiler calls for larger values: registers of a vCPU, exits, lines of a console.
 //!
 //! Those of the compiler's own library move one word, or one byte, a turn. These move four words a turn where both sides are
-//! aligned to words, which is nearly always; else, and at the end, one byte. The linker prefers them because the library's are weak.
+//! equally far from a word, which is nearly always; else one word, put together from two; one byte up to the first word and
+//! at the end. The linker prefers them because the library's are weak.
 //! EL2 checks alignment (SCTLR_EL2.A), so a word is never accessed across its boundary.
 //!
 //! Contract: that of the C library (Arm AAPCS64: x0 = target, x1 = source or byte, x2 = bytes; x0 is returned).
@@ -16,10 +17,17 @@ global_asm!(
     .type   memcpy, %function
 memcpy:
     mov     x3, x0
-    orr     x4, x0, x1
+    eor     x4, x0, x1
     tst     x4, #7
-    b.ne    4f
-    subs    x2, x2, #32
+    b.ne    9f
+7:  tst     x3, #7                          // a tag is often written before, and what is behind it then copied
+    b.eq    8f
+    cbz     x2, 5f
+    ldrb    w4, [x1], #1
+    strb    w4, [x3], #1
+    sub     x2, x2, #1
+    b       7b
+8:  subs    x2, x2, #32
     b.lo    2f
 1:  ldp     x4, x5, [x1], #32
     ldp     x6, x7, [x1, #-16]
@@ -41,6 +49,31 @@ memcpy:
     sub     x2, x2, #1
     b       4b
 5:  ret
+9:  tst     x3, #7                          // else each word from two of the source, neither beyond its last word
+    b.eq    10f
+    cbz     x2, 5b
+    ldrb    w4, [x1], #1
+    strb    w4, [x3], #1
+    sub     x2, x2, #1
+    b       9b
+10: subs    x2, x2, #8
+    b.lo    12f
+    and     x5, x1, #7
+    lsl     x5, x5, #3                      // bits of the first word that are copied already
+    neg     x6, x5
+    bic     x7, x1, #7
+    ldr     x4, [x7], #8
+11: lsr     x4, x4, x5
+    ldr     x8, [x7], #8
+    lsl     x9, x8, x6
+    orr     x4, x4, x9
+    str     x4, [x3], #8
+    mov     x4, x8
+    add     x1, x1, #8
+    subs    x2, x2, #8
+    b.hs    11b
+12: add     x2, x2, #8
+    b       4b
     .size   memcpy, . - memcpy
 
     .global memset
