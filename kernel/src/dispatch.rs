@@ -96,7 +96,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         }
     }
 
-    /// [`Pcpu::execute`], traced if the pCPU is.
+    /// `execute`, traced if the pCPU is.
     pub fn perform(&mut self, next: Next) {
         if self.local.tracer.is_on() {
             self.execute_traced(next);

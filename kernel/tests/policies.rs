@@ -183,7 +183,7 @@ fn a_schedule_changes_at_the_end_of_the_frame() {
         0,
         1 << 48,
         0,
-        1 << 56 | 1 << 48 | 6 * FRAME,
+        (1 << 56) | (1 << 48) | (6 * FRAME),
     ];
     assert_eq!(bench.marks(2), wanted);
     let late = |vcpu| {
