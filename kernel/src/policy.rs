@@ -44,12 +44,28 @@ pub fn build(system: &System<'_>, pcpu: PcpuId, record: &PcpuRecord) -> Result<A
     let quantum = u64::from(record.quantum_us.get()).saturating_mul(1000);
     let quantum = system.time.duration(quantum).0;
     match record.policy.get() {
-        POLICY_PINNED => AnyPolicy::pinned(vcpus),
-        POLICY_EDF => AnyPolicy::edf(vcpus, EdfParameters { quantum }),
+        POLICY_PINNED => pinned(vcpus),
+        POLICY_EDF => edf(vcpus, quantum),
         POLICY_ARINC653 => arinc653(system, pcpu, vcpus, quantum),
         POLICY_DOMAINS => domains(system, pcpu, vcpus, quantum),
-        _ => AnyPolicy::fixed_priority(vcpus, FixedPriorityParameters { quantum }),
+        _ => fixed_priority(vcpus, quantum),
     }
+}
+
+// Each on its own, so that the stack holds one policy being made and not one of each kind.
+#[inline(never)]
+fn pinned(vcpus: &[VcpuParameters]) -> Result<AnyPolicy, PolicyError> {
+    AnyPolicy::pinned(vcpus)
+}
+
+#[inline(never)]
+fn edf(vcpus: &[VcpuParameters], quantum: Ticks) -> Result<AnyPolicy, PolicyError> {
+    AnyPolicy::edf(vcpus, EdfParameters { quantum })
+}
+
+#[inline(never)]
+fn fixed_priority(vcpus: &[VcpuParameters], quantum: Ticks) -> Result<AnyPolicy, PolicyError> {
+    AnyPolicy::fixed_priority(vcpus, FixedPriorityParameters { quantum })
 }
 
 fn vcpu_parameters(record: &VcpuRecord, time: &Timebase) -> VcpuParameters {
