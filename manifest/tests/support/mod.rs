@@ -179,8 +179,8 @@ pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
 /// Finds named payloads among stand-ins in the corpus.
 pub fn resolve(name: &str) -> Result<PathBuf, String> {
     let file = match name {
-        "@debian/linux-arm64" => "image",
-        "@debian/initramfs" => "ramdisk.cpio",
+        "@debian/linux-arm64" | "@debian/linux-armhf" => "image",
+        "@debian/initramfs" | "@debian/initramfs-armhf" => "ramdisk.cpio",
         name if name.starts_with("@debian/linux-arm64/modules/") => "ramdisk.cpio",
         "@guests/supervisor" | "@guests/hello-task" | "@guests/modes" => "task.elf",
         "@guests/hello" | "@guests/control-loop" | "@guests/noisy" | "@guests/rogue" => "vm.elf",
