@@ -364,3 +364,146 @@ const fn lowest(set: SlotSet) -> SlotSet {
 const fn bit(slot: Slot) -> u32 {
     1_u32.rotate_left(slot.0 as u32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Task;
+    use crate::simulate::Pattern;
+    use crate::{AnyPolicy, FixedPriorityParameters, VcpuParameters};
+
+    /// The last events, the oldest first.
+    struct Log([Option<(Ticks, Event)>; 12], usize);
+
+    impl Observer for Log {
+        fn event(&mut self, now: Ticks, event: Event) {
+            if let Some(place) = self.0.get_mut(self.1) {
+                *place = Some((now, event));
+            }
+            self.1 += 1;
+        }
+    }
+
+    const fn source(slot: u8, period: Ticks, wcet: Ticks, pattern: Pattern) -> Source {
+        Source {
+            slot: Slot(slot),
+            task: Task {
+                period,
+                wcet,
+                deadline: period,
+                priority: 0,
+            },
+            pattern,
+            first: 0,
+            shortest: wcet,
+            is_interrupt: false,
+            is_critical: false,
+        }
+    }
+
+    /// Slot 1 is above slot 0.
+    fn policy() -> AnyPolicy {
+        let vcpu = |priority| VcpuParameters {
+            priority,
+            ..VcpuParameters::default()
+        };
+        AnyPolicy::fixed_priority(&[vcpu(1), vcpu(2)], FixedPriorityParameters { quantum: 10 }).unwrap()
+    }
+
+    const SOURCES: [Source; 2] = [
+        source(0, 1, 1, Pattern::AlwaysReady),
+        source(1, 20, 5, Pattern::Periodic),
+    ];
+
+    #[test]
+    fn a_job_runs_from_its_release_and_the_rest_is_the_others() {
+        let mut states = [SourceState::default(); 2];
+        let mut simulator = Simulator::new(policy(), &SOURCES, &mut states, Overheads::default(), 1);
+        let mut log = Log([None; 12], 0);
+        assert!(simulator.run(100, 1000, &mut log));
+        assert_eq!(
+            (simulator.ran(Slot(0)), simulator.ran(Slot(1)), simulator.idle()),
+            (75, 25, 0)
+        );
+        let why = StopReason::Blocked;
+        let expected = [
+            (0, Event::Woken(Slot(0))),
+            (0, Event::Released(1)),
+            (0, Event::Woken(Slot(1))),
+        ];
+        assert_eq!(log.0[..3], expected.map(Some));
+        let (from, to) = (Some(Slot(1)), Some(Slot(0)));
+        let back = Some((5, Event::Switched { from, to, why }));
+        assert!(log.0.contains(&back) && log.0.contains(&Some((5, Event::Completed(1, 5)))));
+        let statistics = states[1].statistics;
+        assert_eq!(
+            (statistics.completed, statistics.longest, statistics.missed),
+            (5, 5, 0)
+        );
+    }
+
+    #[test]
+    fn the_hypervisor_takes_its_time() {
+        let overheads = Overheads {
+            switch: 2,
+            interrupt: 1,
+            decision: 1,
+        };
+        let mut states = [SourceState::default(); 2];
+        let mut simulator = Simulator::new(policy(), &SOURCES, &mut states, overheads, 1);
+        assert!(simulator.run(100, 1000, &mut ()));
+        // Interrupt, decision, switch, then the job; the first is released while nobody runs.
+        assert_eq!(states[1].statistics.longest, 1 + 1 + 2 + 5);
+    }
+
+    #[test]
+    fn a_job_that_is_late_is_counted_once() {
+        let sources = [source(1, 20, 30, Pattern::Periodic)];
+        let mut states = [SourceState::default(); 1];
+        let mut simulator = Simulator::new(policy(), &sources, &mut states, Overheads::default(), 1);
+        assert!(simulator.run(119, 1000, &mut ()));
+        // Complete at 30, 60, 90; the fourth, due at 80, and the fifth, due at 100, are not.
+        let statistics = states[0].statistics;
+        assert_eq!((statistics.completed, statistics.longest), (3, 50));
+        assert_eq!(statistics.missed, 4);
+    }
+
+    #[test]
+    fn chance_repeats_itself() {
+        let run = |seed| {
+            let sources = [
+                source(1, 20, 9, Pattern::Sporadic(30)),
+                source(0, 50, 9, Pattern::Burst(3)),
+            ]
+            .map(|source| Source {
+                shortest: 1,
+                ..source
+            });
+            let mut states = [SourceState::default(); 2];
+            let mut simulator = Simulator::new(policy(), &sources, &mut states, Overheads::default(), seed);
+            assert!(simulator.run(10_000, 100_000, &mut ()));
+            states.map(|state| state.statistics)
+        };
+        assert_eq!(run(7), run(7));
+        assert_ne!(run(7), run(8));
+    }
+
+    #[test]
+    fn a_policy_that_lets_no_time_pass_ends_the_simulation() {
+        struct Stuck;
+        impl Policy for Stuck {
+            fn ready(&mut self, _: Slot, _: Ticks) {}
+            fn stopped(&mut self, _: Slot, _: StopReason, _: Ticks, _: Ticks) {}
+            fn withdraw(&mut self, _: Slot, _: Ticks) {}
+            fn next(&mut self, now: Ticks) -> Decision {
+                Decision::Idle(now)
+            }
+            fn interested(&self) -> SlotSet {
+                SlotSet(0)
+            }
+        }
+        let mut states = [SourceState::default(); 2];
+        let mut simulator = Simulator::new(Stuck, &SOURCES, &mut states, Overheads::default(), 1);
+        assert!(!simulator.run(10, 1000, &mut ()));
+    }
+}
