@@ -189,3 +189,27 @@ fn escape(text: &str) -> String {
         .replace('>', "&gt;")
         .replace('"', "&quot;")
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::gantt::{of_trace, page};
+    use crate::trace::tests::sample;
+
+    #[test]
+    fn a_page_has_all_bars_and_needs_nothing_else() {
+        let page = page(&of_trace(&sample(3), "a & <b>".to_owned()));
+        assert!(page.contains("<h1>a &amp; &lt;b&gt;</h1>"));
+        assert!(page.contains(">pCPU 0</text>") && page.contains(">control</text>"));
+        // `control` runs for 10 ticks from 102 ticks after the start on, every 100.
+        for start in [102, 202, 302] {
+            assert!(page.contains(&format!("M{start} ")), "{start} is not drawn");
+        }
+        assert!(page.contains("class=\"mark wake\"") && !page.contains("class=\"mark missed\""));
+        for elsewhere in ["http", "src=", "href=", "@import", "url("] {
+            assert!(
+                !page.contains(elsewhere),
+                "the page refers to something: {elsewhere}"
+            );
+        }
+    }
+}
