@@ -45,7 +45,7 @@ pub(crate) const RESUME: u64 = 0;
 pub(crate) const ALL_REGISTERS: u64 = 3;
 
 /// Bytes of a pCPU's stack; an unmapped page of the same granule lies under each.
-pub(crate) const STACK_SIZE: usize = 64 * 1024;
+pub(crate) const STACK_SIZE: usize = 60 * 1024;
 /// Bytes of the unmapped page under each stack.
 pub(crate) const GUARD_SIZE: usize = 4096;
 /// Bytes of a pCPU's emergency stack, on which a crash is reported.
