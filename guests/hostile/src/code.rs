@@ -128,8 +128,9 @@ pub fn hypercall(attack: &mut Attack) {
         *x1 = random.below(SLOTS);
     }
     if Operation::from_number(number).is_some_and(|operation| SPARED.contains(&operation)) {
-        // Nobody has that slot, and there is no waiting without a capability.
-        *x1 = SLOTS + random.below(1 << 31);
+        // Nobody has that slot, and there is no waiting without a capability. No address of ours looks like it, which
+        // the sandbox would take for one and make 0.
+        *x1 = 1 << 31 | random.below(1 << 31);
         *x2 = 1;
     }
     let call = if random.below(4) == 0 {
