@@ -2,7 +2,7 @@
 //! A trace: what every pCPU of a system did and when, as records of [`bulkhead_abi::trace`] with the names that
 //! belong to them.
 //!
-//! It comes from the rings of a board ([`collect`]), from a file ([`file`]), or from the scheduling simulator, and goes
+//! It comes from the rings of a board ([`collect`]), from a file ([`mod@file`]), or from the scheduling simulator, and goes
 //! to a file, a report ([`report`]), Perfetto ([`perfetto`]) or a drawing. Whoever makes one keeps what
 //! [`Trace::check`] checks, and whoever reads one can count on it: the records are in the order of their times, and name only pCPUs,
 //! vCPUs and partitions that exist.
