@@ -200,8 +200,8 @@ pub(crate) const PLAIN: u32 = 1 << 31;
 /// What each vCPU has for itself and only its own pCPU touches.
 ///
 /// `plain_lines` and `plain_slots` are a memory of what the other fields and the words say anyway, for the short ways
-/// ([`Redistributor::deliver_now`], [`Redistributor::leave`]). Whatever may change that begins with [`Bank::forget`];
-/// [`Redistributor::remember`] makes them anew.
+/// ([`Redistributor::deliver_now`], [`Redistributor::leave`]). Whatever may change that begins with `forget`;
+/// `Redistributor::remember` makes them anew.
 #[derive(Clone, Debug)]
 pub struct Bank {
     /// Private lines in a near slot, the one `private_slots` names, as plain pending interrupts that came by their

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The simulator's clockwork: a policy, the very code of the hypervisor, on a virtual clock.
 //!
-//! **Model.** A [`Source`] releases jobs on a slot; the slot's own scheduler ([`TaskScheduler`]) chooses among the
+//! **Model.** A [`Source`] releases jobs on a slot; the slot's own scheduler ([`TaskScheduler`](crate::analysis::TaskScheduler)) chooses among the
 //! pending ones. The pCPU follows the hypervisor's loop: a slot that wakes interrupts the decision in force only if
 //! the policy is interested in it; a timer of a slot that nobody is interested in is noticed at the next decision; an
-//! interrupt is taken at once. What the hypervisor does costs time ([`Overheads`]), is not interrupted, and counts as
+//! interrupt is taken at once. What the hypervisor does costs time ([`Overheads`](crate::analysis::Overheads)), is not interrupted, and counts as
 //! running time of whoever was chosen, as there.
 //!
 //! **Deterministic.** The same sources, seed and policy give the same events. At one instant: completions, then
