@@ -279,6 +279,9 @@ impl Local {
     #[inline]
     pub fn settle(&mut self, now: Ticks) {
         let ran = now.since(self.since);
+        // Whoever reads the counters adds what has passed since then; the board may go off between these two stores, and
+        // a moment counted by neither is better than one counted twice.
+        self.counters.since.store(now.0, Ordering::Relaxed);
         if let Some(slot) = self.running.take() {
             let why = self.slot(slot).activity.stop_reason();
             add_ticks(&self.slot(slot).counters.ran, ran);
@@ -308,8 +311,9 @@ impl Local {
         let Some((decision, interested)) = self.policy.follow(slot, why, ran.0, now.0) else {
             return false;
         };
-        add_ticks(&counters.ran, ran);
         self.adopt(decision, interested, now);
+        // In the order of `settle`.
+        add_ticks(&counters.ran, ran);
         true
     }
 
