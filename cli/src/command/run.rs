@@ -31,14 +31,7 @@ const TRACE_RECORDS: u32 = 1 << 18;
 
 pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     let interactive = terminal::is_interactive();
-    let mut launch = Launch {
-        deterministic: args.deterministic || !(interactive || args.realtime || args.gdb.is_some()),
-        virtual_seconds: args.timeout,
-        real_seconds: args.real_timeout,
-        gdb: args.gdb.as_ref().map(|_| GDB_PORT),
-        log_base: None,
-        trace: args.trace.is_some(),
-    };
+    let mut launch = launch_of(&args, interactive);
     let progress = Progress::new();
     let options = Options {
         stop_after: args.timeout,
@@ -111,6 +104,18 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         save_trace(file, outcome.trace.as_ref())?;
     }
     Ok(code)
+}
+
+/// How the emulator is to run; where the log area is depends on the system.
+fn launch_of(args: &RunArgs, interactive: bool) -> Launch {
+    Launch {
+        deterministic: args.deterministic || !(interactive || args.realtime || args.gdb.is_some()),
+        virtual_seconds: args.timeout,
+        real_seconds: args.real_timeout,
+        gdb: args.gdb.as_ref().map(|_| GDB_PORT),
+        log_base: None,
+        trace: args.trace.is_some(),
+    }
 }
 
 /// Writes the trace, and says how much there is of it.

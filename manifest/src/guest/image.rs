@@ -26,6 +26,17 @@ pub(super) struct Image {
 }
 
 impl Image {
+    /// A file that lies in `window` as it is and is entered at its first byte, in AArch64 state.
+    fn in_one_piece(name: String, contents: Bytes, window: Window) -> Self {
+        Self {
+            entry: window.base,
+            pieces: vec![Piece::whole(name, contents, window.base)],
+            windows: vec![window],
+            tree_first: false,
+            aarch32: false,
+        }
+    }
+
     pub fn low(&self) -> u64 {
         self.windows.iter().map(|window| window.base).min().unwrap_or(0)
     }
@@ -188,14 +199,8 @@ fn place_linux(
         );
         return None;
     }
-    let piece = Piece::whole(blob_name(context.name(), "kernel"), contents, window.base);
-    Some(Image {
-        entry: window.base,
-        pieces: vec![piece],
-        windows: vec![window],
-        tree_first: false,
-        aarch32: false,
-    })
+    let name = blob_name(context.name(), "kernel");
+    Some(Image::in_one_piece(name, contents, window))
 }
 
 /// The zImage of a 32-bit kernel. Where it unpacks to and how much memory it needs then, only it knows.
@@ -229,13 +234,9 @@ fn place_zimage(
         );
         return None;
     }
-    let piece = Piece::whole(blob_name(context.name(), "kernel"), contents, window.base);
     Some(Image {
-        entry: window.base,
-        pieces: vec![piece],
-        windows: vec![window],
-        tree_first: false,
         aarch32: true,
+        ..Image::in_one_piece(blob_name(context.name(), "kernel"), contents, window)
     })
 }
 
@@ -275,13 +276,9 @@ fn place_raw(
         .or(machine.load_at.as_ref())
         .map_or(name.place, |entry| entry.place);
     entry_is_executable(entry, place, areas, report)?;
-    let piece = Piece::whole(blob_name(context.name(), "binary"), contents, window.base);
     Some(Image {
         entry,
-        pieces: vec![piece],
-        windows: vec![window],
-        tree_first: false,
-        aarch32: false,
+        ..Image::in_one_piece(blob_name(context.name(), "binary"), contents, window)
     })
 }
 
