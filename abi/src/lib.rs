@@ -18,6 +18,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod numbered;
+
 pub mod framing;
 pub mod hypercall;
 pub mod log;

@@ -1,74 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a partition can be told about a partition.
 
-/// Life cycle of a partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum PartitionState {
-    /// Never started, or stopped by itself or by a capability holder.
-    Stopped = 0,
-    /// Its memory is being cleared and its payloads copied.
-    Loading = 1,
-    /// At least one vCPU is on.
-    Running = 2,
-    /// Stopped by a health action.
-    Failed = 3,
-    /// Being stopped: some pCPU has not yet confirmed that its vCPUs are off.
-    Stopping = 4,
-}
-
-impl PartitionState {
-    /// The state with this number, if there is one.
-    #[must_use]
-    pub const fn from_number(number: u8) -> Option<Self> {
-        match number {
-            0 => Some(Self::Stopped),
-            1 => Some(Self::Loading),
-            2 => Some(Self::Running),
-            3 => Some(Self::Failed),
-            4 => Some(Self::Stopping),
-            _ => None,
-        }
+numbered! {
+    /// Life cycle of a partition.
+    PartitionState {
+        /// Never started, or stopped by itself or by a capability holder.
+        Stopped = 0, "stopped";
+        /// Its memory is being cleared and its payloads copied.
+        Loading = 1, "loading";
+        /// At least one vCPU is on.
+        Running = 2, "running";
+        /// Stopped by a health action.
+        Failed = 3, "failed";
+        /// Being stopped: some pCPU has not yet confirmed that its vCPUs are off.
+        Stopping = 4, "stopping";
     }
 }
 
-/// Class of a health event: what went wrong in a partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum HealthClass {
-    /// An access to memory or a device that is not the partition's own (a stage-2 abort).
-    Memory = 1,
-    /// A system register or instruction the partition may not use.
-    System = 2,
-    /// A hypercall with a bad number, capability or argument.
-    Hypercall = 3,
-    /// The watchdog period passed without a kick.
-    Watchdog = 4,
-    /// A task executed an instruction it cannot go on from.
-    Task = 5,
-}
-
-impl HealthClass {
-    /// All classes, in numeric order.
-    pub const ALL: &'static [Self] = &[
-        Self::Memory,
-        Self::System,
-        Self::Hypercall,
-        Self::Watchdog,
-        Self::Task,
-    ];
-
-    /// The class with this number, if there is one.
-    #[must_use]
-    pub const fn from_number(number: u8) -> Option<Self> {
-        match number {
-            1 => Some(Self::Memory),
-            2 => Some(Self::System),
-            3 => Some(Self::Hypercall),
-            4 => Some(Self::Watchdog),
-            5 => Some(Self::Task),
-            _ => None,
-        }
+numbered! {
+    /// Class of a health event: what went wrong in a partition.
+    HealthClass {
+        /// An access to memory or a device that is not the partition's own (a stage-2 abort).
+        Memory = 1, "memory";
+        /// A system register or instruction the partition may not use.
+        System = 2, "system";
+        /// A hypercall with a bad number, capability or argument.
+        Hypercall = 3, "hypercall";
+        /// The watchdog period passed without a kick.
+        Watchdog = 4, "watchdog";
+        /// A task executed an instruction it cannot go on from.
+        Task = 5, "task";
     }
 }
 

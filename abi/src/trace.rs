@@ -58,38 +58,6 @@ pub const KIND_HEALTH: u8 = 12;
 /// [`Event::Lost`].
 pub const KIND_LOST: u8 = 13;
 
-/// A number for each variant, and the way back.
-macro_rules! numbered {
-    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $number:literal, $text:literal;)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[repr(u8)]
-        pub enum $name { $($(#[$vmeta])* $variant = $number),* }
-
-        impl $name {
-            /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
-
-            /// The one with this number.
-            #[must_use]
-            pub const fn from_number(number: u8) -> Option<Self> {
-                match number {
-                    $($number => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
-
-            /// What it is called in reports.
-            #[must_use]
-            pub const fn text(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text),*
-                }
-            }
-        }
-    };
-}
-
 numbered! {
     /// Why the vCPU that ran no longer does.
     SwitchReason {

@@ -155,7 +155,7 @@ records! {
         virtual_lines: U32,
         /// Reserved, 0.
         reserved: U32,
-        /// Health action per class, `ACTION_*`, indexed by `HealthClass as usize` (0 unused).
+        /// Health action per class, [`HealthAction`], indexed by `HealthClass as usize` (0 unused).
         health: [u8; 8],
     }
     /// A virtual CPU.
@@ -495,14 +495,19 @@ pub const VIRTUAL_PL011: u32 = 2;
 /// Virtual GICv2: windows distributor, CPU interface. It is possible only where the board has a GICv2.
 pub const VIRTUAL_GIC_V2: u32 = 3;
 
-/// Write it to the log and let the partition go on (the access reads as zero, the write is ignored,
-/// the hypercall returns its error).
-pub const ACTION_LOG: u8 = 1;
-/// Reflect it into the partition as its architecture would report it.
-pub const ACTION_INJECT: u8 = 2;
-/// Stop the partition; it is then `Failed`.
-pub const ACTION_STOP: u8 = 3;
-/// Stop the partition and start it cold.
-pub const ACTION_RESTART: u8 = 4;
-/// Stop the partition and start it warm.
-pub const ACTION_RESTART_WARM: u8 = 5;
+bulkhead_abi::numbered! {
+    /// What is done about a health event.
+    HealthAction {
+        /// Let the partition go on: the access reads as zero, the write is ignored, the hypercall returns its error. If
+        /// the operation cannot be completed so, reflect it.
+        Log = 1, "log";
+        /// Reflect it into the partition as its architecture would report it.
+        Inject = 2, "inject";
+        /// Stop the partition; it is then `Failed`.
+        Stop = 3, "stop";
+        /// Stop the partition and start it cold.
+        Restart = 4, "restart";
+        /// Stop the partition and start it warm.
+        RestartWarm = 5, "restart-warm";
+    }
+}

@@ -159,7 +159,7 @@ fn partitions() {
         (|b| b.partitions[0].virtual_lines = 1056.into(), Table::Partitions, 0, Fault::OutOfRange),
         (|b| b.partitions[0].health[1] = 0, Table::Partitions, 0, Fault::UnknownAction),
         (|b| b.partitions[0].health[5] = 6, Table::Partitions, 0, Fault::UnknownAction),
-        (|b| b.partitions[0].health[6] = ACTION_LOG, Table::Partitions, 0, Fault::UnknownAction),
+        (|b| b.partitions[0].health[6] = HealthAction::Log as u8, Table::Partitions, 0, Fault::UnknownAction),
         (|b| b.partitions[0].entry = 0.into(), Table::Partitions, 0, Fault::BadEntry),
         (|b| b.partitions[0].entry = 0x5000_0000.into(), Table::Partitions, 0, Fault::BadEntry),
         (|b| b.memory[1].flags = MEMORY_READ.into(), Table::Partitions, 1, Fault::BadEntry),

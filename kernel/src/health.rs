@@ -13,64 +13,11 @@
 //! number of its own.
 
 use bulkhead_abi::{HealthClass, PartitionState};
-use bulkhead_image::layout::{ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_RESTART_WARM, NONE};
+use bulkhead_image::layout::{HealthAction, NONE};
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 /// Events of a partition that are logged before the log thins out.
 pub const LOGGED_IN_FULL: u32 = 16;
-
-/// What to do about a health event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Let the partition go on; if the operation cannot be completed, reflect it.
-    Log,
-    /// Reflect it into the partition.
-    Inject,
-    /// Stop the partition; it is then failed.
-    Stop,
-    /// Stop the partition and start it cold.
-    Restart,
-    /// Stop the partition and start it warm.
-    RestartWarm,
-}
-
-impl Action {
-    /// The action with this number in the system image; the image check has refused others.
-    #[must_use]
-    pub const fn from_number(number: u8) -> Self {
-        match number {
-            ACTION_LOG => Self::Log,
-            ACTION_INJECT => Self::Inject,
-            ACTION_RESTART => Self::Restart,
-            ACTION_RESTART_WARM => Self::RestartWarm,
-            _ => Self::Stop,
-        }
-    }
-
-    /// Its name in the manifest and in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Log => "log",
-            Self::Inject => "inject",
-            Self::Stop => "stop",
-            Self::Restart => "restart",
-            Self::RestartWarm => "restart-warm",
-        }
-    }
-}
-
-/// The name of a class in the manifest and in reports.
-#[must_use]
-pub const fn class_name(class: HealthClass) -> &'static str {
-    match class {
-        HealthClass::Memory => "memory",
-        HealthClass::System => "system",
-        HealthClass::Hypercall => "hypercall",
-        HealthClass::Watchdog => "watchdog",
-        HealthClass::Task => "task",
-    }
-}
 
 /// Health of one partition.
 #[derive(Debug, Default)]
@@ -91,7 +38,7 @@ pub struct Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// What to do.
-    pub action: Action,
+    pub action: HealthAction,
     /// Whether to log it.
     pub logged: bool,
     /// The event's number, from 1.
@@ -114,16 +61,16 @@ impl Record {
     }
 
     /// Counts an event and decides about it. `limit` bounds the restarts by health actions.
-    pub fn event(&self, class: HealthClass, configured: Action, limit: u32) -> Verdict {
+    pub fn event(&self, class: HealthClass, configured: HealthAction, limit: u32) -> Verdict {
         let number = increment(&self.events);
         self.last.store(class as u8, Ordering::Relaxed);
         let mut action = configured;
         let mut limit_reached = false;
-        if matches!(configured, Action::Restart | Action::RestartWarm)
+        if matches!(configured, HealthAction::Restart | HealthAction::RestartWarm)
             && increment(&self.health_restarts) > limit
             && limit != NONE
         {
-            action = Action::Stop;
+            action = HealthAction::Stop;
             limit_reached = true;
         }
         // The end of a partition is always logged: it happens once per start by a capability holder.
@@ -193,7 +140,7 @@ mod tests {
     fn the_log_grows_with_the_logarithm_of_the_events() {
         let record = Record::new();
         let logged = (0..100_000)
-            .filter(|_| record.event(HealthClass::Memory, Action::Log, NONE).logged)
+            .filter(|_| record.event(HealthClass::Memory, HealthAction::Log, NONE).logged)
             .count();
         assert_eq!(logged, 16 + 12);
         assert_eq!(record.events(), 100_000);
@@ -202,10 +149,15 @@ mod tests {
     #[test]
     fn the_restart_limit_turns_a_restart_into_a_stop() {
         let record = Record::new();
-        let actions = [(); 4].map(|()| record.event(HealthClass::Memory, Action::Restart, 2));
+        let actions = [(); 4].map(|()| record.event(HealthClass::Memory, HealthAction::Restart, 2));
         assert_eq!(
             actions.map(|verdict| verdict.action),
-            [Action::Restart, Action::Restart, Action::Stop, Action::Stop]
+            [
+                HealthAction::Restart,
+                HealthAction::Restart,
+                HealthAction::Stop,
+                HealthAction::Stop
+            ]
         );
         assert_eq!(
             actions.map(|verdict| verdict.limit_reached),
@@ -216,19 +168,31 @@ mod tests {
     #[test]
     fn warm_restarts_count_too_until_somebody_forgives() {
         let record = Record::new();
-        let event = || record.event(HealthClass::Task, Action::RestartWarm, 1).action;
-        assert_eq!([event(), event()], [Action::RestartWarm, Action::Stop]);
+        let event = || {
+            record
+                .event(HealthClass::Task, HealthAction::RestartWarm, 1)
+                .action
+        };
+        assert_eq!(
+            [event(), event()],
+            [HealthAction::RestartWarm, HealthAction::Stop]
+        );
         record.forgive();
-        assert_eq!([event(), event()], [Action::RestartWarm, Action::Stop]);
+        assert_eq!(
+            [event(), event()],
+            [HealthAction::RestartWarm, HealthAction::Stop]
+        );
     }
 
     #[test]
     fn no_limit_means_none() {
         let record = Record::new();
-        assert!(
-            (0..1000)
-                .all(|_| record.event(HealthClass::Task, Action::Restart, NONE).action == Action::Restart)
-        );
+        assert!((0..1000).all(|_| {
+            record
+                .event(HealthClass::Task, HealthAction::Restart, NONE)
+                .action
+                == HealthAction::Restart
+        }));
         assert_eq!(record.last(), Some(HealthClass::Task));
     }
 

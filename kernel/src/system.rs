@@ -5,7 +5,6 @@
 //! a lock. What hot paths need (where is this vCPU bound, which action has this class) is one table look-up;
 //! everything else stays in the image's own records.
 
-use crate::health::Action;
 use crate::mailbox::bit;
 use crate::partition::Homes;
 use crate::table::{PerPartition, PerPcpu, PerVcpu, Table};
@@ -16,6 +15,7 @@ use bulkhead_arch_api::{
     TimeMode, VcpuId, VcpuReset, VirtualLine,
 };
 use bulkhead_image::Image;
+use bulkhead_image::layout::HealthAction;
 use bulkhead_image::layout::{
     FLAG_AARCH32, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS, NONE, PARTITION_TASK, PartitionRecord,
     REGISTERS_FORWARDED, REGISTERS_QUIESCED, VIRTUAL_PL011, VirtualDeviceRecord,
@@ -95,8 +95,12 @@ impl Facts {
 
     /// What the manifest wants done about faults of this class.
     #[must_use]
-    pub fn action(&self, class: HealthClass) -> Action {
-        Action::from_number(self.actions.get(class as usize).copied().unwrap_or(0))
+    pub fn action(&self, class: HealthClass) -> HealthAction {
+        let number = self.actions.get(class as usize).copied();
+        // The check of the image has refused other numbers.
+        number
+            .and_then(HealthAction::from_number)
+            .unwrap_or(HealthAction::Stop)
     }
 }
 

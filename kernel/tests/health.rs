@@ -6,7 +6,7 @@ mod support;
 use bulkhead_abi::{Error, HealthClass, Operation};
 use bulkhead_arch_api::{FaultReport, GuestPhys, Reply, ResetKind};
 use bulkhead_arch_sim::{Action, Outcome, What, script};
-use bulkhead_image::layout::{ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_STOP};
+use bulkhead_image::layout::HealthAction;
 use support::{Bench, NOWHERE, Part, UART, call, caller, error_mark, task, vm};
 
 const READ_NOWHERE: Action = Action::Read {
@@ -76,7 +76,7 @@ fn toucher() -> impl FnMut(Outcome, u64) -> Action {
 
 #[test]
 fn a_touch_of_nothing_reads_zero_if_the_action_is_log() {
-    let mut bench = bench(vm("part", &[(0, 5)]).action(HealthClass::Memory, ACTION_LOG));
+    let mut bench = bench(vm("part", &[(0, 5)]).action(HealthClass::Memory, HealthAction::Log));
     bench.program(0, |_| toucher());
     bench.run(1_000_000);
     assert_eq!(outcome(&bench), (1, vec![1000]));
@@ -91,7 +91,7 @@ fn a_touch_of_nothing_reads_zero_if_the_action_is_log() {
 
 #[test]
 fn a_touch_of_nothing_is_reflected_if_the_action_is_inject() {
-    let mut bench = bench(vm("part", &[(0, 5)]).action(HealthClass::Memory, ACTION_INJECT));
+    let mut bench = bench(vm("part", &[(0, 5)]).action(HealthClass::Memory, HealthAction::Inject));
     bench.program(0, |_| toucher());
     bench.run(1_000_000);
     assert_eq!(outcome(&bench), (1, vec![2000]));
@@ -99,7 +99,7 @@ fn a_touch_of_nothing_is_reflected_if_the_action_is_inject() {
 
 #[test]
 fn a_touch_of_nothing_ends_the_partition_if_the_action_is_stop() {
-    let mut bench = bench(vm("part", &[(0, 5)]).action(HealthClass::Memory, ACTION_STOP));
+    let mut bench = bench(vm("part", &[(0, 5)]).action(HealthClass::Memory, HealthAction::Stop));
     bench.program(0, |_| toucher());
     bench.run(1_000_000);
     assert_eq!(outcome(&bench), (1, vec![]));
@@ -109,7 +109,7 @@ fn a_touch_of_nothing_ends_the_partition_if_the_action_is_stop() {
 #[test]
 fn restarts_go_on_until_the_limit() {
     let part = vm("part", &[(0, 5)])
-        .action(HealthClass::Memory, ACTION_RESTART)
+        .action(HealthClass::Memory, HealthAction::Restart)
         .with(|part| part.restart_limit = 3);
     let mut bench = bench(part);
     bench.program(0, |_| toucher());
@@ -125,7 +125,7 @@ fn restarts_go_on_until_the_limit() {
 
 #[test]
 fn without_a_limit_restarts_never_end_and_the_log_stays_short() {
-    let mut bench = bench(vm("part", &[(0, 5)]).action(HealthClass::Memory, ACTION_RESTART));
+    let mut bench = bench(vm("part", &[(0, 5)]).action(HealthClass::Memory, HealthAction::Restart));
     bench.program(0, |_| toucher());
     bench.run(5_000_000);
     let (starts, _) = outcome(&bench);
@@ -143,10 +143,10 @@ fn without_a_limit_restarts_never_end_and_the_log_stays_short() {
 fn a_fault_the_backend_cannot_complete_is_reflected_stopped_or_restarted() {
     for class in [HealthClass::Memory, HealthClass::System] {
         for (action, expected) in [
-            (ACTION_LOG, (1, vec![2])),
-            (ACTION_INJECT, (1, vec![2])),
-            (ACTION_STOP, (1, vec![])),
-            (ACTION_RESTART, (3, vec![])),
+            (HealthAction::Log, (1, vec![2])),
+            (HealthAction::Inject, (1, vec![2])),
+            (HealthAction::Stop, (1, vec![])),
+            (HealthAction::Restart, (3, vec![])),
         ] {
             let mut bench = bench(
                 vm("part", &[(0, 5)])
@@ -165,7 +165,7 @@ fn a_fault_the_backend_cannot_complete_is_reflected_stopped_or_restarted() {
                 }
             });
             bench.run(1_000_000);
-            assert_eq!(outcome(&bench), expected, "{class:?} {action}");
+            assert_eq!(outcome(&bench), expected, "{class:?} {action:?}");
         }
     }
 }
@@ -173,10 +173,10 @@ fn a_fault_the_backend_cannot_complete_is_reflected_stopped_or_restarted() {
 #[test]
 fn a_task_that_faults_is_stopped_or_restarted_whatever_the_action_says() {
     for (action, starts) in [
-        (ACTION_LOG, 1),
-        (ACTION_INJECT, 1),
-        (ACTION_STOP, 1),
-        (ACTION_RESTART, 3),
+        (HealthAction::Log, 1),
+        (HealthAction::Inject, 1),
+        (HealthAction::Stop, 1),
+        (HealthAction::Restart, 3),
     ] {
         let part = task("part", 0, 5)
             .action(HealthClass::Task, action)
@@ -186,7 +186,7 @@ fn a_task_that_faults_is_stopped_or_restarted_whatever_the_action_says() {
             script([Action::Fault(report(HealthClass::Task)), Action::Mark(1)])
         });
         bench.run(1_000_000);
-        assert_eq!(outcome(&bench), (starts, vec![]), "{action}");
+        assert_eq!(outcome(&bench), (starts, vec![]), "{action:?}");
         assert!(bench.logged("partition part: failed"));
     }
 }
@@ -195,10 +195,10 @@ fn a_task_that_faults_is_stopped_or_restarted_whatever_the_action_says() {
 fn a_malformed_hypercall_gets_its_error_and_is_a_health_event() {
     let refused = error_mark(Error::NotSupported);
     for (action, expected) in [
-        (ACTION_LOG, (1, vec![refused])),
-        (ACTION_INJECT, (1, vec![])),
-        (ACTION_STOP, (1, vec![])),
-        (ACTION_RESTART, (3, vec![])),
+        (HealthAction::Log, (1, vec![refused])),
+        (HealthAction::Inject, (1, vec![])),
+        (HealthAction::Stop, (1, vec![])),
+        (HealthAction::Restart, (3, vec![])),
     ] {
         let part = vm("part", &[(0, 5)])
             .action(HealthClass::Hypercall, action)
@@ -206,7 +206,7 @@ fn a_malformed_hypercall_gets_its_error_and_is_a_health_event() {
         let mut bench = bench(part);
         bench.program(0, |_| caller(vec![Action::Hypercall(0x7777, [0; 6])]));
         bench.run(1_000_000);
-        assert_eq!(outcome(&bench), expected, "{action}");
+        assert_eq!(outcome(&bench), expected, "{action:?}");
         assert!(bench.logged("class=hypercall operation=0x7777 capability=0x0 error=not-supported"));
     }
 }
@@ -221,15 +221,22 @@ fn a_silent_watchdog_bites_and_a_kicked_one_does_not() {
                 part.restart_limit = 2;
             })
     };
-    for (action, starts) in [(ACTION_LOG, 1), (ACTION_STOP, 1), (ACTION_RESTART, 3)] {
+    for (action, starts) in [
+        (HealthAction::Log, 1),
+        (HealthAction::Stop, 1),
+        (HealthAction::Restart, 3),
+    ] {
         let mut bench = bench(watched(action));
         bench.program(0, |_| script([Action::Compute(u64::MAX)]));
         bench.run(1_000_000);
-        assert_eq!(outcome(&bench).0, starts, "{action}");
+        assert_eq!(outcome(&bench).0, starts, "{action:?}");
         assert!(bench.logged("class=watchdog period_ns=50000"));
-        assert_eq!(bench.logged("partition part: failed"), action != ACTION_LOG);
+        assert_eq!(
+            bench.logged("partition part: failed"),
+            action != HealthAction::Log
+        );
     }
-    let mut bench = bench(watched(ACTION_STOP));
+    let mut bench = bench(watched(HealthAction::Stop));
     bench.program(0, |_| {
         let mut step = 0_u32;
         move |_, _| {
@@ -318,7 +325,7 @@ fn a_backend_failure_ends_the_partition_only() {
 
 #[test]
 fn a_million_faults_leave_a_short_log() {
-    let mut bench = bench(vm("part", &[(0, 5)]).action(HealthClass::Memory, ACTION_LOG));
+    let mut bench = bench(vm("part", &[(0, 5)]).action(HealthClass::Memory, HealthAction::Log));
     bench.program(0, |_| |_, _| READ_NOWHERE);
     bench.run(3_000_000);
     neighbour_is_fine(&bench);
@@ -333,7 +340,7 @@ fn a_million_faults_leave_a_short_log() {
 #[test]
 fn the_registers_of_a_fifth_fault_at_once_are_left_out() {
     let names = ["a", "b", "c", "d", "e"];
-    let parts = names.map(|name| vm(name, &[(0, 5)]).action(HealthClass::Memory, ACTION_STOP));
+    let parts = names.map(|name| vm(name, &[(0, 5)]).action(HealthClass::Memory, HealthAction::Stop));
     let mut bench = Bench::new(1, &parts);
     for vcpu in 0..5 {
         bench.program(vcpu, |_| toucher());

@@ -7,7 +7,7 @@ use bulkhead_abi::status::{StartOptions, StartWord, StatusWord};
 use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, Rights, StartCause, StartMode};
 use bulkhead_arch_api::{PartitionId, Reply, ResetKind, VcpuId};
 use bulkhead_arch_sim::{Action, Guest, Outcome, What, script};
-use bulkhead_image::layout::{ACTION_RESTART, ACTION_RESTART_WARM};
+use bulkhead_image::layout::HealthAction;
 use support::{Bench, NOWHERE, Part, RAM, call, error_mark, task, vm};
 
 /// A word of the partition's memory that no payload covers.
@@ -122,8 +122,8 @@ fn a_guest_restarts_itself_warm_or_cold() {
 #[test]
 fn a_health_action_restarts_warm_or_cold_and_names_the_class() {
     for (action, lives, mode) in [
-        (ACTION_RESTART_WARM, [1, 2, 3], StartMode::Warm),
-        (ACTION_RESTART, [1, 1, 1], StartMode::Cold),
+        (HealthAction::RestartWarm, [1, 2, 3], StartMode::Warm),
+        (HealthAction::Restart, [1, 1, 1], StartMode::Cold),
     ] {
         let part = vm("part", &[(0, 5)])
             .action(HealthClass::Memory, action)
@@ -191,7 +191,7 @@ fn a_supervisor_chooses_the_mode() {
 #[test]
 fn a_supervisor_s_start_renews_the_restart_limit_and_the_partition_s_own_does_not() {
     let part = vm("part", &[(0, 5)])
-        .action(HealthClass::Memory, ACTION_RESTART_WARM)
+        .action(HealthClass::Memory, HealthAction::RestartWarm)
         .with(|part| part.restart_limit = 2);
     let mut bench = Bench::new(1, &[part, supervisor()]);
     bench.program(0, |_| {
@@ -240,7 +240,7 @@ fn a_supervisor_starts_other_payloads_and_restarts_keep_them() {
         })
     };
     let part = vm("part", &[(0, 5)])
-        .action(HealthClass::Memory, ACTION_RESTART)
+        .action(HealthClass::Memory, HealthAction::Restart)
         .with(|part| {
             part.payload = vec![1; 32];
             part.alternatives = vec![vec![2; 8], vec![3; 16]];

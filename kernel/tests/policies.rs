@@ -9,7 +9,7 @@ use bulkhead_arch_api::{Reply, VcpuId};
 use bulkhead_arch_sim::{Action, Outcome};
 use bulkhead_image::ImageBuilder;
 use bulkhead_image::layout::{
-    ACTION_RESTART, DomainRecord, FLAG_WINDOW_EVENTS, Name, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF,
+    DomainRecord, FLAG_WINDOW_EVENTS, HealthAction, Name, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF,
     POLICY_PINNED, SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_SPORADIC, ScheduleRecord,
     WINDOW_PERIOD_START, WindowRecord,
 };
@@ -426,7 +426,7 @@ fn a_partition_is_restarted_in_its_own_windows() {
 fn a_watchdog_bites_outside_the_windows_too() {
     let silent = vm("silent", &[(0, 1)])
         .with(|part| part.watchdog_ns = 10 * FRAME)
-        .action(HealthClass::Watchdog, ACTION_RESTART);
+        .action(HealthClass::Watchdog, HealthAction::Restart);
     let mut image = tables(1, &[silent, vm("b", &[(0, 1)])]);
     schedule(&mut image, 0, "normal", &[(0, 0, 20_000), (1, 20_000, 80_000)]);
     let mut bench = bench(1, &image);

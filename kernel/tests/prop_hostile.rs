@@ -7,7 +7,7 @@ mod support;
 use bulkhead_abi::{HealthClass, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{FaultReport, GuestPhys, ResetKind, VcpuId};
 use bulkhead_arch_sim::{Action, Outcome, What};
-use bulkhead_image::layout::{ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_RESTART_WARM, ACTION_STOP};
+use bulkhead_image::layout::HealthAction;
 use proptest::prelude::*;
 use support::{Bench, NOWHERE, Part, RAM, UART, task, vm};
 
@@ -95,9 +95,9 @@ fn critical() -> impl FnMut(Outcome, u64) -> Action {
     }
 }
 
-fn parts(health: [u8; 5], peers: Rights) -> Vec<Part> {
+fn parts(health: [HealthAction; 5], peers: Rights) -> Vec<Part> {
     let with = |part: Part, number: u32| {
-        part.with(|part| part.health[1..6].copy_from_slice(&health))
+        part.with(|part| part.health[1..6].copy_from_slice(&health.map(|action| action as u8)))
             .cap(1, ObjectKind::Partition, 3 - number, peers)
             .cap(2, ObjectKind::EventGate, number, Rights::ALL)
             .cap(3, ObjectKind::EventGate, 3 - number, Rights::ALL)
@@ -115,13 +115,13 @@ fn parts(health: [u8; 5], peers: Rights) -> Vec<Part> {
     ]
 }
 
-fn action() -> impl Strategy<Value = u8> {
+fn action() -> impl Strategy<Value = HealthAction> {
     prop_oneof![
-        Just(ACTION_LOG),
-        Just(ACTION_INJECT),
-        Just(ACTION_STOP),
-        Just(ACTION_RESTART),
-        Just(ACTION_RESTART_WARM)
+        Just(HealthAction::Log),
+        Just(HealthAction::Inject),
+        Just(HealthAction::Stop),
+        Just(HealthAction::Restart),
+        Just(HealthAction::RestartWarm)
     ]
 }
 

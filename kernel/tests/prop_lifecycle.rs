@@ -11,7 +11,7 @@ use bulkhead_abi::status::{StartOptions, StartWord};
 use bulkhead_abi::{HealthClass, ObjectKind, Operation, Rights, StartMode};
 use bulkhead_arch_api::{Reply, ResetKind};
 use bulkhead_arch_sim::{Action, Guest, Outcome};
-use bulkhead_image::layout::{ACTION_RESTART, ACTION_RESTART_WARM, ACTION_STOP};
+use bulkhead_image::layout::HealthAction;
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -165,11 +165,15 @@ fn deeds() -> impl Strategy<Value = Rc<Vec<Action>>> {
     prop::collection::vec(deed, 1..20).prop_map(Rc::new)
 }
 
-fn action() -> impl Strategy<Value = u8> {
-    prop_oneof![Just(ACTION_STOP), Just(ACTION_RESTART), Just(ACTION_RESTART_WARM)]
+fn action() -> impl Strategy<Value = HealthAction> {
+    prop_oneof![
+        Just(HealthAction::Stop),
+        Just(HealthAction::Restart),
+        Just(HealthAction::RestartWarm)
+    ]
 }
 
-fn parts(memory: u8, hypercall: u8) -> Vec<Part> {
+fn parts(memory: HealthAction, hypercall: HealthAction) -> Vec<Part> {
     let supervisor = |name, pcpu| {
         task(name, pcpu, 20)
             .cap(PART as u32, ObjectKind::Partition, 1, Rights::ALL)

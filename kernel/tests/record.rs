@@ -6,7 +6,7 @@ mod support;
 use bulkhead_abi::log::{Area, CRASH_LOCKDOWN, CRASH_NEW, CRASH_TOLD, LINE_MAX, MAGIC, NONE, RING_SIZE};
 use bulkhead_abi::{HealthClass, PartitionState};
 use bulkhead_arch_sim::Action;
-use bulkhead_image::layout::ACTION_LOG;
+use bulkhead_image::layout::HealthAction;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use support::{Bench, NOWHERE, caller, vm};
 
@@ -28,7 +28,7 @@ fn text(area: &Area) -> String {
 
 fn bench(area: &'static Area) -> Bench {
     let parts = [
-        vm("one", &[(0, 5)]).action(HealthClass::Memory, ACTION_LOG),
+        vm("one", &[(0, 5)]).action(HealthClass::Memory, HealthAction::Log),
         vm("two", &[(0, 4)]),
     ];
     let bench = Bench::new(1, &parts);

@@ -6,7 +6,7 @@ mod support;
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::{Reply, ResetKind};
 use bulkhead_arch_sim::{Action, Outcome, What};
-use bulkhead_image::layout::{ACTION_LOG, REGISTERS_FORWARDED, REGISTERS_QUIESCED, RegistersRecord};
+use bulkhead_image::layout::{HealthAction, REGISTERS_FORWARDED, REGISTERS_QUIESCED, RegistersRecord};
 use support::{Bench, tables, vm};
 
 /// Where both partitions see the page with the registers.
@@ -18,7 +18,8 @@ const STATUS: u64 = 0x70;
 
 /// Partition 0 owns the registers at 0x200, partition 1 those at 0x400; writing 7 to STATUS stops a device.
 fn bench() -> Bench {
-    let parts = ["first", "second"].map(|name| vm(name, &[(0, 4)]).action(HealthClass::Memory, ACTION_LOG));
+    let parts =
+        ["first", "second"].map(|name| vm(name, &[(0, 4)]).action(HealthClass::Memory, HealthAction::Log));
     let mut image = tables(1, &parts);
     for (partition, offset) in [(0_u32, SIZE), (1, 2 * SIZE)] {
         image.registers.push(RegistersRecord {

@@ -9,16 +9,16 @@ use std::fmt;
 use std::rc::Rc;
 
 use bulkhead_image::layout::{
-    ACTION_INJECT, ACTION_LOG, ACTION_RESTART, ACTION_RESTART_WARM, ACTION_STOP, AlternativeRecord,
-    BoardRecord, CLASS_AARCH64, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_GIC_V2,
-    CONTROLLER_GIC_V3, CONTROLLER_PL011, CapabilityRecord, ControllerRecord, DomainRecord, FLAG_AARCH32,
-    FLAG_AUTOSTART, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS, InterruptRecord, LoadRecord, MAP_DEVICE, MAP_RAM,
-    MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE,
-    Name, PARTITION_TASK, PARTITION_VM, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY,
-    POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, ROLE_CONSOLE,
-    ROLE_INTERRUPTS, ROLE_TIMER, RegistersRecord, SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_NONE,
-    SERVER_SPORADIC, ScheduleRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3,
-    VIRTUAL_PL011, VcpuRecord, VirtualDeviceRecord, WINDOW_PERIOD_START, WatchRecord, WindowRecord,
+    AlternativeRecord, BoardRecord, CLASS_AARCH64, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART,
+    CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_PL011, CapabilityRecord, ControllerRecord, DomainRecord,
+    FLAG_AARCH32, FLAG_AUTOSTART, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS, InterruptRecord, LoadRecord,
+    MAP_DEVICE, MAP_RAM, MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord,
+    MemoryRecord, NONE, Name, PARTITION_TASK, PARTITION_VM, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF,
+    POLICY_FIXED_PRIORITY, POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED,
+    REGISTERS_QUIESCED, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_TIMER, RegistersRecord,
+    SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_NONE, SERVER_SPORADIC, ScheduleRecord, TRIGGER_EDGE,
+    TRIGGER_LEVEL, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_PL011, VcpuRecord, VirtualDeviceRecord,
+    WINDOW_PERIOD_START, WatchRecord, WindowRecord,
 };
 use bulkhead_image::{
     ImageBuilder, ImageError, MAX_ALTERNATIVES_PER_PARTITION, MAX_LOADS, MAX_MEMORY,
@@ -29,7 +29,7 @@ use crate::board::{Gic, Trigger, Uart, Window};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::Guest;
 use crate::load;
-use crate::model::{Access, Action, Kind, Policy, ServerKind};
+use crate::model::{Access, Kind, Policy, ServerKind};
 use crate::payload::Bytes;
 use crate::plan::{self, Plan};
 use crate::rules::memory::{UART_SIZE, virtual_controller};
@@ -441,13 +441,7 @@ fn partition_record(
     };
     let mut health = [0; 8];
     for (class, action) in partition.health {
-        health[class as usize] = match action {
-            Action::Log => ACTION_LOG,
-            Action::Inject => ACTION_INJECT,
-            Action::Stop => ACTION_STOP,
-            Action::Restart => ACTION_RESTART,
-            Action::RestartWarm => ACTION_RESTART_WARM,
-        };
+        health[class as usize] = action as u8;
     }
     Ok(PartitionRecord {
         name: Name::new(&partition.name)?,

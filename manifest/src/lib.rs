@@ -31,12 +31,13 @@ mod units;
 mod value;
 
 pub use board::{Board, Emulator, board_names, boards};
+pub use bulkhead_image::layout::HealthAction;
 pub use code::Code;
 pub use compile::{CompileError, CompileInput, compile};
 pub use diagnostic::{Diagnostic, Report, Severity, Sources};
 pub use flash::{ClassBinary, FlashError, flashable};
 pub use load::{board_of, load, load_text};
-pub use model::{Access, Action, AttachmentKind, Kind, Policy, right_names};
+pub use model::{Access, AttachmentKind, Kind, Policy, right_names};
 pub use payload::{NoPayloads, PayloadResolver};
 pub use render::render;
 pub use schema::json::schema;

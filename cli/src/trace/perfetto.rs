@@ -50,9 +50,9 @@ impl Trace {
                 vcpu,
                 cause,
                 argument,
-            } => ("exit", format!("{} {argument:#x}", cause.text()), vcpu),
+            } => ("exit", format!("{} {argument:#x}", cause.name()), vcpu),
             Event::Wake { vcpu } => ("schedule", "wake".to_owned(), Some(vcpu)),
-            Event::Block { vcpu, why } => ("schedule", format!("block: {}", why.text()), Some(vcpu)),
+            Event::Block { vcpu, why } => ("schedule", format!("block: {}", why.name()), Some(vcpu)),
             Event::Exhausted { vcpu } => ("budget", "exhausted".to_owned(), Some(vcpu)),
             Event::Replenished { vcpu } => ("budget", "replenished".to_owned(), Some(vcpu)),
             Event::WindowStart { vcpu } => ("window", "window".to_owned(), Some(vcpu)),
@@ -61,19 +61,11 @@ impl Trace {
             Event::Schedule { schedule } => ("window", format!("schedule {schedule}"), None),
             Event::State { partition, state } => {
                 let name = self.partition_name(partition);
-                (
-                    "partition",
-                    format!("{name}: {}", super::report::state_name(state)),
-                    None,
-                )
+                ("partition", format!("{name}: {}", state.name()), None)
             }
             Event::Health { partition, class } => {
                 let name = self.partition_name(partition);
-                (
-                    "health",
-                    format!("{name}: {}", super::report::class_name(class)),
-                    None,
-                )
+                ("health", format!("{name}: {}", class.name()), None)
             }
             Event::Lost { count } => ("trace", format!("{count} records lost"), None),
         };

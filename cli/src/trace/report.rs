@@ -7,7 +7,6 @@
 use super::Trace;
 use super::spans::Span;
 use bulkhead_abi::trace::{Event, ExitCause};
-use bulkhead_abi::{HealthClass, PartitionState};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -102,7 +101,7 @@ impl Trace {
             let name = vcpu.map_or("idle".to_owned(), |vcpu| self.vcpu_name(vcpu));
             let causes: Vec<String> = causes
                 .iter()
-                .map(|(cause, count)| format!("{} {count}", cause.text()))
+                .map(|(cause, count)| format!("{} {count}", cause.name()))
                 .collect();
             let _ = writeln!(text, "  {name:<23} {}", causes.join(", "));
         }
@@ -206,13 +205,13 @@ impl Trace {
         for record in &self.records {
             let what = match record.event {
                 Event::State { partition, state } => {
-                    format!("{} {}", self.partition_name(partition), state_name(state))
+                    format!("{} {}", self.partition_name(partition), state.name())
                 }
                 Event::Health { partition, class } => {
                     format!(
                         "{} health event: {}",
                         self.partition_name(partition),
-                        class_name(class)
+                        class.name()
                     )
                 }
                 Event::Schedule { schedule } => format!("pCPU {} schedule {schedule}", record.pcpu),
@@ -247,30 +246,6 @@ fn histogram(name: &str, waits: &[u64], text: &mut String) {
             .map_or("more".to_owned(), |limit| format!("< {limit} ns"));
         let bar = "#".repeat((count * BAR).div_ceil(most) as usize);
         let _ = writeln!(text, "  {below:>20} {count:>9} {bar}");
-    }
-}
-
-/// The name of a partition's state.
-#[must_use]
-pub const fn state_name(state: PartitionState) -> &'static str {
-    match state {
-        PartitionState::Stopped => "stopped",
-        PartitionState::Loading => "loading",
-        PartitionState::Running => "running",
-        PartitionState::Failed => "failed",
-        PartitionState::Stopping => "stopping",
-    }
-}
-
-/// The name of a class of health events.
-#[must_use]
-pub const fn class_name(class: HealthClass) -> &'static str {
-    match class {
-        HealthClass::Memory => "memory",
-        HealthClass::System => "system",
-        HealthClass::Hypercall => "hypercall",
-        HealthClass::Watchdog => "watchdog",
-        HealthClass::Task => "task",
     }
 }
 
@@ -339,7 +314,7 @@ mod tests {
             Event::DeadlineMissed { vcpu: 1 },
             Event::State {
                 partition: 1,
-                state: PartitionState::Failed,
+                state: bulkhead_abi::PartitionState::Failed,
             },
             Event::Lost { count: 5 },
         ];

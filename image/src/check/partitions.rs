@@ -4,9 +4,9 @@
 use super::{each, earlier, refers, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
-    ACTION_LOG, ACTION_RESTART_WARM, AlternativeRecord, FLAG_AARCH32, FLAG_AUTOSTART, FLAG_FROZEN_TIME,
-    FLAG_WINDOW_EVENTS, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PARTITION_TASK,
-    PARTITION_VM, POLICY_PINNED, PartitionRecord, VcpuRecord,
+    AlternativeRecord, FLAG_AARCH32, FLAG_AUTOSTART, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS, HealthAction,
+    MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PARTITION_TASK, PARTITION_VM, POLICY_PINNED,
+    PartitionRecord, VcpuRecord,
 };
 use crate::limits::{MAX_ALTERNATIVES_PER_PARTITION, MAX_VCPUS_PER_PARTITION, MAX_VCPUS_PER_PCPU};
 use crate::reader::{Image, record as record_at};
@@ -89,7 +89,7 @@ fn kind_and_flags(record: &PartitionRecord) -> Result<(), Fault> {
 
 fn actions(record: &PartitionRecord) -> Result<(), Fault> {
     for (action, number) in record.health.iter().zip(0_u8..) {
-        let known = (ACTION_LOG..=ACTION_RESTART_WARM).contains(action);
+        let known = HealthAction::from_number(*action).is_some();
         let expected = HealthClass::from_number(number).is_some();
         require(if expected { known } else { *action == 0 }, Fault::UnknownAction)?;
     }

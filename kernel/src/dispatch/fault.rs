@@ -15,7 +15,7 @@
 //! tool refuses such a manifest.
 
 use super::Pcpu;
-use crate::health::{Action, Verdict, class_name};
+use crate::health::Verdict;
 use crate::log::Line;
 use crate::partition::{Launch, Request};
 use bulkhead_abi::trace::Event;
@@ -23,6 +23,7 @@ use bulkhead_abi::{Error, HealthClass, PartitionState, StartCause, StartMode};
 use bulkhead_arch_api::{
     Access, AccessKind, Arch, FaultReport, GuestPhys, Hypercall, PartitionId, Reply, Ticks, VcpuId,
 };
+use bulkhead_image::layout::HealthAction;
 use bulkhead_sched::Slot;
 
 impl<A: Arch> Pcpu<'_, '_, A> {
@@ -31,14 +32,14 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     pub(super) fn fault(&mut self, slot: Slot, vcpu: VcpuId, report: &FaultReport) {
         let action = self.judge(vcpu, report);
         match action {
-            Action::Log => {
+            HealthAction::Log => {
                 if !self.machine.skip(vcpu) {
                     self.reflect(slot, vcpu, report);
                 }
             }
-            Action::Inject => self.reflect(slot, vcpu, report),
-            Action::Stop => self.end_own(slot, Request::Fail),
-            Action::Restart | Action::RestartWarm => self.restart_own(slot, action, report.class),
+            HealthAction::Inject => self.reflect(slot, vcpu, report),
+            HealthAction::Stop => self.end_own(slot, Request::Fail),
+            HealthAction::Restart | HealthAction::RestartWarm => self.restart_own(slot, action, report.class),
         }
         self.report_first(slot, vcpu);
     }
@@ -48,16 +49,18 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     pub(super) fn no_such_address(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) {
         let action = self.judge(vcpu, &access.report);
         match action {
-            Action::Log => {
+            HealthAction::Log => {
                 let reply = match access.kind {
                     AccessKind::Read => Reply::Read(0),
                     AccessKind::Write(_) => Reply::Written,
                 };
                 self.machine.reply(vcpu, reply);
             }
-            Action::Inject => self.reflect(slot, vcpu, &access.report),
-            Action::Stop => self.end_own(slot, Request::Fail),
-            Action::Restart | Action::RestartWarm => self.restart_own(slot, action, access.report.class),
+            HealthAction::Inject => self.reflect(slot, vcpu, &access.report),
+            HealthAction::Stop => self.end_own(slot, Request::Fail),
+            HealthAction::Restart | HealthAction::RestartWarm => {
+                self.restart_own(slot, action, access.report.class)
+            }
         }
         self.report_first(slot, vcpu);
     }
@@ -79,9 +82,9 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             self.report_tail(partition, &mut line, verdict, None);
         }
         match verdict.action {
-            Action::Log => {}
-            Action::Inject | Action::Stop => self.end_own(slot, Request::Fail),
-            Action::Restart | Action::RestartWarm => {
+            HealthAction::Log => {}
+            HealthAction::Inject | HealthAction::Stop => self.end_own(slot, Request::Fail),
+            HealthAction::Restart | HealthAction::RestartWarm => {
                 self.restart_own(slot, verdict.action, HealthClass::Hypercall);
             }
         }
@@ -113,9 +116,11 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             self.report_tail(partition, &mut line, verdict, None);
         }
         let request = match verdict.action {
-            Action::Log => return,
-            Action::Inject | Action::Stop => Request::Fail,
-            Action::Restart | Action::RestartWarm => health_restart(verdict.action, HealthClass::Watchdog),
+            HealthAction::Log => return,
+            HealthAction::Inject | HealthAction::Stop => Request::Fail,
+            HealthAction::Restart | HealthAction::RestartWarm => {
+                health_restart(verdict.action, HealthClass::Watchdog)
+            }
         };
         // Somebody else may be ending the partition at this very moment; then that stands.
         let _already_ending = self.request(partition, request);
@@ -131,7 +136,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         self.end_own(slot, Request::Fail);
     }
 
-    fn restart_own(&mut self, slot: Slot, action: Action, class: HealthClass) {
+    fn restart_own(&mut self, slot: Slot, action: HealthAction, class: HealthClass) {
         self.end_own(slot, health_restart(action, class));
     }
 
@@ -143,7 +148,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     }
 
     /// Counts, decides and reports.
-    fn judge(&mut self, vcpu: VcpuId, report: &FaultReport) -> Action {
+    fn judge(&mut self, vcpu: VcpuId, report: &FaultReport) -> HealthAction {
         let partition = self.system.binding(vcpu).partition;
         let verdict = self.decide_action(partition, report.class);
         if verdict.logged {
@@ -181,7 +186,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             .key("vcpu")
             .decimal(u64::from(binding.index))
             .key("class")
-            .text(class_name(class));
+            .text(class.name());
         line
     }
 
@@ -231,9 +236,9 @@ impl<A: Arch> Pcpu<'_, '_, A> {
 }
 
 /// The restart that a health action demands, with the payloads the partition has.
-const fn health_restart(action: Action, class: HealthClass) -> Request {
+const fn health_restart(action: HealthAction, class: HealthClass) -> Request {
     let mode = match action {
-        Action::RestartWarm => StartMode::Warm,
+        HealthAction::RestartWarm => StartMode::Warm,
         _ => StartMode::Cold,
     };
     Request::Restart(Launch::again(mode, StartCause::Health(class)))

@@ -85,7 +85,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             let mut line = Line::of("partition ");
             line.text(self.system.name(partition))
                 .text(": ")
-                .text(state_name(state));
+                .text(state.name());
             if state == PartitionState::Loading {
                 self.describe_start(partition, &mut line);
             }
@@ -294,16 +294,5 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         // The clock must learn of the watchdog.
         self.local.reschedule = true;
         self.apply(partition, effects);
-    }
-}
-
-/// The name of a state in the log.
-pub(crate) const fn state_name(state: PartitionState) -> &'static str {
-    match state {
-        PartitionState::Stopped => "stopped",
-        PartitionState::Loading => "loading",
-        PartitionState::Running => "running",
-        PartitionState::Failed => "failed",
-        PartitionState::Stopping => "stopping",
     }
 }

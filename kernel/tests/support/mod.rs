@@ -8,10 +8,10 @@ use bulkhead_abi::{ObjectKind, Rights};
 use bulkhead_arch_api::{PcpuId, Reply, VcpuId, VcpuReset};
 use bulkhead_arch_sim::{Action, CAPS, Guest, Halted, Outcome, Record, SimMachine, What, World};
 use bulkhead_image::layout::{
-    ACTION_LOG, ACTION_RESTART, ACTION_STOP, AlternativeRecord, BoardRecord, CapabilityRecord,
-    FLAG_AUTOSTART, LoadRecord, MAP_RAM, MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord,
-    MemoryRecord, NONE, Name, PARTITION_TASK, PARTITION_VM, POLICY_FIXED_PRIORITY, PartitionRecord,
-    PcpuRecord, VIRTUAL_PL011, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    AlternativeRecord, BoardRecord, CapabilityRecord, FLAG_AUTOSTART, HealthAction, LoadRecord, MAP_RAM,
+    MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name,
+    PARTITION_TASK, PARTITION_VM, POLICY_FIXED_PRIORITY, PartitionRecord, PcpuRecord, VIRTUAL_PL011,
+    VcpuRecord, VirtualDeviceRecord, WatchRecord,
 };
 use bulkhead_image::{Image, ImageBuilder, Payload, Portable};
 use bulkhead_kernel::dispatch::{Next, Pcpu};
@@ -64,11 +64,11 @@ pub fn vm(name: &'static str, vcpus: &[(u32, u32)]) -> Part {
         restart_limit: NONE,
         health: [
             0,
-            ACTION_STOP,
-            ACTION_STOP,
-            ACTION_LOG,
-            ACTION_RESTART,
-            ACTION_STOP,
+            HealthAction::Stop as u8,
+            HealthAction::Stop as u8,
+            HealthAction::Log as u8,
+            HealthAction::Restart as u8,
+            HealthAction::Stop as u8,
             0,
             0,
         ],
@@ -98,8 +98,8 @@ impl Part {
         self
     }
 
-    pub fn action(mut self, class: bulkhead_abi::HealthClass, action: u8) -> Self {
-        self.health[class as usize] = action;
+    pub fn action(mut self, class: bulkhead_abi::HealthClass, action: HealthAction) -> Self {
+        self.health[class as usize] = action as u8;
         self
     }
 }

@@ -9,6 +9,7 @@ mod scheduling;
 mod timing;
 
 use bulkhead_abi::{HealthClass, Rights};
+use bulkhead_image::layout::HealthAction;
 
 use crate::diagnostic::Place;
 pub(crate) use read::read;
@@ -21,44 +22,6 @@ pub(crate) use timing::{DemandSpec, TaskSpec, WorkKind, WorkSpec};
 pub(crate) struct Placed<T> {
     pub value: T,
     pub place: Place,
-}
-
-/// Health action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Log and go on.
-    Log,
-    /// Reflect into the partition.
-    Inject,
-    /// Stop the partition.
-    Stop,
-    /// Restart it cold.
-    Restart,
-    /// Restart it warm.
-    RestartWarm,
-}
-
-impl Action {
-    /// All of them, in the order in which messages list them.
-    pub const ALL: [Self; 5] = [
-        Self::Log,
-        Self::Inject,
-        Self::Stop,
-        Self::Restart,
-        Self::RestartWarm,
-    ];
-
-    /// The word for it in a manifest.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Log => "log",
-            Self::Inject => "inject",
-            Self::Stop => "stop",
-            Self::Restart => "restart",
-            Self::RestartWarm => "restart-warm",
-        }
-    }
 }
 
 /// Kind of a partition.
@@ -270,7 +233,7 @@ pub(crate) struct PartitionSpec {
     pub trusted_dma: bool,
     pub overlay: Option<Placed<String>>,
     pub restart_limit: Option<u32>,
-    pub health: Vec<(HealthClass, Placed<Action>)>,
+    pub health: Vec<(HealthClass, Placed<HealthAction>)>,
     pub machine: MachineSpec,
     pub regions: Vec<RegionSpec>,
     pub capabilities: Vec<CapabilitySpec>,
@@ -280,14 +243,6 @@ pub(crate) struct PartitionSpec {
     /// It is told when its windows start.
     pub watch_windows: Option<Place>,
 }
-
-pub(crate) const HEALTH_CLASSES: [(&str, HealthClass); 5] = [
-    ("memory", HealthClass::Memory),
-    ("system", HealthClass::System),
-    ("hypercall", HealthClass::Hypercall),
-    ("watchdog", HealthClass::Watchdog),
-    ("task", HealthClass::Task),
-];
 
 const RIGHTS: [(&str, Rights); 4] = [
     ("read", Rights::READ),

@@ -2,10 +2,11 @@
 //! From the tree of a TOML document to the typed manifest.
 
 use bulkhead_abi::HealthClass;
+use bulkhead_image::layout::HealthAction;
 
 use super::{
-    Access, Action, AlternativeSpec, AttachmentKind, AttachmentSpec, CapabilitySpec, HEALTH_CLASSES, Kind,
-    MachineSpec, Manifest, PartitionSpec, Placed, RIGHTS, RegionSpec, Target,
+    Access, AlternativeSpec, AttachmentKind, AttachmentSpec, CapabilitySpec, Kind, MachineSpec, Manifest,
+    PartitionSpec, Placed, RIGHTS, RegionSpec, Target,
     scheduling::{read_pcpu, read_vcpu, small},
     timing::{read_demand, read_workload},
 };
@@ -211,14 +212,17 @@ fn read_alternative(entry: &Entry) -> Option<AlternativeSpec> {
     })
 }
 
-fn read_health(table: &Table) -> Vec<(HealthClass, Placed<Action>)> {
+fn read_health(table: &Table) -> Vec<(HealthClass, Placed<HealthAction>)> {
     let Some(health) = table.get("health").and_then(Value::table) else {
         return Vec::new();
     };
-    let actions = Action::ALL.map(|action| (action.name(), action));
-    HEALTH_CLASSES
+    let actions: Vec<_> = HealthAction::ALL
         .iter()
-        .filter_map(|(name, class)| Some((*class, word(health, name, &actions)?)))
+        .map(|action| (action.name(), *action))
+        .collect();
+    HealthClass::ALL
+        .iter()
+        .filter_map(|class| Some((*class, word(health, class.name(), &actions)?)))
         .collect()
 }
 

@@ -7,7 +7,8 @@ use bulkhead_abi::HealthClass;
 
 use super::cpus::possible_duration;
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::model::{Action, HEALTH_CLASSES, Kind, Manifest, PartitionSpec};
+use crate::model::{Kind, Manifest, PartitionSpec};
+use bulkhead_image::layout::HealthAction;
 
 /// Shorter than a restart is pointless; longer is surely a wrong unit.
 const WATCHDOG: RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
@@ -24,14 +25,14 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
 }
 
 /// Why `action` cannot be taken for `class` in a partition of this kind.
-fn impossible(kind: Kind, class: HealthClass, action: Action) -> Option<&'static str> {
+fn impossible(kind: Kind, class: HealthClass, action: HealthAction) -> Option<&'static str> {
     match (kind, class, action) {
-        (Kind::Task, _, Action::Inject) => Some("a task has no exception vectors to inject into"),
-        (_, HealthClass::Watchdog, Action::Inject) => Some("no architecture has an exception for it"),
-        (_, HealthClass::Hypercall, Action::Inject) => {
+        (Kind::Task, _, HealthAction::Inject) => Some("a task has no exception vectors to inject into"),
+        (_, HealthClass::Watchdog, HealthAction::Inject) => Some("no architecture has an exception for it"),
+        (_, HealthClass::Hypercall, HealthAction::Inject) => {
             Some("the hypercall returns its error anyway; use \"log\"")
         }
-        (_, HealthClass::Task, Action::Log) => Some("the task cannot go on from there"),
+        (_, HealthClass::Task, HealthAction::Log) => Some("the task cannot go on from there"),
         _ => None,
     }
 }
@@ -39,17 +40,14 @@ fn impossible(kind: Kind, class: HealthClass, action: Action) -> Option<&'static
 fn actions_are_possible(partition: &PartitionSpec, report: &mut Report) {
     for (class, action) in &partition.health {
         if let Some(why) = impossible(partition.kind, *class, action.value) {
-            let name = HEALTH_CLASSES
-                .iter()
-                .find(|(_, known)| known == class)
-                .map_or("", |(name, _)| name);
             let message = format!(
-                "\"{}\" is impossible for health events of class `{name}` here",
-                action.value.name()
+                "\"{}\" is impossible for health events of class `{}` here",
+                action.value.name(),
+                class.name()
             );
-            let possible: Vec<_> = Action::ALL
-                .into_iter()
-                .filter(|action| impossible(partition.kind, *class, *action).is_none())
+            let possible: Vec<_> = HealthAction::ALL
+                .iter()
+                .filter(|action| impossible(partition.kind, *class, **action).is_none())
                 .map(|action| format!("\"{}\"", action.name()))
                 .collect();
             report.push(

@@ -2,9 +2,10 @@
 //! What works as written, but probably not as meant. Warnings only: whoever knows better goes on.
 
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::model::{Action, Manifest, PartitionSpec, Policy, Target, VcpuSpec};
+use crate::model::{Manifest, PartitionSpec, Policy, Target, VcpuSpec};
 use crate::system::DEFAULT_QUANTUM;
 use bulkhead_abi::Rights;
+use bulkhead_image::layout::HealthAction;
 
 /// Blocks of this size are mapped by one entry.
 const BLOCK: u64 = 2 << 20;
@@ -52,7 +53,7 @@ fn restarts_end(partition: &PartitionSpec, report: &mut Report) {
     let restart = partition
         .health
         .iter()
-        .find(|(_, action)| matches!(action.value, Action::Restart | Action::RestartWarm));
+        .find(|(_, action)| matches!(action.value, HealthAction::Restart | HealthAction::RestartWarm));
     if let (Some((_, action)), None) = (restart, &partition.restart_limit) {
         let message = format!("partition `{}` is restarted without end", partition.name.value);
         report.push(

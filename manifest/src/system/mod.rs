@@ -13,9 +13,10 @@ use bulkhead_abi::{HealthClass, ObjectKind, Rights};
 use crate::board::{Board, Window};
 use crate::diagnostic::{Report, Sources};
 use crate::guest::{AreaKind, Guest};
-use crate::model::{Access, Action, AttachmentSpec, Kind, Manifest, PartitionSpec, Target};
+use crate::model::{Access, AttachmentSpec, Kind, Manifest, PartitionSpec, Target};
 use crate::plan::Plan;
 use crate::rules::registers;
+use bulkhead_image::layout::HealthAction;
 pub(crate) use scheduling::{DEFAULT_QUANTUM, pcpus, policy_of, spec_of, vcpu};
 pub use scheduling::{Domain, Pcpu, Reservation, Schedule, TimeWindow, Vcpu};
 pub use views::{CpuRow, DeviceRow, InterruptRow, MemoryRow, TouchRow};
@@ -104,7 +105,7 @@ pub struct Partition {
     /// Names of its devices.
     pub devices: Vec<String>,
     /// Health action per class.
-    pub health: [(HealthClass, Action); 5],
+    pub health: [(HealthClass, HealthAction); 5],
     /// Whether it has a console.
     pub console: bool,
     /// Whether its time stands still while it waits.
@@ -261,18 +262,18 @@ pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manif
 }
 
 /// The actions of the manifest over the defaults.
-pub(crate) fn health(spec: &PartitionSpec) -> [(HealthClass, Action); 5] {
+pub(crate) fn health(spec: &PartitionSpec) -> [(HealthClass, HealthAction); 5] {
     let system = if spec.kind == Kind::Task {
-        Action::Stop
+        HealthAction::Stop
     } else {
-        Action::Inject
+        HealthAction::Inject
     };
     let defaults = [
-        (HealthClass::Memory, Action::Stop),
+        (HealthClass::Memory, HealthAction::Stop),
         (HealthClass::System, system),
-        (HealthClass::Hypercall, Action::Log),
-        (HealthClass::Watchdog, Action::Restart),
-        (HealthClass::Task, Action::Stop),
+        (HealthClass::Hypercall, HealthAction::Log),
+        (HealthClass::Watchdog, HealthAction::Restart),
+        (HealthClass::Task, HealthAction::Stop),
     ];
     defaults.map(|(class, default)| {
         let given = spec.health.iter().find(|(other, _)| *other == class);
