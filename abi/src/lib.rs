@@ -21,9 +21,11 @@
 #[macro_use]
 mod numbered;
 
+pub mod atomic;
 pub mod framing;
 pub mod hypercall;
 pub mod log;
+pub mod size;
 pub mod startup;
 pub mod status;
 pub mod trace;

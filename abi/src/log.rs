@@ -14,6 +14,9 @@
 //! | 0x1a00 | [`Vcpu`], one per vCPU |
 //! | 0x8000 | ring of text: the hypervisor's log lines, `[seconds.micros] text` and a line feed each |
 //!
+//! On a microcontroller the area is smaller: the pCPU from 0x400 on, partitions from 0x440, vCPUs from 0x840, the ring
+//! from 0xc00. [`Header::size`] tells.
+//!
 //! **Consistent at every store**, because the power can go at any: the magic number is stored last when the area is made. A
 //! line is announced in `reserved`, stored, and then counted in `written`; so the ring holds the bytes from
 //! `reserved` - size (or 0) up to `written`. A crash record counts when its `state` says so, which is stored last.
@@ -21,16 +24,20 @@
 //! All fields are atomics: any bytes are a value of this type, and
 //! readers on other CPUs see whole numbers. Numbers have the byte order of the CPU.
 
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use crate::atomic::AtomicU64;
+use crate::size::limit;
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 /// Bytes of the area.
-pub const AREA_SIZE: usize = 0x1_0000;
+pub const AREA_SIZE: usize = limit(SMALL_AREA_SIZE, 0x1_0000);
+/// Bytes of the area on a microcontroller.
+pub const SMALL_AREA_SIZE: usize = 0x1000;
 /// "BULKLOG1", as the bytes are in memory.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"BULKLOG1");
 /// Revision of the layout.
 pub const VERSION: u32 = 1;
 /// Bytes of the ring.
-pub const RING_SIZE: usize = 0x8000;
+pub const RING_SIZE: usize = limit(0x400, 0x8000);
 /// Bytes of a line in the ring at most: the longest line and its time.
 pub const LINE_MAX: usize = 320;
 /// Bytes of a name.
@@ -38,13 +45,17 @@ pub const NAME_LEN: usize = 32;
 /// Bytes of the message of a crash.
 pub const MESSAGE_LEN: usize = 256;
 /// Words of the stack in a crash record.
-pub const STACK_WORDS: usize = 96;
+pub const STACK_WORDS: usize = limit(20, 96);
 /// pCPUs that have a place.
-pub const PCPUS: usize = 8;
+pub const PCPUS: usize = limit(1, 8);
 /// Partitions that have a place.
-pub const PARTITIONS: usize = 32;
+pub const PARTITIONS: usize = limit(8, 32);
 /// vCPUs that have a place.
-pub const VCPUS: usize = 64;
+pub const VCPUS: usize = limit(8, 64);
+/// Bytes before the ring that nobody uses.
+const UNUSED: usize = limit(0x1C0, 0x5600);
+/// Bytes behind a crash record that nobody uses.
+const CRASH_UNUSED: usize = limit(16, 432);
 /// "None" where a number is expected.
 pub const NONE: u32 = u32::MAX;
 
@@ -137,7 +148,7 @@ pub struct Crash {
     pub message: [AtomicU8; MESSAGE_LEN],
     /// The stack from `sp` on.
     pub stack: [AtomicU64; STACK_WORDS],
-    unused: [AtomicU8; 432],
+    unused: [AtomicU8; CRASH_UNUSED],
 }
 
 /// What a pCPU does.
@@ -212,17 +223,17 @@ pub struct Area {
     pub partitions: [Partition; PARTITIONS],
     /// vCPUs.
     pub vcpus: [Vcpu; VCPUS],
-    unused: [AtomicU8; 0x5600],
+    unused: [AtomicU8; UNUSED],
     /// Text.
     pub ring: [AtomicU8; RING_SIZE],
 }
 
 const _: () = assert!(
     core::mem::offset_of!(Area, crash) == 0x100
-        && core::mem::offset_of!(Area, pcpus) == 0x800
-        && core::mem::offset_of!(Area, partitions) == 0xA00
-        && core::mem::offset_of!(Area, vcpus) == 0x1A00
-        && core::mem::offset_of!(Area, ring) == 0x8000
+        && core::mem::offset_of!(Area, pcpus) == limit(0x400, 0x800)
+        && core::mem::offset_of!(Area, partitions) == limit(0x440, 0xA00)
+        && core::mem::offset_of!(Area, vcpus) == limit(0x840, 0x1A00)
+        && core::mem::offset_of!(Area, ring) == limit(0xC00, 0x8000)
         && size_of::<Area>() == AREA_SIZE
 );
 
@@ -236,7 +247,7 @@ impl Area {
             pcpus: [const { Pcpu::new() }; PCPUS],
             partitions: [const { Partition::new() }; PARTITIONS],
             vcpus: [const { Vcpu::new() }; VCPUS],
-            unused: [const { AtomicU8::new(0) }; 0x5600],
+            unused: [const { AtomicU8::new(0) }; UNUSED],
             ring: [const { AtomicU8::new(0) }; RING_SIZE],
         }
     }
@@ -324,7 +335,7 @@ impl Crash {
             message_length: AtomicU32::new(0),
             message: [const { AtomicU8::new(0) }; MESSAGE_LEN],
             stack: [const { AtomicU64::new(0) }; STACK_WORDS],
-            unused: [const { AtomicU8::new(0) }; 432],
+            unused: [const { AtomicU8::new(0) }; CRASH_UNUSED],
         }
     }
 

@@ -19,8 +19,9 @@
 //! In memory each pCPU has a ring of [`Entry`]s of its own, the newest overwriting the oldest. How many it has ever
 //! stored is in the log area ([`crate::log::Pcpu::traced`]), so a reader knows exactly how many it has missed.
 
+use crate::atomic::AtomicU64;
 use crate::status::{HealthClass, PartitionState};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 /// Bytes of a record.
 pub const RECORD_SIZE: usize = 16;

@@ -14,55 +14,57 @@ use crate::layout::{
     WindowRecord,
 };
 
+use bulkhead_abi::size::limit;
+
 /// Granule of memory mappings and of everything placed in memory.
 pub const PAGE_SIZE: u64 = 4096;
 
 /// pCPUs a system can use.
-pub const MAX_PCPUS: usize = 8;
+pub const MAX_PCPUS: usize = limit(1, 8);
 /// Stretches of the board's address space in the map.
-pub const MAX_MAP: usize = 64;
+pub const MAX_MAP: usize = limit(16, 64);
 /// Devices the hypervisor drives.
 pub const MAX_CONTROLLERS: usize = 8;
 /// Partitions a system can have.
-pub const MAX_PARTITIONS: usize = 32;
+pub const MAX_PARTITIONS: usize = limit(8, 32);
 /// vCPUs a system can have.
-pub const MAX_VCPUS: usize = 64;
+pub const MAX_VCPUS: usize = limit(8, 64);
 /// vCPUs a partition can have.
-pub const MAX_VCPUS_PER_PARTITION: usize = 8;
+pub const MAX_VCPUS_PER_PARTITION: usize = limit(1, 8);
 /// vCPUs that can be bound to a pCPU.
-pub const MAX_VCPUS_PER_PCPU: usize = 32;
+pub const MAX_VCPUS_PER_PCPU: usize = limit(8, 32);
 /// Mappings a system can have.
-pub const MAX_MEMORY: usize = 512;
+pub const MAX_MEMORY: usize = limit(128, 512);
 /// Mappings a partition can have.
-pub const MAX_REGIONS_PER_PARTITION: usize = 64;
+pub const MAX_REGIONS_PER_PARTITION: usize = limit(16, 64);
 /// Pieces of payloads to copy.
-pub const MAX_LOADS: usize = 512;
+pub const MAX_LOADS: usize = limit(64, 512);
 /// Alternatives of all partitions.
 pub const MAX_ALTERNATIVES: usize = MAX_PARTITIONS * MAX_ALTERNATIVES_PER_PARTITION;
 /// Alternatives a partition can have to its own payloads.
-pub const MAX_ALTERNATIVES_PER_PARTITION: usize = 8;
+pub const MAX_ALTERNATIVES_PER_PARTITION: usize = limit(2, 8);
 /// Payloads.
-pub const MAX_PAYLOADS: usize = 256;
+pub const MAX_PAYLOADS: usize = limit(32, 256);
 /// Physical interrupts that belong to partitions.
-pub const MAX_INTERRUPTS: usize = 1024;
+pub const MAX_INTERRUPTS: usize = limit(256, 1024);
 /// Virtual devices.
-pub const MAX_VIRTUAL_DEVICES: usize = 128;
+pub const MAX_VIRTUAL_DEVICES: usize = limit(32, 128);
 /// Windows of device registers that the hypervisor helps with.
-pub const MAX_REGISTERS: usize = 128;
+pub const MAX_REGISTERS: usize = limit(64, 128);
 /// Capabilities.
 pub const MAX_CAPABILITIES: usize = MAX_PARTITIONS * bulkhead_abi::hypercall::CAPABILITY_SLOTS;
 /// Watches.
 pub const MAX_WATCHES: usize = MAX_PARTITIONS * MAX_PARTITIONS;
 /// Schedules a pCPU can have.
-pub const MAX_SCHEDULES_PER_PCPU: usize = 8;
+pub const MAX_SCHEDULES_PER_PCPU: usize = limit(4, 8);
 /// Schedules of all pCPUs.
 pub const MAX_SCHEDULES: usize = MAX_PCPUS * MAX_SCHEDULES_PER_PCPU;
 /// Windows of all schedules of a pCPU.
-pub const MAX_WINDOWS_PER_PCPU: usize = 64;
+pub const MAX_WINDOWS_PER_PCPU: usize = limit(32, 64);
 /// Windows of all schedules.
 pub const MAX_WINDOWS: usize = MAX_PCPUS * MAX_WINDOWS_PER_PCPU;
 /// Time domains a pCPU can have.
-pub const MAX_DOMAINS_PER_PCPU: usize = 16;
+pub const MAX_DOMAINS_PER_PCPU: usize = limit(4, 16);
 /// Time domains of all pCPUs.
 pub const MAX_DOMAINS: usize = MAX_PCPUS * MAX_DOMAINS_PER_PCPU;
 /// Nanoseconds that a budget, a period, a deadline or a frame can be at most: 1000 s, so that sums never overflow.

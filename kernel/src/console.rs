@@ -31,6 +31,7 @@ mod ring;
 use crate::log::Line;
 use crate::table::PerPartition;
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
+use bulkhead_abi::size::limit;
 use bulkhead_arch_api::{Console, MAX_PARTITIONS, PartitionId};
 use bulkhead_image::layout::NAME_LEN;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
@@ -41,9 +42,9 @@ use spin::mutex::{SpinMutex, TicketMutex};
 use spin::once::Once;
 
 /// Bytes that wait for a console's turn.
-pub const RING: usize = 512;
+pub const RING: usize = limit(128, 512);
 /// Bytes of the log that wait for its turn.
-const LOG_RING: usize = 8192;
+const LOG_RING: usize = limit(1024, 8192);
 /// Bytes that one call of [`Multiplexer::pump`] sends at most: a line of usual length and its tag, so that it leaves in the
 /// exit that ended it if the transmitter is free.
 pub const PUMP_BYTES: usize = 128;

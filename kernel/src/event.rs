@@ -8,8 +8,9 @@
 //! **No event is lost.** Waiter: (1) register, (2) fence, (3) look. Raiser: (a) raise, (b) fence, (c) read
 //! the waiters. Whichever fence is first, either (3) sees the event or (c) sees the waiter.
 
+use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_arch_api::{VcpuId, VcpuSet};
-use core::sync::atomic::{AtomicU64, Ordering, fence};
+use core::sync::atomic::{Ordering, fence};
 
 /// One gate.
 #[derive(Debug, Default)]

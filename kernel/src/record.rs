@@ -12,6 +12,7 @@
 
 use crate::log::Line;
 use crate::system::System;
+use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::log::{
     AREA_SIZE, Area, CRASH_LOCKDOWN, CRASH_NEW, CRASH_TOLD, LINE_MAX, MESSAGE_LEN, NONE, PARTITIONS, PCPUS,
     Partition, Pcpu, RING_SIZE, VCPUS, Vcpu, store_bytes,
@@ -19,7 +20,7 @@ use bulkhead_abi::log::{
 use bulkhead_abi::{HealthClass, PartitionState};
 use bulkhead_arch_api::{Arch, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PcpuId, Ticks, VcpuId};
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 use spin::RelaxStrategy;
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 use spin::once::Once;

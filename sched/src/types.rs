@@ -4,16 +4,25 @@
 //! The same types carry the tables of the system image into the policies, the analysis and the simulator.
 //! They hold no references: a policy copies what it keeps.
 
+/// A limit: `small` on a microcontroller, whose memory is small, else `large`.
+const fn limit(small: usize, large: usize) -> usize {
+    if cfg!(all(target_arch = "arm", target_os = "none")) {
+        small
+    } else {
+        large
+    }
+}
+
 /// vCPUs a pCPU can have.
-pub const MAX_SLOTS: usize = 32;
+pub const MAX_SLOTS: usize = limit(8, 32);
 /// Number of priorities; the highest is one less.
 pub const PRIORITIES: usize = 32;
 /// Windows a pCPU can have, those of all its schedules together.
-pub const MAX_WINDOWS: usize = 64;
+pub const MAX_WINDOWS: usize = limit(32, 64);
 /// Schedules a pCPU can have.
-pub const MAX_SCHEDULES: usize = 8;
+pub const MAX_SCHEDULES: usize = limit(4, 8);
 /// Time domains a pCPU can have.
-pub const MAX_DOMAINS: usize = 16;
+pub const MAX_DOMAINS: usize = limit(4, 16);
 
 /// A vCPU among those of one pCPU, numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

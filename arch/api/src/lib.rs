@@ -16,6 +16,8 @@ mod exit;
 mod ids;
 mod verbs;
 
+use bulkhead_abi::size::limit;
+
 pub use address::{GuestPhys, HostPhys, OutOfRange};
 pub use exit::{
     Access, AccessKind, CpuOnResult, CpuPower, Dump, Exit, FaultReport, Hypercall, Reply, ResetKind,
@@ -28,10 +30,10 @@ pub use verbs::{
 };
 
 /// Partitions a system can have; bounds every table and loop over partitions.
-pub const MAX_PARTITIONS: usize = 32;
+pub const MAX_PARTITIONS: usize = limit(8, 32);
 /// vCPUs a system can have; bounds every table and loop over vCPUs.
-pub const MAX_VCPUS: usize = 64;
+pub const MAX_VCPUS: usize = limit(8, 64);
 /// vCPUs a partition can have.
-pub const MAX_VCPUS_PER_PARTITION: usize = 8;
+pub const MAX_VCPUS_PER_PARTITION: usize = limit(1, 8);
 /// pCPUs a system can use.
-pub const MAX_PCPUS: usize = 8;
+pub const MAX_PCPUS: usize = limit(1, 8);

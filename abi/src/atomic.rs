@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//! 64-bit words that several contexts use, on every class.
+//!
+//! Where the CPU has 64-bit atomic accesses this is `core`'s own type. Armv7-M has none; but it has one
+//! pCPU, and the hypervisor there never uses such a word in a context that interrupts another one (it runs with
+//! interrupts masked, and what a partition's exception may interrupt is the partition). So two halves do.
+
+#[cfg(target_has_atomic = "64")]
+pub use core::sync::atomic::AtomicU64;
+
+#[cfg(not(target_has_atomic = "64"))]
+pub use halves::AtomicU64;
+
+#[cfg(any(test, not(target_has_atomic = "64")))]
+mod halves {
+    use core::sync::atomic::{AtomicU32, Ordering};
+
+    /// A 64-bit word of a machine with one pCPU: whole as long as no context that uses it interrupts another.
+    #[derive(Debug, Default)]
+    #[repr(C, align(8))]
+    pub struct AtomicU64 {
+        low: AtomicU32,
+        high: AtomicU32,
+    }
+
+    impl AtomicU64 {
+        /// A word of this value.
+        #[must_use]
+        pub const fn new(value: u64) -> Self {
+            Self {
+                low: AtomicU32::new(value as u32),
+                high: AtomicU32::new((value >> 32) as u32),
+            }
+        }
+
+        /// The value.
+        #[inline]
+        #[must_use]
+        pub fn load(&self, order: Ordering) -> u64 {
+            u64::from(self.high.load(order)) << 32 | u64::from(self.low.load(order))
+        }
+
+        /// Stores a value.
+        #[inline]
+        pub fn store(&self, value: u64, order: Ordering) {
+            self.low.store(value as u32, order);
+            self.high.store((value >> 32) as u32, order);
+        }
+
+        /// Stores a value; returns the one before.
+        #[inline]
+        pub fn swap(&self, value: u64, order: Ordering) -> u64 {
+            self.change(order, |_| value)
+        }
+
+        /// Sets bits; returns the value before.
+        #[inline]
+        pub fn fetch_or(&self, bits: u64, order: Ordering) -> u64 {
+            self.change(order, |value| value | bits)
+        }
+
+        /// Keeps only these bits; returns the value before.
+        #[inline]
+        pub fn fetch_and(&self, bits: u64, order: Ordering) -> u64 {
+            self.change(order, |value| value & bits)
+        }
+
+        /// The halves are accessed relaxed: there is no other context to order them for.
+        fn change(&self, _order: Ordering, new: impl FnOnce(u64) -> u64) -> u64 {
+            let before = self.load(Ordering::Relaxed);
+            self.store(new(before), Ordering::Relaxed);
+            before
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::halves::AtomicU64;
+    use core::sync::atomic::Ordering::Relaxed;
+
+    #[test]
+    fn halves_make_a_word() {
+        let word = AtomicU64::new(0x1122_3344_5566_7788);
+        assert_eq!(word.load(Relaxed), 0x1122_3344_5566_7788);
+        assert_eq!(word.swap(u64::MAX - 1, Relaxed), 0x1122_3344_5566_7788);
+        assert_eq!(word.fetch_and(0xFFFF_0000_FFFF_0000, Relaxed), u64::MAX - 1);
+        assert_eq!(word.fetch_or(1 << 63 | 1, Relaxed), 0xFFFF_0000_FFFF_0000);
+        assert_eq!(word.load(Relaxed), 0xFFFF_0000_FFFF_0001);
+        word.store(5, Relaxed);
+        assert_eq!(word.load(Relaxed), 5);
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How large the tables of a class are.
+//!
+//! Microcontrollers (32-bit Arm without translation) have a few hundred kilobytes of memory for everybody, so the limits of
+//! the hypervisor built for them are lower. Each limit is one constant where it belongs, of two values; the host tool,
+//! which serves all classes, has the larger ones and takes those of a class from its `ArchCaps`.
+
+/// Whether this is built for a microcontroller.
+pub const IS_SMALL: bool = cfg!(all(target_arch = "arm", target_os = "none"));
+
+/// The limit for this build: `small` on a microcontroller, else `large`.
+#[must_use]
+pub const fn limit(small: usize, large: usize) -> usize {
+    if IS_SMALL { small } else { large }
+}
