@@ -289,6 +289,10 @@ records! {
         virtual_line: U32,
         /// `TRIGGER_*`.
         trigger: U32,
+        /// `INTERRUPT_*` bits.
+        flags: U32,
+        /// Reserved, 0.
+        reserved: U32,
     }
     /// A virtual device of a partition.
     VirtualDeviceRecord {
@@ -482,6 +486,9 @@ pub const MEMORY_CLEAR: u32 = 16;
 pub const TRIGGER_LEVEL: u32 = 0;
 /// Edge-triggered.
 pub const TRIGGER_EDGE: u32 = 1;
+
+/// The vCPU that handles the interrupt does so in domain 0 (policy `domains`).
+pub const INTERRUPT_CRITICAL: u32 = 1;
 
 /// They share a page with registers of others: the page is not mapped, and each access is carried out for the owner.
 pub const REGISTERS_FORWARDED: u32 = 1;

@@ -363,6 +363,8 @@ fn virtual_devices() {
 #[rustfmt::skip] // One case per line.
 fn interrupts() {
     refused(&[
+        (|b| b.interrupts[0].flags = 2.into(), Table::Interrupts, 0, Fault::BadFlags),
+        (|b| b.interrupts[0].reserved = 1.into(), Table::Interrupts, 0, Fault::Reserved),
         (|b| b.interrupts[0].partition = 9.into(), Table::Interrupts, 0, Fault::NoSuch(Table::Partitions)),
         (|b| b.interrupts[0].partition = 2.into(), Table::Interrupts, 0, Fault::NotForTask),
         (|b| b.interrupts[0].trigger = 2.into(), Table::Interrupts, 0, Fault::UnknownKind),

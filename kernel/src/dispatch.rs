@@ -246,6 +246,9 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         for slot in crate::mailbox::bits(post.wake) {
             self.look_at(Slot(slot));
         }
+        for slot in crate::mailbox::bits(post.critical) {
+            self.local.urge(Slot(slot), now);
+        }
         if post.schedule {
             self.schedule_wanted(now);
         }

@@ -209,6 +209,14 @@ impl Local {
         }
     }
 
+    /// A critical interrupt came for `slot`. What it has to do was made ready before.
+    pub fn urge(&mut self, slot: Slot, now: Ticks) {
+        if self.slot(slot).activity.is_ready() {
+            self.policy.critical(slot, now.0);
+            self.reschedule = true;
+        }
+    }
+
     /// The running slot has nothing to do before it is made ready again.
     #[inline]
     pub fn block(&mut self, slot: Slot, activity: Activity) {

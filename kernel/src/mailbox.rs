@@ -48,6 +48,7 @@ pub struct Mailbox {
     stop: AtomicU32,
     load: AtomicU32,
     schedule: AtomicU32,
+    critical: AtomicU32,
     halt: AtomicBool,
     interested: AtomicU32,
 }
@@ -65,6 +66,8 @@ pub struct Post {
     pub load: u32,
     /// Another schedule is wanted.
     pub schedule: bool,
+    /// Slots for which a critical interrupt came.
+    pub critical: u32,
     /// The hypervisor ends.
     pub halt: bool,
 }
@@ -79,6 +82,7 @@ impl Mailbox {
             stop: AtomicU32::new(0),
             load: AtomicU32::new(0),
             schedule: AtomicU32::new(0),
+            critical: AtomicU32::new(0),
             halt: AtomicBool::new(false),
             interested: AtomicU32::new(0),
         }
@@ -115,6 +119,11 @@ impl Mailbox {
         self.post(&self.schedule, 0);
     }
 
+    /// "A critical interrupt came for `slot`", after [`Mailbox::post_wake`]. The owner is always to be signalled.
+    pub fn post_critical(&self, slot: Slot) {
+        self.post(&self.critical, slot.0);
+    }
+
     /// "Stop for good."
     pub fn post_halt(&self) {
         self.halt.store(true, Ordering::Release);
@@ -147,6 +156,7 @@ impl Mailbox {
             stop: Self::drain(&self.stop),
             load: Self::drain(&self.load),
             schedule: Self::drain(&self.schedule) != 0,
+            critical: Self::drain(&self.critical),
             halt: self.halt.load(Ordering::Acquire),
         }
     }
@@ -193,6 +203,7 @@ mod tests {
         assert!(!mailbox.post_load(PartitionId(5), Slot(0)));
         mailbox.post_stop(PartitionId(31));
         mailbox.post_schedule();
+        mailbox.post_critical(Slot(4));
         assert!(!mailbox.is_empty());
         let post = mailbox.take();
         assert_eq!(
@@ -203,6 +214,7 @@ mod tests {
                 stop: 0x8000_0000,
                 load: 32,
                 schedule: true,
+                critical: 16,
                 halt: false
             }
         );

@@ -11,14 +11,14 @@ use crate::table::{PerPartition, PerPcpu, PerVcpu, Table};
 use crate::time::Timebase;
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::{
-    GuestPhys, HostPhys, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind, PcpuId, Ticks,
-    TimeMode, VcpuId, VcpuReset, VirtualLine,
+    GuestPhys, HostPhys, Line, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind, PcpuId,
+    Ticks, TimeMode, VcpuId, VcpuReset, VirtualLine,
 };
 use bulkhead_image::Image;
 use bulkhead_image::layout::HealthAction;
 use bulkhead_image::layout::{
-    FLAG_AARCH32, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS, NONE, PARTITION_TASK, PartitionRecord,
-    REGISTERS_FORWARDED, REGISTERS_QUIESCED, VIRTUAL_PL011, VirtualDeviceRecord,
+    FLAG_AARCH32, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, NONE, PARTITION_TASK,
+    PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, VIRTUAL_PL011, VirtualDeviceRecord,
 };
 use bulkhead_sched::Slot;
 
@@ -115,6 +115,8 @@ pub struct System<'i> {
     pub time_limit: Ticks,
     partitions: PerPartition<Facts>,
     bindings: PerVcpu<Binding>,
+    /// Whether any interrupt is critical.
+    has_critical: bool,
 }
 
 impl<'i> System<'i> {
@@ -138,6 +140,10 @@ impl<'i> System<'i> {
             time_limit,
             partitions: Table::new([Facts::NOTHING; MAX_PARTITIONS]),
             bindings: Table::new([UNBOUND; MAX_VCPUS]),
+            has_critical: image
+                .interrupts()
+                .iter()
+                .any(|record| record.flags.get() & INTERRUPT_CRITICAL != 0),
         };
         let image = system.image;
         for (record, number) in image.partitions().iter().zip(0..) {
@@ -253,6 +259,14 @@ impl<'i> System<'i> {
                 .saturating_add(window.quiesce_offset.get().into());
             (HostPhys(register), window.quiesce_value.get())
         })
+    }
+
+    /// Whether the manifest calls the interrupts of this line critical. Bounded by the number of lines routed.
+    #[must_use]
+    pub fn is_critical(&self, line: Line) -> bool {
+        let mut lines = self.image.interrupts().iter();
+        self.has_critical
+            && lines.any(|record| record.line.get() == line.0 && record.flags.get() & INTERRUPT_CRITICAL != 0)
     }
 
     /// All partitions.

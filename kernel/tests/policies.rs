@@ -5,13 +5,13 @@ mod support;
 
 use bulkhead_abi::status::{PERIOD_START_EVENT, WINDOW_START_EVENT};
 use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, Rights};
-use bulkhead_arch_api::{Reply, VcpuId};
-use bulkhead_arch_sim::{Action, Outcome};
+use bulkhead_arch_api::{Line, Reply, VcpuId};
+use bulkhead_arch_sim::{Action, External, Outcome};
 use bulkhead_image::ImageBuilder;
 use bulkhead_image::layout::{
-    DomainRecord, FLAG_WINDOW_EVENTS, HealthAction, Name, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF,
-    POLICY_PINNED, SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_SPORADIC, ScheduleRecord,
-    WINDOW_PERIOD_START, WindowRecord,
+    DomainRecord, FLAG_WINDOW_EVENTS, HealthAction, INTERRUPT_CRITICAL, InterruptRecord, Name,
+    POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_PINNED, SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE,
+    SERVER_SPORADIC, ScheduleRecord, TRIGGER_EDGE, WINDOW_PERIOD_START, WindowRecord,
 };
 use support::{Bench, call, error_mark, tables, task, vm};
 
@@ -339,6 +339,65 @@ fn domain_0_preempts_the_others() {
     let share = |vcpu| times(&bench, vcpu).len() as u64;
     // Budgets of 30 and 60 us: one has half of the other's turns.
     assert!((share(2) * 45..share(2) * 55).contains(&(share(1) * 100)));
+}
+
+/// How late a driver in the second domain handles interrupts that come while the third has its turn.
+fn lateness(critical: bool) -> Vec<u64> {
+    let parts = [
+        vm("control", &[(0, 4)]),
+        vm("driver", &[(0, 20)]),
+        vm("busy", &[(0, 4)]),
+    ];
+    let mut image = tables(1, &parts);
+    for (name, budget) in [("control", 20_000), ("driver", 20_000), ("busy", 60_000)] {
+        domain(&mut image, 0, name, budget);
+    }
+    for (vcpu, domain) in image.vcpus.iter_mut().zip(0_u32..) {
+        vcpu.domain = domain.into();
+    }
+    image.interrupts.push(InterruptRecord {
+        partition: 1.into(),
+        line: 77.into(),
+        virtual_line: 50.into(),
+        trigger: TRIGGER_EDGE.into(),
+        flags: if critical { INTERRUPT_CRITICAL } else { 0 }.into(),
+        reserved: 0.into(),
+    });
+    let mut bench = bench(1, &image);
+    // The first domain must have some of its budget left for others.
+    bench.program(0, |_| |_, _| Action::Idle);
+    bench.program(1, |_| {
+        let mut step = 0;
+        move |last: Outcome, now: u64| match last {
+            Outcome::Interrupt(Some(50)) => Action::Mark(now),
+            Outcome::Interrupt(_) => Action::Idle,
+            _ => {
+                step += 1;
+                if step % 2 == 1 {
+                    Action::Idle
+                } else {
+                    Action::Acknowledge
+                }
+            }
+        }
+    });
+    bench.program(2, |_| busy());
+    let due: Vec<u64> = (5..29).map(|number| number * 137_000).collect();
+    for time in &due {
+        bench.world().schedule(*time, External::Line(Line(77)));
+    }
+    bench.run(40 * FRAME);
+    let marks = bench.marks(1);
+    assert_eq!(marks.len(), due.len());
+    marks.iter().zip(&due).map(|(mark, due)| mark - due).collect()
+}
+
+#[test]
+fn a_critical_interrupt_is_handled_in_whoevers_turn_it_comes() {
+    let ordinary = lateness(false);
+    assert!(ordinary.iter().any(|late| *late > 20_000), "{ordinary:?}");
+    let critical = lateness(true);
+    assert!(critical.iter().all(|late| *late < SLACK), "{critical:?}");
 }
 
 #[test]

@@ -11,10 +11,10 @@ use std::rc::Rc;
 use bulkhead_image::layout::{
     AlternativeRecord, BoardRecord, CLASS_AARCH64, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART,
     CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_PL011, CapabilityRecord, ControllerRecord, DomainRecord,
-    FLAG_AARCH32, FLAG_AUTOSTART, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS, InterruptRecord, LoadRecord,
-    MAP_DEVICE, MAP_RAM, MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord,
-    MemoryRecord, NONE, Name, PARTITION_TASK, PARTITION_VM, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF,
-    POLICY_FIXED_PRIORITY, POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED,
+    FLAG_AARCH32, FLAG_AUTOSTART, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, InterruptRecord,
+    LoadRecord, MAP_DEVICE, MAP_RAM, MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE,
+    MapRecord, MemoryRecord, NONE, Name, PARTITION_TASK, PARTITION_VM, POLICY_ARINC653, POLICY_DOMAINS,
+    POLICY_EDF, POLICY_FIXED_PRIORITY, POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED,
     REGISTERS_QUIESCED, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_TIMER, RegistersRecord,
     SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_NONE, SERVER_SPORADIC, ScheduleRecord, TRIGGER_EDGE,
     TRIGGER_LEVEL, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_PL011, VcpuRecord, VirtualDeviceRecord,
@@ -532,7 +532,8 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
         });
     }
     builder.registers.extend(register_records(system, number));
-    for (_, device) in owned(spec, &system.board) {
+    for (name, device) in owned(spec, &system.board) {
+        let critical = spec.critical.iter().any(|other| other.value == name.value);
         builder
             .interrupts
             .extend(device.interrupts.iter().map(|interrupt| {
@@ -545,6 +546,8 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
                         Trigger::Edge => TRIGGER_EDGE,
                     }
                     .into(),
+                    flags: if critical { INTERRUPT_CRITICAL } else { 0 }.into(),
+                    reserved: 0.into(),
                 }
             }));
     }

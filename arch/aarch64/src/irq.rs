@@ -706,7 +706,7 @@ fn device(
         .map_or(NO_VCPU, |v| v.index);
     vgic.raise_linked(me, virtual_line, &mut Local { pcpu: p, first });
     let wake = p.take_wake();
-    (!wake.is_empty()).then_some(Exit::Wake(wake))
+    (!wake.is_empty()).then_some(Exit::Device(wake, Line(line)))
 }
 
 /// A guest's load. `None`: not in the interrupt controller.

@@ -18,6 +18,8 @@ pub enum Exit {
     /// An interrupt or an action of the vCPU gave these vCPUs something to do; those of them that
     /// are idle become ready. (Members on other pCPUs are reached through their mailbox.)
     Wake(VcpuSet),
+    /// A physical line of a partition ([`crate::Irqs::route`]) gave these vCPUs something to do; else as `Wake`.
+    Device(VcpuSet, Line),
     /// The vCPU asked for something. Answered with [`Reply::Hypercall`].
     Hypercall(Hypercall),
     /// The vCPU touched an address in its space that is no memory: a virtual device, or nothing.

@@ -197,7 +197,7 @@ fn run<B: Bench>(bench: &mut B, place: Place) -> Result<Exit, &'static str> {
         match exit {
             Exit::Interrupt(line) => bulkhead_arch_api::Irqs::complete(bench.machine(), line),
             Exit::Deadline => bulkhead_arch_api::Clock::disarm(bench.machine()),
-            Exit::Signal | Exit::Wake(_) => {}
+            Exit::Signal | Exit::Wake(_) | Exit::Device(..) => {}
             own => return Ok(own),
         }
     }

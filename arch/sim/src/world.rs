@@ -78,6 +78,8 @@ pub(crate) struct PcpuState {
     pub(crate) lines: VecDeque<Line>,
     pub(crate) enabled: BTreeSet<u32>,
     pub(crate) woken: VcpuSet,
+    /// Physical lines of partitions that came, and for whom.
+    pub(crate) devices: VecDeque<(VcpuSet, Line)>,
     pub(crate) last: Option<VcpuId>,
     pub(crate) exit: Option<Exit>,
 }
@@ -313,7 +315,7 @@ impl World {
                         let state = self.partitions.entry(partition.0).or_default();
                         state.asserted.insert(virtual_line.0);
                         if let Some(first) = state.first {
-                            self.pcpu(pcpu).woken.insert_all(VcpuSet::of(first));
+                            self.pcpu(pcpu).devices.push_back((VcpuSet::of(first), line));
                         }
                     }
                     None => self.pcpu(pcpu).lines.push_back(line),
@@ -338,6 +340,9 @@ impl World {
         let own = self.pcpu(pcpu);
         if let Some(position) = own.lines.iter().position(|line| own.enabled.contains(&line.0)) {
             return own.lines.remove(position).map(Exit::Interrupt);
+        }
+        if let Some((woken, line)) = own.devices.pop_front() {
+            return Some(Exit::Device(woken, line));
         }
         if !own.woken.is_empty() {
             return Some(Exit::Wake(std::mem::take(&mut own.woken)));

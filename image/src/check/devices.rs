@@ -5,9 +5,9 @@ use super::memory::guest_span;
 use super::{each, earlier, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
-    CLASS_AARCH64, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, InterruptRecord, NONE, PARTITION_VM,
-    PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3,
-    VIRTUAL_PL011, VirtualDeviceRecord,
+    CLASS_AARCH64, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, INTERRUPT_CRITICAL, InterruptRecord, NONE,
+    PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_GIC_V2,
+    VIRTUAL_GIC_V3, VIRTUAL_PL011, VirtualDeviceRecord,
 };
 use crate::reader::{Image, record as record_at};
 use crate::span::Span;
@@ -150,6 +150,8 @@ fn interrupt(image: &Image<'_>, index: u32, record: &InterruptRecord) -> Result<
         matches!(record.trigger.get(), TRIGGER_LEVEL | TRIGGER_EDGE),
         Fault::UnknownKind,
     )?;
+    require(record.reserved.get() == 0, Fault::Reserved)?;
+    require(record.flags.get() & !INTERRUPT_CRITICAL == 0, Fault::BadFlags)?;
     let (line, seen_as) = (record.line.get(), record.virtual_line.get());
     require(seen_as != NONE, Fault::OutOfRange)?;
     virtual_line(owner, seen_as)?;

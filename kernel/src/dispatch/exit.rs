@@ -67,7 +67,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 self.end_own(slot, own_wish(kind));
             }
             Exit::Failed { code } => self.backend_failed(slot, vcpu, code),
-            Exit::Interrupt(_) | Exit::Deadline | Exit::Signal | Exit::Wake(_) => {
+            Exit::Interrupt(_) | Exit::Deadline | Exit::Signal | Exit::Wake(_) | Exit::Device(..) => {
                 self.count(slot, |counters| &counters.interrupts);
                 self.handle_common(exit);
             }
@@ -91,6 +91,12 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             }
             Exit::Signal => self.local.reschedule = true,
             Exit::Wake(vcpus) => self.wake_all(vcpus),
+            Exit::Device(vcpus, line) => {
+                self.wake_all(vcpus);
+                if self.system.is_critical(line) {
+                    self.urge_all(vcpus);
+                }
+            }
             // The others cannot come from `wait` and `poll`.
             _ => {}
         }
@@ -131,6 +137,21 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             if binding.pcpu == self.id {
                 self.look_at(binding.slot);
             } else if self.shared.mailboxes.of(binding.pcpu).post_wake(binding.slot) {
+                self.machine.signal(binding.pcpu);
+            }
+        }
+    }
+
+    /// A critical interrupt came for vCPUs, wherever they are.
+    #[inline(never)]
+    fn urge_all(&mut self, vcpus: VcpuSet) {
+        for vcpu in vcpus.iter() {
+            let binding = self.system.binding(vcpu);
+            if binding.pcpu == self.id {
+                let now = self.machine.now();
+                self.local.urge(binding.slot, now);
+            } else {
+                self.shared.mailboxes.of(binding.pcpu).post_critical(binding.slot);
                 self.machine.signal(binding.pcpu);
             }
         }

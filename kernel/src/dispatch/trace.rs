@@ -85,7 +85,7 @@ fn describe(exit: &Exit) -> (ExitCause, u32) {
         Exit::Interrupt(line) => (ExitCause::Interrupt, line.0),
         Exit::Deadline => (ExitCause::Deadline, 0),
         Exit::Signal => (ExitCause::Signal, 0),
-        Exit::Wake(vcpus) => {
+        Exit::Wake(vcpus) | Exit::Device(vcpus, _) => {
             let first = vcpus.iter().next();
             (ExitCause::Wake, first.map_or(u32::MAX, |vcpu| u32::from(vcpu.0)))
         }

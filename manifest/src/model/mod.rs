@@ -230,6 +230,7 @@ pub(crate) struct PartitionSpec {
     pub autostart: bool,
     pub watchdog: Option<Placed<u64>>,
     pub devices: Vec<Placed<String>>,
+    pub critical: Vec<Placed<String>>,
     pub trusted_dma: bool,
     pub overlay: Option<Placed<String>>,
     pub restart_limit: Option<u32>,

@@ -165,6 +165,7 @@ fn read_partition(entry: &Entry) -> Option<PartitionSpec> {
         autostart: flag(table, "autostart", true),
         watchdog: duration(table, "watchdog"),
         devices: texts(table, "devices"),
+        critical: texts(table, "critical"),
         trusted_dma: flag(table, "trusted-dma", false),
         overlay: text(table, "device-tree-overlay"),
         restart_limit: integer(table, "restart-limit").and_then(|limit| u32::try_from(limit.value).ok()),

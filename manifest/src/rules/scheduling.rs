@@ -51,6 +51,7 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
             server_is_possible(vcpu, policy, report);
             domain_exists(vcpu, policy, manifest, report);
         }
+        critical_devices_are_own(partition, manifest, report);
         has_windows(partition, manifest, report);
         window_events_can_come(partition, manifest, report);
     }
@@ -481,6 +482,39 @@ fn has_windows(partition: &PartitionSpec, manifest: &Manifest, report: &mut Repo
                     .label("its vCPU there never runs")
                     .also(pcpu.name.place, "the pCPU")
                     .help("give it a window in a schedule of the pCPU"),
+            );
+        }
+    }
+}
+
+fn critical_devices_are_own(partition: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
+    let Some(first) = partition.critical.first() else {
+        return;
+    };
+    let pcpus = partition.vcpus.iter().filter_map(|vcpu| vcpu.pcpu.as_ref());
+    if !pcpus
+        .into_iter()
+        .any(|pcpu| policy_of(manifest, pcpu.value) == Policy::Domains)
+    {
+        let message = format!(
+            "partition `{}` is on no pCPU with time domains",
+            partition.name.value
+        );
+        report.push(
+            Diagnostic::at(Code::ForeignParameter, first.place, message)
+                .help("remove `critical`, or use policy \"domains\""),
+        );
+    }
+    for name in &partition.critical {
+        let own = |device: &Placed<String>| device.value == name.value;
+        if !partition.devices.iter().any(own) {
+            let message = format!(
+                "`{}` is called critical, but is no device of `{}`",
+                name.value, partition.name.value
+            );
+            report.push(
+                Diagnostic::at(Code::UnknownDevice, name.place, message)
+                    .help("add it to the partition's `devices`"),
             );
         }
     }

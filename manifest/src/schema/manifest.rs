@@ -223,6 +223,12 @@ static PARTITION: TableSchema = TableSchema {
             "devices of the board that become its own, by the names of the board file; VM only",
         ),
         key(
+            "critical",
+            Default("[]"),
+            Kind::List(&Kind::Text),
+            "those of its devices whose interrupts are handled in the first domain of the pCPU, whoever has his turn; policy `domains`",
+        ),
+        key(
             "trusted-dma",
             Default("false"),
             Kind::Boolean,
