@@ -46,6 +46,26 @@ pub struct UartWindow {
     pub line: Option<VirtualLine>,
 }
 
+/// Some of the board's lines; its interrupt controllers have less than 1024 (Arm IHI 0048, 0069: 1020).
+#[derive(Debug)]
+struct LineSet([u32; 32]);
+
+impl LineSet {
+    const EMPTY: Self = Self([0; 32]);
+
+    fn insert(&mut self, line: Line) {
+        if let Some(word) = self.0.get_mut((line.0 >> 5) as usize) {
+            *word |= bit((line.0 & 31) as u8);
+        }
+    }
+
+    #[inline]
+    fn has(&self, line: Line) -> bool {
+        let word = self.0.get((line.0 >> 5) as usize).copied().unwrap_or(0);
+        word & bit((line.0 & 31) as u8) != 0
+    }
+}
+
 /// What the kernel must know of a partition at any time.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
@@ -115,8 +135,8 @@ pub struct System<'i> {
     pub time_limit: Ticks,
     partitions: PerPartition<Facts>,
     bindings: PerVcpu<Binding>,
-    /// Whether any interrupt is critical.
-    has_critical: bool,
+    /// Lines whose interrupts are critical.
+    critical: LineSet,
 }
 
 impl<'i> System<'i> {
@@ -140,16 +160,18 @@ impl<'i> System<'i> {
             time_limit,
             partitions: Table::new([Facts::NOTHING; MAX_PARTITIONS]),
             bindings: Table::new([UNBOUND; MAX_VCPUS]),
-            has_critical: image
-                .interrupts()
-                .iter()
-                .any(|record| record.flags.get() & INTERRUPT_CRITICAL != 0),
+            critical: LineSet::EMPTY,
         };
         let image = system.image;
         for (record, number) in image.partitions().iter().zip(0..) {
             *system.partitions.of_mut(PartitionId(number)) = system.facts(u32::from(number), record);
         }
         system.bind_vcpus();
+        for interrupt in image.interrupts() {
+            if interrupt.flags.get() & INTERRUPT_CRITICAL != 0 {
+                system.critical.insert(Line(interrupt.line.get()));
+            }
+        }
         for watch in image.watches() {
             let watched = PartitionId(watch.watched.get() as u8);
             system.partitions.of_mut(watched).watchers |= bit(watch.watcher.get() as u8);
@@ -261,12 +283,11 @@ impl<'i> System<'i> {
         })
     }
 
-    /// Whether the manifest calls the interrupts of this line critical. Bounded by the number of lines routed.
+    /// Whether the manifest calls the interrupts of this line critical.
+    #[inline]
     #[must_use]
     pub fn is_critical(&self, line: Line) -> bool {
-        let mut lines = self.image.interrupts().iter();
-        self.has_critical
-            && lines.any(|record| record.line.get() == line.0 && record.flags.get() & INTERRUPT_CRITICAL != 0)
+        self.critical.has(line)
     }
 
     /// All partitions.
