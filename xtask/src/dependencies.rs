@@ -25,6 +25,9 @@ const RULES: &[(&str, &[&str])] = &[
     ("arch/support", &["arch/api"]),
     ("arch/paging", &["arch/api"]),
     ("arch/vgic", &["arch/api"]),
+    ("arch/regions", &["arch/api"]),
+    // What a guest wrote into its own memory protection unit is combined there.
+    ("arch/deprivileged", &["arch/api", "arch/regions"]),
     ("arch/sim", &["abi", "arch/api"]),
     ("arch/conformance", &["abi", "arch/api"]),
     (

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The instructions that do not trap although they should, and the undefined ones that stand for them.
+//!
+//! MRS, MSR and CPS of unprivileged code are ignored without a trap (Arm DDI 0403E.e, B5.2), and WFI keeps
+//! the CPU to itself. The host tool replaces each by a permanently undefined instruction (UDF) of the
+//! same length that carries the operands, so that no code moves:
+//! - CPS: UDF.N with the immediate 0x80 + its five low bits; WFI: UDF.N 0xA0.
+//! - MSR, MRS: UDF.W with bit 15: MSR, bits \[13:12\]: mask, \[11:8\]: register, \[7:0\]: SYSm; WFI.W: UDF.W 0x4003.
+//!
+//! Both directions are here, so that the tool and the target cannot disagree.
+
+use super::{field, register};
+use crate::special::Special;
+
+/// What a replaced instruction does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaced {
+    /// CPSIE, CPSID.
+    ChangeMasks {
+        /// CPSID, else CPSIE.
+        disable: bool,
+        /// Of PRIMASK.
+        primask: bool,
+        /// Of FAULTMASK.
+        faultmask: bool,
+    },
+    /// MRS.
+    ReadSpecial {
+        /// Where to.
+        register: u8,
+        /// What.
+        special: Special,
+    },
+    /// MSR.
+    WriteSpecial {
+        /// Where from.
+        register: u8,
+        /// What.
+        special: Special,
+        /// Which parts of the flags.
+        mask: u8,
+    },
+    /// WFI.
+    Wait,
+}
+
+const UDF: u16 = 0xDE00;
+const UDF_WAIT: u16 = 0xDEA0;
+const WAIT: u16 = 0xBF30;
+const WAIT_WIDE: (u16, u16) = (0xF3AF, 0x8003);
+const IMMEDIATE_WAIT: u16 = 0x4003;
+const IMMEDIATE_WRITE: u16 = 0x8000;
+
+/// What the host tool puts in the place of a 16-bit instruction, if it must not stay.
+#[must_use]
+pub const fn narrow_replacement(instruction: u16) -> Option<u16> {
+    if instruction == WAIT {
+        return Some(UDF_WAIT);
+    }
+    if instruction & 0xFFE0 == 0xB660 {
+        Some(UDF | 0x80 | instruction & 0x1F)
+    } else {
+        None
+    }
+}
+
+/// What a 16-bit replacement stands for.
+#[must_use]
+pub const fn narrow_replaced(instruction: u16) -> Option<Replaced> {
+    if instruction == UDF_WAIT {
+        return Some(Replaced::Wait);
+    }
+    if instruction & 0xFFE0 != UDF | 0x80 {
+        return None;
+    }
+    Some(Replaced::ChangeMasks {
+        disable: field(instruction, 4, 1) == 1,
+        primask: field(instruction, 1, 1) == 1,
+        faultmask: field(instruction, 0, 1) == 1,
+    })
+}
+
+/// What the host tool puts in the place of a 32-bit instruction, if it must not stay. The flags alone
+/// may be written, and read without IPSR, by unprivileged code as well.
+#[must_use]
+pub const fn wide_replacement(first: u16, second: u16) -> Option<(u16, u16)> {
+    if first == WAIT_WIDE.0 && second == WAIT_WIDE.1 {
+        return Some(wide_undefined(IMMEDIATE_WAIT));
+    }
+    let special = second & 0xFF;
+    if first & 0xFFE0 == 0xF380 && second & 0xD000 == 0x8000 {
+        let flags_only = special <= 3;
+        let mask = field(second, 10, 2) << 12;
+        let operands = mask | field(first, 0, 4) << 8 | special;
+        return if flags_only {
+            None
+        } else {
+            Some(wide_undefined(IMMEDIATE_WRITE | operands))
+        };
+    }
+    if first & 0xFFE0 == 0xF3E0 && second & 0xD000 == 0x8000 {
+        let operands = field(second, 8, 4) << 8 | special;
+        return if special == 0 {
+            None
+        } else {
+            Some(wide_undefined(operands))
+        };
+    }
+    None
+}
+
+/// What a 32-bit replacement stands for.
+#[must_use]
+pub const fn wide_replaced(first: u16, second: u16) -> Option<Replaced> {
+    if first & 0xFFF0 != 0xF7F0 || second & 0xF000 != 0xA000 {
+        return None;
+    }
+    let immediate = first << 12 | second & 0xFFF;
+    if immediate == IMMEDIATE_WAIT {
+        return Some(Replaced::Wait);
+    }
+    if immediate & 0x4000 != 0 {
+        return None;
+    }
+    let special = Special(immediate as u8);
+    let register = register(immediate, 8);
+    if immediate & IMMEDIATE_WRITE != 0 {
+        Some(Replaced::WriteSpecial {
+            register,
+            special,
+            mask: field(immediate, 12, 2) as u8,
+        })
+    } else if immediate & 0x3000 == 0 {
+        Some(Replaced::ReadSpecial { register, special })
+    } else {
+        None
+    }
+}
+
+const fn wide_undefined(immediate: u16) -> (u16, u16) {
+    (0xF7F0 | immediate >> 12, 0xA000 | immediate & 0xFFF)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_replaced_is_found_again() {
+        assert_eq!(narrow_replacement(0xB672), Some(0xDE92), "CPSID i");
+        assert_eq!(
+            narrow_replaced(0xDE92),
+            Some(Replaced::ChangeMasks {
+                disable: true,
+                primask: true,
+                faultmask: false
+            })
+        );
+        assert_eq!(
+            narrow_replacement(0xBF30).and_then(narrow_replaced),
+            Some(Replaced::Wait)
+        );
+        assert_eq!(narrow_replacement(0xBF00), None, "NOP");
+        assert_eq!(narrow_replaced(0xDEFF), None, "what compilers use for a trap");
+        // MSR BASEPRI, r3; MRS r0, PSP; WFI.W
+        let (first, second) = wide_replacement(0xF383, 0x8811).unwrap();
+        assert_eq!(
+            wide_replaced(first, second),
+            Some(Replaced::WriteSpecial {
+                register: 3,
+                special: Special(17),
+                mask: 2
+            })
+        );
+        let (first, second) = wide_replacement(0xF3EF, 0x8009).unwrap();
+        assert_eq!(
+            wide_replaced(first, second),
+            Some(Replaced::ReadSpecial {
+                register: 0,
+                special: Special(9)
+            })
+        );
+        let (first, second) = wide_replacement(0xF3AF, 0x8003).unwrap();
+        assert_eq!(wide_replaced(first, second), Some(Replaced::Wait));
+    }
+
+    #[test]
+    fn only_what_must_is_replaced() {
+        for instruction in 0..=u16::MAX {
+            let replaced = narrow_replacement(instruction);
+            let sensitive = instruction == 0xBF30 || (0xB660..0xB680).contains(&instruction);
+            assert_eq!(replaced.is_some(), sensitive, "{instruction:#06x}");
+            if let Some(replaced) = replaced {
+                assert!(narrow_replaced(replaced).is_some());
+            }
+        }
+        assert_eq!(wide_replacement(0xF3EF, 0x8000), None, "MRS r0, APSR");
+        assert_eq!(wide_replacement(0xF380, 0x8800), None, "MSR APSR_nzcvq, r0");
+        assert_eq!(wide_replacement(0xF3BF, 0x8F6F), None, "ISB");
+    }
+
+    #[test]
+    fn every_special_register_survives_with_its_operands() {
+        for special in 4..=255_u16 {
+            for general in 0..15_u16 {
+                let (first, second) = wide_replacement(0xF380 | general, 0x8800 | special).unwrap();
+                let expected = Replaced::WriteSpecial {
+                    register: general as u8,
+                    special: Special(special as u8),
+                    mask: 2,
+                };
+                assert_eq!(wide_replaced(first, second), Some(expected));
+                let (first, second) = wide_replacement(0xF3EF, 0x8000 | general << 8 | special).unwrap();
+                let expected = Replaced::ReadSpecial {
+                    register: general as u8,
+                    special: Special(special as u8),
+                };
+                assert_eq!(wide_replaced(first, second), Some(expected));
+            }
+        }
+    }
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a trapped instruction does, step by step: loads and stores on the private peripheral bus (or
+//! on a virtual device), and the instructions the host tool replaced.
+
+use crate::decode::{self, Direction, Replaced, Transfer};
+use crate::fault::{Fault, Lockup, UsageStatus};
+use crate::guest::Guest;
+use crate::processor::VirtualCore;
+use crate::registers::{PRIVATE_BUS, PRIVATE_BUS_SIZE};
+use crate::sequence::Next;
+
+/// A load or store of one register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Where.
+    pub address: u32,
+    /// Bytes: 1, 2 or 4.
+    pub size: u8,
+    /// What a store writes, zero-extended; `None` for a load.
+    pub store: Option<u32>,
+}
+
+/// What became of a load or store that trapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trapped {
+    /// It is done.
+    Done,
+    /// The instruction at the PC is no load or store that could have trapped: the guest's code and the
+    /// trap do not agree.
+    NoAccess,
+    /// It accesses memory that is not the private peripheral bus; nothing has been done. Only for
+    /// instructions with one register; others are [`Trapped::NoAccess`].
+    Elsewhere(Access),
+}
+
+/// xPSR: ITSTATE or the state of an interrupted LDM or STM.
+const IT_HIGH: u32 = 0x0600_0000;
+const IT_LOW: u32 = 0x0000_FC00;
+
+/// The xPSR after one more instruction of an IT block (ITAdvance, A7.3.3).
+#[must_use]
+pub const fn advance_it(xpsr: u32) -> u32 {
+    let state = (xpsr & IT_LOW) >> 8 | (xpsr & IT_HIGH) >> 25;
+    let next = if state & 7 == 0 {
+        0
+    } else {
+        state & 0xE0 | (state << 1) & 0x1F
+    };
+    xpsr & !(IT_HIGH | IT_LOW) | (next & 0xFC) << 8 | (next & 3) << 25
+}
+
+const fn private(address: u32) -> bool {
+    address.wrapping_sub(PRIVATE_BUS) < PRIVATE_BUS_SIZE
+}
+
+impl VirtualCore {
+    /// The instruction in the live frame tried to load or store on the private peripheral bus: does it.
+    /// An access the bus refuses is a fault the guest sees.
+    ///
+    /// # Errors
+    /// [`Lockup`]: the guest can take no fault now.
+    pub fn access_trapped(&mut self, guest: &mut impl Guest, now: u64) -> Result<Trapped, Lockup> {
+        let pc = guest.register(15);
+        let Some((transfer, length)) = fetch_transfer(guest, pc) else {
+            return Ok(Trapped::NoAccess);
+        };
+        let first = transfer.address(|number| self.operand(guest, number));
+        if !private(first) && !private(first.wrapping_add(transfer.bytes()).wrapping_sub(1)) {
+            return Ok(self.elsewhere(guest, &transfer, first));
+        }
+        let mut loaded = [0_u32; 16];
+        let mut failed = None;
+        for (step, slot) in transfer.steps(first).zip(loaded.iter_mut()) {
+            let stored = match transfer.direction {
+                Direction::Store => Some(self.operand(guest, step.register)),
+                Direction::Load => None,
+            };
+            let refused = transfer.unprivileged && private(step.address);
+            let access = Access {
+                address: step.address,
+                size: transfer.size,
+                store: stored,
+            };
+            match self.bus(guest, &access, refused, now) {
+                Ok(value) => *slot = transfer.extend(value),
+                Err(fault) => {
+                    failed = Some(fault);
+                    break;
+                }
+            }
+        }
+        match failed {
+            Some(fault) => self.raise(guest, fault)?,
+            None => self.complete(guest, &transfer, first, &loaded, length),
+        }
+        Ok(Trapped::Done)
+    }
+
+    /// Ends a load or store that [`VirtualCore::access_trapped`] found to be elsewhere, with what was
+    /// read. False if the instruction is not there any more.
+    pub fn complete_access(&mut self, guest: &mut impl Guest, value: u32) -> bool {
+        let pc = guest.register(15);
+        let Some((transfer, length)) = fetch_transfer(guest, pc) else {
+            return false;
+        };
+        let first = transfer.address(|number| self.operand(guest, number));
+        let mut loaded = [0_u32; 16];
+        if let Some(slot) = loaded.first_mut() {
+            *slot = transfer.extend(value);
+        }
+        self.complete(guest, &transfer, first, &loaded, length);
+        true
+    }
+
+    fn elsewhere(&self, guest: &impl Guest, transfer: &Transfer, address: u32) -> Trapped {
+        let Some(register) = transfer.single() else {
+            return Trapped::NoAccess;
+        };
+        let mask = match transfer.size {
+            1 => 0xFF,
+            2 => 0xFFFF,
+            _ => u32::MAX,
+        };
+        let store = (transfer.direction == Direction::Store).then(|| self.operand(guest, register) & mask);
+        Trapped::Elsewhere(Access {
+            address,
+            size: transfer.size,
+            store,
+        })
+    }
+
+    /// One access of a transfer, at least one byte of which is on the private peripheral bus.
+    fn bus(
+        &mut self,
+        guest: &mut impl Guest,
+        access: &Access,
+        refused: bool,
+        now: u64,
+    ) -> Result<u32, Fault> {
+        let Access { address, size, store } = *access;
+        let result = match (private(address), store) {
+            _ if refused => None,
+            (true, Some(value)) => self.write(address, size, value, now).ok().map(|()| 0),
+            (true, None) => self.read(address, size, now).ok(),
+            (false, _) if size != 4 || address & 3 != 0 => None,
+            (false, Some(value)) => guest.store(address, value).then_some(0),
+            (false, None) => guest.load(address),
+        };
+        result.ok_or(Fault::bus(address))
+    }
+
+    /// Registers, base register, IT state and PC after the accesses of a transfer are done.
+    fn complete(
+        &self,
+        guest: &mut impl Guest,
+        transfer: &Transfer,
+        first: u32,
+        loaded: &[u32; 16],
+        length: u32,
+    ) {
+        let written_back = transfer.written_back(|number| self.operand(guest, number));
+        let next = guest.register(15).wrapping_add(length);
+        guest.set_register(15, next);
+        guest.set_xpsr(advance_it(guest.xpsr()));
+        if let Some((register, value)) = written_back {
+            self.set_operand(guest, register, value);
+        }
+        if transfer.direction == Direction::Load {
+            for (step, value) in transfer.steps(first).zip(loaded) {
+                self.set_operand(guest, step.register, *value);
+            }
+        }
+        if let Some(register) = transfer.status {
+            // Nobody else stores there, so an exclusive store has always been done.
+            self.set_operand(guest, register, 0);
+        }
+    }
+
+    /// A register as an operand of a trapped instruction.
+    fn operand(&self, guest: &impl Guest, number: u8) -> u32 {
+        match number {
+            13 => self.stack_pointer(guest),
+            // What an instruction reads as PC is 4 ahead (A2.3.1).
+            15 => guest.register(15).wrapping_add(4),
+            number => guest.register(number),
+        }
+    }
+
+    fn set_operand(&self, guest: &mut impl Guest, number: u8, value: u32) {
+        match number {
+            13 => {
+                self.move_frame(guest, value & !3, guest.extended());
+            }
+            15 => {
+                guest.set_register(15, value & !1);
+                let thumb = if value & 1 != 0 { 1 << 24 } else { 0 };
+                guest.set_xpsr(guest.xpsr() & !(1 << 24) | thumb);
+            }
+            number => guest.set_register(number, value),
+        }
+    }
+
+    /// The instruction in the live frame is one the host tool put there: does what it replaced.
+    /// Requires: its address is in the side table of the partition.
+    ///
+    /// # Errors
+    /// [`Lockup`]: the guest can take no fault now.
+    pub fn replaced_instruction(&mut self, guest: &mut impl Guest) -> Result<Next, Lockup> {
+        let pc = guest.register(15);
+        let Some((replaced, length)) = fetch_replaced(guest, pc) else {
+            self.raise(guest, Fault::Usage(UsageStatus::UNDEFINED))?;
+            return Ok(Next::Run);
+        };
+        let mut next = Next::Run;
+        let done = match replaced {
+            Replaced::ChangeMasks {
+                disable,
+                primask,
+                faultmask,
+            } => {
+                self.change_masks(disable, primask, faultmask);
+                true
+            }
+            Replaced::ReadSpecial { register, special } => {
+                let value = self.read_special(guest, special);
+                self.set_operand(guest, register, value);
+                true
+            }
+            Replaced::WriteSpecial {
+                register,
+                special,
+                mask,
+            } => {
+                let value = self.operand(guest, register);
+                self.write_special(guest, special, mask, value)
+            }
+            Replaced::Wait => {
+                next = Next::Sleep;
+                true
+            }
+        };
+        if !done {
+            // The stack in use cannot be there: the next push would not work.
+            self.raise(
+                guest,
+                Fault::Memory {
+                    status: 1 << 4,
+                    address: None,
+                },
+            )?;
+            return Ok(Next::Run);
+        }
+        guest.set_register(15, pc.wrapping_add(length));
+        guest.set_xpsr(advance_it(guest.xpsr()));
+        Ok(next)
+    }
+}
+
+fn fetch_transfer(guest: &impl Guest, pc: u32) -> Option<(Transfer, u32)> {
+    let first = guest.fetch(pc)?;
+    if decode::is_wide(first) {
+        let second = guest.fetch(pc.wrapping_add(2))?;
+        decode::wide_transfer(first, second).map(|transfer| (transfer, 4))
+    } else {
+        decode::narrow_transfer(first).map(|transfer| (transfer, 2))
+    }
+}
+
+fn fetch_replaced(guest: &impl Guest, pc: u32) -> Option<(Replaced, u32)> {
+    let first = guest.fetch(pc)?;
+    if decode::is_wide(first) {
+        let second = guest.fetch(pc.wrapping_add(2))?;
+        decode::wide_replaced(first, second).map(|replaced| (replaced, 4))
+    } else {
+        decode::narrow_replaced(first).map(|replaced| (replaced, 2))
+    }
+}

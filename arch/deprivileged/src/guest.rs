@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the backend lends of the guest while it handles one of its traps.
+//!
+//! The guest always runs in physical Thread mode, unprivileged, on the physical PSP. When it traps, the
+//! CPU pushes a frame on the guest's own stack: the *live frame*, holding r0-r3, r12, LR, PC and xPSR of
+//! the code that trapped. When the backend returns to the guest, the CPU pops whatever is the live frame
+//! then. So an exception of the guest costs no copy of the frame that interrupts it: the live frame stays where it
+//! is and becomes the frame the guest's handler finds, and a second one, below the main stack, that
+//! carries the CPU into the handler, becomes the live one.
+//!
+//! Requires of the backend: before it lends a guest, it has made sure that the whole live frame is in
+//! memory the guest may read and write.
+
+/// One guest at one of its traps.
+pub trait Guest {
+    /// Register 0 to 12, 14 (LR) or 15 (PC) of the code that trapped; 0 for any other number.
+    fn register(&self, number: u8) -> u32;
+    /// Changes one of those registers; any other number changes nothing.
+    fn set_register(&mut self, number: u8, value: u32);
+    /// The xPSR of the code that trapped, as it is in the live frame.
+    fn xpsr(&self) -> u32;
+    /// Changes it.
+    fn set_xpsr(&mut self, value: u32);
+    /// Address of the live frame (the physical PSP).
+    fn frame(&self) -> u32;
+    /// Whether the live frame has a floating-point part (bit 4 of the physical EXC_RETURN is 0).
+    fn extended(&self) -> bool;
+    /// Makes the frame at `address` the live one. Requires: [`Guest::reaches`] of its whole length.
+    fn set_frame(&mut self, address: u32, extended: bool);
+    /// Whether all of these bytes are memory the guest may read and write.
+    fn reaches(&self, address: u32, bytes: u32) -> bool;
+    /// A word of the guest's memory, as far as it may read it. The address is a multiple of 4.
+    fn load(&self, address: u32) -> Option<u32>;
+    /// Changes a word of the guest's memory, if it may write it; false if not. The address is a multiple of 4.
+    fn store(&mut self, address: u32, value: u32) -> bool;
+    /// A halfword of the guest's code.
+    fn fetch(&self, address: u32) -> Option<u16>;
+    /// Writes floating-point registers that belong to the live frame but are not there yet (lazy
+    /// stacking) into it. Called before an extended live frame is left or moved.
+    fn settle_floating_point(&mut self);
+    /// The live frame is going to be forgotten: nothing may be written into its floating-point part any more.
+    fn drop_floating_point(&mut self);
+}

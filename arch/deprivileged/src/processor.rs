@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The state of a virtual CPU, and which of its exceptions is the most urgent (Arm DDI 0403E.e, B1.5.4).
+
+use crate::exception::{Exception, Stack};
+use crate::lines::{Lines, NO_PRIORITY};
+use crate::mpu::Mpu;
+use crate::systick::SysTick;
+
+/// What the guest is told about its chip, besides what the CPU itself tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// CPUID.
+    pub cpuid: u32,
+    /// The identification registers from 0xE000ED40 (ID_PFR0) on, and MVFR0 to MVFR2.
+    pub features: [u32; 16],
+    /// Lines of the interrupt controller.
+    pub lines: u8,
+    /// The bits of a priority that are there.
+    pub priority_bits: u8,
+    /// SYST_CALIB.
+    pub systick_calibration: u32,
+    /// Cycles of the processor clock in one of SysTick's reference clock, 0 if there is none.
+    pub systick_reference: u32,
+    /// Regions of the guest's memory protection unit.
+    pub mpu_regions: u8,
+    /// Whether there is a floating-point unit.
+    pub floating_point: bool,
+}
+
+/// What a guest did to its virtual CPU that the backend has to act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// The enables of its lines are others.
+    pub lines: bool,
+    /// Its memory protection unit or its privilege is another.
+    pub regions: bool,
+    /// CPACR, FPCCR, FPDSCR or CCR is another.
+    pub configuration: bool,
+    /// It asked for a reset (AIRCR.SYSRESETREQ).
+    pub reset: bool,
+}
+
+/// Bits of the system exceptions, numbered by exception.
+pub(crate) const fn bit(exception: Exception) -> u32 {
+    1_u32.wrapping_shl(exception.0 as u32)
+}
+
+/// Exceptions that SHCSR enables; all others of the system are always enabled (B3.2.13).
+pub(crate) const SWITCHABLE: u32 =
+    bit(Exception::MEMORY_FAULT) | bit(Exception::BUS_FAULT) | bit(Exception::USAGE_FAULT);
+
+/// Reset value of CCR: frames are aligned to 8 bytes (B3.2.8).
+const CCR_RESET: u32 = 1 << 9;
+
+/// A virtual CPU: everything a guest can see of an Armv7-M processor, but for r0 to r15, the flags and
+/// the floating-point registers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VirtualCore {
+    pub(crate) model: Model,
+    pub(crate) lines: Lines,
+    pub(crate) systick: SysTick,
+    pub(crate) mpu: Mpu,
+    /// The system's exceptions: one bit each, by number.
+    pub(crate) system_enabled: u32,
+    pub(crate) system_pending: u32,
+    pub(crate) system_active: u32,
+    /// SHPR1 to SHPR3: exceptions 4 to 15.
+    pub(crate) system_priority: [u8; 12],
+    /// Number of the exception whose handler runs, 0 in a thread.
+    pub(crate) ipsr: u16,
+    pub(crate) primask: bool,
+    pub(crate) faultmask: bool,
+    pub(crate) basepri: u8,
+    /// CONTROL.nPRIV.
+    pub(crate) unprivileged: bool,
+    /// CONTROL.SPSEL.
+    pub(crate) process_stack: bool,
+    /// MSP and PSP; the entry of the one in use is stale, its value follows from the live frame.
+    pub(crate) main_sp: u32,
+    pub(crate) process_sp: u32,
+    pub(crate) vector_table: u32,
+    pub(crate) priority_group: u8,
+    pub(crate) system_control: u32,
+    pub(crate) configuration: u32,
+    pub(crate) fault_status: u32,
+    pub(crate) hard_fault_status: u32,
+    pub(crate) memory_fault_address: u32,
+    pub(crate) bus_fault_address: u32,
+    pub(crate) coprocessor_access: u32,
+    pub(crate) fp_context_control: u32,
+    pub(crate) fp_default_status: u32,
+    pub(crate) debug_control: u32,
+    /// DWT_CTRL.CYCCNTENA, and what the clock and the counter differ by (running) or what the
+    /// counter shows (stopped).
+    pub(crate) cycles_enabled: bool,
+    pub(crate) cycles: u32,
+    pub(crate) changes: Changes,
+    /// Highest priority among the active exceptions, grouping not applied.
+    active_priority: i16,
+    /// The pending and enabled exception with the highest priority, grouping not applied.
+    most_urgent: Option<(i16, Exception)>,
+}
+
+impl VirtualCore {
+    /// A CPU as it is after a reset, with the vector table at `vector_table` and the main stack at `main_sp`.
+    #[must_use]
+    pub const fn new(model: Model, vector_table: u32, main_sp: u32) -> Self {
+        let systick = SysTick::new(model.systick_calibration, model.systick_reference);
+        Self {
+            lines: Lines::new(model.lines),
+            systick,
+            mpu: Mpu::new(model.mpu_regions),
+            system_enabled: !SWITCHABLE,
+            system_pending: 0,
+            system_active: 0,
+            system_priority: [0; 12],
+            ipsr: 0,
+            primask: false,
+            faultmask: false,
+            basepri: 0,
+            unprivileged: false,
+            process_stack: false,
+            main_sp: main_sp & !3,
+            process_sp: 0,
+            vector_table,
+            priority_group: 0,
+            system_control: 0,
+            configuration: CCR_RESET,
+            fault_status: 0,
+            hard_fault_status: 0,
+            memory_fault_address: 0,
+            bus_fault_address: 0,
+            coprocessor_access: 0,
+            fp_context_control: if model.floating_point { 0xC000_0000 } else { 0 },
+            fp_default_status: 0,
+            debug_control: 0,
+            cycles_enabled: false,
+            cycles: 0,
+            changes: Changes {
+                lines: false,
+                regions: false,
+                configuration: false,
+                reset: false,
+            },
+            active_priority: NO_PRIORITY,
+            most_urgent: None,
+            model,
+        }
+    }
+
+    /// Puts the CPU into its state after a reset.
+    pub fn reset(&mut self, vector_table: u32, main_sp: u32) {
+        *self = Self::new(self.model.clone(), vector_table, main_sp);
+    }
+
+    /// Number of the exception whose handler runs, 0 in a thread (IPSR).
+    #[must_use]
+    pub const fn handler(&self) -> u16 {
+        self.ipsr
+    }
+
+    /// Whether the guest's code may do what only privileged code may.
+    #[must_use]
+    pub const fn privileged(&self) -> bool {
+        self.ipsr != 0 || !self.unprivileged
+    }
+
+    /// The stack in use.
+    #[must_use]
+    pub const fn stack(&self) -> Stack {
+        if self.ipsr == 0 && self.process_stack {
+            Stack::Process
+        } else {
+            Stack::Main
+        }
+    }
+
+    pub(crate) const fn banked(&self, stack: Stack) -> u32 {
+        match stack {
+            Stack::Main => self.main_sp,
+            Stack::Process => self.process_sp,
+        }
+    }
+
+    pub(crate) const fn set_banked(&mut self, stack: Stack, value: u32) {
+        match stack {
+            Stack::Main => self.main_sp = value,
+            Stack::Process => self.process_sp = value,
+        }
+    }
+
+    /// What has changed since the last call.
+    pub const fn take_changes(&mut self) -> Changes {
+        let changes = self.changes;
+        self.changes = Changes {
+            lines: false,
+            regions: false,
+            configuration: false,
+            reset: false,
+        };
+        changes
+    }
+
+    /// Catches up with the clock. To be called before anything else that depends on time.
+    pub fn advance(&mut self, now: u64) {
+        if self.systick.advance(now) {
+            self.system_pending |= bit(Exception::SYSTICK);
+            self.refresh_pending();
+        }
+    }
+
+    /// When the CPU's own timer will have something to do next.
+    #[must_use]
+    pub const fn next_deadline(&self) -> Option<u64> {
+        self.systick.next()
+    }
+
+    /// A device's line goes high or low.
+    pub fn set_line(&mut self, line: u8, high: bool) {
+        self.lines.set_level(line, high);
+        self.refresh_pending();
+    }
+
+    /// A device's line has a rising edge.
+    pub fn pulse_line(&mut self, line: u8) {
+        self.lines.pend(line);
+        self.refresh_pending();
+    }
+
+    /// Takes one of the lines whose handler has ended since they were asked for last.
+    pub fn take_ended_line(&mut self) -> Option<u8> {
+        self.lines.take_ended()
+    }
+
+    /// Whether the guest has enabled the line.
+    #[must_use]
+    pub fn line_enabled(&self, line: u8) -> bool {
+        self.lines
+            .enabled
+            .get(usize::from(line >> 5))
+            .is_some_and(|word| word & (1 << (line & 31)) != 0)
+    }
+
+    /// CCR, for what of it the physical CPU does (unaligned accesses, division by zero).
+    #[must_use]
+    pub const fn configuration(&self) -> u32 {
+        self.configuration
+    }
+
+    /// CPACR, and whether the guest's code as it runs now may use the floating-point unit.
+    #[must_use]
+    pub const fn floating_point_access(&self) -> (u32, bool) {
+        let access = self.coprocessor_access >> 20 & 3;
+        (
+            self.coprocessor_access,
+            access == 3 || access == 1 && self.privileged(),
+        )
+    }
+
+    /// FPDSCR and the ASPEN and LSPEN bits of FPCCR.
+    #[must_use]
+    pub const fn floating_point_control(&self) -> (u32, u32) {
+        (self.fp_default_status, self.fp_context_control)
+    }
+
+    /// The vector of an exception is at this address.
+    #[must_use]
+    pub const fn vector_address(&self, exception: Exception) -> u32 {
+        self.vector_table.wrapping_add(exception.vector_offset())
+    }
+
+    /// A priority without its subpriority: what decides about preemption (B1.5.4).
+    pub(crate) const fn group(&self, priority: i16) -> i16 {
+        if priority < 0 || priority >= NO_PRIORITY {
+            return priority;
+        }
+        let subpriority = 2_i16.wrapping_shl(self.priority_group as u32).wrapping_sub(1);
+        priority & !subpriority
+    }
+
+    pub(crate) fn priority(&self, exception: Exception) -> i16 {
+        match exception.0 {
+            0 | 1 => -3,
+            2 => -2,
+            3 => -1,
+            number @ 4..=15 => {
+                let index = usize::from(number.wrapping_sub(4));
+                self.system_priority
+                    .get(index)
+                    .map_or(NO_PRIORITY, |priority| i16::from(*priority))
+            }
+            number => i16::from(self.lines.priority(number.wrapping_sub(16))),
+        }
+    }
+
+    /// The priority of what runs, boosts included.
+    #[must_use]
+    pub fn execution_priority(&self) -> i16 {
+        let floor = self.waking_priority();
+        if self.primask { floor.min(0) } else { floor }
+    }
+
+    /// The execution priority if PRIMASK were 0.
+    fn waking_priority(&self) -> i16 {
+        let mut result = self.group(self.active_priority);
+        if self.basepri != 0 {
+            result = result.min(self.group(i16::from(self.basepri)));
+        }
+        if self.faultmask {
+            result = result.min(-1);
+        }
+        result
+    }
+
+    /// The exception the guest must take now, if there is one.
+    #[must_use]
+    pub fn pending(&self) -> Option<Exception> {
+        let (priority, exception) = self.most_urgent?;
+        (self.group(priority) < self.execution_priority()).then_some(exception)
+    }
+
+    /// What ICSR.VECTPENDING shows.
+    pub(crate) fn most_urgent_pending(&self) -> Option<Exception> {
+        self.most_urgent.map(|(_, exception)| exception)
+    }
+
+    /// Whether a sleeping guest must wake up: an exception is pending that it would take if PRIMASK were 0 (B1.5.18).
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        self.most_urgent
+            .is_some_and(|(priority, _)| self.group(priority) < self.waking_priority())
+    }
+
+    /// Marks an exception pending.
+    pub(crate) fn set_pending(&mut self, exception: Exception) {
+        match exception.line() {
+            Some(line) => self.lines.pend(line),
+            None => self.system_pending |= bit(exception),
+        }
+        self.refresh_pending();
+    }
+
+    /// The handler of `exception` starts.
+    pub(crate) fn activate(&mut self, exception: Exception) {
+        match exception.line() {
+            Some(line) => self.lines.activate(line),
+            None => {
+                self.system_pending &= !bit(exception);
+                self.system_active |= bit(exception);
+            }
+        }
+        self.refresh();
+    }
+
+    /// The handler of `exception` has ended.
+    pub(crate) fn deactivate(&mut self, exception: Exception) {
+        match exception.line() {
+            Some(line) => self.lines.deactivate(line),
+            None => self.system_active &= !bit(exception),
+        }
+        self.refresh();
+    }
+
+    pub(crate) fn is_active(&self, exception: Exception) -> bool {
+        match exception.line() {
+            Some(line) => self.lines.is_active(line),
+            None => self.system_active & bit(exception) != 0,
+        }
+    }
+
+    pub(crate) fn active_count(&self) -> u32 {
+        self.system_active
+            .count_ones()
+            .saturating_add(self.lines.active_count())
+    }
+
+    /// To be called when active states or priorities have changed.
+    pub(crate) fn refresh(&mut self) {
+        let mut best = self.lines.most_urgent_active();
+        for exception in exceptions(self.system_active) {
+            best = best.min(self.priority(exception));
+        }
+        self.active_priority = best;
+        self.refresh_pending();
+    }
+
+    /// To be called when pending states or enables have changed.
+    pub(crate) fn refresh_pending(&mut self) {
+        let mut best = None;
+        for exception in exceptions(self.system_pending & self.system_enabled) {
+            let priority = self.priority(exception);
+            if best.is_none_or(|(other, _)| priority < other) {
+                best = Some((priority, exception));
+            }
+        }
+        if let Some((priority, line)) = self.lines.most_urgent_pending()
+            && best.is_none_or(|(other, _)| priority < other)
+        {
+            best = Some((priority, Exception::of_line(line)));
+        }
+        self.most_urgent = best;
+    }
+}
+
+/// The exceptions whose bits are set, lowest first; at most 32 steps.
+fn exceptions(mut bits: u32) -> impl Iterator<Item = Exception> {
+    core::iter::from_fn(move || {
+        if bits == 0 {
+            return None;
+        }
+        let number = bits.trailing_zeros() as u8;
+        bits &= bits.wrapping_sub(1);
+        Some(Exception(number))
+    })
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Entry and return of the guest's exceptions (Arm DDI 0403E.e, B1.5.6 to B1.5.11), on its own frames.
+//!
+//! Entry: the live frame stays where it is and becomes the exception frame; a new one below the main
+//! stack, made of the same registers but with the handler's PC, LR and xPSR, becomes the live one, so that the CPU pops
+//! itself into the handler and leaves the main stack pointer where the architecture wants it.
+//! Return: the frame that the attempt to execute an EXC_RETURN value pushed is forgotten and the one
+//! the guest's stack pointer points to becomes the live one. If another exception is urgent enough then, nothing is
+//! popped: its handler starts on the same exception frame (tail-chaining).
+//!
+//! Where the architecture leaves registers UNKNOWN (r0-r3, r12 and the flags in a handler), they keep
+//! the values the interrupted code had.
+
+use crate::exception::{ExcReturn, Exception, Stack, Target, frame_size};
+use crate::fault::{Fault, Lockup, MUNSTKERR, UsageStatus};
+use crate::guest::Guest;
+use crate::processor::VirtualCore;
+
+/// xPSR: the frame was moved down by 4 bytes to be aligned.
+pub(crate) const PADDED: u32 = 1 << 9;
+const THUMB: u32 = 1 << 24;
+/// The flags N, Z, C, V, Q and GE.
+const FLAGS: u32 = 0xF80F_0000;
+pub(crate) const IPSR: u32 = 0x1FF;
+/// Bytes of a frame without floating-point registers.
+const BASIC: u32 = 0x20;
+/// SCR.SLEEPONEXIT.
+const SLEEPONEXIT: u32 = 1 << 1;
+/// CCR.NONBASETHRDENA.
+const NONBASETHRDENA: u32 = 1;
+
+/// What is to be done after a trap has been handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Return to the guest.
+    Run,
+    /// The guest sleeps until [`VirtualCore::has_work`].
+    Sleep,
+}
+
+/// The registers an exception's handler starts with besides those the architecture defines.
+struct Scratch {
+    general: [u32; 5],
+    xpsr: u32,
+}
+
+impl Scratch {
+    fn of(guest: &impl Guest) -> Self {
+        Self {
+            general: [0, 1, 2, 3, 12].map(|number| guest.register(number)),
+            xpsr: guest.xpsr(),
+        }
+    }
+}
+
+impl VirtualCore {
+    /// The guest's stack pointer, as it sees it: above the live frame.
+    #[must_use]
+    pub fn stack_pointer(&self, guest: &impl Guest) -> u32 {
+        let padding = if guest.xpsr() & PADDED != 0 { 4 } else { 0 };
+        guest
+            .frame()
+            .wrapping_add(frame_size(guest.extended()))
+            .wrapping_add(padding)
+    }
+
+    /// Takes the most urgent exception if it is urgent enough. To be called before every return to
+    /// the guest; [`VirtualCore::advance`] before it.
+    ///
+    /// # Errors
+    /// [`Lockup`]: the CPU would stop here for good.
+    pub fn deliver(&mut self, guest: &mut impl Guest) -> Result<(), Lockup> {
+        match self.pending() {
+            Some(exception) => self.enter(guest, exception),
+            None => Ok(()),
+        }
+    }
+
+    /// `exception` interrupts what the live frame holds.
+    fn enter(&mut self, guest: &mut impl Guest, exception: Exception) -> Result<(), Lockup> {
+        let scratch = Scratch::of(guest);
+        let extended = guest.extended();
+        if extended {
+            guest.settle_floating_point();
+        }
+        let stack = self.stack();
+        let target = Target {
+            handler: self.ipsr != 0,
+            stack,
+        };
+        self.set_banked(stack, guest.frame());
+        guest.set_xpsr(scratch.xpsr & !IPSR | u32::from(self.ipsr));
+        self.start(guest, exception, ExcReturn::new(target, extended), &scratch)
+    }
+
+    /// The handler of `exception` starts; the exception frame is in place. (B1.5.6, ExceptionTaken.)
+    fn start(
+        &mut self,
+        guest: &mut impl Guest,
+        exception: Exception,
+        link: ExcReturn,
+        scratch: &Scratch,
+    ) -> Result<(), Lockup> {
+        let (exception, vector) = self.fetch_vector(guest, exception)?;
+        self.activate(exception);
+        self.note_privilege(|core| {
+            core.ipsr = u16::from(exception.0);
+            core.process_stack = false;
+        });
+        let [r0, r1, r2, r3, r12] = scratch.general;
+        let padding = if self.main_sp & 4 != 0 { PADDED } else { 0 };
+        let thumb = if vector & 1 != 0 { THUMB } else { 0 };
+        let state = scratch.xpsr & FLAGS | thumb | padding;
+        let address = (self.main_sp & !7).wrapping_sub(BASIC);
+        let words = [r0, r1, r2, r3, r12, link.0, vector & !1, state];
+        if !write_frame(guest, address, &words) {
+            return Err(Lockup::HandlerStack {
+                exception,
+                stack: self.main_sp,
+            });
+        }
+        guest.set_frame(address, false);
+        Ok(())
+    }
+
+    /// The vector of `exception`, or that of HardFault if it cannot be read (HFSR.VECTTBL, B1.5.6).
+    fn fetch_vector(&mut self, guest: &impl Guest, exception: Exception) -> Result<(Exception, u32), Lockup> {
+        if let Some(vector) = guest.load(self.vector_address(exception)) {
+            return Ok((exception, vector));
+        }
+        self.hard_fault_status |= 1 << 1;
+        let hard = Exception::HARD_FAULT;
+        match guest.load(self.vector_address(hard)) {
+            Some(vector) if self.execution_priority() > -1 => Ok((hard, vector)),
+            _ => Err(Lockup::VectorTable {
+                address: self.vector_table,
+            }),
+        }
+    }
+
+    /// The guest executed an address of 0xF0000000 or above: in a handler the end of the exception,
+    /// in a thread an attempt to execute what nobody may. (B1.5.8.)
+    ///
+    /// # Errors
+    /// [`Lockup`]: the CPU would stop here for good.
+    pub fn exception_return(&mut self, guest: &mut impl Guest) -> Result<Next, Lockup> {
+        if self.ipsr == 0 {
+            self.raise(guest, Fault::NO_EXECUTE)?;
+            return Ok(Next::Run);
+        }
+        // The CPU stacked the value as a PC, without its lowest bit, which is 1 in every valid one.
+        let value = ExcReturn(guest.register(15) | 1);
+        let scratch = Scratch::of(guest);
+        self.main_sp = self.stack_pointer(guest);
+        if guest.extended() {
+            guest.drop_floating_point();
+        }
+        let returning = Exception(self.ipsr as u8);
+        let listed = self.ipsr <= u16::from(u8::MAX) && self.is_active(returning);
+        let nested = self.active_count();
+        if listed && returning != Exception::NMI {
+            self.faultmask = false;
+        }
+        if listed {
+            self.deactivate(returning);
+        }
+        let thread_allowed = nested == 1 || self.configuration & NONBASETHRDENA != 0;
+        let target = value.target().filter(|target| {
+            let level = if target.handler {
+                nested > 1
+            } else {
+                thread_allowed
+            };
+            listed && level && (self.model.floating_point || !value.extended())
+        });
+        let Some(target) = target else {
+            return self.refuse_return(guest, value, &scratch, UsageStatus::INVALID_RETURN);
+        };
+        if let Some(next) = self.pending() {
+            self.start(guest, next, value, &scratch)?;
+            return Ok(Next::Run);
+        }
+        self.unstack(guest, target, value, &scratch)
+    }
+
+    /// Makes the exception frame the live one.
+    fn unstack(
+        &mut self,
+        guest: &mut impl Guest,
+        target: Target,
+        value: ExcReturn,
+        scratch: &Scratch,
+    ) -> Result<Next, Lockup> {
+        let address = self.banked(target.stack);
+        if address & 3 != 0 || !guest.reaches(address, frame_size(value.extended())) {
+            self.memory_status(MUNSTKERR);
+            let fault = self.escalate(Exception::MEMORY_FAULT)?;
+            self.set_pending(fault);
+            return self.chain(guest, value, scratch);
+        }
+        let xpsr = guest.load(address.wrapping_add(28)).unwrap_or(0);
+        let number = (xpsr & IPSR) as u16;
+        if target.handler != (number != 0) {
+            return self.refuse_return(guest, value, scratch, UsageStatus::INVALID_RETURN);
+        }
+        self.note_privilege(|core| {
+            core.ipsr = number;
+            core.process_stack = target.stack == Stack::Process;
+        });
+        guest.set_frame(address, value.extended());
+        guest.set_xpsr(xpsr & !IPSR);
+        let sleeps = !target.handler && self.system_control & SLEEPONEXIT != 0;
+        Ok(if sleeps { Next::Sleep } else { Next::Run })
+    }
+
+    /// The return is not valid: a UsageFault on the exception frame as it is.
+    fn refuse_return(
+        &mut self,
+        guest: &mut impl Guest,
+        value: ExcReturn,
+        scratch: &Scratch,
+        status: UsageStatus,
+    ) -> Result<Next, Lockup> {
+        self.usage_status(status);
+        let fault = self.escalate(Exception::USAGE_FAULT)?;
+        self.set_pending(fault);
+        self.chain(guest, value, scratch)
+    }
+
+    /// Starts the most urgent exception on the exception frame that is there already.
+    fn chain(&mut self, guest: &mut impl Guest, value: ExcReturn, scratch: &Scratch) -> Result<Next, Lockup> {
+        let link = ExcReturn(ExcReturn::LOWEST | value.0);
+        // What has just been made pending passed `escalate`, so there is one.
+        let exception = self.pending().unwrap_or(Exception::HARD_FAULT);
+        self.start(guest, exception, link, scratch)?;
+        Ok(Next::Run)
+    }
+
+    /// The CPU could not push the live frame: the guest's stack pointer points where it may not write.
+    /// Its registers but r4-r11 are lost; the fault is taken with whatever `guest` shows instead of them,
+    /// and with `stack_pointer` as the pointer of the stack in use. (B1.5.6, derived exceptions.)
+    ///
+    /// # Errors
+    /// [`Lockup`] if there is no other stack to handle it on.
+    pub fn stacking_failed(
+        &mut self,
+        guest: &mut impl Guest,
+        stack_pointer: u32,
+        fault: Fault,
+    ) -> Result<(), Lockup> {
+        let stack = self.stack();
+        let target = Target {
+            handler: self.ipsr != 0,
+            stack,
+        };
+        self.set_banked(stack, stack_pointer);
+        if stack == Stack::Main {
+            return Err(Lockup::HandlerStack {
+                exception: Exception::HARD_FAULT,
+                stack: stack_pointer,
+            });
+        }
+        let exception = self.record(&fault);
+        let exception = self.escalate(exception)?;
+        self.set_pending(exception);
+        let exception = self.pending().unwrap_or(exception);
+        let scratch = Scratch {
+            general: [0; 5],
+            xpsr: 0,
+        };
+        self.start(guest, exception, ExcReturn::new(target, false), &scratch)
+    }
+
+    /// Moves the live frame so that the guest's stack pointer becomes `stack_pointer`, and changes
+    /// whether it has a floating-point part. False, and nothing is changed, if it cannot be there.
+    pub(crate) fn move_frame(&self, guest: &mut impl Guest, stack_pointer: u32, extended: bool) -> bool {
+        if guest.extended() {
+            guest.settle_floating_point();
+        }
+        let size = frame_size(extended);
+        let address = (stack_pointer & !7).wrapping_sub(size);
+        if !guest.reaches(address, size) {
+            return false;
+        }
+        let mut words = [0_u32; (frame_size(true) / 4) as usize];
+        let old = guest.frame();
+        let length = frame_size(guest.extended()).min(size) as usize >> 2;
+        for (index, word) in (0_u32..).zip(words.iter_mut().take(length)) {
+            *word = guest.load(old.wrapping_add(index << 2)).unwrap_or(0);
+        }
+        if let Some(state) = words.get_mut(7) {
+            let padding = if stack_pointer & 4 != 0 { PADDED } else { 0 };
+            *state = *state & !PADDED | padding;
+        }
+        let words = words.get(..size as usize >> 2).unwrap_or(&words);
+        if !write_frame(guest, address, words) {
+            return false;
+        }
+        guest.set_frame(address, extended);
+        true
+    }
+
+    /// Makes a change after which the guest may be privileged or not, and notes if that is so.
+    pub(crate) fn note_privilege(&mut self, change: impl FnOnce(&mut Self)) {
+        let before = self.privileged();
+        change(self);
+        self.changes.regions |= before != self.privileged() && self.mpu.enabled();
+    }
+}
+
+/// Writes a frame, all of it or (if the guest may not write all of it) nothing that counts.
+fn write_frame(guest: &mut impl Guest, address: u32, words: &[u32]) -> bool {
+    let bytes = u32::try_from(words.len()).unwrap_or(u32::MAX).saturating_mul(4);
+    guest.reaches(address, bytes)
+        && (0_u32..)
+            .zip(words)
+            .all(|(index, word)| guest.store(address.wrapping_add(index << 2), *word))
+}

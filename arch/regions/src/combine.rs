@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A partition's regions and the regions its guest asks for, in one unit.
+//!
+//! The guest may use a byte if the partition may and the guest's own unit says so too. The guest's
+//! regions override each other by number, as in its unit; each becomes what it shares with each of the
+//! partition's. With the background region on, what none of them covers stays the partition's own.
+
+use crate::plan::Plan;
+use crate::region::{Memory, Region, Rights};
+
+/// A region as a guest wrote it into the registers of its virtual unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct GuestRegion {
+    /// MPU_RBAR: the address.
+    pub base: u32,
+    /// MPU_RASR: attributes, subregions, size, enable.
+    pub attributes: u32,
+}
+
+/// The guest's own idea of who may access what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GuestView<'a> {
+    /// Its regions; of those that cover an address the last one counts.
+    pub regions: &'a [GuestRegion],
+    /// Whether what no region covers is open to it.
+    pub background: bool,
+    /// Whether it runs privileged.
+    pub privileged: bool,
+}
+
+/// The combination needs more regions than there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooMany;
+
+impl GuestRegion {
+    /// The region, with what it allows code that is privileged or not; `None` if it is not enabled.
+    /// A size below the smallest is UNPREDICTABLE; here it is the smallest.
+    #[must_use]
+    pub const fn decode(self, privileged: bool) -> Option<Region> {
+        if self.attributes & 1 == 0 {
+            return None;
+        }
+        let coded = (self.attributes >> 1 & 0x1F) as u8;
+        let size_log2 = if coded < 4 { 5 } else { coded.wrapping_add(1) };
+        let mask = 1_u64.wrapping_shl(size_log2 as u32).wrapping_sub(1) as u32;
+        let disabled = if size_log2 >= 8 {
+            (self.attributes >> 8) as u8
+        } else {
+            0
+        };
+        // B3.5.9, table B3-15; 0b100 is UNPREDICTABLE and allows nothing here.
+        let (read, write) = match (self.attributes >> 24 & 7, privileged) {
+            (0b011, _) | (0b001 | 0b010, true) => (true, true),
+            (0b110 | 0b111, _) | (0b101, true) | (0b010, false) => (true, false),
+            _ => (false, false),
+        };
+        let execute = read && self.attributes & 1 << 28 == 0;
+        Some(Region {
+            base: self.base & !mask,
+            size_log2,
+            disabled,
+            rights: Rights { read, write, execute },
+            memory: Memory(self.attributes & Memory::MASK),
+        })
+    }
+}
+
+/// Combines them in a unit with `available` regions.
+///
+/// # Errors
+/// [`TooMany`]; the caller must then give the guest less than it may have, never more.
+pub fn combine(partition: &[Region], guest: &GuestView<'_>, available: u8) -> Result<Plan, TooMany> {
+    let mut result = Plan::EMPTY;
+    if guest.background {
+        for region in partition {
+            append(&mut result, *region, available)?;
+        }
+    }
+    for wanted in guest
+        .regions
+        .iter()
+        .filter_map(|region| region.decode(guest.privileged))
+    {
+        for own in partition {
+            if let Some(shared) = intersect(own, &wanted) {
+                append(&mut result, shared, available)?;
+            }
+        }
+    }
+    Ok(result)
+}
+
+/// Appends a region that overrides those before it, and drops what nobody can see any more.
+fn append(plan: &mut Plan, region: Region, available: u8) -> Result<(), TooMany> {
+    plan.retain(|before| !within(before, &region));
+    let seen = plan
+        .regions()
+        .iter()
+        .any(|before| intersect(before, &region).is_some());
+    if region.rights.is_none() && !seen {
+        return Ok(());
+    }
+    let room = plan.regions().len() < usize::from(available);
+    if room && plan.push(region) {
+        Ok(())
+    } else {
+        Err(TooMany)
+    }
+}
+
+/// What two regions share, with the rights that both give.
+#[must_use]
+fn intersect(own: &Region, wanted: &Region) -> Option<Region> {
+    let (small, large) = if own.size_log2 <= wanted.size_log2 {
+        (own, wanted)
+    } else {
+        (wanted, own)
+    };
+    if !large.spans(small.base) {
+        return None;
+    }
+    // A block without eighths that the larger one cuts through is said with the larger one's eighths.
+    let (block, disabled) = if small.size_log2 < 8 && small.size() > large.granule() {
+        (
+            large,
+            eighths(large, |first| large.covers(first) && small.spans(first)),
+        )
+    } else if small.size_log2 < 8 {
+        (small, if large.covers(small.base) { 0 } else { u8::MAX })
+    } else {
+        (
+            small,
+            eighths(small, |first| large.covers(first) && small.covers(first)),
+        )
+    };
+    let memory = if own.memory.is_device() {
+        own.memory
+    } else {
+        wanted.memory
+    };
+    let rights = own.rights.and(wanted.rights);
+    (disabled != u8::MAX).then_some(Region {
+        disabled,
+        rights,
+        memory,
+        ..*block
+    })
+}
+
+/// The eighths of a block to leave out: those whose first address `inside` says no to.
+fn eighths(block: &Region, inside: impl Fn(u32) -> bool) -> u8 {
+    (0..8_u32).fold(0_u8, |mask, eighth| {
+        let offset = block.granule().wrapping_mul(u64::from(eighth)) as u32;
+        let outside = !inside(block.base.wrapping_add(offset));
+        if outside {
+            mask | 1_u8.wrapping_shl(eighth)
+        } else {
+            mask
+        }
+    })
+}
+
+/// Whether every byte of `inner` is one of `outer`: then nothing of `inner` is seen behind it. (False for a larger
+/// block of which only that part is covered: it stays, which is right as well.)
+fn within(inner: &Region, outer: &Region) -> bool {
+    if inner.size_log2 > outer.size_log2 || !outer.spans(inner.base) {
+        return false;
+    }
+    // At most eight: the outer block's eighths are no smaller than those of a block inside it.
+    let unit = u32::from(inner.granule_log2().min(outer.granule_log2()));
+    let units = 1_u32.wrapping_shl(u32::from(inner.size_log2).saturating_sub(unit));
+    (0..units).all(|index| {
+        let address = inner.base.wrapping_add(index.wrapping_shl(unit));
+        outer.covers(address) || !inner.covers(address)
+    })
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The regions of a partition.
+
+use crate::cover::{cover, in_one_region};
+use crate::region::{Memory, Region, Rights};
+use crate::{MAX_REGIONS, SMALLEST};
+
+/// One range a partition is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// First address.
+    pub start: u32,
+    /// Bytes.
+    pub bytes: u64,
+    /// What the partition may do there.
+    pub rights: Rights,
+    /// What is there.
+    pub memory: Memory,
+}
+
+/// The regions of a partition, to be loaded in this order from slot 0 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    regions: [Region; MAX_REGIONS],
+    count: u8,
+}
+
+impl Plan {
+    const NOTHING: Region = Region {
+        base: 0,
+        size_log2: 5,
+        disabled: 0,
+        rights: Rights::NONE,
+        memory: Memory::NORMAL,
+    };
+
+    /// No region: everything is closed.
+    pub const EMPTY: Self = Self {
+        regions: [Self::NOTHING; MAX_REGIONS],
+        count: 0,
+    };
+
+    /// The regions.
+    #[must_use]
+    pub fn regions(&self) -> &[Region] {
+        self.regions.get(..usize::from(self.count)).unwrap_or(&[])
+    }
+
+    /// Appends a region; false if there is no room.
+    pub(crate) fn push(&mut self, region: Region) -> bool {
+        let Some(slot) = self.regions.get_mut(usize::from(self.count)) else {
+            return false;
+        };
+        *slot = region;
+        self.count = self.count.saturating_add(1);
+        true
+    }
+
+    /// Keeps only the regions that `keep` wants.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&Region) -> bool) {
+        let old = *self;
+        self.count = 0;
+        for region in old.regions() {
+            if keep(region) {
+                self.push(*region);
+            }
+        }
+    }
+}
+
+/// Addresses no partition may have, whatever is behind them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forbidden {
+    /// The bit-band alias of RAM or of devices: the unit checks the alias, not what it stands for
+    /// (Arm DDI 0403E.e, B3.5.1 note), so whoever has it has all of it.
+    BitBand,
+    /// The private peripheral bus and what is above it.
+    System,
+}
+
+/// The smallest change that helps: request `index` becomes this range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fix {
+    /// Which request.
+    pub index: usize,
+    /// Its new first address.
+    pub start: u32,
+    /// Its new length.
+    pub bytes: u64,
+    /// Regions the partition needs then.
+    pub needed: u32,
+}
+
+/// Why there is no plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A range is empty, leaves the address space, or is not made of whole units of 32 bytes. `fix`: the
+    /// next larger one that is.
+    Unaligned {
+        /// Which request.
+        index: usize,
+        /// What it could be.
+        fix: Option<Fix>,
+    },
+    /// A range has addresses no partition may have.
+    Forbidden {
+        /// Which request.
+        index: usize,
+        /// Which addresses.
+        what: Forbidden,
+    },
+    /// Two ranges overlap.
+    Overlap {
+        /// Which request.
+        index: usize,
+        /// And which other.
+        other: usize,
+    },
+    /// More regions are needed than there are.
+    TooMany {
+        /// How many are needed.
+        needed: u32,
+        /// How many there are.
+        available: u32,
+        /// The change that adds the fewest bytes among those that help enough, or else among those
+        /// that help most. The bytes it adds may not be free: that is the caller's to know.
+        fix: Option<Fix>,
+    },
+}
+
+const FORBIDDEN: [(u64, u64, Forbidden); 3] = [
+    (0x2200_0000, 0x2400_0000, Forbidden::BitBand),
+    (0x4200_0000, 0x4400_0000, Forbidden::BitBand),
+    (0xE000_0000, 0x1_0000_0000, Forbidden::System),
+];
+
+/// Plans the regions for these ranges in a unit with `available` regions.
+///
+/// # Errors
+/// [`Refusal`]: the first rule that is broken.
+pub fn plan(requests: &[Request], available: u32) -> Result<Plan, Refusal> {
+    let available = available.min(MAX_REGIONS as u32);
+    let mut result = Plan::EMPTY;
+    let mut needed = 0_u32;
+    for (index, request) in requests.iter().enumerate() {
+        let Some(cover) = cover(request.start, request.bytes, request.rights, request.memory) else {
+            return Err(Refusal::Unaligned {
+                index,
+                fix: aligned(index, request),
+            });
+        };
+        if let Some(what) = forbidden(request) {
+            return Err(Refusal::Forbidden { index, what });
+        }
+        let before = requests.get(..index).unwrap_or(&[]);
+        if let Some(other) = before.iter().position(|other| overlap(request, other)) {
+            return Err(Refusal::Overlap { index, other });
+        }
+        needed = needed.saturating_add(cover.needed());
+        for region in cover.regions() {
+            result.push(*region);
+        }
+    }
+    if needed > available {
+        return Err(Refusal::TooMany {
+            needed,
+            available,
+            fix: smallest_fix(requests, needed, available),
+        });
+    }
+    Ok(result)
+}
+
+fn end(request: &Request) -> u64 {
+    u64::from(request.start).saturating_add(request.bytes)
+}
+
+fn overlap(one: &Request, other: &Request) -> bool {
+    u64::from(one.start) < end(other) && u64::from(other.start) < end(one)
+}
+
+fn forbidden(request: &Request) -> Option<Forbidden> {
+    let start = u64::from(request.start);
+    let hit = FORBIDDEN
+        .iter()
+        .find(|(first, last, _)| start < *last && *first < end(request));
+    hit.map(|(_, _, what)| *what)
+}
+
+fn aligned(index: usize, request: &Request) -> Option<Fix> {
+    let unit = u64::from(SMALLEST);
+    let mask = !unit.wrapping_sub(1);
+    let start = u64::from(request.start) & mask;
+    let last = end(request).checked_add(unit.wrapping_sub(1))? & mask;
+    let bytes = last.saturating_sub(start).max(unit);
+    let start = start as u32;
+    let needed = cover(start, bytes, request.rights, request.memory)?.needed();
+    Some(Fix {
+        index,
+        start,
+        bytes,
+        needed,
+    })
+}
+
+/// The single change that helps. Every change makes one range a single region.
+fn smallest_fix(requests: &[Request], needed: u32, available: u32) -> Option<Fix> {
+    let changes = requests.iter().enumerate().filter_map(|(index, request)| {
+        let now = cover(request.start, request.bytes, request.rights, request.memory)?.needed();
+        let (start, bytes) = in_one_region(request.start, request.bytes)?;
+        let grown = Request {
+            start,
+            bytes,
+            ..*request
+        };
+        let mut others = requests.iter().enumerate().filter(|(other, _)| *other != index);
+        if now < 2 || forbidden(&grown).is_some() || others.any(|(_, other)| overlap(&grown, other)) {
+            return None;
+        }
+        let needed = needed.saturating_sub(now).saturating_add(1);
+        Some((
+            bytes.saturating_sub(request.bytes),
+            Fix {
+                index,
+                start,
+                bytes,
+                needed,
+            },
+        ))
+    });
+    changes
+        .min_by_key(|(growth, fix)| (fix.needed.max(available), *growth))
+        .map(|(_, fix)| fix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READ_WRITE: Rights = Rights {
+        read: true,
+        write: true,
+        execute: false,
+    };
+
+    fn request(start: u32, bytes: u64) -> Request {
+        Request {
+            start,
+            bytes,
+            rights: READ_WRITE,
+            memory: Memory::NORMAL,
+        }
+    }
+
+    #[test]
+    fn what_fits_is_planned_in_order() {
+        let plan = plan(&[request(0x0010_0000, 0x2_0000), request(0x2000_8000, 0x6000)], 8).unwrap();
+        let [code, ram] = plan.regions() else {
+            panic!("{plan:?}")
+        };
+        assert_eq!((code.base, code.size_log2, code.disabled), (0x0010_0000, 17, 0));
+        assert_eq!(
+            (ram.base, ram.size_log2, ram.disabled),
+            (0x2000_8000, 15, 0b1100_0000)
+        );
+    }
+
+    #[test]
+    fn too_many_regions_are_refused_with_the_smallest_change_that_helps() {
+        let requests = [
+            request(0x2000_0000, 0x7020),
+            request(0x2001_0000, 0x3800),
+            request(0x2002_0000, 0x4000),
+        ];
+        let Err(Refusal::TooMany {
+            needed: 4,
+            available: 3,
+            fix: Some(fix),
+        }) = plan(&requests, 3)
+        else {
+            panic!("{:?}", plan(&requests, 3));
+        };
+        assert_eq!(
+            fix,
+            Fix {
+                index: 0,
+                start: 0x2000_0000,
+                bytes: 0x8000,
+                needed: 3
+            }
+        );
+        assert!(plan(&[request(fix.start, fix.bytes), requests[1], requests[2]], 3).is_ok());
+    }
+
+    #[test]
+    fn a_change_that_takes_what_another_range_has_is_not_proposed() {
+        let requests = [request(0x2000_0000, 0x7020), request(0x2000_7020, 0x20)];
+        let Err(Refusal::TooMany { fix, .. }) = plan(&requests, 2) else {
+            panic!()
+        };
+        assert_eq!(fix, None);
+    }
+
+    #[test]
+    fn every_rule_has_its_refusal() {
+        let of = |requests: &[Request]| plan(requests, 8).unwrap_err();
+        let bit_band = Refusal::Forbidden {
+            index: 0,
+            what: Forbidden::BitBand,
+        };
+        assert_eq!(of(&[request(0x2000_0000, 0x0210_0000)]), bit_band);
+        let system = Refusal::Forbidden {
+            index: 0,
+            what: Forbidden::System,
+        };
+        assert_eq!(of(&[request(0xE000_E000, 0x1000)]), system);
+        let overlap = Refusal::Overlap { index: 1, other: 0 };
+        assert_eq!(
+            of(&[request(0x2000_0000, 0x40), request(0x2000_0020, 0x40)]),
+            overlap
+        );
+        let fix = Some(Fix {
+            index: 0,
+            start: 0x2000_0000,
+            bytes: 0x40,
+            needed: 1,
+        });
+        assert_eq!(
+            of(&[request(0x2000_0010, 0x20)]),
+            Refusal::Unaligned { index: 0, fix }
+        );
+        assert_eq!(
+            of(&[request(0xFFFF_FFF0, 0x20)]),
+            Refusal::Unaligned { index: 0, fix: None }
+        );
+    }
+}

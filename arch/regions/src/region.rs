@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One region, and how the unit's registers say it (Arm DDI 0403E.e, B3.5.8 and B3.5.9).
+
+/// What unprivileged code may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Rights {
+    /// Loads.
+    pub read: bool,
+    /// Stores; the unit cannot express them without loads.
+    pub write: bool,
+    /// Instruction fetches; likewise.
+    pub execute: bool,
+}
+
+impl Rights {
+    /// None.
+    pub const NONE: Self = Self {
+        read: false,
+        write: false,
+        execute: false,
+    };
+
+    /// What both allow.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            read: self.read && other.read,
+            write: self.write && other.write,
+            execute: self.execute && other.execute,
+        }
+    }
+
+    /// Whether nothing is allowed.
+    #[must_use]
+    pub const fn is_none(self) -> bool {
+        !self.read && !self.write && !self.execute
+    }
+}
+
+/// What is there: the bits TEX, S, C and B of MPU_RASR, in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory(pub u32);
+
+impl Memory {
+    /// Normal memory, write-back, write-allocate.
+    pub const NORMAL: Self = Self(1 << 19 | 1 << 17 | 1 << 16);
+    /// Registers of a device.
+    pub const DEVICE: Self = Self(1 << 18 | 1 << 16);
+    /// The bits that say it.
+    pub const MASK: u32 = 0x003F_0000;
+
+    /// Whether it is device or strongly-ordered memory: TEX 0 with C 0, or TEX 2 with C and B 0 (B3.5.9, table B3-14).
+    #[must_use]
+    pub const fn is_device(self) -> bool {
+        let texture = self.0 >> 19 & 7;
+        let cached = self.0 >> 16 & 3;
+        texture == 0 && cached < 2 || texture == 2 && cached == 0
+    }
+}
+
+/// A region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// First address of the block: a multiple of its size.
+    pub base: u32,
+    /// Binary logarithm of the block's size: 5 to 32.
+    pub size_log2: u8,
+    /// The eighths that are left out: bit 0 is the lowest. 0 for blocks below 256 bytes.
+    pub disabled: u8,
+    /// What unprivileged code may do there. The hypervisor may read and write always.
+    pub rights: Rights,
+    /// What is there.
+    pub memory: Memory,
+}
+
+/// MPU_RBAR.VALID: the number in its low bits selects the region.
+const VALID: u32 = 1 << 4;
+const ENABLE: u32 = 1;
+
+impl Region {
+    /// MPU_RBAR for this region as number `slot`.
+    #[must_use]
+    pub const fn rbar(&self, slot: u8) -> u32 {
+        self.base | VALID | slot as u32 & 0xF
+    }
+
+    /// MPU_RASR.
+    #[must_use]
+    pub const fn rasr(&self) -> u32 {
+        let access: u32 = match (self.rights.read, self.rights.write) {
+            (_, true) => 0b011,
+            (true, false) => 0b010,
+            (false, false) => 0b001,
+        };
+        let never_executed: u32 = if self.rights.execute { 0 } else { 1 };
+        never_executed << 28
+            | access << 24
+            | self.memory.0 & Memory::MASK
+            | (self.disabled as u32) << 8
+            | (self.size_log2.wrapping_sub(1) as u32 & 0x1F) << 1
+            | ENABLE
+    }
+
+    /// Size of the block in bytes.
+    #[must_use]
+    pub const fn size(&self) -> u64 {
+        1_u64.wrapping_shl(self.size_log2 as u32)
+    }
+
+    /// Binary logarithm of the size of an eighth, of the block itself if it has none.
+    #[must_use]
+    pub const fn granule_log2(&self) -> u8 {
+        if self.size_log2 >= 8 {
+            self.size_log2.wrapping_sub(3)
+        } else {
+            self.size_log2
+        }
+    }
+
+    /// Size of an eighth, of the block itself if it has none.
+    #[must_use]
+    pub const fn granule(&self) -> u64 {
+        1_u64.wrapping_shl(self.granule_log2() as u32)
+    }
+
+    /// First address behind the block.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        (self.base as u64).wrapping_add(self.size())
+    }
+
+    /// Whether `address` is inside the block.
+    #[must_use]
+    pub const fn spans(&self, address: u32) -> bool {
+        address >= self.base && (address as u64) < self.end()
+    }
+
+    /// Whether the region covers `address`.
+    #[must_use]
+    pub const fn covers(&self, address: u32) -> bool {
+        if !self.spans(address) {
+            return false;
+        }
+        let eighth = address
+            .wrapping_sub(self.base)
+            .wrapping_shr(self.granule_log2() as u32);
+        self.disabled & 1_u8.wrapping_shl(eighth) == 0
+    }
+}
+
+/// The rights `address` has under these regions; of those that cover it the last one counts.
+#[must_use]
+pub fn rights_at(regions: &[Region], address: u32) -> Rights {
+    regions
+        .iter()
+        .rev()
+        .find(|region| region.covers(address))
+        .map_or(Rights::NONE, |region| region.rights)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_registers_say_what_the_manual_says() {
+        let region = Region {
+            base: 0x2000_8000,
+            size_log2: 15,
+            disabled: 0b1100_0000,
+            rights: Rights {
+                read: true,
+                write: true,
+                execute: false,
+            },
+            memory: Memory::NORMAL,
+        };
+        assert_eq!(region.rbar(3), 0x2000_8013);
+        assert_eq!(region.rasr(), 0x130B_C01D);
+        assert!(region.covers(0x2000_DFFF));
+        assert!(!region.covers(0x2000_E000));
+        assert!(!region.covers(0x2001_0000));
+        let all = Region {
+            base: 0,
+            size_log2: 32,
+            disabled: 0,
+            rights: Rights::NONE,
+            memory: Memory::DEVICE,
+        };
+        assert_eq!(all.rasr(), 0x1105_003F);
+        assert!(all.covers(u32::MAX));
+    }
+}
