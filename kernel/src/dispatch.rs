@@ -197,7 +197,8 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
                 self.tell(signals);
             }
             mailbox.publish(self.local.interested());
-            if mailbox.is_empty() {
+            // A window that starts may have woken somebody whom this decision did not know of.
+            if mailbox.is_empty() && !self.local.reschedule {
                 break;
             }
             self.local.reschedule = true;

@@ -7,7 +7,7 @@ use bulkhead::launch::{self, Launch};
 use bulkhead::prepare::{Options, Prepared, prepare_text};
 use bulkhead::progress::Progress;
 use bulkhead::session::{NoInput, Outcome};
-use bulkhead::trace::replay;
+use bulkhead::trace::replay::{self, Tolerance};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -104,11 +104,14 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
 
 /// How the run differs from what the policies say, if the case wants to know.
 fn disagreement(case: &Case, prepared: &Prepared, outcome: &Outcome) -> Option<String> {
-    let overhead = case.agrees_within_us?.saturating_mul(1000);
+    let tolerance = Tolerance {
+        overhead: case.agrees_within_us?.saturating_mul(1000),
+        turns: true,
+    };
     let Some(trace) = &outcome.trace else {
         return Some("there is no trace".to_owned());
     };
-    match replay::agree(trace, prepared.system(), overhead) {
+    match replay::agree(trace, prepared.system(), tolerance) {
         Ok(pcpus) if pcpus.iter().all(|pcpu| pcpu.switches == 0) => Some("nothing was switched".to_owned()),
         Ok(_) => None,
         Err(difference) => Some(format!("executed is not simulated: {difference}")),

@@ -229,6 +229,7 @@ struct LogArgs {
 #[command(after_help = "Example:
   bulkhead run system.toml --timeout 1 --trace t.trace; bulkhead report t.trace --perfetto t.json
   bulkhead report t.trace --against system.toml    was each switch the one the policy decides?
+  bulkhead report t.trace --list 99.5..101         each record of these 1.5 ms
 
 The JSON file is for https://ui.perfetto.dev or chrome://tracing.")]
 struct ReportArgs {
@@ -246,6 +247,12 @@ struct ReportArgs {
     /// With --against: microseconds a switch may come later than the policy alone would have it
     #[arg(long, value_name = "MICROSECONDS", value_parser = positive, default_value = "5")]
     overhead: f64,
+    /// With --against: excuse nothing. Otherwise a CPU may be late while another one is busy, because the emulator runs one at a time
+    #[arg(long, requires = "against")]
+    strict: bool,
+    /// Instead of the summary, list the records one by one, all or those between two times in milliseconds after boot
+    #[arg(long, value_name = "FROM..TO", value_parser = range, num_args = 0..=1, default_missing_value = "..")]
+    list: Option<(u64, u64)>,
 }
 
 #[derive(Debug, Args)]
@@ -275,6 +282,21 @@ struct NewArgs {
 
 fn positive(text: &str) -> Result<f64, String> {
     seconds(text).map_err(|_| format!("`{text}` is not a number above 0"))
+}
+
+/// `FROM..TO` in milliseconds, either may be missing; in nanoseconds.
+fn range(text: &str) -> Result<(u64, u64), String> {
+    let wrong = || "FROM..TO is two times in milliseconds, as in 99.5..101".to_owned();
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let time = |text: &str, missing: u64| match text.trim() {
+        "" => Ok(missing),
+        text => match text.parse::<f64>() {
+            Ok(time) if time.is_finite() && time >= 0.0 => Ok((time * 1_000_000.0).round() as u64),
+            _ => Err(wrong()),
+        },
+    };
+    let (from, to) = (time(from, 0)?, time(to, u64::MAX)?);
+    if from > to { Err(wrong()) } else { Ok((from, to)) }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

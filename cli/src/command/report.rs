@@ -6,7 +6,8 @@ use crate::gantt;
 use crate::prepare;
 use crate::problem::{Code, Problem};
 use crate::progress::Progress;
-use crate::trace::{Trace, replay};
+use crate::trace::Trace;
+use crate::trace::replay::{self, Tolerance};
 use std::path::Path;
 
 pub(super) fn run(args: &ReportArgs) -> Result<Code, Problem> {
@@ -19,18 +20,25 @@ pub(super) fn run(args: &ReportArgs) -> Result<Code, Problem> {
         let page = gantt::page(&gantt::of_trace(&trace, title));
         std::fs::write(path, page).map_err(Problem::io(path.display()))?;
     }
-    super::print(&trace.report())?;
+    match args.list {
+        Some((from, to)) => super::print(&trace.list(from, to))?,
+        None => super::print(&trace.report())?,
+    }
     args.against
         .as_deref()
-        .map_or(Ok(Code::Done), |system| compare(&trace, system, args.overhead))
+        .map_or(Ok(Code::Done), |system| compare(&trace, system, args))
 }
 
 /// Executed against simulated. A difference is no failure of the tool.
-fn compare(trace: &Trace, system: &Path, overhead: f64) -> Result<Code, Problem> {
+fn compare(trace: &Trace, system: &Path, args: &ReportArgs) -> Result<Code, Problem> {
     let progress = Progress::new();
     let system = prepare::check(system, &progress)?;
     drop(progress);
-    match replay::agree(trace, &system, (overhead * 1000.0) as u64) {
+    let tolerance = Tolerance {
+        overhead: (args.overhead * 1000.0) as u64,
+        turns: !args.strict,
+    };
+    match replay::agree(trace, &system, tolerance) {
         Ok(pcpus) => {
             let mut text = "\nexecuted against simulated\n".to_owned();
             for (agreement, pcpu) in pcpus.iter().zip(0..) {

@@ -3,12 +3,14 @@
 //! belong to them.
 //!
 //! It comes from the rings of a board ([`collect`]), from a file ([`mod@file`]), or from the scheduling simulator, and goes
-//! to a file, a report ([`report`]), Perfetto ([`perfetto`]) or a drawing. Whoever makes one keeps what
+//! to a file, a report ([`report`]), a list ([`list`]), Perfetto ([`perfetto`]) or a drawing. Whoever makes one keeps what
 //! [`Trace::check`] checks, and whoever reads one can count on it: the records are in the order of their times, and name only pCPUs,
 //! vCPUs and partitions that exist.
 
 pub mod collect;
+mod excuses;
 pub mod file;
+pub mod list;
 pub mod perfetto;
 pub mod replay;
 pub mod report;

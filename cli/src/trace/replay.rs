@@ -7,9 +7,14 @@
 //! hypervisor's own overhead only. Likewise all that a decision signals: budgets, windows, periods, schedules. After each switch
 //! the simulated clock is set to the executed one, so overheads do not add up and a deviation is seen where it arises.
 //!
+//! **Turns.** An emulator that counts instructions runs one CPU at a time: virtual time goes by for a CPU that has its turn later.
+//! [`Tolerance::turns`] therefore excuses a pCPU for the time in which another one was busy, and for no other. Who runs, in which order and
+//! why is compared all the same.
+//!
 //! Times are nanoseconds since boot, as in the manifest.
 
 use super::Trace;
+use super::excuses::Excuses;
 use bulkhead_abi::trace::{Event, Record};
 use bulkhead_manifest::{System, timing};
 use bulkhead_sched::{AnyPolicy, Decision, Policy, Signals, Slot, SlotSet, StopReason};
@@ -20,6 +25,15 @@ const GRAIN: u64 = 100;
 /// Decisions that change nothing between two records. Each lets time go on, so more are an error.
 const QUIET_DECISIONS: usize = 1_000_000;
 
+/// How much later than the policy alone would have it things may happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tolerance {
+    /// In nanoseconds, what the hypervisor itself may take.
+    pub overhead: u64,
+    /// CPUs run one at a time, as in an emulator that counts instructions.
+    pub turns: bool,
+}
+
 /// What the comparison has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreement {
@@ -29,6 +43,8 @@ pub struct Agreement {
     pub signals: u64,
     /// How much later than predicted an executed switch was at most, in nanoseconds.
     pub latest: u64,
+    /// How much of the time of a late switch was excused at most, because it was another pCPU's turn.
+    pub excused: u64,
 }
 
 /// A signal about a vCPU.
@@ -47,20 +63,27 @@ impl Agreement {
     /// A line about it.
     #[must_use]
     pub fn text(&self) -> String {
-        format!(
+        let mut text = format!(
             "{} switches and {} signals as predicted, at most {} us late",
             self.switches,
             self.signals,
             micros(self.latest)
-        )
+        );
+        if self.excused != 0 {
+            text.push_str(&format!(
+                "; besides, up to {} us of another CPU's turn",
+                micros(self.excused)
+            ));
+        }
+        text
     }
 }
 
-/// Compares what all pCPUs did with what the policies of `system` say; `overhead` is in nanoseconds.
+/// Compares what all pCPUs did with what the policies of `system` say.
 ///
 /// # Errors
 /// The first difference.
-pub fn agree(trace: &Trace, system: &System, overhead: u64) -> Result<Vec<Agreement>, String> {
+pub fn agree(trace: &Trace, system: &System, tolerance: Tolerance) -> Result<Vec<Agreement>, String> {
     let own = system.partitions().iter().map(|partition| &partition.name);
     if trace.partitions.iter().ne(own) || usize::from(trace.pcpus) != system.pcpus().len() {
         return Err("the trace is not one of this system".to_owned());
@@ -70,16 +93,21 @@ pub fn agree(trace: &Trace, system: &System, overhead: u64) -> Result<Vec<Agreem
         .map(|(number, pcpu)| {
             let policy = pcpu.policy(0);
             let policy = policy.map_err(|error| format!("pCPU {number}: the policy says {error:?}"))?;
-            compare(trace, number, policy, overhead)
+            compare(trace, number, policy, tolerance)
         })
         .collect()
 }
 
-/// Compares what `pcpu` did with what `policy` says. `overhead` is what an executed switch may be late by.
+/// Compares what `pcpu` did with what `policy` says.
 ///
 /// # Errors
 /// The first difference.
-pub fn compare(trace: &Trace, pcpu: u8, policy: AnyPolicy, overhead: u64) -> Result<Agreement, String> {
+pub fn compare(
+    trace: &Trace,
+    pcpu: u8,
+    policy: AnyPolicy,
+    tolerance: Tolerance,
+) -> Result<Agreement, String> {
     let slots: Vec<u8> = (0_u8..)
         .zip(&trace.vcpus)
         .filter(|(_, vcpu)| vcpu.pcpu == pcpu)
@@ -93,7 +121,12 @@ pub fn compare(trace: &Trace, pcpu: u8, policy: AnyPolicy, overhead: u64) -> Res
         trace,
         slots,
         policy,
-        overhead,
+        overhead: tolerance.overhead,
+        excuses: if tolerance.turns {
+            Excuses::of_others(trace, pcpu)
+        } else {
+            Excuses::default()
+        },
         running: None,
         since: 0,
         until: 0,
@@ -129,6 +162,7 @@ struct Replay<'a> {
     slots: Vec<u8>,
     policy: AnyPolicy,
     overhead: u64,
+    excuses: Excuses,
     running: Option<Slot>,
     since: u64,
     until: u64,
@@ -177,6 +211,8 @@ impl Replay<'_> {
             Event::WindowStart { vcpu } => self.signalled(Signal::Window(vcpu), now),
             Event::PeriodStart { vcpu } => self.signalled(Signal::Period(vcpu), now),
             Event::Lost { count } => return Err(format!("{count} records are missing")),
+            // To stop, clear or start a partition takes its own time, and says so.
+            Event::State { .. } | Event::Health { .. } => self.due = self.due.map(|due| due.max(now)),
             _ => {}
         }
         Ok(())
@@ -186,7 +222,7 @@ impl Replay<'_> {
     fn pass_time(&mut self, now: u64) -> Result<(), String> {
         for _ in 0..QUIET_DECISIONS {
             if let Some(due) = self.due
-                && now > due.saturating_add(self.overhead)
+                && self.excuses.lateness(due, now) > self.overhead
             {
                 return Err(format!(
                     "{} runs since {} us, predicted was another",
@@ -288,7 +324,7 @@ impl Replay<'_> {
                 self.name(self.running)
             ));
         };
-        let late = now.saturating_sub(due);
+        let late = self.excuses.lateness(due, now);
         let predicted = self.decide(now.max(due));
         if predicted != to {
             return Err(format!(
@@ -299,6 +335,8 @@ impl Replay<'_> {
         }
         self.agreement.switches += 1;
         self.agreement.latest = self.agreement.latest.max(late);
+        let excused = now.saturating_sub(due).saturating_sub(late);
+        self.agreement.excused = self.agreement.excused.max(excused);
         Ok(())
     }
 
@@ -339,7 +377,7 @@ impl Replay<'_> {
             for (number, time) in executed.iter().enumerate() {
                 let fits = predicted
                     .get(number)
-                    .is_some_and(|predicted| time.abs_diff(*predicted) <= self.overhead + GRAIN);
+                    .is_some_and(|predicted| self.is_about(*predicted, *time));
                 if !fits {
                     return Err(format!(
                         "{kind:?} number {number} at {} us, predicted was {:?} ns",
@@ -351,7 +389,7 @@ impl Replay<'_> {
             let missing = predicted.iter().skip(executed.len());
             if let Some(time) = missing
                 .copied()
-                .find(|time| time.saturating_add(self.overhead) < end)
+                .find(|time| self.excuses.lateness(*time, end) > self.overhead)
             {
                 return Err(format!(
                     "{kind:?} predicted for {} us did not happen",
@@ -361,6 +399,15 @@ impl Replay<'_> {
             self.agreement.signals += executed.len() as u64;
         }
         Ok(())
+    }
+
+    fn is_about(&self, predicted: u64, executed: u64) -> bool {
+        let apart = if executed >= predicted {
+            self.excuses.lateness(predicted, executed)
+        } else {
+            predicted - executed
+        };
+        apart <= self.overhead + GRAIN
     }
 
     fn slot(&self, vcpu: u8) -> Result<Slot, String> {
@@ -400,21 +447,29 @@ mod tests {
         AnyPolicy::fixed_priority(&vcpus, FixedPriorityParameters { quantum }).unwrap()
     }
 
+    const fn within(overhead: u64) -> Tolerance {
+        Tolerance {
+            overhead,
+            turns: false,
+        }
+    }
+
     #[test]
     fn what_the_policy_says_agrees_and_the_lag_is_measured() {
         let trace = sample(50);
-        let agreement = compare(&trace, 0, fixed_priority([9, 1], 1_000_000), 5_000).unwrap();
+        let agreement = compare(&trace, 0, fixed_priority([9, 1], 1_000_000), within(5_000)).unwrap();
         let expected = Agreement {
             switches: 101,
             signals: 0,
             latest: 2_000,
+            excused: 0,
         };
         assert_eq!(agreement, expected);
     }
 
     #[test]
     fn a_lag_above_the_overhead_is_a_difference() {
-        let error = compare(&sample(5), 0, fixed_priority([9, 1], 1_000_000), 1_000).unwrap_err();
+        let error = compare(&sample(5), 0, fixed_priority([9, 1], 1_000_000), within(1_000)).unwrap_err();
         assert!(
             error.contains("noise runs since 100.000 us, predicted was another"),
             "{error}"
@@ -423,12 +478,12 @@ mod tests {
 
     #[test]
     fn another_policy_does_not_agree() {
-        let error = compare(&sample(5), 0, fixed_priority([1, 9], 1_000_000), 5_000).unwrap_err();
+        let error = compare(&sample(5), 0, fixed_priority([1, 9], 1_000_000), within(5_000)).unwrap_err();
         assert_eq!(
             error,
             "pCPU 0, 102.000 us after boot: switch to control, predicted was that noise goes on"
         );
-        let error = compare(&sample(5), 0, fixed_priority([5, 5], 4_000), 5_000).unwrap_err();
+        let error = compare(&sample(5), 0, fixed_priority([5, 5], 4_000), within(5_000)).unwrap_err();
         assert!(
             error.ends_with("switch to control, predicted was that noise goes on"),
             "{error}"
@@ -446,13 +501,13 @@ mod tests {
             let to = if to == Some(0) { Some(1) } else { Some(0) };
             other.records[number].event = Event::Switch { from, to, why };
             assert!(
-                compare(&other, 0, fixed_priority([9, 1], 1_000_000), 5_000).is_err(),
+                compare(&other, 0, fixed_priority([9, 1], 1_000_000), within(5_000)).is_err(),
                 "{number}"
             );
             let mut shorter = trace.clone();
             shorter.records.remove(number);
             let is_last = number + 1 == trace.records.len();
-            let result = compare(&shorter, 0, fixed_priority([9, 1], 1_000_000), 5_000);
+            let result = compare(&shorter, 0, fixed_priority([9, 1], 1_000_000), within(5_000));
             assert!(result.is_err() || is_last, "{number}");
         }
     }
@@ -461,7 +516,7 @@ mod tests {
     fn a_gap_ends_the_comparison() {
         let mut trace = sample(3);
         trace.records[4].event = Event::Lost { count: 7 };
-        let error = compare(&trace, 0, fixed_priority([9, 1], 1_000_000), 5_000).unwrap_err();
+        let error = compare(&trace, 0, fixed_priority([9, 1], 1_000_000), within(5_000)).unwrap_err();
         assert!(error.ends_with("7 records are missing"), "{error}");
     }
 }
