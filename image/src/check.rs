@@ -12,6 +12,7 @@
 //! | `devices` | virtual devices, interrupt lines |
 //! | `registers` | device registers that the hypervisor touches for their owner |
 //! | `schedules` | budgets of vCPUs, schedules and their windows, time domains |
+//! | `residents` | code memory of partitions, and instructions replaced in it |
 //! | `access` | capabilities, watches |
 
 mod access;
@@ -20,6 +21,7 @@ mod devices;
 mod memory;
 mod partitions;
 mod registers;
+mod residents;
 mod schedules;
 
 use crate::error::{Fault, ImageError, Table};
@@ -33,6 +35,7 @@ pub(crate) fn all(image: &Image<'_>) -> Result<(), ImageError> {
     partitions::check(image)?;
     devices::check(image)?;
     registers::check(image)?;
+    residents::check(image)?;
     schedules::check(image)?;
     access::check(image)
 }

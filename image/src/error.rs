@@ -57,6 +57,13 @@ pub enum ImageError {
         /// Its name.
         name: Name,
     },
+    /// Bytes in code memory are not what was built.
+    ResidentDigest {
+        /// Index of the record.
+        index: u32,
+        /// Its name.
+        name: Name,
+    },
     /// The bytes that fill up to the start of a payload, or to the end of the image, are not zero.
     Padding {
         /// Index of the payload; the number of payloads for the end of the image.
@@ -121,6 +128,10 @@ pub enum Table {
     Windows,
     /// Time domains.
     Domains,
+    /// Stretches of code memory.
+    Residents,
+    /// Replaced instructions.
+    Sites,
 }
 
 impl Table {
@@ -146,6 +157,8 @@ impl Table {
             Self::Schedules => "schedule",
             Self::Windows => "window",
             Self::Domains => "domain",
+            Self::Residents => "resident",
+            Self::Sites => "site",
         }
     }
 }
@@ -218,6 +231,12 @@ pub enum Fault {
     LineTaken(Table, u32),
     /// The window is too small for the device.
     WindowTooSmall,
+    /// Not within one stretch of the board's code memory.
+    OutsideCode,
+    /// Another address than on the bus, and the class translates none.
+    NotIdentical,
+    /// Not behind the record before it.
+    NotAscending,
 }
 
 impl Fault {
@@ -255,6 +274,9 @@ impl Fault {
             Self::BadStack => "bad stack",
             Self::LineTaken(..) => "line taken by",
             Self::WindowTooSmall => "window too small",
+            Self::OutsideCode => "outside code memory",
+            Self::NotIdentical => "not at its bus address",
+            Self::NotAscending => "not in ascending order",
         }
     }
 }
@@ -298,6 +320,7 @@ impl fmt::Display for ImageError {
             Self::Lengths => f.write_str("header: bad lengths"),
             Self::TablesDigest => f.write_str("tables: digest mismatch"),
             Self::PayloadDigest { index, name } => write!(f, "payload {index} \"{name}\": digest mismatch"),
+            Self::ResidentDigest { index, name } => write!(f, "resident {index} \"{name}\": digest mismatch"),
             Self::Padding { index } => write!(f, "padding before payload {index} not zero"),
             Self::Misplaced(table) => write!(f, "{} table: misplaced", table.record()),
             Self::Count { table, found } => write!(f, "{} table: {found} records", table.record()),

@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// First bytes of a system image.
 pub const MAGIC: [u8; 8] = *b"BULKHEAD";
 /// Revision of this layout; a reader accepts its own only.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 /// "No such record".
 pub const NONE: u32 = u32::MAX;
 /// Bytes of a name, NUL padded UTF-8.
@@ -23,6 +23,8 @@ pub const END_MARK: [u8; 8] = *b"DAEHKLUB";
 
 /// Number of class `aarch64`.
 pub const CLASS_AARCH64: u32 = 1;
+/// Number of class `armv7m`. Nothing is translated there: every guest address is a bus address.
+pub const CLASS_ARMV7M: u32 = 2;
 
 macro_rules! records {
     ($($(#[$meta:meta])* $name:ident { $($(#[$fmeta:meta])* $field:ident : $ty:ty),* $(,)? })*) => {
@@ -71,15 +73,17 @@ records! {
     BoardRecord {
         /// Where on the bus the flashable file must be loaded.
         load_address: U64,
-        /// Bytes from `load_address` on that belong to the hypervisor: class binary, image, pool.
+        /// Bytes from `load_address` on that belong to the hypervisor: class binary, image, and on `aarch64` the pool.
         hypervisor_size: U64,
-        /// Bus address of the memory for translation tables (inside the hypervisor's).
+        /// Bus address of the pool. `aarch64`: memory for translation tables, inside the hypervisor's. `armv7m`: all RAM
+        /// of the hypervisor, which runs from code memory.
         pool_base: U64,
-        /// Bytes of it, a multiple of the page size.
+        /// Bytes of it, a multiple of the granule.
         pool_size: U64,
         /// Bus address at which this system image itself is found.
         image_base: U64,
-        /// Bus address of the log area: `bulkhead_abi::log::AREA_SIZE` bytes of RAM that nobody clears.
+        /// Bus address of the log area: RAM that nobody clears, `bulkhead_abi::log::AREA_SIZE` bytes of it
+        /// (`SMALL_AREA_SIZE` on `armv7m`).
         log_base: U64,
         /// [`NONE`], or the virtual time in milliseconds after which the hypervisor powers the board off.
         stop_after_ms: U32,
@@ -131,11 +135,11 @@ records! {
         name: Name,
         /// Its UUID.
         uuid: [u8; 16],
-        /// First instruction (guest-physical).
+        /// First instruction (guest-physical); on `armv7m` with bit 0 set.
         entry: U64,
-        /// First argument: device tree or startup page (guest-physical).
+        /// First argument: device tree or startup page (guest-physical). A VM of class `armv7m`: its vector table.
         argument: U64,
-        /// Initial stack pointer of a task, else 0.
+        /// Initial stack pointer of a task, and of a VM of class `armv7m`; else 0.
         stack: U64,
         /// Watchdog period in nanoseconds, 0 = none.
         watchdog_ns: U64,
@@ -267,6 +271,28 @@ records! {
         argument: U64,
         /// Initial stack pointer of a task, else 0.
         stack: U64,
+    }
+    /// Bytes that lie in code memory where their owner is linked: executed or read in place, never copied, and written
+    /// by nobody once the board runs. Instructions listed in the table of [`SiteRecord`]s are replaced already.
+    ResidentRecord {
+        /// What it is, for reports.
+        name: Name,
+        /// The partition.
+        partition: U32,
+        /// Reserved, 0.
+        reserved: U32,
+        /// Bus address.
+        address: U64,
+        /// Bytes.
+        size: U64,
+        /// SHA-256 of them.
+        digest: [u8; 32],
+    }
+    /// An instruction in code memory that would not do its work without privilege, and would not trap: it is replaced by an
+    /// undefined one that holds its operands.
+    SiteRecord {
+        /// Its address.
+        address: U32,
     }
     /// A blob.
     PayloadRecord {
@@ -407,8 +433,12 @@ pub const SECTION_SCHEDULES: usize = 15;
 pub const SECTION_WINDOWS: usize = 16;
 /// Index of the [`DomainRecord`] table.
 pub const SECTION_DOMAINS: usize = 17;
+/// Index of the [`ResidentRecord`] table.
+pub const SECTION_RESIDENTS: usize = 18;
+/// Index of the [`SiteRecord`] table, in ascending order of the addresses.
+pub const SECTION_SITES: usize = 19;
 /// Tables.
-pub const SECTION_COUNT: usize = 18;
+pub const SECTION_COUNT: usize = 20;
 
 /// Policy `pinned`.
 pub const POLICY_PINNED: u32 = 1;
@@ -437,6 +467,8 @@ pub const WINDOW_PERIOD_START: u32 = 1;
 pub const MAP_RAM: u32 = 1;
 /// Device registers.
 pub const MAP_DEVICE: u32 = 2;
+/// Code memory: flash, or RAM that is loaded with the flashable file and not written afterwards.
+pub const MAP_CODE: u32 = 3;
 
 /// The console UART.
 pub const ROLE_CONSOLE: u32 = 1;
@@ -456,6 +488,13 @@ pub const CONTROLLER_ARM_TIMER: u32 = 3;
 pub const CONTROLLER_GIC_V2: u32 = 4;
 /// Cadence UART.
 pub const CONTROLLER_CADENCE_UART: u32 = 5;
+
+/// CMSDK APB UART: lines for receive and for transmit.
+pub const CONTROLLER_CMSDK_UART: u32 = 6;
+/// The interrupt controller of an M-profile CPU, at its architected place.
+pub const CONTROLLER_NVIC: u32 = 7;
+/// CMSDK APB timer, with a window of its registers and one with those of the free-running counter of an MPS2 board.
+pub const CONTROLLER_CMSDK_TIMER: u32 = 8;
 
 /// A VM partition.
 pub const PARTITION_VM: u32 = 1;
@@ -501,6 +540,8 @@ pub const VIRTUAL_GIC_V3: u32 = 1;
 pub const VIRTUAL_PL011: u32 = 2;
 /// Virtual GICv2: windows distributor, CPU interface. It is possible only where the board has a GICv2.
 pub const VIRTUAL_GIC_V2: u32 = 3;
+/// Virtual CMSDK UART. Its virtual line is the one for receive; the one for transmit is the next.
+pub const VIRTUAL_CMSDK_UART: u32 = 4;
 
 bulkhead_abi::numbered! {
     /// What is done about a health event.

@@ -2,7 +2,8 @@
 //! The system image: what a manifest becomes before the board is powered.
 //!
 //! One header, a directory of tables with fixed-size records, then the payloads. All numbers are
-//! little-endian; tables start at multiples of 8, payloads at multiples of 4096. The hypervisor reads
+//! little-endian; tables start at multiples of 8, payloads at multiples of 4096. What lies elsewhere in code memory
+//! (class `armv7m`) has a record with its digest. The hypervisor reads
 //! it in place through [`Image`], which exists only for bytes whose format, bounds, references and
 //! table digest have been checked, so no later access can fail. The payloads' digests are a second step,
 //! [`Image::check_payloads`], because it is the long one.
@@ -49,9 +50,10 @@ pub use error::{Fault, ImageError, Table};
 pub use limits::{
     MAX_ALTERNATIVES, MAX_ALTERNATIVES_PER_PARTITION, MAX_CAPABILITIES, MAX_CONTROLLERS, MAX_DOMAINS,
     MAX_DOMAINS_PER_PCPU, MAX_DURATION_NS, MAX_INTERRUPTS, MAX_LOADS, MAX_MAP, MAX_MEMORY, MAX_PARTITIONS,
-    MAX_PAYLOADS, MAX_PCPUS, MAX_REGIONS_PER_PARTITION, MAX_REGISTERS, MAX_SCHEDULES, MAX_SCHEDULES_PER_PCPU,
-    MAX_TABLES_LEN, MAX_VCPUS, MAX_VCPUS_PER_PARTITION, MAX_VCPUS_PER_PCPU, MAX_VIRTUAL_DEVICES, MAX_WATCHES,
-    MAX_WINDOWS, MAX_WINDOWS_PER_PCPU, PAGE_SIZE,
+    MAX_PAYLOADS, MAX_PCPUS, MAX_REGIONS_PER_PARTITION, MAX_REGISTERS, MAX_RESIDENTS, MAX_SCHEDULES,
+    MAX_SCHEDULES_PER_PCPU, MAX_SITES, MAX_TABLES_LEN, MAX_VCPUS, MAX_VCPUS_PER_PARTITION,
+    MAX_VCPUS_PER_PCPU, MAX_VIRTUAL_DEVICES, MAX_WATCHES, MAX_WINDOWS, MAX_WINDOWS_PER_PCPU, MPU_GRANULE,
+    PAGE_SIZE,
 };
 pub use name::NameError;
 pub use reader::{HEADER_LEN, Image, claimed_length};

@@ -10,14 +10,16 @@
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, Header,
     InterruptRecord, LoadRecord, MapRecord, MemoryRecord, PartitionRecord, PayloadRecord, PcpuRecord,
-    RegistersRecord, SECTION_COUNT, ScheduleRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord,
-    WindowRecord,
+    RegistersRecord, ResidentRecord, SECTION_COUNT, ScheduleRecord, SiteRecord, VcpuRecord,
+    VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 
 use bulkhead_abi::size::limit;
 
-/// Granule of memory mappings and of everything placed in memory.
+/// Granule of memory mappings and of everything placed in memory, where addresses are translated.
 pub const PAGE_SIZE: u64 = 4096;
+/// The same where an MPU is all there is: its smallest region (Arm DDI 0403E, section B3.5.1).
+pub const MPU_GRANULE: u64 = 32;
 
 /// pCPUs a system can use.
 pub const MAX_PCPUS: usize = limit(1, 8);
@@ -67,6 +69,10 @@ pub const MAX_WINDOWS: usize = MAX_PCPUS * MAX_WINDOWS_PER_PCPU;
 pub const MAX_DOMAINS_PER_PCPU: usize = limit(4, 16);
 /// Time domains of all pCPUs.
 pub const MAX_DOMAINS: usize = MAX_PCPUS * MAX_DOMAINS_PER_PCPU;
+/// Stretches of code memory that belong to partitions.
+pub const MAX_RESIDENTS: usize = limit(32, 128);
+/// Instructions replaced in them.
+pub const MAX_SITES: usize = limit(4096, 8192);
 /// Nanoseconds that a budget, a period, a deadline or a frame can be at most: 1000 s, so that sums never overflow.
 pub const MAX_DURATION_NS: u64 = 1_000_000_000_000;
 
@@ -93,4 +99,6 @@ pub const MAX_TABLES_LEN: u64 = (size_of::<Header>()
     + MAX_SCHEDULES * size_of::<ScheduleRecord>()
     + MAX_WINDOWS * size_of::<WindowRecord>()
     + MAX_DOMAINS * size_of::<DomainRecord>()
+    + MAX_RESIDENTS * size_of::<ResidentRecord>()
+    + MAX_SITES * size_of::<SiteRecord>()
     + SECTION_COUNT * TABLE_ALIGN as usize) as u64;

@@ -5,18 +5,20 @@ use crate::check;
 use crate::digest::Sha256;
 use crate::error::{ImageError, Table};
 use crate::layout::{
-    AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK, FORMAT,
-    Header, InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, Name, PartitionRecord,
-    PayloadRecord, PcpuRecord, RegistersRecord, SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES,
-    SECTION_CONTROLLERS, SECTION_DOMAINS, SECTION_INTERRUPTS, SECTION_LOADS, SECTION_MAP, SECTION_MEMORY,
-    SECTION_PARTITIONS, SECTION_PAYLOADS, SECTION_PCPUS, SECTION_REGISTERS, SECTION_SCHEDULES, SECTION_VCPUS,
-    SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord, Section, U64, VcpuRecord,
+    AlternativeRecord, BoardRecord, CLASS_ARMV7M, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK,
+    FORMAT, Header, InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, Name, PartitionRecord,
+    PayloadRecord, PcpuRecord, RegistersRecord, ResidentRecord, SECTION_ALTERNATIVES, SECTION_BOARD,
+    SECTION_CAPABILITIES, SECTION_CONTROLLERS, SECTION_DOMAINS, SECTION_INTERRUPTS, SECTION_LOADS,
+    SECTION_MAP, SECTION_MEMORY, SECTION_PARTITIONS, SECTION_PAYLOADS, SECTION_PCPUS, SECTION_REGISTERS,
+    SECTION_RESIDENTS, SECTION_SCHEDULES, SECTION_SITES, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES,
+    SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord, Section, SiteRecord, U64, VcpuRecord,
     VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::{
     MAX_ALTERNATIVES, MAX_CAPABILITIES, MAX_CONTROLLERS, MAX_DOMAINS, MAX_INTERRUPTS, MAX_LOADS, MAX_MAP,
-    MAX_MEMORY, MAX_PARTITIONS, MAX_PAYLOADS, MAX_PCPUS, MAX_REGISTERS, MAX_SCHEDULES, MAX_TABLES_LEN,
-    MAX_VCPUS, MAX_VIRTUAL_DEVICES, MAX_WATCHES, MAX_WINDOWS, TABLE_ALIGN,
+    MAX_MEMORY, MAX_PARTITIONS, MAX_PAYLOADS, MAX_PCPUS, MAX_REGISTERS, MAX_RESIDENTS, MAX_SCHEDULES,
+    MAX_SITES, MAX_TABLES_LEN, MAX_VCPUS, MAX_VIRTUAL_DEVICES, MAX_WATCHES, MAX_WINDOWS, MPU_GRANULE,
+    PAGE_SIZE, TABLE_ALIGN,
 };
 use crate::tables::{Tables, payload_start, slice, total_len};
 use core::mem::offset_of;
@@ -67,6 +69,8 @@ pub struct Image<'a> {
     schedules: &'a [ScheduleRecord],
     windows: &'a [WindowRecord],
     domains: &'a [DomainRecord],
+    residents: &'a [ResidentRecord],
+    sites: &'a [SiteRecord],
 }
 
 impl<'a> Image<'a> {
@@ -131,6 +135,8 @@ impl<'a> Image<'a> {
             schedules: rest.take(Table::Schedules, at(SECTION_SCHEDULES), 0, MAX_SCHEDULES)?,
             windows: rest.take(Table::Windows, at(SECTION_WINDOWS), 0, MAX_WINDOWS)?,
             domains: rest.take(Table::Domains, at(SECTION_DOMAINS), 0, MAX_DOMAINS)?,
+            residents: rest.take(Table::Residents, at(SECTION_RESIDENTS), 0, MAX_RESIDENTS)?,
+            sites: rest.take(Table::Sites, at(SECTION_SITES), 0, MAX_SITES)?,
         };
         if rest.is_finished() {
             Ok(image)
@@ -163,6 +169,36 @@ impl<'a> Image<'a> {
                 })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Checks one stretch of code memory, whose contents the caller has at hand: `bytes` are those at the address of
+    /// the record. A record that does not exist is right.
+    ///
+    /// # Errors
+    /// [`ImageError::ResidentDigest`] if they are not what was built.
+    pub fn check_resident<S: Sha256>(&self, index: u32, bytes: &[u8], hasher: &S) -> Result<(), ImageError> {
+        match record(self.residents, index) {
+            Some(resident)
+                if bytes.len() as u64 != resident.size.get()
+                    || hasher.digest(&[bytes]) != resident.digest =>
+            {
+                Err(ImageError::ResidentDigest {
+                    index,
+                    name: resident.name,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The multiple at which mappings start and end on this class.
+    #[must_use]
+    pub fn granule(&self) -> u64 {
+        if self.class() == CLASS_ARMV7M {
+            MPU_GRANULE
+        } else {
+            PAGE_SIZE
         }
     }
 
@@ -359,6 +395,26 @@ impl<'a> Image<'a> {
     #[must_use]
     pub const fn domains(&self) -> &'a [DomainRecord] {
         self.domains
+    }
+
+    /// Stretches of code memory that belong to partitions.
+    #[must_use]
+    pub const fn residents(&self) -> &'a [ResidentRecord] {
+        self.residents
+    }
+
+    /// The instructions that were replaced, in ascending order of their addresses.
+    #[must_use]
+    pub const fn sites(&self) -> &'a [SiteRecord] {
+        self.sites
+    }
+
+    /// Whether the instruction at `address` was replaced. Worst case: a binary search in [`Image::sites`].
+    #[must_use]
+    pub fn is_site(&self, address: u32) -> bool {
+        self.sites
+            .binary_search_by_key(&address, |site| site.address.get())
+            .is_ok()
     }
 
     /// The time domains of a pCPU, number 0 first.

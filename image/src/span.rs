@@ -2,7 +2,6 @@
 //! A stretch of an address space, never empty and never wrapped.
 
 use crate::error::Fault;
-use crate::limits::PAGE_SIZE;
 
 /// The addresses from `start` up to, not including, `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,10 +20,10 @@ impl Span {
         Ok(Self { start, end })
     }
 
-    /// Like [`Span::new`], for whole pages.
-    pub fn pages(start: u64, size: u64) -> Result<Self, Fault> {
+    /// Like [`Span::new`], for whole granules.
+    pub fn granules(start: u64, size: u64, granule: u64) -> Result<Self, Fault> {
         let span = Self::new(start, size)?;
-        if !start.is_multiple_of(PAGE_SIZE) || !size.is_multiple_of(PAGE_SIZE) {
+        if !start.is_multiple_of(granule) || !size.is_multiple_of(granule) {
             return Err(Fault::Unaligned);
         }
         Ok(span)

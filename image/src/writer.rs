@@ -11,8 +11,8 @@ use crate::error::ImageError;
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK, FORMAT,
     Header, InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, NONE, Name, PAYLOAD_ALIGN,
-    PartitionRecord, PayloadRecord, PcpuRecord, RegistersRecord, SECTION_COUNT, ScheduleRecord, Section,
-    VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    PartitionRecord, PayloadRecord, PcpuRecord, RegistersRecord, ResidentRecord, SECTION_COUNT,
+    ScheduleRecord, Section, SiteRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
@@ -59,6 +59,8 @@ pub struct ImageBuilder {
     pub schedules: Vec<ScheduleRecord>,
     pub windows: Vec<WindowRecord>,
     pub domains: Vec<DomainRecord>,
+    pub residents: Vec<ResidentRecord>,
+    pub sites: Vec<SiteRecord>,
 }
 
 impl ImageBuilder {
@@ -91,6 +93,8 @@ impl ImageBuilder {
             schedules: Vec::new(),
             windows: Vec::new(),
             domains: Vec::new(),
+            residents: Vec::new(),
+            sites: Vec::new(),
         })
     }
 
@@ -168,6 +172,8 @@ impl ImageBuilder {
             TableBytes::of(&self.schedules),
             TableBytes::of(&self.windows),
             TableBytes::of(&self.domains),
+            TableBytes::of(&self.residents),
+            TableBytes::of(&self.sites),
         ]
     }
 

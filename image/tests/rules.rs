@@ -339,7 +339,7 @@ fn virtual_devices() {
     refused(&[
         (|b| b.virtual_devices[0].partition = 3.into(), Table::VirtualDevices, 0, Fault::NoSuch(Table::Partitions)),
         (|b| b.virtual_devices[0].partition = 2.into(), Table::VirtualDevices, 0, Fault::NotForTask),
-        (|b| b.virtual_devices[0].kind = 4.into(), Table::VirtualDevices, 0, Fault::UnknownKind),
+        (|b| b.virtual_devices[0].kind = 9.into(), Table::VirtualDevices, 0, Fault::UnknownKind),
         (|b| b.virtual_devices[0].kind = VIRTUAL_GIC_V2.into(), Table::VirtualDevices, 0, Fault::UnknownKind),
         (|b| { gic_v2(b); b.virtual_devices[0].size[1] = 0x1000.into() }, Table::VirtualDevices, 0, Fault::WindowTooSmall),
         (|b| { let v3 = b.virtual_devices.clone(); gic_v2(b); b.virtual_devices = v3 }, Table::VirtualDevices, 0, Fault::UnknownKind),

@@ -4,15 +4,14 @@
 use super::{each, earlier, named, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
-    BoardRecord, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3,
-    CONTROLLER_PL011, ControllerRecord, MAP_DEVICE, MAP_RAM, MapRecord, NONE, POLICY_ARINC653,
-    POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY, POLICY_PINNED, PcpuRecord, ROLE_CONSOLE,
-    ROLE_INTERRUPTS, ROLE_TIMER,
+    BoardRecord, CLASS_ARMV7M, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_TIMER,
+    CONTROLLER_CMSDK_UART, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_NVIC, CONTROLLER_PL011,
+    ControllerRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, MapRecord, NONE, POLICY_ARINC653, POLICY_DOMAINS,
+    POLICY_EDF, POLICY_FIXED_PRIORITY, POLICY_PINNED, PcpuRecord, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_TIMER,
 };
-use crate::limits::PAGE_SIZE;
 use crate::reader::Image;
 use crate::span::Span;
-use bulkhead_abi::log::AREA_SIZE;
+use bulkhead_abi::log::{AREA_SIZE, SMALL_AREA_SIZE};
 use bulkhead_abi::trace::{RECORD_SIZE, RING_MAX, RING_MIN};
 
 pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
@@ -31,13 +30,45 @@ pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
 }
 
 /// The hypervisor's own memory.
-pub(super) fn hypervisor(board: &BoardRecord) -> Result<Span, Fault> {
-    Span::pages(board.load_address.get(), board.hypervisor_size.get())
+fn hypervisor(image: &Image<'_>) -> Result<Span, Fault> {
+    let board = image.board();
+    Span::granules(
+        board.load_address.get(),
+        board.hypervisor_size.get(),
+        image.granule(),
+    )
 }
 
 /// The log area.
-pub(super) fn log_area(board: &BoardRecord) -> Result<Span, Fault> {
-    Span::pages(board.log_base.get(), AREA_SIZE as u64)
+fn log_area(image: &Image<'_>) -> Result<Span, Fault> {
+    let size = if runs_in_place(image) {
+        SMALL_AREA_SIZE
+    } else {
+        AREA_SIZE
+    };
+    Span::granules(image.board().log_base.get(), size as u64, image.granule())
+}
+
+/// The pool.
+fn pool(image: &Image<'_>) -> Result<Span, Fault> {
+    let board = image.board();
+    Span::granules(board.pool_base.get(), board.pool_size.get(), image.granule())
+}
+
+/// Whether code is executed from code memory where it is linked, and nothing is translated.
+pub(super) fn runs_in_place(image: &Image<'_>) -> bool {
+    image.class() == CLASS_ARMV7M
+}
+
+/// `span` has nothing of the hypervisor's, the log or the trace.
+pub(super) fn not_the_hypervisors(image: &Image<'_>, span: Span) -> Result<(), Fault> {
+    for own in [hypervisor(image)?, log_area(image)?, pool(image)?] {
+        require(!span.overlaps(own), Fault::InHypervisor)?;
+    }
+    match trace(image)? {
+        Some(trace) => require(!span.overlaps(trace), Fault::InHypervisor),
+        None => Ok(()),
+    }
 }
 
 /// The register windows of a controller that are in use, and its interrupt lines.
@@ -50,28 +81,38 @@ pub(super) fn windows(controller: &ControllerRecord) -> impl Iterator<Item = Res
 
 /// Whether `span` lies within one stretch of RAM.
 pub(super) fn in_ram(image: &Image<'_>, span: Span) -> bool {
-    ram(image).any(|stretch| stretch.covers(span))
+    stretches(image, MAP_RAM).any(|stretch| stretch.covers(span))
 }
 
-/// Whether `span` shares an address with RAM.
+/// Whether `span` lies within one stretch of code memory.
+pub(super) fn in_code(image: &Image<'_>, span: Span) -> bool {
+    stretches(image, MAP_CODE).any(|stretch| stretch.covers(span))
+}
+
+/// Whether `span` shares an address with RAM or code memory.
 pub(super) fn touches_ram(image: &Image<'_>, span: Span) -> bool {
-    ram(image).any(|stretch| stretch.overlaps(span))
+    let mut all = stretches(image, MAP_RAM).chain(stretches(image, MAP_CODE));
+    all.any(|stretch| stretch.overlaps(span))
 }
 
-fn ram(image: &Image<'_>) -> impl Iterator<Item = Span> {
-    let stretches = image.map().iter().filter(|entry| entry.kind.get() == MAP_RAM);
-    stretches.filter_map(|entry| Span::pages(entry.base.get(), entry.size.get()).ok())
+fn stretches(image: &Image<'_>, kind: u32) -> impl Iterator<Item = Span> {
+    let granule = image.granule();
+    let entries = image.map().iter().filter(move |entry| entry.kind.get() == kind);
+    entries.filter_map(move |entry| Span::granules(entry.base.get(), entry.size.get(), granule).ok())
 }
 
 fn map_entry(image: &Image<'_>, index: u32, record: &MapRecord) -> Result<(), Fault> {
-    require(
-        matches!(record.kind.get(), MAP_RAM | MAP_DEVICE),
-        Fault::UnknownKind,
-    )?;
+    let known = match record.kind.get() {
+        MAP_RAM | MAP_DEVICE => true,
+        MAP_CODE => runs_in_place(image),
+        _ => false,
+    };
+    require(known, Fault::UnknownKind)?;
     require(record.reserved.get() == 0, Fault::Reserved)?;
-    let span = Span::pages(record.base.get(), record.size.get())?;
+    let granule = image.granule();
+    let span = Span::granules(record.base.get(), record.size.get(), granule)?;
     for (other, other_index) in earlier(image.map(), index) {
-        let other = Span::pages(other.base.get(), other.size.get())?;
+        let other = Span::granules(other.base.get(), other.size.get(), granule)?;
         require(!span.overlaps(other), Fault::Overlaps(Table::Map, other_index))?;
     }
     Ok(())
@@ -79,15 +120,21 @@ fn map_entry(image: &Image<'_>, index: u32, record: &MapRecord) -> Result<(), Fa
 
 fn board(image: &Image<'_>, record: &BoardRecord) -> Result<(), Fault> {
     named(image.board_name_record())?;
-    let own = hypervisor(record)?;
-    require(in_ram(image, own), Fault::OutsideRam)?;
-    let log = log_area(record)?;
+    let own = hypervisor(image)?;
+    let log = log_area(image)?;
     require(in_ram(image, log), Fault::OutsideRam)?;
-    require(!log.overlaps(own), Fault::InHypervisor)?;
-    let pool = Span::pages(record.pool_base.get(), record.pool_size.get())?;
-    require(own.covers(pool), Fault::OutsideHypervisor)?;
+    let pool = pool(image)?;
+    if runs_in_place(image) {
+        require(in_code(image, own), Fault::OutsideCode)?;
+        require(in_ram(image, pool), Fault::OutsideRam)?;
+        require(!log.overlaps(pool), Fault::InHypervisor)?;
+    } else {
+        require(in_ram(image, own), Fault::OutsideRam)?;
+        require(!log.overlaps(own), Fault::InHypervisor)?;
+        require(own.covers(pool), Fault::OutsideHypervisor)?;
+    }
     let image_start = record.image_base.get();
-    require(image_start.is_multiple_of(PAGE_SIZE), Fault::Unaligned)?;
+    require(image_start.is_multiple_of(image.granule()), Fault::Unaligned)?;
     let itself = Span::new(image_start, image.len())?;
     require(own.covers(itself), Fault::OutsideHypervisor)?;
     require(!itself.overlaps(pool), Fault::InHypervisor)?;
@@ -95,7 +142,7 @@ fn board(image: &Image<'_>, record: &BoardRecord) -> Result<(), Fault> {
         return Ok(());
     };
     require(in_ram(image, trace), Fault::OutsideRam)?;
-    let is_apart = !trace.overlaps(own) && !trace.overlaps(log);
+    let is_apart = ![own, log, pool].iter().any(|other| trace.overlaps(*other));
     require(is_apart, Fault::InHypervisor)
 }
 
@@ -112,7 +159,7 @@ pub(super) fn trace(image: &Image<'_>) -> Result<Option<Span>, Fault> {
     let size = u64::from(records)
         .saturating_mul(RECORD_SIZE as u64)
         .saturating_mul(image.pcpus().len() as u64);
-    Span::pages(record.trace_base.get(), size).map(Some)
+    Span::granules(record.trace_base.get(), size, image.granule()).map(Some)
 }
 
 fn pcpu(image: &Image<'_>, index: u32, record: &PcpuRecord) -> Result<(), Fault> {
@@ -134,9 +181,13 @@ fn pcpu(image: &Image<'_>, index: u32, record: &PcpuRecord) -> Result<(), Fault>
 fn controller(image: &Image<'_>, index: u32, record: &ControllerRecord) -> Result<(), Fault> {
     let fits = matches!(
         (record.role.get(), record.compatible.get()),
-        (ROLE_CONSOLE, CONTROLLER_PL011 | CONTROLLER_CADENCE_UART)
-            | (ROLE_INTERRUPTS, CONTROLLER_GIC_V2 | CONTROLLER_GIC_V3)
-            | (ROLE_TIMER, CONTROLLER_ARM_TIMER)
+        (
+            ROLE_CONSOLE,
+            CONTROLLER_PL011 | CONTROLLER_CADENCE_UART | CONTROLLER_CMSDK_UART
+        ) | (
+            ROLE_INTERRUPTS,
+            CONTROLLER_GIC_V2 | CONTROLLER_GIC_V3 | CONTROLLER_NVIC
+        ) | (ROLE_TIMER, CONTROLLER_ARM_TIMER | CONTROLLER_CMSDK_TIMER)
     );
     require(fits, Fault::UnknownKind)?;
     require(record.reserved.get() == 0, Fault::Reserved)?;
@@ -173,8 +224,8 @@ fn controller(image: &Image<'_>, index: u32, record: &ControllerRecord) -> Resul
 fn windows_of(compatible: u32) -> usize {
     match compatible {
         CONTROLLER_GIC_V2 => 4,
-        CONTROLLER_GIC_V3 => 2,
-        CONTROLLER_ARM_TIMER => 0,
+        CONTROLLER_GIC_V3 | CONTROLLER_CMSDK_TIMER => 2,
+        CONTROLLER_ARM_TIMER | CONTROLLER_NVIC => 0,
         _ => 1,
     }
 }

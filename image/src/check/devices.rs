@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Virtual devices and interrupt lines. Relies on the rules of `memory` and `partitions`.
 
+use super::board::runs_in_place;
 use super::memory::guest_span;
 use super::{each, earlier, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
-    CLASS_AARCH64, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, INTERRUPT_CRITICAL, InterruptRecord, NONE,
-    PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_GIC_V2,
-    VIRTUAL_GIC_V3, VIRTUAL_PL011, VirtualDeviceRecord,
+    CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_NVIC, INTERRUPT_CRITICAL, InterruptRecord, NONE,
+    PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CMSDK_UART,
+    VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_PL011, VirtualDeviceRecord,
 };
 use crate::reader::{Image, record as record_at};
 use crate::span::Span;
@@ -23,6 +24,8 @@ const DISTRIBUTOR_SIZE: u64 = 0x1_0000;
 const DISTRIBUTOR_V2_SIZE: u64 = 0x1000;
 /// Bytes of a GICv2 CPU interface's registers (Arm IHI 0048B, section 4.1.3: `GICC_DIR` is at 0x1000).
 const CPU_INTERFACE_SIZE: u64 = 0x2000;
+/// Bytes of a UART's registers (Arm DDI 0183G, section 3.2; Arm DDI 0479D, section 4.3).
+const UART_SIZE: u64 = 0x1000;
 /// Bytes of one GICv3 redistributor's registers: two frames (Arm IHI 0069 section 12.10).
 const REDISTRIBUTOR_SIZE: u64 = 0x2_0000;
 
@@ -32,7 +35,7 @@ pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
         shape(owner, record)?;
         controller_is_the_boards(image, record.kind.get())?;
         apart(image, index, record)?;
-        virtual_line(owner, record.virtual_line.get())
+        lines(record).try_for_each(|line| virtual_line(image, owner, line))
     })?;
     each(Table::Interrupts, image.interrupts(), |index, record| {
         interrupt(image, index, record)
@@ -47,12 +50,18 @@ pub(super) fn machine<'a>(image: &Image<'a>, partition: u32) -> Result<&'a Parti
 }
 
 /// The line, if there is one, is a shared line of the partition's virtual controller.
-fn virtual_line(owner: &PartitionRecord, line: u32) -> Result<(), Fault> {
+fn virtual_line(image: &Image<'_>, owner: &PartitionRecord, line: u32) -> Result<(), Fault> {
     let limit = owner.virtual_lines.get().min(FIRST_SPECIAL_LINE);
-    require(
-        line == NONE || (FIRST_SHARED_LINE..limit).contains(&line),
-        Fault::OutOfRange,
-    )
+    require((first_line(image)..limit).contains(&line), Fault::OutOfRange)
+}
+
+/// The first line that devices can have. The numbers of an NVIC are those of its external interrupts.
+fn first_line(image: &Image<'_>) -> u32 {
+    if runs_in_place(image) {
+        0
+    } else {
+        FIRST_SHARED_LINE
+    }
 }
 
 /// Number and size of the windows are those of the device.
@@ -65,7 +74,7 @@ fn shape(owner: &PartitionRecord, record: &VirtualDeviceRecord) -> Result<(), Fa
             REDISTRIBUTOR_SIZE.saturating_mul(owner.vcpu_count.get().into()),
         ],
         VIRTUAL_GIC_V2 => [DISTRIBUTOR_V2_SIZE, CPU_INTERFACE_SIZE],
-        VIRTUAL_PL011 => [crate::limits::PAGE_SIZE, 0],
+        VIRTUAL_PL011 | VIRTUAL_CMSDK_UART => [UART_SIZE, 0],
         _ => return Err(Fault::UnknownKind),
     };
     require(
@@ -85,11 +94,12 @@ fn shape(owner: &PartitionRecord, record: &VirtualDeviceRecord) -> Result<(), Fa
     )
 }
 
-/// A virtual interrupt controller works with a physical one of its own version.
+/// A virtual interrupt controller works with a physical one of its own version, and a UART is that of the class.
 fn controller_is_the_boards(image: &Image<'_>, kind: u32) -> Result<(), Fault> {
     let needed = match kind {
         VIRTUAL_GIC_V2 => CONTROLLER_GIC_V2,
         VIRTUAL_GIC_V3 => CONTROLLER_GIC_V3,
+        VIRTUAL_CMSDK_UART => CONTROLLER_NVIC,
         _ => return Ok(()),
     };
     let physical = image
@@ -100,27 +110,42 @@ fn controller_is_the_boards(image: &Image<'_>, kind: u32) -> Result<(), Fault> {
     require(same, Fault::UnknownKind)
 }
 
-pub(super) fn windows(record: &VirtualDeviceRecord) -> impl Iterator<Item = Result<Span, Fault>> {
+pub(super) fn windows(
+    image: &Image<'_>,
+    record: &VirtualDeviceRecord,
+) -> impl Iterator<Item = Result<Span, Fault>> {
+    let granule = image.granule();
     let windows = record.base.into_iter().zip(record.size);
     windows
         .filter(|(_, size)| size.get() != 0)
-        .map(|(base, size)| Span::pages(base.get(), size.get()))
+        .map(move |(base, size)| Span::granules(base.get(), size.get(), granule))
+}
+
+/// The lines of the partition's virtual controller that the device raises.
+fn lines(record: &VirtualDeviceRecord) -> impl Iterator<Item = u32> {
+    let first = record.virtual_line.get();
+    let count = if record.kind.get() == VIRTUAL_CMSDK_UART {
+        2
+    } else {
+        1
+    };
+    (first..=NONE).take(count).take_while(move |_| first != NONE)
 }
 
 /// One device of a kind, and nothing else of the partition where its windows are.
 fn apart(image: &Image<'_>, index: u32, record: &VirtualDeviceRecord) -> Result<(), Fault> {
-    if let (Some(first), Some(second)) = (windows(record).next(), windows(record).nth(1)) {
+    if let (Some(first), Some(second)) = (windows(image, record).next(), windows(image, record).nth(1)) {
         require(
             !first?.overlaps(second?),
             Fault::Overlaps(Table::VirtualDevices, index),
         )?;
     }
-    for window in windows(record) {
+    for window in windows(image, record) {
         let window = window?;
         for (mapping, other_index) in image.memory().iter().zip(0..) {
             let same = mapping.partition == record.partition;
             require(
-                !same || !window.overlaps(guest_span(mapping)?),
+                !same || !window.overlaps(guest_span(image, mapping)?),
                 Fault::Overlaps(Table::Memory, other_index),
             )?;
         }
@@ -129,11 +154,11 @@ fn apart(image: &Image<'_>, index: u32, record: &VirtualDeviceRecord) -> Result<
         earlier(image.virtual_devices(), index).filter(|(other, _)| other.partition == record.partition);
     for (other, other_index) in siblings {
         require(other.kind != record.kind, Fault::SameAs(other_index))?;
-        let taken = record.virtual_line.get() != NONE && record.virtual_line == other.virtual_line;
+        let taken = lines(record).any(|line| lines(other).any(|taken| taken == line));
         require(!taken, Fault::LineTaken(Table::VirtualDevices, other_index))?;
-        for window in windows(record) {
+        for window in windows(image, record) {
             let window = window?;
-            for other in windows(other) {
+            for other in windows(image, other) {
                 require(
                     !window.overlaps(other?),
                     Fault::Overlaps(Table::VirtualDevices, other_index),
@@ -153,20 +178,17 @@ fn interrupt(image: &Image<'_>, index: u32, record: &InterruptRecord) -> Result<
     require(record.reserved.get() == 0, Fault::Reserved)?;
     require(record.flags.get() & !INTERRUPT_CRITICAL == 0, Fault::BadFlags)?;
     let (line, seen_as) = (record.line.get(), record.virtual_line.get());
-    require(seen_as != NONE, Fault::OutOfRange)?;
-    virtual_line(owner, seen_as)?;
-    if image.class() == CLASS_AARCH64 {
-        require(
-            (FIRST_SHARED_LINE..FIRST_SPECIAL_LINE).contains(&line),
-            Fault::OutOfRange,
-        )?;
-    }
+    virtual_line(image, owner, seen_as)?;
+    require(
+        (first_line(image)..FIRST_SPECIAL_LINE).contains(&line),
+        Fault::OutOfRange,
+    )?;
     for (controller, other_index) in image.controllers().iter().zip(0..) {
-        let own = line != NONE && controller.lines.contains(&record.line);
+        let own = controller.lines.contains(&record.line);
         require(!own, Fault::LineTaken(Table::Controllers, other_index))?;
     }
     for (device, other_index) in image.virtual_devices().iter().zip(0..) {
-        let taken = device.partition == record.partition && device.virtual_line == record.virtual_line;
+        let taken = device.partition == record.partition && lines(device).any(|line| line == seen_as);
         require(!taken, Fault::LineTaken(Table::VirtualDevices, other_index))?;
     }
     for (other, other_index) in earlier(image.interrupts(), index) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Mappings and loads: the rules that spatial separation rests on. Relies on the rules of `board`.
 
-use super::board::{hypervisor, in_ram, log_area, touches_ram, trace, windows};
+use super::board::{in_code, in_ram, not_the_hypervisors, runs_in_place, touches_ram, windows};
 use super::{each, earlier, named, refers, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
@@ -32,12 +32,12 @@ pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
 }
 
 /// What the partition sees of a mapping.
-pub(super) fn guest_span(record: &MemoryRecord) -> Result<Span, Fault> {
-    Span::pages(record.guest.get(), record.size.get())
+pub(super) fn guest_span(image: &Image<'_>, record: &MemoryRecord) -> Result<Span, Fault> {
+    Span::granules(record.guest.get(), record.size.get(), image.granule())
 }
 
-pub(super) fn host_span(record: &MemoryRecord) -> Result<Span, Fault> {
-    Span::pages(record.host.get(), record.size.get())
+pub(super) fn host_span(image: &Image<'_>, record: &MemoryRecord) -> Result<Span, Fault> {
+    Span::granules(record.host.get(), record.size.get(), image.granule())
 }
 
 fn flags(record: &MemoryRecord) -> Result<(), Fault> {
@@ -55,17 +55,18 @@ fn flags(record: &MemoryRecord) -> Result<(), Fault> {
     )
 }
 
-/// The mapping is where it may be: RAM in RAM but not the hypervisor's, devices neither in RAM nor the hypervisor's.
+/// The mapping is where it may be: RAM in RAM but not the hypervisor's, devices neither in RAM nor the hypervisor's;
+/// what nobody writes can be in code memory.
 fn place(image: &Image<'_>, record: &MemoryRecord) -> Result<(), Fault> {
-    guest_span(record)?;
-    let host = host_span(record)?;
+    guest_span(image, record)?;
+    let host = host_span(image, record)?;
+    let identical = record.guest == record.host;
+    require(identical || !runs_in_place(image), Fault::NotIdentical)?;
     if record.flags.get() & MEMORY_DEVICE == 0 {
-        require(in_ram(image, host), Fault::OutsideRam)?;
-        require(!host.overlaps(log_area(image.board())?), Fault::InHypervisor)?;
-        if let Some(trace) = trace(image)? {
-            require(!host.overlaps(trace), Fault::InHypervisor)?;
-        }
-        return require(!host.overlaps(hypervisor(image.board())?), Fault::InHypervisor);
+        let constant = record.flags.get() & (MEMORY_WRITE | MEMORY_CLEAR) == 0;
+        let inside = in_ram(image, host) || constant && in_code(image, host);
+        require(inside, Fault::OutsideRam)?;
+        return not_the_hypervisors(image, host);
     }
     require(!touches_ram(image, host), Fault::InRam)?;
     for (controller, index) in image.controllers().iter().zip(0..) {
@@ -82,14 +83,14 @@ fn place(image: &Image<'_>, record: &MemoryRecord) -> Result<(), Fault> {
 /// No partition sees two things at one address, and no two partitions see one thing. (A partition may see its
 /// own memory at two addresses.)
 fn apart(image: &Image<'_>, index: u32, record: &MemoryRecord) -> Result<(), Fault> {
-    let (guest, host) = (guest_span(record)?, host_span(record)?);
+    let (guest, host) = (guest_span(image, record)?, host_span(image, record)?);
     let mut siblings = 0_usize;
     for (other, other_index) in earlier(image.memory(), index) {
         let overlaps = if other.partition == record.partition {
             siblings = siblings.saturating_add(1);
-            guest.overlaps(guest_span(other)?)
+            guest.overlaps(guest_span(image, other)?)
         } else {
-            host.overlaps(host_span(other)?)
+            host.overlaps(host_span(image, other)?)
         };
         require(!overlaps, Fault::Overlaps(Table::Memory, other_index))?;
     }
@@ -122,7 +123,7 @@ fn load(image: &Image<'_>, index: u32, record: &LoadRecord) -> Result<(), Fault>
         .memory_of(partition)
         .filter(|mapping| mapping.flags.get() & MEMORY_DEVICE == 0);
     require(
-        ram.any(|mapping| guest_span(mapping).is_ok_and(|span| span.covers(guest))),
+        ram.any(|mapping| guest_span(image, mapping).is_ok_and(|span| span.covers(guest))),
         Fault::OutsideMemory,
     )?;
     for (other, other_index) in earlier(image.loads(), index)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Partitions and their vCPUs. Relies on the rules of `memory`.
 
+use super::board::runs_in_place;
 use super::{each, earlier, refers, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
@@ -22,6 +23,8 @@ const LINE_GROUP: u32 = 32;
 const MAX_LINES: u32 = 1024;
 /// Alignment of a stack that calls can be made on (AAPCS64 section 6.4.5.1).
 const STACK_ALIGN: u64 = 16;
+/// Alignment of the main stack pointer after reset (Arm DDI 0403E, section B1.4.7).
+const MAIN_STACK_ALIGN: u64 = 4;
 
 pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
     each(Table::Partitions, image.partitions(), |index, record| {
@@ -147,15 +150,27 @@ fn first_state(
                 && Span::new(mapping.guest.get(), mapping.size.get()).is_ok_and(|span| span.contains(address))
         })
     };
-    require(inside(entry, MEMORY_EXECUTE), Fault::BadEntry)?;
-    require(argument == 0 || inside(argument, MEMORY_READ), Fault::BadArgument)?;
-    if record.kind.get() == PARTITION_VM {
+    let in_place = runs_in_place(image);
+    // Bit 0 says T32, the only instruction set of the class; the instruction is at the even address.
+    let thumb = u64::from(in_place);
+    require(
+        entry & thumb == thumb && inside(entry & !thumb, MEMORY_EXECUTE),
+        Fault::BadEntry,
+    )?;
+    let vm = record.kind.get() == PARTITION_VM;
+    let table = in_place && vm;
+    require(
+        argument == 0 && !table || inside(argument, MEMORY_READ),
+        Fault::BadArgument,
+    )?;
+    if vm && !in_place {
         return require(stack == 0, Fault::BadStack);
     }
+    let align = if vm { MAIN_STACK_ALIGN } else { STACK_ALIGN };
     // A stack grows down from an address that need not be in memory itself.
-    let top = stack.checked_sub(STACK_ALIGN).ok_or(Fault::BadStack)?;
+    let top = stack.checked_sub(align).ok_or(Fault::BadStack)?;
     require(
-        stack.is_multiple_of(STACK_ALIGN) && inside(top, MEMORY_WRITE),
+        stack.is_multiple_of(align) && inside(top, MEMORY_WRITE),
         Fault::BadStack,
     )
 }

@@ -76,16 +76,17 @@ fn mapped_or_not(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Faul
     let mut mapped = false;
     for (mapping, index) in image.memory().iter().zip(0..) {
         let own = mapping.partition == record.partition;
-        let covers = mapping.flags.get() & MEMORY_DEVICE != 0 && host_span(mapping)?.covers(host);
+        let covers = mapping.flags.get() & MEMORY_DEVICE != 0 && host_span(image, mapping)?.covers(host);
         if own && covers && !is_forwarded(record) {
             mapped = true;
             continue;
         }
-        let clash = host.overlaps(host_span(mapping)?) || own && guest.overlaps(guest_span(mapping)?);
+        let clash =
+            host.overlaps(host_span(image, mapping)?) || own && guest.overlaps(guest_span(image, mapping)?);
         require(!clash, Fault::Overlaps(Table::Memory, index))?;
     }
     for (device, index) in image.virtual_devices().iter().zip(0..) {
-        for window in device_windows(device) {
+        for window in device_windows(image, device) {
             let clash = device.partition == record.partition && guest.overlaps(window?);
             require(!clash, Fault::Overlaps(Table::VirtualDevices, index))?;
         }

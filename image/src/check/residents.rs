@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Code memory of partitions, and the instructions replaced in it. Relies on the rules of `memory`.
+//!
+//! What a digest covers is what runs: a stretch lies in a mapping that its owner cannot write, and every
+//! replaced instruction lies in such a stretch. The order of the sites is what a binary search needs.
+
+use super::board::{in_code, not_the_hypervisors};
+use super::memory::host_span;
+use super::{each, earlier, named, refers, require};
+use crate::error::{Fault, ImageError, Table};
+use crate::layout::{MEMORY_DEVICE, MEMORY_READ, MEMORY_WRITE, ResidentRecord, SiteRecord};
+use crate::reader::Image;
+use crate::span::Span;
+
+pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
+    each(Table::Residents, image.residents(), |index, record| {
+        resident(image, index, record)
+    })?;
+    each(Table::Sites, image.sites(), |index, record| {
+        let before = index
+            .checked_sub(1)
+            .and_then(|before| image.sites().get(before as usize));
+        site(image, before, record)
+    })
+}
+
+fn span(record: &ResidentRecord) -> Result<Span, Fault> {
+    Span::new(record.address.get(), record.size.get())
+}
+
+fn resident(image: &Image<'_>, index: u32, record: &ResidentRecord) -> Result<(), Fault> {
+    named(&record.name)?;
+    require(record.reserved.get() == 0, Fault::Reserved)?;
+    let partition = record.partition.get();
+    refers(partition, image.partitions().len(), Table::Partitions)?;
+    let own = span(record)?;
+    require(in_code(image, own), Fault::OutsideCode)?;
+    not_the_hypervisors(image, own)?;
+    let mut constant = image
+        .memory_of(partition)
+        .filter(|mapping| mapping.flags.get() & (MEMORY_READ | MEMORY_WRITE | MEMORY_DEVICE) == MEMORY_READ);
+    require(
+        constant.any(|mapping| host_span(image, mapping).is_ok_and(|mapped| mapped.covers(own))),
+        Fault::OutsideMemory,
+    )?;
+    for (other, other_index) in earlier(image.residents(), index) {
+        require(
+            !own.overlaps(span(other)?),
+            Fault::Overlaps(Table::Residents, other_index),
+        )?;
+    }
+    Ok(())
+}
+
+fn site(image: &Image<'_>, before: Option<&SiteRecord>, record: &SiteRecord) -> Result<(), Fault> {
+    let address = record.address.get();
+    require(
+        before.is_none_or(|before| before.address.get() < address),
+        Fault::NotAscending,
+    )?;
+    require(address.is_multiple_of(2), Fault::Unaligned)?;
+    let instruction = Span::new(address.into(), 2)?;
+    let inside = image
+        .residents()
+        .iter()
+        .any(|resident| span(resident).is_ok_and(|span| span.covers(instruction)));
+    require(inside, Fault::OutsideCode)
+}

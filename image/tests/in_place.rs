@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Images of class `armv7m`: nothing is translated, code stays where it is linked.
+
+use bulkhead_abi::log::SMALL_AREA_SIZE;
+use bulkhead_image::layout::*;
+use bulkhead_image::{Fault, Image, ImageBuilder, ImageError, Portable, Sha256, Table};
+use zerocopy::FromZeros;
+
+const CODE: u64 = 0x10_0000;
+const RAM: u64 = 0x2010_0000;
+const CONTENTS: [u8; 600] = [0xbf; 600];
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn mapping(base: u64, size: u64, flags: u32) -> MemoryRecord {
+    MemoryRecord {
+        flags: flags.into(),
+        guest: base.into(),
+        host: base.into(),
+        size: size.into(),
+        ..MemoryRecord::new_zeroed()
+    }
+}
+
+fn controller(role: u32, compatible: u32, windows: &[u64], lines: &[u32]) -> ControllerRecord {
+    let at = |index: usize| windows.get(index).copied().unwrap_or(0);
+    ControllerRecord {
+        role: role.into(),
+        compatible: compatible.into(),
+        base: std::array::from_fn(|index| at(index).into()),
+        size: std::array::from_fn(|index| if at(index) == 0 { 0 } else { 0x1000 }.into()),
+        lines: std::array::from_fn(|index| lines.get(index).copied().unwrap_or(NONE).into()),
+        clock_hz: 25_000_000.into(),
+        reserved: 0.into(),
+    }
+}
+
+fn board() -> ImageBuilder {
+    let mut builder = ImageBuilder::new(CLASS_ARMV7M, "mps2-an500").unwrap();
+    builder.board.hypervisor_size = 0x2_0000.into();
+    builder.board.image_base = 0xa100.into();
+    builder.board.pool_base = 0x2000_0000.into();
+    builder.board.pool_size = 0x7000.into();
+    builder.board.log_base = 0x2000_7000.into();
+    builder.pcpus = vec![PcpuRecord {
+        hardware_id: 0.into(),
+        policy: POLICY_FIXED_PRIORITY.into(),
+        quantum_us: 10_000.into(),
+    }];
+    let stretch = |base: u64, size: u64, kind: u32| MapRecord {
+        base: base.into(),
+        size: size.into(),
+        kind: kind.into(),
+        reserved: 0.into(),
+    };
+    builder.map = vec![
+        stretch(0, 0x40_0000, MAP_CODE),
+        stretch(0x2000_0000, 0x40_0000, MAP_RAM),
+    ];
+    builder.controllers = vec![
+        controller(ROLE_CONSOLE, CONTROLLER_CMSDK_UART, &[0x4000_4000], &[0, 1]),
+        controller(ROLE_INTERRUPTS, CONTROLLER_NVIC, &[], &[]),
+        controller(
+            ROLE_TIMER,
+            CONTROLLER_CMSDK_TIMER,
+            &[0x4000_0000, 0x4002_8000],
+            &[8],
+        ),
+    ];
+    builder
+}
+
+/// One VM on a microcontroller.
+fn sample() -> ImageBuilder {
+    let mut builder = board();
+    builder.partitions = vec![PartitionRecord {
+        name: name("rtos"),
+        entry: (CODE + 0x101).into(),
+        argument: CODE.into(),
+        stack: (RAM + 0x1000).into(),
+        kind: PARTITION_VM.into(),
+        flags: FLAG_AUTOSTART.into(),
+        vcpu_count: 1.into(),
+        restart_limit: NONE.into(),
+        virtual_lines: 32.into(),
+        health: [
+            0,
+            HealthAction::Stop as u8,
+            HealthAction::Inject as u8,
+            HealthAction::Log as u8,
+            HealthAction::Restart as u8,
+            HealthAction::Stop as u8,
+            0,
+            0,
+        ],
+        ..PartitionRecord::new_zeroed()
+    }];
+    builder.vcpus = vec![VcpuRecord::plain(0, 0, 4)];
+    builder.memory = vec![
+        mapping(CODE, 0x400, MEMORY_READ | MEMORY_EXECUTE),
+        mapping(RAM, 0x1000, MEMORY_READ | MEMORY_WRITE | MEMORY_CLEAR),
+        mapping(0x4000_5000, 0x1000, MEMORY_READ | MEMORY_WRITE | MEMORY_DEVICE),
+    ];
+    builder.virtual_devices = vec![VirtualDeviceRecord {
+        partition: 0.into(),
+        kind: VIRTUAL_CMSDK_UART.into(),
+        base: [0x4000_4000.into(), 0.into()],
+        size: [0x1000.into(), 0.into()],
+        virtual_line: 0.into(),
+        reserved: 0.into(),
+    }];
+    builder.interrupts = vec![InterruptRecord {
+        partition: 0.into(),
+        line: 2.into(),
+        virtual_line: 2.into(),
+        trigger: TRIGGER_LEVEL.into(),
+        ..InterruptRecord::new_zeroed()
+    }];
+    builder.residents = vec![ResidentRecord {
+        name: name("rtos:program"),
+        partition: 0.into(),
+        reserved: 0.into(),
+        address: CODE.into(),
+        size: (CONTENTS.len() as u64).into(),
+        digest: Portable.digest(&[&CONTENTS]),
+    }];
+    let site = |address: u64| SiteRecord {
+        address: (address as u32).into(),
+    };
+    builder.sites = vec![site(CODE + 0x102), site(CODE + 0x110), site(CODE + 0x112)];
+    builder
+}
+
+#[test]
+fn the_sample_is_valid_and_reads_back() {
+    let bytes = sample().build().unwrap();
+    let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).unwrap();
+    assert_eq!(image.granule(), 32);
+    let sites: Vec<u64> = (CODE..CODE + 0x200)
+        .filter(|address| image.is_site(*address as u32))
+        .collect();
+    assert_eq!(sites, [CODE + 0x102, CODE + 0x110, CODE + 0x112]);
+    assert_eq!(image.check_resident(0, &CONTENTS, &Portable), Ok(()));
+    assert_eq!(image.check_resident(1, &[], &Portable), Ok(()));
+    for damaged in [&CONTENTS[1..], &[0; 600]] {
+        let refused = ImageError::ResidentDigest {
+            index: 0,
+            name: name("rtos:program"),
+        };
+        assert_eq!(image.check_resident(0, damaged, &Portable), Err(refused));
+    }
+    assert_eq!(SMALL_AREA_SIZE, 0x1000);
+    assert!(Image::check(&bytes, CLASS_AARCH64, &Portable).is_err());
+}
+
+#[rustfmt::skip] // One case per line.
+#[test]
+fn rules_of_the_class() {
+    type Change = fn(&mut ImageBuilder);
+    let cases: [(Change, Table, u32, Fault); 26] = [
+        (|b| b.board.load_address = 0x2001_0000.into(), Table::Board, 0, Fault::OutsideCode),
+        (|b| b.board.pool_base = 0x1000.into(), Table::Board, 0, Fault::OutsideRam),
+        (|b| b.board.pool_size = 0x7020.into(), Table::Board, 0, Fault::InHypervisor),
+        (|b| b.board.image_base = 0x3_0000.into(), Table::Board, 0, Fault::OutsideHypervisor),
+        (|b| b.board.log_base = 0.into(), Table::Board, 0, Fault::OutsideRam),
+        (|b| b.memory[1].host = (RAM + 0x1000).into(), Table::Memory, 1, Fault::NotIdentical),
+        (|b| b.memory[0].flags = (MEMORY_READ | MEMORY_WRITE).into(), Table::Memory, 0, Fault::OutsideRam),
+        (|b| b.memory[0].flags = (MEMORY_EXECUTE | MEMORY_CLEAR).into(), Table::Memory, 0, Fault::OutsideRam),
+        (|b| b.memory[1] = mapping(0x2000_6fe0, 0x20, MEMORY_READ), Table::Memory, 1, Fault::InHypervisor),
+        (|b| b.memory[1] = mapping(0x2000_7000, 0x20, MEMORY_READ), Table::Memory, 1, Fault::InHypervisor),
+        (|b| b.memory[0] = mapping(0x1_ffe0, 0x20, MEMORY_READ), Table::Memory, 0, Fault::InHypervisor),
+        (|b| b.memory[2] = mapping(0, 0x1000, MEMORY_READ | MEMORY_DEVICE), Table::Memory, 2, Fault::InRam),
+        (|b| b.memory[1].size = 0x1010.into(), Table::Memory, 1, Fault::Unaligned),
+        (|b| b.partitions[0].entry = (CODE + 0x100).into(), Table::Partitions, 0, Fault::BadEntry),
+        (|b| b.partitions[0].entry = (RAM + 1).into(), Table::Partitions, 0, Fault::BadEntry),
+        (|b| b.partitions[0].argument = 0.into(), Table::Partitions, 0, Fault::BadArgument),
+        (|b| b.partitions[0].stack = (RAM + 0x1004).into(), Table::Partitions, 0, Fault::BadStack),
+        (|b| b.partitions[0].stack = (RAM + 0xffe).into(), Table::Partitions, 0, Fault::BadStack),
+        (|b| b.interrupts[0].virtual_line = 1.into(), Table::Interrupts, 0, Fault::LineTaken(Table::VirtualDevices, 0)),
+        (|b| b.interrupts[0].line = 8.into(), Table::Interrupts, 0, Fault::LineTaken(Table::Controllers, 2)),
+        (|b| b.virtual_devices[0].virtual_line = 31.into(), Table::VirtualDevices, 0, Fault::OutOfRange),
+        (|b| b.residents[0].size = 0x401.into(), Table::Residents, 0, Fault::OutsideMemory),
+        (|b| b.residents[0].address = RAM.into(), Table::Residents, 0, Fault::OutsideCode),
+        (|b| { b.residents.push(b.residents[0]); }, Table::Residents, 1, Fault::Overlaps(Table::Residents, 0)),
+        (|b| b.sites.swap(0, 1), Table::Sites, 1, Fault::NotAscending),
+        (|b| b.sites[2].address = 0x10_0400.into(), Table::Sites, 2, Fault::OutsideCode),
+    ];
+    for (number, (change, table, index, fault)) in cases.into_iter().enumerate() {
+        let mut builder = sample();
+        change(&mut builder);
+        let expected = ImageError::Record { table, index, fault };
+        assert_eq!(builder.build().map(drop), Err(expected), "case {number}");
+    }
+}
