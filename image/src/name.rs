@@ -45,11 +45,22 @@ impl Name {
         if text.is_empty() {
             return Err(NameError::Empty);
         }
-        if text.chars().any(char::is_control) {
+        if has_control(text.as_bytes()) {
             return Err(NameError::Control);
         }
         Ok(text)
     }
+}
+
+/// Whether there is a control character (general category Cc) in UTF-8: U+0000 to U+001F and U+007F are one byte,
+/// U+0080 to U+009F are 0xC2 and that number.
+fn has_control(text: &[u8]) -> bool {
+    let mut before = 0;
+    text.iter().any(|byte| {
+        let is_control = *byte < 0x20 || *byte == 0x7F || (before == 0xC2 && *byte < 0xA0);
+        before = *byte;
+        is_control
+    })
 }
 
 impl fmt::Display for Name {
@@ -85,7 +96,15 @@ mod tests {
             Err(NameError::TooLong)
         );
         assert_eq!(Name::new("a\u{1e}b"), Err(NameError::Control));
-        assert_eq!(Name::new("a\u{7f}"), Err(NameError::Control));
+        for control in (1..0x1_0000).filter_map(char::from_u32) {
+            let expected = if control.is_control() {
+                Err(NameError::Control)
+            } else {
+                Ok(())
+            };
+            let name = Name::new(&std::format!("a{control}b"));
+            assert_eq!(name.map(|_| ()), expected, "{control:?}");
+        }
         assert_eq!(Name::new("a\0b"), Err(NameError::Encoding));
         assert_eq!(
             Name {

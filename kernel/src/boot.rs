@@ -10,7 +10,6 @@
 
 use crate::cap::Capability;
 use crate::dispatch::Pcpu;
-use crate::local::Local;
 use crate::log::Line;
 use crate::partition::{Launch, Request};
 use crate::record::Found;
@@ -151,10 +150,17 @@ pub fn boot<'s, 'i, A: Arch, S: Sha256>(
 /// What [`secondary`] does before its loop. Does not return if the pCPU cannot take part.
 pub fn join<'s, 'i, A: Arch>(mut machine: A, shared: &'s Shared<'i, A::Relax>) -> Pcpu<'s, 'i, A> {
     let id = machine.current();
-    match adopt(&mut machine, shared, id) {
-        Ok((system, local)) => Pcpu::new(machine, shared, system, id, local),
-        Err(error) => lockdown(&mut machine, shared, &error.describe()),
+    let (system, counters) = match shared.system.get().zip(shared.recorder.pcpu(id)) {
+        Some((system, counters)) if usize::from(id.0) < system.image.pcpus().len() => (system, counters),
+        _ => lockdown(&mut machine, shared, &BootError::Unexpected(id).describe()),
+    };
+    let tracer = Tracer::new(machine.trace_ring(), counters, id);
+    // Made where it stays: it is several KiB.
+    let mut pcpu = Pcpu::new(machine, shared, system, (id, counters), tracer);
+    if let Err(error) = pcpu.adopt() {
+        lockdown(&mut pcpu.machine, shared, &error.describe());
     }
+    pcpu
 }
 
 /// Everything that is done once, by the boot pCPU, in order.
@@ -391,41 +397,36 @@ fn autostart<R: RelaxStrategy>(shared: &Shared<'_, R>, system: &System<'_>) {
 }
 
 /// Everything that a pCPU does for itself: its vCPUs and its policy.
-fn adopt<'s, 'i, A: Arch>(
-    machine: &mut A,
-    shared: &'s Shared<'i, A::Relax>,
-    id: PcpuId,
-) -> Result<(&'s System<'i>, Local), BootError> {
-    let system = shared.system.get().ok_or(BootError::Unexpected(id))?;
-    let record = system
-        .image
-        .pcpus()
-        .get(usize::from(id.0))
-        .ok_or(BootError::Unexpected(id))?;
-    let alone = system.vcpus_on(id).count() == 1;
-    for vcpu in system.vcpus_on(id) {
-        let binding = system.binding(vcpu);
-        let facts = system.facts_of(binding.partition);
-        let plan = VcpuPlan {
-            partition: binding.partition,
-            kind: facts.kind,
-            index: binding.index,
-            first: facts.first,
-            count: facts.count,
-            time: facts.time,
-            aarch32: facts.aarch32,
-            idle_in_place: alone,
-        };
-        machine.adopt(vcpu, &plan);
+impl<A: Arch> Pcpu<'_, '_, A> {
+    fn adopt(&mut self) -> Result<(), BootError> {
+        let (system, id) = (self.system, self.id);
+        if id.0 == 0 {
+            self.local.end_at(system.time_limit);
+        }
+        let unexpected = BootError::Unexpected(id);
+        let record = system.image.pcpus().get(usize::from(id.0)).ok_or(unexpected)?;
+        let alone = system.vcpus_on(id).count() == 1;
+        for vcpu in system.vcpus_on(id) {
+            let binding = system.binding(vcpu);
+            let facts = system.facts_of(binding.partition);
+            let plan = VcpuPlan {
+                partition: binding.partition,
+                kind: facts.kind,
+                index: binding.index,
+                first: facts.first,
+                count: facts.count,
+                time: facts.time,
+                aarch32: facts.aarch32,
+                idle_in_place: alone,
+            };
+            self.machine.adopt(vcpu, &plan);
+            if let Some(counters) = self.shared.recorder.vcpu(vcpu) {
+                self.local.add(vcpu, counters);
+            }
+        }
+        crate::policy::install(self.local.policy_mut(), system, id, record)
+            .map_err(|error| BootError::Policy(id, error))
     }
-    let policy = crate::policy::build(system, id, record).map_err(|error| BootError::Policy(id, error))?;
-    let recorder = &shared.recorder;
-    let counters = recorder.pcpu(id).ok_or(BootError::Unexpected(id))?;
-    let vcpus = system
-        .vcpus_on(id)
-        .filter_map(|vcpu| Some((vcpu, recorder.vcpu(vcpu)?)));
-    let tracer = Tracer::new(machine.trace_ring(), counters, id);
-    Ok((system, Local::new(policy, counters, tracer, vcpus)))
 }
 
 fn say<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, line: &Line) {

@@ -30,6 +30,8 @@ use crate::load::Cursor;
 use crate::local::{Activity, Local};
 use crate::shared::Shared;
 use crate::system::System;
+use crate::trace::Tracer;
+use bulkhead_abi::log::Pcpu as Counters;
 use bulkhead_arch_api::{Arch, PartitionId, PcpuId, Ticks, VcpuId};
 use bulkhead_sched::{Signals, Slot};
 
@@ -54,30 +56,29 @@ pub enum Next {
 /// One pCPU: its machine, its share of the kernel's state, and its loop.
 #[derive(Debug)]
 pub struct Pcpu<'s, 'i, A: Arch> {
-    machine: A,
-    shared: &'s Shared<'i, A::Relax>,
-    system: &'s System<'i>,
-    id: PcpuId,
-    local: Local,
+    pub(crate) machine: A,
+    pub(crate) shared: &'s Shared<'i, A::Relax>,
+    pub(crate) system: &'s System<'i>,
+    pub(crate) id: PcpuId,
+    pub(crate) local: Local,
 }
 
 impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
-    pub(crate) fn new(
+    /// A pCPU without vCPUs.
+    #[inline(always)]
+    pub(crate) const fn new(
         machine: A,
         shared: &'s Shared<'i, A::Relax>,
         system: &'s System<'i>,
-        id: PcpuId,
-        mut local: Local,
+        (id, counters): (PcpuId, &'static Counters),
+        tracer: Tracer,
     ) -> Self {
-        if id.0 == 0 {
-            local.end_at(system.time_limit);
-        }
         Self {
             machine,
             shared,
             system,
             id,
-            local,
+            local: Local::new(counters, tracer),
         }
     }
 

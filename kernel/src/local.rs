@@ -134,25 +134,14 @@ pub struct Local {
 }
 
 impl Local {
-    /// A pCPU with this policy and these vCPUs and where they are counted, all off; it wants a decision.
-    pub fn new(
-        policy: AnyPolicy,
-        counters: &'static Pcpu,
-        tracer: Tracer,
-        vcpus: impl Iterator<Item = (VcpuId, &'static Vcpu)>,
-    ) -> Self {
-        let mut slots = [SlotState::UNUSED; MAX_SLOTS];
-        let mut count = 0_u8;
-        for (slot, (vcpu, counters)) in slots.iter_mut().zip(vcpus) {
-            slot.vcpu = vcpu;
-            slot.counters = counters;
-            count = count.saturating_add(1);
-        }
+    /// A pCPU without vCPUs; it wants a decision.
+    #[inline(always)]
+    pub const fn new(counters: &'static Pcpu, tracer: Tracer) -> Self {
         Self {
-            policy,
+            policy: AnyPolicy::nobody(),
             counters,
-            slots,
-            count,
+            slots: [SlotState::UNUSED; MAX_SLOTS],
+            count: 0,
             running: None,
             since: Ticks::NEVER,
             until: Ticks::NEVER,
@@ -163,9 +152,23 @@ impl Local {
             reschedule: true,
             armed: Ticks::NEVER,
             drain_due: Ticks::NEVER,
-            reports: Reports::default(),
+            reports: Reports::new(),
             tracer,
         }
+    }
+
+    /// One more vCPU, which is off, and where it is counted. Those of a pCPU come in the order of their slots.
+    pub fn add(&mut self, vcpu: VcpuId, counters: &'static Vcpu) {
+        if let Some(slot) = self.slots.get_mut(usize::from(self.count)) {
+            slot.vcpu = vcpu;
+            slot.counters = counters;
+            self.count = self.count.saturating_add(1);
+        }
+    }
+
+    /// The policy, to be made that of this pCPU.
+    pub(crate) const fn policy_mut(&mut self) -> &mut AnyPolicy {
+        &mut self.policy
     }
 
     /// All slots in use.

@@ -15,8 +15,8 @@ use bulkhead_image::layout::{
 };
 use bulkhead_sched::{
     AnyPolicy, Arinc653Parameters, Domain, DomainsParameters, EdfParameters, FixedPriorityParameters,
-    MAX_DOMAINS, MAX_SCHEDULES, MAX_SLOTS, MAX_WINDOWS, PolicyError, Schedule, Server, ServerKind, SlotSet,
-    Ticks, VcpuParameters, Window,
+    MAX_DOMAINS, MAX_SCHEDULES, MAX_SLOTS, MAX_WINDOWS, PolicyError, PolicyParameters, Schedule, Server,
+    ServerKind, SlotSet, Ticks, VcpuParameters, Window,
 };
 
 const _: () = assert!(
@@ -26,12 +26,17 @@ const _: () = assert!(
     "the image check lets through what the policies can hold"
 );
 
-/// The policy of `pcpu` with its vCPUs. Bounded by the tables of the image.
+/// Makes `policy` the policy of `pcpu` with its vCPUs. Bounded by the tables of the image.
 ///
 /// # Errors
 /// [`PolicyError`] if the policy refuses what the image says, which the rules of the image exclude.
 #[inline(never)]
-pub fn build(system: &System<'_>, pcpu: PcpuId, record: &PcpuRecord) -> Result<AnyPolicy, PolicyError> {
+pub fn install(
+    policy: &mut AnyPolicy,
+    system: &System<'_>,
+    pcpu: PcpuId,
+    record: &PcpuRecord,
+) -> Result<(), PolicyError> {
     let mut parameters = [VcpuParameters::default(); MAX_SLOTS];
     let mut used = 0_usize;
     for (entry, vcpu) in parameters.iter_mut().zip(system.vcpus_on(pcpu)) {
@@ -43,29 +48,14 @@ pub fn build(system: &System<'_>, pcpu: PcpuId, record: &PcpuRecord) -> Result<A
     let vcpus = parameters.get(..used).unwrap_or(&[]);
     let quantum = u64::from(record.quantum_us.get()).saturating_mul(1000);
     let quantum = system.time.duration(quantum).0;
-    match record.policy.get() {
-        POLICY_PINNED => pinned(vcpus),
-        POLICY_EDF => edf(vcpus, quantum),
-        POLICY_ARINC653 => arinc653(system, pcpu, vcpus, quantum),
-        POLICY_DOMAINS => domains(system, pcpu, vcpus, quantum),
-        _ => fixed_priority(vcpus, quantum),
-    }
-}
-
-// Each on its own, so that the stack holds one policy being made and not one of each kind.
-#[inline(never)]
-fn pinned(vcpus: &[VcpuParameters]) -> Result<AnyPolicy, PolicyError> {
-    AnyPolicy::pinned(vcpus)
-}
-
-#[inline(never)]
-fn edf(vcpus: &[VcpuParameters], quantum: Ticks) -> Result<AnyPolicy, PolicyError> {
-    AnyPolicy::edf(vcpus, EdfParameters { quantum })
-}
-
-#[inline(never)]
-fn fixed_priority(vcpus: &[VcpuParameters], quantum: Ticks) -> Result<AnyPolicy, PolicyError> {
-    AnyPolicy::fixed_priority(vcpus, FixedPriorityParameters { quantum })
+    let parameters = match record.policy.get() {
+        POLICY_PINNED => PolicyParameters::Pinned,
+        POLICY_EDF => PolicyParameters::Edf(EdfParameters { quantum }),
+        POLICY_ARINC653 => return arinc653(policy, system, pcpu, (vcpus, quantum)),
+        POLICY_DOMAINS => return domains(policy, system, pcpu, (vcpus, quantum)),
+        _ => PolicyParameters::FixedPriority(FixedPriorityParameters { quantum }),
+    };
+    policy.install(vcpus, &parameters)
 }
 
 fn vcpu_parameters(record: &VcpuRecord, time: &Timebase) -> VcpuParameters {
@@ -93,13 +83,14 @@ fn budget(nanoseconds: u64, time: &Timebase) -> Ticks {
     time.duration_within(nanoseconds).0.max(1)
 }
 
+// Each on its own, so that the stack holds the tables of one policy only.
 #[inline(never)]
 fn arinc653(
+    policy: &mut AnyPolicy,
     system: &System<'_>,
     pcpu: PcpuId,
-    vcpus: &[VcpuParameters],
-    quantum: Ticks,
-) -> Result<AnyPolicy, PolicyError> {
+    (vcpus, quantum): (&[VcpuParameters], Ticks),
+) -> Result<(), PolicyError> {
     let mut windows = [Window::default(); MAX_WINDOWS];
     let mut schedules = [Schedule::default(); MAX_SCHEDULES];
     let (mut used, mut count) = (0_usize, 0_usize);
@@ -127,7 +118,7 @@ fn arinc653(
         start: system.time.boot().0,
         quantum,
     };
-    AnyPolicy::arinc653(vcpus, parameters)
+    policy.install(vcpus, &PolicyParameters::Arinc653(parameters))
 }
 
 fn window(system: &System<'_>, pcpu: PcpuId, record: &WindowRecord) -> Window {
@@ -153,11 +144,11 @@ fn slots_of(system: &System<'_>, pcpu: PcpuId, partition: PartitionId) -> SlotSe
 
 #[inline(never)]
 fn domains(
+    policy: &mut AnyPolicy,
     system: &System<'_>,
     pcpu: PcpuId,
-    vcpus: &[VcpuParameters],
-    quantum: Ticks,
-) -> Result<AnyPolicy, PolicyError> {
+    (vcpus, quantum): (&[VcpuParameters], Ticks),
+) -> Result<(), PolicyError> {
     let mut domains = [Domain::default(); MAX_DOMAINS];
     let mut count = 0_usize;
     for (domain, record) in domains.iter_mut().zip(system.image.domains_of(u32::from(pcpu.0))) {
@@ -168,5 +159,5 @@ fn domains(
         domains: domains.get(..count).unwrap_or(&[]),
         quantum,
     };
-    AnyPolicy::domains(vcpus, parameters)
+    policy.install(vcpus, &PolicyParameters::Domains(parameters))
 }

@@ -118,14 +118,19 @@ impl<R: RelaxStrategy> Recorder<R> {
         let mut time = Line::of("[");
         time.seconds(now).text("] ");
         let parts = [time.as_bytes(), line.as_bytes(), b"\n"];
-        let bytes = || parts.iter().flat_map(|part| part.iter());
-        let (start, length) = (area.header.written.load(Ordering::Relaxed), bytes().count());
+        let start = area.header.written.load(Ordering::Relaxed);
+        let length = parts
+            .iter()
+            .fold(0_usize, |sum, part| sum.saturating_add(part.len()));
         let end = start.wrapping_add(length as u64);
         area.header.noted.store(machine.now().0, Ordering::Relaxed);
         area.header.reserved.store(end, Ordering::Release);
         keep_header(machine);
-        for (byte, place) in bytes().zip(places(area, start)) {
-            place.store(*byte, Ordering::Relaxed);
+        let mut places = places(area, start);
+        for part in parts {
+            for (byte, place) in part.iter().zip(&mut places) {
+                place.store(*byte, Ordering::Relaxed);
+            }
         }
         keep_ring(machine, (start, length));
         area.header.written.store(end, Ordering::Release);

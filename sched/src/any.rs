@@ -31,9 +31,66 @@ pub enum Kind {
     Domains(Domains),
 }
 
+/// Which policy, with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PolicyParameters<'a> {
+    /// [`Pinned`].
+    Pinned,
+    /// [`FixedPriority`].
+    FixedPriority(FixedPriorityParameters),
+    /// [`Edf`].
+    Edf(EdfParameters),
+    /// [`Arinc653`].
+    Arinc653(Arinc653Parameters<'a>),
+    /// [`Domains`].
+    Domains(DomainsParameters<'a>),
+}
+
+impl Kind {
+    /// A policy is made where it stays: it is up to 5 KiB, and on its way through results and callers it would be
+    /// copied again and again.
+    fn become_one(
+        &mut self,
+        vcpus: &[VcpuParameters],
+        parameters: &PolicyParameters<'_>,
+    ) -> Result<(), PolicyError> {
+        match parameters {
+            PolicyParameters::Pinned => *self = Self::Pinned(Pinned::blank()),
+            PolicyParameters::FixedPriority(policy) => {
+                *self = Self::FixedPriority(FixedPriority::blank(policy.quantum));
+            }
+            PolicyParameters::Edf(policy) => *self = Self::Edf(Edf::blank(policy.quantum)),
+            PolicyParameters::Arinc653(policy) => *self = Self::Arinc653(Arinc653::blank(policy.quantum)),
+            PolicyParameters::Domains(policy) => *self = Self::Domains(Domains::blank(policy.quantum)),
+        }
+        match (self, parameters) {
+            (Self::Arinc653(policy), PolicyParameters::Arinc653(parameters)) => {
+                policy.fill(vcpus, parameters)
+            }
+            (Self::Domains(policy), PolicyParameters::Domains(parameters)) => policy.fill(vcpus, parameters),
+            (Self::FixedPriority(policy), _) => policy.fill(vcpus),
+            (Self::Edf(policy), _) => policy.fill(vcpus),
+            (Self::Pinned(policy), _) => policy.fill(vcpus),
+            (Self::Arinc653(_) | Self::Domains(_), _) => Err(PolicyError::BadParameter),
+        }
+    }
+}
+
 impl AnyPolicy {
-    const fn of(kind: Kind, vcpus: &[VcpuParameters]) -> Self {
-        Self::new(kind, all_slots(vcpus.len()))
+    /// What a pCPU has before it has a policy: no slots, and it idles.
+    #[must_use]
+    pub const fn nobody() -> Self {
+        Self::new(Kind::Pinned(Pinned::blank()), SlotSet(0))
+    }
+
+    /// A policy with these vCPUs, slot 0 first.
+    ///
+    /// # Errors
+    /// As [`AnyPolicy::install`].
+    pub fn of(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>) -> Result<Self, PolicyError> {
+        let mut policy = Self::nobody();
+        policy.install(vcpus, parameters)?;
+        Ok(policy)
     }
 
     /// Policy `pinned`.
@@ -41,7 +98,7 @@ impl AnyPolicy {
     /// # Errors
     /// As [`Pinned::new`].
     pub fn pinned(vcpus: &[VcpuParameters]) -> Result<Self, PolicyError> {
-        Ok(Self::of(Kind::Pinned(Pinned::new(vcpus)?), vcpus))
+        Self::of(vcpus, &PolicyParameters::Pinned)
     }
 
     /// Policy `fixed-priority`.
@@ -52,8 +109,7 @@ impl AnyPolicy {
         vcpus: &[VcpuParameters],
         parameters: FixedPriorityParameters,
     ) -> Result<Self, PolicyError> {
-        let policy = FixedPriority::new(vcpus, parameters)?;
-        Ok(Self::of(Kind::FixedPriority(policy), vcpus))
+        Self::of(vcpus, &PolicyParameters::FixedPriority(parameters))
     }
 
     /// Policy `edf`.
@@ -61,7 +117,7 @@ impl AnyPolicy {
     /// # Errors
     /// As [`Edf::new`].
     pub fn edf(vcpus: &[VcpuParameters], parameters: EdfParameters) -> Result<Self, PolicyError> {
-        Ok(Self::of(Kind::Edf(Edf::new(vcpus, parameters)?), vcpus))
+        Self::of(vcpus, &PolicyParameters::Edf(parameters))
     }
 
     /// Policy `arinc653`.
@@ -72,7 +128,7 @@ impl AnyPolicy {
         vcpus: &[VcpuParameters],
         parameters: Arinc653Parameters<'_>,
     ) -> Result<Self, PolicyError> {
-        Ok(Self::of(Kind::Arinc653(Arinc653::new(vcpus, parameters)?), vcpus))
+        Self::of(vcpus, &PolicyParameters::Arinc653(parameters))
     }
 
     /// Policy `domains`.
@@ -80,7 +136,20 @@ impl AnyPolicy {
     /// # Errors
     /// As [`Domains::new`].
     pub fn domains(vcpus: &[VcpuParameters], parameters: DomainsParameters<'_>) -> Result<Self, PolicyError> {
-        Ok(Self::of(Kind::Domains(Domains::new(vcpus, parameters)?), vcpus))
+        Self::of(vcpus, &PolicyParameters::Domains(parameters))
+    }
+
+    /// Becomes this policy with these vCPUs, slot 0 first, whatever it was before.
+    ///
+    /// # Errors
+    /// As `new` of the policy: [`Pinned::new`], [`FixedPriority::new`], [`Edf::new`], [`Arinc653::new`], [`Domains::new`].
+    /// It is nobody's then, and must not be asked.
+    pub fn install(
+        &mut self,
+        vcpus: &[VcpuParameters],
+        parameters: &PolicyParameters<'_>,
+    ) -> Result<(), PolicyError> {
+        self.restart(all_slots(vcpus.len())).become_one(vcpus, parameters)
     }
 }
 

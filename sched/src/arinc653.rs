@@ -19,19 +19,28 @@
 
 use crate::fixed_priority::check;
 use crate::run_queue::{Band, RunQueue, all_slots};
-use crate::table::bit;
+use crate::table::{Table, bit, each};
 use crate::{
     Arinc653Parameters, Decision, MAX_SCHEDULES, MAX_SLOTS, MAX_WINDOWS, Policy, PolicyError, Schedule,
     ScheduleStatus, Signals, Slot, SlotSet, StopReason, Ticks, VcpuParameters, Window,
 };
 
 /// A window as it is looked up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place {
     band: Band,
     offset: Ticks,
     duration: Ticks,
     is_period_start: bool,
+}
+
+impl Place {
+    const NONE: Self = Self {
+        band: Band::NONE,
+        offset: 0,
+        duration: 0,
+        is_period_start: false,
+    };
 }
 
 /// The policy.
@@ -59,14 +68,45 @@ impl Arinc653 {
     /// windows or schedules than there can be, no schedule, a frame or window of length 0, windows that
     /// are not in order, overlap or do not fit, or have no slot or those of two partitions.
     pub fn new(vcpus: &[VcpuParameters], parameters: Arinc653Parameters<'_>) -> Result<Self, PolicyError> {
+        let mut policy = Self::blank(parameters.quantum);
+        policy.fill(vcpus, &parameters)?;
+        Ok(policy)
+    }
+
+    /// Without slots.
+    pub(crate) const fn blank(quantum: Ticks) -> Self {
+        Self {
+            queue: RunQueue::new(quantum),
+            all: 0,
+            windows: [Place::NONE; MAX_WINDOWS],
+            schedules: [Schedule::NONE; MAX_SCHEDULES],
+            schedule_count: 0,
+            status: ScheduleStatus {
+                current: 0,
+                next: 0,
+                since: 0,
+            },
+            frame_start: 0,
+            index: 0,
+            interested: SlotSet(0),
+            signals: Signals::NONE,
+        }
+    }
+
+    /// Gives a blank policy its slots and windows. Nothing is left of it after an error.
+    pub(crate) fn fill(
+        &mut self,
+        vcpus: &[VcpuParameters],
+        parameters: &Arinc653Parameters<'_>,
+    ) -> Result<(), PolicyError> {
         check(vcpus, parameters.quantum)?;
         let all = all_slots(vcpus.len()).0;
-        let Arinc653Parameters {
+        let &Arinc653Parameters {
             windows,
             schedules,
             initial,
             start,
-            quantum,
+            ..
         } = parameters;
         if windows.len() > MAX_WINDOWS
             || schedules.len() > MAX_SCHEDULES
@@ -75,43 +115,28 @@ impl Arinc653 {
             return Err(PolicyError::BadParameter);
         }
         check_partitions(windows, all)?;
-        // The class of a vCPU is the first window of its partition; without a window it never runs.
-        let class = |slot| {
-            let has = |window: &Window| window.slots.0 & bit(slot) != 0;
-            windows.iter().position(has).unwrap_or(MAX_WINDOWS) as u8
-        };
-        let keys = (0..).zip(vcpus).map(|(slot, vcpu)| (class(slot), vcpu.priority));
-        let queue = RunQueue::new(quantum, keys);
-        let mut places = [Place::default(); MAX_WINDOWS];
-        for (place, window) in places.iter_mut().zip(windows) {
+        self.queue.sort(vcpus, &classes(windows));
+        for (place, window) in self.windows.iter_mut().zip(windows) {
             *place = Place {
-                band: queue.band(window.slots.0),
+                band: self.queue.band(window.slots.0),
                 offset: window.offset,
                 duration: window.duration,
                 is_period_start: window.period_start,
             };
         }
-        let mut copies = [Schedule::default(); MAX_SCHEDULES];
-        for (copy, schedule) in copies.iter_mut().zip(schedules) {
+        for (copy, schedule) in self.schedules.iter_mut().zip(schedules) {
             check_schedule(schedule, windows)?;
             *copy = *schedule;
         }
-        Ok(Self {
-            queue,
-            all,
-            windows: places,
-            schedules: copies,
-            schedule_count: schedules.len() as u8,
-            status: ScheduleStatus {
-                current: initial,
-                next: initial,
-                since: start,
-            },
-            frame_start: start,
-            index: 0,
-            interested: SlotSet(0),
-            signals: Signals::default(),
-        })
+        self.all = all;
+        self.schedule_count = schedules.len() as u8;
+        self.status = ScheduleStatus {
+            current: initial,
+            next: initial,
+            since: start,
+        };
+        self.frame_start = start;
+        Ok(())
     }
 
     fn frame(&self) -> Ticks {
@@ -193,6 +218,17 @@ fn check_partitions(windows: &[Window], all: u32) -> Result<(), PolicyError> {
         }
     }
     Ok(())
+}
+
+/// The class of a vCPU is the first window of its partition; without a window it never runs.
+fn classes(windows: &[Window]) -> Table<u8> {
+    let mut classes = Table::new(MAX_WINDOWS as u8);
+    for (number, window) in windows.iter().enumerate().rev() {
+        for slot in each(window.slots.0) {
+            *classes.at_mut(slot) = number as u8;
+        }
+    }
+    classes
 }
 
 /// A schedule's windows must be in order, without overlap and within its frame.

@@ -25,14 +25,14 @@
 
 use crate::fixed_priority::check;
 use crate::run_queue::{Band, Pick, RunQueue, all_slots};
-use crate::table::bit;
+use crate::table::{Table, bit};
 use crate::{
     Decision, DomainsParameters, MAX_DOMAINS, MAX_SLOTS, Policy, PolicyError, Signals, Slot, SlotSet,
     StopReason, Ticks, VcpuParameters,
 };
 
 /// One domain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Account {
     budget: Ticks,
     left: Ticks,
@@ -91,8 +91,40 @@ impl Domains {
     /// [`PolicyError::TooManyVcpus`], or [`PolicyError::BadParameter`] for a priority above 31, a quantum of 0, no domain or too
     /// many, a budget of 0, budgets whose sum is out of range, or a vCPU in a domain that does not exist.
     pub fn new(vcpus: &[VcpuParameters], parameters: DomainsParameters<'_>) -> Result<Self, PolicyError> {
-        let DomainsParameters { domains, quantum } = parameters;
-        check(vcpus, quantum)?;
+        let mut policy = Self::blank(parameters.quantum);
+        policy.fill(vcpus, &parameters)?;
+        Ok(policy)
+    }
+
+    /// Without slots.
+    pub(crate) const fn blank(quantum: Ticks) -> Self {
+        Self {
+            zero: RunQueue::new(quantum),
+            others: RunQueue::new(quantum),
+            all: Band::NONE,
+            members: 0,
+            accounts: [Account {
+                budget: 0,
+                left: 0,
+                debt: 0,
+                band: Band::NONE,
+            }; MAX_DOMAINS],
+            count: 0,
+            turn: 0,
+            charge: Charge::Nothing,
+            interested: SlotSet(0),
+            signals: Signals::NONE,
+        }
+    }
+
+    /// Gives a blank policy its slots and domains. Nothing is left of it after an error.
+    pub(crate) fn fill(
+        &mut self,
+        vcpus: &[VcpuParameters],
+        parameters: &DomainsParameters<'_>,
+    ) -> Result<(), PolicyError> {
+        let domains = parameters.domains;
+        check(vcpus, parameters.quantum)?;
         let mut sum: Ticks = 0;
         for domain in domains {
             sum = sum.checked_add(domain.budget).ok_or(PolicyError::BadParameter)?;
@@ -102,34 +134,28 @@ impl Domains {
         if is_empty || domains.len() > MAX_DOMAINS || vcpus.iter().any(is_homeless) {
             return Err(PolicyError::BadParameter);
         }
-        let zero = RunQueue::new(quantum, vcpus.iter().map(|vcpu| (0, vcpu.priority)));
-        let others = RunQueue::new(quantum, vcpus.iter().map(|vcpu| (vcpu.domain, vcpu.priority)));
-        let members = |domain| {
-            let slots = (0..).zip(vcpus).filter(|(_, vcpu)| vcpu.domain == domain);
-            slots.fold(0, |slots, (slot, _)| slots | bit(slot))
-        };
-        let mut accounts = [Account::default(); MAX_DOMAINS];
-        for ((number, domain), account) in (0..).zip(domains).zip(&mut accounts) {
+        let mut classes = Table::new(0);
+        self.zero.sort(vcpus, &classes);
+        for (slot, vcpu) in (0..).zip(vcpus) {
+            *classes.at_mut(slot) = vcpu.domain;
+        }
+        self.others.sort(vcpus, &classes);
+        for ((number, domain), account) in (0..).zip(domains).zip(&mut self.accounts) {
+            let own = (0..).zip(vcpus).filter(|(_, vcpu)| vcpu.domain == number);
             *account = Account {
                 budget: domain.budget,
                 left: domain.budget,
                 debt: 0,
-                band: others.band(members(number)),
+                band: self
+                    .others
+                    .band(own.fold(0, |slots, (slot, _)| slots | bit(slot))),
             };
         }
-        let all = all_slots(vcpus.len());
-        Ok(Self {
-            all: zero.band(all.0),
-            zero,
-            others,
-            members: members(0),
-            accounts,
-            count: domains.len() as u8,
-            turn: 0,
-            charge: Charge::Nothing,
-            interested: all,
-            signals: Signals::default(),
-        })
+        self.interested = all_slots(vcpus.len());
+        self.all = self.zero.band(self.interested.0);
+        self.members = self.slots_of(0);
+        self.count = domains.len() as u8;
+        Ok(())
     }
 
     #[expect(clippy::indexing_slicing, reason = "a masked index is below MAX_DOMAINS")]

@@ -53,6 +53,17 @@ impl<P: Policy> Donating<P> {
         }
     }
 
+    /// Without any donation, and with these slots; the policy below, to be made anew.
+    pub(crate) const fn restart(&mut self, all: SlotSet) -> &mut P {
+        self.all = all.0;
+        self.target = Table::new(0);
+        self.donors = Table::new(0);
+        self.lending = 0;
+        self.ready = 0;
+        self.place = 0;
+        &mut self.policy
+    }
+
     const fn has(&self, slot: Slot) -> bool {
         (slot.0 as usize) < MAX_SLOTS && self.all & bit(slot.0) != 0
     }

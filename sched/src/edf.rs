@@ -154,22 +154,18 @@ impl Edf {
     /// [`PolicyError::TooManyVcpus`], or [`PolicyError::BadParameter`] for a priority above 31, a quantum of 0, a server
     /// of another kind, and unless 1 <= budget <= deadline <= period.
     pub fn new(vcpus: &[VcpuParameters], parameters: EdfParameters) -> Result<Self, PolicyError> {
-        check(vcpus, parameters.quantum)?;
-        let mut servers = Table::new(NO_SERVER);
-        let mut with = 0;
-        for (slot, vcpu) in (0..).zip(vcpus) {
-            if let Some(server) = vcpu.server {
-                *servers.at_mut(slot) = Bandwidth::new(server, vcpu.deadline)?;
-                with |= bit(slot);
-            }
-        }
-        let background = RunQueue::new(parameters.quantum, vcpus.iter().map(|vcpu| (0, vcpu.priority)));
-        let all = all_slots(vcpus.len());
-        let mut policy = Self {
-            without: background.band(all.0 & !with),
-            background,
-            with,
-            servers,
+        let mut policy = Self::blank(parameters.quantum);
+        policy.fill(vcpus)?;
+        Ok(policy)
+    }
+
+    /// Without slots.
+    pub(crate) const fn blank(quantum: Ticks) -> Self {
+        Self {
+            background: RunQueue::new(quantum),
+            without: Band::NONE,
+            with: 0,
+            servers: Table::new(NO_SERVER),
             slot_of: Table::new(0),
             rank_of: Table::new(0),
             slots_from: Table::new(0),
@@ -180,11 +176,25 @@ impl Edf {
             kept: 0,
             last: None,
             has_yielded: false,
-            interested: all,
-            signals: Signals::default(),
-        };
-        policy.sort();
-        Ok(policy)
+            interested: SlotSet(0),
+            signals: Signals::NONE,
+        }
+    }
+
+    /// Gives a blank policy its slots. Nothing is left of it after an error.
+    pub(crate) fn fill(&mut self, vcpus: &[VcpuParameters]) -> Result<(), PolicyError> {
+        check(vcpus, self.background.quantum())?;
+        for (slot, vcpu) in (0..).zip(vcpus) {
+            if let Some(server) = vcpu.server {
+                *self.servers.at_mut(slot) = Bandwidth::new(server, vcpu.deadline)?;
+                self.with |= bit(slot);
+            }
+        }
+        self.background.sort(vcpus, &Table::new(0));
+        self.interested = all_slots(vcpus.len());
+        self.without = self.background.band(self.interested.0 & !self.with);
+        self.sort();
+        Ok(())
     }
 
     /// Ranks the servers; the ranks behind the last server have the relative deadline 0.

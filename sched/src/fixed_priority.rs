@@ -51,24 +51,37 @@ impl FixedPriority {
     /// [`PolicyError::TooManyVcpus`], or [`PolicyError::BadParameter`] for a priority above 31, a quantum of 0, a budget
     /// of 0 or above the period, or a server that is `edf`'s.
     pub fn new(vcpus: &[VcpuParameters], parameters: FixedPriorityParameters) -> Result<Self, PolicyError> {
-        check(vcpus, parameters.quantum)?;
-        let mut budgets = Table::new(Budget::Unlimited);
-        for (slot, vcpu) in (0..).zip(vcpus) {
-            *budgets.at_mut(slot) = Budget::new(vcpu.server)?;
-        }
-        let queue = RunQueue::new(parameters.quantum, vcpus.iter().map(|vcpu| (0, vcpu.priority)));
-        let interested = all_slots(vcpus.len());
-        Ok(Self {
-            all: queue.band(interested.0),
-            queue,
-            budgets,
+        let mut policy = Self::blank(parameters.quantum);
+        policy.fill(vcpus)?;
+        Ok(policy)
+    }
+
+    /// Without slots.
+    pub(crate) const fn blank(quantum: Ticks) -> Self {
+        Self {
+            queue: RunQueue::new(quantum),
+            all: Band::NONE,
+            budgets: Table::new(Budget::Unlimited),
             replenishments: Timers::new(),
             ready: 0,
             exhausted: 0,
-            interested,
-            signals: Signals::default(),
-            is_unlimited: vcpus.iter().all(|vcpu| vcpu.server.is_none()),
-        })
+            interested: SlotSet(0),
+            signals: Signals::NONE,
+            is_unlimited: true,
+        }
+    }
+
+    /// Gives a blank policy its slots. Nothing is left of it after an error.
+    pub(crate) fn fill(&mut self, vcpus: &[VcpuParameters]) -> Result<(), PolicyError> {
+        check(vcpus, self.queue.quantum())?;
+        for (slot, vcpu) in (0..).zip(vcpus) {
+            *self.budgets.at_mut(slot) = Budget::new(vcpu.server)?;
+            self.is_unlimited &= vcpu.server.is_none();
+        }
+        self.queue.sort(vcpus, &Table::new(0));
+        self.interested = all_slots(vcpus.len());
+        self.all = self.queue.band(self.interested.0);
+        Ok(())
     }
 
     /// Puts a ready slot where its budget says.

@@ -19,13 +19,26 @@ impl Pinned {
     /// # Errors
     /// [`PolicyError::TooManyVcpus`] if there are more.
     pub fn new(vcpus: &[VcpuParameters]) -> Result<Self, PolicyError> {
+        let mut policy = Self::blank();
+        policy.fill(vcpus)?;
+        Ok(policy)
+    }
+
+    /// Without a slot.
+    pub(crate) const fn blank() -> Self {
+        Self {
+            occupied: false,
+            ready: false,
+        }
+    }
+
+    /// Gives a blank policy its slot. Nothing is left of it after an error.
+    pub(crate) const fn fill(&mut self, vcpus: &[VcpuParameters]) -> Result<(), PolicyError> {
         if vcpus.len() > 1 {
             return Err(PolicyError::TooManyVcpus);
         }
-        Ok(Self {
-            occupied: !vcpus.is_empty(),
-            ready: false,
-        })
+        self.occupied = !vcpus.is_empty();
+        Ok(())
     }
 
     fn is_mine(&self, slot: Slot) -> bool {

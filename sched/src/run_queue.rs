@@ -12,7 +12,7 @@
 //! equals: the most important one of a band is the highest bit. Every operation is O(1).
 
 use crate::table::{Table, below, bit, highest};
-use crate::{Slot, SlotSet, StopReason, Ticks};
+use crate::{Slot, SlotSet, StopReason, Ticks, VcpuParameters};
 
 /// Some of the vCPUs, as ranks and as slots: all or those of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -20,6 +20,11 @@ pub struct Band {
     ranks: u32,
     /// The same as slots.
     pub slots: u32,
+}
+
+impl Band {
+    /// Nobody.
+    pub const NONE: Self = Self { ranks: 0, slots: 0 };
 }
 
 /// Equals.
@@ -65,61 +70,68 @@ pub struct RunQueue {
 }
 
 impl RunQueue {
-    /// A queue for the slots with these classes and priorities, slot 0 first; at most 32.
-    pub fn new(quantum: Ticks, keys: impl Iterator<Item = (u8, u8)>) -> Self {
-        let mut sorted: Table<(u8, u8, u8)> = Table::new((0, 0, 0));
-        let mut count = 0_u8;
-        for (class, priority) in keys.take(crate::MAX_SLOTS) {
-            let key = (class, priority, count);
-            let mut place = count;
-            while place > 0 && *sorted.at(place.wrapping_sub(1)) > key {
-                *sorted.at_mut(place) = *sorted.at(place.wrapping_sub(1));
-                place = place.wrapping_sub(1);
-            }
-            *sorted.at_mut(place) = key;
-            count = count.wrapping_add(1);
-        }
-        let no_group = Group {
-            members: 0,
-            turn: 0,
-            left: quantum,
-        };
-        let mut queue = Self {
+    /// A queue without slots.
+    pub const fn new(quantum: Ticks) -> Self {
+        Self {
             quantum,
             rank_of: Table::new(0),
             slot_of: Table::new(0),
             slots_from: Table::new(0),
             group_of: Table::new(0),
-            groups: Table::new(no_group),
-            ready: Band::default(),
+            groups: Table::new(Group {
+                members: 0,
+                turn: 0,
+                left: quantum,
+            }),
+            ready: Band::NONE,
             is_shared: false,
+        }
+    }
+
+    /// Gives a new queue its slots, in order of `vcpus`, and the class of each; at most 32.
+    pub fn sort(&mut self, vcpus: &[VcpuParameters], classes: &Table<u8>) {
+        let mut count = 0_u8;
+        let key = |slot: u8| {
+            let priority = vcpus.get(usize::from(slot)).map_or(0, |vcpu| vcpu.priority);
+            (*classes.at(slot), priority)
         };
+        for slot in (0..).take(vcpus.len().min(crate::MAX_SLOTS)) {
+            let mut place = count;
+            while place > 0 && key(*self.slot_of.at(place.wrapping_sub(1))) > key(slot) {
+                *self.slot_of.at_mut(place) = *self.slot_of.at(place.wrapping_sub(1));
+                place = place.wrapping_sub(1);
+            }
+            *self.slot_of.at_mut(place) = slot;
+            count = count.wrapping_add(1);
+        }
         let mut first = 0;
         for rank in 0..count {
-            let (class, priority, slot) = *sorted.at(rank);
-            let (of, at, _) = *sorted.at(first);
-            if (of, at) != (class, priority) {
+            let slot = *self.slot_of.at(rank);
+            if key(*self.slot_of.at(first)) != key(slot) {
                 first = rank;
             }
-            *queue.rank_of.at_mut(slot) = rank;
-            *queue.slot_of.at_mut(rank) = slot;
-            *queue.group_of.at_mut(rank) = first;
-            let group = queue.groups.at_mut(first);
+            *self.rank_of.at_mut(slot) = rank;
+            *self.group_of.at_mut(rank) = first;
+            let group = self.groups.at_mut(first);
             group.turn = first;
             group.members |= bit(rank);
         }
         let mut slots = 0;
         for rank in (0..count).rev() {
-            slots |= bit(*queue.slot_of.at(rank));
-            *queue.slots_from.at_mut(rank) = slots;
+            slots |= bit(*self.slot_of.at(rank));
+            *self.slots_from.at_mut(rank) = slots;
         }
-        queue
     }
 
     /// These slots, which are all of some classes. Linear: for constructors.
     pub fn band(&self, slots: u32) -> Band {
         let ranks = crate::table::each(slots).fold(0, |ranks, slot| ranks | bit(self.rank(slot)));
         Band { ranks, slots }
+    }
+
+    /// Running time of a turn.
+    pub const fn quantum(&self) -> Ticks {
+        self.quantum
     }
 
     /// The place of a slot in the order of importance.

@@ -139,6 +139,15 @@ pub struct DomainsParameters<'a> {
     pub quantum: Ticks,
 }
 
+impl Schedule {
+    /// None, for tables.
+    pub(crate) const NONE: Self = Self {
+        frame: 0,
+        first_window: 0,
+        window_count: 0,
+    };
+}
+
 /// What a decision brought about beside the choice itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Signals {
@@ -152,4 +161,15 @@ pub struct Signals {
     pub replenished: SlotSet,
     /// Another schedule has begun.
     pub schedule_changed: bool,
+}
+
+impl Signals {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self {
+        window_start: SlotSet(0),
+        period_start: SlotSet(0),
+        exhausted: SlotSet(0),
+        replenished: SlotSet(0),
+        schedule_changed: false,
+    };
 }

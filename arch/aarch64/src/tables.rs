@@ -40,36 +40,52 @@ pub(crate) unsafe fn fill(table: HostPhys, index: usize, limit: usize, (entry, s
     instruction!("dsb ishst");
     let start = place(table, index);
     let end = start + limit * size_of::<u64>();
-    let last_group = end & !31;
+    let last_group = end & !63;
     let mut at = start;
     // SAFETY: loads and stores between `start` and `end` only, which is the caller's range.
     unsafe {
         core::arch::asm!(
-            // One at a time up to a multiple of four entries, and behind the last one.
-            "2: cmp {at}, {end}",
-            "b.eq 4f",
-            "ldr {there}, [{at}]",
-            "cbnz {there}, 4f",
-            "str {entry}, [{at}], #8",
-            "add {entry}, {entry}, {step}",
-            "tst {at}, #31",
-            "b.ne 2b",
-            "3: cmp {at}, {last_group}",
-            "b.hs 2b",
+            // Eight at a time where all of them are 0; one at a time up to a multiple of eight, behind the last one, and
+            // up to one that is not 0.
+            "2: cmp {at}, {last_group}",
+            "b.hs 3f",
+            "tst {at}, #63",
+            "b.ne 3f",
+            "ldp {a}, {b}, [{at}]",
+            "ldp {c}, {d}, [{at}, #16]",
+            "orr {a}, {a}, {b}",
+            "orr {c}, {c}, {d}",
+            "orr {a}, {a}, {c}",
+            "ldp {b}, {c}, [{at}, #32]",
+            "orr {a}, {a}, {b}",
+            "orr {a}, {a}, {c}",
+            "ldp {b}, {c}, [{at}, #48]",
+            "orr {a}, {a}, {b}",
+            "orr {a}, {a}, {c}",
+            "cbnz {a}, 3f",
             ".rept 4",
-            "ldr {there}, [{at}]",
-            "cbnz {there}, 4f",
+            "add {a}, {entry}, {step}",
+            "stp {entry}, {a}, [{at}], #16",
+            "add {entry}, {a}, {step}",
+            ".endr",
+            "b 2b",
+            "3: cmp {at}, {end}",
+            "b.eq 4f",
+            "ldr {a}, [{at}]",
+            "cbnz {a}, 4f",
             "str {entry}, [{at}], #8",
             "add {entry}, {entry}, {step}",
-            ".endr",
-            "b 3b",
+            "b 2b",
             "4:",
             at = inout(reg) at,
             end = in(reg) end,
             last_group = in(reg) last_group,
             step = in(reg) step,
             entry = inout(reg) entry => _,
-            there = out(reg) _,
+            a = out(reg) _,
+            b = out(reg) _,
+            c = out(reg) _,
+            d = out(reg) _,
             options(nostack),
         );
     }

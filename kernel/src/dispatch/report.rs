@@ -30,12 +30,20 @@ pub struct Pending {
 }
 
 /// The reports of a pCPU whose registers are still to be written, the oldest first.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Reports {
     waiting: [Option<Pending>; KEPT],
 }
 
 impl Reports {
+    /// None.
+    #[must_use]
+    pub(crate) const fn new() -> Self {
+        Self {
+            waiting: [None; KEPT],
+        }
+    }
+
     /// Whether all is written.
     #[inline]
     #[must_use]
