@@ -47,6 +47,8 @@ pub enum Damage {
     Set(i64, u8),
     /// The hypervisor's code for the exception vector of this number is broken: it crashes at the first such exception.
     Vector(u8),
+    /// The hypervisor's exception vector of the first number branches to that of the second: an exception is taken for another.
+    Redirect(u8, u8),
 }
 
 /// What a case, or all cases of a folder, say.
@@ -250,10 +252,16 @@ impl Damage {
                 flash[place] = value;
             }
             Self::Vector(number) => {
-                let table = vectors(&flash[..start]).ok_or("the class binary has no exception vectors")?;
-                let entry = table + usize::from(number) % VECTORS * VECTOR_SIZE;
+                let entry = vector(&flash[..start], number)?;
                 // An instruction of zeros is permanently undefined (Arm DDI 0487, C6.2, UDF).
                 flash[entry..entry + 4].fill(0);
+            }
+            Self::Redirect(from, to) => {
+                let (from, to) = (vector(&flash[..start], from)?, vector(&flash[..start], to)?);
+                // B: the distance in words, signed (C6.2, B).
+                let words = (to as i32 - from as i32) / 4;
+                let branch = 0x1400_0000 | words.cast_unsigned() & 0x03FF_FFFF;
+                flash[from..from + 4].copy_from_slice(&branch.to_le_bytes());
             }
         }
         Ok(())
@@ -263,6 +271,12 @@ impl Damage {
 /// Exception vectors of a table, and bytes of each (Arm DDI 0487, D1.4.2).
 const VECTORS: usize = 16;
 const VECTOR_SIZE: usize = 0x80;
+
+/// Where the hypervisor's code for the exception vector of this number is.
+fn vector(program: &[u8], number: u8) -> Result<usize, String> {
+    let table = vectors(program).ok_or("the class binary has no exception vectors")?;
+    Ok(table + usize::from(number) % VECTORS * VECTOR_SIZE)
+}
 
 /// Where the hypervisor's vectors are: the only aligned place whose first eight entries, which are all for exceptions
 /// of the hypervisor itself, begin with the same instruction.
@@ -365,5 +379,9 @@ at-most.b = 7
             .for_each(|(place, byte)| *byte = (place / 3) as u8);
         Damage::Vector(8).apply(&mut flash, 4).unwrap();
         assert_eq!(flash[0xc00..0xc05], [0, 0, 0, 0, 0x11]);
+        Damage::Redirect(8, 11).apply(&mut flash, 4).unwrap();
+        assert_eq!(flash[0xc00..0xc05], [0x60, 0, 0, 0x14, 0x11]);
+        Damage::Redirect(11, 10).apply(&mut flash, 4).unwrap();
+        assert_eq!(flash[0xd80..0xd85], [0xe0, 0xff, 0xff, 0x17, 0x11]);
     }
 }

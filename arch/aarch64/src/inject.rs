@@ -3,11 +3,14 @@
 //!
 //! The rules of exception entry to EL1 (Arm DDI 0487 D1.10, AArch64.TakeException), in software: the
 //! vector by the level and stack pointer it comes from, SPSR_EL1 and ELR_EL1 as they were, PSTATE masked.
+//!
+//! An SError stays one: it is made pending (`HCR_EL2.VSE`), and the hardware delivers it when the guest's PSTATE.A lets it,
+//! in AArch32 state as an asynchronous abort.
 
 use crate::aarch32;
 use crate::state::El1State;
 use crate::sysreg::{read_register, write_guest_register};
-use crate::vcpu::Context;
+use crate::vcpu::{Context, RARE_SERROR};
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::FaultReport;
 
@@ -17,12 +20,15 @@ const ESR_IL: u64 = 1 << 25;
 const EC_UNKNOWN: u64 = 0;
 const EC_INSTRUCTION_ABORT: u64 = 0x20;
 const EC_DATA_ABORT: u64 = 0x24;
+const EC_SERROR: u64 = 0x2F;
 /// Added to an abort's class when it comes from the same level.
 const EC_SAME_LEVEL: u64 = 1;
 /// Fault status: synchronous external abort, not on a table walk.
 const FSC_EXTERNAL: u64 = 0x10;
 /// Fault status: alignment.
 const FSC_ALIGNMENT: u64 = 0x21;
+/// HCR_EL2.VSE: an SError is pending for EL1. Cleared by the hardware when it is taken.
+pub(crate) const HCR_VSE: u64 = 1 << 8;
 /// ESR.FnV: FAR holds no address.
 const ESR_FNV: u64 = 1 << 10;
 /// ISS.WnR of a data abort.
@@ -98,8 +104,28 @@ fn syndrome(report: &FaultReport, pstate: u64) -> u64 {
     class << 26 | ESR_IL | address | write | FSC_EXTERNAL
 }
 
-/// Reflects `report` into a vCPU that is not current: an external abort for memory, else an undefined instruction.
+/// Whether the SError given to the vCPU that is, or was, current has not been taken.
+pub(crate) fn serror_is_pending() -> bool {
+    read_register!("hcr_el2") & HCR_VSE != 0
+}
+
+/// What the guest's ESR_EL1 will say of an SError: nothing. Without RAS that is implementation defined, and guests are
+/// told that there is no RAS.
+pub(crate) fn describe_serror() {
+    if read_register!("id_aa64pfr0_el1") >> 28 & 0xF != 0 {
+        // VSESR_EL2, which assemblers know with the RAS extension only.
+        write_guest_register!("s3_4_c5_c2_3", 0);
+    }
+}
+
+/// Reflects `report` into a vCPU that is not current: an external abort for memory, an SError for an SError, else an
+/// undefined instruction.
 pub(crate) fn reflect(context: &mut Context, report: &FaultReport) {
+    if report.class == HealthClass::Memory && report.syndrome >> 26 & 0x3F == EC_SERROR {
+        context.hcr |= HCR_VSE;
+        context.rare |= RARE_SERROR;
+        return;
+    }
     if context.plan.aarch32 {
         return aarch32::reflect(context, report);
     }

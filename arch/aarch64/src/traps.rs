@@ -14,7 +14,7 @@ use crate::irq;
 use crate::machine::Machine;
 use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
 use crate::vcpu::{
-    Context, LEAVE_EXIT, LEAVE_HYPERCALL, LEAVE_IDLE, Load, Pending, RARE_AARCH32, RARE_DEBUG,
+    Context, LEAVE_EXIT, LEAVE_HYPERCALL, LEAVE_IDLE, Load, Pending, RARE_AARCH32, RARE_DEBUG, RARE_SERROR,
 };
 use crate::{aarch32, inject, psci, status, system, timer};
 use bulkhead_abi::HealthClass;
@@ -41,9 +41,12 @@ const EC_SYSTEM: u64 = 0x18;
 const EC_SVE: u64 = 0x19;
 const EC_INSTRUCTION_ABORT: u64 = 0x20;
 const EC_DATA_ABORT: u64 = 0x24;
+const EC_SERROR: u64 = 0x2F;
 
 /// ESR.IL: a 32-bit instruction.
 const ESR_IL: u64 = 1 << 25;
+/// ESR.IL and ESR.ISS.
+const ESR_DETAILS: u64 = 0x3FF_FFFF;
 /// ISS of WFI and WFE: TI, 0 = WFI.
 const ISS_WFX_TI: u64 = 3;
 /// ISS of aborts (D19.2.37, "ISS encoding for an exception from a Data Abort").
@@ -268,7 +271,8 @@ fn interrupted(machine: &mut Machine, context: &mut Context, line: u32) -> u64 {
 pub(crate) unsafe extern "C" fn on_serror(context: *mut Context, _machine: *mut Machine) -> u64 {
     // SAFETY: as in `on_synchronous`.
     let context = unsafe { &mut *context };
-    fault(context, HealthClass::Memory, read_register!("esr_el2"), None)
+    let syndrome = read_register!("esr_el2") & ESR_DETAILS | EC_SERROR << 26;
+    fault(context, HealthClass::Memory, syndrome, None)
 }
 
 /// Leaves the guest with this exit.
@@ -390,10 +394,14 @@ fn task_call(context: &mut Context, syndrome: u64) -> u64 {
 /// WFI; WFE does not trap (HCR_EL2.TWE is 0). An idle task waits by hypercall, so its WFI is over at once.
 #[inline(never)]
 fn wait_for(context: &mut Context, syndrome: u64) -> u64 {
-    if context.rare & (RARE_AARCH32 | RARE_DEBUG) == 0 {
+    if context.rare & (RARE_AARCH32 | RARE_DEBUG | RARE_SERROR) == 0 {
         write_guest_register!("elr_el2", read_register!("elr_el2").wrapping_add(4));
     } else {
         advance(context, syndrome);
+        // A pending SError ends a wait, masked or not (D1.6.2).
+        if context.rare & RARE_SERROR != 0 && inject::serror_is_pending() {
+            return RESUME;
+        }
     }
     if context.is_task() || syndrome & ISS_WFX_TI != 0 {
         return RESUME;

@@ -80,6 +80,8 @@ const RARE_FROZEN: u8 = 1 << 1;
 pub(crate) const RARE_DEBUG: u8 = 1 << 2;
 /// The CPU has [`Auxiliary`] registers.
 const RARE_AUXILIARY: u8 = 1 << 3;
+/// An SError that it was given may be pending still.
+pub(crate) const RARE_SERROR: u8 = 1 << 4;
 
 /// A vCPU. What every switch moves comes first, where one instruction reaches two words.
 #[repr(C)]
@@ -202,6 +204,9 @@ impl Context {
         if self.rare & RARE_AUXILIARY != 0 {
             self.auxiliary.save();
         }
+        if self.rare & RARE_SERROR != 0 && !inject::serror_is_pending() {
+            self.drop_serror();
+        }
     }
 
     /// What coming takes besides, for a vCPU that is `rare`.
@@ -220,6 +225,15 @@ impl Context {
         if self.rare & RARE_AUXILIARY != 0 {
             self.auxiliary.load();
         }
+        if self.rare & RARE_SERROR != 0 {
+            inject::describe_serror();
+        }
+    }
+
+    /// No SError is pending for it.
+    fn drop_serror(&mut self) {
+        self.hcr &= !inject::HCR_VSE;
+        self.rare &= !RARE_SERROR;
     }
 
     /// Steps over the instruction that led to the last exit.
@@ -397,6 +411,7 @@ impl Vcpus for Machine {
             }
             context.debug.reset();
             context.note_debug();
+            context.drop_serror();
             context.auxiliary = Auxiliary::ZERO;
             context.space = space::of(context.plan.partition);
             context.timers = Timers::ZERO;

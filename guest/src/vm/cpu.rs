@@ -24,6 +24,12 @@ pub fn mask_interrupts() {
     unsafe { asm!("msr daifset, #2", "isb", options(nostack)) }
 }
 
+/// Lets SErrors in for a moment: one that is pending is taken.
+pub fn take_aborts() {
+    // SAFETY: the handler of `exception` returns from an SError, or ends the machine.
+    unsafe { asm!("msr daifclr, #4", "isb", "msr daifset, #4", options(nostack)) }
+}
+
 /// Sleeps until an interrupt is pending, masked or not.
 pub fn wait_for_interrupt() {
     // SAFETY: a hint.

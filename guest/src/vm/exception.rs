@@ -59,6 +59,8 @@ pub mod class {
     pub const INSTRUCTION_ABORT: u64 = 0x21;
     /// Data abort from the same level.
     pub const DATA_ABORT: u64 = 0x25;
+    /// SError.
+    pub const SERROR: u64 = 0x2F;
     /// Hardware breakpoint at the same level.
     pub const BREAKPOINT: u64 = 0x31;
     /// Software step at the same level.
