@@ -29,6 +29,7 @@ _vm_start:
     b       1b
 
     .balign 32
+    .global vectors
 vectors:
     b       .
     b       on_undefined
@@ -80,7 +81,11 @@ on_fetch_abort:
 on_irq:
     sub     lr, lr, #4
     push    {r0-r3, r12, lr}
-    mrc     p15, 0, r0, c12, c12, 0         @ ICC_IAR1
+    ldr     r12, =gic_interface
+    ldr     r12, [r12]
+    cmp     r12, #0
+    mrceq   p15, 0, r0, c12, c12, 0         @ ICC_IAR1
+    ldrne   r0, [r12, #0xC]                 @ GICC_IAR
     ldr     r1, =irq_seen
     str     r0, [r1]
     ldr     r2, [r1, #4]
@@ -89,9 +94,43 @@ on_irq:
     cmp     r0, #27
     moveq   r3, #0
     mcreq   p15, 0, r3, c14, c3, 1          @ CNTV_CTL: off
-    mcr     p15, 0, r0, c12, c12, 1         @ ICC_EOIR1
+    cmp     r12, #0
+    mcreq   p15, 0, r0, c12, c12, 1         @ ICC_EOIR1
+    strne   r0, [r12, #0x10]                @ GICC_EOIR
     isb
     ldm     sp!, {r0-r3, r12, pc}^
+
+@ The same vectors in T32: counts what is undefined, keeps the state that the handler was entered with, and goes on behind the
+@ instruction (A32). r0 and r1 are lost: of what would be pushed, the byte order is not known.
+    .thumb
+    .balign 32
+    .global thumb_vectors
+thumb_vectors:
+    b.w     .
+    b.w     1f
+    .rept   6
+    b.w     .
+    .endr
+1:  mrs     r1, cpsr
+    setend  le
+    ldr     r0, =handler_state
+    str     r1, [r0]
+    ldr     r0, =undefined_count
+    ldr     r1, [r0]
+    adds    r1, r1, #1
+    str     r1, [r0]
+    subs    pc, lr, #0
+    .ltorg
+    .arm
+
+@ The vectors in a form that can be copied to where the high ones are: each jumps by a table behind them.
+    .balign 32
+    .global high_vectors
+high_vectors:
+    .rept   8
+    ldr     pc, [pc, #24]
+    .endr
+    .word   vectors, on_undefined, vectors, on_fetch_abort, on_data_abort, vectors, on_irq, vectors
 
 @ r0 = where to jump although there is no memory.
     .global probe_fetch
@@ -106,7 +145,7 @@ probe_fetch:
     .global probe_\name
 probe_\name:
     push    {r4-r9, lr}
-    ldr     r4, =0x00223344
+    ldr     r4, =0x002288AA
     mov     r5, #0
     cpsid   aif, #\mode
     mov     r8, sp
@@ -199,7 +238,7 @@ probe_fiq:
     push    {r4-r11, lr}
     mov     r8, #0
     mov     r12, #0
-    ldr     r4, =0x00223344
+    ldr     r4, =0x002288AA
     mov     r5, #0
     cpsid   aif, #0x11
     str     r4, [r0]
@@ -235,7 +274,7 @@ probe_fiq:
     .global probe_thumb
 probe_thumb:
     push    {r4-r7, lr}
-    ldr     r4, =0x00223344
+    ldr     r4, =0x002288AA
     movs    r5, #0
     movs    r6, #1
     cmp     r4, r4
@@ -353,8 +392,11 @@ probe_fp:
     .ltorg
 
     .bss
-    .balign 8
+    .balign 16384
+    .global translation_table
+translation_table: .space 16384
     .global boot_registers, undefined_count, data_abort_seen, fetch_abort_seen, irq_seen, second_argument
+    .global gic_interface, handler_state
 boot_registers:   .space 12
 undefined_count:  .space 4
 data_abort_seen:  .space 12
@@ -362,6 +404,8 @@ fetch_abort_seen: .space 12
 irq_seen:         .space 8
 second_argument:  .space 4
 fetch_return:     .space 4
+gic_interface:    .space 4
+handler_state:    .space 4
 word_slot:        .space 8
     .balign 16
     .space 8192

@@ -10,9 +10,10 @@ global_asm!(include_str!("start.s"), options(raw));
 const UART: usize = 0x0900_0000;
 const DISTRIBUTOR: usize = 0x0800_0000;
 const REDISTRIBUTOR: usize = 0x080A_0000;
-/// A register of the distributor that keeps what it is given: where line 64 goes, of which the low three bytes are an
-/// affinity.
-const PLAIN_REGISTER: usize = DISTRIBUTOR + 0x6000 + 8 * 64;
+/// CPU interface of a GICv2.
+const INTERFACE: usize = 0x0801_0000;
+/// A register of the distributor that keeps what it is given in its odd bits: the triggers of lines 64 to 79.
+const PLAIN_REGISTER: usize = DISTRIBUTOR + 0xC10;
 /// An address where nothing is.
 const NOWHERE: usize = 0x0010_0000;
 
@@ -23,6 +24,11 @@ const NULL_CALL: u32 = 0xC600_0000;
 const NOT_SUPPORTED: u32 = -1i32 as u32;
 const INVALID_ADDRESS: u32 = -9i32 as u32;
 const VIRTUAL_TIMER: u32 = 27;
+/// SCTLR: translation, high vectors, exceptions big-endian, exceptions in T32.
+const SCTLR_M: u32 = 1;
+const SCTLR_V: u32 = 1 << 13;
+const SCTLR_EE: u32 = 1 << 25;
+const SCTLR_TE: u32 = 1 << 30;
 /// Rounds of a loop of two instructions, and exits: longer than a turn of a vCPU among its equals.
 const ROUNDS: u32 = 70_000;
 const EXITS: u32 = 700;
@@ -43,6 +49,12 @@ unsafe extern "C" {
     fn probe_fp(pattern: u32, exits: u32) -> u32;
     fn probe_fetch(address: usize);
     fn second_start();
+    static vectors: u32;
+    static thumb_vectors: u32;
+    static high_vectors: [u32; 16];
+    static mut gic_interface: u32;
+    static handler_state: u32;
+    static mut translation_table: [u32; 4096];
     static boot_registers: [u32; 3];
     static undefined_count: u32;
     static data_abort_seen: [u32; 3];
@@ -67,6 +79,11 @@ fn write_word(address: usize, value: u32) {
 fn read_word(address: usize) -> u32 {
     // SAFETY: a device register of the default machine, or an address that the caller wants to fail.
     unsafe { (address as *const u32).read_volatile() }
+}
+
+/// Whether the interrupt controller is a GICv2: GICD_ICPIDR2, where a GICv3 has nothing.
+fn is_version2() -> bool {
+    read_word(DISTRIBUTOR + 0xFE8) >> 4 & 0xF == 2
 }
 
 /// CNTPCT, the low half.
@@ -149,6 +166,7 @@ extern "C" fn main() {
     calls(&mut report);
     registers(&mut report);
     faults(&mut report);
+    handlers(&mut report);
     words(&mut report);
     interrupts(&mut report);
     floating_point(&mut report);
@@ -220,7 +238,8 @@ fn registers(report: &mut Report) {
         (features >> 12 & 0xF, features >> 16 & 0xF),
         (0, 1),
     );
-    report.equal("ID_PFR1: GIC registers", features >> 28, 1);
+    let expected = u32::from(!is_version2());
+    report.equal("ID_PFR1: GIC registers", features >> 28, expected);
     report.equal("ID_DFR0: no PMU", coprocessor!("0, {}, c0, c1, 2") >> 24, 0);
     let identity: u32;
     // SAFETY: reads DBGDIDR.
@@ -261,6 +280,82 @@ fn faults(report: &mut Report) {
         (status & 0x60F, address, link),
         (0x8, nowhere, nowhere),
     );
+}
+
+/// Touches the PMU, which is undefined, with these bits of SCTLR set and these vectors; how many faults came.
+fn fault_with(control: u32, vectors_at: usize) -> u32 {
+    let before = seen!(undefined_count);
+    let kept = coprocessor!("0, {}, c1, c0, 0");
+    // SAFETY: VBAR and SCTLR are as before behind it, and the handlers change r0 and r1 at most. The code and the data that
+    // it and they reach are mapped as they are without translation.
+    unsafe {
+        asm!(
+            "mcr p15, 0, {vbar}, c12, c0, 0", "mcr p15, 0, {new}, c1, c0, 0", "isb",
+            "mrc p15, 0, {scratch}, c9, c12, 0",
+            "mcr p15, 0, {kept}, c1, c0, 0", "isb",
+            "mcr p15, 0, {usual}, c12, c0, 0", "isb",
+            vbar = in(reg) vectors_at, new = in(reg) kept | control, kept = in(reg) kept,
+            usual = in(reg) (&raw const vectors) as usize, scratch = out(reg) _, out("r0") _, out("r1") _,
+        );
+    }
+    seen!(undefined_count) - before
+}
+
+/// The state a handler starts in is what SCTLR says.
+fn handlers(report: &mut Report) {
+    // PSTATE.E and the mode; T reads as zero, but nothing else than T32 could have come through.
+    const STATE: u32 = 1 << 9 | 0x1F;
+    let thumb = (&raw const thumb_vectors) as usize & !1;
+    let count = fault_with(SCTLR_TE, thumb);
+    report.equal(
+        "SCTLR.TE: the handler is entered in T32",
+        (count, seen!(handler_state) & STATE),
+        (1, 0x1B),
+    );
+    let count = fault_with(SCTLR_TE | SCTLR_EE, thumb);
+    report.equal(
+        "SCTLR.EE: the handler is entered big-endian",
+        (count, seen!(handler_state) & STATE),
+        (1, 1 << 9 | 0x1B),
+    );
+    translate();
+    let nowhere = (&raw const high_vectors) as usize;
+    report.equal(
+        "SCTLR.V: the vectors are the high ones",
+        fault_with(SCTLR_V | SCTLR_M, nowhere),
+        1,
+    );
+}
+
+/// Prepares a translation in which everything is where it is without, and the high vectors are ours.
+fn translate() {
+    // Sections, full access; device memory that is not executed, and normal memory that is not cached.
+    const DEVICE: u32 = 0xC12;
+    const NORMAL: u32 = 0x1C02;
+    const RAM: core::ops::Range<u32> = 0x400..0x404;
+    for section in 0..4096u32 {
+        let (to, attributes) = match section {
+            0xFFF => (RAM.end - 1, NORMAL),
+            own if RAM.contains(&own) => (own, NORMAL),
+            other => (other, DEVICE),
+        };
+        // SAFETY: the table is in use only while nobody writes it.
+        unsafe {
+            (&raw mut translation_table)
+                .cast::<u32>()
+                .add(section as usize)
+                .write_volatile(to << 20 | attributes)
+        }
+    }
+    for (index, word) in seen!(high_vectors).into_iter().enumerate() {
+        write_word(((RAM.end as usize) << 20) - 0x1_0000 + 4 * index, word);
+    }
+    coprocessor!("0, {}, c2, c0, 2", 0);
+    coprocessor!("0, {}, c2, c0, 0", (&raw const translation_table) as u32);
+    coprocessor!("0, {}, c3, c0, 0", 1);
+    coprocessor!("0, {}, c8, c7, 0", 0);
+    // SAFETY: what was written is seen by what comes later.
+    unsafe { asm!("dsb", "isb", options(nostack)) }
 }
 
 /// A random instruction for a coprocessor that a guest survives, or none: what would move its own vectors, translation
@@ -330,18 +425,33 @@ fn nap() {
 }
 
 fn interrupts(report: &mut Report) {
-    // Group 1 of the distributor, with affinity routing; lines 0 to 31 in group 1 and enabled.
-    write_word(DISTRIBUTOR, 0x12);
-    write_word(REDISTRIBUTOR + 0x14, 0);
-    write_word(REDISTRIBUTOR + 0x1_0080, u32::MAX);
-    write_word(REDISTRIBUTOR + 0x1_0100, 1 << VIRTUAL_TIMER | 1 << 5);
-    coprocessor!("0, {}, c12, c12, 5", 1);
-    coprocessor!("0, {}, c4, c6, 0", 0xFF);
-    coprocessor!("0, {}, c12, c12, 7", 1);
+    if is_version2() {
+        // Group 0, as all lines are.
+        write_word(DISTRIBUTOR, 1);
+        write_word(DISTRIBUTOR + 0x100, 1 << VIRTUAL_TIMER | 1 << 5);
+        write_word(INTERFACE + 4, 0xFF);
+        write_word(INTERFACE, 1);
+        // SAFETY: the handler reads it, and no interrupt comes before it is unmasked.
+        unsafe { (&raw mut gic_interface).write_volatile(INTERFACE as u32) }
+    } else {
+        // Group 1 of the distributor, with affinity routing; lines 0 to 31 in group 1 and enabled.
+        write_word(DISTRIBUTOR, 0x12);
+        write_word(REDISTRIBUTOR + 0x14, 0);
+        write_word(REDISTRIBUTOR + 0x1_0080, u32::MAX);
+        write_word(REDISTRIBUTOR + 0x1_0100, 1 << VIRTUAL_TIMER | 1 << 5);
+        coprocessor!("0, {}, c12, c12, 5", 1);
+        coprocessor!("0, {}, c4, c6, 0", 0xFF);
+        coprocessor!("0, {}, c12, c12, 7", 1);
+    }
     // SAFETY: the vectors and the stack of IRQ mode are set up.
     unsafe { asm!("isb", "cpsie i", options(nostack)) }
-    // SAFETY: ICC_SGI1R: interrupt 5 to the CPU with affinity 0.
-    unsafe { asm!("mcrr p15, 0, {}, {}, c12", "isb", in(reg) 5 << 24 | 1, in(reg) 0, options(nostack)) }
+    if is_version2() {
+        // GICD_SGIR: to CPU 0.
+        write_word(DISTRIBUTOR + 0xF00, 1 << 16 | 5);
+    } else {
+        // SAFETY: ICC_SGI1R: interrupt 5 to the CPU with affinity 0.
+        unsafe { asm!("mcrr p15, 0, {}, {}, c12", "isb", in(reg) 5 << 24 | 1, in(reg) 0, options(nostack)) }
+    }
     wait_for_interrupts(1);
     report.equal("software-generated interrupt", seen!(irq_seen), [5, 1]);
     nap();
