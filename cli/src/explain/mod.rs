@@ -124,7 +124,7 @@ impl<'a> Explainer<'a> {
             ),
             "watchdog" => "the watchdog was not kicked in time".to_owned(),
             _ => event.syndrome.map_or("a fault".to_owned(), |syndrome| {
-                syndrome::sentence(syndrome, event.address, event.virtual_address)
+                syndrome::sentence(syndrome, event.address, event.virtual_address, partition.aarch32)
             }),
         };
         format!("{who}: {what}")

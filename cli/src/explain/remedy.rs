@@ -3,6 +3,7 @@
 
 use super::event::Event;
 use super::place::{Place, find};
+use super::syndrome;
 use bulkhead_manifest::System;
 use bulkhead_manifest::system::{MappingKind, Partition};
 
@@ -29,7 +30,12 @@ pub fn of(system: &System, partition: &Partition, event: &Event) -> String {
 fn memory(system: &System, partition: &Partition, event: &Event) -> String {
     let name = &partition.name;
     let Some(address) = event.address else {
-        return "look at the program at that line".to_owned();
+        return if event.syndrome.is_some_and(syndrome::is_asynchronous) {
+            "look at the driver of the device that was accessed last: it can be long before that line"
+                .to_owned()
+        } else {
+            "look at the program at that line".to_owned()
+        };
     };
     match find(system, partition, address) {
         Place::Device(device, None) => {

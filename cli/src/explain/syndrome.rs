@@ -18,8 +18,15 @@ const INSTRUCTION_ABORT: u64 = 0x20;
 const DATA_ABORT: u64 = 0x24;
 const SERROR: u64 = 0x2F;
 
-/// What the instruction tried, in one sentence.
-pub fn sentence(syndrome: u64, address: Option<u64>, virtual_address: Option<u64>) -> String {
+/// General registers as AArch32 names them, by their numbers in AArch64 (D1.20.1).
+const NARROW: [&str; 31] = [
+    "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "sp_usr", "lr_usr",
+    "sp_hyp", "lr_irq", "sp_irq", "lr_svc", "sp_svc", "lr_abt", "sp_abt", "lr_und", "sp_und", "r8_fiq",
+    "r9_fiq", "r10_fiq", "r11_fiq", "r12_fiq", "sp_fiq", "lr_fiq",
+];
+
+/// What the instruction tried, in one sentence. `narrow`: it was one of AArch32.
+pub fn sentence(syndrome: u64, address: Option<u64>, virtual_address: Option<u64>, narrow: bool) -> String {
     let bit = |number: u32| syndrome >> number & 1 == 1;
     match syndrome >> 26 & 0x3F {
         DATA_ABORT => {
@@ -30,7 +37,7 @@ pub fn sentence(syndrome: u64, address: Option<u64>, virtual_address: Option<u64
             };
             format!(
                 "{} {}{walk}: {}",
-                access(syndrome),
+                access(syndrome, narrow),
                 at(address, virtual_address),
                 status(syndrome)
             )
@@ -54,8 +61,13 @@ pub fn sentence(syndrome: u64, address: Option<u64>, virtual_address: Option<u64
     }
 }
 
+/// Whether it came some time after its cause.
+pub const fn is_asynchronous(syndrome: u64) -> bool {
+    syndrome >> 26 & 0x3F == SERROR
+}
+
 /// Load or store, and of what.
-fn access(syndrome: u64) -> String {
+fn access(syndrome: u64, narrow: bool) -> String {
     let verb = if syndrome >> 6 & 1 == 1 { "store" } else { "load" };
     if syndrome >> 24 & 1 == 0 {
         return format!(
@@ -64,10 +76,16 @@ fn access(syndrome: u64) -> String {
     }
     let bytes = 1 << (syndrome >> 22 & 3);
     let plural = if bytes == 1 { "" } else { "s" };
-    match (syndrome >> 16 & 31, verb) {
-        (31, "store") => format!("store of {bytes} zero byte{plural}"),
-        (register, "store") => format!("store of {bytes} byte{plural} of x{register}"),
-        (register, _) => format!("load of {bytes} byte{plural} into x{register}"),
+    let number = syndrome >> 16 & 31;
+    let name = match NARROW.get(number as usize) {
+        Some(name) if narrow => (*name).to_owned(),
+        None if narrow => "pc".to_owned(),
+        _ => format!("x{number}"),
+    };
+    match (number, verb) {
+        (31, "store") if !narrow => format!("store of {bytes} zero byte{plural}"),
+        (_, "store") => format!("store of {bytes} byte{plural} of {name}"),
+        _ => format!("load of {bytes} byte{plural} into {name}"),
     }
 }
 
@@ -195,25 +213,37 @@ mod tests {
     #[test]
     fn sentences() {
         assert_eq!(
-            sentence(0x9389_0005, Some(0x8000_0000), Some(0x8000_0000)),
+            sentence(0x9389_0005, Some(0x8000_0000), Some(0x8000_0000), false),
             "load of 4 bytes into x9 at 0x80000000: nothing is mapped there"
         );
         assert_eq!(
-            sentence(0x9200_004F, Some(0x1000), Some(0xFFFF_0000)),
+            sentence(0x9200_004F, Some(0x1000), Some(0xFFFF_0000), false),
             "store that the CPU does not describe (a pair, an exclusive, SIMD, or with write-back) at 0x1000 (virtual 0xffff0000): that is not allowed there"
         );
         assert_eq!(
-            sentence(0x8200_0006, Some(0), None),
+            sentence(0x8200_0006, Some(0), None, false),
             "instruction fetch at 0x0: nothing is mapped there"
         );
-        assert_eq!(sentence(0x0200_0000, None, None), "an undefined instruction");
+        assert_eq!(
+            sentence(0x0200_0000, None, None, false),
+            "an undefined instruction"
+        );
+        // The register of Supervisor mode, and one without a name.
+        assert_eq!(
+            sentence(0x9393_0005, Some(0x8000_0000), None, true),
+            "load of 4 bytes into sp_svc at 0x80000000: nothing is mapped there"
+        );
+        assert_eq!(
+            sentence(0x939F_0045, Some(0x8000_0000), None, true),
+            "store of 4 bytes of pc at 0x80000000: nothing is mapped there"
+        );
     }
 
     #[test]
     fn registers_have_their_encoding_at_least() {
         // MRS x0, PMCR_EL0: op0 3, op1 3, CRn 9, CRm 12, op2 0.
         let syndrome = 0x18 << 26 | 1 << 25 | 3 << 20 | 3 << 14 | 9 << 10 | 12 << 1 | 1;
-        let text = sentence(syndrome, None, None);
+        let text = sentence(syndrome, None, None, false);
         assert!(
             text.starts_with("reading ") && text.contains("S3_3_C9_C12_0"),
             "{text}"
@@ -233,7 +263,7 @@ mod tests {
             (pair, "MRRC p15, 0, <Rt>, <Rt2>, c14 is not this machine's to use"),
             (debug, "MCR p14, 0, <Rt>, c0, c2, 2 is not this machine's to use"),
         ] {
-            assert_eq!(sentence(syndrome, None, None), text);
+            assert_eq!(sentence(syndrome, None, None, false), text);
         }
     }
 
@@ -242,7 +272,7 @@ mod tests {
         for class in 0..64_u64 {
             for iss in [0, 1, 0x1FF_FFFF, 0x0AA_AAAA, 0x155_5555] {
                 let syndrome = class << 26 | 1 << 25 | iss;
-                assert!(!sentence(syndrome, None, None).is_empty());
+                assert!(!sentence(syndrome, None, None, false).is_empty());
             }
         }
     }
