@@ -45,7 +45,10 @@ fn every_example_compiles() {
             let bytes = compile(&system, &input).unwrap_or_else(|error| panic!("{name}: {error}"));
             let image = Image::check(&bytes, CLASS_AARCH64, &Portable).expect("the writer checked it");
             assert_eq!(image.partitions().len(), system.partitions().len());
-            assert_eq!(image.board().image_base.get(), 0x4020_0000 + class_binary_len);
+            assert_eq!(
+                image.board().image_base.get(),
+                system.board().load_address + class_binary_len
+            );
             assert_eq!(image.board().stop_after_ms.get(), 1000);
         }
     }
