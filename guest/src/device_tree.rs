@@ -75,6 +75,12 @@ impl<'a> DeviceTree<'a> {
         }
     }
 
+    /// Cell `index` of property `name` of the node at `path`.
+    #[must_use]
+    pub fn cell(&self, path: &[&str], name: &str, index: usize) -> Option<u32> {
+        word(self.property(path, name)?, index.checked_mul(4)?)
+    }
+
     /// The kernel command line: `/chosen/bootargs`, empty if there is none.
     #[must_use]
     pub fn bootargs(&self) -> &'a str {

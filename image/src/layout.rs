@@ -542,6 +542,8 @@ pub const VIRTUAL_PL011: u32 = 2;
 pub const VIRTUAL_GIC_V2: u32 = 3;
 /// Virtual CMSDK UART. Its virtual line is the one for receive; the one for transmit is the next.
 pub const VIRTUAL_CMSDK_UART: u32 = 4;
+/// The interrupt of the partition's event gate: level, high while there are events. No windows.
+pub const VIRTUAL_EVENT_GATE: u32 = 5;
 
 bulkhead_abi::numbered! {
     /// What is done about a health event.

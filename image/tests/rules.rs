@@ -333,6 +333,18 @@ fn loads_and_payloads() {
     ]);
 }
 
+/// The interrupt of an event gate, with a window it must not have.
+fn gate(line: u32, size: u64) -> VirtualDeviceRecord {
+    VirtualDeviceRecord {
+        partition: 0.into(),
+        kind: VIRTUAL_EVENT_GATE.into(),
+        base: [0.into(), 0.into()],
+        size: [size.into(), 0.into()],
+        virtual_line: line.into(),
+        reserved: 0.into(),
+    }
+}
+
 #[test]
 #[rustfmt::skip] // One case per line.
 fn virtual_devices() {
@@ -340,6 +352,11 @@ fn virtual_devices() {
         (|b| b.virtual_devices[0].partition = 3.into(), Table::VirtualDevices, 0, Fault::NoSuch(Table::Partitions)),
         (|b| b.virtual_devices[0].partition = 2.into(), Table::VirtualDevices, 0, Fault::NotForTask),
         (|b| b.virtual_devices[0].kind = 9.into(), Table::VirtualDevices, 0, Fault::UnknownKind),
+        (|b| b.virtual_devices[1] = gate(47, 0x1000), Table::VirtualDevices, 1, Fault::OutOfRange),
+        (|b| b.virtual_devices[1] = gate(NONE, 0), Table::VirtualDevices, 1, Fault::OutOfRange),
+        (|b| b.virtual_devices[1] = gate(288, 0), Table::VirtualDevices, 1, Fault::OutOfRange),
+        (|b| b.virtual_devices.push(gate(33, 0)), Table::VirtualDevices, 4, Fault::LineTaken(Table::VirtualDevices, 1)),
+        (|b| b.virtual_devices.extend([gate(47, 0), gate(48, 0)]), Table::VirtualDevices, 5, Fault::SameAs(4)),
         (|b| b.virtual_devices[0].kind = VIRTUAL_GIC_V2.into(), Table::VirtualDevices, 0, Fault::UnknownKind),
         (|b| { gic_v2(b); b.virtual_devices[0].size[1] = 0x1000.into() }, Table::VirtualDevices, 0, Fault::WindowTooSmall),
         (|b| { let v3 = b.virtual_devices.clone(); gic_v2(b); b.virtual_devices = v3 }, Table::VirtualDevices, 0, Fault::UnknownKind),

@@ -12,13 +12,14 @@
 //! loop of the hypervisor and can stop the world in between.
 //!
 //! The files below this one each hold one group of methods of [`Pcpu`]: `exit` (what an exit leads to), `call`
-//! (hypercalls), `lifecycle` (start, stop, load), `fault` (health events), `device` (virtual devices, consoles),
+//! (hypercalls), `lifecycle` (start, stop, load), `fault` (health events), `gate` (events), `device` (virtual devices, consoles),
 //! `schedule` (windows, schedules), `trace` (the loop of a pCPU that is traced).
 
 mod call;
 mod device;
 mod exit;
 mod fault;
+mod gate;
 mod lifecycle;
 mod report;
 mod schedule;

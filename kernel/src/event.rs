@@ -71,6 +71,12 @@ impl Gate {
         }
     }
 
+    /// Whether there are events. For one who has just said that there are none: raised before that or seen here.
+    pub fn has_events(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.pending.load(Ordering::Relaxed) != 0
+    }
+
     /// Forgets pending events: the owner starts anew.
     pub fn clear(&self) {
         self.pending.store(0, Ordering::Relaxed);

@@ -18,7 +18,8 @@ use bulkhead_image::Image;
 use bulkhead_image::layout::HealthAction;
 use bulkhead_image::layout::{
     FLAG_AARCH32, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, NONE, PARTITION_TASK,
-    PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, VIRTUAL_PL011, VirtualDeviceRecord,
+    PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, VIRTUAL_EVENT_GATE, VIRTUAL_PL011,
+    VirtualDeviceRecord,
 };
 use bulkhead_sched::Slot;
 
@@ -89,6 +90,8 @@ pub struct Facts {
     pub window_events: bool,
     /// Its virtual UART.
     pub uart: Option<UartWindow>,
+    /// The interrupt of its event gate.
+    pub gate_line: Option<VirtualLine>,
     /// Restarts by health actions before it stays failed, or `NONE`.
     pub restart_limit: u32,
     /// Alternatives to the payloads of its own section.
@@ -108,6 +111,7 @@ impl Facts {
         watchers: 0,
         window_events: false,
         uart: None,
+        gate_line: None,
         restart_limit: NONE,
         alternatives: 0,
         actions: [0; 8],
@@ -176,13 +180,15 @@ impl<'i> System<'i> {
             let watched = PartitionId(watch.watched.get() as u8);
             system.partitions.of_mut(watched).watchers |= bit(watch.watcher.get() as u8);
         }
-        for device in image
-            .virtual_devices()
-            .iter()
-            .filter(|device| device.kind.get() == VIRTUAL_PL011)
-        {
-            let owner = PartitionId(device.partition.get() as u8);
-            system.partitions.of_mut(owner).uart = uart(device);
+        for device in image.virtual_devices() {
+            let owner = system
+                .partitions
+                .of_mut(PartitionId(device.partition.get() as u8));
+            match device.kind.get() {
+                VIRTUAL_PL011 => owner.uart = uart(device),
+                VIRTUAL_EVENT_GATE => owner.gate_line = line_of(device),
+                _ => {}
+            }
         }
         system
     }
@@ -349,12 +355,15 @@ impl<'i> System<'i> {
 fn uart(device: &VirtualDeviceRecord) -> Option<UartWindow> {
     let [base, _] = device.base;
     let [size, _] = device.size;
-    let line = Some(device.virtual_line.get())
-        .filter(|line| *line != NONE)
-        .map(VirtualLine);
     Some(UartWindow {
         base: GuestPhys(base.get()),
         size: size.get(),
-        line,
+        line: line_of(device),
     })
+}
+
+fn line_of(device: &VirtualDeviceRecord) -> Option<VirtualLine> {
+    Some(device.virtual_line.get())
+        .filter(|line| *line != NONE)
+        .map(VirtualLine)
 }

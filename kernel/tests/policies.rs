@@ -11,7 +11,8 @@ use bulkhead_image::ImageBuilder;
 use bulkhead_image::layout::{
     DomainRecord, FLAG_WINDOW_EVENTS, HealthAction, INTERRUPT_CRITICAL, InterruptRecord, Name,
     POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_PINNED, SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE,
-    SERVER_SPORADIC, ScheduleRecord, TRIGGER_EDGE, WINDOW_PERIOD_START, WindowRecord,
+    SERVER_SPORADIC, ScheduleRecord, TRIGGER_EDGE, VIRTUAL_EVENT_GATE, VirtualDeviceRecord,
+    WINDOW_PERIOD_START, WindowRecord,
 };
 use support::{Bench, call, error_mark, tables, task, vm};
 
@@ -238,6 +239,92 @@ fn a_task_hears_of_its_windows() {
         assert_eq!(events, expected, "at {time}");
         assert!((start..start + SLACK).contains(&(time % FRAME)), "at {time}");
     }
+}
+
+/// The line of the event gate of every VM that has one here.
+const GATE_LINE: u32 = 47;
+
+fn gate_interrupt(image: &mut ImageBuilder, partition: u32) {
+    image.virtual_devices.push(VirtualDeviceRecord {
+        partition: partition.into(),
+        kind: VIRTUAL_EVENT_GATE.into(),
+        base: [0.into(), 0.into()],
+        size: [0.into(), 0.into()],
+        virtual_line: GATE_LINE.into(),
+        reserved: 0.into(),
+    });
+}
+
+/// A VM that sleeps, and takes its events when its gate interrupts it: a mark for each interrupt with the events, 0 if there
+/// were none.
+fn by_interrupt() -> impl FnMut(Outcome, u64) -> Action {
+    |last: Outcome, _: u64| match last {
+        Outcome::Interrupt(Some(GATE_LINE)) => call(Operation::EventPoll, &[1]),
+        Outcome::Interrupt(_) => Action::Idle,
+        Outcome::Replied(Reply::Hypercall(Ok([events, ..]))) => Action::Mark(events),
+        _ => Action::Acknowledge,
+    }
+}
+
+#[test]
+fn a_vm_hears_of_its_windows_by_interrupt() {
+    let sampler = vm("sampler", &[(0, 1)]).cap(1, ObjectKind::EventGate, 1, Rights::READ);
+    let mut image = tables(1, &[vm("a", &[(0, 1)]), sampler]);
+    image.partitions[1].flags = (image.partitions[1].flags.get() | FLAG_WINDOW_EVENTS).into();
+    schedule(
+        &mut image,
+        0,
+        "normal",
+        &[(1, 0, 10_000), (0, 10_000, 50_000), (1, 60_000, 40_000)],
+    );
+    image.windows[2].flags = 0.into();
+    gate_interrupt(&mut image, 1);
+    let mut bench = bench(1, &image);
+    bench.program(0, |_| busy());
+    bench.program(1, |_| by_interrupt());
+    bench.run(10 * FRAME);
+    let marks: Vec<_> = bench.look().marks(VcpuId(1)).collect();
+    let marks: Vec<_> = marks.into_iter().filter(|(time, _)| *time >= 2 * FRAME).collect();
+    assert_eq!(marks.len(), 16, "{marks:?}");
+    for (time, events) in marks {
+        let (start, expected) = if time % FRAME < 60_000 {
+            (0, WINDOW_START_EVENT | PERIOD_START_EVENT)
+        } else {
+            (60_000, WINDOW_START_EVENT)
+        };
+        assert_eq!(events, expected, "at {time}");
+        assert!((start..start + SLACK).contains(&(time % FRAME)), "at {time}");
+    }
+}
+
+#[test]
+fn events_of_another_pcpu_reach_a_vm_by_interrupt_and_none_is_lost() {
+    let parts = [
+        vm("sleeper", &[(0, 1)]).cap(1, ObjectKind::EventGate, 0, Rights::READ),
+        task("raiser", 1, 1).cap(1, ObjectKind::EventGate, 0, Rights::WRITE),
+    ];
+    let mut image = tables(2, &parts);
+    gate_interrupt(&mut image, 0);
+    let mut bench = bench(2, &image);
+    bench.program(0, |_| by_interrupt());
+    // Now and then two in a row.
+    bench.program(1, |_| {
+        let mut step = 0_u64;
+        move |_: Outcome, _: u64| {
+            step += 1;
+            match step % 3 {
+                0 => Action::Compute(1 + step * 37 % 900),
+                _ => call(Operation::EventSignal, &[1, 1 << 40 | step << 8]),
+            }
+        }
+    });
+    bench.run(10 * FRAME);
+    let marks = bench.marks(0);
+    assert!(marks.len() > 100, "{}", marks.len());
+    assert!(marks.iter().all(|events| *events != 0));
+    // Bits of all signals up to the last one that was taken.
+    let seen = marks.iter().fold(0, |seen, events| seen | events);
+    assert_eq!(seen >> 8 & 0x7F, 0x7F);
 }
 
 #[test]

@@ -17,8 +17,8 @@ use bulkhead_image::layout::{
     POLICY_EDF, POLICY_FIXED_PRIORITY, POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED,
     REGISTERS_QUIESCED, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_TIMER, RegistersRecord,
     SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_NONE, SERVER_SPORADIC, ScheduleRecord, TRIGGER_EDGE,
-    TRIGGER_LEVEL, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_PL011, VcpuRecord, VirtualDeviceRecord,
-    WINDOW_PERIOD_START, WatchRecord, WindowRecord,
+    TRIGGER_LEVEL, VIRTUAL_EVENT_GATE, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_PL011, VcpuRecord,
+    VirtualDeviceRecord, WINDOW_PERIOD_START, WatchRecord, WindowRecord,
 };
 use bulkhead_image::{
     ImageBuilder, ImageError, MAX_ALTERNATIVES_PER_PARTITION, MAX_LOADS, MAX_MEMORY,
@@ -528,6 +528,16 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
             base: [machine.uart_base.into(), 0.into()],
             size: [UART_SIZE.into(), 0.into()],
             virtual_line: machine.uart_line.into(),
+            reserved: 0.into(),
+        });
+    }
+    if spec.has_gate_interrupt() {
+        builder.virtual_devices.push(VirtualDeviceRecord {
+            partition: number.into(),
+            kind: VIRTUAL_EVENT_GATE.into(),
+            base: [0.into(), 0.into()],
+            size: [0.into(), 0.into()],
+            virtual_line: machine.gate_line.into(),
             reserved: 0.into(),
         });
     }

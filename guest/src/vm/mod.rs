@@ -10,6 +10,7 @@ pub mod debug;
 pub mod encoded;
 pub mod exception;
 pub mod floating_point;
+pub mod gate;
 pub mod gic;
 pub mod instructions;
 pub mod mmu;

@@ -8,7 +8,7 @@ use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
     CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_NVIC, INTERRUPT_CRITICAL, InterruptRecord, NONE,
     PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CMSDK_UART,
-    VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_PL011, VirtualDeviceRecord,
+    VIRTUAL_EVENT_GATE, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_PL011, VirtualDeviceRecord,
 };
 use crate::reader::{Image, record as record_at};
 use crate::span::Span;
@@ -75,18 +75,24 @@ fn shape(owner: &PartitionRecord, record: &VirtualDeviceRecord) -> Result<(), Fa
         ],
         VIRTUAL_GIC_V2 => [DISTRIBUTOR_V2_SIZE, CPU_INTERFACE_SIZE],
         VIRTUAL_PL011 | VIRTUAL_CMSDK_UART => [UART_SIZE, 0],
+        VIRTUAL_EVENT_GATE => {
+            require(record.virtual_line.get() != NONE, Fault::OutOfRange)?;
+            [0, 0]
+        }
         _ => return Err(Fault::UnknownKind),
     };
     require(
         first.get() >= least_first && second.get() >= least_second,
         Fault::WindowTooSmall,
     )?;
-    let [_, base] = record.base;
-    let unused = least_second == 0;
-    require(
-        !unused || (second.get() == 0 && base.get() == 0),
-        Fault::OutOfRange,
-    )?;
+    for ((least, base), size) in [least_first, least_second]
+        .into_iter()
+        .zip(record.base)
+        .zip(record.size)
+    {
+        let unused = least == 0;
+        require(!unused || (size.get() == 0 && base.get() == 0), Fault::OutOfRange)?;
+    }
     let is_controller = matches!(record.kind.get(), VIRTUAL_GIC_V2 | VIRTUAL_GIC_V3);
     require(
         !is_controller || owner.virtual_lines.get() != 0,

@@ -55,10 +55,13 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 self.shared.partition(partition).kick(now);
                 Ok([0; 4])
             }
-            Command::Poll(gate) => one(self.shared.partition(gate).gate.take()),
+            Command::Poll(gate) => {
+                let events = self.shared.partition(gate).gate.take();
+                self.events_taken(gate);
+                one(events)
+            }
             Command::Signal(gate, events) => {
-                let waiters = self.shared.partition(gate).gate.raise(events);
-                self.wake_all(waiters);
+                self.raise(gate, events);
                 Ok([0; 4])
             }
             Command::Now => one(self.system.time.nanoseconds(self.machine.now())),
@@ -130,14 +133,18 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         let until = until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds));
         let events = self.shared.partition(gate).gate.wait(vcpu);
         if events != 0 {
+            self.events_taken(gate);
             self.machine.reply(vcpu, Reply::Hypercall(one(events)));
             return;
         }
         match self.interruption(vcpu) {
             Some(own) => self.local.block(slot, Activity::Waiting(gate, until, own)),
             None => {
-                let gate = &self.shared.partition(gate).gate;
-                let answer = gate.give_up(vcpu).map_or(Err(Error::Interrupted), one);
+                let events = self.shared.partition(gate).gate.give_up(vcpu);
+                if events.is_some() {
+                    self.events_taken(gate);
+                }
+                let answer = events.map_or(Err(Error::Interrupted), one);
                 self.machine.reply(vcpu, Reply::Hypercall(answer));
             }
         }

@@ -167,10 +167,11 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 self.local.make_ready(slot, Activity::Ready, now);
             }
             Activity::Waiting(gate, ..) => {
-                let gate = &self.shared.partition(gate).gate;
-                let events = gate.take();
+                let shared = &self.shared.partition(gate).gate;
+                let events = shared.take();
                 if events != 0 {
-                    gate.leave(vcpu);
+                    shared.leave(vcpu);
+                    self.events_taken(gate);
                     self.release(slot, Ok([events, 0, 0, 0]));
                 } else if self.machine.has_work(vcpu) {
                     self.give_up(slot, Error::Interrupted);
@@ -212,6 +213,9 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             return;
         };
         let events = self.shared.partition(gate).gate.give_up(state.vcpu);
+        if events.is_some() {
+            self.events_taken(gate);
+        }
         self.release(slot, events.map(|events| [events, 0, 0, 0]).ok_or(error));
     }
 

@@ -93,8 +93,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         }
         let event = state_change_event(partition.0);
         for watcher in crate::mailbox::bits(self.system.facts_of(partition).watchers) {
-            let waiters = self.shared.partition(PartitionId(watcher)).gate.raise(event);
-            self.wake_all(waiters);
+            self.raise(PartitionId(watcher), event);
         }
         if matches!(state, PartitionState::Stopped | PartitionState::Failed) {
             if all_stopped(self.shared, self.system) {
@@ -273,6 +272,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         shared.uart.lock().reset();
         shared.input.lock().clear();
         shared.gate.clear();
+        self.events_taken(partition);
         None
     }
 

@@ -23,12 +23,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             if self.system.facts_of(partition).window_events {
                 let with_period = signals.period_start.0 & crate::mailbox::bit(slot) != 0;
                 let period = if with_period { PERIOD_START_EVENT } else { 0 };
-                let waiters = self
-                    .shared
-                    .partition(partition)
-                    .gate
-                    .raise(WINDOW_START_EVENT | period);
-                self.wake_all(waiters);
+                self.raise(partition, WINDOW_START_EVENT | period);
             }
         }
         if signals.schedule_changed {

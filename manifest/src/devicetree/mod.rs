@@ -30,6 +30,9 @@ const FIRST_SHARED: u32 = 32;
 /// Private lines of the virtual machine's timers (16 less than the INTID): secure physical, physical, virtual, EL2.
 const TIMER_LINES: [u32; 4] = [13, 14, 11, 10];
 
+/// Node of the event gate's interrupt.
+const EVENT_GATE: &str = "event-gate";
+
 /// What the tree describes.
 pub(crate) struct Machine<'a> {
     pub context: &'a Context<'a>,
@@ -127,6 +130,10 @@ fn root(machine: &Machine<'_>) -> Node {
     if spec.console {
         root = root.child(uart(machine));
         symbols.push(("uart0".to_owned(), format!("/{}", uart_name(machine))));
+    }
+    if let Some(node) = event_gate(machine) {
+        root = root.child(node);
+        symbols.push(("event_gate".to_owned(), format!("/{EVENT_GATE}")));
     }
     for (_, device) in owned(spec, machine.context.board) {
         let node = passed_through(device);
@@ -276,6 +283,22 @@ fn uart(machine: &Machine<'_>) -> Node {
         )
         .cells("clocks", &[CLOCK_PHANDLE, CLOCK_PHANDLE])
         .texts("clock-names", &["uartclk", "apb_pclk"])
+}
+
+/// The interrupt for the events of the partition's own gate, and the capability by which they are taken: what a driver needs.
+/// Its level is high while there are events.
+fn event_gate(machine: &Machine<'_>) -> Option<Node> {
+    let spec = machine.context.spec;
+    let own = spec.own_gate().filter(|_| spec.has_gate_interrupt())?;
+    let mut known = machine.context.capabilities.iter();
+    let index = known.find(|capability| capability.name == own.name.value)?.index;
+    let line = spec.machine.gate_line - FIRST_SHARED;
+    Some(
+        Node::new(EVENT_GATE)
+            .texts("compatible", &["bulkhead,event-gate"])
+            .cells("interrupts", &[SHARED, line, LEVEL_HIGH])
+            .cells("capability", &[index]),
+    )
 }
 
 /// A device of the board, at the addresses and lines it has there.

@@ -171,6 +171,8 @@ pub(crate) struct MachineSpec {
     pub uart_base: u64,
     pub uart_line: u32,
     pub uart_place: Option<Place>,
+    pub gate_line: u32,
+    pub gate_place: Option<Place>,
     pub load_at: Option<Placed<u64>>,
     pub entry: Option<Placed<u64>>,
 }
@@ -187,6 +189,27 @@ pub(crate) struct AlternativeSpec {
 }
 
 impl PartitionSpec {
+    /// Whether it can wait for the events of its own gate.
+    pub fn can_wait(&self) -> bool {
+        self.own_gate().is_some()
+    }
+
+    /// Whether its machine has an interrupt for the events of its gate.
+    pub fn has_gate_interrupt(&self) -> bool {
+        self.kind == Kind::Vm && self.can_wait()
+    }
+
+    /// The capability by which it takes the events of its own gate.
+    pub fn own_gate(&self) -> Option<&CapabilitySpec> {
+        self.capabilities.iter().find(|capability| {
+            let own = matches!(capability.targets.first(), Some(Target::EventGate(name)) if name.value == self.name.value);
+            own && capability
+                .rights
+                .as_ref()
+                .is_none_or(|rights| rights.iter().any(|right| right.value.contains(Rights::READ)))
+        })
+    }
+
     /// The partition as it is with an alternative's payloads.
     pub fn with(&self, alternative: &AlternativeSpec) -> Self {
         let mut spec = self.clone();

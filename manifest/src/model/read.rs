@@ -231,9 +231,14 @@ fn read_machine(table: &Table) -> MachineSpec {
     let empty = Table::default();
     let inner = |table: &Table, key: &str| table.get(key).and_then(Value::table).cloned();
     let machine = inner(table, "machine").unwrap_or_default();
-    let (gic, uart) = (inner(&machine, "gic"), inner(&machine, "uart"));
+    let (gic, uart, gate) = (
+        inner(&machine, "gic"),
+        inner(&machine, "uart"),
+        inner(&machine, "event-gate"),
+    );
     let place = |key| machine.entry(key).map(|entry: &Entry| entry.key_place);
     let (gic, uart) = (gic.as_ref().unwrap_or(&empty), uart.as_ref().unwrap_or(&empty));
+    let gate = gate.as_ref().unwrap_or(&empty);
     let or =
         |table: &Table, key: &str, default: u64| integer(table, key).map_or(default, |found| found.value);
     MachineSpec {
@@ -250,6 +255,8 @@ fn read_machine(table: &Table) -> MachineSpec {
         uart_base: or(uart, "base", 0x0900_0000),
         uart_line: u32::try_from(or(uart, "line", 33)).unwrap_or(33),
         uart_place: place("uart"),
+        gate_line: u32::try_from(or(gate, "line", 47)).unwrap_or(47),
+        gate_place: place("event-gate"),
         load_at: integer(&machine, "load-at"),
         entry: integer(&machine, "entry"),
     }

@@ -197,11 +197,7 @@ fn watcher_can_wait(partition: &PartitionSpec, report: &mut Report) {
     let Some(place) = first.or(partition.watch_windows) else {
         return;
     };
-    let can_wait = partition.capabilities.iter().any(|capability| {
-        let own = matches!(capability.targets.first(), Some(Target::EventGate(name)) if name.value == partition.name.value);
-        own && capability.rights.as_ref().is_none_or(|rights| rights.iter().any(|r| r.value.contains(Rights::READ)))
-    });
-    if !can_wait {
+    if !partition.can_wait() {
         let name = &partition.name.value;
         let message = format!("partition `{name}` has a `watch` table, but cannot wait for the events");
         report.push(

@@ -259,6 +259,11 @@ fn line_is_free(name: &Placed<String>, device: &Device, partition: &PartitionSpe
                 format!("line {line} of `{}` is the virtual UART's", name.value),
                 "move the UART to another line (`uart.line` of its machine)",
             )
+        } else if partition.has_gate_interrupt() && line == machine.gate_line {
+            (
+                format!("line {line} of `{}` is the event gate's", name.value),
+                "move the event gate to another line (`event-gate.line` of its machine)",
+            )
         } else {
             continue;
         };

@@ -191,6 +191,33 @@ fn machine_is_possible(partition: &PartitionSpec, gic: Gic, report: &mut Report)
             Diagnostic::at(Code::BadLine, place, message).help("choose a lower line, or raise `gic.lines`"),
         );
     }
+    check_gate_line(partition, report);
+}
+
+fn check_gate_line(partition: &PartitionSpec, report: &mut Report) {
+    let machine = &partition.machine;
+    let line = machine.gate_line;
+    let (message, help) = if !partition.has_gate_interrupt() {
+        return;
+    } else if line >= machine.lines {
+        (
+            format!(
+                "the event gate's line {line} does not exist: the machine has {} lines",
+                machine.lines
+            ),
+            "choose a lower line, or raise `gic.lines`",
+        )
+    } else if partition.console && line == machine.uart_line {
+        (
+            format!("line {line} of the event gate is the virtual UART's"),
+            "move one of them to another line",
+        )
+    } else {
+        return;
+    };
+    let place = machine.gate_place.or(machine.uart_place);
+    let place = place.or(machine.gic_place).unwrap_or(partition.name.place);
+    report.push(Diagnostic::at(Code::BadLine, place, message).help(help));
 }
 
 /// Something at a guest address.

@@ -381,6 +381,12 @@ static MACHINE: TableSchema = TableSchema {
             "the virtual PL011 of its console",
         ),
         key(
+            "event-gate",
+            Optional,
+            Kind::Table(&EVENT_GATE),
+            "the interrupt of its event gate",
+        ),
+        key(
             "load-at",
             Default("RAM base + 0x80000"),
             Kind::Address,
@@ -444,6 +450,17 @@ static UART: TableSchema = TableSchema {
             "interrupt line (INTID)",
         ),
     ],
+};
+
+static EVENT_GATE: TableSchema = TableSchema {
+    what: "the interrupt of an event gate",
+    doc: "A VM that can wait for the events of its own gate has a level-triggered interrupt for them, high while there are any.",
+    keys: &[key(
+        "line",
+        Default("47"),
+        Kind::Integer(32, 991),
+        "interrupt line (INTID)",
+    )],
 };
 
 const ACCESS: &[(&str, &str)] = &[
