@@ -74,6 +74,12 @@ fn double_or_exclusive(first: u16, second: u16) -> Option<Transfer> {
 fn exclusive(first: u16, second: u16, narrow: bool) -> Option<Transfer> {
     let direction = direction(first);
     let base = register(first, 0);
+    // Fields that are not used are ones.
+    let load = direction == Direction::Load;
+    let unused = (narrow || load) && register(second, 8) != 15 || narrow && load && register(second, 0) != 15;
+    if unused {
+        return None;
+    }
     let (size, offset, status) = if narrow {
         let size = match field(second, 4, 4) {
             0b0100 => 1,
@@ -90,7 +96,7 @@ fn exclusive(first: u16, second: u16, narrow: bool) -> Option<Transfer> {
         return None;
     }
     Some(Transfer {
-        status: (direction == Direction::Store).then_some(status),
+        status: (!load).then_some(status),
         ..Transfer::of_one(direction, size, rt, base, offset)
     })
 }
