@@ -63,6 +63,24 @@ fn list(text: &str) -> u16 {
         .fold(0, |set, name| set | 1 << number(name))
 }
 
+/// Size, sign and rights of a load or store of one register or two.
+fn width(suffix: &str, mnemonic: &str) -> Option<(u8, bool, bool)> {
+    Some(match suffix {
+        "" => (4, false, false),
+        "b" => (1, false, false),
+        "h" => (2, false, false),
+        "sb" => (1, true, false),
+        "sh" => (2, true, false),
+        "t" => (4, false, true),
+        "bt" => (1, false, true),
+        "ht" => (2, false, true),
+        "sbt" => (1, true, true),
+        "sht" => (2, true, true),
+        "d" if !mnemonic.contains("ex") => (4, false, false),
+        _ => return None,
+    })
+}
+
 /// The load or store that a line of text is.
 fn transfer_of(text: &str) -> Option<Transfer> {
     let (mnemonic, operands) = text.split_once(' ')?;
@@ -125,20 +143,7 @@ fn transfer_of(text: &str) -> Option<Transfer> {
         None => (None, first, rest),
     };
     let suffix = mnemonic.get(3..)?.trim_start_matches("ex");
-    let (size, signed, unprivileged) = match suffix {
-        "" => (4, false, false),
-        "b" => (1, false, false),
-        "h" => (2, false, false),
-        "sb" => (1, true, false),
-        "sh" => (2, true, false),
-        "t" => (4, false, true),
-        "bt" => (1, false, true),
-        "ht" => (2, false, true),
-        "sbt" => (1, true, true),
-        "sht" => (2, true, true),
-        "d" if !mnemonic.contains("ex") => (4, false, false),
-        _ => return None,
-    };
+    let (size, signed, unprivileged) = width(suffix, mnemonic)?;
     let blank = Transfer {
         size,
         signed,
