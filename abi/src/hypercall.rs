@@ -5,6 +5,10 @@
 /// service (owner 6), Arm DEN 0028F section 2.5 and table 6-1.
 pub const FUNCTION_BASE: u32 = 0xC600_0000;
 
+/// Class `armv7m`: the instruction with which a VM calls, `UDF #0xB1`. SVC is an instruction of the VM's own, and an
+/// undefined instruction is none that a program uses; a task uses `SVC #0`.
+pub const HYPERCALL_INSTRUCTION: u16 = 0xDEB1;
+
 /// The SMCCC function identifier of `operation`.
 #[must_use]
 pub const fn function_id(operation: Operation) -> u32 {
@@ -225,7 +229,7 @@ impl Error {
 
 /// ABI revision: `major << 16 | minor`. A new minor adds operations, a new major changes some.
 pub const ABI_VERSION: u32 = 1 << 16 | 2;
-/// Indices a partition's capability space can hold.
-pub const CAPABILITY_SLOTS: usize = 64;
+/// Indices a partition's capability space can hold (on a microcontroller fewer).
+pub const CAPABILITY_SLOTS: usize = crate::size::limit(16, 64);
 /// Index at which every partition finds the capability for itself.
 pub const SELF_CAPABILITY: u32 = 0;

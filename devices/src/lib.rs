@@ -23,4 +23,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod cmsdk;
 pub mod pl011;
+mod receiver;
+pub mod uart;

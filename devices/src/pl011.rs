@@ -17,12 +17,11 @@
 //! - `CR.UARTEN`, `TXE` and `RXE` are kept but do not gate anything: early boot code often leaves them to the
 //!   firmware that ran before it.
 
-mod receiver;
 mod registers;
 #[cfg(test)]
 mod tests;
 
-use receiver::Receiver;
+use crate::receiver::Receiver;
 use registers::{
     CELL_ID, CR_LOOPBACK, CR_RESET, FLAG_BUSY, FLAG_RXFE, FLAG_RXFF, FLAG_TXFE, FLAG_TXFF, IFLS_RESET,
     INT_CTS, INT_DCD, INT_DSR, INT_OVERRUN, INT_RI, INT_RX, INT_RX_TIMEOUT, INT_TX, INTERRUPTS,

@@ -24,6 +24,7 @@ use bulkhead_arch_api::{
     MAX_VCPUS, MAX_VCPUS_PER_PARTITION, MemoryKind, PartitionId, PartitionKind, PcpuId, Permissions, Region,
     StartError, VcpuPlan, VirtualController, VirtualLine,
 };
+use bulkhead_devices::uart::Uart;
 use bulkhead_image::layout::{
     FLAG_AUTOSTART, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, TRIGGER_EDGE, VIRTUAL_GIC_V2,
     VIRTUAL_GIC_V3,
@@ -189,6 +190,9 @@ fn prepare<'i, A: Arch, S: Sha256>(
     describe_system(machine, shared, system);
     for partition in system.partitions() {
         build_space(machine, system, partition)?;
+        if let Some(uart) = system.facts_of(partition).uart {
+            *shared.partition(partition).uart.lock() = Uart::new(uart.kind);
+        }
         shared.terminal.add(
             partition,
             system.name(partition),

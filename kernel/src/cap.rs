@@ -59,13 +59,22 @@ impl Capability {
 const SLOTS: usize = MAX_PARTITIONS * CAPABILITY_SLOTS;
 const EMPTY: u32 = 0;
 const _: () = assert!(
-    CAPABILITY_SLOTS == 64 && SLOTS < NOWHERE as usize,
-    "a free map is one u64, a place fits u16"
+    CAPABILITY_SLOTS <= 64 && SLOTS < NOWHERE as usize,
+    "a free map fits u64, a place fits u16"
 );
 
 /// Place of a slot among all slots of all spaces.
 type Place = u16;
 const NOWHERE: Place = Place::MAX;
+
+/// Every slot of a space is free.
+const ALL_FREE: u64 = u64::MAX >> (64 - CAPABILITY_SLOTS);
+
+/// The bit of a slot in the free map of its space.
+fn slot_bit(place: Place) -> u64 {
+    let slot = u32::from(place).checked_rem(CAPABILITY_SLOTS as u32);
+    1_u64.rotate_left(slot.unwrap_or(0))
+}
 
 /// Neighbours of a slot in its derivation list.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +120,7 @@ impl<R: RelaxStrategy> Spaces<R> {
             derivations: TicketMutex::new(Derivations {
                 links: [ALONE; SLOTS],
                 endowed: [EMPTY; SLOTS],
-                free: [u64::MAX; MAX_PARTITIONS],
+                free: [ALL_FREE; MAX_PARTITIONS],
             }),
         }
     }
@@ -286,7 +295,7 @@ impl Derivations {
         self.update(next, |link| link.previous = previous);
         self.update(place, |link| *link = ALONE);
         if let Some(free) = self.free_around(place) {
-            *free |= 1_u64.rotate_left(u32::from(place));
+            *free |= slot_bit(place);
         }
     }
 
@@ -297,7 +306,7 @@ impl Derivations {
             self.endowed.get(usize::from(place)),
         );
         let free = space.and_then(|space| self.free.get(space)).copied().unwrap_or(0);
-        free & 1_u64.rotate_left(u32::from(place)) != 0 && endowed == Some(&EMPTY)
+        free & slot_bit(place) != 0 && endowed == Some(&EMPTY)
     }
 
     /// Takes the slot again for what it was endowed with, if anything; returns its content.
@@ -306,7 +315,7 @@ impl Derivations {
         if word != EMPTY
             && let Some(free) = self.free_around(place)
         {
-            *free &= !1_u64.rotate_left(u32::from(place));
+            *free &= !slot_bit(place);
         }
         word
     }

@@ -19,7 +19,7 @@ use bulkhead_abi::PartitionState;
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::status::StatusWord;
 use bulkhead_arch_api::{MAX_PARTITIONS, MAX_PCPUS, PartitionId, Ticks};
-use bulkhead_devices::pl011::Pl011;
+use bulkhead_devices::uart::{Kind, Uart};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use spin::RelaxStrategy;
 use spin::mutex::TicketMutex;
@@ -38,7 +38,7 @@ pub struct Partition<R> {
     /// Its health.
     pub health: Record,
     /// Its virtual UART, if it has one.
-    pub uart: TicketMutex<Pl011, R>,
+    pub uart: TicketMutex<Uart, R>,
     /// Console input it has not read yet, if it has no virtual UART.
     pub input: TicketMutex<Input, R>,
 }
@@ -51,7 +51,7 @@ impl<R: RelaxStrategy> Partition<R> {
             kicked: AtomicU64::new(0),
             gate: Gate::new(),
             health: Record::new(),
-            uart: TicketMutex::new(Pl011::new()),
+            uart: TicketMutex::new(Uart::new(Kind::Pl011)),
             input: TicketMutex::new(Input::new()),
         }
     }

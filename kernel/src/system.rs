@@ -14,12 +14,13 @@ use bulkhead_arch_api::{
     GuestPhys, HostPhys, Line, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind, PcpuId,
     Ticks, TimeMode, VcpuId, VcpuReset, VirtualLine,
 };
+use bulkhead_devices::uart::Kind;
 use bulkhead_image::Image;
 use bulkhead_image::layout::HealthAction;
 use bulkhead_image::layout::{
     FLAG_AARCH32, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, NONE, PARTITION_TASK,
-    PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, VIRTUAL_EVENT_GATE, VIRTUAL_PL011,
-    VirtualDeviceRecord,
+    PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, VIRTUAL_CMSDK_UART, VIRTUAL_EVENT_GATE,
+    VIRTUAL_PL011, VirtualDeviceRecord,
 };
 use bulkhead_sched::Slot;
 
@@ -39,6 +40,8 @@ pub struct Binding {
 /// The virtual UART of a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UartWindow {
+    /// Which UART it is.
+    pub kind: Kind,
     /// First register.
     pub base: GuestPhys,
     /// Bytes of the window.
@@ -185,7 +188,8 @@ impl<'i> System<'i> {
                 .partitions
                 .of_mut(PartitionId(device.partition.get() as u8));
             match device.kind.get() {
-                VIRTUAL_PL011 => owner.uart = uart(device),
+                VIRTUAL_PL011 => owner.uart = Some(uart(Kind::Pl011, device)),
+                VIRTUAL_CMSDK_UART => owner.uart = Some(uart(Kind::Cmsdk, device)),
                 VIRTUAL_EVENT_GATE => owner.gate_line = line_of(device),
                 _ => {}
             }
@@ -352,14 +356,15 @@ impl<'i> System<'i> {
     }
 }
 
-fn uart(device: &VirtualDeviceRecord) -> Option<UartWindow> {
+fn uart(kind: Kind, device: &VirtualDeviceRecord) -> UartWindow {
     let [base, _] = device.base;
     let [size, _] = device.size;
-    Some(UartWindow {
+    UartWindow {
+        kind,
         base: GuestPhys(base.get()),
         size: size.get(),
         line: line_of(device),
-    })
+    }
 }
 
 fn line_of(device: &VirtualDeviceRecord) -> Option<VirtualLine> {

@@ -14,7 +14,7 @@ pub type AnyPolicy = Donating<Kind>;
 
 /// One of the policies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[expect(
+#[allow(
     clippy::large_enum_variant,
     reason = "one per pCPU, in place; there is no heap to put the large ones on"
 )]

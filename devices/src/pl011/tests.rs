@@ -189,7 +189,7 @@ fn clearing_does_not_hide_unread_bytes() {
 #[test]
 fn overrun_only_when_the_backlog_is_full() {
     let mut uart = with_fifos();
-    for _ in 0..receiver::CAPACITY {
+    for _ in 0..crate::receiver::CAPACITY {
         uart.receive(b'.');
     }
     assert_eq!(uart.read(RIS, 4) & OE, 0);

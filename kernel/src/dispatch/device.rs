@@ -6,7 +6,8 @@ use crate::log::Line;
 use crate::mailbox::bits;
 use bulkhead_abi::PartitionState;
 use bulkhead_arch_api::{Access, AccessKind, Arch, PartitionId, Reply, VcpuId, VcpuSet, VirtualLine};
-use bulkhead_devices::pl011::{FIFO_DEPTH, Pl011};
+use bulkhead_devices::pl011::FIFO_DEPTH;
+use bulkhead_devices::uart::Uart;
 use bulkhead_sched::Slot;
 
 /// Bytes of a register that stops a device.
@@ -94,19 +95,22 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         &mut self,
         partition: PartitionId,
         line: Option<VirtualLine>,
-        change: impl FnOnce(&mut Pl011) -> T,
+        change: impl FnOnce(&mut Uart) -> T,
     ) -> T {
         let mut uart = self.shared.partition(partition).uart.lock();
-        let before = uart.level();
+        let before = uart.levels();
         let result = change(&mut uart);
-        let woken = match (line, before, uart.level()) {
-            (Some(line), false, true) => self.machine.inject(partition, line),
-            (Some(line), true, false) => {
-                self.machine.withdraw(partition, line);
-                VcpuSet::EMPTY
+        let after = uart.levels();
+        let mut woken = VcpuSet::EMPTY;
+        if let Some(line) = line {
+            for ((number, before), after) in (line.0..).zip(before).zip(after) {
+                match (before, after) {
+                    (false, true) => woken.insert_all(self.machine.inject(partition, VirtualLine(number))),
+                    (true, false) => self.machine.withdraw(partition, VirtualLine(number)),
+                    _ => {}
+                }
             }
-            _ => VcpuSet::EMPTY,
-        };
+        }
         drop(uart);
         self.wake_all(woken);
         result

@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Received bytes that the guest has not read: the receive FIFO and the backlog behind it.
 
+use bulkhead_abi::size::limit;
+
 /// Bytes that can wait.
-pub(super) const CAPACITY: usize = 256;
+pub(crate) const CAPACITY: usize = limit(32, 256);
 
 /// A ring of bytes.
 #[derive(Clone, Debug)]
-pub(super) struct Receiver {
+pub(crate) struct Receiver {
     bytes: [u8; CAPACITY],
     head: usize,
     length: usize,
 }
 
+impl Default for Receiver {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Receiver {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             bytes: [0; CAPACITY],
             head: 0,
@@ -21,13 +29,14 @@ impl Receiver {
         }
     }
 
-    pub(super) const fn length(&self) -> usize {
+    /// Bytes that wait.
+    pub(crate) const fn length(&self) -> usize {
         self.length
     }
 
     /// Adds a byte; false if there is no place.
     #[expect(clippy::indexing_slicing, reason = "an index modulo the length is in bounds")]
-    pub(super) const fn push(&mut self, byte: u8) -> bool {
+    pub(crate) const fn push(&mut self, byte: u8) -> bool {
         if self.length == CAPACITY {
             return false;
         }
@@ -38,7 +47,7 @@ impl Receiver {
 
     /// Takes the oldest byte.
     #[expect(clippy::indexing_slicing, reason = "an index modulo the length is in bounds")]
-    pub(super) const fn pop(&mut self) -> Option<u8> {
+    pub(crate) const fn pop(&mut self) -> Option<u8> {
         if self.length == 0 {
             return None;
         }
