@@ -15,6 +15,14 @@
 //! | x2..x6 | arguments | x2..x4: further results |
 //!
 //! Registers not named keep their value.
+//!
+//! Class `armv7m`: the same with 32-bit registers. A VM uses `UDF #0xB1` ([`hypercall::HYPERCALL_INSTRUCTION`]), a task `SVC #0`:
+//!
+//! | register | in | out |
+//! |---|---|---|
+//! | r0 | function identifier | 0, or a negative [`Error`] |
+//! | r1 | capability index | |
+//! | r2:r3, r4:r5, r6:r7, r8:r9, r10:r11 | arguments of 64 bits, the low word first | r2:r3 to r8:r9: results |
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -9,4 +9,5 @@
 #![forbid(unsafe_code)]
 
 pub mod cadence;
+pub mod cmsdk;
 pub mod pl011;

@@ -56,6 +56,6 @@ pub use limits::{
     PAGE_SIZE,
 };
 pub use name::NameError;
-pub use reader::{HEADER_LEN, Image, claimed_length};
+pub use reader::{HEADER_LEN, Image, claimed_console, claimed_length};
 #[cfg(feature = "writer")]
 pub use writer::{ImageBuilder, Payload, sign_tables};

@@ -7,12 +7,12 @@ use crate::error::{ImageError, Table};
 use crate::layout::{
     AlternativeRecord, BoardRecord, CLASS_ARMV7M, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK,
     FORMAT, Header, InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, Name, PartitionRecord,
-    PayloadRecord, PcpuRecord, RegistersRecord, ResidentRecord, SECTION_ALTERNATIVES, SECTION_BOARD,
-    SECTION_CAPABILITIES, SECTION_CONTROLLERS, SECTION_DOMAINS, SECTION_INTERRUPTS, SECTION_LOADS,
-    SECTION_MAP, SECTION_MEMORY, SECTION_PARTITIONS, SECTION_PAYLOADS, SECTION_PCPUS, SECTION_REGISTERS,
-    SECTION_RESIDENTS, SECTION_SCHEDULES, SECTION_SITES, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES,
-    SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord, Section, SiteRecord, U64, VcpuRecord,
-    VirtualDeviceRecord, WatchRecord, WindowRecord,
+    PayloadRecord, PcpuRecord, ROLE_CONSOLE, RegistersRecord, ResidentRecord, SECTION_ALTERNATIVES,
+    SECTION_BOARD, SECTION_CAPABILITIES, SECTION_CONTROLLERS, SECTION_DOMAINS, SECTION_INTERRUPTS,
+    SECTION_LOADS, SECTION_MAP, SECTION_MEMORY, SECTION_PARTITIONS, SECTION_PAYLOADS, SECTION_PCPUS,
+    SECTION_REGISTERS, SECTION_RESIDENTS, SECTION_SCHEDULES, SECTION_SITES, SECTION_VCPUS,
+    SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord, Section, SiteRecord, U64,
+    VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::{
     MAX_ALTERNATIVES, MAX_CAPABILITIES, MAX_CONTROLLERS, MAX_DOMAINS, MAX_INTERRUPTS, MAX_LOADS, MAX_MAP,
@@ -40,6 +40,21 @@ const DIGEST_END: usize = DIGEST_START + 32;
 /// [`ImageError`] if the header is not there, or is none.
 pub fn claimed_length(bytes: &[u8]) -> Result<u64, ImageError> {
     Ok(header(bytes)?.total_len.get())
+}
+
+/// The console that an image which may be damaged names: for the reason why it is refused. Nothing about the record is
+/// verified but that it is inside `bytes`.
+#[must_use]
+pub fn claimed_console(bytes: &[u8]) -> Option<ControllerRecord> {
+    let header = header(bytes).ok()?;
+    let section = header.sections.get(SECTION_CONTROLLERS)?;
+    let table = bytes.get(section.offset.get() as usize..)?;
+    let count = section.count.get() as usize;
+    let (records, _) = <[ControllerRecord]>::ref_from_prefix_with_elems(table, count).ok()?;
+    records
+        .iter()
+        .find(|record| record.role.get() == ROLE_CONSOLE)
+        .copied()
 }
 
 /// A system image whose structure has been checked. Copies are cheap: it is a handful of slices.

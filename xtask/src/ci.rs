@@ -81,19 +81,23 @@ fn lint_host() -> Outcome {
 }
 
 fn lint_target() -> Outcome {
-    let mut command = toolchain::target_command("clippy")?;
-    command.arg("--quiet");
-    for name in target_packages(&packages()?) {
-        command.args(["-p", &name]);
+    let mut findings = Findings::new();
+    for class in toolchain::CLASSES {
+        let mut command = toolchain::target_command(class, "clippy")?;
+        command.arg("--quiet");
+        for name in target_packages(class, &packages()?) {
+            command.args(["-p", &name]);
+        }
+        command.args(["--", "-D", "warnings"]);
+        findings.extend(outcome_of(command)?);
     }
-    command.args(["--", "-D", "warnings"]);
-    outcome_of(command)
+    Ok(findings)
 }
 
-fn target_packages(packages: &[Package]) -> Vec<String> {
+fn target_packages(class: &toolchain::Class, packages: &[Package]) -> Vec<String> {
     packages
         .iter()
-        .filter(|package| toolchain::is_target_folder(&package.folder()))
+        .filter(|package| class.has(&package.folder()))
         .map(|package| package.name.clone())
         .collect()
 }

@@ -43,6 +43,18 @@ const RULES: &[(&str, &[&str])] = &[
             "drivers",
         ],
     ),
+    (
+        "arch/armv7m",
+        &[
+            "abi",
+            "image",
+            "arch/api",
+            "arch/support",
+            "arch/regions",
+            "arch/deprivileged",
+            "drivers",
+        ],
+    ),
     ("drivers", &["arch/api", "arch/support"]),
     ("hypervisor/*", &["abi", "kernel", "image", "arch/*", "drivers"]),
     ("guest", &["abi"]),
@@ -102,9 +114,9 @@ fn linked_into_class_binary() -> Result<Vec<String>, String> {
         .args([
             "tree",
             "-p",
-            toolchain::CLASS_BINARY,
+            toolchain::AARCH64.binary,
             "--target",
-            toolchain::TARGET,
+            toolchain::AARCH64.target,
         ])
         .args([
             "-e",

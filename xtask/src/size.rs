@@ -16,9 +16,10 @@ pub fn check(elf: Option<&Path>) -> Outcome {
     let path = match elf {
         Some(path) => path.to_path_buf(),
         None => {
-            let mut command = toolchain::target_command("build")?;
-            output(command.args(["--profile", "firmware", "-p", toolchain::CLASS_BINARY]))?;
-            toolchain::target_output(toolchain::CLASS_BINARY)
+            let class = &toolchain::AARCH64;
+            let mut command = toolchain::target_command(class, "build")?;
+            output(command.args(["--profile", class.profile, "-p", class.binary]))?;
+            toolchain::target_output(class, class.binary)
         }
     };
     let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -8,40 +8,82 @@ use crate::workspace::{output, root};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Target of class `aarch64`.
-pub const TARGET: &str = "aarch64-unknown-none-softfloat";
-/// Package of its class binary.
-pub const CLASS_BINARY: &str = "bulkhead-hypervisor-aarch64";
+/// A class: what its on-target code is built with.
+pub struct Class {
+    /// Target.
+    pub target: &'static str,
+    /// Package of its class binary.
+    pub binary: &'static str,
+    /// Profile of its class binary.
+    pub profile: &'static str,
+    /// Features of the compiler's own library.
+    library: &'static str,
+    /// Packages of this class alone.
+    folders: &'static [&'static str],
+    /// How the folders of its guests begin.
+    guests: &'static str,
+}
+
+/// Class `aarch64`, which has the packages that no other class claims.
+pub const AARCH64: Class = Class {
+    target: "aarch64-unknown-none-softfloat",
+    binary: "bulkhead-hypervisor-aarch64",
+    profile: "firmware",
+    library: "compiler-builtins-mem",
+    folders: &[
+        "arch/aarch64",
+        "arch/support",
+        "drivers",
+        "guest",
+        "hypervisor/aarch64",
+    ],
+    guests: "guests/",
+};
+
+/// Class `armv7m`.
+pub const ARMV7M: Class = Class {
+    target: "thumbv7em-none-eabi",
+    binary: "bulkhead-hypervisor-armv7m",
+    profile: "firmware-small",
+    library: "compiler-builtins-mem,optimize_for_size",
+    folders: &["arch/armv7m", "hypervisor/armv7m"],
+    guests: "guests/mcu-",
+};
+
+/// All classes.
+pub const CLASSES: [&Class; 2] = [&AARCH64, &ARMV7M];
+
+impl Class {
+    /// Whether a package exists on this class's target only.
+    pub fn has(&self, folder: &str) -> bool {
+        let claims = |class: &Self| class.folders.contains(&folder) || folder.starts_with(class.guests);
+        claims(self) && (self.binary == ARMV7M.binary || !claims(&ARMV7M))
+    }
+}
 
 /// The cargo that runs us, so that every step uses one toolchain.
 pub fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".into())
 }
 
-/// Packages that only exist on the target.
-pub fn is_target_folder(folder: &str) -> bool {
-    let target_only = ["arch/aarch64", "arch/support", "drivers", "guest"];
-    target_only.contains(&folder) || folder.starts_with("hypervisor/") || folder.starts_with("guests/")
-}
-
-/// `cargo SUBCOMMAND --target ...` for on-target packages.
-pub fn target_command(subcommand: &str) -> Result<Command, String> {
+/// `cargo SUBCOMMAND --target ...` for packages of a class.
+pub fn target_command(class: &Class, subcommand: &str) -> Result<Command, String> {
     let mut command = Command::new(cargo());
-    command.args([subcommand, "--target", TARGET]).current_dir(root());
+    command
+        .args([subcommand, "--target", class.target])
+        .current_dir(root());
     if has_library_source()? {
         command.env("RUSTC_BOOTSTRAP", "1");
-        command.args([
-            "-Zbuild-std=core,compiler_builtins",
-            "-Zbuild-std-features=compiler-builtins-mem",
-        ]);
+        command.args(["-Zbuild-std=core,compiler_builtins"]);
+        command.arg(format!("-Zbuild-std-features={}", class.library));
     }
     Ok(command)
 }
 
-/// Where cargo puts what it builds for the target with profile `firmware`.
-pub fn target_output(name: &str) -> PathBuf {
+/// Where cargo puts what it builds for the class with the profile of its class binary.
+pub fn target_output(class: &Class, name: &str) -> PathBuf {
     let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    folder.join(TARGET).join("firmware").join(name)
+    folder.join(class.target).join(class.profile).join(name)
 }
 
 fn has_library_source() -> Result<bool, String> {
@@ -57,4 +99,24 @@ fn has_library_source() -> Result<bool, String> {
     Ok(Path::new(sysroot.trim())
         .join("lib/rustlib/src/rust/library/core/src/lib.rs")
         .is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_package_of_a_target_has_one_class() {
+        for (folder, is_small) in [
+            ("arch/support", false),
+            ("guests/hello", false),
+            ("guests/mcu-hello", true),
+            ("hypervisor/armv7m", true),
+            ("hypervisor/aarch64", false),
+        ] {
+            assert_eq!(ARMV7M.has(folder), is_small, "{folder}");
+            assert_eq!(AARCH64.has(folder), !is_small, "{folder}");
+        }
+        assert!(CLASSES.iter().all(|class| !class.has("kernel")));
+    }
 }

@@ -13,12 +13,8 @@ use bulkhead_arch_api::{Console, HostPhys, Line};
 use bulkhead_arch_support::Mmio;
 use bulkhead_drivers::cadence::CadenceUart;
 use bulkhead_drivers::pl011::Pl011;
-use bulkhead_image::layout::{
-    CONTROLLER_CADENCE_UART, CONTROLLER_PL011, ControllerRecord, Header, NONE, ROLE_CONSOLE,
-    SECTION_CONTROLLERS,
-};
+use bulkhead_image::layout::{CONTROLLER_CADENCE_UART, CONTROLLER_PL011, ControllerRecord, NONE};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use zerocopy::FromBytes;
 
 /// Bytes of the UART's registers.
 const WINDOW: usize = 4096;
@@ -66,22 +62,14 @@ impl Uart {
 
 /// The console record of an image that may be damaged.
 fn record(image: &[u8]) -> Option<ControllerRecord> {
-    let (header, _) = Header::read_from_prefix(image).ok()?;
-    let section = header.sections.get(SECTION_CONTROLLERS)?;
-    let table = image.get(section.offset.get() as usize..)?;
-    let count = section.count.get() as usize;
-    let (records, _) = <[ControllerRecord]>::ref_from_prefix_with_elems(table, count).ok()?;
-    let is_console = |record: &&ControllerRecord| {
-        let [base, ..] = record.base;
-        record.role.get() == ROLE_CONSOLE
-            && matches!(
-                record.compatible.get(),
-                CONTROLLER_PL011 | CONTROLLER_CADENCE_UART
-            )
-            && base.get() != 0
-            && base.get().is_multiple_of(WINDOW as u64)
-    };
-    records.iter().find(is_console).copied()
+    let record = bulkhead_image::claimed_console(image)?;
+    let [base, ..] = record.base;
+    let is_known = matches!(
+        record.compatible.get(),
+        CONTROLLER_PL011 | CONTROLLER_CADENCE_UART
+    );
+    let is_window = base.get() != 0 && base.get().is_multiple_of(WINDOW as u64);
+    (is_known && is_window).then_some(record)
 }
 
 /// Remembers the console's place without mapping it, while the MMU is off.

@@ -241,6 +241,15 @@ impl VirtualCore {
             .is_some_and(|word| word & (1 << (line & 31)) != 0)
     }
 
+    /// Whether the line neither waits for its handler nor has it running.
+    #[must_use]
+    pub fn line_is_idle(&self, line: u8) -> bool {
+        let (word, mask) = (usize::from(line >> 5), 1_u32 << (line & 31));
+        let busy = [&self.lines.pending, &self.lines.active];
+        busy.iter()
+            .all(|bits| bits.get(word).is_none_or(|bits| bits & mask == 0))
+    }
+
     /// CCR, for what of it the physical CPU does (unaligned accesses, division by zero).
     #[must_use]
     pub const fn configuration(&self) -> u32 {

@@ -57,7 +57,7 @@ impl Plan {
     }
 
     /// Keeps only the regions that `keep` wants.
-    pub(crate) fn retain(&mut self, keep: impl Fn(&Region) -> bool) {
+    pub fn retain(&mut self, keep: impl Fn(&Region) -> bool) {
         let old = *self;
         self.count = 0;
         for region in old.regions() {

@@ -2,14 +2,14 @@
 //! Static storage that is handed out slot by slot.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 /// `N` slots (at most 64), each for one owner for ever.
 ///
 /// The storage of vCPU contexts is static and shared by all pCPUs, yet each slot is used by the one
 /// pCPU its vCPU is bound to. Claiming makes that a fact instead of a habit: a second claim fails.
 pub struct ClaimTable<T, const N: usize> {
-    claimed: AtomicU64,
+    claimed: [AtomicU32; 2],
     slots: [UnsafeCell<T>; N],
 }
 
@@ -21,9 +21,9 @@ impl<T, const N: usize> ClaimTable<T, N> {
     /// A table of these slots, none claimed.
     #[must_use]
     pub const fn new(slots: [UnsafeCell<T>; N]) -> Self {
-        assert!(N <= 64, "one bit of a word per slot");
+        assert!(N <= 64, "one bit per slot");
         Self {
-            claimed: AtomicU64::new(0),
+            claimed: [const { AtomicU32::new(0) }; 2],
             slots,
         }
     }
@@ -33,8 +33,10 @@ impl<T, const N: usize> ClaimTable<T, N> {
         if index >= N {
             return false;
         }
-        let bit = 1 << index;
-        self.claimed.fetch_or(bit, Ordering::AcqRel) & bit == 0
+        let bit = 1 << (index % 32);
+        self.claimed
+            .get(index / 32)
+            .is_some_and(|word| word.fetch_or(bit, Ordering::AcqRel) & bit == 0)
     }
 
     /// The slot, or null if it does not exist. Only whoever claimed it may dereference it, and must not make

@@ -105,6 +105,27 @@ pub unsafe fn write_word(destination: usize, value: u64) {
     unsafe { (destination as *mut u64).write_volatile(value) }
 }
 
+/// Reads one word of 32 bits.
+///
+/// # Safety
+/// `source` is a multiple of 4 and the word there is mapped readable memory.
+#[inline]
+#[must_use]
+pub unsafe fn read_word32(source: usize) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { (source as *const u32).read_volatile() }
+}
+
+/// Writes one word of 32 bits.
+///
+/// # Safety
+/// `destination` is a multiple of 4 and the word there is mapped writable memory to which no Rust reference exists.
+#[inline]
+pub unsafe fn write_word32(destination: usize, value: u32) {
+    // SAFETY: the caller's promise.
+    unsafe { (destination as *mut u32).write_volatile(value) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,5 +157,10 @@ mod tests {
         // SAFETY: inside the array.
         assert_eq!(unsafe { read_word(base + 8) }, 7);
         assert_eq!(memory, [0, 7]);
+        // SAFETY: inside the array.
+        unsafe { write_word32(base + 4, 9) }
+        // SAFETY: inside the array.
+        assert_eq!(unsafe { read_word32(base + 4) }, 9);
+        assert_eq!(memory[1], 7);
     }
 }

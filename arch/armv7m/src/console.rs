@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The board's serial line.
+//!
+//! A bad system image must still be able to say so, and only the image knows the UART. So [`find`] looks for the
+//! console record in the *unchecked* tables ([`bulkhead_image::claimed_console`]): all it can do with a
+//! wrong address is to write the reason of a lockdown to it.
+
+use crate::machine::Machine;
+use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
+use bulkhead_arch_api::{Console, Line};
+use bulkhead_arch_support::Mmio;
+use bulkhead_drivers::cmsdk::CmsdkUart;
+use bulkhead_image::claimed_console;
+use bulkhead_image::layout::{CONTROLLER_CMSDK_UART, NONE};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// Bytes of code memory that are the hypervisor's: class binary and system image.
+pub(crate) const CODE_SIZE: usize = 128 * 1024;
+/// Bytes of the UART's registers.
+const WINDOW: usize = 4096;
+/// Where devices are on every Armv7-M chip (B3.1): nothing else is taken for a UART.
+const DEVICES: core::ops::Range<u64> = 0x4000_0000..0x6000_0000;
+
+static BASE: AtomicUsize = AtomicUsize::new(0);
+static LINE: AtomicU32 = AtomicU32::new(NONE);
+
+/// Finds the console of an image that may be damaged.
+pub(crate) fn find(image: &[u8]) {
+    let Some(record) = claimed_console(image) else {
+        return;
+    };
+    let ([base, ..], [line, ..]) = (record.base, record.lines);
+    if record.compatible.get() != CONTROLLER_CMSDK_UART || !DEVICES.contains(&base.get()) {
+        return;
+    }
+    BASE.store(base.get() as usize, Ordering::Relaxed);
+    LINE.store(line.get(), Ordering::Relaxed);
+    if let Some(registers) = registers() {
+        CmsdkUart::new(registers, record.clock_hz.get()).enable_receive_interrupt();
+    }
+}
+
+fn registers() -> Option<Mmio> {
+    let base = BASE.load(Ordering::Relaxed);
+    // SAFETY: `find` has made sure that devices are there, not memory.
+    (base != 0).then(|| unsafe { Mmio::new(base, WINDOW) })
+}
+
+fn uart() -> Option<CmsdkUart> {
+    registers().map(CmsdkUart::attach)
+}
+
+/// Writes a line to the console, waiting for it, as the last thing this CPU does.
+pub(crate) fn last_words(text: &str) {
+    let Some(mut uart) = uart() else { return };
+    let mut put = |bytes: &[u8]| {
+        for byte in bytes {
+            uart.flush();
+            uart.send(core::slice::from_ref(byte));
+        }
+    };
+    put(&[RS]);
+    put(b"\r\n");
+    put(HYPERVISOR_CONSOLE.as_bytes());
+    put(b": ");
+    put(&[US]);
+    put(text.as_bytes());
+    put(b"\r\n");
+    uart.flush();
+}
+
+impl Console for Machine {
+    fn send(&mut self, bytes: &[u8]) -> usize {
+        uart().map_or(bytes.len(), |mut uart| uart.send(bytes))
+    }
+
+    fn receive(&mut self) -> Option<u8> {
+        uart()?.receive()
+    }
+
+    fn receive_line(&self) -> Option<Line> {
+        let line = LINE.load(Ordering::Relaxed);
+        (line != NONE).then_some(Line(line))
+    }
+
+    fn flush(&mut self) {
+        if let Some(mut uart) = uart() {
+            uart.flush();
+        }
+    }
+}

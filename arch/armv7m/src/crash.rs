@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The end: an exception or a panic of the hypervisor itself, or a first step that fails.
+//!
+//! Its own invariant is broken, so it leaves a record in the log area, reports and stops. Nothing here uses what could be
+//! what broke: no lock, no formatting machinery, the UART by polling. The record comes before the console, for the
+//! latter may be what is in the way.
+
+use crate::system::{self, BFAR, CFSR, HFSR};
+use crate::{console, log};
+use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, STACK_WORDS};
+use bulkhead_arch_support::physical;
+use core::sync::atomic::Ordering;
+
+unsafe extern "C" {
+    static __stack_top: u8;
+}
+
+/// Bytes of the main stack, as the linker script has them.
+const STACK_SIZE: usize = 0x3400;
+/// Where in a frame the PC is.
+const FRAME_PC: usize = 24;
+
+/// A line of fixed room; what does not fit is cut off.
+struct Report {
+    bytes: [u8; 128],
+    used: usize,
+}
+
+impl Report {
+    const fn new() -> Self {
+        Self {
+            bytes: [0; 128],
+            used: 0,
+        }
+    }
+
+    fn byte(&mut self, byte: u8) {
+        if let Some(slot) = self.bytes.get_mut(self.used) {
+            *slot = byte;
+            self.used += 1;
+        }
+    }
+
+    fn text(&mut self, text: &str) -> &mut Self {
+        for byte in text.bytes() {
+            self.byte(byte);
+        }
+        self
+    }
+
+    /// A number in hexadecimal.
+    fn number(&mut self, value: u32) -> &mut Self {
+        for digit in (0..8).rev() {
+            let nibble = (value >> (4 * digit) & 0xF) as u8;
+            self.byte(if nibble < 10 {
+                b'0' + nibble
+            } else {
+                b'a' + nibble - 10
+            });
+        }
+        self
+    }
+
+    fn as_str(&self) -> &str {
+        let bytes = self.bytes.get(..self.used);
+        bytes
+            .and_then(|bytes| core::str::from_utf8(bytes).ok())
+            .unwrap_or("LOCKDOWN")
+    }
+}
+
+/// Ends this CPU.
+pub(crate) fn stop() -> ! {
+    loop {
+        // SAFETY: masks interrupts and waits; no other effect.
+        unsafe { core::arch::asm!("cpsid i", "wfi", options(nomem, nostack)) }
+    }
+}
+
+/// Ends this CPU with a reason, before the kernel could.
+pub(crate) fn halt(reason: &str) -> ! {
+    leave(CRASH_LOCKDOWN, reason, |_| ());
+    console::last_words(reason);
+    stop()
+}
+
+/// Makes a crash record: `details` adds what is known besides the message.
+fn leave(kind: u32, message: &str, details: impl FnOnce(&Crash)) {
+    let area = log::area();
+    area.make_if_invalid();
+    area.crash.begin(kind, 0, 0, message.as_bytes());
+    area.crash.base.store(0, Ordering::Relaxed);
+    details(&area.crash);
+    area.crash.complete(area.header.boots.load(Ordering::Relaxed));
+}
+
+/// The vectors of exceptions that are nobody's end here, with the stack pointer as it was and the exception's number.
+pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
+    let (cause, hard) = (system::read(CFSR), system::read(HFSR));
+    let pc = stack_word(stack as usize + FRAME_PC).unwrap_or(0);
+    let mut line = Report::new();
+    line.text("LOCKDOWN: exception 0x").number(number);
+    line.text(" in the hypervisor: cfsr=0x").number(cause);
+    line.text(" hfsr=0x").number(hard);
+    line.text(" pc=0x").number(pc);
+    line.text(" sp=0x").number(stack);
+    leave(CRASH_EXCEPTION, line.as_str(), |record| {
+        record
+            .syndrome
+            .store(u64::from(hard) << 32 | u64::from(cause), Ordering::Relaxed);
+        record.address.store(system::read(BFAR).into(), Ordering::Relaxed);
+        record.pc.store(pc.into(), Ordering::Relaxed);
+        record.vector.store(number.into(), Ordering::Relaxed);
+        store_stack(record, stack as usize);
+    });
+    console::last_words(line.as_str());
+    stop()
+}
+
+/// A panic: which is a broken invariant as well.
+pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    let mut line = Report::new();
+    line.text("LOCKDOWN: panic in the hypervisor");
+    if let Some(location) = info.location() {
+        line.text(" at ").text(location.file());
+        line.text(" line 0x").number(location.line());
+    }
+    let stack = &raw const line as usize & !3;
+    leave(CRASH_PANIC, line.as_str(), |record| store_stack(record, stack));
+    console::last_words(line.as_str());
+    stop()
+}
+
+/// A word of the main stack, if the address is one of it.
+fn stack_word(address: usize) -> Option<u32> {
+    let top = (&raw const __stack_top) as usize;
+    let inside = (top - STACK_SIZE..top).contains(&address) && address & 3 == 0;
+    // SAFETY: a word of the stack, which exists always.
+    inside.then(|| unsafe { physical::read_word32(address) })
+}
+
+/// Words of the stack from `from` on.
+fn store_stack(record: &Crash, from: usize) {
+    record.sp.store(from as u64, Ordering::Relaxed);
+    let mut words = 0;
+    for (place, index) in record.stack.iter().zip(0..STACK_WORDS) {
+        let Some(word) = stack_word(from + 4 * index) else {
+            break;
+        };
+        place.store(word.into(), Ordering::Relaxed);
+        words += 1;
+    }
+    record.stack_words.store(words, Ordering::Relaxed);
+}

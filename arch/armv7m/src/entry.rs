@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All assembly of the backend that is more than one instruction: vector table, first instructions, and the
+//! way into and out of a guest.
+//!
+//! **Boot.** The CPU starts in Thread mode. The first steps make memory what the compiler expects, enable the
+//! configurable faults and make PendSV pending; its handler never returns: it is where the hypervisor begins.
+//! PendSV is never pending again.
+//!
+//! **Guest entry and exit.** While a guest runs, the main stack holds the registers that Rust code wants
+//! back, and above them the guest's [`Registers`] and the [`Machine`]. Any exception of the guest saves r4 to r11 there and
+//! calls `on_trap`; if that answers 0, the guest goes on, else `bulkhead_enter` returns: still in
+//! Handler mode, as the handler of that exception. The next `bulkhead_enter` returns from the exception.
+//!
+//! | at | register | meaning in | meaning out |
+//! |---|---|---|---|
+//! | `bulkhead_enter` | r0 | `*mut Registers` to run with | |
+//! | | r1 | `*mut Machine`, lent to the handler | |
+//! | | r4..r11, sp | the host's | the same |
+//! | `on_trap` | r0 | `*mut Machine` | 0: go on in the guest |
+//! | | r1 | number of the exception | |
+//! | `crash` | r0 | where the stack pointer was | |
+//! | | r1 | number of the exception | |
+//!
+//! References are to the Armv7-M Architecture Reference Manual, Arm DDI 0403E.e, here and everywhere in this crate.
+
+use crate::crash::crash;
+use crate::irq::MAX_LINES;
+use crate::traps::on_trap;
+use core::arch::global_asm;
+use core::mem::offset_of;
+
+/// What of a guest is not in the frame that the CPU pushes.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Registers {
+    /// r4 to r11.
+    pub(crate) general: [u32; 8],
+    /// The process stack pointer: address of the frame.
+    pub(crate) frame: u32,
+    /// The value that returns to the guest (B1.5.8).
+    pub(crate) exc_return: u32,
+}
+
+const _: () = assert!(offset_of!(Registers, frame) == 32 && offset_of!(Registers, exc_return) == 36);
+
+/// EXC_RETURN to Thread mode on the process stack, with a basic frame.
+pub(crate) const RETURN_BASIC: u32 = 0xFFFF_FFFD;
+/// The same with an extended frame.
+pub(crate) const RETURN_EXTENDED: u32 = 0xFFFF_FFED;
+
+global_asm!(
+    r#"
+    .syntax unified
+    .thumb
+    .section .vectors, "a", %progbits
+    .word   __stack_top
+    .word   bulkhead_start
+    .word   bulkhead_crash                  // NMI
+    .word   bulkhead_hard_fault
+    .word   bulkhead_trap                   // MemManage
+    .word   bulkhead_trap                   // BusFault
+    .word   bulkhead_trap                   // UsageFault
+    .rept   4
+    .word   bulkhead_crash
+    .endr
+    .word   bulkhead_trap                   // SVCall
+    .word   bulkhead_crash
+    .word   bulkhead_crash
+    .word   bulkhead_first                  // PendSV
+    .word   bulkhead_crash                  // SysTick
+    .rept   {lines}
+    .word   bulkhead_trap
+    .endr
+
+    .section .text.entry, "ax", %progbits
+    .global bulkhead_start
+    .type   bulkhead_start, %function
+    .thumb_func
+bulkhead_start:
+    ldr     r0, =__data_start
+    ldr     r1, =__data_load
+    ldr     r2, =__data_end
+1:  cmp     r0, r2
+    itt     lo
+    ldrlo   r3, [r1], #4
+    strlo   r3, [r0], #4
+    blo     1b
+    ldr     r0, =__bss_start
+    ldr     r2, =__bss_end
+    movs    r3, #0
+2:  cmp     r0, r2
+    it      lo
+    strlo   r3, [r0], #4
+    blo     2b
+    ldr     r0, =0xE000ED00                 // SCB
+    ldr     r1, =0x00070000                 // SHCSR: MemManage, BusFault and UsageFault
+    str     r1, [r0, #0x24]
+    ldr     r1, =0x10000000                 // ICSR.PENDSVSET
+    str     r1, [r0, #0x04]
+    dsb
+    isb
+3:  b       3b
+
+    .type   bulkhead_first, %function
+    .thumb_func
+bulkhead_first:
+    ldr     r0, =__stack_top
+    mov     sp, r0
+    movs    r0, #1                          // CONTROL.nPRIV: Thread mode is unprivileged from now on
+    msr     control, r0
+    isb
+    bl      primary_main
+
+    .type   bulkhead_trap, %function
+    .thumb_func
+bulkhead_trap:
+    mrs     r1, psp
+    ldrd    r2, r0, [sp]
+    stmia   r2!, {{r4-r11}}
+    strd    r1, lr, [r2]
+    mrs     r1, ipsr
+    bl      {on_trap}
+    cbnz    r0, 2f
+1:  ldr     r0, [sp]
+    ldmia   r0!, {{r4-r11}}
+    ldrd    r1, lr, [r0]
+    msr     psp, r1
+    bx      lr
+2:  add     sp, #12
+    pop     {{r4-r11, pc}}
+
+    .global bulkhead_enter
+    .type   bulkhead_enter, %function
+    .thumb_func
+bulkhead_enter:
+    push    {{r4-r11, lr}}
+    push    {{r0-r2}}
+    b       1b
+
+    // From Thread mode it is a guest's: BKPT without a debugger (C1.5.1). The hypervisor itself has one such instruction,
+    // to ask an emulator to end; where nobody listens, it does nothing.
+    .type   bulkhead_hard_fault, %function
+    .thumb_func
+bulkhead_hard_fault:
+    tst     lr, #4
+    bne     bulkhead_trap
+    ldr     r0, [sp, #24]
+    ldr     r1, =bulkhead_ask_emulator
+    bic     r1, r1, #1
+    cmp     r0, r1
+    bne     bulkhead_crash
+    adds    r0, #2
+    str     r0, [sp, #24]
+    bx      lr
+
+    .type   bulkhead_crash, %function
+    .thumb_func
+bulkhead_crash:
+    mov     r0, sp
+    mrs     r1, ipsr
+    bl      {crash}
+
+    .global bulkhead_exit_emulator
+    .type   bulkhead_exit_emulator, %function
+    .thumb_func
+bulkhead_exit_emulator:
+    push    {{r4, lr}}
+    mov     r1, r0
+    movs    r0, #0x18                       // SYS_EXIT
+    .type   bulkhead_ask_emulator, %function
+    .thumb_func
+bulkhead_ask_emulator:
+    bkpt    #0xab
+    pop     {{r4, pc}}
+
+    // Waits for an interrupt, in privileged Thread mode.
+    .global bulkhead_idle
+    .type   bulkhead_idle, %function
+    .thumb_func
+bulkhead_idle:
+    wfi
+    b       bulkhead_idle
+    .ltorg
+"#,
+    lines = const MAX_LINES,
+    on_trap = sym on_trap,
+    crash = sym crash,
+);
+
+#[expect(
+    improper_ctypes,
+    reason = "the machine goes through the assembly as an address"
+)]
+unsafe extern "C" {
+    /// Runs with these registers until `on_trap` wants it back. See the module's table.
+    pub(crate) fn bulkhead_enter(registers: *mut Registers, machine: *mut crate::Machine);
+    /// Asks a debugger or emulator to end everything with this reason; returns if there is none.
+    pub(crate) fn bulkhead_exit_emulator(reason: u32);
+    /// The code that waits.
+    pub(crate) fn bulkhead_idle() -> !;
+}

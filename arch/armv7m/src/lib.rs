@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Backend of class `armv7m`: Cortex-M3/M4/M7, which have no support for virtual machines.
+//!
+//! A guest always runs in Thread mode, unprivileged, on the process stack. What it does to the processor itself
+//! traps, and `bulkhead_arch_deprivileged` says what a processor of its own would have done. Memory is kept apart
+//! by the memory protection unit (`bulkhead_arch_regions`); there is no translation.
+//!
+//! The hypervisor runs in Handler mode from its first moments on: it *is* the handler of the exception that took
+//! the CPU out of a guest, until it returns from it into the same or another guest. All exceptions have
+//! the same priority, so nothing interrupts it, and nothing has to be masked.
+//!
+//! Way through the files: `entry` (assembly) -> `machine` -> `vcpu` (contexts, switch) -> `traps` (what took the
+//! CPU out of a guest) -> `live` (a guest at its trap). `irq`, `clock`, `space`, `fp`, `cpu`, `console`, `log` are
+//! the remaining verbs, `crash` the end.
+#![no_std]
+
+mod clock;
+mod console;
+mod cpu;
+mod crash;
+mod entry;
+mod fp;
+mod irq;
+mod live;
+mod log;
+mod machine;
+mod space;
+mod system;
+mod traps;
+mod vcpu;
+
+pub use crash::panic;
+pub use machine::{Machine, Relax};
+
+/// Makes the class binary's function the one that `entry` jumps to.
+///
+/// It takes the [`Machine`] and what [`Machine::primary`] says of the system image, and does not return.
+#[macro_export]
+macro_rules! entry_point {
+    ($primary:path) => {
+        #[unsafe(no_mangle)]
+        extern "C" fn primary_main() -> ! {
+            let (machine, image) = $crate::Machine::primary();
+            $primary(machine, image)
+        }
+    };
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A guest at one of its traps, as the model of its processor wants it.
+//!
+//! The frame is in the guest's memory, where the guest or a device of it may change it at any moment, so it is
+//! read and written a word at a time. That all of it is the guest's was seen to before: by the CPU, which
+//! pushed it with the guest's own rights, or by [`Guest::reaches`], when the model made it the live one.
+
+use crate::entry::{RETURN_BASIC, RETURN_EXTENDED, Registers};
+use crate::fp;
+use crate::space::Space;
+use bulkhead_arch_deprivileged::{Guest, frame_size};
+use bulkhead_arch_support::physical;
+
+/// The guest.
+pub(crate) struct Live<'a> {
+    registers: &'a mut Registers,
+    space: &'a Space,
+    /// Whether the frame is there; if not, its registers read as zero and cannot be changed.
+    has_frame: bool,
+}
+
+impl<'a> Live<'a> {
+    /// At a trap whose frame the CPU has pushed.
+    pub(crate) fn new(registers: &'a mut Registers, space: &'a Space) -> Self {
+        Self {
+            registers,
+            space,
+            has_frame: true,
+        }
+    }
+
+    /// At a trap whose frame the CPU could not push.
+    pub(crate) fn without_frame(registers: &'a mut Registers, space: &'a Space) -> Self {
+        Self {
+            registers,
+            space,
+            has_frame: false,
+        }
+    }
+
+    /// Word `index` of the frame.
+    fn word(&self, index: u32) -> u32 {
+        if !self.has_frame {
+            return 0;
+        }
+        // SAFETY: inside the frame, which is the guest's memory (see above), at a multiple of 4.
+        unsafe { physical::read_word32(self.registers.frame.wrapping_add(index << 2) as usize) }
+    }
+
+    fn set_word(&mut self, index: u32, value: u32) {
+        if self.has_frame {
+            // SAFETY: as for reading; no Rust reference to a guest's memory exists.
+            unsafe { physical::write_word32(self.registers.frame.wrapping_add(index << 2) as usize, value) }
+        }
+    }
+}
+
+/// Where in a frame a register is.
+const fn place(number: u8) -> Option<u32> {
+    match number {
+        0..=3 => Some(number as u32),
+        12 => Some(4),
+        14 => Some(5),
+        15 => Some(6),
+        _ => None,
+    }
+}
+
+const STATE: u32 = 7;
+
+impl Guest for Live<'_> {
+    fn register(&self, number: u8) -> u32 {
+        match (place(number), number) {
+            (Some(index), _) => self.word(index),
+            (None, 4..=11) => self
+                .registers
+                .general
+                .get(usize::from(number - 4))
+                .copied()
+                .unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    fn set_register(&mut self, number: u8, value: u32) {
+        match (place(number), number) {
+            (Some(index), _) => self.set_word(index, value),
+            (None, 4..=11) => {
+                if let Some(register) = self.registers.general.get_mut(usize::from(number - 4)) {
+                    *register = value;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn xpsr(&self) -> u32 {
+        self.word(STATE)
+    }
+
+    fn set_xpsr(&mut self, value: u32) {
+        self.set_word(STATE, value);
+    }
+
+    fn frame(&self) -> u32 {
+        self.registers.frame
+    }
+
+    fn extended(&self) -> bool {
+        self.registers.exc_return & 0x10 == 0
+    }
+
+    fn set_frame(&mut self, address: u32, extended: bool) {
+        self.registers.frame = address;
+        self.registers.exc_return = if extended { RETURN_EXTENDED } else { RETURN_BASIC };
+        self.has_frame = true;
+    }
+
+    fn reaches(&self, address: u32, bytes: u32) -> bool {
+        self.space.writable(address, bytes)
+    }
+
+    fn load(&self, address: u32) -> Option<u32> {
+        let allowed = address & 3 == 0 && self.space.readable(address, 4);
+        // SAFETY: readable memory of the guest, at a multiple of 4.
+        allowed.then(|| unsafe { physical::read_word32(address as usize) })
+    }
+
+    fn store(&mut self, address: u32, value: u32) -> bool {
+        let allowed = address & 3 == 0 && self.space.writable(address, 4);
+        if allowed {
+            // SAFETY: writable memory of the guest, at a multiple of 4; no Rust reference to it exists.
+            unsafe { physical::write_word32(address as usize, value) }
+        }
+        allowed
+    }
+
+    fn fetch(&self, address: u32) -> Option<u16> {
+        let word = address & !3;
+        let allowed = address & 1 == 0 && self.space.executable(word, 4);
+        // SAFETY: code of the guest, which it may read as well, at a multiple of 4.
+        let word = allowed.then(|| unsafe { physical::read_word32(word as usize) })?;
+        Some(if address & 2 == 0 {
+            word as u16
+        } else {
+            (word >> 16) as u16
+        })
+    }
+
+    fn settle_floating_point(&mut self) {
+        let size = frame_size(true);
+        if self.has_frame && self.extended() && self.space.writable(self.registers.frame, size) {
+            fp::settle();
+        } else {
+            fp::drop_lazy();
+        }
+    }
+
+    fn drop_floating_point(&mut self) {
+        fp::drop_lazy();
+    }
+}

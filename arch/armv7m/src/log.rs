@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The log area (`bulkhead_abi::log`): the last bytes of the RAM that is the hypervisor's. And the rings of the trace.
+
+use crate::machine::Machine;
+use bulkhead_abi::log::Area;
+use bulkhead_abi::trace::Entry;
+use bulkhead_arch_api::Traces;
+
+unsafe extern "C" {
+    static __log_area: u8;
+}
+
+/// Address of the area.
+pub(crate) fn address() -> u64 {
+    (&raw const __log_area) as u64
+}
+
+/// The area.
+pub(crate) fn area() -> &'static Area {
+    let area = (&raw const __log_area).cast::<Area>();
+    // SAFETY: the linker script keeps these bytes free, no partition may have a mapping there (checked by
+    // `bulkhead_image`), and any bytes are an Area, which is all atomics.
+    unsafe { &*area }
+}
+
+impl Traces for Machine {
+    fn log_area(&self) -> &'static Area {
+        area()
+    }
+
+    fn keep(&mut self, _offset: usize, _length: usize) {
+        // No cache is on: what was stored is in memory.
+    }
+
+    fn trace_ring(&self) -> &'static [Entry] {
+        let (base, records) = self.trace;
+        if records == 0 {
+            return &[];
+        }
+        // SAFETY: the image's check has found room for the ring in RAM that is neither the hypervisor's own nor a
+        // partition's; nobody else has it by another name, and any bytes are an Entry, which is all atomics.
+        unsafe { core::slice::from_raw_parts(base as *const Entry, records) }
+    }
+}

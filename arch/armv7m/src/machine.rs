@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The machine: what the kernel holds of this backend, made once out of the checked system image.
+
+use crate::clock::Counter;
+use crate::crash::halt;
+use crate::entry::Registers;
+use crate::irq::Interrupts;
+use crate::space::SpaceTable;
+use crate::system::{self, CPUID, ICTR, ID_PFR0, MPU_TYPE, NVIC_IPR, SYST_CALIB};
+use crate::vcpu::ContextTable;
+use crate::{console, fp, log};
+use bulkhead_arch_api::{Arch, ArchCaps, Exit, MAX_PARTITIONS, MAX_VCPUS_PER_PARTITION, Ticks, VcpuId};
+use bulkhead_arch_deprivileged::{MAX_MPU_REGIONS, Model};
+use bulkhead_arch_support::Mmio;
+use bulkhead_drivers::cmsdk::CmsdkTimer;
+use bulkhead_image::layout::{CLASS_ARMV7M, CONTROLLER_CMSDK_TIMER, ROLE_TIMER, SiteRecord};
+use bulkhead_image::{Image, ImageError, Portable, claimed_length};
+
+/// Virtual lines a VM can have.
+const VIRTUAL_LINES: u32 = 64;
+
+unsafe extern "C" {
+    static __image_end: u8;
+}
+
+/// The machine.
+pub struct Machine {
+    /// Contexts of vCPUs.
+    pub(crate) contexts: ContextTable,
+    /// Spaces of partitions.
+    pub(crate) spaces: SpaceTable,
+    /// Interrupt lines.
+    pub(crate) irq: Interrupts,
+    /// The vCPU whose space, lines and configuration are in the hardware.
+    pub(crate) current: Option<VcpuId>,
+    /// Whether `current` runs, or the CPU waits.
+    pub(crate) runs: bool,
+    /// The vCPU whose floating-point registers are in the hardware.
+    pub(crate) fp_owner: Option<VcpuId>,
+    /// Why `current` stopped running.
+    pub(crate) exit: Exit,
+    /// First vCPU of each partition.
+    pub(crate) first: [Option<VcpuId>; MAX_PARTITIONS],
+    /// What a guest is told of its processor.
+    pub(crate) model: Model,
+    /// Regions of the memory protection unit.
+    pub(crate) regions: u32,
+    /// What the kernel wants to be told when.
+    pub(crate) deadline: Ticks,
+    /// What the timer will interrupt for.
+    pub(crate) armed: Ticks,
+    pub(crate) timer: CmsdkTimer,
+    pub(crate) timer_line: u32,
+    pub(crate) counter: Counter,
+    pub(crate) hertz: u32,
+    /// Registers of the code that waits.
+    pub(crate) idle: Registers,
+    /// Address and records of the trace.
+    pub(crate) trace: (usize, usize),
+    /// Instructions that the host tool replaced, in ascending order.
+    pub(crate) sites: &'static [SiteRecord],
+}
+
+/// How to wait inside a spin loop. There is one pCPU and nothing interrupts it, so nobody ever does.
+#[derive(Debug)]
+pub enum Relax {}
+
+impl spin::RelaxStrategy for Relax {
+    #[inline]
+    fn relax() {}
+}
+
+impl Arch for Machine {
+    type Relax = Relax;
+    const CAPS: ArchCaps = ArchCaps {
+        class: "armv7m",
+        class_number: CLASS_ARMV7M,
+        page_size: 32,
+        guest_address_limit: 1 << 32,
+        max_vcpus_per_partition: MAX_VCPUS_PER_PARTITION as u8,
+        frozen_time: false,
+        max_virtual_lines: VIRTUAL_LINES,
+    };
+}
+
+/// The system image behind the class binary, as long as its own header says; nothing else of it is checked.
+fn system_image() -> &'static [u8] {
+    let start = &raw const __image_end;
+    let room = console::CODE_SIZE - start as usize;
+    // SAFETY: code memory up to `CODE_SIZE` is the hypervisor's (the linker script and the host tool see to it), nobody
+    // writes it, and any bytes are bytes.
+    let all = unsafe { core::slice::from_raw_parts(start, room) };
+    let length = claimed_length(all).map_or(0, |length| usize::try_from(length).unwrap_or(usize::MAX));
+    all.get(..length).unwrap_or(all)
+}
+
+/// What this CPU tells software about itself, for guests to be told the same.
+fn model() -> Model {
+    let mut features = [0; 16];
+    for (index, feature) in features.iter_mut().enumerate() {
+        *feature = system::read(ID_PFR0 + 4 * index);
+    }
+    // Priorities have as many bits as stick (B3.4.7).
+    system::control_space().write8(NVIC_IPR, 0xFF);
+    let priority_bits = system::control_space().read8(NVIC_IPR);
+    system::control_space().write8(NVIC_IPR, 0);
+    Model {
+        cpuid: system::read(CPUID),
+        features,
+        lines: (32 * ((system::read(ICTR) & 0xF) + 1)).min(VIRTUAL_LINES) as u8,
+        priority_bits,
+        systick_calibration: system::read(SYST_CALIB),
+        systick_reference: 0,
+        mpu_regions: MAX_MPU_REGIONS as u8,
+        floating_point: fp::exists(),
+    }
+}
+
+/// Cycles of the processor clock in one of SysTick's reference clock, by what the chip says of 10 ms (B3.3.6).
+fn reference_cycles(calibration: u32, hertz: u32) -> u32 {
+    const NO_REFERENCE: u32 = 1 << 31;
+    let ten_milliseconds = (calibration & 0xFF_FFFF) + 1;
+    if calibration & NO_REFERENCE != 0 || ten_milliseconds == 1 {
+        return 0;
+    }
+    hertz / 100 / ten_milliseconds
+}
+
+impl Machine {
+    fn new() -> Self {
+        // SAFETY: a window without registers, until the image tells where the timer is.
+        let nothing = unsafe { Mmio::new(0, 0) };
+        Self {
+            contexts: ContextTable::new(),
+            spaces: SpaceTable::new(),
+            irq: Interrupts::new(),
+            current: None,
+            runs: false,
+            fp_owner: None,
+            exit: Exit::Signal,
+            first: [None; MAX_PARTITIONS],
+            model: model(),
+            regions: system::read(MPU_TYPE) >> 8 & 0xFF,
+            deadline: Ticks::NEVER,
+            armed: Ticks(0),
+            timer: CmsdkTimer::new(nothing),
+            timer_line: u32::MAX,
+            counter: Counter::new(nothing),
+            hertz: 1,
+            idle: crate::cpu::idle_registers(),
+            trace: (0, 0),
+            sites: &[],
+        }
+    }
+
+    /// The machine, and the system image or what is wrong with it. Called once, by `entry_point`.
+    pub fn primary() -> (Self, Result<Image<'static>, ImageError>) {
+        let bytes = system_image();
+        console::find(bytes);
+        let mut machine = Self::new();
+        let image = Image::check(bytes, CLASS_ARMV7M, &Portable);
+        if let Ok(image) = &image {
+            machine.adopt_board(image);
+        }
+        (machine, image)
+    }
+
+    fn adopt_board(&mut self, image: &Image<'static>) {
+        if image.board().log_base.get() != log::address() {
+            halt("LOCKDOWN: the log's place is not where this hypervisor has it");
+        }
+        let timer = image.controllers().iter().find(|record| {
+            record.role.get() == ROLE_TIMER && record.compatible.get() == CONTROLLER_CMSDK_TIMER
+        });
+        let Some(timer) = timer else {
+            halt("LOCKDOWN: no timer this hypervisor can use in the board's tables");
+        };
+        let window = |index: usize| {
+            let place = timer.base.get(index).zip(timer.size.get(index));
+            let (base, size) =
+                place.map_or((0, 0), |(base, size)| (base.get() as usize, size.get() as usize));
+            // SAFETY: the image is checked: these are the registers of the timer, and nobody else has them.
+            unsafe { Mmio::new(base, size) }
+        };
+        let [line, ..] = timer.lines;
+        self.timer = CmsdkTimer::new(window(0));
+        self.counter = Counter::new(window(1));
+        self.timer_line = line.get();
+        self.hertz = timer.clock_hz.get().max(1);
+        self.model.systick_reference = reference_cycles(self.model.systick_calibration, self.hertz);
+        self.irq.own(line.get());
+        self.sites = image.sites();
+        let board = image.board();
+        self.trace = (
+            board.trace_base.get() as usize,
+            board.trace_records.get() as usize,
+        );
+        crate::space::close();
+    }
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Spaces of partitions: what the memory protection unit lets a guest reach.
+//!
+//! A space is a plan (`bulkhead_arch_regions`): at most as many regions as the unit has, none of which overlap. There is no
+//! translation: what a partition sees of an address is what is there. The hypervisor itself has no region: what none covers is
+//! open to privileged code (MPU_CTRL.PRIVDEFENA), and regions give privileged code all rights to read and write.
+
+use crate::machine::Machine;
+use crate::system::{self, MPU_CTRL, MPU_RASR, MPU_RBAR};
+use bulkhead_arch_api::{
+    AccessKind, BuildError, CopyError, GuestPhys, HostPhys, MAX_PARTITIONS, MemoryKind, PartitionId, Region,
+    Spaces, VirtualController,
+};
+use bulkhead_arch_regions::{
+    GuestView, MAX_REGIONS, Memory, Plan, Refusal, Region as UnitRegion, Request, Rights, combine, plan,
+    rights_at,
+};
+use bulkhead_arch_support::{ClaimTable, Mmio, physical};
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+
+/// MPU_CTRL: ENABLE and PRIVDEFENA.
+const CONTROL_ON: u32 = 1 | 1 << 2;
+
+/// A partition's space.
+pub(crate) struct Space {
+    plan: Plan,
+}
+
+impl Space {
+    /// The stretch around `address` in which the rights are those at `address`, as far as one region says so: its
+    /// rights, and the first address behind it.
+    fn stretch(&self, address: u32) -> Option<(Rights, u64)> {
+        let region = self
+            .plan
+            .regions()
+            .iter()
+            .rev()
+            .find(|region| region.covers(address))?;
+        let end = if region.disabled == 0 {
+            region.end()
+        } else {
+            (u64::from(address) | (region.granule() - 1)) + 1
+        };
+        Some((region.rights, end))
+    }
+
+    /// Whether all bytes have rights that `enough` finds sufficient. Bounded by the eighths of the regions.
+    fn all(&self, address: u32, bytes: u32, enough: impl Fn(Rights) -> bool) -> bool {
+        self.first_refused(u64::from(address), u64::from(bytes), enough)
+            .is_none()
+    }
+
+    /// The first of these bytes whose rights are not enough.
+    fn first_refused(&self, address: u64, bytes: u64, enough: impl Fn(Rights) -> bool) -> Option<u64> {
+        let last = address.saturating_add(bytes);
+        let mut at = address;
+        while at < last {
+            let here = u32::try_from(at).ok().and_then(|at| self.stretch(at));
+            match here {
+                Some((rights, end)) if enough(rights) => at = end,
+                _ => return Some(at),
+            }
+        }
+        None
+    }
+
+    pub(crate) fn readable(&self, address: u32, bytes: u32) -> bool {
+        self.all(address, bytes, |rights| rights.read)
+    }
+
+    pub(crate) fn writable(&self, address: u32, bytes: u32) -> bool {
+        self.all(address, bytes, |rights| rights.read && rights.write)
+    }
+
+    pub(crate) fn executable(&self, address: u32, bytes: u32) -> bool {
+        self.all(address, bytes, |rights| rights.execute)
+    }
+
+    /// The rights of the partition to an address, whatever its guest's own unit says.
+    pub(crate) fn rights(&self, address: u32) -> Rights {
+        rights_at(self.plan.regions(), address)
+    }
+
+    /// Loads the space into the unit, as far as the guest's own unit, if that is on, allows. The guest gets nothing that is not in
+    /// both; if there are not enough regions to say so, it gets the partition's own code alone.
+    pub(crate) fn load(&self, view: Option<&GuestView<'_>>) {
+        let combined;
+        let regions = match view {
+            None => self.plan.regions(),
+            Some(view) => {
+                combined = combine(self.plan.regions(), view, MAX_REGIONS as u8).unwrap_or(Plan::EMPTY);
+                combined.regions()
+            }
+        };
+        // Off meanwhile: a new address with the old size could cover the hypervisor's own code.
+        system::write(MPU_CTRL, 0);
+        let mut wanted = regions.iter();
+        for slot in 0..MAX_REGIONS as u8 {
+            let (base, attributes) = wanted.next().map_or((u32::from(slot) | 1 << 4, 0), |region| {
+                (region.rbar(slot), region.rasr())
+            });
+            system::write(MPU_RBAR, base);
+            system::write(MPU_RASR, attributes);
+        }
+        system::write(MPU_CTRL, CONTROL_ON);
+        system::synchronize();
+    }
+}
+
+/// Before any space is loaded: nothing is open to unprivileged code.
+pub(crate) fn close() {
+    system::write(MPU_CTRL, CONTROL_ON);
+    system::synchronize();
+}
+
+static SPACES: ClaimTable<MaybeUninit<Space>, MAX_PARTITIONS> =
+    ClaimTable::new([const { UnsafeCell::new(MaybeUninit::uninit()) }; MAX_PARTITIONS]);
+
+/// The spaces that have been built. There is one, the machine's; so whoever borrows it has the only way to them.
+pub(crate) struct SpaceTable {
+    built: u32,
+}
+
+impl SpaceTable {
+    pub(crate) const fn new() -> Self {
+        Self { built: 0 }
+    }
+
+    /// A partition's space, if it has been built.
+    #[inline]
+    pub(crate) fn get(&self, partition: PartitionId) -> Option<&Space> {
+        if u32::from(partition.0) >= MAX_PARTITIONS as u32 || self.built & 1 << partition.0 == 0 {
+            return None;
+        }
+        let slot = SPACES.slot(usize::from(partition.0)).cast::<Space>();
+        // SAFETY: `set` has claimed and written the slot; references come from this table only, and borrow it.
+        Some(unsafe { &*slot })
+    }
+
+    fn set(&mut self, partition: PartitionId, space: Space) -> bool {
+        let number = usize::from(partition.0);
+        if number >= MAX_PARTITIONS {
+            return false;
+        }
+        if self.built & 1 << number == 0 && !SPACES.claim(number) {
+            return false;
+        }
+        let slot = SPACES.slot(number);
+        // SAFETY: the slot exists and this table has claimed it; no reference to it is alive, because one borrows the table.
+        unsafe { (*slot).write(space) };
+        self.built |= 1 << number;
+        true
+    }
+}
+
+fn request(region: &Region) -> Result<Request, BuildError> {
+    let bad = BuildError::BadRegion(region.guest);
+    let start = u32::try_from(region.guest.0).map_err(|_| bad)?;
+    if region.guest.0 != region.host.0 {
+        return Err(bad);
+    }
+    Ok(Request {
+        start,
+        bytes: region.size,
+        rights: Rights {
+            read: region.permissions.read,
+            write: region.permissions.write,
+            execute: region.permissions.execute,
+        },
+        memory: match region.kind {
+            MemoryKind::Ram => Memory::NORMAL,
+            MemoryKind::Device => Memory::DEVICE,
+        },
+    })
+}
+
+impl Machine {
+    fn checked(
+        &self,
+        partition: PartitionId,
+        guest: GuestPhys,
+        length: u64,
+        enough: impl Fn(Rights) -> bool,
+    ) -> Result<usize, CopyError> {
+        let refused = match self.spaces.get(partition) {
+            Some(space) => space.first_refused(guest.0, length, enough),
+            None => Some(guest.0),
+        };
+        match refused {
+            Some(address) => Err(CopyError {
+                address: GuestPhys(address),
+            }),
+            None => Ok(guest.0 as usize),
+        }
+    }
+}
+
+impl Spaces for Machine {
+    fn build(
+        &mut self,
+        partition: PartitionId,
+        regions: &[Region],
+        _controller: Option<&VirtualController>,
+    ) -> Result<(), BuildError> {
+        const NOTHING: Request = Request {
+            start: 0,
+            bytes: 0,
+            rights: Rights::NONE,
+            memory: Memory::NORMAL,
+        };
+        let mut requests = [NOTHING; MAX_REGIONS];
+        if regions.len() > requests.len() {
+            return Err(BuildError::TablesExhausted);
+        }
+        for (slot, region) in requests.iter_mut().zip(regions) {
+            *slot = request(region)?;
+        }
+        let address = |index: usize| regions.get(index).map_or(GuestPhys(0), |region| region.guest);
+        let plan =
+            plan(requests.get(..regions.len()).unwrap_or(&[]), self.regions).map_err(
+                |refusal| match refusal {
+                    Refusal::Unaligned { index, .. } | Refusal::Forbidden { index, .. } => {
+                        BuildError::BadRegion(address(index))
+                    }
+                    Refusal::Overlap { index, .. } => BuildError::Overlap(address(index)),
+                    Refusal::TooMany { .. } => BuildError::TablesExhausted,
+                },
+            )?;
+        if self.spaces.set(partition, Space { plan }) {
+            Ok(())
+        } else {
+            Err(BuildError::TablesExhausted)
+        }
+    }
+
+    fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
+        let Some(space) = self.spaces.get(partition) else {
+            return;
+        };
+        let gone = |region: &UnitRegion| {
+            u64::from(region.base) >= guest.0 && region.end() <= guest.0.saturating_add(size)
+        };
+        let mut plan = space.plan;
+        plan.retain(|region| !gone(region));
+        let _is_built = self.spaces.set(partition, Space { plan });
+        self.reload_space(partition);
+    }
+
+    fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
+        let address = u32::try_from(guest.0).ok()?;
+        let rights = self.spaces.get(partition)?.rights(address);
+        (!rights.is_none()).then_some(HostPhys(guest.0))
+    }
+
+    fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {
+        let from = self.checked(partition, guest, bytes.len() as u64, |rights| rights.read)?;
+        // SAFETY: memory of the partition, which is readable by privileged code, and to which no Rust reference exists.
+        unsafe { physical::read(from, bytes) }
+        Ok(())
+    }
+
+    fn copy_out(&mut self, partition: PartitionId, guest: GuestPhys, bytes: &[u8]) -> Result<(), CopyError> {
+        let to = self.checked(partition, guest, bytes.len() as u64, |rights| !rights.is_none())?;
+        // SAFETY: memory of the partition, to which no Rust reference exists; privileged code may write all RAM.
+        unsafe { physical::write(to, bytes) }
+        Ok(())
+    }
+
+    fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
+        const ZEROS: [u8; 64] = [0; 64];
+        let to = self.checked(partition, guest, length, |rights| !rights.is_none())?;
+        let mut done = 0;
+        while done < length as usize {
+            let part = ZEROS.get(..length as usize - done).unwrap_or(&ZEROS);
+            // SAFETY: as for `copy_out`.
+            unsafe { physical::write(to + done, part) }
+            done += part.len();
+        }
+        Ok(())
+    }
+
+    fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
+        // Caches, where there are any, are off: the hypervisor does not switch them on.
+        self.checked(partition, guest, length, |rights| !rights.is_none())?;
+        Ok(())
+    }
+
+    fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64 {
+        // SAFETY: the system image's table of registers says that this is a register of a device.
+        let window = unsafe { Mmio::new(register.0 as usize, usize::from(size)) };
+        match (kind, size) {
+            (AccessKind::Read, 1) => window.read8(0).into(),
+            (AccessKind::Read, 2) => window.read16(0).into(),
+            (AccessKind::Read, _) => window.read32(0).into(),
+            (AccessKind::Write(value), 1) => {
+                window.write8(0, value as u8);
+                0
+            }
+            (AccessKind::Write(value), 2) => {
+                window.write16(0, value as u16);
+                0
+            }
+            (AccessKind::Write(value), _) => {
+                window.write32(0, value as u32);
+                0
+            }
+        }
+    }
+
+    fn reset_shared(&mut self, partition: PartitionId, _part: u32) -> Option<u32> {
+        self.irq.reset(partition);
+        None
+    }
+}

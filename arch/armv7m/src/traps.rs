@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What took the CPU out of a guest: what is answered here, and what becomes an exit.
+//!
+//! A guest's own business (its private peripheral bus, replaced instructions, exception entry and return, faults that its
+//! own processor would have reported) is finished here by the model of its processor. What concerns
+//! others is an exit: accesses to addresses that are not the partition's, hypercalls, sleep.
+//!
+//! **Hypercalls.** A VM uses `UDF #0xB1`, because SVC is its own; a task uses SVC. See `bulkhead_abi`.
+
+use crate::irq::own_deadline;
+use crate::live::Live;
+use crate::machine::Machine;
+use crate::system::{self, BFAR, BFARVALID, CFSR, HFSR, MMARVALID, MMFAR, MSTKERR, SHCSR, STKERR};
+use crate::vcpu::{Pending, Trapped};
+use bulkhead_abi::HealthClass;
+use bulkhead_abi::hypercall::{FUNCTION_BASE, HYPERCALL_INSTRUCTION};
+use bulkhead_arch_api::{Access, AccessKind, Clock, Exit, FaultReport, GuestPhys, Hypercall, VcpuId};
+use bulkhead_arch_deprivileged::{
+    ExcReturn, Fault, Guest, Lockup, Next, Trapped as Emulated, UsageStatus, frame_size,
+};
+
+/// Numbers of exceptions (B1.5.2).
+const HARD_FAULT: u32 = 3;
+const MEMORY_FAULT: u32 = 4;
+const BUS_FAULT: u32 = 5;
+const USAGE_FAULT: u32 = 6;
+const SUPERVISOR_CALL: u32 = 11;
+const FIRST_LINE: u32 = 16;
+
+/// CFSR (B3.2.15): an instruction fetch or an access the unit forbids, a frame that could not be popped.
+const IACCVIOL: u32 = 1;
+const DACCVIOL: u32 = 1 << 1;
+const MUNSTKERR: u32 = 1 << 3;
+/// The same of the bus.
+const IBUSERR: u32 = 1 << 8;
+const PRECISERR: u32 = 1 << 9;
+const UNSTKERR: u32 = 1 << 11;
+const UNDEFINSTR: u32 = 1 << 16;
+const USAGE_BITS: u32 = 0xFFFF_0000;
+const MEMORY_BITS: u32 = 0xFF;
+const BUS_BITS: u32 = 0xFF00;
+/// SHCSR (B3.2.13): exceptions that wait for another to end.
+const PENDED: u32 = 0xF << 12;
+
+/// What the CPU says about a fault.
+#[derive(Clone, Copy)]
+struct Cause {
+    exception: u32,
+    status: u32,
+    address: Option<u32>,
+}
+
+impl Cause {
+    /// Reads it, and takes it away so that the next fault's is its own.
+    fn take(exception: u32) -> Self {
+        let status = system::read(CFSR);
+        // An address stays in its register when its valid bit is gone.
+        let address = if status & MMARVALID != 0 {
+            Some(system::read(MMFAR))
+        } else if status & BFARVALID != 0 {
+            Some(system::read(BFAR))
+        } else {
+            None
+        };
+        system::write(CFSR, status);
+        Self {
+            exception,
+            status,
+            address,
+        }
+    }
+
+    const fn has(&self, bits: u32) -> bool {
+        self.status & bits != 0
+    }
+
+    /// The fault as the guest's own processor would report it.
+    const fn fault(&self) -> Fault {
+        let address = self.address;
+        if self.has(USAGE_BITS) {
+            Fault::Usage(UsageStatus(self.status & USAGE_BITS))
+        } else if self.has(BUS_BITS) {
+            Fault::Bus {
+                status: self.status & BUS_BITS & !BFARVALID,
+                address,
+            }
+        } else {
+            Fault::Memory {
+                status: self.status & MEMORY_BITS & !MMARVALID,
+                address,
+            }
+        }
+    }
+
+    /// The report of a fault at `pc` that concerns others.
+    fn report(&self, pc: u32) -> FaultReport {
+        FaultReport {
+            class: HealthClass::Memory,
+            syndrome: u64::from(self.exception) << 32 | u64::from(self.status),
+            pc: pc.into(),
+            address: self.address.map(|address| GuestPhys(address.into())),
+            virtual_address: None,
+        }
+    }
+}
+
+/// The handler of every exception that interrupts Thread mode: 0 to go on there.
+///
+/// # Safety
+/// Called by `entry` only: `machine` was lent by `run` or `wait`, which use it no more until this has answered 1.
+pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u32 {
+    // SAFETY: see above.
+    let machine = unsafe { &mut *machine };
+    let running = machine.current.filter(|_| machine.runs);
+    let exit = match (number.checked_sub(FIRST_LINE), running) {
+        (Some(line), _) => machine.interrupt(line),
+        (None, Some(vcpu)) => machine.guest_trap(vcpu, number),
+        (None, None) => crate::crash::crash(machine.idle.frame, number),
+    };
+    let exit = match (exit, running) {
+        (Some(exit), _) => Some(exit),
+        (None, Some(vcpu)) => machine.prepare(vcpu),
+        (None, None) => {
+            machine.set_timer(machine.deadline);
+            None
+        }
+    };
+    match exit {
+        None => 0,
+        Some(exit) => {
+            machine.exit = exit;
+            1
+        }
+    }
+}
+
+impl Machine {
+    /// An exception of the guest's own making.
+    fn guest_trap(&mut self, vcpu: VcpuId, number: u32) -> Option<Exit> {
+        let now = self.now().0;
+        let sites = self.sites;
+        let mut trapped = self.trapped(vcpu)?;
+        trapped.core.advance(now);
+        match number {
+            SUPERVISOR_CALL => trapped.supervisor_call(),
+            USAGE_FAULT => {
+                let cause = Cause::take(number);
+                if cause.has(MSTKERR | STKERR | MUNSTKERR | UNSTKERR) {
+                    trapped.no_frame(&cause)
+                } else if cause.has(UNDEFINSTR) {
+                    trapped.undefined(&cause, |pc| {
+                        sites.binary_search_by_key(&pc, |site| site.address.get()).is_ok()
+                    })
+                } else {
+                    trapped.own_fault(cause.fault())
+                }
+            }
+            MEMORY_FAULT | BUS_FAULT => {
+                let cause = Cause::take(number);
+                if cause.has(MSTKERR | STKERR | MUNSTKERR | UNSTKERR) {
+                    trapped.no_frame(&cause)
+                } else if cause.has(IACCVIOL | IBUSERR) {
+                    trapped.fetch_refused(&cause)
+                } else if cause.has(DACCVIOL | PRECISERR) {
+                    trapped.access_refused(&cause, now)
+                } else {
+                    trapped.foreign_fault(&cause)
+                }
+            }
+            HARD_FAULT => {
+                let status = system::read(HFSR);
+                system::write(HFSR, status);
+                trapped.own_fault(Fault::Hard { status })
+            }
+            _ => trapped.foreign_fault(&Cause::take(number)),
+        }
+    }
+}
+
+impl Trapped<'_> {
+    /// What the model of the processor made of it.
+    fn done(&mut self, result: Result<(), Lockup>) -> Option<Exit> {
+        result.is_err().then(|| self.stuck())
+    }
+
+    /// A fault that the guest's own processor would have reported. A task has none.
+    fn own_fault(&mut self, fault: Fault) -> Option<Exit> {
+        if self.is_task {
+            return Some(self.task_fault(fault));
+        }
+        let (core, mut live) = self.parts();
+        let result = core.raise(&mut live, fault);
+        self.done(result)
+    }
+
+    fn task_fault(&mut self, fault: Fault) -> Exit {
+        let syndrome = match fault {
+            Fault::Memory { status, .. } | Fault::Bus { status, .. } | Fault::Hard { status } => status,
+            Fault::Usage(status) => status.0,
+        };
+        *self.pending = Pending::Fault(fault);
+        let pc = self.parts().1.register(15);
+        Exit::Fault(FaultReport {
+            class: HealthClass::Task,
+            syndrome: syndrome.into(),
+            pc: pc.into(),
+            address: None,
+            virtual_address: None,
+        })
+    }
+
+    /// A fault that concerns others: the manifest says what happens.
+    fn foreign_fault(&mut self, cause: &Cause) -> Option<Exit> {
+        *self.pending = Pending::Fault(cause.fault());
+        let pc = self.parts().1.register(15);
+        Some(Exit::Fault(cause.report(pc)))
+    }
+
+    /// The CPU could not push or pop a frame: the guest's stack pointer points to memory that is not its own.
+    fn no_frame(&mut self, cause: &Cause) -> Option<Exit> {
+        // The exception whose frame it was to be, if it was the guest's own, waits behind this one.
+        system::write(SHCSR, system::read(SHCSR) & !PENDED);
+        let extended = ExcReturn(self.registers.exc_return).extended();
+        let stack = self.registers.frame.wrapping_add(frame_size(extended));
+        *self.pending = Pending::Stacking(stack, cause.fault());
+        let mut report = cause.report(0);
+        report.address = Some(GuestPhys(self.registers.frame.into()));
+        Some(Exit::Fault(report))
+    }
+
+    /// SVC: the guest's own, or a task's hypercall.
+    fn supervisor_call(&mut self) -> Option<Exit> {
+        if self.is_task {
+            return self.hypercall(0);
+        }
+        let (core, mut live) = self.parts();
+        let result = core.supervisor_call(&mut live);
+        self.done(result)
+    }
+
+    /// The PC is at an address that cannot be executed.
+    fn fetch_refused(&mut self, cause: &Cause) -> Option<Exit> {
+        let pc = self.parts().1.register(15);
+        if pc >= ExcReturn::LOWEST && !self.is_task {
+            let (core, mut live) = self.parts();
+            let result = core.exception_return(&mut live);
+            return self.next(result);
+        }
+        if self.space.executable(pc & !3, 4) {
+            return self.own_fault(cause.fault());
+        }
+        self.foreign_fault(cause)
+    }
+
+    /// A load or store was refused: of the guest's processor itself, of a virtual device, or of something that is not the
+    /// guest's.
+    fn access_refused(&mut self, cause: &Cause, now: u64) -> Option<Exit> {
+        let is_own = cause
+            .address
+            .is_some_and(|address| !self.space.rights(address).is_none());
+        if is_own && self.core.guest_regions().is_some() {
+            return self.own_fault(cause.fault());
+        }
+        if is_own || self.is_task {
+            return self.foreign_fault(cause);
+        }
+        let (core, mut live) = self.parts();
+        match core.access_trapped(&mut live, now) {
+            Ok(Emulated::Done) => None,
+            Ok(Emulated::NoAccess) => self.foreign_fault(cause),
+            Ok(Emulated::Elsewhere(access)) => {
+                let pc = live.register(15);
+                let address = GuestPhys(access.address.into());
+                *self.pending = Pending::Access;
+                Some(Exit::Access(Access {
+                    address,
+                    size: access.size,
+                    kind: access
+                        .store
+                        .map_or(AccessKind::Read, |value| AccessKind::Write(value.into())),
+                    report: FaultReport {
+                        address: Some(address),
+                        ..cause.report(pc)
+                    },
+                }))
+            }
+            Err(_) => Some(self.stuck()),
+        }
+    }
+
+    /// An undefined instruction: a hypercall, one the host tool put there, or the guest's own.
+    fn undefined(&mut self, cause: &Cause, is_site: impl Fn(u32) -> bool) -> Option<Exit> {
+        let (core, mut live) = self.parts();
+        let pc = live.register(15);
+        if is_site(pc) {
+            let result = core.replaced_instruction(&mut live);
+            return self.next(result);
+        }
+        if live.fetch(pc) == Some(HYPERCALL_INSTRUCTION) && !self.is_task {
+            return self.hypercall(2);
+        }
+        self.own_fault(cause.fault())
+    }
+
+    /// The guest goes on, or sleeps.
+    fn next(&mut self, result: Result<Next, Lockup>) -> Option<Exit> {
+        match result {
+            Ok(Next::Run) => None,
+            Ok(Next::Sleep) if self.core.has_work() => None,
+            Ok(Next::Sleep) => Some(Exit::Idle {
+                until: own_deadline(self.core),
+            }),
+            Err(_) => Some(self.stuck()),
+        }
+    }
+
+    /// A hypercall by an instruction of `length` bytes that the PC is still at.
+    fn hypercall(&mut self, length: u32) -> Option<Exit> {
+        let (_, mut live) = self.parts();
+        let function = live.register(0);
+        let next = live.register(15).wrapping_add(length);
+        live.set_register(15, next);
+        if function & !0xFFFF != FUNCTION_BASE {
+            live.set_register(0, bulkhead_abi::Error::NotSupported as i64 as u32);
+            return None;
+        }
+        let pair = |low: u8, live: &Live<'_>| {
+            u64::from(live.register(low)) | u64::from(live.register(low + 1)) << 32
+        };
+        Some(Exit::Hypercall(Hypercall {
+            operation: function as u16,
+            arguments: [
+                live.register(1).into(),
+                pair(2, &live),
+                pair(4, &live),
+                pair(6, &live),
+                pair(8, &live),
+                pair(10, &live),
+            ],
+        }))
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//! UART and timer of the Cortex-M System Design Kit (Arm DDI 0479D, 4.3 and 4.1), as the MPS2 boards have them.
+//!
+//! The UART has no FIFO: one byte is being sent, one waits. It never waits itself. The timer counts down from a value and
+//! interrupts at zero; it is used for one interrupt at a time.
+
+use bulkhead_arch_support::{Mmio, relax};
+
+/// UART: data.
+const DATA: usize = 0x00;
+/// UART: state.
+const STATE: usize = 0x04;
+/// UART: control.
+const CONTROL: usize = 0x08;
+/// UART: interrupt status, and clear.
+const INTERRUPT: usize = 0x0C;
+/// UART: clock cycles of a bit.
+const DIVIDER: usize = 0x10;
+
+const STATE_TRANSMIT_FULL: u32 = 1;
+const STATE_RECEIVE_FULL: u32 = 1 << 1;
+const CONTROL_TRANSMIT: u32 = 1;
+const CONTROL_RECEIVE: u32 = 1 << 1;
+const CONTROL_RECEIVE_INTERRUPT: u32 = 1 << 3;
+const INTERRUPT_ALL: u32 = 0xF;
+const BAUD: u32 = 115_200;
+/// Smallest divider the UART works with.
+const DIVIDER_MIN: u32 = 16;
+
+/// Polls of the state before [`CmsdkUart::flush`] gives up: two characters last 0.2 ms.
+const FLUSH_POLLS: u32 = 100_000;
+
+/// The UART.
+#[derive(Debug)]
+pub struct CmsdkUart {
+    registers: Mmio,
+}
+
+impl CmsdkUart {
+    /// Takes the UART whose registers these are, and switches it on. It runs at `hertz`.
+    #[must_use]
+    pub fn new(registers: Mmio, hertz: u32) -> Self {
+        registers.write32(DIVIDER, (hertz / BAUD).max(DIVIDER_MIN));
+        registers.write32(CONTROL, CONTROL_TRANSMIT | CONTROL_RECEIVE);
+        Self { registers }
+    }
+
+    /// Takes the UART as it is, after an earlier [`CmsdkUart::new`].
+    #[must_use]
+    pub const fn attach(registers: Mmio) -> Self {
+        Self { registers }
+    }
+
+    /// Lets received bytes interrupt.
+    pub fn enable_receive_interrupt(&mut self) {
+        let control = CONTROL_TRANSMIT | CONTROL_RECEIVE | CONTROL_RECEIVE_INTERRUPT;
+        self.registers.write32(CONTROL, control);
+    }
+
+    /// Transmits as many of `bytes` as it takes now; returns how many.
+    pub fn send(&mut self, bytes: &[u8]) -> usize {
+        let mut taken = 0;
+        for byte in bytes {
+            if self.registers.read32(STATE) & STATE_TRANSMIT_FULL != 0 {
+                break;
+            }
+            self.registers.write32(DATA, u32::from(*byte));
+            taken += 1;
+        }
+        taken
+    }
+
+    /// Takes a received byte, if there is one.
+    pub fn receive(&mut self) -> Option<u8> {
+        self.registers.write32(INTERRUPT, INTERRUPT_ALL);
+        if self.registers.read32(STATE) & STATE_RECEIVE_FULL == 0 {
+            return None;
+        }
+        Some(self.registers.read32(DATA) as u8)
+    }
+
+    /// Waits until the byte that waits is being sent, or for [`FLUSH_POLLS`] polls.
+    pub fn flush(&mut self) {
+        for _ in 0..FLUSH_POLLS {
+            if self.registers.read32(STATE) & STATE_TRANSMIT_FULL == 0 {
+                return;
+            }
+            relax();
+        }
+    }
+}
+
+/// Timer: control.
+const TIMER_CONTROL: usize = 0x0;
+/// Timer: current value.
+const TIMER_VALUE: usize = 0x4;
+/// Timer: the value behind zero.
+const TIMER_RELOAD: usize = 0x8;
+/// Timer: interrupt status, and clear.
+const TIMER_INTERRUPT: usize = 0xC;
+const TIMER_ENABLE: u32 = 1;
+const TIMER_INTERRUPT_ENABLE: u32 = 1 << 3;
+
+/// The timer.
+#[derive(Clone, Copy, Debug)]
+pub struct CmsdkTimer {
+    registers: Mmio,
+}
+
+impl CmsdkTimer {
+    /// Takes the timer whose registers these are.
+    #[must_use]
+    pub const fn new(registers: Mmio) -> Self {
+        Self { registers }
+    }
+
+    /// Interrupts in `ticks` of its clock, which are at least 1; an earlier request is forgotten.
+    pub fn start(&self, ticks: u32) {
+        self.stop();
+        self.registers.write32(TIMER_RELOAD, ticks);
+        self.registers.write32(TIMER_VALUE, ticks);
+        self.registers
+            .write32(TIMER_CONTROL, TIMER_ENABLE | TIMER_INTERRUPT_ENABLE);
+    }
+
+    /// Interrupts no more.
+    pub fn stop(&self) {
+        self.registers.write32(TIMER_CONTROL, 0);
+        self.registers.write32(TIMER_INTERRUPT, 1);
+    }
+}

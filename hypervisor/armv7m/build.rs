@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Passes the linker script; a build script because a manifest cannot name a file relative to itself.
+
+fn main() {
+    let directory = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
+    println!("cargo::rerun-if-changed=link.ld");
+    println!("cargo::rustc-link-arg-bins=-T{directory}/link.ld");
+    println!("cargo::rustc-link-arg-bins=--build-id=none");
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The class binary of `armv7m`: kernel and backend, put together.
+//!
+//! Nothing else belongs here. The backend's `entry` calls [`primary`], which hands its machine to the kernel and
+//! never comes back.
+#![no_std]
+#![no_main]
+
+use bulkhead_arch_armv7m::{Machine, Relax, entry_point};
+use bulkhead_image::{Image, ImageError, Portable};
+use bulkhead_kernel::{Hooks, Shared, boot};
+
+static SHARED: Shared<'static, Relax> = Shared::new();
+
+entry_point!(primary);
+
+fn primary(machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
+    let hooks = Hooks {
+        digest: Portable,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    boot::primary(machine, &SHARED, image, &hooks)
+}
+
+#[panic_handler]
+fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    boot::abandon(&SHARED);
+    bulkhead_arch_armv7m::panic(info)
+}
