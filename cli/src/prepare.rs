@@ -30,6 +30,8 @@ pub struct Options {
     pub stop_after: Option<f64>,
     /// Records of each pCPU's ring of the trace, at most; `None`: nothing is traced.
     pub trace_records: Option<u32>,
+    /// Whether warnings are not shown: nobody can do anything about those of our own manifests.
+    pub quiet: bool,
 }
 
 /// A system, ready to run.
@@ -157,6 +159,9 @@ pub fn prepare_text(
 ) -> Result<Prepared, Problem> {
     let needs = Needs::read(text, Some(path))?;
     let system = needs.check(path, text, progress)?;
+    if !options.quiet {
+        warn(&system);
+    }
     let class_binary = needs.workspace.program(&artifacts::class_binary(system.board()));
     let elf = fs::read(&class_binary).map_err(Problem::io(class_binary.display()))?;
     let binary = ClassBinary::from_elf(&elf).map_err(|error| Problem::new(error.to_string()))?;
@@ -195,7 +200,16 @@ pub fn prepare_text(
 /// What is wrong with the manifest, or a payload that cannot be built or fetched.
 pub fn check(path: &Path, progress: &Progress) -> Result<System, Problem> {
     let text = read(path)?;
-    Needs::read(&text, None)?.check(path, &text, progress)
+    let system = Needs::read(&text, None)?.check(path, &text, progress)?;
+    warn(&system);
+    Ok(system)
+}
+
+/// Shows what the check has to say about a system that it accepts.
+fn warn(system: &System) {
+    if !system.report().diagnostics.is_empty() {
+        eprintln!("{}", system.report().render(terminal::has_colour()).trim_end());
+    }
 }
 
 fn read(path: &Path) -> Result<String, Problem> {
@@ -263,12 +277,7 @@ impl Needs {
         })?;
         let resolve = |name: &str| self.resolve(name, progress);
         let colour = terminal::has_colour();
-        let system =
-            load_text(path, text, &resolve).map_err(|report| Problem::reported(report.render(colour)))?;
-        if !system.report().diagnostics.is_empty() {
-            eprintln!("{}", system.report().render(colour).trim_end());
-        }
-        Ok(system)
+        load_text(path, text, &resolve).map_err(|report| Problem::reported(report.render(colour)))
     }
 
     /// The file behind a name. Everything is there already, unless the name is not known.

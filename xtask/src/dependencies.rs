@@ -58,6 +58,8 @@ const RULES: &[(&str, &[&str])] = &[
     ("drivers", &["arch/api", "arch/support"]),
     ("hypervisor/*", &["abi", "kernel", "image", "arch/*", "drivers"]),
     ("guest", &["abi"]),
+    // It measures what the policies cost, apart from the rest of the hypervisor.
+    ("guests/bench", &["abi", "guest", "sched"]),
     ("guests/*", &["abi", "guest"]),
 ];
 

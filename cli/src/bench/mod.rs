@@ -7,6 +7,7 @@
 //! | file | |
 //! |---|---|
 //! | `rows` | what is measured, and the bars |
+//! | `systems` | the manifests of the runs |
 //! | `runs` | the runs |
 //! | `footprint` | sizes and lines of code |
 //! | `report` | tables for people and for `docs/timing.md`, and the comparison with the blessed one |
@@ -20,6 +21,7 @@ mod footprint;
 mod report;
 mod rows;
 mod runs;
+mod systems;
 
 pub use footprint::{Footprint, Lines, Sizes};
 pub use report::{Blessed, Timing, blessed};

@@ -19,6 +19,13 @@ const fn row(key: &'static str, title: &'static str, bar: Option<u64>) -> Row {
 /// Row that needs the digests' share taken off.
 pub const RESET: &str = "reset";
 
+/// Name under which the guest reports a switch; the figures of other systems have the system's name behind it.
+pub const SWITCH: &str = "switch";
+/// A switch while the pCPU is traced.
+pub const SWITCH_TRACED: &str = "switch-traced";
+/// What one record of the trace costs.
+pub const TRACE_RECORD: &str = "trace-record";
+
 /// Everything that is measured, in the order of the table.
 pub const ROWS: &[Row] = &[
     row("null-call", "null hypercall", Some(100)),
@@ -56,6 +63,72 @@ pub const ROWS: &[Row] = &[
         "vCPU switch: WFI of one to the other's next instruction",
         Some(450),
     ),
+    row(SWITCH_TRACED, "the same with the trace on (three records)", None),
+    row(TRACE_RECORD, "a record of the trace", Some(30)),
+    row(
+        "switch-fixed-priority-2",
+        "vCPU switch, fixed-priority, 2 vCPUs",
+        Some(450),
+    ),
+    row("switch-edf-2", "vCPU switch, edf, 2 vCPUs", Some(450)),
+    row("switch-arinc653-2", "vCPU switch, arinc653, 2 vCPUs", Some(450)),
+    row("switch-domains-2", "vCPU switch, domains, 2 vCPUs", Some(450)),
+    row(
+        "switch-fixed-priority-8",
+        "vCPU switch, fixed-priority, 8 vCPUs",
+        Some(450),
+    ),
+    row("switch-edf-8", "vCPU switch, edf, 8 vCPUs", Some(450)),
+    row("switch-arinc653-8", "vCPU switch, arinc653, 8 vCPUs", Some(450)),
+    row("switch-domains-8", "vCPU switch, domains, 8 vCPUs", Some(450)),
+    row(
+        "switch-fixed-priority-32",
+        "vCPU switch, fixed-priority, 32 vCPUs",
+        Some(450),
+    ),
+    row("switch-edf-32", "vCPU switch, edf, 32 vCPUs", Some(450)),
+    row("switch-arinc653-32", "vCPU switch, arinc653, 32 vCPUs", Some(450)),
+    row("switch-domains-32", "vCPU switch, domains, 32 vCPUs", Some(450)),
+    row("decide-pinned-1", "longest decision, pinned, 1 vCPU", None),
+    row(
+        "decide-fixed-priority-2",
+        "longest decision, fixed-priority, 2 vCPUs",
+        None,
+    ),
+    row(
+        "decide-fixed-priority-8",
+        "longest decision, fixed-priority, 8 vCPUs",
+        None,
+    ),
+    row(
+        "decide-fixed-priority-32",
+        "longest decision, fixed-priority, 32 vCPUs",
+        None,
+    ),
+    row(
+        "decide-budgets-2",
+        "longest decision, fixed-priority with budgets, 2 vCPUs",
+        None,
+    ),
+    row(
+        "decide-budgets-8",
+        "longest decision, fixed-priority with budgets, 8 vCPUs",
+        None,
+    ),
+    row(
+        "decide-budgets-32",
+        "longest decision, fixed-priority with budgets, 32 vCPUs",
+        None,
+    ),
+    row("decide-edf-2", "longest decision, edf, 2 vCPUs", None),
+    row("decide-edf-8", "longest decision, edf, 8 vCPUs", None),
+    row("decide-edf-32", "longest decision, edf, 32 vCPUs", None),
+    row("decide-arinc653-2", "longest decision, arinc653, 2 vCPUs", None),
+    row("decide-arinc653-8", "longest decision, arinc653, 8 vCPUs", None),
+    row("decide-arinc653-32", "longest decision, arinc653, 32 vCPUs", None),
+    row("decide-domains-2", "longest decision, domains, 2 vCPUs", None),
+    row("decide-domains-8", "longest decision, domains, 8 vCPUs", None),
+    row("decide-domains-32", "longest decision, domains, 32 vCPUs", None),
     row(
         RESET,
         "reset to first guest instruction, without digests",

@@ -5,7 +5,8 @@
 //! computed, whose length has nothing to do with the hypervisor: a second image with a large
 //! payload that nobody loads gives the cost of a byte, and the share of all bytes is taken off.
 
-use super::rows::RESET;
+use super::rows::{RESET, SWITCH, SWITCH_TRACED, TRACE_RECORD};
+use super::systems::{self, manifest};
 use crate::artifacts::Workspace;
 use crate::consoles::{Control, Line, Observer};
 use crate::launch::{self, Launch, TemporaryFile};
@@ -29,8 +30,14 @@ const BALLAST: usize = 4 << 20;
 const PARTS: &[(&str, &str)] = &[
     ("single", "{ pcpu = 0 }"),
     ("pair", "{ pcpu = 0 }, { pcpu = 1 }"),
-    ("switch", "{ pcpu = 0 }, { pcpu = 0 }"),
+    SWITCH_PART,
+    ("decisions", "{ pcpu = 0 }"),
 ];
+/// The part with two vCPUs on one pCPU.
+const SWITCH_PART: (&str, &str) = (SWITCH, "{ pcpu = 0 }, { pcpu = 0 }");
+/// Records of the ring of a traced run, and those that a switch leaves: exit, block, switch.
+const TRACE_RECORDS: u32 = 1024;
+const RECORDS_OF_SWITCH: u64 = 3;
 
 /// Figures by name.
 pub type Figures = BTreeMap<String, u64>;
@@ -94,6 +101,7 @@ pub fn measure(board: &Board, progress: &Progress) -> Result<Results, Problem> {
         }
         Ok(())
     })?;
+    switches(board, emulator, progress, &mut results.hypervised)?;
     let single = systems
         .first()
         .ok_or_else(|| Problem::new("nothing to measure"))?;
@@ -102,28 +110,53 @@ pub fn measure(board: &Board, progress: &Progress) -> Result<Results, Problem> {
     Ok(results)
 }
 
-/// The system for a part of the guest.
-fn manifest(board: &str, part: &str, vcpus: &str, ballast: Option<&Path>) -> String {
-    let mut text = format!(
-        "board = \"{board}\"\n[partition.bench]\nkind = \"vm\"\nimage = \"@guests/bench\"\nmemory = \"1M\"\n\
-         vcpus = [{vcpus}]\nbootargs = \"part={part}\"\n"
-    );
-    if let Some(path) = ballast {
-        text.push_str(&format!(
-            "capabilities = {{ ballast = {{ partition = \"ballast\", rights = [\"control\"] }} }}\n\
-             [partition.ballast]\nkind = \"vm\"\nimage = {path:?}\nmemory = \"8M\"\nvcpus = [{{ pcpu = 0 }}]\nautostart = false\n"
-        ));
-    }
-    text
+fn prepare(text: &str, progress: &Progress) -> Result<Prepared, Problem> {
+    prepare_with(text, Options::default(), progress)
 }
 
-fn prepare(text: &str, progress: &Progress) -> Result<Prepared, Problem> {
-    prepare_text(
-        Path::new("bench/system.toml"),
-        text,
-        &Options::default(),
-        progress,
-    )
+fn prepare_with(text: &str, options: Options, progress: &Progress) -> Result<Prepared, Problem> {
+    let options = Options {
+        quiet: true,
+        ..options
+    };
+    prepare_text(Path::new("bench/system.toml"), text, &options, progress)
+}
+
+/// The switch under every policy among 2, 8 and 32 vCPUs, and with the trace on.
+fn switches(
+    board: &Board,
+    emulator: &Emulator,
+    progress: &Progress,
+    figures: &mut Figures,
+) -> Result<(), Problem> {
+    let switch = |system: &Prepared| {
+        let figures = run(emulator, system)?;
+        let found = figures.get(SWITCH).copied();
+        found.ok_or_else(|| Problem::new("the guest did not report a switch"))
+    };
+    let mut measured = Vec::new();
+    for (name, text) in systems::shared(&board.name) {
+        measured.push((name, prepare(&text, progress)?));
+    }
+    let traced = Options {
+        trace_records: Some(TRACE_RECORDS),
+        ..Options::default()
+    };
+    let (part, vcpus) = SWITCH_PART;
+    let traced = prepare_with(&manifest(&board.name, part, vcpus, None), traced, progress)?;
+    progress.step("measuring switches", || {
+        for (name, system) in &measured {
+            figures.insert(format!("{SWITCH}-{name}"), switch(system)?);
+        }
+        let traced = switch(&traced)?;
+        let plain = figures.get(SWITCH).copied().unwrap_or(0);
+        figures.insert(SWITCH_TRACED.to_owned(), traced);
+        figures.insert(
+            TRACE_RECORD.to_owned(),
+            traced.saturating_sub(plain) / RECORDS_OF_SWITCH,
+        );
+        Ok(())
+    })
 }
 
 fn launch() -> Launch {
@@ -246,8 +279,10 @@ impl Reader {
 }
 
 impl Observer for Reader {
-    fn line(&mut self, line: Line<'_>, _: &mut Control) {
+    fn line(&mut self, line: Line<'_>, control: &mut Control) {
         self.take(line.text);
+        // Others on the board may go on for ever.
+        control.stop = self.done;
     }
 }
 

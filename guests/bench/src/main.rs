@@ -5,7 +5,8 @@
 //! runs is the number of instructions that the hypervisor adds. Each line is `bench NAME TICKS`: the median of
 //! [`REPEATS`] turns, after turns that nobody counts.
 //!
-//! Bootargs: `part=single` (one CPU), `part=pair` (two CPUs), `part=switch` (two vCPUs on one pCPU). Without, as on
+//! Bootargs: `part=single` (one CPU), `part=pair` (two CPUs), `part=switch` (two vCPUs on one pCPU),
+//! `part=decisions` (the policies of the scheduler, without the hypervisor around them). Without, as on
 //! the bare board, everything that the CPUs there are can do.
 #![no_std]
 #![no_main]
@@ -13,6 +14,7 @@
 
 mod arrival;
 mod calls;
+mod decision;
 mod pair;
 mod single;
 
@@ -40,6 +42,7 @@ fn main(machine: Machine) {
         Some("single") => single::run(bare),
         Some("pair") => pair::run(),
         Some("switch") => pair::run_on_one(),
+        Some("decisions") => decision::run(),
         _ => {
             single::run(bare);
             if pair::is_there() {

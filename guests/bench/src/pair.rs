@@ -15,6 +15,9 @@ static ORDER: AtomicU64 = AtomicU64::new(0);
 /// When CPU 1 was where it was sent.
 static THERE: AtomicU64 = AtomicU64::new(0);
 
+/// Whether CPU 1 waits for orders.
+static PARKED: AtomicU64 = AtomicU64::new(0);
+
 const DONE: u64 = 0;
 const WAIT_BUSY: u64 = 1;
 const WAIT_IDLE: u64 = 2;
@@ -107,9 +110,23 @@ fn sgi_to_other(how: u64) -> u64 {
     arrival::wait(true) - start
 }
 
+/// Lets CPU 1 get to its wait, if this vCPU has preempted it on the way.
+fn park_other() {
+    while PARKED.load(Ordering::Acquire) == 0 {
+        Timer::Virtual.arm(Timer::Virtual.now() + HEAD_START);
+        cpu::wait_for_interrupt();
+        Timer::Virtual.disarm();
+        let interrupt = gic::acknowledge();
+        if interrupt < gic::FIRST_SPECIAL {
+            gic::end(interrupt);
+        }
+    }
+}
+
 fn switch() -> u64 {
+    park_other();
     THERE.store(0, Ordering::Release);
-    // It becomes ready, but this vCPU goes on: they are equals.
+    // It becomes ready, but this vCPU goes on: they are equals, or this one is more urgent.
     order(SLEEP);
     let start = Timer::Virtual.now();
     idle_until(|| THERE.load(Ordering::Acquire) != 0);
@@ -125,8 +142,10 @@ fn serve(_: u64) {
     gic::send(SGI_WAKE, 1);
     loop {
         while ORDER.load(Ordering::Acquire) == DONE {
+            PARKED.store(1, Ordering::Release);
             cpu::wait_for_interrupt();
             let now = Timer::Virtual.now();
+            PARKED.store(0, Ordering::Release);
             let interrupt = gic::acknowledge();
             if interrupt < gic::FIRST_SPECIAL {
                 gic::end(interrupt);

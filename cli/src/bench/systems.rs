@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The systems that are measured: the smallest one for each part of the guest, and pCPUs with more and more vCPUs under each
+//! policy.
+//!
+//! On a pCPU that is shared, the two vCPUs of the guest are before all others wherever the policy can say so, and the others
+//! are ready all the time: they fill the policy's queues and never run in between.
+
+use std::fmt::Write;
+use std::path::Path;
+
+/// vCPUs of a pCPU that is measured.
+const SIZES: [usize; 3] = [2, 8, 32];
+/// Domains beside the guest's own; there can be 16.
+const OTHER_DOMAINS: usize = 15;
+
+/// A policy: its name, what its pCPU has besides, the keys of the guest's two vCPUs, and those of each other one.
+struct Shared {
+    policy: &'static str,
+    pcpu: fn(usize) -> String,
+    own: [&'static str; 2],
+    other: fn(usize) -> String,
+}
+
+const POLICIES: &[Shared] = &[
+    Shared {
+        policy: "fixed-priority",
+        pcpu: |_| String::new(),
+        own: [", priority = 20"; 2],
+        other: |_| ", priority = 4".to_owned(),
+    },
+    Shared {
+        policy: "edf",
+        pcpu: |_| String::new(),
+        // The first one is always the more urgent.
+        own: [
+            ", budget = \"2ms\", period = \"10ms\", deadline = \"5ms\"",
+            ", budget = \"4ms\", period = \"10ms\"",
+        ],
+        other: |number| format!(", budget = \"1ms\", period = \"{}ms\"", 1000 + number),
+    },
+    Shared {
+        policy: "arinc653",
+        pcpu: windows,
+        own: [""; 2],
+        other: |_| String::new(),
+    },
+    Shared {
+        policy: "domains",
+        pcpu: domains,
+        own: [", domain = \"own\""; 2],
+        other: |number| format!(", domain = \"d{}\"", number % OTHER_DOMAINS),
+    },
+];
+
+/// The system for a part of the guest.
+pub(super) fn manifest(board: &str, part: &str, vcpus: &str, ballast: Option<&Path>) -> String {
+    let mut text = format!(
+        "board = \"{board}\"\n[partition.bench]\nkind = \"vm\"\nimage = \"@guests/bench\"\nmemory = \"1M\"\n\
+         vcpus = [{vcpus}]\nbootargs = \"part={part}\"\n"
+    );
+    if let Some(path) = ballast {
+        text.push_str(&format!(
+            "capabilities = {{ ballast = {{ partition = \"ballast\", rights = [\"control\"] }} }}\n\
+             [partition.ballast]\nkind = \"vm\"\nimage = {path:?}\nmemory = \"8M\"\nvcpus = [{{ pcpu = 0 }}]\nautostart = false\n"
+        ));
+    }
+    text
+}
+
+/// Systems in which two vCPUs of the guest share a pCPU with others, by policy and size.
+pub(super) fn shared(board: &str) -> Vec<(String, String)> {
+    let each = POLICIES
+        .iter()
+        .flat_map(|policy| SIZES.map(|size| (policy, size)));
+    each.map(|(policy, size)| (format!("{}-{size}", policy.policy), one(board, policy, size)))
+        .collect()
+}
+
+fn one(board: &str, shared: &Shared, size: usize) -> String {
+    let others = size.saturating_sub(2);
+    let [first, second] = shared.own;
+    let own = format!("{{ pcpu = 0{first} }}, {{ pcpu = 0{second} }}");
+    let mut text = manifest(board, "switch", &own, None);
+    let mut add = |part: std::fmt::Arguments<'_>| text.write_fmt(part).unwrap_or(());
+    add(format_args!(
+        "[pcpu.0]\npolicy = \"{}\"\n{}",
+        shared.policy,
+        (shared.pcpu)(others)
+    ));
+    for number in 0..others {
+        add(format_args!(
+            "[partition.other{number}]\nkind = \"vm\"\nimage = \"@guests/noisy\"\nmemory = \"1M\"\n\
+             vcpus = [{{ pcpu = 0{} }}]\n",
+            (shared.other)(number)
+        ));
+    }
+    text
+}
+
+/// The guest's window is long enough for all it does; each other partition has one of its own.
+fn windows(others: usize) -> String {
+    let mut text = "[pcpu.0.schedule.only]\nframe = \"200ms\"\nwindows = [\n\
+                    { partition = \"bench\", offset = \"0ms\", duration = \"100ms\" },\n"
+        .to_owned();
+    for number in 0..others {
+        let window = format!(
+            "{{ partition = \"other{number}\", offset = \"{}ms\", duration = \"1ms\" }},\n",
+            100 + number
+        );
+        text.push_str(&window);
+    }
+    text.push_str("]\n");
+    text
+}
+
+fn domains(others: usize) -> String {
+    let mut text = "[pcpu.0.domain.own]\nbudget = \"100ms\"\n".to_owned();
+    for number in 0..others.min(OTHER_DOMAINS) {
+        text.push_str(&format!("[pcpu.0.domain.d{number}]\nbudget = \"1ms\"\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_is_measured_with_every_size() {
+        let systems = shared("qemu-virt-aarch64");
+        assert_eq!(systems.len(), 12);
+        for (name, text) in systems {
+            let size: usize = name.rsplit('-').next().unwrap().parse().unwrap();
+            assert_eq!(text.matches("{ pcpu = 0").count(), size, "{name}");
+        }
+    }
+}
