@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ways into and out of exceptions, one after the other, each with what its handlers see.
+//!
+//! Every handler is [`suite_exception`]. It prints which exception it is, EXC_RETURN, the frame and the stack
+//! pointers, does what the scenario has prepared for it, mends what a fault came from, and returns.
+
+use core::arch::asm;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use crate::console::print;
+use crate::cpu::{
+    CODE, RAM, barrier, call, change_masks, control, exchange_float, faultmask, handler, load, load_half,
+    main_stack, primask, process_stack, set_basepri, set_control, set_faultmask, set_primask, store,
+    store_byte, undefined,
+};
+
+pub const ICSR: u32 = 0xE000_ED04;
+pub const SHCSR: u32 = 0xE000_ED24;
+pub const CCR: u32 = 0xE000_ED14;
+const VTOR: u32 = 0xE000_ED08;
+const CFSR: u32 = 0xE000_ED28;
+const HFSR: u32 = 0xE000_ED2C;
+const MMFAR: u32 = 0xE000_ED34;
+const BFAR: u32 = 0xE000_ED38;
+const CPACR: u32 = 0xE000_ED88;
+pub const ISER: u32 = 0xE000_E100;
+pub const ICER: u32 = 0xE000_E180;
+pub const ISPR: u32 = 0xE000_E200;
+pub const PRIORITIES: u32 = 0xE000_E400;
+const STIR: u32 = 0xE000_EF00;
+/// Where no device answers.
+pub const NOWHERE: u32 = 0x5000_0000;
+const ALL_FAULTS: u32 = 7 << 16;
+
+/// What the handler of an exception does, once; indexed by exception.
+static ACTIONS: [AtomicU32; 48] = [const { AtomicU32::new(0) }; 48];
+static OPERANDS: [AtomicU32; 48] = [const { AtomicU32::new(0) }; 48];
+/// EXC_RETURN of the handler that returned with a wrong value.
+static RIGHT_RETURN: AtomicU32 = AtomicU32::new(0);
+/// Its frame, if the xPSR in it was changed, and what was there.
+static CHANGED_FRAME: AtomicU32 = AtomicU32::new(0);
+static RIGHT_STATE: AtomicU32 = AtomicU32::new(0);
+
+/// What a handler can be told to do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+enum Action {
+    Nothing,
+    /// Store the operand to ISPR.
+    Pend,
+    /// Store the operand to ICSR.
+    PendSystem,
+    Call,
+    Undefined,
+    /// Return with the operand.
+    Return,
+    /// Put the operand into IPSR of the frame.
+    Number,
+    Float,
+    Faultmask,
+    /// Make threads privileged again.
+    Privilege,
+}
+
+impl Action {
+    const ALL: [Self; 10] = [
+        Self::Nothing,
+        Self::Pend,
+        Self::PendSystem,
+        Self::Call,
+        Self::Undefined,
+        Self::Return,
+        Self::Number,
+        Self::Float,
+        Self::Faultmask,
+        Self::Privilege,
+    ];
+}
+
+fn prepare(exception: usize, action: Action, operand: u32) {
+    if let (Some(slot), Some(argument)) = (ACTIONS.get(exception), OPERANDS.get(exception)) {
+        slot.store(action as u32, Relaxed);
+        argument.store(operand, Relaxed);
+    }
+}
+
+/// The handler of all exceptions.
+#[unsafe(no_mangle)]
+extern "C" fn suite_exception(exc_return: u32, frame: u32) -> u32 {
+    if crate::storm::running() {
+        return crate::storm::exception(exc_return, frame);
+    }
+    let number = handler();
+    print!(
+        "  {}: lr={:08x} state={:08x}",
+        number,
+        exc_return,
+        load(frame + 28)
+    );
+    print!(
+        " control={} process={:08x} shcsr={:08x}",
+        control(),
+        process_stack(),
+        load(SHCSR)
+    );
+    print!(" icsr={:08x} active={:08x}", load(ICSR), load(0xE000_E300));
+    let synchronous = matches!(number, 3..=6 | 11);
+    if synchronous {
+        print!(
+            " pc={:08x} lr={:08x} r0={:08x}",
+            load(frame + 24),
+            load(frame + 20),
+            load(frame)
+        );
+    }
+    print!("\n");
+    let mut result = exc_return;
+    if (3..=6).contains(&number) {
+        result = mend(exc_return, frame);
+    }
+    let slot = number as usize;
+    let action = ACTIONS.get(slot).map_or(0, |action| action.swap(0, Relaxed));
+    let operand = OPERANDS.get(slot).map_or(0, |operand| operand.load(Relaxed));
+    match Action::ALL
+        .get(action as usize)
+        .copied()
+        .unwrap_or(Action::Nothing)
+    {
+        Action::Nothing => {}
+        Action::Pend => store(ISPR, operand),
+        Action::PendSystem => store(ICSR, operand),
+        Action::Call => call(),
+        Action::Undefined => undefined(false),
+        Action::Return => {
+            RIGHT_RETURN.store(exc_return, Relaxed);
+            result = operand;
+        }
+        Action::Number => {
+            RIGHT_RETURN.store(exc_return, Relaxed);
+            CHANGED_FRAME.store(frame, Relaxed);
+            RIGHT_STATE.store(load(frame + 28), Relaxed);
+            store(frame + 28, load(frame + 28) & !0x1FF | operand);
+        }
+        Action::Float => print!("  float={:08x}\n", exchange_float(operand)),
+        Action::Faultmask => {
+            set_faultmask(1);
+            print!("  faultmask={}\n", faultmask());
+        }
+        Action::Privilege => set_control(control() & !1),
+    }
+    barrier();
+    print!(
+        "  {}: ends active={:08x} shcsr={:08x}\n",
+        number,
+        load(0xE000_E300),
+        load(SHCSR)
+    );
+    result
+}
+
+/// Prints and clears the fault status, and lets the program go on behind what was at fault.
+pub fn mend(exc_return: u32, frame: u32) -> u32 {
+    let status = load(CFSR);
+    if !crate::storm::running() {
+        print!("  fault: cfsr={:08x} hfsr={:08x}", status, load(HFSR));
+        if status & 1 << 7 != 0 {
+            print!(" mmfar={:08x}", load(MMFAR));
+        }
+        if status & 1 << 15 != 0 {
+            print!(" bfar={:08x}", load(BFAR));
+        }
+        print!("\n");
+    }
+    store(CFSR, status);
+    store(HFSR, load(HFSR));
+    let pc = load(frame + 24);
+    // INVPC: the frame is the one of the exception that could not be left.
+    if status & 1 << 18 != 0 {
+        let changed = CHANGED_FRAME.swap(0, Relaxed);
+        if changed != 0 {
+            store(changed + 28, RIGHT_STATE.load(Relaxed));
+        }
+        return RIGHT_RETURN.load(Relaxed);
+    }
+    // IACCVIOL, IBUSERR, INVSTATE: back to the caller.
+    if status & (1 | 1 << 8 | 1 << 17) != 0 {
+        store(frame + 24, load(frame + 20) & !1);
+        store(frame + 28, load(frame + 28) | 1 << 24);
+    } else if status != 0 {
+        let length = if load_half(pc) >> 11 >= 0b11101 { 4 } else { 2 };
+        store(frame + 24, pc + length);
+        // The IT block goes on one instruction further; there is none that has more than one.
+        store(frame + 28, load(frame + 28) & !0x0600_FC00);
+    }
+    exc_return
+}
+
+/// Calls `function` with PSP as the stack.
+pub fn on_process_stack(function: extern "C" fn()) {
+    // SAFETY: the process stack is 32 KiB of RAM that nothing else uses; MSP is as it was afterwards.
+    unsafe {
+        asm!(
+            "mrs r4, control",
+            "orr r5, r4, #2",
+            "msr control, r5",
+            "isb",
+            "blx {function}",
+            "mrs r5, control",
+            "bic r5, r5, #2",
+            "msr control, r5",
+            "isb",
+            function = in(reg) function,
+            out("r0") _, out("r1") _, out("r2") _, out("r3") _, out("r4") _, out("r5") _, out("r12") _,
+            out("lr") _, out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _, out("d5") _,
+            out("d6") _, out("d7") _,
+        );
+    }
+}
+
+fn priority(line: u32, priority: u8) {
+    store_byte(PRIORITIES + line, priority);
+}
+
+fn system_priority(exception: u32, priority: u8) {
+    store_byte(0xE000_ED14 + exception, priority);
+}
+
+/// Everything as after a reset, with the lines of the scenarios enabled.
+pub fn restore() {
+    set_primask(0);
+    set_faultmask(0);
+    set_basepri(0);
+    store(SHCSR, ALL_FAULTS);
+    store(ICER, u32::MAX);
+    store(0xE000_E280, u32::MAX);
+    for line in 0..32 {
+        priority(line, 0);
+    }
+    for exception in [4, 5, 6, 11, 12, 14, 15] {
+        system_priority(exception, 0);
+    }
+    store(CCR, 0x200);
+    barrier();
+}
+
+extern "C" fn calls() {
+    call();
+    undefined(true);
+}
+
+/// An SVC with the stack not aligned to 8.
+fn call_unaligned() {
+    // SAFETY: the stack is as it was afterwards.
+    unsafe { asm!("sub sp, sp, #4", "svc #1", "add sp, sp, #4") }
+}
+
+fn nesting() {
+    store(ISER, 7 << 3);
+    for (line, level) in [(3, 0x80), (4, 0x40), (5, 0xC0)] {
+        priority(line, level);
+    }
+    prepare(19, Action::Pend, 3 << 4);
+    store(ISPR, 1 << 3);
+    barrier();
+    // The same with groups: 4 does not interrupt 3 any more.
+    store(0xE000_ED0C, 0x05FA_0700);
+    prepare(19, Action::Pend, 3 << 4);
+    store(STIR, 3);
+    barrier();
+    store(0xE000_ED0C, 0x05FA_0000);
+}
+
+fn masks() {
+    system_priority(14, 0x80);
+    store(ISER, 1);
+    priority(0, 0x40);
+    set_basepri(0x80);
+    store(ICSR, 1 << 28);
+    barrier();
+    print!("  masked icsr={:08x}\n", load(ICSR));
+    set_basepri(0x81);
+    print!("  unmasked\n");
+    set_primask(1);
+    store(ISPR, 1);
+    store(ICSR, 1 << 26);
+    barrier();
+    crate::cpu::wait();
+    print!("  primask={} icsr={:08x}\n", primask(), load(ICSR));
+    change_masks(false, false);
+    barrier();
+    change_masks(true, true);
+    store(ISPR, 1);
+    barrier();
+    print!("  faultmask={} icsr={:08x}\n", faultmask(), load(ICSR));
+    change_masks(false, true);
+    barrier();
+}
+
+fn equal_priorities() {
+    set_primask(1);
+    store(ISER, 0x8000_0001);
+    store(ISPR, 0x8000_0001);
+    store(ICSR, 1 << 28 | 1 << 26);
+    barrier();
+    set_primask(0);
+    barrier();
+}
+
+fn undefined_instructions() {
+    undefined(false);
+    undefined(true);
+    // SAFETY: the handler goes on behind it; the second one is skipped.
+    unsafe { asm!("cmp r0, r0", "it eq", ".inst.n 0xde56") }
+    // SAFETY: likewise.
+    unsafe { asm!("cmp r0, r0", "it ne", ".inst.n 0xde57") }
+    store(SHCSR, 0);
+    undefined(false);
+    store(SHCSR, ALL_FAULTS);
+    set_primask(1);
+    undefined(false);
+    call();
+}
+
+fn bus_faults() {
+    // SAFETY: nothing is there; the handler goes on behind each.
+    unsafe { asm!("ldr r2, [r0]", in("r0") NOWHERE, out("r2") _) }
+    // SAFETY: likewise.
+    unsafe { asm!("strb r0, [r0, #5]", in("r0") NOWHERE) }
+    store(SHCSR, 0);
+    // SAFETY: likewise.
+    unsafe { asm!("ldrh r2, [r0, #2]", in("r0") NOWHERE, out("r2") _) }
+}
+
+fn arithmetic() {
+    store(CCR, 0x210);
+    // SAFETY: the handler goes on behind it.
+    unsafe { asm!("udiv r2, r0, r1", in("r0") 5, in("r1") 0, out("r2") _) }
+    // CCR.UNALIGN_TRP is left out: QEMU 7.2 does not see it change between blocks of code it has linked already.
+    store(CCR, 0x200);
+    let value: u32;
+    // SAFETY: reads RAM of the suite's own.
+    unsafe { asm!("ldrd r2, r3, [r0, #4]", in("r0") RAM + 0x8002, out("r2") _, out("r3") _) }
+    // SAFETY: divides.
+    unsafe { asm!("udiv r2, r0, r1", in("r0") 5, in("r1") 0, out("r2") value) }
+    print!("  quotient={}\n", value);
+}
+
+fn coprocessors() {
+    let access = load(CPACR);
+    store(CPACR, 0);
+    barrier();
+    let _ = exchange_float(1);
+    store(CPACR, access);
+    barrier();
+    // SAFETY: there is no coprocessor 14 to read; the handler goes on behind it.
+    unsafe { asm!(".inst.w 0xee110e10", out("r0") _) }
+}
+
+fn branches() {
+    // SAFETY: each comes back through the handler, to the address in LR.
+    unsafe { asm!("blx {}", in(reg) CODE, out("lr") _) }
+    // SAFETY: likewise.
+    unsafe { asm!("blx {}", in(reg) 0xFFFF_FFFD_u32, out("lr") _) }
+    // SAFETY: likewise.
+    unsafe { asm!("blx {}", in(reg) 0x4000_4001_u32, out("lr") _) }
+}
+
+fn wrong_returns() {
+    store(ISER, 1);
+    for value in [0xFFFF_FFF1_u32, 0xFFFF_FFF5, 0xFFFF_FFF3, 0xFFFF_FFFF] {
+        prepare(16, Action::Return, value);
+        store(ISPR, 1);
+        barrier();
+    }
+    prepare(16, Action::Number, 17);
+    store(ISPR, 1);
+    barrier();
+    // From a nested handler to a thread.
+    store(ISER, 3);
+    priority(0, 0x80);
+    prepare(16, Action::Pend, 2);
+    prepare(17, Action::Return, 0xFFFF_FFF9);
+    store(ISPR, 1);
+    barrier();
+}
+
+fn float() {
+    let _ = exchange_float(0x1234_5678);
+    prepare(11, Action::Float, 0x1111_2222);
+    call();
+    print!("  after={:08x} control={}\n", exchange_float(0), control());
+    set_control(control() & !4);
+    call();
+    let _ = exchange_float(0x0102_0304);
+    store(ISER, 3);
+    priority(0, 0x80);
+    prepare(16, Action::Float, 5);
+    prepare(17, Action::Float, 6);
+    set_primask(1);
+    store(ISPR, 3);
+    barrier();
+    set_primask(0);
+    barrier();
+    print!("  after={:08x}\n", exchange_float(0));
+}
+
+fn most_urgent() {
+    store(ISER, 1);
+    set_primask(1);
+    prepare(2, Action::Pend, 1);
+    store(ICSR, 1 << 31);
+    barrier();
+    set_primask(0);
+    barrier();
+    prepare(16, Action::Faultmask, 0);
+    store(ISPR, 1);
+    barrier();
+    print!("  faultmask={}\n", faultmask());
+    prepare(2, Action::Faultmask, 0);
+    store(ICSR, 1 << 31);
+    barrier();
+    print!("  faultmask={}\n", faultmask());
+}
+
+fn escalations() {
+    system_priority(11, 0x80);
+    system_priority(6, 0x80);
+    store(ISER, 1);
+    priority(0, 0x80);
+    prepare(16, Action::Call, 0);
+    store(ISPR, 1);
+    barrier();
+    prepare(16, Action::Undefined, 0);
+    store(ISPR, 1);
+    barrier();
+    system_priority(11, 0x40);
+    prepare(16, Action::Call, 0);
+    store(ISPR, 1);
+    barrier();
+}
+
+extern "C" fn unprivileged() {
+    set_control(control() | 1);
+    set_primask(1);
+    set_basepri(0x40);
+    print!(
+        "  control={} primask={} msp={}\n",
+        control(),
+        primask(),
+        main_stack()
+    );
+    // SAFETY: the handler goes on behind each.
+    unsafe { asm!("ldr r2, [r0]", in("r0") ICSR, out("r2") _) }
+    // SAFETY: likewise.
+    unsafe { asm!("str r0, [r0]", in("r0") ICSR) }
+    // SAFETY: likewise.
+    unsafe { asm!("str r1, [r0]", in("r0") STIR, in("r1") 0) }
+    prepare(11, Action::Privilege, 0);
+    call();
+    print!("  control={} primask={}\n", control(), primask());
+}
+
+fn relocation() {
+    let table = load(VTOR);
+    let copy = RAM + 0x7000;
+    for word in 0..48 {
+        store(copy + word * 4, load(table + word * 4));
+    }
+    store(VTOR, copy);
+    barrier();
+    call();
+    store(VTOR, table);
+    barrier();
+    print!("  vtor={:08x}\n", load(VTOR));
+}
+
+/// Runs all of it.
+pub fn run() {
+    let scenarios: [(&str, fn()); 17] = [
+        ("call", call),
+        ("process stack", || on_process_stack(calls)),
+        ("unaligned stack", call_unaligned),
+        ("nesting", nesting),
+        ("masks", masks),
+        ("equal priorities", equal_priorities),
+        ("undefined", undefined_instructions),
+        ("bus faults", bus_faults),
+        ("arithmetic", arithmetic),
+        ("coprocessors", coprocessors),
+        ("branches", branches),
+        ("wrong returns", wrong_returns),
+        ("float", float),
+        ("most urgent", most_urgent),
+        ("escalations", escalations),
+        ("unprivileged", || on_process_stack(unprivileged)),
+        ("relocation", relocation),
+    ];
+    for (name, scenario) in scenarios {
+        restore();
+        print!("exceptions: {}\n", name);
+        scenario();
+        set_primask(0);
+    }
+    restore();
+}

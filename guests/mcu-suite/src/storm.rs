@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random sequences of what makes, masks, nests and ends exceptions.
+//!
+//! A storm starts in a thread on one of the stacks and draws operations from its seed; every handler draws from the
+//! same sequence, so what runs next depends on which exception is taken when. After each operation the visible
+//! state goes into a digest; one digest is printed for every few storms.
+
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+
+use crate::console::print;
+use crate::cpu::{
+    barrier, basepri, call, change_masks, control, exchange_float, faultmask, handler, load, main_stack,
+    primask, process_stack, set_basepri, set_basepri_max, set_control, store, store_byte, undefined,
+};
+use crate::exceptions::{
+    ICER, ICSR, ISER, ISPR, NOWHERE, PRIORITIES, SHCSR, mend, on_process_stack, restore,
+};
+use crate::{Digest, Random};
+
+/// Storms in all, and operations of each.
+const STORMS: u32 = 1500;
+const OPERATIONS: u32 = 60;
+/// Storms of a line of output.
+const GROUP: u32 = 100;
+/// Handlers inside handlers, so that the stack suffices.
+const DEEPEST: u32 = 20;
+
+static RUNNING: AtomicBool = AtomicBool::new(false);
+static SEED: AtomicU32 = AtomicU32::new(1);
+static DIGEST: AtomicU32 = AtomicU32::new(0);
+static LEFT: AtomicU32 = AtomicU32::new(0);
+static DEPTH: AtomicU32 = AtomicU32::new(0);
+static TAKEN: AtomicU32 = AtomicU32::new(0);
+
+/// Whether exceptions belong to a storm.
+pub fn running() -> bool {
+    RUNNING.load(Relaxed)
+}
+
+fn draw(limit: u32) -> u32 {
+    let mut random = Random::new(SEED.load(Relaxed));
+    let number = random.draw();
+    SEED.store(number, Relaxed);
+    (number >> 8) % limit
+}
+
+fn note(word: u32) {
+    let mut digest = Digest(DIGEST.load(Relaxed));
+    digest.add(word);
+    DIGEST.store(digest.0, Relaxed);
+}
+
+fn note_state() {
+    for word in [
+        handler(),
+        primask(),
+        basepri(),
+        faultmask(),
+        control(),
+        process_stack(),
+    ] {
+        note(word);
+    }
+    for register in [ICSR, SHCSR, ISER, ISPR, 0xE000_E300] {
+        note(load(register));
+    }
+}
+
+/// Whether a fault or a call can be taken here; else the processor would lock up.
+fn faults_allowed() -> bool {
+    !matches!(handler(), 2 | 3) && faultmask() == 0
+}
+
+/// One operation; false: the handler ends.
+fn operation() -> bool {
+    match draw(24) {
+        0..=2 => store(ISPR, 1 << draw(32)),
+        3 => store(0xE000_EF00, draw(32)),
+        4 => store(ICSR, 1 << 28),
+        5 => store(ICSR, 1 << 26),
+        6 | 7 if faults_allowed() => call(),
+        8 => change_masks(draw(3) == 0, false),
+        9 => set_basepri(draw(4) * 0x40 + draw(2)),
+        10 => set_basepri_max(draw(4) * 0x40),
+        11 => change_masks(draw(4) == 0, true),
+        12 => store_byte(PRIORITIES + draw(32), (draw(4) * 0x40 + draw(2)) as u8),
+        13 => {
+            const WITH_PRIORITY: [u32; 6] = [4, 5, 6, 11, 14, 15];
+            let exception = WITH_PRIORITY[draw(6) as usize];
+            store_byte(0xE000_ED14 + exception, (draw(4) * 0x40) as u8);
+        }
+        14 => store(
+            if draw(3) == 0 { ICER } else { ISER },
+            (draw(1 << 16)) << draw(17),
+        ),
+        15 => store(0xE000_E280, draw(1 << 16) << draw(17)),
+        16 => store(0xE000_ED0C, 0x05FA_0000 | draw(8) << 8),
+        17 if faults_allowed() => undefined(draw(2) == 0),
+        18 if faults_allowed() => note(load(NOWHERE + draw(64) * 4)),
+        19 => store(SHCSR, load(SHCSR) & !(7 << 16) | draw(8) << 16),
+        20 => note(exchange_float(draw(1 << 20))),
+        21 if draw(8) == 0 => store(ICSR, 1 << 31),
+        22 => set_control(control() & !4),
+        _ => {
+            if handler() != 0 {
+                return false;
+            }
+        }
+    }
+    barrier();
+    note_state();
+    true
+}
+
+/// An exception of a storm; see `exceptions::suite_exception`.
+pub fn exception(exc_return: u32, frame: u32) -> u32 {
+    TAKEN.fetch_add(1, Relaxed);
+    let depth = DEPTH.fetch_add(1, Relaxed);
+    let number = handler();
+    note(number);
+    note(exc_return);
+    for word in [0, 1, 2, 3, 4, 5, 7] {
+        // The PC is not the same where the processor may choose when to take an interrupt.
+        note(load(frame + word * 4));
+    }
+    if exc_return & 0x10 == 0 {
+        note(load(frame + 0x20 + 7 * 4));
+    }
+    note(main_stack());
+    let mut result = exc_return;
+    if (3..=6).contains(&number) {
+        note(load(0xE000_ED28));
+        note(load(0xE000_ED2C));
+        result = mend(exc_return, frame);
+    }
+    note_state();
+    while depth < DEEPEST && LEFT.load(Relaxed) > 0 {
+        LEFT.fetch_sub(1, Relaxed);
+        if !operation() {
+            break;
+        }
+    }
+    DEPTH.fetch_sub(1, Relaxed);
+    result
+}
+
+extern "C" fn thread() {
+    while LEFT.load(Relaxed) > 0 {
+        LEFT.fetch_sub(1, Relaxed);
+        operation();
+    }
+}
+
+/// Runs the storms.
+pub fn run() {
+    for storm in 0..STORMS {
+        restore();
+        SEED.store(storm.wrapping_mul(0x9E37_79B9) | 1, Relaxed);
+        LEFT.store(OPERATIONS, Relaxed);
+        store(ISER, u32::MAX);
+        RUNNING.store(true, Relaxed);
+        if draw(2) == 0 {
+            thread();
+        } else {
+            on_process_stack(thread);
+        }
+        // What is still pending is taken, with nothing left to draw.
+        store(0xE000_ED0C, 0x05FA_0000);
+        change_masks(false, false);
+        change_masks(false, true);
+        set_basepri(0);
+        barrier();
+        note_state();
+        RUNNING.store(false, Relaxed);
+        if storm % GROUP == GROUP - 1 {
+            let (digest, taken) = (DIGEST.load(Relaxed), TAKEN.load(Relaxed));
+            print!(
+                "storm: {} storms, {} exceptions, {:08x}\n",
+                storm + 1,
+                taken,
+                digest
+            );
+        }
+    }
+}
