@@ -62,7 +62,7 @@ pub const MAX_SCHEDULES_PER_PCPU: usize = limit(4, 8);
 /// Schedules of all pCPUs.
 pub const MAX_SCHEDULES: usize = MAX_PCPUS * MAX_SCHEDULES_PER_PCPU;
 /// Windows of all schedules of a pCPU.
-pub const MAX_WINDOWS_PER_PCPU: usize = limit(32, 64);
+pub const MAX_WINDOWS_PER_PCPU: usize = limit(16, 64);
 /// Windows of all schedules.
 pub const MAX_WINDOWS: usize = MAX_PCPUS * MAX_WINDOWS_PER_PCPU;
 /// Time domains a pCPU can have.

@@ -148,7 +148,9 @@ pub fn boot<'s, 'i, A: Arch, S: Sha256>(
     join(machine, shared)
 }
 
-/// What [`secondary`] does before its loop. Does not return if the pCPU cannot take part.
+/// What [`secondary`] does before its loop. Does not return if the pCPU cannot take part. On its own, so that its stack is not
+/// needed while the boot pCPU prepares.
+#[inline(never)]
 pub fn join<'s, 'i, A: Arch>(mut machine: A, shared: &'s Shared<'i, A::Relax>) -> Pcpu<'s, 'i, A> {
     let id = machine.current();
     let (system, counters) = match shared.system.get().zip(shared.recorder.pcpu(id)) {

@@ -18,7 +18,7 @@ pub const MAX_SLOTS: usize = limit(8, 32);
 /// Number of priorities; the highest is one less.
 pub const PRIORITIES: usize = 32;
 /// Windows a pCPU can have, those of all its schedules together.
-pub const MAX_WINDOWS: usize = limit(32, 64);
+pub const MAX_WINDOWS: usize = limit(16, 64);
 /// Schedules a pCPU can have.
 pub const MAX_SCHEDULES: usize = limit(4, 8);
 /// Time domains a pCPU can have.

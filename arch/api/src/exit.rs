@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Why a vCPU stopped running, and what it is told before it goes on.
 
-use crate::{GuestPhys, Line, Ticks, VcpuSet};
+use crate::{DUMP_REGISTERS, GuestPhys, Line, Ticks, VcpuSet};
 use bulkhead_abi::HealthClass;
 
 /// Why [`crate::Vcpus::run`] returned. Everything that only one CPU class knows has been finished
@@ -156,11 +156,11 @@ pub enum Reply {
 }
 
 /// Registers of a vCPU, for fault reports. Meaning of the entries is the class's own
-/// (aarch64: x0..x30, SP of the current level, PC, PSTATE).
+/// (aarch64: x0..x30, SP of the current level, PC, PSTATE; armv7m: r0..r12 and LR, SP, PC, xPSR).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dump {
     /// General registers in the class's order.
-    pub general: [u64; 31],
+    pub general: [u64; DUMP_REGISTERS],
     /// Their names in a report; `r` and the number for those that have none here.
     pub names: &'static [&'static str],
     /// Stack pointer.

@@ -35,5 +35,7 @@ pub const MAX_PARTITIONS: usize = limit(8, 32);
 pub const MAX_VCPUS: usize = limit(8, 64);
 /// vCPUs a partition can have.
 pub const MAX_VCPUS_PER_PARTITION: usize = limit(1, 8);
+/// General registers of a [`Dump`].
+pub const DUMP_REGISTERS: usize = limit(14, 31);
 /// pCPUs a system can use.
 pub const MAX_PCPUS: usize = limit(1, 8);

@@ -94,6 +94,18 @@ fn system_image() -> &'static [u8] {
     all.get(..length).unwrap_or(all)
 }
 
+/// Checks what stays in code memory: the guests' programs.
+fn check_residents(image: Image<'static>) -> Result<Image<'static>, ImageError> {
+    for (index, record) in (0..).zip(image.residents()) {
+        let start = record.address.get() as usize as *const u8;
+        // SAFETY: the image is checked: the bytes are in code memory, which nobody writes once the board runs, and any bytes
+        // are bytes.
+        let bytes = unsafe { core::slice::from_raw_parts(start, record.size.get() as usize) };
+        image.check_resident(index, bytes, &Portable)?;
+    }
+    Ok(image)
+}
+
 /// What this CPU tells software about itself, for guests to be told the same.
 fn model() -> Model {
     let mut features = [0; 16];
@@ -162,7 +174,7 @@ impl Machine {
         if let Ok(image) = &image {
             machine.adopt_board(image);
         }
-        (machine, image)
+        (machine, image.and_then(check_residents))
     }
 
     fn adopt_board(&mut self, image: &Image<'static>) {

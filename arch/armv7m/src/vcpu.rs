@@ -14,8 +14,8 @@ use crate::space::Space;
 use crate::system::{self, CCR};
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::{
-    Clock, Dump, Exit, FaultReport, MAX_VCPUS, PartitionId, PartitionKind, Reply, ResetKind, Ticks, VcpuId,
-    VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
+    Clock, DUMP_REGISTERS, Dump, Exit, FaultReport, MAX_VCPUS, PartitionId, PartitionKind, Reply, ResetKind,
+    Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
 };
 use bulkhead_arch_deprivileged::{Fault, Guest, VirtualCore, frame_size};
 use bulkhead_arch_support::ClaimTable;
@@ -33,7 +33,7 @@ const THUMB: u32 = 1 << 24;
 const LOCKUP: u64 = 0xF << 32;
 /// Names of the general registers.
 const NAMES: &[&str] = &[
-    "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "", "lr",
+    "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr",
 ];
 
 /// What the last exit left to be answered.
@@ -401,7 +401,7 @@ impl Vcpus for Machine {
         }
     }
 
-    fn fault(&mut self, vcpu: VcpuId, _report: &FaultReport) -> bool {
+    fn fault(&mut self, vcpu: VcpuId, report: &FaultReport) -> bool {
         let Some(mut trapped) = self.trapped(vcpu).filter(|trapped| !trapped.is_task) else {
             return false;
         };
@@ -412,7 +412,7 @@ impl Vcpus for Machine {
                 core.raise(&mut live, fault)
             }
             Pending::Access => {
-                let address = _report.address.map_or(0, |address| address.0 as u32);
+                let address = report.address.map_or(0, |address| address.0 as u32);
                 let (core, mut live) = trapped.parts();
                 core.raise(&mut live, Fault::bus(address))
             }
@@ -431,7 +431,7 @@ impl Vcpus for Machine {
 
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         let mut dump = Dump {
-            general: [0; 31],
+            general: [0; DUMP_REGISTERS],
             names: NAMES,
             sp: 0,
             pc: 0,
@@ -445,7 +445,7 @@ impl Vcpus for Machine {
             return dump;
         }
         let (core, live) = trapped.parts();
-        for (number, place) in (0_u8..15).zip(&mut dump.general) {
+        for (number, place) in (0_u8..13).chain([14]).zip(&mut dump.general) {
             *place = live.register(number).into();
         }
         dump.sp = core.stack_pointer(&live).into();

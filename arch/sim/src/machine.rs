@@ -7,10 +7,10 @@ use crate::world::{What, World};
 use bulkhead_abi::log::{AREA_SIZE, Area};
 use bulkhead_abi::trace::Entry;
 use bulkhead_arch_api::{
-    AccessKind, Arch, ArchCaps, BuildError, Clock, Console, CopyError, Cpus, Dump, Exit, FaultReport,
-    GuestPhys, HostPhys, Irqs, Line, MAX_VCPUS_PER_PARTITION, PartitionId, PartitionKind, PcpuId, Region,
-    Reply, Spaces, StartError, Ticks, Traces, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualController,
-    VirtualLine,
+    AccessKind, Arch, ArchCaps, BuildError, Clock, Console, CopyError, Cpus, DUMP_REGISTERS, Dump, Exit,
+    FaultReport, GuestPhys, HostPhys, Irqs, Line, MAX_VCPUS_PER_PARTITION, PartitionId, PartitionKind,
+    PcpuId, Region, Reply, Spaces, StartError, Ticks, Traces, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus,
+    VirtualController, VirtualLine,
 };
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
@@ -206,7 +206,7 @@ impl Vcpus for SimMachine {
     fn dump(&mut self, vcpu: VcpuId) -> Dump {
         self.world().vcpu(vcpu, self.pcpu);
         Dump {
-            general: [0; 31],
+            general: [0; DUMP_REGISTERS],
             names: &[],
             sp: 0,
             pc: 0,

@@ -11,15 +11,16 @@ use super::Pcpu;
 use crate::console::DRAIN_PERIOD_NS;
 use crate::local::Activity;
 use crate::log::Line;
-use bulkhead_arch_api::{Arch, Dump, VcpuId};
+use bulkhead_abi::size::limit;
+use bulkhead_arch_api::{Arch, DUMP_REGISTERS, Dump, VcpuId};
 use bulkhead_sched::Slot;
 
 /// General registers of a line.
 const PER_LINE: usize = 4;
 /// Reports that wait at a time.
-const KEPT: usize = 4;
+const KEPT: usize = limit(2, 4);
 /// Lines of a report.
-const LINES: usize = 31_usize.div_ceil(PER_LINE) + 1;
+const LINES: usize = DUMP_REGISTERS.div_ceil(PER_LINE) + 1;
 
 /// Registers that are still to be written to the log.
 #[derive(Clone, Copy, Debug)]
