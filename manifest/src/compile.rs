@@ -305,8 +305,8 @@ fn board_records(system: &System, builder: &mut ImageBuilder) {
             .iter()
             .map(|(_, window)| stretch(window, MAP_DEVICE)),
     );
-    let (console, controller, timer) = (&board.console, &board.controller, &board.timer);
-    builder.controllers = vec![
+    let (controller, timer) = (&board.controller, &board.timer);
+    let console = board.console.as_ref().map(|console| {
         controller_record(
             ROLE_CONSOLE,
             match console.driver {
@@ -316,7 +316,10 @@ fn board_records(system: &System, builder: &mut ImageBuilder) {
             &[console.registers],
             &[console.line],
             console.clock_hz,
-        ),
+        )
+    });
+    builder.controllers.extend(console);
+    builder.controllers.extend([
         controller_record(
             ROLE_INTERRUPTS,
             match controller.gic {
@@ -334,7 +337,7 @@ fn board_records(system: &System, builder: &mut ImageBuilder) {
             &[timer.hypervisor, timer.virtual_line, timer.physical],
             0,
         ),
-    ];
+    ]);
 }
 
 /// Schedules with their windows, and time domains, of all pCPUs.

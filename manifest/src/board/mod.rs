@@ -269,8 +269,8 @@ pub struct Board {
     pub load_address: u64,
     /// Whether DMA is confined.
     pub iommu: bool,
-    /// The UART.
-    pub console: Console,
+    /// UART of the hypervisor, if there is one; without, its log is in RAM only.
+    pub console: Option<Console>,
     /// The interrupt controller.
     pub controller: Controller,
     /// The timer.
@@ -310,9 +310,8 @@ impl Board {
         let controller = controller
             .into_iter()
             .map(|window| ("interrupt-controller", window));
-        std::iter::once(("console", self.console.registers))
-            .chain(controller)
-            .collect()
+        let console = self.console.iter().map(|console| ("console", console.registers));
+        console.chain(controller).collect()
     }
 }
 
@@ -421,7 +420,10 @@ mod tests {
             }]
         );
         assert_eq!(board.load_address, 0x20_0000);
-        assert_eq!(board.console.driver, Uart::Cadence);
+        assert_eq!(
+            board.console.as_ref().map(|console| console.driver),
+            Some(Uart::Cadence)
+        );
         assert_eq!(board.controller.windows().len(), 4);
         assert_eq!(board.hypervisor_devices().len(), 5);
     }

@@ -106,9 +106,21 @@ fn overheads(table: &Table) -> Overheads {
     }
 }
 
+fn console(table: &Table) -> Console {
+    Console {
+        driver: match text(table, "compatible").as_str() {
+            "cdns,uart-r1p12" => Uart::Cadence,
+            _ => Uart::Pl011,
+        },
+        registers: window(table.get("registers")),
+        line: line(table, "line"),
+        clock_hz: line(table, "clock-hz"),
+    }
+}
+
 fn build(table: &Table, report: &mut Report) -> Board {
     let inner = |key| table.get(key).and_then(Value::table).cloned().unwrap_or_default();
-    let (console, controller, timer) = (inner("console"), inner("interrupt-controller"), inner("timer"));
+    let (controller, timer) = (inner("interrupt-controller"), inner("timer"));
     let ram = windows(table, "ram");
     let cpus = table.get("cpus").map(Value::list).unwrap_or_default();
     let base = ram.first().map_or(0, |window| window.base);
@@ -124,15 +136,7 @@ fn build(table: &Table, report: &mut Report) -> Board {
         load_address: base.saturating_add(number(table, "load-offset")),
         ram,
         iommu: flag(table, "iommu"),
-        console: Console {
-            driver: match text(&console, "compatible").as_str() {
-                "cdns,uart-r1p12" => Uart::Cadence,
-                _ => Uart::Pl011,
-            },
-            registers: window(console.get("registers")),
-            line: line(&console, "line"),
-            clock_hz: line(&console, "clock-hz"),
-        },
+        console: table.get("console").and_then(Value::table).map(console),
         controller: Controller {
             distributor: window(controller.get("distributor")),
             gic: if text(&controller, "compatible") == GIC_400 {

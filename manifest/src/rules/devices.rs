@@ -121,12 +121,12 @@ fn one_owner(partitions: &[&PartitionSpec], report: &mut Report) {
 
 fn one_owner_per_line(partitions: &[&PartitionSpec], board: &Board, report: &mut Report) {
     let own = [
-        board.console.line,
         board.timer.hypervisor,
         board.timer.virtual_line,
         board.timer.physical,
         board.controller.maintenance,
     ];
+    let console = board.console.as_ref().map(|console| console.line);
     let mut seen: Vec<(u32, &Placed<String>)> = Vec::new();
     for partition in partitions {
         for (name, device) in owned(partition, board) {
@@ -146,7 +146,7 @@ fn one_owner_per_line(partitions: &[&PartitionSpec], board: &Board, report: &mut
                             .also(first.place, "uses the line")
                             .help("lines cannot be shared: give away one of the devices only"),
                     );
-                } else if own.contains(&line) {
+                } else if own.contains(&line) || console == Some(line) {
                     let message = format!(
                         "interrupt line {line} of `{}` belongs to the hypervisor",
                         name.value

@@ -55,9 +55,9 @@ pub(crate) static BOARD: TableSchema = TableSchema {
         ),
         key(
             "console",
-            Required,
+            Optional,
             Kind::Table(&CONSOLE),
-            "the UART of the hypervisor",
+            "the UART of the hypervisor; without one the log is in RAM only",
         ),
         key(
             "interrupt-controller",

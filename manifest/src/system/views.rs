@@ -172,10 +172,15 @@ impl System {
             (timer.virtual_line, "timer (virtual)"),
             (timer.physical, "timer (physical)"),
             (controller.maintenance, "interrupt-controller (maintenance)"),
-            (self.board.console.line, "console"),
         ];
+        let console = self
+            .board
+            .console
+            .as_ref()
+            .map(|console| (console.line, "console"));
         let mut rows: Vec<_> = own
             .into_iter()
+            .chain(console)
             .map(|(line, device)| InterruptRow {
                 line,
                 device: device.to_owned(),
