@@ -138,10 +138,38 @@ impl Machine {
         crate::debug::init();
         write_guest_register!("vpidr_el2", crate::sysreg::read_register!("midr_el1"));
         write_guest_register!("hstr_el2", 0);
+        no_fine_controls();
         space::enable();
         if !irq::init_pcpu(&mut self.irq, self.pcpu, boot::own_hardware_id()) {
             boot::halt("LOCKDOWN: no GIC redistributor for this pCPU");
         }
+    }
+}
+
+/// Whatever the firmware has left in the controls of later architectures, which are unknown after a reset: no fine-grained
+/// trap, and none of the features of which guests are not told (FEAT_FGT, FEAT_FGT2, FEAT_HCX; Arm DDI 0487 D19.2).
+/// The registers by their encodings, because assemblers know the names only with the extension.
+fn no_fine_controls() {
+    let fine = crate::sysreg::read_register!("id_aa64mmfr0_el1") >> 56 & 0xF;
+    if fine >= 1 {
+        // HFGRTR_EL2, HFGWTR_EL2, HFGITR_EL2, HDFGRTR_EL2, HDFGWTR_EL2.
+        write_guest_register!("s3_4_c1_c1_4", 0);
+        write_guest_register!("s3_4_c1_c1_5", 0);
+        write_guest_register!("s3_4_c1_c1_6", 0);
+        write_guest_register!("s3_4_c3_c1_4", 0);
+        write_guest_register!("s3_4_c3_c1_5", 0);
+    }
+    if fine >= 2 {
+        // HDFGRTR2_EL2, HDFGWTR2_EL2, HFGRTR2_EL2, HFGWTR2_EL2, HFGITR2_EL2.
+        write_guest_register!("s3_4_c3_c1_0", 0);
+        write_guest_register!("s3_4_c3_c1_1", 0);
+        write_guest_register!("s3_4_c3_c1_2", 0);
+        write_guest_register!("s3_4_c3_c1_3", 0);
+        write_guest_register!("s3_4_c3_c1_7", 0);
+    }
+    if crate::sysreg::read_register!("id_aa64mmfr1_el1") >> 40 & 0xF != 0 {
+        // HCRX_EL2.
+        write_guest_register!("s3_4_c1_c2_2", 0);
     }
 }
 
