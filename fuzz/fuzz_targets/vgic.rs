@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The virtual interrupt controller on its simulated board: any sequence of accesses, interrupts and switches neither
-//! panics, nor storms, nor breaks what the board asserts; after a new start everything works. With `BULKHEAD_FUZZ_SHOW`
-//! in the environment it prints what an input means.
+//! panics, nor storms, nor breaks what the board asserts; after a new start everything works. The input says whether it is
+//! a GICv3 or a GICv2. With `BULKHEAD_FUZZ_SHOW` in the environment it prints what an input means.
 #![no_main]
 
 #[path = "../../arch/vgic/tests/sim/mod.rs"]
@@ -10,19 +10,19 @@ mod sim;
 use bulkhead_arch_vgic::{Access, Frame};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use sim::steps::{Step, run};
+use sim::steps::{Step, run, run_version2};
 
 /// Bases of the register arrays, and of what stands alone.
-const REGISTERS: [u32; 12] = [
-    0, 0x80, 0x100, 0x180, 0x200, 0x280, 0x300, 0x380, 0x400, 0xC00, 0x6000, 0xFFE8,
+const REGISTERS: [u32; 14] = [
+    0, 0x80, 0x100, 0x180, 0x200, 0x280, 0x300, 0x380, 0x400, 0x800, 0xC00, 0xF00, 0x6000, 0xFFE8,
 ];
 
-fn access(input: &mut Unstructured<'_>) -> Result<Access> {
-    let private = input.arbitrary()?;
-    let (frame, base) = if private {
-        (Frame::Redistributor(input.int_in_range(0..=3)?), 0x1_0000)
-    } else {
-        (Frame::Distributor, 0)
+fn access(input: &mut Unstructured<'_>, version2: bool) -> Result<Access> {
+    let (frame, base) = match (version2, input.arbitrary()?) {
+        (true, true) if input.ratio(1, 4)? => (Frame::Deactivate, 0),
+        (true, _) => (Frame::Version2, 0),
+        (false, true) => (Frame::Redistributor(input.int_in_range(0..=3)?), 0x1_0000),
+        (false, false) => (Frame::Distributor, 0),
     };
     let offset = match input.int_in_range(0..=7)? {
         0 => input.arbitrary()?,
@@ -49,7 +49,7 @@ fn value(input: &mut Unstructured<'_>) -> Result<u64> {
     })
 }
 
-fn step(input: &mut Unstructured<'_>) -> Result<Step> {
+fn step(input: &mut Unstructured<'_>, version2: bool) -> Result<Step> {
     let cpu = input.int_in_range(0..=2)?;
     let line = |input: &mut Unstructured<'_>| -> Result<u32> {
         Ok(if input.ratio(1, 16)? {
@@ -59,8 +59,8 @@ fn step(input: &mut Unstructured<'_>) -> Result<Step> {
         })
     };
     Ok(match input.int_in_range(0..=12)? {
-        0 => Step::Read(cpu, access(input)?),
-        1..=4 => Step::Write(cpu, access(input)?, value(input)?),
+        0 => Step::Read(cpu, access(input, version2)?),
+        1..=4 => Step::Write(cpu, access(input, version2)?, value(input)?),
         5 => Step::Send(cpu, input.arbitrary()?, value(input)?),
         6 => Step::Acknowledge(cpu),
         7 => Step::End(cpu, line(input)?),
@@ -77,18 +77,22 @@ fn step(input: &mut Unstructured<'_>) -> Result<Step> {
 
 fuzz_target!(|data: &[u8]| {
     let mut input = Unstructured::new(data);
-    let Ok(slots) = input.int_in_range(1..=4) else {
+    let (Ok(slots), Ok(version2)) = (input.int_in_range(1..=4), input.arbitrary()) else {
         return;
     };
     let mut steps = Vec::new();
     while !input.is_empty() && steps.len() < 300 {
-        match step(&mut input) {
+        match step(&mut input, version2) {
             Ok(step) => steps.push(step),
             Err(_) => break,
         }
     }
     if std::env::var_os("BULKHEAD_FUZZ_SHOW").is_some() {
-        eprintln!("{slots} slots, {steps:#x?}");
+        eprintln!("GICv{}, {slots} slots, {steps:#x?}", if version2 { 2 } else { 3 });
     }
-    run(slots, &steps);
+    if version2 {
+        run_version2(slots, &steps);
+    } else {
+        run(slots, &steps);
+    }
 });

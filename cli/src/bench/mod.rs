@@ -30,6 +30,8 @@ pub use runs::{Results, measure};
 
 /// The page with the blessed figures, in the repository.
 pub const PAGE: &str = "docs/timing.md";
+/// The board they are of.
+pub const PAGE_BOARD: &str = "qemu-virt-aarch64";
 
 /// Measures everything on the emulator of a board.
 ///

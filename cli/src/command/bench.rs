@@ -3,12 +3,17 @@
 
 use super::BenchArgs;
 use crate::artifacts::Workspace;
-use crate::bench::{PAGE, Timing, differences, timing};
+use crate::bench::{PAGE, PAGE_BOARD, Timing, differences, timing};
 use crate::problem::{Code, Problem};
 use crate::progress::Progress;
 use std::fs;
 
 pub(super) fn run(args: &BenchArgs) -> Result<Code, Problem> {
+    if (args.bless || args.check) && args.board != PAGE_BOARD {
+        return Err(Problem::usage(format!(
+            "{PAGE} has figures of board `{PAGE_BOARD}` only"
+        )));
+    }
     let progress = Progress::new();
     let timing = timing(&args.board, &progress)?;
     drop(progress);

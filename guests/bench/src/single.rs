@@ -17,6 +17,7 @@ pub fn run(bare: bool) {
     registers();
     measure("timer-busy", || timer(false));
     measure("timer-idle", || timer(true));
+    gic::enable(SGI_MEASURED);
     measure("sgi-self", sgi_to_self);
 }
 
