@@ -9,7 +9,9 @@ use crate::entry::{RETURN_BASIC, RETURN_EXTENDED, Registers};
 use crate::fp;
 use crate::space::Space;
 use bulkhead_arch_deprivileged::{Guest, frame_size};
+use bulkhead_arch_regions::Rights;
 use bulkhead_arch_support::physical;
+use core::cell::Cell;
 
 /// The guest.
 pub(crate) struct Live<'a> {
@@ -17,7 +19,12 @@ pub(crate) struct Live<'a> {
     space: &'a Space,
     /// Whether the frame is there; if not, its registers read as zero and cannot be changed.
     has_frame: bool,
+    /// The part of the space that was looked at last: its first and last address, and the rights there.
+    part: Cell<(u32, u32, Rights)>,
 }
+
+/// No part: an interval without an address.
+const NO_PART: (u32, u32, Rights) = (1, 0, Rights::NONE);
 
 impl<'a> Live<'a> {
     /// At a trap whose frame the CPU has pushed.
@@ -26,6 +33,7 @@ impl<'a> Live<'a> {
             registers,
             space,
             has_frame: true,
+            part: Cell::new(NO_PART),
         }
     }
 
@@ -35,7 +43,21 @@ impl<'a> Live<'a> {
             registers,
             space,
             has_frame: false,
+            part: Cell::new(NO_PART),
         }
+    }
+
+    /// The rights to a word, and whether it is in one part of the space: a part is never smaller than a word.
+    fn rights(&self, address: u32) -> Rights {
+        let (first, last, rights) = self.part.get();
+        if (first..=last).contains(&address) {
+            return rights;
+        }
+        let Some(part) = self.space.part(address) else {
+            return Rights::NONE;
+        };
+        self.part.set(part);
+        part.2
     }
 
     /// Word `index` of the frame.
@@ -117,17 +139,19 @@ impl Guest for Live<'_> {
     }
 
     fn reaches(&self, address: u32, bytes: u32) -> bool {
-        self.space.writable(address, bytes)
+        let (first, last, rights) = self.part.get();
+        let in_part = first <= address && address <= last && bytes.wrapping_sub(1) <= last - address;
+        in_part && rights.write || self.space.writable(address, bytes)
     }
 
     fn load(&self, address: u32) -> Option<u32> {
-        let allowed = address & 3 == 0 && self.space.readable(address, 4);
+        let allowed = address & 3 == 0 && self.rights(address).read;
         // SAFETY: readable memory of the guest, at a multiple of 4.
         allowed.then(|| unsafe { physical::read_word32(address as usize) })
     }
 
     fn store(&mut self, address: u32, value: u32) -> bool {
-        let allowed = address & 3 == 0 && self.space.writable(address, 4);
+        let allowed = address & 3 == 0 && self.rights(address).write;
         if allowed {
             // SAFETY: writable memory of the guest, at a multiple of 4; no Rust reference to it exists.
             unsafe { physical::write_word32(address as usize, value) }
@@ -137,7 +161,7 @@ impl Guest for Live<'_> {
 
     fn fetch(&self, address: u32) -> Option<u16> {
         let word = address & !3;
-        let allowed = address & 1 == 0 && self.space.executable(word, 4);
+        let allowed = address & 1 == 0 && self.rights(word).execute;
         // SAFETY: code of the guest, which it may read as well, at a multiple of 4.
         let word = allowed.then(|| unsafe { physical::read_word32(word as usize) })?;
         Some(if address & 2 == 0 {

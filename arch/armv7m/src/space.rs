@@ -28,6 +28,12 @@ pub(crate) struct Space {
 }
 
 impl Space {
+    /// A part of the space around `address` in which the rights are the same: its first and last address, and the rights.
+    pub(crate) fn part(&self, address: u32) -> Option<(u32, u32, Rights)> {
+        let (rights, end) = self.stretch(address)?;
+        Some((address, (end - 1) as u32, rights))
+    }
+
     /// The stretch around `address` in which the rights are those at `address`, as far as one region says so: its
     /// rights, and the first address behind it.
     fn stretch(&self, address: u32) -> Option<(Rights, u64)> {
@@ -63,10 +69,6 @@ impl Space {
             }
         }
         None
-    }
-
-    pub(crate) fn readable(&self, address: u32, bytes: u32) -> bool {
-        self.all(address, bytes, |rights| rights.read)
     }
 
     pub(crate) fn writable(&self, address: u32, bytes: u32) -> bool {

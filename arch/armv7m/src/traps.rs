@@ -114,7 +114,10 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u
     let running = machine.current.filter(|_| machine.runs);
     let exit = match (number.checked_sub(FIRST_LINE), running) {
         (Some(line), _) => machine.interrupt(line),
-        (None, Some(vcpu)) => machine.guest_trap(vcpu, number),
+        (None, Some(vcpu)) => match machine.guest_trap(vcpu, number) {
+            None if machine.is_calm(vcpu, number) => return 0,
+            exit => exit,
+        },
         (None, None) => crate::crash::crash(machine.idle.frame, number),
     };
     let exit = match (exit, running) {
@@ -135,12 +138,28 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u
 }
 
 impl Machine {
+    /// Whether the guest can go on as it is after an exception of its own making.
+    #[inline]
+    fn is_calm(&mut self, vcpu: VcpuId, number: u32) -> bool {
+        let deadline = self.deadline;
+        let armed = self.armed;
+        let Some(context) = self.contexts.get(vcpu) else {
+            return false;
+        };
+        let same_time = number != BUS_FAULT || own_deadline(&context.core).min(deadline) == armed;
+        same_time && !context.core.is_restless()
+    }
+
     /// An exception of the guest's own making.
     fn guest_trap(&mut self, vcpu: VcpuId, number: u32) -> Option<Exit> {
-        let now = self.now().0;
         let sites = self.sites;
+        // Only what reads or writes the timer depends on the time.
+        let now = if matches!(number, MEMORY_FAULT | BUS_FAULT) {
+            self.now().0
+        } else {
+            0
+        };
         let mut trapped = self.trapped(vcpu)?;
-        trapped.core.advance(now);
         match number {
             SUPERVISOR_CALL => trapped.supervisor_call(),
             USAGE_FAULT => {
@@ -265,6 +284,7 @@ impl Trapped<'_> {
             return self.foreign_fault(cause);
         }
         let (core, mut live) = self.parts();
+        core.advance(now);
         match core.access_trapped(&mut live, now) {
             Ok(Emulated::Done) => None,
             Ok(Emulated::NoAccess) => self.foreign_fault(cause),

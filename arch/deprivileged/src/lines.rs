@@ -113,6 +113,11 @@ impl Lines {
         test(&self.active, line)
     }
 
+    /// Whether there are lines whose handler has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.iter().any(|word| *word != 0)
+    }
+
     /// Takes one of the lines whose handler has ended since.
     pub(crate) fn take_ended(&mut self) -> Option<u8> {
         let line = members(&self.ended).next()?;

@@ -201,6 +201,20 @@ impl VirtualCore {
         changes
     }
 
+    /// Whether something is to be done before the guest goes on: an exception to be taken, an ended line or a change to be
+    /// asked for. If not, and its timer has not been touched, the guest can go on at once.
+    #[inline]
+    #[must_use]
+    pub fn is_restless(&self) -> bool {
+        let Changes {
+            lines,
+            regions,
+            configuration,
+            reset,
+        } = self.changes;
+        lines || regions || configuration || reset || self.lines.has_ended() || self.pending().is_some()
+    }
+
     /// Catches up with the clock. To be called before anything else that depends on time.
     pub fn advance(&mut self, now: u64) {
         if self.systick.advance(now) {

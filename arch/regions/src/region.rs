@@ -130,20 +130,29 @@ impl Region {
     }
 
     /// Whether `address` is inside the block.
+    #[inline]
     #[must_use]
     pub const fn spans(&self, address: u32) -> bool {
-        address >= self.base && (address as u64) < self.end()
+        // A block of 2^32 bytes has every address.
+        match u32::MAX.checked_shl(self.size_log2 as u32) {
+            Some(mask) => address & mask == self.base,
+            None => true,
+        }
     }
 
     /// Whether the region covers `address`.
+    #[inline]
     #[must_use]
     pub const fn covers(&self, address: u32) -> bool {
         if !self.spans(address) {
             return false;
         }
-        let eighth = address
-            .wrapping_sub(self.base)
-            .wrapping_shr(self.granule_log2() as u32);
+        if self.disabled == 0 {
+            return true;
+        }
+        let inside = address.wrapping_sub(self.base);
+        // A block with eighths has 256 bytes or more, so this is at most 7.
+        let eighth = inside.wrapping_shr(self.size_log2.wrapping_sub(3) as u32);
         self.disabled & 1_u8.wrapping_shl(eighth) == 0
     }
 }
