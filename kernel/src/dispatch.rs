@@ -27,7 +27,6 @@ mod trace;
 
 pub use report::Reports;
 
-use crate::load::Cursor;
 use crate::local::{Activity, Local};
 use crate::shared::Shared;
 use crate::system::System;
@@ -45,7 +44,7 @@ pub enum Next {
     /// Run this vCPU.
     Run(Slot, VcpuId),
     /// Do one chunk of loading this vCPU's partition.
-    Load(Slot, VcpuId, Cursor),
+    Load(Slot, VcpuId),
     /// Write one line of the report that is pending, in this vCPU's time or in nobody's.
     Report(Option<Slot>),
     /// Wait: nobody is ready.
@@ -125,7 +124,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         };
         let state = self.local.slot(slot);
         match state.activity {
-            Activity::Loading(cursor) => Next::Load(slot, state.vcpu, cursor),
+            Activity::Loading(_) => Next::Load(slot, state.vcpu),
             Activity::Reporting => Next::Report(Some(slot)),
             _ => Next::Run(slot, state.vcpu),
         }
@@ -139,7 +138,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
                 let exit = self.machine.run(vcpu);
                 self.handle(slot, vcpu, &exit);
             }
-            Next::Load(slot, vcpu, cursor) => self.load_chunk(slot, vcpu, cursor),
+            Next::Load(slot, vcpu) => self.load_chunk(slot, vcpu),
             Next::Report(slot) => self.report_in_turn(slot),
             Next::Idle => {
                 let exit = self.machine.wait();

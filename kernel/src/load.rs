@@ -5,16 +5,20 @@
 //! one in between clears every RAM mapping that asks for it, except where a payload is copied, then copies the
 //! payloads of the alternative that is to run; a warm one cleans what the caches hold of the memory, because vCPUs
 //! start with theirs off. The plan is never written down: a cursor walks the records of the system image and says at each
-//! step what the next chunk is. One chunk is the longest stretch in which the pCPU takes no interrupt, so its
-//! size is part of every other partition's worst case on that pCPU.
+//! step what the next chunk is. Between chunks interrupts are taken,
+//! and while memory is cleared they end the chunk, so the longest stretch without a look is part of every other partition's
+//! worst case on that pCPU.
 
 use bulkhead_abi::StartMode;
 use bulkhead_abi::status::StartWord;
 use bulkhead_arch_api::GuestPhys;
 use bulkhead_image::layout::{LoadRecord, MEMORY_CLEAR, MEMORY_DEVICE, MemoryRecord};
 
-/// Bytes cleared at a time: whole cache lines, without a look at what was there. Chunks end at multiples of it.
-pub const CLEAR_CHUNK: u64 = 16 * 1024;
+/// Bytes that a chunk clears if no interrupt comes meanwhile ([`bulkhead_arch_api::Spaces::clear_some`]): the walk of the
+/// translation tables before it is what bounds it. Chunks end at multiples of it.
+pub const CLEAR_CHUNK: u64 = 256 * 1024;
+/// Bytes whose caches are cleaned at a time. Chunks end at multiples of it.
+pub const CLEAN_CHUNK: u64 = 16 * 1024;
 /// Bytes copied at a time.
 pub const COPY_CHUNK: u64 = 4 * 1024;
 /// Bytes copied at a time if source and destination differ in their place within a word, so that they go one by one.
@@ -52,7 +56,7 @@ enum Phase {
 pub enum Chunk {
     /// Reset the capability space from this slot on, and tell [`Cursor::capabilities_reset`].
     Capabilities(u32),
-    /// Clear these bytes.
+    /// Clear these bytes, or the first of them, and tell [`Cursor::cleared`].
     Clear {
         /// First address.
         guest: GuestPhys,
@@ -123,13 +127,17 @@ impl Cursor {
                 return Chunk::Capabilities(u32::try_from(self.record).unwrap_or(u32::MAX));
             }
             Phase::Clear => {
-                if let Some((guest, length)) = self.next_stretch(memory, is_cleared, loads.clone()) {
+                if let Some((guest, length)) =
+                    self.next_stretch(memory, (is_cleared, CLEAR_CHUNK), loads.clone())
+                {
                     return Chunk::Clear { guest, length };
                 }
                 self.enter(Phase::Copy);
             }
             Phase::Clean => {
-                if let Some((guest, length)) = self.next_stretch(memory, is_kept, core::iter::empty()) {
+                if let Some((guest, length)) =
+                    self.next_stretch(memory, (is_kept, CLEAN_CHUNK), core::iter::empty())
+                {
                     return Chunk::Clean { guest, length };
                 }
                 self.enter(Phase::Devices);
@@ -146,6 +154,11 @@ impl Cursor {
             self.enter(Phase::Devices);
         }
         Chunk::Devices(u32::try_from(self.record).unwrap_or(u32::MAX))
+    }
+
+    /// Of the chunk of `length` bytes that is to be cleared, only the first `done` are.
+    pub const fn cleared(&mut self, length: u64, done: u64) {
+        self.offset = self.offset.saturating_sub(length.saturating_sub(done));
     }
 
     /// The virtual devices are reset up to part `next`, or entirely.
@@ -171,7 +184,7 @@ impl Cursor {
     fn next_stretch<'r>(
         &mut self,
         memory: impl Iterator<Item = &'r MemoryRecord>,
-        wanted: fn(u32) -> bool,
+        (wanted, limit): (fn(u32) -> bool, u64),
         loads: impl Iterator<Item = &'r LoadRecord> + Clone,
     ) -> Option<(GuestPhys, u64)> {
         for (index, region) in memory.enumerate().skip(self.record) {
@@ -192,7 +205,7 @@ impl Cursor {
                 }
                 self.clear_until = next_load(from, end, loads.clone());
             }
-            let chunk_end = (from / CLEAR_CHUNK).saturating_add(1).saturating_mul(CLEAR_CHUNK);
+            let chunk_end = (from & !limit.wrapping_sub(1)).saturating_add(limit);
             let until = self.clear_until.min(chunk_end);
             self.offset = until.saturating_sub(start);
             return Some((GuestPhys(from), until.saturating_sub(from)));
@@ -313,7 +326,8 @@ mod tests {
     }
 
     /// Applies the chunks to a model memory: 0xFF = untouched, 0 = cleared, n + 1 = payload n.
-    fn run(base: u64, size: usize, regions: &[MemoryRecord], loads: &[LoadRecord]) -> Vec<u8> {
+    /// No more than `at_once` bytes are cleared before something comes between.
+    fn run(base: u64, size: usize, regions: &[MemoryRecord], loads: &[LoadRecord], at_once: u64) -> Vec<u8> {
         let mut model = std::vec![0xFF_u8; size];
         let mut cursor = at_memory();
         let mut steps = 0;
@@ -321,7 +335,12 @@ mod tests {
             steps += 1;
             assert!(steps < 10_000, "the cursor must come to an end");
             let (guest, length, value) = match cursor.advance(regions.iter(), loads.iter()) {
-                Chunk::Clear { guest, length } => (guest, length, 0),
+                Chunk::Clear { guest, length } => {
+                    assert!(length <= CLEAR_CHUNK);
+                    let done = length.min(at_once);
+                    cursor.cleared(length, done);
+                    (guest, done, 0)
+                }
                 Chunk::Copy {
                     guest,
                     length,
@@ -334,7 +353,7 @@ mod tests {
                 Chunk::Done => panic!("devices come before the end"),
                 Chunk::Clean { .. } => panic!("a cold start keeps nothing"),
             };
-            assert!(length > 0 && length <= CLEAR_CHUNK);
+            assert!(length > 0);
             let first = (guest.0 - base) as usize;
             for byte in &mut model[first..first + length as usize] {
                 assert_eq!(*byte, 0xFF, "each byte is touched once");
@@ -359,23 +378,25 @@ mod tests {
             load(0x1000, 0x11_345, 1),
             load(0x38_fff, 1, 2),
         ];
-        let model = run(0, 0x40_000, &regions, &loads);
-        for (address, byte) in model.iter().enumerate() {
-            let expected = match address {
-                0x1000..0x12_345 => 2,
-                0x12_345..0x16_666 => 1,
-                0x38_fff => 3,
-                0x16_666..0x21_000 | 0x30_000..0x38_fff => 0,
-                _ => 0xFF,
-            };
-            assert_eq!(*byte, expected, "{address:#x}");
+        for at_once in [u64::MAX, 0x800, 0x123] {
+            let model = run(0, 0x40_000, &regions, &loads, at_once);
+            for (address, byte) in model.iter().enumerate() {
+                let expected = match address {
+                    0x1000..0x12_345 => 2,
+                    0x12_345..0x16_666 => 1,
+                    0x38_fff => 3,
+                    0x16_666..0x21_000 | 0x30_000..0x38_fff => 0,
+                    _ => 0xFF,
+                };
+                assert_eq!(*byte, expected, "{address:#x}");
+            }
         }
     }
 
     #[test]
     fn memory_that_must_survive_is_left_alone() {
         let regions = [memory(0, 0x8000, 0), memory(0x8000, 0x1000, MEMORY_CLEAR)];
-        let model = run(0, 0x9000, &regions, &[]);
+        let model = run(0, 0x9000, &regions, &[], u64::MAX);
         assert!(model[..0x8000].iter().all(|byte| *byte == 0xFF));
         assert!(model[0x8000..].iter().all(|byte| *byte == 0));
     }

@@ -6,6 +6,7 @@
 //! invalidated to the point of coherency, even on systems (and emulators) that would forgive.
 
 use crate::sysreg::{instruction, instruction_with, read_register};
+use bulkhead_arch_api::CLEAR_AT_ONCE;
 use bulkhead_arch_paging::PAGE_SIZE;
 use bulkhead_arch_support::physical;
 
@@ -78,12 +79,19 @@ pub(crate) fn invalidate_instructions() {
 }
 
 /// Zeroes `length` bytes from `address` on and cleans them to memory: by whole blocks of DC ZVA (DCZID_EL0) where
-/// they fit. A partition's whole RAM goes through here, so each line is visited once.
+/// they fit. A partition's whole RAM goes through here, so each line is visited once. Stops after a group of lines when an
+/// interrupt is pending; returns how many bytes are done.
 ///
 /// # Safety
 /// The range is mapped as normal write-back memory to which no Rust reference exists.
-pub(crate) unsafe fn clear(address: u64, length: u64) {
+pub(crate) unsafe fn clear(address: u64, length: u64) -> u64 {
     let block = 4u64 << (read_register!("dczid_el0") & 0xF);
+    let length = if block == line_size() {
+        length
+    } else {
+        // The other loop does not look.
+        length.min(CLEAR_AT_ONCE)
+    };
     let end = address.saturating_add(length);
     let first = address.next_multiple_of(block).min(end);
     let last = (end & !(block - 1)).max(first);
@@ -92,9 +100,14 @@ pub(crate) unsafe fn clear(address: u64, length: u64) {
     if block == line_size() {
         let groups = (last - first) / (block * CLEAR_GROUP);
         // SAFETY: whole lines of the caller's range.
-        unsafe { clear_lines(first, groups, block) }
+        let left = unsafe { clear_lines(first, groups, block) };
+        let done = first + (groups - left) * CLEAR_GROUP * block;
+        if left != 0 {
+            instruction!("dsb sy");
+            return done - address;
+        }
         // SAFETY: as above; fewer than a group.
-        unsafe { clear_blocks(first + groups * CLEAR_GROUP * block, last, block) }
+        unsafe { clear_blocks(done, last, block) }
     } else {
         // SAFETY: whole blocks of the caller's range.
         unsafe { clear_blocks(first, last, block) }
@@ -102,16 +115,19 @@ pub(crate) unsafe fn clear(address: u64, length: u64) {
     // SAFETY: the part of the caller's range behind the last whole block.
     unsafe { clear_words(last, end) }
     instruction!("dsb sy");
+    length
 }
 
-/// Zeroes and cleans `groups` times [`CLEAR_GROUP`] lines.
+/// Zeroes and cleans `groups` times [`CLEAR_GROUP`] lines; returns how many groups are left because an interrupt is
+/// pending (ISR_EL1, which at EL2 shows the physical ones).
 ///
 /// # Safety
 /// As for [`clear`]; `at` is a multiple of `line`, which is the size of lines and of blocks of DC ZVA.
-unsafe fn clear_lines(at: u64, groups: u64, line: u64) {
+unsafe fn clear_lines(at: u64, groups: u64, line: u64) -> u64 {
     if groups == 0 {
-        return;
+        return 0;
     }
+    let mut left = groups;
     // SAFETY: stores to the caller's range only, which no Rust reference covers.
     unsafe {
         core::arch::asm!(
@@ -121,15 +137,20 @@ unsafe fn clear_lines(at: u64, groups: u64, line: u64) {
             "dc civac, {at}",
             "add {at}, {at}, {line}",
             ".endr",
-            "subs {groups}, {groups}, #1",
-            "b.ne 2b",
+            "subs {left}, {left}, #1",
+            "b.eq 3f",
+            "mrs {pending}, isr_el1",
+            "cbz {pending}, 2b",
+            "3:",
             group = const CLEAR_GROUP,
             at = inout(reg) at => _,
-            groups = inout(reg) groups => _,
+            left = inout(reg) left,
             line = in(reg) line,
+            pending = out(reg) _,
             options(nostack),
         );
     }
+    left
 }
 
 /// Zeroes a page that stays in the caches: one for translation tables, which the CPU walks through them.

@@ -32,21 +32,21 @@ static ROOTS: [AtomicU64; MAX_PARTITIONS] = [const { AtomicU64::new(0) }; MAX_PA
 /// Tables of the pool that are in use.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
-/// Guest-physical addresses of this CPU. All pCPUs of a board agree.
+/// Guest-physical addresses of this CPU, by ID_AA64MMFR0_EL1.PARange. All pCPUs of a board agree.
+#[inline]
 fn geometry() -> Geometry {
-    const BITS: [u8; 3] = [32, 36, ADDRESS_BITS];
+    const NARROW: [Geometry; 2] = [concatenated(32), concatenated(36)];
+    const WIDEST: Geometry = concatenated(ADDRESS_BITS);
     let range = read_register!("id_aa64mmfr0_el1") & 0xF;
-    let bits = BITS.get(range as usize).copied().unwrap_or(ADDRESS_BITS);
-    match Geometry::concatenated_root(bits) {
-        Ok(geometry) => geometry,
-        Err(_) => WIDEST,
-    }
+    NARROW.get(range as usize).copied().unwrap_or(WIDEST)
 }
 
-const WIDEST: Geometry = match Geometry::concatenated_root(ADDRESS_BITS) {
-    Ok(geometry) => geometry,
-    Err(_) => panic!("40 bits have a concatenated root"),
-};
+const fn concatenated(bits: u8) -> Geometry {
+    match Geometry::concatenated_root(bits) {
+        Ok(geometry) => geometry,
+        Err(_) => panic!("up to 43 bits have a concatenated root"),
+    }
+}
 
 /// Sets this pCPU up for stage 2.
 pub(crate) fn enable() {
@@ -95,10 +95,11 @@ fn each_piece(
     length: u64,
     mut action: impl FnMut(u64, u64, u64),
 ) -> Result<(), CopyError> {
+    let tree = tree_of(partition).ok_or(CopyError { address: guest })?;
     let mut done = 0;
     while done < length {
         let at = guest.offset(done).map_err(|_| CopyError { address: guest })?;
-        let run = tree_of(partition).and_then(|tree| tree.translate_run(&Pool, at.0, length - done));
+        let run = tree.translate_run(&Pool, at.0, length - done);
         let Some(found) = run.filter(|found| found.attributes.kind == MemoryKind::Ram) else {
             return Err(CopyError { address: at });
         };
@@ -265,10 +266,26 @@ impl Spaces for Machine {
     }
 
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
-        each_piece(partition, guest, length, |host, _, length| {
-            // SAFETY: memory of the partition, mapped at EL2 as RAM of the board; no reference to it exists.
-            unsafe { cache::clear(host, length) }
-        })
+        let mut done = 0;
+        while done < length {
+            let at = guest.offset(done).map_err(|_| CopyError { address: guest })?;
+            done += self.clear_some(partition, at, length - done)?;
+        }
+        Ok(())
+    }
+
+    fn clear_some(
+        &mut self,
+        partition: PartitionId,
+        guest: GuestPhys,
+        length: u64,
+    ) -> Result<u64, CopyError> {
+        let run = tree_of(partition).and_then(|tree| tree.translate_run(&Pool, guest.0, length));
+        let found = run
+            .filter(|found| found.attributes.kind == MemoryKind::Ram)
+            .ok_or(CopyError { address: guest })?;
+        // SAFETY: memory of the partition, mapped at EL2 as RAM of the board; no reference to it exists.
+        Ok(unsafe { cache::clear(found.output.0, found.contiguous.min(length)) })
     }
 
     fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {

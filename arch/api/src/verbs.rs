@@ -228,6 +228,9 @@ pub struct CopyError {
     pub address: GuestPhys,
 }
 
+/// Bytes of a partition's memory that may be cleared without a look at interrupts.
+pub const CLEAR_AT_ONCE: u64 = 16 * 1024;
+
 /// Address spaces of partitions. Built once at boot, by one pCPU, before any vCPU of theirs runs.
 pub trait Spaces {
     /// Builds the space of a partition. Bounded by the number of translation tables it needs.
@@ -260,6 +263,24 @@ pub trait Spaces {
     /// # Errors
     /// [`CopyError`] at the first byte that is not mapped memory.
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError>;
+    /// Like [`Spaces::clear`], but stops after some of it when an interrupt is pending, so that none has to wait for all;
+    /// says how many bytes it has cleared, at least one. Bounded by `length`, and without a look at interrupts by
+    /// [`CLEAR_AT_ONCE`]: a backend that does not look clears no more than that.
+    ///
+    /// # Errors
+    /// [`CopyError`] at the first byte that is not mapped memory.
+    fn clear_some(
+        &mut self,
+        partition: PartitionId,
+        guest: GuestPhys,
+        length: u64,
+    ) -> Result<u64, CopyError> {
+        let behind = (guest.0 / CLEAR_AT_ONCE)
+            .saturating_add(1)
+            .saturating_mul(CLEAR_AT_ONCE);
+        let length = length.min(behind.saturating_sub(guest.0));
+        self.clear(partition, guest, length).map(|()| length)
+    }
     /// Makes what the caches hold of `length` bytes of the partition's memory visible to its instruction fetches and
     /// to accesses with its caches off. Bounded by `length`.
     ///

@@ -22,11 +22,13 @@ const MAX_BITS: u32 = 48;
 
 /// Bytes that an entry of `level` covers.
 #[must_use]
+#[inline(always)]
 pub const fn span_of(level: u8) -> u64 {
     1 << shift_of(level)
 }
 
 /// Bits of an address below the index of `level`.
+#[inline(always)]
 const fn shift_of(level: u8) -> u32 {
     let below = LAST_LEVEL.saturating_sub(level) as u32;
     PAGE_SHIFT.saturating_add(INDEX_BITS.saturating_mul(below))
@@ -44,6 +46,8 @@ pub struct GeometryError {
 pub struct Geometry {
     input_bits: u8,
     start_level: u8,
+    /// Entries of all root tables taken together, a power of two.
+    root_entries: u16,
 }
 
 impl Geometry {
@@ -81,9 +85,12 @@ impl Geometry {
         while start_level > 0 && bits > shift_of(start_level).saturating_add(root_bits) {
             start_level = start_level.saturating_sub(1);
         }
+        let limit = 1_u64.wrapping_shl(bits);
         Ok(Self {
             input_bits,
             start_level,
+            // At most 16 tables of 512.
+            root_entries: (limit >> shift_of(start_level)) as u16,
         })
     }
 
@@ -108,20 +115,20 @@ impl Geometry {
     /// Tables side by side that make up the root. The first is aligned to their total size.
     #[must_use]
     pub const fn root_tables(self) -> u64 {
-        let entries = self.input_limit() >> shift_of(self.start_level);
-        entries.div_ceil(ENTRIES as u64)
+        (self.root_entries as u64).div_ceil(ENTRIES as u64)
     }
 
     /// Index of `input` in a table of `level`; at the first level, in all root tables taken together.
+    #[inline(always)]
     pub(crate) const fn index(self, level: u8, input: u64) -> usize {
-        let index = input >> shift_of(level);
-        let limit = if level == self.start_level {
-            self.root_tables().saturating_mul(ENTRIES as u64)
+        let index = (input >> shift_of(level)) as usize;
+        let entries = if level == self.start_level {
+            self.root_entries as usize
         } else {
-            ENTRIES as u64
+            ENTRIES
         };
         // Both are powers of two.
-        (index & limit.saturating_sub(1)) as usize
+        index & entries.saturating_sub(1)
     }
 }
 

@@ -272,6 +272,7 @@ impl<F: Format> Tree<F> {
     }
 
     /// What an entry that decides about `input` says about it.
+    #[inline(always)]
     fn found(place: Place, entry: Entry, input: u64) -> Option<Translation> {
         let Entry::Leaf(output, attributes) = entry else {
             return None;
@@ -318,6 +319,7 @@ impl<F: Format> Tree<F> {
         }
     }
 
+    #[inline(always)]
     fn first(&self, input: u64) -> Place {
         let level = self.geometry.start_level();
         Place {
@@ -328,6 +330,7 @@ impl<F: Format> Tree<F> {
     }
 
     /// The entry of `input` in the table that `place` leads to. No format has tables behind the last level.
+    #[inline(always)]
     fn below(&self, place: Place, table: HostPhys, input: u64) -> Place {
         let level = place.level.saturating_add(1).min(LAST_LEVEL);
         Place {
@@ -356,6 +359,7 @@ fn largest_block<F: Format>(address: u64, size: u64) -> u8 {
 }
 
 /// First address behind the entry of `level` that covers `input`.
+#[inline(always)]
 fn end_of_entry(input: u64, level: u8) -> u64 {
     let last_byte = span_of(level).saturating_sub(1);
     (input | last_byte).saturating_add(1)

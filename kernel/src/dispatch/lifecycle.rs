@@ -202,7 +202,10 @@ impl<A: Arch> Pcpu<'_, '_, A> {
 
     /// One chunk of loading, then a look at what came meanwhile: no interrupt waits for more than a chunk.
     #[inline(never)]
-    pub(super) fn load_chunk(&mut self, slot: Slot, vcpu: VcpuId, mut cursor: Cursor) {
+    pub(super) fn load_chunk(&mut self, slot: Slot, vcpu: VcpuId) {
+        let Activity::Loading(mut cursor) = self.local.slot(slot).activity else {
+            return;
+        };
         let partition = self.system.binding(vcpu).partition;
         let image = &self.system.image;
         let memory = image.memory_of(u32::from(partition.0));
@@ -218,7 +221,15 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         self.local.slot_mut(slot).activity = Activity::Loading(cursor);
         let result = match chunk {
             Chunk::Capabilities(_) | Chunk::Devices(_) => Ok(()),
-            Chunk::Clear { guest, length } => self.machine.clear(partition, guest, length),
+            Chunk::Clear { guest, length } => {
+                let done = self.machine.clear_some(partition, guest, length);
+                if let Ok(done) = done
+                    && let Activity::Loading(cursor) = &mut self.local.slot_mut(slot).activity
+                {
+                    cursor.cleared(length, done);
+                }
+                done.map(|_| ())
+            }
             Chunk::Copy {
                 guest,
                 payload,

@@ -22,8 +22,8 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 self.handle(slot, vcpu, &exit);
                 self.trace_block(slot, vcpu);
             }
-            Next::Load(slot, vcpu, cursor) => {
-                self.load_chunk(slot, vcpu, cursor);
+            Next::Load(slot, vcpu) => {
+                self.load_chunk(slot, vcpu);
                 self.trace_block(slot, vcpu);
             }
             Next::Report(slot) => self.report_in_turn(slot),
