@@ -58,6 +58,8 @@ pub const KIND_STATE: u8 = 11;
 pub const KIND_HEALTH: u8 = 12;
 /// [`Event::Lost`].
 pub const KIND_LOST: u8 = 13;
+/// [`Event::Critical`].
+pub const KIND_CRITICAL: u8 = 14;
 
 numbered! {
     /// Why the vCPU that ran no longer does.
@@ -179,6 +181,11 @@ pub enum Event {
     },
     /// The vCPU was not done by its deadline.
     DeadlineMissed {
+        /// Who.
+        vcpu: u8,
+    },
+    /// A critical interrupt came for the vCPU, which is ready.
+    Critical {
         /// Who.
         vcpu: u8,
     },
@@ -333,6 +340,9 @@ impl Fields {
                 let schedule = u8::try_from(argument).map_err(|_| BadRecord::Argument(argument))?;
                 Event::Schedule { schedule }
             }
+            KIND_CRITICAL => Event::Critical {
+                vcpu: self.only_subject()?,
+            },
             KIND_DEADLINE_MISSED => Event::DeadlineMissed {
                 vcpu: self.only_subject()?,
             },
@@ -383,6 +393,7 @@ impl Event {
             Self::WindowStart { vcpu } => Fields::new(KIND_WINDOW_START, vcpu),
             Self::PeriodStart { vcpu } => Fields::new(KIND_PERIOD_START, vcpu),
             Self::Schedule { schedule } => Fields::of_nobody(KIND_SCHEDULE, schedule as u32),
+            Self::Critical { vcpu } => Fields::new(KIND_CRITICAL, vcpu),
             Self::DeadlineMissed { vcpu } => Fields::new(KIND_DEADLINE_MISSED, vcpu),
             Self::State { partition, state } => Fields {
                 detail: state as u8,
@@ -536,6 +547,7 @@ mod tests {
         Event::PeriodStart { vcpu: 2 },
         Event::Schedule { schedule: 7 },
         Event::DeadlineMissed { vcpu: 5 },
+        Event::Critical { vcpu: 6 },
         Event::State {
             partition: 4,
             state: PartitionState::Failed,
@@ -601,7 +613,7 @@ mod tests {
             Record::decode([0, kind | subject << 16 | detail << 24 | u64::from(argument) << 32])
         };
         assert_eq!(word(0, 0, 0, 0), Err(BadRecord::Empty));
-        assert_eq!(word(14, 0, 0, 0), Err(BadRecord::Kind(14)));
+        assert_eq!(word(15, 0, 0, 0), Err(BadRecord::Kind(15)));
         assert_eq!(word(KIND_WAKE, NOBODY, 0, 0), Err(BadRecord::Subject(NOBODY)));
         assert_eq!(word(KIND_WAKE, 0, 1, 0), Err(BadRecord::Detail(1)));
         assert_eq!(word(KIND_EXIT, 0, 13, 0), Err(BadRecord::Detail(13)));

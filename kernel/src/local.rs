@@ -215,6 +215,8 @@ impl Local {
     /// A critical interrupt came for `slot`. What it has to do was made ready before.
     pub fn urge(&mut self, slot: Slot, now: Ticks) {
         if self.slot(slot).activity.is_ready() {
+            let vcpu = self.slot(slot).vcpu.0;
+            self.tracer.record(now, Event::Critical { vcpu });
             self.policy.critical(slot, now.0);
             self.reschedule = true;
         }

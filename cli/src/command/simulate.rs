@@ -76,6 +76,9 @@ impl Observer for Recorder<'_> {
                     (_, StopReason::Preempted | StopReason::Yielded) => SwitchReason::Preempted,
                 },
             },
+            Event::Critical(slot) => TraceEvent::Critical {
+                vcpu: self.vcpu(slot),
+            },
             Event::Exhausted(slot) => TraceEvent::Exhausted {
                 vcpu: self.vcpu(slot),
             },

@@ -7,7 +7,7 @@ use bulkhead_manifest::{Policy, format_duration};
 use bulkhead_sched::analysis::Miss;
 use comfy_table::Table;
 
-/// Per vCPU: what it declares, what it is given, how much room is left. Empty if nobody declares anything.
+/// Per vCPU: what it declares, what it is given, how much room is left.
 pub(super) fn processor_time(pcpus: &[PcpuTiming]) -> Table {
     let mut rows = table(&[
         "pCPU",
@@ -18,7 +18,7 @@ pub(super) fn processor_time(pcpus: &[PcpuTiming]) -> Table {
         "least slack",
         "verdict",
     ]);
-    for pcpu in pcpus.iter().filter(|pcpu| declares(pcpu)) {
+    for pcpu in pcpus.iter().filter(|pcpu| !pcpu.vcpus.is_empty()) {
         let verdicts = pcpu.verdicts();
         for (slot, vcpu) in pcpu.vcpus.iter().enumerate() {
             let own: Vec<_> = verdicts.iter().filter(|verdict| verdict.slot == slot).collect();
@@ -38,13 +38,17 @@ pub(super) fn processor_time(pcpus: &[PcpuTiming]) -> Table {
             pcpu.number.to_string(),
             pcpu.policy.name().to_owned(),
             "all".to_owned(),
-            "-".to_owned(),
-            percent(all),
-            least_slack(&verdicts.iter().collect::<Vec<_>>()),
-            if pcpu.is_schedulable() {
-                "schedulable"
+            reserved(pcpu),
+            if declares(pcpu) {
+                percent(all)
             } else {
-                "not schedulable"
+                "-".to_owned()
+            },
+            least_slack(&verdicts.iter().collect::<Vec<_>>()),
+            match (declares(pcpu), pcpu.is_schedulable()) {
+                (false, _) => "nothing declared",
+                (true, true) => "schedulable",
+                (true, false) => "not schedulable",
             }
             .to_owned(),
         ]);
@@ -128,6 +132,31 @@ fn given(pcpu: &PcpuTiming, slot: usize, vcpu: &VcpuTiming) -> String {
                 format_duration(cycle)
             )
         }
+    }
+}
+
+/// The share of the pCPU that budgets and windows take, the largest of all schedules.
+fn reserved(pcpu: &PcpuTiming) -> String {
+    let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+    let reserved = match pcpu.policy {
+        Policy::Pinned | Policy::Domains => 1.0,
+        Policy::FixedPriority | Policy::Edf => {
+            let servers = pcpu.vcpus.iter().filter_map(|vcpu| vcpu.parameters.server);
+            servers.map(|server| share(server.budget, server.period)).sum()
+        }
+        Policy::Arinc653 => {
+            let shares = pcpu.schedules.iter().map(|schedule| {
+                let windows = pcpu.windows.iter().skip(usize::from(schedule.first_window));
+                let own = windows.take(usize::from(schedule.window_count));
+                share(own.map(|window| window.duration).sum(), schedule.frame)
+            });
+            shares.fold(0.0, f64::max)
+        }
+    };
+    if reserved == 0.0 {
+        "-".to_owned()
+    } else {
+        format!("reserved: {}", percent(reserved))
     }
 }
 

@@ -46,6 +46,7 @@ impl Trace {
             Event::WindowStart { vcpu } => about(vcpu, "window"),
             Event::PeriodStart { vcpu } => about(vcpu, "period"),
             Event::Schedule { schedule } => format!("schedule  {schedule}"),
+            Event::Critical { vcpu } => about(vcpu, "critical"),
             Event::DeadlineMissed { vcpu } => about(vcpu, "MISSED"),
             Event::State { partition, state } => {
                 format!("state     {}: {}", self.partition_name(partition), state.name())

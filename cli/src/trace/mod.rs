@@ -15,6 +15,7 @@ pub mod perfetto;
 pub mod replay;
 pub mod report;
 pub mod spans;
+mod workload;
 
 use bulkhead_abi::trace::{Event, Record};
 
@@ -152,6 +153,7 @@ impl Trace {
             | Event::Replenished { vcpu: who }
             | Event::WindowStart { vcpu: who }
             | Event::PeriodStart { vcpu: who }
+            | Event::Critical { vcpu: who }
             | Event::DeadlineMissed { vcpu: who } => vcpu(who),
             Event::State { partition, .. } | Event::Health { partition, .. } => {
                 match self.partitions.get(usize::from(partition)) {

@@ -58,6 +58,7 @@ impl Trace {
             Event::WindowStart { vcpu } => ("window", "window".to_owned(), Some(vcpu)),
             Event::PeriodStart { vcpu } => ("window", "period".to_owned(), Some(vcpu)),
             Event::DeadlineMissed { vcpu } => ("deadline", "deadline missed".to_owned(), Some(vcpu)),
+            Event::Critical { vcpu } => ("schedule", "critical interrupt".to_owned(), Some(vcpu)),
             Event::Schedule { schedule } => ("window", format!("schedule {schedule}"), None),
             Event::State { partition, state } => {
                 let name = self.partition_name(partition);

@@ -7,6 +7,9 @@
 //! hypervisor's own overhead only. Likewise all that a decision signals: budgets, windows, periods, schedules. After each switch
 //! the simulated clock is set to the executed one, so overheads do not add up and a deviation is seen where it arises.
 //!
+//! **Workloads.** Of a vCPU whose manifest has a workload the wakes and blocks are predicted too, from the manifest alone
+//! ([`super::workload`]).
+//!
 //! **Turns.** An emulator that counts instructions runs one CPU at a time: virtual time goes by for a CPU that has its turn later.
 //! [`Tolerance::turns`] therefore excuses a pCPU for the time in which another one was busy, and for no other. Who runs, in which order and
 //! why is compared all the same.
@@ -15,6 +18,8 @@
 
 use super::Trace;
 use super::excuses::Excuses;
+use super::workload::Workload;
+use bulkhead_abi::PartitionState;
 use bulkhead_abi::trace::{Event, Record};
 use bulkhead_manifest::{System, timing};
 use bulkhead_sched::{AnyPolicy, Decision, Policy, Signals, Slot, SlotSet, StopReason};
@@ -43,6 +48,10 @@ pub struct Agreement {
     pub signals: u64,
     /// How much later than predicted an executed switch was at most, in nanoseconds.
     pub latest: u64,
+    /// vCPUs with a workload of jobs.
+    pub workloads: usize,
+    /// Jobs that were released and done as the workloads of the manifest say.
+    pub jobs: u64,
     /// How much of the time of a late switch was excused at most, because it was another pCPU's turn.
     pub excused: u64,
 }
@@ -69,6 +78,9 @@ impl Agreement {
             self.signals,
             micros(self.latest)
         );
+        if self.jobs != 0 {
+            text.push_str(&format!("; {} jobs as declared", self.jobs));
+        }
         if self.excused != 0 {
             text.push_str(&format!(
                 "; besides, up to {} us of another CPU's turn",
@@ -93,71 +105,33 @@ pub fn agree(trace: &Trace, system: &System, tolerance: Tolerance) -> Result<Vec
         .map(|(number, pcpu)| {
             let policy = pcpu.policy(0);
             let policy = policy.map_err(|error| format!("pCPU {number}: the policy says {error:?}"))?;
-            compare(trace, number, policy, tolerance)
+            let vcpus = pcpu.vcpus.iter();
+            let workloads = vcpus.map(|vcpu| {
+                let sources = vcpu.sources.iter().map(|(_, source)| *source);
+                vcpu.has_workload.then(|| Workload::new(sources))
+            });
+            compare(trace, number, policy, tolerance, workloads.collect())
         })
         .collect()
 }
 
-/// Compares what `pcpu` did with what `policy` says.
+/// Compares what `pcpu` did with what `policy` says, and with the workloads of those slots that have one.
 ///
 /// # Errors
 /// The first difference.
-pub fn compare(
+pub(super) fn compare(
     trace: &Trace,
     pcpu: u8,
     policy: AnyPolicy,
     tolerance: Tolerance,
+    workloads: Vec<Option<Workload>>,
 ) -> Result<Agreement, String> {
-    let slots: Vec<u8> = (0_u8..)
-        .zip(&trace.vcpus)
-        .filter(|(_, vcpu)| vcpu.pcpu == pcpu)
-        .map(|(number, _)| number)
-        .collect();
-    let schedules = trace.of_pcpu(pcpu).filter_map(|record| match record.event {
-        Event::Schedule { schedule } => Some((trace.nanoseconds(record.time), schedule)),
-        _ => None,
-    });
-    let mut replay = Replay {
-        trace,
-        slots,
-        policy,
-        overhead: tolerance.overhead,
-        excuses: if tolerance.turns {
-            Excuses::of_others(trace, pcpu)
-        } else {
-            Excuses::default()
-        },
-        running: None,
-        since: 0,
-        until: 0,
-        interested: SlotSet(0),
-        is_settled: true,
-        is_blocked: false,
-        due: None,
-        schedules: schedules.collect(),
-        predicted: BTreeMap::new(),
-        executed: BTreeMap::new(),
-        agreement: Agreement::default(),
-    };
-    replay.begin(pcpu);
-    for record in trace.of_pcpu(pcpu) {
-        let now = trace.nanoseconds(record.time);
-        replay
-            .record(record, now)
-            .map_err(|what| format!("pCPU {pcpu}, {} us after boot: {what}", micros(now)))?;
-    }
-    let end = trace
-        .of_pcpu(pcpu)
-        .last()
-        .map_or(0, |record| trace.nanoseconds(record.time));
-    replay
-        .compare_signals(end)
-        .map_err(|what| format!("pCPU {pcpu}: {what}"))?;
-    Ok(replay.agreement)
+    Replay::new(trace, pcpu, policy, tolerance, workloads).run()
 }
 
 struct Replay<'a> {
     trace: &'a Trace,
+    pcpu: u8,
     /// The vCPU in each slot.
     slots: Vec<u8>,
     policy: AnyPolicy,
@@ -171,19 +145,86 @@ struct Replay<'a> {
     is_settled: bool,
     /// The running one has nothing to do.
     is_blocked: bool,
+    /// When the record before was stored, and when the one before it that has another time.
+    stored: (u64, u64),
+    /// How much earlier than its record the decision in force may have been taken: a trace is in order, so a switch that was decided
+    /// before something else was told has the time of that.
+    skew: u64,
     /// Since then another vCPU should run.
     due: Option<u64>,
     /// Schedules that came into force, the first one first.
     schedules: Vec<(u64, u8)>,
     predicted: BTreeMap<Signal, Vec<u64>>,
     executed: BTreeMap<Signal, Vec<u64>>,
+    /// By slot.
+    workloads: Vec<Option<Workload>>,
     agreement: Agreement,
 }
 
-impl Replay<'_> {
+impl<'a> Replay<'a> {
+    fn new(
+        trace: &'a Trace,
+        pcpu: u8,
+        policy: AnyPolicy,
+        tolerance: Tolerance,
+        workloads: Vec<Option<Workload>>,
+    ) -> Self {
+        let numbers = (0_u8..).zip(&trace.vcpus);
+        let own = numbers.filter(|(_, vcpu)| vcpu.pcpu == pcpu);
+        let schedules = trace.of_pcpu(pcpu).filter_map(|record| match record.event {
+            Event::Schedule { schedule } => Some((trace.nanoseconds(record.time), schedule)),
+            _ => None,
+        });
+        Self {
+            trace,
+            pcpu,
+            slots: own.map(|(number, _)| number).collect(),
+            policy,
+            overhead: tolerance.overhead,
+            excuses: if tolerance.turns {
+                Excuses::of_others(trace, pcpu)
+            } else {
+                Excuses::default()
+            },
+            running: None,
+            since: 0,
+            until: 0,
+            interested: SlotSet(0),
+            is_settled: true,
+            is_blocked: false,
+            stored: (0, 0),
+            skew: 0,
+            due: None,
+            schedules: schedules.collect(),
+            predicted: BTreeMap::new(),
+            executed: BTreeMap::new(),
+            workloads,
+            agreement: Agreement::default(),
+        }
+    }
+
+    /// Compares everything; the first difference is an error.
+    fn run(mut self) -> Result<Agreement, String> {
+        let (trace, pcpu) = (self.trace, self.pcpu);
+        let workloads = self.workloads.iter().flatten();
+        self.agreement.workloads = workloads.filter(|work| work.has_jobs()).count();
+        self.begin();
+        for record in trace.of_pcpu(pcpu) {
+            let now = trace.nanoseconds(record.time);
+            self.record(record, now)
+                .map_err(|what| format!("pCPU {pcpu}, {} us after boot: {what}", micros(now)))?;
+        }
+        let last = trace.of_pcpu(pcpu).last();
+        let end = last.map_or(0, |record| trace.nanoseconds(record.time));
+        self.compare_signals(end)
+            .map_err(|what| format!("pCPU {pcpu}: {what}"))?;
+        self.agreement.jobs += self.workloads.iter().flatten().map(|work| work.done).sum::<u64>();
+        Ok(self.agreement)
+    }
+
     /// The pCPU's first decision is the one with its first record: at the same time, or just before.
-    fn begin(&mut self, pcpu: u8) {
-        let Some(first) = self.trace.of_pcpu(pcpu).next() else {
+    fn begin(&mut self) {
+        let Some(first) = self.trace.of_pcpu(self.pcpu).next() else {
             return;
         };
         self.until = u64::MAX;
@@ -194,11 +235,30 @@ impl Replay<'_> {
 
     fn record(&mut self, record: &Record, now: u64) -> Result<(), String> {
         self.pass_time(now)?;
+        self.check_workloads(now)?;
+        let is_later = now > self.stored.0;
+        if is_later {
+            self.stored = (now, self.stored.0);
+        }
         match record.event {
-            Event::Switch { to, .. } => return self.switched(to, now),
-            Event::Wake { vcpu } => self.woken(self.slot(vcpu)?, now),
+            Event::Switch { to, .. } => {
+                self.switched(to, now)?;
+                let unknown = if is_later { 0 } else { now - self.stored.1 };
+                self.skew = unknown.min(self.overhead);
+            }
+            Event::Wake { vcpu } => {
+                let (slot, overhead) = (self.slot(vcpu)?, self.overhead);
+                self.of_workload(slot, |work, _| work.woken(now, overhead))?;
+                self.woken(slot, now);
+            }
+            Event::Critical { vcpu } => {
+                self.policy.critical(self.slot(vcpu)?, now);
+                self.due = None;
+                self.try_decide(now);
+            }
             Event::Block { vcpu, .. } => {
-                let slot = self.slot(vcpu)?;
+                let (slot, overhead) = (self.slot(vcpu)?, self.overhead);
+                self.of_workload(slot, |work, excuses| work.blocked(now, overhead, excuses))?;
                 if self.running == Some(slot) {
                     self.is_blocked = true;
                     self.due.get_or_insert(now);
@@ -212,8 +272,51 @@ impl Replay<'_> {
             Event::PeriodStart { vcpu } => self.signalled(Signal::Period(vcpu), now),
             Event::Lost { count } => return Err(format!("{count} records are missing")),
             // To stop, clear or start a partition takes its own time, and says so.
-            Event::State { .. } | Event::Health { .. } => self.due = self.due.map(|due| due.max(now)),
+            Event::State { partition, state } => {
+                self.due = self.due.map(|due| due.max(now));
+                if state != PartitionState::Running {
+                    self.end_workloads(partition);
+                }
+            }
+            Event::Health { .. } => self.due = self.due.map(|due| due.max(now)),
             _ => {}
+        }
+        Ok(())
+    }
+
+    fn of_workload(
+        &mut self,
+        slot: Slot,
+        change: impl FnOnce(&mut Workload, &Excuses) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let work = self.workloads.get_mut(usize::from(slot.0));
+        let work = work.and_then(Option::as_mut);
+        let result = work.map_or(Ok(()), |work| change(work, &self.excuses));
+        result.map_err(|what| format!("{}: {what}", self.name(Some(slot))))
+    }
+
+    /// The partition does no more of what it declares: it is loaded, stops, or has stopped.
+    fn end_workloads(&mut self, partition: u8) {
+        let trace = self.trace;
+        for (work, vcpu) in self.workloads.iter_mut().zip(&self.slots) {
+            let vcpu = trace.vcpus.get(usize::from(*vcpu));
+            if let Some(ended) = work
+                && vcpu.is_some_and(|vcpu| vcpu.partition == partition)
+            {
+                self.agreement.jobs += ended.done;
+                *work = None;
+            }
+        }
+    }
+
+    /// Whether each vCPU has woken up that should have, by the workloads of the manifest.
+    fn check_workloads(&mut self, now: u64) -> Result<(), String> {
+        for (slot, work) in (0..).map(Slot).zip(&mut self.workloads) {
+            if let Some(work) = work
+                && let Err(what) = work.check(now, self.overhead, &self.excuses)
+            {
+                return Err(format!("{}: {what}", self.name(Some(slot))));
+            }
         }
         Ok(())
     }
@@ -283,6 +386,12 @@ impl Replay<'_> {
         self.is_blocked = false;
         self.due = None;
         self.interested = self.policy.interested();
+        for (slot, work) in (0..).zip(&mut self.workloads) {
+            if let Some(work) = work {
+                work.notice(self.interested.0 >> slot & 1 != 0, now);
+                work.runs(self.running == Some(Slot(slot)), now, &self.excuses);
+            }
+        }
         let signals = self.policy.signals();
         self.predict(signals, now);
     }
@@ -316,7 +425,7 @@ impl Replay<'_> {
         let to = to.map(|vcpu| self.slot(vcpu)).transpose()?;
         let due = self
             .due
-            .or(Some(self.until).filter(|until| *until <= now.saturating_add(GRAIN)));
+            .or(Some(self.until).filter(|until| *until <= now.saturating_add(GRAIN + self.skew)));
         let Some(due) = due else {
             return Err(format!(
                 "switch to {}, predicted was that {} goes on",
@@ -429,7 +538,7 @@ const fn target(decision: Decision) -> Option<Slot> {
     }
 }
 
-fn micros(nanoseconds: u64) -> String {
+pub(super) fn micros(nanoseconds: u64) -> String {
     format!("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000)
 }
 
@@ -447,6 +556,15 @@ mod tests {
         AnyPolicy::fixed_priority(&vcpus, FixedPriorityParameters { quantum }).unwrap()
     }
 
+    fn compare(
+        trace: &Trace,
+        pcpu: u8,
+        policy: AnyPolicy,
+        tolerance: Tolerance,
+    ) -> Result<Agreement, String> {
+        super::compare(trace, pcpu, policy, tolerance, Vec::new())
+    }
+
     const fn within(overhead: u64) -> Tolerance {
         Tolerance {
             overhead,
@@ -462,6 +580,8 @@ mod tests {
             switches: 101,
             signals: 0,
             latest: 2_000,
+            workloads: 0,
+            jobs: 0,
             excused: 0,
         };
         assert_eq!(agreement, expected);

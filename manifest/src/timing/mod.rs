@@ -51,6 +51,8 @@ pub struct VcpuTiming {
     pub scheduler: TaskScheduler,
     /// What it declares; `None`: nothing.
     pub tasks: Option<Vec<NamedTask>>,
+    /// What it does is said by a workload, and not only by its demand or by nothing.
+    pub has_workload: bool,
     /// What it does in the simulator, each with a name.
     pub sources: Vec<(String, Source)>,
 }
@@ -232,6 +234,7 @@ fn vcpu_timing(
             .as_ref()
             .map_or(TaskScheduler::FixedPriority, |demand| demand.scheduler),
         tasks,
+        has_workload: !spec.workload.is_empty(),
         sources,
     }
 }

@@ -138,7 +138,8 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
                     Some(demand) => budgets
                         .saturating_add(releases(&demand, interval))
                         .saturating_add(demand.tasks.len() as Ticks),
-                    None => budgets.saturating_mul(self.shared.overheads.storm(server)),
+                    // What its comings and goings cost beyond its budget is in [`Supply::stolen`].
+                    None => budgets,
                 };
                 budgets
                     .saturating_mul(server.budget)

@@ -129,6 +129,8 @@ impl<'a, P: Policy> Simulator<'a, P> {
         if self.busy > 0 {
             self.now = self.now.saturating_add(self.busy);
             self.busy = 0;
+            // Here too: a vCPU whose own timer keeps the hypervisor busy must not get round the end of its turn.
+            self.end_decision(end);
             return;
         }
         let job = self.running.and_then(|slot| self.job_of(slot));
@@ -141,6 +143,11 @@ impl<'a, P: Policy> Simulator<'a, P> {
         if let Some(job) = job {
             self.work(job, passed, observer);
         }
+        self.end_decision(end);
+    }
+
+    /// Notices that the decision in force has come to its end.
+    fn end_decision(&mut self, end: Ticks) {
         if self.now >= self.until && self.now < end {
             self.reschedule = true;
             self.busy = self.busy.saturating_add(self.overheads.interrupt);
@@ -225,12 +232,11 @@ impl<'a, P: Policy> Simulator<'a, P> {
         if !state.ready {
             state.ready = true;
             observer.event(self.now, Event::Woken(slot));
-            if !source.is_critical {
-                self.policy.ready(slot, self.now);
-            }
+            self.policy.ready(slot, self.now);
             self.reschedule |= self.interested.0 & bit(slot) != 0;
         }
         if source.is_critical {
+            observer.event(self.now, Event::Critical(slot));
             self.policy.critical(slot, self.now);
             self.reschedule = true;
         }

@@ -36,6 +36,8 @@ pub enum Event {
     Blocked(Slot),
     /// The slot has something to do again.
     Woken(Slot),
+    /// A critical interrupt came for the slot, which is ready.
+    Critical(Slot),
     /// The slot has used up its budget.
     Exhausted(Slot),
     /// The slot had used up its budget and has some again.

@@ -330,11 +330,16 @@ impl System {
             Run::Phased => Pattern::Periodic,
             Run::Sporadic => Pattern::Sporadic(numbers.pick(&[3, 30])),
         };
+        // One of two comes and goes as fast as it can.
+        let (period, wcet) = match numbers.below(2) {
+            0 => (numbers.within(1, 3), 1),
+            _ => (numbers.within(2, 50), numbers.within(1, 30)),
+        };
         Source {
             slot,
             task: Task {
-                period: numbers.within(2, 50),
-                wcet: numbers.within(1, 30),
+                period,
+                wcet,
                 deadline: Ticks::MAX / 2,
                 priority: 0,
             },
