@@ -6,7 +6,7 @@ use crate::crash::halt;
 use crate::entry::Registers;
 use crate::irq::Interrupts;
 use crate::space::SpaceTable;
-use crate::system::{self, CPUID, ICTR, ID_PFR0, MPU_TYPE, NVIC_IPR, SYST_CALIB};
+use crate::system::{self, CPUID, ICTR, ID_PFR0, MPU_TYPE, MVFR0, NVIC_IPR, SYST_CALIB};
 use crate::vcpu::ContextTable;
 use crate::{console, fp, log};
 use bulkhead_arch_api::{Arch, ArchCaps, Exit, MAX_PARTITIONS, MAX_VCPUS_PER_PARTITION, Ticks, VcpuId};
@@ -42,7 +42,7 @@ pub struct Machine {
     /// First vCPU of each partition.
     pub(crate) first: [Option<VcpuId>; MAX_PARTITIONS],
     /// What a guest is told of its processor.
-    pub(crate) model: Model,
+    pub(crate) model: &'static Model,
     /// Regions of the memory protection unit.
     pub(crate) regions: u32,
     /// What the kernel wants to be told when.
@@ -106,23 +106,43 @@ fn check_residents(image: Image<'static>) -> Result<Image<'static>, ImageError> 
     Ok(image)
 }
 
+/// The processor of all guests, once the board is known.
+static MODEL: spin::Once<Model> = spin::Once::new();
+
+/// Until then there are no guests.
+static NO_MODEL: Model = Model {
+    cpuid: 0,
+    features: [0; 16],
+    lines: 0,
+    priority_bits: 0,
+    systick_calibration: 0,
+    systick_reference: 0,
+    mpu_regions: 0,
+    floating_point: false,
+};
+
 /// What this CPU tells software about itself, for guests to be told the same.
-fn model() -> Model {
+fn model(hertz: u32) -> Model {
     let mut features = [0; 16];
     for (index, feature) in features.iter_mut().enumerate() {
-        *feature = system::read(ID_PFR0 + 4 * index);
+        // Thirteen words of identification, then those of the floating-point unit.
+        *feature = match index.checked_sub(13) {
+            None => system::read(ID_PFR0 + 4 * index),
+            Some(index) => system::read(MVFR0 + 4 * index),
+        };
     }
     // Priorities have as many bits as stick (B3.4.7).
     system::control_space().write8(NVIC_IPR, 0xFF);
     let priority_bits = system::control_space().read8(NVIC_IPR);
     system::control_space().write8(NVIC_IPR, 0);
+    let systick_calibration = system::read(SYST_CALIB);
     Model {
         cpuid: system::read(CPUID),
         features,
         lines: (32 * ((system::read(ICTR) & 0xF) + 1)).min(VIRTUAL_LINES) as u8,
         priority_bits,
-        systick_calibration: system::read(SYST_CALIB),
-        systick_reference: 0,
+        systick_calibration,
+        systick_reference: reference_cycles(systick_calibration, hertz),
         mpu_regions: MAX_MPU_REGIONS as u8,
         floating_point: fp::exists(),
     }
@@ -151,7 +171,7 @@ impl Machine {
             fp_owner: None,
             exit: Exit::Signal,
             first: [None; MAX_PARTITIONS],
-            model: model(),
+            model: &NO_MODEL,
             regions: system::read(MPU_TYPE) >> 8 & 0xFF,
             deadline: Ticks::NEVER,
             armed: Ticks(0),
@@ -199,7 +219,7 @@ impl Machine {
         self.counter = Counter::new(window(1));
         self.timer_line = line.get();
         self.hertz = timer.clock_hz.get().max(1);
-        self.model.systick_reference = reference_cycles(self.model.systick_calibration, self.hertz);
+        self.model = MODEL.call_once(|| model(self.hertz));
         self.irq.own(line.get());
         self.sites = image.sites();
         let board = image.board();

@@ -285,7 +285,7 @@ impl Vcpus for Machine {
     fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan) {
         let context = Context {
             registers: crate::cpu::idle_registers(),
-            core: VirtualCore::new(self.model.clone(), 0, 0),
+            core: VirtualCore::new(self.model, 0, 0),
             fp: FpRegisters::ZERO,
             plan: *plan,
             pending: Pending::Stuck,

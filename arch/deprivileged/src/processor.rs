@@ -56,7 +56,7 @@ const CCR_RESET: u32 = 1 << 9;
 /// the floating-point registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VirtualCore {
-    pub(crate) model: Model,
+    pub(crate) model: &'static Model,
     pub(crate) lines: Lines,
     pub(crate) systick: SysTick,
     pub(crate) mpu: Mpu,
@@ -104,7 +104,7 @@ pub struct VirtualCore {
 impl VirtualCore {
     /// A CPU as it is after a reset, with the vector table at `vector_table` and the main stack at `main_sp`.
     #[must_use]
-    pub const fn new(model: Model, vector_table: u32, main_sp: u32) -> Self {
+    pub const fn new(model: &'static Model, vector_table: u32, main_sp: u32) -> Self {
         let systick = SysTick::new(model.systick_calibration, model.systick_reference);
         Self {
             lines: Lines::new(model.lines),
@@ -150,7 +150,7 @@ impl VirtualCore {
 
     /// Puts the CPU into its state after a reset.
     pub fn reset(&mut self, vector_table: u32, main_sp: u32) {
-        *self = Self::new(self.model.clone(), vector_table, main_sp);
+        *self = Self::new(self.model, vector_table, main_sp);
     }
 
     /// Number of the exception whose handler runs, 0 in a thread (IPSR).

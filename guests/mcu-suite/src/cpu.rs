@@ -73,6 +73,15 @@ pub fn load(address: u32) -> u32 {
     unsafe { (address as *const u32).read_volatile() }
 }
 
+/// Loads a word with the rights of unprivileged code: of a register of the processor that is a bus fault, and
+/// the handler goes on behind it with what was there before.
+pub fn load_unprivileged(address: u32) -> u32 {
+    let mut value = 0;
+    // SAFETY: as in `load`.
+    unsafe { asm!("ldrt {0}, [{1}]", inout(reg) value, in(reg) address) }
+    value
+}
+
 /// Stores a word, and lets what follows from it happen before anything else: an exception that the store makes
 /// pending is taken with the same registers wherever in these three instructions the processor takes it.
 pub fn store(address: u32, value: u32) {
@@ -185,6 +194,12 @@ pub fn undefined(wide: bool) {
         // SAFETY: likewise.
         unsafe { asm!(".inst.n 0xde55") }
     }
+}
+
+/// Uses the floating-point unit without a change.
+pub fn settle_float() {
+    // SAFETY: reads a register.
+    unsafe { asm!("vmov {}, s0", out(reg) _) }
 }
 
 /// Uses the floating-point unit, so that frames have its registers; returns what was there.

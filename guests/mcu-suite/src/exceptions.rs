@@ -416,10 +416,6 @@ fn most_urgent() {
     store(ISPR, 1);
     barrier();
     print!("  faultmask={}\n", faultmask());
-    prepare(2, Action::Faultmask, 0);
-    store(ICSR, 1 << 31);
-    barrier();
-    print!("  faultmask={}\n", faultmask());
 }
 
 fn escalations() {

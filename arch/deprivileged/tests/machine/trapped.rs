@@ -6,6 +6,17 @@ use bulkhead_arch_deprivileged::{Guest, Lockup, Model, VirtualCore};
 
 use super::{Memory, Registers, VECTORS, pop, push};
 
+static MODEL: Model = Model {
+    cpuid: 0x410F_C241,
+    features: [0; 16],
+    lines: 32,
+    priority_bits: 0xFF,
+    systick_calibration: 0,
+    systick_reference: 0,
+    mpu_regions: 8,
+    floating_point: true,
+};
+
 pub struct Trapped {
     pub core: VirtualCore,
     pub memory: Memory,
@@ -104,17 +115,7 @@ impl Guest for Lent<'_> {
 
 impl Trapped {
     pub fn new(memory: Memory, main: u32) -> Self {
-        let model = Model {
-            cpuid: 0x410F_C241,
-            features: [0; 16],
-            lines: 32,
-            priority_bits: 0xFF,
-            systick_calibration: 0,
-            systick_reference: 0,
-            mpu_regions: 8,
-            floating_point: true,
-        };
-        let core = VirtualCore::new(model, VECTORS, main);
+        let core = VirtualCore::new(&MODEL, VECTORS, main);
         Self {
             core,
             memory,
