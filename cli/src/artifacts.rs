@@ -17,8 +17,21 @@ use std::process::Command;
 /// Rust target of class `aarch64`. Without floating point: FP registers belong to the guests.
 pub const TARGET: &str = "aarch64-unknown-none-softfloat";
 
-/// Section of a guest's `Cargo.toml` with what we must know of it.
+/// Profile of what runs on the target; others are for targets where every byte counts.
+const PROFILE: &str = "firmware";
+
+/// How a program for the target is built.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Recipe {
+    target: String,
+    profile: String,
+}
+
+/// Section of a package's `Cargo.toml` with what we must know of it.
 const METADATA: &str = "[package.metadata.bulkhead]";
+
+/// Start of the name of a class binary.
+const HYPERVISOR: &str = "bulkhead-hypervisor-";
 
 /// End of the name of a class binary for boards with a GICv2.
 const GIC_V2: &str = "-gic-v2";
@@ -28,9 +41,9 @@ const GIC_V2: &str = "-gic-v2";
 pub fn class_binary(board: &Board) -> String {
     let version = match board.controller.gic {
         Gic::V2 { .. } => GIC_V2,
-        Gic::V3 { .. } => "",
+        Gic::V3 { .. } | Gic::Nvic => "",
     };
-    format!("bulkhead-hypervisor-{}{version}", board.class)
+    format!("{HYPERVISOR}{}{version}", board.class.name())
 }
 
 /// The repository, where sources are.
@@ -77,20 +90,29 @@ impl Workspace {
     /// Where a program for the target is, once it is built.
     #[must_use]
     pub fn program(&self, name: &str) -> PathBuf {
-        let target = self.target_of(name);
-        self.target.join(target).join("firmware").join(name)
+        let Recipe { target, profile } = self.recipe_of(name);
+        self.target.join(target).join(profile).join(name)
     }
 
-    /// The Rust target of a package: a guest can name its own, `target` in `[package.metadata.bulkhead]`.
-    fn target_of(&self, package: &str) -> String {
-        let guest = package.strip_prefix("guest-").unwrap_or(package);
-        let file = self.root.join("guests").join(guest).join("Cargo.toml");
+    /// How a program is built: its package can name its own `target` and `profile` in `[package.metadata.bulkhead]`.
+    fn recipe_of(&self, program: &str) -> Recipe {
+        let (package, _) = package_of(program);
+        let (room, name) = match package.strip_prefix(HYPERVISOR) {
+            Some(class) => ("hypervisor", class),
+            None => ("guests", package.strip_prefix("guest-").unwrap_or(package)),
+        };
+        let file = self.root.join(room).join(name).join("Cargo.toml");
         let text = std::fs::read_to_string(file).unwrap_or_default();
-        let mut lines = text.lines().skip_while(|line| *line != METADATA).skip(1);
-        lines
-            .find_map(|line| line.strip_prefix("target = \"")?.strip_suffix('"'))
-            .unwrap_or(TARGET)
-            .to_owned()
+        let own = |key: &str, default: &str| {
+            let mut lines = text.lines().skip_while(|line| *line != METADATA).skip(1);
+            let start = format!("{key} = \"");
+            let found = lines.find_map(|line| line.strip_prefix(&start)?.strip_suffix('"'));
+            found.unwrap_or(default).to_owned()
+        };
+        Recipe {
+            target: own("target", TARGET),
+            profile: own("profile", PROFILE),
+        }
     }
 
     /// Whether the repository has a guest of this name.
@@ -123,30 +145,36 @@ impl Workspace {
     /// What the compiler says.
     pub fn build(&self, programs: &[String], progress: &Progress) -> Result<(), Problem> {
         let title = format!("building {}", programs.join(", "));
-        let mut by_target: BTreeMap<String, Vec<&String>> = BTreeMap::new();
+        let mut by_recipe: BTreeMap<Recipe, Vec<&String>> = BTreeMap::new();
         for program in programs {
-            by_target
-                .entry(self.target_of(program))
+            by_recipe
+                .entry(self.recipe_of(program))
                 .or_default()
                 .push(program);
         }
         progress.step(&title, || {
-            by_target
+            by_recipe
                 .iter()
-                .try_for_each(|(target, programs)| run(&mut self.cargo(target, programs)?))
+                .try_for_each(|(recipe, programs)| run(&mut self.cargo(recipe, programs)?))
         })
     }
 
-    fn cargo(&self, target: &str, programs: &[&String]) -> Result<Command, Problem> {
+    fn cargo(&self, recipe: &Recipe, programs: &[&String]) -> Result<Command, Problem> {
+        let Recipe { target, profile } = recipe;
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command
             .current_dir(&self.root)
-            .args(["build", "--profile", "firmware", "--target", target]);
+            .args(["build", "--profile", profile, "--target", target]);
         let libraries = sysroot()?.join("lib/rustlib");
         if libraries.join("src/rust/library/core/Cargo.toml").is_file() {
+            let features = if profile == PROFILE {
+                "compiler-builtins-mem"
+            } else {
+                "compiler-builtins-mem,optimize_for_size"
+            };
             command.args([
                 "-Zbuild-std=core,compiler_builtins",
-                "-Zbuild-std-features=compiler-builtins-mem",
+                &format!("-Zbuild-std-features={features}"),
             ]);
             // Building `core` is a nightly option of a stable compiler; nothing else depends on it.
             command.env("RUSTC_BOOTSTRAP", "1");

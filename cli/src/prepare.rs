@@ -172,7 +172,7 @@ pub fn prepare_text(
         trace_records: options.trace_records,
     };
     let image = compile(&system, &input).map_err(|error| Problem::new(error.to_string()))?;
-    let flash = flashable(&binary, &image);
+    let flash = flashable(&binary, &image, &system).map_err(|error| Problem::new(error.to_string()))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let file = |number| {
         let name = system.image_name(number)?;

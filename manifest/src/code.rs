@@ -99,6 +99,10 @@ codes! {
     TooManyMappings = "E067", "A partition needs more mappings, pieces of payloads or alternatives than a system image holds.";
     ModulesWithoutKernel = "E070", "`modules` is given, but not for a kernel and a RAM disk of Debian's.";
     Attachment = "E071", "A disk or a network cannot be attached to the emulator as asked.";
+    NotForClass = "E081", "Something is given that has no meaning on the class of the board.";
+    CannotRewrite = "E082", "Code of a program cannot be told from data, so that instructions in it cannot be replaced.";
+    NoVectors = "E083", "A program has no vector table where it should be.";
+    TooManyRegions = "E084", "The memory of a partition is more than the MPU has regions for, or none that a partition can have.";
     ForeignParameter = "E072", "A scheduling parameter is given that the policy of the pCPU does not have.";
     BadServer = "E073", "Budget, period and deadline of a vCPU contradict each other.";
     EmptySchedule = "E074", "A policy is without its schedules or domains, or a schedule is without windows.";

@@ -5,27 +5,30 @@
 //! numbers alone; so the records are made once without places to learn the length, places are found
 //! around it, and the records are made again with them.
 
+mod in_place;
+
 use std::fmt;
 use std::rc::Rc;
 
 use bulkhead_image::layout::{
-    AlternativeRecord, BoardRecord, CLASS_AARCH64, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART,
-    CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_PL011, CapabilityRecord, ControllerRecord, DomainRecord,
-    FLAG_AARCH32, FLAG_AUTOSTART, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, InterruptRecord,
-    LoadRecord, MAP_DEVICE, MAP_RAM, MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE,
-    MapRecord, MemoryRecord, NONE, Name, PARTITION_TASK, PARTITION_VM, POLICY_ARINC653, POLICY_DOMAINS,
-    POLICY_EDF, POLICY_FIXED_PRIORITY, POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED,
-    REGISTERS_QUIESCED, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_TIMER, RegistersRecord,
-    SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_NONE, SERVER_SPORADIC, ScheduleRecord, TRIGGER_EDGE,
-    TRIGGER_LEVEL, VIRTUAL_EVENT_GATE, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_PL011, VcpuRecord,
-    VirtualDeviceRecord, WINDOW_PERIOD_START, WatchRecord, WindowRecord,
+    AlternativeRecord, BoardRecord, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_UART,
+    CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_NVIC, CONTROLLER_PL011, CapabilityRecord,
+    ControllerRecord, DomainRecord, FLAG_AARCH32, FLAG_AUTOSTART, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS,
+    INTERRUPT_CRITICAL, InterruptRecord, LoadRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, MEMORY_CLEAR,
+    MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name,
+    PARTITION_TASK, PARTITION_VM, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY,
+    POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, ROLE_CONSOLE,
+    ROLE_INTERRUPTS, ROLE_TIMER, RegistersRecord, SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_NONE,
+    SERVER_SPORADIC, ScheduleRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CMSDK_UART, VIRTUAL_EVENT_GATE,
+    VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_PL011, VcpuRecord, VirtualDeviceRecord, WINDOW_PERIOD_START,
+    WatchRecord, WindowRecord,
 };
 use bulkhead_image::{
     ImageBuilder, ImageError, MAX_ALTERNATIVES_PER_PARTITION, MAX_LOADS, MAX_MEMORY,
     MAX_REGIONS_PER_PARTITION, MAX_REGISTERS, NameError, Payload, Portable, Sha256,
 };
 
-use crate::board::{Gic, Trigger, Uart, Window};
+use crate::board::{Board, Class, Gic, Trigger, Uart, Window};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::Guest;
 use crate::load;
@@ -35,7 +38,7 @@ use crate::plan::{self, Plan};
 use crate::rules::memory::{UART_SIZE, virtual_controller};
 use crate::rules::{owned, registers};
 use crate::system::{Mapping, MappingKind, Partition, System, Vcpu};
-use crate::units::{PAGE, align_up};
+use crate::units::align_up;
 
 /// What a system image depends on besides the manifest.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +91,7 @@ impl From<NameError> for CompileError {
 /// # Errors
 /// [`CompileError`].
 pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, CompileError> {
-    let binary = align_up(input.class_binary_len, PAGE).unwrap_or(u64::MAX);
+    let binary = align_up(input.class_binary_len, system.board.class.granule()).unwrap_or(u64::MAX);
     let mut report = Report {
         diagnostics: Vec::new(),
         sources: system.report.sources.clone(),
@@ -184,7 +187,7 @@ pub(crate) fn fits_tables(system: &System, report: &mut Report) -> Option<()> {
 }
 
 fn records(system: &System) -> Result<ImageBuilder, NameError> {
-    let mut builder = ImageBuilder::new(CLASS_AARCH64, &system.board.name)?;
+    let mut builder = ImageBuilder::new(system.board.class.number(), &system.board.name)?;
     board_records(system, &mut builder);
     schedule_records(system, &mut builder)?;
     let mut blobs = Blobs::default();
@@ -204,10 +207,12 @@ fn records(system: &System) -> Result<ImageBuilder, NameError> {
         );
         let guest = &system.guests[number as usize];
         load_records(number, guest, &mut blobs, &mut builder);
+        in_place::residents(number, &partition.name, guest, &mut builder)?;
         alternative_records(system, number, &mut builder)?;
         device_records(system, number, &mut builder);
         access_records(number, partition, &mut builder)?;
     }
+    builder.sites = in_place::sites(system);
     builder.payloads = blobs.payloads()?;
     Ok(builder)
 }
@@ -299,12 +304,22 @@ fn board_records(system: &System, builder: &mut ImageBuilder) {
     builder
         .map
         .extend(board.ram.iter().map(|window| stretch(window, MAP_RAM)));
+    builder
+        .map
+        .extend(board.code.iter().map(|window| stretch(window, MAP_CODE)));
     builder.map.extend(
         board
             .hypervisor_devices()
             .iter()
             .map(|(_, window)| stretch(window, MAP_DEVICE)),
     );
+    builder.controllers = match board.class {
+        Class::Aarch64 => aarch64_controllers(board),
+        Class::Armv7m => in_place::controllers(board),
+    };
+}
+
+fn aarch64_controllers(board: &Board) -> Vec<ControllerRecord> {
     let (controller, timer) = (&board.controller, &board.timer);
     let console = board.console.as_ref().map(|console| {
         controller_record(
@@ -312,19 +327,21 @@ fn board_records(system: &System, builder: &mut ImageBuilder) {
             match console.driver {
                 Uart::Pl011 => CONTROLLER_PL011,
                 Uart::Cadence => CONTROLLER_CADENCE_UART,
+                Uart::Cmsdk => CONTROLLER_CMSDK_UART,
             },
             &[console.registers],
             &[console.line],
             console.clock_hz,
         )
     });
-    builder.controllers.extend(console);
-    builder.controllers.extend([
+    let mut controllers: Vec<ControllerRecord> = console.into_iter().collect();
+    controllers.extend([
         controller_record(
             ROLE_INTERRUPTS,
             match controller.gic {
                 Gic::V2 { .. } => CONTROLLER_GIC_V2,
                 Gic::V3 { .. } => CONTROLLER_GIC_V3,
+                Gic::Nvic => CONTROLLER_NVIC,
             },
             &controller.windows(),
             &[controller.maintenance],
@@ -338,6 +355,7 @@ fn board_records(system: &System, builder: &mut ImageBuilder) {
             0,
         ),
     ]);
+    controllers
 }
 
 /// Schedules with their windows, and time domains, of all pCPUs.
@@ -487,7 +505,7 @@ fn memory_record(partition: u32, mapping: &Mapping) -> MemoryRecord {
         (write, MEMORY_WRITE),
         (execute, MEMORY_EXECUTE),
         (device, MEMORY_DEVICE),
-        (!device, MEMORY_CLEAR),
+        (!device && mapping.kind != MappingKind::Code, MEMORY_CLEAR),
     ];
     let flags = bits
         .iter()
@@ -509,30 +527,30 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
     if spec.kind == Kind::Task {
         return;
     }
-    let machine = &spec.machine;
     let gic = system.board.controller.gic;
-    let windows = virtual_controller(spec, gic);
-    builder.virtual_devices.push(VirtualDeviceRecord {
-        partition: number.into(),
-        kind: match gic {
-            Gic::V2 { .. } => VIRTUAL_GIC_V2,
-            Gic::V3 { .. } => VIRTUAL_GIC_V3,
-        }
-        .into(),
-        base: windows.map(|(_, window)| window.base.into()),
-        size: windows.map(|(_, window)| window.size.into()),
-        virtual_line: NONE.into(),
-        reserved: 0.into(),
-    });
-    if spec.console {
+    let kind = match gic {
+        Gic::V2 { .. } => Some(VIRTUAL_GIC_V2),
+        Gic::V3 { .. } => Some(VIRTUAL_GIC_V3),
+        Gic::Nvic => None,
+    };
+    if let Some(kind) = kind {
+        let windows = virtual_controller(spec, gic);
+        let window = |index: usize| {
+            windows
+                .get(index)
+                .map_or(Window::default(), |(_, window)| *window)
+        };
         builder.virtual_devices.push(VirtualDeviceRecord {
             partition: number.into(),
-            kind: VIRTUAL_PL011.into(),
-            base: [machine.uart_base.into(), 0.into()],
-            size: [UART_SIZE.into(), 0.into()],
-            virtual_line: machine.uart_line.into(),
+            kind: kind.into(),
+            base: [window(0).base.into(), window(1).base.into()],
+            size: [window(0).size.into(), window(1).size.into()],
+            virtual_line: NONE.into(),
             reserved: 0.into(),
         });
+    }
+    if spec.console {
+        builder.virtual_devices.push(virtual_uart(system, number));
     }
     if spec.has_gate_interrupt() {
         builder.virtual_devices.push(VirtualDeviceRecord {
@@ -540,7 +558,7 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
             kind: VIRTUAL_EVENT_GATE.into(),
             base: [0.into(), 0.into()],
             size: [0.into(), 0.into()],
-            virtual_line: machine.gate_line.into(),
+            virtual_line: spec.machine.gate_line.into(),
             reserved: 0.into(),
         });
     }
@@ -563,6 +581,23 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
                     reserved: 0.into(),
                 }
             }));
+    }
+}
+
+/// The UART of a VM's console: what the software of the board expects.
+fn virtual_uart(system: &System, number: u32) -> VirtualDeviceRecord {
+    let machine = &system.manifest.partitions[number as usize].machine;
+    VirtualDeviceRecord {
+        partition: number.into(),
+        kind: match system.board.class {
+            Class::Aarch64 => VIRTUAL_PL011,
+            Class::Armv7m => VIRTUAL_CMSDK_UART,
+        }
+        .into(),
+        base: [machine.uart_base.into(), 0.into()],
+        size: [UART_SIZE.into(), 0.into()],
+        virtual_line: machine.uart_line.into(),
+        reserved: 0.into(),
     }
 }
 

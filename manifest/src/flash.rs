@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The one file that goes onto the board: class binary, then system image.
 //!
-//! The class binary arrives as the linker's ELF file and is flattened to its full memory size, bss and
+//! Class `aarch64`: the class binary arrives as the linker's ELF file and is flattened to its full memory size, bss and
 //! stacks included, up to the symbol `__image_end`; the system image follows immediately, where the
 //! running binary looks for it. Its first 64 bytes are the header of an arm64 Linux Image, so that QEMU's
 //! `-kernel` and U-Boot's `booti` load the file like a kernel; the header's `image_size` is filled in
-//! here, because only now the size is known.
+//! here, because only now the size is known. Classes that execute code in place: see [`in_place`].
+
+mod in_place;
 
 use std::fmt;
 
@@ -14,6 +16,7 @@ use object::elf::{EM_AARCH64, FileHeader64, PT_LOAD, SHT_SYMTAB};
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
 
 use crate::payload::kernel;
+use crate::system::System;
 
 /// Symbol at the end of the class binary's memory.
 const END_SYMBOL: &[u8] = b"__image_end";
@@ -26,9 +29,9 @@ const PAGE: u64 = crate::units::PAGE;
 /// Why a class binary cannot be flashed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlashError {
-    /// Not an ELF file for 64-bit Arm, or a damaged one.
+    /// Not an ELF file for a class there is, or a damaged one.
     NotElf(String),
-    /// There is no symbol `__image_end`.
+    /// There is no symbol `__image_end` (or `__ram_end`).
     NoEnd,
     /// `__image_end` is not a multiple of the page size, or too far away.
     BadEnd(u64),
@@ -36,16 +39,24 @@ pub enum FlashError {
     SegmentOutside(u64),
     /// The first bytes are not the header of an Image.
     NoHeader,
+    /// The class binary needs more RAM than the board has for it.
+    RamTooSmall {
+        /// Where its RAM ends.
+        end: u64,
+        /// Where that of the board ends.
+        limit: u64,
+    },
 }
 
 impl fmt::Display for FlashError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotElf(why) => write!(
+            Self::NotElf(why) => write!(f, "the class binary is not a linked ELF file for Arm: {why}"),
+            Self::NoEnd => write!(f, "the class binary has no symbol `__image_end` or `__ram_end`"),
+            Self::RamTooSmall { end, limit } => write!(
                 f,
-                "the class binary is not a linked ELF file for 64-bit Arm: {why}"
+                "the class binary needs RAM up to {end:#x}, but the board has it up to {limit:#x} only (`hypervisor.ram`)"
             ),
-            Self::NoEnd => write!(f, "the class binary has no symbol `__image_end`"),
             Self::BadEnd(end) => write!(
                 f,
                 "`__image_end` of the class binary is {end:#x}: not a page, or too far away"
@@ -64,18 +75,35 @@ impl fmt::Display for FlashError {
 
 impl std::error::Error for FlashError {}
 
-/// A class binary, flattened.
+/// A class binary, ready to be joined with a system image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassBinary {
-    bytes: Vec<u8>,
+    contents: Contents,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Contents {
+    /// Flattened to its memory.
+    Flat(Vec<u8>),
+    /// Pieces at their addresses.
+    Placed(in_place::Placed),
 }
 
 impl ClassBinary {
-    /// Flattens the ELF file `elf`.
+    /// Reads the ELF file `elf`, flattened if its class wants that.
     ///
     /// # Errors
     /// [`FlashError`].
     pub fn from_elf(elf: &[u8]) -> Result<Self, FlashError> {
+        let contents = if in_place::is_for_us(elf) {
+            Contents::Placed(in_place::read(elf)?)
+        } else {
+            Contents::Flat(Self::flatten(elf)?)
+        };
+        Ok(Self { contents })
+    }
+
+    fn flatten(elf: &[u8]) -> Result<Vec<u8>, FlashError> {
         let not_elf = |error: object::read::Error| FlashError::NotElf(error.to_string());
         let header = FileHeader64::<LittleEndian>::parse(elf).map_err(not_elf)?;
         let endian = LittleEndian;
@@ -111,17 +139,20 @@ impl ClassBinary {
         if !kernel::is_image(&bytes) {
             return Err(FlashError::NoHeader);
         }
-        Ok(Self { bytes })
+        Ok(bytes)
     }
 
-    /// Bytes of memory it takes, for [`crate::CompileInput::class_binary_len`].
+    /// Bytes of memory it takes in front of the system image, for [`crate::CompileInput::class_binary_len`].
     #[expect(
         clippy::len_without_is_empty,
         reason = "it starts with a header, so it is never empty"
     )]
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.bytes.len() as u64
+        match &self.contents {
+            Contents::Flat(bytes) => bytes.len() as u64,
+            Contents::Placed(placed) => placed.end - placed.start(),
+        }
     }
 }
 
@@ -152,11 +183,30 @@ fn image_end(header: &FileHeader64<LittleEndian>, elf: &[u8]) -> Result<u64, Fla
         .ok_or(FlashError::NoEnd)
 }
 
-/// The flashable file: `binary` followed by `image`.
-#[must_use]
-pub fn flashable(binary: &ClassBinary, image: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(binary.bytes.len() + image.len());
-    out.extend_from_slice(&binary.bytes);
+/// The flashable file: `binary` followed by `image`, and what lies elsewhere in code memory.
+///
+/// # Errors
+/// [`FlashError::RamTooSmall`].
+pub fn flashable(binary: &ClassBinary, image: &[u8], system: &System) -> Result<Vec<u8>, FlashError> {
+    match &binary.contents {
+        Contents::Flat(bytes) => Ok(join(bytes, image)),
+        Contents::Placed(placed) => {
+            let limit = system.plan.pool.end();
+            if placed.ram_end > limit {
+                return Err(FlashError::RamTooSmall {
+                    end: placed.ram_end,
+                    limit,
+                });
+            }
+            let residents: Vec<_> = system.guests.iter().flat_map(|guest| &guest.residents).collect();
+            Ok(in_place::write(placed, image, &residents))
+        }
+    }
+}
+
+fn join(binary: &[u8], image: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(binary.len() + image.len());
+    out.extend_from_slice(binary);
     out.extend_from_slice(image);
     let size = (out.len() as u64).to_le_bytes();
     out[IMAGE_SIZE_AT..IMAGE_SIZE_AT + size.len()].copy_from_slice(&size);

@@ -30,7 +30,7 @@ pub mod timing;
 mod units;
 mod value;
 
-pub use board::{Board, Emulator, board_names, boards};
+pub use board::{Board, Class, Emulator, board_names, boards};
 pub use bulkhead_image::layout::HealthAction;
 pub use code::Code;
 pub use compile::{CompileError, CompileInput, compile};

@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use crate::board::{self, Board};
+use crate::board::{self, Board, Class};
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
 use crate::guest::{self, Context, Guest};
 use crate::model::{self, Manifest};
 use crate::payload::{Loader, PayloadResolver, reason};
-use crate::plan::{self, BINARY_RESERVE};
+use crate::plan::{self, BINARY_RESERVE, SMALL_BINARY_RESERVE};
 use crate::system::{self, Partition, System};
 use crate::{compile, rules, schema, value};
 
@@ -139,6 +139,10 @@ fn build(
         .board
         .as_ref()
         .and_then(|name| board::find(&name.value, name.place, base, report));
+    let mut manifest = manifest;
+    if let Some(board) = &board {
+        settle(&mut manifest, board);
+    }
     rules::check(&manifest, board.as_ref(), report);
     let board = board?;
     if report.has_errors() {
@@ -151,9 +155,34 @@ fn build(
     };
     draft.choose_ram_bases(report)?;
     let mut system = draft.system(report)?;
-    system.plan = compile::plan(&system, BINARY_RESERVE, None, report)?;
+    let reserve = match system.board.class {
+        Class::Aarch64 => BINARY_RESERVE,
+        Class::Armv7m => SMALL_BINARY_RESERVE,
+    };
+    system.plan = compile::plan(&system, reserve, None, report)?;
     system.partitions = partitions(&system);
     Some(system)
+}
+
+/// Defaults that depend on the class of the board: a microcontroller's programs find the UART and the lines where the
+/// board has them.
+fn settle(manifest: &mut Manifest, board: &Board) {
+    if board.class != Class::Armv7m {
+        return;
+    }
+    for partition in &mut manifest.partitions {
+        let machine = &mut partition.machine;
+        if let Some(console) = &board.console {
+            if machine.uart_base_place.is_none() {
+                machine.uart_base = console.registers.base;
+            }
+            if machine.uart_line_place.is_none() {
+                machine.uart_line = console.line;
+            }
+        }
+        machine.lines = board.controller.lines.next_multiple_of(32);
+        machine.gate_line = machine.gate_line.min(machine.lines - 1);
+    }
 }
 
 /// What a system is made from.

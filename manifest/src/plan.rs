@@ -12,7 +12,9 @@
 //! because its driver gives the device guest addresses; at any other place the device would overwrite
 //! somebody else's memory. Where its RAM is, is chosen here too, unless the manifest says it.
 
-use crate::board::{Board, Window};
+mod in_place;
+
+use crate::board::{Board, Class, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::{AreaKind, Guest};
 use crate::model::PartitionSpec;
@@ -22,9 +24,13 @@ use bulkhead_abi::trace::{RECORD_SIZE, RING_MAX, RING_MIN};
 
 /// Bytes of the log area.
 pub(crate) const LOG_SIZE: u64 = bulkhead_abi::log::AREA_SIZE as u64;
+/// The same on a microcontroller.
+pub(crate) const SMALL_LOG_SIZE: u64 = bulkhead_abi::log::SMALL_AREA_SIZE as u64;
 /// Room kept for the class binary while its size is not known: places do not change when it becomes
 /// known, unless it is larger.
 pub(crate) const BINARY_RESERVE: u64 = 2 << 20;
+/// The same on a microcontroller.
+pub(crate) const SMALL_BINARY_RESERVE: u64 = 104 << 10;
 /// Translation tables of the hypervisor itself, and for mappings that change while it runs.
 const OWN_TABLES: u64 = 64;
 /// Root tables of a partition: at most this many pages are concatenated for 40 address bits.
@@ -33,11 +39,12 @@ const ROOT_TABLES: u64 = 4;
 /// Places of everything.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
-    /// The hypervisor's area.
+    /// The hypervisor's area; of a class that executes code in place, in code memory.
     pub hypervisor: Window,
     pub image_base: u64,
     /// RAM for the log, directly below the hypervisor's area: a place that depends on the board alone.
     pub log: Window,
+    /// Memory for translation tables; of a class that executes code in place, the hypervisor's RAM.
     pub pool: Window,
     /// RAM for the rings of the trace: bus address and records of each; none if nothing is traced.
     pub trace: Option<(u64, u32)>,
@@ -95,6 +102,9 @@ impl Block<'_> {
 
 /// Finds places; `None` if something was reported.
 pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
+    if input.board.class == Class::Armv7m {
+        return in_place::plan(input, report);
+    }
     let errors = report.error_count();
     let mut blocks = blocks(input, report);
     let image_base = input.board.load_address.checked_add(input.binary)?;

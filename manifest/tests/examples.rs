@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use bulkhead_image::layout::CLASS_AARCH64;
 use bulkhead_image::{Image, Portable};
 use bulkhead_manifest::system::MappingKind;
-use bulkhead_manifest::{CompileInput, System, compile, load};
+use bulkhead_manifest::{Class, CompileInput, System, compile, load};
 
 fn example(name: &str) -> System {
     let path = support::root().join("examples").join(name).join("system.toml");
@@ -36,18 +36,23 @@ fn every_example_compiles() {
     assert!(names.len() >= 3);
     for name in names {
         let system = example(&name);
-        for class_binary_len in [0x2_0000, 0x80_0000] {
+        let board = system.board();
+        let lengths = match board.class {
+            Class::Aarch64 => [0x2_0000, 0x80_0000],
+            Class::Armv7m => [0x4000, 0x1_0000],
+        };
+        for class_binary_len in lengths {
             let input = CompileInput {
                 class_binary_len,
                 stop_after_ms: Some(1000),
                 trace_records: None,
             };
             let bytes = compile(&system, &input).unwrap_or_else(|error| panic!("{name}: {error}"));
-            let image = Image::check(&bytes, CLASS_AARCH64, &Portable).expect("the writer checked it");
+            let image = Image::check(&bytes, board.class.number(), &Portable).expect("the writer checked it");
             assert_eq!(image.partitions().len(), system.partitions().len());
             assert_eq!(
                 image.board().image_base.get(),
-                system.board().load_address + class_binary_len
+                board.load_address + class_binary_len
             );
             assert_eq!(image.board().stop_after_ms.get(), 1000);
         }

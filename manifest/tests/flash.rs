@@ -3,7 +3,7 @@
 
 mod support;
 
-use bulkhead_manifest::{ClassBinary, FlashError, flashable};
+use bulkhead_manifest::{ClassBinary, FlashError, flashable, load};
 use support::{Segment, elf};
 
 const AARCH64: u16 = 183;
@@ -58,7 +58,9 @@ fn class_binary(end: u64) -> Vec<u8> {
 fn the_image_follows_the_full_memory_size() {
     let binary = ClassBinary::from_elf(&class_binary(0x4000)).expect("a class binary");
     assert_eq!(binary.len(), 0x4000);
-    let file = flashable(&binary, b"BULKHEAD...");
+    let path = support::root().join("examples/aarch64-minimal/system.toml");
+    let system = load(&path, &support::resolve).expect("a system");
+    let file = flashable(&binary, b"BULKHEAD...", &system).expect("a file");
     assert_eq!(&file[0x1000..0x1004], b"data");
     assert_eq!(file[0x1004..0x4000].iter().filter(|byte| **byte != 0).count(), 0);
     assert_eq!(&file[0x4000..], b"BULKHEAD...");

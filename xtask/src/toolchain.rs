@@ -46,7 +46,7 @@ pub const ARMV7M: Class = Class {
     binary: "bulkhead-hypervisor-armv7m",
     profile: "firmware-small",
     library: "compiler-builtins-mem,optimize_for_size",
-    folders: &["arch/armv7m", "hypervisor/armv7m"],
+    folders: &["arch/armv7m", "hypervisor/armv7m", "guest/mcu"],
     guests: "guests/mcu-",
 };
 

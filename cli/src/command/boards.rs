@@ -30,7 +30,7 @@ pub(super) fn run() -> Result<Code, Problem> {
         }
         rows.add_row([
             board.name,
-            board.class,
+            board.class.name().to_owned(),
             board.cpus.len().to_string(),
             format!("{} MiB", ram >> 20),
             devices.join(", "),

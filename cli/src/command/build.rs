@@ -5,6 +5,7 @@ use super::BuildArgs;
 use crate::prepare::{Options, prepare};
 use crate::problem::{Code, Problem};
 use crate::progress::Progress;
+use bulkhead_manifest::Class;
 use std::fs;
 
 pub(super) fn run(args: &BuildArgs) -> Result<Code, Problem> {
@@ -14,9 +15,13 @@ pub(super) fn run(args: &BuildArgs) -> Result<Code, Problem> {
     let folder = &args.output;
     fs::create_dir_all(folder).map_err(Problem::io(folder.display()))?;
     let map = super::check::report(prepared.system());
+    let flash_name = match prepared.system().board().class {
+        Class::Aarch64 => "bulkhead.bin",
+        Class::Armv7m => "bulkhead.elf",
+    };
     let files = [
         (
-            "bulkhead.bin",
+            flash_name,
             prepared.flash(),
             "class binary and system image, to load at once",
         ),

@@ -12,6 +12,9 @@ use std::path::Path;
 
 use read::read;
 
+use bulkhead_image::MPU_GRANULE;
+use bulkhead_image::layout::{CLASS_AARCH64, CLASS_ARMV7M};
+
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::AttachmentKind;
 use crate::schema;
@@ -27,6 +30,8 @@ const EMBEDDED: &[(&str, &str)] = &[
         "qemu-virt-aarch64-gicv2",
         include_str!("../../../boards/qemu-virt-aarch64-gicv2.toml"),
     ),
+    ("mps2-an386", include_str!("../../../boards/mps2-an386.toml")),
+    ("mps2-an500", include_str!("../../../boards/mps2-an500.toml")),
     ("xlnx-zcu102", include_str!("../../../boards/xlnx-zcu102.toml")),
 ];
 
@@ -70,6 +75,45 @@ impl Window {
     }
 }
 
+/// Class of a board: which hypervisor runs on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Class {
+    /// Armv8-A with EL2.
+    #[default]
+    Aarch64,
+    /// Armv7-M with an MPU: nothing is translated, code is executed where it is linked.
+    Armv7m,
+}
+
+impl Class {
+    /// Its name in board files and of its class binary.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Aarch64 => "aarch64",
+            Self::Armv7m => "armv7m",
+        }
+    }
+
+    /// Its number in a system image.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::Aarch64 => CLASS_AARCH64,
+            Self::Armv7m => CLASS_ARMV7M,
+        }
+    }
+
+    /// Multiple at which mappings start and end.
+    #[must_use]
+    pub const fn granule(self) -> u64 {
+        match self {
+            Self::Aarch64 => PAGE,
+            Self::Armv7m => MPU_GRANULE,
+        }
+    }
+}
+
 /// How an interrupt is signalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
@@ -96,6 +140,8 @@ pub enum Uart {
     Pl011,
     /// Cadence UART.
     Cadence,
+    /// Arm CMSDK APB UART.
+    Cmsdk,
 }
 
 /// The UART of the hypervisor.
@@ -105,7 +151,7 @@ pub struct Console {
     pub driver: Uart,
     /// Registers.
     pub registers: Window,
-    /// Interrupt line.
+    /// Interrupt line; of a CMSDK UART the one for receive, before the one for transmit.
     pub line: u32,
     /// Input clock, 0 = do not program the baud rate.
     pub clock_hz: u32,
@@ -128,6 +174,8 @@ pub enum Gic {
         /// Redistributors of all CPUs.
         redistributors: Window,
     },
+    /// No GIC at all: the NVIC of an M-profile CPU.
+    Nvic,
 }
 
 impl Default for Gic {
@@ -139,12 +187,13 @@ impl Default for Gic {
 }
 
 impl Gic {
-    /// Version of the architecture.
+    /// Version of the architecture, 0 if there is none.
     #[must_use]
     pub const fn version(self) -> u64 {
         match self {
             Self::V2 { .. } => 2,
             Self::V3 { .. } => 3,
+            Self::Nvic => 0,
         }
     }
 }
@@ -167,6 +216,7 @@ impl Controller {
     #[must_use]
     pub fn windows(&self) -> Vec<Window> {
         let rest = match self.gic {
+            Gic::Nvic => return Vec::new(),
             Gic::V2 {
                 cpu_interface,
                 hypervisor_interface,
@@ -178,7 +228,7 @@ impl Controller {
     }
 }
 
-/// Private lines of the system timer.
+/// The system timer: of an Armv8-A CPU its private lines, else a device.
 #[derive(Clone, Debug, Default)]
 pub struct Timer {
     /// Timer of EL2.
@@ -187,6 +237,14 @@ pub struct Timer {
     pub virtual_line: u32,
     /// Physical timer.
     pub physical: u32,
+    /// Registers of a CMSDK timer.
+    pub registers: Window,
+    /// Registers with a counter that always runs.
+    pub counter: Window,
+    /// Line of a CMSDK timer.
+    pub line: u32,
+    /// Clock of both.
+    pub clock_hz: u32,
 }
 
 /// A device that can be given to a partition.
@@ -260,11 +318,17 @@ pub struct Board {
     /// One line for people.
     pub description: String,
     /// Class of the hypervisor.
-    pub class: String,
+    pub class: Class,
     /// Identification of each CPU, by pCPU number.
     pub cpus: Vec<u64>,
+    /// Code memory, of a class that executes code in place.
+    pub code: Vec<Window>,
     /// RAM.
     pub ram: Vec<Window>,
+    /// The hypervisor's own code memory, of such a class.
+    pub own_code: Window,
+    /// The hypervisor's own RAM, of such a class.
+    pub own_ram: Window,
     /// Bus address at which the flashable file is loaded.
     pub load_address: u64,
     /// Whether DMA is confined.
@@ -303,6 +367,28 @@ impl Board {
         })
     }
 
+    /// The interrupt lines that the hypervisor itself uses.
+    #[must_use]
+    pub fn hypervisor_lines(&self) -> Vec<u32> {
+        let timer = &self.timer;
+        let (own, console) = match self.class {
+            Class::Aarch64 => (
+                vec![
+                    timer.hypervisor,
+                    timer.virtual_line,
+                    timer.physical,
+                    self.controller.maintenance,
+                ],
+                1,
+            ),
+            Class::Armv7m => (vec![timer.line], 2),
+        };
+        let first = self.console.iter().map(|console| console.line);
+        own.into_iter()
+            .chain(first.flat_map(|line| line..line + console))
+            .collect()
+    }
+
     /// What the hypervisor itself drives: a name for messages, and the registers.
     #[must_use]
     pub fn hypervisor_devices(&self) -> Vec<(&'static str, Window)> {
@@ -311,7 +397,12 @@ impl Board {
             .into_iter()
             .map(|window| ("interrupt-controller", window));
         let console = self.console.iter().map(|console| ("console", console.registers));
-        console.chain(controller).collect()
+        let timer = [self.timer.registers, self.timer.counter];
+        let timer = timer.into_iter().filter(|window| window.size > 0);
+        console
+            .chain(controller)
+            .chain(timer.map(|window| ("timer", window)))
+            .collect()
     }
 }
 

@@ -4,18 +4,22 @@
 use std::path::Path;
 
 use super::{
-    Board, Console, Controller, Device, Emulator, Gic, Interrupt, Overheads, Timer, Trigger, Uart, Window,
+    Board, Class, Console, Controller, Device, Emulator, Gic, Interrupt, Overheads, Timer, Trigger, Uart,
+    Window,
 };
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::plan::LOG_SIZE;
+use crate::plan::{LOG_SIZE, SMALL_LOG_SIZE};
 use crate::schema;
 use crate::units::{self, PAGE};
 use crate::value::{self, Entry, Table, Value};
 
 /// `compatible` of an interrupt controller of architecture version 2.
 const GIC_400: &str = "arm,gic-400";
+/// `compatible` of the interrupt controller of an Armv7-M CPU.
+const NVIC: &str = "arm,v7m-nvic";
 
 /// Register windows of a GICv2, and those of a GICv3, besides the distributor.
+const GIC_KEYS: &[&str] = &["distributor", "maintenance"];
 const GIC_V2_KEYS: &[&str] = &["cpu-interface", "hypervisor-interface", "virtual-cpu-interface"];
 const GIC_V3_KEYS: &[&str] = &["redistributors"];
 /// Bytes of a GICv2's CPU interface, physical or virtual (Arm IHI 0048B, section 4.1.3).
@@ -39,6 +43,7 @@ pub(super) fn read(path: &Path, text: &str, report: &mut Report) -> Option<Board
     }
     let board = build(&table, report);
     check_controller_keys(&table, top, report);
+    check_class_keys(&table, board.class, top, report);
     if report.error_count() == errors {
         check(&board, &table, top, report);
     }
@@ -110,6 +115,7 @@ fn console(table: &Table) -> Console {
     Console {
         driver: match text(table, "compatible").as_str() {
             "cdns,uart-r1p12" => Uart::Cadence,
+            "arm,cmsdk-uart" => Uart::Cmsdk,
             _ => Uart::Pl011,
         },
         registers: window(table.get("registers")),
@@ -118,37 +124,66 @@ fn console(table: &Table) -> Console {
     }
 }
 
+fn emulator(table: &Table) -> Emulator {
+    Emulator {
+        program: text(table, "program"),
+        arguments: texts(table, "arguments"),
+        deterministic: texts(table, "deterministic"),
+        gdb: texts(table, "gdb"),
+        monitor: texts(table, "monitor"),
+        instruction_clock: texts(table, "instruction-clock"),
+        bare: texts(table, "bare"),
+        ignore: texts(table, "ignore"),
+    }
+}
+
 fn build(table: &Table, report: &mut Report) -> Board {
     let inner = |key| table.get(key).and_then(Value::table).cloned().unwrap_or_default();
     let (controller, timer) = (inner("interrupt-controller"), inner("timer"));
     let ram = windows(table, "ram");
     let cpus = table.get("cpus").map(Value::list).unwrap_or_default();
-    let base = ram.first().map_or(0, |window| window.base);
+    let code = windows(table, "code");
+    let class = match text(table, "class").as_str() {
+        "armv7m" => Class::Armv7m,
+        _ => Class::Aarch64,
+    };
+    let first = |windows: &[Window]| windows.first().map_or(0, |window| window.base);
+    let own = inner("hypervisor");
+    let share = |base: u64, key: &str| Window {
+        base,
+        size: number(&own, key),
+    };
     Board {
         name: text(table, "name"),
         description: text(table, "description"),
-        class: text(table, "class"),
+        class,
         cpus: cpus
             .iter()
             .filter_map(Value::integer)
             .filter_map(|id| u64::try_from(id).ok())
             .collect(),
-        load_address: base.saturating_add(number(table, "load-offset")),
+        load_address: match class {
+            Class::Aarch64 => first(&ram).saturating_add(number(table, "load-offset")),
+            Class::Armv7m => first(&code),
+        },
+        own_code: share(first(&code), "code"),
+        own_ram: share(first(&ram), "ram"),
+        code,
         ram,
         iommu: flag(table, "iommu"),
         console: table.get("console").and_then(Value::table).map(console),
         controller: Controller {
             distributor: window(controller.get("distributor")),
-            gic: if text(&controller, "compatible") == GIC_400 {
-                Gic::V2 {
+            gic: match text(&controller, "compatible").as_str() {
+                GIC_400 => Gic::V2 {
                     cpu_interface: window(controller.get("cpu-interface")),
                     hypervisor_interface: window(controller.get("hypervisor-interface")),
                     virtual_cpu_interface: window(controller.get("virtual-cpu-interface")),
-                }
-            } else {
-                Gic::V3 {
+                },
+                NVIC => Gic::Nvic,
+                _ => Gic::V3 {
                     redistributors: window(controller.get("redistributors")),
-                }
+                },
             },
             maintenance: line(&controller, "maintenance"),
             lines: line(&controller, "lines"),
@@ -157,6 +192,10 @@ fn build(table: &Table, report: &mut Report) -> Board {
             hypervisor: line(&timer, "hypervisor"),
             virtual_line: line(&timer, "virtual"),
             physical: line(&timer, "physical"),
+            registers: window(timer.get("registers")),
+            counter: window(timer.get("counter")),
+            line: line(&timer, "line"),
+            clock_hz: line(&timer, "clock-hz"),
         },
         devices: inner("device")
             .entries
@@ -164,19 +203,7 @@ fn build(table: &Table, report: &mut Report) -> Board {
             .flat_map(|entry| devices(entry, report))
             .collect(),
         overheads: table.get("overheads").and_then(Value::table).map(overheads),
-        emulator: table
-            .get("emulator")
-            .and_then(Value::table)
-            .map(|emulator| Emulator {
-                program: text(emulator, "program"),
-                arguments: texts(emulator, "arguments"),
-                deterministic: texts(emulator, "deterministic"),
-                gdb: texts(emulator, "gdb"),
-                monitor: texts(emulator, "monitor"),
-                instruction_clock: texts(emulator, "instruction-clock"),
-                bare: texts(emulator, "bare"),
-                ignore: texts(emulator, "ignore"),
-            }),
+        emulator: table.get("emulator").and_then(Value::table).map(emulator),
     }
 }
 
@@ -276,17 +303,104 @@ fn interrupts(table: &Table) -> Vec<Interrupt> {
         .collect()
 }
 
+/// Keys of a table that a class needs; boards of other classes do not have them.
+struct ClassKeys {
+    class: Class,
+    table: &'static str,
+    keys: &'static [&'static str],
+}
+
+const CLASS_KEYS: [ClassKeys; 4] = [
+    ClassKeys {
+        class: Class::Aarch64,
+        table: "",
+        keys: &["load-offset"],
+    },
+    ClassKeys {
+        class: Class::Armv7m,
+        table: "",
+        keys: &["code", "hypervisor"],
+    },
+    ClassKeys {
+        class: Class::Aarch64,
+        table: "timer",
+        keys: &["hypervisor", "virtual", "physical"],
+    },
+    ClassKeys {
+        class: Class::Armv7m,
+        table: "timer",
+        keys: &["registers", "counter", "line", "clock-hz"],
+    },
+];
+
+/// Each class has its own kinds of hardware, and its own keys for them.
+fn check_class_keys(table: &Table, class: Class, top: Place, report: &mut Report) {
+    for ClassKeys {
+        class: owner,
+        table: name,
+        keys,
+    } in CLASS_KEYS
+    {
+        let (found, place) = if name.is_empty() {
+            (Some(table), top)
+        } else {
+            let place = table.entry(name).map_or(top, |entry| entry.key_place);
+            (table.get(name).and_then(Value::table), place)
+        };
+        let Some(found) = found else { continue };
+        for key in keys {
+            let message = match (found.entry(key), owner == class) {
+                (None, true) => format!("a board of class `{}` needs the key `{key}`", class.name()),
+                (Some(_), false) => format!("a board of class `{}` has no `{key}`", class.name()),
+                _ => continue,
+            };
+            let place = found.entry(key).map_or(place, |entry| entry.key_place);
+            report.push(
+                Diagnostic::at(Code::BadBoard, place, message)
+                    .help("see the boards that come with the tool: `bulkhead boards`"),
+            );
+        }
+    }
+    for (name, choices) in CLASS_DRIVERS {
+        let driver = table.get(name).and_then(Value::table);
+        let Some(entry) = driver.and_then(|driver| driver.entry("compatible")) else {
+            continue;
+        };
+        let compatible = entry.value.text().unwrap_or_default();
+        let fits = choices.contains(&compatible) == (class == Class::Armv7m);
+        if !fits {
+            let message = format!(
+                "the hypervisor of class `{}` has no driver `{compatible}`",
+                class.name()
+            );
+            report.push(
+                Diagnostic::at(Code::BadBoard, entry.value.place, message)
+                    .help("see the boards that come with the tool: `bulkhead boards`"),
+            );
+        }
+    }
+}
+
+/// Drivers of class `armv7m`; all others are of class `aarch64`.
+const CLASS_DRIVERS: [(&str, &[&str]); 3] = [
+    ("console", &["arm,cmsdk-uart"]),
+    ("interrupt-controller", &[NVIC]),
+    ("timer", &["arm,cmsdk-timer"]),
+];
+
 /// The interrupt controller has the windows of its version, and no others.
 fn check_controller_keys(table: &Table, top: Place, report: &mut Report) {
     let Some(controller) = table.get("interrupt-controller").and_then(Value::table) else {
         return;
     };
     let compatible = text(controller, "compatible");
-    let (needed, foreign) = if compatible == GIC_400 {
-        (GIC_V2_KEYS, GIC_V3_KEYS)
-    } else {
-        (GIC_V3_KEYS, GIC_V2_KEYS)
+    let all: Vec<&str> = [GIC_KEYS, GIC_V2_KEYS, GIC_V3_KEYS].concat();
+    let needed = match compatible.as_str() {
+        GIC_400 => [GIC_KEYS, GIC_V2_KEYS].concat(),
+        NVIC => Vec::new(),
+        _ => [GIC_KEYS, GIC_V3_KEYS].concat(),
     };
+    let foreign = all.iter().filter(|key| !needed.contains(key));
     let place = table
         .entry("interrupt-controller")
         .map_or(top, |entry| entry.key_place);
@@ -297,7 +411,7 @@ fn check_controller_keys(table: &Table, top: Place, report: &mut Report) {
                 .help(format!("add `{key} = {{ base = ..., size = ... }}`")),
         );
     }
-    for entry in foreign.iter().filter_map(|key| controller.entry(key)) {
+    for entry in foreign.filter_map(|key| controller.entry(key)) {
         let message = format!("an interrupt controller `{compatible}` has no `{}`", entry.key);
         report.push(
             Diagnostic::at(Code::BadBoard, entry.key_place, message)
@@ -323,7 +437,11 @@ fn check_own_devices(board: &Board, refuse: &mut impl FnMut(&str, String, &str))
     let own = board.hypervisor_devices();
     for (index, (name, window)) in own.iter().copied().enumerate() {
         let earlier = own[..index].iter().map(|(_, window)| window);
-        if earlier.chain(&board.ram).any(|other| other.overlaps(window)) {
+        if earlier
+            .chain(&board.ram)
+            .chain(&board.code)
+            .any(|other| other.overlaps(window))
+        {
             refuse(
                 name,
                 format!(
@@ -375,6 +493,53 @@ fn check(board: &Board, table: &Table, top: Place, report: &mut Report) {
             );
         }
     }
+    if board.class == Class::Armv7m {
+        check_in_place(board, &mut refuse);
+    } else {
+        check_load_address(board, &mut refuse);
+    }
+    check_own_devices(board, &mut refuse);
+    check_devices(board, &mut refuse);
+}
+
+/// Code memory is apart from RAM, and the hypervisor's share of both is there.
+fn check_in_place(board: &Board, refuse: &mut impl FnMut(&str, String, &str)) {
+    let whole = |window: &Window| window.size > 0 && window.pages() == *window && window.end() <= 1 << 32;
+    let overlap = board.code.iter().enumerate().any(|(index, window)| {
+        let others = board.code[..index].iter().chain(&board.ram);
+        others.into_iter().any(|other| other.overlaps(*window))
+    });
+    if board.code.is_empty() || !board.code.iter().all(whole) || overlap {
+        refuse(
+            "code",
+            "code memory must be whole pages of 4K below 4G, apart from RAM".to_owned(),
+            "list each byte once, as code memory or as RAM",
+        );
+    }
+    if board.console.is_none() {
+        refuse(
+            "class",
+            "a board of class `armv7m` needs a console".to_owned(),
+            "add the table `console`: programs find a virtual UART of the same kind there",
+        );
+    }
+    let inside = |share: Window, stretches: &[Window]| {
+        whole(&share) && stretches.first().is_some_and(|first| first.contains(share))
+    };
+    if !inside(board.own_code, &board.code)
+        || !inside(board.own_ram, &board.ram)
+        || board.own_ram.size <= SMALL_LOG_SIZE
+    {
+        refuse(
+            "hypervisor",
+            "the hypervisor's share is not within the first stretches of code memory and RAM".to_owned(),
+            "give multiples of 4K that are there, more than 4K of RAM",
+        );
+    }
+}
+
+/// The flashable file is loaded where the log fits before it.
+fn check_load_address(board: &Board, refuse: &mut impl FnMut(&str, String, &str)) {
     let load = Window {
         base: board.load_address.saturating_sub(LOG_SIZE),
         size: LOG_SIZE + 1,
@@ -390,7 +555,10 @@ fn check(board: &Board, table: &Table, top: Place, report: &mut Report) {
             "choose a multiple of 4K from 64K on, below the size of the first stretch of RAM",
         );
     }
-    check_own_devices(board, &mut refuse);
+}
+
+fn check_devices(board: &Board, refuse: &mut impl FnMut(&str, String, &str)) {
+    let no_wrap = |window: &Window| window.base.checked_add(window.size).is_some();
     for device in &board.devices {
         if device
             .registers

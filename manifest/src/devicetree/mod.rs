@@ -212,7 +212,7 @@ fn timer(machine: &Machine<'_>) -> Node {
     // The binding of the GICv2 names the CPUs that a private line goes to, one bit each from bit 8 on.
     let cpus = match machine.context.board.controller.gic {
         Gic::V2 { .. } => (1 << machine.context.spec.vcpus.len()) - 1,
-        Gic::V3 { .. } => 0,
+        Gic::V3 { .. } | Gic::Nvic => 0,
     };
     let lines: Vec<u32> = TIMER_LINES
         .iter()
@@ -240,7 +240,7 @@ fn gic(machine: &Machine<'_>) -> Node {
             "compatible",
             match gic {
                 Gic::V2 { .. } => &["arm,cortex-a15-gic"],
-                Gic::V3 { .. } => &["arm,gic-v3"],
+                Gic::V3 { .. } | Gic::Nvic => &["arm,gic-v3"],
             },
         )
         .flag("interrupt-controller")
@@ -251,7 +251,7 @@ fn gic(machine: &Machine<'_>) -> Node {
     let node = match gic {
         Gic::V2 { .. } => node.numbers("reg", &registers),
         // The maintenance line is in the node of QEMU's board, though no EL2 of a VM can use it.
-        Gic::V3 { .. } => node
+        Gic::V3 { .. } | Gic::Nvic => node
             .cells("#redistributor-regions", &[1])
             .numbers("reg", &registers)
             .cells("interrupts", &[PRIVATE, 9, LEVEL_HIGH]),

@@ -12,12 +12,14 @@
 //! the page below its memory, so that a stack that overflows cannot reach it before the program's own data.
 
 mod image;
+mod in_place;
 mod task;
 mod vm;
 
-use crate::board::{Board, Window};
+use crate::board::{Board, Class, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Access, Kind, PartitionSpec, Placed};
+use crate::payload::in_place::Stretch;
 use crate::payload::{Loader, Piece};
 use crate::system::Capability;
 
@@ -27,6 +29,8 @@ pub(crate) enum AreaKind {
     Ram,
     Region,
     Startup,
+    /// Code memory, executed in place.
+    Code,
 }
 
 /// A stretch of the partition's memory that is contiguous on the board too.
@@ -60,6 +64,12 @@ pub(crate) struct Guest {
     pub device_tree: Vec<u8>,
     /// Starts in AArch32 state.
     pub aarch32: bool,
+    /// Contents of code memory, where nothing is copied at a start.
+    pub residents: Vec<Stretch>,
+    /// Addresses of the instructions replaced in them.
+    pub sites: Vec<u32>,
+    /// Addresses of undefined instructions that the program has of its own.
+    pub undefined: Vec<u32>,
     /// The same with the payloads of each alternative; areas and parts are always the same.
     pub alternatives: Vec<Guest>,
 }
@@ -81,6 +91,7 @@ impl Context<'_> {
 pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
     let errors = report.error_count();
     let mut guest = match context.spec.kind {
+        Kind::Vm if context.board.class == Class::Armv7m => in_place::build(context, loader, report),
         Kind::Vm => vm::build(context, loader, report),
         Kind::Task => task::build(context, loader, report),
     };

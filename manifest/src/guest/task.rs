@@ -73,7 +73,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         stack: ram.end(),
         device_tree: Vec::new(),
         aarch32: false,
-        alternatives: Vec::new(),
+        ..Guest::default()
     })
 }
 

@@ -121,7 +121,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         stack: 0,
         device_tree,
         aarch32: image.aarch32,
-        alternatives: Vec::new(),
+        ..Guest::default()
     })
 }
 

@@ -254,6 +254,8 @@ fn read_machine(table: &Table) -> MachineSpec {
         gic_place: place("gic"),
         uart_base: or(uart, "base", 0x0900_0000),
         uart_line: u32::try_from(or(uart, "line", 33)).unwrap_or(33),
+        uart_base_place: uart.entry("base").map(|entry| entry.key_place),
+        uart_line_place: uart.entry("line").map(|entry| entry.key_place),
         uart_place: place("uart"),
         gate_line: u32::try_from(or(gate, "line", 47)).unwrap_or(47),
         gate_place: place("event-gate"),

@@ -62,7 +62,7 @@ pub(crate) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
-fn damaged(what: impl Into<String>) -> ElfError {
+pub(super) fn damaged(what: impl Into<String>) -> ElfError {
     ElfError::Damaged(what.into())
 }
 
@@ -180,7 +180,7 @@ fn check_header<H: FileHeader<Endian = LittleEndian>>(
     }
 }
 
-fn machine_name(number: u16) -> &'static str {
+pub(super) fn machine_name(number: u16) -> &'static str {
     match number {
         3 => "x86",
         8 => "MIPS",

@@ -6,8 +6,10 @@
 //! memory it is for, and nothing but ordinary files is read (a device or a pipe could be endless).
 
 pub(crate) mod elf;
+pub(crate) mod in_place;
 pub(crate) mod initramfs;
 pub(crate) mod kernel;
+mod rewrite;
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read};

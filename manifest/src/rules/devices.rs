@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Devices of the board and their interrupt lines.
 
-use crate::board::{Board, Device, Window};
+use std::ops::RangeInclusive;
+
+use crate::board::{Board, Class, Device, Window};
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::model::{Kind, Manifest, PartitionSpec, Placed};
+use crate::model::{Kind, MachineSpec, Manifest, PartitionSpec, Placed};
 use crate::schema::shape::nearest;
 
 pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
@@ -19,7 +21,7 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
         }
         for (name, device) in owned(partition, board) {
             page_is_free(name, device, partition, board, report);
-            line_is_free(name, device, partition, report);
+            line_is_free(name, device, partition, board, report);
         }
     }
     one_owner(&vms, report);
@@ -120,13 +122,7 @@ fn one_owner(partitions: &[&PartitionSpec], report: &mut Report) {
 }
 
 fn one_owner_per_line(partitions: &[&PartitionSpec], board: &Board, report: &mut Report) {
-    let own = [
-        board.timer.hypervisor,
-        board.timer.virtual_line,
-        board.timer.physical,
-        board.controller.maintenance,
-    ];
-    let console = board.console.as_ref().map(|console| console.line);
+    let own = board.hypervisor_lines();
     let mut seen: Vec<(u32, &Placed<String>)> = Vec::new();
     for partition in partitions {
         for (name, device) in owned(partition, board) {
@@ -146,7 +142,7 @@ fn one_owner_per_line(partitions: &[&PartitionSpec], board: &Board, report: &mut
                             .also(first.place, "uses the line")
                             .help("lines cannot be shared: give away one of the devices only"),
                     );
-                } else if own.contains(&line) || console == Some(line) {
+                } else if own.contains(&line) {
                     let message = format!(
                         "interrupt line {line} of `{}` belongs to the hypervisor",
                         name.value
@@ -242,7 +238,22 @@ fn page_is_free(
     }
 }
 
-fn line_is_free(name: &Placed<String>, device: &Device, partition: &PartitionSpec, report: &mut Report) {
+/// The lines of the virtual UART.
+fn uart_lines(machine: &MachineSpec, board: &Board) -> RangeInclusive<u32> {
+    let lines = match board.class {
+        Class::Armv7m => 2,
+        Class::Aarch64 => 1,
+    };
+    machine.uart_line..=machine.uart_line.saturating_add(lines - 1)
+}
+
+fn line_is_free(
+    name: &Placed<String>,
+    device: &Device,
+    partition: &PartitionSpec,
+    board: &Board,
+    report: &mut Report,
+) {
     let machine = &partition.machine;
     for interrupt in &device.interrupts {
         let line = interrupt.line;
@@ -254,7 +265,7 @@ fn line_is_free(name: &Placed<String>, device: &Device, partition: &PartitionSpe
                 ),
                 "raise `gic.lines` of its machine",
             )
-        } else if partition.console && line == machine.uart_line {
+        } else if partition.console && uart_lines(machine, board).contains(&line) {
             (
                 format!("line {line} of `{}` is the virtual UART's", name.value),
                 "move the UART to another line (`uart.line` of its machine)",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory as the partitions see it: sizes, alignment, overlaps, virtual devices.
 
-use crate::board::{Board, Gic, Window};
+use crate::board::{Board, Class, Gic, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 use crate::units::{PAGE, format_size};
@@ -22,17 +22,18 @@ pub(crate) const UART_SIZE: u64 = 0x1000;
 pub(crate) const GUEST_LIMIT: u64 = 1 << 40;
 
 /// The windows of a VM's interrupt controller on a board with `gic`: a name for messages, and where it is.
-pub(crate) fn virtual_controller(partition: &PartitionSpec, gic: Gic) -> [(&'static str, Window); 2] {
+pub(crate) fn virtual_controller(partition: &PartitionSpec, gic: Gic) -> Vec<(&'static str, Window)> {
     let machine = &partition.machine;
     let window = |base, size| Window { base, size };
     match gic {
-        Gic::V2 { .. } => [
+        Gic::Nvic => Vec::new(),
+        Gic::V2 { .. } => vec![
             ("distributor", window(machine.distributor, DISTRIBUTOR_V2_SIZE)),
             ("CPU interface", window(machine.cpu_interface, CPU_INTERFACE_SIZE)),
         ],
         Gic::V3 { .. } => {
             let redistributors = REDISTRIBUTOR_SIZE * partition.vcpus.len() as u64;
-            [
+            vec![
                 ("distributor", window(machine.distributor, DISTRIBUTOR_SIZE)),
                 ("redistributors", window(machine.redistributor, redistributors)),
             ]
@@ -41,6 +42,10 @@ pub(crate) fn virtual_controller(partition: &PartitionSpec, gic: Gic) -> [(&'sta
 }
 
 pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
+    if board.is_some_and(|board| board.class == Class::Armv7m) {
+        // Where nothing is translated, places are known only when the programs are.
+        return;
+    }
     for partition in &manifest.partitions {
         for size in [&partition.memory]
             .into_iter()
@@ -133,6 +138,7 @@ fn gic_is_the_boards(partition: &PartitionSpec, board: &Board, report: &mut Repo
     let (foreign, key, instead) = match board.controller.gic {
         Gic::V2 { .. } => (machine.redistributor_place, "redistributor", "cpu-interface"),
         Gic::V3 { .. } => (machine.cpu_interface_place, "cpu-interface", "redistributor"),
+        Gic::Nvic => return,
     };
     if let Some(place) = foreign {
         let message = format!(
@@ -149,7 +155,7 @@ fn machine_is_possible(partition: &PartitionSpec, gic: Gic, report: &mut Report)
     let machine = &partition.machine;
     if let Some(place) = machine.gic_place {
         let align = match gic {
-            Gic::V2 { .. } => PAGE,
+            Gic::V2 { .. } | Gic::Nvic => PAGE,
             Gic::V3 { .. } => DISTRIBUTOR_SIZE,
         };
         for (name, window) in virtual_controller(partition, gic) {
@@ -262,7 +268,9 @@ fn areas(partition: &PartitionSpec, board: Option<&Board>) -> Vec<Area> {
     let gic = machine.gic_place.unwrap_or(partition.name.place);
     let windows = virtual_controller(partition, gic_of(board));
     areas.extend(
-        windows.map(|(name, window)| area(format!("virtual {name}"), window.base, window.size, gic, false)),
+        windows
+            .into_iter()
+            .map(|(name, window)| area(format!("virtual {name}"), window.base, window.size, gic, false)),
     );
     if partition.console {
         let place = machine.uart_place.unwrap_or(partition.name.place);

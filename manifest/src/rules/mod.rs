@@ -11,6 +11,7 @@ mod cpus;
 mod devices;
 mod emulator;
 mod health;
+mod in_place;
 pub(crate) mod memory;
 mod names;
 mod scheduling;
@@ -35,6 +36,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     scheduling::check(manifest, report);
     surprises::check(manifest, report);
     if let Some(board) = board {
+        in_place::check(manifest, board, report);
         cpus::check(manifest, board, report);
         devices::check(manifest, board, report);
         emulator::check(manifest, board, report);

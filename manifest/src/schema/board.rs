@@ -26,14 +26,20 @@ pub(crate) static BOARD: TableSchema = TableSchema {
         key(
             "class",
             Required,
-            Kind::Choice(&[("aarch64", "Armv8-A with EL2")]),
+            Kind::Choice(&[("aarch64", "Armv8-A with EL2"), ("armv7m", "Armv7-M with an MPU")]),
             "class of the hypervisor that runs on it",
         ),
         key(
             "cpus",
             Required,
             Kind::List(&Kind::Integer(0, ADDRESS_MAX)),
-            "identification of each CPU, in the order of pCPU numbers (aarch64: MPIDR_EL1 affinity fields)",
+            "identification of each CPU, in the order of pCPU numbers (aarch64: MPIDR_EL1 affinity fields; armv7m: 0)",
+        ),
+        key(
+            "code",
+            Optional,
+            Kind::List(&Kind::Table(&WINDOW)),
+            "stretches of code memory: flash, or RAM that is loaded before reset; armv7m",
         ),
         key(
             "ram",
@@ -43,9 +49,15 @@ pub(crate) static BOARD: TableSchema = TableSchema {
         ),
         key(
             "load-offset",
-            Required,
+            Optional,
             Kind::Size,
-            "where the flashable file is loaded, from the start of the first stretch of RAM; the 64K before it hold the log",
+            "where the flashable file is loaded, from the start of the first stretch of RAM; the 64K before it hold the log; aarch64",
+        ),
+        key(
+            "hypervisor",
+            Optional,
+            Kind::Table(&HYPERVISOR),
+            "what the hypervisor keeps for itself; armv7m",
         ),
         key(
             "iommu",
@@ -99,6 +111,20 @@ static WINDOW: TableSchema = TableSchema {
     ],
 };
 
+static HYPERVISOR: TableSchema = TableSchema {
+    what: "the hypervisor's share",
+    doc: "Memory that no partition can be linked to: where the first stretches of code memory and of RAM begin.",
+    keys: &[
+        key(
+            "code",
+            Required,
+            Kind::Size,
+            "code memory for class binary and system image",
+        ),
+        key("ram", Required, Kind::Size, "RAM, the log included"),
+    ],
+};
+
 static CONSOLE: TableSchema = TableSchema {
     what: "a console",
     doc: "The UART that all consoles share.",
@@ -109,6 +135,7 @@ static CONSOLE: TableSchema = TableSchema {
             Kind::Choice(&[
                 ("arm,pl011", "Arm PrimeCell PL011"),
                 ("cdns,uart-r1p12", "Cadence UART"),
+                ("arm,cmsdk-uart", "Arm CMSDK APB UART"),
             ]),
             "driver",
         ),
@@ -116,8 +143,8 @@ static CONSOLE: TableSchema = TableSchema {
         key(
             "line",
             Required,
-            Kind::Integer(32, LINE_MAX),
-            "its interrupt line",
+            Kind::Integer(0, LINE_MAX),
+            "its interrupt line; CMSDK: the one for receive, before the one for transmit",
         ),
         key(
             "clock-hz",
@@ -138,10 +165,16 @@ static CONTROLLER: TableSchema = TableSchema {
             Kind::Choice(&[
                 ("arm,gic-v3", "Arm GICv3"),
                 ("arm,gic-400", "Arm GICv2 with virtualization extensions"),
+                ("arm,v7m-nvic", "the interrupt controller of an Armv7-M CPU"),
             ]),
             "driver",
         ),
-        key("distributor", Required, Kind::Table(&WINDOW), "distributor"),
+        key(
+            "distributor",
+            Optional,
+            Kind::Table(&WINDOW),
+            "distributor; a GIC",
+        ),
         key(
             "redistributors",
             Optional,
@@ -168,36 +201,73 @@ static CONTROLLER: TableSchema = TableSchema {
         ),
         key(
             "maintenance",
-            Required,
+            Optional,
             Kind::Integer(16, 31),
-            "maintenance interrupt of the virtual interface",
+            "maintenance interrupt of the virtual interface; a GIC",
         ),
         key(
             "lines",
             Required,
-            Kind::Integer(64, LINE_MAX + 1),
-            "interrupt lines, private ones included",
+            Kind::Integer(1, LINE_MAX + 1),
+            "interrupt lines, private ones included (NVIC: external interrupts)",
         ),
     ],
 };
 
 static TIMER: TableSchema = TableSchema {
     what: "a timer",
-    doc: "Private interrupt lines of the Arm generic timer.",
+    doc: "The Arm generic timer with its private interrupt lines, or a CMSDK timer with a counter that always runs.",
     keys: &[
         key(
             "compatible",
             Required,
-            Kind::Choice(&[("arm,armv8-timer", "Arm generic timer")]),
+            Kind::Choice(&[
+                ("arm,armv8-timer", "Arm generic timer"),
+                ("arm,cmsdk-timer", "Arm CMSDK APB timer"),
+            ]),
             "driver",
         ),
-        key("hypervisor", Required, Kind::Integer(16, 31), "timer of EL2"),
-        key("virtual", Required, Kind::Integer(16, 31), "virtual timer"),
+        key(
+            "hypervisor",
+            Optional,
+            Kind::Integer(16, 31),
+            "timer of EL2; generic timer",
+        ),
+        key(
+            "virtual",
+            Optional,
+            Kind::Integer(16, 31),
+            "virtual timer; generic timer",
+        ),
         key(
             "physical",
-            Required,
+            Optional,
             Kind::Integer(16, 31),
-            "physical timer of EL1",
+            "physical timer of EL1; generic timer",
+        ),
+        key(
+            "registers",
+            Optional,
+            Kind::Table(&WINDOW),
+            "its registers; CMSDK timer",
+        ),
+        key(
+            "counter",
+            Optional,
+            Kind::Table(&WINDOW),
+            "registers with a free-running counter at 0x18; CMSDK timer",
+        ),
+        key(
+            "line",
+            Optional,
+            Kind::Integer(0, LINE_MAX),
+            "its interrupt line; CMSDK timer",
+        ),
+        key(
+            "clock-hz",
+            Optional,
+            Kind::Integer(1, u32::MAX as u64),
+            "clock of timer and counter; CMSDK timer",
         ),
     ],
 };
@@ -316,7 +386,7 @@ static INTERRUPT: TableSchema = TableSchema {
         key(
             "line",
             Required,
-            Kind::Integer(32, LINE_MAX),
+            Kind::Integer(0, LINE_MAX),
             "line in the numbering of the interrupt controller",
         ),
         key(

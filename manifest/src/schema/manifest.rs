@@ -446,8 +446,8 @@ static UART: TableSchema = TableSchema {
         key(
             "line",
             Default("33"),
-            Kind::Integer(32, 991),
-            "interrupt line (INTID)",
+            Kind::Integer(0, 991),
+            "interrupt line (INTID; armv7m: external interrupt of the NVIC for receive, before the one for transmit, by default the board's own)",
         ),
     ],
 };

@@ -47,6 +47,8 @@ pub enum MappingKind {
     Region,
     /// The startup page of a task.
     Startup,
+    /// Its program, executed where it is linked.
+    Code,
     /// Registers of a device passed through.
     Device,
     /// The same, in a page with registers of others: not mapped, the hypervisor carries out each access.
@@ -184,6 +186,14 @@ impl System {
             .map(|image| image.value.as_str())
     }
 
+    /// How many instructions of partition `number` are replaced, and how many undefined ones it has of its own; `None`
+    /// where nothing has to be replaced.
+    #[must_use]
+    pub fn replaced(&self, number: usize) -> Option<(usize, usize)> {
+        let guest = self.guests.get(number)?;
+        (!guest.residents.is_empty()).then_some((guest.sites.len(), guest.undefined.len()))
+    }
+
     /// What the emulator plugs into devices.
     #[must_use]
     pub fn attachments(&self) -> Vec<Attachment> {
@@ -297,6 +307,7 @@ pub(crate) fn mappings(
                 AreaKind::Ram => MappingKind::Ram,
                 AreaKind::Region => MappingKind::Region,
                 AreaKind::Startup => MappingKind::Startup,
+                AreaKind::Code => MappingKind::Code,
             },
             guest: part.window.base,
             host: hosts[part.area] + (part.window.base - area.window.base),

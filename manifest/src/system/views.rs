@@ -5,7 +5,7 @@ use bulkhead_abi::ObjectKind;
 use bulkhead_abi::hypercall::SELF_CAPABILITY;
 
 use super::{Mapping, MappingKind, Pcpu, System};
-use crate::board::{Device, Trigger, Window};
+use crate::board::{Class, Device, Trigger, Window};
 use crate::model::right_names;
 use crate::rules::owned;
 
@@ -90,10 +90,14 @@ impl System {
             guest: None,
             access: access.to_owned(),
         };
-        let mut rows = vec![
-            row("log", self.plan.log, "rw"),
-            row("hypervisor, payloads", hypervisor, "rwx"),
-        ];
+        let mut rows = vec![row("log", self.plan.log, "rw")];
+        match self.board.class {
+            Class::Aarch64 => rows.push(row("hypervisor, payloads", hypervisor, "rwx")),
+            Class::Armv7m => {
+                rows.push(row("hypervisor, system image", hypervisor, "rx"));
+                rows.push(row("hypervisor", self.plan.pool, "rw"));
+            }
+        }
         rows.extend(
             self.board
                 .hypervisor_devices()
@@ -108,6 +112,7 @@ impl System {
                 what: match mapping.kind {
                     MappingKind::Ram => "RAM".to_owned(),
                     MappingKind::Region => "region".to_owned(),
+                    MappingKind::Code => "code".to_owned(),
                     MappingKind::Startup => "startup page".to_owned(),
                     MappingKind::Device => self.devices_at(mapping).join(", "),
                     MappingKind::Forwarded => format!("{}, by trap", self.devices_at(mapping).join(", ")),
@@ -167,17 +172,20 @@ impl System {
     #[must_use]
     pub fn interrupts(&self) -> Vec<InterruptRow> {
         let (timer, controller) = (&self.board.timer, &self.board.controller);
-        let own = [
-            (timer.hypervisor, "timer (hypervisor)"),
-            (timer.virtual_line, "timer (virtual)"),
-            (timer.physical, "timer (physical)"),
-            (controller.maintenance, "interrupt-controller (maintenance)"),
-        ];
-        let console = self
-            .board
-            .console
-            .as_ref()
-            .map(|console| (console.line, "console"));
+        let console = self.board.console.as_ref().map(|console| console.line);
+        let own = match self.board.class {
+            Class::Aarch64 => vec![
+                (timer.hypervisor, "timer (hypervisor)"),
+                (timer.virtual_line, "timer (virtual)"),
+                (timer.physical, "timer (physical)"),
+                (controller.maintenance, "interrupt-controller (maintenance)"),
+            ],
+            Class::Armv7m => vec![(timer.line, "timer")],
+        };
+        let console = console.into_iter().flat_map(|line| match self.board.class {
+            Class::Aarch64 => vec![(line, "console")],
+            Class::Armv7m => vec![(line, "console (receive)"), (line + 1, "console (transmit)")],
+        });
         let mut rows: Vec<_> = own
             .into_iter()
             .chain(console)

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Runtime library of our guests for microcontrollers.
+//!
+//! Such a guest is a program as one would write it for the board itself, an Arm MPS2: vector table and start-up come from the
+//! crate `cortex-m-rt`, its addresses from a `memory.x` of its own, and nothing in it knows of a hypervisor. The same
+//! file runs on the bare board (`bulkhead` calls that `bare`), which is how a fault of a guest is told from one of
+//! the hypervisor.
+//!
+//! All unsafe code of these guests is in here; a guest itself forbids it.
+#![no_std]
+
+pub mod random;
+pub mod register;
+pub mod uart;
+
+use core::panic::PanicInfo;
+
+/// Says what went wrong and stops.
+#[panic_handler]
+fn panic(info: &PanicInfo<'_>) -> ! {
+    println!("panic: {info}");
+    loop {
+        cortex_m::asm::wfi();
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The CMSDK APB UART (Arm DDI 0479D, section 4.3), polled for output; [`crate::println!`] writes to the first one.
+
+use crate::register;
+use core::fmt::{self, Write};
+
+const DATA: usize = 0x00;
+const STATE: usize = 0x04;
+const CONTROL: usize = 0x08;
+const INTERRUPT: usize = 0x0c;
+const DIVIDER: usize = 0x10;
+
+const TRANSMIT_FULL: u32 = 1 << 0;
+const RECEIVE_FULL: u32 = 1 << 1;
+const TRANSMIT_ENABLE: u32 = 1 << 0;
+const RECEIVE_ENABLE: u32 = 1 << 1;
+const RECEIVE_INTERRUPT: u32 = 1 << 3;
+/// In the interrupt register.
+const RECEIVED: u32 = 1 << 1;
+
+/// 115200 Bd at 25 MHz.
+const RATE: u32 = 217;
+
+/// A UART.
+#[derive(Clone, Copy, Debug)]
+pub struct Uart {
+    base: usize,
+}
+
+impl Uart {
+    /// The UARTs of an MPS2 board, in the order of their numbers.
+    pub const ALL: [Self; 3] = [
+        Self { base: 0x4000_4000 },
+        Self { base: 0x4000_5000 },
+        Self { base: 0x4000_6000 },
+    ];
+
+    /// The one that consoles are on.
+    pub const CONSOLE: Self = Self::ALL[0];
+
+    /// Switches the transmitter on.
+    pub fn enable(self) {
+        register::write(self.base + DIVIDER, RATE);
+        register::write(self.base + CONTROL, TRANSMIT_ENABLE);
+    }
+
+    /// Switches transmitter and receiver on, with an interrupt for each byte received.
+    pub fn enable_receive(self) {
+        register::write(self.base + DIVIDER, RATE);
+        register::write(
+            self.base + CONTROL,
+            TRANSMIT_ENABLE | RECEIVE_ENABLE | RECEIVE_INTERRUPT,
+        );
+    }
+
+    /// A byte that has been received; its interrupt is over.
+    pub fn receive(self) -> Option<u8> {
+        let full = register::read(self.base + STATE) & RECEIVE_FULL != 0;
+        let byte = full.then(|| register::read(self.base + DATA) as u8);
+        register::write(self.base + INTERRUPT, RECEIVED);
+        byte
+    }
+
+    /// Sends a byte.
+    pub fn send(self, byte: u8) {
+        while register::read(self.base + STATE) & TRANSMIT_FULL != 0 {
+            cortex_m::asm::nop();
+        }
+        register::write(self.base + DATA, byte.into());
+    }
+}
+
+impl Write for Uart {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            if byte == b'\n' {
+                self.send(b'\r');
+            }
+            self.send(byte);
+        }
+        Ok(())
+    }
+}
+
+/// Writes to the console's UART, which it switches on.
+pub fn print(arguments: fmt::Arguments<'_>) {
+    let mut uart = Uart::CONSOLE;
+    uart.enable();
+    // Writing to this UART cannot fail.
+    let _ = uart.write_fmt(arguments);
+}
+
+/// Writes a line to the console's UART.
+#[macro_export]
+macro_rules! println {
+    ($($argument:tt)*) => {
+        $crate::uart::print(core::format_args!("{}\n", core::format_args!($($argument)*)))
+    };
+}

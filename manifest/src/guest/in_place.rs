@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The memory of a VM whose code is executed where it is linked: code window, RAM, regions.
+//!
+//! Nothing is placed: the program says by its addresses where it is. The window of its code is the smallest that one
+//! region of an MPU can express around it (Arm DDI 0403E, section B3.5); its RAM has the size that the manifest says, and
+//! lies where the manifest says or, without that, in the one block of this size and alignment that holds the program's variables.
+
+use std::rc::Rc;
+
+use bulkhead_arch_regions::in_one_region;
+
+use super::{Area, AreaKind, Context, Guest, Part};
+use crate::board::Window;
+use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::model::{Access, Placed};
+use crate::payload::elf::{self, ElfError};
+use crate::payload::in_place::{self, Firmware, FirmwareError, Vectors};
+use crate::payload::{Loader, Piece, blob_name, bytes};
+
+/// Places listed of a program that is refused.
+const LISTED: usize = 12;
+
+/// Builds the memory of a VM; `None` if something was reported.
+pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
+    let spec = context.spec;
+    let (name, memory) = (spec.image.as_ref()?, spec.memory.as_ref()?);
+    let contents = loader.load(name, report)?;
+    if !elf::is_elf(&contents) {
+        let message = format!("the payload `{}` is no ELF file", name.value);
+        report.push(Diagnostic::at(Code::PayloadKind, name.place, message).help(
+            "give the file that the linker writes, with its symbols: addresses and mapping symbols are needed",
+        ));
+        return None;
+    }
+    let entry = spec.machine.entry.as_ref();
+    let read = in_place::parse(&contents, context.board)
+        .and_then(|firmware| Ok((firmware.vectors(entry.map(|entry| entry.value))?, firmware)));
+    let (vectors, firmware) = match read {
+        Ok(read) => read,
+        Err(error) => {
+            report.push(refusal(context, name, error));
+            return None;
+        }
+    };
+    let code = code_window(&firmware)?;
+    let ram = ram_window(context, &firmware, vectors, memory.value, report)?;
+    let area = |kind, window, access, place| Area {
+        kind,
+        window,
+        access,
+        at: None,
+        place,
+    };
+    let executable = Access {
+        execute: true,
+        ..Access::READ
+    };
+    let mut areas = vec![
+        area(AreaKind::Ram, ram, Access::DATA, memory.place),
+        area(AreaKind::Code, code, executable, name.place),
+    ];
+    for region in &spec.regions {
+        let window = Window {
+            base: region.guest.as_ref()?.value,
+            size: region.size.as_ref()?.value,
+        };
+        areas.push(area(AreaKind::Region, window, region.access, region.place));
+    }
+    variables_are_inside(context, &firmware, vectors, &areas, report)?;
+    let data = |stretch: &in_place::Stretch| {
+        let blob = Rc::new(stretch.bytes.clone());
+        Piece::whole(blob_name(context.name(), "data"), blob, stretch.address)
+    };
+    Some(Guest {
+        parts: areas
+            .iter()
+            .enumerate()
+            .map(|(area, a)| Part {
+                area,
+                window: a.window,
+                access: a.access,
+            })
+            .collect(),
+        areas,
+        pieces: firmware.data.iter().map(data).collect(),
+        entry: vectors.reset,
+        argument: vectors.address,
+        stack: vectors.stack,
+        sites: firmware.rewritten.sites,
+        undefined: firmware.rewritten.undefined,
+        residents: firmware.code,
+        ..Guest::default()
+    })
+}
+
+fn refusal(context: &Context<'_>, name: &Placed<String>, error: FirmwareError) -> Diagnostic {
+    let at = |code, message: String| Diagnostic::at(code, name.place, message);
+    match error {
+        FirmwareError::Elf(ElfError::Machine(what)) => at(
+            Code::ElfMachine,
+            format!("the payload `{}` does not run on this board: {what}", name.value),
+        )
+        .help("build it for the board's CPU, and link it to fixed addresses"),
+        FirmwareError::Elf(ElfError::Damaged(what)) => at(
+            Code::ElfDamaged,
+            format!("the ELF file `{}` is damaged: {what}", name.value),
+        )
+        .help("copy or build it again"),
+        FirmwareError::Outside {
+            index,
+            address,
+            size,
+        } => at(
+            Code::ElfOutside,
+            format!(
+                "segment {index} of `{}` at {address:#x} with {} is neither in code memory nor in RAM of board `{}`",
+                name.value,
+                bytes(size),
+                context.board.name
+            ),
+        )
+        .help("link it for the memory of the board: `bulkhead boards`"),
+        FirmwareError::Refused(places) => {
+            let more = places.len().saturating_sub(LISTED);
+            let mut lines: Vec<String> = places.into_iter().take(LISTED).collect();
+            if more > 0 {
+                lines.push(format!("and {more} more"));
+            }
+            at(
+                Code::CannotRewrite,
+                format!(
+                    "the program `{}` has code that cannot be told from data",
+                    name.value
+                ),
+            )
+            .label(lines.join("; "))
+            .help("link it without removing its symbols, and mark code in assembly as code (`.thumb_func`, `.inst`)")
+        }
+        FirmwareError::NoVectors { address, why } => {
+            let place = context.spec.machine.entry.as_ref().map_or(name.place, |entry| entry.place);
+            let message = format!("there is no vector table at {address:#x} of `{}`: {why}", name.value);
+            Diagnostic::at(Code::NoVectors, place, message)
+                .help("link the vector table first, or say where it is: `machine.entry`")
+        }
+    }
+}
+
+/// The smallest window around all code that is one region.
+fn code_window(firmware: &Firmware) -> Option<Window> {
+    let (first, last) = (firmware.code.first()?.window(), firmware.code.last()?.window());
+    let start = u32::try_from(first.base).ok()?;
+    let (base, size) = in_one_region(start, last.end() - first.base)?;
+    Some(Window {
+        base: base.into(),
+        size,
+    })
+}
+
+/// Where RAM of `size` bytes is: where the manifest says, else the aligned block around the first variable.
+fn ram_window(
+    context: &Context<'_>,
+    firmware: &Firmware,
+    vectors: Vectors,
+    size: u64,
+    report: &mut Report,
+) -> Option<Window> {
+    let spec = context.spec;
+    if let Some(at) = &spec.at {
+        return Some(Window { base: at.value, size });
+    }
+    // The memory of a stack ends below its first pointer.
+    let stack = vectors.stack.saturating_sub(4);
+    let lowest = firmware
+        .ram
+        .iter()
+        .map(|window| window.base)
+        .min()
+        .unwrap_or(stack)
+        .min(stack);
+    let block = size.checked_next_power_of_two()?;
+    if block == size {
+        return Some(Window {
+            base: lowest & !(size - 1),
+            size,
+        });
+    }
+    let place = spec
+        .memory
+        .as_ref()
+        .map_or(spec.name.place, |memory| memory.place);
+    let message = format!(
+        "the memory of `{}` is no power of two, and its place is not given",
+        context.name()
+    );
+    let help = format!(
+        "add `place = ...`: the program's variables start at {lowest:#x}; or give \"{}\"",
+        crate::units::format_size(block)
+    );
+    report.push(Diagnostic::at(Code::UnalignedSize, place, message).help(help));
+    None
+}
+
+/// All that the program says of RAM is in RAM of the partition.
+fn variables_are_inside(
+    context: &Context<'_>,
+    firmware: &Firmware,
+    vectors: Vectors,
+    areas: &[Area],
+    report: &mut Report,
+) -> Option<()> {
+    let stack = Window {
+        base: vectors.stack.saturating_sub(4),
+        size: 4,
+    };
+    let data = firmware.data.iter().map(in_place::Stretch::window);
+    let windows = firmware
+        .ram
+        .iter()
+        .copied()
+        .chain(data)
+        .map(|window| ("variables", window));
+    for (what, window) in windows.chain([("the initial stack", stack)]) {
+        let writable = |area: &&Area| area.access.write && area.window.contains(window);
+        if areas.iter().find(writable).is_none() {
+            let name = context.spec.image.as_ref()?;
+            let message = format!(
+                "{what} of `{}` at {:#x} with {} are not inside the partition's memory",
+                name.value,
+                window.base,
+                bytes(window.size)
+            );
+            report.push(
+                Diagnostic::at(Code::ElfOutside, name.place, message)
+                    .also(
+                        areas[0].place,
+                        format!(
+                            "RAM: {:#x} to {:#x}",
+                            areas[0].window.base,
+                            areas[0].window.end().saturating_sub(1)
+                        ),
+                    )
+                    .help("give more memory, say where it is with `place`, or add a region there"),
+            );
+            return None;
+        }
+    }
+    Some(())
+}

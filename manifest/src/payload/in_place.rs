@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+//! ELF files of a class that executes code where it is linked.
+//!
+//! What a segment has in the file lies at its physical address: in code memory it stays there (initial values of
+//! variables included, which the program's own start-up copies, as on the bare board); in RAM the hypervisor puts
+//! it there at every start. What a segment occupies at its virtual address is memory the program uses.
+//! Section headers say what is executable, mapping symbols what is an instruction: without them nothing can be
+//! rewritten, and the file is refused.
+//!
+//! The vector table (Arm DDI 0403E, section B1.5.3) is where the contents in code memory begin, unless the manifest
+//! says otherwise.
+
+use object::LittleEndian;
+use object::elf::{
+    ELFCLASS64, EM_ARM, ET_EXEC, FileHeader32, PF_X, PT_LOAD, ProgramHeader32, SHF_ALLOC, SHF_EXECINSTR,
+    SHT_NOBITS, SHT_SYMTAB, SectionHeader32, Sym32,
+};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
+
+use super::elf::{ElfError, damaged, machine_name};
+use super::rewrite::{self, Contents, Refusals, Rewritten, Section};
+use crate::board::{Board, Window};
+
+/// Loadable segments an ELF file can have here.
+const MAX_SEGMENTS: usize = 32;
+/// Words that a vector table has at least: initial stack pointer and reset handler.
+const LEAST_VECTORS: u64 = 8;
+
+/// Bytes at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub address: u64,
+    pub bytes: Vec<u8>,
+}
+
+impl Stretch {
+    pub fn window(&self) -> Window {
+        Window {
+            base: self.address,
+            size: self.bytes.len() as u64,
+        }
+    }
+}
+
+/// A program in place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Firmware {
+    /// Contents of code memory, rewritten, in ascending order.
+    pub code: Vec<Stretch>,
+    /// RAM that the program says it uses.
+    pub ram: Vec<Window>,
+    /// What is put into RAM at every start.
+    pub data: Vec<Stretch>,
+    pub rewritten: Rewritten,
+}
+
+/// Why a program cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FirmwareError {
+    Elf(ElfError),
+    /// A segment is neither in code memory nor in RAM.
+    Outside {
+        index: usize,
+        address: u64,
+        size: u64,
+    },
+    /// Code and data cannot be told apart, or an instruction cannot be replaced.
+    Refused(Refusals),
+    /// There is no vector table at this address.
+    NoVectors {
+        address: u64,
+        why: String,
+    },
+}
+
+impl From<ElfError> for FirmwareError {
+    fn from(error: ElfError) -> Self {
+        Self::Elf(error)
+    }
+}
+
+type Header = FileHeader32<LittleEndian>;
+type Segment = ProgramHeader32<LittleEndian>;
+const ENDIAN: LittleEndian = LittleEndian;
+
+/// The first words of a vector table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Vectors {
+    pub address: u64,
+    /// Initial main stack pointer.
+    pub stack: u64,
+    /// Reset handler, bit 0 set.
+    pub reset: u64,
+}
+
+impl Firmware {
+    /// The vector table at `address`, or where the contents of code memory begin.
+    ///
+    /// # Errors
+    /// [`FirmwareError::NoVectors`].
+    pub fn vectors(&self, address: Option<u64>) -> Result<Vectors, FirmwareError> {
+        let first = self.code.first().map_or(0, |stretch| stretch.address);
+        let address = address.unwrap_or(first);
+        let none = |why: &str| FirmwareError::NoVectors {
+            address,
+            why: why.to_owned(),
+        };
+        let word = |at: u64| {
+            let holder = self
+                .code
+                .iter()
+                .find(|stretch| stretch.window().contains(Window { base: at, size: 4 }))?;
+            let start = (at - holder.address) as usize;
+            let bytes = holder.bytes.get(start..start + 4)?;
+            Some(u64::from(u32::from_le_bytes(bytes.try_into().ok()?)))
+        };
+        // VTOR holds no lower bits (Arm DDI 0403E, section B3.2.5).
+        if !address.is_multiple_of(128) {
+            return Err(none("it is not at a multiple of 128"));
+        }
+        let (Some(stack), Some(reset)) = (word(address), word(address + 4)) else {
+            return Err(none("the program has nothing there"));
+        };
+        if word(address + LEAST_VECTORS - 4).is_none() || reset & 1 == 0 {
+            return Err(none("its second word is not the address of T32 code"));
+        }
+        let handler = Window {
+            base: reset & !1,
+            size: 2,
+        };
+        if !self.code.iter().any(|stretch| stretch.window().contains(handler)) {
+            return Err(none("its second word does not lead to code of the program"));
+        }
+        if !stack.is_multiple_of(4) || stack == 0 {
+            return Err(none("its first word is no stack pointer"));
+        }
+        Ok(Vectors {
+            address,
+            stack,
+            reset,
+        })
+    }
+}
+
+/// Takes an ELF file for an M-profile CPU apart, and rewrites it.
+///
+/// # Errors
+/// [`FirmwareError`].
+pub(crate) fn parse(bytes: &[u8], board: &Board) -> Result<Firmware, FirmwareError> {
+    let header = check_header(bytes)?;
+    let segments = header
+        .program_headers(ENDIAN, bytes)
+        .map_err(|_| damaged("its program headers are not in the file"))?;
+    let loaded: Vec<&Segment> = segments
+        .iter()
+        .filter(|segment| segment.p_type(ENDIAN) == PT_LOAD && segment.p_memsz(ENDIAN) > 0)
+        .collect();
+    if loaded.len() > MAX_SEGMENTS {
+        return Err(damaged(format!("it has more than {MAX_SEGMENTS} loadable segments")).into());
+    }
+    let sections = header
+        .section_headers(ENDIAN, bytes)
+        .map_err(|_| damaged("its section headers are not in the file"))?;
+    let mut firmware = Firmware::default();
+    for (index, segment) in loaded.iter().enumerate() {
+        place(index, segment, sections, (bytes, board), &mut firmware)?;
+    }
+    for part in [&mut firmware.code, &mut firmware.data] {
+        part.sort_by_key(|stretch| stretch.address);
+        if let Some(pair) = part
+            .windows(2)
+            .find(|pair| pair[0].window().overlaps(pair[1].window()))
+        {
+            return Err(damaged(format!("its segments overlap at {:#x}", pair[1].address)).into());
+        }
+    }
+    replace(header, bytes, &loaded, &mut firmware)?;
+    Ok(firmware)
+}
+
+fn check_header(bytes: &[u8]) -> Result<&Header, ElfError> {
+    if bytes.get(4) == Some(&ELFCLASS64.0) {
+        return Err(ElfError::Machine("it is an ELF file for a 64-bit CPU".to_owned()));
+    }
+    let header = Header::parse(bytes).map_err(|_| damaged("its header is not that of a 32-bit ELF file"))?;
+    let machine = header.e_machine(ENDIAN);
+    if header.endian().is_err() || machine != EM_ARM {
+        return Err(ElfError::Machine(format!(
+            "it is an ELF file for machine {} ({})",
+            machine.0,
+            machine_name(machine.0)
+        )));
+    }
+    if header.e_type(ENDIAN) != ET_EXEC {
+        return Err(ElfError::Machine(
+            "it is not a program linked to fixed addresses".to_owned(),
+        ));
+    }
+    Ok(header)
+}
+
+/// Where the contents of a segment begin that are not the file's own headers, from its start.
+fn skip_headers(segment: &Segment, sections: &[SectionHeader32<LittleEndian>]) -> u64 {
+    let start = segment.p_offset(ENDIAN);
+    if start != 0 {
+        return 0;
+    }
+    let end = start.saturating_add(segment.p_filesz(ENDIAN));
+    let inside = sections
+        .iter()
+        .filter(|section| {
+            section.sh_flags(ENDIAN).contains(SHF_ALLOC) && section.sh_type(ENDIAN) != SHT_NOBITS
+        })
+        .map(|section| section.sh_offset(ENDIAN))
+        .filter(|offset| (start..end).contains(offset));
+    inside.min().map_or(0, |first| u64::from(first - start))
+}
+
+fn place(
+    index: usize,
+    segment: &Segment,
+    sections: &[SectionHeader32<LittleEndian>],
+    (bytes, board): (&[u8], &Board),
+    firmware: &mut Firmware,
+) -> Result<(), FirmwareError> {
+    let skipped = skip_headers(segment, sections);
+    let contents = segment
+        .data(ENDIAN, bytes)
+        .map_err(|()| damaged(format!("the contents of its segment {index} are not in the file")))?;
+    let contents = contents.get(skipped as usize..).unwrap_or(&[]);
+    let window = |base: u32, size: u64| Window {
+        base: u64::from(base) + skipped,
+        size,
+    };
+    let filled = window(segment.p_paddr(ENDIAN), contents.len() as u64);
+    let occupied = window(
+        segment.p_vaddr(ENDIAN),
+        u64::from(segment.p_memsz(ENDIAN)).saturating_sub(skipped),
+    );
+    let inside = |stretches: &[Window], window: Window| stretches.iter().any(|other| other.contains(window));
+    for window in [filled, occupied].into_iter().filter(|window| window.size > 0) {
+        if !inside(&board.code, window) && !inside(&board.ram, window) {
+            return Err(FirmwareError::Outside {
+                index,
+                address: window.base,
+                size: window.size,
+            });
+        }
+    }
+    if !contents.is_empty() {
+        let stretch = Stretch {
+            address: filled.base,
+            bytes: contents.to_vec(),
+        };
+        if inside(&board.code, filled) {
+            firmware.code.push(stretch);
+        } else {
+            firmware.data.push(stretch);
+        }
+    }
+    if occupied.size > 0 && inside(&board.ram, occupied) {
+        firmware.ram.push(occupied);
+    }
+    Ok(())
+}
+
+/// Rewrites the executable sections in code memory.
+fn replace(
+    header: &Header,
+    bytes: &[u8],
+    loaded: &[&Segment],
+    firmware: &mut Firmware,
+) -> Result<(), FirmwareError> {
+    let mut refusals = Refusals::new();
+    for section in executable(header, bytes, loaded)? {
+        let window = Window {
+            base: u64::from(section.address),
+            size: section.bytes.len() as u64,
+        };
+        let Some(stretch) = firmware
+            .code
+            .iter_mut()
+            .find(|stretch| stretch.window().contains(window))
+        else {
+            // In RAM nothing is executed, whatever it is.
+            continue;
+        };
+        let start = (window.base - stretch.address) as usize;
+        let target = &mut stretch.bytes[start..start + section.bytes.len()];
+        rewrite::rewrite(&section, target, &mut firmware.rewritten, &mut refusals);
+        if let Err(why) = rewrite::verify(&section, target, &firmware.rewritten.sites) {
+            refusals.push(why);
+        }
+    }
+    for (index, segment) in loaded.iter().enumerate() {
+        unspoken_for(index, segment, header, bytes, &mut refusals)?;
+    }
+    firmware.rewritten.sites.sort_unstable();
+    firmware.rewritten.undefined.sort_unstable();
+    if refusals.is_empty() {
+        Ok(())
+    } else {
+        Err(FirmwareError::Refused(refusals))
+    }
+}
+
+/// Refuses contents of an executable segment that belong to no section, but for what fills gaps.
+fn unspoken_for(
+    index: usize,
+    segment: &Segment,
+    header: &Header,
+    bytes: &[u8],
+    refusals: &mut Refusals,
+) -> Result<(), FirmwareError> {
+    if !segment.p_flags(ENDIAN).contains(PF_X) {
+        return Ok(());
+    }
+    let sections = header
+        .section_headers(ENDIAN, bytes)
+        .map_err(|_| damaged("its section headers are not in the file"))?;
+    let start = u64::from(segment.p_offset(ENDIAN)) + skip_headers(segment, sections);
+    let end = u64::from(segment.p_offset(ENDIAN)) + u64::from(segment.p_filesz(ENDIAN));
+    let spoken = |at: u64| {
+        sections.iter().any(|section| {
+            let first = u64::from(section.sh_offset(ENDIAN));
+            let contents =
+                section.sh_flags(ENDIAN).contains(SHF_ALLOC) && section.sh_type(ENDIAN) != SHT_NOBITS;
+            contents && (first..first + u64::from(section.sh_size(ENDIAN))).contains(&at)
+        })
+    };
+    let nonzero = |at: &u64| bytes.get(*at as usize).is_some_and(|byte| *byte != 0);
+    if let Some(at) = (start..end).filter(nonzero).find(|at| !spoken(*at)) {
+        refusals.push(format!(
+            "{:#010x} in segment {index}: no section header says whether this is code or data",
+            u64::from(segment.p_paddr(ENDIAN)) + (at - u64::from(segment.p_offset(ENDIAN)))
+        ));
+    }
+    Ok(())
+}
+
+/// The executable sections with contents, at their physical addresses, with their mapping symbols.
+fn executable<'a>(
+    header: &Header,
+    bytes: &'a [u8],
+    loaded: &[&Segment],
+) -> Result<Vec<Section<'a>>, FirmwareError> {
+    let sections = header
+        .sections(ENDIAN, bytes)
+        .map_err(|_| damaged("its section headers are not in the file"))?;
+    let symbols = sections
+        .symbols(ENDIAN, bytes, SHT_SYMTAB)
+        .map_err(|_| damaged("its symbol table is not in the file"))?;
+    let mut found = Vec::new();
+    for (index, section) in sections.enumerate() {
+        let flags = section.sh_flags(ENDIAN);
+        let has_code = flags.contains(SHF_ALLOC) && flags.contains(SHF_EXECINSTR);
+        if !has_code || section.sh_type(ENDIAN) == SHT_NOBITS || section.sh_size(ENDIAN) == 0 {
+            continue;
+        }
+        let contents = section
+            .data(ENDIAN, bytes)
+            .map_err(|_| damaged("the contents of a section are not in the file"))?;
+        let offset = section.sh_offset(ENDIAN);
+        let holder = loaded.iter().find(|segment| {
+            let start = segment.p_offset(ENDIAN);
+            (start..start.saturating_add(segment.p_filesz(ENDIAN))).contains(&offset)
+        });
+        let Some(holder) = holder else { continue };
+        let address = holder
+            .p_paddr(ENDIAN)
+            .wrapping_add(offset - holder.p_offset(ENDIAN));
+        let moved = address.wrapping_sub(section.sh_addr(ENDIAN));
+        let own = symbols
+            .iter()
+            .filter(|symbol| usize::from(symbol.st_shndx(ENDIAN).0) == index.0)
+            .filter_map(|symbol| mapping(symbol, symbols.strings()))
+            .map(|(at, contents)| (at.wrapping_add(moved), contents));
+        let mut map: Vec<(u32, Contents)> = own.collect();
+        map.sort_by_key(|(address, _)| *address);
+        found.push(Section {
+            name: section_name(&sections, section),
+            address,
+            bytes: contents,
+            map,
+        });
+    }
+    Ok(found)
+}
+
+fn section_name(
+    sections: &object::read::elf::SectionTable<'_, Header>,
+    section: &SectionHeader32<LittleEndian>,
+) -> String {
+    let name = sections.section_name(ENDIAN, section).unwrap_or_default();
+    format!("`{}`", String::from_utf8_lossy(name))
+}
+
+/// What a mapping symbol says: `$t`, `$d`, `$a`, perhaps with a suffix behind a full stop.
+fn mapping(symbol: &Sym32<LittleEndian>, strings: object::StringTable<'_>) -> Option<(u32, Contents)> {
+    let name = symbol.name(ENDIAN, strings).ok()?;
+    let contents = match name {
+        [b'$', b't'] | [b'$', b't', b'.', ..] => Contents::Thumb,
+        [b'$', b'd'] | [b'$', b'd', b'.', ..] => Contents::Data,
+        [b'$', b'a'] | [b'$', b'a', b'.', ..] => Contents::Foreign,
+        _ => return None,
+    };
+    Some((symbol.st_value(ENDIAN), contents))
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Places on a board whose classes translate nothing: every area is where its program is linked.
+//!
+//! So there is nothing to choose, only to check: areas are in the board's memory of their kind, apart from the
+//! hypervisor's share and from each other, and the MPU has regions enough for each partition. Refusals
+//! name the smallest change that helps.
+
+use bulkhead_arch_regions::{Forbidden, MAX_REGIONS, Memory, Refusal, Request, Rights};
+
+use super::{Input, Plan, SMALL_LOG_SIZE, range, ranges, trace_place};
+use crate::board::Window;
+use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
+use crate::guest::{Area, AreaKind, Guest};
+use crate::model::{Access, PartitionSpec};
+use crate::rules::registers;
+use crate::units::{align_up, format_size};
+
+/// Finds places; `None` if something was reported.
+pub(super) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
+    let errors = report.error_count();
+    let board = input.board;
+    let image_base = board.load_address.checked_add(input.binary)?;
+    let end = align_up(image_base.checked_add(input.image)?, board.class.granule())?;
+    let hypervisor = Window {
+        base: board.load_address,
+        size: end - board.load_address,
+    };
+    if !board.own_code.contains(hypervisor) {
+        report.push(hypervisor_too_large(input, hypervisor));
+        return None;
+    }
+    let mut seen: Vec<(&str, &Area)> = Vec::new();
+    for (spec, guest) in input.specs.iter().zip(input.guests) {
+        for area in &guest.areas {
+            let name = spec.name.value.as_str();
+            check_area(input, name, area, &seen, report);
+            seen.push((name, area));
+        }
+        check_regions(input, spec, guest, report);
+    }
+    let log = Window {
+        base: board.own_ram.end() - SMALL_LOG_SIZE,
+        size: SMALL_LOG_SIZE,
+    };
+    let pool = Window {
+        size: board.own_ram.size - SMALL_LOG_SIZE,
+        ..board.own_ram
+    };
+    let mut taken: Vec<Window> = seen.iter().map(|(_, area)| area.window).collect();
+    taken.push(board.own_ram);
+    let trace = input.trace.map(|wish| trace_place(board, wish, &taken));
+    if trace == Some(None) {
+        report.push(no_room_for_trace(input));
+    }
+    (report.error_count() == errors).then(|| Plan {
+        hypervisor,
+        image_base,
+        log,
+        pool,
+        trace: trace.flatten(),
+        hosts: input
+            .guests
+            .iter()
+            .map(|guest| guest.areas.iter().map(|area| area.window.base).collect())
+            .collect(),
+    })
+}
+
+fn first_place(input: &Input<'_>) -> Place {
+    input.specs.first().map_or(
+        Place {
+            file: FileId(0),
+            start: 0,
+            end: 0,
+        },
+        |spec| spec.name.place,
+    )
+}
+
+fn hypervisor_too_large(input: &Input<'_>, hypervisor: Window) -> Diagnostic {
+    let message = format!(
+        "class binary and system image take {} of code memory, more than the hypervisor's {}",
+        format_size(hypervisor.size),
+        format_size(input.board.own_code.size)
+    );
+    Diagnostic::at(Code::RamExhausted, first_place(input), message)
+        .help("use fewer partitions, or raise `hypervisor.code` of the board and link the guests behind it")
+}
+
+fn no_room_for_trace(input: &Input<'_>) -> Diagnostic {
+    Diagnostic::at(
+        Code::RamExhausted,
+        first_place(input),
+        "no RAM is left for a trace",
+    )
+    .help("give the partitions less memory, or run without a trace")
+}
+
+/// An area is in memory of its kind, and nobody else's.
+fn check_area(input: &Input<'_>, name: &str, area: &Area, seen: &[(&str, &Area)], report: &mut Report) {
+    let board = input.board;
+    let (stretches, own, what) = match area.kind {
+        AreaKind::Code => (&board.code, board.own_code, "code"),
+        _ => (&board.ram, board.own_ram, "memory"),
+    };
+    let window = area.window;
+    if !stretches.iter().any(|stretch| stretch.contains(window)) {
+        let message = format!("{what} of `{name}` is outside the board's memory for it");
+        report.push(
+            Diagnostic::at(Code::OutsideRam, area.place, message)
+                .label(range(window))
+                .help(format!("board `{}` has {}", board.name, ranges(stretches))),
+        );
+    } else if window.overlaps(own) {
+        let message = format!("{what} of `{name}` is on the hypervisor's own");
+        report.push(
+            Diagnostic::at(Code::HypervisorMemory, area.place, message)
+                .label(format!("{}; the hypervisor: {}", range(window), range(own)))
+                .help(format!("link the program to {:#x} or above", own.end())),
+        );
+    } else if let Some((other, first)) = seen.iter().find(|(_, other)| other.window.overlaps(window)) {
+        let message = format!(
+            "{what} of `{name}` and of `{other}` overlap at {:#x}",
+            window.base.max(first.window.base)
+        );
+        report.push(
+            Diagnostic::at(Code::PlaceOverlap, area.place, message)
+                .label(format!("{}, rounded to what an MPU region can be", range(window)))
+                .also(first.place, range(first.window))
+                .help("link them to addresses that are farther apart"),
+        );
+    }
+}
+
+/// A mapping of a partition.
+struct Mapped {
+    what: String,
+    place: Place,
+    request: Request,
+}
+
+/// All mappings of a partition, in the order in which the backend asks for them.
+fn mapped(input: &Input<'_>, spec: &PartitionSpec, guest: &Guest) -> Vec<Mapped> {
+    let one = |what: String, place, window: Window, access: Access, memory| Mapped {
+        what,
+        place,
+        request: Request {
+            // What lies beyond 4G has been reported.
+            start: u32::try_from(window.base).unwrap_or(0),
+            bytes: window.size,
+            rights: Rights {
+                read: access.read,
+                write: access.write,
+                execute: access.execute,
+            },
+            memory,
+        },
+    };
+    let areas = guest.areas.iter().map(|area| {
+        let what = match area.kind {
+            AreaKind::Code => "code",
+            AreaKind::Region => "a region",
+            AreaKind::Ram | AreaKind::Startup => "RAM",
+        };
+        one(
+            what.to_owned(),
+            area.place,
+            area.window,
+            area.access,
+            Memory::NORMAL,
+        )
+    });
+    let devices = registers(spec, input.board)
+        .filter(|registers| !registers.forwarded)
+        .map(|registers| {
+            let (name, window) = (registers.name, registers.window.pages());
+            let what = format!("device `{}`", name.value);
+            one(what, name.place, window, Access::DATA, Memory::DEVICE)
+        });
+    areas.chain(devices).collect()
+}
+
+/// The MPU has regions enough for the partition: the backend makes the same plan.
+fn check_regions(input: &Input<'_>, spec: &PartitionSpec, guest: &Guest, report: &mut Report) {
+    let mapped = mapped(input, spec, guest);
+    let requests: Vec<Request> = mapped.iter().map(|mapped| mapped.request).collect();
+    let Err(refusal) = bulkhead_arch_regions::plan(&requests, MAX_REGIONS as u32) else {
+        return;
+    };
+    let (index, why, fix) = match refusal {
+        Refusal::Unaligned { index, fix } => (index, "is not made of units of 32 bytes".to_owned(), fix),
+        Refusal::Forbidden { index, what } => {
+            let what = match what {
+                Forbidden::BitBand => "is in a bit-band alias, which reaches all RAM or all devices",
+                Forbidden::System => "is in the CPU's private registers",
+            };
+            (index, what.to_owned(), None)
+        }
+        Refusal::Overlap { index, other } => {
+            let other = mapped.get(other).map_or("", |other| other.what.as_str());
+            (index, format!("overlaps {other}"), None)
+        }
+        Refusal::TooMany {
+            needed,
+            available,
+            fix,
+        } => {
+            let index = fix.map_or_else(|| mapped.len().saturating_sub(1), |fix| fix.index);
+            let why = format!("and all else need {needed} regions of the MPU, which has {available}");
+            (index, why, fix)
+        }
+    };
+    let Some(found) = mapped.get(index) else { return };
+    let message = format!("{} of `{}` {why}", found.what, spec.name.value);
+    let help = match fix {
+        Some(fix) => format!(
+            "with {} from {:#x} there it needs {} regions in all",
+            format_size(fix.bytes),
+            fix.start,
+            fix.needed
+        ),
+        None => "move it, or give the partition fewer devices or regions".to_owned(),
+    };
+    let window = Window {
+        base: found.request.start.into(),
+        size: found.request.bytes,
+    };
+    report.push(
+        Diagnostic::at(Code::TooManyRegions, found.place, message)
+            .label(range(window))
+            .help(help),
+    );
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Systems of class `armv7m`: programs where they are linked, rewritten, in one flashable ELF file.
+
+mod support;
+
+use bulkhead_image::layout::{
+    CLASS_ARMV7M, CONTROLLER_NVIC, MAP_CODE, MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE,
+    VIRTUAL_CMSDK_UART,
+};
+use bulkhead_image::{Image, Portable};
+use bulkhead_manifest::{
+    ClassBinary, CompileInput, FlashError, PayloadResolver, System, compile, flashable, load_text,
+};
+use std::path::{Path, PathBuf};
+use support::firmware;
+
+const CODE: u32 = 0x3_0000;
+const RAM: u32 = 0x2001_0000;
+/// Where the code of `support::firmware` starts.
+const START: u32 = CODE + 64;
+
+/// `cpsid i; mrs r1, primask; msr basepri, r3; msr apsr_nzcvq, r0; udf #255; wfi; b .`, then data that looks like `cpsid i`.
+const PROGRAM: [u16; 12] = [
+    0xb672, 0xf3ef, 0x8110, 0xf383, 0x8811, 0xf380, 0x8800, 0xdeff, 0xbf30, 0xe7fe, 0xb672, 0xb672,
+];
+const PROGRAM_MAP: [(u32, &str); 2] = [(0, "$t"), (20, "$d.7")];
+
+/// Hands out one file.
+struct One(PathBuf);
+
+impl PayloadResolver for One {
+    fn resolve(&self, _name: &str) -> Result<PathBuf, String> {
+        Ok(self.0.clone())
+    }
+}
+
+const MANIFEST: &str = r#"
+board = "mps2-an500"
+[partition.rtos]
+kind = "vm"
+image = "@guests/rtos"
+memory = "16K"
+devices = ["uart1"]
+vcpus = [{ pcpu = 0 }]
+"#;
+
+fn system(name: &str, program: &[u8]) -> Result<System, String> {
+    let file = std::env::temp_dir().join(format!("bulkhead-in-place-{name}-{}", std::process::id()));
+    std::fs::write(&file, program).expect("a temporary file");
+    let loaded = load_text(Path::new("a.toml"), MANIFEST, &One(file.clone()));
+    let _ = std::fs::remove_file(file);
+    loaded.map_err(|report| report.render(false))
+}
+
+fn image(system: &System) -> Vec<u8> {
+    let input = CompileInput {
+        class_binary_len: 0x8000,
+        stop_after_ms: None,
+        trace_records: Some(256),
+    };
+    compile(system, &input).expect("an image")
+}
+
+#[test]
+fn the_image_says_where_everything_is() {
+    let system = system("image", &firmware(CODE, RAM, &PROGRAM, &PROGRAM_MAP)).expect("a system");
+    let bytes = image(&system);
+    let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).expect("checked");
+    let board = image.board();
+    assert_eq!((board.load_address.get(), board.image_base.get()), (0, 0x8000));
+    assert_eq!(
+        (board.pool_base.get(), board.pool_size.get()),
+        (0x2000_0000, 0x7000)
+    );
+    assert_eq!(board.log_base.get(), 0x2000_7000);
+    assert!(board.trace_base.get() >= 0x2000_8000);
+    assert!(image.map().iter().any(|entry| entry.kind.get() == MAP_CODE));
+    assert!(
+        image
+            .controllers()
+            .iter()
+            .any(|controller| controller.compatible.get() == CONTROLLER_NVIC)
+    );
+    let rtos = &image.partitions()[0];
+    assert_eq!(rtos.argument.get(), u64::from(CODE));
+    assert_eq!(rtos.entry.get(), u64::from(START | 1));
+    assert_eq!(rtos.stack.get(), u64::from(RAM + 0x1000));
+    assert_eq!(rtos.virtual_lines.get(), 32);
+    let memory: Vec<_> = image
+        .memory_of(0)
+        .map(|mapping| (mapping.guest.get(), mapping.size.get(), mapping.flags.get()))
+        .collect();
+    assert_eq!(
+        memory[0],
+        (RAM.into(), 0x4000, MEMORY_READ | MEMORY_WRITE | MEMORY_CLEAR)
+    );
+    assert_eq!(memory[1], (CODE.into(), 96, MEMORY_READ | MEMORY_EXECUTE));
+    assert_eq!((memory[2].0, memory[2].1), (0x4000_5000, 0x1000));
+    let uart = &image.virtual_devices()[0];
+    assert_eq!(uart.kind.get(), VIRTUAL_CMSDK_UART);
+    assert_eq!((uart.base[0].get(), uart.virtual_line.get()), (0x4000_4000, 0));
+    let lines: Vec<u32> = image
+        .interrupts()
+        .iter()
+        .map(|record| record.line.get())
+        .collect();
+    assert_eq!(lines, [2, 3]);
+    assert_eq!(image.loads().len(), 0);
+}
+
+#[test]
+fn instructions_are_replaced_and_nothing_else() {
+    let before = firmware(CODE, RAM, &PROGRAM, &PROGRAM_MAP);
+    let system = system("replaced", &before).expect("a system");
+    assert_eq!(system.replaced(0), Some((4, 1)));
+    let bytes = image(&system);
+    let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).expect("checked");
+    let sites: Vec<u32> = image.sites().iter().map(|site| site.address.get()).collect();
+    assert_eq!(sites, [START, START + 2, START + 6, START + 16]);
+    let binary = ClassBinary::from_elf(&class_binary(0x2000_1000)).expect("a class binary");
+    let file = flashable(&binary, &bytes, &system).expect("a file");
+    let found = contents(&file, CODE).expect("the program");
+    let halves: Vec<u16> = found[64..]
+        .chunks(2)
+        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+        .collect();
+    assert_eq!(
+        halves,
+        [
+            0xde92, 0xf7f0, 0xa110, 0xf7fa, 0xa311, 0xf380, 0x8800, 0xdeff, 0xdea0, 0xe7fe, 0xb672, 0xb672
+        ]
+    );
+    assert_eq!(image.check_resident(0, &found, &Portable), Ok(()));
+    assert!(
+        image
+            .check_resident(0, &before[116..116 + found.len()], &Portable)
+            .is_err()
+    );
+    // The system image is where the class binary looks for it.
+    assert_eq!(contents(&file, 0x8000).as_deref(), Some(&bytes[..]));
+    assert_eq!(contents(&file, 0).as_deref(), Some(&b"vectors."[..]));
+}
+
+#[test]
+fn a_class_binary_with_too_much_ram_is_refused() {
+    let system = system("ram", &support::firmware_at(CODE, RAM)).expect("a system");
+    let binary = ClassBinary::from_elf(&class_binary(0x2000_7001)).expect("a class binary");
+    assert_eq!(binary.len(), 0x8000);
+    let refused = FlashError::RamTooSmall {
+        end: 0x2000_7001,
+        limit: 0x2000_7000,
+    };
+    assert_eq!(flashable(&binary, &[], &system), Err(refused));
+}
+
+#[test]
+fn code_that_cannot_be_told_from_data_is_listed() {
+    /// Code, mapping symbols, and what the refusal says.
+    type Case = (&'static [u16], &'static [(u32, &'static str)], &'static str);
+    let cases: [Case; 4] = [
+        (&[0xe7fe], &[], "0x00030040 to 0x00030042"),
+        (
+            &[0xe7fe, 0xf3ef],
+            &[(0, "$t")],
+            "the code ends within an instruction",
+        ),
+        (&[0xe7fe, 0xe7fe], &[(2, "$t")], "no mapping symbol says"),
+        (&[0xe7fe, 0xe7fe], &[(0, "$a")], "A32 instructions"),
+    ];
+    for (number, (code, map, expected)) in cases.into_iter().enumerate() {
+        let refused =
+            system(&format!("list-{number}"), &firmware(CODE, RAM, code, map)).expect_err("refused");
+        assert!(
+            refused.contains("E082") && refused.contains(expected),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn damaged_programs_are_refused_and_never_more() {
+    let good = firmware(CODE, RAM, &PROGRAM, &PROGRAM_MAP);
+    for end in (0..good.len()).step_by(7) {
+        let _ = system("cut", &good[..end]).map(|system| image(&system));
+    }
+    for at in 0..good.len() {
+        let mut bad = good.clone();
+        bad[at] ^= 0x81;
+        let _ = system("bit", &bad).map(|system| {
+            compile(
+                &system,
+                &CompileInput {
+                    class_binary_len: 0x8000,
+                    stop_after_ms: None,
+                    trace_records: None,
+                },
+            )
+        });
+    }
+}
+
+/// The contents of the segment at `address` of a flashable file.
+fn contents(file: &[u8], address: u32) -> Option<Vec<u8>> {
+    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes"));
+    let count = usize::from(file[44]);
+    let headers = (0..count).map(|index| 52 + 32 * index);
+    let found = headers.into_iter().find(|at| word(at + 12) == address)?;
+    let (offset, size) = (word(found + 4) as usize, word(found + 16) as usize);
+    Some(file[offset..offset + size].to_vec())
+}
+
+/// A class binary with a few bytes at 0, its end at 0x8000 and RAM up to `ram_end`.
+fn class_binary(ram_end: u32) -> Vec<u8> {
+    let words = |values: &[u32]| {
+        values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect::<Vec<u8>>()
+    };
+    let names = b"\0__image_end\0__ram_end\0";
+    let mut out = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x28\0".to_vec();
+    out.extend(words(&[1, 1, 52, 168, 0x0500_0000]));
+    out.extend(
+        [52_u16, 32, 1, 40, 3, 2]
+            .iter()
+            .flat_map(|half| half.to_le_bytes()),
+    );
+    out.extend(words(&[1, 84, 0, 0, 8, 8, 5, 4]));
+    out.extend(b"vectors.");
+    out.extend([0; 16]);
+    out.extend(words(&[1, 0x8000, 0, 0xfff1_0010, 13, ram_end, 0, 0xfff1_0010]));
+    out.extend(names);
+    out.resize(168, 0);
+    out.extend([0; 40]);
+    out.extend(words(&[0, 2, 0, 0, 92, 48, 2, 1, 4, 16]));
+    out.extend(words(&[0, 3, 0, 0, 140, names.len() as u32, 0, 0, 1, 0]));
+    out
+}
