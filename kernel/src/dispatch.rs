@@ -28,11 +28,12 @@ mod trace;
 pub use report::Reports;
 
 use crate::local::{Activity, Local};
+use crate::mailbox::{bit, bits};
 use crate::shared::Shared;
 use crate::system::System;
 use crate::trace::Tracer;
 use bulkhead_abi::log::Pcpu as Counters;
-use bulkhead_arch_api::{Arch, PartitionId, PcpuId, Ticks, VcpuId};
+use bulkhead_arch_api::{Arch, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet};
 use bulkhead_sched::{Signals, Slot};
 
 /// Rounds of one decision before the loop is entered anew; each is caused by mail that came during the one before.
@@ -174,6 +175,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
             self.local.reschedule = true;
             return false;
         }
+        self.admit();
         self.arm();
         true
     }
@@ -207,7 +209,23 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         if self.local.tracer.is_on() {
             self.trace_decision(now);
         }
+        self.admit();
         self.arm();
+    }
+
+    /// Devices of partitions that are of no interest until the next decision need not interrupt this one's vCPU. Those with a
+    /// critical line always are.
+    #[inline]
+    fn admit(&mut self) {
+        if !A::CAPS.masks_lines {
+            return;
+        }
+        let mut vcpus = self.system.critical_vcpus();
+        let slots = self.local.interested().0 | self.local.running().map_or(0, |slot| bit(slot.0));
+        for slot in bits(slots).map(Slot) {
+            vcpus.insert_all(VcpuSet::of(self.local.slot(slot).vcpu));
+        }
+        self.machine.admit(vcpus);
     }
 
     /// Arms the clock for the decision in force, if that changes anything.
@@ -236,19 +254,19 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         if post.halt {
             self.machine.stop();
         }
-        for partition in crate::mailbox::bits(post.stop) {
+        for partition in bits(post.stop) {
             self.stop_here(PartitionId(partition), now);
         }
-        for partition in crate::mailbox::bits(post.load) {
+        for partition in bits(post.load) {
             self.load_here(PartitionId(partition), now);
         }
-        for slot in crate::mailbox::bits(post.start) {
+        for slot in bits(post.start) {
             self.start_here(Slot(slot), now);
         }
-        for slot in crate::mailbox::bits(post.wake) {
+        for slot in bits(post.wake) {
             self.look_at(Slot(slot));
         }
-        for slot in crate::mailbox::bits(post.critical) {
+        for slot in bits(post.critical) {
             self.local.urge(Slot(slot), now);
         }
         if post.schedule {

@@ -12,7 +12,7 @@ use crate::time::Timebase;
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_api::{
     GuestPhys, HostPhys, Line, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind, PcpuId,
-    Ticks, TimeMode, VcpuId, VcpuReset, VirtualLine,
+    Ticks, TimeMode, VcpuId, VcpuReset, VcpuSet, VirtualLine,
 };
 use bulkhead_devices::uart::Kind;
 use bulkhead_image::Image;
@@ -144,6 +144,8 @@ pub struct System<'i> {
     bindings: PerVcpu<Binding>,
     /// Lines whose interrupts are critical.
     critical: LineSet,
+    /// vCPUs with a critical line.
+    critical_vcpus: VcpuSet,
 }
 
 impl<'i> System<'i> {
@@ -168,6 +170,7 @@ impl<'i> System<'i> {
             partitions: Table::new([Facts::NOTHING; MAX_PARTITIONS]),
             bindings: Table::new([UNBOUND; MAX_VCPUS]),
             critical: LineSet::EMPTY,
+            critical_vcpus: VcpuSet::EMPTY,
         };
         let image = system.image;
         for (record, number) in image.partitions().iter().zip(0..) {
@@ -177,6 +180,9 @@ impl<'i> System<'i> {
         for interrupt in image.interrupts() {
             if interrupt.flags.get() & INTERRUPT_CRITICAL != 0 {
                 system.critical.insert(Line(interrupt.line.get()));
+                let owner = PartitionId(interrupt.partition.get() as u8);
+                let first = system.partitions.of(owner).first;
+                system.critical_vcpus.insert_all(VcpuSet::of(first));
             }
         }
         for watch in image.watches() {
@@ -291,6 +297,13 @@ impl<'i> System<'i> {
                 .saturating_add(window.quiesce_offset.get().into());
             (HostPhys(register), window.quiesce_value.get())
         })
+    }
+
+    /// The first vCPUs of partitions with critical interrupts.
+    #[inline]
+    #[must_use]
+    pub const fn critical_vcpus(&self) -> VcpuSet {
+        self.critical_vcpus
     }
 
     /// Whether the manifest calls the interrupts of this line critical.

@@ -78,6 +78,7 @@ impl Arch for Machine {
         max_vcpus_per_partition: MAX_VCPUS_PER_PARTITION as u8,
         frozen_time: true,
         max_virtual_lines: 1024,
+        masks_lines: false,
     };
 }
 

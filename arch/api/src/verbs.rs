@@ -33,6 +33,8 @@ pub struct ArchCaps {
     pub frozen_time: bool,
     /// Virtual interrupt lines a VM can have.
     pub max_virtual_lines: u32,
+    /// Whether [`Irqs::admit`] does anything.
+    pub masks_lines: bool,
 }
 
 /// Physical CPUs.
@@ -305,6 +307,9 @@ pub trait Irqs {
     fn enable(&mut self, line: Line, edge: bool);
     /// The reverse of [`Irqs::enable`].
     fn disable(&mut self, line: Line);
+    /// Only that these vCPUs become ready would change who runs: lines of other partitions need not interrupt before the next
+    /// call. What they ask for must not be lost. Only called if [`ArchCaps::masks_lines`]. Worst case: one step per line.
+    fn admit(&mut self, _vcpus: VcpuSet) {}
     /// Ends an [`Exit::Interrupt`].
     fn complete(&mut self, line: Line);
 }

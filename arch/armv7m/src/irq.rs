@@ -3,8 +3,10 @@
 //!
 //! A line of a partition interrupts once; then it is *held*: masked until the guest's handler for it has ended (or, while the
 //! partition does not run, until it has run and that has happened). So a device interrupts the hypervisor at most once
-//! per interrupt its guest handles, whatever the device does. A line is open if its guest has enabled
-//! it and it is not held. Level-triggered lines that are still high when they are opened interrupt again.
+//! per interrupt its guest handles, whatever the device does. A line is open if its guest has enabled it, it is not held, and
+//! the kernel has *admitted* its partition: that it wakes up would change who runs. So devices of partitions that do not
+//! matter now do not interrupt at all; what they ask for stays pending in the controller. Level-triggered lines that are
+//! still high when they are opened interrupt again.
 
 use crate::machine::Machine;
 use crate::system::{NVIC_ICER, NVIC_ICPR, NVIC_ISER, NVIC_ISPR, read, write};
@@ -23,51 +25,38 @@ struct Route {
     edge: bool,
 }
 
-/// All lines.
+/// All lines, as sets of one bit each.
 pub(crate) struct Interrupts {
     routes: [Option<Route>; MAX_LINES as usize],
     /// Lines of the hypervisor's own.
     own: u64,
+    /// Lines that their guests have enabled.
+    enabled: u64,
     /// Lines that wait for their guest.
     held: u64,
+    /// Lines of partitions that may interrupt what runs now.
+    admitted: u64,
+    /// Lines of partitions that are open in the hardware.
+    open: u64,
 }
 
 const fn bit(line: u32) -> u64 {
     1_u64.wrapping_shl(line)
 }
 
-/// Register and bit of a line, in one of the controller's banks of registers.
-const fn place(bank: usize, line: u32) -> (usize, u32) {
-    (bank + 4 * (line as usize >> 5), 1_u32.wrapping_shl(line))
-}
-
-/// Writes the bit of a line in one of the banks.
+/// Writes the bit of a line in one of the controller's banks of registers.
 fn strike(bank: usize, line: u32) {
-    let (offset, mask) = place(bank, line);
-    write(offset, mask);
+    write(bank + 4 * (line as usize >> 5), 1_u32.wrapping_shl(line));
 }
 
-/// Opens a line that was held. A level-triggered one became pending once more if it was still high when the hypervisor
-/// left; if it is high now, it does so again.
-fn open(line: u32, route: Route, core: &VirtualCore) {
-    if !route.edge {
-        strike(NVIC_ICPR, line);
-    }
-    if core.line_enabled(route.virtual_line) {
-        strike(NVIC_ISER, line);
-    }
-}
-
-/// The lines whose bits are set, lowest first.
-fn lines(mut bits: u64) -> impl Iterator<Item = u32> {
-    core::iter::from_fn(move || {
-        if bits == 0 {
-            return None;
+/// Writes the bits of these lines in one of the banks.
+fn strike_all(bank: usize, lines: u64) {
+    for word in 0..WORDS {
+        let bits = (lines >> (32 * word)) as u32;
+        if bits != 0 {
+            write(bank + 4 * word, bits);
         }
-        let line = bits.trailing_zeros();
-        bits &= bits - 1;
-        Some(line)
-    })
+    }
 }
 
 /// A line that would interrupt if the hypervisor did not run; it is no longer pending.
@@ -88,7 +77,10 @@ impl Interrupts {
         Self {
             routes: [None; MAX_LINES as usize],
             own: 0,
+            enabled: 0,
             held: 0,
+            admitted: u64::MAX,
+            open: 0,
         }
     }
 
@@ -102,6 +94,14 @@ impl Interrupts {
         routes.filter(move |(_, route)| route.partition == partition)
     }
 
+    /// Opens and masks what has to be.
+    fn apply(&mut self) {
+        let wanted = self.enabled & !self.held & self.admitted;
+        strike_all(NVIC_ICER, self.open & !wanted);
+        strike_all(NVIC_ISER, wanted & !self.open);
+        self.open = wanted;
+    }
+
     /// The hypervisor takes a line for itself and opens it.
     pub(crate) fn own(&mut self, line: u32) {
         if line < MAX_LINES {
@@ -110,52 +110,63 @@ impl Interrupts {
         }
     }
 
-    /// The guest of a partition may have enabled or disabled lines, or taken a pending state away.
-    pub(crate) fn follow(&mut self, partition: PartitionId, core: &VirtualCore) {
-        let mut free = 0;
-        for (line, route) in self.lines_of(partition) {
-            let is_held = self.held & bit(line) != 0;
-            if is_held && core.line_is_idle(route.virtual_line) {
-                free |= bit(line);
-                open(line, route, core);
-            } else if is_held || !core.line_enabled(route.virtual_line) {
-                strike(NVIC_ICER, line);
-            } else {
-                strike(NVIC_ISER, line);
-            }
-        }
-        self.held &= !free;
-    }
-
-    /// The guest's handler of a virtual line has ended: its physical line, if it has one, is opened again.
-    pub(crate) fn ended(&mut self, partition: PartitionId, virtual_line: u8, core: &VirtualCore) {
-        let found = self
-            .lines_of(partition)
-            .find(|(_, route)| route.virtual_line == virtual_line);
-        if let Some((line, route)) = found.filter(|(line, _)| self.held & bit(*line) != 0) {
-            self.held &= !bit(line);
-            open(line, route, core);
-        }
-    }
-
-    /// A partition starts anew: none of its lines is held, and its guest has enabled none yet.
-    pub(crate) fn reset(&mut self, partition: PartitionId) {
-        let mut all = 0;
-        for (line, _) in self.lines_of(partition) {
-            all |= bit(line);
-        }
-        for line in lines(all) {
-            strike(NVIC_ICER, line);
+    /// A held line is free again. A level-triggered one became pending once more if it was still high when the hypervisor
+    /// left; if it is high now, it does so again.
+    fn release(&mut self, line: u32, route: Route) {
+        self.held &= !bit(line);
+        if !route.edge {
             strike(NVIC_ICPR, line);
         }
-        self.held &= !all;
     }
 
-    /// No line of a partition interrupts any more.
-    pub(crate) fn shut(&self, partition: PartitionId) {
-        for (line, _) in self.lines_of(partition) {
-            strike(NVIC_ICER, line);
+    /// The guest of a partition may have enabled or disabled lines, or taken a pending state away.
+    pub(crate) fn follow(&mut self, partition: PartitionId, core: &VirtualCore) {
+        for line in 0..MAX_LINES {
+            let Some(route) = self.route_of(line).filter(|route| route.partition == partition) else {
+                continue;
+            };
+            if core.line_enabled(route.virtual_line) {
+                self.enabled |= bit(line);
+            } else {
+                self.enabled &= !bit(line);
+            }
+            if self.held & bit(line) != 0 && core.line_is_idle(route.virtual_line) {
+                self.release(line, route);
+            }
         }
+        self.apply();
+    }
+
+    /// The guest's handler of a virtual line has ended: its physical line, if it has one, is free again.
+    pub(crate) fn ended(&mut self, partition: PartitionId, virtual_line: u8) {
+        let found = self
+            .lines_of(partition)
+            .find(|(line, route)| route.virtual_line == virtual_line && self.held & bit(*line) != 0);
+        if let Some((line, route)) = found {
+            self.release(line, route);
+            self.apply();
+        }
+    }
+
+    /// A partition starts anew, or has ended: its guest has enabled no line.
+    pub(crate) fn reset(&mut self, partition: PartitionId) {
+        let all = self.lines_of(partition).fold(0, |all, (line, _)| all | bit(line));
+        self.enabled &= !all;
+        self.held &= !all;
+        self.apply();
+        strike_all(NVIC_ICPR, all);
+    }
+
+    /// Only lines of these partitions may interrupt from now on, as a bitmap. What the others ask for stays pending.
+    fn admit(&mut self, partitions: u32) {
+        let may = |line: &u32| {
+            let route = self.route_of(*line);
+            route.is_some_and(|route| partitions & 1_u32.wrapping_shl(route.partition.0.into()) != 0)
+        };
+        self.admitted = (0..MAX_LINES)
+            .filter(may)
+            .fold(0, |admitted, line| admitted | bit(line));
+        self.apply();
     }
 }
 
@@ -166,12 +177,13 @@ impl Machine {
             self.timer_fired();
             return self.take_deadline().then_some(Exit::Deadline);
         }
-        strike(NVIC_ICER, line);
         if line < MAX_LINES && self.irq.own & bit(line) != 0 {
+            strike(NVIC_ICER, line);
             return Some(Exit::Interrupt(Line(line)));
         }
         let route = self.irq.route_of(line)?;
         self.irq.held |= bit(line);
+        self.irq.apply();
         let vcpu = self.first_of(route.partition)?;
         let core = &mut self.contexts.get(vcpu)?.core;
         // Also of a level: it is looked at again when the handler has ended.
@@ -198,6 +210,19 @@ impl Irqs for Machine {
 
     fn disable(&mut self, line: Line) {
         strike(NVIC_ICER, line.0);
+    }
+
+    fn admit(&mut self, vcpus: VcpuSet) {
+        let mut partitions = 0;
+        for (vcpu, partition) in self.first.iter().zip(0_u32..) {
+            if vcpu.is_some_and(|vcpu| vcpus.contains(vcpu)) {
+                partitions |= 1_u32.wrapping_shl(partition);
+            }
+        }
+        if partitions != self.admitted {
+            self.admitted = partitions;
+            self.irq.admit(partitions);
+        }
     }
 
     fn complete(&mut self, line: Line) {

@@ -31,6 +31,8 @@ pub struct Machine {
     pub(crate) spaces: SpaceTable,
     /// Interrupt lines.
     pub(crate) irq: Interrupts,
+    /// Partitions whose lines may interrupt, as a bitmap.
+    pub(crate) admitted: u32,
     /// The vCPU whose space, lines and configuration are in the hardware.
     pub(crate) current: Option<VcpuId>,
     /// Whether `current` runs, or the CPU waits.
@@ -80,6 +82,7 @@ impl Arch for Machine {
         max_vcpus_per_partition: MAX_VCPUS_PER_PARTITION as u8,
         frozen_time: false,
         max_virtual_lines: VIRTUAL_LINES,
+        masks_lines: true,
     };
 }
 
@@ -166,6 +169,7 @@ impl Machine {
             contexts: ContextTable::new(),
             spaces: SpaceTable::new(),
             irq: Interrupts::new(),
+            admitted: u32::MAX,
             current: None,
             runs: false,
             fp_owner: None,

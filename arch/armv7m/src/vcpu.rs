@@ -172,7 +172,7 @@ impl Machine {
         let space = self.spaces.get(partition)?;
         let core = &mut context.core;
         while let Some(line) = core.take_ended_line() {
-            self.irq.ended(partition, line, core);
+            self.irq.ended(partition, line);
         }
         core.advance(now.0);
         if core
@@ -464,7 +464,7 @@ impl Vcpus for Machine {
         if let Some(context) = self.contexts.get(vcpu) {
             context.pending = Pending::Stuck;
             let partition = context.plan.partition;
-            self.irq.shut(partition);
+            self.irq.reset(partition);
         }
     }
 }

@@ -27,6 +27,7 @@ pub const CAPS: ArchCaps = ArchCaps {
     max_vcpus_per_partition: MAX_VCPUS_PER_PARTITION as u8,
     frozen_time: true,
     max_virtual_lines: 1024,
+    masks_lines: false,
 };
 
 /// Parts in which the state that vCPUs share is reset.
