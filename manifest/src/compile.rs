@@ -34,7 +34,7 @@ use crate::guest::Guest;
 use crate::load;
 use crate::model::{Access, Kind, Policy, ServerKind};
 use crate::payload::Bytes;
-use crate::plan::{self, Plan};
+use crate::plan::{self, Plan, TraceWish};
 use crate::rules::memory::{UART_SIZE, virtual_controller};
 use crate::rules::{owned, registers};
 use crate::system::{Mapping, MappingKind, Partition, System, Vcpu};
@@ -117,6 +117,17 @@ pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, Compile
     Ok(builder.build()?)
 }
 
+/// The rings that the manifest asks for, or else those of this run.
+fn trace_wish(system: &System, of_this_run: Option<u32>) -> Option<TraceWish> {
+    let asked = system.manifest.trace.as_ref();
+    let records = asked.map(|asked| asked.value).or(of_this_run)?;
+    Some(TraceWish {
+        rings: system.pcpus.len(),
+        records,
+        asked: asked.map(|asked| asked.place),
+    })
+}
+
 /// Finds places for a class binary of `binary` bytes; `None` if something was reported.
 pub(crate) fn plan(
     system: &System,
@@ -131,7 +142,7 @@ pub(crate) fn plan(
         guests: &system.guests,
         binary,
         image,
-        trace: trace_records.map(|records| (system.pcpus.len(), records)),
+        trace: trace_wish(system, trace_records),
     };
     plan::plan(&input, report)
 }

@@ -61,8 +61,19 @@ pub(crate) struct Input<'a> {
     pub binary: u64,
     /// Bytes of the system image.
     pub image: u64,
-    /// Rings of the trace, if there are to be any: how many, and records of each at most.
-    pub trace: Option<(usize, u32)>,
+    /// Rings of the trace, if there are to be any.
+    pub trace: Option<TraceWish>,
+}
+
+/// Rings that are to be placed.
+#[derive(Clone, Copy)]
+pub(crate) struct TraceWish {
+    /// How many.
+    pub rings: usize,
+    /// Records of each.
+    pub records: u32,
+    /// Where the manifest says so; they are then that long or there is no room. Else they may be shorter.
+    pub asked: Option<Place>,
 }
 
 /// An area to place.
@@ -161,8 +172,8 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     }
     // Last, so that everything else is where it is without a trace.
     let trace = input.trace.map(|wish| trace_place(input.board, wish, &taken));
-    if trace == Some(None) {
-        report.push(exhausted(input, hypervisor, &blocks, None));
+    if let (Some(None), Some(wish)) = (trace, input.trace) {
+        report.push(no_room_for_trace(input, wish, hypervisor, &blocks));
     }
     (report.error_count() == errors).then_some(Plan {
         trace: trace.flatten(),
@@ -352,16 +363,34 @@ fn lowest(board: &Board, (guest, size): (u64, u64), align: u64, taken: &[Window]
 }
 
 /// Where the rings of the trace go, and how many records each has: as many as there is room for, up to the wish.
-fn trace_place(board: &Board, (rings, wish): (usize, u32), taken: &[Window]) -> Option<(u64, u32)> {
-    let mut records = wish.clamp(RING_MIN, RING_MAX).next_power_of_two();
-    while records >= RING_MIN {
-        let size = u64::from(records) * RECORD_SIZE as u64 * rings as u64;
+fn trace_place(board: &Board, wish: TraceWish, taken: &[Window]) -> Option<(u64, u32)> {
+    let mut records = wish.records.clamp(RING_MIN, RING_MAX).next_power_of_two();
+    let least = if wish.asked.is_some() { records } else { RING_MIN };
+    while records >= least {
+        let size = u64::from(records) * RECORD_SIZE as u64 * wish.rings as u64;
         if let Some(base) = lowest(board, (0, size), PAGE, taken) {
             return Some((base, records));
         }
         records /= 2;
     }
     None
+}
+
+fn no_room_for_trace(
+    input: &Input<'_>,
+    wish: TraceWish,
+    hypervisor: Window,
+    blocks: &[Block<'_>],
+) -> Diagnostic {
+    let Some(place) = wish.asked else {
+        return exhausted(input, hypervisor, blocks, None);
+    };
+    let size = format_size(u64::from(wish.records) * RECORD_SIZE as u64);
+    let message = format!(
+        "no place is left for {} rings of the trace, {size} each",
+        wish.rings
+    );
+    Diagnostic::at(Code::RamExhausted, place, message).help("give less, or give some partition less")
 }
 
 /// The first address from `start` on that is equal to `guest` modulo `align`.

@@ -93,6 +93,8 @@ pub(crate) struct Manifest {
     pub pcpus: Vec<PcpuSpec>,
     pub partitions: Vec<PartitionSpec>,
     pub attachments: Vec<AttachmentSpec>,
+    /// Records of each pCPU's ring of the trace, if the system is always traced.
+    pub trace: Option<Placed<u32>>,
     pub place: Place,
 }
 

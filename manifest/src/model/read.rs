@@ -91,8 +91,21 @@ pub(crate) fn read(table: &Table, place: Place) -> Manifest {
         pcpus: entries(table, "pcpu").filter_map(read_pcpu).collect(),
         partitions: entries(table, "partition").filter_map(read_partition).collect(),
         attachments: read_attachments(table),
+        trace: read_trace(table),
         place,
     }
+}
+
+fn read_trace(table: &Table) -> Option<Placed<u32>> {
+    let entry = table.entry("trace")?;
+    let asked = integer(entry.value.table()?, "records");
+    Some(Placed {
+        value: asked
+            .as_ref()
+            .and_then(|asked| u32::try_from(asked.value).ok())
+            .unwrap_or(1 << 18),
+        place: asked.map_or(entry.key_place, |asked| asked.place),
+    })
 }
 
 /// Disks first, each in the order of the file.

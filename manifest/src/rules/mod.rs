@@ -20,7 +20,7 @@ mod tasks;
 mod timing;
 
 use crate::board::Board;
-use crate::diagnostic::Report;
+use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::Manifest;
 
 pub(crate) use devices::{chooses_ram_base, does_trusted_dma, owned, registers};
@@ -35,10 +35,27 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     capabilities::check(manifest, report);
     scheduling::check(manifest, report);
     surprises::check(manifest, report);
+    trace_is_possible(manifest, report);
     if let Some(board) = board {
         in_place::check(manifest, board, report);
         cpus::check(manifest, board, report);
         devices::check(manifest, board, report);
         emulator::check(manifest, board, report);
+    }
+}
+
+/// A ring wraps with a mask.
+fn trace_is_possible(manifest: &Manifest, report: &mut Report) {
+    if let Some(records) = &manifest.trace
+        && !records.value.is_power_of_two()
+    {
+        let (above, message) = (
+            records.value.next_power_of_two(),
+            format!("{} records are no power of two", records.value),
+        );
+        report.push(
+            Diagnostic::at(Code::BadTrace, records.place, message)
+                .help(format!("give {above} or {}", above / 2)),
+        );
     }
 }

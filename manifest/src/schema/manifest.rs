@@ -49,7 +49,27 @@ pub(crate) static MANIFEST: TableSchema = TableSchema {
             Kind::Table(&EMULATOR),
             "what the emulator plugs into devices; nothing of it is in the system image",
         ),
+        key(
+            "trace",
+            Optional,
+            Kind::Table(&TRACE),
+            "traces every pCPU whenever the system runs; without it only `run --trace` does",
+        ),
     ],
+};
+
+static TRACE: TableSchema = TableSchema {
+    what: "a trace table",
+    doc: "The rings of the trace, in RAM that is left over when all else is placed. The log area says where they are.",
+    keys: &[key(
+        "records",
+        Default("262144"),
+        Kind::Integer(
+            bulkhead_abi::trace::RING_MIN as u64,
+            bulkhead_abi::trace::RING_MAX as u64,
+        ),
+        "records of each pCPU's ring, 16 bytes each; a power of two. The newest overwrites the oldest",
+    )],
 };
 
 static EMULATOR: TableSchema = TableSchema {
