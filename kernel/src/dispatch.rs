@@ -28,13 +28,13 @@ mod trace;
 pub use report::Reports;
 
 use crate::local::{Activity, Local};
-use crate::mailbox::{bit, bits};
+use crate::mailbox::{Mailbox, bit, bits};
 use crate::shared::Shared;
 use crate::system::System;
 use crate::trace::Tracer;
 use bulkhead_abi::log::Pcpu as Counters;
 use bulkhead_arch_api::{Arch, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet};
-use bulkhead_sched::{Signals, Slot};
+use bulkhead_sched::Slot;
 
 /// Rounds of one decision before the loop is entered anew; each is caused by mail that came during the one before.
 const DECISION_ROUNDS: usize = 4;
@@ -61,13 +61,15 @@ pub struct Pcpu<'s, 'i, A: Arch> {
     pub(crate) shared: &'s Shared<'i, A::Relax>,
     pub(crate) system: &'s System<'i>,
     pub(crate) id: PcpuId,
+    /// Its own.
+    pub(crate) mailbox: &'s Mailbox,
     pub(crate) local: Local,
 }
 
 impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     /// A pCPU without vCPUs.
     #[inline(always)]
-    pub(crate) const fn new(
+    pub(crate) fn new(
         machine: A,
         shared: &'s Shared<'i, A::Relax>,
         system: &'s System<'i>,
@@ -79,6 +81,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
             shared,
             system,
             id,
+            mailbox: shared.mailboxes.of(id),
             local: Local::new(counters, tracer),
         }
     }
@@ -93,8 +96,40 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
             }
         }
         loop {
-            let next = self.decide();
-            self.execute(next);
+            let chosen = self.choose().or_else(|| self.attend());
+            if let Some(slot) = chosen {
+                self.run(slot);
+            }
+        }
+    }
+
+    /// Runs a slot, up to what its exit leads to.
+    #[inline(always)]
+    fn run(&mut self, slot: Slot) {
+        let vcpu = self.local.slot(slot).vcpu;
+        let exit = self.machine.run(vcpu);
+        self.handle(slot, vcpu, &exit);
+    }
+
+    /// Who runs, if the decision in force says so, or the usual new one. The loop of a pCPU that is not traced.
+    #[inline(always)]
+    fn choose(&mut self) -> Option<Slot> {
+        if self.local.reschedule {
+            return self.decide_shortly();
+        }
+        let slot = self.local.running()?;
+        (self.local.slot(slot).activity == Activity::Ready).then_some(slot)
+    }
+
+    /// What remains: any other decision, and what is not running a vCPU.
+    #[inline(never)]
+    fn attend(&mut self) -> Option<Slot> {
+        match self.decide_fully() {
+            Next::Run(slot, _) => Some(slot),
+            next => {
+                self.execute(next);
+                None
+            }
         }
     }
 
@@ -108,14 +143,33 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     }
 
     /// What comes next; a new decision only if one is wanted.
-    #[inline]
     pub fn decide(&mut self) -> Next {
-        if self.local.reschedule && !self.decide_shortly() {
-            self.decide_anew();
+        if !self.local.tracer.is_on()
+            && let Some(slot) = self.choose()
+        {
+            return Next::Run(slot, self.local.slot(slot).vcpu);
+        }
+        self.decide_fully()
+    }
+
+    #[inline(never)]
+    fn decide_fully(&mut self) -> Next {
+        if self.local.reschedule {
+            if !self.decide_quietly() {
+                self.decide_anew();
+            }
             if self.local.reschedule {
                 return Next::Again;
             }
         }
+        self.admit();
+        self.arm();
+        self.next_step()
+    }
+
+    /// What the decision in force leads to.
+    #[inline(always)]
+    fn next_step(&self) -> Next {
         let Some(slot) = self.local.running() else {
             return if self.local.reports.is_empty() {
                 Next::Idle
@@ -132,13 +186,10 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     }
 
     /// Does what was decided and handles what comes of it.
-    #[inline(always)]
+    #[inline]
     fn execute(&mut self, next: Next) {
         match next {
-            Next::Run(slot, vcpu) => {
-                let exit = self.machine.run(vcpu);
-                self.handle(slot, vcpu, &exit);
-            }
+            Next::Run(slot, _) => self.run(slot),
             Next::Load(slot, vcpu) => self.load_chunk(slot, vcpu),
             Next::Report(slot) => self.report_in_turn(slot),
             Next::Idle => {
@@ -159,24 +210,45 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         &self.local
     }
 
-    /// The usual decision: somebody else's turn, and nothing else has happened. False: one is still wanted.
+    /// The usual decision: a vCPU has nothing more to do, nothing else has happened, and another one goes on. `None`:
+    /// [`Pcpu::decide_fully`] does the rest, or all of it.
     #[inline(always)]
-    fn decide_shortly(&mut self) -> bool {
-        let mailbox = self.shared.mailboxes.of(self.id);
-        if !mailbox.is_empty() {
-            return false;
+    fn decide_shortly(&mut self) -> Option<Slot> {
+        let slot = self.local.running()?;
+        if !self.mailbox.is_empty() {
+            return None;
         }
         let now = self.machine.now();
-        if self.local.is_due(now) || !self.local.follow(now) {
+        if self.local.is_due(now) {
+            return None;
+        }
+        let next = self.local.blocked(slot, self.mailbox, now)?;
+        self.admit();
+        Some(next)
+    }
+
+    /// A decision because of the vCPU that ran, and nothing else. False: it does not stand, or was not taken.
+    #[inline]
+    fn decide_quietly(&mut self) -> bool {
+        let Some(slot) = self.local.running() else {
+            return false;
+        };
+        let now = self.machine.now();
+        if !self.mailbox.is_empty() || self.local.is_due(now) {
             return false;
         }
-        mailbox.publish(self.local.interested());
-        if !mailbox.is_empty() {
+        if let Some(signals) = self.local.follow(slot, now) {
+            self.tell(signals);
+        }
+        self.mailbox.publish(self.local.interested());
+        // Mail has come, or somebody who was told: the next decision replaces this one.
+        if self.local.reschedule || !self.mailbox.is_empty() {
             self.local.reschedule = true;
             return false;
         }
-        self.admit();
-        self.arm();
+        if self.local.tracer.is_on() {
+            self.trace_decision(now);
+        }
         true
     }
 
@@ -187,21 +259,19 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         let mut now = Ticks(0);
         for _ in 0..DECISION_ROUNDS {
             now = self.machine.now();
-            let mailbox = self.shared.mailboxes.of(self.id);
             self.local.settle(now);
-            if !mailbox.is_empty() {
+            if !self.mailbox.is_empty() {
                 self.take_mail(now);
             }
             if self.local.is_due(now) {
                 self.wake_due(now);
             }
-            let signals = self.local.pick(now);
-            if signals != Signals::default() {
+            if let Some(signals) = self.local.pick(now) {
                 self.tell(signals);
             }
-            mailbox.publish(self.local.interested());
+            self.mailbox.publish(self.local.interested());
             // A window that starts may have woken somebody whom this decision did not know of.
-            if mailbox.is_empty() && !self.local.reschedule {
+            if self.mailbox.is_empty() && !self.local.reschedule {
                 break;
             }
             self.local.reschedule = true;
@@ -209,8 +279,6 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         if self.local.tracer.is_on() {
             self.trace_decision(now);
         }
-        self.admit();
-        self.arm();
     }
 
     /// Devices of partitions that are of no interest until the next decision need not interrupt this one's vCPU. Those with a
@@ -229,7 +297,6 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     }
 
     /// Arms the clock for the decision in force, if that changes anything.
-    #[inline]
     fn arm(&mut self) {
         let deadline = self.local.deadline();
         if self.local.armed != deadline {
@@ -250,7 +317,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     /// Everything the others have asked for. Bounded by partitions and slots.
     #[inline(never)]
     fn take_mail(&mut self, now: Ticks) {
-        let post = self.shared.mailboxes.of(self.id).take();
+        let post = self.mailbox.take();
         if post.halt {
             self.machine.stop();
         }

@@ -8,11 +8,12 @@
 use bulkhead_arch_api::{PartitionId, Ticks, VcpuId};
 use bulkhead_sched::{
     AnyPolicy, Decision, MAX_SLOTS, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet, StopReason,
+    Successor,
 };
 
 use crate::dispatch::Reports;
 use crate::load::Cursor;
-use crate::mailbox::{bit, bits};
+use crate::mailbox::{Mailbox, bit, bits};
 use crate::record::add_ticks;
 use crate::trace::Tracer;
 use bulkhead_abi::log::{NONE, Pcpu, Vcpu};
@@ -21,6 +22,9 @@ use core::sync::atomic::Ordering;
 
 /// An event about a vCPU.
 type OfVcpu = fn(u8) -> Event;
+
+/// [`Local::running`] of a pCPU that waits.
+const NOBODY: u8 = Successor::NOBODY.0;
 
 /// Counters of a slot that is not in use.
 static NOWHERE: Vcpu = Vcpu::new();
@@ -81,8 +85,9 @@ impl Activity {
     }
 }
 
-/// One vCPU of this pCPU.
+/// One vCPU of this pCPU. Its size is a power of two: where a slot's is costs one instruction.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub struct SlotState {
     /// Which vCPU.
     pub vcpu: VcpuId,
@@ -109,7 +114,8 @@ impl SlotState {
 pub struct Local {
     counters: &'static Pcpu,
     count: u8,
-    running: Option<Slot>,
+    /// The slot that the decision in force runs, or [`NOBODY`].
+    running: u8,
     since: Ticks,
     until: Ticks,
     interested: SlotSet,
@@ -142,7 +148,7 @@ impl Local {
             counters,
             slots: [SlotState::UNUSED; MAX_SLOTS],
             count: 0,
-            running: None,
+            running: NOBODY,
             since: Ticks::NEVER,
             until: Ticks::NEVER,
             interested: SlotSet(0),
@@ -191,8 +197,13 @@ impl Local {
     }
 
     /// The slot that the decision in force runs.
+    #[inline]
     pub const fn running(&self) -> Option<Slot> {
-        self.running
+        if self.running == NOBODY {
+            None
+        } else {
+            Some(Slot(self.running))
+        }
     }
 
     /// The slots whose readiness would change the decision in force.
@@ -280,7 +291,7 @@ impl Local {
 
     /// The decision that was taken at `now` stands.
     pub fn trace_decision(&mut self, now: Ticks) {
-        let vcpu = self.running.map(|slot| self.slot(slot).vcpu);
+        let vcpu = self.running().map(|slot| self.slot(slot).vcpu);
         let slots = &self.slots;
         self.tracer.switch(now, vcpu, |before| {
             let state = slots.iter().find(|state| state.vcpu == before);
@@ -295,7 +306,8 @@ impl Local {
         // Whoever reads the counters adds what has passed since then; the board may go off between these two stores, and
         // a moment counted by neither is better than one counted twice.
         self.counters.since.store(now.0, Ordering::Relaxed);
-        if let Some(slot) = self.running.take() {
+        if let Some(slot) = self.running() {
+            self.running = NOBODY;
             let why = self.slot(slot).activity.stop_reason();
             add_ticks(&self.slot(slot).counters.ran, ran);
             self.policy.stopped(slot, why, ran.0, now.0);
@@ -306,28 +318,66 @@ impl Local {
 
     /// Takes the next decision; what it brought about besides. Requires: settled.
     #[inline]
-    pub fn pick(&mut self, now: Ticks) -> Signals {
-        let decision = self.policy.next(now.0);
-        self.adopt(decision, self.policy.interested(), now);
-        self.policy.signals()
+    pub fn pick(&mut self, now: Ticks) -> Option<Signals> {
+        let outcome = self.policy.decide(now.0);
+        self.adopt(outcome.decision, outcome.interested, now);
+        outcome.signals.filter(|signals| *signals != Signals::default())
     }
 
-    /// [`Local::settle`] and [`Local::pick`] in one step, if a slot is running, nothing is traced and the policy has
-    /// a short way. False: nothing was done.
-    #[inline(always)]
-    pub fn follow(&mut self, now: Ticks) -> bool {
-        let Some(slot) = self.running.filter(|_| !self.tracer.is_on()) else {
-            return false;
-        };
+    /// [`Local::settle`] and [`Local::pick`] in one step. Requires: `slot` is running.
+    pub fn follow(&mut self, slot: Slot, now: Ticks) -> Option<Signals> {
         let (ran, state) = (now.since(self.since), self.slot(slot));
         let (why, counters) = (state.activity.stop_reason(), state.counters);
-        let Some((decision, interested)) = self.policy.follow(slot, why, ran.0, now.0) else {
-            return false;
-        };
-        self.adopt(decision, interested, now);
+        let outcome = self.policy.follow(slot, why, ran.0, now.0);
+        self.adopt(outcome.decision, outcome.interested, now);
         // In the order of `settle`.
         add_ticks(&counters.ran, ran);
-        true
+        outcome.signals.filter(|signals| *signals != Signals::default())
+    }
+
+    /// The short way of [`Local::follow`] if `slot`, which is running, blocks and another one goes on at once, without anything to
+    /// be armed anew: who that is. `None`: nothing was done if [`Local::reschedule`] says so, else the decision is taken.
+    #[inline(always)]
+    pub fn blocked(&mut self, slot: Slot, mailbox: &Mailbox, now: Ticks) -> Option<Slot> {
+        let state = self.slot(slot);
+        if state.activity.is_ready() {
+            return None;
+        }
+        let ran = now.since(self.since);
+        let ran_before = &state.counters.ran;
+        let next = self.policy.blocked(slot, ran.0, now.0);
+        if !next.is_valid() {
+            return None;
+        }
+        let counters = self.counters;
+        // In the order of `settle`.
+        self.since = now;
+        counters.since.store(now.0, Ordering::Relaxed);
+        add_ticks(ran_before, ran);
+        self.interested = next.interested();
+        self.until = Ticks(next.until());
+        self.running = next.slot().0;
+        if next.slot() == Successor::NOBODY {
+            counters.running.store(NONE, Ordering::Relaxed);
+            mailbox.publish(next.interested());
+            self.reschedule = !mailbox.is_empty();
+            return None;
+        }
+        let state = self.slot(next.slot());
+        let is_ready = state.activity == Activity::Ready;
+        counters.running.store(u32::from(state.vcpu.0), Ordering::Relaxed);
+        let deadline = self.other_due.min(self.until);
+        let is_armed = self.due == Ticks::NEVER && self.armed == deadline;
+        mailbox.publish(next.interested());
+        if !mailbox.is_empty() {
+            return None;
+        }
+        self.reschedule = false;
+        if is_ready && is_armed {
+            Some(next.slot())
+        } else {
+            None
+        }
     }
 
     /// This decision is in force from now on.
@@ -337,14 +387,19 @@ impl Local {
         self.since = now;
         self.interested = interested;
         let (slot, until) = match decision {
-            Decision::Run(slot, until) => (Some(slot), until),
-            Decision::Idle(until) => (None, until),
+            Decision::Run(slot, until) => (slot.0, until),
+            Decision::Idle(until) => (NOBODY, until),
         };
         self.until = Ticks(until);
         self.running = slot;
-        let running = slot.map_or(NONE, |slot| u32::from(self.slot(slot).vcpu.0));
-        self.counters.running.store(running, Ordering::Relaxed);
-        self.counters.since.store(now.0, Ordering::Relaxed);
+        let running = if slot == NOBODY {
+            NONE
+        } else {
+            u32::from(self.slot(Slot(slot)).vcpu.0)
+        };
+        let counters = self.counters;
+        counters.running.store(running, Ordering::Relaxed);
+        counters.since.store(now.0, Ordering::Relaxed);
     }
 
     /// Another schedule from the next frame on. Requires: settled.

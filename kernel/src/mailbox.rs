@@ -21,8 +21,9 @@ use bulkhead_sched::{Slot, SlotSet};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
 /// The bit of `number` in a bitmap of 32.
+#[inline]
 pub const fn bit(number: u8) -> u32 {
-    1_u32.rotate_left(number as u32)
+    1_u32.wrapping_shl(number as u32)
 }
 
 /// The numbers of the bits set in `bits`, lowest first; at most 32 steps.

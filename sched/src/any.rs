@@ -3,10 +3,11 @@
 
 use crate::donation::Donating;
 use crate::run_queue::all_slots;
+use crate::table::bit;
 use crate::{
     Arinc653, Arinc653Parameters, Decision, Domains, DomainsParameters, Edf, EdfParameters, FixedPriority,
-    FixedPriorityParameters, Pinned, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet, StopReason,
-    Ticks, VcpuParameters,
+    FixedPriorityParameters, Outcome, Pinned, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet,
+    StopReason, Ticks, VcpuParameters,
 };
 
 /// One of the policies, with donation.
@@ -153,6 +154,74 @@ impl AnyPolicy {
     }
 }
 
+/// What [`AnyPolicy::blocked`] answers, in two registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Successor {
+    until: Ticks,
+    /// From the lowest bit: slot, 8 bits; whether this is an answer, 1 bit; from bit 32 the interest.
+    packed: u64,
+}
+
+impl Successor {
+    /// No slot.
+    pub const NOBODY: Slot = Slot(u8::MAX);
+    const IS_VALID: u64 = 1 << 8;
+    const NONE: Self = Self { until: 0, packed: 0 };
+
+    const fn new(slot: Slot, until: Ticks, interested: SlotSet) -> Self {
+        let packed = (interested.0 as u64) << 32 | Self::IS_VALID | slot.0 as u64;
+        Self { until, packed }
+    }
+
+    /// Whether this is an answer. If not, nothing was done.
+    #[inline]
+    #[must_use]
+    pub const fn is_valid(self) -> bool {
+        self.packed & Self::IS_VALID != 0
+    }
+
+    /// Who runs; [`Successor::NOBODY`] if the pCPU idles.
+    #[inline]
+    #[must_use]
+    pub const fn slot(self) -> Slot {
+        Slot(self.packed as u8)
+    }
+
+    /// When the decision ends.
+    #[inline]
+    #[must_use]
+    pub const fn until(self) -> Ticks {
+        self.until
+    }
+
+    /// The slots whose `ready` would change it.
+    #[inline]
+    #[must_use]
+    pub const fn interested(self) -> SlotSet {
+        SlotSet((self.packed >> 32) as u32)
+    }
+}
+
+impl AnyPolicy {
+    /// [`Policy::stopped`] because `slot` blocks, [`Policy::next`], and what `interested` says afterwards, in the usual case:
+    /// `fixed-priority` without budgets, and nobody lends. `signals` has nothing new to say then. One short way through all
+    /// layers, without a call in it; it does what they would.
+    #[inline(never)]
+    pub fn blocked(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
+        let (true, Kind::FixedPriority(policy)) = (self.is_short, &mut self.policy) else {
+            return Successor::NONE;
+        };
+        self.ready &= !bit(slot.0);
+        match policy.blocked(slot.0, ran, now) {
+            (Decision::Run(slot, until), interested) => {
+                self.place = slot.0;
+                Successor::new(slot, until, interested)
+            }
+            (Decision::Idle(until), interested) => Successor::new(Successor::NOBODY, until, interested),
+        }
+    }
+}
+
 macro_rules! to_each {
     ($self:expr, $policy:ident => $call:expr) => {
         match $self {
@@ -186,13 +255,16 @@ impl Policy for Kind {
         to_each!(self, policy => policy.next(now))
     }
 
-    /// Only the usual policy has a short way; the others need no look.
-    #[inline]
-    fn follow(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) -> Option<(Decision, SlotSet)> {
-        match self {
-            Self::FixedPriority(policy) => policy.follow(slot, why, ran, now),
-            _ => None,
-        }
+    fn decide(&mut self, now: Ticks) -> Outcome {
+        to_each!(self, policy => policy.decide(now))
+    }
+
+    fn follow(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) -> Outcome {
+        to_each!(self, policy => policy.follow(slot, why, ran, now))
+    }
+
+    fn has_short_way(&self) -> bool {
+        matches!(self, Self::FixedPriority(policy) if policy.has_short_way())
     }
 
     fn interested(&self) -> SlotSet {

@@ -20,29 +20,36 @@
 
 use crate::table::{Table, bit, each};
 use crate::{
-    Decision, MAX_SLOTS, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet, StopReason, Ticks,
+    Decision, MAX_SLOTS, Outcome, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet, StopReason,
+    Ticks,
 };
 
-/// A policy with donation.
+/// A policy with donation; what every decision touches comes first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
 pub struct Donating<P> {
-    policy: P,
+    /// It is plain, and the policy has a short way.
+    pub(crate) is_short: bool,
+    /// Nobody lends, and nobody did when the decision in force was taken: whoever runs is in its own place.
+    is_plain: bool,
+    /// The place that the decision in force runs.
+    pub(crate) place: u8,
+    /// The slots that are ready themselves.
+    pub(crate) ready: u32,
     all: u32,
+    lending: u32,
+    pub(crate) policy: P,
     /// By slot that lends: to whom.
     target: Table<u8>,
     /// By slot: those whose places it can run beside its own.
     donors: Table<u32>,
-    lending: u32,
-    /// The slots that are ready themselves.
-    ready: u32,
-    /// The place that the decision in force runs.
-    place: u8,
 }
 
 impl<P: Policy> Donating<P> {
     /// `policy`, which has the slots `all`, with donation.
     pub const fn new(policy: P, all: SlotSet) -> Self {
         Self {
+            is_short: false,
             policy,
             all: all.0,
             target: Table::new(0),
@@ -50,6 +57,7 @@ impl<P: Policy> Donating<P> {
             lending: 0,
             ready: 0,
             place: 0,
+            is_plain: true,
         }
     }
 
@@ -61,6 +69,7 @@ impl<P: Policy> Donating<P> {
         self.lending = 0;
         self.ready = 0;
         self.place = 0;
+        (self.is_plain, self.is_short) = (true, false);
         &mut self.policy
     }
 
@@ -84,6 +93,19 @@ impl<P: Policy> Donating<P> {
             end = *self.target.at(end);
         }
         end
+    }
+
+    /// A decision is taken.
+    fn note_lending(&mut self) {
+        self.is_plain = self.lending == 0;
+        self.is_short = self.is_plain && self.policy.has_short_way();
+    }
+
+    /// Those who run these places.
+    fn ends(&self, SlotSet(places): SlotSet) -> SlotSet {
+        let lent = places & self.lending;
+        let ends = each(lent).fold(0, |ends, place| ends | bit(self.end(place)));
+        SlotSet(places & !lent | ends)
     }
 
     /// Tells the policy about places that have become ready or are no longer.
@@ -110,6 +132,9 @@ impl<P: Policy> Donating<P> {
 
     fn make_ready(&mut self, slot: u8, now: Ticks) {
         self.ready |= bit(slot);
+        if self.lending == 0 {
+            return self.policy.ready(Slot(slot), now);
+        }
         self.set(self.places(slot), true, now);
     }
 }
@@ -128,12 +153,20 @@ impl<P: Policy> Policy for Donating<P> {
         }
     }
 
+    /// A donation may have been returned since the decision: then the place is ready although the slot that ran is not.
     fn stopped(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) {
-        self.policy.stopped(Slot(self.place), why, ran, now);
-        if why == StopReason::Blocked && self.has(slot) {
-            self.ready &= !bit(slot.0);
-            self.set(self.places(slot.0) & !bit(self.place), false, now);
+        let place = Slot(self.place);
+        if why != StopReason::Blocked || !self.has(slot) {
+            return self.policy.stopped(place, why, ran, now);
         }
+        self.ready &= !bit(slot.0);
+        let places = self.places(slot.0);
+        if places & bit(place.0) != 0 {
+            self.policy.stopped(place, why, ran, now);
+        } else {
+            self.policy.stopped(place, StopReason::Preempted, ran, now);
+        }
+        self.set(places & !bit(place.0), false, now);
     }
 
     fn withdraw(&mut self, slot: Slot, now: Ticks) {
@@ -154,6 +187,7 @@ impl<P: Policy> Policy for Donating<P> {
     }
 
     fn next(&mut self, now: Ticks) -> Decision {
+        self.note_lending();
         match self.policy.next(now) {
             Decision::Run(place, until) => {
                 self.place = place.0;
@@ -163,27 +197,37 @@ impl<P: Policy> Policy for Donating<P> {
         }
     }
 
-    /// Without donations, every slot runs in its own place.
-    #[inline]
-    fn follow(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) -> Option<(Decision, SlotSet)> {
-        if self.lending != 0 {
-            return None;
+    fn decide(&mut self, now: Ticks) -> Outcome {
+        self.note_lending();
+        let mut outcome = self.policy.decide(now);
+        if let Decision::Run(place, until) = outcome.decision {
+            self.place = place.0;
+            outcome.decision = Decision::Run(Slot(self.end(place.0)), until);
         }
-        let (decision, interested) = self.policy.follow(slot, why, ran, now)?;
+        if !self.is_plain {
+            outcome.interested = self.ends(outcome.interested);
+        }
+        outcome
+    }
+
+    /// Without donations, every slot runs in its own place.
+    fn follow(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) -> Outcome {
+        if !self.is_plain {
+            self.stopped(slot, why, ran, now);
+            return self.decide(now);
+        }
         if why == StopReason::Blocked {
             self.ready &= !bit(slot.0);
         }
-        if let Decision::Run(place, _) = decision {
+        let outcome = self.policy.follow(slot, why, ran, now);
+        if let Decision::Run(place, _) = outcome.decision {
             self.place = place.0;
         }
-        Some((decision, interested))
+        outcome
     }
 
     fn interested(&self) -> SlotSet {
-        let SlotSet(places) = self.policy.interested();
-        let lent = places & self.lending;
-        let ends = each(lent).fold(0, |ends, place| ends | bit(self.end(place)));
-        SlotSet(places & !lent | ends)
+        self.ends(self.policy.interested())
     }
 
     fn signals(&mut self) -> Signals {
@@ -200,6 +244,7 @@ impl<P: Policy> Policy for Donating<P> {
         }
         *self.target.at_mut(from.0) = to.0;
         self.lending |= bit(from.0);
+        (self.is_plain, self.is_short) = (false, false);
         self.ready &= !bit(from.0);
         let mut link = from.0;
         while self.lends(link) {
@@ -225,5 +270,37 @@ impl<P: Policy> Policy for Donating<P> {
 
     fn schedule(&self) -> ScheduleStatus {
         self.policy.schedule()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AnyPolicy, FixedPriorityParameters, VcpuParameters};
+
+    /// A server that runs in its client's place gives it back, and blocks before anything is decided anew.
+    #[test]
+    fn who_gets_its_place_back_is_ready_although_the_one_that_ran_there_is_not() {
+        let mut vcpus = [VcpuParameters::default(); 3];
+        vcpus[0].priority = 9;
+        let parameters = FixedPriorityParameters { quantum: 10 };
+        let mut policy = AnyPolicy::fixed_priority(&vcpus, parameters).unwrap();
+        policy.ready(Slot(0), 0);
+        policy.ready(Slot(1), 0);
+        assert_eq!(policy.next(0), Decision::Run(Slot(0), Ticks::MAX));
+        policy.stopped(Slot(0), StopReason::Blocked, 1, 1);
+        policy.donate(Slot(0), Slot(1), 1).unwrap();
+        assert_eq!(policy.next(1), Decision::Run(Slot(1), Ticks::MAX));
+        policy.return_donation(Slot(0), 2).unwrap();
+        assert!(
+            !policy.blocked(Slot(1), 1, 2).is_valid(),
+            "it is not in its own place"
+        );
+        let outcome = policy.follow(Slot(1), StopReason::Blocked, 1, 2);
+        assert_eq!(outcome.decision, Decision::Run(Slot(0), Ticks::MAX));
+        // Now all run in their own places again.
+        let next = policy.blocked(Slot(0), 1, 3);
+        assert!(next.is_valid() && next.slot() == crate::Successor::NOBODY);
+        assert_eq!(next.interested(), SlotSet(0b111));
     }
 }

@@ -20,28 +20,29 @@ use crate::server::Budget;
 use crate::table::{Table, bit};
 use crate::timers::Timers;
 use crate::{
-    Decision, FixedPriorityParameters, MAX_SLOTS, PRIORITIES, Policy, PolicyError, Signals, Slot, SlotSet,
-    StopReason, Ticks, VcpuParameters,
+    Decision, FixedPriorityParameters, MAX_SLOTS, Outcome, PRIORITIES, Policy, PolicyError, Signals, Slot,
+    SlotSet, StopReason, Ticks, VcpuParameters,
 };
 
-/// The policy.
+/// The policy; what every decision touches comes first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
 pub struct FixedPriority {
+    ready: u32,
+    /// What `interested` answers about the decision in force.
+    interested: SlotSet,
     /// The slots that are ready and have budget.
     queue: RunQueue,
+    /// No slot has a budget: then the ready ones are those of the queue.
+    is_unlimited: bool,
     /// All slots.
     all: Band,
+    /// The slots that were found without budget and have not been seen with some since.
+    exhausted: u32,
+    signals: Signals,
     budgets: Table<Budget>,
     /// By rank: when a ready slot without budget has some again.
     replenishments: Timers,
-    ready: u32,
-    /// The slots that were found without budget and have not been seen with some since.
-    exhausted: u32,
-    /// What `interested` answers about the decision in force.
-    interested: SlotSet,
-    signals: Signals,
-    /// No slot has a budget.
-    is_unlimited: bool,
 }
 
 impl FixedPriority {
@@ -111,10 +112,30 @@ impl FixedPriority {
     fn unready(&mut self, slot: u8) {
         self.ready &= !bit(slot);
         self.queue.remove(slot);
+        if self.is_unlimited {
+            return;
+        }
         if self.exhausted & bit(slot) != 0 {
             self.replenishments.set(self.queue.rank(slot), Ticks::MAX);
         }
         self.budgets.at_mut(slot).deactivate();
+    }
+
+    /// `slot`, which runs, blocks: what [`Policy::stopped`], [`Policy::next`] and [`Policy::interested`] do. Requires: no slot has a
+    /// budget, so only the queue matters.
+    #[inline(always)]
+    pub(crate) fn blocked(&mut self, slot: u8, ran: Ticks, now: Ticks) -> (Decision, SlotSet) {
+        let pick = self.queue.blocked(slot, ran);
+        self.ready = self.queue.ready();
+        let (decision, interested) = match pick {
+            None => (Decision::Idle(Ticks::MAX), self.all.slots & !self.ready),
+            Some(pick) => (
+                Decision::Run(pick.slot, now.saturating_add(pick.left)),
+                pick.interested,
+            ),
+        };
+        self.interested = SlotSet(interested);
+        (decision, self.interested)
     }
 
     /// Takes note of the budgets that are back. Each slot has one time, and it is in the future afterwards.
@@ -145,6 +166,9 @@ impl Policy for FixedPriority {
         let slot = slot.0;
         if self.all.slots & !self.ready & bit(slot) != 0 && usize::from(slot) < MAX_SLOTS {
             self.ready |= bit(slot);
+            if self.is_unlimited {
+                return self.queue.add(slot);
+            }
             self.budgets.at_mut(slot).activate(now);
             self.place(slot, now);
         }
@@ -156,8 +180,10 @@ impl Policy for FixedPriority {
             return;
         }
         self.queue.stopped(slot, why, ran);
-        self.budgets.at_mut(slot).charge(ran, now);
-        self.place(slot, now);
+        if !self.is_unlimited {
+            self.budgets.at_mut(slot).charge(ran, now);
+            self.place(slot, now);
+        }
         if why == StopReason::Blocked {
             self.unready(slot);
         }
@@ -171,38 +197,31 @@ impl Policy for FixedPriority {
 
     fn next(&mut self, now: Ticks) -> Decision {
         self.replenish(now);
-        let Some(pick) = self.queue.pick(self.all) else {
+        let Some(pick) = self.queue.pick(Band::EVERYONE) else {
             self.interested = SlotSet(self.all.slots & !self.ready);
             return Decision::Idle(self.replenishments.earliest());
         };
         self.interested = SlotSet(pick.interested & !self.ready);
-        let until = now
-            .saturating_add(pick.left)
+        let turn_end = now.saturating_add(pick.left);
+        if self.is_unlimited {
+            return Decision::Run(pick.slot, turn_end);
+        }
+        let until = turn_end
             .min(self.budgets.at_mut(pick.slot.0).lasts_until(now))
             .min(self.replenishments.earliest_from(pick.interested_from));
         Decision::Run(pick.slot, until)
     }
 
-    /// Without budgets, only the queue matters.
-    #[inline]
-    fn follow(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) -> Option<(Decision, SlotSet)> {
-        if !self.is_unlimited || self.ready & bit(slot.0) == 0 {
-            return None;
+    fn decide(&mut self, now: Ticks) -> Outcome {
+        Outcome {
+            decision: self.next(now),
+            interested: self.interested,
+            signals: (!self.is_unlimited).then(|| self.signals()),
         }
-        self.queue.stopped(slot.0, why, ran);
-        if why == StopReason::Blocked {
-            self.ready &= !bit(slot.0);
-            self.queue.remove(slot.0);
-        }
-        let (decision, interested) = match self.queue.pick(self.all) {
-            None => (Decision::Idle(Ticks::MAX), self.all.slots),
-            Some(pick) => (
-                Decision::Run(pick.slot, now.saturating_add(pick.left)),
-                pick.interested,
-            ),
-        };
-        self.interested = SlotSet(interested & !self.ready);
-        Some((decision, self.interested))
+    }
+
+    fn has_short_way(&self) -> bool {
+        self.is_unlimited
     }
 
     fn interested(&self) -> SlotSet {

@@ -35,14 +35,14 @@ mod table;
 mod timers;
 mod types;
 
-pub use any::{AnyPolicy, Kind, PolicyParameters};
+pub use any::{AnyPolicy, Kind, PolicyParameters, Successor};
 pub use arinc653::Arinc653;
 pub use domains::Domains;
 pub use donation::Donating;
 pub use edf::Edf;
 pub use fixed_priority::FixedPriority;
 pub use pinned::Pinned;
-pub use policy::{Decision, Policy, PolicyError, ScheduleStatus, StopReason};
+pub use policy::{Decision, Outcome, Policy, PolicyError, ScheduleStatus, StopReason};
 pub use types::{
     Arinc653Parameters, Domain, DomainsParameters, EdfParameters, FixedPriorityParameters, MAX_DOMAINS,
     MAX_SCHEDULES, MAX_SLOTS, MAX_WINDOWS, PRIORITIES, Schedule, Server, ServerKind, Signals, Slot, SlotSet,

@@ -29,6 +29,17 @@ pub enum Decision {
     Idle(Ticks),
 }
 
+/// What [`Policy::decide`] and [`Policy::follow`] answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Outcome {
+    /// The decision.
+    pub decision: Decision,
+    /// The slots whose `ready` would change it.
+    pub interested: SlotSet,
+    /// What it has brought about; `None` is nothing.
+    pub signals: Option<Signals>,
+}
+
 /// Why a policy refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PolicyError {
@@ -74,16 +85,25 @@ pub trait Policy {
     fn signals(&mut self) -> Signals {
         Signals::default()
     }
-    /// [`Policy::stopped`] and [`Policy::next`] in one step, and what `interested` says afterwards, if the policy has a short
-    /// way for that now; `signals` has nothing new to say then. `None`: nothing was done.
-    fn follow(
-        &mut self,
-        _slot: Slot,
-        _why: StopReason,
-        _ran: Ticks,
-        _now: Ticks,
-    ) -> Option<(Decision, SlotSet)> {
-        None
+    /// [`Policy::next`], and what [`Policy::interested`] and [`Policy::signals`] say afterwards.
+    #[inline]
+    fn decide(&mut self, now: Ticks) -> Outcome {
+        let decision = self.next(now);
+        Outcome {
+            decision,
+            interested: self.interested(),
+            signals: Some(self.signals()),
+        }
+    }
+    /// [`Policy::stopped`] and [`Policy::decide`] in one step, which is what nearly every decision consists of.
+    #[inline]
+    fn follow(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) -> Outcome {
+        self.stopped(slot, why, ran, now);
+        self.decide(now)
+    }
+    /// Whether the policy is one that [`crate::AnyPolicy::blocked`] has a way for; that never changes.
+    fn has_short_way(&self) -> bool {
+        false
     }
     /// A critical interrupt made `slot` ready: it is served with precedence until it blocks or yields, if the
     /// policy has such a thing. A decision is wanted afterwards, whether `interested` has the slot or not.

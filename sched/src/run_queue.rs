@@ -16,6 +16,7 @@ use crate::{Slot, SlotSet, StopReason, Ticks, VcpuParameters};
 
 /// Some of the vCPUs, as ranks and as slots: all or those of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[repr(C)]
 pub struct Band {
     ranks: u32,
     /// The same as slots.
@@ -30,12 +31,26 @@ impl Band {
 /// Equals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Group {
-    /// Their ranks.
-    members: u32,
-    /// The rank that has the turn, if it is ready.
-    turn: u8,
     /// What is left of the turn.
     left: Ticks,
+    /// Their ranks.
+    members: u32,
+    /// The rank that has the turn, if it is ready, as a bit.
+    turn: u32,
+    /// Their slots and those of higher ranks.
+    not_below: u32,
+    /// The slots of higher ranks than theirs.
+    above: u32,
+    /// The slot that has the turn.
+    slot: u8,
+}
+
+impl Band {
+    /// Whoever is in the queue.
+    pub const EVERYONE: Self = Self {
+        ranks: u32::MAX,
+        slots: u32::MAX,
+    };
 }
 
 /// Who runs.
@@ -51,40 +66,44 @@ pub struct Pick {
     pub interested_from: u8,
 }
 
-/// The queue.
+/// The queue; what every decision touches comes first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
 pub struct RunQueue {
+    /// The ready ones, as ranks and as slots.
+    ready: Band,
+    /// The group picked from last, by its lowest rank.
+    picked: u8,
+    /// Whether the turn picked last is being used up.
+    is_shared: bool,
     quantum: Ticks,
     rank_of: Table<u8>,
     slot_of: Table<u8>,
-    /// By rank: the slots of this rank and those above.
-    slots_from: Table<u32>,
     /// By rank: the lowest rank of its group.
     group_of: Table<u8>,
     /// By the lowest rank of the group.
     groups: Table<Group>,
-    /// The ready ones, as ranks and as slots.
-    ready: Band,
-    /// Whether the turn picked last is being used up.
-    is_shared: bool,
 }
 
 impl RunQueue {
     /// A queue without slots.
     pub const fn new(quantum: Ticks) -> Self {
         Self {
+            ready: Band::NONE,
+            picked: 0,
+            is_shared: false,
             quantum,
             rank_of: Table::new(0),
             slot_of: Table::new(0),
-            slots_from: Table::new(0),
             group_of: Table::new(0),
             groups: Table::new(Group {
+                left: quantum,
                 members: 0,
                 turn: 0,
-                left: quantum,
+                not_below: 0,
+                above: 0,
+                slot: 0,
             }),
-            ready: Band::NONE,
-            is_shared: false,
         }
     }
 
@@ -112,14 +131,18 @@ impl RunQueue {
             }
             *self.rank_of.at_mut(slot) = rank;
             *self.group_of.at_mut(rank) = first;
-            let group = self.groups.at_mut(first);
-            group.turn = first;
-            group.members |= bit(rank);
+            self.groups.at_mut(first).members |= bit(rank);
         }
         let mut slots = 0;
         for rank in (0..count).rev() {
-            slots |= bit(*self.slot_of.at(rank));
-            *self.slots_from.at_mut(rank) = slots;
+            let slot = *self.slot_of.at(rank);
+            let group = self.groups.at_mut(*self.group_of.at(rank));
+            if group.turn == 0 {
+                group.above = slots;
+            }
+            slots |= bit(slot);
+            // The lowest rank comes last and keeps the turn.
+            (group.turn, group.slot, group.not_below) = (bit(rank), slot, slots);
         }
     }
 
@@ -161,32 +184,18 @@ impl RunQueue {
         self.ready.slots &= !bit(slot);
     }
 
-    /// The slots of this rank and those above.
-    fn slots_from(&self, rank: u8) -> u32 {
-        if u32::from(rank) < u32::BITS {
-            *self.slots_from.at(rank)
-        } else {
-            0
-        }
-    }
-
     /// The slots that are more important than this one; of its own class, if it is not the highest class.
     pub fn above(&self, slot: u8) -> u32 {
-        let (_, behind) = self.group_of_slot(slot);
-        self.slots_from(behind)
+        self.group_of_slot(slot).above
     }
 
     /// The equals of a slot, itself among them, and those that are more important.
     pub fn not_below(&self, slot: u8) -> u32 {
-        let (first, _) = self.group_of_slot(slot);
-        self.slots_from(first)
+        self.group_of_slot(slot).not_below
     }
 
-    /// The lowest rank of a slot's group, and the one behind its highest.
-    fn group_of_slot(&self, slot: u8) -> (u8, u8) {
-        let first = *self.group_of.at(self.rank(slot));
-        let last = highest(self.groups.at(first).members).unwrap_or(first);
-        (first, last.wrapping_add(1))
+    fn group_of_slot(&self, slot: u8) -> &Group {
+        self.groups.at(*self.group_of.at(self.rank(slot)))
     }
 
     /// One of the most important ready slots of a band; which one of equals is not said.
@@ -195,27 +204,31 @@ impl RunQueue {
     }
 
     /// The slot of a band to run.
-    #[inline]
+    #[inline(always)]
     pub fn pick(&mut self, band: Band) -> Option<Pick> {
         let first = *self.group_of.at(highest(self.ready.ranks & band.ranks)?);
         let group = self.groups.at_mut(first);
         let ready = self.ready.ranks & group.members;
-        if ready & bit(group.turn) == 0 {
-            group.pass_turn(ready, self.quantum);
+        if ready & group.turn == 0 {
+            group.pass_turn(ready, self.quantum, &self.slot_of);
         }
-        let (turn, members) = (group.turn, group.members);
-        let (mut left, mut interested_from) = (Ticks::MAX, first);
-        self.is_shared = ready != bit(turn);
+        let is_shared = ready != group.turn;
+        (self.is_shared, self.picked) = (is_shared, first);
         // Alone, the first equal to become ready starts the clock.
-        if self.is_shared {
-            left = group.left;
-            interested_from = highest(members).unwrap_or(first).wrapping_add(1);
-        }
+        let (left, interested) = if is_shared {
+            (group.left, group.above)
+        } else {
+            (Ticks::MAX, group.not_below)
+        };
         Some(Pick {
-            slot: Slot(self.slot(turn)),
+            slot: Slot(group.slot),
             left,
-            interested: self.slots_from(interested_from) & band.slots & !self.ready.slots,
-            interested_from,
+            interested: interested & band.slots & !self.ready.slots,
+            interested_from: if is_shared {
+                highest(group.members).unwrap_or(first).wrapping_add(1)
+            } else {
+                first
+            },
         })
     }
 
@@ -224,25 +237,51 @@ impl RunQueue {
     pub fn stopped(&mut self, slot: u8, why: StopReason, ran: Ticks) {
         let rank = self.rank(slot);
         let group = self.groups.at_mut(*self.group_of.at(rank));
-        if group.turn != rank {
+        if group.turn != bit(rank) {
             return;
         }
         if self.is_shared {
             group.left = group.left.saturating_sub(ran);
         }
         if group.left == 0 || why == StopReason::Yielded {
-            group.pass_turn(self.ready.ranks & group.members, self.quantum);
+            let ready = self.ready.ranks & group.members;
+            group.pass_turn(ready, self.quantum, &self.slot_of);
         }
+    }
+
+    /// [`RunQueue::stopped`], [`RunQueue::remove`] and [`RunQueue::pick`] in one step: the slot picked last blocks, and one of
+    /// everyone is to run. What is left of a turn matters only if no equal takes it over. No call in it.
+    #[inline(always)]
+    pub fn blocked(&mut self, slot: u8, ran: Ticks) -> Option<Pick> {
+        let rank = self.rank(slot);
+        let (picked, was_shared) = (self.picked, self.is_shared);
+        self.ready.ranks &= !bit(rank);
+        self.ready.slots &= !bit(slot);
+        let pick = self.pick(Band::EVERYONE);
+        if was_shared && (pick.is_none() || picked != self.picked) {
+            // It keeps the rest of its turn, which no equal has taken over.
+            let group = self.groups.at_mut(*self.group_of.at(rank));
+            if group.turn == bit(rank) {
+                group.left = group.left.saturating_sub(ran);
+                if group.left == 0 {
+                    let ready = (self.ready.ranks | bit(rank)) & group.members;
+                    group.pass_turn(ready, self.quantum, &self.slot_of);
+                }
+            }
+        }
+        pick
     }
 }
 
 impl Group {
     /// Gives the turn to the next of these ranks in cyclic order; to the same one if there is no other.
-    fn pass_turn(&mut self, ready: u32, quantum: Ticks) {
-        let behind = ready & !below(usize::from(self.turn).wrapping_add(1));
+    #[inline(always)]
+    fn pass_turn(&mut self, ready: u32, quantum: Ticks, slot_of: &Table<u8>) {
+        let behind = ready & self.turn.wrapping_shl(1).wrapping_neg();
         let next = if behind == 0 { ready } else { behind };
         if next != 0 {
-            self.turn = next.trailing_zeros() as u8;
+            self.turn = next & next.wrapping_neg();
+            self.slot = *slot_of.at(next.trailing_zeros() as u8);
         }
         self.left = quantum;
     }

@@ -37,7 +37,7 @@ impl<T: Copy> Table<T> {
 /// The bit of a slot, rank or domain; numbers are below 32.
 #[inline]
 pub const fn bit(number: u8) -> u32 {
-    1_u32.rotate_left(number as u32)
+    1_u32.wrapping_shl(number as u32)
 }
 
 /// The bits of the numbers below `count`.

@@ -7,8 +7,8 @@
 
 use bulkhead_sched::{
     AnyPolicy, Arinc653Parameters, Decision, Domain, DomainsParameters, EdfParameters,
-    FixedPriorityParameters, Policy, Schedule, Server, ServerKind, Slot, SlotSet, StopReason, Ticks,
-    VcpuParameters, Window,
+    FixedPriorityParameters, Policy, Schedule, Server, ServerKind, Signals, Slot, SlotSet, StopReason,
+    Successor, Ticks, VcpuParameters, Window,
 };
 use proptest::prelude::*;
 
@@ -115,6 +115,8 @@ struct Life {
     now: Ticks,
     ready: u32,
     decision: Decision,
+    /// The policy is `fixed-priority` without budgets.
+    is_usual: bool,
     /// By slot: since when it has been on the pCPU, and how long it ran.
     first: [Option<Ticks>; SLOTS as usize],
     ran: [Ticks; SLOTS as usize],
@@ -129,13 +131,14 @@ impl Life {
             now: 0,
             ready: 0,
             decision,
+            is_usual: false,
             first: [None; SLOTS as usize],
             ran: nothing,
         }
     }
 
     /// The decision goes on for a while, or ends and is carried out late.
-    fn pass(&mut self, step: Step, why: StopReason) {
+    fn pass(&mut self, step: Step, why: StopReason) -> Option<(Slot, Ticks)> {
         let (until, slot) = match self.decision {
             Decision::Run(slot, until) => (until, Some(slot)),
             Decision::Idle(until) => (until, None),
@@ -153,6 +156,7 @@ impl Life {
                 self.ready &= !(1 << slot.0);
             }
         }
+        slot.map(|slot| (slot, ran))
     }
 
     fn decide(&mut self) {
@@ -198,7 +202,8 @@ impl Life {
                 2 => StopReason::Yielded,
                 _ => StopReason::Preempted,
             };
-            self.pass(*step, why);
+            let before = self.policy.clone();
+            let ended = self.pass(*step, why);
             match step.kind {
                 3 if always >> step.slot & 1 == 0 => {
                     self.policy.withdraw(Slot(step.slot), self.now);
@@ -209,6 +214,39 @@ impl Life {
             }
             self.decide();
             self.check_interest();
+            if let Some((slot, ran)) = ended.filter(|_| !(3..=6).contains(&step.kind)) {
+                self.check_short_ways(before, slot, why, ran);
+            }
+        }
+    }
+
+    /// What the policy was before the decision that just ended comes to the same state and answer by each shorter way.
+    fn check_short_ways(&self, before: AnyPolicy, slot: Slot, why: StopReason, ran: Ticks) {
+        let mut expected = self.policy.clone();
+        let signals = expected.signals();
+        let mut other = before.clone();
+        let outcome = other.follow(slot, why, ran, self.now);
+        assert_eq!(outcome.decision, self.decision);
+        assert_eq!(outcome.interested, self.policy.interested());
+        assert_eq!(outcome.signals.unwrap_or_default(), signals);
+        assert_eq!(other, expected);
+        let mut shortest = before;
+        let next = match why {
+            StopReason::Blocked => shortest.blocked(slot, ran, self.now),
+            _ => return,
+        };
+        if next.is_valid() {
+            let decision = match next.slot() {
+                Successor::NOBODY => Decision::Idle(next.until()),
+                slot => Decision::Run(slot, next.until()),
+            };
+            assert_eq!(decision, self.decision);
+            assert_eq!(next.interested(), self.policy.interested());
+            assert_eq!(signals, Signals::default());
+            assert_eq!(shortest, expected);
+        } else {
+            assert!(!self.is_usual, "the usual policy has a short way");
+            assert_eq!(shortest.follow(slot, why, ran, self.now), outcome);
         }
     }
 
@@ -233,6 +271,19 @@ proptest! {
                 let most = server.budget * (life.now - first + server.period) + LATEST * server.period;
                 prop_assert!(life.ran[slot] * server.period <= most, "slot {} ran {} of {:?}", slot, life.ran[slot], server);
             }
+        }
+    }
+
+    /// Each decision is also taken by the shorter ways, whose answers and states are compared.
+    #[test]
+    fn the_usual_policy_has_a_short_way_and_all_ways_agree(vcpus in vcpus(), steps in steps(200)) {
+        let mut usual = vcpus.clone();
+        usual.iter_mut().for_each(|vcpu| vcpu.server = None);
+        let mut life = Life::new(fixed_priority(&usual));
+        life.is_usual = true;
+        life.live(&steps, 0);
+        for policy in [fixed_priority(&vcpus), edf(&vcpus), arinc653(&vcpus), domains(&vcpus)] {
+            Life::new(policy).live(&steps, 0);
         }
     }
 

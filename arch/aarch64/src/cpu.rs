@@ -59,11 +59,17 @@ impl Cpus for Machine {
 
     fn wait(&mut self) -> Exit {
         loop {
-            if let Some(exit) = irq::idle_interrupt(&mut self.irq) {
+            let line = irq::acknowledge();
+            // The usual end of a wait needs no look at what else it could be.
+            if irq::takes_signal(line) {
+                return Exit::Signal;
+            }
+            if irq::is_none(line) {
+                instruction!("dsb sy");
+                instruction!("wfi");
+            } else if let Some(exit) = irq::handle_idle(&mut self.irq, line) {
                 return exit;
             }
-            instruction!("dsb sy");
-            instruction!("wfi");
         }
     }
 

@@ -230,13 +230,13 @@ bulkhead_secondary_start:
     ldr     x1, [sp, #{frame_machine}]
 .endm
 
-.macro  save_preserved
-    stp     x19, x20, [x0, #152]
-    stp     x21, x22, [x0, #168]
-    stp     x23, x24, [x0, #184]
-    stp     x25, x26, [x0, #200]
-    stp     x27, x28, [x0, #216]
-    str     x29, [x0, #232]
+.macro  save_preserved context
+    stp     x19, x20, [\context, #152]
+    stp     x21, x22, [\context, #168]
+    stp     x23, x24, [\context, #184]
+    stp     x25, x26, [\context, #200]
+    stp     x27, x28, [\context, #216]
+    str     x29, [\context, #232]
 .endm
 
 .macro  synchronous_vector handler, other
@@ -349,7 +349,7 @@ bulkhead_enter:
     cmp     x0, #{all_registers}
     b.ne    .Lsave_and_leave
     ldp     x0, x1, [sp, #{frame_context}]
-    save_preserved
+    save_preserved x0
     mov     x2, #1
     bl      \handler
     cbnz    x0, .Lleave
@@ -362,15 +362,13 @@ bulkhead_enter:
 .Lother_narrow:
     synchronous_other {on_synchronous_narrow}
 
-.Lsave_and_leave:
-    mov     x2, x0
-    ldr     x0, [sp, #{frame_context}]
-    save_preserved
-    mov     x0, x2
-
 .Lleave:
     ldr     x1, [sp, #{frame_context}]
-    mrs     x2, elr_el2
+    b       1f
+.Lsave_and_leave:
+    ldr     x1, [sp, #{frame_context}]
+    save_preserved x1
+1:  mrs     x2, elr_el2
     mrs     x3, spsr_el2
     stp     x2, x3, [x1, #{context_pc}]
     ldp     x19, x20, [sp, #16]

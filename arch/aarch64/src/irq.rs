@@ -29,7 +29,7 @@ pub(crate) use lines::GicConfig;
 pub(crate) use short::{
     deliver_timer, enable_changed, read_word, send_to_one, send_to_self, take_kick, write_word,
 };
-pub(crate) use switch::{load, unload};
+pub(crate) use switch::{close, enable_private, exchange, load, unload};
 
 use crate::sysreg::{instruction, write_guest_register};
 use bulkhead_arch_api::{
@@ -417,6 +417,7 @@ pub(crate) fn detach(p: &mut PcpuIrq, v: &mut VcpuIrq) {
 fn drop_loaded(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     if p.loaded == Some(v.id) {
         unload(p, v);
+        close();
     }
 }
 
@@ -424,6 +425,12 @@ fn drop_loaded(p: &mut PcpuIrq, v: &mut VcpuIrq) {
 #[inline(always)]
 pub(crate) fn has_work(v: &VcpuIrq) -> bool {
     v.own.is_some_and(|own| !own.is_quiet(&v.bank, &Interface)) && finds_work(v)
+}
+
+/// The short way of [`has_work`] for the vCPU that waits just now: false is no answer.
+#[inline(always)]
+pub(crate) fn is_idle(v: &VcpuIrq) -> bool {
+    v.own.is_none_or(|own| own.is_idle(&v.bank, &Interface))
 }
 
 #[inline(never)]
@@ -604,7 +611,28 @@ pub(crate) fn interrupt(p: &mut PcpuIrq, v: &mut VcpuIrq, line: u32) -> Option<E
     handle(p, Some(v), line)
 }
 
-/// For [`bulkhead_arch_api::Cpus::wait`] and `poll`: handles what is pending, outside a guest.
+/// Whether nothing was acknowledged.
+#[inline(always)]
+pub(crate) const fn is_none(line: u32) -> bool {
+    line >= SPURIOUS
+}
+
+/// Finishes an acknowledged signal of another pCPU; false if it is none.
+#[inline(always)]
+pub(crate) fn takes_signal(line: u32) -> bool {
+    let is_signal = line == SGI_SIGNAL;
+    if is_signal {
+        interface::deactivate(line);
+    }
+    is_signal
+}
+
+/// For [`bulkhead_arch_api::Cpus::wait`]: an acknowledged interrupt, outside a guest.
+pub(crate) fn handle_idle(p: &mut PcpuIrq, line: u32) -> Option<Exit> {
+    handle(p, None, line)
+}
+
+/// For [`bulkhead_arch_api::Cpus::poll`]: handles what is pending, outside a guest.
 pub(crate) fn idle_interrupt(p: &mut PcpuIrq) -> Option<Exit> {
     for _ in 0..IDLE_BURST {
         let line = interface::acknowledge();
@@ -629,8 +657,7 @@ fn handle(p: &mut PcpuIrq, running: Option<&mut VcpuIrq>, line: u32) -> Option<E
         interface::deactivate(line);
         return Some(Exit::Deadline);
     }
-    if line == SGI_SIGNAL {
-        interface::deactivate(line);
+    if takes_signal(line) {
         return Some(Exit::Signal);
     }
     if line == SGI_STOP {

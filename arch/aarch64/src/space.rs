@@ -29,6 +29,9 @@ const ADDRESS_BITS: u8 = 40;
 
 /// Root of each partition's tree, 0 until it is built.
 static ROOTS: [AtomicU64; MAX_PARTITIONS] = [const { AtomicU64::new(0) }; MAX_PARTITIONS];
+/// First address and bytes of each partition's largest piece of RAM that nobody takes parts of; no bytes if there is none.
+static LARGEST: [(AtomicU64, AtomicU64); MAX_PARTITIONS] =
+    [const { (AtomicU64::new(0), AtomicU64::new(0)) }; MAX_PARTITIONS];
 /// Tables of the pool that are in use.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
@@ -85,6 +88,11 @@ fn look_up(partition: PartitionId, guest: GuestPhys) -> Option<Translation> {
 
 /// Whether there is memory of the partition at this address.
 pub(crate) fn is_memory(partition: PartitionId, guest: GuestPhys) -> bool {
+    if let Some((first, size)) = LARGEST.get(usize::from(partition.0))
+        && guest.0.wrapping_sub(first.load(Ordering::Relaxed)) < size.load(Ordering::Acquire)
+    {
+        return true;
+    }
     look_up(partition, guest).is_some_and(|found| found.attributes.kind == MemoryKind::Ram)
 }
 
@@ -226,12 +234,23 @@ impl Spaces for Machine {
         if let Some(slot) = ROOTS.get(usize::from(partition.0)) {
             slot.store(root.0, Ordering::Release);
         }
+        let memory = regions.iter().filter(|region| region.kind == MemoryKind::Ram);
+        if let (Some(largest), Some((first, size))) = (
+            memory.max_by_key(|region| region.size),
+            LARGEST.get(usize::from(partition.0)),
+        ) {
+            first.store(largest.guest.0, Ordering::Relaxed);
+            size.store(largest.size, Ordering::Release);
+        }
         irq::configure(partition, controller);
         Ok(())
     }
 
     fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
         let Some(tree) = tree_of(partition) else { return };
+        if let Some((_, size)) = LARGEST.get(usize::from(partition.0)) {
+            size.store(0, Ordering::Release);
+        }
         // The invalidations are for the VMID in VTTBR_EL2: nobody else's state may be current then.
         self.unload();
         enter(of(partition));

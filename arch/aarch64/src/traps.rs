@@ -13,9 +13,7 @@ use crate::entry::{ALL_REGISTERS, RESUME};
 use crate::irq;
 use crate::machine::Machine;
 use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
-use crate::vcpu::{
-    Context, LEAVE_EXIT, LEAVE_HYPERCALL, LEAVE_IDLE, Load, Pending, RARE_AARCH32, RARE_DEBUG, RARE_SERROR,
-};
+use crate::vcpu::{Context, LEAVE_EXIT, LEAVE_HYPERCALL, LEAVE_IDLE, Load, Pending, RARE_SERROR};
 use crate::{aarch32, inject, psci, status, system, timer};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::FUNCTION_BASE;
@@ -394,7 +392,7 @@ fn task_call(context: &mut Context, syndrome: u64) -> u64 {
 /// WFI; WFE does not trap (HCR_EL2.TWE is 0). An idle task waits by hypercall, so its WFI is over at once.
 #[inline(never)]
 fn wait_for(context: &mut Context, syndrome: u64) -> u64 {
-    if context.rare & (RARE_AARCH32 | RARE_DEBUG | RARE_SERROR) == 0 {
+    if context.rare == 0 {
         write_guest_register!("elr_el2", read_register!("elr_el2").wrapping_add(4));
     } else {
         advance(context, syndrome);
@@ -410,9 +408,23 @@ fn wait_for(context: &mut Context, syndrome: u64) -> u64 {
 }
 
 /// The vCPU waits for an interrupt.
+#[inline(always)]
 pub(crate) fn idle(context: &mut Context) -> u64 {
     let until = timer::next_expiry(&context.timers);
     if until.0 <= read_register!("cntpct_el0") {
+        return RESUME;
+    }
+    if !irq::is_idle(&context.irq) {
+        return idle_without_work(context, until);
+    }
+    context.timers.idle(until);
+    LEAVE_IDLE
+}
+
+/// [`idle`], if there is really nothing: what another pCPU has done meanwhile may not be in the list registers yet.
+#[inline(never)]
+fn idle_without_work(context: &mut Context, until: bulkhead_arch_api::Ticks) -> u64 {
+    if irq::has_work(&context.irq) {
         return RESUME;
     }
     context.timers.idle(until);

@@ -122,6 +122,8 @@ pub(crate) struct Context {
     pub(crate) id: VcpuId,
     /// What the kernel said of it at boot.
     pub(crate) plan: VcpuPlan,
+    /// It is off, and its registers are those of a reset.
+    pub(crate) is_blank: bool,
     /// What [`Vcpus::reply`] must finish.
     pub(crate) pending: Pending,
     /// The exit, if `bulkhead_enter` returned [`LEAVE_EXIT`].
@@ -148,6 +150,7 @@ impl Context {
             fp_used: false,
             debug: Debug::ZERO,
             id: VcpuId(0),
+            is_blank: false,
             plan: VcpuPlan {
                 partition: PartitionId(0),
                 kind: PartitionKind::Vm,
@@ -181,6 +184,40 @@ impl Context {
     #[inline]
     pub(crate) fn is_task(&self) -> bool {
         self.plan.kind == PartitionKind::Task
+    }
+
+    /// All registers as a reset leaves them, but for what a start names. It must not be current, and the pCPU must not hold its
+    /// FP registers.
+    fn make_blank(&mut self) {
+        self.is_blank = true;
+        self.general = [0; 31];
+        self.pending = Pending::Nothing;
+        if self.fp_used {
+            (self.fp, self.fp_used) = (FpRegisters::ZERO, false);
+        }
+        self.debug.reset();
+        self.note_debug();
+        self.drop_serror();
+        self.auxiliary = Auxiliary::ZERO;
+        self.timers = Timers::ZERO;
+        self.pstate = if self.is_task() { TASK_PSTATE } else { RESET_PSTATE };
+        self.el1 = El1State::RESET;
+        if self.plan.aarch32 {
+            self.el1.sctlr = aarch32::SCTLR_RESET;
+        }
+    }
+
+    /// The exit that `bulkhead_enter` returned for, if it is not [`LEAVE_IDLE`].
+    #[inline(never)]
+    fn exit(&self, reason: u64) -> Exit {
+        if reason == LEAVE_HYPERCALL {
+            let [x0, x1, x2, x3, x4, x5, x6, ..] = self.general;
+            return Exit::Hypercall(Hypercall {
+                operation: x0 as u16,
+                arguments: [x1, x2, x3, x4, x5, x6],
+            });
+        }
+        self.exit
     }
 
     /// The guest may have switched its debug exceptions on or off.
@@ -296,18 +333,39 @@ impl Machine {
         Some(action(self, unsafe { &mut *context }))
     }
 
-    /// Makes `vcpu` the current one.
+    /// Makes `vcpu` the current one; false if this CPU cannot run it. Nearly always the one before it was waiting and both have
+    /// nothing unusual: that way is in one function without calls.
     #[inline(never)]
-    pub(crate) fn switch_to(&mut self, vcpu: VcpuId, context: &mut Context) {
+    fn switch_to(&mut self, vcpu: VcpuId, context: &mut Context) -> bool {
+        let Some(last) = self.current else {
+            return self.switch_slowly(vcpu, context);
+        };
+        let before = CONTEXTS.slot(usize::from(last.0));
+        // SAFETY: `current` is only set to an adopted vCPU, and `context` is another one's; see `with_stored`.
+        let before = unsafe { &mut *before };
+        if before.rare | context.rare != 0 || !irq::exchange(&mut self.irq, &mut before.irq, &mut context.irq)
+        {
+            return self.switch_slowly(vcpu, context);
+        }
+        before.timers.save();
+        before.el1.save();
+        self.current = Some(vcpu);
+        self.enter_space(context);
+        irq::enable_private(&mut self.irq, &context.irq);
+        context.timers.load();
+        context.el1.load();
+        true
+    }
+
+    /// [`Machine::switch_to`], whatever there is to do.
+    #[inline(never)]
+    fn switch_slowly(&mut self, vcpu: VcpuId, context: &mut Context) -> bool {
+        if context.plan.aarch32 && !aarch32::is_supported() {
+            return false;
+        }
         self.take_out();
         self.current = Some(vcpu);
-        let (hcr, vmpidr) = (context.hcr, context.vmpidr);
-        let (space, cptr) = (context.space, context.cptr);
-        write_guest_register!("hcr_el2", hcr);
-        write_guest_register!("vmpidr_el2", vmpidr);
-        write_guest_register!("cptr_el2", cptr);
-        space::enter(space);
-        self.forget_sibling(context);
+        self.enter_space(context);
         irq::load(&mut self.irq, &mut context.irq);
         if context.rare != 0 {
             self.load_status(context);
@@ -315,10 +373,24 @@ impl Machine {
         }
         context.timers.load();
         context.el1.load();
+        true
+    }
+
+    /// The registers of EL2 that are the vCPU's.
+    #[inline(always)]
+    fn enter_space(&mut self, context: &Context) {
+        let (hcr, vmpidr) = (context.hcr, context.vmpidr);
+        let (space, cptr) = (context.space, context.cptr);
+        write_guest_register!("hcr_el2", hcr);
+        write_guest_register!("vmpidr_el2", vmpidr);
+        write_guest_register!("cptr_el2", cptr);
+        space::enter(space);
+        self.forget_sibling(context);
     }
 
     /// Two vCPUs of a partition may use the same ASIDs for different things, and on one pCPU they share
     /// a VMID: what the other one left in the TLB must go (Arm DDI 0487 D8.13, "vCPU" TLB sharing).
+    #[inline(always)]
     fn forget_sibling(&mut self, context: &Context) {
         let Some(last) = self.last_index.get_mut(usize::from(context.plan.partition.0)) else {
             return;
@@ -327,8 +399,8 @@ impl Machine {
             *last = context.plan.index;
             instruction!("tlbi vmalle1");
             instruction!("ic iallu");
+            // The ISB to it is the exception return.
             instruction!("dsb nsh");
-            instruction!("isb");
         }
     }
 
@@ -336,10 +408,10 @@ impl Machine {
     #[inline(never)]
     pub(crate) fn unload(&mut self) {
         self.take_out();
+        irq::close();
     }
 
-    /// The same, for [`Machine::switch_to`].
-    #[inline(always)]
+    /// The same, before another one becomes current.
     fn take_out(&mut self) {
         let Some(vcpu) = self.current.take() else { return };
         let context = CONTEXTS.slot(usize::from(vcpu.0));
@@ -394,36 +466,27 @@ impl Vcpus for Machine {
         });
     }
 
+    /// What a vCPU finds at its start is made when it is switched off, if it was on before; then little remains to be done while
+    /// somebody waits for it.
     fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset) {
         self.with_stored(vcpu, |machine, context| {
-            machine.fp_drop(context);
             // A reset CPU has empty TLBs; what its VMID left here must not serve the next life.
             if let Some(last) = machine.last_index.get_mut(usize::from(context.plan.partition.0)) {
                 *last = u8::MAX;
             }
             irq::reset(&mut machine.irq, &mut context.irq);
-            context.general = [0; 31];
+            if !context.is_blank {
+                machine.fp_drop(context);
+                context.make_blank();
+            }
+            context.is_blank = false;
             context.write_general(0, reset.argument);
             context.pc = reset.entry.0;
-            context.pending = Pending::Nothing;
-            if context.fp_used {
-                (context.fp, context.fp_used) = (FpRegisters::ZERO, false);
-            }
-            context.debug.reset();
-            context.note_debug();
-            context.drop_serror();
-            context.auxiliary = Auxiliary::ZERO;
             context.space = space::of(context.plan.partition);
-            context.timers = Timers::ZERO;
-            let task = context.is_task();
-            context.pstate = if task { TASK_PSTATE } else { RESET_PSTATE };
-            context.el1 = if task {
-                El1State::task(reset.stack)
-            } else {
-                El1State::RESET
-            };
+            if context.is_task() {
+                context.el1 = El1State::task(reset.stack);
+            }
             if context.plan.aarch32 {
-                context.el1.sctlr = aarch32::SCTLR_RESET;
                 aarch32::reset(context, reset.entry.0, reset.argument);
             }
         });
@@ -440,13 +503,10 @@ impl Vcpus for Machine {
         {
             // SAFETY: as in `with_stored`; the reference ends before the handlers make theirs.
             let context = unsafe { &mut *context };
-            if self.current != Some(vcpu) {
-                if context.plan.aarch32 && !aarch32::is_supported() {
-                    return Exit::Failed {
-                        code: FAILED_NO_AARCH32,
-                    };
-                }
-                self.switch_to(vcpu, context);
+            if self.current != Some(vcpu) && !self.switch_to(vcpu, context) {
+                return Exit::Failed {
+                    code: FAILED_NO_AARCH32,
+                };
             }
             context.timers.busy();
             irq::resume(&mut self.irq, &mut context.irq);
@@ -460,14 +520,7 @@ impl Vcpus for Machine {
                 until: context.timers.idle_until(),
             };
         }
-        if reason == LEAVE_HYPERCALL {
-            let [x0, x1, x2, x3, x4, x5, x6, ..] = context.general;
-            return Exit::Hypercall(Hypercall {
-                operation: x0 as u16,
-                arguments: [x1, x2, x3, x4, x5, x6],
-            });
-        }
-        context.exit
+        context.exit(reason)
     }
 
     #[inline]
@@ -528,6 +581,12 @@ impl Vcpus for Machine {
         // SAFETY: as in `with_stored`; `irq` reads the list registers itself if the vCPU is current.
         let context = unsafe { &*context };
         irq::has_work(&context.irq)
+    }
+
+    /// The handler of its WFI has looked; whoever has something for it since then has kicked this pCPU.
+    #[inline(always)]
+    fn may_wait(&mut self, _vcpu: VcpuId) -> bool {
+        true
     }
 
     fn pause(&mut self, vcpu: VcpuId) -> Ticks {
@@ -601,7 +660,7 @@ impl Vcpus for Machine {
         self.with_stored(vcpu, |machine, context| {
             machine.fp_drop(context);
             irq::detach(&mut machine.irq, &mut context.irq);
-            context.timers = Timers::ZERO;
+            context.make_blank();
         });
     }
 }

@@ -140,6 +140,11 @@ pub trait Vcpus {
     fn withdraw(&mut self, partition: PartitionId, line: VirtualLine);
     /// Whether a deliverable interrupt waits for the vCPU, so that it must not sleep. On its own pCPU.
     fn has_work(&mut self, vcpu: VcpuId) -> bool;
+    /// The same about a vCPU that has just answered [`Exit::Idle`]: whether it may be left waiting. A backend that has looked
+    /// before it made that exit, and is told of whatever comes later, need not look again.
+    fn may_wait(&mut self, vcpu: VcpuId) -> bool {
+        !self.has_work(vcpu)
+    }
     /// The vCPU, which has just exited and is current, is about to wait for something of the kernel's: when its own
     /// timers will interrupt it, in the past if they do already, [`Ticks::NEVER`] if they will not. Until it runs
     /// again, time passes for it as for an idle one. Worst case: constant.

@@ -112,18 +112,25 @@ impl Redistributor {
         let Some((slot, value)) = self.reusable(bank, hardware, line) else {
             return false;
         };
-        hardware.set_list_register(slot, value);
+        hardware.set_near_register(slot, value);
         true
     }
 
-    /// The short cut of [`Vgic::has_work`]: the vCPU is loaded, nothing is marked, nothing waits for a slot, and the guest
-    /// has ended whatever was in one.
+    /// The short cut of [`Vgic::has_work`]: the vCPU is loaded, nothing is marked, nothing waits for a slot ([`PLAIN`]), and the
+    /// guest has ended whatever was in one.
     #[inline(always)]
     pub fn is_quiet<C: CpuInterface>(&self, bank: &Bank, hardware: &C) -> bool {
         self.is_present()
             && !self.is_dirty()
-            && !bank.is_crowded()
+            && bank.plain_slots & PLAIN != 0
             && bank.used & !hardware.empty_slots() == 0
+    }
+
+    /// Whether what the list registers and the bank say is that nothing waits for the vCPU, which is loaded on this pCPU and asks
+    /// for nothing but an interrupt. What another pCPU has marked it has also kicked this one for, or is about to.
+    #[inline(always)]
+    pub fn is_idle<C: CpuInterface>(&self, bank: &Bank, hardware: &C) -> bool {
+        bank.plain_slots & PLAIN != 0 && bank.used & !hardware.empty_slots() == 0
     }
 
     /// The short cut of [`Vgic::service`] for a private line that somebody else has latched.
@@ -140,15 +147,16 @@ impl Redistributor {
         } else {
             0
         };
+        if latched == bit(line) {
+            hardware.set_near_register(slot, value);
+            return true;
+        }
         if latched & bit(line) != 0 {
-            hardware.set_list_register(slot, value);
+            hardware.set_near_register(slot, value);
         }
-        if latched != bit(line) {
-            // More is to be done, and the mark of it may just have been taken.
-            self.dirty.fetch_or(dirty | 1, SeqCst);
-            return false;
-        }
-        true
+        // More is to be done, and the mark of it may just have been taken.
+        self.dirty.fetch_or(dirty | 1, SeqCst);
+        false
     }
 }
 

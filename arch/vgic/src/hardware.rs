@@ -25,6 +25,11 @@ pub trait CpuInterface {
     fn list_register(&self, slot: u32) -> ListRegister;
     /// Writes list register `slot`.
     fn set_list_register(&mut self, slot: u32, value: ListRegister);
+    /// Writes list register `slot`, which is below 4.
+    #[inline]
+    fn set_near_register(&mut self, slot: u32, value: ListRegister) {
+        self.set_list_register(slot, value);
+    }
     /// Sets the control bits.
     fn set_control(&mut self, control: Control);
     /// Ends of interrupts that were in no list register, since last asked (`ICH_HCR_EL2.EOIcount`).

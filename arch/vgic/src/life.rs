@@ -11,11 +11,12 @@
 //! A vCPU that has ended all its interrupts leaves without touching the words of its lines (`park`).
 
 use crate::lines::clear;
-use crate::state::{NOBODY, PLAIN, RECHECK, SYNC, word_flag};
+use crate::state::{ALL_WORDS, NOBODY, PLAIN, SYNC, word_flag};
 use crate::{
     Bank, CpuInterface, Hardware, ListRegister, PRIVATE_LINES, PhysicalLines, Redistributor, Vgic, bit, bits,
 };
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::fence;
 
 /// Words of shared lines that [`Vgic::reset_shared`] resets at a time: while it does, the pCPU takes no interrupt.
 const RESET_WORDS: usize = 2;
@@ -23,11 +24,9 @@ const RESET_WORDS: usize = 2;
 const PRIVATE_EDGE: u32 = 0xFFFF;
 
 impl Redistributor {
-    /// The short way of [`Vgic::unload`], which is the usual one: the guest has ended all its interrupts, and all that
-    /// are held are plain. They stay held and keep their slots, so that the next ones have a short way
-    /// ([`Redistributor::deliver_now`]); `parked` tells the others what that means. False: nothing was done.
+    /// Whether [`Redistributor::leave`] has a short way: the guest has ended all its interrupts, and all that are held are plain.
     #[inline(always)]
-    pub fn leave<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) -> bool {
+    pub fn may_leave<C: CpuInterface>(&self, bank: &Bank, hardware: &C) -> bool {
         let busy = bank.used & !hardware.empty_slots();
         let strange = (bank.used | PLAIN) & !bank.plain_slots;
         if self.is_dirty() || (busy | strange | self.altered.load(Relaxed)) != 0 {
@@ -35,29 +34,55 @@ impl Redistributor {
         }
         // Private lines have no level of their own. What another pCPU latches from now on it also marks.
         let kept = bank.plain_lines | self.private.linked.load(Relaxed);
-        if self.private.latch.load(Relaxed) & kept != 0 || hardware.has_active_priorities() {
-            return false;
-        }
+        self.private.latch.load(Relaxed) & kept == 0 && !hardware.has_active_priorities()
+    }
+
+    /// What [`Redistributor::leave`] does. Requires: it may.
+    #[inline(always)]
+    pub fn leave_now<C: CpuInterface>(&self, bank: &mut Bank, hardware: &C) {
         bank.left_quietly = true;
         bank.parked = bank.used;
         bank.machine_control = hardware.machine_control();
         self.parked.store(bank.plain_lines, Relaxed);
         self.retire();
-        true
+    }
+
+    /// The short way of [`Vgic::unload`], which is the usual one. What is held stays held and keeps its slot, so that the next
+    /// interrupts have a short way ([`Redistributor::deliver_now`]); `parked` tells the others what that means. False:
+    /// nothing was done.
+    #[inline(always)]
+    pub fn leave<C: CpuInterface>(&self, bank: &mut Bank, hardware: &C) -> bool {
+        let may = self.may_leave(bank, hardware);
+        if may {
+            self.leave_now(bank, hardware);
+        }
+        may
+    }
+
+    /// Whether [`Redistributor::enter`] has a short way.
+    #[inline(always)]
+    pub fn may_enter(&self, bank: &Bank) -> bool {
+        bank.left_quietly && self.private.active.load(Relaxed) == 0
+    }
+
+    /// What [`Redistributor::enter`] does. Requires: it may.
+    #[inline(always)]
+    pub fn enter_now<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) {
+        self.present.store(true, SeqCst);
+        bank.parked = 0;
+        hardware.set_machine_control(bank.machine_control);
+        hardware.open();
     }
 
     /// The short way of [`Vgic::load`] after [`Redistributor::leave`]. [`Bank::mirrored`] is still to be seen to. False:
     /// nothing was done.
     #[inline(always)]
     pub fn enter<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) -> bool {
-        if !bank.left_quietly || self.private.active.load(Relaxed) != 0 {
-            return false;
+        let may = self.may_enter(bank);
+        if may {
+            self.enter_now(bank, hardware);
         }
-        self.present.store(true, SeqCst);
-        bank.parked = 0;
-        hardware.set_machine_control(bank.machine_control);
-        hardware.open();
-        true
+        may
     }
 
     /// The vCPU is not loaded any more. Whoever waits for its list registers to be read need not.
@@ -202,29 +227,48 @@ impl Vgic<'_> {
         self.drop_active(me, bank, hardware);
         bank.clear();
         own.online.store(false, SeqCst);
+        fence(SeqCst);
+        // Of what wants delivery now nobody will tell this vCPU again; if it is for others, its next look finds that.
+        let words = self.wanting_words();
+        if words != 0 {
+            own.dirty.fetch_or(words, SeqCst);
+        }
     }
 
-    /// Cold reset of vCPU `me`, which is then online and not loaded.
+    /// Cold reset of vCPU `me`, which is then online and not loaded. If it was detached before, its bank is as it was made, and
+    /// what others may have done to its private lines since then is all there is to undo. It comes as a vCPU that has left by
+    /// the short way: it holds nothing.
     pub fn reset<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
-        self.detach(me, bank, hardware);
         let Some(own) = self.redistributor(me) else { return };
+        if own.online.load(SeqCst) || own.is_present() {
+            self.detach(me, bank, hardware);
+        }
+        // The marks first: what others change from here on marks itself, and that mark stays. What became pending since the
+        // vCPU was detached is marked for whom it is routed to, whether that is online or not.
+        if own.dirty.load(SeqCst) != 0 {
+            own.dirty.fetch_and(ALL_WORDS & !1, SeqCst);
+        }
         own.private.reset(PRIVATE_EDGE);
         for senders in &own.senders {
-            senders.store(0, SeqCst);
+            senders.store(0, Relaxed);
         }
-        own.sleeping.store(true, SeqCst);
+        own.sleeping.store(true, Relaxed);
         own.online.store(true, SeqCst);
-        // In this order: what becomes pending after the look marks itself, and that mark is not overwritten.
-        own.dirty.store(1 | RECHECK, SeqCst);
-        own.dirty.fetch_or(self.wanting_words(), SeqCst);
+        bank.start();
+        fence(SeqCst);
+        // What became pending while nobody was online has marked nobody; what does after this look finds this vCPU online.
+        let is_online = |(index, other): (usize, &Redistributor)| index != me && other.online.load(Relaxed);
+        if !self.redistributors.iter().enumerate().any(is_online) {
+            own.dirty.fetch_or(self.wanting_words(), SeqCst);
+        }
     }
 
     /// Words of shared lines in which something wants delivery, to whomever.
     fn wanting_words(&self) -> u64 {
-        let used = (self.distributor.lines.load(SeqCst) / 32).saturating_sub(1) as usize;
+        let used = (self.distributor.lines.load(Relaxed) / 32).saturating_sub(1) as usize;
         let words = (1u32..).zip(self.distributor.shared.iter().take(used));
         words
-            .filter(|(_, lines)| lines.wanting() != 0)
+            .filter(|(_, lines)| lines.wants_anything())
             .fold(0, |mask, (word, _)| mask | word_flag(word.wrapping_mul(32)))
     }
 

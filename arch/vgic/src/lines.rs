@@ -2,7 +2,7 @@
 //! The state of 32 interrupt lines, one bit per line in each word.
 
 use crate::{PRIORITY_MASK, bit};
-use core::sync::atomic::{AtomicU16, AtomicU32, Ordering::SeqCst};
+use core::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 
 /// 32 consecutive interrupt lines.
 ///
@@ -60,22 +60,28 @@ impl Lines {
         }
     }
 
-    /// Everything but the links, as after a cold reset.
+    /// Everything but the links, as after a cold reset. Whoever makes a vCPU online publishes it.
     pub(crate) fn reset(&self, edge: u32) {
-        self.enabled.store(0, SeqCst);
-        self.group1.store(0, SeqCst);
-        self.latch.store(0, SeqCst);
-        self.level.store(0, SeqCst);
-        self.active.store(0, SeqCst);
-        self.held.store(0, SeqCst);
-        self.acknowledged.store(0, SeqCst);
-        self.repended.store(0, SeqCst);
-        self.clear_pending.store(0, SeqCst);
-        self.clear_active.store(0, SeqCst);
+        self.enabled.store(0, Relaxed);
+        self.group1.store(0, Relaxed);
+        self.latch.store(0, Relaxed);
+        self.level.store(0, Relaxed);
+        self.active.store(0, Relaxed);
+        self.held.store(0, Relaxed);
+        self.acknowledged.store(0, Relaxed);
+        self.repended.store(0, Relaxed);
+        self.clear_pending.store(0, Relaxed);
+        self.clear_active.store(0, Relaxed);
         for word in &self.priority {
-            word.store(0, SeqCst);
+            word.store(0, Relaxed);
         }
-        self.edge.store(edge, SeqCst);
+        self.edge.store(edge, Relaxed);
+    }
+
+    /// Whether [`Lines::wanting`] is not empty, to a look whose order the caller sees to.
+    pub(crate) fn wants_anything(&self) -> bool {
+        let level = self.level.load(Relaxed) & !self.edge.load(Relaxed);
+        self.latch.load(Relaxed) | level != 0
     }
 
     /// Lines that want delivery, whether or not they are already held.

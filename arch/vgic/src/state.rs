@@ -79,15 +79,17 @@ impl Default for Distributor {
 
 /// What each vCPU has for itself, as far as others may touch it.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Redistributor {
+    /// What [`Vgic::service`] must look at: bit n for word n, [`RECHECK`], [`SYNC`]. The way into each guest looks here first,
+    /// and an acquiring load has no offset.
+    pub(crate) dirty: AtomicU64,
     pub(crate) private: Lines,
     /// Of a GICv2: vCPUs whose software-generated interrupt of each number waits for a list register.
     pub(crate) senders: [AtomicU8; 16],
     /// While the vCPU is not loaded: private lines that are held only so that their list register can be used again.
     /// The guest has ended them.
     pub(crate) parked: AtomicU32,
-    /// What [`Vgic::service`] must look at: bit n for word n, [`RECHECK`], [`SYNC`].
-    pub(crate) dirty: AtomicU64,
     /// The vCPU is loaded on its pCPU.
     pub(crate) present: AtomicBool,
     /// The vCPU has been reset since it was last detached.
@@ -271,6 +273,12 @@ impl Bank {
         self.control = Control::default();
         self.machine_control = 0;
         self.active_priorities = [[0; 4]; 2];
+    }
+
+    /// A new life, after [`Bank::clear`]: what [`Redistributor::remember`] and [`Redistributor::leave`] would note.
+    pub(crate) fn start(&mut self) {
+        self.plain_slots = PLAIN;
+        self.left_quietly = true;
     }
 
     /// The short ways are closed until [`Redistributor::remember`].

@@ -107,11 +107,11 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         add(which(self.local.slot(slot).counters));
     }
 
-    /// The vCPU has nothing to do. An interrupt that came just before is found by `has_work`; one that
+    /// The vCPU has nothing to do. An interrupt that came just before is found by `may_wait`; one that
     /// comes later finds the vCPU idle, here or through the mailbox.
     #[inline(always)]
     fn idle(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) {
-        if !self.machine.has_work(vcpu) {
+        if self.machine.may_wait(vcpu) {
             self.local.block(slot, Activity::Idle(until));
         }
     }

@@ -138,6 +138,17 @@ impl Interface {
     }
 }
 
+/// The active-priorities registers that only interfaces with more than 5 preemption bits have, together.
+#[inline(always)]
+fn fine_priorities() -> u64 {
+    let mut all = read_register!("ich_ap0r1_el2") | read_register!("ich_ap1r1_el2");
+    if Interface::preemption_bits() > 6 {
+        all |= read_register!("ich_ap0r2_el2") | read_register!("ich_ap1r2_el2");
+        all |= read_register!("ich_ap0r3_el2") | read_register!("ich_ap1r3_el2");
+    }
+    all
+}
+
 impl CpuInterface for Interface {
     fn slots(&self) -> u32 {
         (read_register!("ich_vtr_el2") & 0xF) as u32 + 1
@@ -160,10 +171,17 @@ impl CpuInterface for Interface {
 
     #[inline]
     fn set_list_register(&mut self, slot: u32, value: ListRegister) {
-        // Most interfaces have four, and a guest seldom needs more.
-        if slot >> 2 != 0 {
+        if slot < 4 {
+            self.set_near_register(slot, value);
+        } else {
             write_list_register(slot, value.0);
-        } else if slot & 2 != 0 {
+        }
+    }
+
+    /// No call: the short ways of the exit handlers end in this.
+    #[inline(always)]
+    fn set_near_register(&mut self, slot: u32, value: ListRegister) {
+        if slot & 2 != 0 {
             if slot & 1 != 0 {
                 write_guest_register!("ich_lr3_el2", value.0);
             } else {
@@ -203,8 +221,11 @@ impl CpuInterface for Interface {
 
     #[inline(always)]
     fn has_active_priorities(&self) -> bool {
-        read_register!("ich_ap0r0_el2") | read_register!("ich_ap1r0_el2") != 0
-            || read_register!("ich_vtr_el2") & VTR_FINE != 0 && self.active_priorities() != [[0; 4]; 2]
+        let mut all = read_register!("ich_ap0r0_el2") | read_register!("ich_ap1r0_el2");
+        if read_register!("ich_vtr_el2") & VTR_FINE != 0 {
+            all |= fine_priorities();
+        }
+        all != 0
     }
 
     #[inline(always)]

@@ -159,6 +159,7 @@ impl PhysicalLines for Local<'_> {
 }
 
 impl Hardware for Local<'_> {
+    #[inline(always)]
     fn enable_private(&mut self, physical: u32) {
         let Some(redistributor) = self.pcpu.redistributor else {
             return;
