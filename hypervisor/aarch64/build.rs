@@ -6,7 +6,13 @@ fn main() {
     println!("cargo::rerun-if-changed=link.ld");
     println!("cargo::rustc-link-arg-bins=-T{directory}/link.ld");
     // A static PIE with relocations only where read-only data holds addresses.
-    for argument in ["-pie", "--no-dynamic-linker", "-znotext", "--build-id=none"] {
+    for argument in [
+        "-pie",
+        "--no-dynamic-linker",
+        "-znotext",
+        "--pack-dyn-relocs=relr",
+        "--build-id=none",
+    ] {
         println!("cargo::rustc-link-arg-bins={argument}");
     }
 }

@@ -5,6 +5,7 @@
 //! than the short sentence that fits on a lockdown line.
 
 use crate::layout::Name;
+use Part::{Number, Text};
 use core::fmt;
 
 /// Why an image is refused.
@@ -281,52 +282,137 @@ impl Fault {
     }
 }
 
+/// A piece of the sentence that says what is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// As it is.
+    Text(&'a str),
+    /// In decimal.
+    Number(u64),
+}
+
+impl Fault {
+    /// The sentence, piece by piece.
+    pub fn describe(self, part: &mut dyn FnMut(Part<'_>)) {
+        part(Text(self.text()));
+        let (table, index) = match self {
+            Self::SameAs(index) => (None, Some(index)),
+            Self::NoSuch(table) => (Some(table), None),
+            Self::Overlaps(table, index) | Self::LineTaken(table, index) => (Some(table), Some(index)),
+            _ => return,
+        };
+        if let Some(table) = table {
+            part(Text(" "));
+            part(Text(table.record()));
+        }
+        if let Some(index) = index {
+            part(Text(" "));
+            part(Number(index.into()));
+        }
+    }
+}
+
+impl ImageError {
+    /// The sentence, piece by piece: the target has no use for [`core::fmt`] but this, and that is a lot of code.
+    pub fn describe(&self, part: &mut dyn FnMut(Part<'_>)) {
+        let mut all = |parts: &[Part<'_>]| parts.iter().for_each(|piece| part(*piece));
+        match *self {
+            Self::Truncated { found, expected } => {
+                all(&[
+                    Text("image truncated: "),
+                    Number(found),
+                    Text(" of "),
+                    Number(expected),
+                    Text(" bytes"),
+                ]);
+            }
+            Self::NoEnd { expected } => all(&[
+                Text("image truncated: end mark missing, "),
+                Number(expected),
+                Text(" bytes expected"),
+            ]),
+            Self::TooLong { found, expected } => all(&[
+                Text("image too long: "),
+                Number(found),
+                Text(" bytes, "),
+                Number(expected),
+                Text(" expected"),
+            ]),
+            Self::Misaligned => all(&[Text("not at a multiple of 8 bytes")]),
+            Self::NotAnImage => all(&[Text("not a system image")]),
+            Self::Format { found } => all(&[
+                Text("image format "),
+                Number(found.into()),
+                Text(", this hypervisor reads "),
+                Number(crate::layout::FORMAT.into()),
+            ]),
+            Self::Class { found, expected } => all(&[
+                Text("image for class "),
+                Number(found.into()),
+                Text(", this hypervisor is "),
+                Number(expected.into()),
+            ]),
+            Self::Lengths => all(&[Text("header: bad lengths")]),
+            Self::TablesDigest => all(&[Text("tables: digest mismatch")]),
+            Self::PayloadDigest { index, name } => all(&mismatch("payload ", index, &name)),
+            Self::ResidentDigest { index, name } => all(&mismatch("resident ", index, &name)),
+            Self::Padding { index } => {
+                all(&[
+                    Text("padding before payload "),
+                    Number(index.into()),
+                    Text(" not zero"),
+                ]);
+            }
+            Self::Misplaced(table) => all(&[Text(table.record()), Text(" table: misplaced")]),
+            Self::Count { table, found } => all(&[
+                Text(table.record()),
+                Text(" table: "),
+                Number(found.into()),
+                Text(" records"),
+            ]),
+            Self::Record { table, index, fault } => {
+                all(&[Text(table.record()), Text(" "), Number(index.into()), Text(": ")]);
+                fault.describe(part);
+            }
+        }
+    }
+}
+
+/// Of the bytes of a payload or of what is resident.
+fn mismatch<'a>(what: &'a str, index: u32, name: &'a Name) -> [Part<'a>; 5] {
+    let name = name.text().unwrap_or("?");
+    [
+        Text(what),
+        Number(index.into()),
+        Text(" \""),
+        Text(name),
+        Text("\": digest mismatch"),
+    ]
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())?;
-        match *self {
-            Self::SameAs(index) => write!(f, " {index}"),
-            Self::NoSuch(table) => write!(f, " {}", table.record()),
-            Self::Overlaps(table, index) | Self::LineTaken(table, index) => {
-                write!(f, " {} {index}", table.record())
-            }
-            _ => Ok(()),
-        }
+        display(f, |part| self.describe(part))
     }
 }
 
 impl fmt::Display for ImageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Truncated { found, expected } => write!(f, "image truncated: {found} of {expected} bytes"),
-            Self::NoEnd { expected } => {
-                write!(f, "image truncated: end mark missing, {expected} bytes expected")
-            }
-            Self::TooLong { found, expected } => {
-                write!(f, "image too long: {found} bytes, {expected} expected")
-            }
-            Self::Misaligned => f.write_str("not at a multiple of 8 bytes"),
-            Self::NotAnImage => f.write_str("not a system image"),
-            Self::Format { found } => {
-                write!(
-                    f,
-                    "image format {found}, this hypervisor reads {}",
-                    crate::layout::FORMAT
-                )
-            }
-            Self::Class { found, expected } => {
-                write!(f, "image for class {found}, this hypervisor is {expected}")
-            }
-            Self::Lengths => f.write_str("header: bad lengths"),
-            Self::TablesDigest => f.write_str("tables: digest mismatch"),
-            Self::PayloadDigest { index, name } => write!(f, "payload {index} \"{name}\": digest mismatch"),
-            Self::ResidentDigest { index, name } => write!(f, "resident {index} \"{name}\": digest mismatch"),
-            Self::Padding { index } => write!(f, "padding before payload {index} not zero"),
-            Self::Misplaced(table) => write!(f, "{} table: misplaced", table.record()),
-            Self::Count { table, found } => write!(f, "{} table: {found} records", table.record()),
-            Self::Record { table, index, fault } => write!(f, "{} {index}: {fault}", table.record()),
-        }
+        display(f, |part| self.describe(part))
     }
+}
+
+fn display(f: &mut fmt::Formatter<'_>, describe: impl FnOnce(&mut dyn FnMut(Part<'_>))) -> fmt::Result {
+    let mut result = Ok(());
+    describe(&mut |part| {
+        if result.is_ok() {
+            result = match part {
+                Text(text) => f.write_str(text),
+                Number(number) => write!(f, "{number}"),
+            };
+        }
+    });
+    result
 }
 
 impl core::error::Error for ImageError {}

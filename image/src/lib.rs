@@ -46,7 +46,7 @@ mod tables;
 mod writer;
 
 pub use digest::{Portable, Sha256};
-pub use error::{Fault, ImageError, Table};
+pub use error::{Fault, ImageError, Part, Table};
 pub use limits::{
     MAX_ALTERNATIVES, MAX_ALTERNATIVES_PER_PARTITION, MAX_CAPABILITIES, MAX_CONTROLLERS, MAX_DOMAINS,
     MAX_DOMAINS_PER_PCPU, MAX_DURATION_NS, MAX_INTERRUPTS, MAX_LOADS, MAX_MAP, MAX_MEMORY, MAX_PARTITIONS,

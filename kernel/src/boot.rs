@@ -29,9 +29,8 @@ use bulkhead_image::layout::{
     FLAG_AUTOSTART, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, TRIGGER_EDGE, VIRTUAL_GIC_V2,
     VIRTUAL_GIC_V3,
 };
-use bulkhead_image::{Image, ImageError, Sha256};
+use bulkhead_image::{Image, ImageError, Part, Sha256};
 use bulkhead_sched::{MAX_SLOTS, PolicyError};
-use core::fmt::Write;
 use spin::RelaxStrategy;
 
 /// Mappings a partition can have.
@@ -78,8 +77,12 @@ impl BootError {
         let mut line = Line::new();
         match *self {
             Self::Image(error) => {
-                // A line takes any text; what does not fit is cut off.
-                let _always_ok = write!(line, "{error}");
+                error.describe(&mut |part| {
+                    match part {
+                        Part::Text(text) => line.text(text),
+                        Part::Number(number) => line.decimal(number),
+                    };
+                });
             }
             Self::Policy(pcpu, error) => {
                 line.text("policy of pCPU ")
@@ -122,17 +125,32 @@ impl BootError {
 
 /// The boot pCPU's way into the kernel, with the system image as far as its tables have been checked.
 pub fn primary<A: Arch, S: Sha256>(
-    machine: A,
+    mut machine: A,
     shared: &'static Shared<'static, A::Relax>,
     image: Result<Image<'static>, ImageError>,
     hooks: &Hooks<'_, S>,
 ) -> ! {
-    boot(machine, shared, image, hooks).run_forever()
+    prepare_or_end(&mut machine, shared, image, hooks);
+    secondary(machine, shared)
 }
 
-/// Any other pCPU's way into the kernel.
+/// Any other pCPU's way into the kernel. On its own, so that its stack is not needed while the boot pCPU prepares.
+#[inline(never)]
 pub fn secondary<A: Arch>(machine: A, shared: &'static Shared<'static, A::Relax>) -> ! {
-    join(machine, shared).run_forever()
+    let mut pcpu = take_place(machine, shared);
+    pcpu.adopt_or_end();
+    pcpu.run_forever()
+}
+
+fn prepare_or_end<'i, A: Arch, S: Sha256>(
+    machine: &mut A,
+    shared: &Shared<'i, A::Relax>,
+    image: Result<Image<'i>, ImageError>,
+    hooks: &Hooks<'_, S>,
+) {
+    if let Err(error) = prepare(machine, shared, image, hooks) {
+        lockdown(machine, shared, &error.describe());
+    }
 }
 
 /// What [`primary`] does before its loop. Does not return if the system cannot start.
@@ -142,28 +160,27 @@ pub fn boot<'s, 'i, A: Arch, S: Sha256>(
     image: Result<Image<'i>, ImageError>,
     hooks: &Hooks<'_, S>,
 ) -> Pcpu<'s, 'i, A> {
-    if let Err(error) = prepare(&mut machine, shared, image, hooks) {
-        lockdown(&mut machine, shared, &error.describe());
-    }
+    prepare_or_end(&mut machine, shared, image, hooks);
     join(machine, shared)
 }
 
-/// What [`secondary`] does before its loop. Does not return if the pCPU cannot take part. On its own, so that its stack is not
-/// needed while the boot pCPU prepares.
-#[inline(never)]
-pub fn join<'s, 'i, A: Arch>(mut machine: A, shared: &'s Shared<'i, A::Relax>) -> Pcpu<'s, 'i, A> {
+/// What [`secondary`] does before its loop. Does not return if the pCPU cannot take part.
+pub fn join<'s, 'i, A: Arch>(machine: A, shared: &'s Shared<'i, A::Relax>) -> Pcpu<'s, 'i, A> {
+    let mut pcpu = take_place(machine, shared);
+    pcpu.adopt_or_end();
+    pcpu
+}
+
+/// A pCPU that knows who it is. Inlined, so that its several KiB are made where they stay.
+#[inline(always)]
+fn take_place<'s, 'i, A: Arch>(mut machine: A, shared: &'s Shared<'i, A::Relax>) -> Pcpu<'s, 'i, A> {
     let id = machine.current();
     let (system, counters) = match shared.system.get().zip(shared.recorder.pcpu(id)) {
         Some((system, counters)) if usize::from(id.0) < system.image.pcpus().len() => (system, counters),
         _ => lockdown(&mut machine, shared, &BootError::Unexpected(id).describe()),
     };
     let tracer = Tracer::new(machine.trace_ring(), counters, id);
-    // Made where it stays: it is several KiB.
-    let mut pcpu = Pcpu::new(machine, shared, system, (id, counters), tracer);
-    if let Err(error) = pcpu.adopt() {
-        lockdown(&mut pcpu.machine, shared, &error.describe());
-    }
-    pcpu
+    Pcpu::new(machine, shared, system, (id, counters), tracer)
 }
 
 /// Everything that is done once, by the boot pCPU, in order.
@@ -404,6 +421,13 @@ fn autostart<R: RelaxStrategy>(shared: &Shared<'_, R>, system: &System<'_>) {
 
 /// Everything that a pCPU does for itself: its vCPUs and its policy.
 impl<A: Arch> Pcpu<'_, '_, A> {
+    #[inline(never)]
+    fn adopt_or_end(&mut self) {
+        if let Err(error) = self.adopt() {
+            lockdown(&mut self.machine, self.shared, &error.describe());
+        }
+    }
+
     fn adopt(&mut self) -> Result<(), BootError> {
         let (system, id) = (self.system, self.id);
         if id.0 == 0 {

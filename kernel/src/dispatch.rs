@@ -87,7 +87,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     }
 
     /// Runs the pCPU for good.
-    pub fn run_forever(mut self) -> ! {
+    pub fn run_forever(&mut self) -> ! {
         // Two loops, so that what is not traced costs nothing.
         if self.local.tracer.is_on() {
             loop {

@@ -119,14 +119,6 @@ impl Line {
     }
 }
 
-/// For the few texts that come as [`core::fmt::Display`]: image errors and panics.
-impl core::fmt::Write for Line {
-    fn write_str(&mut self, text: &str) -> core::fmt::Result {
-        self.push(text.as_bytes());
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -79,8 +79,13 @@ impl Input {
         for (to, from) in into.iter_mut().zip(self.bytes.iter().take(taken)) {
             *to = *from;
         }
-        self.bytes.copy_within(taken..self.length, 0);
         self.length = self.length.saturating_sub(taken);
+        for place in 0..self.length {
+            let byte = self.bytes.get(place.saturating_add(taken)).copied();
+            if let (Some(to), Some(byte)) = (self.bytes.get_mut(place), byte) {
+                *to = byte;
+            }
+        }
         taken
     }
 

@@ -46,6 +46,9 @@ enum Command {
     Size {
         /// The file; without it the class binary is built and measured
         elf: Option<PathBuf>,
+        /// The largest functions, so many, and what each crate has
+        #[arg(long)]
+        functions: Option<usize>,
     },
     /// Lines of code per crate
     Lines,
@@ -65,7 +68,7 @@ fn main() -> ExitCode {
         Command::Deps => dependencies::check(),
         Command::Unsafe => unsafety::check(),
         Command::Spdx => spdx::check(),
-        Command::Size { elf } => size::check(elf.as_deref()),
+        Command::Size { elf, functions } => size::check(elf.as_deref(), *functions),
         Command::Lines => size::lines(),
         Command::Bless => bless::run(),
         Command::Picture { output } => picture::draw(output),

@@ -4,15 +4,15 @@
 use crate::workspace::{output, packages, root, tracked};
 use crate::{Outcome, toolchain};
 use bulkhead::bench::{Lines, Sizes};
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSymbol, SymbolKind};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Symbols only a program with an allocator has.
 const HEAP_SYMBOLS: &[&str] = &["__rust_alloc", "__rg_alloc", "malloc"];
 
-/// Prints the sizes of `elf`, or of the class binary; a heap in it is a finding.
-pub fn check(elf: Option<&Path>) -> Outcome {
+/// Prints the sizes of `elf`, or of the class binary, with so many of its largest functions; a heap in it is a finding.
+pub fn check(elf: Option<&Path>, functions: Option<usize>) -> Outcome {
     let path = match elf {
         Some(path) => path.to_path_buf(),
         None => {
@@ -29,6 +29,9 @@ pub fn check(elf: Option<&Path>) -> Outcome {
         "text {}  read-only data {}  data {}  bss {}",
         sizes.text, sizes.read_only, sizes.data, sizes.bss
     );
+    if let Some(count) = functions {
+        print_functions(&file, count);
+    }
     let has_heap =
         |symbol: &object::Symbol<'_, '_>| symbol.name().is_ok_and(|name| HEAP_SYMBOLS.contains(&name));
     Ok(file
@@ -36,6 +39,43 @@ pub fn check(elf: Option<&Path>) -> Outcome {
         .filter(has_heap)
         .map(|symbol| format!("heap symbol {}", symbol.name().unwrap_or("?")))
         .collect())
+}
+
+/// Prints the code of each crate and the largest functions. Generic code counts for the crate that has its source.
+fn print_functions(file: &object::File<'_>, count: usize) {
+    let mut functions: Vec<(u64, String)> = file
+        .symbols()
+        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() != 0)
+        .map(|symbol| {
+            let name = rustc_demangle::demangle(symbol.name().unwrap_or("?"));
+            (symbol.size(), format!("{name:#}"))
+        })
+        .collect();
+    functions.sort_by(|a, b| b.cmp(a));
+    let mut crates: BTreeMap<&str, u64> = BTreeMap::new();
+    for (size, name) in &functions {
+        *crates.entry(crate_of(name)).or_default() += size;
+    }
+    let mut crates: Vec<_> = crates.into_iter().collect();
+    crates.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
+    println!("{:>7}  crate", "code");
+    for (name, size) in crates {
+        println!("{size:>7}  {name}");
+    }
+    println!("{:>7}  function", "code");
+    for (size, name) in functions.iter().take(count) {
+        println!("{size:>7}  {name}");
+    }
+}
+
+/// The crate in front of the first `::` of a demangled name.
+fn crate_of(name: &str) -> &str {
+    let path = name.trim_start_matches(['<', '&', '*']);
+    let path = path.strip_prefix("mut ").unwrap_or(path);
+    match path.split_once("::") {
+        Some((first, _)) if first.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => first,
+        _ => "no crate",
+    }
 }
 
 /// Prints the lines of code (neither blank nor comment) per crate.

@@ -15,6 +15,10 @@ pub struct CpuDigest;
 
 /// Bytes of a block (FIPS 180-4 section 5.2.1).
 const BLOCK: usize = 64;
+/// Place of the length in the last block (5.1.1).
+const LENGTH_AT: usize = BLOCK - size_of::<u64>();
+/// What fills up a block.
+const ZEROES: [u8; BLOCK] = [0; BLOCK];
 /// Initial hash value (5.3.3).
 const INITIAL: [u32; 8] = [
     0x6a09_e667,
@@ -215,9 +219,10 @@ impl Hash {
     fn finish(mut self) -> [u8; 32] {
         let bits = (self.length * 8).to_be_bytes();
         self.append(&[0x80]);
-        while self.used != BLOCK - bits.len() {
-            self.append(&[0]);
+        if self.used > LENGTH_AT {
+            self.append(ZEROES.get(self.used..).unwrap_or(&[]));
         }
+        self.append(ZEROES.get(self.used..LENGTH_AT).unwrap_or(&[]));
         self.append(&bits);
         let mut digest = [0; 32];
         for (bytes, word) in digest.as_chunks_mut::<4>().0.iter_mut().zip(self.state) {

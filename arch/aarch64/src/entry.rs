@@ -44,8 +44,9 @@ pub(crate) const RESUME: u64 = 0;
 /// Handler of a synchronous exception: nothing done yet, call again with x19..x29 saved.
 pub(crate) const ALL_REGISTERS: u64 = 3;
 
-/// Bytes of a pCPU's stack; an unmapped page of the same granule lies under each.
-pub(crate) const STACK_SIZE: usize = 60 * 1024;
+/// Bytes of a pCPU's stack; an unmapped page of the same granule lies under each. 26 KiB are used at most, by the boot pCPU
+/// while it makes its policy. With the page it must be a constant that one instruction can load.
+pub(crate) const STACK_SIZE: usize = 36 * 1024;
 /// Bytes of the unmapped page under each stack.
 pub(crate) const GUARD_SIZE: usize = 4096;
 /// Bytes of a pCPU's emergency stack, on which a crash is reported.
@@ -111,21 +112,32 @@ _start:
     .long   0
 1:
     msr     daifset, #0xF
-    // Relocate (ELF for the Arm 64-bit Architecture, R_AARCH64_RELATIVE = 1027); linked at 0.
+    // Relocate; linked at 0. Each entry of RELR (System V ABI, "Relative relocations") is the address of a word to which the load
+    // address is added, or, with bit 0 set, says which of the 63 words behind the last one are such words too.
     adrp    x9, __image_start
-    adrp    x10, __rela_start
-    add     x10, x10, :lo12:__rela_start
-    adrp    x11, __rela_end
-    add     x11, x11, :lo12:__rela_end
+    adrp    x10, __relr_start
+    add     x10, x10, :lo12:__relr_start
+    adrp    x11, __relr_end
+    add     x11, x11, :lo12:__relr_end
 2:  cmp     x10, x11
     b.hs    3f
-    ldp     x12, x13, [x10], #16
-    ldr     x14, [x10], #8
-    cmp     w13, #1027
-    b.ne    2b
+    ldr     x12, [x10], #8
+    tbnz    w12, #0, 5f
+    add     x13, x12, x9
+    ldr     x14, [x13]
     add     x14, x14, x9
-    str     x14, [x9, x12]
+    str     x14, [x13], #8
     b       2b
+5:  mov     x15, x13
+    add     x13, x13, #(63 * 8)
+6:  lsr     x12, x12, #1
+    cbz     x12, 2b
+    tbz     w12, #0, 7f
+    ldr     x14, [x15]
+    add     x14, x14, x9
+    str     x14, [x15]
+7:  add     x15, x15, #8
+    b       6b
 3:  mov     x19, xzr
     bl      .Lset_stack
     mrs     x0, CurrentEL

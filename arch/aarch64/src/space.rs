@@ -127,12 +127,12 @@ fn part(done: u64, bytes: u64) -> core::ops::Range<usize> {
 struct Pool;
 
 impl Pool {
-    /// Takes `count` tables side by side, aligned to their total size.
+    /// Takes `count` tables side by side, aligned to their total size. Requires: `count` is a power of two.
     fn take(count: usize) -> Option<HostPhys> {
         let (base, size) = BOARD.get()?.pool;
         let limit = (size / PAGE_SIZE) as usize;
         let skipped = |used: usize| (base / PAGE_SIZE) as usize + used;
-        let start = |used: usize| used + skipped(used).next_multiple_of(count) - skipped(used);
+        let start = |used: usize| used + (skipped(used).wrapping_neg() & (count - 1));
         let taken = USED.fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| {
             let end = start(used) + count;
             (end <= limit).then_some(end)

@@ -190,7 +190,12 @@ impl Evicted {
             .take(self.count)
             .position(|other| u32::from(*other) == line);
         if let (Some(place), Some(last)) = (place, self.count.checked_sub(1)) {
-            self.lines.copy_within(place.saturating_add(1)..self.count, place);
+            for (to, from) in (place..last).zip(place.saturating_add(1)..) {
+                let line = self.lines.get(from).copied();
+                if let (Some(to), Some(line)) = (self.lines.get_mut(to), line) {
+                    *to = line;
+                }
+            }
             self.count = last;
         }
     }
