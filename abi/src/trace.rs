@@ -510,7 +510,7 @@ impl Entry {
 mod tests {
     use super::*;
 
-    const EVENTS: [Event; 17] = [
+    const EVENTS: [Event; 18] = [
         Event::Switch {
             from: None,
             to: Some(3),

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The charts in `docs/policies/` are what the policies do: each is drawn again here, tick by tick, and looked for in
-//! its page. So is the example of a policy of one's own.
+//! its page, as text and as a picture (`cargo run -p xtask -- bless` draws the pictures anew). So is the example of a policy of one's
+//! own.
+
+#[path = "doc_charts/picture.rs"]
+mod picture;
+
+use picture::Mark;
 
 use bulkhead_sched::{
     AnyPolicy, Arinc653Parameters, Decision, Domain, DomainsParameters, EdfParameters,
@@ -19,9 +25,10 @@ fn server(kind: ServerKind, budget: Ticks, period: Ticks) -> Option<Server> {
     Some(Server { budget, period, kind })
 }
 
-/// A row per name: `#` in the ticks in which the vCPU runs.
-fn chart(mut policy: AnyPolicy, names: &[&str], length: Ticks, events: &[(Ticks, Event)]) -> String {
+/// Draws the chart of a page both ways, and looks for both.
+fn show(page: &str, mut policy: AnyPolicy, names: &[&str], length: Ticks, events: &[(Ticks, Event)]) {
     let mut rows = vec![String::new(); names.len()];
+    let mut marks = Vec::new();
     let mut running: Option<Slot> = None;
     for now in 0..length {
         let due = || events.iter().filter(|(at, _)| *at == now);
@@ -37,13 +44,27 @@ fn chart(mut policy: AnyPolicy, names: &[&str], length: Ticks, events: &[(Ticks,
         }
         for (_, event) in due() {
             match event {
-                Event::Wakes(slot) => policy.ready(Slot(*slot), now),
+                Event::Wakes(slot) => {
+                    marks.push((Mark::Wakes, *slot, now));
+                    policy.ready(Slot(*slot), now);
+                }
                 Event::Blocks(slot) => policy.withdraw(Slot(*slot), now),
                 Event::Asks(schedule) => policy.change_schedule(*schedule, now).unwrap(),
             }
         }
         if let Decision::Run(slot, _) = policy.next(now) {
             running = Some(slot);
+        }
+        let signals = policy.signals();
+        for slot in 0..names.len() as u8 {
+            let mut note = |mark, set: SlotSet| {
+                if set.0 >> slot & 1 == 1 {
+                    marks.push((mark, slot, now));
+                }
+            };
+            note(Mark::Exhausted, signals.exhausted);
+            note(Mark::Replenished, signals.replenished);
+            note(Mark::Window, signals.window_start);
         }
         for (slot, row) in (0..).zip(&mut rows) {
             row.push(if running == Some(Slot(slot)) { '#' } else { '.' });
@@ -53,7 +74,9 @@ fn chart(mut policy: AnyPolicy, names: &[&str], length: Ticks, events: &[(Ticks,
         .iter()
         .zip(&rows)
         .map(|(name, row)| format!("{name:<11}{row}\n"));
-    lines.collect()
+    check(page, &lines.collect::<String>());
+    check(page, &format!("]({page}.svg)"));
+    picture::check(page, &picture::draw(page, names, &rows, &marks));
 }
 
 fn check(page: &str, expected: &str) {
@@ -80,10 +103,7 @@ fn fixed_priority() {
         },
     ];
     let policy = AnyPolicy::fixed_priority(&vcpus, FixedPriorityParameters { quantum: 10 }).unwrap();
-    check(
-        "fixed-priority",
-        &chart(policy, &["control", "other"], 17, &all(2)),
-    );
+    show("fixed-priority", policy, &["control", "other"], 17, &all(2));
 }
 
 #[test]
@@ -98,7 +118,7 @@ fn edf() {
         vcpu(None),
     ];
     let policy = AnyPolicy::edf(&vcpus, EdfParameters { quantum: 10 }).unwrap();
-    check("edf", &chart(policy, &["control", "linux", "rest"], 18, &all(3)));
+    show("edf", policy, &["control", "linux", "rest"], 18, &all(3));
 }
 
 #[test]
@@ -130,7 +150,7 @@ fn arinc653() {
     let policy = AnyPolicy::arinc653(&[VcpuParameters::default(); 2], parameters).unwrap();
     let mut events = all(2);
     events.push((12, Event::Asks(1)));
-    check("arinc653", &chart(policy, &["flight", "cabin"], 35, &events));
+    show("arinc653", policy, &["flight", "cabin"], 35, &events);
 }
 
 #[test]
@@ -166,10 +186,7 @@ fn domains() {
         (17, Event::Wakes(0)),
         (22, Event::Blocks(0)),
     ];
-    check(
-        "domains",
-        &chart(policy, &["alarm", "flight", "linux"], 30, &events),
-    );
+    show("domains", policy, &["alarm", "flight", "linux"], 30, &events);
 }
 
 #[test]

@@ -114,10 +114,19 @@ fn disagreement(case: &Case, prepared: &Prepared, outcome: &Outcome) -> Option<S
     };
     match replay::agree(trace, prepared.system(), tolerance) {
         Ok(pcpus) if pcpus.iter().all(|pcpu| pcpu.switches == 0) => Some("nothing was switched".to_owned()),
+        Ok(pcpus) if pcpus.iter().any(|pcpu| pcpu.latest > charged(prepared)) => {
+            Some("a switch came later than the board's overheads, which the analysis charges".to_owned())
+        }
         Ok(pcpus) if pcpus.iter().any(|pcpu| pcpu.workloads != 0 && pcpu.jobs == 0) => {
             Some("no job of a workload was compared".to_owned())
         }
         Ok(_) => None,
         Err(difference) => Some(format!("executed is not simulated: {difference}")),
     }
+}
+
+/// What the analysis charges for an interrupt, a decision and a switch.
+fn charged(prepared: &Prepared) -> u64 {
+    let overheads = prepared.system().board().overheads.unwrap_or_default();
+    overheads.event()
 }

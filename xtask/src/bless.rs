@@ -6,7 +6,7 @@ use crate::{Outcome, toolchain};
 use std::process::Command;
 
 /// Packages whose tests compare a committed file with a generated one, and rewrite it under `BLESS=1`.
-const GENERATORS: &[&str] = &["bulkhead-abi", "bulkhead-manifest"];
+const GENERATORS: &[&str] = &["bulkhead-abi", "bulkhead-manifest", "bulkhead-sched"];
 
 /// Runs the generating tests in their rewriting mode.
 pub fn run() -> Outcome {

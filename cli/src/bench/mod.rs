@@ -9,6 +9,7 @@
 //! | `rows` | what is measured, and the bars |
 //! | `systems` | the manifests of the runs |
 //! | `runs` | the runs |
+//! | `overheads` | what the analysis charges, against what was measured |
 //! | `footprint` | sizes and lines of code |
 //! | `report` | tables for people and for `docs/timing.md`, and the comparison with the blessed one |
 
@@ -18,12 +19,14 @@ use crate::progress::Progress;
 use bulkhead_manifest::Board;
 
 mod footprint;
+mod overheads;
 mod report;
 mod rows;
 mod runs;
 mod systems;
 
 pub use footprint::{Footprint, Lines, Sizes};
+pub use overheads::Charge;
 pub use report::{Blessed, Timing, blessed};
 pub use rows::{ROWS, Row};
 pub use runs::{Results, measure};
@@ -46,6 +49,7 @@ pub fn timing(board: &str, progress: &Progress) -> Result<Timing, Problem> {
         })?;
     let results = measure(&board, progress)?;
     Ok(Timing {
+        charges: overheads::charges(&results, &board.overheads.unwrap_or_default()),
         footprint: Footprint::measure(&results.class_binary, Workspace::locate()?.root())?,
         results,
         compiler: compiler()?,

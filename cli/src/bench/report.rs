@@ -6,6 +6,7 @@
 //! blessed with one says nothing about the figures of another; the bars hold for all of them.
 
 use super::footprint::{Footprint, Lines};
+use super::overheads::Charge;
 use super::rows::{ROWS, Row};
 use super::runs::Results;
 use crate::tables::table;
@@ -26,6 +27,8 @@ const END: &str = "<!-- end generated -->";
 pub struct Timing {
     /// Figures of the runs.
     pub results: Results,
+    /// What of them the analysis charges, and how much.
+    pub charges: Vec<Charge>,
     /// Sizes and lines.
     pub footprint: Footprint,
     /// The compiler, as it names itself.
@@ -100,6 +103,13 @@ impl Timing {
         over
     }
 
+    /// What the hypervisor was measured to cost beyond the overheads of the board, which the analysis charges.
+    #[must_use]
+    pub fn undercharged(&self) -> Vec<String> {
+        let wrong = self.charges.iter().filter(|charge| !charge.is_enough());
+        wrong.map(Charge::text).collect()
+    }
+
     /// What differs from the blessed figures, or `None` if they come from another compiler.
     #[must_use]
     pub fn compare(&self, blessed: &Blessed) -> Option<Vec<String>> {
@@ -170,7 +180,9 @@ impl Timing {
         for (name, count) in self.lines() {
             lines.add_row([name.to_owned(), count.code.to_string(), count.tests.to_string()]);
         }
-        format!("{figures}\n\n{bytes}\n\n{lines}\n")
+        let charges: Vec<String> = self.charges.iter().map(Charge::text).collect();
+        let charges = charges.join("\n");
+        format!("{figures}\n\n{charges}\n\n{bytes}\n\n{lines}\n")
     }
 
     /// Lines per crate, and their sum.
@@ -262,6 +274,7 @@ mod tests {
                 lines: vec![("abi", Lines { code: 7, tests: 2 })],
             },
             compiler: "rustc 1".to_owned(),
+            charges: Vec::new(),
         }
     }
 

@@ -46,7 +46,8 @@ pub struct Agreement {
     pub switches: u64,
     /// Signals that were predicted.
     pub signals: u64,
-    /// How much later than predicted an executed switch was at most, in nanoseconds.
+    /// How much later than predicted an executed switch was at most, in nanoseconds; those that a partition's stop or start
+    /// comes before are not counted.
     pub latest: u64,
     /// vCPUs with a workload of jobs.
     pub workloads: usize,
@@ -152,6 +153,8 @@ struct Replay<'a> {
     skew: u64,
     /// Since then another vCPU should run.
     due: Option<u64>,
+    /// A partition has changed its state since then.
+    has_life_cycle: bool,
     /// Schedules that came into force, the first one first.
     schedules: Vec<(u64, u8)>,
     predicted: BTreeMap<Signal, Vec<u64>>,
@@ -195,6 +198,7 @@ impl<'a> Replay<'a> {
             stored: (0, 0),
             skew: 0,
             due: None,
+            has_life_cycle: false,
             schedules: schedules.collect(),
             predicted: BTreeMap::new(),
             executed: BTreeMap::new(),
@@ -273,6 +277,7 @@ impl<'a> Replay<'a> {
             Event::Lost { count } => return Err(format!("{count} records are missing")),
             // To stop, clear or start a partition takes its own time, and says so.
             Event::State { partition, state } => {
+                self.has_life_cycle |= self.due.is_some();
                 self.due = self.due.map(|due| due.max(now));
                 if state != PartitionState::Running {
                     self.end_workloads(partition);
@@ -385,6 +390,7 @@ impl<'a> Replay<'a> {
         self.is_settled = false;
         self.is_blocked = false;
         self.due = None;
+        self.has_life_cycle = false;
         self.interested = self.policy.interested();
         for (slot, work) in (0..).zip(&mut self.workloads) {
             if let Some(work) = work {
@@ -434,6 +440,7 @@ impl<'a> Replay<'a> {
             ));
         };
         let late = self.excuses.lateness(due, now);
+        let has_life_cycle = self.has_life_cycle;
         let predicted = self.decide(now.max(due));
         if predicted != to {
             return Err(format!(
@@ -443,7 +450,9 @@ impl<'a> Replay<'a> {
             ));
         }
         self.agreement.switches += 1;
-        self.agreement.latest = self.agreement.latest.max(late);
+        if !has_life_cycle {
+            self.agreement.latest = self.agreement.latest.max(late);
+        }
         let excused = now.saturating_sub(due).saturating_sub(late);
         self.agreement.excused = self.agreement.excused.max(excused);
         Ok(())

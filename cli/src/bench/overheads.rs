@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the analysis charges for the hypervisor, against what the hypervisor was measured to cost.
+//!
+//! The figures of a board's `[overheads]` are round, and the analysis is only as safe as they are: none may be below what is
+//! measured. The emulator runs one instruction per nanosecond, so its boards compare directly; those of hardware need
+//! times measured on it. A measured switch has the decision in it, so both are charged for it.
+
+use super::runs::Results;
+use bulkhead_sched::analysis::Overheads;
+
+/// Measured figures of one kind, and what the board has for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// What it is.
+    pub what: &'static str,
+    /// The figure that is the largest, and how large.
+    pub measured: (String, u64),
+    /// What is charged, in nanoseconds.
+    pub charged: u64,
+}
+
+impl Charge {
+    /// In a line.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let (name, measured) = &self.measured;
+        format!(
+            "{}: at most {measured} ns ({name}), the board's overheads have {} ns{}",
+            self.what,
+            self.charged,
+            if self.is_enough() { "" } else { ": TOO LITTLE" }
+        )
+    }
+
+    /// Whether the board has enough for it.
+    #[must_use]
+    pub const fn is_enough(&self) -> bool {
+        self.measured.1 <= self.charged
+    }
+}
+
+/// What was measured of everything that is charged.
+#[must_use]
+pub fn charges(results: &Results, overheads: &Overheads) -> Vec<Charge> {
+    let largest = |prefix: &str, but: &str| {
+        let names = results
+            .hypervised
+            .keys()
+            .filter(|name| name.starts_with(prefix) && name.as_str() != but);
+        let figures = names.filter_map(|name| Some((name.clone(), results.net(name)?)));
+        figures.max_by_key(|(_, figure)| *figure)
+    };
+    let charge = |what, measured: Option<(String, u64)>, charged| {
+        measured.map(|measured| Charge {
+            what,
+            measured,
+            charged,
+        })
+    };
+    [
+        charge("decision", largest("decide-", ""), overheads.decision),
+        charge(
+            "switch, with the decision",
+            largest(super::rows::SWITCH, super::rows::SWITCH_TRACED),
+            overheads.switch.saturating_add(overheads.decision),
+        ),
+        charge(
+            "interrupt of a VM's own timer",
+            largest("timer-", ""),
+            overheads.interrupt,
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_figure_of_a_kind_is_what_has_to_be_charged() {
+        let figures = [
+            ("decide-edf-2", 100),
+            ("decide-edf-8", 400),
+            ("switch", 600),
+            ("switch-edf-8", 900),
+            ("switch-traced", 5000),
+            ("null-call", 9000),
+        ];
+        let results = Results {
+            hypervised: figures.map(|(name, figure)| (name.to_owned(), figure)).into(),
+            ..Results::default()
+        };
+        let overheads = |switch, decision| Overheads {
+            switch,
+            interrupt: 1,
+            decision,
+        };
+        let enough = charges(&results, &overheads(500, 400));
+        let seen: Vec<_> = enough
+            .iter()
+            .map(|charge| (charge.measured.1, charge.charged))
+            .collect();
+        assert_eq!(seen, [(400, 400), (900, 900)]);
+        assert!(enough.iter().all(Charge::is_enough));
+        assert_eq!(
+            enough[1].text(),
+            "switch, with the decision: at most 900 ns (switch-edf-8), the board's overheads have 900 ns"
+        );
+        let less = charges(&results, &overheads(500, 399));
+        assert!(less.iter().all(|charge| !charge.is_enough()));
+        assert!(less[0].text().ends_with("399 ns: TOO LITTLE"));
+    }
+}
