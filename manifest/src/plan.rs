@@ -12,7 +12,7 @@
 //! because its driver gives the device guest addresses; at any other place the device would overwrite
 //! somebody else's memory. Where its RAM is, is chosen here too, unless the manifest says it.
 
-mod in_place;
+pub(crate) mod in_place;
 
 use crate::board::{Board, Class, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};

@@ -113,6 +113,20 @@ fn instructions_are_replaced_and_nothing_else() {
     let before = firmware(CODE, RAM, &PROGRAM, &PROGRAM_MAP);
     let system = system("replaced", &before).expect("a system");
     assert_eq!(system.replaced(0), Some((4, 1)));
+    let regions: Vec<_> = system
+        .mpu_regions(0)
+        .iter()
+        .map(|region| (region.base, region.size, region.left_out, region.access.name()))
+        .collect();
+    // The code is 88 bytes: too few for eighths, so the block is what the planner makes of 96.
+    let code: u64 = regions
+        .iter()
+        .filter(|region| region.3 == "rx")
+        .map(|region| region.1 - region.1 / 8 * u64::from(region.2.count_ones()))
+        .sum();
+    assert_eq!(code, 96);
+    assert!(regions.contains(&(RAM.into(), 0x4000, 0, "rw".to_owned())));
+    assert!(regions.contains(&(0x4000_5000, 0x1000, 0, "rw".to_owned())));
     let bytes = image(&system);
     let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).expect("checked");
     let sites: Vec<u32> = image.sites().iter().map(|site| site.address.get()).collect();

@@ -68,6 +68,8 @@ pub(super) fn report(system: &System) -> String {
         ("Frames", schedule::frames(system)),
         ("Time domains", schedule::domains(system)),
         ("Memory map", memory(system)),
+        ("MPU regions", mpu(system)),
+        ("Replaced instructions", replaced(system)),
         ("Interrupts", interrupts(system)),
         ("Who can touch what, beyond its own memory", touch(system)),
         ("Health actions", health(system)),
@@ -85,6 +87,50 @@ pub(super) fn report(system: &System) -> String {
         }
     }
     text
+}
+
+/// What the MPU lets each partition do, on boards that have one.
+fn mpu(system: &System) -> Table {
+    let mut rows = table(&[
+        "partition",
+        "region",
+        "block",
+        "size",
+        "eighths left out",
+        "access",
+    ]);
+    for (number, partition) in system.partitions().iter().enumerate() {
+        for (region, found) in system.mpu_regions(number).iter().enumerate() {
+            let left_out: Vec<String> = (0..8)
+                .filter(|eighth| found.left_out & 1 << eighth != 0)
+                .map(|eighth| eighth.to_string())
+                .collect();
+            rows.add_row([
+                partition.name.clone(),
+                region.to_string(),
+                format!("{:#010x}", found.base),
+                format_size(found.size),
+                left_out.join(" "),
+                found.access.name(),
+            ]);
+        }
+    }
+    rows
+}
+
+/// What was changed in the programs of boards where that is needed.
+fn replaced(system: &System) -> Table {
+    let mut rows = table(&["partition", "replaced", "undefined of its own"]);
+    for (number, partition) in system.partitions().iter().enumerate() {
+        if let Some((replaced, undefined)) = system.replaced(number) {
+            rows.add_row([
+                partition.name.clone(),
+                replaced.to_string(),
+                undefined.to_string(),
+            ]);
+        }
+    }
+    rows
 }
 
 fn partitions(system: &System) -> Table {

@@ -5,10 +5,10 @@
 //! hypervisor's share and from each other, and the MPU has regions enough for each partition. Refusals
 //! name the smallest change that helps.
 
-use bulkhead_arch_regions::{Forbidden, MAX_REGIONS, Memory, Refusal, Request, Rights};
+use bulkhead_arch_regions::{Forbidden, MAX_REGIONS, Memory, Refusal, Region, Request, Rights};
 
 use super::{Input, Plan, SMALL_LOG_SIZE, range, ranges, trace_place};
-use crate::board::Window;
+use crate::board::{Board, Window};
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
 use crate::guest::{Area, AreaKind, Guest};
 use crate::model::{Access, PartitionSpec};
@@ -140,7 +140,7 @@ struct Mapped {
 }
 
 /// All mappings of a partition, in the order in which the backend asks for them.
-fn mapped(input: &Input<'_>, spec: &PartitionSpec, guest: &Guest) -> Vec<Mapped> {
+fn mapped(board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec<Mapped> {
     let one = |what: String, place, window: Window, access: Access, memory| Mapped {
         what,
         place,
@@ -170,7 +170,7 @@ fn mapped(input: &Input<'_>, spec: &PartitionSpec, guest: &Guest) -> Vec<Mapped>
             Memory::NORMAL,
         )
     });
-    let devices = registers(spec, input.board)
+    let devices = registers(spec, board)
         .filter(|registers| !registers.forwarded)
         .map(|registers| {
             let (name, window) = (registers.name, registers.window.pages());
@@ -180,9 +180,17 @@ fn mapped(input: &Input<'_>, spec: &PartitionSpec, guest: &Guest) -> Vec<Mapped>
     areas.chain(devices).collect()
 }
 
+/// The regions of a partition, as the backend will load them.
+pub(crate) fn regions(board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec<Region> {
+    let mapped = mapped(board, spec, guest);
+    let requests: Vec<Request> = mapped.iter().map(|mapped| mapped.request).collect();
+    let plan = bulkhead_arch_regions::plan(&requests, MAX_REGIONS as u32);
+    plan.map_or_else(|_| Vec::new(), |plan| plan.regions().to_vec())
+}
+
 /// The MPU has regions enough for the partition: the backend makes the same plan.
 fn check_regions(input: &Input<'_>, spec: &PartitionSpec, guest: &Guest, report: &mut Report) {
-    let mapped = mapped(input, spec, guest);
+    let mapped = mapped(input.board, spec, guest);
     let requests: Vec<Request> = mapped.iter().map(|mapped| mapped.request).collect();
     let Err(refusal) = bulkhead_arch_regions::plan(&requests, MAX_REGIONS as u32) else {
         return;

@@ -14,7 +14,7 @@ use crate::board::{Board, Window};
 use crate::diagnostic::{Report, Sources};
 use crate::guest::{AreaKind, Guest};
 use crate::model::{Access, AttachmentSpec, Kind, Manifest, PartitionSpec, Target};
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use crate::rules::registers;
 use bulkhead_image::layout::HealthAction;
 pub(crate) use scheduling::{DEFAULT_QUANTUM, pcpus, policy_of, spec_of, vcpu};
@@ -83,6 +83,19 @@ pub struct Attachment {
     pub size: Option<u64>,
     /// Arguments of the emulator; `{file}` stands for a disk's image.
     pub arguments: Vec<String>,
+}
+
+/// A region of the MPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MpuRegion {
+    /// First address of the block.
+    pub base: u64,
+    /// Bytes of the block.
+    pub size: u64,
+    /// The eighths of it that are left out, the lowest in bit 0.
+    pub left_out: u8,
+    /// What the partition may do.
+    pub access: Access,
 }
 
 /// A partition.
@@ -192,6 +205,30 @@ impl System {
     pub fn replaced(&self, number: usize) -> Option<(usize, usize)> {
         let guest = self.guests.get(number)?;
         (!guest.residents.is_empty()).then_some((guest.sites.len(), guest.undefined.len()))
+    }
+
+    /// The regions of the MPU while partition `number` runs; none of a class that translates addresses.
+    #[must_use]
+    pub fn mpu_regions(&self, number: usize) -> Vec<MpuRegion> {
+        let (Some(spec), Some(guest)) = (self.manifest.partitions.get(number), self.guests.get(number))
+        else {
+            return Vec::new();
+        };
+        if guest.residents.is_empty() {
+            return Vec::new();
+        }
+        let regions = plan::in_place::regions(&self.board, spec, guest);
+        let region = |region: &bulkhead_arch_regions::Region| MpuRegion {
+            base: region.base.into(),
+            size: region.size(),
+            left_out: region.disabled,
+            access: Access {
+                read: region.rights.read,
+                write: region.rights.write,
+                execute: region.rights.execute,
+            },
+        };
+        regions.iter().map(region).collect()
     }
 
     /// What the emulator plugs into devices.
