@@ -290,13 +290,14 @@ impl Local {
     }
 
     /// The decision that was taken at `now` stands.
+    #[inline]
     pub fn trace_decision(&mut self, now: Ticks) {
-        let vcpu = self.running().map(|slot| self.slot(slot).vcpu);
-        let slots = &self.slots;
-        self.tracer.switch(now, vcpu, |before| {
-            let state = slots.iter().find(|state| state.vcpu == before);
-            state.is_some_and(|state| state.activity.is_ready())
-        });
+        let to = self.running().map(|slot| (slot, self.slot(slot).vcpu));
+        let before = self.tracer.shown();
+        if before != to {
+            let is_ready = before.is_some_and(|(slot, _)| self.slot(slot).activity.is_ready());
+            self.tracer.switch(now, to, is_ready);
+        }
     }
 
     /// Ends the decision in force.

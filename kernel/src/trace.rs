@@ -11,6 +11,7 @@
 use bulkhead_abi::log::Pcpu;
 use bulkhead_abi::trace::{Entry, Event, Record, SwitchReason};
 use bulkhead_arch_api::{PcpuId, Ticks, VcpuId};
+use bulkhead_sched::Slot;
 use core::sync::atomic::Ordering;
 
 /// Where a pCPU's records go.
@@ -21,8 +22,8 @@ pub struct Tracer {
     /// Has the number of records stored.
     counters: &'static Pcpu,
     pcpu: PcpuId,
-    /// The vCPU that runs, as far as the trace tells.
-    shown: Option<VcpuId>,
+    /// Who runs, as far as the trace tells.
+    shown: Option<(Slot, VcpuId)>,
 }
 
 impl Tracer {
@@ -44,7 +45,16 @@ impl Tracer {
         !self.ring.is_empty()
     }
 
-    /// Stores a record, if anything is traced.
+    /// Who runs, as far as the trace tells.
+    #[inline]
+    #[must_use]
+    pub const fn shown(&self) -> Option<(Slot, VcpuId)> {
+        self.shown
+    }
+
+    /// Stores a record, if anything is traced. Inlined, because what event it is, is known where it is recorded: little is left to
+    /// be encoded.
+    #[inline(always)]
     pub fn record(&self, now: Ticks, event: Event) {
         let stored = self.counters.traced.load(Ordering::Relaxed);
         let index = stored as usize & self.ring.len().wrapping_sub(1);
@@ -60,21 +70,18 @@ impl Tracer {
             .store(stored.wrapping_add(1), Ordering::Release);
     }
 
-    /// From `now` on `to` runs; `is_ready` says whether the one that ran before still could.
-    pub fn switch(&mut self, now: Ticks, to: Option<VcpuId>, is_ready: impl FnOnce(VcpuId) -> bool) {
-        let from = self.shown;
-        if from == to {
-            return;
-        }
-        self.shown = to;
+    /// From `now` on `to` runs, who did not before; `is_ready` says whether the one that ran could still.
+    #[inline]
+    pub fn switch(&mut self, now: Ticks, to: Option<(Slot, VcpuId)>, is_ready: bool) {
+        let from = core::mem::replace(&mut self.shown, to);
         let why = match from {
             None => SwitchReason::Idle,
-            Some(from) if is_ready(from) => SwitchReason::Preempted,
+            Some(_) if is_ready => SwitchReason::Preempted,
             Some(_) => SwitchReason::Blocked,
         };
         let event = Event::Switch {
-            from: from.map(|vcpu| vcpu.0),
-            to: to.map(|vcpu| vcpu.0),
+            from: from.map(|(_, vcpu)| vcpu.0),
+            to: to.map(|(_, vcpu)| vcpu.0),
             why,
         };
         self.record(now, event);
@@ -113,24 +120,17 @@ mod tests {
         for length in [0, 3] {
             let mut tracer = tracer(length);
             assert!(!tracer.is_on());
-            tracer.switch(Ticks(1), Some(VcpuId(0)), |_| true);
+            tracer.switch(Ticks(1), Some((Slot(0), VcpuId(0))), true);
             assert_eq!(tracer.counters.traced.load(Ordering::Relaxed), 0);
         }
     }
 
     #[test]
-    fn only_changes_are_switches_and_they_say_why() {
+    fn switches_say_why() {
         let mut tracer = tracer(8);
-        let steps = [
-            (Some(1), true),
-            (Some(1), true),
-            (Some(2), true),
-            (None, false),
-            (None, true),
-            (Some(1), true),
-        ];
+        let steps = [(Some(1), true), (Some(2), true), (None, false), (Some(1), true)];
         for (now, (to, ready)) in (10..).zip(steps) {
-            tracer.switch(Ticks(now), to.map(VcpuId), |_| ready);
+            tracer.switch(Ticks(now), to.map(|vcpu| (Slot(vcpu), VcpuId(vcpu))), ready);
         }
         let count = tracer.counters.traced.load(Ordering::Relaxed) as usize;
         let seen: Vec<(u64, Event)> = tracer.ring[..count]
@@ -141,9 +141,9 @@ mod tests {
         let switch = |from, to, why| Event::Switch { from, to, why };
         let expected = [
             (10, switch(None, Some(1), SwitchReason::Idle)),
-            (12, switch(Some(1), Some(2), SwitchReason::Preempted)),
-            (13, switch(Some(2), None, SwitchReason::Blocked)),
-            (15, switch(None, Some(1), SwitchReason::Idle)),
+            (11, switch(Some(1), Some(2), SwitchReason::Preempted)),
+            (12, switch(Some(2), None, SwitchReason::Blocked)),
+            (13, switch(None, Some(1), SwitchReason::Idle)),
         ];
         assert_eq!(seen, expected);
     }

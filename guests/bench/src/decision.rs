@@ -14,6 +14,8 @@ use bulkhead_sched::{
     Slot, SlotSet, StopReason, Ticks, VcpuParameters, Window,
 };
 
+/// Walks for each figure.
+const WALKS: usize = 3;
 /// Decisions of each walk.
 const STEPS: u32 = 2000;
 /// The time slice, and the unit of all other times.
@@ -142,14 +144,25 @@ fn in_domains(name: &str, count: usize) {
     );
 }
 
-/// Ticks of the longest call of a policy in a random walk.
+/// Shows the ticks of the longest call of a policy. The same walk is made several times, because the hypervisor interrupts
+/// this program now and then, to send what it has printed: that never hits the same call again.
 #[inline(never)]
 fn walk(name: &str, vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>) {
-    let mut policy = AnyPolicy::nobody();
-    if policy.install(vcpus, parameters).is_err() {
-        bulkhead_guest::println!("bench failed: {name}: the policy refuses");
-        return;
+    let mut least = u64::MAX;
+    for _ in 0..WALKS {
+        match longest_call(vcpus, parameters) {
+            Some(longest) => least = least.min(longest),
+            None => bulkhead_guest::println!("bench failed: {name}: the policy refuses"),
+        }
     }
+    show(name, least);
+}
+
+/// The ticks of the longest call in a random walk.
+#[inline(never)]
+fn longest_call(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>) -> Option<u64> {
+    let mut policy = AnyPolicy::nobody();
+    policy.install(vcpus, parameters).ok()?;
     let mut random = Random::new(7);
     let mut longest = 0;
     let mut measure = |start: u64| longest = longest.max(Timer::Virtual.now() - start);
@@ -191,5 +204,5 @@ fn walk(name: &str, vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>)
             _ => whole,
         };
     }
-    show(name, longest);
+    Some(longest)
 }
