@@ -79,6 +79,11 @@ fn arinc653() {
 }
 
 #[test]
+fn arinc653_with_a_change_of_the_schedule() {
+    prove(systems::Kind::Schedules);
+}
+
+#[test]
 fn domains() {
     prove(systems::Kind::Domains);
 }

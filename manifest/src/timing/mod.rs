@@ -87,7 +87,7 @@ pub struct Verdict {
     pub slot: usize,
     /// The task.
     pub task: NamedTask,
-    /// The worst of all schedules in which its partition has windows.
+    /// The worst of all schedules in which its partition has windows, and of the changes between them.
     pub bound: Bound,
 }
 
@@ -314,9 +314,18 @@ impl PcpuTiming {
             Policy::Pinned => vec![PolicyModel::Pinned],
             Policy::FixedPriority => vec![PolicyModel::FixedPriority(FixedPriorityParameters { quantum })],
             Policy::Edf => vec![PolicyModel::Edf(EdfParameters { quantum })],
-            Policy::Arinc653 => (0..self.schedules.len() as u8)
-                .map(|schedule| PolicyModel::Arinc653(self.arinc653(0), schedule))
-                .collect(),
+            Policy::Arinc653 => {
+                let numbers = 0..self.schedules.len() as u8;
+                let pairs = numbers
+                    .clone()
+                    .flat_map(|from| numbers.clone().map(move |to| (from, to)));
+                // A schedule by itself, and the change to each of the others.
+                let model = |(from, to)| match from == to {
+                    true => PolicyModel::Arinc653(self.arinc653(0), from),
+                    false => PolicyModel::ScheduleChange(self.arinc653(0), from, to),
+                };
+                pairs.map(model).collect()
+            }
             Policy::Domains => vec![PolicyModel::Domains(DomainsParameters {
                 domains: &self.domains,
                 quantum,
@@ -350,17 +359,21 @@ impl PcpuTiming {
 
     /// Whether the slot has a window in a schedule; true for other policies.
     fn is_served(&self, slot: usize, model: &PolicyModel) -> bool {
-        let PolicyModel::Arinc653(parameters, schedule) = model else {
-            return true;
+        let has_window = |parameters: &Arinc653Parameters, schedule: u8| {
+            let schedule = parameters.schedules.get(usize::from(schedule));
+            schedule.is_some_and(|schedule| {
+                let windows = parameters.windows.iter().skip(usize::from(schedule.first_window));
+                let mut windows = windows.take(usize::from(schedule.window_count));
+                windows.any(|window| window.slots.0 >> slot & 1 != 0)
+            })
         };
-        let Some(schedule) = parameters.schedules.get(usize::from(*schedule)) else {
-            return false;
-        };
-        let first = usize::from(schedule.first_window);
-        let windows = parameters.windows.iter().skip(first);
-        windows
-            .take(usize::from(schedule.window_count))
-            .any(|window| window.slots.0 >> slot & 1 != 0)
+        match model {
+            PolicyModel::Arinc653(parameters, schedule) => has_window(parameters, *schedule),
+            PolicyModel::ScheduleChange(parameters, from, to) => {
+                has_window(parameters, *from) && has_window(parameters, *to)
+            }
+            _ => true,
+        }
     }
 
     /// The bounds of all declared tasks, vCPU by vCPU.

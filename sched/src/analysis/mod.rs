@@ -29,7 +29,7 @@ pub use edf::{EdfSupply, density};
 pub use inner::bounds;
 pub use pcpu::{MAX_TASKS, PolicyModel, slot_bounds};
 pub use priority::{Level, PrioritySupply, Sharing};
-pub use windows::WindowSupply;
+pub use windows::{ChangeSupply, WindowSupply};
 
 use crate::{Server, ServerKind, SlotSet, Ticks, VcpuParameters};
 

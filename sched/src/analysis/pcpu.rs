@@ -2,8 +2,8 @@
 //! All policies under one name: the bounds of the tasks of a slot, whatever the policy of its pCPU.
 
 use super::{
-    Bound, Demand, DomainSupply, EdfSupply, Level, Miss, PrioritySupply, Shared, Sharing, Supply,
-    WindowSupply, inner,
+    Bound, ChangeSupply, Demand, DomainSupply, EdfSupply, Level, Miss, PrioritySupply, Shared, Sharing,
+    Supply, WindowSupply, inner,
 };
 use crate::{Arinc653Parameters, DomainsParameters, EdfParameters, FixedPriorityParameters, SlotSet, Ticks};
 
@@ -21,6 +21,8 @@ pub enum PolicyModel<'a> {
     Edf(EdfParameters),
     /// `arinc653`, in the schedule of this number.
     Arinc653(Arinc653Parameters<'a>, u8),
+    /// `arinc653`, while the schedule of the first number gives way to that of the second.
+    ScheduleChange(Arinc653Parameters<'a>, u8, u8),
     /// `domains`.
     Domains(DomainsParameters<'a>),
 }
@@ -70,10 +72,18 @@ pub fn slot_bounds(policy: &PolicyModel, shared: Shared, slot: usize, results: &
         }
         PolicyModel::Edf(_) => best(&demand, shared, [EdfSupply::new(shared, slot)], results),
         PolicyModel::Arinc653(parameters, schedule) => {
-            let given = parameters
-                .schedules
-                .get(usize::from(*schedule))
-                .and_then(|schedule| WindowSupply::new(&shared, slot, parameters.windows, *schedule));
+            let given = windows(&shared, slot, parameters, *schedule);
+            let supply = |sharing| {
+                let given = given?;
+                let level = level(given.slots(), parameters.quantum, sharing, false);
+                PrioritySupply::new(shared, slot, level, given)
+            };
+            best(&demand, shared, SHARINGS.map(supply), results);
+        }
+        PolicyModel::ScheduleChange(parameters, from, to) => {
+            let from = windows(&shared, slot, parameters, *from);
+            let given = from.zip(windows(&shared, slot, parameters, *to));
+            let given = given.map(|(from, to)| ChangeSupply::new(from, to));
             let supply = |sharing| {
                 let given = given?;
                 let level = level(given.slots(), parameters.quantum, sharing, false);
@@ -91,6 +101,17 @@ pub fn slot_bounds(policy: &PolicyModel, shared: Shared, slot: usize, results: &
             best(&demand, shared, SHARINGS.map(supply), results);
         }
     }
+}
+
+/// What a schedule gives the partition of `slot`.
+fn windows<'a>(
+    shared: &Shared,
+    slot: usize,
+    parameters: &Arinc653Parameters<'a>,
+    schedule: u8,
+) -> Option<WindowSupply<'a>> {
+    let schedule = parameters.schedules.get(usize::from(schedule))?;
+    WindowSupply::new(shared, slot, parameters.windows, *schedule)
 }
 
 const SHARINGS: [Sharing; 2] = [Sharing::Demand, Sharing::Turns];

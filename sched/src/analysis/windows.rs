@@ -4,6 +4,10 @@
 //! Exact: the worst moment to become ready is the end of one of the partition's windows, so the time for some work is
 //! the longest over those moments, found by walking along the frame. Of each window the hypervisor may take one event
 //! at its start, and another that began in the window before and ends late.
+//!
+//! When the schedule changes ([`ChangeSupply`]), the worst moment is the end of a window of the first schedule any number of frames before
+//! the change, and the rest of the work is done in frames of the second. One change at a time: whoever changes again before
+//! the work is done has to add the frame in between.
 
 use super::{Shared, Supply};
 use crate::{Schedule, SlotSet, Ticks, Window};
@@ -52,6 +56,33 @@ impl<'a> WindowSupply<'a> {
         window.duration.saturating_sub(self.lost)
     }
 
+    /// The partition's windows with their numbers.
+    fn own(&self) -> impl Iterator<Item = (usize, &'a Window)> {
+        let own = self.slots.0;
+        let numbered = self.windows.iter().enumerate();
+        numbered.filter(move |(_, window)| window.slots.0 & own != 0)
+    }
+
+    /// What can be used of the windows behind the first `passed` ones.
+    fn left_of_frame(&self, passed: usize) -> Ticks {
+        let own = self.own().filter(|(number, _)| *number >= passed);
+        own.fold(0, |sum: Ticks, (_, window)| {
+            sum.saturating_add(self.useful(window))
+        })
+    }
+
+    /// The time for `work` from the start of a frame.
+    fn from_start(&self, work: Ticks) -> Ticks {
+        let each = self.per_frame();
+        let Some(frames) = work.saturating_sub(1).checked_div(each) else {
+            return Ticks::MAX;
+        };
+        let rest = work.saturating_sub(frames.saturating_mul(each));
+        frames
+            .saturating_mul(self.frame)
+            .saturating_add(self.walk(0, 0, rest))
+    }
+
     /// What the partition can use of each frame.
     #[must_use]
     pub fn per_frame(&self) -> Ticks {
@@ -59,14 +90,10 @@ impl<'a> WindowSupply<'a> {
         own.fold(0, |sum: Ticks, window| sum.saturating_add(self.useful(window)))
     }
 
-    /// The time for `work`, at most a frame's, from the end of window `number`.
-    fn walk(&self, number: usize, end: Ticks, work: Ticks) -> Ticks {
+    /// The time for `work`, at most a frame's, from `end` on, which is behind the first `passed` windows.
+    fn walk(&self, passed: usize, end: Ticks, work: Ticks) -> Ticks {
         let mut left = work;
-        let later = self
-            .windows
-            .iter()
-            .skip(number.saturating_add(1))
-            .map(|window| (window, 0));
+        let later = self.windows.iter().skip(passed).map(|window| (window, 0));
         let again = self.windows.iter().map(|window| (window, self.frame));
         for (window, shift) in later.chain(again).filter(|(window, _)| self.is_own(window)) {
             let useful = self.useful(window);
@@ -94,11 +121,68 @@ impl Supply for WindowSupply<'_> {
             .filter(|(_, window)| self.is_own(window));
         let longest = own.map(|(number, window)| {
             let end = window.offset.saturating_add(window.duration);
-            self.walk(number, end, rest)
+            self.walk(number.saturating_add(1), end, rest)
         });
         frames
             .saturating_mul(self.frame)
             .saturating_add(longest.max().unwrap_or(Ticks::MAX))
+    }
+
+    fn stolen(&self, _interval: Ticks) -> Ticks {
+        0
+    }
+}
+
+/// Frames before a change of the schedule that are looked at; a job that takes longer is given up.
+const FRAMES: usize = 1000;
+
+/// The windows of one partition while one schedule gives way to another.
+#[derive(Clone, Copy, Debug)]
+pub struct ChangeSupply<'a> {
+    from: WindowSupply<'a>,
+    to: WindowSupply<'a>,
+}
+
+impl<'a> ChangeSupply<'a> {
+    /// From the first schedule to the second.
+    #[must_use]
+    pub const fn new(from: WindowSupply<'a>, to: WindowSupply<'a>) -> Self {
+        Self { from, to }
+    }
+
+    /// The slots of the partition.
+    #[must_use]
+    pub const fn slots(&self) -> SlotSet {
+        self.from.slots()
+    }
+
+    /// The longest time for `work` from the end of a window, `passed` windows being over, with the change at the end of that frame or
+    /// of a later one.
+    fn across(&self, passed: usize, end: Ticks, work: Ticks) -> Ticks {
+        let each = self.from.per_frame();
+        let mut left = work.saturating_sub(self.from.left_of_frame(passed));
+        let mut time = self.from.frame.saturating_sub(end);
+        let mut longest = 0;
+        for _ in 0..FRAMES {
+            if left == 0 {
+                return longest;
+            }
+            longest = longest.max(time.saturating_add(self.to.from_start(left)));
+            left = left.saturating_sub(each);
+            time = time.saturating_add(self.from.frame);
+        }
+        Ticks::MAX
+    }
+}
+
+impl Supply for ChangeSupply<'_> {
+    fn time_for(&self, work: Ticks) -> Ticks {
+        let across = self.from.own().map(|(number, window)| {
+            let end = window.offset.saturating_add(window.duration);
+            self.across(number.saturating_add(1), end, work)
+        });
+        let longest = across.max().unwrap_or(Ticks::MAX);
+        longest.max(self.from.time_for(work)).max(self.to.time_for(work))
     }
 
     fn stolen(&self, _interval: Ticks) -> Ticks {

@@ -12,7 +12,7 @@ use bulkhead_sched::analysis::{
 };
 use bulkhead_sched::simulate::{Pattern, Simulator, Source, SourceState, Statistics};
 use bulkhead_sched::{
-    AnyPolicy, Arinc653Parameters, Domain, DomainsParameters, EdfParameters, FixedPriorityParameters,
+    AnyPolicy, Arinc653Parameters, Domain, DomainsParameters, EdfParameters, FixedPriorityParameters, Policy,
     Schedule, Server, ServerKind, Slot, SlotSet, Ticks, VcpuParameters, Window,
 };
 
@@ -26,6 +26,8 @@ pub enum Kind {
     Servers,
     Edf,
     Arinc653,
+    /// Two schedules, and one change from the first to the second.
+    Schedules,
     Domains,
 }
 
@@ -153,6 +155,7 @@ impl System {
         // From hardly loaded to overloaded.
         let load = match kind {
             Kind::Pinned | Kind::FixedPriority | Kind::RoundRobin => numbers.within(20, 110),
+            Kind::Schedules => numbers.within(5, 50),
             _ => numbers.within(5, 80),
         };
         let vcpus = (0..count)
@@ -174,6 +177,10 @@ impl System {
         if kind == Kind::Arinc653 {
             system.choose_windows(&mut numbers);
         }
+        if kind == Kind::Schedules {
+            system.choose_windows(&mut numbers);
+            system.choose_windows(&mut numbers);
+        }
         system
     }
 
@@ -181,8 +188,10 @@ impl System {
     fn choose_windows(&mut self, numbers: &mut Numbers) {
         let frame = numbers.pick(&[30, 40, 60, 100, 120]);
         let parts = numbers.within(1, 3);
+        let first_window = self.windows.len();
         let partition_of = |slot: usize, shared: bool| if shared && slot == 1 { 0 } else { slot };
-        let is_shared = numbers.below(3) == 0;
+        // Who shares a partition does so in every schedule.
+        let is_shared = self.number % 3 == 0;
         let mut at = 0;
         for _ in 0..parts {
             for slot in 0..self.vcpus.len() {
@@ -209,8 +218,8 @@ impl System {
         }
         self.schedules.push(Schedule {
             frame,
-            first_window: 0,
-            window_count: self.windows.len() as u8,
+            first_window: first_window as u8,
+            window_count: (self.windows.len() - first_window) as u8,
         });
     }
 
@@ -247,11 +256,29 @@ impl System {
             overheads: self.overheads,
         };
         let one = |(slot, vcpu): (usize, &SystemVcpu)| {
-            let mut bounds = vec![Err(Miss::NotConverged); vcpu.tasks.len()];
-            slot_bounds(&self.model(), shared, slot, &mut bounds);
-            bounds
+            let mut worst = vec![Ok(0); vcpu.tasks.len()];
+            for model in self.models() {
+                let mut bounds = vec![Err(Miss::NotConverged); vcpu.tasks.len()];
+                slot_bounds(&model, shared, slot, &mut bounds);
+                for (worst, bound) in worst.iter_mut().zip(bounds) {
+                    *worst = worst.and_then(|worst| Ok(bound?.max(worst)));
+                }
+            }
+            worst
         };
         self.vcpus.iter().enumerate().map(one).collect()
+    }
+
+    /// What the bounds have to hold in.
+    fn models(&self) -> Vec<PolicyModel<'_>> {
+        match self.model() {
+            PolicyModel::Arinc653(parameters, _) if self.kind == Kind::Schedules => vec![
+                PolicyModel::Arinc653(parameters, 0),
+                PolicyModel::Arinc653(parameters, 1),
+                PolicyModel::ScheduleChange(parameters, 0, 1),
+            ],
+            model => vec![model],
+        }
     }
 
     fn model(&self) -> PolicyModel<'_> {
@@ -262,7 +289,7 @@ impl System {
                 PolicyModel::FixedPriority(FixedPriorityParameters { quantum })
             }
             Kind::Edf => PolicyModel::Edf(EdfParameters { quantum }),
-            Kind::Arinc653 => PolicyModel::Arinc653(
+            Kind::Arinc653 | Kind::Schedules => PolicyModel::Arinc653(
                 Arinc653Parameters {
                     windows: &self.windows,
                     schedules: &self.schedules,
@@ -285,7 +312,9 @@ impl System {
             PolicyModel::Pinned => AnyPolicy::pinned(&parameters),
             PolicyModel::FixedPriority(policy) => AnyPolicy::fixed_priority(&parameters, policy),
             PolicyModel::Edf(policy) => AnyPolicy::edf(&parameters, policy),
-            PolicyModel::Arinc653(policy, _) => AnyPolicy::arinc653(&parameters, policy),
+            PolicyModel::Arinc653(policy, _) | PolicyModel::ScheduleChange(policy, ..) => {
+                AnyPolicy::arinc653(&parameters, policy)
+            }
             PolicyModel::Domains(policy) => AnyPolicy::domains(&parameters, policy),
         }
         .unwrap()
@@ -366,6 +395,10 @@ impl System {
         for (slot, vcpu) in (0..).map(Slot).zip(&self.vcpus) {
             simulator.set_scheduler(slot, vcpu.scheduler);
         }
+        if self.kind == Kind::Schedules {
+            assert!(simulator.run(numbers.below(700), 1_000_000, &mut ()), "{self:#?}");
+            assert_eq!(simulator.policy().change_schedule(1, 0), Ok(()));
+        }
         assert!(simulator.run(6000, 1_000_000, &mut ()), "{self:#?}");
         let declared = self.vcpus.iter().map(|vcpu| vcpu.tasks.len()).sum();
         states
@@ -378,7 +411,9 @@ impl System {
 
 fn vcpu(kind: Kind, slot: u64, load: u64, numbers: &mut Numbers) -> SystemVcpu {
     let priority = match kind {
-        Kind::RoundRobin | Kind::Servers | Kind::Arinc653 | Kind::Domains => numbers.below(3) as u8,
+        Kind::RoundRobin | Kind::Servers | Kind::Arinc653 | Kind::Schedules | Kind::Domains => {
+            numbers.below(3) as u8
+        }
         _ => slot as u8,
     };
     let scheduler = numbers.pick(&[TaskScheduler::FixedPriority, TaskScheduler::EarliestDeadline]);
