@@ -44,9 +44,9 @@ pub(crate) const RESUME: u64 = 0;
 /// Handler of a synchronous exception: nothing done yet, call again with x19..x29 saved.
 pub(crate) const ALL_REGISTERS: u64 = 3;
 
-/// Bytes of a pCPU's stack; an unmapped page of the same granule lies under each. 26 KiB are used at most, by the boot pCPU
-/// while it makes its policy. With the page it must be a constant that one instruction can load.
-pub(crate) const STACK_SIZE: usize = 36 * 1024;
+/// Bytes of a pCPU's stack; an unmapped page of the same granule lies under each. 31 KiB are used at most, while a pCPU
+/// makes its policy. With the page it must be a constant that one instruction can load.
+pub(crate) const STACK_SIZE: usize = 44 * 1024;
 /// Bytes of the unmapped page under each stack.
 pub(crate) const GUARD_SIZE: usize = 4096;
 /// Bytes of a pCPU's emergency stack, on which a crash is reported.
