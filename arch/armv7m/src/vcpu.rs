@@ -422,7 +422,11 @@ impl Vcpus for Machine {
             }
             Pending::Nothing | Pending::Stuck => return false,
         };
-        result.is_ok()
+        // A processor that stops because of it is another event, which has its own action.
+        if result.is_err() {
+            *trapped.pending = Pending::Stuck;
+        }
+        true
     }
 
     fn skip(&mut self, _vcpu: VcpuId) -> bool {

@@ -5,9 +5,8 @@
 use core::arch::global_asm;
 
 use crate::console::print;
-use crate::cpu::{
-    RAM, load, process_stack, set_basepri, set_faultmask, set_primask, set_process_stack, store,
-};
+use crate::cpu::{load, process_stack, set_basepri, set_faultmask, set_primask, set_process_stack, store};
+use crate::entry::RAM;
 use crate::{Digest, Random};
 
 global_asm!(include_str!(concat!(env!("OUT_DIR"), "/blocks.s")), options(raw));

@@ -1,71 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The processor: reset, the common entry of all exceptions, special registers, loads and stores anywhere.
+//! The processor: special registers, loads and stores anywhere, instructions that make exceptions.
 
-use core::arch::{asm, global_asm};
-
-// Reset: RAM as the linker script wants it, floating point on (Arm DDI 0403E.e, B3.2.20), then Rust.
-//
-// Every exception enters at `suite_entry`: `suite_exception` gets
-//   r0  EXC_RETURN
-//   r1  address of the exception frame, on whichever stack it is
-// and returns in r0 the EXC_RETURN value to leave with.
-global_asm!(
-    ".section .vectors, \"a\"",
-    ".global suite_vectors",
-    "suite_vectors:",
-    ".word __main_stack",
-    ".word suite_reset",
-    ".rept 46",
-    ".word suite_entry",
-    ".endr",
-    ".section .text.suite_entry, \"ax\"",
-    ".thumb_func",
-    ".global suite_reset",
-    "suite_reset:",
-    "ldr r0, =__data_start",
-    "ldr r1, =__data_end",
-    "ldr r2, =__data_source",
-    "1: cmp r0, r1",
-    "itt lo",
-    "ldrlo r3, [r2], #4",
-    "strlo r3, [r0], #4",
-    "blo 1b",
-    "ldr r0, =__bss_start",
-    "ldr r1, =__bss_end",
-    "movs r3, #0",
-    "2: cmp r0, r1",
-    "it lo",
-    "strlo r3, [r0], #4",
-    "blo 2b",
-    "ldr r0, =0xE000ED88",
-    "ldr r1, [r0]",
-    "orr r1, r1, #0xF00000",
-    "str r1, [r0]",
-    "ldr r0, =0xE000ED08",
-    "ldr r1, =suite_vectors",
-    "str r1, [r0]",
-    "ldr r0, =__process_stack",
-    "msr psp, r0",
-    "dsb",
-    "isb",
-    "bl suite_main",
-    ".thumb_func",
-    "suite_entry:",
-    "tst lr, #4",
-    "ite eq",
-    "mrseq r1, msp",
-    "mrsne r1, psp",
-    "push {{r4-r11}}",
-    "mov r0, lr",
-    "bl suite_exception",
-    "pop {{r4-r11}}",
-    "bx r0",
-    ".ltorg",
-);
-
-/// Where the linker script puts the program and its RAM.
-pub const CODE: u32 = 0x0005_0000;
-pub const RAM: u32 = 0x2002_0000;
+use core::arch::asm;
 
 /// Loads a word.
 pub fn load(address: u32) -> u32 {

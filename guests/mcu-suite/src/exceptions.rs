@@ -9,10 +9,11 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::console::print;
 use crate::cpu::{
-    CODE, RAM, barrier, call, change_masks, control, exchange_float, faultmask, handler, load, load_half,
-    main_stack, primask, process_stack, set_basepri, set_control, set_faultmask, set_primask, store,
-    store_byte, undefined,
+    barrier, call, change_masks, control, exchange_float, faultmask, handler, load, load_half, main_stack,
+    primask, process_stack, set_basepri, set_control, set_faultmask, set_primask, store, store_byte,
+    undefined,
 };
+use crate::entry::{CODE, RAM};
 
 pub const ICSR: u32 = 0xE000_ED04;
 pub const SHCSR: u32 = 0xE000_ED24;

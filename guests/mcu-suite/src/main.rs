@@ -15,8 +15,10 @@
 mod blocks;
 mod console;
 mod cpu;
+mod entry;
 mod exceptions;
 mod registers;
+mod reset;
 mod storm;
 
 use console::print;
@@ -61,7 +63,7 @@ impl Digest {
 
 /// Called by the reset code with RAM set up, on the main stack.
 #[unsafe(no_mangle)]
-extern "C" fn suite_main() -> ! {
+extern "C" fn guest_main() -> ! {
     console::start();
     print!("suite: start\n");
     registers::run();

@@ -26,7 +26,10 @@ const DEEPEST: u32 = 20;
 
 static RUNNING: AtomicBool = AtomicBool::new(false);
 static SEED: AtomicU32 = AtomicU32::new(1);
+/// What the storms do to the processor, whatever a compiler made of this program.
 static DIGEST: AtomicU32 = AtomicU32::new(0);
+/// Registers, stack pointers and floating-point state as well: the same wherever the same binary runs.
+static STRICT: AtomicU32 = AtomicU32::new(0);
 static LEFT: AtomicU32 = AtomicU32::new(0);
 static DEPTH: AtomicU32 = AtomicU32::new(0);
 static TAKEN: AtomicU32 = AtomicU32::new(0);
@@ -47,19 +50,21 @@ fn note(word: u32) {
     let mut digest = Digest(DIGEST.load(Relaxed));
     digest.add(word);
     DIGEST.store(digest.0, Relaxed);
+    note_strictly(word);
+}
+
+fn note_strictly(word: u32) {
+    let mut digest = Digest(STRICT.load(Relaxed));
+    digest.add(word);
+    STRICT.store(digest.0, Relaxed);
 }
 
 fn note_state() {
-    for word in [
-        handler(),
-        primask(),
-        basepri(),
-        faultmask(),
-        control(),
-        process_stack(),
-    ] {
+    for word in [handler(), primask(), basepri(), faultmask(), control() & 3] {
         note(word);
     }
+    note_strictly(control());
+    note_strictly(process_stack());
     for register in [ICSR, SHCSR, ISER, ISPR, 0xE000_E300] {
         note(load(register));
     }
@@ -118,17 +123,20 @@ pub fn exception(exc_return: u32, frame: u32) -> u32 {
     let depth = DEPTH.fetch_add(1, Relaxed);
     let number = handler();
     note(number);
-    note(exc_return);
+    note(exc_return | 0x10);
+    note_strictly(exc_return);
     for word in [0, 1, 2, 3, 4, 5, 7] {
         // The PC is not the same where the processor may choose when to take an interrupt.
-        note(load(frame + word * 4));
+        note_strictly(load(frame + word * 4));
     }
+    // IPSR and T: the flags, and whether the frame was moved to be aligned, are the compiler's.
+    note(load(frame + 28) & 0x0100_01FF);
     if exc_return & 0x10 == 0 {
         // Until then nobody knows whether the registers are in the frame already (lazy stacking).
         settle_float();
-        note(load(frame + 0x20 + 7 * 4));
+        note_strictly(load(frame + 0x20 + 7 * 4));
     }
-    note(main_stack());
+    note_strictly(main_stack());
     let mut result = exc_return;
     if (3..=6).contains(&number) {
         note(load(0xE000_ED28));
@@ -182,6 +190,7 @@ pub fn run() {
                 taken,
                 digest
             );
+            print!("storm: strictly {:08x}\n", STRICT.load(Relaxed));
         }
     }
 }

@@ -178,6 +178,8 @@ fn wide_changes(first: u16, second: u16) -> Option<u16> {
             // Barriers and MSR change no general register; everything else here may branch.
             (field(first, 4, 12) == 0xF3B).then_some(0)
         }
+        // Data processing with an immediate: part of it is where others have a second destination.
+        0b10 => Some(bit(register(second, 8)) & !bit(15)),
         // Any field that can name a destination counts as one.
         _ => Some((bit(register(second, 8)) | bit(register(second, 12))) & !bit(15)),
     }

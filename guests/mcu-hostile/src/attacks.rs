@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The attacks. Each may fault at any instruction and never come back.
+
+use core::arch::{asm, global_asm};
+
+use crate::cpu::{barrier, call, change_masks, load, load_byte, store, store_byte, store_half};
+use crate::{below, draw};
+
+/// Where this program is linked to be.
+pub const CODE: u32 = 0x0006_0000;
+pub const RAM: u32 = 0x2003_0000;
+/// RAM of this program that nothing else uses.
+const SCRATCH: u32 = RAM + 0x9000;
+const SCRATCH_SIZE: u32 = 0x4000;
+
+// Undefined instructions: every one of 16 bits, with a return behind it, and some of 32 bits; among them those
+// the host tool puts in the place of others.
+global_asm!(
+    ".section .text.hostile_undefined, \"ax\"",
+    ".balign 4",
+    ".global hostile_undefined",
+    ".thumb_func",
+    "hostile_undefined:",
+    ".set immediate, 0",
+    ".rept 256",
+    ".inst.n 0xde00 + immediate",
+    "bx lr",
+    ".set immediate, immediate + 1",
+    ".endr",
+    ".global hostile_undefined_wide",
+    ".thumb_func",
+    "hostile_undefined_wide:",
+    ".set immediate, 0",
+    ".rept 64",
+    ".inst.w 0xf7f0a000 + immediate * 0x00010083",
+    "bx lr",
+    ".inst.n 0xbf00",
+    ".set immediate, immediate + 1",
+    ".endr",
+);
+
+unsafe extern "C" {
+    fn hostile_undefined();
+    fn hostile_undefined_wide();
+}
+
+/// An address: somewhere, or near a border somebody might have got wrong.
+fn address() -> u32 {
+    const BORDERS: [u32; 14] = [
+        0,
+        0x0002_0000,
+        0x0005_0000,
+        CODE,
+        0x0007_0000,
+        0x2000_0000,
+        0x2000_7000,
+        0x2002_0000,
+        RAM,
+        0x2004_0000,
+        0x2200_0000,
+        0x4000_0000,
+        0x4000_4000,
+        0xE000_0000,
+    ];
+    match below(4) {
+        0 => draw(),
+        1 => 0x2000_0000 | draw() & 0x0007_FFFF,
+        _ => BORDERS[below(14) as usize]
+            .wrapping_add(below(512))
+            .wrapping_sub(256),
+    }
+}
+
+/// An address that is not of this program's own memory, but perhaps of its scratch area.
+fn victim() -> u32 {
+    let address = address();
+    if address.wrapping_sub(RAM) < 0x1_0000 || address.wrapping_sub(CODE) < 0x1_0000 {
+        SCRATCH + (address & (SCRATCH_SIZE - 4))
+    } else {
+        address
+    }
+}
+
+/// A register of the processor, more often one that is there.
+fn private() -> u32 {
+    match below(4) {
+        0 => 0xE000_0000 + below(0x10_0000),
+        1 => 0xE000_E000 + below(0x1000),
+        2 => 0xE000_ED00 + below(0x100),
+        _ => 0xE000_E100 + below(0x400),
+    }
+}
+
+fn privates() {
+    for _ in 0..4 {
+        let (at, value) = (private(), draw());
+        // A reset asked for ends this life, and VTOR has an attack of its own.
+        if matches!(at & !3, 0xE000_ED08 | 0xE000_ED0C) {
+            continue;
+        }
+        match below(8) {
+            0 => store_byte(at, value as u8),
+            1 => store_half(at & !1, value as u16),
+            2 | 3 => store(at & !3, value),
+            4 => {
+                let _ = load_byte(at);
+            }
+            5 => {
+                let _ = load(at & !3);
+            }
+            6 => several(at & !3),
+            _ => single_bits(at & !3),
+        }
+    }
+}
+
+fn several(at: u32) {
+    // SAFETY: what is stored are registers of the processor; the handler copes with what follows.
+    unsafe {
+        asm!("stmia {0}!, {{r4, r5}}", "ldrd r4, r5, [{0}, #-8]", inout(reg) at => _, out("r4") _, out("r5") _)
+    }
+}
+
+fn single_bits(at: u32) {
+    store(at, 1 << below(32));
+}
+
+fn memory() {
+    let at = victim();
+    match below(5) {
+        0 => store_byte(at, draw() as u8),
+        1 => store(at & !3, draw()),
+        2 => several(at & !3),
+        3 => {
+            let _ = load_byte(at);
+        }
+        _ => {
+            let _ = load(at & !3);
+        }
+    }
+}
+
+/// A stack pointer of a thread anywhere, then something that pushes a frame there.
+fn process_stack() {
+    let (at, kind) = (address(), below(3));
+    // SAFETY: whatever happens to the stack is for the handler to leave behind.
+    unsafe {
+        asm!(
+            "msr psp, {at}",
+            "movs r4, #2",
+            "msr control, r4",
+            "isb",
+            "cmp {kind}, #1",
+            "beq 3f",
+            "bhi 4f",
+            "svc #3",
+            "b 5f",
+            "3: udf #0x55",
+            "4: push {{r4}}",
+            "5: movs r4, #0",
+            "msr control, r4",
+            "isb",
+            at = in(reg) at, kind = in(reg) kind, out("r4") _,
+        );
+    }
+}
+
+/// The main stack pointer anywhere: the processor can hardly go on.
+fn main_stack() {
+    // SAFETY: this ends in the handler, or in a restart.
+    unsafe { asm!("mov r4, sp", "msr msp, {}", "svc #4", "msr msp, r4", in(reg) address(), out("r4") _) }
+}
+
+/// An exception return of garbage, from a thread or from wherever this runs, with garbage on the stacks.
+fn exception_return() {
+    let value = 0xF000_0000 | draw() | if below(2) == 0 { 0x0FFF_FFE0 } else { 0 };
+    for word in 0..32 {
+        store(SCRATCH + word * 4, draw());
+    }
+    // SAFETY: the handler copes.
+    unsafe { asm!("msr psp, {}", "bx {}", in(reg) SCRATCH, in(reg) value | 1, out("lr") _) }
+}
+
+/// A vector table of garbage, and an exception.
+fn vectors() {
+    for word in 0..48 {
+        let value = if below(2) == 0 {
+            address()
+        } else {
+            load(CODE + word * 4)
+        };
+        store(SCRATCH + word * 4, value);
+    }
+    store(0xE000_ED08, if below(8) == 0 { address() } else { SCRATCH });
+    if below(2) == 0 {
+        call();
+    } else {
+        store(0xE000_ED04, 1 << 28);
+    }
+}
+
+/// Regions of the guest's own that open and close whatever they like.
+fn protection() {
+    for region in 0..8 {
+        store(0xE000_ED98, region);
+        store(0xE000_ED9C, address() & !0x1F);
+        store(
+            0xE000_EDA0,
+            draw() & !0x10 | if below(2) == 0 { 0x0300_0001 } else { 0 },
+        );
+    }
+    // A processor whose handlers cannot push anything locks up for good: its own memory stays open.
+    for (region, base, attributes) in [(6, CODE, 0x0600_001F), (7, RAM, 0x1300_001F)] {
+        store(0xE000_ED98, region);
+        store(0xE000_ED9C, base);
+        store(0xE000_EDA0, attributes);
+    }
+    // Mostly with the background region: without it this program hardly goes on.
+    store(0xE000_ED94, if below(8) == 0 { draw() & 7 } else { 5 });
+    for _ in 0..4 {
+        memory();
+    }
+}
+
+/// Code that is changed, made, or somebody else's.
+fn foreign_code() {
+    let at = match below(4) {
+        0 => {
+            // MSR BASEPRI, r0; BX LR: in RAM, where the host tool has not been.
+            store(SCRATCH, 0x8811_F380);
+            store(SCRATCH + 4, 0x4770_4770);
+            SCRATCH
+        }
+        1 => {
+            store(CODE + 0x400 + below(0x1000) * 4, draw());
+            CODE
+        }
+        _ => address(),
+    };
+    // SAFETY: the handler copes.
+    unsafe {
+        asm!("blx {}", in(reg) at | below(2), out("r0") _, out("r1") _, out("r2") _, out("r3") _, out("r12") _, out("lr") _)
+    }
+}
+
+fn undefined() {
+    let at = if below(2) == 0 {
+        hostile_undefined as *const () as u32 + below(256) * 4
+    } else {
+        hostile_undefined_wide as *const () as u32 + below(64) * 8
+    };
+    // SAFETY: the handler copes; if the instruction does nothing, a return follows.
+    unsafe {
+        asm!("blx {}", in(reg) at | 1, out("r0") _, out("r1") _, out("r2") _, out("r3") _, out("r12") _, out("lr") _)
+    }
+}
+
+/// Exceptions of every kind at once, masked and not.
+fn exceptions() {
+    store(0xE000_E100, draw());
+    for line in 0..8 {
+        store(0xE000_E400 + line * 4, draw());
+    }
+    for _ in 0..6 {
+        match below(7) {
+            0 => store(0xE000_E200, draw()),
+            1 => store(0xE000_ED04, 1 << (25 + below(7))),
+            2 => store(0xE000_ED24, draw()),
+            3 => change_masks(below(2) == 0, below(2) == 0),
+            4 => crate::cpu::set_basepri(draw()),
+            5 => call(),
+            _ => crate::cpu::set_control(draw() & 1),
+        }
+    }
+    barrier();
+}
+
+/// One attack.
+pub fn one() {
+    match below(40) {
+        0..=8 => privates(),
+        9..=14 => memory(),
+        15..=18 => process_stack(),
+        19..=22 => exception_return(),
+        23..=25 => protection(),
+        26..=29 => foreign_code(),
+        30..=33 => undefined(),
+        34..=37 => exceptions(),
+        38 => vectors(),
+        _ => main_stack(),
+    }
+}

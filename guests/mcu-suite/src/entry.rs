@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The common entry of all exceptions.
+
+use core::arch::global_asm;
+
+// `suite_exception` gets
+//   r0  EXC_RETURN
+//   r1  address of the exception frame, on whichever stack it is
+// and returns in r0 the EXC_RETURN value to leave with.
+global_asm!(
+    ".section .text.guest_entry, \"ax\"",
+    ".global guest_entry",
+    ".thumb_func",
+    "guest_entry:",
+    "tst lr, #4",
+    "ite eq",
+    "mrseq r1, msp",
+    "mrsne r1, psp",
+    "push {{r4-r11}}",
+    "mov r0, lr",
+    "bl suite_exception",
+    "pop {{r4-r11}}",
+    "bx r0",
+    ".ltorg",
+);
+
+/// Where the linker script puts the program and its RAM.
+pub const CODE: u32 = 0x0005_0000;
+pub const RAM: u32 = 0x2002_0000;
