@@ -155,7 +155,7 @@ impl System {
         // From hardly loaded to overloaded.
         let load = match kind {
             Kind::Pinned | Kind::FixedPriority | Kind::RoundRobin => numbers.within(20, 110),
-            Kind::Schedules => numbers.within(5, 50),
+            Kind::Schedules => numbers.within(5, 40),
             _ => numbers.within(5, 80),
         };
         let vcpus = (0..count)
