@@ -28,7 +28,7 @@ mod trace;
 pub use report::Reports;
 
 use crate::local::{Activity, Local};
-use crate::mailbox::{Mailbox, bit, bits};
+use crate::mailbox::{Mailbox, Post, bit, bits};
 use crate::shared::Shared;
 use crate::system::System;
 use crate::trace::Tracer;
@@ -318,14 +318,8 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     #[inline(never)]
     fn take_mail(&mut self, now: Ticks) {
         let post = self.mailbox.take();
-        if post.halt {
-            self.machine.stop();
-        }
-        for partition in bits(post.stop) {
-            self.stop_here(PartitionId(partition), now);
-        }
-        for partition in bits(post.load) {
-            self.load_here(PartitionId(partition), now);
+        if post.halt || post.stop | post.load != 0 {
+            self.take_orders(&post, now);
         }
         for slot in bits(post.start) {
             self.start_here(Slot(slot), now);
@@ -338,6 +332,20 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         }
         if post.schedule {
             self.schedule_wanted(now);
+        }
+    }
+
+    /// What of the mail is about whole partitions, or all.
+    #[inline(never)]
+    fn take_orders(&mut self, post: &Post, now: Ticks) {
+        if post.halt {
+            self.machine.stop();
+        }
+        for partition in bits(post.stop) {
+            self.stop_here(PartitionId(partition), now);
+        }
+        for partition in bits(post.load) {
+            self.load_here(PartitionId(partition), now);
         }
     }
 

@@ -7,8 +7,8 @@
 
 use bulkhead_arch_api::{PartitionId, Ticks, VcpuId};
 use bulkhead_sched::{
-    AnyPolicy, Decision, MAX_SLOTS, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet, StopReason,
-    Successor,
+    AnyPolicy, Decision, MAX_SLOTS, Outcome, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet,
+    StopReason, Successor,
 };
 
 use crate::dispatch::Reports;
@@ -217,7 +217,7 @@ impl Local {
             self.trace_wake(slot, now);
         }
         self.slot_mut(slot).activity = activity;
-        self.policy.ready(slot, now.0);
+        self.policy.wake(slot, now.0);
         if self.interested.0 & bit(slot.0) != 0 {
             self.reschedule = true;
         }
@@ -320,8 +320,13 @@ impl Local {
     /// Takes the next decision; what it brought about besides. Requires: settled.
     #[inline]
     pub fn pick(&mut self, now: Ticks) -> Option<Signals> {
+        let next = self.policy.resumed(now.0);
+        if next.is_valid() {
+            self.adopt(next.slot(), next.until(), next.interested(), now);
+            return None;
+        }
         let outcome = self.policy.decide(now.0);
-        self.adopt(outcome.decision, outcome.interested, now);
+        self.adopt_outcome(&outcome, now);
         outcome.signals.filter(|signals| *signals != Signals::default())
     }
 
@@ -329,9 +334,18 @@ impl Local {
     pub fn follow(&mut self, slot: Slot, now: Ticks) -> Option<Signals> {
         let (ran, state) = (now.since(self.since), self.slot(slot));
         let (why, counters) = (state.activity.stop_reason(), state.counters);
+        // Both leave `ran` to be added, in the order of `settle`.
+        let next = match why {
+            StopReason::Preempted => self.policy.preempted(slot, ran.0, now.0),
+            _ => self.policy.blocked(slot, ran.0, now.0),
+        };
+        if next.is_valid() {
+            self.adopt(next.slot(), next.until(), next.interested(), now);
+            add_ticks(&counters.ran, ran);
+            return None;
+        }
         let outcome = self.policy.follow(slot, why, ran.0, now.0);
-        self.adopt(outcome.decision, outcome.interested, now);
-        // In the order of `settle`.
+        self.adopt_outcome(&outcome, now);
         add_ticks(&counters.ran, ran);
         outcome.signals.filter(|signals| *signals != Signals::default())
     }
@@ -381,22 +395,24 @@ impl Local {
         }
     }
 
+    fn adopt_outcome(&mut self, outcome: &Outcome, now: Ticks) {
+        let (slot, until) = match outcome.decision {
+            Decision::Run(slot, until) => (slot, until),
+            Decision::Idle(until) => (Successor::NOBODY, until),
+        };
+        self.adopt(slot, until, outcome.interested, now);
+    }
+
     /// This decision is in force from now on.
-    #[inline(always)]
-    fn adopt(&mut self, decision: Decision, interested: SlotSet, now: Ticks) {
+    fn adopt(&mut self, slot: Slot, until: u64, interested: SlotSet, now: Ticks) {
         self.reschedule = false;
         self.since = now;
         self.interested = interested;
-        let (slot, until) = match decision {
-            Decision::Run(slot, until) => (slot.0, until),
-            Decision::Idle(until) => (NOBODY, until),
-        };
         self.until = Ticks(until);
-        self.running = slot;
-        let running = if slot == NOBODY {
-            NONE
-        } else {
-            u32::from(self.slot(Slot(slot)).vcpu.0)
+        self.running = slot.0;
+        let running = match slot {
+            Successor::NOBODY => NONE,
+            slot => u32::from(self.slot(slot).vcpu.0),
         };
         let counters = self.counters;
         counters.running.store(running, Ordering::Relaxed);

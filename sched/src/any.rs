@@ -154,7 +154,7 @@ impl AnyPolicy {
     }
 }
 
-/// What [`AnyPolicy::blocked`] answers, in two registers.
+/// What [`AnyPolicy::blocked`] and its like answer, in two registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Successor {
     until: Ticks,
@@ -202,22 +202,60 @@ impl Successor {
     }
 }
 
+/// The usual case: `fixed-priority` without budgets, and nobody lends. Then only the queue matters, and what is frequent has a short
+/// way through all layers, without a call in it, that does what they would. `signals` has nothing new to say then.
 impl AnyPolicy {
-    /// [`Policy::stopped`] because `slot` blocks, [`Policy::next`], and what `interested` says afterwards, in the usual case:
-    /// `fixed-priority` without budgets, and nobody lends. `signals` has nothing new to say then. One short way through all
-    /// layers, without a call in it; it does what they would.
+    /// [`Policy::stopped`] because `slot` blocks, and [`Policy::decide`].
     #[inline(never)]
     pub fn blocked(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
         let (true, Kind::FixedPriority(policy)) = (self.is_short, &mut self.policy) else {
             return Successor::NONE;
         };
         self.ready &= !bit(slot.0);
-        match policy.blocked(slot.0, ran, now) {
-            (Decision::Run(slot, until), interested) => {
+        let answer = policy.blocked(slot.0, ran, now);
+        self.answer(answer)
+    }
+
+    /// [`Policy::stopped`] because something else may be more important than `slot`, and [`Policy::decide`].
+    #[inline(never)]
+    pub fn preempted(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
+        let (true, Kind::FixedPriority(policy)) = (self.is_short, &mut self.policy) else {
+            return Successor::NONE;
+        };
+        let answer = policy.preempted(slot.0, ran, now);
+        self.answer(answer)
+    }
+
+    /// [`Policy::decide`] when nobody runs.
+    #[inline(never)]
+    pub fn resumed(&mut self, now: Ticks) -> Successor {
+        let (true, Kind::FixedPriority(policy)) = (self.is_short, &mut self.policy) else {
+            return Successor::NONE;
+        };
+        let answer = policy.choose(now);
+        self.answer(answer)
+    }
+
+    /// [`Policy::ready`], by the short way if there is one.
+    pub fn wake(&mut self, slot: Slot, now: Ticks) {
+        if let (true, Kind::FixedPriority(policy)) = (self.is_short, &mut self.policy)
+            && policy.wake(slot.0)
+        {
+            self.ready |= bit(slot.0);
+        } else {
+            self.ready(slot, now);
+        }
+    }
+
+    /// The decision stands: who runs is in its own place.
+    #[inline(always)]
+    fn answer(&mut self, (decision, interested): (Decision, SlotSet)) -> Successor {
+        match decision {
+            Decision::Run(slot, until) => {
                 self.place = slot.0;
                 Successor::new(slot, until, interested)
             }
-            (Decision::Idle(until), interested) => Successor::new(Successor::NOBODY, until, interested),
+            Decision::Idle(until) => Successor::new(Successor::NOBODY, until, interested),
         }
     }
 }

@@ -15,7 +15,7 @@
 //!
 //! **Not here.** Priority 31 without a budget can starve the rest: that is what it is for.
 
-use crate::run_queue::{Band, RunQueue, all_slots};
+use crate::run_queue::{Band, Pick, RunQueue, all_slots};
 use crate::server::Budget;
 use crate::table::{Table, bit};
 use crate::timers::Timers;
@@ -121,12 +121,43 @@ impl FixedPriority {
         self.budgets.at_mut(slot).deactivate();
     }
 
-    /// `slot`, which runs, blocks: what [`Policy::stopped`], [`Policy::next`] and [`Policy::interested`] do. Requires: no slot has a
-    /// budget, so only the queue matters.
+    // Without budgets: for `AnyPolicy`.
+
+    /// `slot`, which runs, blocks; the decision and the interest.
     #[inline(always)]
     pub(crate) fn blocked(&mut self, slot: u8, ran: Ticks, now: Ticks) -> (Decision, SlotSet) {
         let pick = self.queue.blocked(slot, ran);
         self.ready = self.queue.ready();
+        self.answer(pick, now)
+    }
+
+    /// `slot`, which runs, stops although it is ready.
+    #[inline(always)]
+    pub(crate) fn preempted(&mut self, slot: u8, ran: Ticks, now: Ticks) -> (Decision, SlotSet) {
+        self.queue.stopped(slot, StopReason::Preempted, ran);
+        self.choose(now)
+    }
+
+    /// The decision and the interest.
+    #[inline(always)]
+    pub(crate) fn choose(&mut self, now: Ticks) -> (Decision, SlotSet) {
+        let pick = self.queue.pick(Band::EVERYONE);
+        self.answer(pick, now)
+    }
+
+    /// `slot` is ready; false if there is no such slot.
+    #[inline(always)]
+    pub(crate) fn wake(&mut self, slot: u8) -> bool {
+        let exists = usize::from(slot) < MAX_SLOTS && self.all.slots & bit(slot) != 0;
+        if exists {
+            self.queue.add(slot);
+            self.ready = self.queue.ready();
+        }
+        exists
+    }
+
+    #[inline(always)]
+    fn answer(&mut self, pick: Option<Pick>, now: Ticks) -> (Decision, SlotSet) {
         let (decision, interested) = match pick {
             None => (Decision::Idle(Ticks::MAX), self.all.slots & !self.ready),
             Some(pick) => (

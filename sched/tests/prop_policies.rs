@@ -109,6 +109,13 @@ fn domains(vcpus: &[VcpuParameters]) -> AnyPolicy {
     .unwrap()
 }
 
+fn decision_of(next: Successor) -> Decision {
+    match next.slot() {
+        Successor::NOBODY => Decision::Idle(next.until()),
+        slot => Decision::Run(slot, next.until()),
+    }
+}
+
 /// The life of a pCPU.
 struct Life {
     policy: AnyPolicy,
@@ -160,7 +167,14 @@ impl Life {
     }
 
     fn decide(&mut self) {
+        let mut other = self.policy.clone();
         self.decision = self.policy.next(self.now);
+        let next = other.resumed(self.now);
+        if next.is_valid() {
+            assert_eq!(decision_of(next), self.decision);
+            assert_eq!(next.interested(), self.policy.interested());
+            assert_eq!(other, self.policy);
+        }
         if let Decision::Run(slot, until) = self.decision {
             assert_eq!(self.ready >> slot.0 & 1, 1, "{slot:?} is not ready");
             assert!(until > self.now, "a decision that is over");
@@ -233,14 +247,11 @@ impl Life {
         let mut shortest = before;
         let next = match why {
             StopReason::Blocked => shortest.blocked(slot, ran, self.now),
-            _ => return,
+            StopReason::Preempted => shortest.preempted(slot, ran, self.now),
+            StopReason::Yielded => return,
         };
         if next.is_valid() {
-            let decision = match next.slot() {
-                Successor::NOBODY => Decision::Idle(next.until()),
-                slot => Decision::Run(slot, next.until()),
-            };
-            assert_eq!(decision, self.decision);
+            assert_eq!(decision_of(next), self.decision);
             assert_eq!(next.interested(), self.policy.interested());
             assert_eq!(signals, Signals::default());
             assert_eq!(shortest, expected);
@@ -251,7 +262,10 @@ impl Life {
     }
 
     fn wake(&mut self, slot: u8) {
+        let mut other = self.policy.clone();
+        other.wake(Slot(slot), self.now);
         self.policy.ready(Slot(slot), self.now);
+        assert_eq!(other, self.policy);
         self.ready |= 1 << slot;
         self.first[usize::from(slot)].get_or_insert(self.now);
     }
