@@ -15,7 +15,7 @@ use crate::irq::{self, SysRegister};
 use crate::machine::Machine;
 use crate::sysreg::read_register;
 use crate::timer::PhysicalTimer;
-use crate::traps::{Trap, advance, fault, length, resume, resume_or_wake, undefined};
+use crate::traps::{Trap, advance, advance_in_place, fault, length, resume, resume_or_wake, undefined};
 use crate::vcpu::{Context, Pending};
 use bulkhead_abi::HealthClass;
 use bulkhead_arch_vgic::Vgic;
@@ -73,7 +73,7 @@ pub(crate) fn access(machine: &mut Machine, context: &mut Context, trap: Trap) -
         let value = context.read_general(target);
         if let Some((target, line)) = Vgic::single_target(value) {
             if irq::send_to_self(&mut context.irq, target, line) {
-                advance(context, trap.syndrome);
+                advance_in_place(context, trap.syndrome);
                 return resume(machine, context);
             }
             return send_to_one(machine, context, trap.syndrome, (target, line));
@@ -90,7 +90,7 @@ fn send_to_one(
     syndrome: u64,
     (target, line): (usize, u32),
 ) -> u64 {
-    advance(context, syndrome);
+    advance_in_place(context, syndrome);
     let wake = irq::send_to_one(&mut machine.irq, &context.irq, target, line);
     resume_or_wake(machine, context, wake)
 }

@@ -110,7 +110,7 @@ pub(crate) unsafe extern "C" fn on_synchronous(
         EC_WFX => wait_for(context, trap.syndrome),
         EC_SYSTEM => system::access(machine, context, trap),
         EC_SMC64 => {
-            advance(context, trap.syndrome);
+            advance_in_place(context, trap.syndrome);
             psci::call(context, trap.syndrome & 0xFFFF)
         }
         _ if read_register!("spsr_el2") & SPSR_AARCH32 != 0 => narrow(machine, context, trap),
@@ -287,8 +287,14 @@ pub(crate) const fn length(syndrome: u64) -> u64 {
 }
 
 /// Steps over the instruction that trapped.
-#[inline]
+#[inline(never)]
 pub(crate) fn advance(context: &Context, syndrome: u64) {
+    advance_in_place(context, syndrome);
+}
+
+/// The same without a call, for what is frequent: a handler without calls needs no frame.
+#[inline(always)]
+pub(crate) fn advance_in_place(context: &Context, syndrome: u64) {
     write_guest_register!(
         "elr_el2",
         read_register!("elr_el2").wrapping_add(length(syndrome))
@@ -442,13 +448,13 @@ fn data_abort(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
         if trap.syndrome & ISS_WRITE == 0 {
             if let Some(value) = irq::read_word(&context.irq, address) {
                 context.write_general(register, u64::from(value));
-                advance(context, trap.syndrome);
+                advance_in_place(context, trap.syndrome);
                 return resume(machine, context);
             }
         } else {
             let value = context.read_general(register) as u32;
             if let Some(changed) = irq::write_word(&context.irq, address, value) {
-                advance(context, trap.syndrome);
+                advance_in_place(context, trap.syndrome);
                 if changed == 0 {
                     return resume(machine, context);
                 }

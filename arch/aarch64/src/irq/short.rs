@@ -14,9 +14,10 @@ use core::sync::atomic::Ordering::SeqCst;
 /// The short way of the running vCPU's virtual timer. False: nothing was done.
 #[inline(always)]
 pub(crate) fn deliver_timer(p: &PcpuIrq, v: &mut VcpuIrq, line: u32) -> bool {
-    line == p.virtual_timer
-        && v.own
-            .is_some_and(|own| own.deliver_now(&mut v.bank, &mut Interface, VIRTUAL_TIMER_LINE))
+    let Some(own) = v.own.filter(|_| line == p.virtual_timer) else {
+        return false;
+    };
+    own.deliver_now(&mut v.bank, &mut Interface, VIRTUAL_TIMER_LINE)
 }
 
 /// The short way of a kick for the running vCPU, which looks for itself on its way back. False: nothing was done.
@@ -73,9 +74,10 @@ pub(crate) fn enable_changed(p: &mut PcpuIrq, v: &VcpuIrq, address: GuestPhys, c
 /// The short way of a software-generated interrupt to one vCPU, if it is this one. False: nothing was done.
 #[inline(always)]
 pub(crate) fn send_to_self(v: &mut VcpuIrq, target: usize, line: u32) -> bool {
-    target == v.index
-        && v.own
-            .is_some_and(|own| own.deliver_now(&mut v.bank, &mut Interface, line))
+    let Some(own) = v.own.filter(|_| target == v.index) else {
+        return false;
+    };
+    own.deliver_now(&mut v.bank, &mut Interface, line)
 }
 
 /// The same to any one vCPU.
