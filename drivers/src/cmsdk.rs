@@ -117,7 +117,8 @@ impl CmsdkTimer {
     /// Interrupts in `ticks` of its clock, which are at least 1; an earlier request is forgotten.
     pub fn start(&self, ticks: u32) {
         self.stop();
-        self.registers.write32(TIMER_RELOAD, ticks);
+        // Nothing to reload: it stays at zero.
+        self.registers.write32(TIMER_RELOAD, 0);
         self.registers.write32(TIMER_VALUE, ticks);
         self.registers
             .write32(TIMER_CONTROL, TIMER_ENABLE | TIMER_INTERRUPT_ENABLE);

@@ -48,6 +48,12 @@ pub enum PolicyParameters<'a> {
 }
 
 impl Kind {
+    /// On its own for each of them, so that the stack has to hold one at a time.
+    #[inline(never)]
+    fn become_blank(&mut self, blank: impl FnOnce() -> Self) {
+        *self = blank();
+    }
+
     /// A policy is made where it stays: it is up to 5 KiB, and on its way through results and callers it would be
     /// copied again and again.
     fn become_one(
@@ -56,13 +62,17 @@ impl Kind {
         parameters: &PolicyParameters<'_>,
     ) -> Result<(), PolicyError> {
         match parameters {
-            PolicyParameters::Pinned => *self = Self::Pinned(Pinned::blank()),
+            PolicyParameters::Pinned => self.become_blank(|| Self::Pinned(Pinned::blank())),
             PolicyParameters::FixedPriority(policy) => {
-                *self = Self::FixedPriority(FixedPriority::blank(policy.quantum));
+                self.become_blank(|| Self::FixedPriority(FixedPriority::blank(policy.quantum)));
             }
-            PolicyParameters::Edf(policy) => *self = Self::Edf(Edf::blank(policy.quantum)),
-            PolicyParameters::Arinc653(policy) => *self = Self::Arinc653(Arinc653::blank(policy.quantum)),
-            PolicyParameters::Domains(policy) => *self = Self::Domains(Domains::blank(policy.quantum)),
+            PolicyParameters::Edf(policy) => self.become_blank(|| Self::Edf(Edf::blank(policy.quantum))),
+            PolicyParameters::Arinc653(policy) => {
+                self.become_blank(|| Self::Arinc653(Arinc653::blank(policy.quantum)));
+            }
+            PolicyParameters::Domains(policy) => {
+                self.become_blank(|| Self::Domains(Domains::blank(policy.quantum)));
+            }
         }
         match (self, parameters) {
             (Self::Arinc653(policy), PolicyParameters::Arinc653(parameters)) => {
