@@ -72,7 +72,7 @@ impl<'a> WindowSupply<'a> {
     }
 
     /// The time for `work` from the start of a frame.
-    fn from_start(&self, work: Ticks) -> Ticks {
+    fn since_start(&self, work: Ticks) -> Ticks {
         let each = self.per_frame();
         let Some(frames) = work.saturating_sub(1).checked_div(each) else {
             return Ticks::MAX;
@@ -167,7 +167,7 @@ impl<'a> ChangeSupply<'a> {
             if left == 0 {
                 return longest;
             }
-            longest = longest.max(time.saturating_add(self.to.from_start(left)));
+            longest = longest.max(time.saturating_add(self.to.since_start(left)));
             left = left.saturating_sub(each);
             time = time.saturating_add(self.from.frame);
         }
