@@ -8,7 +8,7 @@
 //! the simulated clock is set to the executed one, so overheads do not add up and a deviation is seen where it arises.
 //!
 //! **Workloads.** Of a vCPU whose manifest has a workload the wakes and blocks are predicted too, from the manifest alone
-//! ([`super::workload`]).
+//! (module `workload`).
 //!
 //! **Turns.** An emulator that counts instructions runs one CPU at a time: virtual time goes by for a CPU that has its turn later.
 //! [`Tolerance::turns`] therefore excuses a pCPU for the time in which another one was busy, and for no other. Who runs, in which order and

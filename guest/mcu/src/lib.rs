@@ -9,7 +9,6 @@
 //! All unsafe code of these guests is in here; a guest itself forbids it.
 #![no_std]
 
-pub mod random;
 pub mod register;
 pub mod uart;
 
