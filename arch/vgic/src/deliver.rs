@@ -116,7 +116,7 @@ impl Redistributor {
         true
     }
 
-    /// The short cut of [`Vgic::has_work`]: the vCPU is loaded, nothing is marked, nothing waits for a slot ([`PLAIN`]), and the
+    /// The short cut of [`Vgic::has_work`]: the vCPU is loaded, nothing is marked, nothing waits for a slot, and the
     /// guest has ended whatever was in one.
     #[inline(always)]
     pub fn is_quiet<C: CpuInterface>(&self, bank: &Bank, hardware: &C) -> bool {

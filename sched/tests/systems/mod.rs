@@ -191,7 +191,7 @@ impl System {
         let first_window = self.windows.len();
         let partition_of = |slot: usize, shared: bool| if shared && slot == 1 { 0 } else { slot };
         // Who shares a partition does so in every schedule.
-        let is_shared = self.number % 3 == 0;
+        let is_shared = self.number.is_multiple_of(3);
         let mut at = 0;
         for _ in 0..parts {
             for slot in 0..self.vcpus.len() {
