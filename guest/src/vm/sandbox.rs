@@ -38,7 +38,7 @@ const STEP: u64 = 1 << 21;
 /// How a run begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
-    /// x0..x30. None may be an address of the program.
+    /// x0..x30. What is an address of the program becomes 0 ([`without_program`]).
     pub general: [u64; 31],
     /// At EL0 instead of EL1.
     pub program: bool,
@@ -356,8 +356,9 @@ impl Default for Sandbox {
     }
 }
 
-/// The value, unless it is an address of the program in either half.
-fn without_program(value: u64) -> u64 {
+/// The value, or 0 if it is an address of the program in either half: what [`Sandbox::run`] makes of a register.
+#[must_use]
+pub fn without_program(value: u64) -> u64 {
     let start = (&raw const __image_start).addr() as u64;
     let end = (&raw const __image_end).addr() as u64;
     let low = value & !map::UPPER;

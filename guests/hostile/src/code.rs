@@ -3,7 +3,7 @@
 
 use bulkhead_guest::abi::Operation;
 use bulkhead_guest::random::Random;
-use bulkhead_guest::vm::sandbox::{DEVICES, MAX_WORDS, Outcome, PROBED, STACK, Start};
+use bulkhead_guest::vm::sandbox::{DEVICES, MAX_WORDS, Outcome, PROBED, STACK, Start, without_program};
 use bulkhead_guest::vm::{gic, pl011, timer};
 
 use crate::Attack;
@@ -46,7 +46,8 @@ fn run(attack: &mut Attack, code: &[u32], start: Start, may_change: u32) -> Outc
     let outcome = attack.sandbox.run(code, &start);
     attack.count(&outcome);
     if !outcome.interrupted() {
-        for (i, (before, after)) in start.general.iter().zip(&outcome.general).enumerate() {
+        let before = start.general.map(without_program);
+        for (i, (before, after)) in before.iter().zip(&outcome.general).enumerate() {
             if may_change >> i & 1 == 0 && before != after {
                 attack.damage(code, &outcome, (i, *before, *after));
             }
