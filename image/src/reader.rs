@@ -46,7 +46,8 @@ pub fn claimed_length(bytes: &[u8]) -> Result<u64, ImageError> {
 /// verified but that it is inside `bytes`.
 #[must_use]
 pub fn claimed_console(bytes: &[u8]) -> Option<ControllerRecord> {
-    let header = header(bytes).ok()?;
+    // The magic number may be what is damaged.
+    let (header, _) = Header::ref_from_prefix(bytes).ok()?;
     let section = header.sections.get(SECTION_CONTROLLERS)?;
     let table = bytes.get(section.offset.get() as usize..)?;
     let count = section.count.get() as usize;

@@ -112,7 +112,7 @@ codes! {
     UnknownDomain = "E078", "A vCPU is in no time domain, or in one that does not exist.";
     TooManyWindows = "E079", "A pCPU has more schedules, windows or domains than its policy can hold.";
     Overcommitted = "E080", "Budgets promise more time than a pCPU has.";
-    BadTrace = "E081", "The rings of the trace have a length that is no power of two.";
+    BadTrace = "E085", "The rings of the trace have a length that is no power of two.";
     BadTask = "E090", "A task of a demand contradicts itself.";
     BadWorkload = "E091", "A workload contradicts itself.";
     NotSchedulable = "E092", "A partition cannot be shown to do what it declares in time.";
