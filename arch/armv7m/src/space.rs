@@ -35,7 +35,8 @@ impl Space {
     }
 
     /// The stretch around `address` in which the rights are those at `address`, as far as one region says so: its
-    /// rights, and the first address behind it.
+    /// rights, and the first address behind it. These are the rights of the hypervisor for the partition: none to registers of
+    /// devices, which need not answer.
     fn stretch(&self, address: u32) -> Option<(Rights, u64)> {
         let region = self
             .plan
@@ -48,7 +49,12 @@ impl Space {
         } else {
             (u64::from(address) | (region.granule() - 1)) + 1
         };
-        Some((region.rights, end))
+        let rights = if region.memory.is_device() {
+            Rights::NONE
+        } else {
+            region.rights
+        };
+        Some((rights, end))
     }
 
     /// Whether all bytes have rights that `enough` finds sufficient. Bounded by the eighths of the regions.

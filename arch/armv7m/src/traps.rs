@@ -7,6 +7,7 @@
 //!
 //! **Hypercalls.** A VM uses `UDF #0xB1`, because SVC is its own; a task uses SVC. See `bulkhead_abi`.
 
+use crate::fp;
 use crate::irq::own_deadline;
 use crate::live::Live;
 use crate::machine::Machine;
@@ -189,7 +190,13 @@ impl Machine {
             HARD_FAULT => {
                 let status = system::read(HFSR);
                 system::write(HFSR, status);
-                trapped.own_fault(Fault::Hard { status })
+                // It comes before the fault of pushing its frame (Arm DDI 0403E, B1.5.6), which has left its mark in CFSR.
+                let cause = Cause::take(number);
+                if cause.has(MSTKERR | STKERR | MUNSTKERR | UNSTKERR) {
+                    trapped.no_frame(&cause)
+                } else {
+                    trapped.own_fault(Fault::Hard { status })
+                }
             }
             _ => trapped.foreign_fault(&Cause::take(number)),
         }
@@ -240,6 +247,8 @@ impl Trapped<'_> {
         // The exception whose frame it was to be, if it was the guest's own, waits behind this one.
         system::write(SHCSR, system::read(SHCSR) & !PENDED);
         let extended = ExcReturn(self.registers.exc_return).extended();
+        // The CPU has noted room for floating-point registers all the same: it must not fill it later.
+        fp::drop_lazy();
         let stack = self.registers.frame.wrapping_add(frame_size(extended));
         *self.pending = Pending::Stacking(stack, cause.fault());
         let mut report = cause.report(0);

@@ -142,7 +142,10 @@ fn memory() {
 
 /// A stack pointer of a thread anywhere, then something that pushes a frame there.
 fn process_stack() {
-    let (at, kind) = (address(), below(3));
+    let (at, kind) = (address(), below(4));
+    if below(2) == 0 {
+        floating_point();
+    }
     // SAFETY: whatever happens to the stack is for the handler to leave behind.
     unsafe {
         asm!(
@@ -152,10 +155,14 @@ fn process_stack() {
             "isb",
             "cmp {kind}, #1",
             "beq 3f",
-            "bhi 4f",
+            "cmp {kind}, #2",
+            "beq 4f",
+            "bhi 6f",
             "svc #3",
             "b 5f",
             "3: udf #0x55",
+            "6: bkpt #1",
+            "b 5f",
             "4: push {{r4}}",
             "5: movs r4, #0",
             "msr control, r4",
@@ -167,8 +174,31 @@ fn process_stack() {
 
 /// The main stack pointer anywhere: the processor can hardly go on.
 fn main_stack() {
+    if below(2) == 0 {
+        floating_point();
+    }
     // SAFETY: this ends in the handler, or in a restart.
-    unsafe { asm!("mov r4, sp", "msr msp, {}", "svc #4", "msr msp, r4", in(reg) address(), out("r4") _) }
+    unsafe {
+        asm!(
+            "mov r4, sp",
+            "msr msp, {at}",
+            "cmp {kind}, #0",
+            "beq 2f",
+            "svc #4",
+            "b 3f",
+            "2: bkpt #2",
+            "3: msr msp, r4",
+            at = in(reg) address(), kind = in(reg) below(2), out("r4") _,
+        );
+    }
+}
+
+/// Gives the next frame room for floating-point registers.
+fn floating_point() {
+    store(0xE000_ED88, 0xF << 20);
+    barrier();
+    // SAFETY: `vmov.f32 s0, s0`, which changes no register.
+    unsafe { asm!(".inst.w 0xEEB00A40") }
 }
 
 /// An exception return of garbage, from a thread or from wherever this runs, with garbage on the stacks.
