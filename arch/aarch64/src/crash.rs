@@ -11,60 +11,13 @@ use crate::sysreg::{instruction, read_register};
 use crate::{console, irq, log, mmu};
 use bulkhead_abi::log::{AREA_SIZE, CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, NONE, STACK_WORDS};
 use bulkhead_arch_api::MAX_PCPUS;
-use bulkhead_arch_support::physical;
+use bulkhead_arch_support::{Report, physical};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 static CRASHED: AtomicBool = AtomicBool::new(false);
 
-/// A line of fixed room; what does not fit is cut off.
-struct Report {
-    bytes: [u8; 256],
-    used: usize,
-}
-
-impl Report {
-    const fn new() -> Self {
-        Self {
-            bytes: [0; 256],
-            used: 0,
-        }
-    }
-
-    fn byte(&mut self, byte: u8) {
-        if let Some(slot) = self.bytes.get_mut(self.used) {
-            *slot = byte;
-            self.used += 1;
-        }
-    }
-
-    fn text(&mut self, text: &str) -> &mut Self {
-        for byte in text.bytes() {
-            self.byte(byte);
-        }
-        self
-    }
-
-    /// A number in hexadecimal.
-    fn number(&mut self, value: u64) -> &mut Self {
-        let digits = (u64::BITS - value.leading_zeros()).div_ceil(4).max(1);
-        for digit in (0..digits).rev() {
-            let nibble = (value >> (4 * digit) & 0xF) as u8;
-            self.byte(if nibble < 10 {
-                b'0' + nibble
-            } else {
-                b'a' + nibble - 10
-            });
-        }
-        self
-    }
-
-    fn as_str(&self) -> &str {
-        let bytes = self.bytes.get(..self.used);
-        bytes
-            .and_then(|bytes| core::str::from_utf8(bytes).ok())
-            .unwrap_or("LOCKDOWN")
-    }
-}
+/// Bytes of a report.
+const ROOM: usize = 256;
 
 /// Makes sure that only the first CPU to crash reports, and only once: a crash while reporting ends here.
 fn claim() {
@@ -100,15 +53,15 @@ pub(crate) extern "C" fn crash(registers: &[u64; 31], vector: u64, stack: u64) -
     claim();
     let (syndrome, pc) = (read_register!("esr_el2"), read_register!("elr_el2"));
     let address = read_register!("far_el2");
-    let mut line = Report::new();
+    let mut line = Report::<ROOM>::new();
     line.text("LOCKDOWN: exception in the hypervisor: vector=0x")
-        .number(vector);
-    line.text(" esr=0x").number(syndrome);
-    line.text(" elr=0x").number(pc);
-    line.text(" far=0x").number(address);
-    line.text(" sp=0x").number(stack);
+        .number(vector, 1);
+    line.text(" esr=0x").number(syndrome, 1);
+    line.text(" elr=0x").number(pc, 1);
+    line.text(" far=0x").number(address, 1);
+    line.text(" sp=0x").number(stack, 1);
     // An address in the binary's ELF is the ELR less this.
-    line.text(" base=0x").number(mmu::load_address());
+    line.text(" base=0x").number(mmu::load_address(), 1);
     leave(CRASH_EXCEPTION, own_pcpu(), line.as_str(), |record| {
         record.syndrome.store(syndrome, Ordering::Relaxed);
         record.address.store(address, Ordering::Relaxed);
@@ -127,11 +80,11 @@ pub(crate) extern "C" fn crash(registers: &[u64; 31], vector: u64, stack: u64) -
 /// A panic: which is a broken invariant as well.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     claim();
-    let mut line = Report::new();
+    let mut line = Report::<ROOM>::new();
     line.text("LOCKDOWN: panic in the hypervisor");
     if let Some(location) = info.location() {
         line.text(" at ").text(location.file());
-        line.text(" line 0x").number(u64::from(location.line()));
+        line.text(" line 0x").number(u64::from(location.line()), 1);
     }
     let stack = &raw const line as u64 & !7;
     leave(CRASH_PANIC, own_pcpu(), line.as_str(), |record| {

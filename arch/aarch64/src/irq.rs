@@ -16,6 +16,7 @@
 //! and its end of interrupt ends the physical one. They cannot storm, because an acknowledged one is active
 //! until the guest ends it or the virtual GIC gives it back.
 
+mod guest;
 #[cfg_attr(feature = "gic-v2", path = "irq/interface_v2.rs")]
 mod interface;
 mod lines;
@@ -25,6 +26,7 @@ mod physical;
 mod short;
 mod switch;
 
+pub(crate) use guest::{SysRegister, mmio_read, mmio_write, sysreg_write};
 pub(crate) use lines::GicConfig;
 pub(crate) use short::{
     deliver_timer, enable_changed, read_word, send_to_one, send_to_self, take_kick, write_word,
@@ -36,9 +38,7 @@ use bulkhead_arch_api::{
     Exit, GuestPhys, Line, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind, PcpuId, VcpuId,
     VcpuPlan, VcpuSet, VirtualController, VirtualLine,
 };
-use bulkhead_arch_vgic::{
-    Access, Bank, Distributor, Frame, NO_VCPU, PhysicalLines, Redistributor, Sgi, Vgic,
-};
+use bulkhead_arch_vgic::{Bank, Distributor, NO_VCPU, PhysicalLines, Redistributor, Vgic};
 use core::sync::atomic::{
     AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Relaxed, SeqCst},
@@ -60,10 +60,6 @@ const IDLE_BURST: u32 = 64;
 /// Whether this is for a GICv2.
 const VERSION_2: bool = cfg!(feature = "gic-v2");
 const DISTRIBUTOR_SIZE: u64 = if VERSION_2 { 0x1000 } else { 0x1_0000 };
-const REDISTRIBUTOR_SHIFT: u32 = 17;
-/// Page of `GICC_DIR` in a GICv2's CPU interface, behind the page that a guest has as it is.
-const DEACTIVATE: u64 = 0x1000;
-const DEACTIVATE_SIZE: u64 = 0x1000;
 /// Registers that are not there: no guest-physical address (48 bits) is at or after it.
 const NOWHERE: u64 = 1 << 63;
 
@@ -131,27 +127,6 @@ pub(crate) struct VcpuIrq {
     second: u64,
 }
 
-/// Answer to a guest's access.
-pub(crate) struct Answer {
-    /// The value, of a load.
-    pub(crate) value: u64,
-    /// Not empty: finish the instruction, then return [`Exit::Wake`].
-    pub(crate) wake: VcpuSet,
-}
-
-/// System registers of the CPU interface that trap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SysRegister {
-    /// `ICC_SGI1R_EL1`.
-    Sgi1r,
-    /// `ICC_ASGI1R_EL1`.
-    Asgi1r,
-    /// `ICC_SGI0R_EL1`.
-    Sgi0r,
-    /// `ICC_DIR_EL1`.
-    Dir,
-}
-
 impl PcpuIrq {
     pub(crate) const fn new() -> Self {
         Self {
@@ -195,42 +170,6 @@ impl VcpuIrq {
     #[inline]
     fn vgic(&self) -> Option<Vgic<'static>> {
         self.vgic
-    }
-
-    /// Which registers are at `address`.
-    #[inline]
-    fn frame(&self, address: GuestPhys, size: u8) -> Option<Access> {
-        let offset = address.0.wrapping_sub(self.distributor);
-        if offset < DISTRIBUTOR_SIZE {
-            return Some(Access {
-                frame: if VERSION_2 {
-                    Frame::Version2
-                } else {
-                    Frame::Distributor
-                },
-                offset: offset as u32,
-                size,
-            });
-        }
-        let offset = address.0.wrapping_sub(self.second);
-        if VERSION_2 {
-            let offset = offset.wrapping_sub(DEACTIVATE);
-            return (offset < DEACTIVATE_SIZE).then_some(Access {
-                frame: Frame::Deactivate,
-                offset: offset as u32,
-                size,
-            });
-        }
-        let index = offset >> REDISTRIBUTOR_SHIFT;
-        if index < u64::from(self.count) {
-            let offset = offset as u32 & ((1 << REDISTRIBUTOR_SHIFT) - 1);
-            return Some(Access {
-                frame: Frame::Redistributor(index as usize),
-                offset,
-                size,
-            });
-        }
-        None
     }
 }
 
@@ -734,69 +673,4 @@ fn device(
     vgic.raise_linked(me, virtual_line, &mut Local { pcpu: p, first });
     let wake = p.take_wake();
     (!wake.is_empty()).then_some(Exit::Device(wake, Line(line)))
-}
-
-/// A guest's load. `None`: not in the interrupt controller.
-#[inline]
-pub(crate) fn mmio_read(p: &mut PcpuIrq, v: &mut VcpuIrq, address: GuestPhys, size: u8) -> Option<Answer> {
-    let access = v.frame(address, size)?;
-    let vgic = v.vgic()?;
-    let value = vgic.read(
-        v.index,
-        &mut v.bank,
-        &mut Local {
-            pcpu: p,
-            first: v.first,
-        },
-        access,
-    );
-    Some(Answer {
-        value,
-        wake: p.take_wake(),
-    })
-}
-
-/// A guest's store. `None`: not in the interrupt controller.
-#[inline]
-pub(crate) fn mmio_write(
-    p: &mut PcpuIrq,
-    v: &mut VcpuIrq,
-    address: GuestPhys,
-    size: u8,
-    value: u64,
-) -> Option<Answer> {
-    let access = v.frame(address, size)?;
-    let vgic = v.vgic()?;
-    vgic.write(
-        v.index,
-        &mut v.bank,
-        &mut Local {
-            pcpu: p,
-            first: v.first,
-        },
-        access,
-        value,
-    );
-    Some(Answer {
-        value: 0,
-        wake: p.take_wake(),
-    })
-}
-
-/// A guest's write to a trapped register of the CPU interface.
-pub(crate) fn sysreg_write(p: &mut PcpuIrq, v: &mut VcpuIrq, register: SysRegister, value: u64) -> VcpuSet {
-    let (Some(vgic), Some(_)) = (v.vgic(), v.own) else {
-        return VcpuSet::EMPTY;
-    };
-    let mut local = Local {
-        pcpu: p,
-        first: v.first,
-    };
-    match register {
-        SysRegister::Sgi1r => vgic.send(v.index, Sgi::Group1, value, &mut local),
-        SysRegister::Asgi1r => vgic.send(v.index, Sgi::OtherGroup1, value, &mut local),
-        SysRegister::Sgi0r => vgic.send(v.index, Sgi::Group0, value, &mut local),
-        SysRegister::Dir => vgic.deactivate(v.index, &mut v.bank, &mut local, value as u32 & 0xFF_FFFF),
-    }
-    p.take_wake()
 }

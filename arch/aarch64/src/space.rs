@@ -88,10 +88,11 @@ fn look_up(partition: PartitionId, guest: GuestPhys) -> Option<Translation> {
 
 /// Whether there is memory of the partition at this address.
 pub(crate) fn is_memory(partition: PartitionId, guest: GuestPhys) -> bool {
-    if let Some((first, size)) = LARGEST.get(usize::from(partition.0))
-        && guest.0.wrapping_sub(first.load(Ordering::Relaxed)) < size.load(Ordering::Acquire)
-    {
-        return true;
+    if let Some((first, size)) = LARGEST.get(usize::from(partition.0)) {
+        let size = size.load(Ordering::Acquire);
+        if guest.0.wrapping_sub(first.load(Ordering::Relaxed)) < size {
+            return true;
+        }
     }
     look_up(partition, guest).is_some_and(|found| found.attributes.kind == MemoryKind::Ram)
 }

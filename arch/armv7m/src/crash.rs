@@ -8,7 +8,7 @@
 use crate::system::{self, BFAR, CFSR, HFSR};
 use crate::{console, log};
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, STACK_WORDS};
-use bulkhead_arch_support::physical;
+use bulkhead_arch_support::{Report, physical};
 use core::sync::atomic::Ordering;
 
 unsafe extern "C" {
@@ -20,54 +20,8 @@ const STACK_SIZE: usize = 0x3A00;
 /// Where in a frame the PC is.
 const FRAME_PC: usize = 24;
 
-/// A line of fixed room; what does not fit is cut off.
-struct Report {
-    bytes: [u8; 128],
-    used: usize,
-}
-
-impl Report {
-    const fn new() -> Self {
-        Self {
-            bytes: [0; 128],
-            used: 0,
-        }
-    }
-
-    fn byte(&mut self, byte: u8) {
-        if let Some(slot) = self.bytes.get_mut(self.used) {
-            *slot = byte;
-            self.used += 1;
-        }
-    }
-
-    fn text(&mut self, text: &str) -> &mut Self {
-        for byte in text.bytes() {
-            self.byte(byte);
-        }
-        self
-    }
-
-    /// A number in hexadecimal.
-    fn number(&mut self, value: u32) -> &mut Self {
-        for digit in (0..8).rev() {
-            let nibble = (value >> (4 * digit) & 0xF) as u8;
-            self.byte(if nibble < 10 {
-                b'0' + nibble
-            } else {
-                b'a' + nibble - 10
-            });
-        }
-        self
-    }
-
-    fn as_str(&self) -> &str {
-        let bytes = self.bytes.get(..self.used);
-        bytes
-            .and_then(|bytes| core::str::from_utf8(bytes).ok())
-            .unwrap_or("LOCKDOWN")
-    }
-}
+/// Bytes of a report.
+const ROOM: usize = 128;
 
 /// Ends this CPU.
 pub(crate) fn stop() -> ! {
@@ -98,12 +52,12 @@ fn leave(kind: u32, message: &str, details: impl FnOnce(&Crash)) {
 pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
     let (cause, hard) = (system::read(CFSR), system::read(HFSR));
     let pc = stack_word(stack as usize + FRAME_PC).unwrap_or(0);
-    let mut line = Report::new();
-    line.text("LOCKDOWN: exception 0x").number(number);
-    line.text(" in the hypervisor: cfsr=0x").number(cause);
-    line.text(" hfsr=0x").number(hard);
-    line.text(" pc=0x").number(pc);
-    line.text(" sp=0x").number(stack);
+    let mut line = Report::<ROOM>::new();
+    line.text("LOCKDOWN: exception 0x").number(number.into(), 8);
+    line.text(" in the hypervisor: cfsr=0x").number(cause.into(), 8);
+    line.text(" hfsr=0x").number(hard.into(), 8);
+    line.text(" pc=0x").number(pc.into(), 8);
+    line.text(" sp=0x").number(stack.into(), 8);
     leave(CRASH_EXCEPTION, line.as_str(), |record| {
         record
             .syndrome
@@ -119,11 +73,11 @@ pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
 
 /// A panic: which is a broken invariant as well.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    let mut line = Report::new();
+    let mut line = Report::<ROOM>::new();
     line.text("LOCKDOWN: panic in the hypervisor");
     if let Some(location) = info.location() {
         line.text(" at ").text(location.file());
-        line.text(" line 0x").number(location.line());
+        line.text(" line 0x").number(location.line().into(), 8);
     }
     let stack = &raw const line as usize & !3;
     leave(CRASH_PANIC, line.as_str(), |record| store_stack(record, stack));

@@ -9,15 +9,19 @@
 //! - [`physical`]: loads and stores of bus addresses that partitions may change at any moment, which
 //!   is why they are never Rust references.
 //!
+//! and one that every backend's last words need: [`Report`], a line of text without formatting machinery.
+//!
 //! It is written to compile and to be tested on the host as well.
 #![cfg_attr(not(test), no_std)]
 
 mod claim;
 mod mmio;
 pub mod physical;
+mod report;
 
 pub use claim::ClaimTable;
 pub use mmio::Mmio;
+pub use report::Report;
 
 /// One turn of a spin loop: lets the other CPUs go on, on a core with hardware threads and in an emulator.
 #[inline]

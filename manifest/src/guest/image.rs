@@ -374,14 +374,7 @@ pub(super) fn elf_pieces(
             };
             report.push(
                 Diagnostic::at(Code::ElfOutside, name.place, message)
-                    .also(
-                        areas[0].place,
-                        format!(
-                            "RAM: {:#x} to {:#x}",
-                            areas[0].window.base,
-                            areas[0].window.end().saturating_sub(1)
-                        ),
-                    )
+                    .also(areas[0].place, areas[0].ram_note())
                     .help(help),
             );
             return None;

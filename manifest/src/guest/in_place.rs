@@ -231,14 +231,7 @@ fn variables_are_inside(
             );
             report.push(
                 Diagnostic::at(Code::ElfOutside, name.place, message)
-                    .also(
-                        areas[0].place,
-                        format!(
-                            "RAM: {:#x} to {:#x}",
-                            areas[0].window.base,
-                            areas[0].window.end().saturating_sub(1)
-                        ),
-                    )
+                    .also(areas[0].place, areas[0].ram_note())
                     .help("give more memory, say where it is with `place`, or add a region there"),
             );
             return None;

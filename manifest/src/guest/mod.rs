@@ -44,6 +44,14 @@ pub(crate) struct Area {
     pub place: Place,
 }
 
+impl Area {
+    /// Which addresses a guest's main memory has, for a diagnostic.
+    pub(crate) fn ram_note(&self) -> String {
+        let last = self.window.end().saturating_sub(1);
+        format!("RAM: {:#x} to {last:#x}", self.window.base)
+    }
+}
+
 /// A part of an area with its own permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a guest does to its interrupt controller where it traps: registers by address, and those of the CPU interface.
+//!
+//! Which register it is, is found out here; what it does is a matter of `arch/vgic`.
+
+use super::local::Local;
+use super::{DISTRIBUTOR_SIZE, PcpuIrq, VERSION_2, VcpuIrq};
+use bulkhead_arch_api::{GuestPhys, VcpuSet};
+use bulkhead_arch_vgic::{Access, Frame, Sgi};
+
+const REDISTRIBUTOR_SHIFT: u32 = 17;
+/// Page of `GICC_DIR` in a GICv2's CPU interface, behind the page that a guest has as it is.
+const DEACTIVATE: u64 = 0x1000;
+const DEACTIVATE_SIZE: u64 = 0x1000;
+
+/// Answer to a guest's access.
+pub(crate) struct Answer {
+    /// The value, of a load.
+    pub(crate) value: u64,
+    /// Not empty: finish the instruction, then return `Exit::Wake`.
+    pub(crate) wake: VcpuSet,
+}
+
+/// System registers of the CPU interface that trap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SysRegister {
+    /// `ICC_SGI1R_EL1`.
+    Sgi1r,
+    /// `ICC_ASGI1R_EL1`.
+    Asgi1r,
+    /// `ICC_SGI0R_EL1`.
+    Sgi0r,
+    /// `ICC_DIR_EL1`.
+    Dir,
+}
+
+impl VcpuIrq {
+    /// Which registers are at `address`.
+    #[inline]
+    fn frame(&self, address: GuestPhys, size: u8) -> Option<Access> {
+        let offset = address.0.wrapping_sub(self.distributor);
+        if offset < DISTRIBUTOR_SIZE {
+            return Some(Access {
+                frame: if VERSION_2 {
+                    Frame::Version2
+                } else {
+                    Frame::Distributor
+                },
+                offset: offset as u32,
+                size,
+            });
+        }
+        let offset = address.0.wrapping_sub(self.second);
+        if VERSION_2 {
+            let offset = offset.wrapping_sub(DEACTIVATE);
+            return (offset < DEACTIVATE_SIZE).then_some(Access {
+                frame: Frame::Deactivate,
+                offset: offset as u32,
+                size,
+            });
+        }
+        let index = offset >> REDISTRIBUTOR_SHIFT;
+        if index < u64::from(self.count) {
+            let offset = offset as u32 & ((1 << REDISTRIBUTOR_SHIFT) - 1);
+            return Some(Access {
+                frame: Frame::Redistributor(index as usize),
+                offset,
+                size,
+            });
+        }
+        None
+    }
+}
+
+/// A guest's load. `None`: not in the interrupt controller.
+#[inline]
+pub(crate) fn mmio_read(p: &mut PcpuIrq, v: &mut VcpuIrq, address: GuestPhys, size: u8) -> Option<Answer> {
+    let access = v.frame(address, size)?;
+    let vgic = v.vgic()?;
+    let value = vgic.read(
+        v.index,
+        &mut v.bank,
+        &mut Local {
+            pcpu: p,
+            first: v.first,
+        },
+        access,
+    );
+    Some(Answer {
+        value,
+        wake: p.take_wake(),
+    })
+}
+
+/// A guest's store. `None`: not in the interrupt controller.
+#[inline]
+pub(crate) fn mmio_write(
+    p: &mut PcpuIrq,
+    v: &mut VcpuIrq,
+    address: GuestPhys,
+    size: u8,
+    value: u64,
+) -> Option<Answer> {
+    let access = v.frame(address, size)?;
+    let vgic = v.vgic()?;
+    vgic.write(
+        v.index,
+        &mut v.bank,
+        &mut Local {
+            pcpu: p,
+            first: v.first,
+        },
+        access,
+        value,
+    );
+    Some(Answer {
+        value: 0,
+        wake: p.take_wake(),
+    })
+}
+
+/// A guest's write to a trapped register of the CPU interface.
+pub(crate) fn sysreg_write(p: &mut PcpuIrq, v: &mut VcpuIrq, register: SysRegister, value: u64) -> VcpuSet {
+    let (Some(vgic), Some(_)) = (v.vgic(), v.own) else {
+        return VcpuSet::EMPTY;
+    };
+    let mut local = Local {
+        pcpu: p,
+        first: v.first,
+    };
+    match register {
+        SysRegister::Sgi1r => vgic.send(v.index, Sgi::Group1, value, &mut local),
+        SysRegister::Asgi1r => vgic.send(v.index, Sgi::OtherGroup1, value, &mut local),
+        SysRegister::Sgi0r => vgic.send(v.index, Sgi::Group0, value, &mut local),
+        SysRegister::Dir => vgic.deactivate(v.index, &mut v.bank, &mut local, value as u32 & 0xFF_FFFF),
+    }
+    p.take_wake()
+}
