@@ -2,7 +2,8 @@
 //! Time: a free-running counter of 32 bits, and one timer for whatever comes first.
 //!
 //! The counter wraps after some minutes, so the timer is never set further ahead than half of that, and whoever reads the
-//! counter notices that it has wrapped. The timer interrupts for the kernel's deadline and for the guest's own timer.
+//! counter notices that it has wrapped. The timer interrupts for the kernel's deadline and for the guest's own timer; for the latter
+//! not again before [`OWN_RATE`] allows, or a guest whose SysTick has a tiny reload value would keep the CPU in the hypervisor.
 
 use crate::machine::Machine;
 use bulkhead_arch_api::{Clock, Ticks};
@@ -13,6 +14,9 @@ use core::cell::Cell;
 const COUNTER: usize = 0x18;
 /// The furthest ahead that the timer is set.
 const FURTHEST: u64 = 1 << 31;
+
+/// How often in a second the timer interrupts for guests' own timers at most.
+const OWN_RATE: u64 = 100_000;
 
 /// The counter, with the bits it does not have.
 pub(crate) struct Counter {
@@ -56,6 +60,8 @@ impl Machine {
     /// The timer has interrupted.
     pub(crate) fn timer_fired(&mut self) {
         self.timer.stop();
+        let apart = u64::from(self.hertz) / OWN_RATE;
+        self.earliest_own = Ticks(self.now().0.saturating_add(apart));
         // Whatever is wanted next is not what the timer is set for.
         self.armed = Ticks(0);
     }

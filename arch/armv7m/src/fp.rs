@@ -5,10 +5,12 @@
 //! numbers: the hypervisor itself is built without floating point, so that no register of a guest is ever in its way.
 //!
 //! **Lazy stacking.** When a trap interrupts code that uses floating point, the CPU reserves room in the frame and fills it
-//! at the next floating-point instruction, whoever executes it (B1.5.7). So before the frame's guest is left, [`settle`] makes that
-//! happen while its memory and its stack are still the ones in force.
+//! at the next floating-point instruction, whoever executes it (B1.5.7), with the rights of the guest: it could fault in the middle of
+//! the hypervisor. So it never comes to that: [`settle`] fills the room itself, if it is where the frame is and the guest's
+//! memory, and takes the CPU's note of it away. While the hypervisor touches the registers, automatic preservation is
+//! off ([`Held`]): with it on, the first instruction would change FPSCR to FPDSCR (B1.5.7, ExecuteFPCheck).
 
-use crate::system::{CPACR, FPCCR, MVFR0, read, write};
+use crate::system::{CPACR, FPCAR, FPCCR, FPDSCR, MVFR0, read, synchronize, write};
 
 /// S0 to S31 and FPSCR.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +26,11 @@ const ACCESS_PRIVILEGED: u32 = 0x5 << 20;
 /// FPCCR.LSPACT: room in a frame is reserved and not filled.
 const LAZY_ACTIVE: u32 = 1;
 
+/// FPCCR.ASPEN and LSPEN.
+const PRESERVED: u32 = 0xC000_0000;
+/// Where in an extended frame the floating-point registers are (B1.5.7).
+const BASIC: u32 = 0x20;
+
 /// Whether the CPU has floating point.
 pub(crate) fn exists() -> bool {
     read(MVFR0) != 0
@@ -35,13 +42,51 @@ pub(crate) fn allow(allowed: bool) {
     crate::system::synchronize();
 }
 
-/// Fills the room that lazy stacking has reserved. Requires: all of it is memory the guest may write.
-pub(crate) fn settle() {
-    if read(FPCCR) & LAZY_ACTIVE != 0 {
-        // SAFETY: `vmov.f32 s0, s0`: changes nothing but the memory that the CPU reserved in the guest's frame, to which
-        // no Rust reference exists.
-        unsafe { core::arch::asm!(".inst.w 0xEEB00A40", options(nostack)) }
+/// While this lives, floating-point instructions do what they say and no more.
+struct Held {
+    control: u32,
+}
+
+impl Held {
+    /// Takes the note of room to be filled away, too.
+    fn new() -> Self {
+        let control = read(FPCCR) & !LAZY_ACTIVE;
+        write(FPCCR, control & !PRESERVED);
+        synchronize();
+        Self { control }
     }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        write(FPCCR, self.control);
+        synchronize();
+    }
+}
+
+/// What the guest decides about: its FPDSCR, and whether and when the CPU keeps registers in frames (FPCCR).
+pub(crate) fn configure(default_status: u32, context_control: u32) {
+    write(FPDSCR, default_status);
+    write(FPCCR, context_control & PRESERVED | read(FPCCR) & !PRESERVED);
+}
+
+/// Fills the room that lazy stacking has reserved in the frame at `frame`, if there is such, and if `fits`: all of that frame is
+/// memory the guest may write. Room anywhere else is not filled.
+pub(crate) fn settle(frame: u32, fits: bool) {
+    if read(FPCCR) & LAZY_ACTIVE == 0 {
+        return;
+    }
+    let room = frame.wrapping_add(BASIC);
+    let is_there = fits && read(FPCAR) == room;
+    let held = Held::new();
+    if is_there {
+        // SAFETY: `vstmia {room}!, {s0-s15}` with `room` in r0, `vmrs r1, fpscr`, `str r1, [r0]`: seventeen words of the frame, which is
+        // memory of the guest (see above), to which no Rust reference exists.
+        unsafe {
+            core::arch::asm!(".inst.w 0xECA00A10", ".inst.w 0xEEF11A10", ".inst.n 0x6001", inout("r0") room => _, out("r1") _, options(nostack));
+        }
+    }
+    drop(held);
 }
 
 /// Forgets the room that lazy stacking has reserved.
@@ -58,6 +103,7 @@ impl FpRegisters {
 
     /// Reads all from the hardware. Requires: settled.
     pub(crate) fn save(&mut self) {
+        let _held = Held::new();
         let at = self.registers.as_mut_ptr();
         let status: u32;
         // SAFETY: `vstmia {at}, {s0-s31}` with `at` in r0 stores 32 words, which `registers` has; `vmrs r1, fpscr`.
@@ -69,6 +115,7 @@ impl FpRegisters {
 
     /// Writes all to the hardware. Requires: settled.
     pub(crate) fn load(&self) {
+        let _held = Held::new();
         let at = self.registers.as_ptr();
         // SAFETY: `vldmia {at}, {s0-s31}` with `at` in r0 loads 32 words, which `registers` has; `vmsr fpscr, r1`. No Rust
         // code keeps a value in these registers.

@@ -9,7 +9,9 @@
 //! still high when they are opened interrupt again.
 
 use crate::machine::Machine;
-use crate::system::{NVIC_ICER, NVIC_ICPR, NVIC_ISER, NVIC_ISPR, read, write};
+use crate::system::{
+    AIRCR, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, control_space, read, write,
+};
 use bulkhead_arch_api::{Exit, Irqs, Line, PartitionId, Ticks, VcpuSet, VirtualLine};
 use bulkhead_arch_deprivileged::VirtualCore;
 
@@ -57,6 +59,25 @@ fn strike_all(bank: usize, lines: u64) {
             write(bank + 4 * word, bits);
         }
     }
+}
+
+/// AIRCR (B3.2.6): the key, and PRIGROUP 7: every bit of a priority is subpriority, so that no exception interrupts another's handler.
+const ONE_GROUP: u32 = 0x05FA << 16 | 7 << 8;
+/// Priority of the lines of partitions.
+const PARTITIONS: u8 = 0x80;
+
+/// The timer comes before any device: of pending lines of one priority the one with the lowest number would.
+pub(crate) fn set_priorities(timer: u32) {
+    write(AIRCR, ONE_GROUP);
+    for line in 0..MAX_LINES {
+        let priority = if line == timer { 0 } else { PARTITIONS };
+        control_space().write8(NVIC_IPR + line as usize, priority);
+    }
+}
+
+/// Whether a line would interrupt if the hypervisor did not run.
+pub(crate) fn is_pending() -> bool {
+    (0..WORDS).any(|word| read(NVIC_ISPR + 4 * word) & read(NVIC_ISER + 4 * word) != 0)
 }
 
 /// A line that would interrupt if the hypervisor did not run; it is no longer pending.

@@ -3,7 +3,8 @@
 //!
 //! The frame is in the guest's memory, where the guest or a device of it may change it at any moment, so it is
 //! read and written a word at a time. That all of it is the guest's was seen to before: by the CPU, which
-//! pushed it with the guest's own rights, or by [`Guest::reaches`], when the model made it the live one.
+//! pushed it with the guest's own rights, or by [`Guest::reaches`], when the model made it the live one. It is looked at once
+//! more all the same: what neither has vouched for is not touched.
 
 use crate::entry::{RETURN_BASIC, RETURN_EXTENDED, Registers};
 use crate::fp;
@@ -29,10 +30,11 @@ const NO_PART: (u32, u32, Rights) = (1, 0, Rights::NONE);
 impl<'a> Live<'a> {
     /// At a trap whose frame the CPU has pushed.
     pub(crate) fn new(registers: &'a mut Registers, space: &'a Space) -> Self {
+        let has_frame = space.writable(registers.frame, frame_size(false));
         Self {
             registers,
             space,
-            has_frame: true,
+            has_frame,
             part: Cell::new(NO_PART),
         }
     }
@@ -173,11 +175,8 @@ impl Guest for Live<'_> {
 
     fn settle_floating_point(&mut self) {
         let size = frame_size(true);
-        if self.has_frame && self.extended() && self.space.writable(self.registers.frame, size) {
-            fp::settle();
-        } else {
-            fp::drop_lazy();
-        }
+        let fits = self.has_frame && self.extended() && self.space.writable(self.registers.frame, size);
+        fp::settle(self.registers.frame, fits);
     }
 
     fn drop_floating_point(&mut self) {

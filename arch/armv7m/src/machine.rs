@@ -8,7 +8,7 @@ use crate::irq::Interrupts;
 use crate::space::SpaceTable;
 use crate::system::{self, CPUID, ICTR, ID_PFR0, MPU_TYPE, MVFR0, NVIC_IPR, SYST_CALIB};
 use crate::vcpu::ContextTable;
-use crate::{console, fp, log};
+use crate::{console, fp, irq, log};
 use bulkhead_arch_api::{Arch, ArchCaps, Exit, MAX_PARTITIONS, MAX_VCPUS_PER_PARTITION, Ticks, VcpuId};
 use bulkhead_arch_deprivileged::{MAX_MPU_REGIONS, Model};
 use bulkhead_arch_support::Mmio;
@@ -49,6 +49,8 @@ pub struct Machine {
     pub(crate) regions: u32,
     /// What the kernel wants to be told when.
     pub(crate) deadline: Ticks,
+    /// Before then no guest's own timer interrupts.
+    pub(crate) earliest_own: Ticks,
     /// What the timer will interrupt for.
     pub(crate) armed: Ticks,
     pub(crate) timer: CmsdkTimer,
@@ -178,6 +180,7 @@ impl Machine {
             model: &NO_MODEL,
             regions: system::read(MPU_TYPE) >> 8 & 0xFF,
             deadline: Ticks::NEVER,
+            earliest_own: Ticks(0),
             armed: Ticks(0),
             timer: CmsdkTimer::new(nothing),
             timer_line: u32::MAX,
@@ -224,6 +227,7 @@ impl Machine {
         self.timer_line = line.get();
         self.hertz = timer.clock_hz.get().max(1);
         self.model = MODEL.call_once(|| model(self.hertz));
+        irq::set_priorities(line.get());
         self.irq.own(line.get());
         self.sites = image.sites();
         let board = image.board();

@@ -5,6 +5,7 @@
 //! translation: what a partition sees of an address is what is there. The hypervisor itself has no region: what none covers is
 //! open to privileged code (MPU_CTRL.PRIVDEFENA), and regions give privileged code all rights to read and write.
 
+use crate::irq;
 use crate::machine::Machine;
 use crate::system::{self, MPU_CTRL, MPU_RASR, MPU_RBAR};
 use bulkhead_arch_api::{
@@ -114,6 +115,25 @@ impl Space {
         system::write(MPU_CTRL, CONTROL_ON);
         system::synchronize();
     }
+}
+
+/// Clears memory until `enough`, which is asked from time to time; how many bytes that were.
+///
+/// # Safety
+/// All of it is memory to which no Rust reference exists.
+unsafe fn clear(to: usize, length: usize, enough: impl Fn() -> bool) -> usize {
+    /// Aligned, so that it is copied by doublewords.
+    #[repr(align(8))]
+    struct Zeros([u8; 128]);
+    static ZEROS: Zeros = Zeros([0; 128]);
+    let mut done = 0;
+    while done < length && (done == 0 || !enough()) {
+        let part = ZEROS.0.get(..length - done).unwrap_or(&ZEROS.0);
+        // SAFETY: the caller's.
+        unsafe { physical::write(to + done, part) }
+        done += part.len();
+    }
+    done
 }
 
 /// Before any space is loaded: nothing is open to unprivileged code.
@@ -276,16 +296,21 @@ impl Spaces for Machine {
     }
 
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
-        const ZEROS: [u8; 64] = [0; 64];
         let to = self.checked(partition, guest, length, |rights| !rights.is_none())?;
-        let mut done = 0;
-        while done < length as usize {
-            let part = ZEROS.get(..length as usize - done).unwrap_or(&ZEROS);
-            // SAFETY: as for `copy_out`.
-            unsafe { physical::write(to + done, part) }
-            done += part.len();
-        }
+        // SAFETY: as for `copy_out`.
+        unsafe { clear(to, length as usize, || false) };
         Ok(())
+    }
+
+    fn clear_some(
+        &mut self,
+        partition: PartitionId,
+        guest: GuestPhys,
+        length: u64,
+    ) -> Result<u64, CopyError> {
+        let to = self.checked(partition, guest, length, |rights| !rights.is_none())?;
+        // SAFETY: as for `copy_out`.
+        Ok(unsafe { clear(to, length as usize, irq::is_pending) } as u64)
     }
 
     fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {

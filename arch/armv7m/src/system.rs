@@ -12,6 +12,7 @@ pub(crate) const NVIC_ISPR: usize = 0x200;
 pub(crate) const NVIC_ICPR: usize = 0x280;
 pub(crate) const NVIC_IPR: usize = 0x400;
 pub(crate) const CPUID: usize = 0xD00;
+pub(crate) const AIRCR: usize = 0xD0C;
 pub(crate) const CCR: usize = 0xD14;
 pub(crate) const SHCSR: usize = 0xD24;
 pub(crate) const CFSR: usize = 0xD28;
@@ -25,6 +26,8 @@ pub(crate) const MPU_CTRL: usize = 0xD94;
 pub(crate) const MPU_RBAR: usize = 0xD9C;
 pub(crate) const MPU_RASR: usize = 0xDA0;
 pub(crate) const FPCCR: usize = 0xF34;
+pub(crate) const FPCAR: usize = 0xF38;
+pub(crate) const FPDSCR: usize = 0xF3C;
 pub(crate) const MVFR0: usize = 0xF40;
 
 /// CFSR: the valid bits of MMFAR and BFAR, and what says that a frame could not be pushed.

@@ -17,7 +17,7 @@ use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::{FUNCTION_BASE, HYPERCALL_INSTRUCTION};
 use bulkhead_arch_api::{Access, AccessKind, Clock, Exit, FaultReport, GuestPhys, Hypercall, VcpuId};
 use bulkhead_arch_deprivileged::{
-    ExcReturn, Fault, Guest, Lockup, Next, Trapped as Emulated, UsageStatus, frame_size,
+    ExcReturn, Fault, Guest, Late, Lockup, Next, Trapped as Emulated, UsageStatus, advance_it, frame_size,
 };
 
 /// Numbers of exceptions (B1.5.2).
@@ -35,6 +35,7 @@ const MUNSTKERR: u32 = 1 << 3;
 /// The same of the bus.
 const IBUSERR: u32 = 1 << 8;
 const PRECISERR: u32 = 1 << 9;
+const IMPRECISERR: u32 = 1 << 10;
 const UNSTKERR: u32 = 1 << 11;
 const UNDEFINSTR: u32 = 1 << 16;
 const USAGE_BITS: u32 = 0xFFFF_0000;
@@ -42,6 +43,7 @@ const MEMORY_BITS: u32 = 0xFF;
 const BUS_BITS: u32 = 0xFF00;
 /// SHCSR (B3.2.13): exceptions that wait for another to end.
 const PENDED: u32 = 0xF << 12;
+const CALL_PENDED: u32 = 1 << 15;
 
 /// What the CPU says about a fault.
 #[derive(Clone, Copy)]
@@ -143,11 +145,12 @@ impl Machine {
     #[inline]
     fn is_calm(&mut self, vcpu: VcpuId, number: u32) -> bool {
         let deadline = self.deadline;
-        let armed = self.armed;
+        let (armed, earliest) = (self.armed, self.earliest_own);
         let Some(context) = self.contexts.get(vcpu) else {
             return false;
         };
-        let same_time = number != BUS_FAULT || own_deadline(&context.core).min(deadline) == armed;
+        let wanted = own_deadline(&context.core).max(earliest).min(deadline);
+        let same_time = number != BUS_FAULT || wanted == armed;
         same_time && !context.core.is_restless()
     }
 
@@ -183,6 +186,8 @@ impl Machine {
                     trapped.fetch_refused(&cause)
                 } else if cause.has(DACCVIOL | PRECISERR) {
                     trapped.access_refused(&cause, now)
+                } else if cause.has(IMPRECISERR) {
+                    trapped.late_fault(&cause, now)
                 } else {
                     trapped.foreign_fault(&cause)
                 }
@@ -219,7 +224,7 @@ impl Trapped<'_> {
         self.done(result)
     }
 
-    fn task_fault(&mut self, fault: Fault) -> Exit {
+    pub(crate) fn task_fault(&mut self, fault: Fault) -> Exit {
         let syndrome = match fault {
             Fault::Memory { status, .. } | Fault::Bus { status, .. } | Fault::Hard { status } => status,
             Fault::Usage(status) => status.0,
@@ -242,18 +247,78 @@ impl Trapped<'_> {
         Some(Exit::Fault(cause.report(pc)))
     }
 
-    /// The CPU could not push or pop a frame: the guest's stack pointer points to memory that is not its own.
+    /// The CPU could not push or pop a frame: the guest's stack pointer points to memory that is not its own, or that its own
+    /// protection unit denies it, which is its own business.
     fn no_frame(&mut self, cause: &Cause) -> Option<Exit> {
         // The exception whose frame it was to be, if it was the guest's own, waits behind this one.
-        system::write(SHCSR, system::read(SHCSR) & !PENDED);
-        let extended = ExcReturn(self.registers.exc_return).extended();
+        let waiting = system::read(SHCSR);
+        system::write(SHCSR, waiting & !PENDED);
         // The CPU has noted room for floating-point registers all the same: it must not fill it later.
         fp::drop_lazy();
-        let stack = self.registers.frame.wrapping_add(frame_size(extended));
-        *self.pending = Pending::Stacking(stack, cause.fault());
+        let frame = self.registers.frame;
+        let size = frame_size(ExcReturn(self.registers.exc_return).extended());
+        let fault = cause.fault();
+        if !self.is_task && self.core.guest_regions().is_some() && self.space.writable(frame, size) {
+            if waiting & CALL_PENDED != 0 {
+                self.core.call_waits();
+            }
+            let mut live = Live::without_frame(self.registers, self.space);
+            let result = self.core.stacking_failed(&mut live, frame, fault);
+            return self.done(result);
+        }
+        *self.pending = Pending::Stacking(frame, fault);
         let mut report = cause.report(0);
-        report.address = Some(GuestPhys(self.registers.frame.into()));
+        report.address = Some(GuestPhys(frame.into()));
         Some(Exit::Fault(report))
+    }
+
+    /// The bus has refused a store that was made a few instructions ago (B1.5.14): which one is looked for. What is not the business of
+    /// the guest's processor is reported as exactly as it is known.
+    fn late_fault(&mut self, cause: &Cause, now: u64) -> Option<Exit> {
+        let space = self.space;
+        let (core, mut live) = self.parts();
+        core.advance(now);
+        let pc = live.register(15);
+        let found = core.store_refused_late(&mut live, |address| !space.writable(address, 1), now);
+        let (pc, address) = match found {
+            Late::Done => return None,
+            Late::Elsewhere { at, address } => (at, Some(GuestPhys(address.into()))),
+            Late::Unknown => (pc, None),
+        };
+        *self.pending = Pending::Fault(cause.fault());
+        Some(Exit::Fault(FaultReport {
+            address,
+            ..cause.report(pc)
+        }))
+    }
+
+    /// The guest is left: a store of its that the bus refuses is its own, not that of whoever runs next. It has no
+    /// health event: memory that is not its own is refused at once, by the protection unit.
+    pub(crate) fn settle_faults(&mut self, now: u64) {
+        system::synchronize();
+        let status = system::read(CFSR);
+        if status == 0 {
+            return;
+        }
+        system::write(CFSR, status);
+        system::write(SHCSR, system::read(SHCSR) & !PENDED);
+        if status & IMPRECISERR == 0 {
+            return;
+        }
+        if self.is_task {
+            if matches!(self.pending, Pending::Nothing) {
+                *self.pending = Pending::Late(Fault::Bus {
+                    status: IMPRECISERR,
+                    address: None,
+                });
+            }
+            return;
+        }
+        let (core, mut live) = self.parts();
+        core.advance(now);
+        if core.store_refused_late(&mut live, |_| false, now) != Late::Done {
+            core.late_bus_fault();
+        }
     }
 
     /// SVC: the guest's own, or a task's hypercall.
@@ -349,6 +414,10 @@ impl Trapped<'_> {
         let function = live.register(0);
         let next = live.register(15).wrapping_add(length);
         live.set_register(15, next);
+        // An undefined instruction may be one of an IT block; of SVC the CPU has counted that itself.
+        if length != 0 {
+            live.set_xpsr(advance_it(live.xpsr()));
+        }
         if function & !0xFFFF != FUNCTION_BASE {
             live.set_register(0, bulkhead_abi::Error::NotSupported as i64 as u32);
             return None;

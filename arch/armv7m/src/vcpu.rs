@@ -45,8 +45,10 @@ pub(crate) enum Pending {
     Access,
     /// A fault that the guest can be shown.
     Fault(Fault),
-    /// A frame that could not be pushed, with the stack pointer the guest had.
+    /// A frame that could not be pushed, with its address.
     Stacking(u32, Fault),
+    /// A store of the task's that the bus has refused after it was left.
+    Late(Fault),
     /// The guest's processor would have stopped: nothing helps but a reset.
     Stuck,
 }
@@ -122,6 +124,15 @@ impl Trapped<'_> {
         (self.core, Live::new(self.registers, self.space))
     }
 
+    /// Why it cannot run, if it cannot.
+    fn cannot_go_on(&mut self) -> Option<Exit> {
+        match *self.pending {
+            Pending::Stuck => Some(self.stuck()),
+            Pending::Late(fault) => Some(self.task_fault(fault)),
+            _ => None,
+        }
+    }
+
     /// The guest's processor has stopped.
     pub(crate) fn stuck(&mut self) -> Exit {
         *self.pending = Pending::Stuck;
@@ -188,7 +199,7 @@ impl Machine {
         if changes.regions {
             space.load(core.guest_regions().as_ref());
         }
-        let own = own_deadline(core);
+        let own = own_deadline(core).max(self.earliest_own);
         if changes.configuration {
             self.configure(vcpu);
         }
@@ -211,6 +222,8 @@ impl Machine {
         if !has_unit {
             return;
         }
+        let (default_status, control) = context.core.floating_point_control();
+        fp::configure(default_status, control);
         fp::allow(allowed);
         if !allowed || self.fp_owner == Some(vcpu) {
             return;
@@ -224,13 +237,13 @@ impl Machine {
         self.fp_owner = Some(vcpu);
     }
 
-    /// The current vCPU is not any more.
+    /// The current vCPU is not any more: what its stores and its frame still owe is settled, so that nothing is the next one's.
     fn leave_current(&mut self) {
+        let now = self.now().0;
         if let Some(mut trapped) = self.current.take().and_then(|current| self.trapped(current)) {
+            trapped.settle_faults(now);
             let (_, mut live) = trapped.parts();
-            if live.extended() {
-                live.settle_floating_point();
-            }
+            live.settle_floating_point();
         }
     }
 
@@ -320,9 +333,9 @@ impl Vcpus for Machine {
         }
         self.runs = true;
         if let Some(mut trapped) = self.trapped(vcpu)
-            && matches!(trapped.pending, Pending::Stuck)
+            && let Some(exit) = trapped.cannot_go_on()
         {
-            return trapped.stuck();
+            return exit;
         }
         if let Some(exit) = self.prepare(vcpu) {
             return exit;
@@ -396,7 +409,7 @@ impl Vcpus for Machine {
             return Ticks(0);
         }
         match self.contexts.get(vcpu) {
-            Some(context) if !context.is_task() => own_deadline(&context.core),
+            Some(context) if !context.is_task() => own_deadline(&context.core).max(self.earliest_own),
             _ => Ticks::NEVER,
         }
     }
@@ -416,11 +429,11 @@ impl Vcpus for Machine {
                 let (core, mut live) = trapped.parts();
                 core.raise(&mut live, Fault::bus(address))
             }
-            Pending::Stacking(stack, fault) => {
+            Pending::Stacking(frame, fault) => {
                 let mut live = Live::without_frame(trapped.registers, trapped.space);
-                trapped.core.stacking_failed(&mut live, stack, fault)
+                trapped.core.stacking_failed(&mut live, frame, fault)
             }
-            Pending::Nothing | Pending::Stuck => return false,
+            Pending::Nothing | Pending::Stuck | Pending::Late(_) => return false,
         };
         // A processor that stops because of it is another event, which has its own action.
         if result.is_err() {

@@ -2,7 +2,7 @@
 //! What a trapped instruction does, step by step: loads and stores on the private peripheral bus (or
 //! on a virtual device), and the instructions the host tool replaced.
 
-use crate::decode::{self, Direction, Replaced, Transfer};
+use crate::decode::{self, Direction, Found, Replaced, Transfer, search_back};
 use crate::fault::{Fault, Lockup, UsageStatus};
 use crate::guest::Guest;
 use crate::processor::VirtualCore;
@@ -33,6 +33,35 @@ pub enum Trapped {
     Elsewhere(Access),
 }
 
+/// What became of a store that the bus refused late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// It is done, or the guest is told that it cannot be.
+    Done,
+    /// It was this one, and is no business of the guest's processor.
+    Elsewhere {
+        /// Where the instruction is.
+        at: u32,
+        /// Where it stored to.
+        address: u32,
+    },
+    /// Which one it was cannot be told.
+    Unknown,
+}
+
+/// The guest's code and registers, as the search for a store wants them.
+struct Program<'a, G>(&'a VirtualCore, &'a G);
+
+impl<G: Guest> decode::Code for Program<'_, G> {
+    fn fetch(&self, address: u32) -> Option<u16> {
+        self.1.fetch(address)
+    }
+
+    fn register(&self, number: u8) -> u32 {
+        self.0.operand(self.1, number)
+    }
+}
+
 /// xPSR: ITSTATE or the state of an interrupted LDM or STM.
 const IT_HIGH: u32 = 0x0600_0000;
 const IT_LOW: u32 = 0x0000_FC00;
@@ -49,7 +78,8 @@ pub const fn advance_it(xpsr: u32) -> u32 {
     xpsr & !(IT_HIGH | IT_LOW) | (next & 0xFC) << 8 | (next & 3) << 25
 }
 
-const fn private(address: u32) -> bool {
+/// Whether an address is on the private peripheral bus.
+pub(crate) const fn private(address: u32) -> bool {
     address.wrapping_sub(PRIVATE_BUS) < PRIVATE_BUS_SIZE
 }
 
@@ -94,6 +124,44 @@ impl VirtualCore {
             None => self.complete(guest, &transfer, first, &loaded, length),
         }
         Ok(Trapped::Done)
+    }
+
+    /// The bus has refused a store some instructions before the live frame's PC, without saying which (IMPRECISERR). If it can only have been
+    /// one to the private peripheral bus, does it now. Else the answer is what is known: the one store to an address that `refuses`, or nothing.
+    pub fn store_refused_late(
+        &mut self,
+        guest: &mut impl Guest,
+        refuses: impl Fn(u32) -> bool,
+        now: u64,
+    ) -> Late {
+        let pc = guest.register(15);
+        let found = search_back(&Program(self, &*guest), pc, |address| {
+            private(address) || refuses(address)
+        });
+        let Found::Store {
+            at,
+            transfer,
+            address,
+        } = found
+        else {
+            return Late::Unknown;
+        };
+        if !private(address) {
+            return Late::Elsewhere { at, address };
+        }
+        for step in transfer.steps(address) {
+            let access = Access {
+                address: step.address,
+                size: transfer.size,
+                store: Some(self.operand(guest, step.register)),
+            };
+            let refused = transfer.unprivileged && private(step.address);
+            if self.bus(guest, &access, refused, now).is_err() {
+                self.late_bus_fault();
+                break;
+            }
+        }
+        Late::Done
     }
 
     /// Ends a load or store that [`VirtualCore::access_trapped`] found to be elsewhere, with what was

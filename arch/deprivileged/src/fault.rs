@@ -14,6 +14,8 @@ const MMARVALID: u32 = 1 << 7;
 const BFARVALID: u32 = 1 << 15;
 /// CFSR: a precise error of the data bus.
 const PRECISERR: u32 = 1 << 9;
+/// CFSR: an imprecise one.
+const IMPRECISERR: u32 = 1 << 10;
 const FORCED: u32 = 1 << 30;
 
 /// What a UsageFault says of its cause: bits of CFSR.
@@ -112,6 +114,21 @@ impl VirtualCore {
         let exception = self.escalate(Exception::SUPERVISOR_CALL)?;
         self.set_pending(exception);
         self.deliver(guest)
+    }
+
+    /// A store of the guest's, some instructions ago, was refused by the bus (IMPRECISERR). It is taken when its priority allows, and becomes a
+    /// HardFault if BusFault is not enabled (B1.5.14).
+    pub fn late_bus_fault(&mut self) {
+        self.fault_status |= IMPRECISERR;
+        let enabled = self.system_enabled & bit(Exception::BUS_FAULT) != 0;
+        if !enabled {
+            self.hard_fault_status |= FORCED;
+        }
+        self.set_pending(if enabled {
+            Exception::BUS_FAULT
+        } else {
+            Exception::HARD_FAULT
+        });
     }
 
     /// Writes a fault into the status registers; which exception it is.

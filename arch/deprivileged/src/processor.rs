@@ -30,11 +30,11 @@ pub struct Model {
 /// What a guest did to its virtual CPU that the backend has to act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Changes {
-    /// The enables of its lines are others.
+    /// The enables of its lines are others, or it took pending states away.
     pub lines: bool,
-    /// Its memory protection unit or its privilege is another.
+    /// Its memory protection unit is another, or what that is asked for: by privilege, HardFault, NMI or FAULTMASK.
     pub regions: bool,
-    /// CPACR, FPCCR, FPDSCR or CCR is another.
+    /// CPACR, FPCCR, FPDSCR or CCR is another, or a privilege that CPACR asks for.
     pub configuration: bool,
     /// It asked for a reset (AIRCR.SYSRESETREQ).
     pub reset: bool,
@@ -51,6 +51,10 @@ pub(crate) const SWITCHABLE: u32 =
 
 /// Reset value of CCR: frames are aligned to 8 bytes (B3.2.8).
 const CCR_RESET: u32 = 1 << 9;
+
+/// Bits of [`VirtualCore::view`].
+const PROTECTED: u8 = 1;
+const FLOATING_POINT: u8 = 1 << 2;
 
 /// A virtual CPU: everything a guest can see of an Armv7-M processor, but for r0 to r15, the flags and
 /// the floating-point registers.
@@ -95,6 +99,8 @@ pub struct VirtualCore {
     pub(crate) cycles_enabled: bool,
     pub(crate) cycles: u32,
     pub(crate) changes: Changes,
+    /// The view of the guest that the backend was told last.
+    shown_view: u8,
     /// Highest priority among the active exceptions, grouping not applied.
     active_priority: i16,
     /// The pending and enabled exception with the highest priority, grouping not applied.
@@ -142,6 +148,7 @@ impl VirtualCore {
                 configuration: false,
                 reset: false,
             },
+            shown_view: 0,
             active_priority: NO_PRIORITY,
             most_urgent: None,
             model,
@@ -189,9 +196,34 @@ impl VirtualCore {
         }
     }
 
+    /// What of the guest's state decides about what the physical CPU lets its code do: bit 0: its memory protection unit
+    /// checks; bit 1: it then checks privileged code; bit 2: it may use the floating-point unit.
+    fn view(&self) -> u8 {
+        let protection = match (self.protected(), self.privileged()) {
+            (false, _) => 0,
+            (true, false) => PROTECTED,
+            (true, true) => PROTECTED | 1 << 1,
+        };
+        let (_, floating_point) = self.floating_point_access();
+        protection | if floating_point { FLOATING_POINT } else { 0 }
+    }
+
+    /// Whether the memory protection unit checks what the guest does now (B3.5.1).
+    pub(crate) fn protected(&self) -> bool {
+        let boosted = self.ipsr == u16::from(Exception::NMI.0)
+            || self.ipsr == u16::from(Exception::HARD_FAULT.0)
+            || self.faultmask;
+        self.mpu.enabled() && (!boosted || self.mpu.enabled_in_faults())
+    }
+
     /// What has changed since the last call.
-    pub const fn take_changes(&mut self) -> Changes {
-        let changes = self.changes;
+    pub fn take_changes(&mut self) -> Changes {
+        let view = self.view();
+        let mut changes = self.changes;
+        let changed = view ^ self.shown_view;
+        changes.regions |= changed & !FLOATING_POINT != 0;
+        changes.configuration |= changed & FLOATING_POINT != 0;
+        self.shown_view = view;
         self.changes = Changes {
             lines: false,
             regions: false,
@@ -212,7 +244,13 @@ impl VirtualCore {
             configuration,
             reset,
         } = self.changes;
-        lines || regions || configuration || reset || self.lines.has_ended() || self.pending().is_some()
+        lines
+            || regions
+            || configuration
+            || reset
+            || self.view() != self.shown_view
+            || self.lines.has_ended()
+            || self.pending().is_some()
     }
 
     /// Catches up with the clock. To be called before anything else that depends on time.

@@ -8,8 +8,6 @@
 use crate::processor::VirtualCore;
 use bulkhead_arch_regions::GuestView;
 
-use crate::exception::Exception;
-
 /// First address of the private peripheral bus.
 pub const PRIVATE_BUS: u32 = 0xE000_0000;
 /// Its length.
@@ -208,7 +206,8 @@ impl VirtualCore {
             (0x180, _, _) => lines.clear_pending(index, bits),
             _ => return,
         }
-        if offset < 0x100 {
+        // Enables; and what the guest no longer waits for, its device may ask for again.
+        if !(0x100..0x180).contains(&offset) {
             self.changes.lines = true;
         }
         self.refresh_pending();
@@ -217,11 +216,7 @@ impl VirtualCore {
     /// Whether the memory protection unit checks what the guest does now (B3.5.1), and its regions.
     #[must_use]
     pub fn guest_regions(&self) -> Option<GuestView<'_>> {
-        let boosted = self.ipsr == u16::from(Exception::NMI.0)
-            || self.ipsr == u16::from(Exception::HARD_FAULT.0)
-            || self.faultmask;
-        let checks = self.mpu.enabled() && (!boosted || self.mpu.enabled_in_faults());
-        checks.then(|| GuestView {
+        self.protected().then(|| GuestView {
             regions: self.mpu.regions(),
             background: self.mpu.background() && self.privileged(),
             privileged: self.privileged(),

@@ -103,10 +103,8 @@ impl VirtualCore {
     ) -> Result<(), Lockup> {
         let (exception, vector) = self.fetch_vector(guest, exception)?;
         self.activate(exception);
-        self.note_privilege(|core| {
-            core.ipsr = u16::from(exception.0);
-            core.process_stack = false;
-        });
+        self.ipsr = u16::from(exception.0);
+        self.process_stack = false;
         let [r0, r1, r2, r3, r12] = scratch.general;
         let padding = if self.main_sp & 4 != 0 { PADDED } else { 0 };
         let thumb = if vector & 1 != 0 { THUMB } else { 0 };
@@ -203,10 +201,8 @@ impl VirtualCore {
         if target.handler != (number != 0) {
             return self.refuse_return(guest, value, scratch, UsageStatus::INVALID_RETURN);
         }
-        self.note_privilege(|core| {
-            core.ipsr = number;
-            core.process_stack = target.stack == Stack::Process;
-        });
+        self.ipsr = number;
+        self.process_stack = target.stack == Stack::Process;
         guest.set_frame(address, value.extended());
         guest.set_xpsr(xpsr & !IPSR);
         let sleeps = !target.handler && self.system_control & SLEEPONEXIT != 0;
@@ -236,28 +232,29 @@ impl VirtualCore {
         Ok(Next::Run)
     }
 
-    /// The CPU could not push the live frame: the guest's stack pointer points where it may not write.
-    /// Its registers but r4-r11 are lost; the fault is taken with whatever `guest` shows instead of them,
-    /// and with `stack_pointer` as the pointer of the stack in use. (B1.5.6, derived exceptions.)
+    /// The CPU could not push or pop the live frame: the guest's stack pointer points where it may not write, by the plan of
+    /// its partition or by its own unit. Its registers but r4-r11 are lost. As on a chip the stack pointer is below the frame that
+    /// is not there, and the fault is taken from there (B1.5.6, derived exceptions). `frame`: that frame's address.
     ///
     /// # Errors
     /// [`Lockup`] if there is no other stack to handle it on.
     pub fn stacking_failed(
         &mut self,
         guest: &mut impl Guest,
-        stack_pointer: u32,
+        frame: u32,
         fault: Fault,
     ) -> Result<(), Lockup> {
         let stack = self.stack();
+        let extended = guest.extended();
         let target = Target {
             handler: self.ipsr != 0,
             stack,
         };
-        self.set_banked(stack, stack_pointer);
-        if stack == Stack::Main {
+        self.set_banked(stack, frame);
+        if stack == Stack::Main && !guest.reaches(frame, frame_size(extended)) {
             return Err(Lockup::HandlerStack {
                 exception: Exception::HARD_FAULT,
-                stack: stack_pointer,
+                stack: frame,
             });
         }
         let exception = self.record(&fault);
@@ -268,7 +265,12 @@ impl VirtualCore {
             general: [0; 5],
             xpsr: 0,
         };
-        self.start(guest, exception, ExcReturn::new(target, false), &scratch)
+        self.start(guest, exception, ExcReturn::new(target, extended), &scratch)
+    }
+
+    /// The guest's SVC could not push its frame: besides the fault that [`VirtualCore::stacking_failed`] tells, the call waits.
+    pub fn call_waits(&mut self) {
+        self.set_pending(Exception::SUPERVISOR_CALL);
     }
 
     /// Moves the live frame so that the guest's stack pointer becomes `stack_pointer`, and changes
@@ -298,13 +300,6 @@ impl VirtualCore {
         }
         guest.set_frame(address, extended);
         true
-    }
-
-    /// Makes a change after which the guest may be privileged or not, and notes if that is so.
-    pub(crate) fn note_privilege(&mut self, change: impl FnOnce(&mut Self)) {
-        let before = self.privileged();
-        change(self);
-        self.changes.regions |= before != self.privileged() && self.mpu.enabled();
     }
 }
 

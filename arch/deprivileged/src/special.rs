@@ -131,10 +131,8 @@ impl VirtualCore {
             }
             self.set_banked(before, leaving);
         }
-        self.note_privilege(|core| {
-            core.process_stack = process_stack;
-            core.unprivileged = value & 1 != 0;
-        });
+        self.process_stack = process_stack;
+        self.unprivileged = value & 1 != 0;
         true
     }
 

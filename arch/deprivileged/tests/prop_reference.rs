@@ -6,6 +6,8 @@
 //! exception returns with right and wrong values, undefined instructions, floating-point use, stack moves; lines
 //! rise and fall in between.
 
+#[path = "machine/changes.rs"]
+mod changes;
 mod machine;
 
 use bulkhead_arch_deprivileged::decode::{narrow_replacement, wide_replacement};

@@ -2,6 +2,7 @@
 //! Imprecise bus faults traced back to their store, on code as an assembler made it.
 
 use bulkhead_arch_deprivileged::decode::{Code, Found, search_back};
+use bulkhead_arch_deprivileged::{PRIVATE_BUS, PRIVATE_BUS_SIZE};
 
 const START: u32 = 0x1000;
 const SCB: u32 = 0xE000_ED00;
@@ -32,7 +33,9 @@ fn search(halfwords: &[u16], registers: &[(usize, u32)]) -> Result<(u32, u32), F
     for (register, value) in registers {
         program.registers[*register] = *value;
     }
-    match search_back(&program, START + 2 * halfwords.len() as u32) {
+    match search_back(&program, START + 2 * halfwords.len() as u32, |address| {
+        address.wrapping_sub(PRIVATE_BUS) < PRIVATE_BUS_SIZE
+    }) {
         Found::Store { at, address, .. } => Ok((at - START, address)),
         other => Err(other),
     }

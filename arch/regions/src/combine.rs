@@ -90,8 +90,30 @@ pub fn combine(partition: &[Region], guest: &GuestView<'_>, available: u8) -> Re
     Ok(result)
 }
 
+/// Whether the region changes nothing: what is seen of those before it where it is has its rights already.
+fn is_idle(plan: &Plan, region: &Region) -> bool {
+    let alike = |before: &Region| {
+        before.rights == region.rights && before.memory.is_device() == region.memory.is_device()
+    };
+    // The last one that is seen there and different, or that says all of it.
+    plan.regions()
+        .iter()
+        .rev()
+        .find(|before| {
+            if alike(before) {
+                within(region, before)
+            } else {
+                intersect(before, region).is_some()
+            }
+        })
+        .is_some_and(alike)
+}
+
 /// Appends a region that overrides those before it, and drops what nobody can see any more.
 fn append(plan: &mut Plan, region: Region, available: u8) -> Result<(), TooMany> {
+    if is_idle(plan, &region) {
+        return Ok(());
+    }
     plan.retain(|before| !within(before, &region));
     let seen = plan
         .regions()

@@ -4,12 +4,11 @@
 //! A CPU with a store buffer reports a refused store when the PC is a few instructions further and
 //! says neither which one it was nor where it went (Arm DDI 0403E.e, B1.5.14, IMPRECISERR). The
 //! instruction is looked for backwards from the PC: a store from which straight-line code leads exactly to the
-//! PC, whose address, computed from the registers as they are now, is on the private peripheral bus, and whose
+//! PC, whose address, computed from the registers as they are now, is one that the caller believes a late fault of, and whose
 //! registers nothing in between has changed. Instructions have two lengths, so code read backwards is
 //! ambiguous; what two ways of reading it disagree about is not guessed.
 
 use super::{Direction, Transfer, field, is_wide, narrow_transfer, register, wide_transfer};
-use crate::registers::{PRIVATE_BUS, PRIVATE_BUS_SIZE};
 
 /// Halfwords looked at before the PC: the store buffer of a Cortex-M7 drains within fewer instructions.
 const REACH: u32 = 16;
@@ -40,8 +39,8 @@ pub enum Found {
     Nothing,
 }
 
-/// Looks for the store before `pc`.
-pub fn search_back(code: &impl Code, pc: u32) -> Found {
+/// Looks for the store before `pc` to an address that `refuses`.
+pub fn search_back(code: &impl Code, pc: u32, refuses: impl Fn(u32) -> bool) -> Found {
     let mut found = Found::Nothing;
     for distance in 1..=REACH {
         let at = pc.wrapping_sub(distance << 1);
@@ -66,7 +65,7 @@ pub fn search_back(code: &impl Code, pc: u32) -> Found {
             }
         };
         let address = transfer.address(value);
-        if address.wrapping_sub(PRIVATE_BUS) >= PRIVATE_BUS_SIZE {
+        if !refuses(address) {
             continue;
         }
         if found != Found::Nothing {

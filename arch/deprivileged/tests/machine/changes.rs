@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the backend is told of a guest's processor, and faults that come late or where no frame could be pushed.
+
+use crate::machine::trapped::{Lent, Trapped};
+use crate::machine::{MAIN_TOP, Memory, PROCESS_TOP, vector};
+use bulkhead_arch_deprivileged::{Changes, Fault, Guest, Late, Next, Special, VirtualCore};
+
+const ICSR: u32 = 0xE000_ED04;
+const SHCSR: u32 = 0xE000_ED24;
+const CFSR: u32 = 0xE000_ED28;
+const HFSR: u32 = 0xE000_ED2C;
+const CPACR: u32 = 0xE000_ED88;
+const MPU_CTRL: u32 = 0xE000_ED94;
+const MPU_RBAR: u32 = 0xE000_ED9C;
+const MSTKERR: Fault = Fault::Memory {
+    status: 1 << 4,
+    address: None,
+};
+
+fn machine() -> Trapped {
+    let mut machine = Trapped::new(Memory::new(), MAIN_TOP);
+    write(&mut machine, SHCSR, 7 << 16);
+    machine.core.take_changes();
+    machine
+}
+
+fn write(machine: &mut Trapped, address: u32, value: u32) {
+    machine.core.write(address, 4, value, 0).unwrap();
+}
+
+fn read(machine: &mut Trapped, address: u32) -> u32 {
+    machine.core.read(address, 4, 0).unwrap()
+}
+
+fn special(machine: &mut Trapped, register: u8, value: u32) {
+    let done = machine.trap(|core, guest| Ok(core.write_special(guest, Special(register), 2, value)));
+    assert!(done.unwrap());
+}
+
+fn changes(machine: &mut Trapped) -> Changes {
+    machine.core.take_changes()
+}
+
+#[test]
+fn what_a_guest_no_longer_waits_for_is_told() {
+    let mut machine = machine();
+    write(&mut machine, 0xE000_E100, 1 << 3);
+    assert!(changes(&mut machine).lines, "ISER");
+    machine.core.pulse_line(3);
+    assert!(!changes(&mut machine).lines, "a device");
+    write(&mut machine, 0xE000_E280, 1 << 3);
+    assert!(changes(&mut machine).lines, "ICPR");
+    assert!(machine.core.line_is_idle(3));
+}
+
+#[test]
+fn regions_change_with_everything_that_decides_whether_they_are_looked_at() {
+    let mut machine = machine();
+    // ENABLE and PRIVDEFENA: not in HardFault, NMI and with FAULTMASK.
+    write(&mut machine, MPU_CTRL, 5);
+    assert!(changes(&mut machine).regions, "enabled");
+    special(&mut machine, 19, 1);
+    assert!(changes(&mut machine).regions, "FAULTMASK set");
+    assert!(machine.core.guest_regions().is_none());
+    special(&mut machine, 19, 0);
+    assert!(changes(&mut machine).regions, "FAULTMASK clear");
+    assert!(machine.core.guest_regions().is_some());
+    special(&mut machine, 20, 1);
+    assert!(changes(&mut machine).regions, "unprivileged");
+    machine.trap(|core, guest| core.supervisor_call(guest)).unwrap();
+    assert!(changes(&mut machine).regions, "a handler is privileged");
+    assert!(machine.core.guest_regions().unwrap().privileged);
+    machine
+        .trap(|core, guest| core.raise(guest, Fault::Hard { status: 1 << 31 }))
+        .unwrap();
+    assert_eq!(machine.core.handler(), 3);
+    assert!(changes(&mut machine).regions, "HardFault");
+    machine.registers.pc = machine.registers.lr & !1;
+    machine.trap(|core, guest| core.exception_return(guest)).unwrap();
+    assert!(changes(&mut machine).regions, "back from HardFault");
+    // HFNMIENA: then it makes no difference.
+    write(&mut machine, MPU_CTRL, 7);
+    changes(&mut machine);
+    special(&mut machine, 19, 1);
+    assert!(!changes(&mut machine).regions);
+}
+
+#[test]
+fn floating_point_for_privileged_code_alone_changes_with_privilege() {
+    let mut machine = machine();
+    write(&mut machine, CPACR, 5 << 20);
+    assert!(changes(&mut machine).configuration);
+    special(&mut machine, 20, 1);
+    assert!(changes(&mut machine).configuration, "unprivileged");
+    assert!(!machine.core.floating_point_access().1);
+    machine.trap(|core, guest| core.supervisor_call(guest)).unwrap();
+    assert!(changes(&mut machine).configuration, "in a handler");
+    assert!(machine.core.floating_point_access().1);
+}
+
+#[test]
+fn a_frame_that_a_guests_own_unit_refuses_is_its_own_fault() {
+    let mut machine = machine();
+    special(&mut machine, 9, PROCESS_TOP);
+    special(&mut machine, 20, 2);
+    let frame = PROCESS_TOP - 0x20;
+    machine.core.call_waits();
+    machine
+        .trap(|core, guest| {
+            let live = guest.frame();
+            assert_eq!(live, frame);
+            core.stacking_failed(guest, live, MSTKERR)
+        })
+        .unwrap();
+    assert_eq!(machine.core.handler(), 4, "MemManage comes first");
+    assert_eq!(read(&mut machine, CFSR), 1 << 4);
+    assert_eq!(machine.registers.lr, 0xFFFF_FFFD);
+    assert_eq!(machine.registers.pc, vector(4) & !1);
+    let psp = machine.peek(|core, guest| core.read_special(guest, Special(9)));
+    assert_eq!(psp, frame, "below the frame that is not there, as on a chip");
+    assert_eq!(
+        read(&mut machine, SHCSR) & 1 << 15,
+        1 << 15,
+        "the call still waits"
+    );
+}
+
+#[test]
+fn on_the_main_stack_too_if_the_memory_is_the_partitions() {
+    let mut machine = machine();
+    let result = machine.trap(|core, guest| core.stacking_failed(guest, MAIN_TOP - 0x100, MSTKERR));
+    assert!(result.is_ok());
+    assert_eq!(machine.core.handler(), 4);
+    let mut machine = self::machine();
+    let result = machine.trap(|core, guest| core.stacking_failed(guest, 0x1000, MSTKERR));
+    assert!(result.is_err(), "nothing to handle it on");
+}
+
+#[test]
+fn a_late_bus_fault_waits_for_its_priority_and_escalates_if_it_is_not_enabled() {
+    let mut machine = machine();
+    special(&mut machine, 16, 1);
+    machine.core.late_bus_fault();
+    assert_eq!(read(&mut machine, CFSR), 1 << 10);
+    machine.trap(|_, _| Ok(())).unwrap();
+    assert_eq!(machine.core.handler(), 0, "PRIMASK");
+    assert_eq!(read(&mut machine, ICSR) >> 12 & 0x1FF, 5);
+    special(&mut machine, 16, 0);
+    assert_eq!(machine.core.handler(), 5);
+    let mut machine = self::machine();
+    write(&mut machine, SHCSR, 0);
+    machine.core.late_bus_fault();
+    machine.trap(|_, _| Ok(())).unwrap();
+    assert_eq!(machine.core.handler(), 3);
+    assert_eq!(read(&mut machine, HFSR), 1 << 30);
+}
+
+/// A guest whose code lies in front of the PC.
+struct Coded<'a, 'b> {
+    guest: &'a mut Lent<'b>,
+    start: u32,
+    code: &'a [u16],
+}
+
+impl Guest for Coded<'_, '_> {
+    fn register(&self, number: u8) -> u32 {
+        self.guest.register(number)
+    }
+    fn set_register(&mut self, number: u8, value: u32) {
+        self.guest.set_register(number, value);
+    }
+    fn xpsr(&self) -> u32 {
+        self.guest.xpsr()
+    }
+    fn set_xpsr(&mut self, value: u32) {
+        self.guest.set_xpsr(value);
+    }
+    fn frame(&self) -> u32 {
+        self.guest.frame()
+    }
+    fn extended(&self) -> bool {
+        self.guest.extended()
+    }
+    fn set_frame(&mut self, address: u32, extended: bool) {
+        self.guest.set_frame(address, extended);
+    }
+    fn reaches(&self, address: u32, bytes: u32) -> bool {
+        self.guest.reaches(address, bytes)
+    }
+    fn load(&self, address: u32) -> Option<u32> {
+        self.guest.load(address)
+    }
+    fn store(&mut self, address: u32, value: u32) -> bool {
+        self.guest.store(address, value)
+    }
+    fn fetch(&self, address: u32) -> Option<u16> {
+        let index = address.wrapping_sub(self.start) / 2;
+        self.code.get(index as usize).copied()
+    }
+    fn settle_floating_point(&mut self) {}
+    fn drop_floating_point(&mut self) {}
+}
+
+fn late(machine: &mut Trapped, code: &[u16], registers: &[(usize, u32)]) -> Late {
+    let start = 0x0010_0000;
+    machine.registers.pc = start + 2 * code.len() as u32;
+    for (number, value) in registers {
+        machine.registers.general[*number] = *value;
+    }
+    machine
+        .trap(|core: &mut VirtualCore, guest| {
+            let mut coded = Coded { guest, start, code };
+            Ok(core.store_refused_late(&mut coded, |address| address >> 28 == 4, 0))
+        })
+        .unwrap()
+}
+
+#[test]
+fn a_store_to_the_private_bus_that_is_reported_late_is_done_late() {
+    let mut machine = machine();
+    // str r1,[r0,#4]; nop; adds r2,#1
+    let pended = late(
+        &mut machine,
+        &[0x6041, 0xBF00, 0x3201],
+        &[(0, ICSR - 4), (1, 1 << 28)],
+    );
+    assert_eq!(pended, Late::Done);
+    assert_eq!(machine.core.handler(), 14, "PendSV");
+    // stmia r0!,{r1,r2}: MPU_RBAR and MPU_RASR
+    let code = [0xC006, 0xBF00];
+    let registers = [(0, MPU_RBAR + 8), (1, 0x2000_0000), (2, 0x0300_0025)];
+    assert_eq!(late(&mut machine, &code, &registers), Late::Done);
+    assert_eq!(read(&mut machine, MPU_RBAR + 4), 0x0300_0025);
+    // A thread without privilege may not: its own BusFault, as late.
+    let mut machine = self::machine();
+    special(&mut machine, 20, 1);
+    assert_eq!(late(&mut machine, &[0x6001], &[(0, ICSR)]), Late::Done);
+    assert_eq!(machine.core.handler(), 5);
+    assert_eq!(read(&mut machine, CFSR), 1 << 10);
+}
+
+#[test]
+fn a_store_elsewhere_that_is_reported_late_is_named_or_is_unknown() {
+    let mut machine = machine();
+    let code = [0x6001, 0xBF00];
+    let found = late(&mut machine, &code, &[(0, 0x4000_1000)]);
+    assert_eq!(
+        found,
+        Late::Elsewhere {
+            at: 0x0010_0000,
+            address: 0x4000_1000
+        }
+    );
+    assert_eq!(late(&mut machine, &code, &[(0, 0x2000_1000)]), Late::Unknown);
+    assert_eq!(
+        late(&mut machine, &[0x6001, 0x6001], &[(0, 0x4000_1000)]),
+        Late::Unknown
+    );
+    assert_eq!(machine.core.handler(), 0);
+}
+
+#[test]
+fn a_guest_that_waits_is_told_to_sleep() {
+    let mut machine = machine();
+    machine.code = [0xDEA0, 0];
+    let next = machine.trap(|core, guest| core.replaced_instruction(guest));
+    assert_eq!(next, Ok(Next::Sleep));
+}
