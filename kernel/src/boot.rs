@@ -20,9 +20,9 @@ use crate::trace::Tracer;
 use bulkhead_abi::hypercall::SELF_CAPABILITY;
 use bulkhead_abi::{Error, ObjectKind, PartitionState, Rights};
 use bulkhead_arch_api::{
-    Arch, BuildError, ControllerKind, GuestPhys, HostPhys, Line as IrqLine, MAX_PARTITIONS, MAX_PCPUS,
-    MAX_VCPUS, MAX_VCPUS_PER_PARTITION, MemoryKind, PartitionId, PartitionKind, PcpuId, Permissions, Region,
-    StartError, VcpuPlan, VirtualController, VirtualLine,
+    Arch, BuildError, ControllerKind, GuestPhys, HostPhys, Line as IrqLine, LineRoute, MAX_PARTITIONS,
+    MAX_PCPUS, MAX_VCPUS, MAX_VCPUS_PER_PARTITION, MemoryKind, PartitionId, PartitionKind, PcpuId,
+    Permissions, Region, StartError, VcpuPlan, VirtualController, VirtualLine,
 };
 use bulkhead_devices::uart::Uart;
 use bulkhead_image::layout::{
@@ -219,13 +219,15 @@ fn prepare<'i, A: Arch, S: Sha256>(
         );
     }
     for record in system.image.interrupts() {
-        let edge = record.trigger.get() == TRIGGER_EDGE;
-        let partition = PartitionId(record.partition.get() as u8);
+        let line = IrqLine(record.line.get());
         machine.route(
-            IrqLine(record.line.get()),
-            partition,
-            VirtualLine(record.virtual_line.get()),
-            edge,
+            line,
+            PartitionId(record.partition.get() as u8),
+            LineRoute {
+                virtual_line: VirtualLine(record.virtual_line.get()),
+                edge: record.trigger.get() == TRIGGER_EDGE,
+                critical: system.is_critical(line),
+            },
         );
     }
     endow_capabilities(shared, system)?;

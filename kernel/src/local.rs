@@ -223,9 +223,9 @@ impl Local {
         }
     }
 
-    /// A critical interrupt came for `slot`. What it has to do was made ready before.
+    /// A critical interrupt came for `slot`. What it has to do was made ready before; loading its partition is not that.
     pub fn urge(&mut self, slot: Slot, now: Ticks) {
-        if self.slot(slot).activity.is_ready() {
+        if matches!(self.slot(slot).activity, Activity::Ready | Activity::Reporting) {
             let vcpu = self.slot(slot).vcpu.0;
             self.tracer.record(now, Event::Critical { vcpu });
             self.policy.critical(slot, now.0);

@@ -5,8 +5,8 @@ mod support;
 
 use bulkhead_abi::status::{PERIOD_START_EVENT, WINDOW_START_EVENT};
 use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, Rights};
-use bulkhead_arch_api::{Line, Reply, VcpuId};
-use bulkhead_arch_sim::{Action, External, Outcome};
+use bulkhead_arch_api::{Line, PartitionId, Reply, VcpuId, Vcpus, VirtualLine};
+use bulkhead_arch_sim::{Action, External, Outcome, What};
 use bulkhead_image::ImageBuilder;
 use bulkhead_image::layout::{
     DomainRecord, FLAG_WINDOW_EVENTS, HealthAction, INTERRUPT_CRITICAL, InterruptRecord, Name,
@@ -14,7 +14,7 @@ use bulkhead_image::layout::{
     SERVER_SPORADIC, ScheduleRecord, TRIGGER_EDGE, VIRTUAL_EVENT_GATE, VirtualDeviceRecord,
     WINDOW_PERIOD_START, WindowRecord,
 };
-use support::{Bench, call, error_mark, tables, task, vm};
+use support::{Bench, call, caller, error_mark, tables, task, vm};
 
 /// Length of every frame, in ticks of the mock (nanoseconds).
 const FRAME: u64 = 100_000;
@@ -325,6 +325,34 @@ fn events_of_another_pcpu_reach_a_vm_by_interrupt_and_none_is_lost() {
     // Bits of all signals up to the last one that was taken.
     let seen = marks.iter().fold(0, |seen, events| seen | events);
     assert_eq!(seen >> 8 & 0x7F, 0x7F);
+}
+
+#[test]
+fn a_level_that_stayed_behind_ends_with_the_next_wait() {
+    let waiter = vm("waiter", &[(0, 1)]).cap(1, ObjectKind::EventGate, 0, Rights::READ);
+    let mut image = tables(1, &[waiter]);
+    gate_interrupt(&mut image, 0);
+    let mut bench = bench(1, &image);
+    // It never takes the interrupt.
+    bench.program(0, |_| {
+        caller(vec![
+            Action::Compute(20_000),
+            call(Operation::EventWait, &[1, 50_000]),
+            call(Operation::EventWait, &[1, 90_000]),
+        ])
+    });
+    bench.run(10_000);
+    // Another pCPU raised the level after somebody else had taken the events.
+    let _due = bench.machine(0).inject(PartitionId(0), VirtualLine(GATE_LINE));
+    bench.run(70_000);
+    let _due = bench.machine(0).inject(PartitionId(0), VirtualLine(GATE_LINE));
+    bench.run(100_000);
+    let late = error_mark(Error::TimedOut);
+    assert_eq!(bench.marks(0), [late, late]);
+    let lowered = |what: &What| matches!(what, What::Withdraw(..));
+    let times = bench.records(lowered).into_iter().map(|record| record.time);
+    assert!(times.clone().any(|time| (21_000..22_000).contains(&time)));
+    assert!(times.clone().any(|time| (90_000..91_000).contains(&time)));
 }
 
 #[test]

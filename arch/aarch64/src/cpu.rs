@@ -5,7 +5,7 @@ use crate::entry;
 use crate::irq;
 use crate::machine::{BOARD, Machine};
 use crate::sysreg::instruction;
-use bulkhead_arch_api::{Cpus, Exit, Irqs, Line, PartitionId, PcpuId, StartError, VirtualLine};
+use bulkhead_arch_api::{Cpus, Exit, Irqs, Line, LineRoute, PartitionId, PcpuId, StartError};
 
 /// PSCI functions.
 const CPU_ON_64: u64 = 0xC400_0003;
@@ -90,8 +90,8 @@ impl Cpus for Machine {
 }
 
 impl Irqs for Machine {
-    fn route(&mut self, line: Line, partition: PartitionId, virtual_line: VirtualLine, edge: bool) {
-        irq::route(&mut self.irq, line, partition, virtual_line, edge);
+    fn route(&mut self, line: Line, partition: PartitionId, route: LineRoute) {
+        irq::route(&mut self.irq, line, partition, route);
     }
 
     fn enable(&mut self, line: Line, edge: bool) {

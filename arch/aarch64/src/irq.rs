@@ -35,8 +35,8 @@ pub(crate) use switch::{close, enable_private, exchange, load, unload};
 
 use crate::sysreg::{instruction, write_guest_register};
 use bulkhead_arch_api::{
-    Exit, GuestPhys, Line, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind, PcpuId, VcpuId,
-    VcpuPlan, VcpuSet, VirtualController, VirtualLine,
+    Exit, GuestPhys, Line, LineRoute, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind,
+    PcpuId, VcpuId, VcpuPlan, VcpuSet, VirtualController, VirtualLine,
 };
 use bulkhead_arch_vgic::{Bank, Distributor, NO_VCPU, PhysicalLines, Redistributor, Vgic};
 use core::sync::atomic::{
@@ -89,11 +89,13 @@ static PCPU_ROUTES: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(u64::MAX) }
 static CALLS: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(0) }; MAX_PCPUS];
 /// vCPUs each pCPU was kicked for.
 static KICKED: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(0) }; MAX_PCPUS];
-/// Owner of each shared physical line: [`ROUTED`], partition in bits 23:16, virtual line in bits 15:0.
+/// Owner of each shared physical line: [`ROUTED`], [`CRITICAL`], partition in bits 23:16, virtual line in bits 15:0.
 static ROUTES: [AtomicU32; SPURIOUS as usize] = [const { AtomicU32::new(0) }; SPURIOUS as usize];
 /// Behind the last line that is routed to a partition.
 static ROUTES_END: AtomicUsize = AtomicUsize::new(0);
 const ROUTED: u32 = 1 << 31;
+/// Flag of a route: the kernel is told of each interrupt.
+const CRITICAL: u32 = 1 << 30;
 
 /// Interrupt state of a pCPU.
 pub(crate) struct PcpuIrq {
@@ -350,6 +352,9 @@ pub(crate) fn detach(p: &mut PcpuIrq, v: &mut VcpuIrq) {
                 first: v.first,
             },
         );
+        // A line that any vCPU takes may now be another one's.
+        let wake = p.take_wake();
+        hand_over(p, wake);
     }
 }
 
@@ -398,8 +403,9 @@ fn owner(route: u32) -> Option<(PartitionId, u32)> {
     (route & ROUTED != 0).then_some((PartitionId((route >> 16) as u8), route & 0xFFFF))
 }
 
-fn route_of(line: u32) -> Option<(PartitionId, u32)> {
-    owner(ROUTES.get(line as usize)?.load(SeqCst))
+fn route_of(line: u32) -> Option<u32> {
+    let route = ROUTES.get(line as usize)?.load(SeqCst);
+    (route & ROUTED != 0).then_some(route)
 }
 
 /// See [`bulkhead_arch_api::Irqs::route`].
@@ -407,8 +413,11 @@ pub(crate) fn route(
     p: &mut PcpuIrq,
     line: Line,
     partition: PartitionId,
-    virtual_line: VirtualLine,
-    edge: bool,
+    LineRoute {
+        virtual_line,
+        edge,
+        critical,
+    }: LineRoute,
 ) {
     let (Some(controller), Some(route)) = (physical::controller(), ROUTES.get(line.0 as usize)) else {
         return;
@@ -424,7 +433,7 @@ pub(crate) fn route(
     controller.shared(line.0).set_guest_priority(0);
     ROUTES_END.fetch_max(line.0 as usize + 1, SeqCst);
     route.store(
-        ROUTED | u32::from(partition.0) << 16 | virtual_line.0 & 0xFFFF,
+        ROUTED | if critical { CRITICAL } else { 0 } | u32::from(partition.0) << 16 | virtual_line.0 & 0xFFFF,
         SeqCst,
     );
     shared.link(virtual_line.0, line.0);
@@ -632,7 +641,7 @@ fn handle(p: &mut PcpuIrq, running: Option<&mut VcpuIrq>, line: u32) -> Option<E
         return timer(p, running.is_some(), line);
     }
     match route_of(line) {
-        Some((partition, virtual_line)) => device(p, running, line, partition, virtual_line),
+        Some(route) => device(p, running, line, route),
         None => Some(Exit::Interrupt(Line(line))),
     }
 }
@@ -655,13 +664,8 @@ fn timer(p: &mut PcpuIrq, running: bool, line: u32) -> Option<Exit> {
 }
 
 /// A physical line of a partition.
-fn device(
-    p: &mut PcpuIrq,
-    running: Option<&mut VcpuIrq>,
-    line: u32,
-    partition: PartitionId,
-    virtual_line: u32,
-) -> Option<Exit> {
+fn device(p: &mut PcpuIrq, running: Option<&mut VcpuIrq>, line: u32, route: u32) -> Option<Exit> {
+    let (partition, virtual_line) = (PartitionId((route >> 16) as u8), route & 0xFFFF);
     let Some((vgic, first)) = vgic_by_id(partition) else {
         SharedLines(0).set_enabled(line, false);
         interface::deactivate(line);
@@ -671,6 +675,10 @@ fn device(
         .filter(|v| v.partition == partition && v.own.is_some())
         .map_or(NO_VCPU, |v| v.index);
     vgic.raise_linked(me, virtual_line, &mut Local { pcpu: p, first });
-    let wake = p.take_wake();
+    let mut wake = p.take_wake();
+    if route & CRITICAL != 0 {
+        // Also one that runs, here or on another pCPU: how it goes on is a matter of scheduling.
+        wake.insert_all(VcpuSet(u64::from(vgic.takers(virtual_line)) << first));
+    }
     (!wake.is_empty()).then_some(Exit::Device(wake, Line(line)))
 }

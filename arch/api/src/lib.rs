@@ -25,8 +25,8 @@ pub use exit::{
 pub use ids::{Line, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet, VirtualLine};
 pub use verbs::{
     Arch, ArchCaps, BuildError, CLEAR_AT_ONCE, Clock, Console, ControllerKind, CopyError, Cpus, Irqs,
-    MemoryKind, PartitionKind, Permissions, Region, Spaces, StartError, TimeMode, Traces, VcpuPlan,
-    VcpuReset, Vcpus, VirtualController,
+    LineRoute, MemoryKind, PartitionKind, Permissions, Region, Spaces, StartError, TimeMode, Traces,
+    VcpuPlan, VcpuReset, Vcpus, VirtualController,
 };
 
 /// Partitions a system can have; bounds every table and loop over partitions.

@@ -303,11 +303,23 @@ pub trait Spaces {
     fn reset_shared(&mut self, partition: PartitionId, part: u32) -> Option<u32>;
 }
 
+/// How a physical line of a partition is delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineRoute {
+    /// As what the guest sees it.
+    pub virtual_line: VirtualLine,
+    /// It is edge-triggered, else level-triggered.
+    pub edge: bool,
+    /// Each of its interrupts is answered by [`Exit::Device`], whatever its vCPU is doing. An interrupt of any other line is so only
+    /// if a vCPU that does not run has something to do by it.
+    pub critical: bool,
+}
+
 /// Physical interrupts.
 pub trait Irqs {
-    /// Gives a physical line to a partition as `virtual_line`, on the pCPU of vCPU 0 until the guest routes it.
+    /// Gives a physical line to a partition, on the pCPU of vCPU 0 until the guest routes it.
     /// From now on the backend delivers it, and the guest's end of interrupt ends it. At boot.
-    fn route(&mut self, line: Line, partition: PartitionId, virtual_line: VirtualLine, edge: bool);
+    fn route(&mut self, line: Line, partition: PartitionId, route: LineRoute);
     /// Lets a line of the hypervisor's own interrupt this pCPU.
     fn enable(&mut self, line: Line, edge: bool);
     /// The reverse of [`Irqs::enable`].

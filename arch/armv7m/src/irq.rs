@@ -12,7 +12,7 @@ use crate::machine::Machine;
 use crate::system::{
     AIRCR, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, control_space, read, write,
 };
-use bulkhead_arch_api::{Exit, Irqs, Line, PartitionId, Ticks, VcpuSet, VirtualLine};
+use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, PartitionId, Ticks, VcpuSet};
 use bulkhead_arch_deprivileged::VirtualCore;
 
 /// Lines of the interrupt controller that the vector table has vectors for.
@@ -25,6 +25,7 @@ struct Route {
     partition: PartitionId,
     virtual_line: u8,
     edge: bool,
+    critical: bool,
 }
 
 /// All lines, as sets of one bit each.
@@ -210,17 +211,18 @@ impl Machine {
         // Also of a level: it is looked at again when the handler has ended.
         core.pulse_line(route.virtual_line);
         let is_running = self.runs && self.current == Some(vcpu);
-        (!is_running).then_some(Exit::Device(VcpuSet::of(vcpu), Line(line)))
+        (route.critical || !is_running).then_some(Exit::Device(VcpuSet::of(vcpu), Line(line)))
     }
 }
 
 impl Irqs for Machine {
-    fn route(&mut self, line: Line, partition: PartitionId, virtual_line: VirtualLine, edge: bool) {
+    fn route(&mut self, line: Line, partition: PartitionId, route: LineRoute) {
         if let Some(slot) = self.irq.routes.get_mut(line.0 as usize) {
             *slot = Some(Route {
                 partition,
-                virtual_line: virtual_line.0 as u8,
-                edge,
+                virtual_line: route.virtual_line.0 as u8,
+                edge: route.edge,
+                critical: route.critical,
             });
         }
     }

@@ -8,9 +8,9 @@ use bulkhead_abi::log::{AREA_SIZE, Area};
 use bulkhead_abi::trace::Entry;
 use bulkhead_arch_api::{
     AccessKind, Arch, ArchCaps, BuildError, Clock, Console, CopyError, Cpus, DUMP_REGISTERS, Dump, Exit,
-    FaultReport, GuestPhys, HostPhys, Irqs, Line, MAX_VCPUS_PER_PARTITION, PartitionId, PartitionKind,
-    PcpuId, Region, Reply, Spaces, StartError, Ticks, Traces, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus,
-    VirtualController, VirtualLine,
+    FaultReport, GuestPhys, HostPhys, Irqs, Line, LineRoute, MAX_VCPUS_PER_PARTITION, PartitionId,
+    PartitionKind, PcpuId, Region, Reply, Spaces, StartError, Ticks, Traces, VcpuId, VcpuPlan, VcpuReset,
+    VcpuSet, Vcpus, VirtualController, VirtualLine,
 };
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
@@ -314,8 +314,10 @@ impl Spaces for SimMachine {
 }
 
 impl Irqs for SimMachine {
-    fn route(&mut self, line: Line, partition: PartitionId, virtual_line: VirtualLine, _edge: bool) {
-        self.world().routes.insert(line.0, (partition, virtual_line));
+    fn route(&mut self, line: Line, partition: PartitionId, route: LineRoute) {
+        self.world()
+            .routes
+            .insert(line.0, (partition, route.virtual_line));
     }
 
     fn enable(&mut self, line: Line, _edge: bool) {

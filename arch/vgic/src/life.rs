@@ -10,13 +10,13 @@
 //!
 //! A vCPU that has ended all its interrupts leaves without touching the words of its lines (`park`).
 
-use crate::lines::clear;
+use crate::lines::{Lines, clear};
 use crate::state::{ALL_WORDS, NOBODY, PLAIN, SYNC, word_flag};
 use crate::{
     Bank, CpuInterface, Hardware, ListRegister, PRIVATE_LINES, PhysicalLines, Redistributor, Vgic, bit, bits,
 };
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::fence;
+use core::sync::atomic::{AtomicU32, fence};
 
 /// Words of shared lines that [`Vgic::reset_shared`] resets at a time: while it does, the pCPU takes no interrupt.
 const RESET_WORDS: usize = 2;
@@ -229,9 +229,17 @@ impl Vgic<'_> {
         own.online.store(false, SeqCst);
         fence(SeqCst);
         // Of what wants delivery now nobody will tell this vCPU again; if it is for others, its next look finds that.
-        let words = self.wanting_words();
+        let words = self.wanting_words(false);
         if words != 0 {
             own.dirty.fetch_or(words, SeqCst);
+        }
+        // What anybody may take was marked for this vCPU alone, if it was the first one online.
+        if self.has_open_routes() {
+            let first = self.redistributors.iter().position(|r| r.online.load(SeqCst));
+            let words = self.wanting_words(true);
+            if let (Some(first), true) = (first, words != 0) {
+                self.notify(me, first, words, hardware);
+            }
         }
     }
 
@@ -258,17 +266,32 @@ impl Vgic<'_> {
         fence(SeqCst);
         // What became pending while nobody was online has marked nobody; what does after this look finds this vCPU online.
         let is_online = |(index, other): (usize, &Redistributor)| index != me && other.online.load(Relaxed);
-        if !self.redistributors.iter().enumerate().any(is_online) {
-            own.dirty.fetch_or(self.wanting_words(), SeqCst);
+        let is_alone = !self.redistributors.iter().enumerate().any(is_online);
+        if is_alone || self.has_open_routes() {
+            // What anybody may take is marked for another vCPU, and may be this one's from now on.
+            own.dirty.fetch_or(self.wanting_words(!is_alone), SeqCst);
         }
     }
 
-    /// Words of shared lines in which something wants delivery, to whomever.
-    fn wanting_words(&self) -> u64 {
+    /// Whether there may be lines that any vCPU takes.
+    fn has_open_routes(&self) -> bool {
+        self.distributor.has_open_routes.load(SeqCst)
+    }
+
+    /// Words of shared lines in which something wants delivery, to whomever; or, if `open`, to any vCPU.
+    fn wanting_words(&self, open: bool) -> u64 {
         let used = (self.distributor.lines.load(Relaxed) / 32).saturating_sub(1) as usize;
-        let words = (1u32..).zip(self.distributor.shared.iter().take(used));
-        words
-            .filter(|(_, lines)| lines.wants_anything())
+        let words = self.distributor.shared.iter().zip(&self.distributor.any);
+        let of_interest = |lines: &Lines, any: &AtomicU32| {
+            if open {
+                lines.wanting() & any.load(SeqCst) != 0
+            } else {
+                lines.wants_anything()
+            }
+        };
+        (1u32..)
+            .zip(words.take(used))
+            .filter(|(_, (lines, any))| of_interest(lines, any))
             .fold(0, |mask, (word, _)| mask | word_flag(word.wrapping_mul(32)))
     }
 
@@ -276,6 +299,7 @@ impl Vgic<'_> {
     /// go on, `None` at the end. Requires: all vCPUs detached. Words that the guest has no lines in are as they were made.
     pub fn reset_shared<P: PhysicalLines>(&self, first: usize, hardware: &mut P) -> Option<usize> {
         self.distributor.control.store(0, SeqCst);
+        self.distributor.has_open_routes.store(false, SeqCst);
         let used = (self.distributor.lines.load(SeqCst) / 32).saturating_sub(1) as usize;
         let next = first.saturating_add(RESET_WORDS);
         let words = self.distributor.shared.iter().enumerate().take(used);

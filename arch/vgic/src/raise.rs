@@ -70,6 +70,20 @@ impl Vgic<'_> {
         }
     }
 
+    /// The vCPUs that a shared line concerns, as a bitmap: the one that has it, and the one that gets it next if it is enabled.
+    #[must_use]
+    pub fn takers(&self, line: u32) -> u32 {
+        let (Some(lines), Some(holder)) = (self.shared(line), self.distributor.holder_of(line)) else {
+            return 0;
+        };
+        let holder = holder.load(SeqCst);
+        let holder = (holder != NOBODY).then_some(usize::from(holder));
+        let enabled = lines.enabled.load(SeqCst) & bit(line) != 0;
+        let next = enabled.then(|| self.target(line)).flatten();
+        let of = |vcpu: Option<usize>| vcpu.map_or(0, |index| bit(index as u32));
+        of(holder) | of(next)
+    }
+
     /// The vCPU and the line, if `value` (as for [`Vgic::send`]) names one vCPU only. The vCPU need not exist.
     #[inline(always)]
     #[must_use]

@@ -320,6 +320,7 @@ impl Vgic<'_> {
         let _ = route.fetch_update(SeqCst, SeqCst, |old| Some(old & !mask | affinity & mask));
         if let Some(any) = self.distributor.any.get(word).filter(|_| mask & 1 != 0) {
             if value as u32 & ROUTING_MODE != 0 {
+                self.distributor.has_open_routes.store(true, SeqCst);
                 any.fetch_or(bit(line), SeqCst);
             } else {
                 any.fetch_and(!bit(line), SeqCst);

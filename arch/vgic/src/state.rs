@@ -28,6 +28,8 @@ pub struct Distributor {
     pub(crate) route: [[AtomicU32; 32]; SHARED_WORDS],
     /// `GICD_IROUTER.Interrupt_Routing_Mode`.
     pub(crate) any: [AtomicU32; SHARED_WORDS],
+    /// Some bit of `any` has been set since the reset.
+    pub(crate) has_open_routes: AtomicBool,
     /// `GICD_ITARGETSR` of a GICv2, four lines a word, where it names several vCPUs; 0: as `route` says.
     pub(crate) targets: [[AtomicU32; 8]; SHARED_WORDS],
     /// vCPU that has the line in a list register or active outside; [`NOBODY`].
@@ -44,6 +46,7 @@ impl Distributor {
             shared: [const { Lines::new() }; SHARED_WORDS],
             route: [const { [const { AtomicU32::new(0) }; 32] }; SHARED_WORDS],
             any: [const { AtomicU32::new(0) }; SHARED_WORDS],
+            has_open_routes: AtomicBool::new(false),
             targets: [const { [const { AtomicU32::new(0) }; 8] }; SHARED_WORDS],
             holder: [const { [const { AtomicU8::new(NOBODY) }; 32] }; SHARED_WORDS],
         }

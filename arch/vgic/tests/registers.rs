@@ -3,7 +3,7 @@
 
 mod sim;
 
-use bulkhead_arch_vgic::{Frame, Sgi};
+use bulkhead_arch_vgic::{Frame, NO_VCPU, Sgi};
 use sim::{PHYSICAL_TIMER, SPURIOUS, TIMER, World};
 
 const DISTRIBUTOR: Frame = Frame::Distributor;
@@ -333,6 +333,61 @@ fn a_linked_line_goes_where_the_guest_routes_it() {
     assert!(!world.physical(0, 100, |line| line.active));
     world.set_bit(0, 0x180, 40);
     assert!(!world.physical(0, 100, |line| line.enabled));
+}
+
+/// A world in which any vCPU takes line 40.
+fn open_world() -> World {
+    let mut world = world();
+    prepare(&mut world, 0, 40);
+    world.write(0, DISTRIBUTOR, 0x6000 + 8 * 40, 8, 1 << 31);
+    world
+}
+
+#[test]
+fn a_line_for_anybody_does_not_go_with_a_vcpu_that_leaves() {
+    let mut world = open_world();
+    // Marked for vCPU 0, which has not looked yet.
+    world.with(0, |vgic, _, hardware| vgic.raise_linked(NO_VCPU, 40, hardware));
+    world.with(0, |vgic, bank, hardware| vgic.detach(0, bank, hardware));
+    assert!(world.cpus[0].is_kicked(1));
+    world.settle();
+    assert_eq!(world.acknowledge(1), 40);
+}
+
+#[test]
+fn a_line_for_anybody_finds_a_vcpu_that_comes() {
+    let mut world = open_world();
+    world.with(0, |vgic, bank, hardware| vgic.detach(0, bank, hardware));
+    // Marked for vCPU 1, which has not looked yet, and is not the first any more when it does.
+    world.with(1, |vgic, _, hardware| vgic.raise_linked(NO_VCPU, 40, hardware));
+    world.with(0, |vgic, bank, hardware| {
+        vgic.reset(0, bank, hardware);
+        vgic.load(0, bank, hardware);
+    });
+    world.cpus[0].machine_control = 0xF8 << 24 | 3;
+    world.settle();
+    assert_eq!(world.acknowledge(0), 40);
+    assert_eq!(world.acknowledge(1), SPURIOUS);
+}
+
+#[test]
+fn whom_a_line_concerns() {
+    let mut world = world();
+    let takers = |world: &mut World| world.with(0, |vgic, _, _| vgic.takers(40));
+    assert_eq!(takers(&mut world), 0);
+    prepare(&mut world, 0, 40);
+    assert_eq!(takers(&mut world), 0b01);
+    world.physical(0, 100, |line| line.level = true);
+    world.settle();
+    assert_eq!(world.acknowledge(0), 40);
+    // Routed away while vCPU 0 handles it.
+    world.write(0, DISTRIBUTOR, 0x6000 + 8 * 40, 8, 1);
+    assert_eq!(takers(&mut world), 0b11);
+    world.set_bit(0, 0x180, 40);
+    assert_eq!(takers(&mut world), 0b01);
+    for line in [0, 31, 1020, 1023, 5000] {
+        assert_eq!(world.with(0, |vgic, _, _| vgic.takers(line)), 0);
+    }
 }
 
 #[test]

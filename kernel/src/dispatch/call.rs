@@ -132,8 +132,9 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     fn wait_for_events(&mut self, slot: Slot, vcpu: VcpuId, gate: PartitionId, until: Option<u64>) {
         let until = until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds));
         let events = self.shared.partition(gate).gate.wait(vcpu);
+        // Also if there are none: the level may have stayed behind, and would end this wait and the next.
+        self.events_taken(gate);
         if events != 0 {
-            self.events_taken(gate);
             self.machine.reply(vcpu, Reply::Hypercall(one(events)));
             return;
         }
@@ -141,9 +142,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             Some(own) => self.local.block(slot, Activity::Waiting(gate, until, own)),
             None => {
                 let events = self.shared.partition(gate).gate.give_up(vcpu);
-                if events.is_some() {
-                    self.events_taken(gate);
-                }
+                self.events_taken(gate);
                 let answer = events.map_or(Err(Error::Interrupted), one);
                 self.machine.reply(vcpu, Reply::Hypercall(answer));
             }

@@ -32,7 +32,6 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 self.count(slot, |counters| &counters.hypercalls);
                 self.call(slot, vcpu, call);
             }
-            Exit::Idle { until } => self.idle(slot, vcpu, until),
             Exit::Access(ref access) => {
                 self.count(slot, |counters| &counters.accesses);
                 self.access(slot, vcpu, access);
@@ -67,7 +66,8 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 self.end_own(slot, own_wish(kind));
             }
             Exit::Failed { code } => self.backend_failed(slot, vcpu, code),
-            Exit::Interrupt(_) | Exit::Deadline | Exit::Signal | Exit::Wake(_) | Exit::Device(..) => {
+            // Interrupts: nothing that the vCPU has done.
+            _ => {
                 self.count(slot, |counters| &counters.interrupts);
                 self.handle_common(exit);
             }
@@ -213,9 +213,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             return;
         };
         let events = self.shared.partition(gate).gate.give_up(state.vcpu);
-        if events.is_some() {
-            self.events_taken(gate);
-        }
+        self.events_taken(gate);
         self.release(slot, events.map(|events| [events, 0, 0, 0]).ok_or(error));
     }
 

@@ -281,6 +281,11 @@ impl Bench {
         self.world().program(VcpuId(vcpu), make);
     }
 
+    /// Another handle of a pCPU's machine, for what the kernel does between two steps.
+    pub fn machine(&self, pcpu: u8) -> SimMachine {
+        SimMachine::new(Rc::clone(&self.world), PcpuId(pcpu))
+    }
+
     /// Boots and runs until `until` ticks, or until the board is off or all pCPUs have stopped.
     pub fn run(&mut self, until: u64) {
         self.power_on();

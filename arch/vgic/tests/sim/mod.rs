@@ -73,6 +73,11 @@ impl Cpu {
         action(&mut self.board.borrow_mut().lines[bank][physical as usize])
     }
 
+    /// Whether this pCPU, or another one of the board, was told to look.
+    pub fn is_kicked(&self, vcpu: usize) -> bool {
+        self.board.borrow().kicked.contains(&vcpu)
+    }
+
     /// Other vCPUs have been here: what is left in empty slots is not what was there.
     pub fn leave_traces(&mut self) {
         for slot in self.slots.iter_mut().filter(|slot| slot.is_empty()) {
