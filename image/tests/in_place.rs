@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Images of class `armv7m`: nothing is translated, code stays where it is linked.
 
+#[allow(dead_code, reason = "the sample of the other class is not used here")]
+mod common;
+
 use bulkhead_abi::log::SMALL_AREA_SIZE;
 use bulkhead_image::layout::*;
-use bulkhead_image::{Fault, Image, ImageBuilder, ImageError, Portable, Sha256, Table};
+use bulkhead_image::{Fault, Image, ImageBuilder, ImageError, Payload, Portable, Sha256, Table};
+use common::{HEALTH, name};
 use zerocopy::FromZeros;
 
 const CODE: u64 = 0x10_0000;
 const RAM: u64 = 0x2010_0000;
 const CONTENTS: [u8; 600] = [0xbf; 600];
-
-fn name(text: &str) -> Name {
-    Name::new(text).unwrap()
-}
 
 fn mapping(base: u64, size: u64, flags: u32) -> MemoryRecord {
     MemoryRecord {
@@ -85,16 +85,7 @@ fn sample() -> ImageBuilder {
         vcpu_count: 1.into(),
         restart_limit: NONE.into(),
         virtual_lines: 32.into(),
-        health: [
-            0,
-            HealthAction::Stop as u8,
-            HealthAction::Inject as u8,
-            HealthAction::Log as u8,
-            HealthAction::Restart as u8,
-            HealthAction::Stop as u8,
-            0,
-            0,
-        ],
+        health: HEALTH,
         ..PartitionRecord::new_zeroed()
     }];
     builder.vcpus = vec![VcpuRecord::plain(0, 0, 4)];
@@ -155,11 +146,31 @@ fn the_sample_is_valid_and_reads_back() {
     assert!(Image::check(&bytes, CLASS_AARCH64, &Portable).is_err());
 }
 
+/// Something of four bytes that the hypervisor copies to `guest` at each start.
+fn load(builder: &mut ImageBuilder, guest: u64) {
+    builder.payloads = vec![Payload {
+        name: name("rtos:data"),
+        bytes: vec![1, 2, 3, 4],
+    }];
+    builder.loads = vec![LoadRecord {
+        guest: guest.into(),
+        size: 4.into(),
+        ..LoadRecord::new_zeroed()
+    }];
+}
+
+#[test]
+fn a_payload_is_copied_to_ram() {
+    let mut builder = sample();
+    load(&mut builder, RAM + 0xffc);
+    assert_eq!(builder.build().map(drop), Ok(()));
+}
+
 #[rustfmt::skip] // One case per line.
 #[test]
 fn rules_of_the_class() {
     type Change = fn(&mut ImageBuilder);
-    let cases: [(Change, Table, u32, Fault); 26] = [
+    let cases: [(Change, Table, u32, Fault); 29] = [
         (|b| b.board.load_address = 0x2001_0000.into(), Table::Board, 0, Fault::OutsideCode),
         (|b| b.board.pool_base = 0x1000.into(), Table::Board, 0, Fault::OutsideRam),
         (|b| b.board.pool_size = 0x7020.into(), Table::Board, 0, Fault::InHypervisor),
@@ -184,6 +195,9 @@ fn rules_of_the_class() {
         (|b| b.residents[0].size = 0x401.into(), Table::Residents, 0, Fault::OutsideMemory),
         (|b| b.residents[0].address = RAM.into(), Table::Residents, 0, Fault::OutsideCode),
         (|b| { b.residents.push(b.residents[0]); }, Table::Residents, 1, Fault::Overlaps(Table::Residents, 0)),
+        (|b| load(b, CODE), Table::Loads, 0, Fault::OutsideMemory),
+        (|b| load(b, CODE + 0x3fc), Table::Loads, 0, Fault::OutsideMemory),
+        (|b| load(b, 0x4000_5000), Table::Loads, 0, Fault::OutsideMemory),
         (|b| b.sites.swap(0, 1), Table::Sites, 1, Fault::NotAscending),
         (|b| b.sites[2].address = 0x10_0400.into(), Table::Sites, 2, Fault::OutsideCode),
     ];

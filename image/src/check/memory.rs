@@ -119,11 +119,9 @@ fn load(image: &Image<'_>, index: u32, record: &LoadRecord) -> Result<(), Fault>
         .checked_add(record.size.get())
         .ok_or(Fault::OutsidePayload)?;
     require(end <= payload.size.get(), Fault::OutsidePayload)?;
-    let mut ram = image
-        .memory_of(partition)
-        .filter(|mapping| mapping.flags.get() & MEMORY_DEVICE == 0);
+    let mut mappings = image.memory_of(partition);
     require(
-        ram.any(|mapping| guest_span(image, mapping).is_ok_and(|span| span.covers(guest))),
+        mappings.any(|mapping| loads_into(image, mapping, guest)),
         Fault::OutsideMemory,
     )?;
     for (other, other_index) in earlier(image.loads(), index)
@@ -133,4 +131,11 @@ fn load(image: &Image<'_>, index: u32, record: &LoadRecord) -> Result<(), Fault>
         require(!guest.overlaps(other), Fault::Overlaps(Table::Loads, other_index))?;
     }
     Ok(())
+}
+
+/// Whether `guest` lies in `mapping`, and the hypervisor can copy there: neither registers nor code memory.
+fn loads_into(image: &Image<'_>, mapping: &MemoryRecord, guest: Span) -> bool {
+    mapping.flags.get() & MEMORY_DEVICE == 0
+        && host_span(image, mapping).is_ok_and(|host| in_ram(image, host))
+        && guest_span(image, mapping).is_ok_and(|span| span.covers(guest))
 }

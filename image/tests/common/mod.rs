@@ -14,6 +14,18 @@ pub const HYPERVISOR_SIZE: u64 = 0x40_0000;
 /// All permissions.
 pub const RWX: u32 = MEMORY_READ | MEMORY_WRITE | MEMORY_EXECUTE;
 
+/// A health action for each class of events.
+pub const HEALTH: [u8; 8] = [
+    0,
+    HealthAction::Stop as u8,
+    HealthAction::Inject as u8,
+    HealthAction::Log as u8,
+    HealthAction::Restart as u8,
+    HealthAction::Stop as u8,
+    0,
+    0,
+];
+
 /// `text` as a name.
 pub fn name(text: &str) -> Name {
     Name::new(text).unwrap()
@@ -40,16 +52,7 @@ pub fn partition(text: &str, kind: u32, first_vcpu: u32, vcpu_count: u32) -> Par
         } else {
             0.into()
         },
-        health: [
-            0,
-            HealthAction::Stop as u8,
-            HealthAction::Inject as u8,
-            HealthAction::Log as u8,
-            HealthAction::Restart as u8,
-            HealthAction::Stop as u8,
-            0,
-            0,
-        ],
+        health: HEALTH,
         ..PartitionRecord::new_zeroed()
     }
 }
