@@ -131,6 +131,13 @@ codes! {
     WeakSupervisor = "W115", "A supervisor has a lower priority than a partition it controls on its pCPU.";
     NoWindow = "W116", "A vCPU has no window in any schedule, or a domain has no vCPU.";
     UnusedPriority = "W117", "A priority is given for a policy that does not read it.";
+    UnusedLimit = "W118", "A limit of restarts is given, but no health action restarts.";
+    EqualPriority = "W119", "Partitions take turns on a pCPU because nobody said which is more urgent.";
+    UselessFrozen = "W120", "Frozen time has no effect on a pCPU that is not shared.";
+    UnstoppedDma = "W121", "A device may go on doing DMA while its partition is restarted.";
+    WarmKernel = "W122", "A Linux kernel is restarted warm, which it cannot stand.";
+    NoRoot = "W123", "A Linux kernel has neither a RAM disk nor a root file system.";
+    LittleMemory = "W124", "A Linux kernel has hardly any memory beside what is loaded.";
 }
 
 impl Code {

@@ -72,6 +72,25 @@ fn cells(node: &DeviceTreeNode, name: &str) -> Vec<u32> {
 }
 
 #[test]
+fn a_zboot_kernel_is_what_is_packed_in_it() {
+    let kernel = support::image(32 << 20);
+    let path = std::env::temp_dir().join(format!("bulkhead-zboot-{}", std::process::id()));
+    std::fs::write(&path, support::zboot("gzip", &support::gzip(&kernel))).expect("a temporary file");
+    let text = format!(
+        "image = {:?}\nmemory = \"128M\"\nramdisk = \"payloads/ramdisk.cpio\"\n",
+        path.display().to_string()
+    );
+    let system = vm(&text);
+    std::fs::remove_file(&path).expect("it is there");
+    let bytes = image(&system);
+    let image = Image::check(&bytes, CLASS_AARCH64, &Portable).expect("valid");
+    let payload = image.payload(0);
+    assert_eq!(payload, kernel);
+    assert_eq!(image.partitions()[0].entry.get(), 0x4020_0000);
+    assert!(system.report().diagnostics.is_empty(), "{}", system.report());
+}
+
+#[test]
 fn the_tree_is_that_of_the_virt_board() {
     let system = vm(
         "image = \"payloads/image\"\nmemory = \"256M\"\nbootargs = \"quiet\"\ndevices = [\"rtc\"]\nramdisk = \"payloads/ramdisk.cpio\"\n",

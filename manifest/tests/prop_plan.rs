@@ -31,7 +31,7 @@ proptest! {
         let path = support::root().join("tests/config-bad/system.toml");
         match load_text(&path, &text, &support::resolve) {
             Err(report) => {
-                let expected = [Code::RamExhausted, Code::OutsideRam, Code::PlaceOverlap, Code::HypervisorMemory, Code::OddMemory];
+                let expected = [Code::RamExhausted, Code::OutsideRam, Code::PlaceOverlap, Code::HypervisorMemory, Code::OddMemory, Code::EqualPriority];
                 prop_assert!(report.diagnostics.iter().all(|diagnostic| expected.contains(&diagnostic.code)), "{report}");
             }
             Ok(system) => {

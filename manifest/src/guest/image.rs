@@ -23,6 +23,8 @@ pub(super) struct Image {
     pub tree_first: bool,
     /// Starts in AArch32 state.
     pub aarch32: bool,
+    /// Is a Linux kernel.
+    pub linux: bool,
 }
 
 impl Image {
@@ -34,6 +36,7 @@ impl Image {
             windows: vec![window],
             tree_first: false,
             aarch32: false,
+            linux: false,
         }
     }
 
@@ -58,6 +61,7 @@ pub(super) fn firmware(spec: &PartitionSpec, areas: &[Area], report: &mut Report
         windows: Vec::new(),
         tree_first: true,
         aarch32: false,
+        linux: false,
     })
 }
 
@@ -84,6 +88,23 @@ pub(super) fn place_image(
     areas: &[Area],
     report: &mut Report,
 ) -> Option<Image> {
+    let contents = match kernel::zboot(&contents) {
+        None => contents,
+        Some(Ok(packed)) => Rc::new(packed.to_vec()),
+        Some(Err(why)) => {
+            let message = format!("the EFI zboot kernel `{}` cannot be unpacked: {why}", name.value);
+            let code = if why.is_method() {
+                Code::PayloadKind
+            } else {
+                Code::ImageDamaged
+            };
+            report.push(
+                Diagnostic::at(code, name.place, message)
+                    .help("give the kernel's plain Image: `Image` or `Image.gz` of its build"),
+            );
+            return None;
+        }
+    };
     let contents = unpack(name, contents, areas[0].window.size, report)?;
     if elf::is_elf(&contents) {
         return place_elf(context, name, &contents, areas, report);
@@ -114,7 +135,7 @@ fn wrong_kind(name: &Placed<String>, what: &str) -> Diagnostic {
         name.place,
         format!("the payload `{}` is {what}", name.value),
     )
-    .help("give a Linux Image for 64-bit Arm (raw or gzip), a zImage for 32-bit Arm, an ELF file, or a raw binary")
+    .help("give a Linux Image for 64-bit Arm (raw, gzip or EFI zboot), a zImage for 32-bit Arm, an ELF file, or a raw binary")
 }
 
 fn unpack(name: &Placed<String>, contents: Bytes, room: u64, report: &mut Report) -> Option<Bytes> {
@@ -200,7 +221,10 @@ fn place_linux(
         return None;
     }
     let name = blob_name(context.name(), "kernel");
-    Some(Image::in_one_piece(name, contents, window))
+    Some(Image {
+        linux: true,
+        ..Image::in_one_piece(name, contents, window)
+    })
 }
 
 /// The zImage of a 32-bit kernel. Where it unpacks to and how much memory it needs then, only it knows.
@@ -236,6 +260,7 @@ fn place_zimage(
     }
     Some(Image {
         aarch32: true,
+        linux: true,
         ..Image::in_one_piece(blob_name(context.name(), "kernel"), contents, window)
     })
 }
@@ -321,6 +346,7 @@ fn place_elf(
         windows,
         tree_first: true,
         aarch32: program.aarch32,
+        linux: false,
     })
 }
 

@@ -13,6 +13,7 @@
 
 mod image;
 mod in_place;
+mod linux;
 mod task;
 mod vm;
 

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use super::image::{self, Image};
+use super::linux;
 use super::{Area, AreaKind, Context, Guest, Part};
 use crate::board::Window;
 use crate::devicetree::{self, Machine};
@@ -62,6 +63,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         None => None,
     };
     let ramdisk_size = ramdisk.as_ref().map_or(0, |ramdisk| ramdisk.len() as u64);
+    linux::check(context, &image, ramdisk_size, areas[0].window, report);
     let tree = |ramdisk: Option<Window>, report: &mut Report| {
         let machine = Machine {
             context,

@@ -52,6 +52,54 @@ pub(crate) fn gunzip(bytes: &[u8], limit: u64) -> Result<Vec<u8>, GunzipError> {
     }
 }
 
+/// Why an EFI zboot kernel gives nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ZbootError {
+    /// Packed in a way that we do not know.
+    Method(String),
+    /// Its header points outside the file.
+    Damaged,
+}
+
+impl ZbootError {
+    /// Whether the file is good, but not for us.
+    pub const fn is_method(&self) -> bool {
+        matches!(self, Self::Method(_))
+    }
+}
+
+impl std::fmt::Display for ZbootError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Method(method) => write!(f, "it is packed by `{method}`, and only gzip is known here"),
+            Self::Damaged => write!(f, "its packed part is not all there"),
+        }
+    }
+}
+
+/// The packed kernel in an EFI zboot image, if the file is one (kernel source, `drivers/firmware/efi/libstub/zboot-header.S`:
+/// `MZ`, `zimg`, offset and size of the packed part, and from byte 24 on how it is packed).
+pub(crate) fn zboot(bytes: &[u8]) -> Option<Result<&[u8], ZbootError>> {
+    if !bytes.starts_with(b"MZ\0\0zimg") {
+        return None;
+    }
+    let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize);
+    let packed = || {
+        let (start, size) = (word(8)?, word(12)?);
+        Some((bytes.get(24..56)?, bytes.get(start..start.checked_add(size)?)?))
+    };
+    Some(match packed() {
+        None => Err(ZbootError::Damaged),
+        Some((method, packed)) if method.starts_with(b"gzip\0") && is_gzip(packed) => Ok(packed),
+        Some((method, _)) if method.starts_with(b"gzip\0") => Err(ZbootError::Damaged),
+        Some((method, _)) => {
+            let end = method.iter().position(|byte| !byte.is_ascii_alphanumeric());
+            let name = String::from_utf8_lossy(&method[..end.unwrap_or(method.len())]);
+            Err(ZbootError::Method(name.into_owned()))
+        }
+    })
+}
+
 /// Where a zImage goes: 32 MiB above the start of RAM, so that it need not move out of its own way while it unpacks.
 pub(crate) const ZIMAGE_OFFSET: u64 = 32 << 20;
 const ZIMAGE_MAGIC_AT: usize = 0x24;
@@ -165,7 +213,7 @@ fn sections_are_complete(bytes: &[u8]) -> Result<(), String> {
 mod tests {
     use std::io::Write;
 
-    use super::{DEFAULT_OFFSET, GunzipError, Header, gunzip, header, is_image};
+    use super::{DEFAULT_OFFSET, GunzipError, Header, ZbootError, gunzip, header, is_image, zboot};
 
     fn image(offset: u64, size: u64) -> Vec<u8> {
         let mut bytes = vec![0; 4096];
@@ -212,5 +260,42 @@ mod tests {
             gunzip(&bomb[..100], 1 << 20),
             Err(GunzipError::Damaged(_))
         ));
+    }
+    /// An EFI zboot image whose packed part is said to be `size` bytes from 64 on.
+    fn wrapped(method: &[u8], size: u32, packed: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; 64];
+        bytes[..8].copy_from_slice(b"MZ\0\0zimg");
+        bytes[8] = 64;
+        bytes[12..16].copy_from_slice(&size.to_le_bytes());
+        bytes[24..24 + method.len()].copy_from_slice(method);
+        bytes.extend(packed);
+        bytes
+    }
+
+    #[test]
+    fn the_packed_part_of_a_zboot_image_is_found() {
+        let packed = b"\x1f\x8b and more";
+        let good = wrapped(b"gzip", packed.len() as u32, packed);
+        assert_eq!(zboot(&good), Some(Ok(&packed[..])));
+        assert_eq!(
+            zboot(&wrapped(b"gzip", 1000, packed)),
+            Some(Err(ZbootError::Damaged))
+        );
+        assert_eq!(
+            zboot(&wrapped(b"gzip", u32::MAX, packed)),
+            Some(Err(ZbootError::Damaged))
+        );
+        assert_eq!(
+            zboot(&wrapped(b"gzip", 3, b"xyz")),
+            Some(Err(ZbootError::Damaged))
+        );
+        let method = |name: &str| Some(Err(ZbootError::Method(name.to_owned())));
+        assert_eq!(zboot(&wrapped(b"zstd", 3, b"xyz")), method("zstd"));
+        assert_eq!(zboot(&wrapped(b"\x1b[31m", 3, b"xyz")), method(""));
+        for length in 0..good.len() {
+            let cut = zboot(&good[..length]);
+            assert!(matches!(cut, None | Some(Err(ZbootError::Damaged))), "{length}");
+        }
+        assert_eq!(zboot(&image(0, 0)), None);
     }
 }

@@ -2,7 +2,7 @@
 //! The rules that need to know what the keys mean: one function per rule, grouped by subject.
 //!
 //! A rule looks at the manifest as written and at the board, reports, and changes nothing; so the order
-//! of the rules does not matter, and all of them run even if some find something. Rules about the
+//! of the rules does not matter, and all of them run even if some find something (but for surprises). Rules about the
 //! contents of payloads and about places in the board's RAM are where payloads are loaded
 //! ([`crate::payload`], [`crate::guest`]) and places are found ([`crate::plan`]).
 
@@ -34,13 +34,16 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     health::check(manifest, report);
     capabilities::check(manifest, report);
     scheduling::check(manifest, report);
-    surprises::check(manifest, report);
     trace_is_possible(manifest, report);
     if let Some(board) = board {
         in_place::check(manifest, board, report);
         cpus::check(manifest, board, report);
         devices::check(manifest, board, report);
         emulator::check(manifest, board, report);
+    }
+    // Who has an error to mend need not hear of surprises.
+    if report.error_count() == 0 {
+        surprises::check(manifest, board, report);
     }
 }
 

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What works as written, but probably not as meant. Warnings only: whoever knows better goes on.
 
+use crate::board::{Board, Device};
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::model::{Manifest, PartitionSpec, Policy, Target, VcpuSpec};
+use crate::model::{Manifest, PartitionSpec, Placed, Policy, Target, VcpuSpec};
 use crate::system::DEFAULT_QUANTUM;
-use bulkhead_abi::Rights;
+use bulkhead_abi::{HealthClass, Rights};
 use bulkhead_image::layout::HealthAction;
 
 /// Blocks of this size are mapped by one entry.
 const BLOCK: u64 = 2 << 20;
 
-pub(super) fn check(manifest: &Manifest, report: &mut Report) {
+pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
     for partition in &manifest.partitions {
         vcpus_run_side_by_side(partition, report);
         restarts_end(partition, report);
         watchdog_outlasts_a_turn(partition, manifest, report);
         memory_is_blocks(partition, report);
         supervisor_gets_its_turn(partition, manifest, report);
+        frozen_time_stands(partition, manifest, report);
+        if let Some(board) = board {
+            dma_ends_with_a_life(partition, board, report);
+        }
     }
+    urgency_is_said(manifest, report);
 }
 
 /// The pCPU and the priority of a vCPU, if both are known.
@@ -49,17 +55,115 @@ fn vcpus_run_side_by_side(partition: &PartitionSpec, report: &mut Report) {
     }
 }
 
+/// The first health action that starts the partition anew, as the manifest says it.
+fn restart(partition: &PartitionSpec) -> Option<&Placed<HealthAction>> {
+    let mut actions = partition.health.iter().map(|(_, action)| action);
+    actions.find(|action| matches!(action.value, HealthAction::Restart | HealthAction::RestartWarm))
+}
+
+/// A watchdog restarts if the manifest does not say otherwise.
+fn watchdog_restarts(partition: &PartitionSpec) -> bool {
+    let said = |(class, _): &(HealthClass, _)| *class == HealthClass::Watchdog;
+    partition.watchdog.is_some() && !partition.health.iter().any(said)
+}
+
 fn restarts_end(partition: &PartitionSpec, report: &mut Report) {
-    let restart = partition
-        .health
-        .iter()
-        .find(|(_, action)| matches!(action.value, HealthAction::Restart | HealthAction::RestartWarm));
-    if let (Some((_, action)), None) = (restart, &partition.restart_limit) {
+    let restart = restart(partition);
+    if let (Some(action), None) = (restart, &partition.restart_limit) {
         let message = format!("partition `{}` is restarted without end", partition.name.value);
         report.push(
             Diagnostic::at(Code::EndlessRestart, action.place, message)
                 .label("a fault at every start comes back for ever")
                 .help("add a limit, after which it stays failed: restart-limit = 3"),
+        );
+    }
+    let key = partition.keys.iter().find(|key| key.value == "restart-limit");
+    if let (Some(key), None, false) = (key, restart, watchdog_restarts(partition)) {
+        let message = format!("no health action restarts partition `{}`", partition.name.value);
+        report.push(
+            Diagnostic::at(Code::UnusedLimit, key.place, message)
+                .label("never reached: resets that the partition asks for do not count")
+                .help("say what shall restart it, e.g. `memory = \"restart\"` under `health`, or remove the limit"),
+        );
+    }
+}
+
+/// The policy of a pCPU.
+fn policy(manifest: &Manifest, pcpu: u32) -> Policy {
+    let name = pcpu.to_string();
+    let spec = manifest.pcpus.iter().find(|spec| spec.name.value == name);
+    spec.map_or(Policy::FixedPriority, |spec| spec.policy)
+}
+
+/// Equal priorities are fine if somebody chose them; a default that makes a control loop one of two that take turns is not.
+fn urgency_is_said(manifest: &Manifest, report: &mut Report) {
+    let mut seen: Vec<(u32, &PartitionSpec)> = Vec::new();
+    for partition in &manifest.partitions {
+        for vcpu in &partition.vcpus {
+            let Some((pcpu, _)) = home(vcpu).filter(|_| vcpu.priority_place.is_none()) else {
+                continue;
+            };
+            let same = |(other, owner): &&(u32, &PartitionSpec)| {
+                *other == pcpu && owner.name.value != partition.name.value
+            };
+            let Some((_, equal)) = seen.iter().find(same) else {
+                seen.push((pcpu, partition));
+                continue;
+            };
+            if policy(manifest, pcpu) != Policy::FixedPriority {
+                continue;
+            }
+            let message = format!(
+                "`{}` and `{}` share pCPU {pcpu}, and neither has a priority",
+                equal.name.value, partition.name.value
+            );
+            report.push(
+                Diagnostic::at(Code::EqualPriority, vcpu.place, message)
+                    .label("they take turns, each as long as the pCPU's `quantum`")
+                    .also(equal.name.place, "the other one")
+                    .help("give each vCPU a `priority` (higher is more urgent), or another pCPU"),
+            );
+            // Once is enough.
+            return;
+        }
+    }
+}
+
+fn frozen_time_stands(partition: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
+    let Some(place) = partition.frozen else { return };
+    let own = |pcpu: u32| {
+        let mut vcpus = partition.vcpus.iter().filter_map(home);
+        vcpus.any(|(own, _)| own == pcpu)
+    };
+    let others = manifest.partitions.iter();
+    let others = others.filter(|other| other.name.value != partition.name.value);
+    let mut homes = others.flat_map(|other| other.vcpus.iter().filter_map(home));
+    if partition.vcpus.iter().any(|vcpu| home(vcpu).is_some()) && !homes.any(|(pcpu, _)| own(pcpu)) {
+        let message = format!("time of partition `{}` never stands still", partition.name.value);
+        report.push(
+            Diagnostic::at(Code::UselessFrozen, place, message)
+                .label("it stands still while others have the pCPU, and there are none")
+                .help("remove the line, or let another partition share the pCPU"),
+        );
+    }
+}
+
+fn dma_ends_with_a_life(partition: &PartitionSpec, board: &Board, report: &mut Report) {
+    if !super::does_trusted_dma(partition, board)
+        || (restart(partition).is_none() && !watchdog_restarts(partition))
+    {
+        return;
+    }
+    let unstoppable = |(_, device): &(_, &Device)| device.dma && device.quiesce.is_none();
+    if let Some((name, device)) = super::owned(partition, board).find(unstoppable) {
+        let message = format!(
+            "nothing stops the DMA of `{}` when partition `{}` is restarted",
+            device.name, partition.name.value
+        );
+        report.push(
+            Diagnostic::at(Code::UnstoppedDma, name.place, message)
+                .label("may still write into the memory that is loaded anew")
+                .help("name the register that stops the device in the board file: quiesce = { offset = .., value = .. }"),
         );
     }
 }

@@ -157,7 +157,7 @@ static PARTITION: TableSchema = TableSchema {
             "image",
             Optional,
             Kind::Text,
-            "what it runs: for a VM a Linux Image (raw or gzip), an ELF file or a raw binary, for a task an ELF file; a path relative to the manifest, or the name of a payload of the host tool (`@...`); a VM can do without if `machine.entry` is in a region with a payload",
+            "what it runs: for a VM a Linux Image (raw, gzip or EFI zboot with gzip), an ELF file or a raw binary, for a task an ELF file; a path relative to the manifest, or the name of a payload of the host tool (`@...`); a VM can do without if `machine.entry` is in a region with a payload",
         ),
         key(
             "ramdisk",

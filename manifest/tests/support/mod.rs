@@ -80,10 +80,23 @@ fn efi(mut bytes: Vec<u8>, machine: u16, section: u32) -> Vec<u8> {
     bytes
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+/// `bytes`, packed.
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(bytes).expect("writes to memory");
     encoder.finish().expect("writes to memory")
+}
+
+/// A kernel of `packed` bytes that unpacks itself when EFI starts it.
+pub fn zboot(method: &str, packed: &[u8]) -> Vec<u8> {
+    let mut bytes = b"MZ\0\0zimg".to_vec();
+    bytes.extend(128_u32.to_le_bytes());
+    bytes.extend((packed.len() as u32).to_le_bytes());
+    bytes.extend([0; 8]);
+    bytes.extend(method.as_bytes());
+    bytes.resize(128, 0);
+    bytes.extend(packed);
+    bytes
 }
 
 /// A compiled overlay that changes the node with the label `label`; `dtc -@` makes the same of
@@ -250,6 +263,8 @@ pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
         ("image", image(32 << 20)),
         ("truncated-image", efi(image(32 << 20), 0xaa64, 8192)),
         ("x86.efi", efi(vec![0; 4096], 0x8664, 0)),
+        ("zboot-zstd", zboot("zstd", b"\x28\xb5\x2f\xfd")),
+        ("truncated-zboot", zboot("gzip", &damaged)[..160].to_vec()),
         ("kernel.xz", b"\xfd7zXZ\0\0\x04".to_vec()),
         ("bomb.gz", gzip(&vec![0; 4 << 20])),
         ("truncated.gz", damaged[..damaged.len() / 2].to_vec()),
