@@ -183,6 +183,17 @@ fn deadlines_are_kept_when_partitions_are_stopped_and_vcpus_yield() {
     search("edf stopping", &servers, freedom, 9);
 }
 
+/// The second server wakes up unnoticed: 14 ticks would be too late if its deadline counted from when it is noticed.
+#[test]
+fn a_deadline_counts_from_the_wake_up() {
+    let servers = [Some((4, 8, 8)), Some((6, 13, 13))];
+    let freedom = Freedom {
+        always_ready: 0b01,
+        ..Freedom::default()
+    };
+    search("edf unnoticed", &servers, freedom, 15);
+}
+
 #[test]
 fn donations_run_on_the_donor_s_budget() {
     let servers = [Some((1, 2, 2)), Some((1, 4, 4)), None];
