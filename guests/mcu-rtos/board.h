@@ -27,9 +27,6 @@
 #define SCB_SHPR3 REGISTER(0xe000ed20)
 #define SCB_CPACR REGISTER(0xe000ed88)
 
-// FPGAIO: counts the CPU's clock, and is never written.
-#define FPGAIO_COUNTER REGISTER(0x40028018)
-
 #define CPU_CLOCK_HZ 25000000u
 
 // External interrupts of the board.
@@ -57,6 +54,7 @@ struct timer {
     volatile uint32_t control, value, reload, interrupt;
 };
 #define TIMER1 ((struct timer *)0x40001000)
+#define TIMER_ENABLE 1u
 #define TIMER_ENABLE_INTERRUPT 9u
 
 #endif
