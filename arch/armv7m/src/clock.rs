@@ -36,7 +36,7 @@ impl Counter {
 
     /// Ticks since the counter started. Requires: asked at least once while it goes round.
     #[inline]
-    fn read(&self) -> u64 {
+    pub(crate) fn read(&self) -> u64 {
         let low = self.registers.read32(COUNTER);
         if low < self.low.get() {
             self.high.set(self.high.get().wrapping_add(1));

@@ -8,7 +8,7 @@
 //!
 //! **Guest entry and exit.** While a guest runs, the main stack holds the registers that Rust code wants
 //! back, and above them the guest's [`Registers`] and the [`Machine`]. Any exception of the guest saves r4 to r11 there and
-//! calls `on_trap`; if that answers 0, the guest goes on, else `bulkhead_enter` returns: still in
+//! calls `on_trap`, or the shortest way of that exception first; if that answers 0, the guest goes on, else `bulkhead_enter` returns: still in
 //! Handler mode, as the handler of that exception. The next `bulkhead_enter` returns from the exception.
 //!
 //! | at | register | meaning in | meaning out |
@@ -18,6 +18,8 @@
 //! | | r4..r11, sp | the host's | the same |
 //! | `on_trap` | r0 | `*mut Machine` | 0: go on in the guest |
 //! | | r1 | number of the exception | |
+//! | `on_call`, `on_memory`, `on_bus`, `on_usage` | r0 | `*mut Machine` | as of `on_trap` |
+//! | | r2 | `*mut Registers` that `bulkhead_enter` was given | |
 //! | `crash` | r0 | where the stack pointer was | |
 //! | | r1 | number of the exception | |
 //!
@@ -25,6 +27,7 @@
 
 use crate::crash::crash;
 use crate::irq::MAX_LINES;
+use crate::quick::{on_bus, on_call, on_memory, on_usage};
 use crate::traps::on_trap;
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -57,13 +60,13 @@ global_asm!(
     .word   bulkhead_start
     .word   bulkhead_crash                  // NMI
     .word   bulkhead_hard_fault
-    .word   bulkhead_trap                   // MemManage
-    .word   bulkhead_trap                   // BusFault
-    .word   bulkhead_trap                   // UsageFault
+    .word   bulkhead_memory                 // MemManage
+    .word   bulkhead_bus                    // BusFault
+    .word   bulkhead_usage                  // UsageFault
     .rept   4
     .word   bulkhead_crash
     .endr
-    .word   bulkhead_trap                   // SVCall
+    .word   bulkhead_call                   // SVCall
     .word   bulkhead_crash
     .word   bulkhead_crash
     .word   bulkhead_first                  // PendSV
@@ -111,23 +114,31 @@ bulkhead_first:
     isb
     bl      primary_main
 
-    .type   bulkhead_trap, %function
+    .macro  trap name, function
+    .type   \name, %function
     .thumb_func
-bulkhead_trap:
+\name:
     mrs     r1, psp
     ldrd    r2, r0, [sp]
     stmia   r2!, {{r4-r11}}
     strd    r1, lr, [r2]
+    subs    r2, #32
     mrs     r1, ipsr
-    bl      {on_trap}
+    bl      \function
     cbnz    r0, 2f
-1:  ldr     r0, [sp]
+    ldr     r0, [sp]
     ldmia   r0!, {{r4-r11}}
     ldrd    r1, lr, [r0]
     msr     psp, r1
     bx      lr
 2:  add     sp, #12
     pop     {{r4-r11, pc}}
+    .endm
+    trap    bulkhead_call, {on_call}
+    trap    bulkhead_memory, {on_memory}
+    trap    bulkhead_bus, {on_bus}
+    trap    bulkhead_usage, {on_usage}
+    trap    bulkhead_trap, {on_trap}
 
     .global bulkhead_enter
     .type   bulkhead_enter, %function
@@ -135,7 +146,11 @@ bulkhead_trap:
 bulkhead_enter:
     push    {{r4-r11, lr}}
     push    {{r0-r2}}
-    b       1b
+    ldr     r0, [sp]
+    ldmia   r0!, {{r4-r11}}
+    ldrd    r1, lr, [r0]
+    msr     psp, r1
+    bx      lr
 
     // From Thread mode it is a guest's: BKPT without a debugger (C1.5.1). The hypervisor itself has one such instruction,
     // to ask an emulator to end; where nobody listens, it does nothing.
@@ -184,6 +199,10 @@ bulkhead_idle:
 "#,
     lines = const MAX_LINES,
     on_trap = sym on_trap,
+    on_call = sym on_call,
+    on_memory = sym on_memory,
+    on_bus = sym on_bus,
+    on_usage = sym on_usage,
     crash = sym crash,
 );
 

@@ -12,7 +12,7 @@ use crate::machine::Machine;
 use crate::system::{
     AIRCR, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, control_space, read, write,
 };
-use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, PartitionId, Ticks, VcpuSet};
+use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, MAX_PARTITIONS, PartitionId, Ticks, VcpuSet};
 use bulkhead_arch_deprivileged::VirtualCore;
 
 /// Lines of the interrupt controller that the vector table has vectors for.
@@ -31,6 +31,8 @@ struct Route {
 /// All lines, as sets of one bit each.
 pub(crate) struct Interrupts {
     routes: [Option<Route>; MAX_LINES as usize],
+    /// Lines of each partition.
+    of: [u64; MAX_PARTITIONS],
     /// Lines of the hypervisor's own.
     own: u64,
     /// Lines that their guests have enabled.
@@ -45,6 +47,15 @@ pub(crate) struct Interrupts {
 
 const fn bit(line: u32) -> u64 {
     1_u64.wrapping_shl(line)
+}
+
+/// The lines whose bit is set, lowest first; at most [`MAX_LINES`] steps.
+fn members(mut lines: u64) -> impl Iterator<Item = u32> {
+    core::iter::from_fn(move || {
+        let line = (lines != 0).then(|| lines.trailing_zeros())?;
+        lines &= lines - 1;
+        Some(line)
+    })
 }
 
 /// Writes the bit of a line in one of the controller's banks of registers.
@@ -98,6 +109,7 @@ impl Interrupts {
     pub(crate) const fn new() -> Self {
         Self {
             routes: [None; MAX_LINES as usize],
+            of: [0; MAX_PARTITIONS],
             own: 0,
             enabled: 0,
             held: 0,
@@ -112,8 +124,11 @@ impl Interrupts {
 
     /// The lines of a partition.
     fn lines_of(&self, partition: PartitionId) -> impl Iterator<Item = (u32, Route)> + '_ {
-        let routes = (0..MAX_LINES).filter_map(|line| Some((line, self.route_of(line)?)));
-        routes.filter(move |(_, route)| route.partition == partition)
+        members(self.all_of(partition)).filter_map(|line| Some((line, self.route_of(line)?)))
+    }
+
+    fn all_of(&self, partition: PartitionId) -> u64 {
+        self.of.get(usize::from(partition.0)).copied().unwrap_or(0)
     }
 
     /// Opens and masks what has to be.
@@ -143,8 +158,8 @@ impl Interrupts {
 
     /// The guest of a partition may have enabled or disabled lines, or taken a pending state away.
     pub(crate) fn follow(&mut self, partition: PartitionId, core: &VirtualCore) {
-        for line in 0..MAX_LINES {
-            let Some(route) = self.route_of(line).filter(|route| route.partition == partition) else {
+        for line in members(self.all_of(partition)) {
+            let Some(route) = self.route_of(line) else {
                 continue;
             };
             if core.line_enabled(route.virtual_line) {
@@ -172,7 +187,7 @@ impl Interrupts {
 
     /// A partition starts anew, or has ended: its guest has enabled no line.
     pub(crate) fn reset(&mut self, partition: PartitionId) {
-        let all = self.lines_of(partition).fold(0, |all, (line, _)| all | bit(line));
+        let all = self.all_of(partition);
         self.enabled &= !all;
         self.held &= !all;
         self.apply();
@@ -181,13 +196,14 @@ impl Interrupts {
 
     /// Only lines of these partitions may interrupt from now on, as a bitmap. What the others ask for stays pending.
     fn admit(&mut self, partitions: u32) {
-        let may = |line: &u32| {
-            let route = self.route_of(*line);
-            route.is_some_and(|route| partitions & 1_u32.wrapping_shl(route.partition.0.into()) != 0)
+        let may = |(number, lines): (u32, &u64)| {
+            if partitions & 1_u32.wrapping_shl(number) != 0 {
+                *lines
+            } else {
+                0
+            }
         };
-        self.admitted = (0..MAX_LINES)
-            .filter(may)
-            .fold(0, |admitted, line| admitted | bit(line));
+        self.admitted = (0..).zip(&self.of).map(may).fold(0, |all, lines| all | lines);
         self.apply();
     }
 }
@@ -224,6 +240,9 @@ impl Irqs for Machine {
                 edge: route.edge,
                 critical: route.critical,
             });
+            if let Some(lines) = self.irq.of.get_mut(usize::from(partition.0)) {
+                *lines |= bit(line.0);
+            }
         }
     }
 

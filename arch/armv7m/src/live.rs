@@ -10,9 +10,7 @@ use crate::entry::{RETURN_BASIC, RETURN_EXTENDED, Registers};
 use crate::fp;
 use crate::space::Space;
 use bulkhead_arch_deprivileged::{Guest, frame_size};
-use bulkhead_arch_regions::Rights;
 use bulkhead_arch_support::physical;
-use core::cell::Cell;
 
 /// The guest.
 pub(crate) struct Live<'a> {
@@ -20,12 +18,7 @@ pub(crate) struct Live<'a> {
     space: &'a Space,
     /// Whether the frame is there; if not, its registers read as zero and cannot be changed.
     has_frame: bool,
-    /// The part of the space that was looked at last: its first and last address, and the rights there.
-    part: Cell<(u32, u32, Rights)>,
 }
-
-/// No part: an interval without an address.
-const NO_PART: (u32, u32, Rights) = (1, 0, Rights::NONE);
 
 impl<'a> Live<'a> {
     /// At a trap whose frame the CPU has pushed.
@@ -35,8 +28,23 @@ impl<'a> Live<'a> {
             registers,
             space,
             has_frame,
-            part: Cell::new(NO_PART),
         }
+    }
+
+    /// At a trap whose frame is known to be in the partition's RAM.
+    #[inline(always)]
+    pub(crate) fn on_ram(registers: &'a mut Registers, space: &'a Space) -> Self {
+        Self {
+            registers,
+            space,
+            has_frame: true,
+        }
+    }
+
+    /// The PC of the code that trapped.
+    #[inline(always)]
+    pub(crate) fn pc(&self) -> u32 {
+        self.word(6)
     }
 
     /// At a trap whose frame the CPU could not push.
@@ -45,24 +53,11 @@ impl<'a> Live<'a> {
             registers,
             space,
             has_frame: false,
-            part: Cell::new(NO_PART),
         }
-    }
-
-    /// The rights to a word, and whether it is in one part of the space: a part is never smaller than a word.
-    fn rights(&self, address: u32) -> Rights {
-        let (first, last, rights) = self.part.get();
-        if (first..=last).contains(&address) {
-            return rights;
-        }
-        let Some(part) = self.space.part(address) else {
-            return Rights::NONE;
-        };
-        self.part.set(part);
-        part.2
     }
 
     /// Word `index` of the frame.
+    #[inline(always)]
     fn word(&self, index: u32) -> u32 {
         if !self.has_frame {
             return 0;
@@ -71,6 +66,7 @@ impl<'a> Live<'a> {
         unsafe { physical::read_word32(self.registers.frame.wrapping_add(index << 2) as usize) }
     }
 
+    #[inline(always)]
     fn set_word(&mut self, index: u32, value: u32) {
         if self.has_frame {
             // SAFETY: as for reading; no Rust reference to a guest's memory exists.
@@ -93,6 +89,7 @@ const fn place(number: u8) -> Option<u32> {
 const STATE: u32 = 7;
 
 impl Guest for Live<'_> {
+    #[inline(always)]
     fn register(&self, number: u8) -> u32 {
         match (place(number), number) {
             (Some(index), _) => self.word(index),
@@ -126,6 +123,38 @@ impl Guest for Live<'_> {
         self.set_word(STATE, value);
     }
 
+    fn words(&self) -> [u32; 8] {
+        if !self.has_frame {
+            return [0; 8];
+        }
+        let at = self.registers.frame as usize;
+        let word = |index: usize| {
+            // SAFETY: inside the frame, which is the guest's memory (see above), at a multiple of 4.
+            unsafe { physical::read_word32(at.wrapping_add(4 * index)) }
+        };
+        [
+            word(0),
+            word(1),
+            word(2),
+            word(3),
+            word(4),
+            word(5),
+            word(6),
+            word(7),
+        ]
+    }
+
+    fn push(&mut self, address: u32, words: &[u32; 8]) -> bool {
+        let allowed = address & 3 == 0 && self.space.writable(address, 32);
+        if allowed {
+            for (index, word) in words.iter().enumerate() {
+                // SAFETY: writable memory of the guest, at a multiple of 4; no Rust reference to it exists.
+                unsafe { physical::write_word32(address as usize + 4 * index, *word) }
+            }
+        }
+        allowed
+    }
+
     fn frame(&self) -> u32 {
         self.registers.frame
     }
@@ -141,19 +170,17 @@ impl Guest for Live<'_> {
     }
 
     fn reaches(&self, address: u32, bytes: u32) -> bool {
-        let (first, last, rights) = self.part.get();
-        let in_part = first <= address && address <= last && bytes.wrapping_sub(1) <= last - address;
-        in_part && rights.write || self.space.writable(address, bytes)
+        self.space.writable(address, bytes)
     }
 
     fn load(&self, address: u32) -> Option<u32> {
-        let allowed = address & 3 == 0 && self.rights(address).read;
+        let allowed = address & 3 == 0 && self.space.readable(address, 4);
         // SAFETY: readable memory of the guest, at a multiple of 4.
         allowed.then(|| unsafe { physical::read_word32(address as usize) })
     }
 
     fn store(&mut self, address: u32, value: u32) -> bool {
-        let allowed = address & 3 == 0 && self.rights(address).write;
+        let allowed = address & 3 == 0 && self.space.writable(address, 4);
         if allowed {
             // SAFETY: writable memory of the guest, at a multiple of 4; no Rust reference to it exists.
             unsafe { physical::write_word32(address as usize, value) }
@@ -163,7 +190,7 @@ impl Guest for Live<'_> {
 
     fn fetch(&self, address: u32) -> Option<u16> {
         let word = address & !3;
-        let allowed = address & 1 == 0 && self.rights(word).execute;
+        let allowed = address & 1 == 0 && self.space.executable(word, 4);
         // SAFETY: code of the guest, which it may read as well, at a multiple of 4.
         let word = allowed.then(|| unsafe { physical::read_word32(word as usize) })?;
         Some(if address & 2 == 0 {

@@ -5,6 +5,7 @@ use crate::clock::Counter;
 use crate::crash::halt;
 use crate::entry::Registers;
 use crate::irq::Interrupts;
+use crate::quick::Plain;
 use crate::space::SpaceTable;
 use crate::system::{self, CPUID, ICTR, ID_PFR0, MPU_TYPE, MVFR0, NVIC_IPR, SYST_CALIB};
 use crate::vcpu::ContextTable;
@@ -15,6 +16,7 @@ use bulkhead_arch_support::Mmio;
 use bulkhead_drivers::cmsdk::CmsdkTimer;
 use bulkhead_image::layout::{CLASS_ARMV7M, CONTROLLER_CMSDK_TIMER, ROLE_TIMER, SiteRecord};
 use bulkhead_image::{Image, ImageError, Portable, claimed_length};
+use zerocopy::{FromBytes, IntoBytes};
 
 /// Virtual lines a VM can have.
 const VIRTUAL_LINES: u32 = 64;
@@ -22,6 +24,8 @@ const VIRTUAL_LINES: u32 = 64;
 unsafe extern "C" {
     static __image_end: u8;
 }
+
+const _: () = assert!(size_of::<SiteRecord>() == size_of::<u32>() && cfg!(target_endian = "little"));
 
 /// The machine.
 pub struct Machine {
@@ -61,8 +65,10 @@ pub struct Machine {
     pub(crate) idle: Registers,
     /// Address and records of the trace.
     pub(crate) trace: (usize, usize),
-    /// Instructions that the host tool replaced, in ascending order.
-    pub(crate) sites: &'static [SiteRecord],
+    /// Addresses of the instructions that the host tool replaced, in ascending order.
+    pub(crate) sites: &'static [u32],
+    /// What the shortest ways know of the current vCPU.
+    pub(crate) plain: Plain,
 }
 
 /// How to wait inside a spin loop. There is one pCPU and nothing interrupts it, so nobody ever does.
@@ -189,6 +195,7 @@ impl Machine {
             idle: crate::cpu::idle_registers(),
             trace: (0, 0),
             sites: &[],
+            plain: Plain::NOTHING,
         }
     }
 
@@ -229,7 +236,10 @@ impl Machine {
         self.model = MODEL.call_once(|| model(self.hertz));
         irq::set_priorities(line.get());
         self.irq.own(line.get());
-        self.sites = image.sites();
+        let Ok(sites) = <[u32]>::ref_from_bytes(image.sites().as_bytes()) else {
+            halt("LOCKDOWN: the table of replaced instructions is not where words can be");
+        };
+        self.sites = sites;
         let board = image.board();
         self.trace = (
             board.trace_base.get() as usize,

@@ -7,6 +7,7 @@
 
 use crate::irq;
 use crate::machine::Machine;
+use crate::quick::Plain;
 use crate::system::{self, MPU_CTRL, MPU_RASR, MPU_RBAR};
 use bulkhead_arch_api::{
     AccessKind, BuildError, CopyError, GuestPhys, HostPhys, MAX_PARTITIONS, MemoryKind, PartitionId, Region,
@@ -23,16 +24,67 @@ use core::mem::MaybeUninit;
 /// MPU_CTRL: ENABLE and PRIVDEFENA.
 const CONTROL_ON: u32 = 1 | 1 << 2;
 
+/// Addresses that follow each other.
+#[derive(Clone, Copy)]
+struct Interval {
+    first: u32,
+    last: u32,
+}
+
+impl Interval {
+    const NONE: Self = Self { first: 1, last: 0 };
+
+    /// How far from its beginning so many bytes can begin.
+    const fn room(&self, bytes: u32) -> u32 {
+        self.last.saturating_sub(self.first).saturating_sub(bytes - 1)
+    }
+
+    /// Whether all of these bytes, one at least, are in it.
+    #[inline(always)]
+    const fn holds(&self, address: u32, bytes: u32) -> bool {
+        address >= self.first && address <= self.last && bytes - 1 <= self.last - address
+    }
+}
+
 /// A partition's space.
 pub(crate) struct Space {
     plan: Plan,
+    /// Its largest stretch of RAM, and of code: what is asked about is nearly always in one of them.
+    ram: Interval,
+    code: Interval,
 }
 
 impl Space {
-    /// A part of the space around `address` in which the rights are the same: its first and last address, and the rights.
-    pub(crate) fn part(&self, address: u32) -> Option<(u32, u32, Rights)> {
-        let (rights, end) = self.stretch(address)?;
-        Some((address, (end - 1) as u32, rights))
+    fn new(plan: Plan) -> Self {
+        let mut space = Self {
+            plan,
+            ram: Interval::NONE,
+            code: Interval::NONE,
+        };
+        space.ram = space.longest(|rights| rights.read && rights.write);
+        space.code = space.longest(|rights| rights.read && rights.execute);
+        space
+    }
+
+    /// The longest stretch with such rights. Bounded by the eighths of the regions, each of which may be a beginning.
+    fn longest(&self, enough: impl Fn(Rights) -> bool) -> Interval {
+        let mut longest = Interval::NONE;
+        let mut bytes = 0;
+        for region in self.plan.regions() {
+            for eighth in 0..8 {
+                let start = u64::from(region.base) + eighth * region.granule();
+                let end = self.first_refused(start, (1 << 32) - start.min(1 << 32), &enough);
+                let length = end.unwrap_or(1 << 32).saturating_sub(start);
+                if length > bytes {
+                    bytes = length;
+                    longest = Interval {
+                        first: start as u32,
+                        last: (start + length - 1) as u32,
+                    };
+                }
+            }
+        }
+        longest
     }
 
     /// The stretch around `address` in which the rights are those at `address`, as far as one region says so: its
@@ -59,6 +111,7 @@ impl Space {
     }
 
     /// Whether all bytes have rights that `enough` finds sufficient. Bounded by the eighths of the regions.
+    #[inline(never)]
     fn all(&self, address: u32, bytes: u32, enough: impl Fn(Rights) -> bool) -> bool {
         self.first_refused(u64::from(address), u64::from(bytes), enough)
             .is_none()
@@ -78,12 +131,33 @@ impl Space {
         None
     }
 
-    pub(crate) fn writable(&self, address: u32, bytes: u32) -> bool {
-        self.all(address, bytes, |rights| rights.read && rights.write)
+    /// What of it the shortest ways look at, with all replaced instructions of the system image.
+    pub(crate) fn plain(&self, sites: &'static [u32]) -> Plain {
+        let before = |end: u32| sites.partition_point(|site| *site < end);
+        let own = sites.get(before(self.code.first)..before(self.code.last));
+        // Room for a frame, and for an instruction with more code behind it.
+        Plain {
+            ram: (self.ram.first, self.ram.room(32)),
+            code: (self.code.first, self.code.room(8)),
+            sites: own.unwrap_or(&[]),
+        }
     }
 
+    #[inline(always)]
+    pub(crate) fn writable(&self, address: u32, bytes: u32) -> bool {
+        self.ram.holds(address, bytes) || self.all(address, bytes, |rights| rights.read && rights.write)
+    }
+
+    #[inline(always)]
     pub(crate) fn executable(&self, address: u32, bytes: u32) -> bool {
-        self.all(address, bytes, |rights| rights.execute)
+        self.code.holds(address, bytes) || self.all(address, bytes, |rights| rights.execute)
+    }
+
+    #[inline(always)]
+    pub(crate) fn readable(&self, address: u32, bytes: u32) -> bool {
+        self.ram.holds(address, bytes)
+            || self.code.holds(address, bytes)
+            || self.all(address, bytes, |rights| rights.read)
     }
 
     /// The rights of the partition to an address, whatever its guest's own unit says.
@@ -255,7 +329,7 @@ impl Spaces for Machine {
                     Refusal::TooMany { .. } => BuildError::TablesExhausted,
                 },
             )?;
-        if self.spaces.set(partition, Space { plan }) {
+        if self.spaces.set(partition, Space::new(plan)) {
             Ok(())
         } else {
             Err(BuildError::TablesExhausted)
@@ -271,7 +345,7 @@ impl Spaces for Machine {
         };
         let mut plan = space.plan;
         plan.retain(|region| !gone(region));
-        let _is_built = self.spaces.set(partition, Space { plan });
+        let _is_built = self.spaces.set(partition, Space::new(plan));
         self.reload_space(partition);
     }
 

@@ -11,33 +11,35 @@ use crate::fp;
 use crate::irq::own_deadline;
 use crate::live::Live;
 use crate::machine::Machine;
+use crate::quick::Quick;
 use crate::system::{self, BFAR, BFARVALID, CFSR, HFSR, MMARVALID, MMFAR, MSTKERR, SHCSR, STKERR};
 use crate::vcpu::{Pending, Trapped};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::{FUNCTION_BASE, HYPERCALL_INSTRUCTION};
 use bulkhead_arch_api::{Access, AccessKind, Clock, Exit, FaultReport, GuestPhys, Hypercall, VcpuId};
 use bulkhead_arch_deprivileged::{
-    ExcReturn, Fault, Guest, Late, Lockup, Next, Trapped as Emulated, UsageStatus, advance_it, frame_size,
+    ExcReturn, Fault, Guest, Late, Lockup, Next, PRIVATE_BUS, Trapped as Emulated, UsageStatus, advance_it,
+    frame_size,
 };
 
 /// Numbers of exceptions (B1.5.2).
 const HARD_FAULT: u32 = 3;
-const MEMORY_FAULT: u32 = 4;
-const BUS_FAULT: u32 = 5;
-const USAGE_FAULT: u32 = 6;
-const SUPERVISOR_CALL: u32 = 11;
+pub(crate) const MEMORY_FAULT: u32 = 4;
+pub(crate) const BUS_FAULT: u32 = 5;
+pub(crate) const USAGE_FAULT: u32 = 6;
+pub(crate) const SUPERVISOR_CALL: u32 = 11;
 const FIRST_LINE: u32 = 16;
 
 /// CFSR (B3.2.15): an instruction fetch or an access the unit forbids, a frame that could not be popped.
-const IACCVIOL: u32 = 1;
+pub(crate) const IACCVIOL: u32 = 1;
 const DACCVIOL: u32 = 1 << 1;
 const MUNSTKERR: u32 = 1 << 3;
 /// The same of the bus.
 const IBUSERR: u32 = 1 << 8;
-const PRECISERR: u32 = 1 << 9;
+pub(crate) const PRECISERR: u32 = 1 << 9;
 const IMPRECISERR: u32 = 1 << 10;
 const UNSTKERR: u32 = 1 << 11;
-const UNDEFINSTR: u32 = 1 << 16;
+pub(crate) const UNDEFINSTR: u32 = 1 << 16;
 const USAGE_BITS: u32 = 0xFFFF_0000;
 const MEMORY_BITS: u32 = 0xFF;
 const BUS_BITS: u32 = 0xFF00;
@@ -123,24 +125,42 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u
         },
         (None, None) => crate::crash::crash(machine.idle.frame, number),
     };
-    let exit = match (exit, running) {
-        (Some(exit), _) => Some(exit),
-        (None, Some(vcpu)) => machine.prepare(vcpu),
-        (None, None) => {
-            machine.set_timer(machine.deadline);
-            None
-        }
-    };
-    match exit {
-        None => 0,
-        Some(exit) => {
-            machine.exit = exit;
-            1
-        }
-    }
+    machine.leave(exit, running)
 }
 
 impl Machine {
+    /// The rest of a trap that was not finished on the shortest way; answers as [`on_trap`].
+    #[inline(never)]
+    pub(crate) fn finish(&mut self, quick: Quick) -> u32 {
+        let exit = self.current.and_then(|vcpu| match quick {
+            Quick::Stuck => self.trapped(vcpu).map(|mut trapped| trapped.stuck()),
+            Quick::Sleep => self
+                .trapped(vcpu)
+                .and_then(|mut trapped| trapped.next(Ok(Next::Sleep))),
+            _ => None,
+        });
+        self.leave(exit, self.current)
+    }
+
+    /// Back to the guest, brought up to date, or out of it.
+    fn leave(&mut self, exit: Option<Exit>, running: Option<VcpuId>) -> u32 {
+        let exit = match (exit, running) {
+            (Some(exit), _) => Some(exit),
+            (None, Some(vcpu)) => self.prepare(vcpu),
+            (None, None) => {
+                self.set_timer(self.deadline);
+                None
+            }
+        };
+        match exit {
+            None => 0,
+            Some(exit) => {
+                self.exit = exit;
+                1
+            }
+        }
+    }
+
     /// Whether the guest can go on as it is after an exception of its own making.
     #[inline]
     fn is_calm(&mut self, vcpu: VcpuId, number: u32) -> bool {
@@ -171,9 +191,7 @@ impl Machine {
                 if cause.has(MSTKERR | STKERR | MUNSTKERR | UNSTKERR) {
                     trapped.no_frame(&cause)
                 } else if cause.has(UNDEFINSTR) {
-                    trapped.undefined(&cause, |pc| {
-                        sites.binary_search_by_key(&pc, |site| site.address.get()).is_ok()
-                    })
+                    trapped.undefined(&cause, |pc| sites.binary_search(&pc).is_ok())
                 } else {
                     trapped.own_fault(cause.fault())
                 }
@@ -350,7 +368,7 @@ impl Trapped<'_> {
     fn access_refused(&mut self, cause: &Cause, now: u64) -> Option<Exit> {
         let is_own = cause
             .address
-            .is_some_and(|address| !self.space.rights(address).is_none());
+            .is_some_and(|address| address < PRIVATE_BUS && !self.space.rights(address).is_none());
         if is_own && self.core.guest_regions().is_some() {
             return self.own_fault(cause.fault());
         }
@@ -358,7 +376,6 @@ impl Trapped<'_> {
             return self.foreign_fault(cause);
         }
         let (core, mut live) = self.parts();
-        core.advance(now);
         match core.access_trapped(&mut live, now) {
             Ok(Emulated::Done) => None,
             Ok(Emulated::NoAccess) => self.foreign_fault(cause),

@@ -10,6 +10,7 @@ use crate::fp::{self, FpRegisters};
 use crate::irq::own_deadline;
 use crate::live::Live;
 use crate::machine::Machine;
+use crate::quick::Plain;
 use crate::space::Space;
 use crate::system::{self, CCR};
 use bulkhead_abi::HealthClass;
@@ -52,6 +53,8 @@ pub(crate) enum Pending {
     /// The guest's processor would have stopped: nothing helps but a reset.
     Stuck,
 }
+
+const _: () = assert!(core::mem::offset_of!(Context, registers) == 0);
 
 /// A vCPU.
 #[repr(C)]
@@ -256,7 +259,17 @@ impl Machine {
         trapped.space.load(trapped.core.guest_regions().as_ref());
         self.current = Some(vcpu);
         self.configure(vcpu);
+        self.plain = self.plain_of(vcpu);
         true
+    }
+
+    /// What the shortest ways need to know of a vCPU; of a task's nothing, it takes none.
+    fn plain_of(&mut self, vcpu: VcpuId) -> Plain {
+        let sites = self.sites;
+        match self.trapped(vcpu) {
+            Some(trapped) if !trapped.is_task => trapped.space.plain(sites),
+            _ => Plain::NOTHING,
+        }
     }
 
     /// The space of a partition has changed.
@@ -268,6 +281,9 @@ impl Machine {
         });
         if let Some(trapped) = current.and_then(|vcpu| self.trapped(vcpu)) {
             trapped.space.load(trapped.core.guest_regions().as_ref());
+        }
+        if let Some(vcpu) = current {
+            self.plain = self.plain_of(vcpu);
         }
     }
 }
@@ -340,13 +356,17 @@ impl Vcpus for Machine {
         if let Some(exit) = self.prepare(vcpu) {
             return exit;
         }
-        let Some(registers) = self.contexts.get(vcpu).map(|context| &raw mut context.registers) else {
+        let Some(registers) = self
+            .contexts
+            .get(vcpu)
+            .map(|context| core::ptr::from_mut(context).cast())
+        else {
             return Exit::Failed {
                 code: FAILED_NOT_ADOPTED,
             };
         };
         let machine = core::ptr::from_mut(self);
-        // SAFETY: the registers are of the current vCPU, whose frame `reset` or the CPU has put into its own memory; the
+        // SAFETY: the registers are the first field of the current vCPU's context, and whose frame `reset` or the CPU has put into its own memory; the
         // machine is lent to `on_trap` until the return, and nobody uses it meanwhile.
         unsafe { bulkhead_enter(registers, machine) }
         self.exit

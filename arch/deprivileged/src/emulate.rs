@@ -2,7 +2,7 @@
 //! What a trapped instruction does, step by step: loads and stores on the private peripheral bus (or
 //! on a virtual device), and the instructions the host tool replaced.
 
-use crate::decode::{self, Direction, Found, Replaced, Transfer, search_back};
+use crate::decode::{self, Direction, Found, Registers, Replaced, Transfer, search_back};
 use crate::fault::{Fault, Lockup, UsageStatus};
 use crate::guest::Guest;
 use crate::processor::VirtualCore;
@@ -78,6 +78,16 @@ pub const fn advance_it(xpsr: u32) -> u32 {
     xpsr & !(IT_HIGH | IT_LOW) | (next & 0xFC) << 8 | (next & 3) << 25
 }
 
+/// The instruction in the live frame, of so many bytes, is done.
+#[inline(always)]
+fn step(guest: &mut impl Guest, length: u32) {
+    guest.set_register(15, guest.register(15).wrapping_add(length));
+    let xpsr = guest.xpsr();
+    if xpsr & (IT_HIGH | IT_LOW) != 0 {
+        guest.set_xpsr(advance_it(xpsr));
+    }
+}
+
 /// Whether an address is on the private peripheral bus.
 pub(crate) const fn private(address: u32) -> bool {
     address.wrapping_sub(PRIVATE_BUS) < PRIVATE_BUS_SIZE
@@ -124,6 +134,55 @@ impl VirtualCore {
             None => self.complete(guest, &transfer, first, &loaded, length),
         }
         Ok(Trapped::Done)
+    }
+
+    /// [`VirtualCore::access_trapped`] on the shortest way: one register, this instruction. False, and nothing has been done, for anything that is not
+    /// a plain access of privileged code to the private peripheral bus.
+    #[inline(always)]
+    pub fn access_quickly(&mut self, guest: &mut impl Guest, first: u16, second: u16, now: u64) -> bool {
+        let (transfer, length) = if !decode::is_wide(first) {
+            (decode::narrow_single(first), 2)
+        } else if first & 0xFE00 == 0xF800 {
+            (decode::wide_single(first, second), 4)
+        } else {
+            return false;
+        };
+        let Some(transfer) = transfer else { return false };
+        let Registers::One(register) = transfer.registers else {
+            return false;
+        };
+        let plain = |number: u8| number != 13 && number != 15;
+        if !plain(transfer.base) || !plain(register) || transfer.unprivileged {
+            return false;
+        }
+        let index = transfer.index.map_or(0, |(number, shift)| {
+            guest.register(number).wrapping_shl(u32::from(shift))
+        });
+        let base = guest.register(transfer.base);
+        let address = base.wrapping_add(transfer.offset).wrapping_add(index);
+        // SysTick: when it wants something next is another thing to look at.
+        if address & !0xFF == PRIVATE_BUS | 0xE000 {
+            return false;
+        }
+        let size = transfer.size;
+        if let Direction::Store = transfer.direction {
+            if self.write(address, size, guest.register(register), now).is_err() {
+                return false;
+            }
+            if let Some(change) = transfer.change {
+                guest.set_register(transfer.base, base.wrapping_add(change));
+            }
+        } else {
+            let Ok(value) = self.read(address, size, now) else {
+                return false;
+            };
+            if let Some(change) = transfer.change {
+                guest.set_register(transfer.base, base.wrapping_add(change));
+            }
+            guest.set_register(register, transfer.extend(value));
+        }
+        step(guest, length);
+        true
     }
 
     /// The bus has refused a store some instructions before the live frame's PC, without saying which (IMPRECISERR). If it can only have been
@@ -227,9 +286,7 @@ impl VirtualCore {
         length: u32,
     ) {
         let written_back = transfer.written_back(|number| self.operand(guest, number));
-        let next = guest.register(15).wrapping_add(length);
-        guest.set_register(15, next);
-        guest.set_xpsr(advance_it(guest.xpsr()));
+        step(guest, length);
         if let Some((register, value)) = written_back {
             self.set_operand(guest, register, value);
         }
@@ -266,6 +323,23 @@ impl VirtualCore {
             }
             number => guest.set_register(number, value),
         }
+    }
+
+    /// [`VirtualCore::replaced_instruction`] on the shortest way, for the instructions that are met most often: the instruction is this one. False if it is
+    /// none of these, and nothing has been done; else what remains is [`VirtualCore::deliver`], if something is pending.
+    #[inline(always)]
+    pub fn replaced_quickly(&mut self, guest: &mut impl Guest, first: u16, second: u16) -> bool {
+        let (replaced, length) = if decode::is_wide(first) {
+            (decode::wide_replaced(first, second), 4)
+        } else {
+            (decode::narrow_replaced(first), 2)
+        };
+        let Some(replaced) = replaced else { return false };
+        let done = self.special_quickly(guest, replaced);
+        if done {
+            step(guest, length);
+        }
+        done
     }
 
     /// The instruction in the live frame is one the host tool put there: does what it replaced.
@@ -318,8 +392,7 @@ impl VirtualCore {
             )?;
             return Ok(Next::Run);
         }
-        guest.set_register(15, pc.wrapping_add(length));
-        guest.set_xpsr(advance_it(guest.xpsr()));
+        step(guest, length);
         Ok(next)
     }
 }
@@ -334,6 +407,7 @@ fn fetch_transfer(guest: &impl Guest, pc: u32) -> Option<(Transfer, u32)> {
     }
 }
 
+#[inline(never)]
 fn fetch_replaced(guest: &impl Guest, pc: u32) -> Option<(Replaced, u32)> {
     let first = guest.fetch(pc)?;
     if decode::is_wide(first) {

@@ -102,8 +102,7 @@ impl VirtualCore {
     pub fn raise(&mut self, guest: &mut impl Guest, fault: Fault) -> Result<(), Lockup> {
         let exception = self.record(&fault);
         let exception = self.escalate(exception)?;
-        self.set_pending(exception);
-        self.deliver(guest)
+        self.take(guest, exception)
     }
 
     /// The guest executed SVC; the live frame's PC is the instruction after it.
@@ -112,8 +111,7 @@ impl VirtualCore {
     /// [`Lockup`] if it can take no fault now.
     pub fn supervisor_call(&mut self, guest: &mut impl Guest) -> Result<(), Lockup> {
         let exception = self.escalate(Exception::SUPERVISOR_CALL)?;
-        self.set_pending(exception);
-        self.deliver(guest)
+        self.take(guest, exception)
     }
 
     /// A store of the guest's, some instructions ago, was refused by the bus (IMPRECISERR). It is taken when its priority allows, and becomes a

@@ -21,6 +21,18 @@ pub trait Guest {
     fn xpsr(&self) -> u32;
     /// Changes it.
     fn set_xpsr(&mut self, value: u32);
+    /// The live frame's eight words: r0 to r3, r12, LR, PC and xPSR.
+    fn words(&self) -> [u32; 8] {
+        let [r0, r1, r2, r3, r12, lr, pc] = [0, 1, 2, 3, 12, 14, 15].map(|number| self.register(number));
+        [r0, r1, r2, r3, r12, lr, pc, self.xpsr()]
+    }
+    /// Writes a frame of eight words at `address`, if all of that is memory the guest may read and write; false, and nothing is written, if not.
+    fn push(&mut self, address: u32, words: &[u32; 8]) -> bool {
+        self.reaches(address, 32)
+            && (0_u32..)
+                .zip(words)
+                .all(|(index, word)| self.store(address.wrapping_add(index << 2), *word))
+    }
     /// Address of the live frame (the physical PSP).
     fn frame(&self) -> u32;
     /// Whether the live frame has a floating-point part (bit 4 of the physical EXC_RETURN is 0).

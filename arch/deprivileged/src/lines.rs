@@ -100,13 +100,20 @@ impl Lines {
         change(&mut self.active, line, true);
     }
 
-    /// The line's handler has ended. If the device still asks, it is pending again (B3.4.1).
-    pub(crate) fn deactivate(&mut self, line: u8) {
+    /// The line's handler has ended. If the device still asks, it is pending again (B3.4.1), which is the answer.
+    pub(crate) fn deactivate(&mut self, line: u8) -> bool {
         change(&mut self.active, line, false);
         change(&mut self.ended, line, true);
-        if test(&self.level, line) {
+        let is_high = test(&self.level, line);
+        if is_high {
             change(&mut self.pending, line, true);
         }
+        is_high
+    }
+
+    /// Whether the handler of any line is active.
+    pub(crate) fn any_active(&self) -> bool {
+        self.active.iter().any(|word| *word != 0)
     }
 
     pub(crate) fn is_active(&self, line: u8) -> bool {
@@ -123,12 +130,6 @@ impl Lines {
         let line = members(&self.ended).next()?;
         change(&mut self.ended, line, false);
         Some(line)
-    }
-
-    pub(crate) fn active_count(&self) -> u32 {
-        self.active
-            .iter()
-            .fold(0, |sum, word| sum.saturating_add(word.count_ones()))
     }
 
     /// The highest priority among the active lines.
@@ -228,7 +229,7 @@ mod tests {
         lines.activate(7);
         lines.set_level(7, true);
         assert!(!lines.any_pending());
-        lines.deactivate(7);
+        assert!(lines.deactivate(7));
         assert_eq!(lines.take_ended(), Some(7));
         assert_eq!(lines.take_ended(), None);
         assert!(lines.any_pending());

@@ -208,6 +208,12 @@ impl VirtualCore {
         protection | if floating_point { FLOATING_POINT } else { 0 }
     }
 
+    /// Whether anything but a write of a register, which is noted as a change, can change the view.
+    #[inline(always)]
+    const fn has_view(&self) -> bool {
+        self.mpu.enabled() || self.coprocessor_access >> 20 & 3 == 1
+    }
+
     /// Whether the memory protection unit checks what the guest does now (B3.5.1).
     pub(crate) fn protected(&self) -> bool {
         let boosted = self.ipsr == u16::from(Exception::NMI.0)
@@ -238,24 +244,34 @@ impl VirtualCore {
     #[inline]
     #[must_use]
     pub fn is_restless(&self) -> bool {
+        self.has_news() || self.lines.has_ended() || !self.view_is_shown()
+    }
+
+    /// [`VirtualCore::is_restless`] after a load or store of a register, or an instruction that masks: these end no line, and what they do to
+    /// the view is noted.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_news(&self) -> bool {
         let Changes {
             lines,
             regions,
             configuration,
             reset,
         } = self.changes;
-        lines
-            || regions
-            || configuration
-            || reset
-            || self.view() != self.shown_view
-            || self.lines.has_ended()
-            || self.pending().is_some()
+        lines | regions | configuration | reset || self.pending().is_some()
+    }
+
+    /// [`VirtualCore::is_restless`] after an exception was taken that was the only one.
+    #[inline(always)]
+    #[must_use]
+    pub fn view_is_shown(&self) -> bool {
+        !self.has_view() || self.view() == self.shown_view
     }
 
     /// Catches up with the clock. To be called before anything else that depends on time.
+    #[inline(always)]
     pub fn advance(&mut self, now: u64) {
-        if self.systick.advance(now) {
+        if self.systick.runs() && self.systick.advance(now) {
             self.system_pending |= bit(Exception::SYSTICK);
             self.refresh_pending();
         }
@@ -339,6 +355,7 @@ impl VirtualCore {
         priority & !subpriority
     }
 
+    #[inline(always)]
     pub(crate) fn priority(&self, exception: Exception) -> i16 {
         match exception.0 {
             0 | 1 => -3,
@@ -374,10 +391,19 @@ impl VirtualCore {
     }
 
     /// The exception the guest must take now, if there is one.
+    #[inline(always)]
     #[must_use]
     pub fn pending(&self) -> Option<Exception> {
-        let (priority, exception) = self.most_urgent?;
-        (self.group(priority) < self.execution_priority()).then_some(exception)
+        match self.most_urgent {
+            Some((priority, exception)) => self.is_taken_at(priority).then_some(exception),
+            None => None,
+        }
+    }
+
+    /// Whether an exception of this priority is taken now.
+    #[inline(never)]
+    fn is_taken_at(&self, priority: i16) -> bool {
+        self.group(priority) < self.execution_priority()
     }
 
     /// What ICSR.VECTPENDING shows.
@@ -410,16 +436,57 @@ impl VirtualCore {
                 self.system_active |= bit(exception);
             }
         }
-        self.refresh();
+        self.active_priority = self.active_priority.min(self.priority(exception));
+        if self.most_urgent.is_some() {
+            self.refresh_pending();
+        }
     }
 
     /// The handler of `exception` has ended.
     pub(crate) fn deactivate(&mut self, exception: Exception) {
         match exception.line() {
-            Some(line) => self.lines.deactivate(line),
+            Some(line) => {
+                if self.lines.deactivate(line) {
+                    self.refresh_pending();
+                }
+            }
             None => self.system_active &= !bit(exception),
         }
-        self.refresh();
+        if self.any_active() {
+            self.refresh_active();
+        } else {
+            self.active_priority = NO_PRIORITY;
+        }
+    }
+
+    /// Whether a thread runs, nothing is masked and nothing waits: the next exception is taken, whatever it is.
+    #[inline(always)]
+    pub(crate) fn is_open(&self) -> bool {
+        self.active_priority == NO_PRIORITY
+            && self.ipsr == 0
+            && !self.primask
+            && !self.faultmask
+            && self.basepri == 0
+            && self.most_urgent.is_none()
+    }
+
+    /// Whether not more than one exception is active.
+    pub(crate) fn at_most_one_active(&self) -> bool {
+        let [low, high] = self.lines.active;
+        let words = [self.system_active, low, high];
+        let several = words.iter().any(|word| word & word.wrapping_sub(1) != 0);
+        !several && words.iter().filter(|word| **word != 0).count() <= 1
+    }
+
+    /// Whether any exception is active.
+    pub(crate) fn any_active(&self) -> bool {
+        self.system_active != 0 || self.lines.any_active()
+    }
+
+    /// Whether nothing that waits comes before `exception`.
+    pub(crate) fn is_most_urgent(&self, exception: Exception) -> bool {
+        let mine = (self.priority(exception), exception);
+        self.most_urgent.is_none_or(|other| mine < other)
     }
 
     pub(crate) fn is_active(&self, exception: Exception) -> bool {
@@ -429,20 +496,18 @@ impl VirtualCore {
         }
     }
 
-    pub(crate) fn active_count(&self) -> u32 {
-        self.system_active
-            .count_ones()
-            .saturating_add(self.lines.active_count())
-    }
-
     /// To be called when active states or priorities have changed.
     pub(crate) fn refresh(&mut self) {
+        self.refresh_active();
+        self.refresh_pending();
+    }
+
+    fn refresh_active(&mut self) {
         let mut best = self.lines.most_urgent_active();
         for exception in exceptions(self.system_active) {
             best = best.min(self.priority(exception));
         }
         self.active_priority = best;
-        self.refresh_pending();
     }
 
     /// To be called when pending states or enables have changed.

@@ -38,21 +38,6 @@ pub enum Next {
     Sleep,
 }
 
-/// The registers an exception's handler starts with besides those the architecture defines.
-struct Scratch {
-    general: [u32; 5],
-    xpsr: u32,
-}
-
-impl Scratch {
-    fn of(guest: &impl Guest) -> Self {
-        Self {
-            general: [0, 1, 2, 3, 12].map(|number| guest.register(number)),
-            xpsr: guest.xpsr(),
-        }
-    }
-}
-
 impl VirtualCore {
     /// The guest's stack pointer, as it sees it: above the live frame.
     #[must_use]
@@ -76,9 +61,31 @@ impl VirtualCore {
         }
     }
 
+    /// [`VirtualCore::supervisor_call`] on the shortest way, for a thread that nothing masks, while nothing waits. False, and nothing has been done, if
+    /// it is not so.
+    ///
+    /// # Errors
+    /// [`Lockup`]: the CPU would stop here for good.
+    pub fn call_quickly(&mut self, guest: &mut impl Guest) -> Result<bool, Lockup> {
+        if !self.is_open() || guest.extended() {
+            return Ok(false);
+        }
+        self.enter(guest, Exception::SUPERVISOR_CALL)?;
+        Ok(true)
+    }
+
+    /// Takes `exception`, which has just happened and may be taken, unless a more urgent one waits: then it waits behind that.
+    pub(crate) fn take(&mut self, guest: &mut impl Guest, exception: Exception) -> Result<(), Lockup> {
+        if self.is_most_urgent(exception) {
+            return self.enter(guest, exception);
+        }
+        self.set_pending(exception);
+        self.deliver(guest)
+    }
+
     /// `exception` interrupts what the live frame holds.
     fn enter(&mut self, guest: &mut impl Guest, exception: Exception) -> Result<(), Lockup> {
-        let scratch = Scratch::of(guest);
+        let mut words = guest.words();
         let extended = guest.extended();
         if extended {
             guest.settle_floating_point();
@@ -89,29 +96,35 @@ impl VirtualCore {
             stack,
         };
         self.set_banked(stack, guest.frame());
-        guest.set_xpsr(scratch.xpsr & !IPSR | u32::from(self.ipsr));
-        self.start(guest, exception, ExcReturn::new(target, extended), &scratch)
+        let [.., xpsr] = words;
+        let state = xpsr & !IPSR | u32::from(self.ipsr);
+        if state != xpsr {
+            guest.set_xpsr(state);
+        }
+        self.start(guest, exception, ExcReturn::new(target, extended), &mut words)
     }
 
-    /// The handler of `exception` starts; the exception frame is in place. (B1.5.6, ExceptionTaken.)
+    /// The handler of `exception` starts; the exception frame is in place. Registers that the architecture leaves open are those of
+    /// `words`, which become the frame that leads to the handler. (B1.5.6, ExceptionTaken.)
     fn start(
         &mut self,
         guest: &mut impl Guest,
         exception: Exception,
         link: ExcReturn,
-        scratch: &Scratch,
+        words: &mut [u32; 8],
     ) -> Result<(), Lockup> {
         let (exception, vector) = self.fetch_vector(guest, exception)?;
         self.activate(exception);
         self.ipsr = u16::from(exception.0);
         self.process_stack = false;
-        let [r0, r1, r2, r3, r12] = scratch.general;
+        let [.., lr, pc, xpsr] = words;
         let padding = if self.main_sp & 4 != 0 { PADDED } else { 0 };
         let thumb = if vector & 1 != 0 { THUMB } else { 0 };
-        let state = scratch.xpsr & FLAGS | thumb | padding;
+        *xpsr = *xpsr & FLAGS | thumb | padding;
+        *pc = vector & !1;
+        *lr = link.0;
         let address = (self.main_sp & !7).wrapping_sub(BASIC);
-        let words = [r0, r1, r2, r3, r12, link.0, vector & !1, state];
-        if !write_frame(guest, address, &words) {
+        if !guest.push(address, words) {
             return Err(Lockup::HandlerStack {
                 exception,
                 stack: self.main_sp,
@@ -148,63 +161,55 @@ impl VirtualCore {
         }
         // The CPU stacked the value as a PC, without its lowest bit, which is 1 in every valid one.
         let value = ExcReturn(guest.register(15) | 1);
-        let scratch = Scratch::of(guest);
         self.main_sp = self.stack_pointer(guest);
         if guest.extended() {
             guest.drop_floating_point();
         }
         let returning = Exception(self.ipsr as u8);
         let listed = self.ipsr <= u16::from(u8::MAX) && self.is_active(returning);
-        let nested = self.active_count();
         if listed && returning != Exception::NMI {
             self.faultmask = false;
         }
         if listed {
             self.deactivate(returning);
         }
-        let thread_allowed = nested == 1 || self.configuration & NONBASETHRDENA != 0;
+        let nested = self.any_active();
+        let thread_allowed = !nested || self.configuration & NONBASETHRDENA != 0;
         let target = value.target().filter(|target| {
-            let level = if target.handler {
-                nested > 1
-            } else {
-                thread_allowed
-            };
+            let level = if target.handler { nested } else { thread_allowed };
             listed && level && (self.model.floating_point || !value.extended())
         });
         let Some(target) = target else {
-            return self.refuse_return(guest, value, &scratch, UsageStatus::INVALID_RETURN);
+            return self.refuse_return(guest, value, UsageStatus::INVALID_RETURN);
         };
         if let Some(next) = self.pending() {
-            self.start(guest, next, value, &scratch)?;
+            let mut words = guest.words();
+            self.start(guest, next, value, &mut words)?;
             return Ok(Next::Run);
         }
-        self.unstack(guest, target, value, &scratch)
+        self.unstack(guest, target, value)
     }
 
     /// Makes the exception frame the live one.
-    fn unstack(
-        &mut self,
-        guest: &mut impl Guest,
-        target: Target,
-        value: ExcReturn,
-        scratch: &Scratch,
-    ) -> Result<Next, Lockup> {
+    fn unstack(&mut self, guest: &mut impl Guest, target: Target, value: ExcReturn) -> Result<Next, Lockup> {
         let address = self.banked(target.stack);
         if address & 3 != 0 || !guest.reaches(address, frame_size(value.extended())) {
             self.memory_status(MUNSTKERR);
             let fault = self.escalate(Exception::MEMORY_FAULT)?;
             self.set_pending(fault);
-            return self.chain(guest, value, scratch);
+            return self.chain(guest, value);
         }
         let xpsr = guest.load(address.wrapping_add(28)).unwrap_or(0);
         let number = (xpsr & IPSR) as u16;
         if target.handler != (number != 0) {
-            return self.refuse_return(guest, value, scratch, UsageStatus::INVALID_RETURN);
+            return self.refuse_return(guest, value, UsageStatus::INVALID_RETURN);
         }
         self.ipsr = number;
         self.process_stack = target.stack == Stack::Process;
         guest.set_frame(address, value.extended());
-        guest.set_xpsr(xpsr & !IPSR);
+        if number != 0 {
+            guest.set_xpsr(xpsr & !IPSR);
+        }
         let sleeps = !target.handler && self.system_control & SLEEPONEXIT != 0;
         Ok(if sleeps { Next::Sleep } else { Next::Run })
     }
@@ -214,21 +219,21 @@ impl VirtualCore {
         &mut self,
         guest: &mut impl Guest,
         value: ExcReturn,
-        scratch: &Scratch,
         status: UsageStatus,
     ) -> Result<Next, Lockup> {
         self.usage_status(status);
         let fault = self.escalate(Exception::USAGE_FAULT)?;
         self.set_pending(fault);
-        self.chain(guest, value, scratch)
+        self.chain(guest, value)
     }
 
     /// Starts the most urgent exception on the exception frame that is there already.
-    fn chain(&mut self, guest: &mut impl Guest, value: ExcReturn, scratch: &Scratch) -> Result<Next, Lockup> {
+    fn chain(&mut self, guest: &mut impl Guest, value: ExcReturn) -> Result<Next, Lockup> {
         let link = ExcReturn(ExcReturn::LOWEST | value.0);
         // What has just been made pending passed `escalate`, so there is one.
         let exception = self.pending().unwrap_or(Exception::HARD_FAULT);
-        self.start(guest, exception, link, scratch)?;
+        let mut words = guest.words();
+        self.start(guest, exception, link, &mut words)?;
         Ok(Next::Run)
     }
 
@@ -261,11 +266,7 @@ impl VirtualCore {
         let exception = self.escalate(exception)?;
         self.set_pending(exception);
         let exception = self.pending().unwrap_or(exception);
-        let scratch = Scratch {
-            general: [0; 5],
-            xpsr: 0,
-        };
-        self.start(guest, exception, ExcReturn::new(target, extended), &scratch)
+        self.start(guest, exception, ExcReturn::new(target, extended), &mut [0; 8])
     }
 
     /// The guest's SVC could not push its frame: besides the fault that [`VirtualCore::stacking_failed`] tells, the call waits.

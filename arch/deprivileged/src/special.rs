@@ -2,6 +2,7 @@
 //! The special registers and the instructions that read and write them: MRS, MSR and CPS (Arm DDI
 //! 0403E.e, B5.2). Unprivileged code reads zeros and changes nothing but its flags, as it does without a hypervisor.
 
+use crate::decode::Replaced;
 use crate::exception::Stack;
 use crate::guest::Guest;
 use crate::processor::VirtualCore;
@@ -11,11 +12,15 @@ const FLAGS: u32 = 0xF800_0000;
 /// GE, of the DSP extension.
 const GREATER_EQUAL: u32 = 0x000F_0000;
 
+/// The stack pointer's number.
+const SP: u8 = 13;
+
 /// A special register, by the field SYSm of the instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Special(pub u8);
 
 impl Special {
+    const IPSR: u8 = 5;
     const MSP: u8 = 8;
     const PSP: u8 = 9;
     const PRIMASK: u8 = 16;
@@ -76,13 +81,7 @@ impl VirtualCore {
             Special::MSP => return self.set_special_stack(guest, Stack::Main, value & !3),
             Special::PSP => return self.set_special_stack(guest, Stack::Process, value & !3),
             Special::PRIMASK => self.primask = value & 1 != 0,
-            Special::BASEPRI => self.basepri = value as u8 & self.model.priority_bits,
-            Special::BASEPRI_MAX => {
-                let value = value as u8 & self.model.priority_bits;
-                if value != 0 && (value < self.basepri || self.basepri == 0) {
-                    self.basepri = value;
-                }
-            }
+            Special::BASEPRI | Special::BASEPRI_MAX => self.set_basepri(register, value),
             Special::FAULTMASK => self.set_faultmask(value & 1 != 0),
             Special::CONTROL => return self.write_control(guest, value),
             _ => {}
@@ -134,6 +133,62 @@ impl VirtualCore {
         self.process_stack = process_stack;
         self.unprivileged = value & 1 != 0;
         true
+    }
+
+    /// The instructions an RTOS replaced by the host tool most often: masks, the number of the handler, and PSP where it is not in use.
+    /// Does one, but for the PC and the IT state, if it is of these and changes nothing that the backend has to act on but what waits.
+    #[inline(always)]
+    pub(crate) fn special_quickly(&mut self, guest: &mut impl Guest, replaced: Replaced) -> bool {
+        let quick = |special: Special| match special.0 {
+            Special::IPSR | Special::PRIMASK..=Special::BASEPRI_MAX => true,
+            Special::PSP => self.stack() == Stack::Main,
+            _ => false,
+        };
+        match replaced {
+            Replaced::ReadSpecial { register, special } if quick(special) && register < SP => {
+                let value = match special.0 {
+                    Special::IPSR => u32::from(self.ipsr),
+                    _ if !self.privileged() => 0,
+                    Special::PSP => self.process_sp,
+                    Special::PRIMASK => u32::from(self.primask),
+                    _ => u32::from(self.basepri),
+                };
+                guest.set_register(register, value);
+                true
+            }
+            Replaced::WriteSpecial {
+                register, special, ..
+            } if quick(special) && special.0 != Special::IPSR && register < SP => {
+                let value = guest.register(register);
+                if !self.privileged() {
+                    return true;
+                }
+                match special.0 {
+                    Special::PSP => self.process_sp = value & !3,
+                    Special::PRIMASK => self.primask = value & 1 != 0,
+                    _ => self.set_basepri(special, value),
+                }
+                true
+            }
+            Replaced::ChangeMasks {
+                disable,
+                primask,
+                faultmask: false,
+            } => {
+                self.change_masks(disable, primask, false);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// BASEPRI, or BASEPRI_MAX, which only raises it.
+    fn set_basepri(&mut self, register: Special, value: u32) {
+        let value = value as u8 & self.model.priority_bits;
+        let raises = value != 0 && (value < self.basepri || self.basepri == 0);
+        if register.0 == Special::BASEPRI || raises {
+            self.basepri = value;
+        }
     }
 
     /// CPSIE or CPSID of PRIMASK and FAULTMASK.

@@ -129,7 +129,7 @@ impl VirtualCore {
         let flag = |condition: bool, position: u32| u32::from(condition) << position;
         let pending = |exception| self.system_pending & bit(exception) != 0;
         u32::from(self.ipsr)
-            | flag(self.active_count() <= 1, 11)
+            | flag(self.at_most_one_active(), 11)
             | waiting << 12
             | flag(self.lines.any_pending(), 22)
             | flag(pending(Exception::SYSTICK), 26)

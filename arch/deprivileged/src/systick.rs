@@ -51,7 +51,8 @@ impl SysTick {
     }
 
     /// Whether it counts: with a reload value of 0 it stays at zero (B3.3.1).
-    const fn runs(&self) -> bool {
+    #[inline(always)]
+    pub(crate) const fn runs(&self) -> bool {
         self.control & ENABLE != 0 && self.zero_at != u64::MAX
     }
 

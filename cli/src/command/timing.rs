@@ -30,7 +30,7 @@ pub(super) fn processor_time(pcpus: &[PcpuTiming]) -> Table {
                 given(pcpu, slot, vcpu),
                 load,
                 least_slack(&own),
-                verdict(vcpu, &own),
+                verdict(vcpu, &own).to_owned(),
             ]);
         }
         let all: f64 = pcpu.vcpus.iter().filter_map(|vcpu| pcpu.utilisation(vcpu)).sum();
@@ -166,16 +166,13 @@ fn least_slack(verdicts: &[&Verdict]) -> String {
     least.map_or_else(|| "-".to_owned(), time)
 }
 
-fn verdict(vcpu: &VcpuTiming, verdicts: &[&Verdict]) -> String {
+fn verdict(vcpu: &VcpuTiming, verdicts: &[&Verdict]) -> &'static str {
     if vcpu.tasks.is_none() {
-        "declares nothing".to_owned()
+        "declares nothing"
     } else if verdicts.iter().all(|verdict| verdict.bound.is_ok()) {
-        match &vcpu.schedules {
-            Some(schedules) => format!("in time in {}", schedules.join(", ")),
-            None => "in time".to_owned(),
-        }
+        "in time"
     } else {
-        "may be late".to_owned()
+        "may be late"
     }
 }
 

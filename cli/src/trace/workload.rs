@@ -223,7 +223,6 @@ mod tests {
             shortest,
             is_interrupt: false,
             is_critical: false,
-            call: 0,
         }
     }
 

@@ -10,7 +10,8 @@ use bulkhead_arch_armv7m::{Machine, Relax, entry_point};
 use bulkhead_image::{Image, ImageError, Portable};
 use bulkhead_kernel::{Hooks, Shared, boot};
 
-static SHARED: Shared<'static, Relax> = Shared::new();
+/// Made at start-up: as an initial value it would lie in code memory, all of it, for the few words that are not zero.
+static SHARED: spin::Once<Shared<'static, Relax>> = spin::Once::new();
 
 entry_point!(primary);
 
@@ -19,11 +20,13 @@ fn primary(machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
         digest: Portable,
         version: env!("CARGO_PKG_VERSION"),
     };
-    boot::primary(machine, &SHARED, image, &hooks)
+    boot::primary(machine, SHARED.call_once(Shared::new), image, &hooks)
 }
 
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    boot::abandon(&SHARED);
+    if let Some(shared) = SHARED.get() {
+        boot::abandon(shared);
+    }
     bulkhead_arch_armv7m::panic(info)
 }

@@ -108,7 +108,6 @@ fn overheads(table: &Table) -> Overheads {
         switch: cost("switch"),
         interrupt: cost("interrupt"),
         decision: cost("decision"),
-        longest: cost("longest"),
     }
 }
 

@@ -141,9 +141,8 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
                     // What its comings and goings cost beyond its budget is in [`Supply::stolen`].
                     None => budgets,
                 };
-                let each = server.budget.saturating_add(self.shared.overheads.excess());
                 budgets
-                    .saturating_mul(each)
+                    .saturating_mul(server.budget)
                     .saturating_add(activations.saturating_mul(per_job))
             }
         }
@@ -198,10 +197,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             }
             Sharing::Turns => {
                 let turns = self.turns(work).saturating_add(1);
-                let each = self
-                    .level
-                    .quantum
-                    .saturating_add(self.shared.overheads.under_way());
+                let each = self.level.quantum.saturating_add(event);
                 let all = count.saturating_mul(each).saturating_add(event);
                 turns.saturating_mul(all)
             }
@@ -216,10 +212,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         };
         self.shared.in_slots(demanding).fold(0, |sum: Ticks, vcpu| {
             sum.saturating_add(match (self.binding_server(vcpu), vcpu.demand) {
-                (Some(server), _) => ratio(
-                    server.budget.saturating_add(self.shared.overheads.excess()),
-                    server.period,
-                ),
+                (Some(server), _) => ratio(server.budget, server.period),
                 (None, Some(demand)) => demand.utilisation(self.per_job()),
                 (None, None) => Ticks::MAX,
             })
@@ -231,7 +224,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         if self.pressure() >= ONE {
             return Ticks::MAX;
         }
-        let base = work.saturating_add(self.shared.overheads.under_way());
+        let base = work.saturating_add(self.event());
         let step = |time| {
             let all = base
                 .saturating_add(self.above(time))
@@ -251,7 +244,7 @@ impl<S: Supply> Supply for PrioritySupply<'_, S> {
             return self.while_paid(work);
         };
         // Of each budget, the switch to the vCPU is lost, and what the one before was overdrawn by.
-        let useful = server.budget.saturating_sub(self.shared.overheads.at_ends());
+        let useful = server.budget.saturating_sub(self.per_job());
         if useful == 0 || self.while_paid(useful) > server.period {
             return Ticks::MAX;
         }

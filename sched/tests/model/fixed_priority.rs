@@ -22,7 +22,7 @@ struct Place {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct FixedPriority {
+struct FixedPriority {
     places: Vec<Place>,
     has_exhausted: bool,
     has_replenished: bool,
@@ -121,11 +121,7 @@ impl Oracle for FixedPriority {
     }
 }
 
-pub fn model(
-    vcpus: &[(u8, Option<Server>)],
-    freedom: Freedom,
-    horizon: Ticks,
-) -> Pcpu<AnyPolicy, FixedPriority> {
+fn search(name: &str, vcpus: &[(u8, Option<Server>)], freedom: Freedom, horizon: Ticks) {
     let parameters: Vec<_> = vcpus
         .iter()
         .map(|(priority, server)| VcpuParameters {
@@ -150,17 +146,16 @@ pub fn model(
             .iter()
             .any(|(_, server)| server.as_ref().is_some_and(is_divisible)),
     };
-    Pcpu {
-        policy: AnyPolicy::fixed_priority(&parameters, FixedPriorityParameters { quantum: 2 }).unwrap(),
-        slots: vcpus.len() as u8,
-        freedom,
-        oracle,
-        horizon,
-    }
-}
-
-fn search(name: &str, vcpus: &[(u8, Option<Server>)], freedom: Freedom, horizon: Ticks) {
-    check(name, model(vcpus, freedom, horizon));
+    check(
+        name,
+        Pcpu {
+            policy: AnyPolicy::fixed_priority(&parameters, FixedPriorityParameters { quantum: 2 }).unwrap(),
+            slots: vcpus.len() as u8,
+            freedom,
+            oracle,
+            horizon,
+        },
+    );
 }
 
 fn server(kind: ServerKind, budget: Ticks, period: Ticks) -> Option<Server> {

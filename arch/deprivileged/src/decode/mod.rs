@@ -10,9 +10,11 @@ mod replaced;
 mod search;
 mod wide;
 
+pub(crate) use narrow::narrow_single;
 pub use narrow::narrow_transfer;
 pub use replaced::{Replaced, narrow_replaced, narrow_replacement, wide_replaced, wide_replacement};
 pub use search::{Code, Found, search_back};
+pub(crate) use wide::wide_single;
 pub use wide::wide_transfer;
 
 /// Whether this halfword is the first of two (A5.1).

@@ -10,17 +10,34 @@ const PC: u32 = 15;
 /// The load or store this instruction is.
 #[must_use]
 pub fn narrow_transfer(instruction: u16) -> Option<Transfer> {
+    narrow_single(instruction).or_else(|| {
+        let direction = direction(instruction);
+        match field(instruction, 11, 5) {
+            0b11000 | 0b11001 => multiple(direction, low_register(instruction, 8), field(instruction, 0, 8)),
+            0b10110 | 0b10111 => stack(instruction),
+            _ => None,
+        }
+    })
+}
+
+const fn direction(instruction: u16) -> Direction {
+    if field(instruction, 11, 1) == 0 {
+        Direction::Store
+    } else {
+        Direction::Load
+    }
+}
+
+/// The same, of one register and not by PUSH or POP.
+#[inline(always)]
+pub(crate) fn narrow_single(instruction: u16) -> Option<Transfer> {
     let rt = low_register(instruction, 0);
     let rn = low_register(instruction, 3);
     let wide_rt = low_register(instruction, 8);
     let imm5 = u32::from(field(instruction, 6, 5));
     let imm8 = u32::from(field(instruction, 0, 8));
     let one = Transfer::of_one;
-    let direction = if field(instruction, 11, 1) == 0 {
-        Direction::Store
-    } else {
-        Direction::Load
-    };
+    let direction = direction(instruction);
     Some(match field(instruction, 11, 5) {
         0b01001 => one(Direction::Load, 4, wide_rt, 15, imm8 << 2),
         0b01010 | 0b01011 => register_offset(instruction),
@@ -28,12 +45,11 @@ pub fn narrow_transfer(instruction: u16) -> Option<Transfer> {
         0b01110 | 0b01111 => one(direction, 1, rt, rn, imm5),
         0b10000 | 0b10001 => one(direction, 2, rt, rn, imm5 << 1),
         0b10010 | 0b10011 => one(direction, 4, wide_rt, SP, imm8 << 2),
-        0b11000 | 0b11001 => multiple(direction, wide_rt, field(instruction, 0, 8))?,
-        0b10110 | 0b10111 => stack(instruction)?,
         _ => return None,
     })
 }
 
+#[inline(always)]
 fn register_offset(instruction: u16) -> Transfer {
     let (direction, size, signed) = match field(instruction, 9, 3) {
         0b000 => (Direction::Store, 4, false),

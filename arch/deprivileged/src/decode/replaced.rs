@@ -65,6 +65,7 @@ pub const fn narrow_replacement(instruction: u16) -> Option<u16> {
 }
 
 /// What a 16-bit replacement stands for.
+#[inline(always)]
 #[must_use]
 pub const fn narrow_replaced(instruction: u16) -> Option<Replaced> {
     if instruction == UDF_WAIT {
@@ -110,6 +111,7 @@ pub const fn wide_replacement(first: u16, second: u16) -> Option<(u16, u16)> {
 }
 
 /// What a 32-bit replacement stands for.
+#[inline(always)]
 #[must_use]
 pub const fn wide_replaced(first: u16, second: u16) -> Option<Replaced> {
     if first & 0xFFF0 != 0xF7F0 || second & 0xF000 != 0xA000 {

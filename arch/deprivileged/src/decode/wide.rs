@@ -11,7 +11,7 @@ pub fn wide_transfer(first: u16, second: u16) -> Option<Transfer> {
     match (field(first, 9, 7), field(first, 6, 1)) {
         (0b111_0100, 0) => multiple(first, second),
         (0b111_0100, _) => double_or_exclusive(first, second),
-        (0b111_1100, _) => single(first, second),
+        (0b111_1100, _) => wide_single(first, second),
         _ => None,
     }
 }
@@ -101,8 +101,9 @@ fn exclusive(first: u16, second: u16, narrow: bool) -> Option<Transfer> {
     })
 }
 
-/// One register: byte, halfword or word.
-fn single(first: u16, second: u16) -> Option<Transfer> {
+/// One register: byte, halfword or word. Requires: `first` is 0xF8xx or 0xF9xx.
+#[inline(always)]
+pub(crate) fn wide_single(first: u16, second: u16) -> Option<Transfer> {
     let direction = direction(first);
     let signed = field(first, 8, 1) == 1;
     let size = match field(first, 5, 2) {
