@@ -1,42 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The figures of `bulkhead bench` are those of `docs/timing.md`.
+//! The figures of `bulkhead bench` are those of the blessed pages, one for each class: `bench` and `bench-mcu`.
 
-use bulkhead::bench::{differences, timing};
+use bulkhead::bench::{AARCH64, ARMV7M, Page, differences, timing};
+use bulkhead::problem::Problem;
 use bulkhead::progress::Progress;
 use bulkhead_tests::ENABLE;
 use std::process::ExitCode;
 
-/// The board whose figures the page has.
-const BOARD: &str = "qemu-virt-aarch64";
+const CASES: [(&str, Page); 2] = [("bench", AARCH64), ("bench-mcu", ARMV7M)];
+
+/// What is wrong with the figures of a page.
+fn findings(page: &Page) -> Result<Vec<String>, Problem> {
+    let timing = timing(page.board, &Progress::new())?;
+    // Whatever the compiler, the analysis must not count on less than is measured.
+    let mut findings = timing.undercharged();
+    // Figures of another compiler are not comparable.
+    findings.extend(differences(&timing)?.unwrap_or_default());
+    Ok(findings)
+}
 
 fn main() -> ExitCode {
     let filter = std::env::args()
         .skip(1)
         .find(|argument| !argument.starts_with('-'));
-    if std::env::var_os(ENABLE).is_none() || filter.is_some_and(|filter| !"bench".contains(&filter)) {
-        println!("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out");
-        return ExitCode::SUCCESS;
-    }
-    let found = timing(BOARD, &Progress::new()).and_then(|timing| {
-        // Whatever the compiler, the analysis must not count on less than is measured.
-        let undercharged = timing.undercharged();
-        Ok((undercharged, differences(&timing)?))
-    });
-    let findings = match found {
-        // Another compiler: the figures are not comparable.
-        Ok((undercharged, None)) => undercharged,
-        Ok((undercharged, Some(findings))) => [undercharged, findings].concat(),
-        Err(problem) => vec![problem.to_string()],
+    let wanted = |name: &str| {
+        std::env::var_os(ENABLE).is_some() && filter.as_ref().is_none_or(|filter| name.contains(filter))
     };
-    for finding in &findings {
-        println!("system bench: {finding}");
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for (name, page) in CASES {
+        if !wanted(name) {
+            skipped += 1;
+            continue;
+        }
+        let findings = findings(&page).unwrap_or_else(|problem| vec![problem.to_string()]);
+        for finding in &findings {
+            println!("system {name}: {finding}");
+        }
+        if findings.is_empty() {
+            passed += 1;
+        } else {
+            failed += 1;
+            println!(
+                "bless the figures with `./bulkhead bench --board {} --bless` if they are right",
+                page.board
+            );
+        }
     }
-    if findings.is_empty() {
-        println!("test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    println!(
+        "test result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; {skipped} filtered out"
+    );
+    if failed == 0 {
         ExitCode::SUCCESS
     } else {
-        println!("bless the figures with `./bulkhead bench --bless` if they are right");
-        println!("test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out");
         ExitCode::FAILURE
     }
 }

@@ -5,6 +5,7 @@
 //! source where the toolchain has it, because then one setting of the compiler holds for every
 //! instruction that runs on the target; a toolchain with the prebuilt bare-metal target serves too.
 
+use crate::c_guests;
 use crate::problem::Problem;
 use crate::progress::Progress;
 use bulkhead_manifest::Board;
@@ -90,18 +91,16 @@ impl Workspace {
     /// Where a program for the target is, once it is built.
     #[must_use]
     pub fn program(&self, name: &str) -> PathBuf {
+        if c_guests::is_one(&self.folder_of(name)) {
+            return c_guests::program(&self.target, name);
+        }
         let Recipe { target, profile } = self.recipe_of(name);
         self.target.join(target).join(profile).join(name)
     }
 
     /// How a program is built: its package can name its own `target` and `profile` in `[package.metadata.bulkhead]`.
     fn recipe_of(&self, program: &str) -> Recipe {
-        let (package, _) = package_of(program);
-        let (room, name) = match package.strip_prefix(HYPERVISOR) {
-            Some(class) => ("hypervisor", class),
-            None => ("guests", package.strip_prefix("guest-").unwrap_or(package)),
-        };
-        let file = self.root.join(room).join(name).join("Cargo.toml");
+        let file = self.folder_of(program).join("Cargo.toml");
         let text = std::fs::read_to_string(file).unwrap_or_default();
         let own = |key: &str, default: &str| {
             let mut lines = text.lines().skip_while(|line| *line != METADATA).skip(1);
@@ -115,13 +114,24 @@ impl Workspace {
         }
     }
 
+    /// Where the sources of a program are.
+    fn folder_of(&self, program: &str) -> PathBuf {
+        let (package, _) = package_of(program);
+        let (room, name) = match package.strip_prefix(HYPERVISOR) {
+            Some(class) => ("hypervisor", class),
+            None => ("guests", package.strip_prefix("guest-").unwrap_or(package)),
+        };
+        self.root.join(room).join(name)
+    }
+
     /// Whether the repository has a guest of this name.
     #[must_use]
     pub fn has_guest(&self, name: &str) -> bool {
         let plain = name
             .chars()
             .all(|char| char.is_ascii_alphanumeric() || char == '-' || char == '_');
-        plain && self.root.join("guests").join(name).join("Cargo.toml").is_file()
+        let folder = self.root.join("guests").join(name);
+        plain && (folder.join("Cargo.toml").is_file() || c_guests::is_one(&folder))
     }
 
     /// Names of the repository's guests.
@@ -146,13 +156,19 @@ impl Workspace {
     pub fn build(&self, programs: &[String], progress: &Progress) -> Result<(), Problem> {
         let title = format!("building {}", programs.join(", "));
         let mut by_recipe: BTreeMap<Recipe, Vec<&String>> = BTreeMap::new();
-        for program in programs {
+        let (in_c, in_rust): (Vec<&String>, Vec<&String>) = programs
+            .iter()
+            .partition(|program| c_guests::is_one(&self.folder_of(program)));
+        for program in in_rust {
             by_recipe
                 .entry(self.recipe_of(program))
                 .or_default()
                 .push(program);
         }
         progress.step(&title, || {
+            for program in in_c {
+                c_guests::build(&self.folder_of(program), &self.program(program))?;
+            }
             by_recipe
                 .iter()
                 .try_for_each(|(recipe, programs)| run(&mut self.cargo(recipe, programs)?))

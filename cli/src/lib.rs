@@ -9,7 +9,7 @@
 //! | `framing`, `line`, `consoles`, `pattern`, `summary` | from the serial line to lines of text and what they mean | nothing |
 //! | `keyboard`, `screen`, `initramfs` | keys to actions, lines to a screen, files to an archive | nothing |
 //! | `session`, `typing`, `terminal`, `log_files` | a run of the emulator | processes, terminal, files |
-//! | `debian`, `payloads`, `artifacts`, `prepare`, `launch`, `host`, `progress` | what a run needs and does not have yet | packages, cargo |
+//! | `debian`, `payloads`, `artifacts`, `c_guests`, `prepare`, `launch`, `host`, `progress` | what a run needs and does not have yet | packages, cargo |
 //! | `explain` | what a health report means | symbols of payloads |
 //! | `trace` | what a system did and when: collecting, files, reports | nothing |
 //! | `bench` | measurements of the hypervisor | the emulator, sources |
@@ -21,6 +21,7 @@
 pub mod artifacts;
 pub mod attach;
 pub mod bench;
+pub mod c_guests;
 pub mod command;
 pub mod consoles;
 pub mod debian;

@@ -138,6 +138,7 @@ codes! {
     WarmKernel = "W122", "A Linux kernel is restarted warm, which it cannot stand.";
     NoRoot = "W123", "A Linux kernel has neither a RAM disk nor a root file system.";
     LittleMemory = "W124", "A Linux kernel has hardly any memory beside what is loaded.";
+    NoOverheads = "W125", "A demand is judged on a board of which nobody knows what the hypervisor costs.";
 }
 
 impl Code {

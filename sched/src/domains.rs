@@ -12,7 +12,7 @@
 //! it interrupts waits.
 //!
 //! **Critical interrupts.** [`Policy::critical`] puts a vCPU of another domain into domain 0 as well, until it blocks
-//! or yields. It stays in its own domain, so that it does not lose its turn when domain 0's budget is used up.
+//! (or yields, where a kernel has that). It stays in its own domain, so that it does not lose its turn when domain 0's budget is used up.
 //!
 //! **Guarantee.** Each domain has its whole budget in every cycle, and a cycle is no longer than the sum of all budgets. The turns in
 //! round robin go back to Kleinrock, "Analysis of a Time-Shared Processor", 1964; budgets that are consumed on behalf of

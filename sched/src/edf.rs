@@ -13,6 +13,9 @@
 //! So in any stretch of length L a server asks for at most L * Q / D by deadlines in it, whatever its vCPU does: admission is by
 //! density, the sum of Q / D, and no vCPU can make another late.
 //!
+//! **Unnoticed wake-ups.** One that would not change the decision in force may be told at the next decision only. It is then taken to have come with
+//! the decision in force: that would have been the same one, and a release later than the wake-up would have a deadline that is too late.
+//!
 //! vCPUs without a budget run in the background: while no server can, the most important ready one, equals in turns
 //! ([`RunQueue`]).
 //!
@@ -84,10 +87,14 @@ impl Bandwidth {
         self.debt = 0;
     }
 
-    /// The vCPU becomes ready.
-    fn activate(&mut self, now: Ticks) {
-        if self.release == Ticks::MAX || now >= self.next_release() {
-            self.start(now);
+    /// The vCPU becomes ready, or has been since `since` without anybody's notice.
+    fn activate(&mut self, since: Ticks, now: Ticks) {
+        if self.release == Ticks::MAX {
+            self.start(since);
+            return;
+        }
+        if now >= self.next_release() {
+            self.start(since.max(self.next_release()));
             return;
         }
         let wide = |a: Ticks, b: Ticks| u128::from(a).saturating_mul(u128::from(b));
@@ -143,6 +150,8 @@ pub struct Edf {
     /// The server that ran last.
     last: Option<u8>,
     has_yielded: bool,
+    /// When the decision in force was taken.
+    decided: Ticks,
     interested: SlotSet,
     signals: Signals,
 }
@@ -176,6 +185,7 @@ impl Edf {
             kept: 0,
             last: None,
             has_yielded: false,
+            decided: 0,
             interested: SlotSet(0),
             signals: Signals::NONE,
         }
@@ -312,9 +322,11 @@ impl Policy for Edf {
             self.ready |= bit(slot);
             self.background.add(slot);
         } else if self.with & bit(slot) != 0 {
+            let is_noticed = (self.interested.0 | self.kept) & bit(slot) != 0;
+            let since = if is_noticed { now } else { self.decided };
             self.ready |= bit(slot);
             self.kept &= !bit(slot);
-            self.servers.at_mut(slot).activate(now);
+            self.servers.at_mut(slot).activate(since, now);
             self.place(slot, now);
         }
     }
@@ -344,6 +356,7 @@ impl Policy for Edf {
     }
 
     fn next(&mut self, now: Ticks) -> Decision {
+        self.decided = now;
         self.release(now);
         let all = self.with | self.without.slots;
         if let Some(slot) = self.choose() {
@@ -413,6 +426,22 @@ mod tests {
         policy.stopped(Slot(2), StopReason::Preempted, 1, 8);
         assert_eq!(policy.next(8), Decision::Run(Slot(1), 12));
         assert_eq!(policy.signals().replenished, SlotSet(0b10));
+    }
+
+    /// Slot 1 wakes up at 1, which nobody needs to know before slot 0 has used its budget.
+    #[test]
+    fn a_deadline_counts_from_a_wake_up_that_nobody_noticed() {
+        let mut policy = policy(&[(30, 40, 0), (12, 80, 55)]);
+        policy.ready(Slot(0), 0);
+        assert_eq!(policy.next(0), Decision::Run(Slot(0), 30));
+        assert_eq!(policy.interested(), SlotSet(0));
+        policy.stopped(Slot(0), StopReason::Preempted, 30, 30);
+        policy.ready(Slot(1), 30);
+        assert_eq!(
+            policy.next(30),
+            Decision::Run(Slot(1), 42),
+            "its deadline is 55, not 85"
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub enum StopReason {
     Preempted,
     /// Nothing to do before it is made ready again.
     Blocked,
-    /// Still ready, and gives the rest of its turn to its equals.
+    /// Still ready, and gives the rest of its turn to its equals. For kernels that have such a call; Bulkhead's has none.
     Yielded,
 }
 
@@ -105,7 +105,7 @@ pub trait Policy {
     fn has_short_way(&self) -> bool {
         false
     }
-    /// A critical interrupt made `slot` ready: it is served with precedence until it blocks or yields, if the
+    /// A critical interrupt made `slot` ready: it is served with precedence until it blocks, if the
     /// policy has such a thing. A decision is wanted afterwards, whether `interested` has the slot or not.
     fn critical(&mut self, slot: Slot, now: Ticks) {
         self.ready(slot, now);

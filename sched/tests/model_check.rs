@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every interleaving of a few vCPUs, for each policy: nobody loses a guaranteed budget, nobody waits for a less important
-//! one beyond inheritance, no wake-up is lost, no donation goes in a circle.
+//! one beyond inheritance, no wake-up is lost, no donation goes in a circle. That the search would find what is wrong is
+//! shown by policies with a fault (`mutants`).
 //!
-//! The horizons are such that this takes seconds; `BULKHEAD_MODEL_TICKS=4` searches four ticks further.
+//! The horizons are such that this takes seconds; `BULKHEAD_MODEL_TICKS=4` searches four ticks further,
+//! the long tests (`bulkhead test --long`) two.
 
 mod model;
 
@@ -14,3 +16,5 @@ mod domains;
 mod edf;
 #[path = "model/fixed_priority.rs"]
 mod fixed_priority;
+#[path = "model/mutants.rs"]
+mod mutants;

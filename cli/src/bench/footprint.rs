@@ -5,22 +5,6 @@ use crate::problem::Problem;
 use object::{Object, ObjectSection, SectionFlags, elf};
 use std::path::{Path, PathBuf};
 
-/// Crates that end up in a class binary, by their folders.
-const ON_TARGET: &[&str] = &[
-    "abi",
-    "sched",
-    "image",
-    "arch/api",
-    "arch/support",
-    "arch/paging",
-    "arch/vgic",
-    "arch/aarch64",
-    "devices",
-    "drivers",
-    "kernel",
-    "hypervisor/aarch64",
-];
-
 /// Bytes of a program by what they are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sizes {
@@ -114,16 +98,16 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// Looks at the class binary and at the sources below `root`.
+    /// Looks at the class binary and at the sources of its `crates`, folders below `root`.
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn measure(class_binary: &Path, root: &Path) -> Result<Self, Problem> {
+    pub fn measure(class_binary: &Path, root: &Path, crates: &[&'static str]) -> Result<Self, Problem> {
         let bytes = std::fs::read(class_binary).map_err(Problem::io(class_binary.display()))?;
         let sizes =
             Sizes::of(&bytes).map_err(|why| Problem::new(format!("{}: {why}", class_binary.display())))?;
         let mut lines = Vec::new();
-        for folder in ON_TARGET {
+        for folder in crates {
             let mut total = Lines::default();
             for file in sources(&root.join(folder).join("src"))? {
                 let text = std::fs::read_to_string(&file).map_err(Problem::io(file.display()))?;

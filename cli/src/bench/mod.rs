@@ -6,6 +6,8 @@
 //!
 //! | file | |
 //! |---|---|
+//! | `page` | the pages with blessed figures, one for each class |
+//! | `mcu` | what is measured of class armv7m |
 //! | `rows` | what is measured, and the bars |
 //! | `systems` | the manifests of the runs |
 //! | `runs` | the runs |
@@ -19,7 +21,9 @@ use crate::progress::Progress;
 use bulkhead_manifest::Board;
 
 mod footprint;
+mod mcu;
 mod overheads;
+mod page;
 mod report;
 mod rows;
 mod runs;
@@ -27,14 +31,10 @@ mod systems;
 
 pub use footprint::{Footprint, Lines, Sizes};
 pub use overheads::Charge;
+pub use page::{AARCH64, ARMV7M, Page};
 pub use report::{Blessed, Timing, blessed};
 pub use rows::{ROWS, Row};
 pub use runs::{Results, measure};
-
-/// The page with the blessed figures, in the repository.
-pub const PAGE: &str = "docs/timing.md";
-/// The board they are of.
-pub const PAGE_BOARD: &str = "qemu-virt-aarch64";
 
 /// Measures everything on the emulator of a board.
 ///
@@ -48,9 +48,11 @@ pub fn timing(board: &str, progress: &Progress) -> Result<Timing, Problem> {
             Problem::usage(format!("there is no board `{board}`")).remedy("`bulkhead boards` lists them")
         })?;
     let results = measure(&board, progress)?;
+    let page = Page::of(board.class);
     Ok(Timing {
+        page,
         charges: overheads::charges(&results, &board.overheads.unwrap_or_default()),
-        footprint: Footprint::measure(&results.class_binary, Workspace::locate()?.root())?,
+        footprint: Footprint::measure(&results.class_binary, Workspace::locate()?.root(), page.crates)?,
         results,
         compiler: compiler()?,
     })
@@ -61,7 +63,7 @@ pub fn timing(board: &str, progress: &Progress) -> Result<Timing, Problem> {
 /// # Errors
 /// There are none.
 pub fn differences(timing: &Timing) -> Result<Option<Vec<String>>, Problem> {
-    let path = Workspace::locate()?.root().join(PAGE);
+    let path = Workspace::locate()?.root().join(timing.page.file);
     let page = std::fs::read_to_string(&path).map_err(Problem::io(path.display()))?;
     let blessed =
         blessed(&page).ok_or_else(|| Problem::new(format!("{}: no table of figures", path.display())))?;

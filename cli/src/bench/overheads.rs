@@ -97,6 +97,7 @@ mod tests {
             switch,
             interrupt: 1,
             decision,
+            longest: 0,
         };
         let enough = charges(&results, &overheads(500, 400));
         let seen: Vec<_> = enough

@@ -12,7 +12,7 @@ pub struct Row {
     pub bar: Option<u64>,
 }
 
-const fn row(key: &'static str, title: &'static str, bar: Option<u64>) -> Row {
+pub(super) const fn row(key: &'static str, title: &'static str, bar: Option<u64>) -> Row {
     Row { key, title, bar }
 }
 

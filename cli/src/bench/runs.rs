@@ -5,6 +5,7 @@
 //! computed, whose length has nothing to do with the hypervisor: a second image with a large
 //! payload that nobody loads gives the cost of a byte, and the share of all bytes is taken off.
 
+use super::mcu;
 use super::rows::{RESET, SWITCH, SWITCH_TRACED, TRACE_RECORD};
 use super::systems::{self, manifest};
 use crate::artifacts::Workspace;
@@ -14,6 +15,7 @@ use crate::prepare::{Options, Prepared, prepare_text};
 use crate::problem::Problem;
 use crate::progress::Progress;
 use crate::session::{self, NoInput};
+use bulkhead_manifest::Class;
 use bulkhead_manifest::board::{Board, Emulator};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -75,17 +77,10 @@ impl Results {
 /// # Errors
 /// The board cannot be measured on, or a run fails.
 pub fn measure(board: &Board, progress: &Progress) -> Result<Results, Problem> {
-    let emulator = board
-        .emulator
-        .as_ref()
-        .filter(|emulator| !emulator.bare.is_empty());
-    let emulator = emulator.ok_or_else(|| {
-        Problem::new(format!(
-            "board `{}` has no emulator that can be measured on",
-            board.name
-        ))
-        .remedy("its board file needs `bare` and `instruction-clock` in [emulator]")
-    })?;
+    let emulator = emulator_of(board)?;
+    if board.class == Class::Armv7m {
+        return mcu::measure(board, emulator, progress);
+    }
     let mut results = Results::default();
     let mut systems = Vec::new();
     for (part, vcpus) in PARTS {
@@ -110,7 +105,22 @@ pub fn measure(board: &Board, progress: &Progress) -> Result<Results, Problem> {
     Ok(results)
 }
 
-fn prepare(text: &str, progress: &Progress) -> Result<Prepared, Problem> {
+/// The emulator of a board that can be measured on.
+pub(super) fn emulator_of(board: &Board) -> Result<&Emulator, Problem> {
+    let emulator = board
+        .emulator
+        .as_ref()
+        .filter(|emulator| !emulator.bare.is_empty());
+    emulator.ok_or_else(|| {
+        Problem::new(format!(
+            "board `{}` has no emulator that can be measured on",
+            board.name
+        ))
+        .remedy("its board file needs `bare` and `instruction-clock` in [emulator]")
+    })
+}
+
+pub(super) fn prepare(text: &str, progress: &Progress) -> Result<Prepared, Problem> {
     prepare_with(text, Options::default(), progress)
 }
 
@@ -159,7 +169,7 @@ fn switches(
     })
 }
 
-fn launch() -> Launch {
+pub(super) fn launch() -> Launch {
     Launch {
         deterministic: true,
         virtual_seconds: Some(VIRTUAL_LIMIT),
@@ -181,7 +191,7 @@ fn counting(emulator: &Emulator, arguments: &[String]) -> Emulator {
     counting
 }
 
-fn run(emulator: &Emulator, system: &Prepared) -> Result<Figures, Problem> {
+pub(super) fn run(emulator: &Emulator, system: &Prepared) -> Result<Figures, Problem> {
     let counting = counting(emulator, &emulator.arguments);
     let mut reader = Reader::default();
     let cpus = system.system().cpu_count();
@@ -243,14 +253,14 @@ fn digests(
 
 /// Collects what the guest prints.
 #[derive(Default)]
-struct Reader {
+pub(super) struct Reader {
     figures: Figures,
     done: bool,
     rest: Vec<String>,
 }
 
 impl Reader {
-    fn figures(self) -> Result<Figures, Problem> {
+    pub(super) fn figures(self) -> Result<Figures, Problem> {
         if self.done {
             Ok(self.figures)
         } else {

@@ -3,15 +3,17 @@
 
 use super::BenchArgs;
 use crate::artifacts::Workspace;
-use crate::bench::{PAGE, PAGE_BOARD, Timing, differences, timing};
+use crate::bench::{AARCH64, ARMV7M, Page, Timing, differences, timing};
 use crate::problem::{Code, Problem};
 use crate::progress::Progress;
 use std::fs;
 
 pub(super) fn run(args: &BenchArgs) -> Result<Code, Problem> {
-    if (args.bless || args.check) && args.board != PAGE_BOARD {
+    let blessed = |page: &Page| page.board == args.board;
+    if (args.bless || args.check) && ![AARCH64, ARMV7M].iter().any(blessed) {
         return Err(Problem::usage(format!(
-            "{PAGE} has figures of board `{PAGE_BOARD}` only"
+            "there are blessed figures of the boards `{}` and `{}` only",
+            AARCH64.board, ARMV7M.board
         )));
     }
     let progress = Progress::new();
@@ -28,10 +30,12 @@ pub(super) fn run(args: &BenchArgs) -> Result<Code, Problem> {
         None => super::print("\nThe blessed figures come from another compiler: nothing is compared.\n")?,
         Some(found) if found.is_empty() => super::print("\nNothing differs from the blessed figures.\n")?,
         Some(found) => {
-            return Err(
-                Problem::new(format!("figures differ from {PAGE}:\n  {}", found.join("\n  ")))
-                    .remedy("if that is right, `bulkhead bench --bless` writes them into the page"),
-            );
+            return Err(Problem::new(format!(
+                "figures differ from {}:\n  {}",
+                timing.page.file,
+                found.join("\n  ")
+            ))
+            .remedy("if that is right, `bulkhead bench --bless` writes them into the page"));
         }
     }
     Ok(Code::Done)
@@ -39,7 +43,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<Code, Problem> {
 
 /// Writes the figures into the page.
 fn bless(timing: &Timing) -> Result<Code, Problem> {
-    let path = Workspace::locate()?.root().join(PAGE);
+    let path = Workspace::locate()?.root().join(timing.page.file);
     let page = fs::read_to_string(&path).map_err(Problem::io(path.display()))?;
     let page = timing
         .bless(&page)

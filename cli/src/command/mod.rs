@@ -258,15 +258,16 @@ struct ReportArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   bulkhead bench            the table: instructions on the bare board, in a VM, and what the hypervisor adds
-  bulkhead bench --check    the same, and compare it with docs/timing.md")]
+  bulkhead bench --check    the same, and compare it with docs/timing.md
+  bulkhead bench --board mps2-an500    a microcontroller's")]
 struct BenchArgs {
     /// The board; its emulator counts the instructions
     #[arg(long, default_value = "qemu-virt-aarch64")]
     board: String,
-    /// Fail if a figure differs from docs/timing.md by more than 5 %
+    /// Fail if a figure differs from the blessed one (docs/timing.md, docs/timing-mcu.md) by more than 5 %
     #[arg(long, conflicts_with = "bless")]
     check: bool,
-    /// Write the figures into docs/timing.md
+    /// Write the figures into the page of the board's class
     #[arg(long)]
     bless: bool,
 }

@@ -173,7 +173,14 @@ fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, 
     let sources: Vec<Source> = pcpu
         .vcpus
         .iter()
-        .flat_map(|vcpu| vcpu.sources.iter().map(|(_, source)| *source))
+        .enumerate()
+        .flat_map(|(slot, vcpu)| {
+            let is_wanted = pcpu.has_to_serve(slot, schedule as u8);
+            vcpu.sources.iter().map(move |(_, source)| Source {
+                first: if is_wanted { source.first } else { u64::MAX },
+                ..*source
+            })
+        })
         .collect();
     let mut states = vec![SourceState::default(); sources.len()];
     let mut recorder = Recorder {

@@ -30,7 +30,7 @@ pub(super) fn processor_time(pcpus: &[PcpuTiming]) -> Table {
                 given(pcpu, slot, vcpu),
                 load,
                 least_slack(&own),
-                verdict(vcpu, &own).to_owned(),
+                verdict(vcpu, &own),
             ]);
         }
         let all: f64 = pcpu.vcpus.iter().filter_map(|vcpu| pcpu.utilisation(vcpu)).sum();
@@ -166,13 +166,16 @@ fn least_slack(verdicts: &[&Verdict]) -> String {
     least.map_or_else(|| "-".to_owned(), time)
 }
 
-fn verdict(vcpu: &VcpuTiming, verdicts: &[&Verdict]) -> &'static str {
+fn verdict(vcpu: &VcpuTiming, verdicts: &[&Verdict]) -> String {
     if vcpu.tasks.is_none() {
-        "declares nothing"
+        "declares nothing".to_owned()
     } else if verdicts.iter().all(|verdict| verdict.bound.is_ok()) {
-        "in time"
+        match &vcpu.schedules {
+            Some(schedules) => format!("in time in {}", schedules.join(", ")),
+            None => "in time".to_owned(),
+        }
     } else {
-        "may be late"
+        "may be late".to_owned()
     }
 }
 

@@ -223,6 +223,7 @@ mod tests {
             shortest,
             is_interrupt: false,
             is_critical: false,
+            call: 0,
         }
     }
 

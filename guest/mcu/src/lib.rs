@@ -9,7 +9,10 @@
 //! All unsafe code of these guests is in here; a guest itself forbids it.
 #![no_std]
 
+pub mod device;
+pub mod interrupts;
 pub mod register;
+pub mod timer;
 pub mod uart;
 
 use core::panic::PanicInfo;

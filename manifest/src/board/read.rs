@@ -108,6 +108,7 @@ fn overheads(table: &Table) -> Overheads {
         switch: cost("switch"),
         interrupt: cost("interrupt"),
         decision: cost("decision"),
+        longest: cost("longest"),
     }
 }
 

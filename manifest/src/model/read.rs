@@ -63,7 +63,7 @@ pub(super) fn flag(table: &Table, key: &str, default: bool) -> bool {
     table.get(key).and_then(Value::boolean).unwrap_or(default)
 }
 
-fn texts(table: &Table, key: &str) -> Vec<Placed<String>> {
+pub(super) fn texts(table: &Table, key: &str) -> Vec<Placed<String>> {
     let values = table.get(key).map(Value::list).unwrap_or_default();
     values
         .iter()

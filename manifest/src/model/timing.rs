@@ -4,7 +4,7 @@
 use bulkhead_sched::analysis::TaskScheduler;
 
 use super::Placed;
-use super::read::{duration, flag, integer, text, word};
+use super::read::{duration, flag, integer, text, texts, word};
 use super::scheduling::small;
 use crate::diagnostic::Place;
 use crate::value::{Table, Value};
@@ -14,6 +14,8 @@ use crate::value::{Table, Value};
 pub(crate) struct DemandSpec {
     pub scheduler: TaskScheduler,
     pub tasks: Vec<TaskSpec>,
+    /// The schedules of the pCPU in which the demand holds; empty: all.
+    pub schedules: Vec<Placed<String>>,
 }
 
 #[derive(Clone, Debug)]
@@ -65,6 +67,7 @@ pub(super) fn read_demand(table: &Table) -> Option<DemandSpec> {
         scheduler: word(demand, "scheduler", &schedulers)
             .map_or(TaskScheduler::FixedPriority, |scheduler| scheduler.value),
         tasks: tasks.iter().filter_map(read_task).collect(),
+        schedules: texts(demand, "schedules"),
     })
 }
 

@@ -40,6 +40,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
         cpus::check(manifest, board, report);
         devices::check(manifest, board, report);
         emulator::check(manifest, board, report);
+        timing::costs_are_known(manifest, board, report);
     }
     // Who has an error to mend need not hear of surprises.
     if report.error_count() == 0 {

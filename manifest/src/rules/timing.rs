@@ -4,8 +4,9 @@
 
 use bulkhead_sched::analysis::MAX_TASKS;
 
+use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::{Manifest, PartitionSpec, Placed, TaskSpec, WorkKind, WorkSpec};
+use crate::model::{DemandSpec, Manifest, PartitionSpec, Placed, TaskSpec, WorkKind, WorkSpec};
 use crate::units::format_duration;
 
 /// Longer times are taken for mistakes: they would drive the analysis to its limits.
@@ -19,12 +20,68 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
                 task_is_possible(task, report);
             }
             names_differ(&demand.tasks, report);
+            schedules_exist(partition, demand, manifest, report);
             few_tasks(partition, &demand.tasks, report);
         }
         for work in &partition.workload {
             vcpu_exists(work.vcpu.as_ref(), partition, Code::BadWorkload, report);
             work_is_possible(work, report);
+            critical_work_is_possible(work, partition, report);
         }
+    }
+}
+
+/// Nothing is charged on a board that does not say what the hypervisor costs.
+pub(super) fn costs_are_known(manifest: &Manifest, board: &Board, report: &mut Report) {
+    let mut demands = manifest
+        .partitions
+        .iter()
+        .filter_map(|partition| partition.demand.as_ref());
+    let first = demands.find_map(|demand| demand.tasks.first());
+    if let (Some(task), None) = (first, board.overheads) {
+        let message = format!("board `{}` does not say what the hypervisor costs", board.name);
+        report.push(
+            Diagnostic::at(Code::NoOverheads, task.place, message)
+                .label("judged as if the hypervisor took no time")
+                .help("measure it (`bulkhead bench`), and add [overheads] to the board file"),
+        );
+    }
+}
+
+/// The schedules of a demand are some of a pCPU on which the partition has a vCPU.
+fn schedules_exist(partition: &PartitionSpec, demand: &DemandSpec, manifest: &Manifest, report: &mut Report) {
+    let on = |pcpu: &str| {
+        let mut own = partition.vcpus.iter().filter_map(|vcpu| vcpu.pcpu.as_ref());
+        own.any(|own| own.value.to_string() == pcpu)
+    };
+    let pcpus = manifest.pcpus.iter().filter(|pcpu| on(&pcpu.name.value));
+    let known: Vec<&str> = pcpus
+        .flat_map(|pcpu| pcpu.schedules.iter().map(|schedule| schedule.name.value.as_str()))
+        .collect();
+    for name in &demand.schedules {
+        if known.contains(&name.value.as_str()) {
+            continue;
+        }
+        let message = format!(
+            "no pCPU of `{}` has a schedule `{}`",
+            partition.name.value, name.value
+        );
+        let help = match known.as_slice() {
+            [] => "remove `schedules`: it is for partitions on pCPUs with policy \"arinc653\"".to_owned(),
+            known => format!("the schedules there: {}", known.join(", ")),
+        };
+        report.push(Diagnostic::at(Code::BadTask, name.place, message).help(help));
+    }
+}
+
+/// What the analysis knows of critical interrupts is the partition's `critical`.
+fn critical_work_is_possible(work: &WorkSpec, partition: &PartitionSpec, report: &mut Report) {
+    if work.critical && work.kind == WorkKind::Interrupt && partition.critical.is_empty() {
+        let message = format!("partition `{}` has no critical interrupt", partition.name.value);
+        report.push(
+            Diagnostic::at(Code::BadWorkload, work.place, message)
+                .help("remove `critical` here, or name the device: critical = [...] of the partition"),
+        );
     }
 }
 

@@ -26,6 +26,12 @@ pub(super) static DEMAND: TableSchema = TableSchema {
             Kind::List(&Kind::Table(&TASK)),
             "its tasks; at most 32 on each vCPU",
         ),
+        key(
+            "schedules",
+            Optional,
+            Kind::List(&Kind::Text),
+            "policy `arinc653`: the schedules in which it has to be done; without it in all of them",
+        ),
     ],
 };
 
@@ -151,5 +157,11 @@ pub(super) static OVERHEADS: TableSchema = TableSchema {
             "an interrupt, from the board to the vCPU",
         ),
         key("decision", Required, Kind::Duration, "a decision who runs"),
+        key(
+            "longest",
+            Optional,
+            Kind::Duration,
+            "the longest stretch in which the hypervisor does not look at interrupts; without it, an interrupt, a decision and a switch",
+        ),
     ],
 };

@@ -53,6 +53,10 @@ pub struct VcpuTiming {
     pub tasks: Option<Vec<NamedTask>>,
     /// What it does is said by a workload, and not only by its demand or by nothing.
     pub has_workload: bool,
+    /// Lines of devices whose interrupts bring it into time domain 0.
+    pub critical: u8,
+    /// The schedules in which its demand holds; `None`: all.
+    pub schedules: Option<Vec<String>>,
     /// What it does in the simulator, each with a name.
     pub sources: Vec<(String, Source)>,
 }
@@ -87,8 +91,10 @@ pub struct Verdict {
     pub slot: usize,
     /// The task.
     pub task: NamedTask,
-    /// The worst of all schedules in which its partition has windows, and of the changes between them.
+    /// The worst of all schedules in which it has to be done, and of the changes between them.
     pub bound: Bound,
+    /// One of these schedules in which its partition has no window at all.
+    pub unserved: Option<String>,
 }
 
 impl Verdict {
@@ -120,7 +126,11 @@ fn one(system: &System, pcpu: &system::Pcpu) -> PcpuTiming {
             if vcpu.pcpu == pcpu.number {
                 let slot = Slot(vcpus.len() as u8);
                 let parameters = parameters(vcpu, pcpu.policy);
-                vcpus.push(vcpu_timing(spec, partition, index, number, (slot, parameters)));
+                let mut timing = vcpu_timing(spec, partition, index, number, (slot, parameters));
+                if pcpu.policy == Policy::Domains {
+                    timing.critical = critical_lines(system, spec);
+                }
+                vcpus.push(timing);
             }
             number = number.saturating_add(1);
         }
@@ -165,6 +175,14 @@ fn one(system: &System, pcpu: &system::Pcpu) -> PcpuTiming {
         windows,
         schedules,
     }
+}
+
+/// The lines of the partition's critical devices: any of its vCPUs may handle them.
+fn critical_lines(system: &System, spec: &PartitionSpec) -> u8 {
+    let owned = crate::rules::owned(spec, &system.board);
+    let critical = owned.filter(|(name, _)| spec.critical.iter().any(|other| other.value == name.value));
+    let lines: usize = critical.map(|(_, device)| device.interrupts.len()).sum();
+    u8::try_from(lines).unwrap_or(u8::MAX)
 }
 
 fn parameters(vcpu: &system::Vcpu, policy: Policy) -> VcpuParameters {
@@ -235,6 +253,11 @@ fn vcpu_timing(
             .map_or(TaskScheduler::FixedPriority, |demand| demand.scheduler),
         tasks,
         has_workload: !spec.workload.is_empty(),
+        critical: 0,
+        schedules: spec.demand.as_ref().and_then(|demand| {
+            let names = demand.schedules.iter().map(|name| name.value.clone());
+            Some(names.collect::<Vec<_>>()).filter(|names| !names.is_empty())
+        }),
         sources,
     }
 }
@@ -267,6 +290,7 @@ const fn source(slot: Slot, task: Task, pattern: Pattern) -> Source {
         shortest: task.wcet,
         is_interrupt: false,
         is_critical: false,
+        call: 0,
     }
 }
 
@@ -357,23 +381,39 @@ impl PcpuTiming {
         }
     }
 
-    /// Whether the slot has a window in a schedule; true for other policies.
-    fn is_served(&self, slot: usize, model: &PolicyModel) -> bool {
-        let has_window = |parameters: &Arinc653Parameters, schedule: u8| {
-            let schedule = parameters.schedules.get(usize::from(schedule));
-            schedule.is_some_and(|schedule| {
-                let windows = parameters.windows.iter().skip(usize::from(schedule.first_window));
-                let mut windows = windows.take(usize::from(schedule.window_count));
-                windows.any(|window| window.slots.0 >> slot & 1 != 0)
-            })
-        };
+    /// Whether the slot has a window in a schedule.
+    fn has_window(&self, slot: usize, schedule: &Schedule) -> bool {
+        let windows = self.windows.iter().skip(usize::from(schedule.first_window));
+        let mut windows = windows.take(usize::from(schedule.window_count));
+        windows.any(|window| window.slots.0 >> slot & 1 != 0)
+    }
+
+    /// Whether the demand of the slot has to be met in the schedule of this number.
+    #[must_use]
+    pub fn has_to_serve(&self, slot: usize, schedule: u8) -> bool {
+        let name = self.schedule_names.get(usize::from(schedule));
+        let wanted = self.vcpus.get(slot).and_then(|vcpu| vcpu.schedules.as_ref());
+        wanted.is_none_or(|wanted| name.is_some_and(|name| wanted.contains(name)))
+    }
+
+    /// Whether a model is of interest to the slot: all, but schedules in which its demand does not hold.
+    fn has_to_pass(&self, slot: usize, model: &PolicyModel) -> bool {
         match model {
-            PolicyModel::Arinc653(parameters, schedule) => has_window(parameters, *schedule),
-            PolicyModel::ScheduleChange(parameters, from, to) => {
-                has_window(parameters, *from) && has_window(parameters, *to)
+            PolicyModel::Arinc653(_, schedule) => self.has_to_serve(slot, *schedule),
+            PolicyModel::ScheduleChange(_, from, to) => {
+                self.has_to_serve(slot, *from) && self.has_to_serve(slot, *to)
             }
             _ => true,
         }
+    }
+
+    /// The first schedule in which the slot's demand holds and its partition has no window.
+    fn unserved(&self, slot: usize) -> Option<String> {
+        let schedules = (0_u8..).zip(&self.schedules).zip(&self.schedule_names);
+        let mut unserved = schedules.filter(|((number, schedule), _)| {
+            self.has_to_serve(slot, *number) && !self.has_window(slot, schedule)
+        });
+        unserved.next().map(|(_, name)| name.clone())
     }
 
     /// The bounds of all declared tasks, vCPU by vCPU.
@@ -394,6 +434,7 @@ impl PcpuTiming {
                     scheduler: vcpu.scheduler,
                     tasks,
                 }),
+                critical: vcpu.critical,
             })
             .collect();
         let shared = Shared {
@@ -405,16 +446,18 @@ impl PcpuTiming {
         for (slot, vcpu) in self.vcpus.iter().enumerate() {
             let named = vcpu.tasks.as_deref().unwrap_or_default();
             let mut worst: Vec<Option<Bound>> = vec![None; named.len()];
-            for model in models.iter().filter(|model| self.is_served(slot, model)) {
+            for model in models.iter().filter(|model| self.has_to_pass(slot, model)) {
                 let mut bounds = vec![Err(Miss::NotConverged); named.len()];
                 slot_bounds(model, shared, slot, &mut bounds);
                 for (worst, bound) in worst.iter_mut().zip(bounds) {
                     *worst = Some(worst.map_or(bound, |worst| worse(worst, bound)));
                 }
             }
+            let unserved = self.unserved(slot);
             verdicts.extend(named.iter().zip(worst).map(|(task, bound)| Verdict {
                 slot,
                 task: task.clone(),
+                unserved: unserved.clone(),
                 bound: bound.unwrap_or(Err(Miss::Late(u64::MAX))),
             }));
         }
@@ -471,6 +514,15 @@ fn refusal(pcpu: &PcpuTiming, verdict: &Verdict, miss: Miss, remedy: Option<Stri
     let vcpu = &pcpu.vcpus[verdict.slot].name;
     let NamedTask { name, task, place } = &verdict.task;
     let deadline = format_duration(task.deadline);
+    if let Some(schedule) = &verdict.unserved {
+        let message = format!(
+            "task `{name}` of `{vcpu}` on pCPU {} is never done in schedule `{schedule}`",
+            pcpu.number
+        );
+        return Diagnostic::at(Code::NotSchedulable, *place, message)
+            .label("its partition has no window there")
+            .help("give it one, or name the schedules in which it has to be done: demand.schedules = [...]");
+    }
     let (message, label) = match miss {
         Miss::Late(u64::MAX) => (
             format!(

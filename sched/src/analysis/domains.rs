@@ -8,6 +8,10 @@
 //!
 //! A vCPU of domain 0 that is more important than all in the other domains does not even wait for those, if what domain
 //! 0 declares cannot use up its budget within a cycle.
+//!
+//! **Critical interrupts** bring vCPUs of other domains into domain 0, by their priority and on its budget: to those in domain 0
+//! they are like members of it. To other domains they are what domain 0 does anyway, within its budget. To itself a vCPU with
+//! critical interrupts is promised what its own domain has: not everything that wakes it is critical.
 
 use super::{Shared, Supply, Vcpu};
 use crate::{Domain, SlotSet, Ticks};
@@ -44,10 +48,18 @@ impl<'a> DomainSupply<'a> {
         Some(supply)
     }
 
-    /// The slots of the domain.
+    /// The slots of the domain; of domain 0, also those that critical interrupts bring into it.
     #[must_use]
     pub fn slots(&self) -> SlotSet {
-        self.shared.slots(usize::MAX, |vcpu| vcpu.domain == self.own)
+        let members = (0_u32..32)
+            .zip(self.shared.vcpus)
+            .filter(|(_, vcpu)| self.holds(vcpu));
+        SlotSet(members.fold(0, |set, (slot, _)| set | 1_u32.rotate_left(slot)))
+    }
+
+    /// Whether `vcpu` may run by the rules of the domain.
+    const fn holds(&self, vcpu: &Vcpu) -> bool {
+        vcpu.parameters.domain == self.own || self.own == 0 && vcpu.critical > 0
     }
 
     /// What all domains but 0 and one's own can use in a cycle, each a little late.
@@ -60,9 +72,9 @@ impl<'a> DomainSupply<'a> {
             })
     }
 
-    /// A budget with the event that ends it.
+    /// A budget with what ends it.
     const fn with_end(&self, budget: Ticks) -> Ticks {
-        budget.saturating_add(self.shared.overheads.event())
+        budget.saturating_add(self.shared.overheads.under_way())
     }
 
     fn zero(&self) -> Ticks {
@@ -96,7 +108,7 @@ impl Supply for DomainSupply<'_> {
             return work;
         }
         // Of each turn, the switch to the domain is lost, and what the one before was overdrawn by.
-        let useful = self.budget.saturating_sub(self.shared.overheads.per_job());
+        let useful = self.budget.saturating_sub(self.shared.overheads.at_ends());
         if useful == 0 {
             return Ticks::MAX;
         }
@@ -112,35 +124,43 @@ impl Supply for DomainSupply<'_> {
             .saturating_add(by_zero)
     }
 
-    /// How often vCPUs of domain 0 that declare nothing come and go is limited by its budget alone.
+    /// How often vCPUs of domain 0 that declare nothing come and go is limited by its budget alone. A critical interrupt
+    /// of one comes once for each turn in which the vCPU may have been ready for the next.
     fn stolen(&self, interval: Ticks) -> Ticks {
-        let mut zero = self
-            .shared
-            .vcpus
-            .iter()
-            .filter(|vcpu| vcpu.parameters.domain == 0);
-        if self.own == 0 || zero.all(|vcpu| vcpu.demand.is_some()) {
+        let mut undeclared = self.shared.vcpus.iter().filter(|vcpu| vcpu.demand.is_none());
+        let lines = undeclared.clone().fold(0, |sum: Ticks, vcpu| {
+            sum.saturating_add(Ticks::from(vcpu.critical))
+        });
+        let comes_and_goes = |vcpu: &Vcpu| vcpu.parameters.domain == 0 || vcpu.critical > 0;
+        let storms = self.own != 0 && undeclared.any(comes_and_goes);
+        if lines == 0 && !storms {
             return 0;
         }
-        // A cycle is at least as long as the turns of the others.
+        let storm = if storms { self.storm() } else { 0 };
+        self.cycles(interval)
+            .saturating_mul(storm.saturating_add(lines))
+            .saturating_mul(self.shared.overheads.event())
+    }
+}
+
+impl DomainSupply<'_> {
+    /// The most cycles that an interval of this length meets. One is at least as long as the turns of the others.
+    fn cycles(&self, interval: Ticks) -> Ticks {
         let others = self.domains.iter().skip(1);
         let sum = others.fold(0, |sum: Ticks, domain| sum.saturating_add(domain.budget));
         let overdrawn = self
             .shared
             .overheads
-            .event()
+            .under_way()
             .saturating_mul(self.domains.len() as Ticks);
         let shortest = sum.saturating_sub(overdrawn).max(1);
-        let cycles = interval.div_ceil(shortest).saturating_add(1);
-        let budget = self.zero();
-        let paid = self
-            .shared
-            .overheads
-            .decision
-            .saturating_add(self.shared.overheads.switch);
-        let storm = budget.checked_div(paid).unwrap_or(0).saturating_add(1);
-        cycles
-            .saturating_mul(storm)
-            .saturating_mul(self.shared.overheads.event())
+        interval.div_ceil(shortest).saturating_add(1)
+    }
+
+    /// How often domain 0's budget pays for somebody to come and go.
+    fn storm(&self) -> Ticks {
+        let overheads = &self.shared.overheads;
+        let paid = overheads.decision.saturating_add(overheads.switch);
+        self.zero().checked_div(paid).unwrap_or(0).saturating_add(1)
     }
 }

@@ -54,9 +54,7 @@ impl<'a> EdfSupply<'a> {
 
     /// Of each budget, the switch to the vCPU is lost, and what the one before was overdrawn by.
     const fn useful(&self) -> Ticks {
-        self.server
-            .budget
-            .saturating_sub(self.shared.overheads.event().saturating_mul(2))
+        self.server.budget.saturating_sub(self.shared.overheads.at_ends())
     }
 }
 
@@ -71,7 +69,7 @@ fn relative_deadline(vcpu: &Vcpu) -> Option<Ticks> {
 /// The sum of the servers' densities, with what their ends cost the others, in parts of [`ONE`].
 #[must_use]
 pub fn density(shared: &Shared) -> Ticks {
-    let overdrawn = shared.overheads.event().saturating_mul(2);
+    let overdrawn = shared.overheads.at_ends();
     shared.vcpus.iter().fold(0, |sum: Ticks, vcpu| {
         let one = vcpu.parameters.server.zip(relative_deadline(vcpu));
         let density = one.map_or(0, |(server, deadline)| {
@@ -98,7 +96,7 @@ impl Supply for EdfSupply<'_> {
             .saturating_mul(self.server.period)
             .saturating_add(wait)
             .saturating_add(late)
-            .saturating_add(self.shared.overheads.event())
+            .saturating_add(self.shared.overheads.under_way())
     }
 
     fn stolen(&self, interval: Ticks) -> Ticks {

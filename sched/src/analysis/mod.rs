@@ -8,7 +8,8 @@
 //! windows, domains) is in its supply, and a policy of one's own brings its own.
 //!
 //! **Hypervisor.** An event is an interrupt, a decision and a switch ([`Overheads::event`]). A job costs two events,
-//! one to come and one to go; the end of a turn, a budget, a window costs one.
+//! one to come and one to go; the end of a turn, a budget, a window costs one. A longer stretch in which the hypervisor
+//! looks at nothing ([`Overheads::longest`]) may be under way whenever somebody is to run.
 //!
 //! **Bounds are safe**: a result of `Ok(response)` is never below what can happen as long as every task keeps to its
 //! declaration. The converse does not hold: a refusal may be pessimism. Vcpus without a declaration are taken to be
@@ -71,6 +72,8 @@ pub struct Vcpu<'a> {
     pub parameters: VcpuParameters,
     /// What it declares to do; `None`: anything.
     pub demand: Option<Demand<'a>>,
+    /// Its critical interrupts, which bring it into time domain 0 for as long as it has something to do.
+    pub critical: u8,
 }
 
 /// What the hypervisor costs, in ticks.
@@ -82,13 +85,37 @@ pub struct Overheads {
     pub interrupt: Ticks,
     /// To decide who runs.
     pub decision: Ticks,
+    /// The longest stretch in which the hypervisor looks at nothing, whatever it does; an event if that is longer.
+    pub longest: Ticks,
 }
 
 impl Overheads {
-    /// The longest time the hypervisor does something without looking up: an interrupt, a decision and a switch.
+    /// What happens when somebody else is to run: an interrupt, a decision and a switch.
     #[must_use]
     pub const fn event(&self) -> Ticks {
         self.arrival().saturating_add(self.switch)
+    }
+
+    /// The longest time the hypervisor does something without looking up: what may be under way when a job is
+    /// released, and by how much a turn, a budget or a window may end late.
+    #[must_use]
+    pub const fn under_way(&self) -> Ticks {
+        if self.longest > self.event() {
+            self.longest
+        } else {
+            self.event()
+        }
+    }
+
+    /// What a budget or a window loses: the switch to who has it, and what the one before took too long.
+    #[must_use]
+    pub const fn at_ends(&self) -> Ticks {
+        self.event().saturating_add(self.under_way())
+    }
+
+    /// What is under way beyond an event.
+    const fn excess(&self) -> Ticks {
+        self.under_way().saturating_sub(self.event())
     }
 
     /// What a job costs: one event to come, one to go.

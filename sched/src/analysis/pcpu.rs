@@ -61,7 +61,7 @@ pub fn slot_bounds(policy: &PolicyModel, shared: Shared, slot: usize, results: &
     };
     match policy {
         PolicyModel::Pinned => {
-            inner::bounds(&demand, &Whole(overheads.event()), overheads, results);
+            inner::bounds(&demand, &Whole(overheads.under_way()), overheads, results);
         }
         PolicyModel::FixedPriority(parameters) => {
             let supply = |sharing| {

@@ -141,8 +141,9 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
                     // What its comings and goings cost beyond its budget is in [`Supply::stolen`].
                     None => budgets,
                 };
+                let each = server.budget.saturating_add(self.shared.overheads.excess());
                 budgets
-                    .saturating_mul(server.budget)
+                    .saturating_mul(each)
                     .saturating_add(activations.saturating_mul(per_job))
             }
         }
@@ -197,7 +198,10 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             }
             Sharing::Turns => {
                 let turns = self.turns(work).saturating_add(1);
-                let each = self.level.quantum.saturating_add(event);
+                let each = self
+                    .level
+                    .quantum
+                    .saturating_add(self.shared.overheads.under_way());
                 let all = count.saturating_mul(each).saturating_add(event);
                 turns.saturating_mul(all)
             }
@@ -212,7 +216,10 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         };
         self.shared.in_slots(demanding).fold(0, |sum: Ticks, vcpu| {
             sum.saturating_add(match (self.binding_server(vcpu), vcpu.demand) {
-                (Some(server), _) => ratio(server.budget, server.period),
+                (Some(server), _) => ratio(
+                    server.budget.saturating_add(self.shared.overheads.excess()),
+                    server.period,
+                ),
                 (None, Some(demand)) => demand.utilisation(self.per_job()),
                 (None, None) => Ticks::MAX,
             })
@@ -224,7 +231,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         if self.pressure() >= ONE {
             return Ticks::MAX;
         }
-        let base = work.saturating_add(self.event());
+        let base = work.saturating_add(self.shared.overheads.under_way());
         let step = |time| {
             let all = base
                 .saturating_add(self.above(time))
@@ -244,7 +251,7 @@ impl<S: Supply> Supply for PrioritySupply<'_, S> {
             return self.while_paid(work);
         };
         // Of each budget, the switch to the vCPU is lost, and what the one before was overdrawn by.
-        let useful = server.budget.saturating_sub(self.per_job());
+        let useful = server.budget.saturating_sub(self.shared.overheads.at_ends());
         if useful == 0 || self.while_paid(useful) > server.period {
             return Ticks::MAX;
         }

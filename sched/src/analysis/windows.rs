@@ -3,7 +3,7 @@
 //!
 //! Exact: the worst moment to become ready is the end of one of the partition's windows, so the time for some work is
 //! the longest over those moments, found by walking along the frame. Of each window the hypervisor may take one event
-//! at its start, and another that began in the window before and ends late.
+//! at its start, and before it what began in the window before and ends late.
 //!
 //! When the schedule changes ([`ChangeSupply`]), the worst moment is the end of a window of the first schedule any number of frames before
 //! the change, and the rest of the work is done in frames of the second. One change at a time: whoever changes again before
@@ -37,7 +37,7 @@ impl<'a> WindowSupply<'a> {
                 .iter()
                 .find(is_own)
                 .map_or(SlotSet(own), |window| window.slots),
-            lost: shared.overheads.event().saturating_mul(2),
+            lost: shared.overheads.at_ends(),
         })
     }
 

@@ -161,6 +161,7 @@ impl<'a, P: Policy> Simulator<'a, P> {
         };
         state.left = state.left.saturating_sub(passed);
         if state.left == 0 {
+            self.now = self.now.saturating_add(source.call);
             if state.is_newly_late(source, self.now) {
                 observer.event(self.now, Event::Missed(number));
             }
@@ -404,6 +405,7 @@ mod tests {
             shortest: wcet,
             is_interrupt: false,
             is_critical: false,
+            call: 0,
         }
     }
 
@@ -454,6 +456,7 @@ mod tests {
             switch: 2,
             interrupt: 1,
             decision: 1,
+            longest: 0,
         };
         let mut states = [SourceState::default(); 2];
         let mut simulator = Simulator::new(policy(), &SOURCES, &mut states, overheads, 1);
@@ -472,6 +475,35 @@ mod tests {
         let statistics = states[0].statistics;
         assert_eq!((statistics.completed, statistics.longest), (3, 50));
         assert_eq!(statistics.missed, 4);
+    }
+
+    #[test]
+    fn a_long_call_keeps_the_more_important_waiting() {
+        let call = Source {
+            call: 7,
+            ..source(0, 100, 10, Pattern::Periodic)
+        };
+        let urgent = Source {
+            first: 12,
+            ..source(1, 100, 5, Pattern::Periodic)
+        };
+        let mut states = [SourceState::default(); 2];
+        let sources = [call, urgent];
+        let mut simulator = Simulator::new(policy(), &sources, &mut states, Overheads::default(), 1);
+        assert!(simulator.run(100, 1000, &mut ()));
+        // The call goes on from 10 to 17.
+        assert_eq!(simulator.ran(Slot(0)), 17);
+        assert_eq!(states.map(|state| state.statistics.longest), [17, 5 + 5]);
+    }
+
+    #[test]
+    fn a_line_that_waits_for_an_answer_comes_a_while_after_it() {
+        let sources = [source(1, 20, 5, Pattern::Answered)];
+        let mut states = [SourceState::default(); 1];
+        let mut simulator = Simulator::new(policy(), &sources, &mut states, Overheads::default(), 1);
+        assert!(simulator.run(100, 1000, &mut ()));
+        // At 0, 25, 50, 75.
+        assert_eq!(states[0].statistics.completed, 4);
     }
 
     #[test]

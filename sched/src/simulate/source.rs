@@ -18,6 +18,8 @@ pub enum Pattern {
     Sporadic(Ticks),
     /// So many at once, every period.
     Burst(u32),
+    /// A period after the last one was complete: a device whose line stays pending until somebody has looked.
+    Answered,
 }
 
 /// A source of jobs.
@@ -37,6 +39,8 @@ pub struct Source {
     pub is_interrupt: bool,
     /// The interrupt is marked critical.
     pub is_critical: bool,
+    /// How long the hypervisor is busy for each job at its end, without looking at anything: a long hypercall.
+    pub call: Ticks,
 }
 
 /// What the jobs of a source have been like.
@@ -120,7 +124,7 @@ impl SourceState {
         match source.pattern {
             Pattern::Burst(count) => count,
             Pattern::AlwaysReady => 0,
-            Pattern::Periodic | Pattern::Sporadic(_) => 1,
+            Pattern::Periodic | Pattern::Sporadic(_) | Pattern::Answered => 1,
         }
     }
 
@@ -156,6 +160,10 @@ impl SourceState {
         }
         let extra = match source.pattern {
             Pattern::Sporadic(most) => chance.up_to(most),
+            Pattern::Answered => {
+                self.next = Ticks::MAX;
+                return;
+            }
             _ => 0,
         };
         let distance = source.task.period.max(1).saturating_add(extra);
@@ -177,6 +185,9 @@ impl SourceState {
         statistics.total = statistics.total.saturating_add(response);
         self.oldest = self.oldest.wrapping_add(1) % PENDING_MAX;
         self.pending = self.pending.saturating_sub(1);
+        if source.pattern == Pattern::Answered {
+            self.next = now.saturating_add(source.task.period.max(1));
+        }
         self.begin(source, chance);
         response
     }

@@ -7,7 +7,7 @@ use bulkhead_sched::{
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Arinc653 {
+pub struct Arinc653 {
     priorities: Vec<u8>,
     schedules: Vec<(Ticks, Vec<Window>)>,
     current: usize,
@@ -62,7 +62,10 @@ impl Oracle for Arinc653 {
 
     fn tick(&mut self, world: &World) -> Verdict {
         self.pass_boundaries(world);
-        self.wanted = world.schedule.next;
+        self.wanted = world.wish;
+        if world.schedule.next != world.wish {
+            return Err("the policy does not know which schedule was asked for");
+        }
         if self.due != Signals::default() {
             return Err("a window has started without a decision");
         }
@@ -103,7 +106,12 @@ fn window(slots: u32, offset: Ticks, duration: Ticks, period_start: bool) -> Win
     }
 }
 
-fn search(name: &str, priorities: &[u8], tables: &[(Ticks, Vec<Window>)], freedom: Freedom, horizon: Ticks) {
+pub fn model(
+    priorities: &[u8],
+    tables: &[(Ticks, Vec<Window>)],
+    freedom: Freedom,
+    horizon: Ticks,
+) -> Pcpu<AnyPolicy, Arinc653> {
     let vcpus: Vec<_> = priorities
         .iter()
         .map(|priority| VcpuParameters {
@@ -139,16 +147,17 @@ fn search(name: &str, priorities: &[u8], tables: &[(Ticks, Vec<Window>)], freedo
         passed: None,
         has_changed: false,
     };
-    check(
-        name,
-        Pcpu {
-            policy: AnyPolicy::arinc653(&vcpus, parameters).unwrap(),
-            slots: priorities.len() as u8,
-            freedom,
-            oracle,
-            horizon,
-        },
-    );
+    Pcpu {
+        policy: AnyPolicy::arinc653(&vcpus, parameters).unwrap(),
+        slots: priorities.len() as u8,
+        freedom,
+        oracle,
+        horizon,
+    }
+}
+
+fn search(name: &str, priorities: &[u8], tables: &[(Ticks, Vec<Window>)], freedom: Freedom, horizon: Ticks) {
+    check(name, model(priorities, tables, freedom, horizon));
 }
 
 #[test]

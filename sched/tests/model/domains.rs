@@ -8,7 +8,7 @@ use crate::model::{Freedom, Oracle, Pcpu, Verdict, World, check};
 use bulkhead_sched::{AnyPolicy, Domain, DomainsParameters, Signals, Ticks, VcpuParameters};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Domains {
+pub struct Domains {
     /// Domain and priority of each vCPU.
     places: Vec<(u8, u8)>,
     budgets: Vec<Ticks>,
@@ -109,7 +109,12 @@ impl Domains {
     }
 }
 
-fn search(name: &str, places: &[(u8, u8)], budgets: &[Ticks], freedom: Freedom, horizon: Ticks) {
+pub fn model(
+    places: &[(u8, u8)],
+    budgets: &[Ticks],
+    freedom: Freedom,
+    horizon: Ticks,
+) -> Pcpu<AnyPolicy, Domains> {
     let vcpus: Vec<_> = places
         .iter()
         .map(|(domain, priority)| VcpuParameters {
@@ -133,16 +138,17 @@ fn search(name: &str, places: &[(u8, u8)], budgets: &[Ticks], freedom: Freedom, 
         has_lent: false,
         has_preempted: false,
     };
-    check(
-        name,
-        Pcpu {
-            policy: AnyPolicy::domains(&vcpus, parameters).unwrap(),
-            slots: places.len() as u8,
-            freedom,
-            oracle,
-            horizon,
-        },
-    );
+    Pcpu {
+        policy: AnyPolicy::domains(&vcpus, parameters).unwrap(),
+        slots: places.len() as u8,
+        freedom,
+        oracle,
+        horizon,
+    }
+}
+
+fn search(name: &str, places: &[(u8, u8)], budgets: &[Ticks], freedom: Freedom, horizon: Ticks) {
+    check(name, model(places, budgets, freedom, horizon));
 }
 
 #[test]
@@ -184,4 +190,27 @@ fn donations_run_on_the_donor_s_domain() {
         freedom,
         7,
     );
+}
+
+#[test]
+fn critical_interrupts_and_donations_go_together() {
+    let freedom = Freedom {
+        donates: true,
+        critical: 0b110,
+        ..Freedom::default()
+    };
+    let places = [(0, 5), (1, 3), (2, 7)];
+    search("domains critical donation", &places, &[1, 2, 2], freedom, 5);
+}
+
+#[test]
+fn a_domain_s_budget_is_not_lost_while_others_donate() {
+    let freedom = Freedom {
+        donates: true,
+        critical: 0b100,
+        always_ready: 0b010,
+        ..Freedom::default()
+    };
+    let places = [(0, 9), (1, 3), (2, 7)];
+    search("domains donation around", &places, &[1, 1, 1], freedom, 7);
 }

@@ -21,7 +21,7 @@ struct Place {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Edf {
+pub struct Edf {
     places: Vec<Place>,
     has_exhausted: bool,
     has_replenished: bool,
@@ -91,17 +91,21 @@ impl Oracle for Edf {
     }
 
     fn tick(&mut self, world: &World) -> Verdict {
-        let running = world.running.map(usize::from);
-        let runs_server = running.is_some_and(|slot| self.places[slot].server.is_some());
+        // With donations, several places may be the one that is run: each is taken to be, to its disadvantage.
+        let is_run = |slot: u8| world.running.is_some() && world.end(slot) == world.running;
+        let mut servers = (0_u8..)
+            .zip(&self.places)
+            .filter(|(_, place)| place.server.is_some());
+        let runs_server = servers.any(|(slot, _)| is_run(slot));
         for (slot, place) in (0..).zip(&mut self.places) {
-            let is_passed_over = world.is_ready(slot) && !runs_server;
+            let is_passed_over = world.is_runnable(slot) && !runs_server;
             if is_passed_over && !place.has_used_its_budget() {
                 return Err("a server with budget waits for the background, or for nobody");
             }
-            if world.is_ready(slot) && running.is_none() && place.server.is_none() {
+            if world.is_runnable(slot) && world.running.is_none() && place.server.is_none() {
                 return Err("one in the background waits for nobody");
             }
-            place.tick(world.is_ready(slot), running == Some(usize::from(slot)))?;
+            place.tick(world.is_runnable(slot), is_run(slot))?;
         }
         Ok(())
     }
@@ -111,7 +115,11 @@ impl Oracle for Edf {
     }
 }
 
-fn search(name: &str, servers: &[Option<(Ticks, Ticks, Ticks)>], freedom: Freedom, horizon: Ticks) {
+pub fn model(
+    servers: &[Option<(Ticks, Ticks, Ticks)>],
+    freedom: Freedom,
+    horizon: Ticks,
+) -> Pcpu<AnyPolicy, Edf> {
     let parameters: Vec<_> = servers
         .iter()
         .map(|server| VcpuParameters {
@@ -135,16 +143,17 @@ fn search(name: &str, servers: &[Option<(Ticks, Ticks, Ticks)>], freedom: Freedo
         has_exhausted: false,
         has_replenished: false,
     };
-    check(
-        name,
-        Pcpu {
-            policy: AnyPolicy::edf(&parameters, EdfParameters { quantum: 2 }).unwrap(),
-            slots: servers.len() as u8,
-            freedom,
-            oracle,
-            horizon,
-        },
-    );
+    Pcpu {
+        policy: AnyPolicy::edf(&parameters, EdfParameters { quantum: 2 }).unwrap(),
+        slots: servers.len() as u8,
+        freedom,
+        oracle,
+        horizon,
+    }
+}
+
+fn search(name: &str, servers: &[Option<(Ticks, Ticks, Ticks)>], freedom: Freedom, horizon: Ticks) {
+    check(name, model(servers, freedom, horizon));
 }
 
 #[test]
@@ -172,4 +181,25 @@ fn deadlines_are_kept_when_partitions_are_stopped_and_vcpus_yield() {
         ..Freedom::default()
     };
     search("edf stopping", &servers, freedom, 9);
+}
+
+/// The second server wakes up unnoticed: 14 ticks would be too late if its deadline counted from when it is noticed.
+#[test]
+fn a_deadline_counts_from_the_wake_up() {
+    let servers = [Some((4, 8, 8)), Some((6, 13, 13))];
+    let freedom = Freedom {
+        always_ready: 0b01,
+        ..Freedom::default()
+    };
+    search("edf unnoticed", &servers, freedom, 15);
+}
+
+#[test]
+fn donations_run_on_the_donor_s_budget() {
+    let servers = [Some((1, 2, 2)), Some((1, 4, 4)), None];
+    let freedom = Freedom {
+        donates: true,
+        ..Freedom::default()
+    };
+    search("edf donation", &servers, freedom, 4);
 }

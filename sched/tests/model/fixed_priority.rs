@@ -22,7 +22,7 @@ struct Place {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct FixedPriority {
+pub struct FixedPriority {
     places: Vec<Place>,
     has_exhausted: bool,
     has_replenished: bool,
@@ -121,7 +121,11 @@ impl Oracle for FixedPriority {
     }
 }
 
-fn search(name: &str, vcpus: &[(u8, Option<Server>)], freedom: Freedom, horizon: Ticks) {
+pub fn model(
+    vcpus: &[(u8, Option<Server>)],
+    freedom: Freedom,
+    horizon: Ticks,
+) -> Pcpu<AnyPolicy, FixedPriority> {
     let parameters: Vec<_> = vcpus
         .iter()
         .map(|(priority, server)| VcpuParameters {
@@ -146,16 +150,17 @@ fn search(name: &str, vcpus: &[(u8, Option<Server>)], freedom: Freedom, horizon:
             .iter()
             .any(|(_, server)| server.as_ref().is_some_and(is_divisible)),
     };
-    check(
-        name,
-        Pcpu {
-            policy: AnyPolicy::fixed_priority(&parameters, FixedPriorityParameters { quantum: 2 }).unwrap(),
-            slots: vcpus.len() as u8,
-            freedom,
-            oracle,
-            horizon,
-        },
-    );
+    Pcpu {
+        policy: AnyPolicy::fixed_priority(&parameters, FixedPriorityParameters { quantum: 2 }).unwrap(),
+        slots: vcpus.len() as u8,
+        freedom,
+        oracle,
+        horizon,
+    }
+}
+
+fn search(name: &str, vcpus: &[(u8, Option<Server>)], freedom: Freedom, horizon: Ticks) {
+    check(name, model(vcpus, freedom, horizon));
 }
 
 fn server(kind: ServerKind, budget: Ticks, period: Ticks) -> Option<Server> {

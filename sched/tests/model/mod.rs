@@ -31,6 +31,8 @@ pub struct World {
     /// Which slots are being served for a critical interrupt.
     pub critical: u32,
     pub schedule: ScheduleStatus,
+    /// The schedule asked for last.
+    pub wish: u8,
 }
 
 impl World {
@@ -87,13 +89,18 @@ pub struct Freedom {
     pub critical: u32,
     /// Number of schedules to change between.
     pub schedules: u8,
-    /// Slots that never block.
+    /// Slots that never block, nor donate.
     pub always_ready: u32,
 }
 
+/// What a search needs of a policy.
+pub trait Searchable: Policy + Clone + Debug + PartialEq + Eq + Hash + Send + Sync + 'static {}
+
+impl<P: Policy + Clone + Debug + PartialEq + Eq + Hash + Send + Sync + 'static> Searchable for P {}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct State<O> {
-    policy: AnyPolicy,
+pub struct State<P, O> {
+    policy: P,
     world: World,
     since: Ticks,
     until: Ticks,
@@ -116,7 +123,7 @@ pub enum Action {
     Change(u8),
 }
 
-impl<O: Oracle> State<O> {
+impl<P: Searchable, O: Oracle> State<P, O> {
     fn settle(&mut self, why: StopReason) {
         if let Some(slot) = self.world.running.take() {
             let now = self.world.now;
@@ -169,7 +176,12 @@ impl<O: Oracle> State<O> {
 
     fn become_blocked(&mut self, slot: u8) {
         self.world.ready &= !(1 << slot);
-        self.world.critical &= !(1 << slot);
+        // A critical place is served as one until nobody can run it.
+        for place in 0..SLOTS as u8 {
+            if !self.world.is_runnable(place) {
+                self.world.critical &= !(1 << place);
+            }
+        }
         self.oracle.blocked(slot, &self.world);
     }
 
@@ -267,6 +279,7 @@ impl<O: Oracle> State<O> {
                 if self.policy.change_schedule(schedule, now).is_err() {
                     self.verdict = Err("a schedule is refused");
                 }
+                self.world.wish = schedule;
                 self.world.schedule = self.policy.schedule();
             }
         }
@@ -275,19 +288,19 @@ impl<O: Oracle> State<O> {
 
 /// A pCPU to be searched.
 #[derive(Clone, Debug)]
-pub struct Pcpu<O> {
-    pub policy: AnyPolicy,
+pub struct Pcpu<P, O> {
+    pub policy: P,
     pub slots: u8,
     pub freedom: Freedom,
     pub oracle: O,
     pub horizon: Ticks,
 }
 
-impl<O: Oracle> Model for Pcpu<O> {
-    type State = State<O>;
+impl<P: Searchable, O: Oracle> Model for Pcpu<P, O> {
+    type State = State<P, O>;
     type Action = Action;
 
-    fn init_states(&self) -> Vec<State<O>> {
+    fn init_states(&self) -> Vec<State<P, O>> {
         let mut state = State {
             policy: self.policy.clone(),
             world: World::default(),
@@ -306,7 +319,7 @@ impl<O: Oracle> Model for Pcpu<O> {
         vec![state]
     }
 
-    fn actions(&self, state: &State<O>, actions: &mut Vec<Action>) {
+    fn actions(&self, state: &State<P, O>, actions: &mut Vec<Action>) {
         let world = &state.world;
         if world.now >= self.horizon || state.verdict.is_err() {
             return;
@@ -326,7 +339,8 @@ impl<O: Oracle> Model for Pcpu<O> {
             if self.freedom.withdraws && world.running != Some(slot) && (lends || world.is_ready(slot)) {
                 actions.push(Action::Withdraw(slot));
             }
-            if self.freedom.donates && world.running.is_some() {
+            let may_donate = |running: u8| self.freedom.always_ready >> running & 1 == 0;
+            if self.freedom.donates && world.running.is_some_and(may_donate) {
                 actions.push(Action::Donate(slot));
             }
         }
@@ -338,11 +352,11 @@ impl<O: Oracle> Model for Pcpu<O> {
         if self.freedom.yields && world.running.is_some() {
             actions.push(Action::Stop(StopReason::Yielded));
         }
-        let others = (0..self.freedom.schedules).filter(|schedule| *schedule != world.schedule.next);
+        let others = (0..self.freedom.schedules).filter(|schedule| *schedule != world.wish);
         actions.extend(others.map(Action::Change));
     }
 
-    fn next_state(&self, state: &State<O>, action: Action) -> Option<State<O>> {
+    fn next_state(&self, state: &State<P, O>, action: Action) -> Option<State<P, O>> {
         let mut next = state.clone();
         next.apply(action);
         Some(next)
@@ -350,20 +364,27 @@ impl<O: Oracle> Model for Pcpu<O> {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("the oracle agrees", |_, state: &State<O>| state.verdict.is_ok()),
-            Property::sometimes("the search is not vacuous", |_, state: &State<O>| {
+            Property::always("the oracle agrees", |_, state: &State<P, O>| {
+                state.verdict.is_ok()
+            }),
+            Property::sometimes("the search is not vacuous", |_, state: &State<P, O>| {
                 state.oracle.has_seen_all()
             }),
         ]
     }
 }
 
+/// How much further than usual to search: two ticks in the long tests, which takes minutes.
+fn more_ticks() -> Ticks {
+    let long = std::env::var_os("BULKHEAD_LONG_TESTS").map_or(0, |_| 2);
+    let ticks = std::env::var("BULKHEAD_MODEL_TICKS");
+    ticks.map_or(long, |ticks| ticks.parse().expect("a number of ticks"))
+}
+
 /// Visits every state up to the horizon, or one that is `BULKHEAD_MODEL_TICKS` later, and fails with a way
 /// to a state that the oracle refuses; with `BULKHEAD_MODEL_SHORTEST` set, the shortest.
-pub fn check<O: Oracle>(name: &str, mut pcpu: Pcpu<O>) {
-    let more =
-        std::env::var("BULKHEAD_MODEL_TICKS").map_or(0, |ticks| ticks.parse().expect("a number of ticks"));
-    pcpu.horizon += more;
+pub fn check<P: Searchable, O: Oracle>(name: &str, mut pcpu: Pcpu<P, O>) {
+    pcpu.horizon += more_ticks();
     if std::env::var_os("BULKHEAD_MODEL_SHORTEST").is_some() {
         // Level by level: the first violation found is the shortest, at the price of memory.
         report(name, &pcpu.clone().checker().threads(2).spawn_bfs().join());
@@ -374,8 +395,28 @@ pub fn check<O: Oracle>(name: &str, mut pcpu: Pcpu<O>) {
     checker.assert_properties();
 }
 
+/// What the oracle of a model says of a policy that is not as it should be; `None` if it finds nothing.
+pub fn complaint<P: Searchable, O: Oracle>(pcpu: Pcpu<P, O>) -> Option<&'static str> {
+    let checker = pcpu.checker().spawn_dfs().join();
+    let path = checker.discovery("the oracle agrees")?;
+    path.last_state().verdict.err()
+}
+
+impl<O> Pcpu<AnyPolicy, O> {
+    /// The same with another policy.
+    pub fn with<P>(self, change: impl FnOnce(AnyPolicy) -> P) -> Pcpu<P, O> {
+        Pcpu {
+            policy: change(self.policy),
+            slots: self.slots,
+            freedom: self.freedom,
+            oracle: self.oracle,
+            horizon: self.horizon,
+        }
+    }
+}
+
 /// Fails with the way to a state that the oracle refuses, if one was found.
-fn report<O: Oracle>(name: &str, checker: &impl Checker<Pcpu<O>>) {
+fn report<P: Searchable, O: Oracle>(name: &str, checker: &impl Checker<Pcpu<P, O>>) {
     if let Some(path) = checker.discovery("the oracle agrees") {
         let last = path.last_state().clone();
         let actions = path.into_actions();

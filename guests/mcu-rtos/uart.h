@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CMSDK APB UART (Arm DDI 0479D, section 4.3).
+#ifndef UART_H
+#define UART_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct uart {
+    volatile uint32_t data, state, control, interrupt, divider;
+};
+
+#define UART0 ((struct uart *)0x40004000)
+#define UART1 ((struct uart *)0x40005000)
+
+// Switches it on, with an interrupt for each byte received if `receive`.
+void uart_start(struct uart *uart, bool receive);
+// Waits until there is room.
+void uart_send(struct uart *uart, uint8_t byte);
+// The byte received, and the end of its interrupt; negative if there is none.
+int uart_receive(struct uart *uart);
+
+#endif
