@@ -18,6 +18,7 @@ use object::elf::{
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 
 use super::elf::{ElfError, damaged, machine_name};
+use super::reread::reread;
 use super::rewrite::{self, Contents, Refusals, Rewritten, Section};
 use crate::board::{Board, Window};
 
@@ -288,7 +289,9 @@ fn replace(
         let start = (window.base - stretch.address) as usize;
         let target = &mut stretch.bytes[start..start + section.bytes.len()];
         rewrite::rewrite(&section, target, &mut firmware.rewritten, &mut refusals);
-        if let Err(why) = rewrite::verify(&section, target, &firmware.rewritten.sites) {
+        let verified = rewrite::verify(&section, target, &firmware.rewritten.sites)
+            .and_then(|()| reread(&section, target, &firmware.rewritten.sites));
+        if let Err(why) = verified {
             refusals.push(why);
         }
     }

@@ -9,6 +9,7 @@ pub(crate) mod elf;
 pub(crate) mod in_place;
 pub(crate) mod initramfs;
 pub(crate) mod kernel;
+mod reread;
 mod rewrite;
 
 use std::collections::HashMap;

@@ -6,7 +6,8 @@
 //! instruction is looked for backwards from the PC: a store from which straight-line code leads exactly to the
 //! PC, whose address, computed from the registers as they are now, is one that the caller believes a late fault of, and whose
 //! registers nothing in between has changed. Instructions have two lengths, so code read backwards is
-//! ambiguous; what two ways of reading it disagree about is not guessed.
+//! ambiguous; what two ways of reading it disagree about is not guessed. Behind a halfword that cannot be the first of two an
+//! instruction begins, whatever is before it; that is where the reading is anchored.
 
 use super::{Direction, Transfer, field, is_wide, narrow_transfer, register, wide_transfer};
 
@@ -44,7 +45,7 @@ pub fn search_back(code: &impl Code, pc: u32, refuses: impl Fn(u32) -> bool) -> 
     let mut found = Found::Nothing;
     for distance in 1..=REACH {
         let at = pc.wrapping_sub(distance << 1);
-        let Some((transfer, length)) = store_at(code, at) else {
+        let (Some((transfer, length)), Some(is_certain)) = (store_at(code, at), begins(code, at)) else {
             continue;
         };
         let Some(changed) = straight_to(code, at.wrapping_add(length), pc) else {
@@ -68,7 +69,7 @@ pub fn search_back(code: &impl Code, pc: u32, refuses: impl Fn(u32) -> bool) -> 
         if !refuses(address) {
             continue;
         }
-        if found != Found::Nothing {
+        if found != Found::Nothing || !is_certain {
             return Found::Ambiguous;
         }
         found = Found::Store {
@@ -78,6 +79,17 @@ pub fn search_back(code: &impl Code, pc: u32, refuses: impl Fn(u32) -> bool) -> 
         };
     }
     found
+}
+
+/// Whether an instruction begins at `at`: certainly, or perhaps; `None` if `at` is its second half.
+fn begins(code: &impl Code, at: u32) -> Option<bool> {
+    let may_be_first = |distance: u32| code.fetch(at.wrapping_sub(distance)).is_some_and(is_wide);
+    match (may_be_first(2), may_be_first(4)) {
+        (false, _) => Some(true),
+        // The halfword before begins an instruction itself, because the one before that cannot.
+        (true, false) => None,
+        (true, true) => Some(false),
+    }
 }
 
 fn store_at(code: &impl Code, at: u32) -> Option<(Transfer, u32)> {
