@@ -39,6 +39,7 @@ enum line {
     LINE_UART2_TRANSMIT = 5,
     LINE_TIMER0 = 8,
     LINE_TIMER1 = 9,
+    LINE_DUAL_TIMER = 10,
     LINE_ETHERNET = 13,
 };
 

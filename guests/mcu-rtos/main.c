@@ -9,11 +9,11 @@
 
 #include "board.h"
 #include "kernel.h"
+#include "main.h"
 #include "print.h"
 #include "uart.h"
 
-enum { SENSOR = 1, FILTER = 2, SHELL = 3, REPORT = 4, CALCULATE = 5 };
-enum { STACK_WORDS = 256, SAMPLE_PERIOD = 5, REPORT_PERIOD = 250 };
+enum { SAMPLE_PERIOD = 5, REPORT_PERIOD = 250 };
 
 QUEUE(samples, 8);
 QUEUE(keys, 32);
@@ -110,13 +110,6 @@ void UARTRX0_Handler(void)
         queue_send_from_handler(&keys, (uint32_t)byte);
 }
 
-#define START(body, priority)                                                                                                  \
-    do {                                                                                                                       \
-        static struct task task;                                                                                               \
-        static uint32_t stack[STACK_WORDS] __attribute__((aligned(8)));                                                        \
-        task_create(&task, #body, priority, body, stack, STACK_WORDS);                                                         \
-    } while (0)
-
 int main(void)
 {
     uart_start(UART0, true);
@@ -128,5 +121,11 @@ int main(void)
     START(report, REPORT);
     START(calculate_first, CALCULATE);
     START(calculate_second, CALCULATE);
+#ifdef WITH_SERIAL
+    serial_start();
+#endif
+#ifdef WITH_FLOOD
+    flood_start();
+#endif
     kernel_start();
 }

@@ -37,6 +37,7 @@ HANDLER(UARTRX2_Handler);
 HANDLER(UARTTX2_Handler);
 HANDLER(TIMER0_Handler);
 HANDLER(TIMER1_Handler);
+HANDLER(DUALTIMER_Handler);
 HANDLER(ETHERNET_Handler);
 
 static void system_init(void)
@@ -80,5 +81,6 @@ __attribute__((section(".vectors"), used)) static const vector vectors[16 + 32] 
     [16 + LINE_UART2_TRANSMIT] = UARTTX2_Handler,
     [16 + LINE_TIMER0] = TIMER0_Handler,
     [16 + LINE_TIMER1] = TIMER1_Handler,
+    [16 + LINE_DUAL_TIMER] = DUALTIMER_Handler,
     [16 + LINE_ETHERNET] = ETHERNET_Handler,
 };

@@ -7,7 +7,7 @@
 use super::rows::{Row, row};
 use super::runs::{Reader, Results, launch, prepare, run};
 use crate::artifacts::Workspace;
-use crate::launch::TemporaryFile;
+use crate::launch::{Launch, TemporaryFile};
 use crate::problem::Problem;
 use crate::progress::Progress;
 use crate::session::{self, Limits, NoInput};
@@ -67,7 +67,14 @@ pub(super) fn measure(board: &Board, emulator: &Emulator, progress: &Progress) -
             real: Some(REAL_LIMIT),
         };
         let bare = Bare::new(emulator, &image)?;
-        session::run(&bare.command(), limits, None, &mut reader, &mut NoInput, None)?;
+        session::run(
+            &bare.command(&launch()),
+            limits,
+            None,
+            &mut reader,
+            &mut NoInput,
+            None,
+        )?;
         results.bare = reader.figures()?;
         Ok(())
     })?;
@@ -100,8 +107,8 @@ impl Bare {
     }
 
     /// The command line of the emulator.
-    pub(super) fn command(&self) -> Vec<String> {
-        let mut command = launch().command(&self.emulator, &self.image, 1, None);
+    pub(super) fn command(&self, launch: &Launch) -> Vec<String> {
+        let mut command = launch.command(&self.emulator, &self.image, 1, None);
         let vectors = self.vectors.path().display();
         command.push("-device".to_owned());
         command.push(format!("loader,file={vectors},addr=0,force-raw=on"));

@@ -7,6 +7,7 @@
 //! | file | |
 //! |---|---|
 //! | `page` | the pages with blessed figures, one for each class |
+//! | `latency` | the experiment of a serial receive |
 //! | `mcu` | what is measured of class armv7m |
 //! | `rows` | what is measured, and the bars |
 //! | `systems` | the manifests of the runs |
@@ -21,6 +22,7 @@ use crate::progress::Progress;
 use bulkhead_manifest::Board;
 
 mod footprint;
+pub mod latency;
 mod mcu;
 mod overheads;
 mod page;
@@ -41,12 +43,7 @@ pub use runs::{Results, measure};
 /// # Errors
 /// Something is missing, or a run fails.
 pub fn timing(board: &str, progress: &Progress) -> Result<Timing, Problem> {
-    let board: Board = bulkhead_manifest::boards()
-        .into_iter()
-        .find(|known| known.name == board)
-        .ok_or_else(|| {
-            Problem::usage(format!("there is no board `{board}`")).remedy("`bulkhead boards` lists them")
-        })?;
+    let board = board_named(board)?;
     let results = measure(&board, progress)?;
     let page = Page::of(board.class);
     Ok(Timing {
@@ -55,6 +52,17 @@ pub fn timing(board: &str, progress: &Progress) -> Result<Timing, Problem> {
         footprint: Footprint::measure(&results.class_binary, Workspace::locate()?.root(), page.crates)?,
         results,
         compiler: compiler()?,
+    })
+}
+
+/// A board by its name.
+///
+/// # Errors
+/// There is none.
+pub fn board_named(name: &str) -> Result<Board, Problem> {
+    let mut boards = bulkhead_manifest::boards().into_iter();
+    boards.find(|known| known.name == name).ok_or_else(|| {
+        Problem::usage(format!("there is no board `{name}`")).remedy("`bulkhead boards` lists them")
     })
 }
 

@@ -3,12 +3,15 @@
 
 use super::BenchArgs;
 use crate::artifacts::Workspace;
-use crate::bench::{AARCH64, ARMV7M, Page, Timing, differences, timing};
+use crate::bench::{AARCH64, ARMV7M, Page, Timing, board_named, differences, latency, timing};
 use crate::problem::{Code, Problem};
 use crate::progress::Progress;
 use std::fs;
 
 pub(super) fn run(args: &BenchArgs) -> Result<Code, Problem> {
+    if args.latency {
+        return latencies(args);
+    }
     let blessed = |page: &Page| page.board == args.board;
     if (args.bless || args.check) && ![AARCH64, ARMV7M].iter().any(blessed) {
         return Err(Problem::usage(format!(
@@ -38,6 +41,19 @@ pub(super) fn run(args: &BenchArgs) -> Result<Code, Problem> {
             .remedy("if that is right, `bulkhead bench --bless` writes them into the page"));
         }
     }
+    Ok(Code::Done)
+}
+
+/// The experiment of a serial receive.
+fn latencies(args: &BenchArgs) -> Result<Code, Problem> {
+    let progress = Progress::new();
+    let measured = latency::measure(&board_named(&args.board)?, args.bytes, &progress)?;
+    drop(progress);
+    super::print(&latency::text(&measured))?;
+    if let Some(path) = &args.plot {
+        fs::write(path, latency::picture(&measured)).map_err(Problem::io(path.display()))?;
+    }
+    super::print("\n")?;
     Ok(Code::Done)
 }
 

@@ -259,7 +259,8 @@ struct ReportArgs {
 #[command(after_help = "Examples:
   bulkhead bench            the table: instructions on the bare board, in a VM, and what the hypervisor adds
   bulkhead bench --check    the same, and compare it with docs/timing.md
-  bulkhead bench --board mps2-an500    a microcontroller's")]
+  bulkhead bench --board mps2-an500    a microcontroller's
+  bulkhead bench --board mps2-an500 --latency --plot latency.svg    how punctual it is")]
 struct BenchArgs {
     /// The board; its emulator counts the instructions
     #[arg(long, default_value = "qemu-virt-aarch64")]
@@ -270,6 +271,15 @@ struct BenchArgs {
     /// Write the figures into the page of the board's class
     #[arg(long)]
     bless: bool,
+    /// Instead, measure the latency of a serial receive on a microcontroller: an RTOS alone and a partition, quiet and flooded
+    #[arg(long, conflicts_with_all = ["bless", "check"])]
+    latency: bool,
+    /// Bytes that are sent in each of its settings
+    #[arg(long, default_value_t = 200, value_name = "N", requires = "latency")]
+    bytes: usize,
+    /// Plot its histograms into this file (SVG)
+    #[arg(long, value_name = "FILE", requires = "latency")]
+    plot: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The latency of a serial receive: of an RTOS alone on the chip, and of a bare-metal partition beside that RTOS, each without and with a
+//! flood of interrupts at the RTOS.
+//!
+//! The machine is stopped at a random moment, a byte arrives at UART 1, and it goes on: that is the arrival. Two breakpoints tell when the
+//! first instruction that belongs to its interrupt is executed (the ISR: the RTOS's handler, or the hypervisor's), and when the first one of
+//! the user's code (the RTOS's task, or the handler in the partition). The programs are not told; the clock is the board's counter, read
+//! while the machine stands still. An instruction takes 32 ns, so the CPU is about as fast as the board's.
+
+mod histogram;
+mod remote;
+
+pub use histogram::{Distribution, svg};
+
+use super::mcu::Bare;
+use super::runs::{emulator_of, prepare};
+use crate::artifacts::Workspace;
+use crate::launch::{Launch, TemporaryFile};
+use crate::problem::Problem;
+use crate::progress::Progress;
+use crate::tables::table;
+use bulkhead_manifest::Board;
+use bulkhead_manifest::Class;
+use object::{Object, ObjectSegment, ObjectSymbol};
+use remote::Remote;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The board's counter, 25 MHz (Arm DAI 0386D, section 4.9).
+const COUNTER: u32 = 0x4002_8018;
+const NANOSECONDS_OF_TICK: u32 = 40;
+/// State of UART 1, and the bit that says that a byte is there (Arm DDI 0479D, section 4.3).
+const UART_STATE: u32 = 0x4000_5004;
+const RECEIVE_FULL: u32 = 2;
+/// The same of its control register: that somebody listens.
+const UART_CONTROL: u32 = 0x4000_5008;
+const RECEIVE_ENABLE: u32 = 2;
+/// Exception number of what it asks for, and where its vector is in a table.
+const EXCEPTION: u32 = 16 + 2;
+const VECTOR: u32 = 4 * EXCEPTION;
+/// An instruction takes 32 ns. QEMU 7.2 takes a CPU at a breakpoint for one that waits, and its clock goes on to the next timer of the
+/// emulator: the filter on an unconnected hub, which does nothing, has one every microsecond, so no reading is off by more.
+const CLOCK: [&str; 6] = [
+    "-icount",
+    "shift=5,sleep=off",
+    "-netdev",
+    "hubport,id=slice,hubid=0",
+    "-object",
+    "filter-buffer,id=slices,netdev=slice,interval=1",
+];
+/// What the RTOS calls when its task has a byte.
+const USER: &str = "serial_user";
+/// How long the machine runs between two bytes: at least, and at most beyond that.
+const PAUSE_US: (u64, u64) = (2000, 8000);
+/// How long everything has to start.
+const SETTLE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One of the four experiments.
+#[derive(Debug, Clone, Copy)]
+struct Setting {
+    title: &'static str,
+    /// The RTOS's image.
+    rtos: &'static str,
+    /// Whether it is a partition and the serial line belongs to another one.
+    hypervised: bool,
+}
+
+const SETTINGS: [Setting; 4] = [
+    Setting {
+        title: "RTOS alone, quiet",
+        rtos: "mcu-rtos-serial",
+        hypervised: false,
+    },
+    Setting {
+        title: "RTOS alone, flooded",
+        rtos: "mcu-rtos-serial-flood",
+        hypervised: false,
+    },
+    Setting {
+        title: "partition, RTOS quiet",
+        rtos: "mcu-rtos",
+        hypervised: true,
+    },
+    Setting {
+        title: "partition, RTOS flooded",
+        rtos: "mcu-rtos-flood",
+        hypervised: true,
+    },
+];
+const PARTITION: &str = "mcu-echo";
+
+/// What was measured in one setting.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// What it was.
+    pub title: &'static str,
+    /// From the ISR's first instruction to the user's.
+    pub from_isr: Distribution,
+    /// From the byte's arrival to the user's first instruction.
+    pub from_arrival: Distribution,
+}
+
+/// Measures all four settings with so many bytes each.
+///
+/// # Errors
+/// The board is none of the class, something cannot be built, or a byte gets no answer.
+pub fn measure(board: &Board, samples: usize, progress: &Progress) -> Result<Vec<Measured>, Problem> {
+    if board.class != Class::Armv7m {
+        return Err(
+            Problem::usage(format!("board `{}` is no microcontroller", board.name))
+                .remedy("`bulkhead bench --latency --board mps2-an500`"),
+        );
+    }
+    let emulator = emulator_of(board)?;
+    let workspace = Workspace::locate()?;
+    let mut measured = Vec::new();
+    for setting in SETTINGS {
+        let file;
+        let bare;
+        let image = workspace.program(&format!("guest-{}", setting.rtos));
+        let (command, places) = if setting.hypervised {
+            let system = prepare(&manifest(board, setting.rtos), progress)?;
+            file = TemporaryFile::write("bin", system.flash())?;
+            let command = Launch::default().command(emulator, file.path(), 1, None);
+            (command, Places::of_partition(&workspace)?)
+        } else {
+            workspace.build(&[format!("guest-{}", setting.rtos)], progress)?;
+            bare = Bare::new(emulator, &image)?;
+            (bare.command(&Launch::default()), Places::of_task(&image)?)
+        };
+        measured.push(progress.step(&format!("measuring: {}", setting.title), || {
+            let mut machine = Machine::start(with_line(command), places)?;
+            let latencies = (0..samples)
+                .map(|number| machine.sample(number))
+                .collect::<Result<Vec<_>, _>>()?;
+            Ok::<_, Problem>(Measured {
+                title: setting.title,
+                from_isr: Distribution::new(latencies.iter().map(|(isr, _)| *isr).collect()),
+                from_arrival: Distribution::new(latencies.iter().map(|(_, arrival)| *arrival).collect()),
+            })
+        })?);
+    }
+    Ok(measured)
+}
+
+/// The figures for a terminal.
+#[must_use]
+pub fn text(measured: &[Measured]) -> String {
+    let mut figures = table(&[
+        "latency of a serial receive",
+        "from",
+        "bytes",
+        "least",
+        "median",
+        "99 %",
+        "most",
+        "entropy",
+    ]);
+    for row in measured {
+        for (from, values) in [("ISR", &row.from_isr), ("arrival", &row.from_arrival)] {
+            let us = |nanoseconds: u64| format!("{:.2} us", nanoseconds as f64 / 1000.0);
+            figures.add_row([
+                row.title.to_owned(),
+                from.to_owned(),
+                values.count().to_string(),
+                us(values.least()),
+                us(values.percentile(50)),
+                us(values.percentile(99)),
+                us(values.most()),
+                format!("{:.2} bit", values.entropy()),
+            ]);
+        }
+    }
+    figures.to_string()
+}
+
+/// All distributions as a picture.
+#[must_use]
+pub fn picture(measured: &[Measured]) -> String {
+    let rows = measured.iter().flat_map(|row| {
+        [
+            (format!("{}, from ISR to user code", row.title), &row.from_isr),
+            (
+                format!("{}, from arrival to user code", row.title),
+                &row.from_arrival,
+            ),
+        ]
+    });
+    svg(&rows.collect::<Vec<_>>())
+}
+
+fn manifest(board: &Board, rtos: &str) -> String {
+    format!(
+        "board = \"{}\"\n[pcpu.0]\npolicy = \"fixed-priority\"\n\
+         [partition.echo]\nkind = \"vm\"\nimage = \"@guests/{PARTITION}\"\nmemory = \"16K\"\n\
+         vcpus = [{{ pcpu = 0, priority = 30 }}]\ndevices = [\"uart1\"]\n\
+         [partition.rtos]\nkind = \"vm\"\nimage = \"@guests/{rtos}\"\nmemory = \"32K\"\n\
+         vcpus = [{{ pcpu = 0, priority = 20 }}]\ndevices = [\"dualtimer\"]\n",
+        board.name
+    )
+}
+
+/// Where the first instructions are.
+#[derive(Debug, Clone, Copy)]
+enum Places {
+    /// Vector tables of the hypervisor and of the partition.
+    Partition { table: u32 },
+    /// Vector table of the RTOS, and its user's code.
+    Task { table: u32, user: u32 },
+}
+
+impl Places {
+    fn of_partition(workspace: &Workspace) -> Result<Self, Problem> {
+        let (table, _) = places_in(&workspace.program(&format!("guest-{PARTITION}")))?;
+        Ok(Self::Partition { table })
+    }
+
+    fn of_task(image: &std::path::Path) -> Result<Self, Problem> {
+        let (table, user) = places_in(image)?;
+        let user = user.ok_or_else(|| Problem::new(format!("the image has no `{USER}`")))?;
+        Ok(Self::Task { table, user })
+    }
+}
+
+/// Where an image begins, and its user's code.
+fn places_in(image: &std::path::Path) -> Result<(u32, Option<u32>), Problem> {
+    let bytes = std::fs::read(image).map_err(Problem::io(image.display()))?;
+    let file = object::File::parse(&*bytes).map_err(|error| Problem::new(error.to_string()))?;
+    let table = file
+        .segments()
+        .map(|segment| segment.address())
+        .min()
+        .unwrap_or(0);
+    let user = file.symbols().find(|symbol| symbol.name() == Ok(USER));
+    Ok((table as u32, user.map(|symbol| symbol.address() as u32 & !1)))
+}
+
+/// The command line with the clock of the experiment, and without the consoles.
+fn with_line(mut command: Vec<String>) -> Vec<String> {
+    for argument in &mut command {
+        if argument == "stdio" {
+            "null".clone_into(argument);
+        }
+    }
+    command.extend(CLOCK.map(str::to_owned));
+    command
+}
+
+/// A machine under measurement.
+struct Machine {
+    child: Child,
+    remote: Remote,
+    line: UnixStream,
+    isr: u32,
+    user: u32,
+    /// Of a generator of pauses.
+    state: u64,
+    _socket: Socket,
+}
+
+/// The path of a socket, gone when dropped.
+struct Socket(std::path::PathBuf);
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // Only a name is at stake.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Machine {
+    fn start(mut command: Vec<String>, places: Places) -> Result<Self, Problem> {
+        let socket = Socket(crate::monitor::socket_path());
+        let path = socket.0.display();
+        let port = free_port()?;
+        command.extend(
+            [
+                "-chardev",
+                &format!("socket,id=line,path={path},server=on,wait=off"),
+                "-serial",
+                "chardev:line",
+                "-S",
+                "-gdb",
+                &format!("tcp:127.0.0.1:{port}"),
+            ]
+            .map(str::to_owned),
+        );
+        let (program, arguments) = command.split_first().ok_or_else(|| Problem::new("no emulator"))?;
+        let child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| Problem::new(format!("cannot start {program}: {error}")))?;
+        let mut started = Started(Some(child));
+        let mut remote = Remote::connect(port)?;
+        let line = UnixStream::connect(&socket.0).map_err(Problem::io(socket.0.display()))?;
+        line.set_nonblocking(true)
+            .map_err(Problem::io(socket.0.display()))?;
+        let (isr, user) = match places {
+            Places::Partition { table } => (remote.word(VECTOR)?, remote.word(table + VECTOR)?),
+            Places::Task { table, user } => (remote.word(table + VECTOR)?, user),
+        };
+        let child = started.0.take().ok_or_else(|| Problem::new("no emulator"))?;
+        let mut machine = Self {
+            child,
+            remote,
+            line,
+            isr: isr & !1,
+            user: user & !1,
+            state: 0x9e37_79b9_7f4a_7c15,
+            _socket: socket,
+        };
+        let begun = Instant::now();
+        while machine.remote.word(UART_CONTROL)? & RECEIVE_ENABLE == 0 {
+            if begun.elapsed() > PATIENCE {
+                return Err(Problem::new("nobody listens to the serial line"));
+            }
+            machine.run(SETTLE)?;
+        }
+        machine.run(SETTLE)?;
+        Ok(machine)
+    }
+
+    /// Lets it run for a while.
+    fn run(&mut self, duration: Duration) -> Result<(), Problem> {
+        self.remote.resume()?;
+        sleep(duration);
+        self.remote.interrupt()
+    }
+
+    fn pause(&mut self) -> Duration {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        Duration::from_micros(PAUSE_US.0 + (self.state >> 11) % PAUSE_US.1)
+    }
+
+    fn is_full(&mut self) -> Result<bool, Problem> {
+        Ok(self.remote.word(UART_STATE)? & RECEIVE_FULL != 0)
+    }
+
+    /// One byte: nanoseconds from the ISR and from the arrival to the user's code.
+    fn sample(&mut self, number: usize) -> Result<(u64, u64), Problem> {
+        let begun = Instant::now();
+        let unanswered = || Problem::new(format!("byte {number} is not answered"));
+        loop {
+            let pause = self.pause();
+            self.run(pause)?;
+            // A host with other work to do gives the emulator little of such a pause.
+            if !self.is_full()? {
+                break;
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(unanswered());
+            }
+        }
+        let mut echo = [0; 64];
+        // Its answers are not what we look at; an empty line is no failure.
+        while matches!(self.line.read(&mut echo), Ok(count) if count > 0) {}
+        let arrived = self.remote.word(COUNTER)?;
+        self.line
+            .write_all(b"a")
+            .map_err(Problem::io("the serial line"))?;
+        let sent = Instant::now();
+        while !self.is_full()? {
+            if sent.elapsed() > PATIENCE {
+                return Err(Problem::new("the emulator's UART takes no byte"));
+            }
+        }
+        let (isr, user) = (self.isr, self.user);
+        self.remote.set(isr)?;
+        self.remote.set(user)?;
+        let mut handled = None;
+        loop {
+            self.remote.resume()?;
+            self.remote.stopped()?;
+            let at = self.remote.program_counter()?;
+            if at == user {
+                break;
+            }
+            if handled.is_some() || sent.elapsed() > PATIENCE {
+                return Err(unanswered());
+            }
+            let now = self.remote.word(COUNTER)?;
+            self.remote.clear(isr)?;
+            if self.remote.exception()? == EXCEPTION {
+                handled = Some(now);
+            } else {
+                // The hypervisor has one way in for all lines.
+                self.remote.step()?;
+                self.remote.set(isr)?;
+            }
+        }
+        let now = self.remote.word(COUNTER)?;
+        if handled.is_none() {
+            self.remote.clear(isr)?;
+        }
+        self.remote.clear(user)?;
+        let since = |begin: u32| u64::from(now.wrapping_sub(begin)) * u64::from(NANOSECONDS_OF_TICK);
+        let handled = handled.ok_or_else(|| Problem::new("the interrupt came without its ISR"))?;
+        Ok((since(handled), since(arrived)))
+    }
+}
+
+/// An emulator that is ended if the measurement cannot begin.
+struct Started(Option<Child>);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A port that nobody listens on.
+fn free_port() -> Result<u16, Problem> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(Problem::io("a local port"))?;
+    Ok(listener.local_addr().map_err(Problem::io("a local port"))?.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_is_that_of_the_experiment() {
+        let command = ["e", "-serial", "stdio"].map(str::to_owned).to_vec();
+        let changed = with_line(command);
+        assert_eq!(changed[..4], ["e", "-serial", "null", "-icount"]);
+        assert_eq!(changed.len(), 3 + CLOCK.len());
+    }
+}
