@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | `framing`, `line`, `consoles`, `pattern`, `summary` | from the serial line to lines of text and what they mean | nothing |
 //! | `keyboard`, `screen`, `initramfs` | keys to actions, lines to a screen, files to an archive | nothing |
-//! | `session`, `typing`, `terminal`, `log_files` | a run of the emulator | processes, terminal, files |
+//! | `session`, `debugger`, `typing`, `terminal`, `log_files` | a run of the emulator, a look at a board | processes, terminal, files |
 //! | `debian`, `payloads`, `artifacts`, `c_guests`, `prepare`, `launch`, `host`, `progress` | what a run needs and does not have yet | packages, cargo |
 //! | `explain` | what a health report means | symbols of payloads |
 //! | `trace` | what a system did and when: collecting, files, reports | nothing |
@@ -25,6 +25,7 @@ pub mod c_guests;
 pub mod command;
 pub mod consoles;
 pub mod debian;
+pub mod debugger;
 pub mod explain;
 pub mod framing;
 pub mod gantt;

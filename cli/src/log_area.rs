@@ -39,6 +39,8 @@ pub struct PartitionCounts {
     pub state: &'static str,
     /// Time its vCPUs ran, in nanoseconds.
     pub ran: u64,
+    /// What one of them waited is in that time, because its pCPU is its own and it waits there without an exit.
+    pub waits_in_place: bool,
     /// Exits: hypercalls, accesses, idle, interrupts and deadlines, power, faults.
     pub exits: [u64; 6],
     /// Restarts.
@@ -56,6 +58,8 @@ pub struct Counts {
     pub pcpus: u32,
     /// Time without a vCPU per pCPU, in nanoseconds.
     pub idle: Vec<u64>,
+    /// Whether a pCPU's only vCPU waits there without an exit, which is not in `idle`.
+    pub waits_in_place: Vec<bool>,
     /// Partitions.
     pub partitions: Vec<PartitionCounts>,
 }
@@ -228,21 +232,33 @@ impl<'a> LogArea<'a> {
             let pending = if runs { 0 } else { pending(index) };
             let idle = self.long(pcpu(index) + offset_of!(Pcpu, idle));
             counts.idle.push(time(idle.saturating_add(pending)));
+            counts.waits_in_place.push(false);
         }
         for index in 0..self.word(offset_of!(Header, partitions)).min(PARTITIONS as u32) {
             counts.partitions.push(self.partition(index));
         }
-        for index in 0..self.word(offset_of!(Header, vcpus)).min(VCPUS as u32) {
+        let home = |index: u32| {
+            let at = offset_of!(Area, vcpus) + index as usize * size_of::<Vcpu>();
+            self.word(at + offset_of!(Vcpu, pcpu)).min(PCPUS as u32 - 1)
+        };
+        let vcpus = self.word(offset_of!(Header, vcpus)).min(VCPUS as u32);
+        let homes: Vec<u32> = (0..vcpus).map(home).collect();
+        for (index, home) in (0..).zip(&homes) {
             let at = offset_of!(Area, vcpus) + index as usize * size_of::<Vcpu>();
             let partition = self.word(at + offset_of!(Vcpu, partition)) as usize;
             let Some(partition) = counts.partitions.get_mut(partition) else {
                 continue;
             };
-            let home = self.word(at + offset_of!(Vcpu, pcpu)).min(PCPUS as u32 - 1);
-            let runs = self.word(pcpu(home) + offset_of!(Pcpu, running)) == index;
+            let runs = self.word(pcpu(*home) + offset_of!(Pcpu, running)) == index;
             let ran = self.long(at + offset_of!(Vcpu, ran));
-            let ran = ran.saturating_add(if runs { pending(home) } else { 0 });
+            let ran = ran.saturating_add(if runs { pending(*home) } else { 0 });
             partition.ran = partition.ran.saturating_add(time(ran));
+            let alone = homes.iter().filter(|other| *other == home).count() == 1;
+            let in_place = alone && runs && self.word(at + offset_of!(Vcpu, idle)) == 0;
+            partition.waits_in_place |= in_place;
+            if let Some(pcpu) = counts.waits_in_place.get_mut(*home as usize) {
+                *pcpu |= in_place;
+            }
             let causes = [
                 offset_of!(Vcpu, hypercalls),
                 offset_of!(Vcpu, accesses),
@@ -371,10 +387,11 @@ impl Counts {
             let [calls, accesses, idle, interrupts, _, faults] = partition.exits;
             let _ = write!(
                 text,
-                "\n{:<16} {:<8} {:>5.1}% {:>9} {:>7} {:>7} {:>7} {:>6} {:>6}",
+                "\n{:<16} {:<8} {:>5.1}%{}{:>9} {:>7} {:>7} {:>7} {:>6} {:>6}",
                 shortened(&partition.name, 16),
                 partition.state,
                 share(partition.ran),
+                mark(partition.waits_in_place),
                 brief(interrupts),
                 brief(accesses),
                 brief(calls),
@@ -386,10 +403,14 @@ impl Counts {
         for (pcpu, idle) in self.idle.iter().enumerate() {
             let _ = write!(
                 text,
-                "\n{:<25} {:>5.1}%",
+                "\n{:<25} {:>5.1}%{}",
                 format!("pCPU {pcpu} idle"),
-                share(*idle)
+                share(*idle),
+                mark(self.waits_in_place.get(pcpu) == Some(&true)).trim_end()
             );
+        }
+        if self.waits_in_place.contains(&true) {
+            text.push_str("\n* alone on its pCPU, a vCPU waits without an exit: its waiting counts as CPU");
         }
         for partition in self
             .partitions
@@ -410,6 +431,11 @@ impl Counts {
         }
         text
     }
+}
+
+/// A mark for what the last line of the table explains.
+fn mark(needed: bool) -> &'static str {
+    if needed { "*" } else { " " }
 }
 
 fn shortened(text: &str, length: usize) -> String {
@@ -498,9 +524,43 @@ mod tests {
         assert_eq!((rogue.ran, rogue.state, rogue.exits[5]), (700_000, "failed", 9));
         assert_eq!(rogue.events, [("memory", 9)]);
         let table = counts.table();
-        assert!(table.contains("rogue            failed    70.0%"), "{table}");
+        assert!(table.contains("failed    70.0%* "), "{table}");
+        assert!(table.contains("30.0%*\n* alone on its pCPU"), "{table}");
         assert!(table.contains("health events of rogue: 9 memory"), "{table}");
         assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    }
+
+    #[test]
+    fn who_shares_a_pcpu_or_waits_by_an_exit_waits_in_nobodys_time() {
+        let vcpu = offset_of!(Area, vcpus);
+        let counts = |put: &[(usize, &[u8])]| {
+            let numbers: [(usize, &[u8]); 2] = [
+                (offset_of!(Header, pcpus), &[1]),
+                (offset_of!(Header, partitions), &[1]),
+            ];
+            let bytes = area(&[&numbers, put].concat());
+            LogArea::find(&bytes).unwrap().1.counts()
+        };
+        let one: (usize, &[u8]) = (offset_of!(Header, vcpus), &[1]);
+        let alone = counts(&[one]);
+        assert!(alone.waits_in_place[0] && alone.partitions[0].waits_in_place);
+        let others: [&[(usize, &[u8])]; 3] = [
+            // A neighbour on the pCPU; exits for idle; nobody runs.
+            &[(offset_of!(Header, vcpus), &[2])],
+            &[one, (vcpu + offset_of!(Vcpu, idle), &[1])],
+            &[
+                one,
+                (offset_of!(Area, pcpus) + offset_of!(Pcpu, running), &[255; 4]),
+            ],
+        ];
+        for put in others {
+            let counts = counts(put);
+            assert!(
+                !counts.waits_in_place[0] && !counts.partitions[0].waits_in_place,
+                "{put:?}"
+            );
+            assert!(!counts.table().contains('*'));
+        }
     }
 
     #[test]

@@ -34,6 +34,19 @@ pub struct Send {
     pub text: String,
 }
 
+/// How long one stretch of a run may take, compared with another. A stretch is from the first line that matches one
+/// pattern to the first that matches another; patterns are `CONSOLE: REGEX`, as everywhere.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Share {
+    /// Start and end of the one.
+    pub part: [String; 2],
+    /// Start and end of the other.
+    pub whole: [String; 2],
+    /// What the part takes at most, as a fraction of the whole.
+    pub at_most: f64,
+}
+
 /// How the flashable file is damaged. Offsets count from the start of the system image, negative ones from
 /// its end.
 #[derive(Clone, Debug, Deserialize)]
@@ -71,6 +84,7 @@ struct Text {
     log_area: Vec<String>,
     replace: Vec<(String, String)>,
     agrees_within_us: Option<u64>,
+    share: Option<Share>,
     damage: Option<Damage>,
     case: Vec<Text>,
 }
@@ -107,6 +121,8 @@ pub struct Case {
     /// The run is traced, no record is lost, and each switch is the one that the policy decides, at most so many
     /// microseconds later.
     pub agrees_within_us: Option<u64>,
+    /// The two stretches whose times are compared: start and end of the one, then of the other; and the greatest fraction.
+    pub share: Option<([Pattern; 4], f64)>,
     /// Damage to the flashable file.
     pub damage: Option<Damage>,
 }
@@ -204,6 +220,8 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
     let time_limit = case.time_limit.or(base.time_limit).unwrap_or(20.0);
     let real_limit = case.real_limit.or(base.real_limit).unwrap_or(120.0);
     let damage = case.damage.clone().or_else(|| base.damage.clone());
+    let share = case.share.as_ref().or(base.share.as_ref());
+    let share = share.map(Share::patterns).transpose()?;
     Ok(Case {
         name,
         path: manifest.path.clone(),
@@ -219,8 +237,17 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         reset_after,
         log_area,
         agrees_within_us: case.agrees_within_us.or(base.agrees_within_us),
+        share,
         damage,
     })
+}
+
+impl Share {
+    fn patterns(&self) -> Result<([Pattern; 4], f64), String> {
+        let ([a, b], [c, d]) = (&self.part, &self.whole);
+        let [a, b, c, d] = [a, b, c, d].map(|text| Pattern::new(text));
+        Ok(([a?, b?, c?, d?], self.at_most))
+    }
 }
 
 impl Damage {

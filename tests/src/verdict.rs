@@ -20,6 +20,8 @@ pub(crate) struct Judge<'a> {
     forbidden: Option<String>,
     tail: BTreeMap<String, VecDeque<String>>,
     lines: BTreeMap<String, u64>,
+    /// When the ends of the two stretches of `share` were seen, in microseconds.
+    ends: [Option<u64>; 4],
 }
 
 impl<'a> Judge<'a> {
@@ -33,6 +35,7 @@ impl<'a> Judge<'a> {
             forbidden: None,
             tail: BTreeMap::new(),
             lines: BTreeMap::new(),
+            ends: [None; 4],
         }
     }
 
@@ -61,6 +64,13 @@ impl<'a> Judge<'a> {
                 break;
             }
         }
+        if let Some((patterns, _)) = &self.case.share {
+            for (pattern, end) in patterns.iter().zip(&mut self.ends) {
+                if end.is_none() && pattern.matches(line) {
+                    *end = Some(line.time.micros);
+                }
+            }
+        }
         let due = |pattern: &Pattern| !self.reset && pattern.matches(line);
         if self.case.reset_after.as_ref().is_some_and(due) {
             self.reset = true;
@@ -81,6 +91,18 @@ impl<'a> Judge<'a> {
         self.seen.iter().filter_map(next).collect()
     }
 
+    /// The part of `share` took too much of the whole, or they were not seen.
+    fn too_large_a_share(&self) -> Option<String> {
+        let (patterns, at_most) = self.case.share.as_ref()?;
+        let [Some(a), Some(b), Some(c), Some(d)] = self.ends else {
+            let names: Vec<&str> = patterns.iter().map(Pattern::as_str).collect();
+            return Some(format!("not all of {names:?} were seen: {:?}", self.ends));
+        };
+        let (part, whole) = (b.saturating_sub(a), d.saturating_sub(c));
+        let good = part > 0 && (part as f64) <= at_most * whole as f64;
+        (!good).then(|| format!("{part} us are not above 0 and at most {at_most} of {whole} us"))
+    }
+
     /// What was wrong; empty if nothing was.
     pub(crate) fn findings(self, outcome: &Outcome) -> Vec<String> {
         let mut findings: Vec<String> = self.forbidden.iter().cloned().collect();
@@ -95,6 +117,7 @@ impl<'a> Judge<'a> {
                 findings.push(format!("{console}: {count} lines, at most {most} are allowed"));
             }
         }
+        findings.extend(self.too_large_a_share());
         let area = outcome.log_area.as_deref().and_then(LogArea::find);
         let text = area.map(|(_, area)| area.text_of_all()).unwrap_or_default();
         for pattern in &self.case.log_area {

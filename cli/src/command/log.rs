@@ -1,19 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `bulkhead log`: what the hypervisor has left in RAM, from a memory dump.
+//! `bulkhead log`: what the hypervisor has in RAM, from a memory dump or from a board that runs.
 
 use super::LogArgs;
+use crate::debugger::Debugger;
 use crate::log_area::LogArea;
 use crate::problem::{Code, Problem};
+use bulkhead_abi::log::AREA_SIZE;
+use std::path::Path;
 
 pub(super) fn run(args: &LogArgs) -> Result<Code, Problem> {
-    let dump = std::fs::read(&args.dump).map_err(Problem::io(args.dump.display()))?;
+    match (&args.dump, &args.live) {
+        (Some(dump), None) => from_dump(dump),
+        (None, Some(server)) => live(server, &args.board, args.at),
+        _ => Err(Problem::usage(
+            "give a dump, or `--live` and where the debugger's server is",
+        )),
+    }
+}
+
+fn from_dump(path: &Path) -> Result<Code, Problem> {
+    let dump = std::fs::read(path).map_err(Problem::io(path.display()))?;
     let Some((at, area)) = LogArea::find(&dump) else {
         return Err(
-            Problem::new(format!("no log of the hypervisor in {}", args.dump.display())).remedy(
+            Problem::new(format!("no log of the hypervisor in {}", path.display())).remedy(
                 "dump at least the 64 KiB directly below the address at which bulkhead.bin is loaded",
             ),
         );
     };
     super::print(&format!("at {at:#x} of the dump: {}", area.text_of_all()))?;
+    Ok(Code::Done)
+}
+
+/// Where the log of a board is.
+fn place(board: &str) -> Result<u64, Problem> {
+    let boards = bulkhead_manifest::boards();
+    let Some(found) = boards.iter().find(|known| known.name == board) else {
+        return Err(Problem::usage(format!("there is no board `{board}`")).remedy(
+            "`bulkhead boards` lists them; for a board of your own say where its log is: --at ADDRESS",
+        ));
+    };
+    Ok(found.load_address.saturating_sub(AREA_SIZE as u64))
+}
+
+fn live(server: &str, board: &str, at: Option<u64>) -> Result<Code, Problem> {
+    let at = match at {
+        Some(at) => at,
+        None => place(board)?,
+    };
+    // The board goes on before the text is made.
+    let memory = Debugger::connect(server)?.memory(at, AREA_SIZE)?;
+    let Some(area) = LogArea::at_start(&memory) else {
+        return Err(Problem::new(format!("no log of the hypervisor at {at:#x}")).remedy(
+            "the hypervisor has not begun yet, or the board is another: --board NAME, or --at ADDRESS (64 KiB below where bulkhead.bin is loaded)",
+        ));
+    };
+    super::print(&format!("at {at:#x}: {}", area.text_of_all()))?;
     Ok(Code::Done)
 }

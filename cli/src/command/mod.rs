@@ -69,7 +69,7 @@ enum Command {
     Run(RunArgs),
     /// Say what the health reports in a log mean: instruction, source line, manifest line, likely remedy
     Explain(ExplainArgs),
-    /// Show what the hypervisor has left in RAM: log, crash, counters
+    /// Show what the hypervisor has in RAM, also while it runs: log, crash, counters
     Log(LogArgs),
     /// Say what is in a trace: shares of the CPUs, exits, waiting times, windows, budgets
     Report(ReportArgs),
@@ -218,11 +218,28 @@ struct ExplainArgs {
 #[command(after_help = "Examples:
   bulkhead log ram.bin                            any dump of the board's memory that holds the log
   bulkhead run system.toml --log logs; bulkhead log logs/log-area.bin
+  bulkhead log --live :1234                       a board that runs, through a debugger's server
 
-The log is the 64 KiB directly below the address at which bulkhead.bin is loaded. It survives a warm reset.")]
+The log is the 64 KiB directly below the address at which bulkhead.bin is loaded. It survives a warm reset.
+A debugger's server (a debug probe's, or QEMU's with -gdb tcp::1234) stops the board for the moment of reading.")]
 struct LogArgs {
     /// The dump
-    dump: PathBuf,
+    #[arg(required_unless_present = "live")]
+    dump: Option<PathBuf>,
+    /// Read the memory of a board that runs; the server speaks gdb's remote protocol
+    #[arg(long, value_name = "[HOST:]PORT", conflicts_with = "dump")]
+    live: Option<String>,
+    /// With --live: the board, whose log is where its file says
+    #[arg(
+        long,
+        default_value = "qemu-virt-aarch64",
+        requires = "live",
+        conflicts_with_all = ["at", "dump"]
+    )]
+    board: String,
+    /// With --live: address of the log
+    #[arg(long, value_name = "ADDRESS", value_parser = address, requires = "live", conflicts_with = "dump")]
+    at: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -289,6 +306,15 @@ struct NewArgs {
     /// The board; `bulkhead boards` lists them
     #[arg(long, default_value = "qemu-virt-aarch64")]
     board: String,
+}
+
+/// A number, hexadecimal with `0x`.
+fn address(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| format!("`{text}` is not an address such as 0x401f0000"))
 }
 
 fn positive(text: &str) -> Result<f64, String> {
@@ -388,6 +414,29 @@ mod tests {
         assert_eq!(seconds("1.5"), Ok(1.5));
         for bad in ["", "0", "-1", "nan", "inf", "1e99", "x"] {
             assert!(seconds(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_log_comes_from_a_dump_or_from_a_board() {
+        let Command::Log(args) = Cli::parse_from(["bulkhead", "log", "--live", ":1", "--at", "0x40"]).command
+        else {
+            panic!("not log")
+        };
+        assert_eq!(
+            (args.live.as_deref(), args.at, args.dump),
+            (Some(":1"), Some(0x40), None)
+        );
+        for bad in [
+            &["log"][..],
+            &["log", "x", "--live", ":1"],
+            &["log", "--live", ":1", "--at", "x"],
+            &["log", "x", "--at", "1"],
+        ] {
+            assert!(
+                Cli::try_parse_from([&["bulkhead"], bad].concat()).is_err(),
+                "{bad:?}"
+            );
         }
     }
 

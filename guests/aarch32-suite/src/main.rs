@@ -11,6 +11,8 @@
 
 #[cfg(target_arch = "arm")]
 mod suite;
+#[cfg(target_arch = "arm")]
+mod words;
 
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {

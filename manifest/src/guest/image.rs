@@ -23,7 +23,7 @@ pub(super) struct Image {
     pub tree_first: bool,
     /// Starts in AArch32 state.
     pub aarch32: bool,
-    /// Is a Linux kernel.
+    /// Is surely a Linux kernel: boot loaders and small systems come with the same header.
     pub linux: bool,
 }
 
@@ -222,7 +222,7 @@ fn place_linux(
     }
     let name = blob_name(context.name(), "kernel");
     Some(Image {
-        linux: true,
+        linux: header.size >= kernel::LINUX_MIN,
         ..Image::in_one_piece(name, contents, window)
     })
 }
@@ -260,7 +260,7 @@ fn place_zimage(
     }
     Some(Image {
         aarch32: true,
-        linux: true,
+        linux: contents.len() as u64 >= kernel::LINUX_MIN,
         ..Image::in_one_piece(blob_name(context.name(), "kernel"), contents, window)
     })
 }

@@ -8,6 +8,7 @@ use super::image::Image;
 use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::payload::bytes;
+use crate::units::PAGE;
 use bulkhead_image::layout::HealthAction;
 
 /// What a kernel needs for itself, beside its image and a RAM disk.
@@ -75,14 +76,14 @@ fn there_is_room(context: &Context<'_>, image: &Image, ramdisk: u64, ram: Window
         let message = format!(
             "kernel and RAM disk of `{}` leave {} of memory",
             context.name(),
-            bytes(left)
+            bytes(left & !(PAGE - 1))
         );
         report.push(
             Diagnostic::at(Code::LittleMemory, memory.place, message)
                 .label("Linux may run out of it while it boots")
                 .help(format!(
                     "{} more: what the RAM disk unpacks to, and room to work",
-                    bytes(needed.saturating_sub(left))
+                    bytes((needed - left).next_multiple_of(PAGE))
                 )),
         );
     }

@@ -9,6 +9,8 @@ use crate::units::{BLOCK, PAGE};
 /// Where a raw binary, or an Image without a size in its header, goes: what QEMU's loader does
 /// (hw/arm/boot.c, `KERNEL64_LOAD_ADDR`).
 pub(crate) const DEFAULT_OFFSET: u64 = 0x8_0000;
+/// No Linux kernel is smaller, and hardly anything else with its header is larger.
+pub(crate) const LINUX_MIN: u64 = 2 << 20;
 /// Bytes of the header.
 const HEADER: usize = 64;
 const MAGIC_AT: usize = 56;
