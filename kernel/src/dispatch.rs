@@ -33,7 +33,7 @@ use crate::shared::Shared;
 use crate::system::System;
 use crate::trace::Tracer;
 use bulkhead_abi::log::Pcpu as Counters;
-use bulkhead_arch_api::{Arch, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet};
+use bulkhead_arch_api::{Arch, Exit, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet};
 use bulkhead_sched::Slot;
 
 /// Rounds of one decision before the loop is entered anew; each is caused by mail that came during the one before.
@@ -96,28 +96,30 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
             }
         }
         loop {
-            let chosen = self.choose().or_else(|| self.attend());
-            if let Some(slot) = chosen {
-                self.run(slot);
+            let mut chosen = self.choose().or_else(|| self.attend());
+            while let Some(slot) = chosen {
+                chosen = self.run(slot);
             }
         }
     }
 
-    /// Runs a slot, up to what its exit leads to.
+    /// Runs a slot, up to what its exit leads to; who runs next, if that is known already.
     #[inline(always)]
-    fn run(&mut self, slot: Slot) {
+    fn run(&mut self, slot: Slot) -> Option<Slot> {
         let vcpu = self.local.slot(slot).vcpu;
         let exit = self.machine.run(vcpu);
-        self.handle(slot, vcpu, &exit);
+        // That it has nothing to do comes first: on a shared pCPU that is what leads to most switches.
+        if let Exit::Idle { until } = exit {
+            return self.pass(slot, vcpu, until);
+        }
+        self.handle_other(slot, vcpu, &exit);
+        None
     }
 
-    /// Who runs, if the decision in force says so, or the usual new one. The loop of a pCPU that is not traced.
+    /// Who runs, if the decision in force says so. The loop of a pCPU that is not traced.
     #[inline(always)]
-    fn choose(&mut self) -> Option<Slot> {
-        if self.local.reschedule {
-            return self.decide_shortly();
-        }
-        let slot = self.local.running()?;
+    fn choose(&self) -> Option<Slot> {
+        let slot = self.local.running().filter(|_| !self.local.reschedule)?;
         (self.local.slot(slot).activity == Activity::Ready).then_some(slot)
     }
 
@@ -162,9 +164,15 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
                 return Next::Again;
             }
         }
+        self.follow_up();
+        self.next_step()
+    }
+
+    /// Whom the decision in force lets interrupt it, and when it ends.
+    #[inline(never)]
+    pub(crate) fn follow_up(&mut self) {
         self.admit();
         self.arm();
-        self.next_step()
     }
 
     /// What the decision in force leads to.
@@ -189,7 +197,8 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     #[inline]
     fn execute(&mut self, next: Next) {
         match next {
-            Next::Run(slot, _) => self.run(slot),
+            // Who was chosen already is also found by `choose`.
+            Next::Run(slot, _) => _ = self.run(slot),
             Next::Load(slot, vcpu) => self.load_chunk(slot, vcpu),
             Next::Report(slot) => self.report_in_turn(slot),
             Next::Idle => {
@@ -208,23 +217,6 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     /// The pCPU's own state, to look at.
     pub const fn local(&self) -> &Local {
         &self.local
-    }
-
-    /// The usual decision: a vCPU has nothing more to do, nothing else has happened, and another one goes on. `None`:
-    /// [`Pcpu::decide_fully`] does the rest, or all of it.
-    #[inline(always)]
-    fn decide_shortly(&mut self) -> Option<Slot> {
-        let slot = self.local.running()?;
-        if !self.mailbox.is_empty() {
-            return None;
-        }
-        let now = self.machine.now();
-        if self.local.is_due(now) {
-            return None;
-        }
-        let next = self.local.blocked(slot, self.mailbox, now)?;
-        self.admit();
-        Some(next)
     }
 
     /// A decision because of the vCPU that ran, and nothing else. False: it does not stand, or was not taken.

@@ -334,7 +334,6 @@ impl Local {
     pub fn follow(&mut self, slot: Slot, now: Ticks) -> Option<Signals> {
         let (ran, state) = (now.since(self.since), self.slot(slot));
         let (why, counters) = (state.activity.stop_reason(), state.counters);
-        // Both leave `ran` to be added, in the order of `settle`.
         let next = match why {
             StopReason::Preempted => self.policy.preempted(slot, ran.0, now.0),
             _ => self.policy.blocked(slot, ran.0, now.0),
@@ -350,49 +349,67 @@ impl Local {
         outcome.signals.filter(|signals| *signals != Signals::default())
     }
 
-    /// The short way of [`Local::follow`] if `slot`, which is running, blocks and another one goes on at once, without anything to
-    /// be armed anew: who that is. `None`: nothing was done if [`Local::reschedule`] says so, else the decision is taken.
+    /// The running slot waits for an interrupt, or until then.
     #[inline(always)]
-    pub fn blocked(&mut self, slot: Slot, mailbox: &Mailbox, now: Ticks) -> Option<Slot> {
-        let state = self.slot(slot);
-        if state.activity.is_ready() {
+    pub fn idle(&mut self, slot: Slot, until: Ticks) {
+        self.block(slot, Activity::Idle(until));
+    }
+
+    /// [`Local::idle`], and the usual decision: nobody writes, the clock stays as it is, and another slot goes on at once. Who that is, and then the decision stands. `None`: whatever is left to do, [`Local::reschedule`] and the
+    /// clock say. Requires: no new decision is wanted. What `idle`, `follow` and `adopt` would do one after the other, in one step and with each fact stored once.
+    #[inline(always)]
+    pub fn pass(
+        &mut self,
+        slot: Slot,
+        until: Ticks,
+        mailbox: &Mailbox,
+        now: impl FnOnce() -> Ticks,
+    ) -> Option<Slot> {
+        self.slot_mut(slot).activity = Activity::Idle(until);
+        if self.due.0 & until.0 != Ticks::NEVER.0 {
+            self.due = self.due.min(until);
+            self.reschedule = true;
             return None;
         }
+        // Whatever else is due interrupts whoever runs, for which the clock is armed or is about to be.
+        let now = now();
         let ran = now.since(self.since);
-        let ran_before = &state.counters.ran;
-        let next = self.policy.blocked(slot, ran.0, now.0);
-        if !next.is_valid() {
+        let Some((decision, interested)) = self.policy.blocked_at_once(slot, ran.0, now.0) else {
+            self.reschedule = true;
             return None;
-        }
-        let counters = self.counters;
-        // In the order of `settle`.
+        };
+        add_ticks(&self.slot(slot).counters.ran, ran);
         self.since = now;
+        self.interested = interested;
+        let counters = self.counters;
+        // As in `settle`: a moment that nobody counts is better than one counted twice.
         counters.since.store(now.0, Ordering::Relaxed);
-        add_ticks(ran_before, ran);
-        self.interested = next.interested();
-        self.until = Ticks(next.until());
-        self.running = next.slot().0;
-        if next.slot() == Successor::NOBODY {
-            counters.running.store(NONE, Ordering::Relaxed);
-            mailbox.publish(next.interested());
-            self.reschedule = !mailbox.is_empty();
-            return None;
-        }
-        let state = self.slot(next.slot());
+        let (next, until) = match decision {
+            Decision::Run(next, until) => (next, Ticks(until)),
+            Decision::Idle(until) => {
+                self.pass_to_nobody(Ticks(until), mailbox);
+                return None;
+            }
+        };
+        (self.running, self.until) = (next.0, until);
+        let state = self.slot(next);
         let is_ready = state.activity == Activity::Ready;
         counters.running.store(u32::from(state.vcpu.0), Ordering::Relaxed);
-        let deadline = self.other_due.min(self.until);
-        let is_armed = self.due == Ticks::NEVER && self.armed == deadline;
-        mailbox.publish(next.interested());
+        mailbox.publish(interested);
         if !mailbox.is_empty() {
+            self.reschedule = true;
             return None;
         }
-        self.reschedule = false;
-        if is_ready && is_armed {
-            Some(next.slot())
-        } else {
-            None
-        }
+        (is_ready && self.armed == self.other_due.min(until)).then_some(next)
+    }
+
+    /// The end of [`Local::pass`] if nobody is ready.
+    #[inline(never)]
+    fn pass_to_nobody(&mut self, until: Ticks, mailbox: &Mailbox) {
+        (self.running, self.until) = (NOBODY, until);
+        self.counters.running.store(NONE, Ordering::Relaxed);
+        mailbox.publish(self.interested);
+        self.reschedule = !mailbox.is_empty();
     }
 
     fn adopt_outcome(&mut self, outcome: &Outcome, now: Ticks) {
@@ -490,3 +507,6 @@ impl Local {
         self.due.min(self.other_due) <= now
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -218,12 +218,25 @@ impl AnyPolicy {
     /// [`Policy::stopped`] because `slot` blocks, and [`Policy::decide`].
     #[inline(never)]
     pub fn blocked(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
+        match self.blocked_at_once(slot, ran, now) {
+            None => Successor::NONE,
+            Some((Decision::Run(slot, until), interested)) => Successor::new(slot, until, interested),
+            Some((Decision::Idle(until), interested)) => Successor::new(Successor::NOBODY, until, interested),
+        }
+    }
+
+    /// [`AnyPolicy::blocked`], for the one place where that a vCPU blocks is the usual: the decision and the interest.
+    #[inline(always)]
+    pub fn blocked_at_once(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Option<(Decision, SlotSet)> {
         let (true, Kind::FixedPriority(policy)) = (self.is_short, &mut self.policy) else {
-            return Successor::NONE;
+            return None;
         };
         self.ready &= !bit(slot.0);
         let answer = policy.blocked(slot.0, ran, now);
-        self.answer(answer)
+        if let Decision::Run(slot, _) = answer.0 {
+            self.place = slot.0;
+        }
+        Some(answer)
     }
 
     /// [`Policy::stopped`] because something else may be more important than `slot`, and [`Policy::decide`].

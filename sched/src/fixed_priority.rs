@@ -28,6 +28,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct FixedPriority {
+    /// The slots that are ready; 0 without budgets, see [`FixedPriority::ready_slots`].
     ready: u32,
     /// What `interested` answers about the decision in force.
     interested: SlotSet,
@@ -121,13 +122,22 @@ impl FixedPriority {
         self.budgets.at_mut(slot).deactivate();
     }
 
+    /// The slots that are ready; without budgets all of them are in the queue.
+    #[inline(always)]
+    const fn ready_slots(&self) -> u32 {
+        if self.is_unlimited {
+            self.queue.ready()
+        } else {
+            self.ready
+        }
+    }
+
     // Without budgets: for `AnyPolicy`.
 
     /// `slot`, which runs, blocks; the decision and the interest.
     #[inline(always)]
     pub(crate) fn blocked(&mut self, slot: u8, ran: Ticks, now: Ticks) -> (Decision, SlotSet) {
         let pick = self.queue.blocked(slot, ran);
-        self.ready = self.queue.ready();
         self.answer(pick, now)
     }
 
@@ -151,7 +161,6 @@ impl FixedPriority {
         let exists = usize::from(slot) < MAX_SLOTS && self.all.slots & bit(slot) != 0;
         if exists {
             self.queue.add(slot);
-            self.ready = self.queue.ready();
         }
         exists
     }
@@ -159,7 +168,7 @@ impl FixedPriority {
     #[inline(always)]
     fn answer(&mut self, pick: Option<Pick>, now: Ticks) -> (Decision, SlotSet) {
         let (decision, interested) = match pick {
-            None => (Decision::Idle(Ticks::MAX), self.all.slots & !self.ready),
+            None => (Decision::Idle(Ticks::MAX), self.all.slots & !self.queue.ready()),
             Some(pick) => (
                 Decision::Run(pick.slot, now.saturating_add(pick.left)),
                 pick.interested,
@@ -196,10 +205,10 @@ impl Policy for FixedPriority {
     fn ready(&mut self, slot: Slot, now: Ticks) {
         let slot = slot.0;
         if self.all.slots & !self.ready & bit(slot) != 0 && usize::from(slot) < MAX_SLOTS {
-            self.ready |= bit(slot);
             if self.is_unlimited {
                 return self.queue.add(slot);
             }
+            self.ready |= bit(slot);
             self.budgets.at_mut(slot).activate(now);
             self.place(slot, now);
         }
@@ -207,7 +216,7 @@ impl Policy for FixedPriority {
 
     fn stopped(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) {
         let slot = slot.0;
-        if self.ready & bit(slot) == 0 || usize::from(slot) >= MAX_SLOTS {
+        if self.ready_slots() & bit(slot) == 0 || usize::from(slot) >= MAX_SLOTS {
             return;
         }
         self.queue.stopped(slot, why, ran);
@@ -229,10 +238,10 @@ impl Policy for FixedPriority {
     fn next(&mut self, now: Ticks) -> Decision {
         self.replenish(now);
         let Some(pick) = self.queue.pick(Band::EVERYONE) else {
-            self.interested = SlotSet(self.all.slots & !self.ready);
+            self.interested = SlotSet(self.all.slots & !self.ready_slots());
             return Decision::Idle(self.replenishments.earliest());
         };
-        self.interested = SlotSet(pick.interested & !self.ready);
+        self.interested = SlotSet(pick.interested & !self.ready_slots());
         let turn_end = now.saturating_add(pick.left);
         if self.is_unlimited {
             return Decision::Run(pick.slot, turn_end);

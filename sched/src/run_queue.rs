@@ -206,7 +206,18 @@ impl RunQueue {
     /// The slot of a band to run.
     #[inline(always)]
     pub fn pick(&mut self, band: Band) -> Option<Pick> {
-        let first = *self.group_of.at(highest(self.ready.ranks & band.ranks)?);
+        Some(self.pick_from(self.first_group(band)?, band))
+    }
+
+    /// The most important group of a band with a ready slot, by its lowest rank.
+    #[inline(always)]
+    fn first_group(&self, band: Band) -> Option<u8> {
+        highest(self.ready.ranks & band.ranks).map(|rank| *self.group_of.at(rank))
+    }
+
+    /// The slot of this group to run. Requires: one is ready.
+    #[inline(always)]
+    fn pick_from(&mut self, first: u8, band: Band) -> Pick {
         let group = self.groups.at_mut(first);
         let ready = self.ready.ranks & group.members;
         if ready & group.turn == 0 {
@@ -220,7 +231,7 @@ impl RunQueue {
         } else {
             (Ticks::MAX, group.not_below)
         };
-        Some(Pick {
+        Pick {
             slot: Slot(group.slot),
             left,
             interested: interested & band.slots & !self.ready.slots,
@@ -229,7 +240,7 @@ impl RunQueue {
             } else {
                 first
             },
-        })
+        }
     }
 
     /// The slot picked last stops; it stays in the queue.
@@ -250,26 +261,29 @@ impl RunQueue {
     }
 
     /// [`RunQueue::stopped`], [`RunQueue::remove`] and [`RunQueue::pick`] in one step: the slot picked last blocks, and one of
-    /// everyone is to run. What is left of a turn matters only if no equal takes it over. No call in it.
+    /// everyone is to run. What is left of a turn matters only if no equal takes it over at once.
     #[inline(always)]
     pub fn blocked(&mut self, slot: u8, ran: Ticks) -> Option<Pick> {
+        self.remove(slot);
+        let first = self.first_group(Band::EVERYONE);
+        if self.is_shared && first != Some(self.picked) {
+            self.keep_turn(slot, ran);
+        }
+        Some(self.pick_from(first?, Band::EVERYONE))
+    }
+
+    /// The slot picked last keeps the rest of its turn.
+    #[inline(never)]
+    fn keep_turn(&mut self, slot: u8, ran: Ticks) {
         let rank = self.rank(slot);
-        let (picked, was_shared) = (self.picked, self.is_shared);
-        self.ready.ranks &= !bit(rank);
-        self.ready.slots &= !bit(slot);
-        let pick = self.pick(Band::EVERYONE);
-        if was_shared && (pick.is_none() || picked != self.picked) {
-            // It keeps the rest of its turn, which no equal has taken over.
-            let group = self.groups.at_mut(*self.group_of.at(rank));
-            if group.turn == bit(rank) {
-                group.left = group.left.saturating_sub(ran);
-                if group.left == 0 {
-                    let ready = (self.ready.ranks | bit(rank)) & group.members;
-                    group.pass_turn(ready, self.quantum, &self.slot_of);
-                }
+        let group = self.groups.at_mut(*self.group_of.at(rank));
+        if group.turn == bit(rank) {
+            group.left = group.left.saturating_sub(ran);
+            if group.left == 0 {
+                let ready = (self.ready.ranks | bit(rank)) & group.members;
+                group.pass_turn(ready, self.quantum, &self.slot_of);
             }
         }
-        pick
     }
 }
 

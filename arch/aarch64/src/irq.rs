@@ -27,18 +27,20 @@ mod short;
 mod switch;
 
 pub(crate) use guest::{SysRegister, mmio_read, mmio_write, sysreg_write};
+pub(crate) use interface::has_fine_priorities;
 pub(crate) use lines::GicConfig;
 pub(crate) use short::{
     deliver_timer, enable_changed, read_word, send_to_one, send_to_self, take_kick, write_word,
 };
-pub(crate) use switch::{close, enable_private, exchange, load, unload};
+pub(crate) use switch::{close, exchange, load, unload};
 
+use crate::machine::MaybeVcpu;
 use crate::sysreg::{instruction, write_guest_register};
 use bulkhead_arch_api::{
     Exit, GuestPhys, Line, LineRoute, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind,
     PcpuId, VcpuId, VcpuPlan, VcpuSet, VirtualController, VirtualLine,
 };
-use bulkhead_arch_vgic::{Bank, Distributor, NO_VCPU, PhysicalLines, Redistributor, Vgic};
+use bulkhead_arch_vgic::{Bank, Distributor, Hardware, NO_VCPU, PhysicalLines, Redistributor, Vgic};
 use core::sync::atomic::{
     AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Relaxed, SeqCst},
@@ -106,8 +108,11 @@ pub(crate) struct PcpuIrq {
     hypervisor_timer: u32,
     maintenance: u32,
     /// The vCPU of a VM whose state is in the virtual CPU interface.
-    loaded: Option<VcpuId>,
-    /// Private lines of guests that are enabled physically.
+    loaded: MaybeVcpu,
+    /// Its private lines that are to interrupt.
+    wanted: u32,
+    /// Private lines of guests that are enabled physically: those, and what vCPUs before it have left so. Of these
+    /// each is disabled if it interrupts.
     private_enabled: u32,
     /// vCPUs to make ready that the kernel has not been told of yet.
     wake: VcpuSet,
@@ -138,7 +143,8 @@ impl PcpuIrq {
             physical_timer: SPURIOUS,
             hypervisor_timer: SPURIOUS,
             maintenance: SPURIOUS,
-            loaded: None,
+            loaded: MaybeVcpu::NONE,
+            wanted: 0,
             private_enabled: 0,
             wake: VcpuSet::EMPTY,
         }
@@ -359,7 +365,7 @@ pub(crate) fn detach(p: &mut PcpuIrq, v: &mut VcpuIrq) {
 }
 
 fn drop_loaded(p: &mut PcpuIrq, v: &mut VcpuIrq) {
-    if p.loaded == Some(v.id) {
+    if p.loaded == MaybeVcpu::some(v.id) {
         unload(p, v);
         close();
     }
@@ -371,10 +377,22 @@ pub(crate) fn has_work(v: &VcpuIrq) -> bool {
     v.own.is_some_and(|own| !own.is_quiet(&v.bank, &Interface)) && finds_work(v)
 }
 
+/// Whether it has a virtual GIC.
+#[inline(always)]
+pub(crate) const fn is_vm(v: &VcpuIrq) -> bool {
+    v.own.is_some()
+}
+
 /// The short way of [`has_work`] for the vCPU that waits just now: false is no answer.
 #[inline(always)]
 pub(crate) fn is_idle(v: &VcpuIrq) -> bool {
-    v.own.is_none_or(|own| own.is_idle(&v.bank, &Interface))
+    !is_vm(v) || is_quiet(v)
+}
+
+/// The same for one that has a virtual GIC.
+#[inline(always)]
+pub(crate) fn is_quiet(v: &VcpuIrq) -> bool {
+    v.bank.is_idle(&Interface)
 }
 
 #[inline(never)]
@@ -653,9 +671,13 @@ fn timer(p: &mut PcpuIrq, running: bool, line: u32) -> Option<Exit> {
     } else {
         PHYSICAL_TIMER_LINE
     };
-    let own = p.loaded.and_then(|vcpu| REDISTRIBUTORS.get(usize::from(vcpu.0)));
-    let (Some(own), Some(vcpu)) = (own, p.loaded) else {
-        // Nobody's: it was on its way while its vCPU was unloaded.
+    let wanted = p.wanted >> (line & 31) & 1 != 0;
+    let vcpu = p.loaded.get().filter(|_| wanted);
+    let own = vcpu.and_then(|vcpu| REDISTRIBUTORS.get(usize::from(vcpu.0)));
+    let (Some(own), Some(vcpu)) = (own, vcpu) else {
+        // Nobody's: it was on its way while its vCPU was unloaded, or is not enabled by this one.
+        let wanted = p.loaded.get().map_or(0, |_| p.wanted);
+        Local { pcpu: p, first: 0 }.enable_private(wanted);
         interface::deactivate(line);
         return None;
     };

@@ -6,6 +6,7 @@
 //! can say why.
 
 use crate::irq::{self, GicConfig, PcpuIrq};
+use crate::vcpu::Context;
 use crate::{boot, console, digest::CpuDigest, log, mmu, space, sysreg::write_guest_register};
 use bulkhead_arch_api::{
     Arch, ArchCaps, HostPhys, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS_PER_PARTITION, PcpuId, VcpuId, VcpuSet,
@@ -37,6 +38,24 @@ pub(crate) struct Board {
 
 pub(crate) static BOARD: Once<Board, Relax> = Once::new();
 
+/// A vCPU or none, in one byte.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MaybeVcpu(u8);
+
+impl MaybeVcpu {
+    pub(crate) const NONE: Self = Self(u8::MAX);
+
+    #[inline(always)]
+    pub(crate) const fn some(vcpu: VcpuId) -> Self {
+        Self(vcpu.0)
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(self) -> Option<VcpuId> {
+        (self != Self::NONE).then_some(VcpuId(self.0))
+    }
+}
+
 /// A pCPU's machine.
 pub struct Machine {
     /// Which pCPU.
@@ -45,8 +64,8 @@ pub struct Machine {
     pub(crate) irq: PcpuIrq,
     /// vCPUs adopted here.
     pub(crate) owned: VcpuSet,
-    /// The vCPU whose state is in the hardware.
-    pub(crate) current: Option<VcpuId>,
+    /// The vCPU whose state is in the hardware: its context, or null. Only set to that of an adopted one.
+    pub(crate) current: *mut Context,
     /// The CPU's implementation-defined registers of EL1 are to be switched.
     pub(crate) auxiliary: bool,
     /// The vCPU whose FP registers are in the hardware.
@@ -88,7 +107,7 @@ impl Machine {
             pcpu,
             irq: PcpuIrq::new(),
             owned: VcpuSet::EMPTY,
-            current: None,
+            current: core::ptr::null_mut(),
             auxiliary: false,
             fp_owner: None,
             last_index: [u8::MAX; MAX_PARTITIONS],
@@ -134,7 +153,7 @@ impl Machine {
     /// Registers of EL2 that stay as they are, and the pCPU's part of the interrupt controller.
     fn init(&mut self) {
         crate::timer::real_time();
-        crate::state::shut_translation(0, 0);
+        crate::state::shut_translation(0, u64::from(crate::state::NO_WALKS_NARROW));
         self.auxiliary = crate::state::Auxiliary::exist();
         crate::debug::init();
         write_guest_register!("vpidr_el2", crate::sysreg::read_register!("midr_el1"));

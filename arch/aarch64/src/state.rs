@@ -25,8 +25,10 @@ const SCTLR_TASK: u64 = 0x30D0_0800 | 1 << 26 | 1 << 15 | 1 << 14 | 1 << 18 | 1 
 const CPACR_FP: u64 = 3 << 20;
 /// CNTKCTL_EL1.EL0VCTEN: EL0 may read CNTVCT_EL0.
 const CNTKCTL_VIRTUAL_COUNTER: u64 = 1 << 1;
-/// TCR_EL1.EPD0 and EPD1: no walk by either table; and PD0 and PD1, which say so in a TTBCR of short descriptors.
-const TCR_NO_WALKS: u64 = 1 << 7 | 1 << 23 | 1 << 4 | 1 << 5;
+/// TCR_EL1.EPD0 and EPD1: no walk by either table.
+pub(crate) const NO_WALKS: u32 = 1 << 7 | 1 << 23;
+/// The same whatever the state is: PD0 and PD1 say so in a TTBCR of short descriptors.
+pub(crate) const NO_WALKS_NARROW: u32 = NO_WALKS | 1 << 4 | 1 << 5;
 /// SCTLR_EL1.M.
 const SCTLR_M: u64 = 1;
 /// PSTATE.M: mask and value of EL1 with its own stack pointer.
@@ -49,11 +51,12 @@ macro_rules! el1_registers {
             /// Every register zero.
             pub(crate) const ZERO: Self = Self { sctlr: 0, tcr: 0, $($field: 0, $other: 0),* };
 
-            /// Reads all from the hardware, and makes translation-table walks of the EL1&0 regime impossible.
+            /// Reads all from the hardware, and makes translation-table walks of the EL1&0 regime impossible: by these bits of TCR_EL1.
             #[inline(always)]
-            pub(crate) fn save(&mut self) {
+            pub(crate) fn save(&mut self, no_walks: u32) {
                 (self.sctlr, self.tcr) = (read_register!("sctlr_el1"), read_register!("tcr_el1"));
-                shut_translation(self.sctlr, self.tcr);
+                // What is above bit 31 says how to walk.
+                shut_translation(self.sctlr, u64::from(self.tcr as u32 | no_walks));
                 $((self.$field, self.$other) = (read_register!($name), read_register!($other_name));)*
             }
 
@@ -65,10 +68,11 @@ macro_rules! el1_registers {
                     write_guest_register!($name, first);
                     write_guest_register!($other_name, second);
                 })*
+                let (sctlr, tcr) = (self.sctlr, self.tcr);
                 instruction!("isb");
-                write_guest_register!("sctlr_el1", self.sctlr);
+                write_guest_register!("sctlr_el1", sctlr);
                 instruction!("isb");
-                write_guest_register!("tcr_el1", self.tcr);
+                write_guest_register!("tcr_el1", tcr);
             }
         }
     };
@@ -114,10 +118,10 @@ impl El1State {
     }
 }
 
-/// Makes translation-table walks of the EL1&0 regime impossible until [`El1State::load`].
+/// Makes translation-table walks of the EL1&0 regime impossible until [`El1State::load`], by a `tcr` that says so.
 #[inline(always)]
 pub(crate) fn shut_translation(sctlr: u64, tcr: u64) {
-    write_guest_register!("tcr_el1", tcr | TCR_NO_WALKS);
+    write_guest_register!("tcr_el1", tcr);
     instruction!("isb");
     write_guest_register!("sctlr_el1", sctlr | SCTLR_M);
     instruction!("isb");

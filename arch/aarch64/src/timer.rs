@@ -72,6 +72,22 @@ impl Timers {
         write_guest_register!("cntp_ctl_el0", 0);
     }
 
+    /// [`Timers::save`] of one vCPU and [`Timers::load`] of the one that follows it. Their levels settle before an
+    /// interrupt can be taken.
+    #[inline(always)]
+    pub(crate) fn exchange(before: &mut Self, after: &Self) {
+        let (control, compare) = (after.virtual_control, after.virtual_compare);
+        (before.virtual_control, before.virtual_compare) =
+            (read_register!("cntv_ctl_el0"), read_register!("cntv_cval_el0"));
+        write_guest_register!("cntv_cval_el0", compare);
+        write_guest_register!("cntv_ctl_el0", control);
+        let (control, compare) = (after.physical_control, after.physical_compare);
+        (before.physical_control, before.physical_compare) =
+            (read_register!("cntp_ctl_el0"), read_register!("cntp_cval_el0"));
+        write_guest_register!("cntp_cval_el0", compare);
+        write_guest_register!("cntp_ctl_el0", control);
+    }
+
     /// Puts both into the hardware.
     #[inline]
     pub(crate) fn load(&self) {

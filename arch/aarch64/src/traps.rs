@@ -395,19 +395,23 @@ fn task_call(context: &mut Context, syndrome: u64) -> u64 {
     RESUME
 }
 
-/// WFI; WFE does not trap (HCR_EL2.TWE is 0). An idle task waits by hypercall, so its WFI is over at once.
-#[inline(never)]
+/// WFI; WFE does not trap (HCR_EL2.TWE is 0). The usual one is that of a VM with nothing unusual: without a call.
+#[inline(always)]
 fn wait_for(context: &mut Context, syndrome: u64) -> u64 {
-    if context.rare == 0 {
-        write_guest_register!("elr_el2", read_register!("elr_el2").wrapping_add(4));
-    } else {
-        advance(context, syndrome);
-        // A pending SError ends a wait, masked or not (D1.6.2).
-        if context.rare & RARE_SERROR != 0 && inject::serror_is_pending() {
-            return RESUME;
-        }
+    if context.rare != 0 || !irq::is_vm(&context.irq) || syndrome & ISS_WFX_TI != 0 {
+        return wait_otherwise(context, syndrome);
     }
-    if context.is_task() || syndrome & ISS_WFX_TI != 0 {
+    write_guest_register!("elr_el2", read_register!("elr_el2").wrapping_add(4));
+    idle_if(context, |context| irq::is_quiet(&context.irq))
+}
+
+/// Any other. An idle task waits by hypercall, so its WFI is over at once.
+#[inline(never)]
+fn wait_otherwise(context: &mut Context, syndrome: u64) -> u64 {
+    advance(context, syndrome);
+    // A pending SError ends a wait, masked or not (D1.6.2).
+    let has_error = context.rare & RARE_SERROR != 0 && inject::serror_is_pending();
+    if has_error || context.is_task() || syndrome & ISS_WFX_TI != 0 {
         return RESUME;
     }
     idle(context)
@@ -416,11 +420,16 @@ fn wait_for(context: &mut Context, syndrome: u64) -> u64 {
 /// The vCPU waits for an interrupt.
 #[inline(always)]
 pub(crate) fn idle(context: &mut Context) -> u64 {
+    idle_if(context, |context| irq::is_idle(&context.irq))
+}
+
+#[inline(always)]
+fn idle_if(context: &mut Context, is_idle: impl FnOnce(&Context) -> bool) -> u64 {
     let until = timer::next_expiry(&context.timers);
     if until.0 <= read_register!("cntpct_el0") {
         return RESUME;
     }
-    if !irq::is_idle(&context.irq) {
+    if !is_idle(context) {
         return idle_without_work(context, until);
     }
     context.timers.idle(until);

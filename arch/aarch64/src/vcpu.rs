@@ -16,11 +16,11 @@ use crate::state::{Auxiliary, El1State, RESET_PSTATE, TASK_PSTATE};
 use crate::sysreg::{instruction, write_guest_register};
 use crate::timer::{self, Timers};
 use crate::traps::stepped;
-use crate::{aarch32, entry, inject, space};
+use crate::{aarch32, entry, inject, space, state};
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{
-    CpuOnResult, CpuPower, Dump, Exit, FaultReport, Hypercall, MAX_VCPUS, PartitionId, PartitionKind, Reply,
-    Ticks, TimeMode, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
+    CpuOnResult, CpuPower, Dump, Exit, FaultReport, Hypercall, MAX_PARTITIONS, MAX_VCPUS, PartitionId,
+    PartitionKind, Reply, Ticks, TimeMode, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
 };
 use bulkhead_arch_support::ClaimTable;
 use core::cell::UnsafeCell;
@@ -80,6 +80,8 @@ const RARE_FROZEN: u8 = 1 << 1;
 pub(crate) const RARE_DEBUG: u8 = 1 << 2;
 /// The CPU has [`Auxiliary`] registers.
 const RARE_AUXILIARY: u8 = 1 << 3;
+/// The CPU interface has more active priorities than the short way looks at.
+const RARE_PRIORITIES: u8 = 1 << 5;
 /// An SError that it was given may be pending still.
 pub(crate) const RARE_SERROR: u8 = 1 << 4;
 
@@ -325,7 +327,7 @@ impl Machine {
         action: impl FnOnce(&mut Self, &mut Context) -> R,
     ) -> Option<R> {
         let context = self.adopted(vcpu)?;
-        if self.current == Some(vcpu) {
+        if self.current == context {
             self.unload();
         }
         // SAFETY: this pCPU claimed the slot in `adopt`, `&mut self` is the only handle of this pCPU,
@@ -337,34 +339,34 @@ impl Machine {
     /// nothing unusual: that way is in one function without calls.
     #[inline(never)]
     fn switch_to(&mut self, vcpu: VcpuId, context: &mut Context) -> bool {
-        let Some(last) = self.current else {
-            return self.switch_slowly(vcpu, context);
-        };
-        let before = CONTEXTS.slot(usize::from(last.0));
-        // SAFETY: `current` is only set to an adopted vCPU, and `context` is another one's; see `with_stored`.
-        let before = unsafe { &mut *before };
-        if before.rare | context.rare != 0 || !irq::exchange(&mut self.irq, &mut before.irq, &mut context.irq)
-        {
-            return self.switch_slowly(vcpu, context);
+        let before = self.current;
+        if before.is_null() {
+            return self.switch_slowly(context);
         }
-        before.timers.save();
-        before.el1.save();
-        self.current = Some(vcpu);
+        // SAFETY: `current` is the context of an adopted vCPU or null, and `context` is another one's; see `with_stored`.
+        let before = unsafe { &mut *before };
+        if before.rare | context.rare != 0
+            || !irq::exchange(&mut self.irq, &mut before.irq, &mut context.irq, vcpu)
+        {
+            return self.switch_slowly(context);
+        }
+        // AArch32 is rare.
+        before.el1.save(state::NO_WALKS);
+        Timers::exchange(&mut before.timers, &context.timers);
+        self.current = context;
         self.enter_space(context);
-        irq::enable_private(&mut self.irq, &context.irq);
-        context.timers.load();
         context.el1.load();
         true
     }
 
     /// [`Machine::switch_to`], whatever there is to do.
     #[inline(never)]
-    fn switch_slowly(&mut self, vcpu: VcpuId, context: &mut Context) -> bool {
+    fn switch_slowly(&mut self, context: &mut Context) -> bool {
         if context.plan.aarch32 && !aarch32::is_supported() {
             return false;
         }
         self.take_out();
-        self.current = Some(vcpu);
+        self.current = context;
         self.enter_space(context);
         irq::load(&mut self.irq, &mut context.irq);
         if context.rare != 0 {
@@ -391,12 +393,11 @@ impl Machine {
     /// Two vCPUs of a partition may use the same ASIDs for different things, and on one pCPU they share
     /// a VMID: what the other one left in the TLB must go (Arm DDI 0487 D8.13, "vCPU" TLB sharing).
     #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "a remainder is below the length")]
     fn forget_sibling(&mut self, context: &Context) {
-        let Some(last) = self.last_index.get_mut(usize::from(context.plan.partition.0)) else {
-            return;
-        };
-        if *last != context.plan.index {
-            *last = context.plan.index;
+        let partition = usize::from(context.plan.partition.0) % MAX_PARTITIONS;
+        if self.last_index[partition] != context.plan.index {
+            self.last_index[partition] = context.plan.index;
             instruction!("tlbi vmalle1");
             instruction!("ic iallu");
             // The ISB to it is the exception return.
@@ -413,13 +414,15 @@ impl Machine {
 
     /// The same, before another one becomes current.
     fn take_out(&mut self) {
-        let Some(vcpu) = self.current.take() else { return };
-        let context = CONTEXTS.slot(usize::from(vcpu.0));
-        // SAFETY: `current` is only set to an adopted vCPU; see `with_stored`.
+        let context = core::mem::replace(&mut self.current, core::ptr::null_mut());
+        if context.is_null() {
+            return;
+        }
+        // SAFETY: `current` is the context of an adopted vCPU or null; see `with_stored`.
         let context = unsafe { &mut *context };
         irq::unload(&mut self.irq, &mut context.irq);
         context.timers.save();
-        context.el1.save();
+        context.el1.save(state::NO_WALKS_NARROW);
         if context.rare != 0 {
             context.save_rare();
             self.save_status(context);
@@ -454,6 +457,7 @@ impl Vcpus for Machine {
                 (plan.aarch32, RARE_AARCH32),
                 (plan.time == TimeMode::Frozen, RARE_FROZEN),
                 (machine.auxiliary, RARE_AUXILIARY),
+                (irq::has_fine_priorities(), RARE_PRIORITIES),
             ];
             context.rare = rare
                 .iter()
@@ -501,9 +505,10 @@ impl Vcpus for Machine {
         };
         let machine: *mut Self = self;
         {
+            let is_current = self.current == context;
             // SAFETY: as in `with_stored`; the reference ends before the handlers make theirs.
             let context = unsafe { &mut *context };
-            if self.current != Some(vcpu) && !self.switch_to(vcpu, context) {
+            if !is_current && !self.switch_to(vcpu, context) {
                 return Exit::Failed {
                     code: FAILED_NO_AARCH32,
                 };
@@ -590,7 +595,7 @@ impl Vcpus for Machine {
     }
 
     fn pause(&mut self, vcpu: VcpuId) -> Ticks {
-        let Some(context) = self.adopted(vcpu).filter(|_| self.current == Some(vcpu)) else {
+        let Some(context) = self.adopted(vcpu).filter(|context| self.current == *context) else {
             return Ticks::NEVER;
         };
         // SAFETY: as in `with_stored`; the timers are read from the hardware, where a current vCPU has them.

@@ -126,13 +126,6 @@ impl Redistributor {
             && bank.used & !hardware.empty_slots() == 0
     }
 
-    /// Whether what the list registers and the bank say is that nothing waits for the vCPU, which is loaded on this pCPU and asks
-    /// for nothing but an interrupt. What another pCPU has marked it has also kicked this one for, or is about to.
-    #[inline(always)]
-    pub fn is_idle<C: CpuInterface>(&self, bank: &Bank, hardware: &C) -> bool {
-        bank.plain_slots & PLAIN != 0 && bank.used & !hardware.empty_slots() == 0
-    }
-
     /// The short cut of [`Vgic::service`] for a private line that somebody else has latched.
     #[inline(always)]
     pub fn deliver_again<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) -> bool {
@@ -157,6 +150,15 @@ impl Redistributor {
         // More is to be done, and the mark of it may just have been taken.
         self.dirty.fetch_or(dirty | 1, SeqCst);
         false
+    }
+}
+
+impl Bank {
+    /// Whether what the list registers and the bank say is that nothing waits for the vCPU, which is loaded on this pCPU and asks
+    /// for nothing but an interrupt. What another pCPU has marked it has also kicked this one for, or is about to.
+    #[inline(always)]
+    pub fn is_idle<C: CpuInterface>(&self, hardware: &C) -> bool {
+        self.plain_slots & PLAIN != 0 && self.used & !hardware.empty_slots() == 0
     }
 }
 
@@ -549,7 +551,7 @@ impl Vgic<'_> {
         let ended = if loaded {
             bank.used & (hardware.empty_slots() | hardware.ended_slots())
         } else {
-            bank.parked
+            bank.parked()
         };
         if loaded {
             let mut held = bits(bank.used & !hardware.empty_slots()).map(|slot| hardware.list_register(slot));

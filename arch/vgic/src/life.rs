@@ -11,7 +11,7 @@
 //! A vCPU that has ended all its interrupts leaves without touching the words of its lines (`park`).
 
 use crate::lines::{Lines, clear};
-use crate::state::{ALL_WORDS, NOBODY, PLAIN, SYNC, word_flag};
+use crate::state::{ALL_WORDS, NOBODY, PLAIN, word_flag};
 use crate::{
     Bank, CpuInterface, Hardware, ListRegister, PRIVATE_LINES, PhysicalLines, Redistributor, Vgic, bit, bits,
 };
@@ -26,7 +26,13 @@ const PRIVATE_EDGE: u32 = 0xFFFF;
 impl Redistributor {
     /// Whether [`Redistributor::leave`] has a short way: the guest has ended all its interrupts, and all that are held are plain.
     #[inline(always)]
-    pub fn may_leave<C: CpuInterface>(&self, bank: &Bank, hardware: &C) -> bool {
+    fn may_leave<C: CpuInterface>(&self, bank: &Bank, hardware: &C) -> bool {
+        self.has_ended_all(bank, hardware) && !hardware.has_active_priorities()
+    }
+
+    /// The same, but for active priorities that no list register has any more.
+    #[inline(always)]
+    pub fn has_ended_all<C: CpuInterface>(&self, bank: &Bank, hardware: &C) -> bool {
         let busy = bank.used & !hardware.empty_slots();
         let strange = (bank.used | PLAIN) & !bank.plain_slots;
         if self.is_dirty() || (busy | strange | self.altered.load(Relaxed)) != 0 {
@@ -34,17 +40,16 @@ impl Redistributor {
         }
         // Private lines have no level of their own. What another pCPU latches from now on it also marks.
         let kept = bank.plain_lines | self.private.linked.load(Relaxed);
-        self.private.latch.load(Relaxed) & kept == 0 && !hardware.has_active_priorities()
+        self.private.latch.load(Relaxed) & kept == 0
     }
 
-    /// What [`Redistributor::leave`] does. Requires: it may.
+    /// What [`Redistributor::leave`] does. Requires: it has ended all, and no priority is active.
     #[inline(always)]
     pub fn leave_now<C: CpuInterface>(&self, bank: &mut Bank, hardware: &C) {
         bank.left_quietly = true;
-        bank.parked = bank.used;
         bank.machine_control = hardware.machine_control();
         self.parked.store(bank.plain_lines, Relaxed);
-        self.retire();
+        self.present.store(false, SeqCst);
     }
 
     /// The short way of [`Vgic::unload`], which is the usual one. What is held stays held and keeps its slot, so that the next
@@ -69,7 +74,6 @@ impl Redistributor {
     #[inline(always)]
     pub fn enter_now<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) {
         self.present.store(true, SeqCst);
-        bank.parked = 0;
         hardware.set_machine_control(bank.machine_control);
         hardware.open();
     }
@@ -84,15 +88,6 @@ impl Redistributor {
         }
         may
     }
-
-    /// The vCPU is not loaded any more. Whoever waits for its list registers to be read need not.
-    #[inline(always)]
-    fn retire(&self) {
-        self.present.store(false, SeqCst);
-        if self.sync.load(SeqCst) && self.sync.swap(false, SeqCst) {
-            self.dirty.fetch_and(!SYNC, SeqCst);
-        }
-    }
 }
 
 impl Vgic<'_> {
@@ -106,15 +101,15 @@ impl Vgic<'_> {
         own.present.store(true, SeqCst);
         hardware.set_machine_control(bank.machine_control);
         hardware.set_active_priorities(&bank.saved_priorities());
+        let parked = bank.parked();
         bank.left_quietly = false;
-        for slot in bits(bank.used & !bank.parked) {
+        for slot in bits(bank.used & !parked) {
             let value = bank.slot(slot);
             hardware.set_list_register(slot, value);
             if let Some(physical) = private_link(value) {
                 hardware.set_active(physical, true);
             }
         }
-        bank.parked = 0;
         let active = own.private.active.load(Relaxed);
         if active != 0 {
             self.activate(own, active, hardware);
@@ -147,7 +142,7 @@ impl Vgic<'_> {
         bank.machine_control = hardware.machine_control();
         bank.active_priorities = hardware.active_priorities();
         hardware.set_active_priorities(&[[0; 4]; 2]);
-        own.retire();
+        own.present.store(false, SeqCst);
     }
 
     /// What [`Redistributor::leave`] does, if all held lines are at least private. False: nothing was done.
@@ -181,6 +176,7 @@ impl Vgic<'_> {
     #[inline(never)]
     fn empty<H: Hardware>(&self, me: usize, own: &Redistributor, bank: &mut Bank, hardware: &mut H) {
         bank.forget();
+        bank.parked = 0;
         own.parked.store(0, SeqCst);
         let mut words = self.fold(me, bank, hardware, false);
         if !bank.evicted.is_empty() {

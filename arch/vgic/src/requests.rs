@@ -249,9 +249,10 @@ impl Vgic<'_> {
 
     /// Waits for the vCPUs in `others`, and answers them if they wait for us.
     fn await_sync<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, others: u32) {
+        // Who has left meanwhile need not answer: what its list registers held is in the words again, or parked.
         let waits = |index: u32| {
             self.redistributor(index as usize)
-                .is_some_and(|r| r.sync.load(SeqCst))
+                .is_some_and(|r| r.sync.load(SeqCst) && r.is_present())
         };
         for _ in 0..SYNC_STEPS {
             if !bits(others).any(waits) {

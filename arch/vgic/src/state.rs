@@ -229,7 +229,7 @@ pub struct Bank {
     pub(crate) from_latch: u32,
     /// Slot each private line was loaded into last.
     pub(crate) private_slots: [u8; PRIVATE_LINES as usize],
-    /// While not loaded: slots in use whose interrupt the guest has ended.
+    /// While not loaded, unless it left quietly: slots in use whose interrupt the guest has ended. See [`Bank::parked`].
     pub(crate) parked: u32,
     /// This pCPU's private lines that the guest lets interrupt, when that was looked at last.
     pub(crate) mirrored: u32,
@@ -268,6 +268,11 @@ impl Bank {
             machine_control: 0,
             active_priorities: [[0; 4]; 2],
         }
+    }
+
+    /// While not loaded: slots in use whose interrupt the guest has ended. Who left quietly holds no others.
+    pub(crate) const fn parked(&self) -> u32 {
+        if self.left_quietly { self.used } else { self.parked }
     }
 
     /// Back to the state after reset. What `used` does not name needs no look.

@@ -13,8 +13,7 @@ use core::sync::atomic::AtomicU32;
 use crate::partition::{Launch, Request};
 
 impl<A: Arch> Pcpu<'_, '_, A> {
-    /// Handles an exit of the running vCPU. That it has nothing to do comes first: on a shared pCPU that is what leads
-    /// to most switches.
+    /// Handles an exit of the running vCPU.
     #[inline(always)]
     pub(super) fn handle(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
         if let Exit::Idle { until } = exit {
@@ -25,8 +24,24 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         }
     }
 
+    /// The vCPU has nothing to do: [`Pcpu::handle`], and who runs next, if that is clear at once.
+    #[inline(always)]
+    pub(super) fn pass(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) -> Option<Slot> {
+        self.count(slot, |counters| &counters.idle);
+        if !self.machine.may_wait(vcpu) {
+            return None;
+        }
+        let next = self.local.pass(slot, until, self.mailbox, || self.machine.now());
+        if next.is_some() {
+            self.admit();
+        } else if !self.local.reschedule {
+            self.follow_up();
+        }
+        next
+    }
+
     #[inline(never)]
-    fn handle_other(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
+    pub(super) fn handle_other(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
         match *exit {
             Exit::Hypercall(ref call) => {
                 self.count(slot, |counters| &counters.hypercalls);
@@ -112,7 +127,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     #[inline(always)]
     fn idle(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) {
         if self.machine.may_wait(vcpu) {
-            self.local.block(slot, Activity::Idle(until));
+            self.local.idle(slot, until);
         }
     }
 

@@ -138,6 +138,18 @@ impl Interface {
     }
 }
 
+/// Whether there is more than one register of active priorities a group.
+#[inline(always)]
+pub(crate) fn has_fine_priorities() -> bool {
+    read_register!("ich_vtr_el2") & VTR_FINE != 0
+}
+
+/// The active-priorities registers that every interface has, together.
+#[inline(always)]
+pub(super) fn coarse_priorities() -> u64 {
+    read_register!("ich_ap0r0_el2") | read_register!("ich_ap1r0_el2")
+}
+
 /// The active-priorities registers that only interfaces with more than 5 preemption bits have, together.
 #[inline(always)]
 fn fine_priorities() -> u64 {
@@ -221,8 +233,8 @@ impl CpuInterface for Interface {
 
     #[inline(always)]
     fn has_active_priorities(&self) -> bool {
-        let mut all = read_register!("ich_ap0r0_el2") | read_register!("ich_ap1r0_el2");
-        if read_register!("ich_vtr_el2") & VTR_FINE != 0 {
+        let mut all = coarse_priorities();
+        if has_fine_priorities() {
             all |= fine_priorities();
         }
         all != 0

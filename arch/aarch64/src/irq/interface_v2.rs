@@ -54,6 +54,18 @@ pub(super) fn init() {
     interface.set_active_priorities(&[[0; 4]; 2]);
 }
 
+/// There is one register of active priorities for both groups.
+#[inline(always)]
+pub(crate) const fn has_fine_priorities() -> bool {
+    false
+}
+
+/// It.
+#[inline(always)]
+pub(super) fn coarse_priorities() -> u64 {
+    u64::from(read(GICH_APR))
+}
+
 /// The virtual CPU interface is off: no vCPU of a VM is loaded.
 pub(super) fn close() {
     write(GICH_HCR, 0);

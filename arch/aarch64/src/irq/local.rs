@@ -159,8 +159,8 @@ impl PhysicalLines for Local<'_> {
 }
 
 impl Hardware for Local<'_> {
-    #[inline(always)]
     fn enable_private(&mut self, physical: u32) {
+        self.pcpu.wanted = physical;
         let Some(redistributor) = self.pcpu.redistributor else {
             return;
         };

@@ -7,35 +7,47 @@
 use super::interface::{self, Interface};
 use super::local::Local;
 use super::{PcpuIrq, VcpuIrq, hand_over};
+use crate::machine::MaybeVcpu;
+use bulkhead_arch_api::VcpuId;
 use bulkhead_arch_vgic::Hardware;
 
-/// One vCPU follows another, both by the short way and without a call. [`enable_private`] must follow once the timers of
-/// `before` are off. False: nothing was done.
+/// One vCPU follows another with this number, both by the short way and without a call. False: nothing was done. Requires: the interface has
+/// coarse active priorities only.
 #[inline(always)]
-pub(crate) fn exchange(p: &mut PcpuIrq, before: &mut VcpuIrq, v: &mut VcpuIrq) -> bool {
+pub(crate) fn exchange(p: &mut PcpuIrq, before: &mut VcpuIrq, v: &mut VcpuIrq, vcpu: VcpuId) -> bool {
     let (Some(old), Some(own)) = (before.own, v.own) else {
         return false;
     };
-    if !old.may_leave(&before.bank, &Interface) || !own.may_enter(&v.bank) {
+    // What it does not want is as in `enable_private`.
+    let wanted = v.bank.mirrored();
+    if !old.has_ended_all(&before.bank, &Interface)
+        || interface::coarse_priorities() != 0
+        || !own.may_enter(&v.bank)
+        || wanted & !p.private_enabled != 0
+    {
         return false;
     }
+    p.wanted = wanted;
     old.leave_now(&mut before.bank, &Interface);
     own.enter_now(&mut v.bank, &mut Interface);
-    p.loaded = Some(v.id);
+    p.loaded = MaybeVcpu::some(vcpu);
     true
 }
 
-/// This pCPU's private lines interrupt as the vCPU wants it. What was changed meanwhile is marked for a recheck.
+/// This pCPU's private lines interrupt as the vCPU wants it. What was changed meanwhile is marked for a recheck. A line that is
+/// enabled already, and which it does not want, stays so until it interrupts: mostly its timer is off, and the next vCPU wants it.
 #[inline(always)]
-pub(crate) fn enable_private(p: &mut PcpuIrq, v: &VcpuIrq) {
-    let mirrored = v.bank.mirrored();
-    if p.private_enabled != mirrored {
-        Local {
-            pcpu: p,
-            first: v.first,
-        }
-        .enable_private(mirrored);
+fn enable_private(p: &mut PcpuIrq, v: &VcpuIrq) {
+    p.wanted = v.bank.mirrored();
+    if p.wanted & !p.private_enabled != 0 {
+        enable_wanted(p);
     }
+}
+
+#[inline(never)]
+fn enable_wanted(p: &mut PcpuIrq) {
+    let wanted = p.wanted;
+    Local { pcpu: p, first: 0 }.enable_private(wanted);
 }
 
 /// The vCPU becomes current. Before its timers are restored.
@@ -44,7 +56,7 @@ pub(crate) fn load(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     let Some(own) = v.own else {
         return interface::close();
     };
-    p.loaded = Some(v.id);
+    p.loaded = MaybeVcpu::some(v.id);
     if !own.enter(&mut v.bank, &mut Interface) {
         return load_all(p, v);
     }
@@ -74,7 +86,7 @@ pub(crate) fn unload(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     if !own.leave(&mut v.bank, &Interface) {
         unload_all(p, v);
     }
-    p.loaded = None;
+    p.loaded = MaybeVcpu::NONE;
 }
 
 /// No vCPU is current.
