@@ -225,7 +225,7 @@ fn call(pcpu: u8, line: u32) {
 pub(crate) fn interface_mapping(controller: &VirtualController) -> Option<(GuestPhys, u64, u64)> {
     let [_, (guest, size)] = controller.windows;
     let (host, most) = physical::virtual_interface()?;
-    Some((guest, host, size.min(most).min(DEACTIVATE)))
+    Some((guest, host, size.min(most).min(guest::DEACTIVATE)))
 }
 
 /// A GICv3's is not memory-mapped.

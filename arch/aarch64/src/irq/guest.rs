@@ -10,7 +10,7 @@ use bulkhead_arch_vgic::{Access, Frame, Sgi};
 
 const REDISTRIBUTOR_SHIFT: u32 = 17;
 /// Page of `GICC_DIR` in a GICv2's CPU interface, behind the page that a guest has as it is.
-const DEACTIVATE: u64 = 0x1000;
+pub(super) const DEACTIVATE: u64 = 0x1000;
 const DEACTIVATE_SIZE: u64 = 0x1000;
 
 /// Answer to a guest's access.
