@@ -58,6 +58,8 @@ const USER: &str = "serial_user";
 const PAUSE_US: (u64, u64) = (2000, 8000);
 /// How long everything has to start.
 const SETTLE: Duration = Duration::from_millis(100);
+/// Ticks of the board between two bytes, at least: a millisecond, in which everybody has done with the first one.
+const SETTLED: u32 = 25_000;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One of the four experiments.
@@ -92,7 +94,7 @@ const SETTINGS: [Setting; 4] = [
         hypervised: true,
     },
 ];
-const PARTITION: &str = "mcu-echo";
+const PARTITION: &str = "mcu-answer";
 
 /// What was measured in one setting.
 #[derive(Debug, Clone)]
@@ -356,13 +358,15 @@ impl Machine {
 
     /// One byte: nanoseconds from the ISR and from the arrival to the user's code.
     fn sample(&mut self, number: usize) -> Result<(u64, u64), Problem> {
-        let begun = Instant::now();
         let unanswered = || Problem::new(format!("byte {number} is not answered"));
+        let answered = self.remote.word(COUNTER)?;
+        let begun = Instant::now();
         loop {
             let pause = self.pause();
             self.run(pause)?;
             // A host with other work to do gives the emulator little of such a pause.
-            if !self.is_full()? {
+            let passed = self.remote.word(COUNTER)?.wrapping_sub(answered);
+            if passed >= SETTLED && !self.is_full()? {
                 break;
             }
             if begun.elapsed() > PATIENCE {
@@ -412,8 +416,8 @@ impl Machine {
         }
         self.remote.clear(user)?;
         let since = |begin: u32| u64::from(now.wrapping_sub(begin)) * u64::from(NANOSECONDS_OF_TICK);
-        let handled = handled.ok_or_else(|| Problem::new("the interrupt came without its ISR"))?;
-        Ok((since(handled), since(arrived)))
+        // A hypervisor that waits for interrupts finds this one by looking, without an exception.
+        Ok((since(handled.unwrap_or(arrived)), since(arrived)))
     }
 }
 
