@@ -5,6 +5,8 @@
 //! waits longer than all the other turns together, so nobody starves, and nobody is preempted within its turn.
 //! What the file needs is `bulkhead_sched` and nothing else; what it must keep is in the documentation of `Policy`.
 
+use bulkhead_sched::analysis::{Overheads, Task};
+use bulkhead_sched::simulate::{Pattern, Simulator, Source, SourceState};
 use bulkhead_sched::{Decision, Donating, Policy, Slot, SlotSet, StopReason, Ticks, VcpuParameters};
 
 // ANCHOR: policy
@@ -137,3 +139,51 @@ fn donation_comes_with_a_layer() {
     assert_eq!(policy.next(70), Decision::Run(Slot(0), 80));
 }
 // ANCHOR_END: tests
+
+/// On a virtual clock, with jobs and with what the hypervisor takes.
+#[test]
+fn it_runs_in_the_simulator() {
+    let source = |slot, pattern, period, wcet| Source {
+        slot: Slot(slot),
+        task: Task {
+            period,
+            wcet,
+            deadline: period,
+            priority: 0,
+        },
+        pattern,
+        first: 0,
+        shortest: wcet,
+        is_interrupt: false,
+        is_critical: false,
+        call: 0,
+    };
+    let sources = [
+        // Its turn of 10 pays for the switch to it, too.
+        source(0, Pattern::Periodic, 200, 9),
+        source(1, Pattern::AlwaysReady, 1, 1),
+        source(2, Pattern::AlwaysReady, 1, 1),
+    ];
+    let mut states = [SourceState::default(); 3];
+    let policy = WeightedTurns::new(&vcpus(&[1, 3, 2]), 10);
+    let overheads = Overheads {
+        switch: 1,
+        ..Overheads::default()
+    };
+    let mut simulator = Simulator::new(policy, &sources, &mut states, overheads, 1);
+    assert!(simulator.run(60_000, 100_000, &mut ()));
+    // Two thirds of what is left go to the one with the larger weight.
+    let ran = [0, 1, 2].map(|slot| simulator.ran(Slot(slot)));
+    assert_eq!(ran.iter().sum::<Ticks>(), 60_000);
+    assert!(
+        ran[1] * 2 > ran[2] * 3 - 200 && ran[1] * 2 < ran[2] * 3 + 200,
+        "{ran:?}"
+    );
+    // A job waits for no more than the others' turns.
+    let statistics = states[0].statistics;
+    assert!(
+        statistics.completed >= 299 && statistics.missed == 0,
+        "{statistics:?}"
+    );
+    assert!(statistics.longest <= 30 + 20 + 10, "{statistics:?}");
+}

@@ -154,6 +154,7 @@ fn search(name: &str, places: &[(u8, u8)], budgets: &[Ticks], freedom: Freedom, 
 #[test]
 fn turns_budgets_and_priorities_are_as_documented() {
     let freedom = Freedom {
+        unnoticed: 0b101,
         yields: true,
         withdraws: true,
         ..Freedom::default()

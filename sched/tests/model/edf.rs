@@ -166,6 +166,7 @@ fn servers_at_full_density_keep_their_deadlines() {
 fn servers_with_deadlines_below_their_periods_keep_them() {
     let servers = [Some((1, 5, 3)), Some((2, 4, 3)), None];
     let freedom = Freedom {
+        unnoticed: 0b11,
         always_ready: 0b100,
         ..Freedom::default()
     };
@@ -188,6 +189,7 @@ fn deadlines_are_kept_when_partitions_are_stopped_and_vcpus_yield() {
 fn a_deadline_counts_from_the_wake_up() {
     let servers = [Some((4, 8, 8)), Some((6, 13, 13))];
     let freedom = Freedom {
+        unnoticed: 0b10,
         always_ready: 0b01,
         ..Freedom::default()
     };

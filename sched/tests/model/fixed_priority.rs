@@ -174,6 +174,7 @@ const CALM: Freedom = Freedom {
     withdraws: false,
     critical: 0,
     schedules: 0,
+    unnoticed: 0,
     always_ready: 0b100,
 };
 

@@ -89,6 +89,8 @@ pub struct Freedom {
     pub critical: u32,
     /// Number of schedules to change between.
     pub schedules: u8,
+    /// Slots whose timers may be noticed at the next decision only, while nobody is interested.
+    pub unnoticed: u32,
     /// Slots that never block, nor donate.
     pub always_ready: u32,
 }
@@ -107,6 +109,8 @@ pub struct State<P, O> {
     interested: SlotSet,
     /// The slots that have become ready since the last tick.
     woken: u32,
+    /// The slots that have become ready without anybody's notice.
+    untold: u32,
     oracle: O,
     verdict: Verdict,
 }
@@ -115,6 +119,8 @@ pub struct State<P, O> {
 pub enum Action {
     Tick,
     Wake(u8),
+    /// A wake-up that is noticed at the next decision.
+    WakeUnnoticed(u8),
     Critical(u8),
     Stop(StopReason),
     Donate(u8),
@@ -132,6 +138,10 @@ impl<P: Searchable, O: Oracle> State<P, O> {
     }
 
     fn decide(&mut self) {
+        let untold = std::mem::take(&mut self.untold);
+        for slot in (0..SLOTS as u8).filter(|slot| untold >> slot & 1 == 1) {
+            self.policy.ready(Slot(slot), self.world.now);
+        }
         match self.policy.next(self.world.now) {
             Decision::Run(slot, until) => {
                 self.world.running = Some(slot.0);
@@ -176,6 +186,7 @@ impl<P: Searchable, O: Oracle> State<P, O> {
 
     fn become_blocked(&mut self, slot: u8) {
         self.world.ready &= !(1 << slot);
+        self.untold &= !(1 << slot);
         // A critical place is served as one until nobody can run it.
         for place in 0..SLOTS as u8 {
             if !self.world.is_runnable(place) {
@@ -252,6 +263,10 @@ impl<P: Searchable, O: Oracle> State<P, O> {
                     self.redecide(StopReason::Preempted);
                 }
             }
+            Action::WakeUnnoticed(slot) => {
+                self.untold |= 1 << slot;
+                self.become_ready(slot);
+            }
             Action::Critical(slot) => {
                 self.policy.critical(Slot(slot), now);
                 self.world.critical |= 1 << slot;
@@ -308,6 +323,7 @@ impl<P: Searchable, O: Oracle> Model for Pcpu<P, O> {
             until: 0,
             interested: SlotSet(0),
             woken: 0,
+            untold: 0,
             oracle: self.oracle.clone(),
             verdict: Ok(()),
         };
@@ -332,6 +348,9 @@ impl<P: Searchable, O: Oracle> Model for Pcpu<P, O> {
                 actions.push(Action::Return(slot));
             } else if !lends && !world.is_ready(slot) && can_wake {
                 actions.push(Action::Wake(slot));
+                if self.freedom.unnoticed & !state.interested.0 & 1 << slot != 0 {
+                    actions.push(Action::WakeUnnoticed(slot));
+                }
             }
             if !lends && can_wake && self.freedom.critical & !world.critical & 1 << slot != 0 {
                 actions.push(Action::Critical(slot));
