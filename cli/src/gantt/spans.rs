@@ -13,16 +13,18 @@ pub(super) enum Mark {
     WindowStart,
     PeriodStart,
     DeadlineMissed,
+    Critical,
 }
 
 impl Mark {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Wake,
         Self::Exhausted,
         Self::Replenished,
         Self::WindowStart,
         Self::PeriodStart,
         Self::DeadlineMissed,
+        Self::Critical,
     ];
 
     /// Its class in the page, and what the legend says.
@@ -34,6 +36,7 @@ impl Mark {
             Self::WindowStart => ("window", "window starts"),
             Self::PeriodStart => ("period", "period starts"),
             Self::DeadlineMissed => ("missed", "deadline missed"),
+            Self::Critical => ("critical", "critical interrupt"),
         }
     }
 
@@ -45,6 +48,7 @@ impl Mark {
             Event::WindowStart { vcpu } => (Self::WindowStart, *vcpu),
             Event::PeriodStart { vcpu } => (Self::PeriodStart, *vcpu),
             Event::DeadlineMissed { vcpu } => (Self::DeadlineMissed, *vcpu),
+            Event::Critical { vcpu } => (Self::Critical, *vcpu),
             _ => return None,
         })
     }

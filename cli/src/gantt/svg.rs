@@ -140,7 +140,7 @@ fn lane_paths(out: &mut String, (name, partition): (&str, usize), data: &LaneDat
         }
         let (class, _) = mark.names();
         let (top, bottom) = match mark {
-            Mark::Wake => (y + 1, y + 8),
+            Mark::Wake | Mark::Critical => (y + 1, y + 8),
             Mark::Exhausted | Mark::Replenished => (y + 16, y + LANE - 2),
             Mark::WindowStart | Mark::PeriodStart | Mark::DeadlineMissed => (y + 2, y + LANE - 2),
         };

@@ -495,15 +495,15 @@ pub fn judge(system: &System) -> Report {
         sources: system.report.sources.clone(),
     };
     for pcpu in pcpus(system) {
-        let mut is_first = true;
+        let mut mended = None;
         for verdict in pcpu.verdicts() {
             let Err(miss) = verdict.bound else { continue };
-            let remedy = if is_first {
-                remedy::find(&pcpu, verdict.slot)
+            // What one of a vCPU's tasks needs is said once.
+            let remedy = if mended.replace(verdict.slot) == Some(verdict.slot) {
+                Some("see above".to_owned())
             } else {
-                None
+                remedy::find(&pcpu, verdict.slot)
             };
-            is_first = false;
             report.push(refusal(&pcpu, &verdict, miss, remedy));
         }
     }
@@ -536,7 +536,7 @@ fn refusal(pcpu: &PcpuTiming, verdict: &Verdict, miss: Miss, remedy: Option<Stri
                 "task `{name}` of `{vcpu}` on pCPU {} may miss its deadline of {deadline}",
                 pcpu.number
             ),
-            format!("may take {} or more", format_duration(time)),
+            format!("may take {} or more", format_duration(time / 1000 * 1000)),
         ),
         Miss::NotConverged | Miss::BadTask => (
             format!(

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The smallest change with which a pCPU would pass, found by trying.
+//! The smallest change with which a vCPU would pass, found by trying.
 //!
-//! Each kind of change is one number; the least value with which all tasks of the pCPU are in time is found by
-//! bisection (more of it never hurts the vCPU itself) and then tried on the whole pCPU.
+//! Each kind of change is one number; the least value with which the vCPU's tasks are in time, and all that are already, is found
+//! between the first of some places in its range where that is so and the last where it is not. A change counts only if
+//! it was tried with exactly the value that is proposed. Kinds that take nothing from others come first.
 
 use bulkhead_sched::analysis::Task;
 use bulkhead_sched::{Server, Window};
@@ -14,64 +15,131 @@ use crate::units::format_duration;
 /// Times are tried in multiples of this.
 const STEP: u64 = 10_000;
 
-/// What would make the vCPU in `slot` pass, and all others still.
+/// A range is looked at in so many places before the least value is looked for between two of them.
+const GRID: u64 = 64;
+
+/// What would make the vCPU in `slot` pass, and all others that do already.
 pub(super) fn find(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
-    let candidates: &[fn(&PcpuTiming, usize) -> Option<String>] = match pcpu.policy {
+    let candidates: &[fn(&Goal) -> Option<String>] = match pcpu.policy {
         Policy::Pinned => &[less_work],
         Policy::FixedPriority => &[declarations, more_budget, higher_priority, less_work],
         Policy::Edf => &[declarations, more_budget, less_work],
-        Policy::Arinc653 => &[longer_window, other_offset, higher_priority, less_work],
+        Policy::Arinc653 => &[other_offset, longer_window, higher_priority, less_work],
         Policy::Domains => &[larger_domain, higher_priority, less_work],
     };
-    candidates.iter().find_map(|candidate| candidate(pcpu, slot))
+    let goal = Goal::new(pcpu, slot);
+    candidates.iter().find_map(|candidate| candidate(&goal))
 }
 
-/// The least value from `low` to `high` with which `change` makes the pCPU pass; `None` if even `high` does not.
-fn least(pcpu: &PcpuTiming, low: u64, high: u64, change: impl Fn(&mut PcpuTiming, u64)) -> Option<u64> {
-    let passes = |value| {
-        let mut changed = pcpu.clone();
-        change(&mut changed, value);
-        changed.is_schedulable()
-    };
-    // More for one is less for others: not even the largest value need pass where a smaller one does.
-    let mut high = (0..6)
-        .map(|half| low + (high.saturating_sub(low) >> half))
-        .find(|value| passes(*value))?;
-    let mut low = low;
-    while high - low > STEP {
-        let middle = low + (high - low) / 2;
-        if passes(middle) {
-            high = middle;
-        } else {
-            low = middle;
+/// What a change is to achieve.
+struct Goal<'a> {
+    pcpu: &'a PcpuTiming,
+    slot: usize,
+    /// Others that are late, and may stay so.
+    late: Vec<usize>,
+}
+
+impl<'a> Goal<'a> {
+    fn new(pcpu: &'a PcpuTiming, slot: usize) -> Self {
+        let verdicts = pcpu.verdicts();
+        let late = verdicts.iter().filter(|verdict| verdict.bound.is_err());
+        let late = late.map(|verdict| verdict.slot).filter(|late| *late != slot);
+        Self {
+            pcpu,
+            slot,
+            late: late.collect(),
         }
     }
-    let rounded = high.div_ceil(STEP) * STEP;
-    Some(if passes(rounded) { rounded } else { high })
+
+    /// Whether the pCPU with this change is as it should be.
+    fn is_met(&self, change: impl Fn(&mut PcpuTiming)) -> bool {
+        let mut changed = self.pcpu.clone();
+        change(&mut changed);
+        let verdicts = changed.verdicts();
+        let mut verdicts = verdicts.iter();
+        verdicts.all(|verdict| verdict.bound.is_ok() || self.late.contains(&verdict.slot))
+    }
+
+    /// Between a value that is enough and one that is not: the nearest to the latter that is, in steps.
+    fn nearest(&self, far: u64, near: u64, change: impl Fn(&mut PcpuTiming, u64)) -> u64 {
+        let is_met = |value| self.is_met(|pcpu| change(pcpu, value));
+        let (mut enough, mut not) = (far, near);
+        while enough.abs_diff(not) > STEP {
+            let middle = enough.min(not) + enough.abs_diff(not) / 2;
+            if is_met(middle) {
+                enough = middle;
+            } else {
+                not = middle;
+            }
+        }
+        let rounded = if enough > not {
+            enough.div_ceil(STEP) * STEP
+        } else {
+            enough / STEP * STEP
+        };
+        let mut best = if is_met(rounded) { rounded } else { enough };
+        // More is not always better: what rounds up to one more job or turn can be worse.
+        for _ in 0..GRID {
+            let nearer = if best > near {
+                best.saturating_sub(STEP)
+            } else {
+                best.saturating_add(STEP)
+            };
+            if best.abs_diff(near) <= STEP || !is_met(nearer) {
+                break;
+            }
+            best = nearer;
+        }
+        best
+    }
+
+    /// The least value from `low` to `high` that is enough; `None` if none is.
+    fn least(&self, low: u64, high: u64, change: impl Fn(&mut PcpuTiming, u64)) -> Option<u64> {
+        let at = |part: u64| {
+            low + u64::try_from(u128::from(high - low) * u128::from(part) / u128::from(GRID)).unwrap_or(0)
+        };
+        let first = (1..=GRID).find(|part| self.is_met(|pcpu| change(pcpu, at(*part))))?;
+        Some(self.nearest(at(first), at(first - 1), change))
+    }
+
+    fn name(&self) -> &str {
+        &self.pcpu.vcpus[self.slot].name
+    }
+
+    /// The end of a sentence that begins with the change.
+    fn result(&self) -> String {
+        if self.late.is_empty() {
+            format!("all tasks of pCPU {} would be in time", self.pcpu.number)
+        } else {
+            format!("the tasks of `{}` would be in time", self.name())
+        }
+    }
 }
 
-fn more_budget(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
-    let server = pcpu.vcpus[slot].parameters.server?;
+fn more_budget(goal: &Goal) -> Option<String> {
+    let vcpu = &goal.pcpu.vcpus[goal.slot];
+    let server = vcpu.parameters.server?;
     let set = |pcpu: &mut PcpuTiming, budget| {
-        pcpu.vcpus[slot].parameters.server = Some(Server { budget, ..server });
+        pcpu.vcpus[goal.slot].parameters.server = Some(Server { budget, ..server });
     };
-    let most = match pcpu.vcpus[slot].parameters.deadline {
+    let most = match vcpu.parameters.deadline {
         0 => server.period,
         deadline => deadline,
     };
-    let budget = least(pcpu, server.budget, most, set)?;
+    let budget = goal.least(server.budget, most.max(server.budget), set)?;
     Some(format!(
-        "with budget = \"{}\" (now {}) for `{}` all tasks of pCPU {} would be in time",
+        "with budget = \"{}\" (now {}) for `{}` {}",
         format_duration(budget),
         format_duration(server.budget),
-        pcpu.vcpus[slot].name,
-        pcpu.number,
+        goal.name(),
+        goal.result(),
     ))
 }
 
 /// Whether it would help if the others declared what they do: each a job per budget.
-fn declarations(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
-    let place = pcpu.vcpus[slot].tasks.as_ref()?.first()?.place;
+fn declarations(goal: &Goal) -> Option<String> {
+    let pcpu = goal.pcpu;
+    let place = pcpu.vcpus[goal.slot].tasks.as_ref()?.first()?.place;
     let mut changed = pcpu.clone();
     let mut names = Vec::new();
     for vcpu in changed.vcpus.iter_mut().filter(|vcpu| vcpu.tasks.is_none()) {
@@ -92,7 +160,7 @@ fn declarations(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
         }]);
     }
     // Whether these would be in time themselves is not asked.
-    let is_other = |slot: usize| pcpu.vcpus[slot].tasks.is_none();
+    let is_other = |slot: usize| pcpu.vcpus[slot].tasks.is_none() || goal.late.contains(&slot);
     let verdicts = changed.verdicts();
     let passes = verdicts
         .iter()
@@ -106,30 +174,28 @@ fn declarations(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
     })
 }
 
-fn higher_priority(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
-    let now = pcpu.vcpus[slot].parameters.priority;
-    let priority = (now + 1..32).find(|priority| {
-        let mut changed = pcpu.clone();
-        changed.vcpus[slot].parameters.priority = *priority;
-        changed.is_schedulable()
-    })?;
+fn higher_priority(goal: &Goal) -> Option<String> {
+    let now = goal.pcpu.vcpus[goal.slot].parameters.priority;
+    let priority = (now + 1..32)
+        .find(|priority| goal.is_met(|changed| changed.vcpus[goal.slot].parameters.priority = *priority))?;
     Some(format!(
-        "with priority = {priority} (now {now}) for `{}` all tasks of pCPU {} would be in time",
-        pcpu.vcpus[slot].name, pcpu.number,
+        "with priority = {priority} (now {now}) for `{}` {}",
+        goal.name(),
+        goal.result(),
     ))
 }
 
-fn larger_domain(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
-    let domain = usize::from(pcpu.vcpus[slot].parameters.domain);
-    let now = pcpu.domains.get(domain)?.budget;
+fn larger_domain(goal: &Goal) -> Option<String> {
+    let domain = usize::from(goal.pcpu.vcpus[goal.slot].parameters.domain);
+    let now = goal.pcpu.domains.get(domain)?.budget;
     let set = |pcpu: &mut PcpuTiming, budget| pcpu.domains[domain].budget = budget;
-    let budget = least(pcpu, now, now.saturating_mul(16), set)?;
+    let budget = goal.least(now, now.saturating_mul(16), set)?;
     Some(format!(
-        "with budget = \"{}\" (now {}) for the time domain of `{}` all tasks of pCPU {} would be in time",
+        "with budget = \"{}\" (now {}) for the time domain of `{}` {}",
         format_duration(budget),
         format_duration(now),
-        pcpu.vcpus[slot].name,
-        pcpu.number,
+        goal.name(),
+        goal.result(),
     ))
 }
 
@@ -152,20 +218,20 @@ fn windows_of(pcpu: &PcpuTiming, slot: usize) -> Vec<(usize, u64, u64)> {
     found
 }
 
-fn longer_window(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
+fn longer_window(goal: &Goal) -> Option<String> {
     let mut best: Option<(u64, Window, Window)> = None;
-    for (number, free_from, free_to) in windows_of(pcpu, slot) {
-        let now = pcpu.windows[number];
+    for (number, free_from, free_to) in windows_of(goal.pcpu, goal.slot) {
+        let now = goal.pcpu.windows[number];
         // Behind it first, then in front of it too.
         let set = |pcpu: &mut PcpuTiming, duration: u64| {
             let offset = now.offset.min(free_to.saturating_sub(duration)).max(free_from);
             pcpu.windows[number].offset = offset;
             pcpu.windows[number].duration = duration.min(free_to - offset);
         };
-        let Some(duration) = least(pcpu, now.duration, free_to - free_from, set) else {
+        let Some(duration) = goal.least(now.duration, free_to - free_from, set) else {
             continue;
         };
-        let mut changed = pcpu.clone();
+        let mut changed = goal.pcpu.clone();
         set(&mut changed, duration);
         let more = duration - now.duration;
         if best.is_none_or(|(least, ..)| more < least) {
@@ -174,56 +240,51 @@ fn longer_window(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
     }
     let (_, now, new) = best?;
     Some(format!(
-        "with its window at {} changed to offset = \"{}\", duration = \"{}\" (now {}) all tasks of pCPU {} would be in time",
+        "with its window at {} changed to offset = \"{}\", duration = \"{}\" (now {}) {}",
         format_duration(now.offset),
         format_duration(new.offset),
         format_duration(new.duration),
         format_duration(now.duration),
-        pcpu.number,
+        goal.result(),
     ))
 }
 
-/// Offsets tried for each window.
-const OFFSETS: u64 = 32;
-
-fn other_offset(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
+fn other_offset(goal: &Goal) -> Option<String> {
     let mut best: Option<(u64, u64, u64)> = None;
-    for (number, free_from, free_to) in windows_of(pcpu, slot) {
-        let now = pcpu.windows[number];
+    for (number, free_from, free_to) in windows_of(goal.pcpu, goal.slot) {
+        let now = goal.pcpu.windows[number];
+        let set = |pcpu: &mut PcpuTiming, offset| pcpu.windows[number].offset = offset;
         let room = free_to.saturating_sub(free_from).saturating_sub(now.duration);
-        for step in 0..=OFFSETS {
-            let offset = free_from + (room * step / OFFSETS) / STEP * STEP;
-            let moved = offset.abs_diff(now.offset);
-            if best.is_some_and(|(least, ..)| moved >= least) {
-                continue;
-            }
-            let mut changed = pcpu.clone();
-            changed.windows[number].offset = offset;
-            if changed.is_schedulable() {
-                best = Some((moved, now.offset, offset));
+        for step in 0..=GRID {
+            let offset = free_from + (room * step / GRID) / STEP * STEP;
+            let is_nearer = best.is_none_or(|(least, ..)| offset.abs_diff(now.offset) < least);
+            if is_nearer && goal.is_met(|pcpu| set(pcpu, offset)) {
+                let nearest = goal.nearest(offset, now.offset, set);
+                best = Some((nearest.abs_diff(now.offset), now.offset, nearest));
             }
         }
     }
     let (_, now, new) = best?;
     Some(format!(
-        "with its window at {} moved to offset = \"{}\" all tasks of pCPU {} would be in time",
+        "with its window at {} moved to offset = \"{}\" {}",
         format_duration(now),
         format_duration(new),
-        pcpu.number,
+        goal.result(),
     ))
 }
 
 /// Parts of a hundred that the tasks' execution times would have to be reduced to.
-fn less_work(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
+fn less_work(goal: &Goal) -> Option<String> {
     let part = (1..100).rev().find(|part| {
-        let mut changed = pcpu.clone();
-        for named in changed.vcpus[slot].tasks.iter_mut().flatten() {
-            named.task.wcet = (named.task.wcet * part / 100).max(1);
-        }
-        changed.is_schedulable()
+        goal.is_met(|changed| {
+            for named in changed.vcpus[goal.slot].tasks.iter_mut().flatten() {
+                named.task.wcet = (named.task.wcet * part / 100).max(1);
+            }
+        })
     })?;
     Some(format!(
-        "if the tasks of `{}` took {part} % of what they declare, all tasks of pCPU {} would be in time",
-        pcpu.vcpus[slot].name, pcpu.number,
+        "if the tasks of `{}` took {part} % of what they declare, {}",
+        goal.name(),
+        goal.result(),
     ))
 }
