@@ -124,6 +124,9 @@ int main(void)
 #ifdef WITH_SERIAL
     serial_start();
 #endif
+#ifdef WITH_NETWORK
+    network_start();
+#endif
 #ifdef WITH_FLOOD
     flood_start();
 #endif

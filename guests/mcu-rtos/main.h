@@ -16,8 +16,9 @@ enum { STACK_WORDS = 256 };
         task_create(&task, #body, priority, body, stack, STACK_WORDS);                                                         \
     } while (0)
 
-// Parts that images for measurements have besides.
+// Parts that some images have besides.
 void flood_start(void);
+void network_start(void);
 void serial_start(void);
 
 #endif
