@@ -16,6 +16,10 @@
 //! the block on. A stale message (load me, start me) finds a block that is not in the state it needs and
 //! does nothing.
 //!
+//! **Who overrules whom.** While a partition is being stopped, one of its vCPUs may run on for a moment on another pCPU.
+//! What it wants then, and what its faults lead to, changes nothing any more: else it could end its own stop, or get
+//! around its restart limit. Only a failure counts still, and only a capability holder has the last word.
+//!
 //! **Cold or warm.** A cold start loads memory, a warm one leaves it alone. Warm needs memory that an earlier start
 //! has loaded to the end, with the payloads wanted now; else the start is cold, and says so. Which payloads
 //! those are (the *alternative*) is chosen by a start or restart that names one and kept by all others.
@@ -59,12 +63,27 @@ impl Launch {
 pub enum Request {
     /// Load and run it.
     Start(Launch),
-    /// End it: by itself or by a capability holder.
+    /// End it: by a capability holder.
     Stop,
+    /// End it: by itself.
+    Off,
     /// End it: by a health action.
     Fail,
     /// End it, load it again and run it.
     Restart(Launch),
+}
+
+impl Request {
+    /// Whether the partition itself is at the bottom of this, by a wish or a health event of its own.
+    const fn is_from_inside(self) -> bool {
+        match self {
+            Self::Start(launch) | Self::Restart(launch) => {
+                matches!(launch.cause, StartCause::Own | StartCause::Health(_))
+            }
+            Self::Off => true,
+            Self::Stop | Self::Fail => false,
+        }
+    }
 }
 
 /// A set of pCPUs.
@@ -220,9 +239,9 @@ impl Control {
                 self.plan(launch);
                 Ok(self.enter_loading())
             }
-            (Stopped | Failed, Request::Stop | Request::Fail) | (Loading | Running, Request::Start(_)) => {
-                Err(Error::WrongState)
-            }
+            (Stopped | Failed, Request::Stop | Request::Off | Request::Fail)
+            | (Loading | Running, Request::Start(_)) => Err(Error::WrongState),
+            (Stopping, _) if request.is_from_inside() => Ok(Effects::default()),
             // A failure is remembered even if it comes while the partition is already being stopped;
             // else the last word counts.
             (Stopping, Request::Stop) if self.after == Failed => Ok(Effects::default()),
@@ -330,7 +349,7 @@ impl Control {
                 self.plan(launch);
                 PartitionState::Loading
             }
-            Request::Stop => PartitionState::Stopped,
+            Request::Stop | Request::Off => PartitionState::Stopped,
             Request::Fail => PartitionState::Failed,
         }
     }
@@ -410,6 +429,7 @@ mod tests {
 
     const START: Request = Request::Start(Launch::again(StartMode::Cold, StartCause::Supervisor));
     const RESTART: Request = Request::Restart(Launch::again(StartMode::Cold, StartCause::Own));
+    const OVERRULE: Request = Request::Restart(Launch::again(StartMode::Cold, StartCause::Supervisor));
     const WARM: Launch = Launch::again(StartMode::Warm, StartCause::Supervisor);
 
     fn homes() -> Homes {
@@ -485,6 +505,52 @@ mod tests {
         );
         assert_eq!(control.request(Request::Stop, &homes()), Err(Error::WrongState));
         assert!(control.request(START, &homes()).unwrap().load);
+    }
+
+    #[test]
+    fn a_partition_cannot_overrule_its_own_end() {
+        let class = bulkhead_abi::HealthClass::Memory;
+        let wishes = [
+            RESTART,
+            Request::Restart(Launch::again(StartMode::Warm, StartCause::Health(class))),
+            Request::Start(Launch::again(StartMode::Warm, StartCause::Own)),
+            Request::Off,
+        ];
+        let ends = [
+            (Request::Stop, PartitionState::Stopped),
+            (Request::Off, PartitionState::Stopped),
+            (Request::Fail, PartitionState::Failed),
+            (OVERRULE, PartitionState::Loading),
+        ];
+        for (end, state) in ends {
+            let mut control = running();
+            control.request(end, &homes()).unwrap();
+            for wish in wishes {
+                assert_eq!(
+                    control.request(wish, &homes()),
+                    Ok(Effects::default()),
+                    "{end:?} {wish:?}"
+                );
+            }
+            assert_eq!(
+                control.confirm_stop(PcpuId(1)).entered,
+                Some(state),
+                "after {end:?}"
+            );
+            if state == PartitionState::Loading {
+                assert_eq!(
+                    (control.start().mode, control.start().cause),
+                    (StartMode::Cold, StartCause::Supervisor)
+                );
+            }
+        }
+        let mut control = running();
+        control.request(Request::Fail, &homes()).unwrap();
+        control.request(OVERRULE, &homes()).unwrap();
+        assert!(
+            control.confirm_stop(PcpuId(1)).load,
+            "a capability holder has the last word"
+        );
     }
 
     #[test]

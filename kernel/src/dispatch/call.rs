@@ -48,7 +48,14 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 Ok([shared.status().encode(), start.encode(), 0, 0])
             }
             Command::Start(partition, options) => self.launch(caller, partition, options, Request::Start),
-            Command::Stop(partition) => self.request(partition, Request::Stop).map(|()| [0; 4]),
+            Command::Stop(partition) => {
+                let request = if partition == caller {
+                    Request::Off
+                } else {
+                    Request::Stop
+                };
+                self.request(partition, request).map(|()| [0; 4])
+            }
             Command::Restart(partition, options) => self.launch(caller, partition, options, Request::Restart),
             Command::Kick(partition) => {
                 let now = self.machine.now();

@@ -244,7 +244,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
 /// What a partition wants of itself; a restart keeps the payloads it has.
 const fn own_wish(kind: ResetKind) -> Request {
     let mode = match kind {
-        ResetKind::Off => return Request::Stop,
+        ResetKind::Off => return Request::Off,
         ResetKind::Cold => StartMode::Cold,
         ResetKind::Warm => StartMode::Warm,
     };
