@@ -91,7 +91,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
 
     /// Changes a virtual UART. Its lock is kept while the interrupt line follows its state, so that two pCPUs
     /// cannot leave the line as the first wanted it after the registers as the second did.
-    fn with_uart<T>(
+    pub(super) fn with_uart<T>(
         &mut self,
         partition: PartitionId,
         line: Option<VirtualLine>,

@@ -11,6 +11,7 @@ use bulkhead_abi::status::state_change_event;
 use bulkhead_abi::trace::Event;
 use bulkhead_abi::{Error, PartitionState, StartMode};
 use bulkhead_arch_api::{Arch, CopyError, GuestPhys, PartitionId, PcpuId, Ticks, VcpuId, VcpuReset};
+use bulkhead_devices::uart::Uart;
 use bulkhead_sched::Slot;
 
 impl<A: Arch> Pcpu<'_, '_, A> {
@@ -279,8 +280,10 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         if next.is_some() {
             return next;
         }
+        // Another pCPU that sends what an earlier life has printed may have raised the line again since the line was reset.
+        let line = self.system.facts_of(partition).uart.and_then(|uart| uart.line);
+        self.with_uart(partition, line, Uart::reset);
         let shared = self.shared.partition(partition);
-        shared.uart.lock().reset();
         shared.input.lock().clear();
         shared.gate.clear();
         self.events_taken(partition);
