@@ -11,7 +11,7 @@
 //! request, so that the usual interrupt (input low before its end) has no extra exit.
 
 use crate::lines::{Lines, clear};
-use crate::state::{ALL_WORDS, NOBODY, PLAIN, RECHECK, SYNC, word_flag};
+use crate::state::{ALL_WORDS, NOBODY, PLAIN, RECHECK, STRUCK, SYNC, word_flag};
 use crate::{
     Bank, Control, CpuInterface, Hardware, ListRegister, MAX_SLOTS, PRIVATE_LINES, Redistributor, Vgic, bit,
     bits,
@@ -169,7 +169,7 @@ impl Vgic<'_> {
         bank.forget();
         let dirty = own.dirty.swap(0, SeqCst);
         let mut words = (dirty & ALL_WORDS) | bank.leftover;
-        let plain = dirty & (RECHECK | SYNC) == 0;
+        let plain = dirty & (RECHECK | SYNC | STRUCK) == 0;
         words |= self.fold(me, bank, hardware, plain);
         if !plain || !bank.evicted.is_empty() {
             words |= self.attend(me, bank, hardware, dirty);
@@ -530,6 +530,10 @@ impl Vgic<'_> {
         };
         if own.is_quiet(bank, hardware) {
             return false;
+        }
+        // Its lines are off until it comes: nothing else would tell it of what they have.
+        if own.dirty.load(SeqCst) & STRUCK != 0 {
+            return true;
         }
         self.finds_work(me, bank, hardware, own.is_present())
     }

@@ -231,9 +231,7 @@ impl Vgic<'_> {
         }
         for n in bits(if word == 0 { 0 } else { linked }) {
             let on = lines.enabled.load(SeqCst) & bit(n) != 0;
-            if let Some(physical) = lines.physical_of(n) {
-                hardware.set_enabled(physical, on);
-            }
+            self.follow(lines, word.wrapping_mul(32) | n, hardware);
             if !on && lines.held.load(SeqCst) & bit(n) == 0 {
                 self.give_back(lines, n, hardware);
             }

@@ -11,7 +11,7 @@
 //! A vCPU that has ended all its interrupts leaves without touching the words of its lines (`park`).
 
 use crate::lines::{Lines, clear};
-use crate::state::{ALL_WORDS, NOBODY, PLAIN, word_flag};
+use crate::state::{ALL_WORDS, NOBODY, PLAIN, STRUCK, word_flag};
 use crate::{
     Bank, CpuInterface, Hardware, ListRegister, PRIVATE_LINES, PhysicalLines, Redistributor, Vgic, bit, bits,
 };
@@ -231,6 +231,7 @@ impl Vgic<'_> {
         }
         // What anybody may take was marked for this vCPU alone, if it was the first one online.
         if self.has_open_routes() {
+            self.pass_on(own, hardware);
             let first = self.redistributors.iter().position(|r| r.online.load(SeqCst));
             let words = self.wanting_words(true);
             if let (Some(first), true) = (first, words != 0) {
@@ -250,7 +251,7 @@ impl Vgic<'_> {
         // The marks first: what others change from here on marks itself, and that mark stays. What became pending since the
         // vCPU was detached is marked for whom it is routed to, whether that is online or not.
         if own.dirty.load(SeqCst) != 0 {
-            own.dirty.fetch_and(ALL_WORDS & !1, SeqCst);
+            own.dirty.fetch_and((ALL_WORDS & !1) | STRUCK, SeqCst);
         }
         own.private.reset(PRIVATE_EDGE);
         for senders in &own.senders {

@@ -4,8 +4,8 @@
 //! `me` is the vCPU on whose behalf the pCPU acts, which will pass through `service` by itself. A pCPU that
 //! acts for no vCPU of this VM passes [`NONE`](crate::NO_VCPU).
 
-use crate::state::{NOBODY, RECHECK, word_flag};
-use crate::{FIRST_SPECIAL, Hardware, PRIVATE_LINES, Vgic, bit, bits};
+use crate::state::{NOBODY, RECHECK, STRUCK, shared_word, word_flag};
+use crate::{FIRST_SPECIAL, Hardware, NO_VCPU, PRIVATE_LINES, Vgic, bit, bits};
 use core::sync::atomic::Ordering::SeqCst;
 
 /// Which of the three registers a guest used to send a software-generated interrupt.
@@ -23,6 +23,9 @@ pub enum Sgi {
 const EVERYONE_ELSE: u64 = 1 << 40;
 /// Aff3, RS, Aff2 and Aff1 name a cluster that is not there, unless they are zero.
 const OTHER_CLUSTER: u64 = 0x00FF_F0FF_00FF_0000;
+
+/// Looks at what decides whether a physical line is on, in a row.
+const FOLLOW_STEPS: usize = 4;
 
 impl crate::Redistributor {
     /// The physical line behind a private line has been acknowledged on the vCPU's pCPU and is active.
@@ -67,6 +70,9 @@ impl Vgic<'_> {
         if let Some(lines) = self.shared(line) {
             lines.latch.fetch_or(bit(line), SeqCst);
             self.announce(me, line, hardware);
+            if me == NO_VCPU && self.redistributors.len() > 1 {
+                self.intruded(lines, line, hardware);
+            }
         }
     }
 
@@ -82,6 +88,100 @@ impl Vgic<'_> {
         let next = enabled.then(|| self.target(line)).flatten();
         let of = |vcpu: Option<usize>| vcpu.map_or(0, |index| bit(index as u32));
         of(holder) | of(next)
+    }
+
+    /// A line has interrupted a pCPU on which no vCPU of this VM runs. The line is active now, but the VM has vCPUs on other
+    /// pCPUs that can change that at once and as often as they like: end it, clear its pending state, disable or route it. So
+    /// it is switched off until the vCPU it was meant for has been here.
+    #[cold]
+    #[inline(never)]
+    fn intruded<H: Hardware>(&self, lines: &crate::Lines, line: u32, hardware: &mut H) {
+        let target = self.target(line);
+        match target.and_then(|index| self.redistributor(index)) {
+            Some(other) if other.is_present() => {
+                // It waits here, or two vCPUs have routed the line at the same time.
+                if let (Some(physical), Some(index)) = (lines.physical_of(line), target) {
+                    hardware.set_target(physical, index);
+                }
+            }
+            Some(other) => {
+                if let Some(struck) = shared_word(line).and_then(|word| other.struck.get(word)) {
+                    struck.fetch_or(bit(line), SeqCst);
+                }
+                self.follow(lines, line, hardware);
+                self.notify(NO_VCPU, target.unwrap_or(NO_VCPU), STRUCK, hardware);
+            }
+            None => self.follow(lines, line, hardware),
+        }
+    }
+
+    /// Whether the physical line behind a shared line is to interrupt: the guest wants it, it goes to a vCPU, and
+    /// it has not cost anybody else time since that vCPU looked last.
+    fn lets_in(&self, lines: &crate::Lines, line: u32) -> bool {
+        let struck = self
+            .target(line)
+            .and_then(|index| self.redistributor(index))
+            .zip(shared_word(line))
+            .and_then(|(other, word)| other.struck.get(word));
+        lines.enabled.load(SeqCst) & bit(line) != 0
+            && struck.is_some_and(|struck| struck.load(SeqCst) & bit(line) == 0)
+    }
+
+    /// Switches the physical line behind a shared line on or off, after something that decides about it has changed. If
+    /// another vCPU changes something meanwhile, one of both finds it; who changes it all the time has it as it was at some time.
+    pub(crate) fn follow<H: Hardware>(&self, lines: &crate::Lines, line: u32, hardware: &mut H) {
+        let Some(physical) = lines.physical_of(line) else {
+            return;
+        };
+        for _ in 0..FOLLOW_STEPS {
+            let on = self.lets_in(lines, line);
+            hardware.set_enabled(physical, on);
+            if on == self.lets_in(lines, line) {
+                break;
+            }
+        }
+    }
+
+    /// The vCPU `me` looks: what has interrupted its pCPU without it may do so again.
+    #[cold]
+    pub(crate) fn readmit<H: Hardware>(&self, me: usize, hardware: &mut H) {
+        let Some(own) = self.redistributor(me) else { return };
+        let used = (self.distributor.lines.load(SeqCst) / 32).saturating_sub(1) as usize;
+        let words = own.struck.iter().zip(&self.distributor.shared).zip(1u32..);
+        for ((struck, lines), word) in words.take(used) {
+            if struck.load(SeqCst) == 0 {
+                continue;
+            }
+            for n in bits(struck.swap(0, SeqCst)) {
+                self.follow(lines, word.wrapping_mul(32) | n, hardware);
+            }
+        }
+    }
+
+    /// This vCPU has gone off line: what any vCPU takes, and has interrupted its pCPU without it, goes to another one.
+    #[cold]
+    pub(crate) fn pass_on<H: Hardware>(&self, own: &crate::Redistributor, hardware: &mut H) {
+        let words = self.distributor.shared.iter().zip(&self.distributor.any);
+        for (((lines, any), struck), word) in words.zip(&own.struck).zip(1u32..) {
+            for n in bits(any.load(SeqCst) & struck.load(SeqCst)) {
+                self.rerouted(lines, word.wrapping_mul(32) | n, hardware);
+            }
+        }
+    }
+
+    /// A linked shared line goes to another vCPU now, or to nobody.
+    pub(crate) fn rerouted<H: Hardware>(&self, lines: &crate::Lines, line: u32, hardware: &mut H) {
+        let Some(physical) = lines.physical_of(line) else {
+            return;
+        };
+        // Not a moment at a pCPU where it may not interrupt.
+        if !self.lets_in(lines, line) {
+            hardware.set_enabled(physical, false);
+        }
+        if let Some(target) = self.target(line) {
+            hardware.set_target(physical, target);
+        }
+        self.follow(lines, line, hardware);
     }
 
     /// The vCPU and the line, if `value` (as for [`Vgic::send`]) names one vCPU only. The vCPU need not exist.

@@ -175,9 +175,7 @@ impl Vgic<'_> {
             targets.trailing_zeros()
         };
         route.store(index, SeqCst);
-        if let (Some(physical), Some(target)) = (lines.physical_of(line), self.target(line)) {
-            hardware.set_target(physical, target);
-        }
+        self.rerouted(lines, line, hardware);
         self.touched((me, me), line / 32, bit(line), hardware);
     }
 

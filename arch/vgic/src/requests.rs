@@ -3,7 +3,7 @@
 //! leave their list register.
 
 use crate::lines::{Lines, clear};
-use crate::state::{NOBODY, RECHECK, SYNC, word_flag};
+use crate::state::{NOBODY, RECHECK, STRUCK, SYNC, word_flag};
 use crate::{Bank, Hardware, ListRegister, PRIVATE_LINES, Vgic, bit, bits};
 use core::sync::atomic::Ordering::SeqCst;
 
@@ -47,6 +47,9 @@ impl Vgic<'_> {
                 words |= self.recheck(me, bank, hardware, slot);
             }
             self.mirror_private(me, bank, hardware);
+        }
+        if dirty & STRUCK != 0 {
+            self.readmit(me, hardware);
         }
         if dirty & SYNC != 0 {
             words |= self.publish(me, bank, hardware);

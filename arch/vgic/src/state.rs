@@ -11,6 +11,8 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::S
 pub(crate) const RECHECK: u64 = 1 << 32;
 /// Dirty flag: somebody waits for `acknowledged` to be brought up to date.
 pub(crate) const SYNC: u64 = 1 << 33;
+/// Dirty flag: shared lines are kept from interrupting until this vCPU looks, see [`Redistributor::struck`].
+pub(crate) const STRUCK: u64 = 1 << 34;
 /// Dirty flags of all words.
 pub(crate) const ALL_WORDS: u64 = 0xFFFF_FFFF;
 /// [`Distributor::holder`]: nobody.
@@ -104,6 +106,9 @@ pub struct Redistributor {
     pub(crate) altered: AtomicU32,
     /// `GICR_WAKER.ProcessorSleep`.
     pub(crate) sleeping: AtomicBool,
+    /// Linked shared lines that have interrupted this vCPU's pCPU while the vCPU was not loaded there, since it looked last:
+    /// somebody else's time was spent on them, once. While they are routed to this vCPU they are off physically.
+    pub(crate) struck: [AtomicU32; SHARED_WORDS],
 }
 
 impl Redistributor {
@@ -120,6 +125,7 @@ impl Redistributor {
             sync: AtomicBool::new(false),
             altered: AtomicU32::new(0),
             sleeping: AtomicBool::new(true),
+            struck: [const { AtomicU32::new(0) }; SHARED_WORDS],
         }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whatever a guest writes wherever, however wide: nothing panics, nothing storms, and the board stays consistent
-//! (a line in two list registers, or a linked one pending and active, fails in the simulated board).
+//! (a line in two list registers, or a linked one pending and active, fails in the simulated board). No physical line
+//! interrupts a pCPU twice while the VM's vCPU there is not loaded.
 
 mod sim;
 
@@ -68,6 +69,7 @@ fn step(access: impl Strategy<Value = Access> + Clone + 'static) -> impl Strateg
         1 => (0..3usize).prop_map(Step::Reset),
         1 => line.clone().prop_map(Step::Raise),
         1 => line.prop_map(Step::Lower),
+        2 => (any::<bool>(), any::<bool>()).prop_map(|(second, level)| Step::Input(second, level)),
     ]
 }
 

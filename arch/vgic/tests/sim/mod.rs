@@ -4,7 +4,8 @@
 //!
 //! The CPU interface has 32 priority levels, EOImode 0 or 1, binary points at their smallest values, and a number
 //! of list registers to choose. `settle` plays the hypervisor: it takes kicks, maintenance interrupts and
-//! physical interrupts until nothing is left to do.
+//! physical interrupts until nothing is left to do. While a vCPU is not loaded, its pCPU runs somebody else: each line may
+//! interrupt that once (`World::intrusions`).
 
 #![allow(dead_code, reason = "each test binary uses its part of the board")]
 
@@ -15,7 +16,7 @@ use bulkhead_arch_vgic::{
     Redistributor, Sgi, Vgic,
 };
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 pub const SPURIOUS: u32 = 1023;
@@ -262,6 +263,8 @@ pub struct World {
     pub banks: Vec<Bank>,
     pub links: Vec<(u32, u32)>,
     pub version2: bool,
+    /// How often each line (by pCPU and virtual line) has interrupted somebody else since the vCPU of that pCPU was loaded last.
+    pub intrusions: BTreeMap<(usize, u32), u32>,
 }
 
 impl World {
@@ -307,6 +310,7 @@ impl World {
                 .map(|(line, physical, _)| (*line, *physical))
                 .collect(),
             version2,
+            intrusions: BTreeMap::new(),
         };
         world.distributor.set_lines(288);
         for (line, physical, _) in links {
@@ -488,12 +492,41 @@ impl World {
         }
     }
 
+    /// Acknowledges a shared physical interrupt, if it is there for this pCPU.
+    fn take_physical(&mut self, cpu: usize, physical: u32) -> bool {
+        self.physical(cpu, physical, |line| {
+            let mine = line.fires() && line.target == cpu;
+            if mine {
+                (line.active, line.latch) = (true, false);
+            }
+            mine
+        })
+    }
+
+    /// Takes the interrupts of a pCPU on which the VM's vCPU is not loaded.
+    fn take_for_nobody(&mut self, cpu: usize) -> bool {
+        let mut quiet = true;
+        for (line, physical) in self.links.clone() {
+            if self.take_physical(cpu, physical) {
+                let count = self.intrusions.entry((cpu, line)).or_default();
+                *count += 1;
+                assert!(*count == 1, "line {line} interrupts pCPU {cpu} again");
+                self.with(cpu, |vgic, _, hardware| {
+                    vgic.raise_linked(bulkhead_arch_vgic::NO_VCPU, line, hardware);
+                });
+                quiet = false;
+            }
+        }
+        quiet
+    }
+
     fn settle_cpu(&mut self, cpu: usize) -> bool {
         let mut quiet = true;
         self.cpus[cpu].board.borrow_mut().kicked.remove(&cpu);
         if !self.redistributors[cpu].is_present() {
-            return true;
+            return self.take_for_nobody(cpu);
         }
+        self.intrusions.retain(|(pcpu, _), _| *pcpu != cpu);
         if self.physical(cpu, PHYSICAL_TIMER, |line| line.fires()) {
             self.physical(cpu, PHYSICAL_TIMER, |line| {
                 (line.active, line.latch) = (true, false)
@@ -504,9 +537,7 @@ impl World {
             quiet = false;
         }
         for (line, physical) in self.links.clone() {
-            let mine = |line: &mut Physical| line.fires() && line.target == cpu;
-            if self.physical(cpu, physical, mine) {
-                self.physical(cpu, physical, |line| (line.active, line.latch) = (true, false));
+            if self.take_physical(cpu, physical) {
                 self.with(cpu, |vgic, _, hardware| vgic.raise_linked(cpu, line, hardware));
                 quiet = false;
             }

@@ -18,6 +18,8 @@ pub enum Step {
     Reset(usize),
     Raise(u32),
     Lower(u32),
+    /// The input of a linked line.
+    Input(bool, bool),
 }
 
 /// Does all steps on three vCPUs with this many list registers, then starts anew: everything works again.
@@ -78,6 +80,14 @@ fn apply(world: &mut World, step: &Step) {
         }
         Step::Raise(line) => world.raise(line),
         Step::Lower(line) => world.lower(line),
+        Step::Input(second, level) => {
+            let (_, physical, edge) = LINKS[usize::from(second)];
+            world.physical(0, physical, |state| {
+                state.latch |= edge && level && !state.level;
+                state.level = level;
+            });
+            world.settle();
+        }
         _ => {}
     }
 }
@@ -86,6 +96,10 @@ fn restart(world: &mut World) {
     // After a new start everything works again.
     for cpu in 0..3 {
         world.with(cpu, |vgic, bank, hardware| vgic.detach(cpu, bank, hardware));
+    }
+    // The devices are quiet, too.
+    for line in [100, 101] {
+        world.physical(0, line, |state| state.level = false);
     }
     world.reset_shared();
     for line in [100, 101] {
