@@ -8,7 +8,7 @@
 //! in AArch32 state as an asynchronous abort.
 
 use crate::aarch32;
-use crate::state::El1State;
+use crate::state::{El1State, has_ras};
 use crate::sysreg::{read_register, write_guest_register};
 use crate::vcpu::{Context, RARE_SERROR};
 use bulkhead_abi::HealthClass;
@@ -112,7 +112,7 @@ pub(crate) fn serror_is_pending() -> bool {
 /// What the guest's ESR_EL1 will say of an SError: nothing. Without RAS that is implementation defined, and guests are
 /// told that there is no RAS.
 pub(crate) fn describe_serror() {
-    if read_register!("id_aa64pfr0_el1") >> 28 & 0xF != 0 {
+    if has_ras() {
         // VSESR_EL2, which assemblers know with the RAS extension only.
         write_guest_register!("s3_4_c5_c2_3", 0);
     }

@@ -167,7 +167,7 @@ impl Machine {
 }
 
 /// Whatever the firmware has left in the controls of later architectures, which are unknown after a reset: no fine-grained
-/// trap, and none of the features of which guests are not told (FEAT_FGT, FEAT_FGT2, FEAT_HCX; Arm DDI 0487 D19.2).
+/// trap, and none of the features of which guests are not told (FEAT_FGT, FEAT_FGT2, FEAT_HCX, FEAT_MPAM; Arm DDI 0487 D19.2).
 /// The registers by their encodings, because assemblers know the names only with the extension.
 fn no_fine_controls() {
     let fine = crate::sysreg::read_register!("id_aa64mmfr0_el1") >> 56 & 0xF;
@@ -190,6 +190,19 @@ fn no_fine_controls() {
     if crate::sysreg::read_register!("id_aa64mmfr1_el1") >> 40 & 0xF != 0 {
         // HCRX_EL2.
         write_guest_register!("s3_4_c1_c2_2", 0);
+    }
+    let partitioning = crate::sysreg::read_register!("id_aa64pfr0_el1") >> 40
+        | crate::sysreg::read_register!("id_aa64pfr1_el1") >> 16;
+    if partitioning & 0xF != 0 {
+        // MPAM2_EL2: TRAPMPAM0EL1 and TRAPMPAM1EL1, so that no guest picks whose share of a cache it uses (DDI 0598); and
+        // MPAM1_EL1 and MPAM0_EL1, what all of them use.
+        write_guest_register!("s3_4_c10_c5_0", 3 << 48);
+        write_guest_register!("s3_0_c10_c5_0", 0);
+        write_guest_register!("s3_0_c10_c5_1", 0);
+        // MPAMIDR_EL1.HAS_HCR: MPAMHCR_EL2.TRAP_MPAMIDR_EL1, and no virtual partition.
+        if crate::sysreg::read_register!("s3_0_c10_c4_4") & 1 << 17 != 0 {
+            write_guest_register!("s3_4_c10_c4_0", 1 << 31);
+        }
     }
 }
 

@@ -127,12 +127,21 @@ pub(crate) fn shut_translation(sctlr: u64, tcr: u64) {
     instruction!("isb");
 }
 
-/// Registers whose meaning is the implementation's. Where they have none, they are constant and not switched.
+/// Registers whose meaning is the implementation's, and what `ESB` leaves of a virtual SError: guests are not told of the RAS
+/// extension, but what is behind `DISR_EL1` would be one register for all of them. Where a CPU has none of this, nothing
+/// is switched.
 #[derive(Clone, Copy)]
 pub(crate) struct Auxiliary {
     afsr0: u64,
     afsr1: u64,
     amair: u64,
+    /// VDISR_EL2.
+    deferred: u64,
+}
+
+/// Whether the CPU has the RAS extension (ID_AA64PFR0_EL1.RAS).
+pub(crate) fn has_ras() -> bool {
+    read_register!("id_aa64pfr0_el1") >> 28 & 0xF != 0
 }
 
 impl Auxiliary {
@@ -141,6 +150,7 @@ impl Auxiliary {
         afsr0: 0,
         afsr1: 0,
         amair: 0,
+        deferred: 0,
     };
 
     /// Whether this CPU's can be changed. No guest's values are in them.
@@ -152,7 +162,7 @@ impl Auxiliary {
         let mut found = Self::ZERO;
         found.save();
         Self::ZERO.load();
-        found.afsr0 | found.afsr1 | found.amair != 0
+        has_ras() || found.afsr0 | found.afsr1 | found.amair != 0
     }
 
     /// Reads all from the hardware.
@@ -160,6 +170,10 @@ impl Auxiliary {
         self.afsr0 = read_register!("afsr0_el1");
         self.afsr1 = read_register!("afsr1_el1");
         self.amair = read_register!("amair_el1");
+        if has_ras() {
+            // VDISR_EL2, which assemblers know with the RAS extension only.
+            self.deferred = read_register!("s3_4_c12_c1_1");
+        }
     }
 
     /// Writes all to the hardware.
@@ -167,5 +181,8 @@ impl Auxiliary {
         write_guest_register!("afsr0_el1", self.afsr0);
         write_guest_register!("afsr1_el1", self.afsr1);
         write_guest_register!("amair_el1", self.amair);
+        if has_ras() {
+            write_guest_register!("s3_4_c12_c1_1", self.deferred);
+        }
     }
 }

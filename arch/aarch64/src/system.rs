@@ -36,6 +36,7 @@ const ACTLR_EL1: u64 = register(3, 0, 1, 0, 1);
 const ICC_SGI1R_EL1: u64 = register(3, 0, 12, 11, 5);
 const ICC_ASGI1R_EL1: u64 = register(3, 0, 12, 11, 6);
 const ICC_SGI0R_EL1: u64 = register(3, 0, 12, 11, 7);
+const ICC_SRE_EL1: u64 = register(3, 0, 12, 12, 5);
 const ICC_DIR_EL1: u64 = register(3, 0, 12, 11, 1);
 const CNTPCT_EL0: u64 = register(3, 3, 14, 0, 1);
 const CNTP_TVAL_EL0: u64 = register(3, 3, 14, 2, 0);
@@ -58,6 +59,10 @@ const DBGAUTHSTATUS_EL1: u64 = register(2, 0, 7, 14, 6);
 const MDCCSR_EL0: u64 = register(2, 3, 0, 1, 0);
 const DBGDTR_EL0: u64 = register(2, 3, 0, 4, 0);
 const DBGDTRX_EL0: u64 = register(2, 3, 0, 5, 0);
+
+/// Whether a VM's CPU interface is system registers, and what ICC_SRE_EL1 then says: SRE, and no bypass (DFB, DIB).
+const SYSTEM_INTERFACE: bool = cfg!(not(feature = "gic-v2"));
+const SYSTEM_INTERFACE_ENABLE: u64 = 7;
 
 /// DBGCLAIMSET_EL1 reads as ones: eight claim bits exist.
 const CLAIM_BITS: u64 = 0xFF;
@@ -179,6 +184,7 @@ fn read(context: &mut Context, name: u64) -> Found {
     }
     let value = match name {
         ACTLR_EL1 => read_register!("actlr_el1"),
+        ICC_SRE_EL1 if SYSTEM_INTERFACE => SYSTEM_INTERFACE_ENABLE,
         CNTPCT_EL0 | CNTP_TVAL_EL0 | CNTP_CTL_EL0 | CNTP_CVAL_EL0 => {
             physical_timer(name).read(&context.timers)
         }
@@ -215,6 +221,8 @@ fn write(machine: &mut Machine, context: &mut Context, (syndrome, name): (u64, u
         // Hints of the CPU's implementation and debug-channel registers nobody listens on: ignored.
         ACTLR_EL1 | OSDTRRX_EL1 | OSDTRTX_EL1 | MDCCINT_EL1 | OSECCR_EL1 | OSDLR_EL1 | DBGPRCR_EL1
         | DBGCLAIMSET_EL1 | DBGCLAIMCLR_EL1 | DBGDTR_EL0 | DBGDTRX_EL0 => {}
+        // The interrupt controller's CPU interface has no other form than system registers.
+        ICC_SRE_EL1 if SYSTEM_INTERFACE => {}
         CNTP_TVAL_EL0 | CNTP_CTL_EL0 | CNTP_CVAL_EL0 => physical_timer(name).write(&context.timers, value),
         MDSCR_EL1 => {
             context.debug.write_mdscr(value);

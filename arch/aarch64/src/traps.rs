@@ -57,6 +57,8 @@ const ISS_FNV: u64 = 1 << 10;
 const ISS_CACHE_MAINTENANCE: u64 = 1 << 8;
 const ISS_S1PTW: u64 = 1 << 7;
 const ISS_WRITE: u64 = 1 << 6;
+/// ISS.Direction of MCR, MRC, MCRR and MRRC: a read.
+const ISS_COPROCESSOR_READ: u64 = 1;
 /// Fault status without the level.
 const FSC_TYPE: u64 = 0x3C;
 const FSC_TRANSLATION: u64 = 0x04;
@@ -68,6 +70,11 @@ const SPSR_AARCH32: u64 = 1 << 4;
 const SPSR_LEVEL: u64 = 3 << 2;
 const SPSR_EL1: u64 = 1 << 2;
 const SPSR_IT: u64 = 0xFC00 | 3 << 25;
+/// SPSR.E of AArch32 state: data accesses are big-endian.
+const SPSR_BIG_ENDIAN: u64 = 1 << 9;
+/// SCTLR_EL1.E0E and EE: those of EL0 and EL1 in AArch64 state are (Arm DDI 0487 B2.6.2).
+const SCTLR_BIG_ENDIAN_EL0: u64 = 1 << 24;
+const SCTLR_BIG_ENDIAN_EL1: u64 = 1 << 25;
 
 /// A synchronous exception.
 #[derive(Clone, Copy)]
@@ -106,7 +113,12 @@ pub(crate) unsafe extern "C" fn on_synchronous(
     };
     match trap.syndrome >> 26 & 0x3F {
         EC_HVC64 => psci::call(context, trap.syndrome & 0xFFFF),
-        EC_DATA_ABORT => data_abort(machine, context, trap),
+        EC_DATA_ABORT => {
+            // Not so surely in AArch64 state: a 32-bit program is looked at more closely, too.
+            let ordinary = read_register!("sctlr_el1") & (SCTLR_BIG_ENDIAN_EL0 | SCTLR_BIG_ENDIAN_EL1) == 0
+                && read_register!("spsr_el2") & SPSR_AARCH32 == 0;
+            data_abort(machine, context, trap, ordinary)
+        }
         EC_WFX => wait_for(context, trap.syndrome),
         EC_SYSTEM => system::access(machine, context, trap),
         EC_SMC64 => {
@@ -139,7 +151,10 @@ pub(crate) unsafe extern "C" fn on_synchronous_narrow(
     match syndrome >> 26 & 0x3F {
         EC_HVC32 if syndrome & 0xFFFF == status::VISIT && status::is_visit() => LEAVE_EXIT,
         EC_HVC32 => psci::call_narrow(context, syndrome & 0xFFFF),
-        EC_DATA_ABORT => data_abort(machine, context, trap(aarch32::with_view(syndrome, 16))),
+        EC_DATA_ABORT => {
+            let ordinary = read_register!("spsr_el2") & SPSR_BIG_ENDIAN == 0;
+            data_abort(machine, context, trap(aarch32::with_view(syndrome, 16)), ordinary)
+        }
         EC_VMRS => narrow(machine, context, trap(aarch32::with_view(syndrome, 5))),
         _ => narrow(machine, context, trap(syndrome)),
     }
@@ -169,10 +184,12 @@ fn narrow(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
         EC_CP15 => system::access_narrow(machine, context, syndrome),
         EC_CP15_PAIR => system::access_pair(machine, context, syndrome),
         EC_CP14 | EC_COPROCESSOR_64 if is_privileged() => {
-            // The debug registers of a CPU without debug: they read as zero.
-            context.write_general((syndrome >> 5 & 31) as u8, 0);
-            if class == EC_COPROCESSOR_64 {
-                context.write_general((syndrome >> 10 & 31) as u8, 0);
+            // The debug registers of a CPU without debug: they read as zero, and nobody listens to what is written.
+            if syndrome & ISS_COPROCESSOR_READ != 0 {
+                context.write_general((syndrome >> 5 & 31) as u8, 0);
+                if class == EC_COPROCESSOR_64 {
+                    context.write_general((syndrome >> 10 & 31) as u8, 0);
+                }
             }
             advance(context, syndrome);
             RESUME
@@ -446,13 +463,16 @@ fn idle_without_work(context: &mut Context, until: bulkhead_arch_api::Ticks) -> 
     LEAVE_IDLE
 }
 
-/// A load or store that stage 2 refused.
+/// A load or store that stage 2 refused; if it is `ordinary`, it is little-endian.
 #[inline(always)]
-fn data_abort(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
+fn data_abort(machine: &mut Machine, context: &mut Context, trap: Trap, ordinary: bool) -> u64 {
     const WHAT: u64 = ISS_VALID | ISS_SIZE | ISS_SIGN_EXTEND | ISS_S1PTW | FSC_TYPE;
     let register = (trap.syndrome >> 16 & 31) as u8;
     // A word of the interrupt controller.
-    if trap.syndrome & WHAT == ISS_VALID | ISS_SIZE_WORD | FSC_TRANSLATION && !trap.misses(register) {
+    if trap.syndrome & WHAT == ISS_VALID | ISS_SIZE_WORD | FSC_TRANSLATION
+        && !trap.misses(register)
+        && ordinary
+    {
         let address = faulting_address();
         if trap.syndrome & ISS_WRITE == 0 {
             if let Some(value) = irq::read_word(&context.irq, address) {
@@ -505,6 +525,7 @@ fn emulate(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
         address: faulting_address(),
         size: 1u8 << (syndrome >> 22 & 3),
         register: (syndrome >> 16 & 31) as u8,
+        big_endian: is_big_endian(),
     };
     if at.address.0 & (u64::from(at.size) - 1) != 0 {
         return misaligned(context, syndrome, at.address);
@@ -530,11 +551,27 @@ fn misaligned(context: &mut Context, syndrome: u64, address: GuestPhys) -> u64 {
     RESUME
 }
 
-/// Which bytes and which register an access is about.
+/// Which bytes and which register an access is about, and in which order the bytes are in the register.
 struct Location {
     address: GuestPhys,
     size: u8,
     register: u8,
+    big_endian: bool,
+}
+
+/// Whether the guest's present data accesses are big-endian: what is a register's least significant byte to the device is the
+/// most significant one to the guest.
+fn is_big_endian() -> bool {
+    let pstate = read_register!("spsr_el2");
+    if pstate & SPSR_AARCH32 != 0 {
+        return pstate & SPSR_BIG_ENDIAN != 0;
+    }
+    let control = if pstate & SPSR_LEVEL == SPSR_EL1 {
+        SCTLR_BIG_ENDIAN_EL1
+    } else {
+        SCTLR_BIG_ENDIAN_EL0
+    };
+    read_register!("sctlr_el1") & control != 0
 }
 
 #[inline]
@@ -544,6 +581,7 @@ fn load(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Locatio
         size: at.size,
         sign_extend: syndrome & ISS_SIGN_EXTEND != 0,
         wide: syndrome & ISS_SIXTY_FOUR != 0,
+        big_endian: at.big_endian,
     };
     if let Some(answer) = irq::mmio_read(&mut machine.irq, &mut context.irq, at.address, at.size) {
         context.finish_load(load, answer.value);
@@ -559,7 +597,7 @@ fn load(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Locatio
 
 #[inline]
 fn store(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Location) -> u64 {
-    let value = store_value(context, at.register, at.size);
+    let value = store_value(context, &at);
     if let Some(answer) = irq::mmio_write(&mut machine.irq, &mut context.irq, at.address, at.size, value) {
         advance(context, syndrome);
         return resume_or_wake(machine, context, answer.wake);
@@ -584,11 +622,16 @@ fn access(context: &mut Context, syndrome: u64, at: &Location, kind: AccessKind)
     )
 }
 
-/// The low `size` bytes of a register.
+/// What a store of the low `size` bytes of a register gives the device.
 #[inline]
-fn store_value(context: &Context, register: u8, size: u8) -> u64 {
-    let shift = 64 - 8 * u32::from(size);
-    context.read_general(register) << shift >> shift
+fn store_value(context: &Context, at: &Location) -> u64 {
+    let shift = 64 - 8 * u32::from(at.size);
+    let value = context.read_general(at.register) << shift;
+    if at.big_endian {
+        value.swap_bytes()
+    } else {
+        value >> shift
+    }
 }
 
 /// The guest-physical address of an abort, if the hardware or a translation by it can tell.

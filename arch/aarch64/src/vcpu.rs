@@ -63,13 +63,15 @@ pub(crate) enum Pending {
     Register { target: u8, length: u64 },
 }
 
-/// Where the value of a load goes: register, bytes, whether to extend the sign, whether the register is 64 bits wide.
+/// Where the value of a load goes: register, bytes, whether to extend the sign, whether the register is 64 bits wide, and
+/// whether its bytes come in the other order.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) register: u8,
     pub(crate) size: u8,
     pub(crate) sign_extend: bool,
     pub(crate) wide: bool,
+    pub(crate) big_endian: bool,
 }
 
 /// It has AArch32 state.
@@ -290,13 +292,18 @@ impl Context {
             size,
             sign_extend,
             wide,
+            big_endian,
         } = load;
         let shift = 64 - 8 * u32::from(size.clamp(1, 8));
-        let zero_extended = value << shift >> shift;
-        let extended = if sign_extend {
-            ((value << shift) as i64 >> shift) as u64
+        let aligned = if big_endian {
+            value.swap_bytes()
         } else {
-            zero_extended
+            value << shift
+        };
+        let extended = if sign_extend {
+            (aligned as i64 >> shift) as u64
+        } else {
+            aligned >> shift
         };
         self.write_general(
             register,

@@ -60,6 +60,51 @@ accessors! {
     read_u64 "ldr {0}" write_u64 "str {0}" u64;
 }
 
+macro_rules! big_endian_accessors {
+    ($($name:ident $instruction:literal;)*) => {
+        $(
+            #[doc = concat!("Executes `", $instruction, "` while data accesses of EL1 are big-endian (`SCTLR_EL1.EE`).")]
+            /// Requires: the MMU is off, because its walks would change as well.
+            #[must_use]
+            pub fn $name(address: u64, value: u64) -> u64 {
+                check(address);
+                let mut value = value;
+                // SAFETY: an access outside the program (`check`) changes nothing the compiler knows of; no interrupt and no access
+                // of the compiler's own is between the two changes.
+                unsafe {
+                    asm!(
+                        "mrs {masks}, daif",
+                        "msr daifset, #15",
+                        "mrs {control}, sctlr_el1",
+                        "orr {other}, {control}, #1 << 25",
+                        "msr sctlr_el1, {other}",
+                        "isb",
+                        concat!($instruction, ", [{address}]"),
+                        "msr sctlr_el1, {control}",
+                        "isb",
+                        "msr daif, {masks}",
+                        value = inout(reg) value,
+                        address = in(reg) address,
+                        masks = out(reg) _,
+                        control = out(reg) _,
+                        other = out(reg) _,
+                        options(nostack),
+                    );
+                }
+                value
+            }
+        )*
+    };
+}
+
+big_endian_accessors! {
+    read_u16_big_endian "ldrh {value:w}";
+    read_i16_big_endian "ldrsh {value}";
+    read_u32_big_endian "ldr {value:w}";
+    write_u16_big_endian "strh {value:w}";
+    write_u32_big_endian "str {value:w}";
+}
+
 /// Loads two words with `LDP`, which no hypervisor can decode from the syndrome alone.
 #[must_use]
 pub fn read_pair(address: u64) -> (u64, u64) {

@@ -247,12 +247,66 @@ fn registers(report: &mut Report) {
     // SAFETY: reads DBGDIDR.
     unsafe { asm!("mrc p14, 0, {}, c0, c0, 0", out(reg) identity, options(nostack)) }
     report.equal("DBGDIDR: no debug registers", identity, 0);
+    let kept: u32;
+    // SAFETY: writes DBGOSLAR and DBGDSCRext, which change no memory and have nobody who listens.
+    unsafe {
+        asm!("mcr p14, 0, {0}, c1, c0, 4", "mcr p14, 0, {0}, c0, c2, 2", inout(reg) 0x1234_5678 => kept, options(nostack));
+    }
+    report.equal(
+        "a register that is written to CP14 keeps its value",
+        kept,
+        0x1234_5678,
+    );
+    big_endian(report);
     let first = counter();
     let mut later = first;
     for _ in 0..1000 {
         later = counter();
     }
     report.equal("CNTPCT counts", later > first, true);
+}
+
+/// One access between `SETEND BE` and `SETEND LE`.
+macro_rules! big_endian {
+    ($instruction:literal, $address:expr, $value:expr) => {{
+        let value: u32;
+        // SAFETY: an access to a device register; nothing else is between the two changes, interrupts are masked.
+        unsafe {
+            asm!("setend be", concat!($instruction, " {0}, [{1}]"), "setend le",
+                inout(reg) $value => value, in(reg) $address, options(nostack));
+        }
+        value
+    }};
+}
+
+/// Device registers while data accesses are big-endian: of the UART, and of the interrupt controller.
+fn big_endian(report: &mut Report) {
+    const CELL: usize = UART + 0xFFC;
+    const MASK: usize = UART + 0x38;
+    const ENABLED: usize = DISTRIBUTOR + 0x104;
+    const DISABLED: usize = DISTRIBUTOR + 0x184;
+    report.equal(
+        "SETEND: loads from a device",
+        (
+            big_endian!("ldr", CELL, 0),
+            big_endian!("ldrh", CELL, 0),
+            big_endian!("ldrsh", CELL, 0),
+            big_endian!("ldrb", CELL, 0),
+        ),
+        (0xB100_0000, 0xB100, 0xFFFF_B100, 0xB1),
+    );
+    let before = read_word(MASK);
+    big_endian!("strh", MASK, 0x5006);
+    report.equal("SETEND: a store to a device", read_word(MASK), 0x650);
+    write_word(MASK, before);
+    big_endian!("str", ENABLED, 0x40);
+    let seen = (read_word(ENABLED), big_endian!("ldr", ENABLED, 0));
+    report.equal(
+        "SETEND: a word of the interrupt controller",
+        seen,
+        (1 << 30, 0x40),
+    );
+    write_word(DISABLED, 1 << 30);
 }
 
 fn faults(report: &mut Report) {

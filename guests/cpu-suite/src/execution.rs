@@ -6,10 +6,11 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use bulkhead_guest::println;
 use bulkhead_guest::report::Report;
 use bulkhead_guest::vm::exception::{class, probe};
+use bulkhead_guest::vm::gic::offset;
 use bulkhead_guest::vm::psci::code;
 use bulkhead_guest::vm::register::Register;
 use bulkhead_guest::vm::timer::{self, Timer};
-use bulkhead_guest::vm::{RAM_BASE, bus, cpu, debug, gic, instructions, mmu, smp};
+use bulkhead_guest::vm::{RAM_BASE, bus, cpu, debug, gic, instructions, mmu, pl011, smp};
 
 /// Additions each CPU makes to the shared word.
 const ADDITIONS: u64 = 10_000;
@@ -24,6 +25,7 @@ pub fn run(report: &mut Report) {
     hardware_debug(report);
     counters(report);
     waiting(report);
+    big_endian(report);
     caches_off(report);
     mmu::enable();
     caches_on(report);
@@ -116,6 +118,47 @@ fn waiting(report: &mut Report) {
     cpu::wait_for_interrupt();
     report.equal("WFI returns with an interrupt pending", gic::acknowledge(), 1);
     gic::end(1);
+}
+
+/// Registers of a device, seen by a kernel whose data is big-endian. The UART stands for what one part of a hypervisor
+/// answers, the interrupt controller for another.
+fn big_endian(report: &mut Report) {
+    /// UARTPCellID3 (DDI 0183 section 3.3.15).
+    const CELL: u64 = pl011::BASE + 0xFFC;
+    /// UARTIMSC.
+    const MASK: u64 = pl011::BASE + 0x38;
+    const ENABLED: u64 = gic::DISTRIBUTOR + offset::SET_ENABLE + 4;
+    const DISABLED: u64 = gic::DISTRIBUTOR + offset::CLEAR_ENABLE + 4;
+    const PRIORITIES: u64 = gic::DISTRIBUTOR + offset::PRIORITY + 32;
+    report.equal(
+        "big-endian: loads from a device",
+        (
+            bus::read_u32(CELL),
+            bus::read_u32_big_endian(CELL, 0),
+            bus::read_u16_big_endian(CELL, 0),
+            bus::read_i16_big_endian(CELL, 0),
+        ),
+        (0xB1, 0xB100_0000, 0xB100, 0xFFFF_FFFF_FFFF_B100),
+    );
+    let before = bus::read_u32(MASK);
+    let _ = bus::write_u16_big_endian(MASK, 0x5006);
+    report.equal("big-endian: a store to a device", bus::read_u32(MASK), 0x650);
+    bus::write_u32(MASK, before);
+    let before = bus::read_u32(ENABLED);
+    let _ = bus::write_u32_big_endian(ENABLED, 0x40);
+    let now = before | 1 << 30;
+    report.equal(
+        "big-endian: a word of the interrupt controller",
+        (bus::read_u32(ENABLED), bus::read_u32_big_endian(ENABLED, 0)),
+        (now, u64::from(now.swap_bytes())),
+    );
+    bus::write_u32(DISABLED, now & !before);
+    let _ = bus::write_u32_big_endian(PRIORITIES, 0x1020_3040);
+    report.equal(
+        "big-endian: the order of bytes in it",
+        bus::read_u32(PRIORITIES),
+        0x4030_2010,
+    );
 }
 
 /// Fills the scratch page and reads it back through a set/way flush.

@@ -77,6 +77,8 @@ fn redistributor_identification(report: &mut Report) {
 
 fn cpu_interface(report: &mut Report) {
     report.equal("ICC_SRE_EL1: system registers on", gic::system_registers() & 1, 1);
+    gic::set_system_registers(false);
+    report.equal("ICC_SRE_EL1: they stay on", gic::system_registers() & 1, 1);
     let control = gic::interface_control();
     report.check("ICC_CTLR_EL1: at least 5 priority bits", control >> 8 & 7 >= 4);
     for mask in [0xF0, 0x80, 0x08, 0xFF] {

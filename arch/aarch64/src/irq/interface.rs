@@ -10,8 +10,9 @@ use bulkhead_arch_vgic::{Control, CpuInterface, ListRegister};
 /// `ICC_IAR1_EL1`: from here on no interrupt of ours.
 pub(super) const SPURIOUS: u32 = 1020;
 
-/// `ICC_SRE_EL2`: SRE, DFB, DIB, Enable (EL1 reaches its own ICC_SRE_EL1).
-const SRE: u64 = 0xF;
+/// `ICC_SRE_EL2` and `ICC_SRE_EL1`: SRE, DFB, DIB. Not Enable: where a CPU lets SRE of EL1 be cleared, a guest could do it for
+/// all that come after it, so its accesses trap (IHI 0069 12.2.22, 12.2.23).
+const SRE: u64 = 7;
 /// `ICC_CTLR_EL1.EOImode`.
 const EOI_MODE: u64 = 1 << 1;
 /// `ICH_HCR_EL2`: En, LRENPIE, NPIE, TDIR; EOIcount.
@@ -27,6 +28,9 @@ const VTR_FINE: u64 = 3 << 26;
 /// Brings up the CPU interface of this pCPU.
 pub(super) fn init() {
     write_guest_register!("icc_sre_el2", SRE);
+    instruction!("isb");
+    // After that of EL2, without which the register may not be there.
+    write_guest_register!("icc_sre_el1", SRE);
     instruction!("isb");
     write_guest_register!("icc_pmr_el1", 0xFF);
     write_guest_register!("icc_bpr1_el1", 0);
