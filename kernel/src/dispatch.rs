@@ -126,12 +126,26 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     /// What remains: any other decision, and what is not running a vCPU.
     #[inline(never)]
     fn attend(&mut self) -> Option<Slot> {
-        match self.decide_fully() {
-            Next::Run(slot, _) => Some(slot),
-            next => {
-                self.execute(next);
-                None
+        loop {
+            match self.decide_fully() {
+                Next::Run(slot, _) => return Some(slot),
+                Next::Idle => self.wait(),
+                next => {
+                    self.execute(next);
+                    return None;
+                }
             }
+        }
+    }
+
+    /// Nobody is ready. Mostly it is mail that ends it.
+    #[inline(always)]
+    fn wait(&mut self) {
+        let exit = self.machine.wait();
+        if matches!(exit, Exit::Signal) {
+            self.local.reschedule = true;
+        } else {
+            self.handle_common(&exit);
         }
     }
 
@@ -201,10 +215,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
             Next::Run(slot, _) => _ = self.run(slot),
             Next::Load(slot, vcpu) => self.load_chunk(slot, vcpu),
             Next::Report(slot) => self.report_in_turn(slot),
-            Next::Idle => {
-                let exit = self.machine.wait();
-                self.handle_common(&exit);
-            }
+            Next::Idle => self.wait(),
             Next::Again => {}
         }
     }
@@ -246,7 +257,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
 
     /// Takes decisions until no mail came while the last one was made. What the order of the steps is good
     /// for: [`crate::mailbox`].
-    #[inline(never)]
+    #[inline(always)]
     fn decide_anew(&mut self) {
         let mut now = Ticks(0);
         for _ in 0..DECISION_ROUNDS {
@@ -307,7 +318,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     }
 
     /// Everything the others have asked for. Bounded by partitions and slots.
-    #[inline(never)]
+    #[inline(always)]
     fn take_mail(&mut self, now: Ticks) {
         let post = self.mailbox.take();
         if post.halt || post.stop | post.load != 0 {

@@ -89,6 +89,7 @@ impl Kind {
 
 impl AnyPolicy {
     /// What a pCPU has before it has a policy: no slots, and it idles.
+    #[inline(always)]
     #[must_use]
     pub const fn nobody() -> Self {
         Self::new(Kind::Pinned(Pinned::blank()), SlotSet(0))

@@ -47,6 +47,7 @@ pub struct Donating<P> {
 
 impl<P: Policy> Donating<P> {
     /// `policy`, which has the slots `all`, with donation.
+    #[inline(always)]
     pub const fn new(policy: P, all: SlotSet) -> Self {
         Self {
             is_short: false,

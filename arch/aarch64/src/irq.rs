@@ -290,6 +290,7 @@ pub(crate) fn adopt(v: &mut VcpuIrq, id: VcpuId, plan: &VcpuPlan, pcpu: PcpuId) 
     let (Some(own), Some(vm)) = (own, VMS.get(usize::from(plan.partition.0))) else {
         return;
     };
+    own.make_blank();
     v.vgic = vgic_of(plan.partition, v.first, v.count);
     vm.vcpus
         .store(u32::from_le_bytes([plan.first.0, plan.count, 0, 0]), SeqCst);

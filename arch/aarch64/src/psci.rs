@@ -5,7 +5,7 @@
 //! An unknown function is `NOT_SUPPORTED` and never a fault: that is how software probes. A 32-bit
 //! function takes the low halves of its arguments.
 
-use crate::vcpu::{Context, LEAVE_EXIT, LEAVE_HYPERCALL};
+use crate::vcpu::{Context, LEAVE_CPU_ON, LEAVE_EXIT, LEAVE_HYPERCALL};
 use crate::{entry::RESUME, space, traps};
 use bulkhead_abi::hypercall::{FUNCTION_BASE, Operation, function_id};
 use bulkhead_arch_api::{Exit, GuestPhys, ResetKind};
@@ -89,6 +89,9 @@ fn call_other(context: &mut Context, immediate: u64) -> u64 {
     if immediate != 0 {
         return answer(context, NOT_SUPPORTED);
     }
+    if function == CPU_ON | SMC64 {
+        return cpu_on(context);
+    }
     if function & 0xFFFF_0000 == FUNCTION_BASE {
         return LEAVE_HYPERCALL;
     }
@@ -101,8 +104,10 @@ fn call_other(context: &mut Context, immediate: u64) -> u64 {
         (CPU_SUSPEND, _) => suspend(context, wide),
         (CPU_OFF, false) => leave(context, Exit::CpuOff),
         (CPU_ON, _) => {
-            let (target, entry) = (argument(context, 1), argument(context, 2));
-            cpu_on(context, target, entry, argument(context, 3))
+            for number in 1..4 {
+                context.write_general(number, argument(context, number));
+            }
+            cpu_on(context)
         }
         (AFFINITY_INFO, _) => affinity_info(context, argument(context, 1), argument(context, 2)),
         (MIGRATE_INFO_TYPE, false) => answer(context, NO_TRUSTED_OS),
@@ -164,25 +169,19 @@ fn target_index(context: &Context, target: u64) -> Option<u8> {
     (target & !AFFINITY_0 == 0 && index < context.plan.count).then_some(index)
 }
 
-fn cpu_on(context: &mut Context, target: u64, entry: u64, argument: u64) -> u64 {
-    let Some(target) = target_index(context, target) else {
+/// CPU_ON with x1..x3 as arguments.
+fn cpu_on(context: &mut Context) -> u64 {
+    let [_, target, entry, ..] = context.general;
+    if target_index(context, target).is_none() {
         return answer(context, INVALID_PARAMETERS);
-    };
+    }
     // Bit 0 of an AArch32 entry says T32.
     let thumb = context.plan.aarch32 && entry & 1 != 0;
-    let entry = GuestPhys(entry);
-    let aligned = thumb || entry.0 & 3 == 0;
-    if !aligned || !space::is_memory(context.plan.partition, entry) {
+    let aligned = thumb || entry & 3 == 0;
+    if !aligned || !space::is_memory(context.plan.partition, GuestPhys(entry)) {
         return answer(context, INVALID_ADDRESS);
     }
-    leave(
-        context,
-        Exit::CpuOn {
-            target,
-            entry,
-            argument,
-        },
-    )
+    LEAVE_CPU_ON
 }
 
 fn affinity_info(context: &mut Context, target: u64, lowest_level: u64) -> u64 {

@@ -19,8 +19,9 @@ use crate::traps::stepped;
 use crate::{aarch32, entry, inject, space, state};
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{
-    CpuOnResult, CpuPower, Dump, Exit, FaultReport, Hypercall, MAX_PARTITIONS, MAX_VCPUS, PartitionId,
-    PartitionKind, Reply, Ticks, TimeMode, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
+    CpuOnResult, CpuPower, Dump, Exit, FaultReport, GuestPhys, Hypercall, MAX_PARTITIONS, MAX_VCPUS,
+    PartitionId, PartitionKind, Reply, Ticks, TimeMode, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus,
+    VirtualLine,
 };
 use bulkhead_arch_support::ClaimTable;
 use core::cell::UnsafeCell;
@@ -32,6 +33,9 @@ pub(crate) const LEAVE_EXIT: u64 = 2;
 
 /// Reason of `bulkhead_enter`: [`Exit::Idle`], the time is in the context's timers.
 pub(crate) const LEAVE_IDLE: u64 = 4;
+
+/// Reason of `bulkhead_enter`: [`Exit::CpuOn`] with the vCPU, entry and argument in x1..x3.
+pub(crate) const LEAVE_CPU_ON: u64 = 5;
 
 /// [`Exit::Failed`] code: the vCPU was not adopted by this pCPU.
 const FAILED_NOT_ADOPTED: u64 = 1;
@@ -214,6 +218,14 @@ impl Context {
     /// The exit that `bulkhead_enter` returned for, if it is not [`LEAVE_IDLE`].
     #[inline(never)]
     fn exit(&self, reason: u64) -> Exit {
+        if reason == LEAVE_CPU_ON {
+            let [_, target, entry, argument, ..] = self.general;
+            return Exit::CpuOn {
+                target: target as u8,
+                entry: GuestPhys(entry),
+                argument,
+            };
+        }
         if reason == LEAVE_HYPERCALL {
             let [x0, x1, x2, x3, x4, x5, x6, ..] = self.general;
             return Exit::Hypercall(Hypercall {
@@ -471,6 +483,10 @@ impl Vcpus for Machine {
                 .filter(|(is, _)| *is)
                 .fold(0, |all, (_, rare)| all | rare);
             irq::adopt(&mut context.irq, vcpu, plan, pcpu);
+            // Somebody waits for the others' start.
+            if plan.index != 0 {
+                context.make_blank();
+            }
             if plan.aarch32 {
                 machine.measure_status(context);
             }

@@ -70,6 +70,15 @@ impl Redistributor {
         bank.left_quietly && self.private.active.load(Relaxed) == 0
     }
 
+    /// Private lines as after a cold reset, so that a start finds them so. Requires: the vCPU is off line, or about to be.
+    pub fn make_blank(&self) {
+        self.touched.store(false, SeqCst);
+        self.private.reset(PRIVATE_EDGE);
+        for senders in &self.senders {
+            senders.store(0, Relaxed);
+        }
+    }
+
     /// What [`Redistributor::enter`] does. Requires: it may.
     #[inline(always)]
     pub fn enter_now<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) {
@@ -222,6 +231,7 @@ impl Vgic<'_> {
         own.parked.store(0, SeqCst);
         self.drop_active(me, bank, hardware);
         bank.clear();
+        own.make_blank();
         own.online.store(false, SeqCst);
         fence(SeqCst);
         // Of what wants delivery now nobody will tell this vCPU again; if it is for others, its next look finds that.
@@ -240,8 +250,8 @@ impl Vgic<'_> {
         }
     }
 
-    /// Cold reset of vCPU `me`, which is then online and not loaded. If it was detached before, its bank is as it was made, and
-    /// what others may have done to its private lines since then is all there is to undo. It comes as a vCPU that has left by
+    /// Cold reset of vCPU `me`, which is then online and not loaded. If it was detached before, its bank and
+    /// its private lines are as they were made, and what others may have done to these since then is all there is to undo. It comes as a vCPU that has left by
     /// the short way: it holds nothing.
     pub fn reset<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         let Some(own) = self.redistributor(me) else { return };
@@ -253,9 +263,11 @@ impl Vgic<'_> {
         if own.dirty.load(SeqCst) != 0 {
             own.dirty.fetch_and((ALL_WORDS & !1) | STRUCK, SeqCst);
         }
-        own.private.reset(PRIVATE_EDGE);
-        for senders in &own.senders {
-            senders.store(0, Relaxed);
+        if own.touched.load(SeqCst) {
+            own.make_blank();
+        } else {
+            // Software-generated interrupts leave no other trace.
+            own.private.latch.store(0, Relaxed);
         }
         own.sleeping.store(true, Relaxed);
         own.online.store(true, SeqCst);

@@ -144,6 +144,22 @@ impl Vgic<'_> {
         access: Access,
         value: u64,
     ) {
+        self.write_register(me, bank, hardware, access, value);
+        if let Frame::Redistributor(index) = access.frame
+            && let Some(written) = self.redistributor(index)
+        {
+            written.touched.store(true, SeqCst);
+        }
+    }
+
+    fn write_register<H: Hardware>(
+        &self,
+        me: usize,
+        bank: &mut Bank,
+        hardware: &mut H,
+        access: Access,
+        value: u64,
+    ) {
         let Access { frame, offset, size } = access;
         if offset & u32::from(size).wrapping_sub(1) != 0 {
             return;

@@ -193,6 +193,7 @@ impl Vgic<'_> {
             if let (Some(target), Some(senders)) = (self.redistributor(index), self.senders(index, line)) {
                 // In this order: who sees the latch finds the sender.
                 senders.fetch_or(bit(me as u32) as u8, SeqCst);
+                target.touched.store(true, SeqCst);
                 target.private.latch.fetch_or(bit(line), SeqCst);
                 self.notify(me, index, 1, hardware);
             }

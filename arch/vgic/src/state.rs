@@ -109,6 +109,8 @@ pub struct Redistributor {
     /// Linked shared lines that have interrupted this vCPU's pCPU while the vCPU was not loaded there, since it looked last:
     /// somebody else's time was spent on them, once. While they are routed to this vCPU they are off physically.
     pub(crate) struck: [AtomicU32; SHARED_WORDS],
+    /// While the vCPU is off line: not [`Redistributor::make_blank`] was the last to write its private words, but another vCPU.
+    pub(crate) touched: AtomicBool,
 }
 
 impl Redistributor {
@@ -126,6 +128,7 @@ impl Redistributor {
             altered: AtomicU32::new(0),
             sleeping: AtomicBool::new(true),
             struck: [const { AtomicU32::new(0) }; SHARED_WORDS],
+            touched: AtomicBool::new(true),
         }
     }
 

@@ -6,7 +6,9 @@ use crate::local::Activity;
 use crate::record::add;
 use bulkhead_abi::log::Vcpu;
 use bulkhead_abi::{Error, StartCause, StartMode};
-use bulkhead_arch_api::{Arch, CpuOnResult, Exit, GuestPhys, Reply, ResetKind, Ticks, VcpuId, VcpuSet};
+use bulkhead_arch_api::{
+    Arch, CpuOnResult, Exit, GuestPhys, Hypercall, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
+};
 use bulkhead_sched::Slot;
 use core::sync::atomic::AtomicU32;
 
@@ -40,13 +42,35 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         next
     }
 
+    /// Any other exit. No call but in tail position: each that is frequent has a frame of its own size.
     #[inline(never)]
     pub(super) fn handle_other(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
         match *exit {
-            Exit::Hypercall(ref call) => {
-                self.count(slot, |counters| &counters.hypercalls);
-                self.call(slot, vcpu, call);
-            }
+            Exit::Hypercall(ref call) => self.handle_call(slot, vcpu, call),
+            Exit::CpuOn {
+                target,
+                entry,
+                argument,
+            } => self.handle_cpu_on((slot, vcpu), target, entry, argument),
+            _ => self.handle_rest(slot, vcpu, exit),
+        }
+    }
+
+    #[inline(never)]
+    fn handle_call(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) {
+        self.count(slot, |counters| &counters.hypercalls);
+        self.call(slot, vcpu, call);
+    }
+
+    #[inline(never)]
+    fn handle_cpu_on(&mut self, (slot, vcpu): (Slot, VcpuId), target: u8, entry: GuestPhys, argument: u64) {
+        self.count(slot, |counters| &counters.power);
+        self.cpu_on(vcpu, target, entry, argument);
+    }
+
+    #[inline(never)]
+    fn handle_rest(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
+        match *exit {
             Exit::Access(ref access) => {
                 self.count(slot, |counters| &counters.accesses);
                 self.access(slot, vcpu, access);
@@ -54,14 +78,6 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             Exit::Fault(ref report) => {
                 self.count(slot, |counters| &counters.faults);
                 self.fault(slot, vcpu, report);
-            }
-            Exit::CpuOn {
-                target,
-                entry,
-                argument,
-            } => {
-                self.count(slot, |counters| &counters.power);
-                self.cpu_on(vcpu, target, entry, argument);
             }
             Exit::CpuPower { target } => {
                 self.count(slot, |counters| &counters.power);
