@@ -9,6 +9,7 @@
 use crate::problem::Problem;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::{fs, process};
 
 /// The file with the compiler's options in the folder of a guest.
@@ -35,7 +36,9 @@ pub fn program(target: &Path, name: &str) -> PathBuf {
 /// # Errors
 /// What the compiler says, or that there is none.
 pub fn build(folder: &Path, program: &Path) -> Result<(), Problem> {
-    let unfinished = program.with_extension(format!("new-{}", process::id()));
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let unfinished = program.with_extension(format!("new-{}-{number}", process::id()));
     if let Some(parent) = program.parent() {
         fs::create_dir_all(parent).map_err(Problem::io(parent.display()))?;
     }
@@ -47,4 +50,30 @@ pub fn build(folder: &Path, program: &Path) -> Result<(), Problem> {
         .arg(&unfinished);
     crate::debian::run(&mut command)?;
     fs::rename(&unfinished, program).map_err(Problem::io(program.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_is_in_c_or_a_package_of_cargo() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+        let folders = fs::read_dir(root.join("guests")).unwrap().flatten();
+        let mut in_c = 0;
+        for folder in folders.filter(|entry| entry.path().is_dir()) {
+            let name = folder.file_name().into_string().unwrap();
+            let has_package = folder.path().join("Cargo.toml").is_file();
+            assert_ne!(is_one(&folder.path()), has_package, "{name}");
+            // What cargo must not look for a package in.
+            assert_eq!(
+                manifest.contains(&format!("\"guests/{name}\"")),
+                !has_package,
+                "{name}"
+            );
+            in_c += u32::from(!has_package);
+        }
+        assert!(in_c > 0);
+    }
 }
