@@ -9,8 +9,9 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 /// Boards, and where their RAM is.
-const BOARDS: [(&str, std::ops::Range<u64>); 2] = [
+const BOARDS: [(&str, std::ops::Range<u64>); 3] = [
     ("qemu-virt-aarch64", 0x4000_0000..0xc000_0000),
+    ("xlnx-versal", 0..0x8000_0000),
     ("xlnx-zcu102", 0..0x8000_0000),
 ];
 
