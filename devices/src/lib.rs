@@ -24,6 +24,7 @@
 extern crate std;
 
 pub mod cmsdk;
+pub mod lan9118;
 pub mod pl011;
 mod receiver;
 pub mod uart;

@@ -10,4 +10,5 @@
 
 pub mod cadence;
 pub mod cmsdk;
+pub mod lan9118;
 pub mod pl011;

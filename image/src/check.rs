@@ -10,6 +10,7 @@
 //! | `partitions` | names, kinds, flags, vCPUs and where they are bound, entry, argument, stack |
 //! | `memory` | mappings apart from each other, from the hypervisor and from its devices; loads |
 //! | `devices` | virtual devices, interrupt lines |
+//! | `nics` | interfaces to networks, their memory |
 //! | `registers` | device registers that the hypervisor touches for their owner |
 //! | `schedules` | budgets of vCPUs, schedules and their windows, time domains |
 //! | `residents` | code memory of partitions, and instructions replaced in it |
@@ -19,6 +20,7 @@ mod access;
 mod board;
 mod devices;
 mod memory;
+mod nics;
 mod partitions;
 mod registers;
 mod residents;
@@ -34,6 +36,7 @@ pub(crate) fn all(image: &Image<'_>) -> Result<(), ImageError> {
     memory::check(image)?;
     partitions::check(image)?;
     devices::check(image)?;
+    nics::check(image)?;
     registers::check(image)?;
     residents::check(image)?;
     schedules::check(image)?;

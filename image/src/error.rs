@@ -133,6 +133,8 @@ pub enum Table {
     Residents,
     /// Replaced instructions.
     Sites,
+    /// Interfaces to networks.
+    Nics,
 }
 
 impl Table {
@@ -160,6 +162,7 @@ impl Table {
             Self::Domains => "domain",
             Self::Residents => "resident",
             Self::Sites => "site",
+            Self::Nics => "network interface",
         }
     }
 }

@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// First bytes of a system image.
 pub const MAGIC: [u8; 8] = *b"BULKHEAD";
 /// Revision of this layout; a reader accepts its own only.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 /// "No such record".
 pub const NONE: u32 = u32::MAX;
 /// Bytes of a name, NUL padded UTF-8.
@@ -370,6 +370,18 @@ records! {
         /// Name the holder knows it by.
         name: Name,
     }
+    /// A VM's interface to a network: what the switch of the hypervisor knows of it. Registers and interrupt line are those of its virtual
+    /// device of kind [`VIRTUAL_LAN9118`]. The board's own interface, if the hypervisor drives one, is on network 0.
+    NicRecord {
+        /// The partition.
+        partition: U32,
+        /// Its network, counted from 0.
+        network: U32,
+        /// Its MAC address, and two bytes 0.
+        address: [u8; 8],
+        /// Bus address of [`NIC_MEMORY`] bytes of RAM for frames, which no partition can reach.
+        memory: U64,
+    }
     /// "When the state of `watched` changes, raise its event at the gate of `watcher`."
     WatchRecord {
         /// The partition whose gate is signalled.
@@ -437,8 +449,10 @@ pub const SECTION_DOMAINS: usize = 17;
 pub const SECTION_RESIDENTS: usize = 18;
 /// Index of the [`SiteRecord`] table, in ascending order of the addresses.
 pub const SECTION_SITES: usize = 19;
+/// Index of the [`NicRecord`] table.
+pub const SECTION_NICS: usize = 20;
 /// Tables.
-pub const SECTION_COUNT: usize = 20;
+pub const SECTION_COUNT: usize = 21;
 
 /// Policy `pinned`.
 pub const POLICY_PINNED: u32 = 1;
@@ -476,6 +490,8 @@ pub const ROLE_CONSOLE: u32 = 1;
 pub const ROLE_INTERRUPTS: u32 = 2;
 /// The system timer.
 pub const ROLE_TIMER: u32 = 3;
+/// The board's interface to network 0.
+pub const ROLE_NETWORK: u32 = 4;
 
 /// Arm PrimeCell PL011 UART.
 pub const CONTROLLER_PL011: u32 = 1;
@@ -495,6 +511,11 @@ pub const CONTROLLER_CMSDK_UART: u32 = 6;
 pub const CONTROLLER_NVIC: u32 = 7;
 /// CMSDK APB timer, with a window of its registers and one with those of the free-running counter of an MPS2 board.
 pub const CONTROLLER_CMSDK_TIMER: u32 = 8;
+/// SMSC LAN9118 Ethernet controller.
+pub const CONTROLLER_LAN9118: u32 = 9;
+
+/// Bytes of memory for the frames of a network interface.
+pub const NIC_MEMORY: u64 = 8192;
 
 /// A VM partition.
 pub const PARTITION_VM: u32 = 1;
@@ -544,6 +565,8 @@ pub const VIRTUAL_GIC_V2: u32 = 3;
 pub const VIRTUAL_CMSDK_UART: u32 = 4;
 /// The interrupt of the partition's event gate: level, high while there are events. No windows.
 pub const VIRTUAL_EVENT_GATE: u32 = 5;
+/// Virtual LAN9118 Ethernet controller, with a record in the table of [`NicRecord`]s.
+pub const VIRTUAL_LAN9118: u32 = 6;
 
 bulkhead_abi::numbered! {
     /// What is done about a health event.

@@ -9,8 +9,8 @@
 
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, Header,
-    InterruptRecord, LoadRecord, MapRecord, MemoryRecord, PartitionRecord, PayloadRecord, PcpuRecord,
-    RegistersRecord, ResidentRecord, SECTION_COUNT, ScheduleRecord, SiteRecord, VcpuRecord,
+    InterruptRecord, LoadRecord, MapRecord, MemoryRecord, NicRecord, PartitionRecord, PayloadRecord,
+    PcpuRecord, RegistersRecord, ResidentRecord, SECTION_COUNT, ScheduleRecord, SiteRecord, VcpuRecord,
     VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 
@@ -71,6 +71,8 @@ pub const MAX_DOMAINS_PER_PCPU: usize = limit(4, 16);
 pub const MAX_DOMAINS: usize = MAX_PCPUS * MAX_DOMAINS_PER_PCPU;
 /// Stretches of code memory that belong to partitions.
 pub const MAX_RESIDENTS: usize = limit(32, 128);
+/// Interfaces of VMs to networks.
+pub const MAX_NICS: usize = limit(4, 8);
 /// Instructions replaced in them.
 pub const MAX_SITES: usize = limit(4096, 8192);
 /// Nanoseconds that a budget, a period, a deadline or a frame can be at most: 1000 s, so that sums never overflow.
@@ -101,4 +103,5 @@ pub const MAX_TABLES_LEN: u64 = (size_of::<Header>()
     + MAX_DOMAINS * size_of::<DomainRecord>()
     + MAX_RESIDENTS * size_of::<ResidentRecord>()
     + MAX_SITES * size_of::<SiteRecord>()
+    + MAX_NICS * size_of::<NicRecord>()
     + SECTION_COUNT * TABLE_ALIGN as usize) as u64;

@@ -6,19 +6,19 @@ use crate::digest::Sha256;
 use crate::error::{ImageError, Table};
 use crate::layout::{
     AlternativeRecord, BoardRecord, CLASS_ARMV7M, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK,
-    FORMAT, Header, InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, Name, PartitionRecord,
-    PayloadRecord, PcpuRecord, ROLE_CONSOLE, RegistersRecord, ResidentRecord, SECTION_ALTERNATIVES,
-    SECTION_BOARD, SECTION_CAPABILITIES, SECTION_CONTROLLERS, SECTION_DOMAINS, SECTION_INTERRUPTS,
-    SECTION_LOADS, SECTION_MAP, SECTION_MEMORY, SECTION_PARTITIONS, SECTION_PAYLOADS, SECTION_PCPUS,
-    SECTION_REGISTERS, SECTION_RESIDENTS, SECTION_SCHEDULES, SECTION_SITES, SECTION_VCPUS,
-    SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord, Section, SiteRecord, U64,
-    VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    FORMAT, Header, InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, Name, NicRecord,
+    PartitionRecord, PayloadRecord, PcpuRecord, ROLE_CONSOLE, RegistersRecord, ResidentRecord,
+    SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES, SECTION_CONTROLLERS, SECTION_DOMAINS,
+    SECTION_INTERRUPTS, SECTION_LOADS, SECTION_MAP, SECTION_MEMORY, SECTION_NICS, SECTION_PARTITIONS,
+    SECTION_PAYLOADS, SECTION_PCPUS, SECTION_REGISTERS, SECTION_RESIDENTS, SECTION_SCHEDULES, SECTION_SITES,
+    SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord, Section,
+    SiteRecord, U64, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::{
     MAX_ALTERNATIVES, MAX_CAPABILITIES, MAX_CONTROLLERS, MAX_DOMAINS, MAX_INTERRUPTS, MAX_LOADS, MAX_MAP,
-    MAX_MEMORY, MAX_PARTITIONS, MAX_PAYLOADS, MAX_PCPUS, MAX_REGISTERS, MAX_RESIDENTS, MAX_SCHEDULES,
-    MAX_SITES, MAX_TABLES_LEN, MAX_VCPUS, MAX_VIRTUAL_DEVICES, MAX_WATCHES, MAX_WINDOWS, MPU_GRANULE,
-    PAGE_SIZE, TABLE_ALIGN,
+    MAX_MEMORY, MAX_NICS, MAX_PARTITIONS, MAX_PAYLOADS, MAX_PCPUS, MAX_REGISTERS, MAX_RESIDENTS,
+    MAX_SCHEDULES, MAX_SITES, MAX_TABLES_LEN, MAX_VCPUS, MAX_VIRTUAL_DEVICES, MAX_WATCHES, MAX_WINDOWS,
+    MPU_GRANULE, PAGE_SIZE, TABLE_ALIGN,
 };
 use crate::tables::{Tables, payload_start, slice, total_len};
 use core::mem::offset_of;
@@ -87,6 +87,7 @@ pub struct Image<'a> {
     domains: &'a [DomainRecord],
     residents: &'a [ResidentRecord],
     sites: &'a [SiteRecord],
+    nics: &'a [NicRecord],
 }
 
 impl<'a> Image<'a> {
@@ -153,6 +154,7 @@ impl<'a> Image<'a> {
             domains: rest.take(Table::Domains, at(SECTION_DOMAINS), 0, MAX_DOMAINS)?,
             residents: rest.take(Table::Residents, at(SECTION_RESIDENTS), 0, MAX_RESIDENTS)?,
             sites: rest.take(Table::Sites, at(SECTION_SITES), 0, MAX_SITES)?,
+            nics: rest.take(Table::Nics, at(SECTION_NICS), 0, MAX_NICS)?,
         };
         if rest.is_finished() {
             Ok(image)
@@ -423,6 +425,12 @@ impl<'a> Image<'a> {
     #[must_use]
     pub const fn sites(&self) -> &'a [SiteRecord] {
         self.sites
+    }
+
+    /// Interfaces of VMs to networks.
+    #[must_use]
+    pub const fn nics(&self) -> &'a [NicRecord] {
+        self.nics
     }
 
     /// Whether the instruction at `address` was replaced. Worst case: a binary search in [`Image::sites`].

@@ -10,9 +10,10 @@ use crate::digest::{Portable, Sha256};
 use crate::error::ImageError;
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK, FORMAT,
-    Header, InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, NONE, Name, PAYLOAD_ALIGN,
-    PartitionRecord, PayloadRecord, PcpuRecord, RegistersRecord, ResidentRecord, SECTION_COUNT,
-    ScheduleRecord, Section, SiteRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    Header, InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, NONE, Name, NicRecord,
+    PAYLOAD_ALIGN, PartitionRecord, PayloadRecord, PcpuRecord, RegistersRecord, ResidentRecord,
+    SECTION_COUNT, ScheduleRecord, Section, SiteRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    WindowRecord,
 };
 use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
@@ -61,6 +62,7 @@ pub struct ImageBuilder {
     pub domains: Vec<DomainRecord>,
     pub residents: Vec<ResidentRecord>,
     pub sites: Vec<SiteRecord>,
+    pub nics: Vec<NicRecord>,
 }
 
 impl ImageBuilder {
@@ -95,6 +97,7 @@ impl ImageBuilder {
             domains: Vec::new(),
             residents: Vec::new(),
             sites: Vec::new(),
+            nics: Vec::new(),
         })
     }
 
@@ -174,6 +177,7 @@ impl ImageBuilder {
             TableBytes::of(&self.domains),
             TableBytes::of(&self.residents),
             TableBytes::of(&self.sites),
+            TableBytes::of(&self.nics),
         ]
     }
 

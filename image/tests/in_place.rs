@@ -208,3 +208,61 @@ fn rules_of_the_class() {
         assert_eq!(builder.build().map(drop), Err(expected), "case {number}");
     }
 }
+
+/// The sample on a network, with an uplink.
+fn connected() -> ImageBuilder {
+    let mut builder = sample();
+    builder.controllers.push(controller(
+        ROLE_NETWORK,
+        CONTROLLER_LAN9118,
+        &[0xa000_0000],
+        &[13],
+    ));
+    builder.virtual_devices.push(VirtualDeviceRecord {
+        partition: 0.into(),
+        kind: VIRTUAL_LAN9118.into(),
+        base: [0xa000_0000.into(), 0.into()],
+        size: [0x1_0000.into(), 0.into()],
+        virtual_line: 13.into(),
+        reserved: 0.into(),
+    });
+    builder.nics = vec![NicRecord {
+        partition: 0.into(),
+        network: 0.into(),
+        address: [2, 0, 0, 0, 0, 1, 0, 0],
+        memory: (RAM + 0x2000).into(),
+    }];
+    builder
+}
+
+#[rustfmt::skip] // One case per line.
+#[test]
+fn rules_of_networks() {
+    type Change = fn(&mut ImageBuilder);
+    let bytes = connected().build().unwrap();
+    assert_eq!(Image::check(&bytes, CLASS_ARMV7M, &Portable).unwrap().nics().len(), 1);
+    let cases: [(Change, Table, u32, Fault); 17] = [
+        (|b| b.nics[0].partition = 1.into(), Table::VirtualDevices, 1, Fault::NoSuch(Table::Nics)),
+        (|b| b.nics.clear(), Table::VirtualDevices, 1, Fault::NoSuch(Table::Nics)),
+        (|b| { b.virtual_devices.pop(); }, Table::Nics, 0, Fault::NoSuch(Table::VirtualDevices)),
+        (|b| b.virtual_devices[1].size[0] = 0x80.into(), Table::VirtualDevices, 1, Fault::WindowTooSmall),
+        (|b| b.virtual_devices[1].virtual_line = 1.into(), Table::VirtualDevices, 1, Fault::LineTaken(Table::VirtualDevices, 0)),
+        (|b| b.nics[0].network = 5.into(), Table::Nics, 0, Fault::OutOfRange),
+        (|b| b.nics[0].network = 999.into(), Table::Nics, 0, Fault::OutOfRange),
+        (|b| b.nics[0].address[0] = 3, Table::Nics, 0, Fault::OutOfRange),
+        (|b| b.nics[0].address = [0; 8], Table::Nics, 0, Fault::OutOfRange),
+        (|b| b.nics[0].address[7] = 1, Table::Nics, 0, Fault::Reserved),
+        (|b| b.nics[0].memory = (RAM + 4).into(), Table::Nics, 0, Fault::Unaligned),
+        (|b| b.nics[0].memory = CODE.into(), Table::Nics, 0, Fault::OutsideRam),
+        (|b| b.nics[0].memory = 0x2000_6000.into(), Table::Nics, 0, Fault::InHypervisor),
+        (|b| b.nics[0].memory = (RAM + 0xfe0).into(), Table::Nics, 0, Fault::Overlaps(Table::Memory, 1)),
+        (|b| b.nics.push(b.nics[0]), Table::Nics, 1, Fault::Overlaps(Table::Nics, 0)),
+        (|b| b.nics.push(NicRecord { memory: (RAM + 0x8000).into(), ..b.nics[0] }), Table::Nics, 1, Fault::SameAs(0)),
+        (|b| b.controllers[3].compatible = CONTROLLER_NVIC.into(), Table::Controllers, 3, Fault::UnknownKind),
+    ];
+    for (change, table, index, fault) in cases {
+        let mut builder = connected();
+        change(&mut builder);
+        assert_eq!(builder.build().map(drop), Err(ImageError::Record { table, index, fault }));
+    }
+}

@@ -11,6 +11,8 @@
 use crate::cap::Capability;
 use crate::dispatch::Pcpu;
 use crate::log::Line;
+use crate::mailbox::bit;
+use crate::network::{Nic, OUTSIDE};
 use crate::partition::{Launch, Request};
 use crate::record::Found;
 use crate::shared::Shared;
@@ -230,6 +232,9 @@ fn prepare<'i, A: Arch, S: Sha256>(
             },
         );
     }
+    if A::HAS_NETWORK {
+        connect(machine, shared, system);
+    }
     endow_capabilities(shared, system)?;
     autostart(shared, system);
     end_if_all_stopped(machine, shared, system);
@@ -401,6 +406,19 @@ fn endow_capabilities<R: RelaxStrategy>(
             .map_err(refused)?;
     }
     Ok(())
+}
+
+/// Networks: the interfaces of partitions, and the board's own.
+fn connect<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, system: &System<'_>) {
+    let mut partitions = 0;
+    for nic in system.nics() {
+        let facts = system.nic(nic);
+        *shared.nics.of(nic).lock() = Nic::new(facts.address);
+        if facts.network == OUTSIDE {
+            partitions |= bit(facts.partition.0);
+        }
+    }
+    machine.open_network(partitions);
 }
 
 /// Asks for the start of the partitions that start by themselves; their home pCPUs find the message when

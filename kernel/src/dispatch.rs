@@ -13,6 +13,7 @@
 //!
 //! The files below this one each hold one group of methods of [`Pcpu`]: `exit` (what an exit leads to), `call`
 //! (hypercalls), `lifecycle` (start, stop, load), `fault` (health events), `gate` (events), `device` (virtual devices, consoles),
+//! `network` (interfaces, the switch),
 //! `schedule` (windows, schedules), `trace` (the loop of a pCPU that is traced).
 
 mod call;
@@ -21,6 +22,7 @@ mod exit;
 mod fault;
 mod gate;
 mod lifecycle;
+mod network;
 mod report;
 mod schedule;
 mod trace;

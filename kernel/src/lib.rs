@@ -39,6 +39,7 @@ pub mod load;
 pub mod local;
 pub mod log;
 pub mod mailbox;
+pub mod network;
 pub mod partition;
 mod policy;
 mod record;

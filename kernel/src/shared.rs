@@ -3,12 +3,13 @@
 //!
 //! Everything in here is either constant after boot, an atomic, or behind a short lock of its own;
 //! there is no lock over all of it. Lock order, where
-//! two are held: virtual UART before the backend's own; no other pair is ever held together.
+//! two are held: virtual UART or network interface before the backend's own; no other pair is ever held together.
 
 use crate::cap::Spaces;
 use crate::event::Gate;
 use crate::health::Record;
 use crate::mailbox::{Mailbox, bit};
+use crate::network::{Nic, PerNic};
 use crate::partition::Control;
 use crate::record::Recorder;
 use crate::system::System;
@@ -20,6 +21,7 @@ use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::status::StatusWord;
 use bulkhead_arch_api::{MAX_PARTITIONS, MAX_PCPUS, PartitionId, Ticks};
 use bulkhead_devices::uart::{Kind, Uart};
+use bulkhead_image::MAX_NICS;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use spin::RelaxStrategy;
 use spin::mutex::TicketMutex;
@@ -121,6 +123,8 @@ pub struct Shared<'i, R> {
     pub(crate) capabilities: Spaces<R>,
     pub(crate) terminal: Terminal<R>,
     pub(crate) recorder: Recorder<R>,
+    /// Interfaces to networks.
+    pub(crate) nics: PerNic<TicketMutex<Nic, R>>,
     /// Partitions whose virtual UART has no room for output, as a bitmap.
     starved: AtomicU32,
     /// Someone is ending the system.
@@ -146,6 +150,7 @@ impl<R: RelaxStrategy> Shared<'_, R> {
             capabilities: Spaces::new(),
             terminal: Terminal::new(),
             recorder: Recorder::new(),
+            nics: Table::new([const { TicketMutex::new(Nic::new([0; 6])) }; MAX_NICS]),
             starved: AtomicU32::new(0),
             ending: AtomicBool::new(false),
         }

@@ -6,6 +6,7 @@
 //! everything else stays in the image's own records.
 
 use crate::mailbox::bit;
+use crate::network::{NicFacts, NicId, PerNic};
 use crate::partition::Homes;
 use crate::table::{PerPartition, PerPcpu, PerVcpu, Table};
 use crate::time::Timebase;
@@ -15,13 +16,13 @@ use bulkhead_arch_api::{
     Ticks, TimeMode, VcpuId, VcpuReset, VcpuSet, VirtualLine,
 };
 use bulkhead_devices::uart::Kind;
-use bulkhead_image::Image;
 use bulkhead_image::layout::HealthAction;
 use bulkhead_image::layout::{
     FLAG_AARCH32, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, NONE, PARTITION_TASK,
     PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, VIRTUAL_CMSDK_UART, VIRTUAL_EVENT_GATE,
-    VIRTUAL_PL011, VirtualDeviceRecord,
+    VIRTUAL_LAN9118, VIRTUAL_PL011, VirtualDeviceRecord,
 };
+use bulkhead_image::{Image, MAX_NICS};
 use bulkhead_sched::Slot;
 
 /// Where a vCPU belongs.
@@ -93,6 +94,8 @@ pub struct Facts {
     pub window_events: bool,
     /// Its virtual UART.
     pub uart: Option<UartWindow>,
+    /// Its interface to a network.
+    pub nic: Option<NicId>,
     /// The interrupt of its event gate.
     pub gate_line: Option<VirtualLine>,
     /// Restarts by health actions before it stays failed, or `NONE`.
@@ -114,6 +117,7 @@ impl Facts {
         watchers: 0,
         window_events: false,
         uart: None,
+        nic: None,
         gate_line: None,
         restart_limit: NONE,
         alternatives: 0,
@@ -142,6 +146,7 @@ pub struct System<'i> {
     pub time_limit: Ticks,
     partitions: PerPartition<Facts>,
     bindings: PerVcpu<Binding>,
+    nics: PerNic<NicFacts>,
     /// Lines whose interrupts are critical.
     critical: LineSet,
     /// vCPUs with a critical line.
@@ -169,6 +174,7 @@ impl<'i> System<'i> {
             time_limit,
             partitions: Table::new([Facts::NOTHING; MAX_PARTITIONS]),
             bindings: Table::new([UNBOUND; MAX_VCPUS]),
+            nics: Table::new([NicFacts::NOTHING; MAX_NICS]),
             critical: LineSet::EMPTY,
             critical_vcpus: VcpuSet::EMPTY,
         };
@@ -185,6 +191,7 @@ impl<'i> System<'i> {
                 system.critical_vcpus.insert_all(VcpuSet::of(first));
             }
         }
+        system.find_nics();
         for watch in image.watches() {
             let watched = PartitionId(watch.watched.get() as u8);
             system.partitions.of_mut(watched).watchers |= bit(watch.watcher.get() as u8);
@@ -224,6 +231,19 @@ impl<'i> System<'i> {
             alternatives: self.image.alternatives_of(number).count() as u8,
             actions: record.health,
             ..Facts::NOTHING
+        }
+    }
+
+    fn find_nics(&mut self) {
+        let image = self.image;
+        for (record, number) in image.nics().iter().zip(0_u8..) {
+            let mut devices = image.virtual_devices_of(record.partition.get());
+            // The check of the image has found it.
+            if let Some(device) = devices.find(|device| device.kind.get() == VIRTUAL_LAN9118) {
+                let facts = NicFacts::new(record, device, line_of(device));
+                self.partitions.of_mut(facts.partition).nic = Some(NicId(number));
+                *self.nics.of_mut(NicId(number)) = facts;
+            }
         }
     }
 
@@ -311,6 +331,18 @@ impl<'i> System<'i> {
     #[must_use]
     pub fn is_critical(&self, line: Line) -> bool {
         self.critical.has(line)
+    }
+
+    /// All interfaces to networks.
+    pub fn nics(&self) -> impl Iterator<Item = NicId> + use<> {
+        (0..self.image.nics().len().min(MAX_NICS) as u8).map(NicId)
+    }
+
+    /// What is known of an interface.
+    #[inline]
+    #[must_use]
+    pub fn nic(&self, nic: NicId) -> &NicFacts {
+        self.nics.of(nic)
     }
 
     /// All partitions.

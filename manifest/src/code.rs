@@ -116,6 +116,9 @@ codes! {
     BadTask = "E090", "A task of a demand contradicts itself.";
     BadWorkload = "E091", "A workload contradicts itself.";
     NotSchedulable = "E092", "A partition cannot be shown to do what it declares in time.";
+    UnknownNetwork = "E093", "A partition is on a network that does not exist.";
+    BadNetwork = "E094", "A network, or an interface to one, is not possible.";
+    BadMac = "E095", "A MAC address is malformed, stands for a group, or is given twice.";
     IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";
     UnusedAction = "W102", "A health action can never be taken.";
     NeverStarted = "W103", "A partition is not started at boot, and nobody else can start it.";

@@ -326,7 +326,7 @@ fn board_records(system: &System, builder: &mut ImageBuilder) {
     );
     builder.controllers = match board.class {
         Class::Aarch64 => aarch64_controllers(board),
-        Class::Armv7m => in_place::controllers(board),
+        Class::Armv7m => in_place::controllers(&system.manifest, board),
     };
 }
 
@@ -573,6 +573,7 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
             reserved: 0.into(),
         });
     }
+    in_place::interface(system, number, builder);
     builder.registers.extend(register_records(system, number));
     for (name, device) in owned(spec, &system.board) {
         let critical = spec.critical.iter().any(|other| other.value == name.value);

@@ -48,6 +48,8 @@ pub(crate) struct Plan {
     pub pool: Window,
     /// RAM for the rings of the trace: bus address and records of each; none if nothing is traced.
     pub trace: Option<(u64, u32)>,
+    /// RAM for the frames of each partition that is on a network.
+    pub frames: Vec<(usize, u64)>,
     /// Bus address of each area, per partition.
     pub hosts: Vec<Vec<u64>>,
 }
@@ -176,6 +178,7 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         report.push(no_room_for_trace(input, wish, hypervisor, &blocks));
     }
     (report.error_count() == errors).then_some(Plan {
+        frames: Vec::new(),
         trace: trace.flatten(),
         hypervisor,
         image_base,

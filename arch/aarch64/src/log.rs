@@ -9,7 +9,7 @@ use crate::machine::{BOARD, Machine};
 use crate::{cache, mmu};
 use bulkhead_abi::log::{AREA_SIZE, Area};
 use bulkhead_abi::trace::{Entry, RECORD_SIZE};
-use bulkhead_arch_api::Traces;
+use bulkhead_arch_api::{Network, Traces};
 
 /// Address of the area.
 pub(crate) fn address() -> u64 {
@@ -31,6 +31,9 @@ pub(crate) fn keep(offset: usize, length: usize) {
         cache::clean(address() + offset as u64, length as u64);
     }
 }
+
+/// The boards of this class have no network interface that the hypervisor drives.
+impl Network for Machine {}
 
 impl Traces for Machine {
     fn log_area(&self) -> &'static Area {

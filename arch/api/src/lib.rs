@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The boundary between the kernel and a CPU class.
 //!
-//! The kernel sees a machine as one handle per pCPU that implements [`Arch`]: seven groups of verbs
+//! The kernel sees a machine as one handle per pCPU that implements [`Arch`]: eight groups of verbs
 //! over ids, ticks and guest-physical addresses. Storage (register contexts, translation tables,
 //! interrupt state) belongs to the backend; decisions (who runs, who may, what a failure means)
 //! belong to the kernel. Control goes one way: the kernel calls [`Vcpus::run`] and gets a reason back.
@@ -25,8 +25,8 @@ pub use exit::{
 pub use ids::{Line, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet, VirtualLine};
 pub use verbs::{
     Arch, ArchCaps, BuildError, CLEAR_AT_ONCE, Clock, Console, ControllerKind, CopyError, Cpus, Irqs,
-    LineRoute, MemoryKind, PartitionKind, Permissions, Region, Spaces, StartError, TimeMode, Traces,
-    VcpuPlan, VcpuReset, Vcpus, VirtualController,
+    LineRoute, MemoryKind, Network, PartitionKind, Permissions, Received, Region, Spaces, StartError,
+    TimeMode, Traces, VcpuPlan, VcpuReset, Vcpus, VirtualController,
 };
 
 /// Partitions a system can have; bounds every table and loop over partitions.

@@ -9,7 +9,7 @@ use bulkhead_abi::log::Area;
 use bulkhead_abi::trace::Entry;
 
 /// One pCPU's view of its machine: all groups of verbs.
-pub trait Arch: Cpus + Vcpus + Spaces + Irqs + Clock + Console + Traces {
+pub trait Arch: Cpus + Vcpus + Spaces + Irqs + Clock + Console + Network + Traces {
     /// How to wait inside a spin loop, so that a lock's holder on another pCPU makes progress.
     type Relax: spin::RelaxStrategy;
     /// What this class can do.
@@ -353,6 +353,49 @@ pub trait Console {
     fn receive_line(&self) -> Option<Line>;
     /// Waits until everything sent has left. Only for lockdown and power-off. Bounded by the FIFO's depth.
     fn flush(&mut self);
+}
+
+/// A frame that the board's network interface has received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Its bytes, CRC included.
+    pub bytes: u32,
+    /// The first of them.
+    pub head: [u32; 2],
+}
+
+/// Frames on their way, and the board's network interface. A class without networks keeps the defaults.
+///
+/// Addresses are bus addresses inside the memory that the system image sets aside for frames, and multiples of 4.
+pub trait Network {
+    /// Whether the class has networks; if not, nothing of this is called, and the code for it is not built.
+    const HAS_NETWORK: bool = false;
+    /// Reads a word of a frame.
+    fn frame_word(&self, _at: HostPhys) -> u32 {
+        0
+    }
+    /// Writes a word of a frame.
+    fn set_frame_word(&mut self, _at: HostPhys, _value: u32) {}
+    /// Copies words of a frame. Worst case: linear in `words`, which are at most those of the longest frame.
+    fn copy_frame(&mut self, _from: HostPhys, _to: HostPhys, _words: u32) {}
+    /// The line of the board's interface, if the hypervisor drives it.
+    fn network_line(&self) -> Option<Line> {
+        None
+    }
+    /// Lets the line of the board's interface interrupt, as a line of these partitions (a bitmap; see [`Irqs::admit`]). At boot.
+    fn open_network(&mut self, _partitions: u32) {}
+    /// The oldest frame the board's interface has received; bad ones are dropped, one at a call.
+    fn next_frame(&mut self) -> Option<Received> {
+        None
+    }
+    /// Moves the next words of that frame, behind its head, to memory. Worst case: linear in `words`.
+    fn take_frame(&mut self, _to: HostPhys, _words: u32) {}
+    /// Forgets the rest of that frame.
+    fn end_frame(&mut self) {}
+    /// Sends `bytes` bytes (without CRC) by the board's interface; false if it has no room. Worst case: linear in `bytes`.
+    fn send_frame(&mut self, _from: HostPhys, _bytes: u32) -> bool {
+        false
+    }
 }
 
 /// What the hypervisor leaves for those who come after it.

@@ -35,6 +35,8 @@ pub(crate) struct Interrupts {
     of: [u64; MAX_PARTITIONS],
     /// Lines of the hypervisor's own.
     own: u64,
+    /// Those of the hypervisor's own that are open only while some partitions are admitted, as if they were theirs.
+    shared: u64,
     /// Lines that their guests have enabled.
     enabled: u64,
     /// Lines that wait for their guest.
@@ -111,6 +113,7 @@ impl Interrupts {
             routes: [None; MAX_LINES as usize],
             of: [0; MAX_PARTITIONS],
             own: 0,
+            shared: 0,
             enabled: 0,
             held: 0,
             admitted: u64::MAX,
@@ -128,7 +131,7 @@ impl Interrupts {
     }
 
     fn all_of(&self, partition: PartitionId) -> u64 {
-        self.of.get(usize::from(partition.0)).copied().unwrap_or(0)
+        self.of.get(usize::from(partition.0)).copied().unwrap_or(0) & !self.shared
     }
 
     /// Opens and masks what has to be.
@@ -143,6 +146,32 @@ impl Interrupts {
     pub(crate) fn own(&mut self, line: u32) {
         if line < MAX_LINES {
             self.own |= bit(line);
+            strike(NVIC_ISER, line);
+        }
+    }
+
+    /// The hypervisor takes a line for itself that matters to these partitions (a bitmap) only.
+    pub(crate) fn share(&mut self, line: u32, partitions: u32) {
+        if line < MAX_LINES {
+            self.own |= bit(line);
+            self.shared |= bit(line);
+            for (number, lines) in (0_u32..).zip(&mut self.of) {
+                if partitions & 1_u32.wrapping_shl(number) != 0 {
+                    *lines |= bit(line);
+                }
+            }
+            self.enabled |= bit(line);
+            self.apply();
+        }
+    }
+
+    /// The end of an interrupt of the hypervisor's own.
+    fn complete(&mut self, line: u32) {
+        strike(NVIC_ICPR, line);
+        if self.shared & bit(line) != 0 {
+            self.held &= !bit(line);
+            self.apply();
+        } else {
             strike(NVIC_ISER, line);
         }
     }
@@ -216,7 +245,12 @@ impl Machine {
             return self.take_deadline().then_some(Exit::Deadline);
         }
         if line < MAX_LINES && self.irq.own & bit(line) != 0 {
-            strike(NVIC_ICER, line);
+            if self.irq.shared & bit(line) != 0 {
+                self.irq.held |= bit(line);
+                self.irq.apply();
+            } else {
+                strike(NVIC_ICER, line);
+            }
             return Some(Exit::Interrupt(Line(line)));
         }
         let route = self.irq.route_of(line)?;
@@ -268,8 +302,7 @@ impl Irqs for Machine {
     }
 
     fn complete(&mut self, line: Line) {
-        strike(NVIC_ICPR, line.0);
-        strike(NVIC_ISER, line.0);
+        self.irq.complete(line.0);
     }
 }
 

@@ -10,7 +10,7 @@
 //! the same priority, so nothing interrupts it, and nothing has to be masked.
 //!
 //! Way through the files: `entry` (assembly) -> `machine` -> `vcpu` (contexts, switch) -> `traps` (what took the
-//! CPU out of a guest; `quick`: the same on the shortest way) -> `live` (a guest at its trap). `irq`, `clock`, `space`, `fp`, `cpu`, `console`, `log` are
+//! CPU out of a guest; `quick`: the same on the shortest way) -> `live` (a guest at its trap). `irq`, `network`, `clock`, `space`, `fp`, `cpu`, `console`, `log` are
 //! the remaining verbs, `crash` the end.
 #![no_std]
 
@@ -24,6 +24,7 @@ mod irq;
 mod live;
 mod log;
 mod machine;
+mod network;
 mod quick;
 mod space;
 mod system;

@@ -2,9 +2,11 @@
 //! The machine: what the kernel holds of this backend, made once out of the checked system image.
 
 use crate::clock::Counter;
+use crate::console::CODE_SIZE;
 use crate::crash::halt;
 use crate::entry::Registers;
 use crate::irq::Interrupts;
+use crate::network::Uplink;
 use crate::quick::Plain;
 use crate::space::SpaceTable;
 use crate::system::{self, CPUID, ICTR, ID_PFR0, MPU_TYPE, MVFR0, NVIC_IPR, SYST_CALIB};
@@ -35,6 +37,8 @@ pub struct Machine {
     pub(crate) spaces: SpaceTable,
     /// Interrupt lines.
     pub(crate) irq: Interrupts,
+    /// The board's network interface, if it is the hypervisor's.
+    pub(crate) uplink: Option<Uplink>,
     /// Partitions whose lines may interrupt, as a bitmap.
     pub(crate) admitted: u32,
     /// The vCPU whose space, lines and configuration are in the hardware.
@@ -97,7 +101,7 @@ impl Arch for Machine {
 /// The system image behind the class binary, as long as its own header says; nothing else of it is checked.
 fn system_image() -> &'static [u8] {
     let start = &raw const __image_end;
-    let room = console::CODE_SIZE - start as usize;
+    let room = CODE_SIZE - start as usize;
     // SAFETY: code memory up to `CODE_SIZE` is the hypervisor's (the linker script and the host tool see to it), nobody
     // writes it, and any bytes are bytes.
     let all = unsafe { core::slice::from_raw_parts(start, room) };
@@ -177,6 +181,7 @@ impl Machine {
             contexts: ContextTable::new(),
             spaces: SpaceTable::new(),
             irq: Interrupts::new(),
+            uplink: None,
             admitted: u32::MAX,
             current: None,
             runs: false,
@@ -240,6 +245,7 @@ impl Machine {
             halt("LOCKDOWN: the table of replaced instructions is not where words can be");
         };
         self.sites = sites;
+        self.uplink = Uplink::of(image);
         let board = image.board();
         self.trace = (
             board.trace_base.get() as usize,

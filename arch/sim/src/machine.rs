@@ -8,7 +8,7 @@ use bulkhead_abi::log::{AREA_SIZE, Area};
 use bulkhead_abi::trace::Entry;
 use bulkhead_arch_api::{
     AccessKind, Arch, ArchCaps, BuildError, Clock, Console, CopyError, Cpus, DUMP_REGISTERS, Dump, Exit,
-    FaultReport, GuestPhys, HostPhys, Irqs, Line, LineRoute, MAX_VCPUS_PER_PARTITION, PartitionId,
+    FaultReport, GuestPhys, HostPhys, Irqs, Line, LineRoute, MAX_VCPUS_PER_PARTITION, Network, PartitionId,
     PartitionKind, PcpuId, Region, Reply, Spaces, StartError, Ticks, Traces, VcpuId, VcpuPlan, VcpuReset,
     VcpuSet, Vcpus, VirtualController, VirtualLine,
 };
@@ -375,6 +375,9 @@ impl Console for SimMachine {
         world.transmitter_room = world.transmitter_depth;
     }
 }
+
+/// No networks: what a device does is tested in `bulkhead-devices`, and the switch on the target.
+impl Network for SimMachine {}
 
 impl Traces for SimMachine {
     fn log_area(&self) -> &'static Area {

@@ -71,6 +71,7 @@ pub(super) fn report(system: &System) -> String {
         ("MPU regions", mpu(system)),
         ("Replaced instructions", replaced(system)),
         ("Interrupts", interrupts(system)),
+        ("Networks", networks(system)),
         ("Who can touch what, beyond its own memory", touch(system)),
         ("Health actions", health(system)),
         ("Processor time", processor_time(&pcpus)),
@@ -232,6 +233,21 @@ fn interrupts(system: &System) -> Table {
                 Trigger::Edge => "edge",
             }
             .to_owned(),
+        ]);
+    }
+    rows
+}
+
+fn networks(system: &System) -> Table {
+    let mut rows = table(&["network", "uplink", "partition", "address", "finds it at", "line"]);
+    for row in system.interfaces() {
+        rows.add_row([
+            row.network,
+            row.uplink.unwrap_or_else(|| "-".to_owned()),
+            row.partition,
+            row.address,
+            format!("{:#x}", row.registers.base),
+            row.line.map_or_else(|| "-".to_owned(), |line| line.to_string()),
         ]);
     }
     rows

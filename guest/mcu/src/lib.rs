@@ -10,10 +10,13 @@
 #![no_std]
 
 pub mod device;
+pub mod ethernet;
+pub mod internet;
 pub mod interrupts;
 pub mod register;
 pub mod timer;
 pub mod uart;
+pub mod wake;
 
 use core::panic::PanicInfo;
 

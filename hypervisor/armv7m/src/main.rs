@@ -10,8 +10,8 @@ use bulkhead_arch_armv7m::{Machine, Relax, entry_point};
 use bulkhead_image::{Image, ImageError, Portable};
 use bulkhead_kernel::{Hooks, Shared, boot};
 
-/// Made at start-up: as an initial value it would lie in code memory, all of it, for the few words that are not zero.
-static SHARED: spin::Once<Shared<'static, Relax>> = spin::Once::new();
+/// An initial value: made at start-up, it would need as much stack as it is long.
+static SHARED: Shared<'static, Relax> = Shared::new();
 
 entry_point!(primary);
 
@@ -20,13 +20,11 @@ fn primary(machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
         digest: Portable,
         version: env!("CARGO_PKG_VERSION"),
     };
-    boot::primary(machine, SHARED.call_once(Shared::new), image, &hooks)
+    boot::primary(machine, &SHARED, image, &hooks)
 }
 
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    if let Some(shared) = SHARED.get() {
-        boot::abandon(shared);
-    }
+    boot::abandon(&SHARED);
     bulkhead_arch_armv7m::panic(info)
 }

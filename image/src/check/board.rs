@@ -5,9 +5,10 @@ use super::{each, earlier, named, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
     BoardRecord, CLASS_ARMV7M, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_TIMER,
-    CONTROLLER_CMSDK_UART, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_NVIC, CONTROLLER_PL011,
-    ControllerRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, MapRecord, NONE, POLICY_ARINC653, POLICY_DOMAINS,
-    POLICY_EDF, POLICY_FIXED_PRIORITY, POLICY_PINNED, PcpuRecord, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_TIMER,
+    CONTROLLER_CMSDK_UART, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_LAN9118, CONTROLLER_NVIC,
+    CONTROLLER_PL011, ControllerRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, MapRecord, NONE, POLICY_ARINC653,
+    POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY, POLICY_PINNED, PcpuRecord, ROLE_CONSOLE,
+    ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_TIMER,
 };
 use crate::reader::Image;
 use crate::span::Span;
@@ -188,6 +189,7 @@ fn controller(image: &Image<'_>, index: u32, record: &ControllerRecord) -> Resul
             ROLE_INTERRUPTS,
             CONTROLLER_GIC_V2 | CONTROLLER_GIC_V3 | CONTROLLER_NVIC
         ) | (ROLE_TIMER, CONTROLLER_ARM_TIMER | CONTROLLER_CMSDK_TIMER)
+            | (ROLE_NETWORK, CONTROLLER_LAN9118)
     );
     require(fits, Fault::UnknownKind)?;
     require(record.reserved.get() == 0, Fault::Reserved)?;

@@ -8,7 +8,7 @@ use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
     CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_NVIC, INTERRUPT_CRITICAL, InterruptRecord, NONE,
     PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CMSDK_UART,
-    VIRTUAL_EVENT_GATE, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_PL011, VirtualDeviceRecord,
+    VIRTUAL_EVENT_GATE, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_LAN9118, VIRTUAL_PL011, VirtualDeviceRecord,
 };
 use crate::reader::{Image, record as record_at};
 use crate::span::Span;
@@ -26,13 +26,15 @@ const DISTRIBUTOR_V2_SIZE: u64 = 0x1000;
 const CPU_INTERFACE_SIZE: u64 = 0x2000;
 /// Bytes of a UART's registers (Arm DDI 0183G, section 3.2; Arm DDI 0479D, section 4.3).
 const UART_SIZE: u64 = 0x1000;
+/// Bytes of a LAN9118's registers (datasheet, 5.3).
+const NIC_REGISTERS: u64 = 0x100;
 /// Bytes of one GICv3 redistributor's registers: two frames (Arm IHI 0069 section 12.10).
 const REDISTRIBUTOR_SIZE: u64 = 0x2_0000;
 
 pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
     each(Table::VirtualDevices, image.virtual_devices(), |index, record| {
         let owner = machine(image, record.partition.get())?;
-        shape(owner, record)?;
+        shape(image, owner, record)?;
         controller_is_the_boards(image, record.kind.get())?;
         apart(image, index, record)?;
         lines(record).try_for_each(|line| virtual_line(image, owner, line))
@@ -65,7 +67,7 @@ fn first_line(image: &Image<'_>) -> u32 {
 }
 
 /// Number and size of the windows are those of the device.
-fn shape(owner: &PartitionRecord, record: &VirtualDeviceRecord) -> Result<(), Fault> {
+fn shape(image: &Image<'_>, owner: &PartitionRecord, record: &VirtualDeviceRecord) -> Result<(), Fault> {
     require(record.reserved.get() == 0, Fault::Reserved)?;
     let [first, second] = record.size;
     let [least_first, least_second] = match record.kind.get() {
@@ -75,6 +77,13 @@ fn shape(owner: &PartitionRecord, record: &VirtualDeviceRecord) -> Result<(), Fa
         ],
         VIRTUAL_GIC_V2 => [DISTRIBUTOR_V2_SIZE, CPU_INTERFACE_SIZE],
         VIRTUAL_PL011 | VIRTUAL_CMSDK_UART => [UART_SIZE, 0],
+        VIRTUAL_LAN9118 => {
+            require(
+                super::nics::has_one(image, record.partition.get()),
+                Fault::NoSuch(Table::Nics),
+            )?;
+            [NIC_REGISTERS, 0]
+        }
         VIRTUAL_EVENT_GATE => {
             require(record.virtual_line.get() != NONE, Fault::OutOfRange)?;
             [0, 0]

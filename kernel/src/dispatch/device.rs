@@ -29,6 +29,12 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         {
             let reply = self.access_uart(partition, uart.line, offset, access);
             self.machine.reply(vcpu, reply);
+        } else if A::HAS_NETWORK
+            && let Some(nic) = self.system.facts_of(partition).nic
+            && let Some(offset) = self.system.nic(nic).offset_of(access.address)
+        {
+            let reply = self.access_nic(nic, offset, access);
+            self.machine.reply(vcpu, reply);
         } else if let Some(register) = self.system.register_at(partition, access.address, access.size) {
             let value = self.machine.forward(register, access.size, access.kind);
             let reply = match access.kind {

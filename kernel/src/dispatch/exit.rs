@@ -112,6 +112,8 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             Exit::Interrupt(line) => {
                 if self.machine.receive_line() == Some(line) {
                     self.take_input();
+                } else if A::HAS_NETWORK && self.machine.network_line() == Some(line) {
+                    self.take_frame();
                 }
                 self.machine.complete(line);
             }

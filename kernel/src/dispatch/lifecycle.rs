@@ -285,6 +285,11 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         self.with_uart(partition, line, Uart::reset);
         let shared = self.shared.partition(partition);
         shared.input.lock().clear();
+        if A::HAS_NETWORK
+            && let Some(nic) = self.system.facts_of(partition).nic
+        {
+            self.reset_nic(nic);
+        }
         shared.gate.clear();
         self.events_taken(partition);
         None

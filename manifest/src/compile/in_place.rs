@@ -3,19 +3,22 @@
 //! instructions replaced in it.
 
 use bulkhead_image::layout::{
-    CONTROLLER_CMSDK_TIMER, CONTROLLER_CMSDK_UART, CONTROLLER_NVIC, ControllerRecord, Name, ROLE_CONSOLE,
-    ROLE_INTERRUPTS, ROLE_TIMER, ResidentRecord, SiteRecord,
+    CONTROLLER_CMSDK_TIMER, CONTROLLER_CMSDK_UART, CONTROLLER_LAN9118, CONTROLLER_NVIC, ControllerRecord,
+    NONE, Name, NicRecord, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_TIMER, ResidentRecord,
+    SiteRecord, VIRTUAL_LAN9118, VirtualDeviceRecord,
 };
 use bulkhead_image::{ImageBuilder, NameError, Portable, Sha256};
 
 use super::controller_record;
 use crate::board::Board;
 use crate::guest::Guest;
+use crate::model::Manifest;
 use crate::payload::blob_name;
+use crate::rules::networks;
 use crate::system::System;
 
 /// What the hypervisor drives.
-pub(super) fn controllers(board: &Board) -> Vec<ControllerRecord> {
+pub(super) fn controllers(manifest: &Manifest, board: &Board) -> Vec<ControllerRecord> {
     let timer = &board.timer;
     let console = board.console.iter().map(|console| {
         controller_record(
@@ -36,7 +39,45 @@ pub(super) fn controllers(board: &Board) -> Vec<ControllerRecord> {
             timer.clock_hz,
         ),
     ];
-    console.chain(others).collect()
+    let uplink = networks::uplink(manifest, board).map(|device| {
+        let lines: Vec<u32> = device.interrupts.iter().map(|interrupt| interrupt.line).collect();
+        controller_record(ROLE_NETWORK, CONTROLLER_LAN9118, &device.registers, &lines, 0)
+    });
+    console.chain(others).chain(uplink).collect()
+}
+
+/// The interface of a partition to its network: a virtual controller where the board has its own, and what the switch
+/// knows of it.
+pub(super) fn interface(system: &System, number: u32, builder: &mut ImageBuilder) {
+    let spec = &system.manifest.partitions[number as usize];
+    let Some(interface) = networks::interface(number as usize, spec) else {
+        return;
+    };
+    let network = networks::number(&system.manifest, &interface.network.value);
+    let (Some(network), Some(device)) = (network, networks::controller(&system.board)) else {
+        return;
+    };
+    let window = device.registers.first().copied().unwrap_or_default();
+    let line = device.interrupts.first().map_or(NONE, |interrupt| interrupt.line);
+    builder.virtual_devices.push(VirtualDeviceRecord {
+        partition: number.into(),
+        kind: VIRTUAL_LAN9118.into(),
+        base: [window.base.into(), 0.into()],
+        size: [window.size.into(), 0.into()],
+        virtual_line: line.into(),
+        reserved: 0.into(),
+    });
+    let [a, b, c, d, e, f] = interface.address;
+    let mut frames = system.plan.frames.iter();
+    let memory = frames
+        .find(|(owner, _)| *owner == number as usize)
+        .map_or(0, |(_, base)| *base);
+    builder.nics.push(NicRecord {
+        partition: number.into(),
+        network: network.into(),
+        address: [a, b, c, d, e, f, 0, 0],
+        memory: memory.into(),
+    });
 }
 
 /// The code memory of a partition.

@@ -92,6 +92,7 @@ pub(crate) struct Manifest {
     pub board: Option<Placed<String>>,
     pub pcpus: Vec<PcpuSpec>,
     pub partitions: Vec<PartitionSpec>,
+    pub networks: Vec<NetworkSpec>,
     pub attachments: Vec<AttachmentSpec>,
     /// Records of each pCPU's ring of the trace, if the system is always traced.
     pub trace: Option<Placed<u32>>,
@@ -126,6 +127,14 @@ pub(crate) struct AttachmentSpec {
     pub file: Option<Placed<String>>,
     pub size: Option<Placed<u64>>,
     pub read_only: bool,
+}
+
+/// A network that VMs share.
+#[derive(Clone, Debug)]
+pub(crate) struct NetworkSpec {
+    pub name: Placed<String>,
+    /// Device of the board that connects it with the outside.
+    pub uplink: Option<Placed<String>>,
 }
 
 #[derive(Clone, Debug)]
@@ -257,6 +266,10 @@ pub(crate) struct PartitionSpec {
     pub autostart: bool,
     pub watchdog: Option<Placed<u64>>,
     pub devices: Vec<Placed<String>>,
+    /// The network it is on.
+    pub network: Option<Placed<String>>,
+    /// Its address there.
+    pub mac: Option<Placed<String>>,
     pub critical: Vec<Placed<String>>,
     pub trusted_dma: bool,
     pub overlay: Option<Placed<String>>,

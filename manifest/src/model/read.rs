@@ -6,7 +6,7 @@ use bulkhead_image::layout::HealthAction;
 
 use super::{
     Access, AlternativeSpec, AttachmentKind, AttachmentSpec, CapabilitySpec, Kind, MachineSpec, Manifest,
-    PartitionSpec, Placed, RIGHTS, RegionSpec, Target,
+    NetworkSpec, PartitionSpec, Placed, RIGHTS, RegionSpec, Target,
     scheduling::{read_pcpu, read_vcpu, small},
     timing::{read_demand, read_workload},
 };
@@ -90,6 +90,7 @@ pub(crate) fn read(table: &Table, place: Place) -> Manifest {
         board: text(table, "board"),
         pcpus: entries(table, "pcpu").filter_map(read_pcpu).collect(),
         partitions: entries(table, "partition").filter_map(read_partition).collect(),
+        networks: entries(table, "network").filter_map(read_network).collect(),
         attachments: read_attachments(table),
         trace: read_trace(table),
         place,
@@ -135,6 +136,16 @@ fn read_attachments(table: &Table) -> Vec<AttachmentSpec> {
     kinds.into_iter().flat_map(of_kind).collect()
 }
 
+fn read_network(entry: &Entry) -> Option<NetworkSpec> {
+    Some(NetworkSpec {
+        name: Placed {
+            value: entry.key.clone(),
+            place: entry.key_place,
+        },
+        uplink: text(entry.value.table()?, "uplink"),
+    })
+}
+
 fn read_partition(entry: &Entry) -> Option<PartitionSpec> {
     let table = entry.value.table()?;
     let kinds = [("vm", Kind::Vm), ("task", Kind::Task)];
@@ -178,6 +189,8 @@ fn read_partition(entry: &Entry) -> Option<PartitionSpec> {
         autostart: flag(table, "autostart", true),
         watchdog: duration(table, "watchdog"),
         devices: texts(table, "devices"),
+        network: text(table, "network"),
+        mac: text(table, "mac"),
         critical: texts(table, "critical"),
         trusted_dma: flag(table, "trusted-dma", false),
         overlay: text(table, "device-tree-overlay"),

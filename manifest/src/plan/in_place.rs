@@ -7,11 +7,13 @@
 
 use bulkhead_arch_regions::{Forbidden, MAX_REGIONS, Memory, Refusal, Region, Request, Rights};
 
+use bulkhead_image::layout::NIC_MEMORY;
+
 use super::{Input, Plan, SMALL_LOG_SIZE, range, ranges, trace_place};
 use crate::board::{Board, Window};
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
 use crate::guest::{Area, AreaKind, Guest};
-use crate::model::{Access, PartitionSpec};
+use crate::model::{Access, PartitionSpec, Placed};
 use crate::rules::registers;
 use crate::units::{align_up, format_size};
 
@@ -48,6 +50,19 @@ pub(super) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     };
     let mut taken: Vec<Window> = seen.iter().map(|(_, area)| area.window).collect();
     taken.push(board.own_ram);
+    let mut frames = Vec::new();
+    for (number, spec) in input.specs.iter().enumerate() {
+        let Some(network) = &spec.network else { continue };
+        let Some(base) = super::lowest(board, (0, NIC_MEMORY), NIC_MEMORY, &taken) else {
+            report.push(no_room_for_frames(spec, network));
+            continue;
+        };
+        taken.push(Window {
+            base,
+            size: NIC_MEMORY,
+        });
+        frames.push((number, base));
+    }
     let trace = input.trace.map(|wish| trace_place(board, wish, &taken));
     if trace == Some(None) {
         report.push(no_room_for_trace(input));
@@ -58,6 +73,7 @@ pub(super) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         log,
         pool,
         trace: trace.flatten(),
+        frames,
         hosts: input
             .guests
             .iter()
@@ -85,6 +101,15 @@ fn hypervisor_too_large(input: &Input<'_>, hypervisor: Window) -> Diagnostic {
     );
     Diagnostic::at(Code::RamExhausted, first_place(input), message)
         .help("use fewer partitions, or raise `hypervisor.code` of the board and link the guests behind it")
+}
+
+fn no_room_for_frames(spec: &PartitionSpec, network: &Placed<String>) -> Diagnostic {
+    let message = format!(
+        "no {} of RAM are left for frames of `{}`",
+        format_size(NIC_MEMORY),
+        spec.name.value
+    );
+    Diagnostic::at(Code::RamExhausted, network.place, message).help("give the partitions less memory")
 }
 
 fn no_room_for_trace(input: &Input<'_>) -> Diagnostic {

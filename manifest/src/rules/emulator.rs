@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Disks and networks that the board's emulator plugs into devices.
 
+use super::networks;
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{AttachmentKind, AttachmentSpec, Manifest, Placed};
@@ -23,7 +24,8 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
         let owned = manifest
             .partitions
             .iter()
-            .any(|partition| partition.devices.iter().any(|device| device.value == name.value));
+            .any(|partition| partition.devices.iter().any(|device| device.value == name.value))
+            || networks::uplink(manifest, board).is_some_and(|device| device.name == name.value);
         if !owned {
             let message = format!(
                 "something is attached to `{}`, which no partition owns",
@@ -31,7 +33,7 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
             );
             report.push(
                 Diagnostic::at(Code::UnusedAttachment, name.place, message)
-                    .help("give the device to a VM with `devices`"),
+                    .help("give the device to a VM with `devices`, or make it the `uplink` of a network"),
             );
         }
     }

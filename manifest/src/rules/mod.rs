@@ -14,6 +14,7 @@ mod health;
 mod in_place;
 pub(crate) mod memory;
 mod names;
+pub(crate) mod networks;
 mod scheduling;
 mod surprises;
 mod tasks;
@@ -34,6 +35,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     health::check(manifest, report);
     capabilities::check(manifest, report);
     scheduling::check(manifest, report);
+    networks::check(manifest, board, report);
     trace_is_possible(manifest, report);
     if let Some(board) = board {
         in_place::check(manifest, board, report);

@@ -23,6 +23,9 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
             well_formed(&domain.name, "domain", NAME_MAX, report);
         }
     }
+    for network in &manifest.networks {
+        well_formed(&network.name, "network", NAME_MAX, report);
+    }
     for partition in &manifest.partitions {
         well_formed(&partition.name, "partition", NAME_MAX, report);
         not_reserved(&partition.name, report);

@@ -44,6 +44,15 @@ pub(crate) static MANIFEST: TableSchema = TableSchema {
             "the partitions, numbered from 0 in the order of the file",
         ),
         key(
+            "network",
+            Optional,
+            Kind::Map {
+                key: "name",
+                of: &SWITCH,
+            },
+            "networks that VMs share; class `armv7m`",
+        ),
+        key(
             "emulator",
             Optional,
             Kind::Table(&EMULATOR),
@@ -69,6 +78,17 @@ static TRACE: TableSchema = TableSchema {
             bulkhead_abi::trace::RING_MAX as u64,
         ),
         "records of each pCPU's ring, 16 bytes each; a power of two. The newest overwrites the oldest",
+    )],
+};
+
+static SWITCH: TableSchema = TableSchema {
+    what: "a network table",
+    doc: "A network that the hypervisor switches: a frame goes to the VM that has its destination address, or to all if it is for a group.",
+    keys: &[key(
+        "uplink",
+        Optional,
+        Kind::Text,
+        "Ethernet device of the board that connects it with the outside; the hypervisor drives it. Without it the VMs have a network among themselves",
     )],
 };
 
@@ -241,6 +261,18 @@ static PARTITION: TableSchema = TableSchema {
             Default("[]"),
             Kind::List(&Kind::Text),
             "devices of the board that become its own, by the names of the board file; VM only",
+        ),
+        key(
+            "network",
+            Optional,
+            Kind::Text,
+            "network that its virtual Ethernet controller is on, which it finds where the board has its own; VM only",
+        ),
+        key(
+            "mac",
+            Optional,
+            Kind::Text,
+            "address of that controller, as in \"02:00:00:00:00:01\"; without it one that follows from the partition's number",
         ),
         key(
             "critical",

@@ -19,7 +19,7 @@ use crate::rules::registers;
 use bulkhead_image::layout::HealthAction;
 pub(crate) use scheduling::{DEFAULT_QUANTUM, pcpus, policy_of, spec_of, vcpu};
 pub use scheduling::{Domain, Pcpu, Reservation, Schedule, TimeWindow, Vcpu};
-pub use views::{CpuRow, DeviceRow, InterruptRow, MemoryRow, TouchRow};
+pub use views::{CpuRow, DeviceRow, InterfaceRow, InterruptRow, MemoryRow, TouchRow};
 
 /// Name under which a partition finds the capability for itself.
 pub(crate) const SELF_NAME: &str = "self";

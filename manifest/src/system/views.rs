@@ -3,11 +3,12 @@
 
 use bulkhead_abi::ObjectKind;
 use bulkhead_abi::hypercall::SELF_CAPABILITY;
+use bulkhead_image::layout::NIC_MEMORY;
 
 use super::{Mapping, MappingKind, Pcpu, System};
 use crate::board::{Class, Device, Trigger, Window};
 use crate::model::right_names;
-use crate::rules::owned;
+use crate::rules::{networks, owned};
 
 /// A line of the memory map.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +75,23 @@ pub struct TouchRow {
     pub how: String,
 }
 
+/// A partition's interface to a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceRow {
+    /// Whose it is.
+    pub partition: String,
+    /// The network.
+    pub network: String,
+    /// The board's device that connects that with the outside.
+    pub uplink: Option<String>,
+    /// Its MAC address.
+    pub address: String,
+    /// Where the partition finds its registers.
+    pub registers: Window,
+    /// Its interrupt line.
+    pub line: Option<u32>,
+}
+
 /// Name of the hypervisor as an owner.
 const HYPERVISOR: &str = bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 
@@ -104,6 +122,25 @@ impl System {
                 .into_iter()
                 .map(|(name, window)| row(name, window, "rw")),
         );
+        for (number, base) in &self.plan.frames {
+            let window = Window {
+                base: *base,
+                size: NIC_MEMORY,
+            };
+            let name = self
+                .partitions
+                .get(*number)
+                .map_or("", |partition| &partition.name);
+            rows.push(row(&format!("frames of {name}"), window, "rw"));
+        }
+        if let Some(device) = networks::uplink(&self.manifest, &self.board) {
+            rows.extend(
+                device
+                    .registers
+                    .iter()
+                    .map(|window| row(&device.name, *window, "rw")),
+            );
+        }
         for partition in &self.partitions {
             rows.extend(partition.mappings.iter().map(|mapping| MemoryRow {
                 host: mapping.host,
@@ -197,6 +234,15 @@ impl System {
                 trigger: Trigger::Level,
             })
             .collect();
+        if let Some(device) = networks::uplink(&self.manifest, &self.board) {
+            rows.extend(device.interrupts.iter().map(|interrupt| InterruptRow {
+                line: interrupt.line,
+                device: device.name.clone(),
+                owner: HYPERVISOR.to_owned(),
+                virtual_line: None,
+                trigger: interrupt.trigger,
+            }));
+        }
         for spec in &self.manifest.partitions {
             for (_, device) in owned(spec, &self.board) {
                 rows.extend(device.interrupts.iter().map(|interrupt| InterruptRow {
@@ -210,6 +256,31 @@ impl System {
         }
         rows.sort_by_key(|row| row.line);
         rows
+    }
+
+    /// Who is on which network, by partition.
+    #[must_use]
+    pub fn interfaces(&self) -> Vec<InterfaceRow> {
+        (0..self.partitions.len())
+            .filter_map(|number| self.interface(number))
+            .collect()
+    }
+
+    fn interface(&self, number: usize) -> Option<InterfaceRow> {
+        let spec = self.manifest.partitions.get(number)?;
+        let found = networks::interface(number, spec)?;
+        let network = &found.network.value;
+        let mut all = self.manifest.networks.iter();
+        let uplink = &all.find(|other| other.name.value == *network)?.uplink;
+        let device = networks::controller(&self.board)?;
+        Some(InterfaceRow {
+            partition: spec.name.value.clone(),
+            network: network.clone(),
+            uplink: uplink.as_ref().map(|uplink| uplink.value.clone()),
+            address: networks::format(found.address),
+            registers: device.registers.first().copied().unwrap_or_default(),
+            line: device.interrupts.first().map(|interrupt| interrupt.line),
+        })
     }
 
     /// The devices of the board and who owns them.
@@ -227,6 +298,8 @@ impl System {
                 }),
             }
         }
+        let uplink = networks::uplink(&self.manifest, &self.board);
+        let is_uplink = |device: &Device| uplink.is_some_and(|uplink| uplink.name == device.name);
         rows.extend(self.board.devices.iter().map(|device| {
             DeviceRow {
                 name: device.name.clone(),
@@ -236,7 +309,8 @@ impl System {
                     .partitions
                     .iter()
                     .find(|p| p.devices.contains(&device.name))
-                    .map(|p| p.name.clone()),
+                    .map(|p| p.name.clone())
+                    .or_else(|| is_uplink(device).then(|| HYPERVISOR.to_owned())),
             }
         }));
         rows
@@ -256,6 +330,12 @@ impl System {
             };
             for device in &partition.devices {
                 row(format!("device {device}"), "registers and interrupts".to_owned());
+            }
+            if let Some(found) = self.interface(number) {
+                row(
+                    format!("network {}", found.network),
+                    format!("sends frames as {}", found.address),
+                );
             }
             if partition.unconfined_dma {
                 row(

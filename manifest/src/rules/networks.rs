@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Networks that VMs share: who is on which, with what address, and what connects it with the outside.
+
+use crate::board::{Board, Class, Device};
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::model::{Kind, Manifest, NetworkSpec, PartitionSpec, Placed};
+use crate::schema::shape::nearest;
+
+/// What the hypervisor can drive, and emulates.
+const CONTROLLER: &str = "smsc,lan9118";
+/// Interfaces that the tables of the class binary hold.
+const INTERFACES: usize = 4;
+
+/// A partition's interface.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interface<'a> {
+    pub network: &'a Placed<String>,
+    pub address: [u8; 6],
+}
+
+/// The Ethernet controller of a board, which is also what VMs find.
+pub(crate) fn controller(board: &Board) -> Option<&Device> {
+    let mut devices = board.devices.iter();
+    devices.find(|device| device.compatible.iter().any(|name| name == CONTROLLER))
+}
+
+/// The interface of partition `number`, if it has one.
+pub(crate) fn interface(number: usize, partition: &PartitionSpec) -> Option<Interface<'_>> {
+    let network = partition.network.as_ref()?;
+    let given = partition.mac.as_ref().and_then(|mac| parse(&mac.value));
+    // Locally administered (IEEE 802, 8.2.2).
+    let own = [2, b'b', b'u', b'l', b'k', number as u8];
+    Some(Interface {
+        network,
+        address: given.unwrap_or(own),
+    })
+}
+
+/// The number of a network in the system image: 0 is the one with an uplink.
+pub(crate) fn number(manifest: &Manifest, name: &str) -> Option<u32> {
+    let network = manifest
+        .networks
+        .iter()
+        .find(|network| network.name.value == name)?;
+    if network.uplink.is_some() {
+        return Some(0);
+    }
+    let mut inner = manifest
+        .networks
+        .iter()
+        .filter(|network| network.uplink.is_none());
+    let position = inner.position(|network| network.name.value == name)?;
+    u32::try_from(position + 1).ok()
+}
+
+/// The device that the hypervisor drives for a network.
+pub(crate) fn uplink<'b>(manifest: &Manifest, board: &'b Board) -> Option<&'b Device> {
+    let mut uplinks = manifest
+        .networks
+        .iter()
+        .filter_map(|network| network.uplink.as_ref());
+    board.device(&uplinks.next()?.value)
+}
+
+/// An address as in a manifest.
+pub(crate) fn format(address: [u8; 6]) -> String {
+    address.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+fn parse(text: &str) -> Option<[u8; 6]> {
+    let digits = |part: &str| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let bytes: Vec<u8> = text
+        .split(':')
+        .map(|part| u8::from_str_radix(part, 16).ok().filter(|_| digits(part)))
+        .collect::<Option<_>>()?;
+    bytes.try_into().ok()
+}
+
+pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
+    for partition in &manifest.partitions {
+        addressed(partition, report);
+        let Some(network) = &partition.network else {
+            continue;
+        };
+        if !manifest
+            .networks
+            .iter()
+            .any(|other| other.name.value == network.value)
+        {
+            report.push(unknown(network, manifest));
+        }
+        if partition.kind == Kind::Task {
+            let message = format!("`{}` is a task and has no devices", partition.name.value);
+            report.push(Diagnostic::at(Code::NotForTask, network.place, message).help("remove `network`"));
+        }
+    }
+    addresses_differ(manifest, report);
+    for network in manifest.networks.iter().skip(INTERFACES) {
+        let message = format!("there are more than {INTERFACES} networks");
+        report.push(Diagnostic::at(Code::BadNetwork, network.name.place, message).help("join some of them"));
+    }
+    let mut connected = manifest
+        .partitions
+        .iter()
+        .filter_map(|partition| partition.network.as_ref());
+    if let Some(network) = connected.nth(INTERFACES) {
+        let message = format!("more than {INTERFACES} partitions are on networks");
+        report.push(
+            Diagnostic::at(Code::BadNetwork, network.place, message)
+                .label("the first one without an interface")
+                .help("give fewer partitions a network"),
+        );
+    }
+    let mut uplinks = manifest
+        .networks
+        .iter()
+        .filter(|network| network.uplink.is_some());
+    if let (Some(first), Some(second)) = (uplinks.next(), uplinks.next()) {
+        report.push(
+            Diagnostic::at(Code::BadNetwork, second.name.place, "two networks have an uplink")
+                .also(first.name.place, "the first")
+                .help("one of them can be a network of the VMs among themselves: remove its `uplink`"),
+        );
+    }
+    if let Some(board) = board {
+        possible(manifest, board, report);
+    }
+}
+
+/// An address without a network, or one that no interface can have.
+fn addressed(partition: &PartitionSpec, report: &mut Report) {
+    let Some(mac) = &partition.mac else { return };
+    let (message, help) = match parse(&mac.value) {
+        _ if partition.network.is_none() => (
+            format!("`{}` has an address, but no network", partition.name.value),
+            "name its `network`, or remove `mac`",
+        ),
+        None => (
+            format!("`{}` is no MAC address", mac.value),
+            "give six bytes, as in \"02:00:00:00:00:01\"",
+        ),
+        Some([first, ..]) if first & 1 != 0 => (
+            format!("`{}` is the address of a group", mac.value),
+            "clear the lowest bit of its first byte",
+        ),
+        Some([0, 0, 0, 0, 0, 0]) => (
+            format!("`{}` is no MAC address", mac.value),
+            "give one, as in \"02:00:00:00:00:01\"",
+        ),
+        Some(_) => return,
+    };
+    report.push(Diagnostic::at(Code::BadMac, mac.place, message).help(help));
+}
+
+fn addresses_differ(manifest: &Manifest, report: &mut Report) {
+    let mut seen: Vec<(Interface<'_>, Place)> = Vec::new();
+    for (number, partition) in manifest.partitions.iter().enumerate() {
+        let Some(own) = interface(number, partition) else {
+            continue;
+        };
+        let place = partition.mac.as_ref().map_or(own.network.place, |mac| mac.place);
+        let same = |other: &&(Interface<'_>, Place)| {
+            other.0.address == own.address && other.0.network.value == own.network.value
+        };
+        if let Some((_, first)) = seen.iter().find(same) {
+            let message = format!(
+                "two partitions on `{}` have the address {}",
+                own.network.value,
+                format(own.address)
+            );
+            report.push(
+                Diagnostic::at(Code::BadMac, place, message)
+                    .also(*first, "the first")
+                    .help("give them different ones, or leave `mac` out"),
+            );
+        }
+        seen.push((own, place));
+    }
+}
+
+fn unknown(network: &Placed<String>, manifest: &Manifest) -> Diagnostic {
+    let names = || {
+        manifest
+            .networks
+            .iter()
+            .map(|network| network.name.value.as_str())
+    };
+    let help = match nearest(&network.value, names()) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => format!("add a table `[network.{}]`", network.value),
+    };
+    let message = format!("there is no network `{}`", network.value);
+    Diagnostic::at(Code::UnknownNetwork, network.place, message).help(help)
+}
+
+/// The place of the virtual controller is not also that of the real one.
+fn has_room(partition: &PartitionSpec, board: &Board, report: &mut Report) {
+    let (Some(network), Some(device)) = (&partition.network, controller(board)) else {
+        return;
+    };
+    if let Some(own) = partition.devices.iter().find(|name| name.value == device.name) {
+        let message = format!(
+            "`{}` has both the controller `{}` and a virtual one, which is found at the same place",
+            partition.name.value, own.value
+        );
+        report.push(
+            Diagnostic::at(Code::VirtualOverlap, own.place, message)
+                .also(network.place, "the virtual one")
+                .help("remove one of them"),
+        );
+    }
+}
+
+/// The board has what networks need.
+fn possible(manifest: &Manifest, board: &Board, report: &mut Report) {
+    let able = board.class == Class::Armv7m && controller(board).is_some();
+    for partition in &manifest.partitions {
+        has_room(partition, board, report);
+    }
+    for network in &manifest.networks {
+        if able {
+            if let Some(uplink) = &network.uplink {
+                uplink_is_free(uplink, network, manifest, board, report);
+            }
+            continue;
+        }
+        let message = format!("board `{}` has no networks that VMs share", board.name);
+        report.push(
+            Diagnostic::at(Code::BadNetwork, network.name.place, message)
+                .label("the hypervisor has no driver for an Ethernet controller of its")
+                .help("give the controller to one VM with `devices`, or choose another board"),
+        );
+    }
+}
+
+fn uplink_is_free(
+    uplink: &Placed<String>,
+    network: &NetworkSpec,
+    manifest: &Manifest,
+    board: &Board,
+    report: &mut Report,
+) {
+    let able = controller(board).filter(|device| device.name == uplink.value);
+    if able.is_none() {
+        let names = controller(board).map_or("", |device| device.name.as_str());
+        let message = format!("`{}` cannot be the uplink of a network", uplink.value);
+        report.push(
+            Diagnostic::at(Code::BadNetwork, uplink.place, message)
+                .help(format!("Ethernet controllers of board `{}`: {names}", board.name)),
+        );
+    }
+    let owners = manifest
+        .partitions
+        .iter()
+        .flat_map(|partition| &partition.devices);
+    for owned in owners.filter(|name| name.value == uplink.value) {
+        let message = format!(
+            "`{}` is the uplink of network `{}`, and given to a partition",
+            uplink.value, network.name.value
+        );
+        report.push(
+            Diagnostic::at(Code::DeviceTwice, owned.place, message)
+                .also(uplink.place, "the uplink")
+                .help("put the partition on the network instead, with `network`"),
+        );
+    }
+}
