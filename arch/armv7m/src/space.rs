@@ -14,8 +14,8 @@ use bulkhead_arch_api::{
     Spaces, VirtualController,
 };
 use bulkhead_arch_regions::{
-    GuestView, MAX_REGIONS, Memory, Plan, Refusal, Region as UnitRegion, Request, Rights, combine, plan,
-    rights_at,
+    GuestView, MAX_REGIONS, Memory, Plan, Refusal, Region as UnitRegion, Request, Rights, combine_what_fits,
+    plan, rights_at,
 };
 use bulkhead_arch_support::{ClaimTable, Mmio, physical};
 use core::cell::UnsafeCell;
@@ -166,13 +166,13 @@ impl Space {
     }
 
     /// Loads the space into the unit, as far as the guest's own unit, if that is on, allows. The guest gets nothing that is not in
-    /// both; if there are not enough regions to say so, it gets the partition's own code alone.
+    /// both; if there are not enough regions to say so, those of the guest that have the lowest numbers are left out.
     pub(crate) fn load(&self, view: Option<&GuestView<'_>>) {
         let combined;
         let regions = match view {
             None => self.plan.regions(),
             Some(view) => {
-                combined = combine(self.plan.regions(), view, MAX_REGIONS as u8).unwrap_or(Plan::EMPTY);
+                combined = combine_what_fits(self.plan.regions(), view, MAX_REGIONS as u8);
                 combined.regions()
             }
         };

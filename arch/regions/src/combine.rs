@@ -90,6 +90,23 @@ pub fn combine(partition: &[Region], guest: &GuestView<'_>, available: u8) -> Re
     Ok(result)
 }
 
+/// Combines as many of the guest's regions as there is room for, and leaves out those with the lowest numbers if there is not enough. What they
+/// alone allow is then refused: nothing lies below them. Only privileged code with the background region on gets its
+/// partition's rights there instead, which are what it has where its unit says nothing. Bounded by their number of [`combine`].
+#[must_use]
+pub fn combine_what_fits(partition: &[Region], guest: &GuestView<'_>, available: u8) -> Plan {
+    let mut view = *guest;
+    loop {
+        if let Ok(plan) = combine(partition, &view, available) {
+            return plan;
+        }
+        match view.regions.split_first() {
+            Some((_, others)) => view.regions = others,
+            None => return Plan::EMPTY,
+        }
+    }
+}
+
 /// Whether the region changes nothing: what is seen of those before it where it is has its rights already.
 fn is_idle(plan: &Plan, region: &Region) -> bool {
     let alike = |before: &Region| {

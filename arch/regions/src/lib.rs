@@ -31,7 +31,7 @@ mod cover;
 mod plan;
 mod region;
 
-pub use combine::{GuestRegion, GuestView, TooMany, combine};
+pub use combine::{GuestRegion, GuestView, TooMany, combine, combine_what_fits};
 pub use cover::{Cover, cover, in_one_region};
 pub use plan::{Fix, Forbidden, Plan, Refusal, Request, plan};
 pub use region::{Memory, Region, Rights, rights_at};

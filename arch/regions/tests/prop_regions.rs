@@ -2,7 +2,8 @@
 //! Covers and combinations against the definition, address by address.
 
 use bulkhead_arch_regions::{
-    GuestRegion, GuestView, Memory, Region, Request, Rights, combine, cover, in_one_region, plan, rights_at,
+    GuestRegion, GuestView, Memory, Region, Request, Rights, combine, combine_what_fits, cover,
+    in_one_region, plan, rights_at,
 };
 use proptest::prelude::*;
 
@@ -121,6 +122,16 @@ proptest! {
         }).collect();
         let view = GuestView { regions: &regions, background, privileged };
         let Ok(plan) = combine(&partition, &view, 8) else { return Ok(()) };
+        // With too few regions for that it is never more, but for the background of privileged code.
+        if !background {
+            let less = combine_what_fits(&partition, &view, 3);
+            prop_assert!(less.regions().len() <= 3);
+            for unit in 0..160 {
+                let address = BASE + unit * 32;
+                let (all, some) = (rights_at(plan.regions(), address), rights_at(less.regions(), address));
+                prop_assert_eq!(all.and(some), some, "{:#x}", address);
+            }
+        }
         for unit in 0..160 {
             let address = BASE + unit * 32;
             let wanted = regions.iter().rev()
@@ -161,4 +172,12 @@ fn a_combination_that_does_not_fit_is_refused() {
     };
     assert_eq!(combine(&partition, &view(&fits), 8).unwrap().regions().len(), 8);
     assert!(combine(&partition, &view(&fits), 7).is_err());
+    // Without the one that has the lowest number: only the small ones are left.
+    let less = combine_what_fits(&partition, &view(&fits), 7);
+    assert_eq!(less.regions().len(), 4);
+    assert!(!rights_at(less.regions(), BASE).write);
+    assert!(rights_at(less.regions(), BASE).read);
+    assert_eq!(rights_at(less.regions(), BASE + 0x800), Rights::NONE);
+    let none = combine_what_fits(&partition, &view(&fits), 0);
+    assert!(none.regions().is_empty());
 }

@@ -100,17 +100,36 @@ fn run_block(block: u32, registers: &mut [u32; 14], digest: &mut Digest) {
     }
 }
 
+/// Where the addresses of the blocks are, and how many.
+fn table() -> (u32, u32) {
+    let (first, end) = (&raw const suite_blocks as u32, &raw const suite_blocks_end as u32);
+    (first, (end - first) / 4)
+}
+
+/// Runs a block on one of its sets of registers.
+fn one(first: u32, index: u32, set: u32, digest: &mut Digest) {
+    let block = load(first + index * 4);
+    let seed = (index + 1).wrapping_mul(0x1_0001);
+    let mut random = Random::new(seed.wrapping_add(set.wrapping_mul(0x0123_4567)));
+    let mut registers = start(&mut random);
+    run_block(block, &mut registers, digest);
+}
+
+/// Runs all blocks on one more set of registers than [`run`].
+pub fn more(round: u32, digest: &mut Digest) {
+    let (first, count) = table();
+    for index in 0..count {
+        one(first, index, SETS + round, digest);
+    }
+}
+
 /// Runs all blocks.
 pub fn run() {
-    let (first, end) = (&raw const suite_blocks as u32, &raw const suite_blocks_end as u32);
-    let count = (end - first) / 4;
+    let (first, count) = table();
     let mut digest = Digest::EMPTY;
     for index in 0..count {
-        let block = load(first + index * 4);
         for set in 0..SETS {
-            let mut random = Random::new((index + 1) * 0x1_0001 + set * 0x0123_4567);
-            let mut registers = start(&mut random);
-            run_block(block, &mut registers, &mut digest);
+            one(first, index, set, &mut digest);
         }
         if index % GROUP == GROUP - 1 {
             print!("blocks: {} blocks, {:08x}\n", index + 1, digest.0);

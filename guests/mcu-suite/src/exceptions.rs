@@ -31,6 +31,8 @@ pub const PRIORITIES: u32 = 0xE000_E400;
 const STIR: u32 = 0xE000_EF00;
 /// Where no device answers.
 pub const NOWHERE: u32 = 0x5000_0000;
+const MPU_CTRL: u32 = 0xE000_ED94;
+const MSTKERR: u32 = 1 << 4;
 const ALL_FAULTS: u32 = 7 << 16;
 
 /// What the handler of an exception does, once; indexed by exception.
@@ -38,6 +40,8 @@ static ACTIONS: [AtomicU32; 48] = [const { AtomicU32::new(0) }; 48];
 static OPERANDS: [AtomicU32; 48] = [const { AtomicU32::new(0) }; 48];
 /// EXC_RETURN of the handler that returned with a wrong value.
 static RIGHT_RETURN: AtomicU32 = AtomicU32::new(0);
+/// Where `stack_guard` goes on.
+static BEHIND_GUARD: AtomicU32 = AtomicU32::new(0);
 /// Its frame, if the xPSR in it was changed, and what was there.
 static CHANGED_FRAME: AtomicU32 = AtomicU32::new(0);
 static RIGHT_STATE: AtomicU32 = AtomicU32::new(0);
@@ -92,6 +96,9 @@ extern "C" fn suite_exception(exc_return: u32, frame: u32) -> u32 {
         return crate::storm::exception(exc_return, frame);
     }
     let number = handler();
+    if number == 4 && load(CFSR) & MSTKERR != 0 {
+        make_frame(frame);
+    }
     print!(
         "  {}: lr={:08x} state={:08x}",
         number,
@@ -183,6 +190,15 @@ pub fn mend(exc_return: u32, frame: u32) -> u32 {
         }
         return RIGHT_RETURN.load(Relaxed);
     }
+    // `make_frame` has seen to it.
+    if status & MSTKERR != 0 {
+        return exc_return;
+    }
+    // BKPT: QEMU says FORCED where the manual says DEBUGEVT.
+    if status == 0 && load_half(pc) >> 8 == 0xBE {
+        store(frame + 24, pc + 2);
+        return exc_return;
+    }
     // IACCVIOL, IBUSERR, INVSTATE: back to the caller.
     if status & (1 | 1 << 8 | 1 << 17) != 0 {
         store(frame + 24, load(frame + 20) & !1);
@@ -194,6 +210,17 @@ pub fn mend(exc_return: u32, frame: u32) -> u32 {
         store(frame + 28, load(frame + 28) & !0x0600_FC00);
     }
     exc_return
+}
+
+/// The frame could not be pushed, so what is there is anything: it becomes one that leads to where `stack_guard` goes on.
+fn make_frame(frame: u32) {
+    store(MPU_CTRL, 0);
+    barrier();
+    for word in 0..6 {
+        store(frame + word * 4, 0x1111_1111 * word);
+    }
+    store(frame + 24, BEHIND_GUARD.load(Relaxed));
+    store(frame + 28, 1 << 24);
 }
 
 /// Calls `function` with PSP as the stack.
@@ -457,6 +484,45 @@ extern "C" fn unprivileged() {
     print!("  control={} primask={}\n", control(), primask());
 }
 
+fn breakpoints() {
+    // SAFETY: the handler goes on behind each; the second one is what asks a debugger for a service.
+    unsafe { asm!("bkpt #1", "bkpt #0xab") }
+}
+
+/// An SVC whose frame would lie in a region of the process stack that nobody may write.
+fn stack_guard() {
+    let guard = RAM + 0x7000;
+    store(MPU_CTRL + 4, 0);
+    store(MPU_CTRL + 8, guard);
+    // Of 256 bytes, for reading by privileged code.
+    store(MPU_CTRL + 12, 1 << 28 | 5 << 24 | 7 << 1 | 1);
+    // SAFETY: the stack in use is the one before at the end; the handlers restore everything else.
+    unsafe {
+        asm!(
+            "adr r0, 2f",
+            "str r0, [{behind}]",
+            "mrs r4, psp",
+            "msr psp, {stack}",
+            "str {on}, [{control}]",
+            "dsb",
+            "movs r0, #2",
+            "msr control, r0",
+            "isb",
+            "svc #9",
+            ".balign 4",
+            "2:",
+            "movs r0, #0",
+            "msr control, r0",
+            "isb",
+            "msr psp, r4",
+            behind = in(reg) BEHIND_GUARD.as_ptr(), stack = in(reg) guard + 0x80, on = in(reg) 5,
+            control = in(reg) MPU_CTRL, out("r0") _, out("r1") _, out("r2") _, out("r3") _, out("r4") _,
+            out("r12") _, out("lr") _,
+        );
+    }
+    print!("  control={} mpu={:08x}\n", control(), load(MPU_CTRL));
+}
+
 fn relocation() {
     let table = load(VTOR);
     let copy = RAM + 0x7000;
@@ -473,7 +539,7 @@ fn relocation() {
 
 /// Runs all of it.
 pub fn run() {
-    let scenarios: [(&str, fn()); 17] = [
+    let scenarios: [(&str, fn()); 19] = [
         ("call", call),
         ("process stack", || on_process_stack(calls)),
         ("unaligned stack", call_unaligned),
@@ -491,6 +557,8 @@ pub fn run() {
         ("escalations", escalations),
         ("unprivileged", || on_process_stack(unprivileged)),
         ("relocation", relocation),
+        ("breakpoints", breakpoints),
+        ("stack guard", stack_guard),
     ];
     for (name, scenario) in scenarios {
         restore();

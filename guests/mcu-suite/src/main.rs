@@ -8,6 +8,8 @@
 //! - `blocks`: random straight-line code, made when this package is built, run on random registers;
 //! - `storm`: random sequences of what makes, masks, nests and ends exceptions.
 //!
+//! It ends with `suite: done`, and goes on with more of the last two parts for ever.
+//!
 //! What depends on time is not printed. Where the architecture leaves a value open, it is not printed either.
 #![no_std]
 #![no_main]
@@ -22,6 +24,9 @@ mod reset;
 mod storm;
 
 use console::print;
+
+/// Rounds of a line of output.
+const GROUP: u32 = 50;
 
 /// A small generator of numbers (xorshift32), the same everywhere.
 pub struct Random(u32);
@@ -71,6 +76,19 @@ extern "C" fn guest_main() -> ! {
     blocks::run();
     storm::run();
     print!("suite: done\n");
+    more()
+}
+
+/// Random code and storms for as long as anybody looks: 2304 instructions and 2400 operations a round.
+fn more() -> ! {
+    let mut digest = Digest::EMPTY;
+    for round in 0.. {
+        blocks::more(round, &mut digest);
+        let storms = storm::more(round);
+        if round % GROUP == GROUP - 1 {
+            print!("more: {} rounds, {:08x} {:08x}\n", round + 1, digest.0, storms);
+        }
+    }
     loop {
         cpu::wait();
     }

@@ -19,6 +19,8 @@ use crate::{Digest, Random};
 /// Storms in all, and operations of each.
 const STORMS: u32 = 300;
 const OPERATIONS: u32 = 60;
+/// Storms of a round of the long run.
+const STORMS_OF_ROUND: u32 = 40;
 /// Storms of a line of output.
 const GROUP: u32 = 25;
 /// Handlers inside handlers, so that the stack suffices.
@@ -161,27 +163,41 @@ extern "C" fn thread() {
     }
 }
 
+/// One storm.
+fn one(storm: u32) {
+    restore();
+    SEED.store(storm.wrapping_mul(0x9E37_79B9) | 1, Relaxed);
+    LEFT.store(OPERATIONS, Relaxed);
+    store(ISER, u32::MAX);
+    RUNNING.store(true, Relaxed);
+    if draw(2) == 0 {
+        thread();
+    } else {
+        on_process_stack(thread);
+    }
+    // What is still pending is taken, with nothing left to draw.
+    store(0xE000_ED0C, 0x05FA_0000);
+    change_masks(false, false);
+    change_masks(false, true);
+    set_basepri(0);
+    barrier();
+    note_state();
+    RUNNING.store(false, Relaxed);
+}
+
+/// More storms than those of [`run`]; their digest, with all before.
+pub fn more(round: u32) -> u32 {
+    for storm in 0..STORMS_OF_ROUND {
+        one(STORMS + round * STORMS_OF_ROUND + storm);
+    }
+    restore();
+    DIGEST.load(Relaxed)
+}
+
 /// Runs the storms.
 pub fn run() {
     for storm in 0..STORMS {
-        restore();
-        SEED.store(storm.wrapping_mul(0x9E37_79B9) | 1, Relaxed);
-        LEFT.store(OPERATIONS, Relaxed);
-        store(ISER, u32::MAX);
-        RUNNING.store(true, Relaxed);
-        if draw(2) == 0 {
-            thread();
-        } else {
-            on_process_stack(thread);
-        }
-        // What is still pending is taken, with nothing left to draw.
-        store(0xE000_ED0C, 0x05FA_0000);
-        change_masks(false, false);
-        change_masks(false, true);
-        set_basepri(0);
-        barrier();
-        note_state();
-        RUNNING.store(false, Relaxed);
+        one(storm);
         if storm % GROUP == GROUP - 1 {
             let (digest, taken) = (DIGEST.load(Relaxed), TAKEN.load(Relaxed));
             print!(

@@ -246,6 +246,8 @@ pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
         ("arm32.elf", arm32),
         ("mcu.elf", firmware_at(0x3_0000, 0x2001_0000)),
         ("mcu-hello.elf", firmware_at(0x4_8000, 0x2000_8000)),
+        ("mcu-rtic.elf", firmware_at(0x4_0000, 0x2001_8000)),
+        ("mcu-serial.elf", firmware_at(0x8_0000, 0x2005_0000)),
         ("mcu-low.elf", firmware_at(0x1_0000, 0x2001_0000)),
         ("mcu-nowhere.elf", firmware_at(0x3_0000, 0x3000_0000)),
         (
@@ -284,7 +286,9 @@ pub fn resolve(name: &str) -> Result<PathBuf, String> {
         name if name.starts_with("@debian/linux-arm64/modules/") => "ramdisk.cpio",
         "@guests/supervisor" | "@guests/hello-task" | "@guests/modes" => "task.elf",
         "@guests/mcu-hello" => "mcu-hello.elf",
-        "@guests/mcu-ticker" => "mcu.elf",
+        "@guests/mcu-ticker" | "@guests/mcu-rtos" | "@guests/mcu-rtos-net" => "mcu.elf",
+        "@guests/mcu-rtic" => "mcu-rtic.elf",
+        "@guests/mcu-serial" => "mcu-serial.elf",
         "@guests/hello" | "@guests/control-loop" | "@guests/noisy" | "@guests/rogue" => "vm.elf",
         _ => return Err("there is no payload of this name".to_owned()),
     };
