@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An application for RTIC as its book shows them: tasks of three priorities, shared resources, a channel, a monotonic clock.
 //!
-//! `control` has a release every 2 ms and preempts everything; `receive` is the handler of the console's UART; `report` collects what
+//! `control` has a release every 2 ms and preempts everything; `receive` is the handler of the console's UART, `network` that of the
+//! Ethernet controller, which answers pings; `report` collects what
 //! `control` sends and prints. The resource that all of them share is locked by raising BASEPRI, and a task starts when
 //! its dispatcher, an interrupt nobody else uses, is made pending: so priorities, preemption and masking are the CPU's own.
 #![no_std]
@@ -18,6 +19,8 @@ systick_monotonic!(Clock, 1000);
 #[rtic::app(device = bulkhead_guest_mcu::device, peripherals = false, dispatchers = [SPI, I2S])]
 mod app {
     use super::Clock;
+    use bulkhead_guest_mcu::ethernet::{Ethernet, Frame};
+    use bulkhead_guest_mcu::internet::{Heard, Host};
     use bulkhead_guest_mcu::println;
     use bulkhead_guest_mcu::uart::Uart;
     use rtic_monotonics::Monotonic;
@@ -39,10 +42,14 @@ mod app {
     #[shared]
     struct Shared {
         keys: u32,
+        pings: u32,
     }
 
     #[local]
-    struct Local {}
+    struct Local {
+        host: Option<Host>,
+        frame: Frame,
+    }
 
     #[init]
     fn init(context: init::Context) -> (Shared, Local) {
@@ -50,13 +57,22 @@ mod app {
             "rtic: an application of RTIC 2, {} bits of priority",
             bulkhead_guest_mcu::device::NVIC_PRIO_BITS
         );
+        let host = Ethernet::open(&context.core.CPUID).ok().map(Host::new);
+        match &host {
+            Some(host) => println!("rtic: network at 10.0.2.{}", host.ip[3]),
+            None => println!("rtic: no network"),
+        }
         Clock::start(context.core.SYST, FREQUENCY);
         Uart::CONSOLE.enable_receive();
         let (sender, receiver) = make_channel!(Batch, 4);
         // Each task is spawned once.
         let spawned = control::spawn(sender).is_ok() && report::spawn(receiver).is_ok();
         assert!(spawned, "a task is already there");
-        (Shared { keys: 0 }, Local {})
+        let local = Local {
+            host,
+            frame: Frame::new(),
+        };
+        (Shared { keys: 0, pings: 0 }, local)
     }
 
     #[task(priority = 3)]
@@ -84,13 +100,24 @@ mod app {
         }
     }
 
-    #[task(priority = 1, shared = [keys])]
+    #[task(binds = ETHERNET, priority = 2, shared = [pings], local = [host, frame])]
+    fn network(mut context: network::Context) {
+        let network::LocalResources { host, frame, .. } = context.local;
+        while let Some(heard) = host.as_ref().and_then(|host| host.listen(frame)) {
+            if heard == Heard::Answered {
+                context.shared.pings.lock(|pings| *pings += 1);
+            }
+        }
+    }
+
+    #[task(priority = 1, shared = [keys, pings])]
     async fn report(mut context: report::Context, mut receiver: Receiver<'static, Batch, 4>) {
         while let Ok(batch) = receiver.recv().await {
             let keys = context.shared.keys.lock(|keys| *keys);
+            let answered = context.shared.pings.lock(|pings| *pings);
             let Batch { releases, late } = batch;
             if releases % (5 * BATCH) == 0 {
-                println!("rtic: {releases} releases, {late} late, {keys} keys");
+                println!("rtic: {releases} releases, {late} late, {keys} keys, answered {answered}");
             }
         }
     }
