@@ -26,7 +26,12 @@ const PROFILE: &str = "firmware";
 struct Recipe {
     target: String,
     profile: String,
+    /// Flags for the compiler, its own library included.
+    flags: String,
 }
+
+/// First minor version of the compiler that knows all flags a recipe can have.
+const FLAGS_SINCE: u32 = 92;
 
 /// Section of a package's `Cargo.toml` with what we must know of it.
 const METADATA: &str = "[package.metadata.bulkhead]";
@@ -94,11 +99,12 @@ impl Workspace {
         if c_guests::is_one(&self.folder_of(name)) {
             return c_guests::program(&self.target, name);
         }
-        let Recipe { target, profile } = self.recipe_of(name);
+        let Recipe { target, profile, .. } = self.recipe_of(name);
         self.target.join(target).join(profile).join(name)
     }
 
-    /// How a program is built: its package can name its own `target` and `profile` in `[package.metadata.bulkhead]`.
+    /// How a program is built: its package can name its own `target`, `profile` and `flags` in
+    /// `[package.metadata.bulkhead]`.
     fn recipe_of(&self, program: &str) -> Recipe {
         let file = self.folder_of(program).join("Cargo.toml");
         let text = std::fs::read_to_string(file).unwrap_or_default();
@@ -111,6 +117,7 @@ impl Workspace {
         Recipe {
             target: own("target", TARGET),
             profile: own("profile", PROFILE),
+            flags: own("flags", ""),
         }
     }
 
@@ -176,7 +183,11 @@ impl Workspace {
     }
 
     fn cargo(&self, recipe: &Recipe, programs: &[&String]) -> Result<Command, Problem> {
-        let Recipe { target, profile } = recipe;
+        let Recipe {
+            target,
+            profile,
+            flags,
+        } = recipe;
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command
             .current_dir(&self.root)
@@ -194,6 +205,13 @@ impl Workspace {
             ]);
             // Building `core` is a nightly option of a stable compiler; nothing else depends on it.
             command.env("RUSTC_BOOTSTRAP", "1");
+            if !flags.is_empty() && minor_version()? >= FLAGS_SINCE {
+                let list: Vec<String> = flags.split(' ').map(|flag| format!("{flag:?}")).collect();
+                command.args([
+                    "--config",
+                    &format!("target.{target}.rustflags=[{}]", list.join(",")),
+                ]);
+            }
         } else if !libraries.join(target).is_dir() {
             return Err(Problem::new(format!(
                 "the Rust toolchain has neither its library's source nor {target}"
@@ -234,6 +252,13 @@ fn has_own_linker(libraries: &Path) -> bool {
     hosts
         .into_iter()
         .any(|host| host.path().join("bin/rust-lld").is_file())
+}
+
+/// The second number of the compiler's version; 0 for a name without one.
+fn minor_version() -> Result<u32, Problem> {
+    let name = compiler()?;
+    let minor = name.split('.').nth(1).and_then(|minor| minor.parse().ok());
+    Ok(minor.unwrap_or(0))
 }
 
 /// The compiler in use, as it names itself.

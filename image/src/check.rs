@@ -47,16 +47,20 @@ pub(crate) fn all(image: &Image<'_>) -> Result<(), ImageError> {
 fn each<R>(
     table: Table,
     records: &[R],
-    rule: impl Fn(u32, &R) -> Result<(), Fault>,
+    rule: impl Fn(u16, &R) -> Result<(), Fault>,
 ) -> Result<(), ImageError> {
     for (record, index) in records.iter().zip(0..) {
-        rule(index, record).map_err(|fault| ImageError::Record { table, index, fault })?;
+        rule(index, record).map_err(|fault| ImageError::Record {
+            table,
+            index: index.into(),
+            fault,
+        })?;
     }
     Ok(())
 }
 
 /// The records before `index`, with their indices: what a pairwise rule compares a record with.
-fn earlier<R>(records: &[R], index: u32) -> impl Iterator<Item = (&R, u32)> {
+fn earlier<R>(records: &[R], index: u16) -> impl Iterator<Item = (&R, u16)> {
     records.iter().zip(0..index)
 }
 

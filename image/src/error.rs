@@ -167,7 +167,8 @@ impl Table {
     }
 }
 
-/// What is wrong with a record.
+/// What is wrong with a record. Four bytes, so that each rule returns it in a register: an index has 16 bits, since no
+/// table has more records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A reserved field is not zero.
@@ -175,7 +176,7 @@ pub enum Fault {
     /// The name is empty, not UTF-8, has control characters, or belongs to the hypervisor.
     BadName,
     /// Another record, this one, has the same name or number.
-    SameAs(u32),
+    SameAs(u16),
     /// A number that stands for no kind, role, policy or trigger.
     UnknownKind,
     /// A bit without a meaning, or bits that exclude each other.
@@ -193,7 +194,7 @@ pub enum Fault {
     /// Beyond the end of the address space.
     Overflow,
     /// Shares addresses with this record of that table.
-    Overlaps(Table, u32),
+    Overlaps(Table, u16),
     /// Not within one stretch of the board's RAM.
     OutsideRam,
     /// Device registers where the board has RAM.
@@ -232,7 +233,7 @@ pub enum Fault {
     /// The stack is not in writable memory of the partition, or a VM has one.
     BadStack,
     /// The interrupt line belongs to this record of that table already.
-    LineTaken(Table, u32),
+    LineTaken(Table, u16),
     /// The window is too small for the device.
     WindowTooSmall,
     /// Not within one stretch of the board's code memory.

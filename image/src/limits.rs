@@ -7,6 +7,7 @@
 //! The checks compare records of a table pairwise at worst: the most expensive pair loop is that over
 //! capabilities, `MAX_CAPABILITIES² / 2` comparisons, once, at boot.
 
+use crate::error::Table;
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, Header,
     InterruptRecord, LoadRecord, MapRecord, MemoryRecord, NicRecord, PartitionRecord, PayloadRecord,
@@ -81,27 +82,65 @@ pub const MAX_DURATION_NS: u64 = 1_000_000_000_000;
 /// Multiple at which each table starts.
 pub(crate) const TABLE_ALIGN: u64 = 8;
 
+/// What the directory can say about a table.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    /// The table.
+    pub table: Table,
+    /// Bytes of a record.
+    pub record_len: u16,
+    /// The fewest records.
+    pub min: u16,
+    /// The most records.
+    pub max: u16,
+}
+
+/// At most `max` records of this type, and at least `min`.
+const fn shape<R>(table: Table, min: u16, max: usize) -> Shape {
+    assert!(max <= u16::MAX as usize && size_of::<R>() <= u16::MAX as usize);
+    Shape {
+        table,
+        record_len: size_of::<R>() as u16,
+        min,
+        max: max as u16,
+    }
+}
+
+/// The tables in the order of the directory.
+pub(crate) const SHAPES: [Shape; SECTION_COUNT] = [
+    shape::<BoardRecord>(Table::Board, 1, 1),
+    shape::<PcpuRecord>(Table::Pcpus, 1, MAX_PCPUS),
+    shape::<MapRecord>(Table::Map, 1, MAX_MAP),
+    shape::<ControllerRecord>(Table::Controllers, 0, MAX_CONTROLLERS),
+    shape::<PartitionRecord>(Table::Partitions, 1, MAX_PARTITIONS),
+    shape::<VcpuRecord>(Table::Vcpus, 1, MAX_VCPUS),
+    shape::<MemoryRecord>(Table::Memory, 0, MAX_MEMORY),
+    shape::<LoadRecord>(Table::Loads, 0, MAX_LOADS),
+    shape::<PayloadRecord>(Table::Payloads, 0, MAX_PAYLOADS),
+    shape::<InterruptRecord>(Table::Interrupts, 0, MAX_INTERRUPTS),
+    shape::<VirtualDeviceRecord>(Table::VirtualDevices, 0, MAX_VIRTUAL_DEVICES),
+    shape::<CapabilityRecord>(Table::Capabilities, 0, MAX_CAPABILITIES),
+    shape::<WatchRecord>(Table::Watches, 0, MAX_WATCHES),
+    shape::<AlternativeRecord>(Table::Alternatives, 0, MAX_ALTERNATIVES),
+    shape::<RegistersRecord>(Table::Registers, 0, MAX_REGISTERS),
+    shape::<ScheduleRecord>(Table::Schedules, 0, MAX_SCHEDULES),
+    shape::<WindowRecord>(Table::Windows, 0, MAX_WINDOWS),
+    shape::<DomainRecord>(Table::Domains, 0, MAX_DOMAINS),
+    shape::<ResidentRecord>(Table::Residents, 0, MAX_RESIDENTS),
+    shape::<SiteRecord>(Table::Sites, 0, MAX_SITES),
+    shape::<NicRecord>(Table::Nics, 0, MAX_NICS),
+];
+
 /// Bytes that header and tables can take; nothing longer is ever hashed before it is believed.
-pub const MAX_TABLES_LEN: u64 = (size_of::<Header>()
-    + size_of::<BoardRecord>()
-    + MAX_PCPUS * size_of::<PcpuRecord>()
-    + MAX_MAP * size_of::<MapRecord>()
-    + MAX_CONTROLLERS * size_of::<ControllerRecord>()
-    + MAX_PARTITIONS * size_of::<PartitionRecord>()
-    + MAX_VCPUS * size_of::<VcpuRecord>()
-    + MAX_MEMORY * size_of::<MemoryRecord>()
-    + MAX_LOADS * size_of::<LoadRecord>()
-    + MAX_PAYLOADS * size_of::<PayloadRecord>()
-    + MAX_INTERRUPTS * size_of::<InterruptRecord>()
-    + MAX_VIRTUAL_DEVICES * size_of::<VirtualDeviceRecord>()
-    + MAX_REGISTERS * size_of::<RegistersRecord>()
-    + MAX_CAPABILITIES * size_of::<CapabilityRecord>()
-    + MAX_WATCHES * size_of::<WatchRecord>()
-    + MAX_ALTERNATIVES * size_of::<AlternativeRecord>()
-    + MAX_SCHEDULES * size_of::<ScheduleRecord>()
-    + MAX_WINDOWS * size_of::<WindowRecord>()
-    + MAX_DOMAINS * size_of::<DomainRecord>()
-    + MAX_RESIDENTS * size_of::<ResidentRecord>()
-    + MAX_SITES * size_of::<SiteRecord>()
-    + MAX_NICS * size_of::<NicRecord>()
-    + SECTION_COUNT * TABLE_ALIGN as usize) as u64;
+pub const MAX_TABLES_LEN: u64 = size_of::<Header>() as u64 + longest(&SHAPES);
+
+/// Bytes that these tables can take.
+const fn longest(mut shapes: &[Shape]) -> u64 {
+    let mut sum = 0_u64;
+    while let [first, rest @ ..] = shapes {
+        let length = (first.max as u64).saturating_mul(first.record_len as u64);
+        sum = sum.saturating_add(length).saturating_add(TABLE_ALIGN);
+        shapes = rest;
+    }
+    sum
+}

@@ -11,16 +11,11 @@ use crate::layout::{
     SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES, SECTION_CONTROLLERS, SECTION_DOMAINS,
     SECTION_INTERRUPTS, SECTION_LOADS, SECTION_MAP, SECTION_MEMORY, SECTION_NICS, SECTION_PARTITIONS,
     SECTION_PAYLOADS, SECTION_PCPUS, SECTION_REGISTERS, SECTION_RESIDENTS, SECTION_SCHEDULES, SECTION_SITES,
-    SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord, Section,
-    SiteRecord, U64, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord, SiteRecord,
+    U64, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
-use crate::limits::{
-    MAX_ALTERNATIVES, MAX_CAPABILITIES, MAX_CONTROLLERS, MAX_DOMAINS, MAX_INTERRUPTS, MAX_LOADS, MAX_MAP,
-    MAX_MEMORY, MAX_NICS, MAX_PARTITIONS, MAX_PAYLOADS, MAX_PCPUS, MAX_REGISTERS, MAX_RESIDENTS,
-    MAX_SCHEDULES, MAX_SITES, MAX_TABLES_LEN, MAX_VCPUS, MAX_VIRTUAL_DEVICES, MAX_WATCHES, MAX_WINDOWS,
-    MPU_GRANULE, PAGE_SIZE, TABLE_ALIGN,
-};
-use crate::tables::{Tables, payload_start, slice, total_len};
+use crate::limits::{MAX_TABLES_LEN, MPU_GRANULE, PAGE_SIZE, TABLE_ALIGN};
+use crate::tables::{check_directory, payload_start, records, slice, total_len};
 use core::mem::offset_of;
 use zerocopy::FromBytes;
 
@@ -114,53 +109,40 @@ impl<'a> Image<'a> {
         check_lengths(bytes, header)?;
         let tables = check_tables_digest(bytes, header, hasher)?;
         check_end(bytes, header.total_len.get())?;
-        let image = Self::from_tables(bytes, tables, header)?;
+        check_directory(tables, header)?;
+        let image = Self::from_tables(bytes, tables, header).ok_or(ImageError::Lengths)?;
         check_placement(&image)?;
         check::all(&image)?;
         Ok(image)
     }
 
-    /// The tables in the order of the directory, each exactly where it has to be.
-    fn from_tables(bytes: &'a [u8], tables: &'a [u8], header: &'a Header) -> Result<Self, ImageError> {
-        let at = |index: usize| header.sections.get(index).unwrap_or(&NO_SECTION);
-        let mut rest = Tables::new(tables, HEADER_LEN as u64);
-        // Do not reorder: each table starts where the one before it ends.
-        let board = rest.take::<BoardRecord>(Table::Board, at(SECTION_BOARD), 1, 1)?;
-        let image = Self {
+    /// The tables that the directory lists; `None` if it has not been checked.
+    fn from_tables(bytes: &'a [u8], tables: &'a [u8], header: &'a Header) -> Option<Self> {
+        Some(Self {
             bytes,
             header,
-            board: board.first().ok_or(ImageError::Lengths)?,
-            pcpus: rest.take(Table::Pcpus, at(SECTION_PCPUS), 1, MAX_PCPUS)?,
-            map: rest.take(Table::Map, at(SECTION_MAP), 1, MAX_MAP)?,
-            controllers: rest.take(Table::Controllers, at(SECTION_CONTROLLERS), 0, MAX_CONTROLLERS)?,
-            partitions: rest.take(Table::Partitions, at(SECTION_PARTITIONS), 1, MAX_PARTITIONS)?,
-            vcpus: rest.take(Table::Vcpus, at(SECTION_VCPUS), 1, MAX_VCPUS)?,
-            memory: rest.take(Table::Memory, at(SECTION_MEMORY), 0, MAX_MEMORY)?,
-            loads: rest.take(Table::Loads, at(SECTION_LOADS), 0, MAX_LOADS)?,
-            payloads: rest.take(Table::Payloads, at(SECTION_PAYLOADS), 0, MAX_PAYLOADS)?,
-            interrupts: rest.take(Table::Interrupts, at(SECTION_INTERRUPTS), 0, MAX_INTERRUPTS)?,
-            virtual_devices: rest.take(
-                Table::VirtualDevices,
-                at(SECTION_VIRTUAL_DEVICES),
-                0,
-                MAX_VIRTUAL_DEVICES,
-            )?,
-            capabilities: rest.take(Table::Capabilities, at(SECTION_CAPABILITIES), 0, MAX_CAPABILITIES)?,
-            watches: rest.take(Table::Watches, at(SECTION_WATCHES), 0, MAX_WATCHES)?,
-            alternatives: rest.take(Table::Alternatives, at(SECTION_ALTERNATIVES), 0, MAX_ALTERNATIVES)?,
-            registers: rest.take(Table::Registers, at(SECTION_REGISTERS), 0, MAX_REGISTERS)?,
-            schedules: rest.take(Table::Schedules, at(SECTION_SCHEDULES), 0, MAX_SCHEDULES)?,
-            windows: rest.take(Table::Windows, at(SECTION_WINDOWS), 0, MAX_WINDOWS)?,
-            domains: rest.take(Table::Domains, at(SECTION_DOMAINS), 0, MAX_DOMAINS)?,
-            residents: rest.take(Table::Residents, at(SECTION_RESIDENTS), 0, MAX_RESIDENTS)?,
-            sites: rest.take(Table::Sites, at(SECTION_SITES), 0, MAX_SITES)?,
-            nics: rest.take(Table::Nics, at(SECTION_NICS), 0, MAX_NICS)?,
-        };
-        if rest.is_finished() {
-            Ok(image)
-        } else {
-            Err(ImageError::Lengths)
-        }
+            board: records(tables, header, SECTION_BOARD)?.first()?,
+            pcpus: records(tables, header, SECTION_PCPUS)?,
+            map: records(tables, header, SECTION_MAP)?,
+            controllers: records(tables, header, SECTION_CONTROLLERS)?,
+            partitions: records(tables, header, SECTION_PARTITIONS)?,
+            vcpus: records(tables, header, SECTION_VCPUS)?,
+            memory: records(tables, header, SECTION_MEMORY)?,
+            loads: records(tables, header, SECTION_LOADS)?,
+            payloads: records(tables, header, SECTION_PAYLOADS)?,
+            interrupts: records(tables, header, SECTION_INTERRUPTS)?,
+            virtual_devices: records(tables, header, SECTION_VIRTUAL_DEVICES)?,
+            capabilities: records(tables, header, SECTION_CAPABILITIES)?,
+            watches: records(tables, header, SECTION_WATCHES)?,
+            alternatives: records(tables, header, SECTION_ALTERNATIVES)?,
+            registers: records(tables, header, SECTION_REGISTERS)?,
+            schedules: records(tables, header, SECTION_SCHEDULES)?,
+            windows: records(tables, header, SECTION_WINDOWS)?,
+            domains: records(tables, header, SECTION_DOMAINS)?,
+            residents: records(tables, header, SECTION_RESIDENTS)?,
+            sites: records(tables, header, SECTION_SITES)?,
+            nics: records(tables, header, SECTION_NICS)?,
+        })
     }
 
     /// Checks the contents of all payloads. Bounded by their length.
@@ -484,11 +466,6 @@ fn run<R>(records: &[R], first: u32, count: u32) -> &[R] {
 pub(crate) fn record<R>(records: &[R], index: u32) -> Option<&R> {
     records.get(usize::try_from(index).ok()?)
 }
-
-const NO_SECTION: Section = Section {
-    offset: crate::layout::U32::ZERO,
-    count: crate::layout::U32::ZERO,
-};
 
 fn header(bytes: &[u8]) -> Result<&Header, ImageError> {
     if !bytes.as_ptr().addr().is_multiple_of(TABLE_ALIGN as usize) {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A stretch of an address space, never empty and never wrapped.
+//!
+//! Its bounds are as wide as the addresses of the machine that checks: on a microcontroller what lies beyond 4 GiB
+//! leaves the address space, and no comparison needs 64 bits.
 
 use crate::error::Fault;
 
 /// The addresses from `start` up to, not including, `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    pub start: u64,
-    pub end: u64,
+    pub start: usize,
+    pub end: usize,
 }
 
 impl Span {
@@ -16,14 +19,17 @@ impl Span {
         if size == 0 {
             return Err(Fault::Empty);
         }
+        let (Ok(start), Ok(size)) = (usize::try_from(start), usize::try_from(size)) else {
+            return Err(Fault::Overflow);
+        };
         let end = start.checked_add(size).ok_or(Fault::Overflow)?;
         Ok(Self { start, end })
     }
 
-    /// Like [`Span::new`], for whole granules.
+    /// Like [`Span::new`], for whole granules of a power of two.
     pub fn granules(start: u64, size: u64, granule: u64) -> Result<Self, Fault> {
         let span = Self::new(start, size)?;
-        if !start.is_multiple_of(granule) || !size.is_multiple_of(granule) {
+        if (span.start | span.end) & (granule as usize).wrapping_sub(1) != 0 {
             return Err(Fault::Unaligned);
         }
         Ok(span)
@@ -40,7 +46,7 @@ impl Span {
     }
 
     /// Whether `address` is in `self`.
-    pub const fn contains(self, address: u64) -> bool {
-        self.start <= address && address < self.end
+    pub fn contains(self, address: u64) -> bool {
+        usize::try_from(address).is_ok_and(|address| self.start <= address && address < self.end)
     }
 }

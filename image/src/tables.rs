@@ -1,66 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where tables and payloads are: the one layout that follows from the counts.
 
-use crate::error::{ImageError, Table};
-use crate::layout::{END_MARK, PAYLOAD_ALIGN, Section};
-use crate::limits::TABLE_ALIGN;
+use crate::error::ImageError;
+use crate::layout::{END_MARK, Header, PAYLOAD_ALIGN};
+use crate::limits::{SHAPES, TABLE_ALIGN};
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
-/// Walks through the directory and hands out the tables in order.
-pub(crate) struct Tables<'a> {
-    bytes: &'a [u8],
-    cursor: u64,
-}
-
-impl<'a> Tables<'a> {
-    /// `bytes` end where the tables end; the first table starts behind `header_len`.
-    pub fn new(bytes: &'a [u8], header_len: u64) -> Self {
-        Self {
-            bytes,
-            cursor: header_len,
+/// Every table has a possible number of records and starts where the one before it ends; `tables` end with the last.
+pub(crate) fn check_directory(tables: &[u8], header: &Header) -> Result<(), ImageError> {
+    let mut end = size_of::<Header>() as u64;
+    for (shape, section) in SHAPES.iter().zip(&header.sections) {
+        let (table, found) = (shape.table, section.count.get());
+        if !(u32::from(shape.min)..=u32::from(shape.max)).contains(&found) {
+            return Err(ImageError::Count { table, found });
         }
-    }
-
-    /// The next table, of at least `min` and at most `max` records.
-    pub fn take<R: FromBytes + Immutable + KnownLayout>(
-        &mut self,
-        table: Table,
-        section: &Section,
-        min: usize,
-        max: usize,
-    ) -> Result<&'a [R], ImageError> {
-        let bytes = self.next(table, section, (min, max), size_of::<R>())?;
-        <[R]>::ref_from_bytes(bytes).map_err(|_| ImageError::Lengths)
-    }
-
-    /// The bytes of the next table. Apart from [`Tables::take`], so that it exists once and not once per record.
-    fn next(
-        &mut self,
-        table: Table,
-        section: &Section,
-        (min, max): (usize, usize),
-        record_len: usize,
-    ) -> Result<&'a [u8], ImageError> {
-        let found = section.count.get();
-        let count = usize::try_from(found)
-            .ok()
-            .filter(|count| (min..=max).contains(count))
-            .ok_or(ImageError::Count { table, found })?;
-        let start = self.cursor.next_multiple_of(TABLE_ALIGN);
+        let start = end.next_multiple_of(TABLE_ALIGN);
         if u64::from(section.offset.get()) != start {
             return Err(ImageError::Misplaced(table));
         }
-        let length = count.checked_mul(record_len).ok_or(ImageError::Lengths)?;
-        let end = start.checked_add(length as u64).ok_or(ImageError::Lengths)?;
-        let bytes = slice(self.bytes, start, end).ok_or(ImageError::Lengths)?;
-        self.cursor = end;
-        Ok(bytes)
+        end = start.saturating_add(u64::from(found).saturating_mul(shape.record_len.into()));
     }
+    if end == tables.len() as u64 {
+        Ok(())
+    } else {
+        Err(ImageError::Lengths)
+    }
+}
 
-    /// Whether all bytes have been handed out.
-    pub const fn is_finished(&self) -> bool {
-        self.cursor == self.bytes.len() as u64
-    }
+/// The records of a table; `None` unless [`check_directory`] has passed.
+pub(crate) fn records<'a, R>(tables: &'a [u8], header: &Header, index: usize) -> Option<&'a [R]>
+where
+    R: FromBytes + Immutable,
+    [R]: KnownLayout<PointerMetadata = usize>,
+{
+    let section = header.sections.get(index)?;
+    let bytes = tables.get(section.offset.get() as usize..)?;
+    let (records, _) = <[R]>::ref_from_prefix_with_elems(bytes, section.count.get() as usize).ok()?;
+    Some(records)
 }
 
 /// Where the payload behind `end` starts; `None` beyond the address space.

@@ -97,7 +97,8 @@ impl Bandwidth {
             self.start(since.max(self.next_release()));
             return;
         }
-        let wide = |a: Ticks, b: Ticks| u128::from(a).saturating_mul(u128::from(b));
+        // Two numbers of 64 bits: the product fits.
+        let wide = |a: Ticks, b: Ticks| u128::from(a).wrapping_mul(u128::from(b));
         let remaining = self.deadline().saturating_sub(now);
         let share = wide(remaining, self.budget);
         if wide(self.left, self.relative_deadline) <= share {

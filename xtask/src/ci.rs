@@ -19,7 +19,7 @@ pub fn run() -> Outcome {
         ("lints, host crates", lint_host),
         ("lints, target crates", lint_target),
         ("documentation", documentation),
-        ("size, no heap", || size::check(None, None)),
+        ("size, no heap", || size::check(None, false, None)),
     ];
     let mut findings = Findings::new();
     for (name, step) in steps {

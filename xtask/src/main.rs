@@ -46,6 +46,9 @@ enum Command {
     Size {
         /// The file; without it the class binary is built and measured
         elf: Option<PathBuf>,
+        /// The class binary of microcontrollers
+        #[arg(long)]
+        small: bool,
         /// The largest functions, so many, and what each crate has
         #[arg(long)]
         functions: Option<usize>,
@@ -68,7 +71,11 @@ fn main() -> ExitCode {
         Command::Deps => dependencies::check(),
         Command::Unsafe => unsafety::check(),
         Command::Spdx => spdx::check(),
-        Command::Size { elf, functions } => size::check(elf.as_deref(), *functions),
+        Command::Size {
+            elf,
+            small,
+            functions,
+        } => size::check(elf.as_deref(), *small, *functions),
         Command::Lines => size::lines(),
         Command::Bless => bless::run(),
         Command::Picture { output } => picture::draw(output),

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a class binary weighs, and that it has no heap.
 
-use crate::workspace::{output, packages, root, tracked};
+use crate::workspace::{packages, root, tracked};
 use crate::{Outcome, toolchain};
+use bulkhead::artifacts::Workspace;
 use bulkhead::bench::{Lines, Sizes};
+use bulkhead::progress::Progress;
 use object::{Object, ObjectSymbol, SymbolKind};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,15 +13,22 @@ use std::path::Path;
 /// Symbols only a program with an allocator has.
 const HEAP_SYMBOLS: &[&str] = &["__rust_alloc", "__rg_alloc", "malloc"];
 
-/// Prints the sizes of `elf`, or of the class binary, with so many of its largest functions; a heap in it is a finding.
-pub fn check(elf: Option<&Path>, functions: Option<usize>) -> Outcome {
+/// Prints the sizes of `elf`, or of a class binary (that of microcontrollers if `is_small`), with so many of its largest functions; a heap in it is a finding.
+pub fn check(elf: Option<&Path>, is_small: bool, functions: Option<usize>) -> Outcome {
     let path = match elf {
         Some(path) => path.to_path_buf(),
         None => {
-            let class = &toolchain::AARCH64;
-            let mut command = toolchain::target_command(class, "build")?;
-            output(command.args(["--profile", class.profile, "-p", class.binary]))?;
-            toolchain::target_output(class, class.binary)
+            let workspace = Workspace::locate().map_err(|problem| problem.to_string())?;
+            let class = if is_small {
+                &toolchain::ARMV7M
+            } else {
+                &toolchain::AARCH64
+            };
+            let name = class.binary.to_owned();
+            let programs = core::slice::from_ref(&name);
+            let built = workspace.build(programs, &Progress::new());
+            built.map_err(|problem| problem.to_string())?;
+            workspace.program(&name)
         }
     };
     let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;

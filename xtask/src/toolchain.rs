@@ -5,7 +5,7 @@
 //! (`-Zbuild-std`, allowed on a stable compiler by `RUSTC_BOOTSTRAP`), else with the prebuilt target.
 
 use crate::workspace::{output, root};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// A class: what its on-target code is built with.
@@ -14,8 +14,6 @@ pub struct Class {
     pub target: &'static str,
     /// Package of its class binary.
     pub binary: &'static str,
-    /// Profile of its class binary.
-    pub profile: &'static str,
     /// Features of the compiler's own library.
     library: &'static str,
     /// Packages of this class alone.
@@ -28,7 +26,6 @@ pub struct Class {
 pub const AARCH64: Class = Class {
     target: "aarch64-unknown-none-softfloat",
     binary: "bulkhead-hypervisor-aarch64",
-    profile: "firmware",
     library: "compiler-builtins-mem",
     folders: &[
         "arch/aarch64",
@@ -44,7 +41,6 @@ pub const AARCH64: Class = Class {
 pub const ARMV7M: Class = Class {
     target: "thumbv7em-none-eabi",
     binary: "bulkhead-hypervisor-armv7m",
-    profile: "firmware-small",
     library: "compiler-builtins-mem,optimize_for_size",
     folders: &["arch/armv7m", "hypervisor/armv7m", "guest/mcu"],
     guests: "guests/mcu-",
@@ -78,12 +74,6 @@ pub fn target_command(class: &Class, subcommand: &str) -> Result<Command, String
         command.arg(format!("-Zbuild-std-features={}", class.library));
     }
     Ok(command)
-}
-
-/// Where cargo puts what it builds for the class with the profile of its class binary.
-pub fn target_output(class: &Class, name: &str) -> PathBuf {
-    let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    folder.join(class.target).join(class.profile).join(name)
 }
 
 fn has_library_source() -> Result<bool, String> {

@@ -17,7 +17,7 @@ pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
     })
 }
 
-fn capability(image: &Image<'_>, index: u32, record: &CapabilityRecord) -> Result<(), Fault> {
+fn capability(image: &Image<'_>, index: u16, record: &CapabilityRecord) -> Result<(), Fault> {
     let partitions = image.partitions().len();
     refers(record.partition.get(), partitions, Table::Partitions)?;
     require(record.reserved.get() == 0, Fault::Reserved)?;
@@ -58,7 +58,7 @@ fn schedules(image: &Image<'_>, pcpu: u32) -> Result<(), Fault> {
     require(image.schedules_of(pcpu).next().is_some(), Fault::WrongPolicy)
 }
 
-fn watch(image: &Image<'_>, index: u32, record: &WatchRecord) -> Result<(), Fault> {
+fn watch(image: &Image<'_>, index: u16, record: &WatchRecord) -> Result<(), Fault> {
     refers(record.watcher.get(), image.partitions().len(), Table::Partitions)?;
     refers(record.watched.get(), image.partitions().len(), Table::Partitions)?;
     for (other, other_index) in earlier(image.watches(), index) {

@@ -102,7 +102,7 @@ fn stretches(image: &Image<'_>, kind: u32) -> impl Iterator<Item = Span> {
     entries.filter_map(move |entry| Span::granules(entry.base.get(), entry.size.get(), granule).ok())
 }
 
-fn map_entry(image: &Image<'_>, index: u32, record: &MapRecord) -> Result<(), Fault> {
+fn map_entry(image: &Image<'_>, index: u16, record: &MapRecord) -> Result<(), Fault> {
     let known = match record.kind.get() {
         MAP_RAM | MAP_DEVICE => true,
         MAP_CODE => runs_in_place(image),
@@ -163,7 +163,7 @@ pub(super) fn trace(image: &Image<'_>) -> Result<Option<Span>, Fault> {
     Span::granules(record.trace_base.get(), size, image.granule()).map(Some)
 }
 
-fn pcpu(image: &Image<'_>, index: u32, record: &PcpuRecord) -> Result<(), Fault> {
+fn pcpu(image: &Image<'_>, index: u16, record: &PcpuRecord) -> Result<(), Fault> {
     for (other, other_index) in earlier(image.pcpus(), index) {
         require(
             other.hardware_id != record.hardware_id,
@@ -179,7 +179,7 @@ fn pcpu(image: &Image<'_>, index: u32, record: &PcpuRecord) -> Result<(), Fault>
     }
 }
 
-fn controller(image: &Image<'_>, index: u32, record: &ControllerRecord) -> Result<(), Fault> {
+fn controller(image: &Image<'_>, index: u16, record: &ControllerRecord) -> Result<(), Fault> {
     let fits = matches!(
         (record.role.get(), record.compatible.get()),
         (
@@ -233,7 +233,7 @@ fn windows_of(compatible: u32) -> usize {
 }
 
 /// One controller has a role, and one use of it has an interrupt line.
-fn roles_and_lines(image: &Image<'_>, index: u32, record: &ControllerRecord) -> Result<(), Fault> {
+fn roles_and_lines(image: &Image<'_>, index: u16, record: &ControllerRecord) -> Result<(), Fault> {
     let used = || record.lines.iter().filter(|line| line.get() != NONE);
     for (line, position) in used().zip(0..) {
         require(

@@ -148,7 +148,7 @@ fn lines(record: &VirtualDeviceRecord) -> impl Iterator<Item = u32> {
 }
 
 /// One device of a kind, and nothing else of the partition where its windows are.
-fn apart(image: &Image<'_>, index: u32, record: &VirtualDeviceRecord) -> Result<(), Fault> {
+fn apart(image: &Image<'_>, index: u16, record: &VirtualDeviceRecord) -> Result<(), Fault> {
     if let (Some(first), Some(second)) = (windows(image, record).next(), windows(image, record).nth(1)) {
         require(
             !first?.overlaps(second?),
@@ -184,7 +184,7 @@ fn apart(image: &Image<'_>, index: u32, record: &VirtualDeviceRecord) -> Result<
     Ok(())
 }
 
-fn interrupt(image: &Image<'_>, index: u32, record: &InterruptRecord) -> Result<(), Fault> {
+fn interrupt(image: &Image<'_>, index: u16, record: &InterruptRecord) -> Result<(), Fault> {
     let owner = machine(image, record.partition.get())?;
     require(
         matches!(record.trigger.get(), TRIGGER_LEVEL | TRIGGER_EDGE),

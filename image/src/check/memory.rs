@@ -82,7 +82,7 @@ fn place(image: &Image<'_>, record: &MemoryRecord) -> Result<(), Fault> {
 
 /// No partition sees two things at one address, and no two partitions see one thing. (A partition may see its
 /// own memory at two addresses.)
-fn apart(image: &Image<'_>, index: u32, record: &MemoryRecord) -> Result<(), Fault> {
+fn apart(image: &Image<'_>, index: u16, record: &MemoryRecord) -> Result<(), Fault> {
     let (guest, host) = (guest_span(image, record)?, host_span(image, record)?);
     let mut siblings = 0_usize;
     for (other, other_index) in earlier(image.memory(), index) {
@@ -102,7 +102,7 @@ fn payload(record: &PayloadRecord) -> Result<(), Fault> {
     require(record.size.get() != 0, Fault::Empty)
 }
 
-fn load(image: &Image<'_>, index: u32, record: &LoadRecord) -> Result<(), Fault> {
+fn load(image: &Image<'_>, index: u16, record: &LoadRecord) -> Result<(), Fault> {
     let partition = record.partition.get();
     refers(partition, image.partitions().len(), Table::Partitions)?;
     require(record.reserved.get() == 0, Fault::Reserved)?;

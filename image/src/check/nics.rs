@@ -50,7 +50,7 @@ fn address(record: &NicRecord) -> Result<(), Fault> {
 }
 
 /// The memory is RAM that nobody else has.
-fn memory(image: &Image<'_>, index: u32, record: &NicRecord) -> Result<(), Fault> {
+fn memory(image: &Image<'_>, index: u16, record: &NicRecord) -> Result<(), Fault> {
     let span = Span::granules(record.memory.get(), NIC_MEMORY, image.granule())?;
     require(in_ram(image, span), Fault::OutsideRam)?;
     not_the_hypervisors(image, span)?;

@@ -33,7 +33,7 @@ pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
         actions(record)?;
         vcpus(image, index, record)?;
         let state = (record.entry.get(), record.argument.get(), record.stack.get());
-        first_state(image, index, record, state)
+        first_state(image, index.into(), record, state)
     })?;
     each(Table::Alternatives, image.alternatives(), |index, record| {
         alternative(image, index, record)
@@ -54,7 +54,7 @@ pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
     })
 }
 
-fn name(image: &Image<'_>, index: u32, record: &PartitionRecord) -> Result<(), Fault> {
+fn name(image: &Image<'_>, index: u16, record: &PartitionRecord) -> Result<(), Fault> {
     let text = record.name.text().map_err(|_| Fault::BadName)?;
     require(text != HYPERVISOR_CONSOLE, Fault::BadName)?;
     for (other, other_index) in earlier(image.partitions(), index) {
@@ -100,7 +100,7 @@ fn actions(record: &PartitionRecord) -> Result<(), Fault> {
 }
 
 /// The partition's vCPUs start where those of the partition before it end.
-fn vcpus(image: &Image<'_>, index: u32, record: &PartitionRecord) -> Result<(), Fault> {
+fn vcpus(image: &Image<'_>, index: u16, record: &PartitionRecord) -> Result<(), Fault> {
     let count = record.vcpu_count.get();
     require(
         count >= 1 && count as usize <= MAX_VCPUS_PER_PARTITION,
@@ -111,16 +111,16 @@ fn vcpus(image: &Image<'_>, index: u32, record: &PartitionRecord) -> Result<(), 
         sum.saturating_add(other.vcpu_count.get().into())
     });
     require(u64::from(record.first_vcpu.get()) == first, Fault::NotConsecutive)?;
-    let own = image.vcpus_of(index);
+    let own = image.vcpus_of(index.into());
     require(own.len() == count as usize, Fault::NotConsecutive)?;
     require(
-        own.iter().all(|vcpu| vcpu.partition.get() == index),
+        own.iter().all(|vcpu| vcpu.partition.get() == u32::from(index)),
         Fault::NotConsecutive,
     )
 }
 
 /// An alternative is named, belongs to a partition, is in order, and starts as a partition may.
-fn alternative(image: &Image<'_>, index: u32, record: &AlternativeRecord) -> Result<(), Fault> {
+fn alternative(image: &Image<'_>, index: u16, record: &AlternativeRecord) -> Result<(), Fault> {
     record.name.text().map_err(|_| Fault::BadName)?;
     let partition = record.partition.get();
     let owner = record_at(image.partitions(), partition).ok_or(Fault::NoSuch(Table::Partitions))?;
@@ -175,7 +175,7 @@ fn first_state(
     )
 }
 
-fn vcpu(image: &Image<'_>, index: u32, record: &VcpuRecord) -> Result<(), Fault> {
+fn vcpu(image: &Image<'_>, index: u16, record: &VcpuRecord) -> Result<(), Fault> {
     require(record.reserved.get() == 0, Fault::Reserved)?;
     require(record.priority.get() < PRIORITIES, Fault::OutOfRange)?;
     refers(record.pcpu.get(), image.pcpus().len(), Table::Pcpus)?;

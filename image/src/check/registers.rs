@@ -43,16 +43,14 @@ fn shape(record: &RegistersRecord) -> Result<(), Fault> {
         Fault::BadFlags,
     )?;
     let (guest, host) = (seen(record)?, real(record)?);
-    require(
-        guest.start % PAGE_SIZE == host.start % PAGE_SIZE,
-        Fault::Unaligned,
-    )?;
+    let apart = guest.start ^ host.start;
+    require(apart.is_multiple_of(PAGE_SIZE as usize), Fault::Unaligned)?;
     let (offset, value) = (record.quiesce_offset.get(), record.quiesce_value.get());
     if flags & REGISTERS_QUIESCED == 0 {
         return require(offset == 0 && value == 0, Fault::Reserved);
     }
     let register = u64::from(offset);
-    let aligned = host.start.wrapping_add(register).is_multiple_of(4);
+    let aligned = (host.start as u32).wrapping_add(offset).is_multiple_of(4);
     let inside = register.saturating_add(4) <= record.size.get();
     require(aligned, Fault::Unaligned)?;
     require(inside, Fault::OutOfRange)
@@ -94,7 +92,7 @@ fn mapped_or_not(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Faul
     require(mapped || is_forwarded(record), Fault::OutsideMemory)
 }
 
-fn apart(image: &Image<'_>, index: u32, record: &RegistersRecord) -> Result<(), Fault> {
+fn apart(image: &Image<'_>, index: u16, record: &RegistersRecord) -> Result<(), Fault> {
     let (guest, host) = (seen(record)?, real(record)?);
     for (other, other_index) in earlier(image.registers(), index) {
         let same = other.partition == record.partition;

@@ -28,7 +28,7 @@ fn span(record: &ResidentRecord) -> Result<Span, Fault> {
     Span::new(record.address.get(), record.size.get())
 }
 
-fn resident(image: &Image<'_>, index: u32, record: &ResidentRecord) -> Result<(), Fault> {
+fn resident(image: &Image<'_>, index: u16, record: &ResidentRecord) -> Result<(), Fault> {
     named(&record.name)?;
     require(record.reserved.get() == 0, Fault::Reserved)?;
     let partition = record.partition.get();

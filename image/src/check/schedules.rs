@@ -35,7 +35,7 @@ pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
     for ((record, index), owner) in image.windows().iter().zip(0..).zip(owners) {
         window(image, index, record, owner).map_err(|fault| ImageError::Record {
             table: Table::Windows,
-            index,
+            index: index.into(),
             fault,
         })?;
     }
@@ -63,7 +63,7 @@ fn possible(duration: U64) -> Result<u64, Fault> {
 /// of the same pCPU there are.
 fn member<'r>(
     (name, pcpu): (&Name, U32),
-    before: impl Iterator<Item = ((&'r Name, U32), u32)>,
+    before: impl Iterator<Item = ((&'r Name, U32), u16)>,
 ) -> Result<usize, Fault> {
     named(name)?;
     let mut siblings = 0_usize;
@@ -77,7 +77,7 @@ fn member<'r>(
     Ok(siblings)
 }
 
-fn schedule(image: &Image<'_>, index: u32, record: &ScheduleRecord) -> Result<(), Fault> {
+fn schedule(image: &Image<'_>, index: u16, record: &ScheduleRecord) -> Result<(), Fault> {
     require(record.reserved.get() == 0, Fault::Reserved)?;
     refers(record.pcpu.get(), image.pcpus().len(), Table::Pcpus)?;
     require(
@@ -108,7 +108,7 @@ fn schedule(image: &Image<'_>, index: u32, record: &ScheduleRecord) -> Result<()
 
 fn window(
     image: &Image<'_>,
-    index: u32,
+    index: u16,
     record: &WindowRecord,
     schedule: &ScheduleRecord,
 ) -> Result<(), Fault> {
@@ -127,11 +127,11 @@ fn window(
     )?;
     let Some(before) = index
         .checked_sub(1)
-        .filter(|_| index > schedule.first_window.get())
+        .filter(|_| u32::from(index) > schedule.first_window.get())
     else {
         return Ok(());
     };
-    let previous_end = record_at(image.windows(), before).map_or(0, |other| {
+    let previous_end = record_at(image.windows(), before.into()).map_or(0, |other| {
         other.offset_ns.get().saturating_add(other.duration_ns.get())
     });
     require(
@@ -140,7 +140,7 @@ fn window(
     )
 }
 
-fn domain(image: &Image<'_>, index: u32, record: &DomainRecord) -> Result<(), Fault> {
+fn domain(image: &Image<'_>, index: u16, record: &DomainRecord) -> Result<(), Fault> {
     require(record.reserved.get() == 0, Fault::Reserved)?;
     refers(record.pcpu.get(), image.pcpus().len(), Table::Pcpus)?;
     require(
@@ -155,10 +155,10 @@ fn domain(image: &Image<'_>, index: u32, record: &DomainRecord) -> Result<(), Fa
 }
 
 /// A policy that lives on schedules or domains has some.
-fn pcpu(image: &Image<'_>, index: u32, record: &PcpuRecord) -> Result<(), Fault> {
+fn pcpu(image: &Image<'_>, index: u16, record: &PcpuRecord) -> Result<(), Fault> {
     let there = match record.policy.get() {
-        POLICY_ARINC653 => image.schedules_of(index).next().is_some(),
-        POLICY_DOMAINS => image.domains_of(index).next().is_some(),
+        POLICY_ARINC653 => image.schedules_of(index.into()).next().is_some(),
+        POLICY_DOMAINS => image.domains_of(index.into()).next().is_some(),
         _ => true,
     };
     require(there, Fault::WrongPolicy)
