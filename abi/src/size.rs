@@ -8,6 +8,9 @@
 /// Whether this is built for a microcontroller.
 pub const IS_SMALL: bool = cfg!(all(target_arch = "arm", target_os = "none"));
 
+/// Whether this runs on a board: then it serves one class, and what another one has is not in it.
+pub const IS_TARGET: bool = cfg!(target_os = "none");
+
 /// The limit for this build: `small` on a microcontroller, else `large`.
 #[must_use]
 pub const fn limit(small: usize, large: usize) -> usize {

@@ -6,6 +6,7 @@
 
 use crate::cmsdk::CmsdkUart;
 use crate::pl011::Pl011;
+use bulkhead_abi::size::IS_SMALL;
 
 /// Which one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,17 @@ pub enum Uart {
     Cmsdk(CmsdkUart),
 }
 
+/// A microcontroller has no PL011, and no code for it.
+macro_rules! to_either {
+    ($self:expr, $uart:ident => $call:expr, else $nothing:expr) => {
+        match $self {
+            Self::Pl011(_) if IS_SMALL => $nothing,
+            Self::Pl011($uart) => $call,
+            Self::Cmsdk($uart) => $call,
+        }
+    };
+}
+
 impl Uart {
     /// The state after a cold reset.
     #[must_use]
@@ -37,16 +49,14 @@ impl Uart {
 
     /// Cold reset: unread input is gone.
     pub fn reset(&mut self) {
-        match self {
-            Self::Pl011(uart) => uart.reset(),
-            Self::Cmsdk(uart) => uart.reset(),
-        }
+        to_either!(self, uart => uart.reset(), else ())
     }
 
     /// Levels of its interrupt lines.
     #[must_use]
     pub const fn levels(&self) -> [bool; 2] {
         match self {
+            Self::Pl011(_) if IS_SMALL => [false; 2],
             Self::Pl011(uart) => [uart.level(), false],
             Self::Cmsdk(uart) => uart.levels(),
         }
@@ -54,33 +64,21 @@ impl Uart {
 
     /// Bytes the carrier of output would take now.
     pub fn set_room(&mut self, room: usize) {
-        match self {
-            Self::Pl011(uart) => uart.set_room(room),
-            Self::Cmsdk(uart) => uart.set_room(room),
-        }
+        to_either!(self, uart => uart.set_room(room), else ())
     }
 
     /// A byte arrives from outside.
     pub const fn receive(&mut self, byte: u8) {
-        match self {
-            Self::Pl011(uart) => uart.receive(byte),
-            Self::Cmsdk(uart) => uart.receive(byte),
-        }
+        to_either!(self, uart => uart.receive(byte), else ())
     }
 
     /// A load of `size` bytes at `offset` of the window.
     pub fn read(&mut self, offset: u64, size: u8) -> u64 {
-        match self {
-            Self::Pl011(uart) => uart.read(offset, size),
-            Self::Cmsdk(uart) => uart.read(offset, size),
-        }
+        to_either!(self, uart => uart.read(offset, size), else 0)
     }
 
     /// A store of `size` bytes at `offset` of the window; returns a byte to transmit.
     pub fn write(&mut self, offset: u64, size: u8, value: u64) -> Option<u8> {
-        match self {
-            Self::Pl011(uart) => uart.write(offset, size, value),
-            Self::Cmsdk(uart) => uart.write(offset, size, value),
-        }
+        to_either!(self, uart => uart.write(offset, size, value), else None)
     }
 }

@@ -29,6 +29,7 @@ mod schedules;
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::Name;
 use crate::reader::Image;
+pub(crate) use board::runs_in_place;
 
 /// Checks every rule.
 pub(crate) fn all(image: &Image<'_>) -> Result<(), ImageError> {

@@ -5,14 +5,14 @@ use crate::check;
 use crate::digest::Sha256;
 use crate::error::{ImageError, Table};
 use crate::layout::{
-    AlternativeRecord, BoardRecord, CLASS_ARMV7M, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK,
-    FORMAT, Header, InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, Name, NicRecord,
-    PartitionRecord, PayloadRecord, PcpuRecord, ROLE_CONSOLE, RegistersRecord, ResidentRecord,
-    SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES, SECTION_CONTROLLERS, SECTION_DOMAINS,
-    SECTION_INTERRUPTS, SECTION_LOADS, SECTION_MAP, SECTION_MEMORY, SECTION_NICS, SECTION_PARTITIONS,
-    SECTION_PAYLOADS, SECTION_PCPUS, SECTION_REGISTERS, SECTION_RESIDENTS, SECTION_SCHEDULES, SECTION_SITES,
-    SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord, SiteRecord,
-    U64, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK, FORMAT,
+    Header, InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, Name, NicRecord, PartitionRecord,
+    PayloadRecord, PcpuRecord, ROLE_CONSOLE, RegistersRecord, ResidentRecord, SECTION_ALTERNATIVES,
+    SECTION_BOARD, SECTION_CAPABILITIES, SECTION_CONTROLLERS, SECTION_DOMAINS, SECTION_INTERRUPTS,
+    SECTION_LOADS, SECTION_MAP, SECTION_MEMORY, SECTION_NICS, SECTION_PARTITIONS, SECTION_PAYLOADS,
+    SECTION_PCPUS, SECTION_REGISTERS, SECTION_RESIDENTS, SECTION_SCHEDULES, SECTION_SITES, SECTION_VCPUS,
+    SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord, SiteRecord, U64, VcpuRecord,
+    VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::{MAX_TABLES_LEN, MPU_GRANULE, PAGE_SIZE, TABLE_ALIGN};
 use crate::tables::{check_directory, payload_start, records, slice, total_len};
@@ -195,7 +195,7 @@ impl<'a> Image<'a> {
     /// The multiple at which mappings start and end on this class.
     #[must_use]
     pub fn granule(&self) -> u64 {
-        if self.class() == CLASS_ARMV7M {
+        if check::runs_in_place(self) {
             MPU_GRANULE
         } else {
             PAGE_SIZE

@@ -35,11 +35,17 @@ use crate::shared::Shared;
 use crate::system::System;
 use crate::trace::Tracer;
 use bulkhead_abi::log::Pcpu as Counters;
-use bulkhead_arch_api::{Arch, Exit, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet};
+use bulkhead_arch_api::{
+    Arch, Exit, MAX_PCPUS, MAX_VCPUS_PER_PARTITION, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet,
+};
 use bulkhead_sched::Slot;
 
 /// Rounds of one decision before the loop is entered anew; each is caused by mail that came during the one before.
 const DECISION_ROUNDS: usize = 4;
+
+/// Whether a partition can have several vCPUs. If not, nothing switches a vCPU on or off but the life of its partition, and no
+/// backend says otherwise.
+const SEVERAL_VCPUS: bool = MAX_VCPUS_PER_PARTITION > 1;
 
 /// What a decision leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,6 +226,12 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
             Next::Idle => self.wait(),
             Next::Again => {}
         }
+    }
+
+    /// Whether `pcpu` is this one; where there is only one, nothing is ever sent to another.
+    #[inline]
+    fn is_here(&self, pcpu: PcpuId) -> bool {
+        MAX_PCPUS == 1 || pcpu == self.id
     }
 
     /// The backend of this pCPU.

@@ -54,7 +54,7 @@ impl Timebase {
             return Ticks::NEVER;
         };
         // `rest * hertz` is below 10^9 * 10^10 and fits.
-        let part = rest.saturating_mul(self.hertz).saturating_add(extra);
+        let part = rest.wrapping_mul(self.hertz).wrapping_add(extra);
         let Some(part) = part.checked_div(NANOSECONDS_PER_SECOND) else {
             return Ticks::NEVER;
         };
@@ -76,10 +76,7 @@ impl Timebase {
             return u64::MAX;
         };
         // A rest below 10^10 times 10^9 fits.
-        let part = match rest
-            .saturating_mul(NANOSECONDS_PER_SECOND)
-            .checked_div(self.hertz)
-        {
+        let part = match rest.wrapping_mul(NANOSECONDS_PER_SECOND).checked_div(self.hertz) {
             Some(part) => part,
             None => 0,
         };

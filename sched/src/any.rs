@@ -4,6 +4,7 @@
 use crate::donation::Donating;
 use crate::run_queue::all_slots;
 use crate::table::bit;
+use crate::types::HAS_SHORT_WAYS;
 use crate::{
     Arinc653, Arinc653Parameters, Decision, Domains, DomainsParameters, Edf, EdfParameters, FixedPriority,
     FixedPriorityParameters, Outcome, Pinned, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet,
@@ -217,8 +218,17 @@ impl Successor {
 /// way through all layers, without a call in it, that does what they would. `signals` has nothing new to say then.
 impl AnyPolicy {
     /// [`Policy::stopped`] because `slot` blocks, and [`Policy::decide`].
-    #[inline(never)]
+    #[inline]
     pub fn blocked(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
+        if HAS_SHORT_WAYS {
+            self.blocked_shortly(slot, ran, now)
+        } else {
+            Successor::NONE
+        }
+    }
+
+    #[inline(never)]
+    fn blocked_shortly(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
         match self.blocked_at_once(slot, ran, now) {
             None => Successor::NONE,
             Some((Decision::Run(slot, until), interested)) => Successor::new(slot, until, interested),
@@ -229,6 +239,9 @@ impl AnyPolicy {
     /// [`AnyPolicy::blocked`], for the one place where that a vCPU blocks is the usual: the decision and the interest.
     #[inline(always)]
     pub fn blocked_at_once(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Option<(Decision, SlotSet)> {
+        if !HAS_SHORT_WAYS {
+            return None;
+        }
         let (true, Kind::FixedPriority(policy)) = (self.is_short, &mut self.policy) else {
             return None;
         };
@@ -241,8 +254,17 @@ impl AnyPolicy {
     }
 
     /// [`Policy::stopped`] because something else may be more important than `slot`, and [`Policy::decide`].
-    #[inline(never)]
+    #[inline]
     pub fn preempted(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
+        if HAS_SHORT_WAYS {
+            self.preempted_shortly(slot, ran, now)
+        } else {
+            Successor::NONE
+        }
+    }
+
+    #[inline(never)]
+    fn preempted_shortly(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
         let (true, Kind::FixedPriority(policy)) = (self.is_short, &mut self.policy) else {
             return Successor::NONE;
         };
@@ -251,8 +273,17 @@ impl AnyPolicy {
     }
 
     /// [`Policy::decide`] when nobody runs.
-    #[inline(never)]
+    #[inline]
     pub fn resumed(&mut self, now: Ticks) -> Successor {
+        if HAS_SHORT_WAYS {
+            self.resumed_shortly(now)
+        } else {
+            Successor::NONE
+        }
+    }
+
+    #[inline(never)]
+    fn resumed_shortly(&mut self, now: Ticks) -> Successor {
         let (true, Kind::FixedPriority(policy)) = (self.is_short, &mut self.policy) else {
             return Successor::NONE;
         };
@@ -262,7 +293,7 @@ impl AnyPolicy {
 
     /// [`Policy::ready`], by the short way if there is one.
     pub fn wake(&mut self, slot: Slot, now: Ticks) {
-        if let (true, Kind::FixedPriority(policy)) = (self.is_short, &mut self.policy)
+        if let (true, Kind::FixedPriority(policy)) = (HAS_SHORT_WAYS && self.is_short, &mut self.policy)
             && policy.wake(slot.0)
         {
             self.ready |= bit(slot.0);

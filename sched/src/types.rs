@@ -4,13 +4,14 @@
 //! The same types carry the tables of the system image into the policies, the analysis and the simulator.
 //! They hold no references: a policy copies what it keeps.
 
+/// Whether what is frequent has a way of its own beside the general one. A microcontroller has no room for it.
+pub(crate) const HAS_SHORT_WAYS: bool = !IS_SMALL;
+
+const IS_SMALL: bool = cfg!(all(target_arch = "arm", target_os = "none"));
+
 /// A limit: `small` on a microcontroller, whose memory is small, else `large`.
 const fn limit(small: usize, large: usize) -> usize {
-    if cfg!(all(target_arch = "arm", target_os = "none")) {
-        small
-    } else {
-        large
-    }
+    if IS_SMALL { small } else { large }
 }
 
 /// vCPUs a pCPU can have.

@@ -13,6 +13,7 @@ use crate::layout::{
 use crate::reader::Image;
 use crate::span::Span;
 use bulkhead_abi::log::{AREA_SIZE, SMALL_AREA_SIZE};
+use bulkhead_abi::size::{IS_SMALL, IS_TARGET};
 use bulkhead_abi::trace::{RECORD_SIZE, RING_MAX, RING_MIN};
 
 pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
@@ -57,8 +58,12 @@ fn pool(image: &Image<'_>) -> Result<Span, Fault> {
 }
 
 /// Whether code is executed from code memory where it is linked, and nothing is translated.
-pub(super) fn runs_in_place(image: &Image<'_>) -> bool {
-    image.class() == CLASS_ARMV7M
+pub(crate) fn runs_in_place(image: &Image<'_>) -> bool {
+    if IS_TARGET {
+        IS_SMALL
+    } else {
+        image.class() == CLASS_ARMV7M
+    }
 }
 
 /// `span` has nothing of the hypervisor's, the log or the trace.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an exit leads to, and who is woken by what.
 
-use super::Pcpu;
+use super::{Pcpu, SEVERAL_VCPUS};
 use crate::local::Activity;
 use crate::record::add;
 use bulkhead_abi::log::Vcpu;
@@ -81,12 +81,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             }
             Exit::CpuPower { target } => {
                 self.count(slot, |counters| &counters.power);
-                let partition = self.system.binding(vcpu).partition;
-                let power = self
-                    .shared
-                    .partition(partition)
-                    .control(|control| control.power(target));
-                self.machine.reply(vcpu, Reply::CpuPower(power));
+                self.cpu_power(vcpu, target);
             }
             Exit::CpuOff => {
                 self.count(slot, |counters| &counters.power);
@@ -149,7 +144,22 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         }
     }
 
+    fn cpu_power(&mut self, vcpu: VcpuId, target: u8) {
+        if !SEVERAL_VCPUS {
+            return;
+        }
+        let partition = self.system.binding(vcpu).partition;
+        let power = self
+            .shared
+            .partition(partition)
+            .control(|control| control.power(target));
+        self.machine.reply(vcpu, Reply::CpuPower(power));
+    }
+
     fn cpu_on(&mut self, vcpu: VcpuId, target: u8, entry: GuestPhys, argument: u64) {
+        if !SEVERAL_VCPUS {
+            return;
+        }
         let partition = self.system.binding(vcpu).partition;
         let result = self
             .shared
@@ -167,7 +177,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     pub(super) fn wake_all(&mut self, vcpus: VcpuSet) {
         for vcpu in vcpus.iter() {
             let binding = self.system.binding(vcpu);
-            if binding.pcpu == self.id {
+            if self.is_here(binding.pcpu) {
                 self.look_at(binding.slot);
             } else if self.shared.mailboxes.of(binding.pcpu).post_wake(binding.slot) {
                 self.machine.signal(binding.pcpu);
@@ -180,7 +190,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     fn urge_all(&mut self, vcpus: VcpuSet) {
         for vcpu in vcpus.iter() {
             let binding = self.system.binding(vcpu);
-            if binding.pcpu == self.id {
+            if self.is_here(binding.pcpu) {
                 let now = self.machine.now();
                 self.local.urge(binding.slot, now);
             } else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Carrying out what the control blocks of partitions say: stop, load, start, and the end of the system.
 
-use super::Pcpu;
+use super::{Pcpu, SEVERAL_VCPUS};
 use crate::boot::{all_stopped, end_if_all_stopped, end_system};
 use crate::load::{Chunk, Cursor};
 use crate::local::Activity;
@@ -67,7 +67,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
 
     /// Mail was posted for `pcpu`; `wanted` says whether it wants to be interrupted for it.
     pub(super) fn notify(&mut self, pcpu: PcpuId, wanted: bool) {
-        if pcpu == self.id {
+        if self.is_here(pcpu) {
             self.local.reschedule = true;
         } else if wanted {
             self.machine.signal(pcpu);
@@ -167,6 +167,9 @@ impl<A: Arch> Pcpu<'_, '_, A> {
 
     /// Message: switch the vCPU in `slot` on. Requires: settled.
     pub(super) fn start_here(&mut self, slot: Slot, now: Ticks) {
+        if !SEVERAL_VCPUS {
+            return;
+        }
         let vcpu = self.local.slot(slot).vcpu;
         let binding = self.system.binding(vcpu);
         let start = self
@@ -188,6 +191,9 @@ impl<A: Arch> Pcpu<'_, '_, A> {
 
     /// The running vCPU has switched itself off.
     pub(super) fn cpu_off(&mut self, slot: Slot, vcpu: VcpuId) {
+        if !SEVERAL_VCPUS {
+            return;
+        }
         let binding = self.system.binding(vcpu);
         self.local.block(slot, Activity::Off);
         self.machine.detach(vcpu);
