@@ -14,6 +14,8 @@ fn findings(page: &Page) -> Result<Vec<String>, Problem> {
     let timing = timing(page.board, &Progress::new())?;
     // Whatever the compiler, the analysis must not count on less than is measured.
     let mut findings = timing.undercharged();
+    // And a bar is a bar.
+    findings.extend(timing.broken());
     // Figures of another compiler are not comparable.
     findings.extend(differences(&timing)?.unwrap_or_default());
     Ok(findings)

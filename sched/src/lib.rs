@@ -44,7 +44,7 @@ pub use fixed_priority::FixedPriority;
 pub use pinned::Pinned;
 pub use policy::{Decision, Outcome, Policy, PolicyError, ScheduleStatus, StopReason};
 pub use types::{
-    Arinc653Parameters, Domain, DomainsParameters, EdfParameters, FixedPriorityParameters, HAS_SHORT_WAYS,
-    MAX_DOMAINS, MAX_SCHEDULES, MAX_SLOTS, MAX_WINDOWS, PRIORITIES, Schedule, Server, ServerKind, Signals,
-    Slot, SlotSet, Ticks, VcpuParameters, Window,
+    Arinc653Parameters, Domain, DomainsParameters, EdfParameters, FixedPriorityParameters, MAX_DOMAINS,
+    MAX_SCHEDULES, MAX_SLOTS, MAX_WINDOWS, PRIORITIES, Schedule, Server, ServerKind, Signals, Slot, SlotSet,
+    Ticks, VcpuParameters, Window,
 };

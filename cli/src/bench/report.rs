@@ -10,6 +10,7 @@ use super::overheads::Charge;
 use super::page::Page;
 use super::rows::Row;
 use super::runs::Results;
+use super::waivers::{SIZE, Waiver};
 use crate::tables::table;
 use std::collections::BTreeMap;
 
@@ -87,24 +88,34 @@ impl Timing {
         self.footprint.sizes.text + self.footprint.sizes.read_only
     }
 
-    /// Figures that are beyond their bars.
+    /// Bars that do not hold and need to, whatever the compiler.
     #[must_use]
-    pub fn over(&self) -> Vec<String> {
-        let mut over: Vec<String> = self
-            .rows()
-            .filter_map(|(row, net)| {
-                let bar = row.bar.filter(|bar| net > *bar)?;
-                Some(format!("{}: {net} instructions, the bar is {bar}", row.title))
-            })
-            .collect();
-        let bar = self.page.size_bar;
-        if self.weight() > bar {
-            over.push(format!(
-                "text and read-only data: {} bytes, the bar is {bar}",
-                self.weight()
-            ));
+    pub fn broken(&self) -> Vec<String> {
+        let rows = self.rows().filter_map(|(row, net)| {
+            let what = format!("{}: {net} instructions", row.title);
+            self.judge(row.key, what, net, row.bar?)
+        });
+        let what = format!("text and read-only data: {} bytes", self.weight());
+        let size = self.judge(SIZE, what, self.weight(), self.page.size_bar);
+        rows.chain(size).collect()
+    }
+
+    /// What is wrong with a figure that has a bar; `what` names both.
+    fn judge(&self, key: &str, what: String, figure: u64, bar: u64) -> Option<String> {
+        let waiver = self.waiver(key);
+        match waiver {
+            None if figure > bar => Some(format!("{what}, the bar is {bar}")),
+            Some(waiver) if figure > waiver.most => Some(format!(
+                "{what}, the bar is {bar}, waived up to {} because {}",
+                waiver.most, waiver.why
+            )),
+            Some(_) if figure <= bar => Some(format!("{what}, within the bar: it needs no waiver any more")),
+            _ => None,
         }
-        over
+    }
+
+    fn waiver(&self, key: &str) -> Option<&'static Waiver> {
+        self.page.waivers.iter().find(|waiver| waiver.key == key)
     }
 
     /// What the hypervisor was measured to cost beyond the overheads of the board, which the analysis charges.
@@ -160,7 +171,7 @@ impl Timing {
                 cell(self.results.hypervised.get(row.key)),
                 net.to_string(),
                 cell(row.bar.as_ref()),
-                verdict(net, row.bar).to_owned(),
+                self.verdict(row.key, net, row.bar).to_owned(),
             ]);
         }
         let sizes = self.footprint.sizes;
@@ -177,7 +188,7 @@ impl Timing {
                 what.to_owned(),
                 size.to_string(),
                 bar_text,
-                verdict(size, bar).to_owned(),
+                self.verdict(SIZE, size, bar).to_owned(),
             ]);
         }
         let mut lines = table(&["crate", "lines of code", "of tests beside it"]);
@@ -187,6 +198,15 @@ impl Timing {
         let charges: Vec<String> = self.charges.iter().map(Charge::text).collect();
         let charges = charges.join("\n");
         format!("{figures}\n\n{charges}\n\n{bytes}\n\n{lines}\n")
+    }
+
+    fn verdict(&self, key: &str, figure: u64, bar: Option<u64>) -> &'static str {
+        match bar {
+            None => "",
+            Some(bar) if figure <= bar => "ok",
+            Some(_) if self.waiver(key).is_some_and(|waiver| figure <= waiver.most) => "waived",
+            Some(_) => "over",
+        }
     }
 
     /// Lines per crate, and their sum.
@@ -239,14 +259,6 @@ impl Timing {
             text.push_str(&format!("| {name} | {} | {} |\n", count.code, count.tests));
         }
         text
-    }
-}
-
-fn verdict(value: u64, bar: Option<u64>) -> &'static str {
-    match bar {
-        Some(bar) if value > bar => "over",
-        Some(_) => "ok",
-        None => "",
     }
 }
 
@@ -306,9 +318,32 @@ mod tests {
     }
 
     #[test]
-    fn bars_are_limits() {
-        assert!(timing(100, 60_000).over().is_empty());
-        assert_eq!(timing(101, Page::default().size_bar).over().len(), 2);
+    fn bars_are_limits_unless_they_are_waived_and_waivers_are_limits() {
+        let small = Page::default().size_bar - 100;
+        let found = |call, text| timing(call, text).broken();
+        assert_eq!(
+            found(101, small),
+            [
+                "null hypercall: 101 instructions, the bar is 100",
+                "text and read-only data: 65536 bytes, within the bar: it needs no waiver any more",
+            ]
+        );
+        let most = timing(1, 1).waiver(SIZE).unwrap().most - 100;
+        assert!(found(100, most).is_empty());
+        assert!(found(100, most + 1)[0].contains("waived up to"));
         assert!(timing(101, 1).text().contains("over"));
+        assert!(timing(1, most).text().contains("waived"));
+    }
+
+    #[test]
+    fn a_waiver_is_for_a_bar() {
+        for page in [Page::default(), crate::bench::ARMV7M] {
+            for waiver in page.waivers {
+                let row = page.rows.iter().find(|row| row.key == waiver.key);
+                let bar = row.map_or(Some(page.size_bar), |row| row.bar);
+                assert!(row.is_some() || waiver.key == SIZE, "{}", waiver.key);
+                assert!(bar.is_some_and(|bar| bar < waiver.most), "{}", waiver.key);
+            }
+        }
     }
 }
