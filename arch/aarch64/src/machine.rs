@@ -153,7 +153,7 @@ impl Machine {
     /// Registers of EL2 that stay as they are, and the pCPU's part of the interrupt controller.
     fn init(&mut self) {
         crate::timer::real_time();
-        crate::state::shut_translation(0, u64::from(crate::state::NO_WALKS_NARROW));
+        crate::state::shut_translation(0, crate::state::NO_WALKS_NARROW);
         self.auxiliary = crate::state::Auxiliary::exist();
         crate::debug::init();
         write_guest_register!("vpidr_el2", crate::sysreg::read_register!("midr_el1"));

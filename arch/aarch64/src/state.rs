@@ -26,9 +26,9 @@ const CPACR_FP: u64 = 3 << 20;
 /// CNTKCTL_EL1.EL0VCTEN: EL0 may read CNTVCT_EL0.
 const CNTKCTL_VIRTUAL_COUNTER: u64 = 1 << 1;
 /// TCR_EL1.EPD0 and EPD1: no walk by either table.
-pub(crate) const NO_WALKS: u32 = 1 << 7 | 1 << 23;
+pub(crate) const NO_WALKS: u64 = 1 << 7 | 1 << 23;
 /// The same whatever the state is: PD0 and PD1 say so in a TTBCR of short descriptors.
-pub(crate) const NO_WALKS_NARROW: u32 = NO_WALKS | 1 << 4 | 1 << 5;
+pub(crate) const NO_WALKS_NARROW: u64 = NO_WALKS | 1 << 4 | 1 << 5;
 /// SCTLR_EL1.M.
 const SCTLR_M: u64 = 1;
 /// PSTATE.M: mask and value of EL1 with its own stack pointer.
@@ -53,10 +53,9 @@ macro_rules! el1_registers {
 
             /// Reads all from the hardware, and makes translation-table walks of the EL1&0 regime impossible: by these bits of TCR_EL1.
             #[inline(always)]
-            pub(crate) fn save(&mut self, no_walks: u32) {
+            pub(crate) fn save(&mut self, no_walks: u64) {
                 (self.sctlr, self.tcr) = (read_register!("sctlr_el1"), read_register!("tcr_el1"));
-                // What is above bit 31 says how to walk.
-                shut_translation(self.sctlr, u64::from(self.tcr as u32 | no_walks));
+                shut_translation(self.sctlr, self.tcr | no_walks);
                 $((self.$field, self.$other) = (read_register!($name), read_register!($other_name));)*
             }
 
