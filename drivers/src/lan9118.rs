@@ -108,7 +108,7 @@ impl Lan9118 {
     }
 
     /// The length of the oldest received frame, CRC included, and its first two words. [`Lan9118::end`] comes next.
-    pub fn next(&mut self) -> Option<(u32, [u32; 2])> {
+    pub fn oldest(&mut self) -> Option<(u32, [u32; 2])> {
         if !self.has_more() {
             return None;
         }

@@ -81,7 +81,7 @@ impl Network for Machine {
     }
 
     fn next_frame(&mut self) -> Option<Received> {
-        let (bytes, head) = self.uplink.as_mut()?.chip.next()?;
+        let (bytes, head) = self.uplink.as_mut()?.chip.oldest()?;
         Some(Received { bytes, head })
     }
 
