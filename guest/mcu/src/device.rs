@@ -15,7 +15,6 @@ macro_rules! interrupts {
         /// An external interrupt of the board.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
-        #[expect(clippy::upper_case_acronyms, reason = "names of the hardware manual")]
         pub enum Interrupt {
             $(#[doc = $meaning] $name = $number,)*
         }
