@@ -2,7 +2,8 @@
 //! What the hypervisor has left in RAM ([`bulkhead_abi::log`]), read from a memory dump.
 //!
 //! The dump may begin anywhere; the area is found by its magic number, at any multiple of 8 bytes. Nothing in it is believed
-//! to be consistent: numbers are bounded before they are used, text is shown as it is.
+//! to be consistent: numbers are bounded before they are used, and characters that could control a terminal are replaced. A dump
+//! that holds memory of a guest may hold areas of the guest's own making; which one is the hypervisor's its address tells.
 
 use bulkhead_abi::log::{
     AREA_SIZE, Area, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, Header, LINE_MAX, MAGIC,
@@ -76,8 +77,19 @@ impl<'a> LogArea<'a> {
     /// The first log area in `dump`, and where it starts.
     #[must_use]
     pub fn find(dump: &'a [u8]) -> Option<(usize, Self)> {
+        Self::find_from(dump, 0)
+    }
+
+    /// All log areas in `dump`, and where they start.
+    pub fn find_all(dump: &'a [u8]) -> impl Iterator<Item = (usize, Self)> {
+        std::iter::successors(Self::find(dump), |(last, _)| {
+            Self::find_from(dump, last + AREA_SIZE)
+        })
+    }
+
+    fn find_from(dump: &'a [u8], start: usize) -> Option<(usize, Self)> {
         let magic = MAGIC.to_le_bytes();
-        let mut at = 0;
+        let mut at = start;
         while let Some(rest) = dump.get(at..).filter(|rest| rest.len() >= AREA_SIZE) {
             if rest.starts_with(&magic) {
                 let area = Self {
@@ -181,7 +193,7 @@ impl<'a> LogArea<'a> {
     fn text(&self, at: usize, length: usize) -> String {
         let bytes = &self.bytes[at..at + length];
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(length);
-        String::from_utf8_lossy(&bytes[..end]).into_owned()
+        printable(&String::from_utf8_lossy(&bytes[..end]))
     }
 
     fn positions(&self) -> (u64, u64) {
@@ -206,7 +218,7 @@ impl<'a> LogArea<'a> {
         let bytes: Vec<u8> = (first..written).map(|at| ring[at as usize % RING_SIZE]).collect();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let lines = text.split('\n').skip(usize::from(first != 0));
-        lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
+        lines.filter(|line| !line.is_empty()).map(printable).collect()
     }
 
     /// What the counters of the last life say.
@@ -438,6 +450,18 @@ fn mark(needed: bool) -> &'static str {
     if needed { "*" } else { " " }
 }
 
+/// The text without characters that could control a terminal.
+fn printable(text: &str) -> String {
+    let replace = |c: char| {
+        if c.is_control() {
+            char::REPLACEMENT_CHARACTER
+        } else {
+            c
+        }
+    };
+    text.chars().map(replace).collect()
+}
+
 fn shortened(text: &str, length: usize) -> String {
     text.chars().take(length).collect()
 }
@@ -478,6 +502,24 @@ mod tests {
         assert_eq!((at, found.boots()), (4104, 7));
         assert!(LogArea::find(&dump[..dump.len() - 1]).is_none(), "cut off");
         assert!(LogArea::find(&[]).is_none());
+    }
+
+    #[test]
+    fn every_area_is_found_and_none_controls_the_terminal() {
+        let ring = offset_of!(Area, ring);
+        let forged = area(&[
+            (offset_of!(Header, written), &6_u64.to_le_bytes()),
+            (offset_of!(Header, reserved), &6_u64.to_le_bytes()),
+            (offset_of!(Header, board), b"\x1b[2J"),
+            (ring, b"a\x1b[mb\n"),
+        ]);
+        let dump = [vec![0; 64], forged, area(&[])].concat();
+        let found: Vec<_> = LogArea::find_all(&dump).collect();
+        let places: Vec<_> = found.iter().map(|(at, _)| *at).collect();
+        assert_eq!(places, [64, 64 + AREA_SIZE]);
+        assert_eq!(found[0].1.lines(), ["a\u{FFFD}[mb"]);
+        let all = found[0].1.text_of_all();
+        assert!(all.chars().all(|c| c == '\n' || !c.is_control()), "{all:?}");
     }
 
     #[test]

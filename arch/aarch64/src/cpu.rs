@@ -32,6 +32,18 @@ fn firmware(function: u64, arguments: [u64; 3]) -> i64 {
     result
 }
 
+impl Machine {
+    /// Handles an acknowledged interrupt, outside a guest.
+    fn take_interrupt(&mut self, line: u32) -> Option<Exit> {
+        let exit = irq::handle_idle(&mut self.irq, line);
+        // After the kick was taken: who asks from now on kicks again.
+        if irq::is_kick(line) {
+            self.answer();
+        }
+        exit
+    }
+}
+
 impl Cpus for Machine {
     fn current(&self) -> PcpuId {
         self.pcpu
@@ -67,14 +79,23 @@ impl Cpus for Machine {
             if irq::is_none(line) {
                 instruction!("dsb sy");
                 instruction!("wfi");
-            } else if let Some(exit) = irq::handle_idle(&mut self.irq, line) {
+            } else if let Some(exit) = self.take_interrupt(line) {
                 return exit;
             }
         }
     }
 
     fn poll(&mut self) -> Option<Exit> {
-        irq::idle_interrupt(&mut self.irq)
+        for _ in 0..irq::IDLE_BURST {
+            let line = irq::acknowledge();
+            if irq::is_none(line) {
+                break;
+            }
+            if let Some(exit) = self.take_interrupt(line) {
+                return Some(exit);
+            }
+        }
+        None
     }
 
     fn stop(&mut self) -> ! {

@@ -58,7 +58,7 @@ const PHYSICAL_TIMER_LINE: u32 = 30;
 /// Software-generated interrupt that ends a pCPU, because another found the hypervisor broken.
 const SGI_STOP: u32 = 2;
 /// Interrupts handled in a row outside a guest before the caller gets a word in.
-const IDLE_BURST: u32 = 64;
+pub(crate) const IDLE_BURST: u32 = 64;
 /// Whether this is for a GICv2.
 const VERSION_2: bool = cfg!(feature = "gic-v2");
 const DISTRIBUTOR_SIZE: u64 = if VERSION_2 { 0x1000 } else { 0x1_0000 };
@@ -599,18 +599,20 @@ pub(crate) fn handle_idle(p: &mut PcpuIrq, line: u32) -> Option<Exit> {
     handle(p, None, line)
 }
 
-/// For [`bulkhead_arch_api::Cpus::poll`]: handles what is pending, outside a guest.
-pub(crate) fn idle_interrupt(p: &mut PcpuIrq) -> Option<Exit> {
-    for _ in 0..IDLE_BURST {
-        let line = interface::acknowledge();
-        if line >= SPURIOUS {
-            break;
-        }
-        if let Some(exit) = handle(p, None, line) {
-            return Some(exit);
-        }
+/// Whether an acknowledged interrupt was another pCPU's kick.
+pub(crate) const fn is_kick(line: u32) -> bool {
+    line == SGI_KICK
+}
+
+/// The vCPU is loaded and does not run, and its pCPU was kicked: another pCPU may wait to hear what its list registers hold.
+#[cold]
+pub(crate) fn answer(p: &mut PcpuIrq, v: &mut VcpuIrq) {
+    if let (Some(vgic), true) = (v.vgic(), p.loaded == MaybeVcpu::some(v.id)) {
+        let first = v.first;
+        vgic.answer(v.index, &mut v.bank, &mut Local { pcpu: p, first });
+        let wake = p.take_wake();
+        hand_over(p, wake);
     }
-    None
 }
 
 /// An acknowledged interrupt. `running` is the vCPU it interrupted.

@@ -113,12 +113,7 @@ pub(crate) unsafe extern "C" fn on_synchronous(
     };
     match trap.syndrome >> 26 & 0x3F {
         EC_HVC64 => psci::call(context, trap.syndrome & 0xFFFF),
-        EC_DATA_ABORT => {
-            // Not so surely in AArch64 state: a 32-bit program is looked at more closely, too.
-            let ordinary = read_register!("sctlr_el1") & (SCTLR_BIG_ENDIAN_EL0 | SCTLR_BIG_ENDIAN_EL1) == 0
-                && read_register!("spsr_el2") & SPSR_AARCH32 == 0;
-            data_abort(machine, context, trap, ordinary)
-        }
+        EC_DATA_ABORT => data_abort::<false>(machine, context, trap),
         EC_WFX => wait_for(context, trap.syndrome),
         EC_SYSTEM => system::access(machine, context, trap),
         EC_SMC64 => {
@@ -151,10 +146,7 @@ pub(crate) unsafe extern "C" fn on_synchronous_narrow(
     match syndrome >> 26 & 0x3F {
         EC_HVC32 if syndrome & 0xFFFF == status::VISIT && status::is_visit() => LEAVE_EXIT,
         EC_HVC32 => psci::call_narrow(context, syndrome & 0xFFFF),
-        EC_DATA_ABORT => {
-            let ordinary = read_register!("spsr_el2") & SPSR_BIG_ENDIAN == 0;
-            data_abort(machine, context, trap(aarch32::with_view(syndrome, 16)), ordinary)
-        }
+        EC_DATA_ABORT => data_abort::<true>(machine, context, trap(aarch32::with_view(syndrome, 16))),
         EC_VMRS => narrow(machine, context, trap(aarch32::with_view(syndrome, 5))),
         _ => narrow(machine, context, trap(syndrome)),
     }
@@ -463,27 +455,28 @@ fn idle_without_work(context: &mut Context, until: bulkhead_arch_api::Ticks) -> 
     LEAVE_IDLE
 }
 
-/// A load or store that stage 2 refused; if it is `ordinary`, it is little-endian.
+/// A load or store that stage 2 refused, of a VM whose kernel is 32-bit, or not.
 #[inline(always)]
-fn data_abort(machine: &mut Machine, context: &mut Context, trap: Trap, ordinary: bool) -> u64 {
+fn data_abort<const NARROW: bool>(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
     const WHAT: u64 = ISS_VALID | ISS_SIZE | ISS_SIGN_EXTEND | ISS_S1PTW | FSC_TYPE;
     let register = (trap.syndrome >> 16 & 31) as u8;
     // A word of the interrupt controller.
     if trap.syndrome & WHAT == ISS_VALID | ISS_SIZE_WORD | FSC_TRANSLATION
         && !trap.misses(register)
-        && ordinary
+        && let pstate = read_register!("spsr_el2")
+        && is_little_endian::<NARROW>(pstate)
     {
         let address = faulting_address();
         if trap.syndrome & ISS_WRITE == 0 {
             if let Some(value) = irq::read_word(&context.irq, address) {
                 context.write_general(register, u64::from(value));
-                advance_in_place(context, trap.syndrome);
+                step_over::<NARROW>(context, trap.syndrome, pstate);
                 return resume(machine, context);
             }
         } else {
             let value = context.read_general(register) as u32;
             if let Some(changed) = irq::write_word(&context.irq, address, value) {
-                advance_in_place(context, trap.syndrome);
+                step_over::<NARROW>(context, trap.syndrome, pstate);
                 if changed == 0 {
                     return resume(machine, context);
                 }
@@ -557,6 +550,28 @@ struct Location {
     size: u8,
     register: u8,
     big_endian: bool,
+}
+
+/// Whether [`is_big_endian`] is surely false, in two looks. A 32-bit program under a 64-bit kernel is not looked at so closely.
+#[inline(always)]
+fn is_little_endian<const NARROW: bool>(pstate: u64) -> bool {
+    if NARROW {
+        return pstate & SPSR_BIG_ENDIAN == 0;
+    }
+    pstate & SPSR_AARCH32 == 0
+        && read_register!("sctlr_el1") & (SCTLR_BIG_ENDIAN_EL0 | SCTLR_BIG_ENDIAN_EL1) == 0
+}
+
+/// [`advance_in_place`] where it is known whether the guest is in AArch32 state.
+#[inline(always)]
+fn step_over<const NARROW: bool>(context: &Context, syndrome: u64, pstate: u64) {
+    write_guest_register!(
+        "elr_el2",
+        read_register!("elr_el2").wrapping_add(length(syndrome))
+    );
+    if NARROW || context.debug.stepping() {
+        write_guest_register!("spsr_el2", stepped(pstate));
+    }
 }
 
 /// Whether the guest's present data accesses are big-endian: what is a register's least significant byte to the device is the

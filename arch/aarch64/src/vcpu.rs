@@ -448,6 +448,17 @@ impl Machine {
         }
     }
 
+    /// Another pCPU may ask what the list registers of the current vCPU hold, which does not run.
+    pub(crate) fn answer(&mut self) {
+        let context = self.current;
+        if context.is_null() {
+            return;
+        }
+        // SAFETY: `current` is the context of an adopted vCPU or null; see `with_stored`.
+        let context = unsafe { &mut *context };
+        irq::answer(&mut self.irq, &mut context.irq);
+    }
+
     /// The context of the vCPU whose FP registers this pCPU holds, if it is another than `vcpu`.
     pub(crate) fn fp_owner_context(&mut self, vcpu: VcpuId) -> Option<*mut Context> {
         let owner = self.fp_owner.filter(|owner| *owner != vcpu)?;

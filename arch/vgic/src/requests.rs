@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering::SeqCst;
 
 /// Steps to wait for another pCPU to say what its list registers hold. It answers from within one exit;
 /// if it is in the middle of something longer, what it said last has to do.
-const SYNC_STEPS: u32 = 1000;
+const SYNC_STEPS: u32 = 300;
 
 /// `ICH_VMCR_EL2.VEOIM`: the guest ends in two steps.
 const SPLIT_END: u64 = 1 << 9;
@@ -250,6 +250,17 @@ impl Vgic<'_> {
         0
     }
 
+    /// For a vCPU that is loaded and does not run: if somebody waits to hear what its list registers hold, says so. One that
+    /// runs answers on its way back into the guest.
+    pub fn answer<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
+        let Some(own) = self.redistributor(me) else { return };
+        if own.is_present() && own.sync.load(SeqCst) {
+            let words = self.publish(me, bank, hardware);
+            self.mark(me, words);
+            own.sync.store(false, SeqCst);
+        }
+    }
+
     /// Waits for the vCPUs in `others`, and answers them if they wait for us.
     fn await_sync<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, others: u32) {
         // Who has left meanwhile need not answer: what its list registers held is in the words again, or parked.
@@ -261,13 +272,7 @@ impl Vgic<'_> {
             if !bits(others).any(waits) {
                 break;
             }
-            if waits(me as u32) {
-                let words = self.publish(me, bank, hardware);
-                self.mark(me, words);
-                if let Some(own) = self.redistributor(me) {
-                    own.sync.store(false, SeqCst);
-                }
-            }
+            self.answer(me, bank, hardware);
             hardware.relax();
         }
     }

@@ -3,7 +3,7 @@
 
 mod sim;
 
-use bulkhead_arch_vgic::{Frame, NO_VCPU, Sgi};
+use bulkhead_arch_vgic::{Access, Frame, NO_VCPU, Sgi};
 use sim::{PHYSICAL_TIMER, SPURIOUS, TIMER, World};
 
 const DISTRIBUTOR: Frame = Frame::Distributor;
@@ -31,6 +31,25 @@ fn control_has_fixed_bits() {
     assert_eq!(world.read(0, DISTRIBUTOR, 0, 4), 0x53);
     world.write(0, DISTRIBUTOR, 0, 4, 0);
     assert_eq!(world.read(0, DISTRIBUTOR, 0, 4), 0x50);
+}
+
+#[test]
+fn a_vcpu_that_does_not_run_says_what_its_list_registers_hold() {
+    let mut world = world();
+    prepare(&mut world, 1, 3);
+    world.send(0, Sgi::Group1, 3 << 24 | 1 << 1);
+    assert_eq!(world.cpus[1].acknowledge(), 3, "and nobody has looked since");
+    let active = |world: &mut World| {
+        let access = Access {
+            frame: Frame::Redistributor(1),
+            offset: 0x1_0300,
+            size: 4,
+        };
+        world.with(0, |vgic, bank, cpu| vgic.read(0, bank, cpu, access))
+    };
+    assert_eq!(active(&mut world), 0, "no answer in time");
+    world.with(1, |vgic, bank, cpu| vgic.answer(1, bank, cpu));
+    assert_eq!(active(&mut world), 1 << 3);
 }
 
 #[test]

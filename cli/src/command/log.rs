@@ -20,14 +20,23 @@ pub(super) fn run(args: &LogArgs) -> Result<Code, Problem> {
 
 fn from_dump(path: &Path) -> Result<Code, Problem> {
     let dump = std::fs::read(path).map_err(Problem::io(path.display()))?;
-    let Some((at, area)) = LogArea::find(&dump) else {
+    let areas: Vec<_> = LogArea::find_all(&dump).collect();
+    if areas.is_empty() {
         return Err(
             Problem::new(format!("no log of the hypervisor in {}", path.display())).remedy(
                 "dump at least the 64 KiB directly below the address at which bulkhead.bin is loaded",
             ),
         );
-    };
-    super::print(&format!("at {at:#x} of the dump: {}", area.text_of_all()))?;
+    }
+    if areas.len() > 1 {
+        super::print(&format!(
+            "{} logs in this dump: a guest can write one into its memory; the hypervisor's is the one directly below its load address\n\n",
+            areas.len()
+        ))?;
+    }
+    for (at, area) in areas {
+        super::print(&format!("at {at:#x} of the dump: {}", area.text_of_all()))?;
+    }
     Ok(Code::Done)
 }
 
