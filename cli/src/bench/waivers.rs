@@ -2,7 +2,7 @@
 //! Bars that do not hold yet.
 //!
 //! A figure beyond its bar is a finding, whatever the compiler, unless there is a waiver for it; one beyond its waiver is a
-//! finding as well, so that what does not hold yet gets no worse. A waiver that nobody needs any more is the third
+//! finding as well, so that what does not hold yet gets no worse. A waiver that is clearly not needed any more is the third
 //! kind: a bar that was reached once is not to be lost. What a waiver allows is the figure on the day it was
 //! written and a twentieth more, since another compiler makes other code.
 
@@ -33,24 +33,24 @@ const DECODE: &str =
 pub(super) const AARCH64: &[Waiver] = &[
     waiver(
         "cpu-on",
-        1330,
+        1045,
         "a vCPU starts through the life cycle of its partition and a mail",
     ),
-    waiver("switch", 570, SWITCH),
+    waiver("switch", 475, SWITCH),
     waiver(
         "trace-record",
         84,
         "a record is encoded by the kernel, not by the path that has it",
     ),
-    waiver("switch-fixed-priority-2", 570, SWITCH),
+    waiver("switch-fixed-priority-2", 475, SWITCH),
     waiver("switch-edf-2", 1250, SWITCH),
     waiver("switch-arinc653-2", 840, SWITCH),
     waiver("switch-domains-2", 900, SWITCH),
-    waiver("switch-fixed-priority-8", 570, SWITCH),
+    waiver("switch-fixed-priority-8", 475, SWITCH),
     waiver("switch-edf-8", 1260, SWITCH),
     waiver("switch-arinc653-8", 850, SWITCH),
     waiver("switch-domains-8", 900, SWITCH),
-    waiver("switch-fixed-priority-32", 570, SWITCH),
+    waiver("switch-fixed-priority-32", 475, SWITCH),
     waiver("switch-edf-32", 1275, SWITCH),
     waiver("switch-arinc653-32", 850, SWITCH),
     waiver("switch-domains-32", 900, SWITCH),
@@ -68,15 +68,15 @@ pub(super) const AARCH64: &[Waiver] = &[
 
 /// Those of class armv7m.
 pub(super) const ARMV7M: &[Waiver] = &[
-    waiver("read-primask", 800, DECODE),
-    waiver("read-basepri", 800, DECODE),
-    waiver("write-basepri", 800, DECODE),
-    waiver("read-psp", 825, DECODE),
-    waiver("write-psp", 820, DECODE),
-    waiver("cps-pair", 710, DECODE),
+    waiver("read-primask", 235, DECODE),
+    waiver("read-basepri", 220, DECODE),
+    waiver("write-basepri", 230, DECODE),
+    waiver("read-psp", 205, DECODE),
+    waiver("write-psp", 225, DECODE),
+    waiver("cps-pair", 174, DECODE),
     waiver(
         SIZE,
-        115_000,
+        128_500,
         "one binary has all policies, all rules of the image and all of its class",
     ),
 ];
