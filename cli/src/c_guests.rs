@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Guests in C, built with the stock toolchain for microcontrollers.
 //!
-//! Such a guest is a folder of `guests/` with a file [`OPTIONS`] in the place of a `Cargo.toml`: everything that the compiler is
+//! Such a guest is a folder of `guests/` with a file `gcc.options` in the place of a `Cargo.toml`: everything that the compiler is
 //! told, sources and linker scripts included. What the tool does is what anybody can do in that folder:
 //! `arm-none-eabi-gcc @gcc.options -o PROGRAM`. Each build is a whole one, for there are a dozen short files in it; the result replaces
 //! the old one at once, so a run at the same time sees one or the other.

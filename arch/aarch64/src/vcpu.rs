@@ -433,7 +433,7 @@ impl Machine {
 
     /// The same, before another one becomes current.
     fn take_out(&mut self) {
-        let context = core::mem::replace(&mut self.current, core::ptr::null_mut());
+        let context = core::mem::take(&mut self.current);
         if context.is_null() {
             return;
         }

@@ -8,20 +8,21 @@
 //! | file | |
 //! |---|---|
 //! | `event` | the report, read back from its line |
-//! | `syndrome` | what the instruction tried |
+//! | `syndrome`, `fault_status` | what the instruction tried, by class of CPU |
 //! | `symbols` | the line of the program |
 //! | `place` | what is at an address of a partition |
 //! | `remedy` | what probably helps |
 
 mod event;
+mod fault_status;
 mod place;
 mod remedy;
 mod symbols;
 mod syndrome;
 
 use crate::prepare::Prepared;
-use bulkhead_manifest::System;
 use bulkhead_manifest::system::Partition;
+use bulkhead_manifest::{Class, System};
 use symbols::Symbols;
 
 pub use event::Event;
@@ -86,7 +87,11 @@ impl<'a> Explainer<'a> {
             lines.push(place::describe(self.system, partition, address));
         }
         if let Some(syndrome) = event.syndrome {
-            lines.push(format!("syndrome {syndrome:#x}: {}", syndrome::fields(syndrome)));
+            let fields = match self.system.board().class {
+                Class::Aarch64 => syndrome::fields(syndrome),
+                Class::Armv7m => fault_status::fields(syndrome),
+            };
+            lines.push(format!("syndrome {syndrome:#x}: {fields}"));
         }
         lines.push(format!(
             "{}:{}: action `{}`, decided by [partition.{}.health] {}",
@@ -123,9 +128,14 @@ impl<'a> Explainer<'a> {
                 event.error.as_deref().unwrap_or("?")
             ),
             "watchdog" => "the watchdog was not kicked in time".to_owned(),
-            _ => event.syndrome.map_or("a fault".to_owned(), |syndrome| {
-                syndrome::sentence(syndrome, event.address, event.virtual_address, partition.aarch32)
-            }),
+            _ => event
+                .syndrome
+                .map_or("a fault".to_owned(), |syndrome| match self.system.board().class {
+                    Class::Aarch64 => {
+                        syndrome::sentence(syndrome, event.address, event.virtual_address, partition.aarch32)
+                    }
+                    Class::Armv7m => fault_status::sentence(syndrome, event.address),
+                }),
         };
         format!("{who}: {what}")
     }

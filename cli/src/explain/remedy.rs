@@ -3,9 +3,9 @@
 
 use super::event::Event;
 use super::place::{Place, find};
-use super::syndrome;
-use bulkhead_manifest::System;
+use super::{fault_status, syndrome};
 use bulkhead_manifest::system::{MappingKind, Partition};
+use bulkhead_manifest::{Class, System};
 
 /// How far behind its RAM an access may be to look like too little RAM.
 const NEAR: u64 = 64 << 20;
@@ -30,7 +30,11 @@ pub fn of(system: &System, partition: &Partition, event: &Event) -> String {
 fn memory(system: &System, partition: &Partition, event: &Event) -> String {
     let name = &partition.name;
     let Some(address) = event.address else {
-        return if event.syndrome.is_some_and(syndrome::is_asynchronous) {
+        let is_asynchronous = match system.board().class {
+            Class::Aarch64 => syndrome::is_asynchronous,
+            Class::Armv7m => fault_status::is_asynchronous,
+        };
+        return if event.syndrome.is_some_and(is_asynchronous) {
             "look at the driver of the device that was accessed last: it can be long before that line"
                 .to_owned()
         } else {
