@@ -151,6 +151,9 @@ struct Replay<'a> {
     /// How much earlier than its record the decision in force may have been taken: a trace is in order, so a switch that was decided
     /// before something else was told has the time of that.
     skew: u64,
+    /// How much earlier than predicted a budget may run out: one that ran out before without a change of who runs was overdrawn until
+    /// the decision about it, whose time the trace does not tell, and some policies take that from a later turn.
+    overdrawn: u64,
     /// Since then another vCPU should run.
     due: Option<u64>,
     /// A partition has changed its state since then.
@@ -197,6 +200,7 @@ impl<'a> Replay<'a> {
             is_blocked: false,
             stored: (0, 0),
             skew: 0,
+            overdrawn: 0,
             due: None,
             has_life_cycle: false,
             schedules: schedules.collect(),
@@ -353,7 +357,9 @@ impl<'a> Replay<'a> {
         self.settle(now);
         let decision = self.policy.next(now);
         if target(decision) == self.running && !self.is_blocked {
-            self.accept(decision, now);
+            if self.accept(decision, now).exhausted != SlotSet(0) {
+                self.overdrawn = self.overhead;
+            }
         } else {
             (self.policy, self.is_settled, self.schedules) = before;
             self.due = Some(self.due.map_or(now, |due| due.min(now)));
@@ -382,7 +388,7 @@ impl<'a> Replay<'a> {
         self.is_settled = true;
     }
 
-    fn accept(&mut self, decision: Decision, now: u64) {
+    fn accept(&mut self, decision: Decision, now: u64) -> Signals {
         self.running = target(decision);
         let (Decision::Run(_, until) | Decision::Idle(until)) = decision;
         self.until = until;
@@ -400,6 +406,7 @@ impl<'a> Replay<'a> {
         }
         let signals = self.policy.signals();
         self.predict(signals, now);
+        signals
     }
 
     /// A schedule that came into force about now had been asked for before.
@@ -429,9 +436,10 @@ impl<'a> Replay<'a> {
 
     fn switched(&mut self, to: Option<u8>, now: u64) -> Result<(), String> {
         let to = to.map(|vcpu| self.slot(vcpu)).transpose()?;
+        let early = GRAIN + self.skew.max(self.overdrawn);
         let due = self
             .due
-            .or(Some(self.until).filter(|until| *until <= now.saturating_add(GRAIN + self.skew)));
+            .or(Some(self.until).filter(|until| *until <= now.saturating_add(early)));
         let Some(due) = due else {
             return Err(format!(
                 "switch to {}, predicted was that {} goes on",
