@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reading the memory of a running board through a debugger's server: a debug probe's, or the emulator's.
+//! Talking to a debugger's server of a running board: a debug probe's, or the emulator's.
 //!
 //! The protocol is gdb's remote serial one (gdb manual, appendix E): `$command#checksum`, each packet acknowledged
-//! by `+`. Only three commands are needed: `m` reads memory, `D` lets the board go on, and QEMU is told that addresses are those
+//! by `+`. To read memory needs three commands: `m` reads it, `D` lets the board go on, and QEMU is told that addresses are those
 //! of the bus (`Qqemu.PhyMemMode`), which other servers do not know and refuse by an empty answer. A server stops the board
 //! when somebody connects; it goes on as soon as this connection is given up, whatever happened.
 
@@ -47,12 +47,20 @@ impl Debugger<TcpStream> {
             match TcpStream::connect_timeout(&address, PATIENCE) {
                 Ok(stream) => {
                     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+                    // Packets are short, and each waits for its answer.
+                    stream.set_nodelay(true).map_err(failed)?;
                     return Self::over(stream, full);
                 }
                 Err(why) => last = why,
             }
         }
         Err(failed(last))
+    }
+
+    /// Waits so long for each packet.
+    pub(crate) fn wait_for(&self, patience: Duration) -> Result<(), Problem> {
+        let set = self.stream.set_read_timeout(Some(patience));
+        set.map_err(Problem::io(&self.place))
     }
 }
 
@@ -91,7 +99,7 @@ impl<S: Read + Write> Debugger<S> {
     }
 
     /// Sends a command; its answer. What the server tells unasked (that the board has stopped, output) is not one.
-    fn ask(&mut self, command: &str) -> Result<String, Problem> {
+    pub(crate) fn ask(&mut self, command: &str) -> Result<String, Problem> {
         self.send(command)?;
         loop {
             let answer = self.packet()?;
@@ -103,14 +111,20 @@ impl<S: Read + Write> Debugger<S> {
         }
     }
 
-    fn send(&mut self, command: &str) -> Result<(), Problem> {
+    /// Sends a command, and does not wait for what it brings about.
+    pub(crate) fn send(&mut self, command: &str) -> Result<(), Problem> {
         let packet = format!("${command}#{:02x}", checksum(command.as_bytes()));
         let sent = self.stream.write_all(packet.as_bytes());
         sent.map_err(Problem::io(&self.place))
     }
 
+    /// Stops the board wherever it is; the next packet says so.
+    pub(crate) fn interrupt(&mut self) -> Result<(), Problem> {
+        self.stream.write_all(&[3]).map_err(Problem::io(&self.place))
+    }
+
     /// The next packet, acknowledged.
-    fn packet(&mut self) -> Result<String, Problem> {
+    pub(crate) fn packet(&mut self) -> Result<String, Problem> {
         while self.byte()? != b'$' {}
         let mut contents = Vec::new();
         loop {
@@ -174,7 +188,7 @@ fn expanded(contents: &[u8]) -> String {
 }
 
 /// Bytes written as hexadecimal digits; `None` if they are none, as in the errors `E01` to `Eff`.
-fn decode(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let pairs = text.as_bytes().chunks(2);
     pairs

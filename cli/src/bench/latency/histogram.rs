@@ -67,8 +67,8 @@ impl Distribution {
             .bins()
             .into_values()
             .map(|count| -share(count) * share(count).log2());
-        // Not -0.
-        bits.sum::<f64>().max(0.0)
+        // A sum of -0 alone is -0, which would be printed so.
+        bits.sum::<f64>() + 0.0
     }
 }
 

@@ -255,7 +255,8 @@ fn with_line(mut command: Vec<String>) -> Vec<String> {
 
 /// A machine under measurement.
 struct Machine {
-    child: Child,
+    /// Ended before its debugging port is given up.
+    _emulator: Emulator,
     remote: Remote,
     line: UnixStream,
     isr: u32,
@@ -275,11 +276,14 @@ impl Drop for Socket {
     }
 }
 
-impl Drop for Machine {
+/// An emulator that ends with the measurement.
+struct Emulator(Child);
+
+impl Drop for Emulator {
     fn drop(&mut self) {
         // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -308,7 +312,7 @@ impl Machine {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| Problem::new(format!("cannot start {program}: {error}")))?;
-        let mut started = Started(Some(child));
+        let emulator = Emulator(child);
         let mut remote = Remote::connect(port)?;
         let line = UnixStream::connect(&socket.0).map_err(Problem::io(socket.0.display()))?;
         line.set_nonblocking(true)
@@ -317,9 +321,8 @@ impl Machine {
             Places::Partition { table } => (remote.word(VECTOR)?, remote.word(table + VECTOR)?),
             Places::Task { table, user } => (remote.word(table + VECTOR)?, user),
         };
-        let child = started.0.take().ok_or_else(|| Problem::new("no emulator"))?;
         let mut machine = Self {
-            child,
+            _emulator: emulator,
             remote,
             line,
             isr: isr & !1,
@@ -356,26 +359,31 @@ impl Machine {
         Ok(self.remote.word(UART_STATE)? & RECEIVE_FULL != 0)
     }
 
-    /// One byte: nanoseconds from the ISR and from the arrival to the user's code.
-    fn sample(&mut self, number: usize) -> Result<(u64, u64), Problem> {
-        let unanswered = || Problem::new(format!("byte {number} is not answered"));
+    /// Runs until a random moment at which everybody has long done with the last byte; false if that does not come.
+    fn come_to_rest(&mut self) -> Result<bool, Problem> {
         let answered = self.remote.word(COUNTER)?;
         let begun = Instant::now();
-        loop {
+        while begun.elapsed() <= PATIENCE {
             let pause = self.pause();
             self.run(pause)?;
             // A host with other work to do gives the emulator little of such a pause.
             let passed = self.remote.word(COUNTER)?.wrapping_sub(answered);
             if passed >= SETTLED && !self.is_full()? {
-                break;
-            }
-            if begun.elapsed() > PATIENCE {
-                return Err(unanswered());
+                let mut echo = [0; 64];
+                // Its answers are not what we look at; an empty line is no failure.
+                while matches!(self.line.read(&mut echo), Ok(count) if count > 0) {}
+                return Ok(true);
             }
         }
-        let mut echo = [0; 64];
-        // Its answers are not what we look at; an empty line is no failure.
-        while matches!(self.line.read(&mut echo), Ok(count) if count > 0) {}
+        Ok(false)
+    }
+
+    /// One byte: nanoseconds from the ISR and from the arrival to the user's code.
+    fn sample(&mut self, number: usize) -> Result<(u64, u64), Problem> {
+        let unanswered = || Problem::new(format!("byte {number} is not answered"));
+        if !self.come_to_rest()? {
+            return Err(unanswered());
+        }
         let arrived = self.remote.word(COUNTER)?;
         self.line
             .write_all(b"a")
@@ -418,19 +426,6 @@ impl Machine {
         let since = |begin: u32| u64::from(now.wrapping_sub(begin)) * u64::from(NANOSECONDS_OF_TICK);
         // A hypervisor that waits for interrupts finds this one by looking, without an exception.
         Ok((since(handled.unwrap_or(arrived)), since(arrived)))
-    }
-}
-
-/// An emulator that is ended if the measurement cannot begin.
-struct Started(Option<Child>);
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            // It may have ended by itself.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 
