@@ -39,6 +39,13 @@ pub enum FlashError {
     SegmentOutside(u64),
     /// The first bytes are not the header of an Image.
     NoHeader,
+    /// The class binary is linked to another address than the board says.
+    Elsewhere {
+        /// Where it begins.
+        linked: u64,
+        /// Where the board has the hypervisor.
+        board: u64,
+    },
     /// The class binary needs more RAM than the board has for it.
     RamTooSmall {
         /// Where its RAM ends.
@@ -53,6 +60,10 @@ impl fmt::Display for FlashError {
         match self {
             Self::NotElf(why) => write!(f, "the class binary is not a linked ELF file for Arm: {why}"),
             Self::NoEnd => write!(f, "the class binary has no symbol `__image_end` or `__ram_end`"),
+            Self::Elsewhere { linked, board } => write!(
+                f,
+                "the class binary is linked to {linked:#x}, but the board has the hypervisor at {board:#x} (`hypervisor.code`)"
+            ),
             Self::RamTooSmall { end, limit } => write!(
                 f,
                 "the class binary needs RAM up to {end:#x}, but the board has it up to {limit:#x} only (`hypervisor.ram`)"
@@ -186,11 +197,15 @@ fn image_end(header: &FileHeader64<LittleEndian>, elf: &[u8]) -> Result<u64, Fla
 /// The flashable file: `binary` followed by `image`, and what lies elsewhere in code memory.
 ///
 /// # Errors
-/// [`FlashError::RamTooSmall`].
+/// [`FlashError::Elsewhere`], [`FlashError::RamTooSmall`].
 pub fn flashable(binary: &ClassBinary, image: &[u8], system: &System) -> Result<Vec<u8>, FlashError> {
     match &binary.contents {
         Contents::Flat(bytes) => Ok(join(bytes, image)),
         Contents::Placed(placed) => {
+            let (linked, board) = (placed.start(), system.board.load_address);
+            if linked != board {
+                return Err(FlashError::Elsewhere { linked, board });
+            }
             let limit = system.plan.pool.end();
             if placed.ram_end > limit {
                 return Err(FlashError::RamTooSmall {

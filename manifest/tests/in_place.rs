@@ -14,6 +14,11 @@ use bulkhead_manifest::{
 use std::path::{Path, PathBuf};
 use support::firmware;
 
+/// Where class binary, system image, log and RAM of the hypervisor are on this board.
+const BINARY: u32 = 0x3d_8000;
+const IMAGE: u32 = BINARY + 0x8000;
+const LOG: u32 = 0x203f_8000;
+const OWN_RAM: u32 = LOG + 0x1000;
 const CODE: u32 = 0x3_0000;
 const RAM: u32 = 0x2001_0000;
 /// Where the code of `support::firmware` starts.
@@ -67,13 +72,16 @@ fn the_image_says_where_everything_is() {
     let bytes = image(&system);
     let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).expect("checked");
     let board = image.board();
-    assert_eq!((board.load_address.get(), board.image_base.get()), (0, 0x8000));
+    assert_eq!(
+        (board.load_address.get(), board.image_base.get()),
+        (BINARY.into(), IMAGE.into())
+    );
     assert_eq!(
         (board.pool_base.get(), board.pool_size.get()),
-        (0x2000_0000, 0x7000)
+        (OWN_RAM.into(), 0x7000)
     );
-    assert_eq!(board.log_base.get(), 0x2000_7000);
-    assert!(board.trace_base.get() >= 0x2000_8000);
+    assert_eq!(board.log_base.get(), u64::from(LOG));
+    assert!((0x2000_0000..u64::from(LOG)).contains(&board.trace_base.get()));
     assert!(image.map().iter().any(|entry| entry.kind.get() == MAP_CODE));
     assert!(
         image
@@ -131,7 +139,7 @@ fn instructions_are_replaced_and_nothing_else() {
     let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).expect("checked");
     let sites: Vec<u32> = image.sites().iter().map(|site| site.address.get()).collect();
     assert_eq!(sites, [START, START + 2, START + 6, START + 16]);
-    let binary = ClassBinary::from_elf(&class_binary(0x2000_1000)).expect("a class binary");
+    let binary = ClassBinary::from_elf(&class_binary(BINARY, OWN_RAM + 0x1000)).expect("a class binary");
     let file = flashable(&binary, &bytes, &system).expect("a file");
     let found = contents(&file, CODE).expect("the program");
     let halves: Vec<u16> = found[64..]
@@ -151,18 +159,50 @@ fn instructions_are_replaced_and_nothing_else() {
             .is_err()
     );
     // The system image is where the class binary looks for it.
-    assert_eq!(contents(&file, 0x8000).as_deref(), Some(&bytes[..]));
-    assert_eq!(contents(&file, 0).as_deref(), Some(&b"vectors."[..]));
+    assert_eq!(contents(&file, IMAGE).as_deref(), Some(&bytes[..]));
+    assert_eq!(contents(&file, BINARY).as_deref(), Some(&b"program."[..]));
+    // Nobody else is where the CPU looks after a reset.
+    let vectors = [[0; 4], (BINARY | 1).to_le_bytes()].concat();
+    assert_eq!(contents(&file, 0), Some(vectors));
+}
+
+#[test]
+fn a_program_may_be_linked_to_the_reset_vectors() {
+    let before = support::firmware_at(0, 0x2000_0000);
+    let system = system("zero", &before).expect("a system");
+    let bytes = image(&system);
+    let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).expect("checked");
+    let rtos = &image.partitions()[0];
+    assert_eq!((rtos.argument.get(), rtos.entry.get()), (0, 65));
+    assert_eq!(rtos.stack.get(), 0x2000_1000);
+    let binary = ClassBinary::from_elf(&class_binary(BINARY, OWN_RAM)).expect("a class binary");
+    let file = flashable(&binary, &bytes, &system).expect("a file");
+    let found = contents(&file, 0).expect("the program");
+    assert_eq!(found[..4], 0x2000_1000_u32.to_le_bytes());
+    assert_eq!(found[4..8], (BINARY | 1).to_le_bytes());
+    assert_eq!(found[8..], before[116 + 8..][..found.len() - 8]);
+    assert_eq!(image.check_resident(0, &found, &Portable), Ok(()));
+}
+
+#[test]
+fn a_class_binary_that_is_linked_elsewhere_is_refused() {
+    let system = system("elsewhere", &support::firmware_at(CODE, RAM)).expect("a system");
+    let binary = ClassBinary::from_elf(&class_binary(0, OWN_RAM)).expect("a class binary");
+    let refused = FlashError::Elsewhere {
+        linked: 0,
+        board: BINARY.into(),
+    };
+    assert_eq!(flashable(&binary, &[], &system), Err(refused));
 }
 
 #[test]
 fn a_class_binary_with_too_much_ram_is_refused() {
     let system = system("ram", &support::firmware_at(CODE, RAM)).expect("a system");
-    let binary = ClassBinary::from_elf(&class_binary(0x2000_7001)).expect("a class binary");
+    let binary = ClassBinary::from_elf(&class_binary(BINARY, LOG + 0x8001)).expect("a class binary");
     assert_eq!(binary.len(), 0x8000);
     let refused = FlashError::RamTooSmall {
-        end: 0x2000_7001,
-        limit: 0x2000_7000,
+        end: u64::from(LOG) + 0x8001,
+        limit: u64::from(LOG) + 0x8000,
     };
     assert_eq!(flashable(&binary, &[], &system), Err(refused));
 }
@@ -224,7 +264,7 @@ fn contents(file: &[u8], address: u32) -> Option<Vec<u8>> {
 }
 
 /// A class binary with a few bytes at 0, its end at 0x8000 and RAM up to `ram_end`.
-fn class_binary(ram_end: u32) -> Vec<u8> {
+fn class_binary(base: u32, ram_end: u32) -> Vec<u8> {
     let words = |values: &[u32]| {
         values
             .iter()
@@ -233,16 +273,25 @@ fn class_binary(ram_end: u32) -> Vec<u8> {
     };
     let names = b"\0__image_end\0__ram_end\0";
     let mut out = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x28\0".to_vec();
-    out.extend(words(&[1, 1, 52, 168, 0x0500_0000]));
+    out.extend(words(&[1, base | 1, 52, 168, 0x0500_0000]));
     out.extend(
         [52_u16, 32, 1, 40, 3, 2]
             .iter()
             .flat_map(|half| half.to_le_bytes()),
     );
-    out.extend(words(&[1, 84, 0, 0, 8, 8, 5, 4]));
-    out.extend(b"vectors.");
+    out.extend(words(&[1, 84, base, base, 8, 8, 5, 4]));
+    out.extend(b"program.");
     out.extend([0; 16]);
-    out.extend(words(&[1, 0x8000, 0, 0xfff1_0010, 13, ram_end, 0, 0xfff1_0010]));
+    out.extend(words(&[
+        1,
+        base + 0x8000,
+        0,
+        0xfff1_0010,
+        13,
+        ram_end,
+        0,
+        0xfff1_0010,
+    ]));
     out.extend(names);
     out.resize(168, 0);
     out.extend([0; 40]);

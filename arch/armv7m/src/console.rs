@@ -14,8 +14,6 @@ use bulkhead_image::claimed_console;
 use bulkhead_image::layout::{CONTROLLER_CMSDK_UART, NONE};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// Bytes of code memory that are the hypervisor's: class binary and system image.
-pub(crate) const CODE_SIZE: usize = 160 * 1024;
 /// Bytes of the UART's registers.
 const WINDOW: usize = 4096;
 /// Where devices are on every Armv7-M chip (B3.1): nothing else is taken for a UART.

@@ -56,6 +56,8 @@ global_asm!(
     .syntax unified
     .thumb
     .section .vectors, "a", %progbits
+    .balign 256                             // VTOR (B3.2.5): as many words as a power of two
+bulkhead_vectors:
     .word   __stack_top
     .word   bulkhead_start
     .word   bulkhead_crash                  // NMI
@@ -75,11 +77,16 @@ global_asm!(
     .word   bulkhead_trap
     .endr
 
-    .section .text.entry, "ax", %progbits
+    .section .first, "ax", %progbits
     .global bulkhead_start
     .type   bulkhead_start, %function
     .thumb_func
 bulkhead_start:
+    ldr     r0, =__stack_top                // after a reset it is what the word before the reset vector says: a guest's
+    mov     sp, r0
+    ldr     r0, =0xE000ED00                 // SCB
+    ldr     r1, =bulkhead_vectors
+    str     r1, [r0, #0x08]                 // VTOR
     ldr     r0, =__data_start
     ldr     r1, =__data_load
     ldr     r2, =__data_end
@@ -103,6 +110,9 @@ bulkhead_start:
     dsb
     isb
 3:  b       3b
+    .ltorg
+
+    .section .text.entry, "ax", %progbits
 
     .type   bulkhead_first, %function
     .thumb_func

@@ -2,7 +2,6 @@
 //! The machine: what the kernel holds of this backend, made once out of the checked system image.
 
 use crate::clock::Counter;
-use crate::console::CODE_SIZE;
 use crate::crash::halt;
 use crate::entry::Registers;
 use crate::irq::Interrupts;
@@ -25,6 +24,7 @@ const VIRTUAL_LINES: u32 = 64;
 
 unsafe extern "C" {
     static __image_end: u8;
+    static __code_end: u8;
 }
 
 const _: () = assert!(size_of::<SiteRecord>() == size_of::<u32>() && cfg!(target_endian = "little"));
@@ -101,8 +101,8 @@ impl Arch for Machine {
 /// The system image behind the class binary, as long as its own header says; nothing else of it is checked.
 fn system_image() -> &'static [u8] {
     let start = &raw const __image_end;
-    let room = CODE_SIZE - start as usize;
-    // SAFETY: code memory up to `CODE_SIZE` is the hypervisor's (the linker script and the host tool see to it), nobody
+    let room = (&raw const __code_end).addr().saturating_sub(start.addr());
+    // SAFETY: code memory up to `__code_end` is the hypervisor's (the linker script and the host tool see to it), nobody
     // writes it, and any bytes are bytes.
     let all = unsafe { core::slice::from_raw_parts(start, room) };
     let length = claimed_length(all).map_or(0, |length| usize::try_from(length).unwrap_or(usize::MAX));

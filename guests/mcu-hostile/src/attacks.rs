@@ -48,23 +48,24 @@ unsafe extern "C" {
 fn address() -> u32 {
     const BORDERS: [u32; 14] = [
         0,
-        0x0002_0000,
+        0x003D_8000,
         0x0005_0000,
         CODE,
         0x0007_0000,
         0x2000_0000,
-        0x2000_7000,
+        0x203F_8000,
         0x2002_0000,
         RAM,
-        0x2004_0000,
+        0x203F_9000,
         0x2200_0000,
         0x4000_0000,
         0x4000_4000,
         0xE000_0000,
     ];
-    match below(4) {
+    match below(5) {
         0 => draw(),
         1 => 0x2000_0000 | draw() & 0x0007_FFFF,
+        2 => 0x203F_8000 | draw() & 0x7FFF,
         _ => BORDERS[below(14) as usize]
             .wrapping_add(below(512))
             .wrapping_sub(256),

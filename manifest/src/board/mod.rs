@@ -36,6 +36,10 @@ const EMBEDDED: &[(&str, &str)] = &[
     ("xlnx-zcu102", include_str!("../../../boards/xlnx-zcu102.toml")),
 ];
 
+/// Where a CPU of class `armv7m` finds its first stack pointer and the address of its first instruction after a reset: 0 on the boards
+/// there are (VTOR after a reset, Arm DDI 0403E, section B3.2.5).
+pub(crate) const RESET_VECTORS: Window = Window { base: 0, size: 8 };
+
 /// A stretch of an address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Window {
@@ -330,7 +334,7 @@ pub struct Board {
     pub own_code: Window,
     /// The hypervisor's own RAM, of such a class.
     pub own_ram: Window,
-    /// Bus address at which the flashable file is loaded.
+    /// Where the hypervisor is: bus address of its first byte, and of its first instruction.
     pub load_address: u64,
     /// Whether DMA is confined.
     pub iommu: bool,

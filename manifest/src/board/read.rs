@@ -148,12 +148,16 @@ fn build(table: &Table, report: &mut Report) -> Board {
         "armv7m" => Class::Armv7m,
         _ => Class::Aarch64,
     };
-    let first = |windows: &[Window]| windows.first().map_or(0, |window| window.base);
     let own = inner("hypervisor");
-    let share = |base: u64, key: &str| Window {
-        base,
-        size: number(&own, key),
+    let share = |windows: &[Window], key: &str| {
+        let size = number(&own, key);
+        let end = windows.first().map_or(0, |window| window.end());
+        Window {
+            base: end.saturating_sub(size),
+            size,
+        }
     };
+    let (own_code, own_ram) = (share(&code, "code"), share(&ram, "ram"));
     Board {
         name: text(table, "name"),
         description: text(table, "description"),
@@ -164,11 +168,14 @@ fn build(table: &Table, report: &mut Report) -> Board {
             .filter_map(|id| u64::try_from(id).ok())
             .collect(),
         load_address: match class {
-            Class::Aarch64 => first(&ram).saturating_add(number(table, "load-offset")),
-            Class::Armv7m => first(&code),
+            Class::Aarch64 => {
+                let first = ram.first().map_or(0, |window| window.base);
+                first.saturating_add(number(table, "load-offset"))
+            }
+            Class::Armv7m => own_code.base,
         },
-        own_code: share(first(&code), "code"),
-        own_ram: share(first(&ram), "ram"),
+        own_code,
+        own_ram,
         code,
         ram,
         iommu: flag(table, "iommu"),

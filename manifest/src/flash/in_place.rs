@@ -2,7 +2,7 @@
 //! The flashable file of a class that executes code in place: one ELF file with everything at its address.
 //!
 //! It has no section headers and one segment per stretch: those of the class binary, the system image behind the
-//! symbol `__image_end`, the programs of the partitions. So it can be flashed with any tool that takes ELF
+//! symbol `__image_end`, the programs of the partitions, and what of the [reset vectors](RESET_VECTORS) is in none of these. So it can be flashed with any tool that takes ELF
 //! files, and QEMU's `-kernel` loads it as it is.
 
 use object::LittleEndian;
@@ -10,6 +10,7 @@ use object::elf::{EM_ARM, ET_EXEC, FileHeader32, PT_LOAD, SHT_SYMTAB};
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
 
 use super::{END_SYMBOL, FlashError};
+use crate::board::{RESET_VECTORS, Window};
 use crate::payload::in_place::Stretch;
 
 /// Symbol at the end of the class binary's RAM.
@@ -97,6 +98,30 @@ fn symbol(header: &Header, elf: &[u8], name: &[u8]) -> Result<u64, FlashError> {
     })
 }
 
+/// What the CPU reads after a reset (Arm DDI 0403E, sections B1.5.3 and B3.2.5), as far as it is in none of the others: a stack pointer, which
+/// the hypervisor does not use, and the address of the first instruction.
+fn reset_vectors(binary: &Placed, others: &[&Stretch]) -> Vec<Stretch> {
+    let vectors = [[0; 4], binary.entry.to_le_bytes()].concat();
+    let mut missing: Vec<Stretch> = Vec::new();
+    for (address, byte) in (RESET_VECTORS.base..).zip(vectors) {
+        let here = Window {
+            base: address,
+            size: 1,
+        };
+        if others.iter().any(|other| other.window().contains(here)) {
+            continue;
+        }
+        match missing.last_mut() {
+            Some(last) if last.window().end() == address => last.bytes.push(byte),
+            _ => missing.push(Stretch {
+                address,
+                bytes: vec![byte],
+            }),
+        }
+    }
+    missing
+}
+
 /// One ELF file of all of this.
 pub(super) fn write(binary: &Placed, image: &[u8], residents: &[&Stretch]) -> Vec<u8> {
     let image = Stretch {
@@ -109,6 +134,8 @@ pub(super) fn write(binary: &Placed, image: &[u8], residents: &[&Stretch]) -> Ve
         .chain([&image])
         .chain(residents.iter().copied())
         .collect();
+    let vectors = reset_vectors(binary, &all);
+    all.extend(&vectors);
     all.sort_by_key(|stretch| stretch.address);
     let mut out = header(binary.entry, all.len());
     let mut at = HEADER_LEN + PROGRAM_HEADER_LEN * all.len();

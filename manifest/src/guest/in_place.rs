@@ -10,7 +10,7 @@ use std::rc::Rc;
 use bulkhead_arch_regions::in_one_region;
 
 use super::{Area, AreaKind, Context, Guest, Part};
-use crate::board::Window;
+use crate::board::{Board, RESET_VECTORS, Window};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Access, Placed};
 use crate::payload::elf::{self, ElfError};
@@ -35,13 +35,14 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     let entry = spec.machine.entry.as_ref();
     let read = in_place::parse(&contents, context.board)
         .and_then(|firmware| Ok((firmware.vectors(entry.map(|entry| entry.value))?, firmware)));
-    let (vectors, firmware) = match read {
+    let (vectors, mut firmware) = match read {
         Ok(read) => read,
         Err(error) => {
             report.push(refusal(context, name, error));
             return None;
         }
     };
+    take_reset_vectors(context.board, &mut firmware.code);
     let code = code_window(&firmware)?;
     let ram = ram_window(context, &firmware, vectors, memory.value, report)?;
     let area = |kind, window, access, place| Area {
@@ -91,6 +92,20 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         residents: firmware.code,
         ..Guest::default()
     })
+}
+
+/// A program may be linked to where the CPU looks after a reset: it is the hypervisor that has to start then, so its first instruction is
+/// written there. The program's own is in the system image.
+fn take_reset_vectors(board: &Board, code: &mut [in_place::Stretch]) {
+    let own = (board.load_address as u32 | 1).to_le_bytes();
+    for stretch in code {
+        for (address, byte) in (RESET_VECTORS.base + 4..).zip(own) {
+            let at = address.checked_sub(stretch.address);
+            if let Some(theirs) = at.and_then(|at| stretch.bytes.get_mut(at as usize)) {
+                *theirs = byte;
+            }
+        }
+    }
 }
 
 fn refusal(context: &Context<'_>, name: &Placed<String>, error: FirmwareError) -> Diagnostic {

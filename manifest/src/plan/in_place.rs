@@ -41,12 +41,12 @@ pub(super) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         check_regions(input, spec, guest, report);
     }
     let log = Window {
-        base: board.own_ram.end() - SMALL_LOG_SIZE,
         size: SMALL_LOG_SIZE,
+        ..board.own_ram
     };
     let pool = Window {
+        base: log.end(),
         size: board.own_ram.size - SMALL_LOG_SIZE,
-        ..board.own_ram
     };
     let mut taken: Vec<Window> = seen.iter().map(|(_, area)| area.window).collect();
     taken.push(board.own_ram);
@@ -100,7 +100,7 @@ fn hypervisor_too_large(input: &Input<'_>, hypervisor: Window) -> Diagnostic {
         format_size(input.board.own_code.size)
     );
     Diagnostic::at(Code::RamExhausted, first_place(input), message)
-        .help("use fewer partitions, or raise `hypervisor.code` of the board and link the guests behind it")
+        .help("use fewer partitions, or link the class binary, and say so in `hypervisor.code` of the board, for more")
 }
 
 fn no_room_for_frames(spec: &PartitionSpec, network: &Placed<String>) -> Diagnostic {
@@ -141,7 +141,7 @@ fn check_area(input: &Input<'_>, name: &str, area: &Area, seen: &[(&str, &Area)]
         report.push(
             Diagnostic::at(Code::HypervisorMemory, area.place, message)
                 .label(format!("{}; the hypervisor: {}", range(window), range(own)))
-                .help(format!("link the program to {:#x} or above", own.end())),
+                .help(format!("link the program below {:#x}", own.base)),
         );
     } else if let Some((other, first)) = seen.iter().find(|(_, other)| other.window.overlaps(window)) {
         let message = format!(

@@ -113,7 +113,7 @@ static WINDOW: TableSchema = TableSchema {
 
 static HYPERVISOR: TableSchema = TableSchema {
     what: "the hypervisor's share",
-    doc: "Memory that no partition can be linked to: where the first stretches of code memory and of RAM begin.",
+    doc: "Memory that no partition can be linked to: where the first stretches of code memory and of RAM end.",
     keys: &[
         key(
             "code",

@@ -245,10 +245,10 @@ pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
         ("object.elf", elf(AARCH64, 1, 0x4008_0000, &one(0x4008_0000, RX))),
         ("arm32.elf", arm32),
         ("mcu.elf", firmware_at(0x3_0000, 0x2001_0000)),
-        ("mcu-hello.elf", firmware_at(0x4_8000, 0x2000_8000)),
+        ("mcu-hello.elf", firmware_at(0, 0x2000_0000)),
         ("mcu-rtic.elf", firmware_at(0x4_0000, 0x2001_8000)),
         ("mcu-serial.elf", firmware_at(0x8_0000, 0x2005_0000)),
-        ("mcu-low.elf", firmware_at(0x1_0000, 0x2001_0000)),
+        ("mcu-high.elf", firmware_at(0x3d_9000, 0x2001_0000)),
         ("mcu-nowhere.elf", firmware_at(0x3_0000, 0x3000_0000)),
         (
             "mcu-stripped.elf",
