@@ -10,11 +10,13 @@
 //! - [`order`]: priorities, masks, groups, many pending at once.
 //! - [`states`]: pending, active, both; level and edge; both modes of ending.
 //! - [`arrival`]: vectors, WFI, the other vCPU, timers.
+//! - [`masking`]: priorities instead of PSTATE.I, as kernels with pseudo-NMIs have it.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
 mod arrival;
+mod masking;
 mod order;
 mod registers;
 mod states;
@@ -37,6 +39,7 @@ fn main(_: Machine) {
     order::run(&mut report);
     states::run(&mut report);
     arrival::run(&mut report);
+    masking::run(&mut report);
     report.finish();
 }
 
