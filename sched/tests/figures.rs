@@ -21,21 +21,7 @@ fn many(count: u64) -> u64 {
 }
 
 fn source(slot: u8, pattern: Pattern, period: Ticks, wcet: Ticks) -> Source {
-    Source {
-        slot: Slot(slot),
-        task: Task {
-            period,
-            wcet,
-            deadline: period,
-            priority: 0,
-        },
-        pattern,
-        first: 0,
-        shortest: wcet,
-        is_interrupt: false,
-        is_critical: false,
-        call: 0,
-    }
+    Source::new(Slot(slot), Task::new(period, wcet), pattern)
 }
 
 /// Budget and period of each; together all of the pCPU.

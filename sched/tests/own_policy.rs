@@ -143,21 +143,7 @@ fn donation_comes_with_a_layer() {
 /// On a virtual clock, with jobs and with what the hypervisor takes.
 #[test]
 fn it_runs_in_the_simulator() {
-    let source = |slot, pattern, period, wcet| Source {
-        slot: Slot(slot),
-        task: Task {
-            period,
-            wcet,
-            deadline: period,
-            priority: 0,
-        },
-        pattern,
-        first: 0,
-        shortest: wcet,
-        is_interrupt: false,
-        is_critical: false,
-        call: 0,
-    };
+    let source = |slot, pattern, period, wcet| Source::new(Slot(slot), Task::new(period, wcet), pattern);
     let sources = [
         // Its turn of 10 pays for the switch to it, too.
         source(0, Pattern::Periodic, 200, 9),

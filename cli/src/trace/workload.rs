@@ -211,19 +211,9 @@ mod tests {
 
     const fn source(slot: u8, period: u64, shortest: u64, wcet: u64, pattern: Pattern) -> Source {
         Source {
-            slot: Slot(slot),
-            task: Task {
-                period,
-                wcet,
-                deadline: period,
-                priority: 0,
-            },
-            pattern,
             first: 200_000,
             shortest,
-            is_interrupt: false,
-            is_critical: false,
-            call: 0,
+            ..Source::new(Slot(slot), Task::new(period, wcet), pattern)
         }
     }
 

@@ -222,19 +222,11 @@ fn vcpu_timing(
         let own = spec.workload.iter().filter(|work| is_own(work.vcpu.as_ref()));
         own.map(|work| work_source(work, slot)).collect()
     } else if let Some(tasks) = &tasks {
-        let periodic = |task: &NamedTask| (task.name.clone(), source(slot, task.task, Pattern::Periodic));
+        let periodic =
+            |task: &NamedTask| (task.name.clone(), Source::new(slot, task.task, Pattern::Periodic));
         tasks.iter().map(periodic).collect()
     } else {
-        let nothing = Task {
-            period: 1,
-            wcet: 1,
-            deadline: u64::MAX,
-            priority: 0,
-        };
-        vec![(
-            "always-ready".to_owned(),
-            source(slot, nothing, Pattern::AlwaysReady),
-        )]
+        vec![("always-ready".to_owned(), Source::always_ready(slot))]
     };
     sources.retain(|(_, source)| source.task.period > 0);
     VcpuTiming {
@@ -281,19 +273,6 @@ fn named_task(spec: &TaskSpec) -> NamedTask {
     }
 }
 
-const fn source(slot: Slot, task: Task, pattern: Pattern) -> Source {
-    Source {
-        slot,
-        task,
-        pattern,
-        first: 0,
-        shortest: task.wcet,
-        is_interrupt: false,
-        is_critical: false,
-        call: 0,
-    }
-}
-
 fn work_source(work: &WorkSpec, slot: Slot) -> (String, Source) {
     let time = |time: &Option<model::Placed<u64>>, default| time.as_ref().map_or(default, |time| time.value);
     let period = time(&work.period, 1);
@@ -316,7 +295,7 @@ fn work_source(work: &WorkSpec, slot: Slot) -> (String, Source) {
         shortest: time(&work.shortest, task.wcet),
         is_interrupt: work.kind == WorkKind::Interrupt,
         is_critical: work.critical && work.kind == WorkKind::Interrupt,
-        ..source(slot, task, pattern)
+        ..Source::new(slot, task, pattern)
     };
     (name.to_owned(), source)
 }

@@ -47,6 +47,19 @@ pub struct Task {
     pub priority: u8,
 }
 
+impl Task {
+    /// A task whose jobs must be complete when the next one may come.
+    #[must_use]
+    pub const fn new(period: Ticks, wcet: Ticks) -> Self {
+        Self {
+            period,
+            wcet,
+            deadline: period,
+            priority: 0,
+        }
+    }
+}
+
 /// How a partition chooses among its own tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskScheduler {

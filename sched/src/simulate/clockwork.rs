@@ -392,21 +392,7 @@ mod tests {
     }
 
     const fn source(slot: u8, period: Ticks, wcet: Ticks, pattern: Pattern) -> Source {
-        Source {
-            slot: Slot(slot),
-            task: Task {
-                period,
-                wcet,
-                deadline: period,
-                priority: 0,
-            },
-            pattern,
-            first: 0,
-            shortest: wcet,
-            is_interrupt: false,
-            is_critical: false,
-            call: 0,
-        }
+        Source::new(Slot(slot), Task::new(period, wcet), pattern)
     }
 
     /// Slot 1 is above slot 0.

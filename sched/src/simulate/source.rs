@@ -43,6 +43,33 @@ pub struct Source {
     pub call: Ticks,
 }
 
+impl Source {
+    /// A source of jobs that all take as long as they may, released by the slot's timer from 0 on.
+    #[must_use]
+    pub const fn new(slot: Slot, task: Task, pattern: Pattern) -> Self {
+        Self {
+            slot,
+            task,
+            pattern,
+            first: 0,
+            shortest: task.wcet,
+            is_interrupt: false,
+            is_critical: false,
+            call: 0,
+        }
+    }
+
+    /// A slot with work that is never complete.
+    #[must_use]
+    pub const fn always_ready(slot: Slot) -> Self {
+        let endless = Task {
+            deadline: Ticks::MAX,
+            ..Task::new(1, 1)
+        };
+        Self::new(slot, endless, Pattern::AlwaysReady)
+    }
+}
+
 /// What the jobs of a source have been like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Statistics {
