@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a refusal proposes and what `--suggest` says, on random manifests: written into the manifest, it is accepted; and of a
-//! longer budget or a farther move, a little less is not.
+//! longer budget or a farther move, a little less is not. What is suggested is in time in the simulator too, which runs the
+//! policies' very code, and means no more switches than it has to.
 //!
 //! `BULKHEAD_SYSTEMS=n` tries that many manifests per policy.
 
@@ -11,6 +12,8 @@ use std::fmt::Write;
 
 use bulkhead_manifest::timing::{self, PcpuTiming};
 use bulkhead_manifest::{Report, System, load_text};
+use bulkhead_sched::Slot;
+use bulkhead_sched::simulate::{Simulator, Source, SourceState};
 
 /// Proposed times are multiples of this many nanoseconds.
 const STEP: u64 = 10_000;
@@ -30,6 +33,9 @@ struct Partition {
     domain: usize,
     tasks: Vec<Task>,
 }
+
+/// No turn is suggested that is shorter: ten times what its ends take on the board.
+const SENSIBLE: u64 = 50_000;
 
 /// One pCPU with what a manifest says of it, in nanoseconds.
 #[derive(Clone, Debug)]
@@ -80,15 +86,17 @@ impl Manifest {
             let wcet = numbers.micros(100, period / 1000 / (2 * count as u64));
             let deadline = numbers.within(wcet * 3 / 2, period).min(period) / 1000 * 1000;
             let server = (policy == "edf").then(|| (numbers.micros(200, 2500), 10_000_000));
+            // One of four declares nothing; the first one does.
+            let declares = number == 0 || numbers.below(4) > 0;
             manifest.partitions.push(Partition {
                 priority: numbers.within(1, 9),
                 server,
                 domain: number,
-                tasks: vec![Task {
+                tasks: Vec::from_iter(declares.then_some(Task {
                     period,
                     wcet,
                     deadline,
-                }],
+                })),
             });
             manifest.domains.push(numbers.micros(100, 2000));
             let duration = numbers.micros(100, room / 1000 - 100);
@@ -137,8 +145,12 @@ impl Manifest {
             let _ = write!(
                 text,
                 "[partition.p{number}]\nkind = \"vm\"\nimage = \"payloads/raw.bin\"\nmemory = \"2M\"\n\
-                 vcpus = [{{ pcpu = 0{vcpu} }}]\ndemand.tasks = ["
+                 vcpus = [{{ pcpu = 0{vcpu} }}]\n"
             );
+            if partition.tasks.is_empty() {
+                continue;
+            }
+            text.push_str("demand.tasks = [");
             for (number, task) in partition.tasks.iter().enumerate() {
                 let Task {
                     period,
@@ -171,6 +183,27 @@ impl Manifest {
 
     fn pcpu(&self) -> Option<PcpuTiming> {
         self.load().map(|system| timing::pcpus(&system).remove(0))
+    }
+
+    /// Whether all jobs are in time on the virtual clock, released together and in two random phases.
+    fn is_in_time(&self, seed: u64) -> bool {
+        let pcpu = self.pcpu().unwrap();
+        let sources = pcpu.vcpus.iter().flat_map(|vcpu| &vcpu.sources);
+        let mut sources: Vec<Source> = sources.map(|(_, source)| *source).collect();
+        let mut numbers = Numbers(seed);
+        (0..3).all(|run| {
+            for source in &mut sources {
+                source.first = numbers.below(source.task.period) * u64::from(run > 0);
+            }
+            let mut states = vec![SourceState::default(); sources.len()];
+            let policy = pcpu.policy(0).unwrap();
+            let mut simulator = Simulator::new(policy, &sources, &mut states, pcpu.overheads, seed);
+            for (slot, vcpu) in (0..).map(Slot).zip(&pcpu.vcpus) {
+                simulator.set_scheduler(slot, vcpu.scheduler);
+            }
+            assert!(simulator.run(200_000_000, 1_000_000, &mut ()));
+            states.iter().all(|state| state.statistics.missed == 0)
+        })
     }
 
     /// The same with what a refusal says done, and the same with a little less of it, where there is a measure.
@@ -269,6 +302,15 @@ fn with_less(manifest: &Manifest, old: u64, new: u64, set: impl Fn(&mut Manifest
     })
 }
 
+/// Whether a time has two digits other than 0 at most.
+fn is_round(time: u64) -> bool {
+    let mut digits = time;
+    while digits.is_multiple_of(10) {
+        digits /= 10;
+    }
+    digits < 100
+}
+
 /// The number of the partition that a text names.
 fn name_in(text: &str) -> usize {
     let name = text.split("`p").nth(1).unwrap_or_else(|| panic!("{text}"));
@@ -350,6 +392,19 @@ fn try_all(policy: &'static str) {
         if let Some(lines) = manifest.pcpu().and_then(|pcpu| timing::suggest(&pcpu)) {
             let changed = manifest.suggested(&lines);
             assert!(changed.passes(), "{seed}: {lines:#?}\n{}", manifest.text());
+            assert!(
+                changed.is_in_time(seed),
+                "{seed}: {lines:#?}\n{}",
+                manifest.text()
+            );
+            if policy == "domains" {
+                let least = changed.domains.iter().min().unwrap();
+                assert!(*least >= SENSIBLE, "{seed}: {lines:#?}\n{}", manifest.text());
+                assert!(
+                    changed.domains.iter().all(|budget| is_round(*budget)),
+                    "{lines:#?}"
+                );
+            }
             suggested_ones += 1;
         }
     }

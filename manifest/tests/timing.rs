@@ -159,3 +159,44 @@ fn suggestions_pass() {
     );
     assert!(!timing::judge(&mended).has_errors(), "{lines:?}");
 }
+
+/// Budgets that take the whole pCPU leave nothing for the hypervisor; the remedy is a smaller one.
+#[test]
+fn full_reservations_are_mended_by_a_little_less() {
+    let edf = "[pcpu.0]\npolicy = \"edf\"";
+    let judged = |first: &str| {
+        let all = [
+            (
+                "first",
+                &*format!("budget = \"{first}\", period = \"10ms\""),
+                TASK_A,
+            ),
+            ("second", "budget = \"5ms\", period = \"10ms\"", TASK_B),
+        ];
+        let report = timing::judge(&system(edf, &all));
+        report.diagnostics.first().map(|finding| finding.help.clone())
+    };
+    let help = judged("5ms").expect("nothing is left for the hypervisor");
+    let budget = help.split('"').nth(1).unwrap();
+    assert!(
+        help.starts_with("with budget = \"49") && help.contains("(now 5ms) for `first`"),
+        "{help}"
+    );
+    assert_eq!(judged(budget), None);
+}
+
+#[test]
+fn who_has_no_budget_under_edf_is_told_one() {
+    let edf = "[pcpu.0]\npolicy = \"edf\"";
+    let judged = |vcpu: &str| {
+        let report = timing::judge(&system(edf, &[("only", vcpu, TASK_A)]));
+        report.diagnostics.first().map(|finding| finding.help.clone())
+    };
+    let help = judged("priority = 8").expect("it is promised nothing");
+    let proposed = help
+        .strip_prefix("with ")
+        .and_then(|rest| rest.split(" (now none)").next());
+    let proposed = proposed.unwrap_or_else(|| panic!("{help}"));
+    assert!(proposed.ends_with("period = \"10ms\""), "{help}");
+    assert_eq!(judged(proposed), None);
+}

@@ -6,7 +6,7 @@
 //! it was tried with exactly the value that is proposed. Kinds that take nothing from others come first.
 
 use bulkhead_sched::analysis::Task;
-use bulkhead_sched::{Server, Window};
+use bulkhead_sched::{Server, ServerKind, Window};
 
 use super::{NamedTask, PcpuTiming};
 use crate::model::Policy;
@@ -23,7 +23,7 @@ pub(super) fn find(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
     let candidates: &[fn(&Goal) -> Option<String>] = match pcpu.policy {
         Policy::Pinned => &[less_work],
         Policy::FixedPriority => &[declarations, more_budget, higher_priority, less_work],
-        Policy::Edf => &[declarations, more_budget, less_work],
+        Policy::Edf => &[a_budget, declarations, more_budget, less_budget, less_work],
         Policy::Arinc653 => &[other_offset, longer_window, higher_priority, less_work],
         Policy::Domains => &[larger_domain, higher_priority, less_work],
     };
@@ -102,6 +102,15 @@ impl<'a> Goal<'a> {
         Some(self.nearest(at(first), at(first - 1), change))
     }
 
+    /// The greatest value below `now` that is enough; `None` if none is.
+    fn greatest_below(&self, now: u64, change: impl Fn(&mut PcpuTiming, u64)) -> Option<u64> {
+        let at = |part: u64| {
+            u64::try_from(u128::from(now) * u128::from(GRID - part) / u128::from(GRID)).unwrap_or(0)
+        };
+        let first = (1..GRID).find(|part| self.is_met(|pcpu| change(pcpu, at(*part))))?;
+        Some(self.nearest(at(first), at(first - 1), change))
+    }
+
     fn name(&self) -> &str {
         &self.pcpu.vcpus[self.slot].name
     }
@@ -134,6 +143,46 @@ fn more_budget(goal: &Goal) -> Option<String> {
         goal.name(),
         goal.result(),
     ))
+}
+
+/// Without a budget a vCPU is promised nothing under `edf`: one in the shortest of its periods.
+fn a_budget(goal: &Goal) -> Option<String> {
+    let vcpu = &goal.pcpu.vcpus[goal.slot];
+    if vcpu.parameters.server.is_some() {
+        return None;
+    }
+    let period = vcpu.tasks.iter().flatten().map(|named| named.task.period).min()?;
+    let set = |pcpu: &mut PcpuTiming, budget| {
+        let kind = ServerKind::ConstantBandwidth;
+        pcpu.vcpus[goal.slot].parameters.server = Some(Server { budget, period, kind });
+    };
+    let budget = goal.least(0, period, set)?;
+    Some(format!(
+        "with budget = \"{}\", period = \"{}\" (now none) for `{}` {}",
+        format_duration(budget),
+        format_duration(period),
+        goal.name(),
+        goal.result(),
+    ))
+}
+
+/// Budgets that leave nothing for what the hypervisor takes help nobody: less of one's own, or of another's.
+fn less_budget(goal: &Goal) -> Option<String> {
+    let others = (0..goal.pcpu.vcpus.len()).filter(|slot| *slot != goal.slot);
+    std::iter::once(goal.slot).chain(others).find_map(|slot| {
+        let vcpu = &goal.pcpu.vcpus[slot];
+        let server = vcpu.parameters.server?;
+        let budget = goal.greatest_below(server.budget, |pcpu, budget| {
+            pcpu.vcpus[slot].parameters.server = Some(Server { budget, ..server });
+        })?;
+        Some(format!(
+            "with budget = \"{}\" (now {}) for `{}`, which leaves the hypervisor room, {}",
+            format_duration(budget),
+            format_duration(server.budget),
+            vcpu.name,
+            goal.result(),
+        ))
+    })
 }
 
 /// Whether it would help if the others declared what they do: each a job per budget.

@@ -4,7 +4,7 @@
 //! For each pCPU the parameters its policy reads are made anew from the demands alone; what vCPUs without a demand have
 //! is kept. Whatever is proposed has passed the analysis.
 
-use bulkhead_sched::{Domain, Schedule, Server, ServerKind, Window};
+use bulkhead_sched::{Domain, Schedule, Server, ServerKind, SlotSet, Window};
 
 use super::PcpuTiming;
 use crate::model::Policy;
@@ -93,12 +93,15 @@ fn priorities(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     })
 }
 
-/// A server for each vCPU with a demand, of the period that needs the least of the pCPU.
+/// What a longer period may need more of the pCPU than the one that needs least: it costs fewer switches.
+const WORTH: f64 = 1.1;
+
+/// A server for each vCPU with a demand, of the longest period that needs about the least of the pCPU.
 fn budgets(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     let mut changed = pcpu.clone();
     for slot in declared(pcpu).collect::<Vec<_>>() {
         let shortest = shortest_period(pcpu, slot)?;
-        let best = [1, 2, 3, 4, 6, 8].into_iter().filter_map(|parts| {
+        let found = [1, 2, 3, 4, 6, 8].into_iter().filter_map(|parts| {
             let period = (shortest / parts / STEP * STEP).max(STEP);
             // Alone, so that only its own demand counts.
             let mut alone = pcpu.clone();
@@ -118,7 +121,9 @@ fn budgets(pcpu: &PcpuTiming) -> Option<Vec<String>> {
             let budget = least(most, |budget| budget > 0 && slot_passes(&set(budget), slot))?;
             Some((budget as f64 / period as f64, budget, period))
         });
-        let (_, budget, period) = best.min_by(|one, other| one.0.total_cmp(&other.0))?;
+        let all: Vec<(f64, u64, u64)> = found.collect();
+        let least = all.iter().map(|(share, ..)| *share).reduce(f64::min)?;
+        let (_, budget, period) = all.into_iter().find(|(share, ..)| *share <= least * WORTH)?;
         changed.vcpus[slot].parameters.server = Some(server(budget, period));
         changed.vcpus[slot].parameters.deadline = 0;
     }
@@ -145,8 +150,18 @@ const fn server(budget: u64, period: u64) -> Server {
     }
 }
 
-/// A short frame in which each partition with a demand has one window: the longest with which all pass.
+/// The longest frame that will do in which each partition with a demand has one window; the others share what is left.
 fn frame(pcpu: &PcpuTiming) -> Option<Vec<String>> {
+    // All demands hold in the only schedule there is then.
+    let mut one = pcpu.clone();
+    one.vcpus.iter_mut().for_each(|vcpu| vcpu.schedules = None);
+    let lines = frame_of_one(&one)?;
+    let names = &pcpu.schedule_names;
+    let note = (names.len() > 1).then(|| format!("one schedule in the place of {}:", names.join(", ")));
+    Some(note.into_iter().chain(lines).collect())
+}
+
+fn frame_of_one(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     let shortest = declared(pcpu)
         .filter_map(|slot| shortest_period(pcpu, slot))
         .min()?;
@@ -158,11 +173,9 @@ fn frame(pcpu: &PcpuTiming) -> Option<Vec<String>> {
         changed.windows.clear();
         let mut offset = 0;
         for partition in &partitions {
-            let slots: Vec<usize> = (0..pcpu.vcpus.len())
-                .filter(|slot| pcpu.vcpus[*slot].partition == *partition)
-                .collect();
+            let slots = slots_of(pcpu, *partition);
             let window = |duration| Window {
-                slots: bulkhead_sched::SlotSet(slots.iter().fold(0, |set, slot| set | 1 << slot)),
+                slots,
                 offset: 0,
                 duration,
                 period_start: true,
@@ -170,7 +183,8 @@ fn frame(pcpu: &PcpuTiming) -> Option<Vec<String>> {
             let alone = |duration| {
                 let mut alone = pcpu.clone();
                 set_frame(&mut alone, frame, vec![window(duration)]);
-                slots.iter().all(|slot| slot_passes(&alone, *slot))
+                let mut own = (0..pcpu.vcpus.len()).filter(|slot| slots.0 >> slot & 1 != 0);
+                own.all(|slot| slot_passes(&alone, slot))
             };
             let duration = least(frame, |duration| duration > 0 && alone(duration))?;
             changed.windows.push(Window {
@@ -180,9 +194,40 @@ fn frame(pcpu: &PcpuTiming) -> Option<Vec<String>> {
             offset += duration;
         }
         let windows = std::mem::take(&mut changed.windows);
-        set_frame(&mut changed, frame, windows);
-        (offset <= frame && changed.is_schedulable()).then(|| lines_of_frame(&changed, frame))
+        let rest = rest_of_frame(pcpu, &partitions, (offset, frame));
+        let with_rest = windows.iter().chain(&rest).copied().collect();
+        [with_rest, windows].into_iter().find_map(|windows| {
+            set_frame(&mut changed, frame, windows);
+            (offset <= frame && changed.is_schedulable()).then(|| lines_of_frame(&changed, frame))
+        })
     })
+}
+
+/// Windows for the partitions that declare nothing: equal parts of what is left of the frame behind `offset`.
+fn rest_of_frame(pcpu: &PcpuTiming, declaring: &[usize], (offset, frame): (u64, u64)) -> Vec<Window> {
+    let mut others: Vec<usize> = pcpu.vcpus.iter().map(|vcpu| vcpu.partition).collect();
+    others.dedup();
+    others.retain(|partition| !declaring.contains(partition));
+    let rest = frame.saturating_sub(offset);
+    let duration = (rest / (others.len() as u64).max(1)) / STEP * STEP;
+    if duration == 0 {
+        return Vec::new();
+    }
+    let window = |(number, partition): (u64, &usize)| Window {
+        slots: slots_of(pcpu, *partition),
+        offset: offset + number * duration,
+        duration,
+        period_start: true,
+    };
+    (0..).zip(&others).map(window).collect()
+}
+
+/// The slots of a partition's vCPUs.
+fn slots_of(pcpu: &PcpuTiming, partition: usize) -> SlotSet {
+    let own = (0_u32..)
+        .zip(&pcpu.vcpus)
+        .filter(|(_, vcpu)| vcpu.partition == partition);
+    SlotSet(own.fold(0, |set, (slot, _)| set | 1 << slot))
 }
 
 fn set_frame(pcpu: &mut PcpuTiming, frame: u64, windows: Vec<Window>) {
@@ -212,72 +257,108 @@ fn lines_of_frame(pcpu: &PcpuTiming, frame: u64) -> Vec<String> {
 }
 
 /// Rounds of growing budgets before a cycle is given up.
-const ROUNDS: usize = 60;
+const ROUNDS: usize = 40;
 
-/// Budgets of domains: from each one's share of a cycle, growing where they are not enough.
+/// What partitions that declare nothing have of a cycle at first: one part of so many.
+const PARTS_OF_OTHERS: [u64; 2] = [10, 50];
+
+/// Budgets of domains: in the longest cycle that will do (so that there are few turns), each one's share of it, growing where
+/// that is not enough.
 fn cycle(pcpu: &PcpuTiming) -> Option<Vec<String>> {
-    let shortest = declared(pcpu)
-        .filter_map(|slot| shortest_period(pcpu, slot))
-        .min()?;
-    [2, 3, 4, 6, 8, 12, 16].into_iter().find_map(|parts| {
-        let mut changed = pcpu.clone();
-        let cycle = shortest / parts;
-        for (number, domain) in changed.domains.iter_mut().enumerate() {
-            let members = pcpu
-                .vcpus
-                .iter()
-                .filter(|vcpu| usize::from(vcpu.parameters.domain) == number);
-            let share: f64 = members.filter_map(|vcpu| pcpu.utilisation(vcpu)).sum();
-            let budget = (cycle as f64 * share) as u64;
-            domain.budget = budget.div_ceil(STEP).max(1) * STEP;
-        }
-        for _ in 0..ROUNDS {
-            let verdicts = changed.verdicts();
-            let late = verdicts.iter().find(|verdict| verdict.bound.is_err());
-            let Some(late) = late else {
-                share_the_rest(&mut changed, shortest);
-                return Some(lines_of_domains(&changed));
-            };
-            let domain = usize::from(changed.vcpus[late.slot].parameters.domain);
-            let Domain { budget } = changed.domains.get_mut(domain)?;
-            *budget = (*budget + *budget / 8).div_ceil(STEP) * STEP + STEP;
-        }
-        None
-    })
+    let longest = declared(pcpu)
+        .filter_map(|slot| pcpu.vcpus[slot].tasks.as_ref())
+        .flatten()
+        .map(|named| named.task.period)
+        .max()?;
+    let found = figures_below(longest).find_map(|cycle| {
+        let mut trials = PARTS_OF_OTHERS.iter();
+        trials.find_map(|part| budgets_in(pcpu, cycle, cycle / part).map(|changed| (changed, cycle)))
+    });
+    let (mut changed, cycle) = found?;
+    share_the_rest(&mut changed, cycle);
+    Some(lines_of_domains(&changed))
 }
 
-/// Gives each domain that declares nothing as much as the others can bear.
-fn share_the_rest(pcpu: &mut PcpuTiming, longest: u64) {
-    for number in 0..pcpu.domains.len() {
-        let mut members = pcpu
-            .vcpus
-            .iter()
-            .filter(|vcpu| usize::from(vcpu.parameters.domain) == number);
-        if members.any(|vcpu| vcpu.tasks.is_some()) {
-            continue;
+/// The pCPU with budgets of its domains that are enough, in a cycle about that long; domains that declare nothing have `others`.
+fn budgets_in(pcpu: &PcpuTiming, cycle: u64, others: u64) -> Option<PcpuTiming> {
+    let mut changed = pcpu.clone();
+    // What the ends of a turn take is to be a small part of it.
+    let least = pcpu.overheads.at_ends().saturating_mul(10);
+    for (number, domain) in changed.domains.iter_mut().enumerate() {
+        let mut share = 0.0;
+        let mut declares = false;
+        for member in members(pcpu, number) {
+            share += pcpu.utilisation(member).unwrap_or(0.0);
+            declares |= member.tasks.is_some();
         }
-        let found = (1..10)
-            .map(|half| (longest >> half) / STEP * STEP)
-            .find(|budget| {
-                let mut changed = pcpu.clone();
-                changed.domains[number].budget = *budget;
-                *budget > 0 && changed.is_schedulable()
-            });
-        if let Some(budget) = found {
-            pcpu.domains[number].budget = budget;
+        let budget = if declares {
+            (cycle as f64 * share) as u64
+        } else {
+            others
+        };
+        domain.budget = rounded_up(budget.max(least));
+    }
+    for _ in 0..ROUNDS {
+        let verdicts = changed.verdicts();
+        let Some(late) = verdicts.iter().find(|verdict| verdict.bound.is_err()) else {
+            return Some(changed);
+        };
+        let domain = usize::from(changed.vcpus[late.slot].parameters.domain);
+        let Domain { budget } = changed.domains.get_mut(domain)?;
+        *budget = rounded_up(*budget + (*budget / 10).max(1));
+        let sum: u64 = changed.domains.iter().map(|domain| domain.budget).sum();
+        if sum > 2 * cycle {
+            return None;
         }
     }
+    None
+}
+
+/// Gives each domain that declares nothing as much as the others can bear, up to a cycle.
+fn share_the_rest(pcpu: &mut PcpuTiming, cycle: u64) {
+    for number in 0..pcpu.domains.len() {
+        if members(pcpu, number).any(|vcpu| vcpu.tasks.is_some()) {
+            continue;
+        }
+        let now = pcpu.domains[number].budget;
+        let mut more = figures_below(cycle).take_while(|budget| *budget > now);
+        let found = more.find(|budget| {
+            let mut changed = pcpu.clone();
+            changed.domains[number].budget = *budget;
+            changed.is_schedulable()
+        });
+        pcpu.domains[number].budget = found.unwrap_or(now);
+    }
+}
+
+/// The vCPUs of a time domain.
+fn members(pcpu: &PcpuTiming, domain: usize) -> impl Iterator<Item = &super::VcpuTiming> {
+    let is_in = move |vcpu: &&super::VcpuTiming| usize::from(vcpu.parameters.domain) == domain;
+    pcpu.vcpus.iter().filter(is_in)
+}
+
+/// Up to the next multiple of [`STEP`] with two digits other than 0 at most.
+fn rounded_up(time: u64) -> u64 {
+    let steps = time.div_ceil(STEP).max(1);
+    let mut unit = 1;
+    while steps / unit >= 100 {
+        unit *= 10;
+    }
+    steps.div_ceil(unit) * unit * STEP
+}
+
+/// Round figures from `most` downwards, the last of them [`STEP`].
+fn figures_below(most: u64) -> impl Iterator<Item = u64> {
+    const DIGITS: [u64; 10] = [80, 60, 50, 40, 30, 25, 20, 15, 12, 10];
+    let decades = (0..12).rev().map(|decade| STEP * 10_u64.pow(decade) / 10);
+    let figures = decades.flat_map(|unit| DIGITS.map(|digits| digits * unit));
+    figures.filter(move |figure| *figure <= most && figure.is_multiple_of(STEP))
 }
 
 fn lines_of_domains(pcpu: &PcpuTiming) -> Vec<String> {
     let name = |number: usize| {
-        let mut members = pcpu
-            .vcpus
-            .iter()
-            .filter(|vcpu| usize::from(vcpu.parameters.domain) == number);
-        members
-            .next()
-            .map_or_else(String::new, |vcpu| format!(" (of {})", vcpu.name))
+        let first = members(pcpu, number).next();
+        first.map_or_else(String::new, |vcpu| format!(" (of {})", vcpu.name))
     };
     let domains = pcpu.domains.iter().enumerate();
     domains
