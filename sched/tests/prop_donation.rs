@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Donation and the analysis: what a client has to declare so that everybody's bounds hold.
+//!
+//! **Model.** A client's job computes, asks a server that takes the most important request first and lends it its place meanwhile, and
+//! computes again. The analysis knows nothing of servers; it is right if the `wcet` of a client holds what the server does for it and
+//! one request, the longest, of a less important client: that may be under way, and is completed in the place of who waits.
+//! The random systems of this file that the analysis accepts so miss nothing and keep to their bounds, those who use no server
+//! among them; without that one request, some do not.
+//!
+//! `BULKHEAD_SYSTEMS=n` tries that many systems.
+
+use bulkhead_sched::analysis::{
+    Bound, Demand, Miss, Overheads, PolicyModel, Shared, Task, TaskScheduler, Vcpu, slot_bounds,
+};
+use bulkhead_sched::{
+    AnyPolicy, Decision, FixedPriorityParameters, Policy, Slot, StopReason, Ticks, VcpuParameters,
+};
+
+/// How long each system runs.
+const HORIZON: Ticks = 3000;
+const PARAMETERS: FixedPriorityParameters = FixedPriorityParameters { quantum: 1000 };
+
+/// Its priority is its place among the clients, the last one's is the highest.
+#[derive(Clone, Copy, Debug)]
+struct Client {
+    period: Ticks,
+    first: Ticks,
+    before: Ticks,
+    /// What the server does for it; 0: it does not ask.
+    service: Ticks,
+    after: Ticks,
+}
+
+/// Where a client's job is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    Waiting,
+    Before(Ticks),
+    Asking,
+    After(Ticks),
+}
+
+struct Run<'a> {
+    clients: &'a [Client],
+    policy: AnyPolicy,
+    phases: Vec<Phase>,
+    released: Vec<Ticks>,
+    next: Vec<Ticks>,
+    /// Whose request is served, and what is left of it.
+    served: Option<(usize, Ticks)>,
+    /// The longest response of each client; `None`: a job was not done when the next came.
+    longest: Vec<Option<Ticks>>,
+}
+
+/// Numbers that are the same each time (splitmix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn within(&mut self, from: u64, to: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        from + (mixed ^ mixed >> 31) % (to - from + 1)
+    }
+}
+
+fn random_clients(numbers: &mut Numbers) -> Vec<Client> {
+    let count = numbers.within(2, 5);
+    let client = |_| {
+        let period = numbers.within(20, 200);
+        let share = period / count;
+        Client {
+            period,
+            first: numbers.within(0, period),
+            before: numbers.within(1, 1 + share / 3),
+            service: numbers.within(0, 3).min(1) * numbers.within(1, 1 + share / 2),
+            after: numbers.within(1, 1 + share / 4),
+        }
+    };
+    (0..count).map(client).collect()
+}
+
+/// The longest request of those less important than a client that asks.
+fn blocking(clients: &[Client], of: usize) -> Ticks {
+    let less = clients.iter().take(of).map(|client| client.service);
+    less.max().filter(|_| clients[of].service > 0).unwrap_or(0)
+}
+
+/// The bounds of all clients, if one request of a less important one is charged or not.
+fn bounds(clients: &[Client], charge: bool) -> Vec<Bound> {
+    let task = |(number, client): (usize, &Client)| {
+        let own = client.before + client.service + client.after;
+        let others = if charge { blocking(clients, number) } else { 0 };
+        [Task::new(client.period, own + others)]
+    };
+    let tasks: Vec<[Task; 1]> = clients.iter().enumerate().map(task).collect();
+    let vcpus: Vec<Vcpu> = parameters(clients.len())
+        .into_iter()
+        .zip(&tasks)
+        .map(|(parameters, tasks)| Vcpu {
+            parameters,
+            demand: Some(Demand {
+                scheduler: TaskScheduler::FixedPriority,
+                tasks,
+            }),
+            critical: 0,
+        })
+        .collect();
+    let shared = Shared {
+        vcpus: &vcpus,
+        overheads: Overheads::default(),
+    };
+    let bound = |slot| {
+        let mut result = [Err(Miss::NotConverged)];
+        slot_bounds(&PolicyModel::FixedPriority(PARAMETERS), shared, slot, &mut result);
+        result[0]
+    };
+    (0..clients.len()).map(bound).collect()
+}
+
+/// Of the clients, in their order, and of what comes behind them.
+fn parameters(count: usize) -> Vec<VcpuParameters> {
+    let vcpu = |number| VcpuParameters {
+        priority: number as u8 + 1,
+        ..VcpuParameters::default()
+    };
+    (0..count).map(vcpu).collect()
+}
+
+impl<'a> Run<'a> {
+    fn new(clients: &'a [Client]) -> Self {
+        let mut vcpus = parameters(clients.len());
+        // The server, which is the least important by itself.
+        vcpus.push(VcpuParameters::default());
+        Self {
+            clients,
+            policy: AnyPolicy::fixed_priority(&vcpus, PARAMETERS).unwrap(),
+            phases: vec![Phase::Waiting; clients.len()],
+            released: vec![0; clients.len()],
+            next: clients.iter().map(|client| client.first).collect(),
+            served: None,
+            longest: vec![Some(0); clients.len()],
+        }
+    }
+
+    const fn server(&self) -> Slot {
+        Slot(self.clients.len() as u8)
+    }
+
+    fn run(mut self) -> Vec<Option<Ticks>> {
+        for now in 0..HORIZON {
+            self.release(now);
+            if let Decision::Run(slot, until) = self.policy.next(now) {
+                assert!(until > now);
+                if slot == self.server() {
+                    self.serve(now + 1);
+                } else {
+                    self.advance(slot, now + 1);
+                }
+            }
+        }
+        self.longest
+    }
+
+    fn release(&mut self, now: Ticks) {
+        for number in 0..self.clients.len() {
+            if self.next[number] > now {
+                continue;
+            }
+            self.next[number] += self.clients[number].period;
+            if self.phases[number] == Phase::Waiting {
+                self.phases[number] = Phase::Before(self.clients[number].before);
+                self.released[number] = now;
+                self.policy.ready(Slot(number as u8), now);
+            } else {
+                self.longest[number] = None;
+            }
+        }
+    }
+
+    /// A client has run for a tick, up to `now`.
+    fn advance(&mut self, slot: Slot, now: Ticks) {
+        let number = usize::from(slot.0);
+        let client = self.clients[number];
+        let (phase, why) = match self.phases[number] {
+            Phase::Before(1) if client.service > 0 => (Phase::Asking, StopReason::Blocked),
+            Phase::Before(1) => (Phase::After(client.after), StopReason::Preempted),
+            Phase::Before(left) => (Phase::Before(left - 1), StopReason::Preempted),
+            Phase::After(1) => (Phase::Waiting, StopReason::Blocked),
+            Phase::After(left) => (Phase::After(left - 1), StopReason::Preempted),
+            phase @ (Phase::Waiting | Phase::Asking) => panic!("{slot:?} runs in {phase:?}"),
+        };
+        self.phases[number] = phase;
+        self.policy.stopped(slot, why, 1, now);
+        if phase == Phase::Asking {
+            self.policy.donate(slot, self.server(), now).unwrap();
+            if self.served.is_none() {
+                self.served = Some((number, client.service));
+                self.policy.ready(self.server(), now);
+            }
+        } else if phase == Phase::Waiting {
+            let response = now - self.released[number];
+            self.longest[number] = self.longest[number].map(|longest| longest.max(response));
+        }
+    }
+
+    /// The server has run for a tick, up to `now`.
+    fn serve(&mut self, now: Ticks) {
+        let (number, left) = self.served.expect("it runs for somebody");
+        if left > 1 {
+            self.served = Some((number, left - 1));
+            return self.policy.stopped(self.server(), StopReason::Preempted, 1, now);
+        }
+        self.phases[number] = Phase::After(self.clients[number].after);
+        self.policy.return_donation(Slot(number as u8), now).unwrap();
+        // The most important of those who wait is the next.
+        let next = self.phases.iter().rposition(|phase| *phase == Phase::Asking);
+        self.served = next.map(|next| (next, self.clients[next].service));
+        let why = match self.served {
+            Some(_) => StopReason::Preempted,
+            None => StopReason::Blocked,
+        };
+        self.policy.stopped(self.server(), why, 1, now);
+    }
+}
+
+#[test]
+fn who_charges_one_request_of_the_less_important_is_in_time() {
+    let count = std::env::var("BULKHEAD_SYSTEMS").ok();
+    let count = count.and_then(|text| text.parse().ok()).unwrap_or(500);
+    let (mut accepted, mut jobs_late_without) = (0_u64, 0_u64);
+    for seed in 0..count {
+        let clients = random_clients(&mut Numbers(seed));
+        let observed = Run::new(&clients).run();
+        let bounds = |charge| bounds(&clients, charge);
+        let keeps = |bound: &Bound, longest: &Option<Ticks>| {
+            bound.is_ok_and(|bound| longest.is_some_and(|longest| longest <= bound))
+        };
+        if bounds(true).iter().all(Result::is_ok) {
+            accepted += 1;
+            for (bound, longest) in bounds(true).iter().zip(&observed) {
+                assert!(
+                    keeps(bound, longest),
+                    "{seed}: {bound:?} {longest:?}\n{clients:#?}"
+                );
+            }
+        }
+        let without = bounds(false);
+        if without.iter().all(Result::is_ok) {
+            let late = without
+                .iter()
+                .zip(&observed)
+                .filter(|(bound, longest)| !keeps(bound, longest));
+            jobs_late_without += late.count() as u64;
+        }
+    }
+    println!(
+        "{count} systems, {accepted} accepted; without the request {jobs_late_without} clients beyond their bound"
+    );
+    assert!(accepted * 5 > count, "{accepted}");
+    assert!(jobs_late_without > 0, "the request need not be charged");
+}
