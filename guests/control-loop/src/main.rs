@@ -11,6 +11,7 @@
 //! with releases and misses since the start, and the jitter within that second.
 //!
 //! Bootargs: `period=MICROSECONDS` (1000), `seconds=N` after which it switches itself off (0: never),
+//! `report=MILLISECONDS` (1000): how long its seconds are, for runs that have to be short;
 //! `align=MICROSECONDS`: the releases are that long after multiples of the period since boot, where the windows of the
 //! partition are. For that its first capability must be for the timer.
 //! No state survives a restart: it starts as if it were the first time.
@@ -170,6 +171,7 @@ fn aligned(period: u64, offset: u64) -> u64 {
 fn main(machine: Machine) {
     let period = arguments::number(machine.bootargs(), "period", 1000).clamp(1, 1_000_000);
     let seconds = arguments::number(machine.bootargs(), "seconds", 0);
+    let report = arguments::number(machine.bootargs(), "report", 1000).clamp(1, 1000) * 1000;
     println!(
         "control: start, period {period} us, counter {} Hz",
         timer::frequency()
@@ -178,7 +180,7 @@ fn main(machine: Machine) {
     gic::init_cpu();
     exception::set_interrupt_handler(interrupt);
     STATE.period.store(timer::ticks(period), Relaxed);
-    STATE.releases_per_second.store(1_000_000 / period, Relaxed);
+    STATE.releases_per_second.store((report / period).max(1), Relaxed);
     let first = match arguments::value(machine.bootargs(), "align") {
         Some(_) => aligned(period, arguments::number(machine.bootargs(), "align", 0)),
         None => Timer::Virtual.now() + timer::ticks(period),
