@@ -39,17 +39,21 @@ const METADATA: &str = "[package.metadata.bulkhead]";
 /// Start of the name of a class binary.
 const HYPERVISOR: &str = "bulkhead-hypervisor-";
 
+/// What comes behind it in the name of one that runs checks instead of the kernel.
+const CONFORMANCE: &str = "conformance-";
+
 /// End of the name of a class binary for boards with a GICv2.
 const GIC_V2: &str = "-gic-v2";
 
-/// The class binary for a board.
+/// The class binary for a board; with `conformance`, that of the checks of `arch/conformance`.
 #[must_use]
-pub fn class_binary(board: &Board) -> String {
+pub fn class_binary(board: &Board, conformance: bool) -> String {
+    let what = if conformance { CONFORMANCE } else { "" };
     let version = match board.controller.gic {
         Gic::V2 { .. } => GIC_V2,
         Gic::V3 { .. } | Gic::Nvic => "",
     };
-    format!("{HYPERVISOR}{}{version}", board.class.name())
+    format!("{HYPERVISOR}{what}{}{version}", board.class.name())
 }
 
 /// The repository, where sources are.

@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::{host, terminal};
 use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::{
-    ClassBinary, CompileInput, Kind, NoPayloads, System, board_of, compile, flashable, load, load_text,
+    Board, ClassBinary, CompileInput, Kind, NoPayloads, System, board_of, compile, flashable, load, load_text,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,8 @@ pub struct Options {
     pub stop_after: Option<f64>,
     /// Records of each pCPU's ring of the trace, at most; `None`: nothing is traced.
     pub trace_records: Option<u32>,
+    /// Whether the checks of `arch/conformance` run on the class's backend instead of the kernel.
+    pub conformance: bool,
     /// Whether warnings are not shown: nobody can do anything about those of our own manifests.
     pub quiet: bool,
 }
@@ -157,12 +159,13 @@ pub fn prepare_text(
     options: &Options,
     progress: &Progress,
 ) -> Result<Prepared, Problem> {
-    let needs = Needs::read(text, Some(path))?;
+    let binary = |board: &Board| artifacts::class_binary(board, options.conformance);
+    let needs = Needs::read(text, board_of(path, text).as_ref().map(binary))?;
     let system = needs.check(path, text, progress)?;
     if !options.quiet {
         warn(&system);
     }
-    let class_binary = needs.workspace.program(&artifacts::class_binary(system.board()));
+    let class_binary = needs.workspace.program(&binary(system.board()));
     let elf = fs::read(&class_binary).map_err(Problem::io(class_binary.display()))?;
     let binary = ClassBinary::from_elf(&elf).map_err(|error| Problem::new(error.to_string()))?;
     let stop_after_ms = options.stop_after.map(|seconds| (seconds * 1000.0) as u32);
@@ -237,11 +240,10 @@ struct Needs {
 
 impl Needs {
     /// Reads the names off the text. A name too many (in a comment, say) costs time, not correctness.
-    /// With the manifest's path, the class binary for its board is needed too.
-    fn read(text: &str, path: Option<&Path>) -> Result<Self, Problem> {
+    /// The class binary, if one is named, is needed too.
+    fn read(text: &str, class_binary: Option<String>) -> Result<Self, Problem> {
         let workspace = Workspace::locate()?;
-        let board = path.and_then(|path| board_of(path, text));
-        let mut programs: Vec<String> = board.iter().map(artifacts::class_binary).collect();
+        let mut programs: Vec<String> = class_binary.into_iter().collect();
         for guest in names(text, GUESTS) {
             let program = format!("guest-{guest}");
             if workspace.has_guest(guest) && !programs.contains(&program) {
@@ -313,7 +315,8 @@ mod tests {
         assert_eq!(Needs::read(text, None).unwrap().programs, ["guest-control-loop"]);
         let on = |board: &str| {
             let text = format!("board = \"{board}\"\n[partition.a]\nkind = \"vm\"\n{text}");
-            Needs::read(&text, Some(Path::new("a.toml"))).unwrap()
+            let board = board_of(Path::new("a.toml"), &text);
+            Needs::read(&text, board.map(|board| artifacts::class_binary(&board, false))).unwrap()
         };
         let needs = on("qemu-virt-aarch64");
         assert_eq!(

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Passes the linker script; a build script because a manifest cannot name a file relative to itself.
+//! Passes the linker script, to the class binary and to that of the conformance checks; a build script because a manifest
+//! cannot name a file relative to itself.
 
 fn main() {
     let directory = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
-    println!("cargo::rerun-if-changed=link.ld");
-    println!("cargo::rustc-link-arg-bins=-T{directory}/link.ld");
+    println!("cargo::rerun-if-changed=../armv7m/link.ld");
+    println!("cargo::rustc-link-arg-bins=-T{directory}/../armv7m/link.ld");
     println!("cargo::rustc-link-arg-bins=--build-id=none");
 }

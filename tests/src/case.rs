@@ -75,6 +75,7 @@ struct Text {
     time_limit: Option<f64>,
     real_limit: Option<f64>,
     long: Option<bool>,
+    conformance: Option<bool>,
     end: Option<End>,
     expect: BTreeMap<String, Vec<String>>,
     at_most: BTreeMap<String, u64>,
@@ -104,6 +105,8 @@ pub struct Case {
     pub real_limit: f64,
     /// Whether it takes minutes: it runs only if long tests are asked for.
     pub long: bool,
+    /// Whether the checks of `arch/conformance` run instead of the kernel.
+    pub conformance: bool,
     /// How the run must end.
     pub end: End,
     /// Per console, what must be seen in this order.
@@ -229,6 +232,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         time_limit,
         real_limit,
         long: case.long.or(base.long).unwrap_or(false),
+        conformance: case.conformance.or(base.conformance).unwrap_or(false),
         end,
         expect,
         at_most,

@@ -68,6 +68,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     let options = Options {
         stop_after: Some(case.time_limit + 1.0),
         trace_records: case.agrees_within_us.map(|_| TRACE_RECORDS),
+        conformance: case.conformance,
         quiet: false,
     };
     let prepared = match prepare_text(&case.path, &case.manifest, &options, progress) {

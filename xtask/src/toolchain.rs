@@ -33,6 +33,7 @@ pub const AARCH64: Class = Class {
         "drivers",
         "guest",
         "hypervisor/aarch64",
+        "hypervisor/conformance-aarch64",
     ],
     guests: "guests/",
 };
@@ -42,7 +43,12 @@ pub const ARMV7M: Class = Class {
     target: "thumbv7em-none-eabi",
     binary: "bulkhead-hypervisor-armv7m",
     library: "compiler-builtins-mem,optimize_for_size",
-    folders: &["arch/armv7m", "hypervisor/armv7m", "guest/mcu"],
+    folders: &[
+        "arch/armv7m",
+        "hypervisor/armv7m",
+        "hypervisor/conformance-armv7m",
+        "guest/mcu",
+    ],
     guests: "guests/mcu-",
 };
 

@@ -136,7 +136,7 @@ pub trait Vcpus {
     /// Returns the vCPUs that must be made ready if they are idle; those the backend can reach while
     /// they run on another pCPU, it has told already.
     fn inject(&mut self, partition: PartitionId, line: VirtualLine) -> VcpuSet;
-    /// Takes the level back. *Any pCPU.*
+    /// Takes the level back. *Any pCPU.* What has become pending by it stays so if the class's interrupt controller keeps it.
     fn withdraw(&mut self, partition: PartitionId, line: VirtualLine);
     /// Whether a deliverable interrupt waits for the vCPU, so that it must not sleep. On its own pCPU.
     fn has_work(&mut self, vcpu: VcpuId) -> bool;
@@ -250,7 +250,8 @@ pub trait Spaces {
         regions: &[Region],
         controller: Option<&VirtualController>,
     ) -> Result<(), BuildError>;
-    /// Takes the mapping of `size` bytes from `guest` on away; no CPU can use it afterwards.
+    /// Takes the mapping of `size` bytes from `guest` on away; no CPU can use it afterwards. Where the hardware maps coarser pieces than it was
+    /// asked for, the rest of a piece goes with them.
     fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64);
     /// Where an address of the partition is on the bus, if it is mapped.
     fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys>;

@@ -14,8 +14,7 @@ use bulkhead_arch_api::{
     Spaces, VirtualController,
 };
 use bulkhead_arch_regions::{
-    GuestView, MAX_REGIONS, Memory, Plan, Refusal, Region as UnitRegion, Request, Rights, combine_what_fits,
-    plan, rights_at,
+    GuestView, MAX_REGIONS, Memory, Plan, Refusal, Request, Rights, combine_what_fits, plan, rights_at,
 };
 use bulkhead_arch_support::{ClaimTable, Mmio, physical};
 use core::cell::UnsafeCell;
@@ -340,11 +339,8 @@ impl Spaces for Machine {
         let Some(space) = self.spaces.get(partition) else {
             return;
         };
-        let gone = |region: &UnitRegion| {
-            u64::from(region.base) >= guest.0 && region.end() <= guest.0.saturating_add(size)
-        };
         let mut plan = space.plan;
-        plan.retain(|region| !gone(region));
+        plan.leave_out(guest.0, size);
         let _is_built = self.spaces.set(partition, Space::new(plan));
         self.reload_space(partition);
     }

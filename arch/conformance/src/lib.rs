@@ -4,25 +4,32 @@
 //! The kernel relies on what `arch/api` says of its verbs, for every class alike. Here those sentences are
 //! executed: [`checks`] lists functions that use a backend as the kernel would and say what was wrong. The
 //! same list runs on the mock in the host tests, so that the kernel's own tests rest on a mock that keeps the
-//! contract, and on a class in its emulator.
+//! contract, and on each class in its emulator, linked into a class binary of its own instead of the kernel.
 //!
-//! A check needs three things that only a class can give, the trait [`Bench`]: memory of the board, guest
-//! programs (described by [`Step`]s, because each class has its own instructions), and a guest that accepts an
-//! interrupt line. Each check has a partition and a vCPU of its own, so the list runs in one go on a board that
-//! cannot be reset in between.
+//! What only a class can give is the trait [`Bench`]: where a partition's memory is, guest programs (described by [`Step`]s,
+//! because each class has its own instructions), and what the class does not have ([`Need`]): a check that needs
+//! it is not run there, and the report says why. Checks share few partitions ([`Role`]), because a microcontroller has
+//! few; each starts its vCPU anew, as the kernel restarts a partition.
 //!
 //! No heap, no panic: it is linked into a class binary for the emulator.
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod ground;
 mod memory;
+mod program;
+mod report;
 mod time;
 mod vcpu;
 
 use bulkhead_arch_api::{
-    Arch, Exit, GuestPhys, HostPhys, MemoryKind, PartitionId, PartitionKind, Permissions, Region, Spaces,
-    TimeMode, VcpuId, VcpuPlan, VcpuReset, Vcpus, VirtualLine,
+    Arch, GuestPhys, HostPhys, PartitionId, PartitionKind, Region, VcpuId, VcpuReset, VirtualController,
+    VirtualLine,
 };
+
+pub use ground::Ground;
+pub use program::{Dialect, RECORDS, Record, operation, write_program};
+pub use report::{Tally, report_all};
 
 /// What a check says: what was wrong, in a sentence.
 pub type Outcome = Result<(), &'static str>;
@@ -32,33 +39,107 @@ pub type Outcome = Result<(), &'static str>;
 pub struct Check<B> {
     /// What it shows.
     pub name: &'static str,
-    /// Runs it on the partition and the vCPU that are its own.
-    pub run: fn(&mut B, Place) -> Outcome,
+    /// What the class must have for it.
+    pub need: Need,
+    /// Runs it.
+    pub run: fn(&mut Ground<'_, B>) -> Outcome,
 }
 
-/// Where a check works.
-#[derive(Clone, Copy, Debug)]
-pub struct Place {
-    /// A partition without a space so far.
-    pub partition: PartitionId,
-    /// A vCPU that nobody has adopted so far.
-    pub vcpu: VcpuId,
+/// What a class may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// What every class has.
+    Nothing,
+    /// Signals between pCPUs.
+    Signals,
+    /// Loads and stores of 64 bits that are one access.
+    Wide,
+    /// An interrupt controller that forgets an interrupt whose level is taken back.
+    Levels,
+    /// A vCPU that switches itself off.
+    SwitchingOff,
+}
+
+/// What a partition is for. Each has its own number and its own vCPU, which has the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A VM.
+    Vm,
+    /// A task.
+    Task,
+    /// Another VM.
+    Other,
+    /// A VM that loses part of its memory for good.
+    Robbed,
+    /// Its space is never built.
+    Refused,
+}
+
+impl Role {
+    /// Its partition.
+    #[must_use]
+    pub const fn partition(self) -> PartitionId {
+        PartitionId(self as u8)
+    }
+
+    /// Its vCPU.
+    #[must_use]
+    pub const fn vcpu(self) -> VcpuId {
+        VcpuId(self as u8)
+    }
+
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(self) -> PartitionKind {
+        match self {
+            Self::Task => PartitionKind::Task,
+            _ => PartitionKind::Vm,
+        }
+    }
+}
+
+/// A place in a partition's space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// So many bytes behind the beginning of its RAM.
+    Ram(u64),
+    /// So many bytes behind the beginning of what it may only read.
+    Constant(u64),
+    /// So many bytes behind an address where nothing is.
+    Nowhere(u64),
+    /// So many bytes behind the bus address of [`Role::Other`]'s RAM, which is no address of anybody else's.
+    Foreign(u64),
 }
 
 /// One step of a guest program. A program that comes to its end keeps the CPU busy for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Loads so many bytes from an address into the accumulator.
-    Load(u64, u8),
-    /// Stores so many bytes of a value to an address.
-    Store(u64, u8, u64),
+    /// Loads so many bytes into the accumulator, which is zero at first.
+    Load(At, u8),
+    /// Stores so many bytes of a value.
+    Store(At, u8, u64),
     /// Makes the hypercall with this number and the accumulator as its first argument; the first result goes to the
-    /// accumulator.
+    /// accumulator, unless the call fails.
     Call(u16),
+    /// Lets the vCPU's interrupt controller deliver [`Bench::line`].
+    Accept,
     /// Waits for an interrupt.
     Idle,
     /// Switches the vCPU off.
     Off,
+    /// Asks for a reset of the partition.
+    Reset,
+}
+
+/// A partition's space.
+#[derive(Clone, Copy, Debug)]
+pub struct Space {
+    /// [`RAM_SIZE`] bytes, readable and writable.
+    pub ram: Region,
+    /// A [`PAGE`], readable only, not beside RAM.
+    pub constant: Region,
+    /// Where the guests' code is, if it is not in RAM.
+    pub program: Option<Region>,
 }
 
 /// What a class gives to the checks.
@@ -67,74 +148,107 @@ pub trait Bench {
     type Machine: Arch;
     /// The backend under test.
     fn machine(&mut self) -> &mut Self::Machine;
-    /// [`MEMORY`] bytes of the board's memory for this partition, aligned to a page.
-    fn memory(&self, partition: PartitionId) -> HostPhys;
-    /// Makes `steps` the program of the vCPU: what to reset it with. The partition's space is built; a program that lies in
-    /// memory lies in the last page of [`RAM`].
-    fn load(&mut self, place: Place, steps: &'static [Step]) -> VcpuReset;
-    /// Makes the vCPU's interrupt controller deliver this shared line.
-    fn accept(&mut self, place: Place, line: VirtualLine);
+    /// The space of a partition. [`Role::Other`] shares no memory with the others, which may share theirs.
+    fn space(&self, role: Role) -> Space;
+    /// An address where no partition has anything, a multiple of a page.
+    fn nowhere(&self) -> GuestPhys;
+    /// The virtual interrupt controller of a VM, if it is in the space.
+    fn controller(&self) -> Option<VirtualController>;
+    /// A line of it.
+    fn line(&self) -> VirtualLine;
+    /// Bits of a general register.
+    fn register_bits(&self) -> u32;
+    /// Why the class does not have that, if it does not.
+    fn lacks(&self, need: Need) -> Option<&'static str>;
+    /// Makes `steps` the program of the role's vCPU: what to reset it with. Its space is built; what of a program lies in
+    /// RAM lies behind [`PROGRAM`].
+    fn load(&mut self, role: Role, steps: &'static [Step]) -> VcpuReset;
+    /// An address of a role's space.
+    fn address(&self, role: Role, at: At) -> GuestPhys {
+        let (base, offset) = match at {
+            At::Ram(offset) => (self.space(role).ram.guest, offset),
+            At::Constant(offset) => (self.space(role).constant.guest, offset),
+            At::Nowhere(offset) => (self.nowhere(), offset),
+            At::Foreign(offset) => (GuestPhys(self.space(Role::Other).ram.host.0), offset),
+        };
+        GuestPhys(base.0.wrapping_add(offset))
+    }
 }
 
-/// Bytes of memory a check uses.
-pub const MEMORY: u64 = 0x8000;
-/// Where a partition sees the first half of its memory, readable, writable and executable.
-pub const RAM: GuestPhys = GuestPhys(0x4000_0000);
-/// Bytes there.
+/// Bytes of a partition's RAM.
 pub const RAM_SIZE: u64 = 0x4000;
-/// Where it sees the next page, readable only.
-pub const CONSTANT: GuestPhys = GuestPhys(0x5000_0000);
-/// Where nothing is.
-pub const NOWHERE: GuestPhys = GuestPhys(0x6000_0000);
 /// Bytes of a page.
 pub const PAGE: u64 = 0x1000;
+/// From here on RAM is the guest program's; its stack ends here.
+pub const PROGRAM: u64 = 0x2000;
 /// Exits that are nobody's fault (an interrupt of the board, say) before a check gives up waiting for its own.
 const PATIENCE: usize = 1000;
 
-/// All checks. Partition and vCPU `n` belong to check `n`.
+/// All checks.
 #[must_use]
-pub const fn checks<B: Bench>() -> [Check<B>; 21] {
+pub const fn checks<B: Bench>() -> [Check<B>; 29] {
     macro_rules! list {
-        ($($name:literal => $run:expr),* $(,)?) => { [$(Check { name: $name, run: $run }),*] };
+        ($($name:literal $need:ident => $run:expr),* $(,)?) => {
+            [$(Check { name: $name, need: Need::$need, run: $run }),*]
+        };
     }
     list! {
-        "the clock never goes back, its frequency is constant" => time::clock::<B>,
-        "a deadline is never early and comes once armed" => time::deadline::<B>,
-        "a deadline in the past comes at once, a disarmed one never" => time::past_and_disarmed::<B>,
-        "a deadline ends a guest that does not exit" => time::deadline_ends_guest::<B>,
-        "a signal to oneself arrives once" => time::signal::<B>,
-        "what is copied out is copied in" => memory::copies::<B>,
-        "a copy stops at the first byte that is not the partition's" => memory::copy_bounds::<B>,
-        "clearing clears what it says and nothing else" => memory::clears::<B>,
-        "addresses translate inside regions and nowhere else" => memory::translates::<B>,
-        "a bad space is refused" => memory::refuses::<B>,
-        "what is revoked is gone, what is beside it is not" => memory::revokes::<B>,
-        "guest and hypervisor see the same memory" => memory::guest_sees_memory::<B>,
-        "a guest cannot write what it may only read" => memory::read_only::<B>,
-        "a load from nowhere exits and takes the answer" => vcpu::load_exits::<B>,
-        "a store to nowhere exits with its value" => vcpu::store_exits::<B>,
-        "a hypercall arrives whole and takes its result" => vcpu::hypercall::<B>,
-        "a fault is reflected into a VM" => vcpu::fault_in_vm::<B>,
-        "a fault cannot be reflected into a task" => vcpu::fault_in_task::<B>,
-        "a guest without work exits as idle, an interrupt is work" => vcpu::idle_and_inject::<B>,
-        "a reset of the shared state drops interrupts" => vcpu::reset_shared::<B>,
-        "a detached vCPU starts anew after its reset" => vcpu::starts_anew::<B>,
+        "the clock never goes back, its frequency is constant" Nothing => time::clock::<B>,
+        "a deadline is never early and comes once armed" Nothing => time::deadline::<B>,
+        "a deadline in the past comes at once, a disarmed one never" Nothing => time::past_and_disarmed::<B>,
+        "a deadline ends a guest that does not exit" Nothing => time::deadline_ends_guest::<B>,
+        "a signal to oneself arrives once" Signals => time::signal::<B>,
+        "what is copied out is copied in" Nothing => memory::copies::<B>,
+        "a copy stops at the first byte that is not the partition's" Nothing => memory::copy_bounds::<B>,
+        "clearing clears what it says and nothing else" Nothing => memory::clears::<B>,
+        "clearing in parts gets to the end" Nothing => memory::clears_in_parts::<B>,
+        "addresses translate inside regions and nowhere else" Nothing => memory::translates::<B>,
+        "a bad space is refused" Nothing => memory::refuses::<B>,
+        "what is revoked is gone, what is beside it is not" Nothing => memory::revokes::<B>,
+        "guest and hypervisor see the same memory" Nothing => memory::guest_sees_memory::<B>,
+        "a guest cannot write what it may only read" Nothing => memory::read_only::<B>,
+        "a guest does not reach another partition's memory" Nothing => memory::foreign::<B>,
+        "a load from nowhere exits and takes the answer" Nothing => vcpu::load_exits::<B>,
+        "a load of 64 bits from nowhere is one access" Wide => vcpu::wide_load_exits::<B>,
+        "a store to nowhere exits with its value" Nothing => vcpu::store_exits::<B>,
+        "a store of 64 bits to nowhere is one access" Wide => vcpu::wide_store_exits::<B>,
+        "a hypercall arrives whole and takes its result" Nothing => vcpu::hypercall::<B>,
+        "a fault is reflected into a VM" Nothing => vcpu::fault_in_vm::<B>,
+        "a fault cannot be reflected into a task" Nothing => vcpu::fault_in_task::<B>,
+        "a guest without work exits as idle, an interrupt is work" Nothing => vcpu::idle_and_inject::<B>,
+        "an interrupt whose level is taken back is no work" Levels => vcpu::withdraws::<B>,
+        "a reset of the shared state drops interrupts" Nothing => vcpu::reset_shared::<B>,
+        "a detached vCPU starts anew after its reset" Nothing => vcpu::starts_anew::<B>,
+        "vCPUs that take turns keep their registers" Nothing => vcpu::take_turns::<B>,
+        "a guest can ask for a reset of its partition" Nothing => vcpu::asks_for_reset::<B>,
+        "a vCPU can switch itself off" SwitchingOff => vcpu::switches_off::<B>,
     }
 }
 
-/// Runs all checks; `report` hears about each. True if all passed.
-pub fn run_all<B: Bench>(bench: &mut B, mut report: impl FnMut(&mut B, &'static str, Outcome)) -> bool {
-    let mut passed = true;
-    for (check, number) in checks::<B>().iter().zip(0..) {
-        let place = Place {
-            partition: PartitionId(number),
-            vcpu: VcpuId(number),
+/// What came of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The backend did what it must.
+    Passed,
+    /// It did not: what was wrong.
+    Failed(&'static str),
+    /// The class does not have what the check is about: why.
+    NotOfThisClass(&'static str),
+}
+
+/// Runs all checks; `report` hears about each.
+pub fn run_all<B: Bench>(bench: &mut B, mut report: impl FnMut(&mut B, &'static str, Verdict)) {
+    let mut ground = Ground::new(bench);
+    for check in checks::<B>() {
+        let verdict = match (ground.bench.lacks(check.need), check.need) {
+            (Some(why), need) if need != Need::Nothing => Verdict::NotOfThisClass(why),
+            _ => match (check.run)(&mut ground) {
+                Ok(()) => Verdict::Passed,
+                Err(reason) => Verdict::Failed(reason),
+            },
         };
-        let outcome = (check.run)(bench, place);
-        passed &= outcome.is_ok();
-        report(bench, check.name, outcome);
+        report(ground.bench, check.name, verdict);
     }
-    passed
 }
 
 /// `Err(message)` unless `condition`.
@@ -142,64 +256,6 @@ fn ensure(condition: bool, message: &'static str) -> Outcome {
     if condition { Ok(()) } else { Err(message) }
 }
 
-/// The partition's regions: memory and constants.
-fn regions(host: HostPhys) -> [Region; 2] {
-    let region = |guest, host, size, write| Region {
-        guest,
-        host,
-        size,
-        permissions: Permissions {
-            read: true,
-            write,
-            execute: write,
-        },
-        kind: MemoryKind::Ram,
-    };
-    [
-        region(RAM, host, RAM_SIZE, true),
-        region(CONSTANT, HostPhys(host.0.wrapping_add(RAM_SIZE)), PAGE, false),
-    ]
-}
-
-/// Gives the check's partition its space.
-fn build<B: Bench>(bench: &mut B, place: Place) -> Outcome {
-    let regions = regions(bench.memory(place.partition));
-    bench
-        .machine()
-        .build(place.partition, &regions, None)
-        .map_err(|_| "a good space was refused")
-}
-
-/// Gives the check's partition its space, and a vCPU with a program.
-fn start<B: Bench>(bench: &mut B, place: Place, kind: PartitionKind, steps: &'static [Step]) -> Outcome {
-    build(bench, place)?;
-    let plan = VcpuPlan {
-        partition: place.partition,
-        kind,
-        index: 0,
-        first: place.vcpu,
-        count: 1,
-        time: TimeMode::Real,
-        aarch32: false,
-        idle_in_place: false,
-    };
-    bench.machine().adopt(place.vcpu, &plan);
-    vcpu::reset_all_shared(bench, place);
-    let reset = bench.load(place, steps);
-    bench.machine().reset(place.vcpu, &reset);
-    Ok(())
-}
-
-/// Runs the vCPU until it exits for a reason of its own.
-fn run<B: Bench>(bench: &mut B, place: Place) -> Result<Exit, &'static str> {
-    for _ in 0..PATIENCE {
-        let exit = bench.machine().run(place.vcpu);
-        match exit {
-            Exit::Interrupt(line) => bulkhead_arch_api::Irqs::complete(bench.machine(), line),
-            Exit::Deadline => bulkhead_arch_api::Clock::disarm(bench.machine()),
-            Exit::Signal | Exit::Wake(_) | Exit::Device(..) => {}
-            own => return Ok(own),
-        }
-    }
-    Err("the vCPU never exits")
+fn behind(base: HostPhys, offset: u64) -> HostPhys {
+    HostPhys(base.0.wrapping_add(offset))
 }

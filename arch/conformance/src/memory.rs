@@ -1,100 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Spaces: build, translate, copy, clear, revoke, and what the guest sees of it.
 
-use crate::{
-    Bench, CONSTANT, NOWHERE, Outcome, PAGE, Place, RAM, RAM_SIZE, Step, build, ensure, regions, run, start,
-};
-use bulkhead_arch_api::{
-    Arch, BuildError, Exit, GuestPhys, HostPhys, PartitionKind, Region, Reply, Spaces, Vcpus,
-};
+use crate::{At, Bench, Ground, Outcome, PAGE, RAM_SIZE, RECORDS, Role, Step, behind, ensure};
+use bulkhead_arch_api::{Arch, BuildError, CopyError, Exit, GuestPhys, Region, Reply, Spaces};
+
+const VM: Role = Role::Vm;
 
 fn at(base: GuestPhys, offset: u64) -> GuestPhys {
     GuestPhys(base.0.wrapping_add(offset))
 }
 
-fn behind(base: HostPhys, offset: u64) -> HostPhys {
-    HostPhys(base.0.wrapping_add(offset))
+fn store<B: Bench>(ground: &mut Ground<'_, B>, role: Role, to: At, bytes: &[u8]) -> Outcome {
+    let to = ground.address(role, to);
+    let stored = ground.machine().copy_out(role.partition(), to, bytes);
+    stored.map_err(|_| "a copy out was refused")
 }
 
-pub(crate) fn copies<B: Bench>(bench: &mut B, place: Place) -> Outcome {
-    build(bench, place)?;
-    let machine = bench.machine();
+fn fetch<B: Bench>(ground: &mut Ground<'_, B>, role: Role, from: At, bytes: &mut [u8]) -> Outcome {
+    let from = ground.address(role, from);
+    let fetched = ground.machine().copy_in(role.partition(), from, bytes);
+    fetched.map_err(|_| "a copy in was refused")
+}
+
+pub(crate) fn copies<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
+    ground.build(VM)?;
     for (offset, length) in [(0, 1), (3, 7), (PAGE - 5, 11), (2 * PAGE - 1, 2), (0, 64)] {
         let sent: [u8; 64] = core::array::from_fn(|index| index as u8 ^ 0x5A);
         let sent = sent.get(..length).unwrap_or(&[]);
-        machine
-            .copy_out(place.partition, at(RAM, offset), sent)
-            .map_err(|_| "a copy out was refused")?;
+        store(ground, VM, At::Ram(offset), sent)?;
         let mut got = [0; 64];
         let got = got.get_mut(..length).unwrap_or(&mut []);
-        machine
-            .copy_in(place.partition, at(RAM, offset), got)
-            .map_err(|_| "a copy in was refused")?;
+        fetch(ground, VM, At::Ram(offset), got)?;
         ensure(sent == got, "a copy changed its bytes")?;
     }
-    machine
-        .copy_out(place.partition, CONSTANT, b"constant")
+    store(ground, VM, At::Constant(0), b"constant")
         .map_err(|_| "the hypervisor cannot write what the partition may only read")
 }
 
-pub(crate) fn copy_bounds<B: Bench>(bench: &mut B, place: Place) -> Outcome {
-    build(bench, place)?;
-    let machine = bench.machine();
-    let end = at(RAM, RAM_SIZE);
+pub(crate) fn copy_bounds<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
+    ground.build(VM)?;
+    let of = VM.partition();
     for (from, first_bad) in [
-        (at(RAM, RAM_SIZE - 4), end),
-        (end, end),
-        (NOWHERE, NOWHERE),
-        (at(RAM, u64::MAX), at(RAM, u64::MAX)),
-        (at(CONSTANT, PAGE - 1), at(CONSTANT, PAGE)),
+        (At::Ram(RAM_SIZE - 4), At::Ram(RAM_SIZE)),
+        (At::Ram(RAM_SIZE), At::Ram(RAM_SIZE)),
+        (At::Nowhere(0), At::Nowhere(0)),
+        (At::Ram(u64::MAX), At::Ram(u64::MAX)),
+        (At::Constant(PAGE - 1), At::Constant(PAGE)),
     ] {
+        let (from, first_bad) = (ground.address(VM, from), ground.address(VM, first_bad));
         let mut bytes = [0; 16];
-        let refused = |result: Result<(), bulkhead_arch_api::CopyError>| {
-            result.is_err_and(|error| error.address == first_bad)
-        };
+        let refused = |result: Result<(), CopyError>| result.is_err_and(|error| error.address == first_bad);
+        let machine = ground.machine();
         ensure(
-            refused(machine.copy_in(place.partition, from, &mut bytes)),
+            refused(machine.copy_in(of, from, &mut bytes)),
             "a copy in across a border is not refused at it",
         )?;
         ensure(
-            refused(machine.copy_out(place.partition, from, &bytes)),
+            refused(machine.copy_out(of, from, &bytes)),
             "a copy out across a border is not refused at it",
         )?;
         ensure(
-            refused(machine.clear(place.partition, from, 16)),
+            refused(machine.clear(of, from, 16)),
             "clearing across a border is not refused at it",
         )?;
     }
     let last = GuestPhys(u64::MAX - 3);
     ensure(
-        machine.copy_in(place.partition, last, &mut [0; 16]).is_err(),
+        ground.machine().copy_in(of, last, &mut [0; 16]).is_err(),
         "a copy in across the end of all addresses is not refused",
     )?;
-    ensure(
-        machine
-            .copy_in(place.partition, at(RAM, RAM_SIZE - 16), &mut [0; 16])
-            .is_ok(),
-        "a copy up to a border is refused",
-    )
+    fetch(ground, VM, At::Ram(RAM_SIZE - 16), &mut [0; 16]).map_err(|_| "a copy up to a border is refused")
 }
 
-pub(crate) fn clears<B: Bench>(bench: &mut B, place: Place) -> Outcome {
-    build(bench, place)?;
-    let machine = bench.machine();
-    let (start, length) = (PAGE - 9, 21);
-    for offset in 0..40 {
-        machine
-            .copy_out(place.partition, at(RAM, PAGE - 20 + offset), &[0xFF])
-            .map_err(|_| "a copy out was refused")?;
-    }
-    machine
-        .clear(place.partition, at(RAM, start), length)
-        .map_err(|_| "clearing was refused")?;
-    for offset in PAGE - 20..PAGE + 20 {
+/// Whether RAM around a stretch that has been cleared is as [`fill`] made it, and the stretch zero.
+fn is_clear<B: Bench>(ground: &mut Ground<'_, B>, (start, length): (u64, u64), around: u64) -> Outcome {
+    for offset in start - around..start + length + around {
         let mut byte = [0x77];
-        machine
-            .copy_in(place.partition, at(RAM, offset), &mut byte)
-            .map_err(|_| "a copy in was refused")?;
+        fetch(ground, VM, At::Ram(offset), &mut byte)?;
         let inside = offset >= start && offset < start + length;
         ensure(
             byte == [if inside { 0 } else { 0xFF }],
@@ -104,183 +86,230 @@ pub(crate) fn clears<B: Bench>(bench: &mut B, place: Place) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn translates<B: Bench>(bench: &mut B, place: Place) -> Outcome {
-    build(bench, place)?;
-    let host = bench.memory(place.partition);
-    let machine = bench.machine();
+fn fill<B: Bench>(ground: &mut Ground<'_, B>, (start, length): (u64, u64), around: u64) -> Outcome {
+    for offset in start - around..start + length + around {
+        store(ground, VM, At::Ram(offset), &[0xFF])?;
+    }
+    Ok(())
+}
+
+pub(crate) fn clears<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
+    const STRETCH: (u64, u64) = (PAGE - 9, 21);
+    ground.build(VM)?;
+    fill(ground, STRETCH, 11)?;
+    let start = ground.address(VM, At::Ram(STRETCH.0));
+    ground
+        .machine()
+        .clear(VM.partition(), start, STRETCH.1)
+        .map_err(|_| "clearing was refused")?;
+    is_clear(ground, STRETCH, 11)
+}
+
+pub(crate) fn clears_in_parts<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
+    const STRETCH: (u64, u64) = (PAGE - 3, 700);
+    ground.build(VM)?;
+    fill(ground, STRETCH, 5)?;
+    let mut done = 0;
+    while done < STRETCH.1 {
+        let next = ground.address(VM, At::Ram(STRETCH.0 + done));
+        let part = ground
+            .machine()
+            .clear_some(VM.partition(), next, STRETCH.1 - done)
+            .map_err(|_| "clearing a part was refused")?;
+        ensure(part != 0, "clearing a part cleared nothing")?;
+        done += part;
+    }
+    ensure(done == STRETCH.1, "clearing in parts cleared too much")?;
+    is_clear(ground, STRETCH, 5)
+}
+
+pub(crate) fn translates<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
+    ground.build(VM)?;
+    let space = ground.space(VM);
+    let of = VM.partition();
     for offset in [0, 1, PAGE - 1, PAGE, RAM_SIZE - 1] {
+        let found = ground.machine().translate(of, at(space.ram.guest, offset));
         ensure(
-            machine.translate(place.partition, at(RAM, offset)) == Some(behind(host, offset)),
+            found == Some(behind(space.ram.host, offset)),
             "an address translates wrongly",
         )?;
     }
     ensure(
-        machine.translate(place.partition, at(CONSTANT, 8)) == Some(behind(host, RAM_SIZE + 8)),
+        ground.machine().translate(of, at(space.constant.guest, 8)) == Some(behind(space.constant.host, 8)),
         "an address of the second region translates wrongly",
     )?;
-    for address in [
-        at(RAM, u64::MAX),
-        at(RAM, RAM_SIZE),
-        NOWHERE,
-        at(CONSTANT, PAGE),
+    for nothing in [
+        ground.address(VM, At::Ram(u64::MAX)),
+        ground.address(VM, At::Ram(RAM_SIZE)),
+        ground.address(VM, At::Nowhere(0)),
+        ground.address(VM, At::Constant(PAGE)),
         GuestPhys(u64::MAX),
     ] {
         ensure(
-            machine.translate(place.partition, address).is_none(),
+            ground.machine().translate(of, nothing).is_none(),
             "an address outside all regions translates",
         )?;
     }
     Ok(())
 }
 
-pub(crate) fn refuses<B: Bench>(bench: &mut B, place: Place) -> Outcome {
-    let [good, _] = regions(bench.memory(place.partition));
+pub(crate) fn refuses<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
+    let good = ground.space(Role::Refused).ram;
+    let of = Role::Refused.partition();
     let limit = <B::Machine as Arch>::CAPS.guest_address_limit;
+    let to = |guest| Region { guest, ..good };
     let bad = [
         Region { size: 0, ..good },
         Region {
             size: good.size + 1,
             ..good
         },
-        Region {
-            guest: at(good.guest, 8),
-            ..good
-        },
+        to(at(good.guest, 8)),
         Region {
             host: behind(good.host, 8),
             ..good
         },
         Region {
-            guest: GuestPhys(limit),
+            guest: at(good.guest, 8),
+            host: behind(good.host, 8),
             ..good
         },
-        Region {
-            guest: GuestPhys(limit - PAGE),
-            ..good
-        },
-        Region {
-            guest: GuestPhys(0_u64.wrapping_sub(PAGE)),
-            ..good
-        },
+        to(GuestPhys(limit)),
+        to(GuestPhys(limit - PAGE)),
+        to(GuestPhys(0_u64.wrapping_sub(PAGE))),
     ];
-    let machine = bench.machine();
     for region in bad {
         ensure(
-            machine.build(place.partition, &[region], None) == Err(BuildError::BadRegion(region.guest)),
+            ground.machine().build(of, &[region], None) == Err(BuildError::BadRegion(region.guest)),
             "a bad region is not refused as such",
         )?;
     }
     let second = Region {
         guest: at(good.guest, good.size - PAGE),
+        host: behind(good.host, good.size - PAGE),
         ..good
     };
     ensure(
         matches!(
-            machine.build(place.partition, &[good, second], None),
+            ground.machine().build(of, &[good, second], None),
             Err(BuildError::Overlap(_))
         ),
         "overlapping regions are not refused as such",
     )
 }
 
-pub(crate) fn revokes<B: Bench>(bench: &mut B, place: Place) -> Outcome {
-    const GONE: GuestPhys = GuestPhys(RAM.0 + PAGE);
-    start(
-        bench,
-        place,
-        PartitionKind::Vm,
-        &[
-            Step::Load(GONE.0 + 8, 4),
-            Step::Call(7),
-            Step::Load(GONE.0 + 8, 4),
-            Step::Off,
-        ],
-    )?;
+pub(crate) fn revokes<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
+    const ROBBED: Role = Role::Robbed;
+    const GONE: At = At::Ram(PAGE + 8);
+    ground.start(ROBBED, &[Step::Load(GONE, 4), Step::Call(7), Step::Load(GONE, 4)])?;
     // The guest has used the mapping before it is gone, so that a stale translation would show.
     ensure(
-        matches!(run(bench, place)?, Exit::Hypercall(_)),
+        matches!(ground.run(ROBBED)?, Exit::Hypercall(_)),
         "memory made the guest exit",
     )?;
-    bench.machine().reply(place.vcpu, Reply::Hypercall(Ok([0; 4])));
-    bench.machine().revoke(place.partition, GONE, PAGE);
-    let machine = bench.machine();
+    ground.reply(ROBBED, Reply::Hypercall(Ok([0; 4])));
+    let page = ground.address(ROBBED, At::Ram(PAGE));
+    ground.machine().revoke(ROBBED.partition(), page, PAGE);
     for (offset, there) in [
         (0, true),
         (PAGE - 1, true),
         (PAGE, false),
         (2 * PAGE - 1, false),
         (2 * PAGE, true),
+        (RAM_SIZE - 1, true),
     ] {
+        let address = ground.address(ROBBED, At::Ram(offset));
         ensure(
-            machine.translate(place.partition, at(RAM, offset)).is_some() == there,
+            ground.machine().translate(ROBBED.partition(), address).is_some() == there,
             "revoking missed its borders",
         )?;
     }
     ensure(
-        machine.copy_in(place.partition, GONE, &mut [0; 4]).is_err(),
+        fetch(ground, ROBBED, At::Ram(PAGE), &mut [0; 4]).is_err(),
         "the hypervisor still reads revoked memory",
     )?;
-    match run(bench, place)? {
-        Exit::Access(access) => ensure(access.address == at(GONE, 8), "the exit names another address"),
+    let gone = ground.address(ROBBED, GONE);
+    match ground.run(ROBBED)? {
+        Exit::Access(access) => ensure(access.address == gone, "the exit names another address"),
         Exit::Fault(_) => Ok(()),
         _ => Err("the guest still reads revoked memory"),
     }
 }
 
-pub(crate) fn guest_sees_memory<B: Bench>(bench: &mut B, place: Place) -> Outcome {
-    const FROM: u64 = RAM.0 + 0x108;
-    const TO: u64 = RAM.0 + 0x110;
-    start(
-        bench,
-        place,
-        PartitionKind::Vm,
+pub(crate) fn guest_sees_memory<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
+    const FROM: At = At::Ram(0x108);
+    const TO: u64 = 0x110;
+    ground.start(
+        VM,
         &[
-            Step::Store(TO, 8, 0x1122_3344_5566_7788),
+            Step::Store(At::Ram(TO), 4, 0x5566_7788),
+            Step::Store(At::Ram(TO + 4), 2, 0x3344),
+            Step::Store(At::Ram(TO + 6), 1, 0x22),
+            Step::Store(At::Ram(TO + 7), 1, 0x11),
             Step::Load(FROM, 4),
             Step::Call(7),
-            Step::Off,
         ],
     )?;
-    bench
-        .machine()
-        .copy_out(place.partition, GuestPhys(FROM), &0xDEAD_BEEF_u32.to_le_bytes())
-        .map_err(|_| "a copy out was refused")?;
-    let Exit::Hypercall(call) = run(bench, place)? else {
+    store(ground, VM, FROM, &0xDEAD_BEEF_u32.to_le_bytes())?;
+    let Exit::Hypercall(call) = ground.run(VM)? else {
         return Err("memory made the guest exit");
     };
     let [first, ..] = call.arguments;
     ensure(first == 0xDEAD_BEEF, "the guest does not see what was copied out")?;
     let mut bytes = [0; 8];
-    bench
-        .machine()
-        .copy_in(place.partition, GuestPhys(TO), &mut bytes)
-        .map_err(|_| "a copy in was refused")?;
+    fetch(ground, VM, At::Ram(TO), &mut bytes)?;
     ensure(
         u64::from_le_bytes(bytes) == 0x1122_3344_5566_7788,
         "a copy in does not see what the guest stored",
     )
 }
 
-pub(crate) fn read_only<B: Bench>(bench: &mut B, place: Place) -> Outcome {
-    start(
-        bench,
-        place,
-        PartitionKind::Vm,
-        &[Step::Store(CONSTANT.0, 4, 0xBAD), Step::Off],
+pub(crate) fn read_only<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
+    const WHERE: At = At::Constant(8);
+    ground.start(
+        VM,
+        &[Step::Load(WHERE, 4), Step::Call(7), Step::Store(WHERE, 4, 0xBAD)],
     )?;
-    bench
-        .machine()
-        .copy_out(place.partition, CONSTANT, b"constant")
-        .map_err(|_| "a copy out was refused")?;
-    let exit = run(bench, place)?;
+    store(ground, VM, WHERE, b"constant")?;
+    let Exit::Hypercall(call) = ground.run(VM)? else {
+        return Err("what may be read made the guest exit");
+    };
+    let [first, ..] = call.arguments;
+    ensure(
+        first == u64::from(u32::from_le_bytes(*b"cons")),
+        "the guest does not see what it may read",
+    )?;
+    ground.reply(VM, Reply::Hypercall(Ok([0; 4])));
+    let exit = ground.run(VM)?;
     ensure(
         matches!(exit, Exit::Access(_) | Exit::Fault(_)),
         "a forbidden store does not exit",
     )?;
     let mut bytes = [0; 8];
-    bench
-        .machine()
-        .copy_in(place.partition, CONSTANT, &mut bytes)
-        .map_err(|_| "a copy in was refused")?;
+    fetch(ground, VM, WHERE, &mut bytes)?;
     ensure(&bytes == b"constant", "a forbidden store took effect")
+}
+
+pub(crate) fn foreign<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
+    const SECRET: &[u8; 4] = b"mine";
+    const LOADS: &[Step] = &[Step::Load(At::Foreign(RECORDS + 0xF00), 4)];
+    const STORES: &[Step] = &[Step::Store(At::Foreign(RECORDS + 0xF00), 4, 0xBAD)];
+    // The other VM has run, and is current, when this one reaches for its memory.
+    ground.start(Role::Other, &[Step::Call(7)])?;
+    store(ground, Role::Other, At::Ram(RECORDS + 0xF00), SECRET)?;
+    for role in [VM, Role::Task] {
+        for steps in [LOADS, STORES] {
+            ground.start(Role::Other, &[Step::Call(7)])?;
+            ground.run(Role::Other)?;
+            ground.start(role, steps)?;
+            let exit = ground.run(role)?;
+            ensure(
+                matches!(exit, Exit::Access(_) | Exit::Fault(_)),
+                "an access to another partition's memory does not exit",
+            )?;
+        }
+    }
+    let mut bytes = [0; 4];
+    fetch(ground, Role::Other, At::Ram(RECORDS + 0xF00), &mut bytes)?;
+    ensure(&bytes == SECRET, "another partition's memory has changed")
 }

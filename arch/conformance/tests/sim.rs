@@ -2,15 +2,53 @@
 //! The mock keeps the contract it stands for.
 #![forbid(unsafe_code)]
 
-use bulkhead_arch_api::{HostPhys, PartitionId, PcpuId, Reply, VcpuReset, VirtualLine};
-use bulkhead_arch_conformance::{Bench, MEMORY, Place, RAM, RAM_SIZE, Step, run_all};
+use bulkhead_arch_api::{
+    GuestPhys, HostPhys, MemoryKind, PcpuId, Permissions, Region, Reply, ResetKind, VcpuReset,
+    VirtualController, VirtualLine,
+};
+use bulkhead_arch_conformance::{
+    At, Bench, Need, PAGE, RAM_SIZE, Record, Role, Space, Step, Tally, Verdict, checks, run_all,
+};
 use bulkhead_arch_sim::{Action, Outcome, SimMachine, World};
 use std::cell::RefCell;
 use std::rc::Rc;
 
+const RAM: GuestPhys = GuestPhys(0x4000_0000);
+/// Bus addresses between the memories of two partitions.
+const APART: u64 = 0x10_0000;
+
 struct SimBench {
     world: Rc<RefCell<World>>,
     machine: SimMachine,
+}
+
+impl SimBench {
+    fn new() -> Self {
+        let world = Rc::new(RefCell::new(World::new(1)));
+        let machine = SimMachine::new(Rc::clone(&world), PcpuId(0));
+        Self { world, machine }
+    }
+
+    fn action(&self, role: Role, step: Step, accumulator: u64) -> Action {
+        let address = |at| self.address(role, at).0;
+        match step {
+            Step::Load(at, size) => Action::Read {
+                address: address(at),
+                size,
+            },
+            Step::Store(at, size, value) => Action::Write {
+                address: address(at),
+                size,
+                value,
+            },
+            Step::Call(operation) => Action::Hypercall(operation, [accumulator, 0, 0, 0, 0, 0]),
+            // The mock's interrupt controller delivers every line.
+            Step::Accept => Action::Compute(1),
+            Step::Idle => Action::Idle,
+            Step::Off => Action::CpuOff,
+            Step::Reset => Action::Reset(ResetKind::Cold),
+        }
+    }
 }
 
 impl Bench for SimBench {
@@ -20,12 +58,53 @@ impl Bench for SimBench {
         &mut self.machine
     }
 
-    fn memory(&self, partition: PartitionId) -> HostPhys {
-        HostPhys(0x8000_0000 + u64::from(partition.0) * MEMORY)
+    fn space(&self, role: Role) -> Space {
+        let host = 0x8000_0000 + APART * role as u64;
+        let region = |guest, host, size, write| Region {
+            guest,
+            host: HostPhys(host),
+            size,
+            permissions: Permissions {
+                read: true,
+                write,
+                execute: write,
+            },
+            kind: MemoryKind::Ram,
+        };
+        Space {
+            ram: region(RAM, host, RAM_SIZE, true),
+            constant: region(GuestPhys(0x5000_0000), host + RAM_SIZE, PAGE, false),
+            program: None,
+        }
     }
 
-    fn load(&mut self, place: Place, steps: &'static [Step]) -> VcpuReset {
-        self.world.borrow_mut().program(place.vcpu, move |_| {
+    fn nowhere(&self) -> GuestPhys {
+        GuestPhys(0x6000_0000)
+    }
+
+    fn controller(&self) -> Option<VirtualController> {
+        None
+    }
+
+    fn line(&self) -> VirtualLine {
+        VirtualLine(40)
+    }
+
+    fn register_bits(&self) -> u32 {
+        64
+    }
+
+    fn lacks(&self, _: Need) -> Option<&'static str> {
+        None
+    }
+
+    fn load(&mut self, role: Role, steps: &'static [Step]) -> VcpuReset {
+        let (resolve, world) = (Self::new(), &self.world);
+        world.borrow_mut().program(role.vcpu(), move |_| {
+            let resolve = Self {
+                world: Rc::clone(&resolve.world),
+                machine: resolve.machine.clone(),
+            };
             let mut rest = steps.iter();
             let mut accumulator = 0;
             move |last: Outcome, _: u64| {
@@ -36,23 +115,9 @@ impl Bench for SimBench {
                     }
                     _ => {}
                 }
-                match rest.next() {
-                    Some(Step::Load(address, size)) => Action::Read {
-                        address: *address,
-                        size: *size,
-                    },
-                    Some(Step::Store(address, size, value)) => Action::Write {
-                        address: *address,
-                        size: *size,
-                        value: *value,
-                    },
-                    Some(Step::Call(operation)) => {
-                        Action::Hypercall(*operation, [accumulator, 0, 0, 0, 0, 0])
-                    }
-                    Some(Step::Idle) => Action::Idle,
-                    Some(Step::Off) => Action::CpuOff,
-                    None => Action::Compute(u64::MAX),
-                }
+                rest.next().map_or(Action::Compute(u64::MAX), |step| {
+                    resolve.action(role, *step, accumulator)
+                })
             }
         });
         VcpuReset {
@@ -61,24 +126,100 @@ impl Bench for SimBench {
             stack: RAM.0 + RAM_SIZE,
         }
     }
-
-    fn accept(&mut self, _: Place, _: VirtualLine) {
-        // The mock's interrupt controller delivers every line.
-    }
 }
 
 #[test]
 fn the_mock_conforms() {
-    let world = Rc::new(RefCell::new(World::new(1)));
-    let machine = SimMachine::new(Rc::clone(&world), PcpuId(0));
     let mut failures = Vec::new();
-    let mut count = 0;
-    run_all(&mut SimBench { world, machine }, |_, name, outcome| {
-        count += 1;
-        if let Err(reason) = outcome {
+    let mut tally = Tally::default();
+    run_all(&mut SimBench::new(), |_, name, verdict| {
+        tally.add(verdict);
+        if let Verdict::Failed(reason) = verdict {
             failures.push(format!("{name}: {reason}"));
         }
     });
     assert!(failures.is_empty(), "{failures:#?}");
-    assert_eq!(count, bulkhead_arch_conformance::checks::<SimBench>().len());
+    let all = checks::<SimBench>().len() as u32;
+    assert_eq!((tally.passed, tally.failed, tally.left_out), (all, 0, 0));
+}
+
+/// A mock whose memory for VMs is that of the other one.
+struct Shared(SimBench);
+
+impl Bench for Shared {
+    type Machine = SimMachine;
+
+    fn machine(&mut self) -> &mut SimMachine {
+        self.0.machine()
+    }
+
+    fn space(&self, role: Role) -> Space {
+        self.0.space(role)
+    }
+
+    fn nowhere(&self) -> GuestPhys {
+        // Something is there.
+        GuestPhys(RAM.0 + PAGE)
+    }
+
+    fn controller(&self) -> Option<VirtualController> {
+        None
+    }
+
+    fn line(&self) -> VirtualLine {
+        self.0.line()
+    }
+
+    fn register_bits(&self) -> u32 {
+        self.0.register_bits()
+    }
+
+    fn lacks(&self, need: Need) -> Option<&'static str> {
+        (need == Need::Signals).then_some("not looked at here")
+    }
+
+    fn load(&mut self, role: Role, steps: &'static [Step]) -> VcpuReset {
+        self.0.load(role, steps)
+    }
+
+    fn address(&self, role: Role, at: At) -> GuestPhys {
+        match at {
+            At::Nowhere(offset) => GuestPhys(self.nowhere().0 + offset),
+            _ => self.0.address(role, at),
+        }
+    }
+}
+
+#[test]
+fn a_bad_backend_is_found_and_what_a_class_lacks_is_said() {
+    let mut failed = Vec::new();
+    let mut left_out = Vec::new();
+    run_all(&mut Shared(SimBench::new()), |_, name, verdict| match verdict {
+        Verdict::Passed => {}
+        Verdict::Failed(_) => failed.push(name),
+        Verdict::NotOfThisClass(why) => left_out.push((name, why)),
+    });
+    assert!(
+        failed.contains(&"addresses translate inside regions and nowhere else"),
+        "{failed:?}"
+    );
+    assert!(failed.contains(&"a copy stops at the first byte that is not the partition's"));
+    assert_eq!(
+        left_out,
+        [("a signal to oneself arrives once", "not looked at here")]
+    );
+}
+
+#[test]
+fn a_record_is_words_and_doublewords() {
+    let record = Record {
+        operation: 0x0102_0304,
+        size: 8,
+        address: 0x1112_1314_1516_1718,
+        value: 0x21,
+    };
+    let bytes = record.bytes();
+    assert_eq!(bytes[..8], [4, 3, 2, 1, 8, 0, 0, 0]);
+    assert_eq!(bytes[8..16], 0x1112_1314_1516_1718_u64.to_le_bytes());
+    assert_eq!(bytes[16..], 0x21_u64.to_le_bytes());
 }

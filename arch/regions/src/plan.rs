@@ -57,12 +57,29 @@ impl Plan {
     }
 
     /// Keeps only the regions that `keep` wants.
-    pub fn retain(&mut self, keep: impl Fn(&Region) -> bool) {
+    pub(crate) fn retain(&mut self, keep: impl Fn(&Region) -> bool) {
         let old = *self;
         self.count = 0;
         for region in old.regions() {
             if keep(region) {
                 self.push(*region);
+            }
+        }
+    }
+
+    /// Leaves out `bytes` bytes from `start` on, and with them what shares an eighth of a region with them (the whole region, if it has no
+    /// eighths). Bounded by the eighths of the regions.
+    pub fn leave_out(&mut self, start: u64, bytes: u64) {
+        let old = *self;
+        self.count = 0;
+        for region in old.regions() {
+            let disabled = region.eighths_in(start, bytes);
+            let all = if region.size_log2 >= 8 { u8::MAX } else { 1 };
+            if region.disabled | disabled != all {
+                self.push(Region {
+                    disabled: region.disabled | disabled,
+                    ..*region
+                });
             }
         }
     }

@@ -129,6 +129,20 @@ impl Region {
         (self.base as u64).wrapping_add(self.size())
     }
 
+    /// The eighths that any of these bytes are in, lowest first; the lowest stands for the block if it has none.
+    #[must_use]
+    pub fn eighths_in(&self, start: u64, bytes: u64) -> u8 {
+        let end = start.saturating_add(bytes);
+        let eighths = if self.size_log2 >= 8 { 8 } else { 1 };
+        let has_some = |eighth: &u32| {
+            let first = u64::from(self.base).saturating_add(self.granule().saturating_mul((*eighth).into()));
+            start < first.saturating_add(self.granule()) && first < end
+        };
+        (0..eighths)
+            .filter(has_some)
+            .fold(0, |bits, eighth| bits | 1_u8.wrapping_shl(eighth))
+    }
+
     /// Whether `address` is inside the block.
     #[inline]
     #[must_use]

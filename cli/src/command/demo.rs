@@ -99,6 +99,7 @@ pub(super) fn run() -> Result<Code, Problem> {
         &Options {
             stop_after: Some(LIMIT),
             trace_records: None,
+            conformance: false,
             quiet: false,
         },
         &progress,

@@ -36,6 +36,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     let options = Options {
         stop_after: args.timeout,
         trace_records: args.trace.as_ref().map(|_| TRACE_RECORDS),
+        conformance: false,
         quiet: false,
     };
     let prepared = prepare(&args.system, &options, &progress)?;
