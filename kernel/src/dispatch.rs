@@ -137,7 +137,11 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         loop {
             match self.decide_fully() {
                 Next::Run(slot, _) => return Some(slot),
-                Next::Idle => self.wait(),
+                Next::Idle => {
+                    if let Some(slot) = self.wait() {
+                        return Some(slot);
+                    }
+                }
                 next => {
                     self.execute(next);
                     return None;
@@ -146,15 +150,42 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         }
     }
 
-    /// Nobody is ready. Mostly it is mail that ends it.
+    /// Nobody is ready. Mostly it is mail that ends it; who runs then, if that is clear at once.
     #[inline(always)]
-    fn wait(&mut self) {
+    fn wait(&mut self) -> Option<Slot> {
         let exit = self.machine.wait();
         if matches!(exit, Exit::Signal) {
             self.local.reschedule = true;
-        } else {
-            self.handle_common(&exit);
+            return self.start_at_once();
         }
+        self.handle_common(&exit);
+        None
+    }
+
+    /// This pCPU waited and was signalled. If all that has come is that vCPUs are to be switched on, they are, and if the policy has a short
+    /// way the decision is taken: what `decide_anew` would do, each step once. `None`: what is left to do, `reschedule` says.
+    #[inline(always)]
+    fn start_at_once(&mut self) -> Option<Slot> {
+        if !SEVERAL_VCPUS {
+            return None;
+        }
+        let slots = self.mailbox.take_starts();
+        if slots == 0 {
+            return None;
+        }
+        let now = self.machine.now();
+        self.start_here(slots, now);
+        if !self.local.resume(now) {
+            return None;
+        }
+        self.mailbox.publish(self.local.interested());
+        if !self.mailbox.is_empty() {
+            self.local.reschedule = true;
+            return None;
+        }
+        self.follow_up();
+        // Before, nobody was ready: whoever is has just been started.
+        self.local.running()
     }
 
     /// `execute`, traced if the pCPU is.
@@ -223,7 +254,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
             Next::Run(slot, _) => _ = self.run(slot),
             Next::Load(slot, vcpu) => self.load_chunk(slot, vcpu),
             Next::Report(slot) => self.report_in_turn(slot),
-            Next::Idle => self.wait(),
+            Next::Idle => _ = self.wait(),
             Next::Again => {}
         }
     }
@@ -338,8 +369,8 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         if post.halt || post.stop | post.load != 0 {
             self.take_orders(&post, now);
         }
-        for slot in bits(post.start) {
-            self.start_here(Slot(slot), now);
+        if SEVERAL_VCPUS && post.start != 0 {
+            self.start_here(post.start, now);
         }
         for slot in bits(post.wake) {
             self.look_at(Slot(slot));

@@ -211,16 +211,22 @@ impl Local {
         self.interested
     }
 
-    /// `slot` has something to do: `activity` is `Ready` or `Loading`.
-    pub fn make_ready(&mut self, slot: Slot, activity: Activity, now: Ticks) {
+    /// `slot` has something to do.
+    pub fn make_ready(&mut self, slot: Slot, now: Ticks) {
         if self.tracer.is_on() {
             self.trace_wake(slot, now);
         }
-        self.slot_mut(slot).activity = activity;
+        self.slot_mut(slot).activity = Activity::Ready;
         self.policy.wake(slot, now.0);
         if self.interested.0 & bit(slot.0) != 0 {
             self.reschedule = true;
         }
+    }
+
+    /// The partition of `slot` is to be loaded in its time.
+    pub fn make_loading(&mut self, slot: Slot, cursor: Cursor, now: Ticks) {
+        self.make_ready(slot, now);
+        self.slot_mut(slot).activity = Activity::Loading(cursor);
     }
 
     /// A critical interrupt came for `slot`. What it has to do was made ready before; loading its partition is not that.
@@ -410,6 +416,22 @@ impl Local {
         self.counters.running.store(NONE, Ordering::Relaxed);
         mailbox.publish(self.interested);
         self.reschedule = !mailbox.is_empty();
+    }
+
+    /// Nobody ran, and mail that was taken may have made somebody ready: [`Local::settle`] and [`Local::pick`] by the short way.
+    /// False: nothing was done. Requires: nobody is running.
+    #[inline(always)]
+    pub fn resume(&mut self, now: Ticks) -> bool {
+        if self.is_due(now) {
+            return false;
+        }
+        let next = self.policy.resumed(now.0);
+        if next.is_valid() {
+            let idled = now.since(self.since);
+            self.adopt(next.slot(), next.until(), next.interested(), now);
+            add_ticks(&self.counters.idle, idled);
+        }
+        next.is_valid()
     }
 
     fn adopt_outcome(&mut self, outcome: &Outcome, now: Ticks) {

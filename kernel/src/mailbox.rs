@@ -2,9 +2,9 @@
 //! What pCPUs tell each other.
 //!
 //! A mailbox is a few bitmaps: "look at this slot", "switch this slot on", "stop this partition", "load
-//! this partition", "another schedule is wanted". A bit says only that there is something to look at; what it is, is kept where it
+//! this partition", and one more whose bits say which of them have something. A bit says only that there is something to look at; what it is, is kept where it
 //! belongs (the partition's control block, the event gate, the backend). So a bit set twice is seen
-//! once and nothing is lost, a stale bit does no harm, and posting is one atomic operation.
+//! once and nothing is lost, a stale bit does no harm, and posting is two atomic operations.
 //!
 //! **When to interrupt the owner.** A pCPU that runs a critical vCPU must not be interrupted for a less
 //! important one. Each pCPU therefore publishes the slots whose readiness would change its decision
@@ -18,7 +18,7 @@
 
 use bulkhead_arch_api::PartitionId;
 use bulkhead_sched::{Slot, SlotSet};
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use core::sync::atomic::{AtomicU32, Ordering, fence};
 
 /// The bit of `number` in a bitmap of 32.
 #[inline]
@@ -39,18 +39,25 @@ pub fn bits(bits: u32) -> impl Iterator<Item = u8> {
     })
 }
 
+/// Bits of [`Mailbox::marks`]: what was posted.
+const WAKE: u32 = 1;
+const START: u32 = 1 << 1;
+const STOP: u32 = 1 << 2;
+const LOAD: u32 = 1 << 3;
+const SCHEDULE: u32 = 1 << 4;
+const CRITICAL: u32 = 1 << 5;
+const HALT: u32 = 1 << 6;
+
 /// Messages for one pCPU.
 #[derive(Debug, Default)]
 pub struct Mailbox {
-    /// Something was posted since it was emptied last.
-    any: AtomicBool,
+    /// What was posted since it was emptied last.
+    marks: AtomicU32,
     wake: AtomicU32,
     start: AtomicU32,
     stop: AtomicU32,
     load: AtomicU32,
-    schedule: AtomicU32,
     critical: AtomicU32,
-    halt: AtomicBool,
     interested: AtomicU32,
 }
 
@@ -77,14 +84,12 @@ impl Mailbox {
     /// An empty one.
     pub const fn new() -> Self {
         Self {
-            any: AtomicBool::new(false),
+            marks: AtomicU32::new(0),
             wake: AtomicU32::new(0),
             start: AtomicU32::new(0),
             stop: AtomicU32::new(0),
             load: AtomicU32::new(0),
-            schedule: AtomicU32::new(0),
             critical: AtomicU32::new(0),
-            halt: AtomicBool::new(false),
             interested: AtomicU32::new(0),
         }
     }
@@ -92,43 +97,42 @@ impl Mailbox {
     /// "Look at `slot`." Returns whether the owner wants to be signalled for that.
     #[must_use]
     pub fn post_wake(&self, slot: Slot) -> bool {
-        self.post(&self.wake, slot.0);
+        self.post(&self.wake, slot.0, WAKE);
         self.wants(slot)
     }
 
     /// "Switch `slot` on." Returns whether the owner wants to be signalled for that.
     #[must_use]
     pub fn post_start(&self, slot: Slot) -> bool {
-        self.post(&self.start, slot.0);
+        self.post(&self.start, slot.0, START);
         self.wants(slot)
     }
 
     /// "Load `partition`, whose first vCPU is `slot`." Returns whether the owner wants to be signalled for that.
     #[must_use]
     pub fn post_load(&self, partition: PartitionId, slot: Slot) -> bool {
-        self.post(&self.load, partition.0);
+        self.post(&self.load, partition.0, LOAD);
         self.wants(slot)
     }
 
     /// "Stop `partition`." The owner is always to be signalled: others wait for its confirmation.
     pub fn post_stop(&self, partition: PartitionId) {
-        self.post(&self.stop, partition.0);
+        self.post(&self.stop, partition.0, STOP);
     }
 
     /// "Another schedule is wanted." Nobody has to be signalled: until the frame ends there is a decision.
     pub fn post_schedule(&self) {
-        self.post(&self.schedule, 0);
+        self.mark(SCHEDULE);
     }
 
     /// "A critical interrupt came for `slot`", after [`Mailbox::post_wake`]. The owner is always to be signalled.
     pub fn post_critical(&self, slot: Slot) {
-        self.post(&self.critical, slot.0);
+        self.post(&self.critical, slot.0, CRITICAL);
     }
 
     /// "Stop for good."
     pub fn post_halt(&self) {
-        self.halt.store(true, Ordering::Release);
-        self.any.store(true, Ordering::Release);
+        self.mark(HALT);
     }
 
     /// Says which slots the owner wants to be signalled for. What was posted before and not signalled
@@ -141,45 +145,58 @@ impl Mailbox {
     /// Whether there is nothing in it.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        !self.any.load(Ordering::Relaxed)
+        self.marks.load(Ordering::Relaxed) == 0
     }
 
-    /// Empties it, but for a halt. `any` is cleared first and by a read-modify-write: a bit whose mark that takes is
+    /// Empties it, but for a halt. The marks are cleared first and by a read-modify-write: a bit whose mark that takes is
     /// visible to the look at the bits, and a mark that comes later stays.
     pub fn take(&self) -> Post {
-        self.any.swap(false, Ordering::AcqRel);
-        if self.halt.load(Ordering::Acquire) {
-            self.any.store(true, Ordering::Release);
-        }
+        let marks = self.marks.fetch_and(HALT, Ordering::AcqRel);
+        let drain = |mark: u32, word: &AtomicU32| {
+            if marks & mark == 0 {
+                0
+            } else {
+                word.swap(0, Ordering::Acquire)
+            }
+        };
         Post {
-            wake: Self::drain(&self.wake),
-            start: Self::drain(&self.start),
-            stop: Self::drain(&self.stop),
-            load: Self::drain(&self.load),
-            schedule: Self::drain(&self.schedule) != 0,
-            critical: Self::drain(&self.critical),
-            halt: self.halt.load(Ordering::Acquire),
+            wake: drain(WAKE, &self.wake),
+            start: drain(START, &self.start),
+            stop: drain(STOP, &self.stop),
+            load: drain(LOAD, &self.load),
+            schedule: marks & SCHEDULE != 0,
+            critical: drain(CRITICAL, &self.critical),
+            halt: marks & HALT != 0,
         }
     }
 
-    fn post(&self, word: &AtomicU32, number: u8) {
+    /// Empties it if all there is in it are slots to switch on: these, or none.
+    #[inline]
+    pub fn take_starts(&self) -> u32 {
+        let only = self
+            .marks
+            .compare_exchange(START, 0, Ordering::AcqRel, Ordering::Relaxed);
+        if only.is_ok() {
+            self.start.swap(0, Ordering::Acquire)
+        } else {
+            0
+        }
+    }
+
+    fn post(&self, word: &AtomicU32, number: u8, mark: u32) {
+        // Who finds the bit because of another one's mark sees what was done before it, too.
         word.fetch_or(bit(number), Ordering::Release);
-        self.any.store(true, Ordering::Release);
+        self.mark(mark);
+    }
+
+    /// Who takes the mark sees what was posted before it.
+    fn mark(&self, mark: u32) {
+        self.marks.fetch_or(mark, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
     fn wants(&self, slot: Slot) -> bool {
         self.interested.load(Ordering::Relaxed) & bit(slot.0) != 0
-    }
-
-    /// A plain load first: nearly always there is nothing, and a load does not take the cache line
-    /// away from the other pCPUs.
-    fn drain(word: &AtomicU32) -> u32 {
-        if word.load(Ordering::Relaxed) == 0 {
-            0
-        } else {
-            word.swap(0, Ordering::Acquire)
-        }
     }
 }
 
@@ -221,6 +238,27 @@ mod tests {
         );
         assert!(mailbox.is_empty());
         assert_eq!(mailbox.take(), Post::default());
+    }
+
+    #[test]
+    fn starts_are_taken_alone_or_with_the_rest() {
+        let mailbox = Mailbox::new();
+        assert_eq!(mailbox.take_starts(), 0);
+        assert!(!mailbox.post_start(Slot(3)));
+        assert!(!mailbox.post_start(Slot(1)));
+        assert_eq!(mailbox.take_starts(), 0b1010);
+        assert!(mailbox.is_empty());
+        assert!(!mailbox.post_start(Slot(2)));
+        mailbox.post_schedule();
+        assert_eq!(mailbox.take_starts(), 0);
+        let post = mailbox.take();
+        assert_eq!((post.start, post.schedule), (0b100, true));
+        mailbox.post_halt();
+        assert!(!mailbox.post_start(Slot(0)));
+        assert_eq!(mailbox.take_starts(), 0);
+        assert_eq!(mailbox.take().start, 1);
+        assert_eq!(mailbox.take_starts(), 0);
+        assert!(mailbox.take().halt);
     }
 
     #[test]

@@ -66,6 +66,12 @@ impl<R: RelaxStrategy> Partition<R> {
         result
     }
 
+    /// Looks at the control block, or changes what no reader without the lock sees: not its state. As for [`Partition::control`].
+    #[inline]
+    pub fn with_control<T>(&self, action: impl FnOnce(&mut Control) -> T) -> T {
+        action(&mut self.control.lock())
+    }
+
     /// Life cycle state.
     pub fn state(&self) -> PartitionState {
         PartitionState::from_number(self.state.load(Ordering::SeqCst)).unwrap_or(PartitionState::Stopped)

@@ -32,7 +32,7 @@ pub(crate) use lines::GicConfig;
 pub(crate) use short::{
     deliver_timer, enable_changed, read_word, send_to_one, send_to_self, take_kick, write_word,
 };
-pub(crate) use switch::{close, exchange, load, unload};
+pub(crate) use switch::{close, come, exchange, load, unload};
 
 use crate::machine::MaybeVcpu;
 use crate::sysreg::{instruction, write_guest_register};
@@ -328,10 +328,27 @@ pub(crate) fn reset_shared(partition: PartitionId, part: u32) -> Option<u32> {
         .and_then(|next| u32::try_from(next).ok())
 }
 
-/// See [`bulkhead_arch_api::Vcpus::reset`]. The vCPU is not loaded afterwards.
+/// Where the guest finds its interrupt controller, once its partition's space is built.
+pub(crate) fn find_registers(v: &mut VcpuIrq) {
+    if let Some(vm) = VMS.get(usize::from(v.partition.0)) {
+        v.distributor = vm.distributor.load(SeqCst);
+        v.second = vm.second.load(SeqCst);
+    }
+}
+
+/// See [`bulkhead_arch_api::Vcpus::reset`]. Requires: the vCPU is not loaded.
+#[inline(always)]
 pub(crate) fn reset(p: &mut PcpuIrq, v: &mut VcpuIrq) {
-    drop_loaded(p, v);
-    if let (Some(vgic), Some(_)) = (v.vgic(), v.own) {
+    if let (Some(vgic), Some(own)) = (&v.vgic, v.own)
+        && !vgic.reset_quietly(v.index, own, &mut v.bank)
+    {
+        reset_all(p, v);
+    }
+}
+
+#[inline(never)]
+fn reset_all(p: &mut PcpuIrq, v: &mut VcpuIrq) {
+    if let Some(vgic) = v.vgic() {
         vgic.reset(
             v.index,
             &mut v.bank,
@@ -340,10 +357,6 @@ pub(crate) fn reset(p: &mut PcpuIrq, v: &mut VcpuIrq) {
                 first: v.first,
             },
         );
-        if let Some(vm) = VMS.get(usize::from(v.partition.0)) {
-            v.distributor = vm.distributor.load(SeqCst);
-            v.second = vm.second.load(SeqCst);
-        }
     }
 }
 

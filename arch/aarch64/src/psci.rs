@@ -68,6 +68,9 @@ pub(crate) fn call(context: &mut Context, immediate: u64) -> u64 {
         (*x0, *x1, *x2, *x3, *x4) = (SUCCESS, 0, 0, 0, 0);
         return RESUME;
     }
+    if immediate == 0 && function == CPU_ON | SMC64 {
+        return cpu_on(context);
+    }
     call_other(context, immediate)
 }
 
@@ -89,9 +92,6 @@ fn call_other(context: &mut Context, immediate: u64) -> u64 {
     if immediate != 0 {
         return answer(context, NOT_SUPPORTED);
     }
-    if function == CPU_ON | SMC64 {
-        return cpu_on(context);
-    }
     if function & 0xFFFF_0000 == FUNCTION_BASE {
         return LEAVE_HYPERCALL;
     }
@@ -103,6 +103,7 @@ fn call_other(context: &mut Context, immediate: u64) -> u64 {
     match (function & !SMC64, wide) {
         (CPU_SUSPEND, _) => suspend(context, wide),
         (CPU_OFF, false) => leave(context, Exit::CpuOff),
+        // A 64-bit one is answered by `call`.
         (CPU_ON, _) => {
             for number in 1..4 {
                 context.write_general(number, argument(context, number));
@@ -170,6 +171,7 @@ fn target_index(context: &Context, target: u64) -> Option<u8> {
 }
 
 /// CPU_ON with x1..x3 as arguments.
+#[inline(never)]
 fn cpu_on(context: &mut Context) -> u64 {
     let [_, target, entry, ..] = context.general;
     if target_index(context, target).is_none() {
@@ -177,11 +179,23 @@ fn cpu_on(context: &mut Context) -> u64 {
     }
     // Bit 0 of an AArch32 entry says T32.
     let thumb = context.plan.aarch32 && entry & 1 != 0;
-    let aligned = thumb || entry & 3 == 0;
-    if !aligned || !space::is_memory(context.plan.partition, GuestPhys(entry)) {
+    if !thumb && entry & 3 != 0 {
         return answer(context, INVALID_ADDRESS);
     }
-    LEAVE_CPU_ON
+    if space::is_in_largest(context.plan.partition, GuestPhys(entry)) {
+        return LEAVE_CPU_ON;
+    }
+    cpu_on_elsewhere(context, GuestPhys(entry))
+}
+
+/// CPU_ON with an entry that is not in the partition's largest region.
+#[inline(never)]
+fn cpu_on_elsewhere(context: &mut Context, entry: GuestPhys) -> u64 {
+    if space::is_memory(context.plan.partition, entry) {
+        LEAVE_CPU_ON
+    } else {
+        answer(context, INVALID_ADDRESS)
+    }
 }
 
 fn affinity_info(context: &mut Context, target: u64, lowest_level: u64) -> u64 {

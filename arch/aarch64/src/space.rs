@@ -86,15 +86,21 @@ fn look_up(partition: PartitionId, guest: GuestPhys) -> Option<Translation> {
     tree_of(partition)?.translate(&Pool, guest.0)
 }
 
+/// Whether this address is in the partition's largest region of memory.
+#[inline(always)]
+pub(crate) fn is_in_largest(partition: PartitionId, guest: GuestPhys) -> bool {
+    LARGEST
+        .get(usize::from(partition.0))
+        .is_some_and(|(first, size)| {
+            let size = size.load(Ordering::Acquire);
+            guest.0.wrapping_sub(first.load(Ordering::Relaxed)) < size
+        })
+}
+
 /// Whether there is memory of the partition at this address.
 pub(crate) fn is_memory(partition: PartitionId, guest: GuestPhys) -> bool {
-    if let Some((first, size)) = LARGEST.get(usize::from(partition.0)) {
-        let size = size.load(Ordering::Acquire);
-        if guest.0.wrapping_sub(first.load(Ordering::Relaxed)) < size {
-            return true;
-        }
-    }
-    look_up(partition, guest).is_some_and(|found| found.attributes.kind == MemoryKind::Ram)
+    is_in_largest(partition, guest)
+        || look_up(partition, guest).is_some_and(|found| found.attributes.kind == MemoryKind::Ram)
 }
 
 /// Calls `action` with bus address, bytes done and bytes of each piece of a stretch of partition memory.

@@ -296,6 +296,40 @@ impl Context {
         self.pstate = stepped(self.pstate);
     }
 
+    /// Gives it the answer to its last exit.
+    #[inline(never)]
+    fn answer(&mut self, reply: Reply) {
+        match reply {
+            Reply::Hypercall(Ok([first, second, third, fourth])) => {
+                let [x0, x1, x2, x3, x4, ..] = &mut self.general;
+                (*x0, *x1, *x2, *x3, *x4) = (0, first, second, third, fourth);
+            }
+            Reply::Hypercall(Err(error)) => self.write_general(0, error as Error as i64 as u64),
+            Reply::Read(value) => {
+                if let Pending::Load { load, length } = self.pending {
+                    self.finish_load(load, value);
+                    self.advance(length);
+                }
+            }
+            Reply::Written => {
+                if let Pending::Store { length } = self.pending {
+                    self.advance(length);
+                }
+            }
+            // Done where it is given.
+            Reply::CpuOn(_) => return,
+            Reply::CpuPower(power) => self.write_general(
+                0,
+                match power {
+                    CpuPower::On => 0,
+                    CpuPower::Off => 1,
+                    CpuPower::OnPending => 2,
+                },
+            ),
+        }
+        self.pending = Pending::Nothing;
+    }
+
     /// Gives a load its value, extended as the instruction says.
     #[inline]
     pub(crate) fn finish_load(&mut self, load: Load, value: u64) {
@@ -360,7 +394,7 @@ impl Machine {
     fn switch_to(&mut self, vcpu: VcpuId, context: &mut Context) -> bool {
         let before = self.current;
         if before.is_null() {
-            return self.switch_slowly(context);
+            return self.come(vcpu, context);
         }
         // SAFETY: `current` is the context of an adopted vCPU or null, and `context` is another one's; see `with_stored`.
         let before = unsafe { &mut *before };
@@ -376,6 +410,31 @@ impl Machine {
         self.enter_space(context);
         context.el1.load();
         true
+    }
+
+    /// [`Machine::switch_to`] if none was current.
+    #[inline(never)]
+    fn come(&mut self, vcpu: VcpuId, context: &mut Context) -> bool {
+        if context.rare != 0 || !irq::come(&mut self.irq, &mut context.irq, vcpu) {
+            return self.switch_slowly(context);
+        }
+        self.current = context;
+        self.enter_space(context);
+        context.timers.load();
+        context.el1.load();
+        true
+    }
+
+    /// What is done before a start, if it was not when the vCPU was switched off: at its first start, or if it starts anew without
+    /// having been off. The partition's space is built once, before that.
+    #[inline(never)]
+    fn prepare(&mut self, context: &mut Context) {
+        context.space = space::of(context.plan.partition);
+        irq::find_registers(&mut context.irq);
+        if !context.is_blank {
+            self.fp_drop(context);
+            context.make_blank();
+        }
     }
 
     /// [`Machine::switch_to`], whatever there is to do.
@@ -512,15 +571,14 @@ impl Vcpus for Machine {
             if let Some(last) = machine.last_index.get_mut(usize::from(context.plan.partition.0)) {
                 *last = u8::MAX;
             }
-            irq::reset(&mut machine.irq, &mut context.irq);
-            if !context.is_blank {
-                machine.fp_drop(context);
-                context.make_blank();
+            if !context.is_blank || context.space == 0 {
+                machine.prepare(context);
             }
+            irq::reset(&mut machine.irq, &mut context.irq);
             context.is_blank = false;
-            context.write_general(0, reset.argument);
+            let [x0, ..] = &mut context.general;
+            *x0 = reset.argument;
             context.pc = reset.entry.0;
-            context.space = space::of(context.plan.partition);
             if context.is_task() {
                 context.el1 = El1State::task(reset.stack);
             }
@@ -562,46 +620,24 @@ impl Vcpus for Machine {
         context.exit(reason)
     }
 
-    #[inline]
+    /// What the answer is about is known where it is given: little of this is left there.
+    #[inline(always)]
     fn reply(&mut self, vcpu: VcpuId, reply: Reply) {
         let Some(context) = self.adopted(vcpu) else { return };
         // SAFETY: as in `with_stored`; general registers are in the context between two runs, current or not.
         let context = unsafe { &mut *context };
         match reply {
-            Reply::Hypercall(Ok([first, second, third, fourth])) => {
-                let [x0, x1, x2, x3, x4, ..] = &mut context.general;
-                (*x0, *x1, *x2, *x3, *x4) = (0, first, second, third, fourth);
-            }
-            Reply::Hypercall(Err(error)) => context.write_general(0, error as Error as i64 as u64),
-            Reply::Read(value) => {
-                if let Pending::Load { load, length } = context.pending {
-                    context.finish_load(load, value);
-                    context.advance(length);
-                }
-            }
-            Reply::Written => {
-                if let Pending::Store { length } = context.pending {
-                    context.advance(length);
-                }
-            }
-            Reply::CpuOn(result) => context.write_general(
-                0,
-                match result {
+            Reply::CpuOn(result) => {
+                let [x0, ..] = &mut context.general;
+                *x0 = match result {
                     CpuOnResult::Started => crate::psci::SUCCESS,
                     CpuOnResult::AlreadyOn => crate::psci::ALREADY_ON,
                     CpuOnResult::Pending => crate::psci::ON_PENDING,
-                },
-            ),
-            Reply::CpuPower(power) => context.write_general(
-                0,
-                match power {
-                    CpuPower::On => 0,
-                    CpuPower::Off => 1,
-                    CpuPower::OnPending => 2,
-                },
-            ),
+                };
+                context.pending = Pending::Nothing;
+            }
+            _ => context.answer(reply),
         }
-        context.pending = Pending::Nothing;
     }
 
     fn inject(&mut self, partition: PartitionId, line: VirtualLine) -> VcpuSet {

@@ -260,26 +260,61 @@ impl Vgic<'_> {
         }
         // The marks first: what others change from here on marks itself, and that mark stays. What became pending since the
         // vCPU was detached is marked for whom it is routed to, whether that is online or not.
-        if own.dirty.load(SeqCst) != 0 {
-            own.dirty.fetch_and((ALL_WORDS & !1) | STRUCK, SeqCst);
-        }
+        own.dirty.fetch_and((ALL_WORDS & !1) | STRUCK, SeqCst);
         if own.touched.load(SeqCst) {
             own.make_blank();
-        } else {
-            // Software-generated interrupts leave no other trace.
-            own.private.latch.store(0, Relaxed);
         }
+        self.go_online(me, own, bank);
+    }
+
+    /// [`Vgic::reset`] of a vCPU that was detached before and whose state nobody has changed since then; `own` is its
+    /// redistributor. False: nothing was done.
+    #[inline(always)]
+    pub fn reset_quietly(&self, me: usize, own: &Redistributor, bank: &mut Bank) -> bool {
+        // What another pCPU changed before somebody wanted the start is seen here: the wish came through a lock.
+        let is_up = own.online.load(Relaxed) | own.present.load(Relaxed);
+        if is_up | own.touched.load(Relaxed) || own.dirty.load(Relaxed) != 0 {
+            return false;
+        }
+        self.go_online(me, own, bank);
+        true
+    }
+
+    #[inline(always)]
+    fn go_online(&self, me: usize, own: &Redistributor, bank: &mut Bank) {
+        // Software-generated interrupts leave no other trace.
+        own.private.latch.store(0, Relaxed);
         own.sleeping.store(true, Relaxed);
         own.online.store(true, SeqCst);
         bank.start();
         fence(SeqCst);
         // What became pending while nobody was online has marked nobody; what does after this look finds this vCPU online.
-        let is_online = |(index, other): (usize, &Redistributor)| index != me && other.online.load(Relaxed);
-        let is_alone = !self.redistributors.iter().enumerate().any(is_online);
+        let is_alone = !self.has_another_online(me);
         if is_alone || self.has_open_routes() {
-            // What anybody may take is marked for another vCPU, and may be this one's from now on.
-            own.dirty.fetch_or(self.wanting_words(!is_alone), SeqCst);
+            self.look_around(own, is_alone);
         }
+    }
+
+    /// Marks what is pending and may be a vCPU's that has come on line.
+    #[inline(never)]
+    fn look_around(&self, own: &Redistributor, is_alone: bool) {
+        // What anybody may take is marked for another vCPU, and may be this one's from now on.
+        own.dirty.fetch_or(self.wanting_words(!is_alone), SeqCst);
+    }
+
+    /// Whether another vCPU than `me` is on line; mostly the first one is.
+    #[inline(always)]
+    fn has_another_online(&self, me: usize) -> bool {
+        match self.redistributors {
+            [first, ..] if me != 0 && first.online.load(Relaxed) => true,
+            _ => self.finds_another_online(me),
+        }
+    }
+
+    #[inline(never)]
+    fn finds_another_online(&self, me: usize) -> bool {
+        let is_online = |(index, other): (usize, &Redistributor)| index != me && other.online.load(Relaxed);
+        self.redistributors.iter().enumerate().any(is_online)
     }
 
     /// Whether there may be lines that any vCPU takes.

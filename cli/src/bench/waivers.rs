@@ -31,11 +31,6 @@ const DECODE: &str =
 
 /// Those of class aarch64.
 pub(super) const AARCH64: &[Waiver] = &[
-    waiver(
-        "cpu-on",
-        1045,
-        "a vCPU starts through the life cycle of its partition and a mail",
-    ),
     waiver("switch", 475, SWITCH),
     waiver(
         "trace-record",

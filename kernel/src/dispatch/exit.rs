@@ -160,14 +160,16 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         if !SEVERAL_VCPUS {
             return;
         }
-        let partition = self.system.binding(vcpu).partition;
+        let own = self.system.binding(vcpu);
         let result = self
             .shared
-            .partition(partition)
-            .control(|control| control.switch_on(target, entry, argument));
+            .partition(own.partition)
+            .with_control(|control| control.switch_on(target, entry, argument));
         self.machine.reply(vcpu, Reply::CpuOn(result));
         if result == CpuOnResult::Started {
-            let binding = self.system.binding_of(partition, target);
+            // Those of a partition have consecutive numbers.
+            let target = vcpu.0.wrapping_sub(own.index).wrapping_add(target);
+            let binding = self.system.binding(VcpuId(target));
             let wanted = self.shared.mailboxes.of(binding.pcpu).post_start(binding.slot);
             self.notify(binding.pcpu, wanted);
         }
@@ -207,7 +209,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         match state.activity {
             Activity::Idle(_) => {
                 let now = self.machine.now();
-                self.local.make_ready(slot, Activity::Ready, now);
+                self.local.make_ready(slot, now);
             }
             Activity::Waiting(gate, ..) => {
                 let shared = &self.shared.partition(gate).gate;
@@ -236,7 +238,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     /// The slot's own timer has come.
     pub(super) fn timer_due(&mut self, slot: Slot, now: Ticks) {
         match self.local.slot(slot).activity {
-            Activity::Idle(_) => self.local.make_ready(slot, Activity::Ready, now),
+            Activity::Idle(_) => self.local.make_ready(slot, now),
             Activity::Sleeping(until, _) if until <= now => self.release(slot, Ok([0; 4])),
             Activity::Sleeping(..) => self.release(slot, Err(Error::Interrupted)),
             Activity::Waiting(_, until, _) if until <= now => self.give_up(slot, Error::TimedOut),
@@ -265,7 +267,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         let vcpu = self.local.slot(slot).vcpu;
         self.machine.reply(vcpu, Reply::Hypercall(result));
         let now = self.machine.now();
-        self.local.make_ready(slot, Activity::Ready, now);
+        self.local.make_ready(slot, now);
     }
 }
 

@@ -6,6 +6,7 @@ use crate::boot::{all_stopped, end_if_all_stopped, end_system};
 use crate::load::{Chunk, Cursor};
 use crate::local::Activity;
 use crate::log::Line;
+use crate::mailbox::bits;
 use crate::partition::{Effects, Request};
 use bulkhead_abi::status::state_change_event;
 use bulkhead_abi::trace::Event;
@@ -93,7 +94,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             self.log(&line);
         }
         let event = state_change_event(partition.0);
-        for watcher in crate::mailbox::bits(self.system.facts_of(partition).watchers) {
+        for watcher in bits(self.system.facts_of(partition).watchers) {
             self.raise(PartitionId(watcher), event);
         }
         if matches!(state, PartitionState::Stopped | PartitionState::Failed) {
@@ -160,22 +161,26 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                 .shared
                 .partition(partition)
                 .control(|control| control.start());
-            self.local
-                .make_ready(slot, Activity::Loading(Cursor::new(start)), now);
+            self.local.make_loading(slot, Cursor::new(start), now);
         }
     }
 
-    /// Message: switch the vCPU in `slot` on. Requires: settled.
-    pub(super) fn start_here(&mut self, slot: Slot, now: Ticks) {
-        if !SEVERAL_VCPUS {
-            return;
+    /// Message: switch the vCPUs in these slots on. Requires: settled, or nobody is running.
+    #[inline(never)]
+    pub(super) fn start_here(&mut self, slots: u32, now: Ticks) {
+        for slot in bits(slots).map(Slot) {
+            self.start_one(slot, now);
         }
+    }
+
+    #[inline(always)]
+    fn start_one(&mut self, slot: Slot, now: Ticks) {
         let vcpu = self.local.slot(slot).vcpu;
         let binding = self.system.binding(vcpu);
         let start = self
             .shared
             .partition(binding.partition)
-            .control(|control| control.take_start(binding.index));
+            .with_control(|control| control.take_start(binding.index));
         if let Some((entry, argument)) = start {
             self.machine.reset(
                 vcpu,
@@ -185,7 +190,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
                     stack: 0,
                 },
             );
-            self.local.make_ready(slot, Activity::Ready, now);
+            self.local.make_ready(slot, now);
         }
     }
 

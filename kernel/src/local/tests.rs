@@ -72,7 +72,7 @@ fn same_decisions(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>, s
                 .filter(|slot| local.slot(*slot).activity.until() <= now)
                 .collect::<Vec<_>>()
             {
-                local.make_ready(slot, Activity::Ready, now);
+                local.make_ready(slot, now);
             }
             if local.reschedule {
                 local.settle(now);
@@ -87,7 +87,7 @@ fn same_decisions(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>, s
             let slot = Slot(random.below(vcpus.len() as u64) as u8);
             for local in [&mut short, &mut long] {
                 if !local.slot(slot).activity.is_ready() {
-                    local.make_ready(slot, Activity::Ready, now);
+                    local.make_ready(slot, now);
                 }
             }
         }
@@ -164,7 +164,7 @@ fn mail_replaces_the_decision_of_the_short_way() {
     let (mut local, _) = local(&[vcpu(1), vcpu(0)], &parameters);
     let mailbox = Mailbox::new();
     for slot in [Slot(0), Slot(1)] {
-        local.make_ready(slot, Activity::Ready, Ticks(1));
+        local.make_ready(slot, Ticks(1));
     }
     local.settle(Ticks(2));
     local.pick(Ticks(2));
@@ -194,11 +194,12 @@ fn a_partition_that_is_being_loaded_is_not_urged() {
         (Activity::Ready, true),
     ] {
         let (mut local, _) = local(&[in_domain(1), in_domain(2)], &parameters);
-        local.make_ready(Slot(0), Activity::Ready, Ticks(1));
+        local.make_ready(Slot(0), Ticks(1));
         local.settle(Ticks(1));
         local.pick(Ticks(1));
         assert_eq!(local.running(), Some(Slot(0)));
-        local.make_ready(Slot(1), activity, Ticks(2));
+        local.make_ready(Slot(1), Ticks(2));
+        local.slot_mut(Slot(1)).activity = activity;
         let before = local.policy.clone();
         local.reschedule = false;
         local.urge(Slot(1), Ticks(3));

@@ -321,14 +321,20 @@ impl World {
         }
         world.reset_shared();
         for cpu in 0..vcpus {
-            world.with(cpu, |vgic, bank, hardware| {
-                vgic.reset(cpu, bank, hardware);
-                vgic.load(cpu, bank, hardware);
-            });
+            world.reset(cpu);
+            world.with(cpu, |vgic, bank, hardware| vgic.load(cpu, bank, hardware));
             world.cpus[cpu].machine_control = 0xF8 << 24 | 3;
         }
         world.settle();
         world
+    }
+
+    /// A vCPU starts anew: by the short way if there is one.
+    pub fn reset(&mut self, cpu: usize) {
+        let vgic = Vgic::new(&self.distributor, &self.redistributors);
+        if !vgic.reset_quietly(cpu, &self.redistributors[cpu], &mut self.banks[cpu]) {
+            self.with(cpu, |vgic, bank, hardware| vgic.reset(cpu, bank, hardware));
+        }
     }
 
     /// Resets what the vCPUs share, part by part.

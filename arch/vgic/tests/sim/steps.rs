@@ -75,7 +75,7 @@ fn apply(world: &mut World, step: &Step) {
             world.settle();
         }
         Step::Reset(cpu) => {
-            world.with(cpu, |vgic, bank, hardware| vgic.reset(cpu, bank, hardware));
+            world.reset(cpu);
             world.settle();
         }
         Step::Raise(line) => world.raise(line),
@@ -107,10 +107,8 @@ fn restart(world: &mut World) {
     }
     for cpu in 0..3 {
         assert!(!world.physical(cpu, PHYSICAL_TIMER, |state| state.active || state.latch));
-        world.with(cpu, |vgic, bank, hardware| {
-            vgic.reset(cpu, bank, hardware);
-            vgic.load(cpu, bank, hardware);
-        });
+        world.reset(cpu);
+        world.with(cpu, |vgic, bank, hardware| vgic.load(cpu, bank, hardware));
         world.cpus[cpu].machine_control = 0xF8 << 24 | 3;
         assert_eq!(world.acknowledge(cpu), SPURIOUS);
         let (distributor, _) = world.place(cpu, 0, 32);
