@@ -194,8 +194,9 @@ unsafe fn clear_words(from: u64, to: u64) {
     }
 }
 
-/// Bytes that [`copy_lines`] copies in one turn of its loop.
+/// Bytes of a line that [`copy_lines`] copies, and the lines of one turn of its loop.
 const COPY_UNIT: usize = 64;
+const COPY_AT_ONCE: usize = 4;
 
 /// Copies `bytes` to memory and cleans them to the point of coherency.
 ///
@@ -204,7 +205,7 @@ const COPY_UNIT: usize = 64;
 pub(crate) unsafe fn copy(destination: u64, bytes: &[u8]) {
     let aligned = destination.is_multiple_of(COPY_UNIT as u64) && bytes.as_ptr().addr().is_multiple_of(8);
     let units = if aligned && line_size() == COPY_UNIT as u64 {
-        bytes.len() / COPY_UNIT
+        bytes.len() / COPY_UNIT / COPY_AT_ONCE * COPY_AT_ONCE
     } else {
         0
     };
@@ -220,7 +221,7 @@ pub(crate) unsafe fn copy(destination: u64, bytes: &[u8]) {
 /// Copies and cleans `units` times [`COPY_UNIT`] bytes.
 ///
 /// # Safety
-/// As for [`copy`]; the destination is a multiple of [`COPY_UNIT`], which is the size of a line, the source one of 8.
+/// As for [`copy`]; `units` is a multiple of [`COPY_AT_ONCE`]; the destination is a multiple of [`COPY_UNIT`], which is the size of a line, the source one of 8.
 unsafe fn copy_lines(destination: u64, source: *const u8, units: usize) {
     if units == 0 {
         return;
@@ -229,6 +230,9 @@ unsafe fn copy_lines(destination: u64, source: *const u8, units: usize) {
     unsafe {
         core::arch::asm!(
             "2:",
+            "subs {units}, {units}, #{at_once}",
+            "b.lo 3f",
+            ".rept {at_once}",
             "ldp {a}, {b}, [{from}], #16",
             "ldp {c}, {d}, [{from}], #16",
             "stp {a}, {b}, [{to}]",
@@ -239,9 +243,11 @@ unsafe fn copy_lines(destination: u64, source: *const u8, units: usize) {
             "stp {c}, {d}, [{to}, #48]",
             "dc civac, {to}",
             "add {to}, {to}, #{unit}",
-            "subs {units}, {units}, #1",
-            "b.ne 2b",
+            ".endr",
+            "b 2b",
+            "3:",
             unit = const COPY_UNIT,
+            at_once = const COPY_AT_ONCE,
             a = out(reg) _,
             b = out(reg) _,
             c = out(reg) _,

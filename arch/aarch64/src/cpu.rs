@@ -4,6 +4,7 @@
 use crate::entry;
 use crate::irq;
 use crate::machine::{BOARD, Machine};
+use crate::serror;
 use crate::sysreg::instruction;
 use bulkhead_arch_api::{Cpus, Exit, Irqs, Line, LineRoute, PartitionId, PcpuId, StartError};
 
@@ -78,6 +79,12 @@ impl Cpus for Machine {
             }
             if irq::is_none(line) {
                 instruction!("dsb sy");
+                // One that is pending would end every wait at once (Arm DDI 0487 D1.6.2).
+                if serror::is_pending() {
+                    self.unload();
+                    // If nobody is current, whoever caused it is off.
+                    serror::take();
+                }
                 instruction!("wfi");
             } else if let Some(exit) = self.take_interrupt(line) {
                 return exit;

@@ -29,6 +29,8 @@
 //! | | x1 | `*mut Machine` | |
 //! | | x2 | (synchronous) 1: x19..x29 of the guest are saved as well | |
 //! | | x19..x29 | the guest's | the guest's |
+//! | `bulkhead_take_serror` | x0 | | ESR_EL2 of the SError that was pending, else 0 |
+//! | | x1..x3 | | any; ELR_EL2 and SPSR_EL2 are lost |
 //! | crash | TPIDR_EL2 | top of this pCPU's emergency stack | |
 
 use crate::crash::crash;
@@ -71,6 +73,8 @@ const HCR_BOOT: u64 = 1 << 31;
 unsafe extern "C" {
     /// Runs the guest whose registers are in `context`; see the table above.
     pub(crate) fn bulkhead_enter(context: *mut Context, machine: *mut crate::Machine) -> u64;
+    /// Lets an SError that is pending be taken; its ESR_EL2, or 0 if none came.
+    pub(crate) fn bulkhead_take_serror() -> u64;
     /// First instruction of a secondary pCPU.
     pub(crate) fn bulkhead_secondary_start();
 }
@@ -280,6 +284,29 @@ bulkhead_secondary_start:
     b       .Lcrash
 .endm
 
+// An SError of EL2 is expected at one place, where it ends with its syndrome in x0 and the next one masked; PSTATE.A is set
+// everywhere else.
+.macro  serror_vector
+    .balign 0x80
+    msr     sp_el0, x0
+    mrs     x0, tpidr_el2
+    stp     x1, x2, [x0, #(8 - 256)]
+    mrs     x1, elr_el2
+    adr     x2, .Lserror_window
+    sub     x1, x1, x2
+    cmp     x1, #4                          // before the ISB or behind it
+    mov     x1, #7
+    mov     x2, sp
+    b.hi    .Lcrash
+    mrs     x0, esr_el2
+    mrs     x1, spsr_el2
+    orr     x1, x1, #(1 << 8)
+    msr     spsr_el2, x1
+    eret
+    dsb     nsh
+    isb
+.endm
+
     .section .vectors, "ax"
     .balign 0x800
 .Lvectors:
@@ -287,10 +314,10 @@ bulkhead_secondary_start:
     crash_vector 1
     crash_vector 2
     crash_vector 3
-    crash_vector 4                          // current EL with SP_EL2; interrupts are masked, so never
+    crash_vector 4                          // current EL with SP_EL2; IRQ and FIQ are masked, so never
     crash_vector 5
     crash_vector 6
-    crash_vector 7
+    serror_vector
     synchronous_vector {on_synchronous}, .Lother        // EL1 is AArch64
     interrupt_vector {on_interrupt}
     interrupt_vector {on_interrupt}
@@ -320,6 +347,17 @@ bulkhead_secondary_start:
     mrs     x3, sp_el0
     str     x3, [x0]
     b       {crash}
+
+    .global bulkhead_take_serror
+bulkhead_take_serror:
+    mrs     x3, sp_el0                      // a guest's, which the vector uses
+    mov     x0, xzr
+    msr     daifclr, #4
+.Lserror_window:
+    isb
+    msr     daifset, #4
+    msr     sp_el0, x3
+    ret
 
     .global bulkhead_enter
 bulkhead_enter:

@@ -28,6 +28,7 @@ mod machine;
 mod memory;
 mod mmu;
 mod psci;
+mod serror;
 mod space;
 mod state;
 mod status;

@@ -126,21 +126,25 @@ pub(crate) fn shut_translation(sctlr: u64, tcr: u64) {
     instruction!("isb");
 }
 
-/// Registers whose meaning is the implementation's, and what `ESB` leaves of a virtual SError: guests are not told of the RAS
-/// extension, but what is behind `DISR_EL1` would be one register for all of them. Where a CPU has none of this, nothing
-/// is switched.
+/// Registers whose meaning is the implementation's. Where a CPU has only constants there, nothing is switched.
 #[derive(Clone, Copy)]
 pub(crate) struct Auxiliary {
     afsr0: u64,
     afsr1: u64,
     amair: u64,
-    /// VDISR_EL2.
-    deferred: u64,
 }
 
 /// Whether the CPU has the RAS extension (ID_AA64PFR0_EL1.RAS).
 pub(crate) fn has_ras() -> bool {
     read_register!("id_aa64pfr0_el1") >> 28 & 0xF != 0
+}
+
+/// Forgets what `ESB` left of a virtual SError. Guests are not told of the RAS extension, so nobody may rely on it, but what is behind
+/// their `DISR_EL1` would be one register for all of them. Only if the CPU [has it](has_ras).
+#[inline(always)]
+pub(crate) fn forget_deferred() {
+    // VDISR_EL2, which assemblers know with the extension only.
+    write_guest_register!("s3_4_c12_c1_1", 0);
 }
 
 impl Auxiliary {
@@ -149,7 +153,6 @@ impl Auxiliary {
         afsr0: 0,
         afsr1: 0,
         amair: 0,
-        deferred: 0,
     };
 
     /// Whether this CPU's can be changed. No guest's values are in them.
@@ -161,7 +164,7 @@ impl Auxiliary {
         let mut found = Self::ZERO;
         found.save();
         Self::ZERO.load();
-        has_ras() || found.afsr0 | found.afsr1 | found.amair != 0
+        found.afsr0 | found.afsr1 | found.amair != 0
     }
 
     /// Reads all from the hardware.
@@ -169,10 +172,6 @@ impl Auxiliary {
         self.afsr0 = read_register!("afsr0_el1");
         self.afsr1 = read_register!("afsr1_el1");
         self.amair = read_register!("amair_el1");
-        if has_ras() {
-            // VDISR_EL2, which assemblers know with the RAS extension only.
-            self.deferred = read_register!("s3_4_c12_c1_1");
-        }
     }
 
     /// Writes all to the hardware.
@@ -180,8 +179,5 @@ impl Auxiliary {
         write_guest_register!("afsr0_el1", self.afsr0);
         write_guest_register!("afsr1_el1", self.afsr1);
         write_guest_register!("amair_el1", self.amair);
-        if has_ras() {
-            write_guest_register!("s3_4_c12_c1_1", self.deferred);
-        }
     }
 }

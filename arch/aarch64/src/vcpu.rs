@@ -16,8 +16,8 @@ use crate::state::{Auxiliary, El1State, RESET_PSTATE, TASK_PSTATE};
 use crate::sysreg::{instruction, write_guest_register};
 use crate::timer::{self, Timers};
 use crate::traps::stepped;
-use crate::{aarch32, entry, inject, space, state};
-use bulkhead_abi::Error;
+use crate::{aarch32, entry, inject, serror, space, state};
+use bulkhead_abi::{Error, HealthClass};
 use bulkhead_arch_api::{
     CpuOnResult, CpuPower, Dump, Exit, FaultReport, GuestPhys, Hypercall, MAX_PARTITIONS, MAX_VCPUS,
     PartitionId, PartitionKind, Reply, Ticks, TimeMode, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus,
@@ -90,6 +90,10 @@ const RARE_AUXILIARY: u8 = 1 << 3;
 const RARE_PRIORITIES: u8 = 1 << 5;
 /// An SError that it was given may be pending still.
 pub(crate) const RARE_SERROR: u8 = 1 << 4;
+/// The CPU has the RAS extension.
+const RARE_RAS: u8 = 1 << 6;
+/// An SError of its own came when it was not current any more, and is its next exit.
+pub(crate) const RARE_LATE: u8 = 1 << 7;
 
 /// A vCPU. What every switch moves comes first, where one instruction reaches two words.
 #[repr(C)]
@@ -132,6 +136,8 @@ pub(crate) struct Context {
     pub(crate) plan: VcpuPlan,
     /// It is off, and its registers are those of a reset.
     pub(crate) is_blank: bool,
+    /// The SError of [`RARE_LATE`], as ESR_EL2 had it.
+    pub(crate) late: u64,
     /// What [`Vcpus::reply`] must finish.
     pub(crate) pending: Pending,
     /// The exit, if `bulkhead_enter` returned [`LEAVE_EXIT`].
@@ -169,6 +175,7 @@ impl Context {
                 aarch32: false,
                 idle_in_place: false,
             },
+            late: 0,
             pending: Pending::Nothing,
             exit: Exit::Signal,
         }
@@ -206,6 +213,7 @@ impl Context {
         self.debug.reset();
         self.note_debug();
         self.drop_serror();
+        self.rare &= !RARE_LATE;
         self.auxiliary = Auxiliary::ZERO;
         self.timers = Timers::ZERO;
         self.pstate = if self.is_task() { TASK_PSTATE } else { RESET_PSTATE };
@@ -278,9 +286,32 @@ impl Context {
         if self.rare & RARE_AUXILIARY != 0 {
             self.auxiliary.load();
         }
+        if self.rare & RARE_RAS != 0 {
+            state::forget_deferred();
+        }
         if self.rare & RARE_SERROR != 0 {
             inject::describe_serror();
         }
+    }
+
+    /// The exit if it is current and cannot be entered: an SError that came late, as [`Machine::switch_to`] found, or this CPU
+    /// cannot run it.
+    #[inline(never)]
+    fn exit_at_once(&mut self) -> Exit {
+        if self.rare & RARE_LATE == 0 {
+            return Exit::Failed {
+                code: FAILED_NO_AARCH32,
+            };
+        }
+        self.rare &= !RARE_LATE;
+        self.pending = Pending::Nothing;
+        Exit::Fault(FaultReport {
+            class: HealthClass::Memory,
+            syndrome: self.late,
+            pc: self.pc,
+            address: None,
+            virtual_address: None,
+        })
     }
 
     /// No SError is pending for it.
@@ -370,7 +401,7 @@ impl Machine {
     fn adopted(&self, vcpu: VcpuId) -> Option<*mut Context> {
         self.owned
             .contains(vcpu)
-            .then(|| CONTEXTS.slot(usize::from(vcpu.0)))
+            .then(|| CONTEXTS.slot(usize::from(vcpu.0) % MAX_VCPUS))
     }
 
     /// Runs `action` on the context of an adopted vCPU that is not current (any more).
@@ -388,7 +419,7 @@ impl Machine {
         Some(action(self, unsafe { &mut *context }))
     }
 
-    /// Makes `vcpu` the current one; false if this CPU cannot run it. Nearly always the one before it was waiting and both have
+    /// Makes `vcpu` the current one; false if this CPU cannot run it, or must not enter it before its next exit. Nearly always the one before it was waiting and both have
     /// nothing unusual: that way is in one function without calls.
     #[inline(never)]
     fn switch_to(&mut self, vcpu: VcpuId, context: &mut Context) -> bool {
@@ -398,13 +429,34 @@ impl Machine {
         }
         // SAFETY: `current` is the context of an adopted vCPU or null, and `context` is another one's; see `with_stored`.
         let before = unsafe { &mut *before };
-        if before.rare | context.rare != 0
-            || !irq::exchange(&mut self.irq, &mut before.irq, &mut context.irq, vcpu)
-        {
+        match before.rare | context.rare {
+            0 => {}
+            RARE_RAS => state::forget_deferred(),
+            _ => return self.switch_slowly(context),
+        }
+        if !irq::exchange(&mut self.irq, &mut before.irq, &mut context.irq, vcpu) {
             return self.switch_slowly(context);
         }
-        // AArch32 is rare.
+        instruction!("dsb sy");
+        // AArch32 is rare. The ISB that the look at SErrors needs is in there.
         before.el1.save(state::NO_WALKS);
+        if serror::is_pending() {
+            return self.switch_late(before, context);
+        }
+        self.finish_switch(before, context)
+    }
+
+    /// The rest of [`Machine::switch_to`] if the vCPU that leaves has caused an SError.
+    #[cold]
+    #[inline(never)]
+    fn switch_late(&mut self, before: &mut Context, context: &mut Context) -> bool {
+        serror::charge(before);
+        self.finish_switch(before, context)
+    }
+
+    /// The rest of [`Machine::switch_to`]: the registers of EL1 are saved and translation is shut.
+    #[inline(always)]
+    fn finish_switch(&mut self, before: &mut Context, context: &mut Context) -> bool {
         Timers::exchange(&mut before.timers, &context.timers);
         self.current = context;
         self.enter_space(context);
@@ -453,7 +505,7 @@ impl Machine {
         }
         context.timers.load();
         context.el1.load();
-        true
+        context.rare & RARE_LATE == 0
     }
 
     /// The registers of EL2 that are the vCPU's.
@@ -498,6 +550,11 @@ impl Machine {
         }
         // SAFETY: `current` is the context of an adopted vCPU or null; see `with_stored`.
         let context = unsafe { &mut *context };
+        instruction!("dsb sy");
+        instruction!("isb");
+        if serror::is_pending() {
+            serror::charge(context);
+        }
         irq::unload(&mut self.irq, &mut context.irq);
         context.timers.save();
         context.el1.save(state::NO_WALKS_NARROW);
@@ -547,6 +604,7 @@ impl Vcpus for Machine {
                 (plan.time == TimeMode::Frozen, RARE_FROZEN),
                 (machine.auxiliary, RARE_AUXILIARY),
                 (irq::has_fine_priorities(), RARE_PRIORITIES),
+                (state::has_ras(), RARE_RAS),
             ];
             context.rare = rare
                 .iter()
@@ -601,9 +659,7 @@ impl Vcpus for Machine {
             // SAFETY: as in `with_stored`; the reference ends before the handlers make theirs.
             let context = unsafe { &mut *context };
             if !is_current && !self.switch_to(vcpu, context) {
-                return Exit::Failed {
-                    code: FAILED_NO_AARCH32,
-                };
+                return context.exit_at_once();
             }
             context.timers.busy();
             irq::resume(&mut self.irq, &mut context.irq);

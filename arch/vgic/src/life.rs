@@ -46,7 +46,7 @@ impl Redistributor {
     /// What [`Redistributor::leave`] does. Requires: it has ended all, and no priority is active.
     #[inline(always)]
     pub fn leave_now<C: CpuInterface>(&self, bank: &mut Bank, hardware: &C) {
-        bank.left_quietly = true;
+        bank.left_otherwise = false;
         bank.machine_control = hardware.machine_control();
         self.parked.store(bank.plain_lines, Relaxed);
         self.present.store(false, SeqCst);
@@ -67,7 +67,7 @@ impl Redistributor {
     /// Whether [`Redistributor::enter`] has a short way.
     #[inline(always)]
     pub fn may_enter(&self, bank: &Bank) -> bool {
-        bank.left_quietly && self.private.active.load(Relaxed) == 0
+        u32::from(bank.left_otherwise) | self.private.active.load(Relaxed) == 0
     }
 
     /// Private lines as after a cold reset, so that a start finds them so. Requires: the vCPU is off line, or about to be.
@@ -111,7 +111,7 @@ impl Vgic<'_> {
         hardware.set_machine_control(bank.machine_control);
         hardware.set_active_priorities(&bank.saved_priorities());
         let parked = bank.parked();
-        bank.left_quietly = false;
+        bank.left_otherwise = true;
         for slot in bits(bank.used & !parked) {
             let value = bank.slot(slot);
             hardware.set_list_register(slot, value);
@@ -144,7 +144,7 @@ impl Vgic<'_> {
         if own.leave(bank, hardware) {
             return;
         }
-        bank.left_quietly = false;
+        bank.left_otherwise = true;
         if !self.park(own, bank, hardware) {
             self.empty(me, own, bank, hardware);
         }
@@ -370,13 +370,13 @@ impl Vgic<'_> {
     fn reset_routes(&self, index: usize) {
         let distributor = self.distributor;
         if let Some(routes) = distributor.route.get(index) {
-            routes.iter().for_each(|route| route.store(0, Relaxed));
+            store_all(routes, |route| route.store(0, Relaxed));
         }
         if let Some(targets) = distributor.targets.get(index) {
-            targets.iter().for_each(|targets| targets.store(0, Relaxed));
+            store_all(targets, |targets| targets.store(0, Relaxed));
         }
         if let Some(holders) = distributor.holder.get(index) {
-            holders.iter().for_each(|holder| holder.store(NOBODY, Relaxed));
+            store_all(holders, |holder| holder.store(NOBODY, Relaxed));
         }
     }
 
@@ -408,6 +408,23 @@ impl Vgic<'_> {
             }
         }
     }
+}
+
+/// The same for each entry of a table, eight a turn: each start of a partition waits for that.
+#[inline(always)]
+fn store_all<T>(entries: &[T], store: impl Fn(&T)) {
+    let (groups, rest) = entries.as_chunks();
+    for [a, b, c, d, e, f, g, h] in groups {
+        store(a);
+        store(b);
+        store(c);
+        store(d);
+        store(e);
+        store(f);
+        store(g);
+        store(h);
+    }
+    rest.iter().for_each(store);
 }
 
 /// The physical line behind an active private one.

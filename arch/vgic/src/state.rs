@@ -228,8 +228,8 @@ pub struct Bank {
     pub(crate) plain_lines: u32,
     /// Their slots, and [`PLAIN`].
     pub(crate) plain_slots: u32,
-    /// The vCPU left by the short way and can come back by it.
-    pub(crate) left_quietly: bool,
+    /// The vCPU did not leave by the short way, and cannot come back by it.
+    pub(crate) left_otherwise: bool,
     /// What was last written to each list register; the current value while not loaded.
     pub(crate) slots: [ListRegister; MAX_SLOTS],
     /// Slots in use: written, and not yet found empty.
@@ -260,7 +260,7 @@ impl Bank {
         Self {
             plain_lines: 0,
             plain_slots: 0,
-            left_quietly: false,
+            left_otherwise: true,
             slots: [ListRegister::EMPTY; MAX_SLOTS],
             used: 0,
             from_latch: 0,
@@ -281,13 +281,17 @@ impl Bank {
 
     /// While not loaded: slots in use whose interrupt the guest has ended. Who left quietly holds no others.
     pub(crate) const fn parked(&self) -> u32 {
-        if self.left_quietly { self.used } else { self.parked }
+        if self.left_otherwise {
+            self.parked
+        } else {
+            self.used
+        }
     }
 
     /// Back to the state after reset. What `used` does not name needs no look.
     pub(crate) fn clear(&mut self) {
         self.forget();
-        self.left_quietly = false;
+        self.left_otherwise = true;
         (self.used, self.from_latch, self.parked, self.mirrored) = (0, 0, 0, 0);
         self.leftover = 0;
         self.evicted.clear();
@@ -300,7 +304,7 @@ impl Bank {
     /// A new life, after [`Bank::clear`]: what [`Redistributor::remember`] and [`Redistributor::leave`] would note.
     pub(crate) fn start(&mut self) {
         self.plain_slots = PLAIN;
-        self.left_quietly = true;
+        self.left_otherwise = false;
     }
 
     /// The short ways are closed until [`Redistributor::remember`].
@@ -318,10 +322,11 @@ impl Bank {
 
     /// The active-priorities registers while the vCPU is not loaded; all 0 if it left quietly.
     pub(crate) fn saved_priorities(&self) -> [[u32; 4]; 2] {
-        if self.left_quietly {
-            return [[0; 4]; 2];
+        if self.left_otherwise {
+            self.active_priorities
+        } else {
+            [[0; 4]; 2]
         }
-        self.active_priorities
     }
 
     /// Whether something waits for a slot, or had to leave one.
