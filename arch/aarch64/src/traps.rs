@@ -13,7 +13,7 @@ use crate::entry::{ALL_REGISTERS, RESUME};
 use crate::irq;
 use crate::machine::Machine;
 use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
-use crate::vcpu::{Context, LEAVE_EXIT, LEAVE_HYPERCALL, LEAVE_IDLE, Load, Pending, RARE_SERROR};
+use crate::vcpu::{Context, LEAVE_EXIT, LEAVE_HYPERCALL, LEAVE_IDLE, Load, Pending, RARE_RAS, RARE_SERROR};
 use crate::{aarch32, inject, psci, status, system, timer};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::FUNCTION_BASE;
@@ -410,6 +410,11 @@ fn wait_for(context: &mut Context, syndrome: u64) -> u64 {
     if context.rare != 0 || !irq::is_vm(&context.irq) || syndrome & ISS_WFX_TI != 0 {
         return wait_otherwise(context, syndrome);
     }
+    wait_plainly(context)
+}
+
+#[inline(always)]
+fn wait_plainly(context: &mut Context) -> u64 {
     write_guest_register!("elr_el2", read_register!("elr_el2").wrapping_add(4));
     idle_if(context, |context| irq::is_quiet(&context.irq))
 }
@@ -417,6 +422,10 @@ fn wait_for(context: &mut Context, syndrome: u64) -> u64 {
 /// Any other. An idle task waits by hypercall, so its WFI is over at once.
 #[inline(never)]
 fn wait_otherwise(context: &mut Context, syndrome: u64) -> u64 {
+    // What the CPU has besides is no concern of a wait.
+    if context.rare == RARE_RAS && irq::is_vm(&context.irq) && syndrome & ISS_WFX_TI == 0 {
+        return wait_plainly(context);
+    }
     advance(context, syndrome);
     // A pending SError ends a wait, masked or not (D1.6.2).
     let has_error = context.rare & RARE_SERROR != 0 && inject::serror_is_pending();

@@ -91,7 +91,7 @@ const RARE_PRIORITIES: u8 = 1 << 5;
 /// An SError that it was given may be pending still.
 pub(crate) const RARE_SERROR: u8 = 1 << 4;
 /// The CPU has the RAS extension.
-const RARE_RAS: u8 = 1 << 6;
+pub(crate) const RARE_RAS: u8 = 1 << 6;
 /// An SError of its own came when it was not current any more, and is its next exit.
 pub(crate) const RARE_LATE: u8 = 1 << 7;
 
