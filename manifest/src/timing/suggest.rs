@@ -117,7 +117,7 @@ fn budgets(pcpu: &PcpuTiming) -> Option<Vec<String>> {
                 with
             };
             // Room for what the ends of budgets cost the others.
-            let most = period.saturating_sub(pcpu.overheads.event() * 4);
+            let most = period.saturating_sub(pcpu.overheads.at_ends() * 2);
             let budget = least(most, |budget| budget > 0 && slot_passes(&set(budget), slot))?;
             Some((budget as f64 / period as f64, budget, period))
         });
