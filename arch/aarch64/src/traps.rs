@@ -47,6 +47,8 @@ const ESR_IL: u64 = 1 << 25;
 const ESR_DETAILS: u64 = 0x3FF_FFFF;
 /// ISS of WFI and WFE: TI, 0 = WFI.
 const ISS_WFX_TI: u64 = 3;
+/// The syndrome of the usual WFI: 32 bits long, always executed (in AArch64 state COND says so), TI 0.
+const WFI: u64 = EC_WFX << 26 | ESR_IL | 1 << 24 | 0xE << 20;
 /// ISS of aborts (D19.2.37, "ISS encoding for an exception from a Data Abort").
 const ISS_VALID: u64 = 1 << 24;
 const ISS_SIZE: u64 = 3 << 22;
@@ -407,7 +409,7 @@ fn task_call(context: &mut Context, syndrome: u64) -> u64 {
 /// WFI; WFE does not trap (HCR_EL2.TWE is 0). The usual one is that of a VM with nothing unusual: without a call.
 #[inline(always)]
 fn wait_for(context: &mut Context, syndrome: u64) -> u64 {
-    if context.rare != 0 || !irq::is_vm(&context.irq) || syndrome & ISS_WFX_TI != 0 {
+    if context.rare != 0 || !irq::is_vm(&context.irq) || syndrome != WFI {
         return wait_otherwise(context, syndrome);
     }
     wait_plainly(context)
@@ -419,14 +421,19 @@ fn wait_plainly(context: &mut Context) -> u64 {
     idle_if(context, |context| irq::is_quiet(&context.irq))
 }
 
-/// Any other. An idle task waits by hypercall, so its WFI is over at once.
+/// Any other: also that of a 32-bit program, which can be 16 bits long, in an IT block, or conditional and trap nevertheless
+/// (G1.18.1). An idle task waits by hypercall, so its WFI is over at once.
 #[inline(never)]
 fn wait_otherwise(context: &mut Context, syndrome: u64) -> u64 {
     // What the CPU has besides is no concern of a wait.
-    if context.rare == RARE_RAS && irq::is_vm(&context.irq) && syndrome & ISS_WFX_TI == 0 {
+    if context.rare == RARE_RAS && irq::is_vm(&context.irq) && syndrome == WFI {
         return wait_plainly(context);
     }
+    let pstate = read_register!("spsr_el2");
     advance(context, syndrome);
+    if pstate & SPSR_AARCH32 != 0 && !aarch32::passes(syndrome, pstate) {
+        return RESUME;
+    }
     // A pending SError ends a wait, masked or not (D1.6.2).
     let has_error = context.rare & RARE_SERROR != 0 && inject::serror_is_pending();
     if has_error || context.is_task() || syndrome & ISS_WFX_TI != 0 {

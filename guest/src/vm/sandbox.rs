@@ -20,7 +20,7 @@ use core::mem::offset_of;
 use super::timer::Timer;
 use super::{cpu, gic};
 
-pub use map::{CODE, DEVICES, PROBED, STACK};
+pub use map::{CODE, DEVICES, NARROW_CODE, NARROW_DEVICES, PROBED, STACK};
 
 /// Most words of one run.
 pub const MAX_WORDS: usize = 16;
@@ -31,6 +31,9 @@ const END_SYNDROME: u64 = 0x3C << 26 | 1 << 25 | 0x5AFE;
 /// SPSR of the code: EL1 with its own stack pointer; EL0. Bit 9 masks debug exceptions.
 const STATE_EL1: u64 = 5;
 const STATE_EL0: u64 = 0;
+/// SPSR of a 32-bit program: User mode, interrupts and asynchronous aborts masked; T32 instead of A32.
+const STATE_USER: u64 = 0x10 | 7 << 6;
+const STATE_T32: u64 = 1 << 5;
 const MASK_DEBUG: u64 = 1 << 9;
 /// PSTATE.SS, with which a debugger returns to what it steps (D2.12.3).
 const STEP: u64 = 1 << 21;
@@ -329,25 +332,41 @@ impl Sandbox {
         let state = if start.program { STATE_EL0 } else { STATE_EL1 };
         let masked = if start.debug { 0 } else { MASK_DEBUG };
         let step = if start.step { STEP } else { 0 };
-        let entry = Entry {
-            general: start.general.map(without_program),
-            stack: STACK + map::STACK_SIZE / 2,
-            pc: map::CODE,
-            state: state | masked | step,
-        };
-        rearm();
-        Timer::Virtual.arm(Timer::Virtual.now().wrapping_add(start.budget));
-        // SAFETY: the code cannot name the program's memory: its addresses are far away, no register holds one,
-        // and what says where memory is survives (`is_survivable`). The routine saves and restores all
-        // registers a call must keep and changes memory in `SAVED` only.
-        unsafe {
-            asm!("bl {enter}", enter = sym sandbox_enter, inout("x0") &raw const entry => _, clobber_abi("C"));
-        }
-        Timer::Virtual.disarm();
-        settle();
-        // SAFETY: the routine has written it and nobody else does (`Cell`).
-        unsafe { (*SAVED.0.get()).outcome }
+        execute(map::CODE, state | masked | step, start)
     }
+
+    /// Executes `words` of A32 or T32 instructions as a 32-bit program, with its interrupts masked, until they raise an
+    /// exception, which they must. The code is at [`NARROW_CODE`], the lowest gigabyte of guest-physical addresses at [`NARROW_DEVICES`].
+    pub fn run_narrow(&mut self, words: &[u32], t32: bool, start: &Start) -> Outcome {
+        map::write_code(words.iter().copied().take(MAX_WORDS));
+        map::show_narrow(true);
+        let set = if t32 { STATE_T32 } else { 0 };
+        let outcome = execute(NARROW_CODE, STATE_USER | set, start);
+        map::show_narrow(false);
+        outcome
+    }
+}
+
+/// Executes the code that is written, from `pc` on.
+fn execute(pc: u64, state: u64, start: &Start) -> Outcome {
+    let entry = Entry {
+        general: start.general.map(without_program),
+        stack: STACK + map::STACK_SIZE / 2,
+        pc,
+        state,
+    };
+    rearm();
+    Timer::Virtual.arm(Timer::Virtual.now().wrapping_add(start.budget));
+    // SAFETY: the code cannot name the program's memory: its addresses are far away, no register holds one,
+    // and what says where memory is survives (`is_survivable`; a 32-bit program is at EL0). The routine saves and restores all
+    // registers a call must keep and changes memory in `SAVED` only.
+    unsafe {
+        asm!("bl {enter}", enter = sym sandbox_enter, inout("x0") &raw const entry => _, clobber_abi("C"));
+    }
+    Timer::Virtual.disarm();
+    settle();
+    // SAFETY: the routine has written it and nobody else does (`Cell`).
+    unsafe { (*SAVED.0.get()).outcome }
 }
 
 impl Default for Sandbox {

@@ -6,6 +6,7 @@
 //! - [`instructions`]: undefined instructions, calls, breakpoints, FP that is switched off, illegal returns.
 //! - [`memory`]: forms of loads and stores on registers that are emulated, holes, walks and fetches that go wrong.
 //! - [`debug`]: every breakpoint and watchpoint register, single steps over what is emulated, two CPUs at a time.
+//! - [`narrow`]: 32-bit programs under this 64-bit kernel.
 //!
 //! The code under test runs in the library's sandbox. Holds on the bare board too, where [`memory`] has less to do.
 #![no_std]
@@ -15,6 +16,7 @@
 mod debug;
 mod instructions;
 mod memory;
+mod narrow;
 
 use bulkhead_guest::println;
 use bulkhead_guest::report::Report;
@@ -65,6 +67,7 @@ fn main(_: Machine) {
     instructions::run(&mut report, &mut sandbox);
     memory::run(&mut report, &mut sandbox);
     debug::run(&mut report, &mut sandbox);
+    narrow::run(&mut report, &mut sandbox);
     report.finish();
 }
 

@@ -8,6 +8,8 @@
 //! | [`STACK`] | its stack | read, write | read, write |
 //! | [`DEVICES`] | the lowest gigabyte | read, write | read, write |
 //! | [`PROBED`] | any gigabyte (`look_at`) | all | read, write |
+//!
+//! While a 32-bit program runs ([`show_narrow`]), [`NARROW_CODE`] is as [`CODE`] and [`NARROW_DEVICES`] as [`DEVICES`].
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -22,6 +24,10 @@ pub const STACK: u64 = CODE + 0x2000;
 pub const STACK_SIZE: u64 = 4096;
 /// The lowest gigabyte of guest-physical addresses.
 pub const DEVICES: u64 = 129 << 30;
+/// The code of a 32-bit program.
+pub const NARROW_CODE: u64 = 3 << 30;
+/// The lowest gigabyte of guest-physical addresses, as a 32-bit program sees it.
+pub const NARROW_DEVICES: u64 = 2 << 30;
 /// A gigabyte of choice.
 pub const PROBED: u64 = 130 << 30;
 /// Bits of an address in the upper half.
@@ -107,6 +113,16 @@ pub(super) fn enable() {
     }
 }
 
+/// Shows code and devices where a 32-bit program can see them, in place of guest-physical addresses that the program does not use.
+pub(super) fn show_narrow(on: bool) {
+    let [devices, code] = [2, 3].map(|gigabyte: u64| gigabyte << 30 | BLOCK | DEVICE | NO_EXECUTE);
+    let middle = (&raw const MIDDLE).addr() as u64 | TABLE;
+    let lowest = BLOCK | DEVICE | NO_EXECUTE | PROGRAM;
+    ROOT.0[2].store(if on { lowest } else { devices }, Ordering::Relaxed);
+    ROOT.0[3].store(if on { middle } else { code }, Ordering::Relaxed);
+    forget();
+}
+
 /// Shows the gigabyte around `address` at [`PROBED`].
 pub(super) fn look_at(address: u64) {
     let gigabyte = address >> 30 << 30 & 0xFF_FFFF_FFFF;
@@ -116,6 +132,11 @@ pub(super) fn look_at(address: u64) {
 /// Makes `descriptor` the one of [`PROBED`].
 pub(super) fn describe(descriptor: u64) {
     ROOT.0[130].store(descriptor, Ordering::Relaxed);
+    forget();
+}
+
+/// Makes the changed entries take effect.
+fn forget() {
     // SAFETY: only forgets the translations of the sandbox's own window.
     unsafe { asm!("dsb ishst", "tlbi vmalle1", "dsb nsh", "isb", options(nostack)) }
 }
