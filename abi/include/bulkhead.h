@@ -2,7 +2,10 @@
 /* Bulkhead's interface to partitions. Generated from the crate bulkhead-abi; do not edit.
  * Class aarch64: SMC Calling Convention; HVC #0 from a VM, SVC #0 from a task.
  * in:  x0 = function identifier, x1 = capability index, x2..x6 = arguments
- * out: x0 = 0 or a negative error, x1..x4 = results; other registers keep their value */
+ * out: x0 = 0 or a negative error, x1..x4 = results; other registers keep their value
+ * Class armv7m: the same in 32-bit registers; UDF #0xB1 from a VM, SVC #0 from a task.
+ * in:  r0 = function identifier, r1 = capability index, r2:r3, r4:r5 .. r10:r11 = arguments, low word first
+ * out: r0 = 0 or a negative error, r2:r3 .. r8:r9 = results; other registers keep their value */
 #ifndef BULKHEAD_H
 #define BULKHEAD_H
 
@@ -11,7 +14,7 @@
 /* revision: major << 16 | minor */
 #define BULKHEAD_ABI_VERSION                       0x10002u
 
-/* function identifiers (x0) */
+/* function identifiers (x0, r0) */
 #define BULKHEAD_FUNCTION_BASE                     0xc6000000u
 #define BULKHEAD_NULL                              0xc6000000u
 #define BULKHEAD_VERSION                           0xc6000001u
@@ -35,7 +38,7 @@
 #define BULKHEAD_SCHEDULE_STATUS                   0xc6000600u
 #define BULKHEAD_SCHEDULE_CHANGE                   0xc6000601u
 
-/* errors (x0) */
+/* errors (x0, r0) */
 #define BULKHEAD_ERROR_NOT_SUPPORTED               (-1)
 #define BULKHEAD_ERROR_NO_CAPABILITY               (-2)
 #define BULKHEAD_ERROR_WRONG_KIND                  (-3)
@@ -101,7 +104,7 @@
 /* an option of a start: this alternative from now on */
 #define BULKHEAD_OPTION_ALTERNATIVE(n)             (256u | (n) * 65536u)
 
-/* startup page of a task, its address in x0 at the first instruction */
+/* startup page of a task, its address in x0 or r0 at the first instruction */
 #define BULKHEAD_STARTUP_MAGIC                     UINT64_C(0x3154524154534842)
 
 struct bulkhead_startup_header {

@@ -97,12 +97,15 @@ fn header() -> String {
          /* Bulkhead's interface to partitions. Generated from the crate bulkhead-abi; do not edit.\n \
           * Class aarch64: SMC Calling Convention; HVC #0 from a VM, SVC #0 from a task.\n \
           * in:  x0 = function identifier, x1 = capability index, x2..x6 = arguments\n \
-          * out: x0 = 0 or a negative error, x1..x4 = results; other registers keep their value */\n\
+          * out: x0 = 0 or a negative error, x1..x4 = results; other registers keep their value\n \
+          * Class armv7m: the same in 32-bit registers; UDF #0xB1 from a VM, SVC #0 from a task.\n \
+          * in:  r0 = function identifier, r1 = capability index, r2:r3, r4:r5 .. r10:r11 = arguments, low word first\n \
+          * out: r0 = 0 or a negative error, r2:r3 .. r8:r9 = results; other registers keep their value */\n\
          #ifndef BULKHEAD_H\n#define BULKHEAD_H\n\n#include <stdint.h>\n",
     );
     section(&mut text, "revision: major << 16 | minor");
     define_name(&mut text, "ABI_VERSION", &format!("{ABI_VERSION:#x}u"));
-    section(&mut text, "function identifiers (x0)");
+    section(&mut text, "function identifiers (x0, r0)");
     define_name(&mut text, "FUNCTION_BASE", &format!("{FUNCTION_BASE:#x}u"));
     for operation in Operation::ALL {
         define(
@@ -112,7 +115,7 @@ fn header() -> String {
             &format!("{:#x}u", function_id(*operation)),
         );
     }
-    section(&mut text, "errors (x0)");
+    section(&mut text, "errors (x0, r0)");
     for error in Error::ALL {
         define(&mut text, "ERROR_", error, &format!("({})", *error as i64));
     }
@@ -235,7 +238,7 @@ fn start(text: &mut String) {
 fn startup(text: &mut String) {
     section(
         text,
-        "startup page of a task, its address in x0 at the first instruction",
+        "startup page of a task, its address in x0 or r0 at the first instruction",
     );
     define_name(text, "STARTUP_MAGIC", &format!("UINT64_C({STARTUP_MAGIC:#x})"));
     text.push('\n');

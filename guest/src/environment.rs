@@ -8,7 +8,9 @@ use core::fmt::{self, Write};
 use core::panic::PanicInfo;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{task, vm};
+use crate::task;
+#[cfg(target_arch = "aarch64")]
+use crate::vm;
 
 static IS_TASK: AtomicBool = AtomicBool::new(false);
 
@@ -31,11 +33,20 @@ impl Write for Console {
         if is_task() {
             task::console::write(text.as_bytes());
         } else {
-            vm::pl011::write(text.as_bytes());
+            write_as_vm(text);
         }
         Ok(())
     }
 }
+
+#[cfg(target_arch = "aarch64")]
+fn write_as_vm(text: &str) {
+    vm::pl011::write(text.as_bytes());
+}
+
+/// VMs of microcontrollers have runtime libraries of their own.
+#[cfg(target_arch = "arm")]
+fn write_as_vm(_: &str) {}
 
 /// Prints on the guest's console. The macros [`print!`](crate::print) and [`println!`](crate::println) call it.
 pub fn print(arguments: fmt::Arguments<'_>) {
@@ -59,9 +70,9 @@ macro_rules! println {
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
     println!("{info}");
-    if is_task() {
-        task::fail()
-    } else {
+    #[cfg(target_arch = "aarch64")]
+    if !is_task() {
         vm::psci::system_off()
     }
+    task::fail()
 }

@@ -3,15 +3,13 @@
 //!
 //! Each operation is one function with the arguments and results its definition names. [`call`] is the
 //! path all of them take; it is public because a test also makes calls that are wrong.
-//! Calling convention: see the head of `bulkhead-abi`. A VM uses `HVC #0`, a task `SVC #0`.
-
-use core::arch::asm;
+//! Calling convention: see the head of `bulkhead-abi`.
 
 use bulkhead_abi::hypercall::function_id;
 use bulkhead_abi::status::{StartOptions, StartWord, StatusWord};
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 
-use crate::environment;
+use crate::conduit;
 
 /// A capability, by its index in the caller's own space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,28 +18,13 @@ pub struct Handle(pub u32);
 /// The capability every partition has for itself.
 pub const SELF: Handle = Handle(bulkhead_abi::hypercall::SELF_CAPABILITY);
 
-/// Registers x0..x4 after a call.
+/// Registers x0..x4 after a call, or what the CPU has in their places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Results(pub [u64; 5]);
 
-/// Makes any SMCCC call by the conduit of hypercalls: `identifier` in x0, `arguments` in x1..x6.
+/// Makes any call by the conduit of hypercalls: `identifier` in x0, `arguments` in x1..x6, or what the CPU has in their places.
 pub fn raw(identifier: u64, arguments: [u64; 6]) -> Results {
-    let [mut x1, mut x2, mut x3, mut x4, x5, x6] = arguments;
-    let mut x0 = identifier;
-    if environment::is_task() {
-        // SAFETY: the hypervisor changes x0..x4 only, and no memory of ours (head of `bulkhead-abi`).
-        unsafe {
-            asm!("svc #0", inout("x0") x0, inout("x1") x1, inout("x2") x2, inout("x3") x3, inout("x4") x4,
-                 in("x5") x5, in("x6") x6, options(nostack));
-        }
-    } else {
-        // SAFETY: as above; SMCCC 1.1 section 2.5 preserves x4..x17 too, and ours says which change.
-        unsafe {
-            asm!("hvc #0", inout("x0") x0, inout("x1") x1, inout("x2") x2, inout("x3") x3, inout("x4") x4,
-                 in("x5") x5, in("x6") x6, options(nostack));
-        }
-    }
-    Results([x0, x1, x2, x3, x4])
+    Results(conduit::call(identifier, arguments))
 }
 
 /// Asks for `operation` with `arguments` in x1..x6; returns x1..x4.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Runtime library of our guests: bare-metal programs in a VM partition (EL1) and programs in a task
-//! partition (EL0).
+//! partition (EL0, or unprivileged on a microcontroller).
 //!
 //! Model: a guest is one program that owns its partition. [`vm`] or [`task`] gives it a first
 //! instruction, a stack, exception vectors and a `main`; the rest of the library is the same for both
@@ -10,7 +10,8 @@
 //!
 //! A VM guest uses nothing but what QEMU's `virt` board has, so the same file runs there without the
 //! hypervisor: that is how a test of ours is told from a fault of ours, and how the cost of the
-//! hypervisor is measured.
+//! hypervisor is measured. On a microcontroller (`link/mcu-task.ld`) it is a library of tasks alone: VMs there have the
+//! runtime libraries that everybody uses.
 //!
 //! All unsafe code of our guests is in here; a guest itself forbids it. Invariants: statics shared with an
 //! interrupt handler or another CPU are atomics, used with loads and stores only (a read-modify-write needs
@@ -19,6 +20,8 @@
 #![cfg_attr(target_os = "none", no_std)]
 
 pub mod arguments;
+#[cfg(target_os = "none")]
+mod conduit;
 pub mod device_tree;
 #[cfg(target_os = "none")]
 pub mod environment;
@@ -30,7 +33,7 @@ pub mod report;
 pub mod startup_page;
 #[cfg(target_os = "none")]
 pub mod task;
-#[cfg(target_os = "none")]
+#[cfg(all(target_os = "none", target_arch = "aarch64"))]
 pub mod vm;
 
 pub use bulkhead_abi as abi;

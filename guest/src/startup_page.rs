@@ -7,16 +7,17 @@
 use bulkhead_abi::startup::{STARTUP_MAGIC, StartupCapability, StartupHeader};
 use bulkhead_abi::{ObjectKind, Rights};
 
-/// Bytes of a startup page.
+/// Bytes of a startup page at most.
 pub const PAGE_SIZE: usize = 4096;
+/// Bytes of its head.
+pub const HEADER_SIZE: usize = size_of::<StartupHeader>();
 
-const HEADER_SIZE: usize = size_of::<StartupHeader>();
 const RECORD_SIZE: usize = size_of::<StartupCapability>();
 
 /// A startup page.
 #[derive(Clone, Copy, Debug)]
 pub struct StartupPage<'a> {
-    bytes: &'a [u8; PAGE_SIZE],
+    records: &'a [u8],
 }
 
 /// A capability of the task, as its startup page lists it.
@@ -35,20 +36,26 @@ pub struct Capability<'a> {
 }
 
 impl<'a> StartupPage<'a> {
+    /// How long the page is that begins with `head`, if it is one; no longer than [`PAGE_SIZE`].
+    #[must_use]
+    pub fn size(head: &[u8; HEADER_SIZE]) -> Option<usize> {
+        let magic = u64::from_le_bytes(*head.first_chunk()?);
+        let count = u32_at(head, 8)? as usize;
+        let most = (PAGE_SIZE - HEADER_SIZE) / RECORD_SIZE;
+        (magic == STARTUP_MAGIC).then_some(HEADER_SIZE + count.min(most) * RECORD_SIZE)
+    }
+
     /// The startup page in `bytes`, if it is one.
     #[must_use]
-    pub fn new(bytes: &'a [u8; PAGE_SIZE]) -> Option<Self> {
-        let magic = u64::from_le_bytes(*bytes.first_chunk()?);
-        (magic == STARTUP_MAGIC).then_some(Self { bytes })
+    pub fn new(bytes: &'a [u8]) -> Option<Self> {
+        let size = Self::size(bytes.first_chunk()?)?;
+        let records = bytes.get(HEADER_SIZE..size.min(bytes.len()))?;
+        Some(Self { records })
     }
 
     /// Everything the task can name, in the order of the page. Records it cannot understand are left out.
     pub fn capabilities(&self) -> impl Iterator<Item = Capability<'a>> + use<'a> {
-        let count = u32_at(self.bytes, 8).unwrap_or(0) as usize;
-        self.bytes[HEADER_SIZE..]
-            .chunks_exact(RECORD_SIZE)
-            .take(count)
-            .filter_map(decode)
+        self.records.chunks_exact(RECORD_SIZE).filter_map(decode)
     }
 
     /// The capability of this name.

@@ -130,5 +130,8 @@ int main(void)
 #ifdef WITH_FLOOD
     flood_start();
 #endif
+#ifdef WITH_WILD
+    wild_start();
+#endif
     kernel_start();
 }

@@ -20,5 +20,6 @@ enum { STACK_WORDS = 256 };
 void flood_start(void);
 void network_start(void);
 void serial_start(void);
+void wild_start(void);
 
 #endif

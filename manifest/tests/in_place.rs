@@ -49,10 +49,25 @@ devices = ["uart1"]
 vcpus = [{ pcpu = 0 }]
 "#;
 
+const TASK: &str = r#"
+board = "mps2-an500"
+[partition.driver]
+kind = "task"
+image = "@guests/driver"
+memory = "4K"
+vcpus = [{ pcpu = 0 }]
+[partition.driver.capabilities]
+clock = { timer = true }
+"#;
+
 fn system(name: &str, program: &[u8]) -> Result<System, String> {
+    system_of(MANIFEST, name, program)
+}
+
+fn system_of(manifest: &str, name: &str, program: &[u8]) -> Result<System, String> {
     let file = std::env::temp_dir().join(format!("bulkhead-in-place-{name}-{}", std::process::id()));
     std::fs::write(&file, program).expect("a temporary file");
-    let loaded = load_text(Path::new("a.toml"), MANIFEST, &One(file.clone()));
+    let loaded = load_text(Path::new("a.toml"), manifest, &One(file.clone()));
     let _ = std::fs::remove_file(file);
     loaded.map_err(|report| report.render(false))
 }
@@ -114,6 +129,57 @@ fn the_image_says_where_everything_is() {
         .collect();
     assert_eq!(lines, [2, 3]);
     assert_eq!(image.loads().len(), 0);
+}
+
+#[test]
+fn a_task_has_its_startup_page_behind_its_code_and_nothing_replaced() {
+    let system = system_of(TASK, "task", &firmware(CODE, RAM, &PROGRAM, &PROGRAM_MAP)).expect("a system");
+    let bytes = image(&system);
+    let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).expect("checked");
+    let task = &image.partitions()[0];
+    let page = CODE + 96;
+    assert_eq!(task.entry.get(), u64::from(START | 1));
+    assert_eq!(task.argument.get(), u64::from(page));
+    assert_eq!(task.stack.get(), u64::from(RAM + 0x1000));
+    assert_eq!((task.virtual_lines.get(), image.virtual_devices().len()), (0, 0));
+    assert_eq!(image.sites().len(), 0);
+    let resident: Vec<u64> = image
+        .residents()
+        .iter()
+        .map(|resident| resident.address.get())
+        .collect();
+    assert_eq!(resident, [u64::from(CODE), u64::from(page)]);
+    let binary = ClassBinary::from_elf(&class_binary(BINARY, OWN_RAM + 0x1000)).expect("a class binary");
+    let file = flashable(&binary, &bytes, &system).expect("a file");
+    let program = contents(&file, CODE).expect("the program");
+    let halves = program[64..]
+        .chunks(2)
+        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+    assert!(halves.take(PROGRAM.len()).eq(PROGRAM));
+    let page = contents(&file, page).expect("the startup page");
+    assert_eq!(page[..8], *b"BHSTART1");
+    assert_eq!((page.len(), page[8]), (32 + 2 * 32, 2));
+    assert_eq!(page[16..24], u64::from(RAM).to_le_bytes());
+    assert_eq!(&page[64..69], b"clock");
+}
+
+#[test]
+fn a_task_that_cannot_start_is_refused() {
+    let program = firmware(CODE, RAM, &PROGRAM, &PROGRAM_MAP);
+    let refusal = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut changed = program.clone();
+        change(&mut changed);
+        system_of(TASK, "refused-task", &changed).expect_err("a refusal")
+    };
+    // The entry point is the word at 24 of the file's header.
+    let entry = |address: u32| move |file: &mut Vec<u8>| file[24..28].copy_from_slice(&address.to_le_bytes());
+    let outside = refusal(&entry(RAM | 1));
+    assert!(
+        outside.contains("E063") && outside.contains("is not in code memory"),
+        "{outside}"
+    );
+    let even = refusal(&entry(START));
+    assert!(even.contains("E063") && even.contains("bit 0 is clear"), "{even}");
 }
 
 #[test]

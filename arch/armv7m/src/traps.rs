@@ -372,11 +372,17 @@ impl Trapped<'_> {
         if is_own && self.core.guest_regions().is_some() {
             return self.own_fault(cause.fault());
         }
-        if is_own || self.is_task {
+        if is_own && !self.is_task {
             return self.foreign_fault(cause);
         }
+        let is_task = self.is_task;
         let (core, mut live) = self.parts();
-        match core.access_trapped(&mut live, now) {
+        let emulated = if is_task {
+            Ok(core.foreign_access(&live))
+        } else {
+            core.access_trapped(&mut live, now)
+        };
+        match emulated {
             Ok(Emulated::Done) => None,
             Ok(Emulated::NoAccess) => self.foreign_fault(cause),
             Ok(Emulated::Elsewhere(access)) => {

@@ -136,6 +136,18 @@ impl VirtualCore {
         Ok(Trapped::Done)
     }
 
+    /// The instruction in the live frame, of a program that has no processor of its own, tried to load or store something that is not its own:
+    /// what, so that somebody else does it.
+    pub fn foreign_access(&self, guest: &impl Guest) -> Trapped {
+        match fetch_transfer(guest, guest.register(15)) {
+            Some((transfer, _)) => {
+                let first = transfer.address(|number| self.operand(guest, number));
+                self.elsewhere(guest, &transfer, first)
+            }
+            None => Trapped::NoAccess,
+        }
+    }
+
     /// [`VirtualCore::access_trapped`] on the shortest way: one register, this instruction. False, and nothing has been done, for anything that is not
     /// a plain access of privileged code to the private peripheral bus.
     #[inline(always)]

@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A task partition: one program at EL0 directly on the hypervisor.
+//! A task partition: one program without privileges directly on the hypervisor.
 //!
-//! The hypervisor enters [`_task_start`](start) with the address of the startup page in x0 and the stack at
+//! The hypervisor enters `_task_start` with the address of the startup page in the first register and the stack at
 //! the end of the task's memory. The task's `main` is named by [`task_main!`](crate::task_main).
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "arm")]
+mod arm;
 pub mod console;
 mod start;
 
-use core::arch::asm;
+#[cfg(target_arch = "aarch64")]
+use aarch64 as cpu;
+#[cfg(target_arch = "arm")]
+use arm as cpu;
+
+pub use cpu::{read_foreign, undefined_instruction};
 
 use crate::hypercall;
-use crate::startup_page::{PAGE_SIZE, StartupPage};
+use crate::startup_page::{HEADER_SIZE, StartupPage};
 
 /// Names the function that is the task's program: `fn(StartupPage<'static>)`. When it returns, the task
 /// stops itself.
@@ -34,31 +43,18 @@ pub fn exit() -> ! {
 /// Ends the task with a health event of class `task`: the program cannot go on.
 pub fn fail() -> ! {
     loop {
-        // SAFETY: BRK only raises an exception, which is not the task's to handle.
-        unsafe { asm!("brk #1", options(nomem, nostack)) }
+        cpu::trap();
     }
-}
-
-/// Executes an instruction that the architecture leaves permanently undefined.
-pub fn undefined_instruction() {
-    // SAFETY: UDF only raises an exception, which is not the task's to handle.
-    unsafe { asm!("udf #0", options(nomem, nostack)) }
-}
-
-/// Reads a byte that is not the task's own. Returns if the health action lets it.
-pub fn read_foreign(address: u64) -> u8 {
-    let value: u32;
-    // SAFETY: a load changes no memory; the address is outside the task by the caller's intent, and the
-    // worst outcome is the end of the task.
-    unsafe { asm!("ldrb {0:w}, [{1}]", out(reg) value, in(reg) address, options(readonly, nostack)) }
-    value as u8
 }
 
 /// The startup page at `address`.
 fn startup_page(address: usize) -> Option<StartupPage<'static>> {
-    let pointer = core::ptr::with_exposed_provenance::<[u8; PAGE_SIZE]>(address);
-    // SAFETY: the hypervisor maps one read-only page there for as long as the task runs (head of
-    // `bulkhead_abi::startup`), page aligned, and nobody writes it.
-    let bytes = unsafe { pointer.as_ref() }?;
+    let head = core::ptr::with_exposed_provenance::<[u8; HEADER_SIZE]>(address);
+    // SAFETY: the hypervisor maps the page read-only for as long as the task runs (head of `bulkhead_abi::startup`), page aligned,
+    // and nobody writes it.
+    let size = StartupPage::size(unsafe { head.as_ref() }?)?;
+    let first = core::ptr::with_exposed_provenance(address);
+    // SAFETY: as above; the page is as long as its head says.
+    let bytes = unsafe { core::slice::from_raw_parts(first, size) };
     StartupPage::new(bytes)
 }

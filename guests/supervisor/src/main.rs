@@ -6,6 +6,7 @@
 //!
 //! - With a `timer` capability it also wakes up every 50 ms.
 //! - With a partition capability named `watchdog` (for itself) it kicks its own watchdog whenever it wakes up.
+//! - A partition it has the right `control` on it starts again when that one has failed.
 //! - Without an event gate but with a timer it looks at all partitions whenever it wakes up.
 #![no_std]
 #![no_main]
@@ -33,6 +34,7 @@ struct Watched {
     handle: Handle,
     event: u64,
     last: Option<StatusWord>,
+    controlled: bool,
 }
 
 impl Watched {
@@ -42,6 +44,7 @@ impl Watched {
             handle: Handle(capability.index),
             event: state_change_event(capability.object as u8),
             last: None,
+            controlled: capability.rights.contains(Rights::CONTROL),
         }
     }
 
@@ -52,8 +55,18 @@ impl Watched {
             Ok(status) => {
                 self.last = Some(status);
                 print_status(self.name, status);
+                if self.controlled && status.state == PartitionState::Failed {
+                    self.start();
+                }
             }
             Err(error) => println!("supervisor: {} cannot be read: {error:?}", self.name),
+        }
+    }
+
+    fn start(&self) {
+        match hypercall::partition_start(self.handle) {
+            Ok(()) => println!("supervisor: {} starts again", self.name),
+            Err(error) => println!("supervisor: {} cannot be started: {error:?}", self.name),
         }
     }
 }

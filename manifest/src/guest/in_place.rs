@@ -14,7 +14,7 @@ use crate::board::{Board, RESET_VECTORS, Window};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Access, Placed};
 use crate::payload::elf::{self, ElfError};
-use crate::payload::in_place::{self, Firmware, FirmwareError, Vectors};
+use crate::payload::in_place::{self, Firmware, FirmwareError, Stretch};
 use crate::payload::{Loader, Piece, blob_name, bytes};
 
 /// Places listed of a program that is refused.
@@ -43,8 +43,13 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         }
     };
     take_reset_vectors(context.board, &mut firmware.code);
-    let code = code_window(&firmware)?;
-    let ram = ram_window(context, &firmware, vectors, memory.value, report)?;
+    let code = code_window(&firmware.code)?;
+    // The memory of a stack ends below its first pointer.
+    let stack = Window {
+        base: vectors.stack.saturating_sub(4),
+        size: 4,
+    };
+    let ram = ram_window(context, &firmware, Some(stack.base), report)?;
     let area = |kind, window, access, place| Area {
         kind,
         window,
@@ -67,23 +72,17 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         };
         areas.push(area(AreaKind::Region, window, region.access, region.place));
     }
-    variables_are_inside(context, &firmware, vectors, &areas, report)?;
-    let data = |stretch: &in_place::Stretch| {
-        let blob = Rc::new(stretch.bytes.clone());
-        Piece::whole(blob_name(context.name(), "data"), blob, stretch.address)
-    };
+    variables_are_inside(
+        context,
+        &firmware,
+        &[("the initial stack", stack)],
+        &areas,
+        report,
+    )?;
     Some(Guest {
-        parts: areas
-            .iter()
-            .enumerate()
-            .map(|(area, a)| Part {
-                area,
-                window: a.window,
-                access: a.access,
-            })
-            .collect(),
+        parts: Part::whole(&areas),
         areas,
-        pieces: firmware.data.iter().map(data).collect(),
+        pieces: data_pieces(context, &firmware),
         entry: vectors.reset,
         argument: vectors.address,
         stack: vectors.stack,
@@ -96,7 +95,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
 
 /// A program may be linked to where the CPU looks after a reset: it is the hypervisor that has to start then, so its first instruction is
 /// written there. The program's own is in the system image.
-fn take_reset_vectors(board: &Board, code: &mut [in_place::Stretch]) {
+pub(super) fn take_reset_vectors(board: &Board, code: &mut [Stretch]) {
     let own = (board.load_address as u32 | 1).to_le_bytes();
     for stretch in code {
         for (address, byte) in (RESET_VECTORS.base + 4..).zip(own) {
@@ -108,7 +107,16 @@ fn take_reset_vectors(board: &Board, code: &mut [in_place::Stretch]) {
     }
 }
 
-fn refusal(context: &Context<'_>, name: &Placed<String>, error: FirmwareError) -> Diagnostic {
+/// What is put into RAM at every start.
+pub(super) fn data_pieces(context: &Context<'_>, firmware: &Firmware) -> Vec<Piece> {
+    let piece = |stretch: &Stretch| {
+        let blob = Rc::new(stretch.bytes.clone());
+        Piece::whole(blob_name(context.name(), "data"), blob, stretch.address)
+    };
+    firmware.data.iter().map(piece).collect()
+}
+
+pub(super) fn refusal(context: &Context<'_>, name: &Placed<String>, error: FirmwareError) -> Diagnostic {
     let at = |code, message: String| Diagnostic::at(code, name.place, message);
     match error {
         FirmwareError::Elf(ElfError::Machine(what)) => at(
@@ -161,8 +169,8 @@ fn refusal(context: &Context<'_>, name: &Placed<String>, error: FirmwareError) -
 }
 
 /// The smallest window around all code that is one region.
-fn code_window(firmware: &Firmware) -> Option<Window> {
-    let (first, last) = (firmware.code.first()?.window(), firmware.code.last()?.window());
+pub(super) fn code_window(code: &[Stretch]) -> Option<Window> {
+    let (first, last) = (code.first()?.window(), code.last()?.window());
     let start = u32::try_from(first.base).ok()?;
     let (base, size) = in_one_region(start, last.end() - first.base)?;
     Some(Window {
@@ -171,27 +179,28 @@ fn code_window(firmware: &Firmware) -> Option<Window> {
     })
 }
 
-/// Where RAM of `size` bytes is: where the manifest says, else the aligned block around the first variable.
-fn ram_window(
+/// Where the RAM is: where the manifest says, else the aligned block around the first variable, or `stack` if that is lower.
+pub(super) fn ram_window(
     context: &Context<'_>,
     firmware: &Firmware,
-    vectors: Vectors,
-    size: u64,
+    stack: Option<u64>,
     report: &mut Report,
 ) -> Option<Window> {
     let spec = context.spec;
+    let size = spec.memory.as_ref()?.value;
     if let Some(at) = &spec.at {
         return Some(Window { base: at.value, size });
     }
-    // The memory of a stack ends below its first pointer.
-    let stack = vectors.stack.saturating_sub(4);
-    let lowest = firmware
-        .ram
-        .iter()
-        .map(|window| window.base)
-        .min()
-        .unwrap_or(stack)
-        .min(stack);
+    let variables = firmware.ram.iter().map(|window| window.base);
+    let Some(lowest) = variables.chain(stack).min() else {
+        let message = format!("nothing says where the memory of `{}` is", context.name());
+        report.push(
+            Diagnostic::at(Code::MissingKey, spec.name.place, message)
+                .label("its program has no variables")
+                .help("add `place = ...`"),
+        );
+        return None;
+    };
     let block = size.checked_next_power_of_two()?;
     if block == size {
         return Some(Window {
@@ -215,26 +224,22 @@ fn ram_window(
     None
 }
 
-/// All that the program says of RAM is in RAM of the partition.
-fn variables_are_inside(
+/// All that the program says of RAM, and these windows, are in RAM of the partition.
+pub(super) fn variables_are_inside(
     context: &Context<'_>,
     firmware: &Firmware,
-    vectors: Vectors,
+    others: &[(&str, Window)],
     areas: &[Area],
     report: &mut Report,
 ) -> Option<()> {
-    let stack = Window {
-        base: vectors.stack.saturating_sub(4),
-        size: 4,
-    };
-    let data = firmware.data.iter().map(in_place::Stretch::window);
+    let data = firmware.data.iter().map(Stretch::window);
     let windows = firmware
         .ram
         .iter()
         .copied()
         .chain(data)
         .map(|window| ("variables", window));
-    for (what, window) in windows.chain([("the initial stack", stack)]) {
+    for (what, window) in windows.chain(others.iter().copied()) {
         let writable = |area: &&Area| area.access.write && area.window.contains(window);
         if areas.iter().find(writable).is_none() {
             let name = context.spec.image.as_ref()?;

@@ -15,6 +15,7 @@ mod image;
 mod in_place;
 mod linux;
 mod task;
+mod task_in_place;
 mod vm;
 
 use crate::board::{Board, Class, Window};
@@ -61,6 +62,18 @@ pub(crate) struct Part {
     pub access: Access,
 }
 
+impl Part {
+    /// Areas each of which has the same permissions everywhere.
+    fn whole(areas: &[Area]) -> Vec<Self> {
+        let part = |(area, whole): (usize, &Area)| Self {
+            area,
+            window: whole.window,
+            access: whole.access,
+        };
+        areas.iter().enumerate().map(part).collect()
+    }
+}
+
 /// A partition's memory at its start.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Guest {
@@ -99,9 +112,11 @@ impl Context<'_> {
 /// Builds a partition's memory; `None` if something was reported.
 pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
     let errors = report.error_count();
+    let in_place = context.board.class == Class::Armv7m;
     let mut guest = match context.spec.kind {
-        Kind::Vm if context.board.class == Class::Armv7m => in_place::build(context, loader, report),
+        Kind::Vm if in_place => in_place::build(context, loader, report),
         Kind::Vm => vm::build(context, loader, report),
+        Kind::Task if in_place => task_in_place::build(context, loader, report),
         Kind::Task => task::build(context, loader, report),
     };
     for alternative in &context.spec.alternatives {

@@ -58,7 +58,8 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         window: startup,
         access: Access::READ,
     });
-    let page = startup_page(ram, context.capabilities);
+    let mut page = startup_records(ram, context.capabilities);
+    page.resize(PAGE as usize, 0);
     pieces.push(Piece::whole(
         blob_name(context.name(), "startup"),
         Rc::new(page),
@@ -90,12 +91,15 @@ fn read_program(name: &Placed<String>, contents: &[u8], report: &mut Report) -> 
         );
         return None;
     }
-    let message = format!("the image `{}` of a task is not an ELF file", name.value);
-    report.push(
-        Diagnostic::at(Code::TaskNeedsElf, name.place, message)
-            .help("give the linked program itself: its segments say which pages can be written or executed"),
-    );
+    report.push(needs_elf(name));
     None
+}
+
+/// The image of a task is something else.
+pub(super) fn needs_elf(name: &Placed<String>) -> Diagnostic {
+    let message = format!("the image `{}` of a task is not an ELF file", name.value);
+    Diagnostic::at(Code::TaskNeedsElf, name.place, message)
+        .help("give the linked program itself: its segments say which pages can be written or executed")
 }
 
 fn leaves_stack(program: &Program, ram: Window, place: Place, report: &mut Report) -> Option<()> {
@@ -226,8 +230,8 @@ fn split(pieces: Vec<Piece>, parts: &[Part]) -> Vec<Piece> {
     out
 }
 
-/// The page that tells a task its capabilities; layout: `bulkhead_abi::startup`.
-fn startup_page(ram: Window, capabilities: &[Capability]) -> Vec<u8> {
+/// What tells a task its capabilities, from the beginning of its startup page on; layout: `bulkhead_abi::startup`.
+pub(super) fn startup_records(ram: Window, capabilities: &[Capability]) -> Vec<u8> {
     let header = StartupHeader {
         magic: STARTUP_MAGIC,
         count: capabilities.len() as u32,
@@ -235,7 +239,7 @@ fn startup_page(ram: Window, capabilities: &[Capability]) -> Vec<u8> {
         memory_base: ram.base,
         memory_size: ram.size,
     };
-    let mut page = Vec::with_capacity(PAGE as usize);
+    let mut page = Vec::new();
     page.extend_from_slice(&header.magic.to_le_bytes());
     page.extend_from_slice(&header.count.to_le_bytes());
     page.extend_from_slice(&header.abi_version.to_le_bytes());
@@ -261,6 +265,5 @@ fn startup_page(ram: Window, capabilities: &[Capability]) -> Vec<u8> {
         page.extend_from_slice(&[record.kind, record.rights]);
         page.extend_from_slice(&record.object.to_le_bytes());
     }
-    page.resize(PAGE as usize, 0);
     page
 }

@@ -148,6 +148,33 @@ impl Firmware {
 /// # Errors
 /// [`FirmwareError`].
 pub(crate) fn parse(bytes: &[u8], board: &Board) -> Result<Firmware, FirmwareError> {
+    let Taken {
+        header,
+        loaded,
+        mut firmware,
+    } = take_apart(bytes, board)?;
+    replace(header, bytes, &loaded, &mut firmware)?;
+    Ok(firmware)
+}
+
+/// Takes the ELF file of a task apart: it has no processor of its own that an instruction could be about, so none is replaced. Its entry
+/// point as the file has it, bit 0 set for T32 code.
+///
+/// # Errors
+/// [`FirmwareError`].
+pub(crate) fn parse_task(bytes: &[u8], board: &Board) -> Result<(Firmware, u64), FirmwareError> {
+    let taken = take_apart(bytes, board)?;
+    Ok((taken.firmware, taken.header.e_entry(ENDIAN).into()))
+}
+
+/// An ELF file whose segments are in their places.
+struct Taken<'a> {
+    header: &'a Header,
+    loaded: Vec<&'a Segment>,
+    firmware: Firmware,
+}
+
+fn take_apart<'a>(bytes: &'a [u8], board: &Board) -> Result<Taken<'a>, FirmwareError> {
     let header = check_header(bytes)?;
     let segments = header
         .program_headers(ENDIAN, bytes)
@@ -175,8 +202,11 @@ pub(crate) fn parse(bytes: &[u8], board: &Board) -> Result<Firmware, FirmwareErr
             return Err(damaged(format!("its segments overlap at {:#x}", pair[1].address)).into());
         }
     }
-    replace(header, bytes, &loaded, &mut firmware)?;
-    Ok(firmware)
+    Ok(Taken {
+        header,
+        loaded,
+        firmware,
+    })
 }
 
 fn check_header(bytes: &[u8]) -> Result<&Header, ElfError> {

@@ -3,7 +3,7 @@
 
 use crate::board::{Board, Class};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::{Kind, Manifest, PartitionSpec};
+use crate::model::{Manifest, PartitionSpec};
 use crate::units::format_size;
 
 /// Keys of a partition that have no meaning there, with the reason.
@@ -56,10 +56,6 @@ fn keys_have_a_meaning(partition: &PartitionSpec, report: &mut Report) {
         if let Some(found) = partition.keys.iter().find(|found| found.value == key) {
             report.push(foreign(&format!("`{key}`"), why, found.place));
         }
-    }
-    if partition.kind == Kind::Task {
-        let why = "tasks are placed at addresses of their own";
-        report.push(foreign("kind = \"task\"", why, partition.name.place));
     }
 }
 
