@@ -5,43 +5,25 @@ mod support;
 
 use bulkhead_arch_api::{CpuOnResult, CpuPower, Line, PcpuId, Reply, VcpuId};
 use bulkhead_arch_sim::{Action, External, Outcome, What, script};
-use support::{Bench, UART, UART_LINE, vm};
+use support::{Bench, UART, UART_LINE, periodic, vm};
 
-/// A guest that wakes every `period` ticks by its own timer and marks the time it was late by.
-fn periodic(period: u64, releases: u64) -> impl FnMut(Outcome, u64) -> Action {
-    let mut due = 0;
+/// A guest that wakes every `period` ticks by its own timer, marks the time it was late by, and goes off after so many.
+fn marking(period: u64, releases: u64) -> impl FnMut(Outcome, u64) -> Action {
     let mut count = 0;
-    let mut phase = 0;
-    move |last, now| {
-        phase += 1;
-        match phase % 4 {
-            1 => {
-                due = if due == 0 { now + period } else { due + period };
-                Action::SetTimer(Some(due))
-            }
-            2 => Action::Idle,
-            3 => Action::Acknowledge,
-            _ if last == Outcome::Interrupt(Some(27)) => {
-                count += 1;
-                if count > releases {
-                    Action::CpuOff
-                } else {
-                    Action::Mark(now - due)
-                }
-            }
-            _ => {
-                // Woken for nothing: sleep on.
-                phase = 1;
-                Action::Compute(1)
-            }
+    periodic(period, move |late| {
+        count += 1;
+        if count > releases {
+            Action::CpuOff
+        } else {
+            Action::Mark(late)
         }
-    }
+    })
 }
 
 #[test]
 fn the_more_important_vcpu_preempts_by_its_own_timer() {
     let mut bench = Bench::new(1, &[vm("control", &[(0, 20)]), vm("busy", &[(0, 1)])]);
-    bench.program(0, |_| periodic(100_000, 20));
+    bench.program(0, |_| marking(100_000, 20));
     bench.program(1, |_| |_, _| Action::Compute(1_000_000));
     bench.run(2_500_000);
     let late = bench.marks(0);
@@ -250,7 +232,7 @@ fn a_physical_interrupt_of_an_idle_partition_wakes_it() {
 fn a_loading_neighbour_delays_an_interrupt_by_no_more_than_a_chunk() {
     let big = vm("big", &[(0, 1)]).with(|part| part.memory = 4 << 20);
     let mut bench = Bench::new(1, &[vm("control", &[(0, 20)]), big]);
-    bench.program(0, |_| periodic(5_000, 30));
+    bench.program(0, |_| marking(5_000, 30));
     bench.run(400_000);
     let late = bench.marks(0);
     assert_eq!(late.len(), 30);

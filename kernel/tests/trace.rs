@@ -5,10 +5,10 @@ mod support;
 
 use bulkhead_abi::PartitionState;
 use bulkhead_abi::trace::{BlockReason, Entry, Event, ExitCause, Record, SwitchReason};
-use bulkhead_arch_sim::{Action, Outcome, What, script};
+use bulkhead_arch_sim::{Action, What, script};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use support::{Bench, vm};
+use support::{Bench, periodic, vm};
 
 /// Rings of this many records for the pCPUs of a board.
 fn rings(pcpus: usize, records: usize) -> Vec<&'static [Entry]> {
@@ -29,28 +29,10 @@ fn records(bench: &Bench, pcpu: usize) -> (Vec<Record>, u64) {
     ((first..stored).map(record).collect(), stored)
 }
 
-/// A guest that wakes by its own timer every `period` ticks.
-fn periodic(period: u64) -> impl FnMut(Outcome, u64) -> Action {
-    let mut due = 0;
-    let mut phase = 0;
-    move |_, now| {
-        phase += 1;
-        match phase % 4 {
-            1 => {
-                due = if due == 0 { now + period } else { due + period };
-                Action::SetTimer(Some(due))
-            }
-            2 => Action::Idle,
-            3 => Action::Acknowledge,
-            _ => Action::Compute(500),
-        }
-    }
-}
-
 fn two_on_one(ring: usize) -> Bench {
     let mut bench = Bench::new(1, &[vm("control", &[(0, 20)]), vm("busy", &[(0, 1)])]);
     bench.world().trace = rings(1, ring);
-    bench.program(0, |_| periodic(100_000));
+    bench.program(0, |_| periodic(100_000, |_| Action::Compute(500)));
     bench.program(1, |_| |_, _| Action::Compute(1_000_000));
     bench.run(2_500_000);
     bench
@@ -167,7 +149,7 @@ fn tracing_changes_nothing_that_a_guest_or_the_machine_sees() {
         if traced {
             bench.world().trace = rings(1, 1 << 8);
         }
-        bench.program(0, |_| periodic(100_000));
+        bench.program(0, |_| periodic(100_000, |_| Action::Compute(500)));
         bench.program(1, |_| |_, _| Action::Compute(1_000_000));
         bench.run(2_500_000);
         bench.records(|_| true)

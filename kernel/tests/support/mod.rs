@@ -104,6 +104,29 @@ impl Part {
     }
 }
 
+/// A guest that wakes every `period` ticks by its own timer, and then does what `work` says of how late it is.
+pub fn periodic(period: u64, mut work: impl FnMut(u64) -> Action) -> impl FnMut(Outcome, u64) -> Action {
+    let mut due = 0;
+    let mut phase = 0;
+    move |last, now| {
+        phase += 1;
+        match phase % 4 {
+            1 => {
+                due = if due == 0 { now + period } else { due + period };
+                Action::SetTimer(Some(due))
+            }
+            2 => Action::Idle,
+            3 => Action::Acknowledge,
+            _ if last == Outcome::Interrupt(Some(27)) => work(now - due),
+            _ => {
+                // Woken for nothing: sleep on.
+                phase = 1;
+                Action::Compute(1)
+            }
+        }
+    }
+}
+
 /// The tables of a system of these partitions.
 pub fn tables(pcpus: u32, parts: &[Part]) -> ImageBuilder {
     let mut image = ImageBuilder::new(CAPS.class_number, "sim").unwrap();
