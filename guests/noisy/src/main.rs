@@ -4,7 +4,8 @@
 //! Bootargs: `noise=KIND` says of what:
 //! `cpu` (computes and never waits), `wfi` (wakes and sleeps as often as it can), `timer` (its timer's interrupt
 //! never ends), `console` (floods its console), `hypercall`, `sgi` (interrupts to itself, and to its
-//! second vCPU if it has one), `gic` (distributor accesses), `stop` (restarts itself for ever).
+//! second vCPU if it has one), `gic` (distributor accesses), `line` (makes the line of its real-time clock, which it routes to its second
+//! vCPU, pending again and again, by software and with changes of its other states), `stop` (restarts itself for ever).
 //! `count=N` ends it after N turns with `noisy: done N` (0: never).
 #![no_std]
 #![no_main]
@@ -21,6 +22,8 @@ bulkhead_guest::vm_main!(main);
 
 /// The interrupt it sends.
 const SGI: u32 = 3;
+/// The line of the board's real-time clock (PL031 of QEMU `virt`), if it is passed through.
+const CLOCK_LINE: u32 = 34;
 
 static COMPUTED: AtomicU64 = AtomicU64::new(1);
 
@@ -52,6 +55,23 @@ const NOISES: &[Noise] = &[
         let enabled = gic::is_enabled(gic::FIRST_SHARED + (turn % 64) as u32);
         bus::write_u32(gic::DISTRIBUTOR + gic::offset::SET_ENABLE + 4, u32::from(enabled));
     }),
+    ("line", |turn| {
+        if turn == 0 {
+            gic::route(CLOCK_LINE, 1);
+            gic::enable(CLOCK_LINE);
+        }
+        gic::set_pending(CLOCK_LINE);
+        match turn % 8 {
+            3 => gic::clear_active(CLOCK_LINE),
+            5 => gic::route(CLOCK_LINE, 1),
+            7 => {
+                gic::disable(CLOCK_LINE);
+                gic::enable(CLOCK_LINE);
+            }
+            _ => {}
+        }
+        cpu::relax();
+    }),
     ("stop", |_| psci::system_reset(Conduit::Hvc)),
 ];
 
@@ -81,6 +101,14 @@ fn second_cpu(_: u64) {
     }
 }
 
+fn waiting_cpu(_: u64) {
+    gic::init_cpu();
+    cpu::unmask_interrupts();
+    loop {
+        cpu::wait_for_interrupt();
+    }
+}
+
 fn main(machine: Machine) {
     let wanted = arguments::value(machine.bootargs(), "noise").unwrap_or("cpu");
     let count = arguments::number(machine.bootargs(), "count", 0);
@@ -93,7 +121,11 @@ fn main(machine: Machine) {
     exception::set_interrupt_handler(interrupt);
     gic::enable(SGI);
     gic::enable(Timer::Virtual.line());
-    let second = *name == "sgi" && smp::start(1, second_cpu, 0) == code::SUCCESS;
+    let second = match *name {
+        "sgi" => smp::start(1, second_cpu, 0) == code::SUCCESS,
+        "line" => smp::start(1, waiting_cpu, 0) == code::SUCCESS,
+        _ => false,
+    };
     println!("noisy: {name}{}", if second { " on two vCPUs" } else { "" });
     cpu::unmask_interrupts();
     let mut turn = 0;
