@@ -13,6 +13,8 @@
 //! DLE (0x10) are sent as DLE followed by the byte exclusive-or 0x40. The hypervisor's own log is the
 //! console named [`HYPERVISOR_CONSOLE`].
 //!
+//! The hypervisor's last words, when it crashes, may have no time: `RS "\r\n" "bulkhead: " US text`.
+//!
 //! In the other direction `RS name US` directs the following input bytes to that console; the same
 //! escape applies.
 

@@ -10,7 +10,7 @@
 //! that is too long or unreadable directs what follows to the console [`UNTAGGED`], where it is still
 //! seen; the next good tag ends that. Text before the first tag (firmware) is [`UNTAGGED`], too.
 
-use bulkhead_abi::framing::{DLE, ESCAPE_MASK, RS, US, needs_escape};
+use bulkhead_abi::framing::{DLE, ESCAPE_MASK, HYPERVISOR_CONSOLE, RS, US, needs_escape};
 
 /// Name of the console that text without a readable tag belongs to. No partition can have it.
 pub const UNTAGGED: &str = "-";
@@ -49,7 +49,7 @@ pub enum Event<'a> {
     Switch {
         /// Its name.
         console: &'a str,
-        /// When the hypervisor wrote the tag; `None` for [`UNTAGGED`].
+        /// When the hypervisor wrote the tag; `None` for [`UNTAGGED`], and for last words of a backend that has lost its clock.
         time: Option<VirtualTime>,
     },
     /// Bytes of the current console.
@@ -127,10 +127,16 @@ fn flush(text: &mut Vec<u8>, sink: &mut impl FnMut(Event<'_>)) {
     }
 }
 
-/// Reads `["\r\n"] "[" seconds "." microseconds "] " name ": "`.
+/// Reads `["\r\n"] "[" seconds "." microseconds "] " name ": "`. Only the hypervisor's own name may be without a time.
 fn read_tag(tag: &[u8]) -> Option<Event<'_>> {
     let tag = std::str::from_utf8(tag).ok()?;
     let tag = tag.strip_prefix("\r\n").unwrap_or(tag);
+    if tag.strip_suffix(": ") == Some(HYPERVISOR_CONSOLE) {
+        return Some(Event::Switch {
+            console: HYPERVISOR_CONSOLE,
+            time: None,
+        });
+    }
     let (time, name) = tag.strip_prefix('[')?.split_once("] ")?;
     let console = name.strip_suffix(": ")?;
     let (seconds, micros) = time.trim_start().split_once('.')?;
@@ -249,6 +255,18 @@ mod tests {
                 "{bad:?}"
             );
         }
+    }
+
+    #[test]
+    fn last_words_of_the_hypervisor_have_no_time() {
+        let seen = collect(&[
+            b"\x1e[    1.500000] linux: \x1f~ # \x1e\r\nbulkhead: \x1fLOCKDOWN: x\r\n\x1elinux: \x1fy",
+        ]);
+        assert_eq!(
+            seen[1],
+            ("bulkhead".to_owned(), None, b"LOCKDOWN: x\r\n".to_vec())
+        );
+        assert_eq!(seen[2], (UNTAGGED.to_owned(), None, b"y".to_vec()));
     }
 
     #[test]

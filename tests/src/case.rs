@@ -62,6 +62,9 @@ pub enum Damage {
     Vector(u8),
     /// The hypervisor's exception vector of the first number branches to that of the second: an exception is taken for another.
     Redirect(u8, u8),
+    /// The first instruction of the hypervisor's function of this name becomes an undefined one, which is what a broken invariant is on a
+    /// microcontroller. Only for class binaries that execute in place.
+    Undefined(String),
 }
 
 /// What a case, or all cases of a folder, say.
@@ -258,8 +261,8 @@ impl Damage {
     /// Damages the system image at the end of `flash`.
     ///
     /// # Errors
-    /// The offset is outside the image.
-    pub fn apply(&self, flash: &mut Vec<u8>, image_len: usize) -> Result<(), String> {
+    /// The offset is outside the image, or there is no such function.
+    pub fn apply(&self, flash: &mut Vec<u8>, image_len: usize, class_binary: &Path) -> Result<(), String> {
         let start = flash.len() - image_len;
         let place = |offset: i64| {
             let from = if offset < 0 { flash.len() } else { start };
@@ -270,6 +273,11 @@ impl Damage {
             place.ok_or_else(|| format!("offset {offset} is outside the system image"))
         };
         match *self {
+            Self::Undefined(ref function) => {
+                let at = crate::function::offset_in(flash, class_binary, function)?;
+                // UDF #0xFE (Arm DDI 0403E.e, A7.7.194).
+                flash[at..at + 2].copy_from_slice(&0xDEFE_u16.to_le_bytes());
+            }
             Self::Keep(length) => {
                 let end = place(length)?;
                 flash.truncate(end);
@@ -388,7 +396,7 @@ at-most.b = 7
         let flash = vec![0_u8; 10];
         let damaged = |damage: Damage| {
             let mut copy = flash.clone();
-            damage.apply(&mut copy, 4).map(|()| copy)
+            damage.apply(&mut copy, 4, Path::new("")).map(|()| copy)
         };
         assert_eq!(damaged(Damage::Flip(0)).unwrap(), [0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
         assert_eq!(damaged(Damage::Set(-1, 7)).unwrap()[9], 7);
@@ -408,11 +416,15 @@ at-most.b = 7
             .iter_mut()
             .enumerate()
             .for_each(|(place, byte)| *byte = (place / 3) as u8);
-        Damage::Vector(8).apply(&mut flash, 4).unwrap();
+        Damage::Vector(8).apply(&mut flash, 4, Path::new("")).unwrap();
         assert_eq!(flash[0xc00..0xc05], [0, 0, 0, 0, 0x11]);
-        Damage::Redirect(8, 11).apply(&mut flash, 4).unwrap();
+        Damage::Redirect(8, 11)
+            .apply(&mut flash, 4, Path::new(""))
+            .unwrap();
         assert_eq!(flash[0xc00..0xc05], [0x60, 0, 0, 0x14, 0x11]);
-        Damage::Redirect(11, 10).apply(&mut flash, 4).unwrap();
+        Damage::Redirect(11, 10)
+            .apply(&mut flash, 4, Path::new(""))
+            .unwrap();
         assert_eq!(flash[0xd80..0xd85], [0xe0, 0xff, 0xff, 0x17, 0x11]);
     }
 }

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod case;
+mod function;
 mod runner;
 mod verdict;
 

@@ -82,7 +82,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     launch.log_base = Some(prepared.system().log_base());
     let mut flash = prepared.flash().to_vec();
     if let Some(damage) = &case.damage
-        && let Err(why) = damage.apply(&mut flash, prepared.image().len())
+        && let Err(why) = damage.apply(&mut flash, prepared.image().len(), prepared.class_binary())
     {
         return vec![why];
     }

@@ -8,7 +8,8 @@
 use crate::system::{self, BFAR, CFSR, HFSR};
 use crate::{console, log};
 use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, STACK_WORDS};
-use bulkhead_arch_support::{Report, physical};
+use bulkhead_arch_support::{Mmio, Report, physical};
+use bulkhead_image::layout::{REGISTERS_QUIESCED, RegistersRecord};
 use core::sync::atomic::Ordering;
 
 unsafe extern "C" {
@@ -23,8 +24,28 @@ const FRAME_PC: usize = 24;
 /// Bytes of a report.
 const ROOM: usize = 128;
 
-/// Ends this CPU.
+/// Windows of registers of partitions' devices, once the image is checked.
+static DEVICES: spin::Once<&'static [RegistersRecord]> = spin::Once::new();
+
+/// What [`stop`] has to make quiet. Requires: of a checked image.
+pub(crate) fn remember_devices(records: &'static [RegistersRecord]) {
+    DEVICES.call_once(|| records);
+}
+
+/// Ends what devices of partitions do, as it is done to those of a partition that stops.
+fn make_devices_quiet() {
+    for record in DEVICES.get().copied().unwrap_or(&[]) {
+        if record.flags.get() & REGISTERS_QUIESCED != 0 {
+            let register = record.host.get() as usize + record.quiesce_offset.get() as usize;
+            // SAFETY: the image is checked: this is a register of a partition's device, and none of its vCPUs runs any more.
+            unsafe { Mmio::new(register, size_of::<u32>()) }.write32(0, record.quiesce_value.get());
+        }
+    }
+}
+
+/// Ends this CPU, and what devices of partitions do.
 pub(crate) fn stop() -> ! {
+    make_devices_quiet();
     loop {
         // SAFETY: masks interrupts and waits; no other effect.
         unsafe { core::arch::asm!("cpsid i", "wfi", options(nomem, nostack)) }

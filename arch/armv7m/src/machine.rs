@@ -10,7 +10,7 @@ use crate::quick::Plain;
 use crate::space::SpaceTable;
 use crate::system::{self, CPUID, ICTR, ID_PFR0, MPU_TYPE, MVFR0, NVIC_IPR, SYST_CALIB};
 use crate::vcpu::ContextTable;
-use crate::{console, fp, irq, log};
+use crate::{console, crash, fp, irq, log};
 use bulkhead_arch_api::{Arch, ArchCaps, Exit, MAX_PARTITIONS, MAX_VCPUS_PER_PARTITION, Ticks, VcpuId};
 use bulkhead_arch_deprivileged::{MAX_MPU_REGIONS, Model};
 use bulkhead_arch_support::Mmio;
@@ -217,6 +217,7 @@ impl Machine {
     }
 
     fn adopt_board(&mut self, image: &Image<'static>) {
+        crash::remember_devices(image.registers());
         if image.board().log_base.get() != log::address() {
             halt("LOCKDOWN: the log's place is not where this hypervisor has it");
         }

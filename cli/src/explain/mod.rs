@@ -8,11 +8,13 @@
 //! | file | |
 //! |---|---|
 //! | `event` | the report, read back from its line |
+//! | `crash` | the hypervisor's own end, read back from its line |
 //! | `syndrome`, `fault_status` | what the instruction tried, by class of CPU |
 //! | `symbols` | the line of the program |
 //! | `place` | what is at an address of a partition |
 //! | `remedy` | what probably helps |
 
+mod crash;
 mod event;
 mod fault_status;
 mod place;
@@ -35,6 +37,8 @@ pub struct Explainer<'a> {
     system: &'a System,
     manifest: String,
     symbols: Vec<Symbols>,
+    /// Those of the hypervisor.
+    own: Symbols,
     explained: Vec<(String, String, Option<u64>)>,
 }
 
@@ -52,12 +56,17 @@ impl<'a> Explainer<'a> {
             system,
             manifest: manifest.to_owned(),
             symbols,
+            own: Symbols::of(Some(prepared.class_binary().to_owned())),
             explained: Vec::new(),
         }
     }
 
-    /// The explanation of a line, if it is a health report that has not been explained yet. Lines begin with `  `.
+    /// The explanation of a line, if it is a health report that has not been explained yet, or the hypervisor's own end. Lines
+    /// begin with `  `.
     pub fn line(&mut self, text: &str) -> Option<String> {
+        if let Some(at) = crash::place(text) {
+            return Some(self.explain_crash(at));
+        }
         let event = Event::read(text)?;
         let same = (event.partition.clone(), event.class.clone(), event.pc);
         if self.explained.len() >= EVENTS || self.explained.contains(&same) {
@@ -70,6 +79,17 @@ impl<'a> Explainer<'a> {
             .iter()
             .position(|partition| partition.name == event.partition)?;
         Some(self.explain(number, &event))
+    }
+
+    /// Why the hypervisor stopped: `at` is an address of its class binary.
+    fn explain_crash(&mut self, at: u64) -> String {
+        let place = self.own.find(at);
+        let place =
+            place.unwrap_or_else(|| format!("{at:#x} of the class binary, for which there are no symbols"));
+        format!(
+            "  why | the hypervisor itself failed, and no partition goes on\n      | at {place}\n      | likely remedy: report it, with \
+             this line and what `bulkhead log` shows of the crash record"
+        )
     }
 
     fn explain(&mut self, number: usize, event: &Event) -> String {

@@ -306,9 +306,144 @@ fn exceptions() {
     barrier();
 }
 
+// Code whose replaced instructions somebody jumps into: between MSR, MRS and CPS in and outside of IT blocks, and branch
+// tables beside them, so that a jump to any half-word of it runs halves of instructions and data.
+global_asm!(
+    ".section .text.hostile_middle, \"ax\"",
+    ".syntax unified",
+    ".balign 4",
+    ".global hostile_middle",
+    ".thumb_func",
+    "hostile_middle:",
+    "mrs r0, basepri",
+    "msr basepri, r0",
+    "and r1, r0, #1",
+    "tbb [pc, r1]",
+    ".byte 1, 1",
+    "mrs r2, psp",
+    "cmp r1, #0",
+    "itte eq",
+    "mrseq r3, primask",
+    "msreq basepri_max, r0",
+    "mrsne r3, ipsr",
+    "tbh [pc, r1, lsl #1]",
+    ".hword 2, 2",
+    "cpsie i",
+    "ldr r0, 2f",
+    "mrs r12, control",
+    "bx lr",
+    ".balign 4",
+    "2: .word 0x8811f380",
+    ".global hostile_middle_end",
+    "hostile_middle_end:",
+);
+
+unsafe extern "C" {
+    fn hostile_middle();
+    static hostile_middle_end: u8;
+}
+
+/// Into the middle of instructions that the host tool has replaced.
+fn middle() {
+    let start = hostile_middle as *const () as u32 & !1;
+    let halves = ((&raw const hostile_middle_end) as u32 - start) / 2;
+    let at = start + 2 * below(halves);
+    // SAFETY: the handler copes; code that ends returns.
+    unsafe {
+        asm!("blx {}", in(reg) at | 1, out("r0") _, out("r1") _, out("r2") _, out("r3") _, out("r12") _, out("lr") _)
+    }
+}
+
+/// Loads and stores with the rights of unprivileged code, and exclusive ones, whose monitor does not survive a switch.
+fn unusual_accesses() {
+    let at = if below(2) == 0 { private() } else { victim() } & !3;
+    let value = draw();
+    match below(5) {
+        // SAFETY: a load changes nothing; the handler copes.
+        0 => unsafe { asm!("ldrt {}, [{}]", out(reg) _, in(reg) at) },
+        // SAFETY: what is stored to is not this program's, or its scratch area.
+        1 => unsafe { asm!("strt {}, [{}]", in(reg) value, in(reg) at) },
+        // SAFETY: likewise.
+        2 => unsafe { asm!("strbt {}, [{}, #1]", in(reg) value, in(reg) at) },
+        // SAFETY: as for the first load.
+        3 => unsafe { asm!("ldrsht {}, [{}]", out(reg) _, in(reg) at) },
+        // SAFETY: as for the stores.
+        _ => unsafe {
+            asm!(
+                "ldrex {old}, [{at}]", "wfe", "strex {failed}, {value}, [{at}]", "clrex",
+                old = out(reg) _, failed = out(reg) _, value = in(reg) value, at = in(reg) at,
+            )
+        },
+    }
+}
+
+/// The aliases of single bits of others' memory and devices, the registers of debug and trace, and keys that do not fit.
+fn aliases_and_keys() {
+    let at = match below(5) {
+        0 => 0x2200_0000 + (below(0x40_0000) << 2),
+        1 => 0x4200_0000 + (below(0x10_0000) << 2),
+        // ITM, DWT, FPB; TPIU; the debug registers of the core.
+        2 => 0xE000_0000 + (below(0xC00) << 2),
+        3 => 0xE004_0000 + (below(0x400) << 2),
+        _ => 0xE000_EDF0 + (below(4) << 2),
+    };
+    match below(4) {
+        0 => store(at, draw()),
+        1 => {
+            let _ = load(at);
+        }
+        // AIRCR with another key: nothing may happen, whatever else is written. SysTick's calibration cannot be written.
+        2 => store(0xE000_ED0C, draw() & 0xFFFF | 0x05FB_0000),
+        _ => store(0xE000_E01C, draw()),
+    }
+}
+
+/// Events and waiting, with interrupts masked and an interrupt that wakes all the same.
+fn waiting() {
+    change_masks(below(2) == 0, false);
+    store(0xE000_ED10, draw() & 0x14);
+    store(0xE000_E010, 7);
+    match below(3) {
+        // SAFETY: SysTick ends waiting.
+        0 => unsafe { asm!("sev", "wfe", "wfe") },
+        // SAFETY: likewise.
+        1 => unsafe { asm!("wfi") },
+        // SAFETY: likewise.
+        _ => unsafe { asm!("it eq", "wfieq", "it ne", "wfene") },
+    }
+    store(0xE000_ED10, 0);
+}
+
+/// MSR to what cannot be written, from a thread and from wherever this runs, and stacks exchanged under it.
+fn special() {
+    let value = draw();
+    match below(4) {
+        // SAFETY: none of these can be written.
+        0 => unsafe { asm!("msr ipsr, {0}", "msr epsr, {0}", "msr iepsr, {0}", in(reg) value) },
+        // SAFETY: masks change nothing but when handlers run.
+        1 => unsafe {
+            asm!("msr apsr_nzcvq, {0}", "msr basepri_max, {0}", "cpsid f", "cpsie f", in(reg) value)
+        },
+        // SAFETY: both stack pointers are the same meanwhile.
+        2 => unsafe {
+            asm!(
+                "mov r4, sp", "msr psp, r4", "movs r4, #2", "msr control, r4", "isb", "mrs r4, control", "movs r4, #0",
+                "msr control, r4", "isb", out("r4") _,
+            )
+        },
+        // SAFETY: reading changes nothing.
+        _ => unsafe { asm!("mrs {0}, epsr", "mrs {0}, iepsr", "mrs {0}, msp", out(reg) _) },
+    }
+}
+
 /// One attack.
 pub fn one() {
-    match below(40) {
+    match below(50) {
+        40 | 41 => middle(),
+        42 | 43 => unusual_accesses(),
+        44 | 45 => aliases_and_keys(),
+        46 | 47 => waiting(),
+        48 | 49 => special(),
         0..=8 => privates(),
         9..=14 => memory(),
         15..=18 => process_stack(),
