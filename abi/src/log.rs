@@ -25,19 +25,21 @@
 //! readers on other CPUs see whole numbers. Numbers have the byte order of the CPU.
 
 use crate::atomic::AtomicU64;
-use crate::size::limit;
+use crate::size::{IS_SMALL, limit};
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 /// Bytes of the area.
-pub const AREA_SIZE: usize = limit(SMALL_AREA_SIZE, 0x1_0000);
+pub const AREA_SIZE: usize = LAYOUT.size;
 /// Bytes of the area on a microcontroller.
-pub const SMALL_AREA_SIZE: usize = 0x1000;
+pub const SMALL_AREA_SIZE: usize = SMALL.size;
+/// The layout of this build.
+const LAYOUT: Layout = if IS_SMALL { SMALL } else { LARGE };
 /// "BULKLOG1", as the bytes are in memory.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"BULKLOG1");
 /// Revision of the layout.
 pub const VERSION: u32 = 1;
 /// Bytes of the ring.
-pub const RING_SIZE: usize = limit(0x400, 0x8000);
+pub const RING_SIZE: usize = LAYOUT.ring.1;
 /// Bytes of a line in the ring at most: the longest line and its time.
 pub const LINE_MAX: usize = 320;
 /// Bytes of a name.
@@ -45,19 +47,70 @@ pub const NAME_LEN: usize = 32;
 /// Bytes of the message of a crash.
 pub const MESSAGE_LEN: usize = 256;
 /// Words of the stack in a crash record.
-pub const STACK_WORDS: usize = limit(20, 96);
+pub const STACK_WORDS: usize = LAYOUT.stack_words;
 /// pCPUs that have a place.
-pub const PCPUS: usize = limit(1, 8);
+pub const PCPUS: usize = LAYOUT.pcpus.1;
 /// Partitions that have a place.
-pub const PARTITIONS: usize = limit(8, 32);
+pub const PARTITIONS: usize = LAYOUT.partitions.1;
 /// vCPUs that have a place.
-pub const VCPUS: usize = limit(8, 64);
+pub const VCPUS: usize = LAYOUT.vcpus.1;
 /// Bytes before the ring that nobody uses.
 const UNUSED: usize = limit(0x1C0, 0x5600);
 /// Bytes behind a crash record that nobody uses.
 const CRASH_UNUSED: usize = limit(16, 432);
 /// "None" where a number is expected.
 pub const NONE: u32 = u32::MAX;
+
+/// Where things are in an area, for readers that serve all classes: offset, and how many there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes of the area.
+    pub size: usize,
+    /// [`Pcpu`]s.
+    pub pcpus: (usize, usize),
+    /// [`Partition`]s.
+    pub partitions: (usize, usize),
+    /// [`Vcpu`]s.
+    pub vcpus: (usize, usize),
+    /// Bytes of the ring.
+    pub ring: (usize, usize),
+    /// Words of the stack in a crash record.
+    pub stack_words: usize,
+}
+
+/// The layout on a microcontroller.
+pub const SMALL: Layout = Layout {
+    size: 0x1000,
+    pcpus: (0x400, 1),
+    partitions: (0x440, 8),
+    vcpus: (0x840, 8),
+    ring: (0xC00, 0x400),
+    stack_words: 20,
+};
+
+/// The layout elsewhere.
+pub const LARGE: Layout = Layout {
+    size: 0x1_0000,
+    pcpus: (0x800, 8),
+    partitions: (0xA00, 32),
+    vcpus: (0x1A00, 64),
+    ring: (0x8000, 0x8000),
+    stack_words: 96,
+};
+
+impl Layout {
+    /// The layout of an area that says it has this many bytes ([`Header::size`]).
+    #[must_use]
+    pub const fn of_size(size: usize) -> Option<Self> {
+        if size == SMALL.size {
+            Some(SMALL)
+        } else if size == LARGE.size {
+            Some(LARGE)
+        } else {
+            None
+        }
+    }
+}
 
 /// Start of the area.
 #[derive(Debug)]
@@ -230,10 +283,10 @@ pub struct Area {
 
 const _: () = assert!(
     core::mem::offset_of!(Area, crash) == 0x100
-        && core::mem::offset_of!(Area, pcpus) == limit(0x400, 0x800)
-        && core::mem::offset_of!(Area, partitions) == limit(0x440, 0xA00)
-        && core::mem::offset_of!(Area, vcpus) == limit(0x840, 0x1A00)
-        && core::mem::offset_of!(Area, ring) == limit(0xC00, 0x8000)
+        && core::mem::offset_of!(Area, pcpus) == LAYOUT.pcpus.0
+        && core::mem::offset_of!(Area, partitions) == LAYOUT.partitions.0
+        && core::mem::offset_of!(Area, vcpus) == LAYOUT.vcpus.0
+        && core::mem::offset_of!(Area, ring) == LAYOUT.ring.0
         && size_of::<Area>() == AREA_SIZE
 );
 

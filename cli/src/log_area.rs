@@ -6,18 +6,22 @@
 //! that holds memory of a guest may hold areas of the guest's own making; which one is the hypervisor's its address tells.
 
 use bulkhead_abi::log::{
-    AREA_SIZE, Area, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, Header, LINE_MAX, MAGIC,
-    NONE, PARTITIONS, PCPUS, Partition, Pcpu, RING_SIZE, STACK_WORDS, VCPUS, VERSION, Vcpu,
+    Area, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, Header, LARGE, LINE_MAX, Layout, MAGIC,
+    NONE, Partition, Pcpu, SMALL, VERSION, Vcpu,
 };
 use bulkhead_abi::trace::{RING_MAX, RING_MIN};
 use bulkhead_abi::{HealthClass, PartitionState};
 use std::fmt::Write;
 use std::mem::offset_of;
 
+/// Reads so many bytes of memory from an address on.
+pub type ReadMemory<'a, E> = dyn FnMut(u64, usize) -> Result<Vec<u8>, E> + 'a;
+
 /// A log area.
 #[derive(Clone, Debug)]
 pub struct LogArea<'a> {
     bytes: &'a [u8],
+    layout: Layout,
 }
 
 /// The rings of the trace.
@@ -73,6 +77,25 @@ const CLASSES: &[(HealthClass, &str)] = &[
     (HealthClass::Task, "task"),
 ];
 
+/// The layout that the header at the start of `memory` names.
+fn layout_of(memory: &[u8]) -> Option<Layout> {
+    let size = memory.get(offset_of!(Header, size)..)?.first_chunk()?;
+    let layout = Layout::of_size(u32::from_le_bytes(*size) as usize);
+    layout.filter(|_| memory.starts_with(&MAGIC.to_le_bytes()))
+}
+
+/// The memory of the log area at `base`, as much as its header says; the smallest area's if nobody has made one there.
+///
+/// # Errors
+/// Memory could not be read.
+pub fn read<E>(base: u64, memory: &mut ReadMemory<'_, E>) -> Result<Vec<u8>, E> {
+    let mut bytes = memory(base, SMALL.size)?;
+    if layout_of(&bytes) == Some(LARGE) {
+        bytes.extend(memory(base + SMALL.size as u64, LARGE.size - SMALL.size)?);
+    }
+    Ok(bytes)
+}
+
 impl<'a> LogArea<'a> {
     /// The first log area in `dump`, and where it starts.
     #[must_use]
@@ -82,22 +105,16 @@ impl<'a> LogArea<'a> {
 
     /// All log areas in `dump`, and where they start.
     pub fn find_all(dump: &'a [u8]) -> impl Iterator<Item = (usize, Self)> {
-        std::iter::successors(Self::find(dump), |(last, _)| {
-            Self::find_from(dump, last + AREA_SIZE)
+        std::iter::successors(Self::find(dump), |(last, area)| {
+            Self::find_from(dump, last + area.layout.size)
         })
     }
 
     fn find_from(dump: &'a [u8], start: usize) -> Option<(usize, Self)> {
-        let magic = MAGIC.to_le_bytes();
         let mut at = start;
-        while let Some(rest) = dump.get(at..).filter(|rest| rest.len() >= AREA_SIZE) {
-            if rest.starts_with(&magic) {
-                let area = Self {
-                    bytes: &rest[..AREA_SIZE],
-                };
-                if area.is_valid() {
-                    return Some((at, area));
-                }
+        while let Some(rest) = dump.get(at..).filter(|rest| rest.len() >= SMALL.size) {
+            if let Some(area) = Self::at_start(rest) {
+                return Some((at, area));
             }
             at += 8;
         }
@@ -107,10 +124,12 @@ impl<'a> LogArea<'a> {
     /// The log area that `memory` starts with.
     #[must_use]
     pub fn at_start(memory: &'a [u8]) -> Option<Self> {
+        let layout = layout_of(memory)?;
         let area = Self {
-            bytes: memory.get(..AREA_SIZE)?,
+            bytes: memory.get(..layout.size)?,
+            layout,
         };
-        (area.long(0) == MAGIC && area.is_valid()).then_some(area)
+        area.is_valid().then_some(area)
     }
 
     /// Where the rings of the trace are, if anything is traced.
@@ -120,9 +139,11 @@ impl<'a> LogArea<'a> {
         if !records.is_power_of_two() || !(RING_MIN..=RING_MAX).contains(&records) {
             return None;
         }
-        let pcpus = self.word(offset_of!(Header, pcpus)).min(PCPUS as u32);
+        let pcpus = self
+            .word(offset_of!(Header, pcpus))
+            .min(self.layout.pcpus.1 as u32);
         let stored = |index: u32| {
-            let pcpu = offset_of!(Area, pcpus) + index as usize * size_of::<Pcpu>();
+            let pcpu = self.layout.pcpus.0 + index as usize * size_of::<Pcpu>();
             self.long(pcpu + offset_of!(Pcpu, traced))
         };
         Some(Rings {
@@ -153,14 +174,18 @@ impl<'a> LogArea<'a> {
     /// The names of the partitions, and partition, index in it and pCPU of each vCPU.
     #[must_use]
     pub fn tables(&self) -> (Vec<String>, Vec<[u8; 3]>) {
-        let partitions = self.word(offset_of!(Header, partitions)).min(PARTITIONS as u32);
+        let partitions = self
+            .word(offset_of!(Header, partitions))
+            .min(self.layout.partitions.1 as u32);
         let names = (0..partitions as usize).map(|index| {
-            let at = offset_of!(Area, partitions) + index * size_of::<Partition>();
+            let at = self.layout.partitions.0 + index * size_of::<Partition>();
             self.text(at, bulkhead_abi::log::NAME_LEN)
         });
-        let vcpus = self.word(offset_of!(Header, vcpus)).min(VCPUS as u32);
+        let vcpus = self
+            .word(offset_of!(Header, vcpus))
+            .min(self.layout.vcpus.1 as u32);
         let vcpus = (0..vcpus as usize).map(|index| {
-            let at = offset_of!(Area, vcpus) + index * size_of::<Vcpu>();
+            let at = self.layout.vcpus.0 + index * size_of::<Vcpu>();
             let fields = [
                 offset_of!(Vcpu, partition),
                 offset_of!(Vcpu, index),
@@ -174,7 +199,6 @@ impl<'a> LogArea<'a> {
     fn is_valid(&self) -> bool {
         let (written, reserved) = self.positions();
         self.word(offset_of!(Header, version)) == VERSION
-            && self.word(offset_of!(Header, size)) == AREA_SIZE as u32
             && reserved
                 .checked_sub(written)
                 .is_some_and(|rest| rest <= LINE_MAX as u64)
@@ -213,9 +237,10 @@ impl<'a> LogArea<'a> {
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let (written, reserved) = self.positions();
-        let first = reserved.saturating_sub(RING_SIZE as u64);
-        let ring = &self.bytes[offset_of!(Area, ring)..];
-        let bytes: Vec<u8> = (first..written).map(|at| ring[at as usize % RING_SIZE]).collect();
+        let (start, size) = self.layout.ring;
+        let first = reserved.saturating_sub(size as u64);
+        let ring = &self.bytes[start..start + size];
+        let bytes: Vec<u8> = (first..written).map(|at| ring[at as usize % size]).collect();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let lines = text.split('\n').skip(usize::from(first != 0));
         lines.filter(|line| !line.is_empty()).map(printable).collect()
@@ -226,9 +251,11 @@ impl<'a> LogArea<'a> {
     pub fn counts(&self) -> Counts {
         let hertz = self.long(offset_of!(Header, hertz)).max(1);
         let time = |ticks: u64| (u128::from(ticks) * 1_000_000_000 / u128::from(hertz)) as u64;
-        let pcpus = self.word(offset_of!(Header, pcpus)).min(PCPUS as u32);
+        let pcpus = self
+            .word(offset_of!(Header, pcpus))
+            .min(self.layout.pcpus.1 as u32);
         let booted = self.long(offset_of!(Header, booted));
-        let pcpu = |index: u32| offset_of!(Area, pcpus) + index as usize * size_of::<Pcpu>();
+        let pcpu = |index: u32| self.layout.pcpus.0 + index as usize * size_of::<Pcpu>();
         let since = (0..pcpus).map(|index| self.long(pcpu(index) + offset_of!(Pcpu, since)));
         let last = since.chain([self.long(offset_of!(Header, noted))]).max();
         let last = last.unwrap_or(booted);
@@ -246,17 +273,23 @@ impl<'a> LogArea<'a> {
             counts.idle.push(time(idle.saturating_add(pending)));
             counts.waits_in_place.push(false);
         }
-        for index in 0..self.word(offset_of!(Header, partitions)).min(PARTITIONS as u32) {
+        for index in 0..self
+            .word(offset_of!(Header, partitions))
+            .min(self.layout.partitions.1 as u32)
+        {
             counts.partitions.push(self.partition(index));
         }
         let home = |index: u32| {
-            let at = offset_of!(Area, vcpus) + index as usize * size_of::<Vcpu>();
-            self.word(at + offset_of!(Vcpu, pcpu)).min(PCPUS as u32 - 1)
+            let at = self.layout.vcpus.0 + index as usize * size_of::<Vcpu>();
+            self.word(at + offset_of!(Vcpu, pcpu))
+                .min(self.layout.pcpus.1 as u32 - 1)
         };
-        let vcpus = self.word(offset_of!(Header, vcpus)).min(VCPUS as u32);
+        let vcpus = self
+            .word(offset_of!(Header, vcpus))
+            .min(self.layout.vcpus.1 as u32);
         let homes: Vec<u32> = (0..vcpus).map(home).collect();
         for (index, home) in (0..).zip(&homes) {
-            let at = offset_of!(Area, vcpus) + index as usize * size_of::<Vcpu>();
+            let at = self.layout.vcpus.0 + index as usize * size_of::<Vcpu>();
             let partition = self.word(at + offset_of!(Vcpu, partition)) as usize;
             let Some(partition) = counts.partitions.get_mut(partition) else {
                 continue;
@@ -287,7 +320,7 @@ impl<'a> LogArea<'a> {
     }
 
     fn partition(&self, index: u32) -> PartitionCounts {
-        let at = offset_of!(Area, partitions) + index as usize * size_of::<Partition>();
+        let at = self.layout.partitions.0 + index as usize * size_of::<Partition>();
         let event = |class: HealthClass| self.word(at + offset_of!(Partition, events) + 4 * class as usize);
         let state = u8::try_from(self.word(at + offset_of!(Partition, state)));
         PartitionCounts {
@@ -337,9 +370,10 @@ impl<'a> LogArea<'a> {
         }
         let words = self.word(base + offset_of!(Crash, stack_words)) as usize;
         let sp = self.long(base + offset_of!(Crash, sp));
-        for row in 0..words.min(STACK_WORDS).div_ceil(4) {
+        let words = words.min(self.layout.stack_words);
+        for row in 0..words.div_ceil(4) {
             let _ = write!(text, "\n  stack {:#x}:", sp.wrapping_add(row as u64 * 32));
-            for word in row * 4..words.min(STACK_WORDS).min(row * 4 + 4) {
+            for word in row * 4..words.min(row * 4 + 4) {
                 let _ = write!(
                     text,
                     " {:016x}",
@@ -361,6 +395,10 @@ impl<'a> LogArea<'a> {
             long(offset_of!(Crash, address)),
             long(offset_of!(Crash, status)),
         );
+        if self.layout == SMALL {
+            // There they are on the stack, at best.
+            return;
+        }
         for row in (0..31).step_by(4) {
             text.push_str("\n ");
             for number in row..31.min(row + 4) {
@@ -478,6 +516,7 @@ fn brief(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bulkhead_abi::log::{AREA_SIZE, RING_SIZE, STACK_WORDS};
 
     fn area(put: &[(usize, &[u8])]) -> Vec<u8> {
         let mut bytes = vec![0; AREA_SIZE];
@@ -502,6 +541,47 @@ mod tests {
         assert_eq!((at, found.boots()), (4104, 7));
         assert!(LogArea::find(&dump[..dump.len() - 1]).is_none(), "cut off");
         assert!(LogArea::find(&[]).is_none());
+    }
+
+    #[test]
+    fn the_area_of_a_microcontroller_is_shorter_and_as_readable() {
+        let mut bytes = vec![0xA5; SMALL.size + 8];
+        bytes[..SMALL.size].fill(0);
+        let put: [(usize, &[u8]); 9] = [
+            (0, &MAGIC.to_le_bytes()),
+            (offset_of!(Header, version), &VERSION.to_le_bytes()),
+            (offset_of!(Header, size), &(SMALL.size as u32).to_le_bytes()),
+            (offset_of!(Header, written), &5_u64.to_le_bytes()),
+            (offset_of!(Header, reserved), &5_u64.to_le_bytes()),
+            (offset_of!(Header, partitions), &[200]),
+            (SMALL.partitions.0, b"rtos"),
+            (SMALL.ring.0, b"text\n"),
+            (0x100, &CRASH_NEW.to_le_bytes()),
+        ];
+        for (at, value) in put {
+            bytes[at..at + value.len()].copy_from_slice(value);
+        }
+        let mut asked = Vec::new();
+        let read = read::<()>(0x1000, &mut |at, length| {
+            asked.push((at, length));
+            Ok(bytes[..length].to_vec())
+        });
+        assert_eq!(asked, [(0x1000, SMALL.size)]);
+        let memory = read.unwrap();
+        let area = LogArea::at_start(&memory).unwrap();
+        assert_eq!(area.lines(), ["text"]);
+        let counts = area.counts();
+        assert_eq!(
+            counts.partitions.len(),
+            SMALL.partitions.1,
+            "no more than there is room for"
+        );
+        assert_eq!(counts.partitions[0].name, "rtos");
+        assert!(
+            area.text_of_all()
+                .contains("crash of the hypervisor: lockdown in boot 0")
+        );
+        assert!(LogArea::at_start(&memory[..SMALL.size - 1]).is_none());
     }
 
     #[test]

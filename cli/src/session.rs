@@ -11,6 +11,7 @@
 
 use crate::consoles::{Consoles, Control, Observer};
 use crate::framing::{VirtualTime, direct};
+use crate::log_area;
 use crate::monitor::Monitor;
 use crate::problem::Problem;
 use crate::trace::Trace;
@@ -394,7 +395,7 @@ impl Session {
                 // So that the last records are whole.
                 let _ = monitor.freeze();
             }
-            self.log_area = monitor.memory(base, bulkhead_abi::log::AREA_SIZE).ok();
+            self.log_area = log_area::read(base, &mut |at, length| monitor.memory(at, length)).ok();
             let _ = self.collect();
         }
     }

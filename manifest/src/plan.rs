@@ -142,10 +142,7 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         .map(|guest| vec![0; guest.areas.len()])
         .collect();
     // A board's check sees to it that there is RAM.
-    let log = Window {
-        base: input.board.load_address.checked_sub(LOG_SIZE)?,
-        size: LOG_SIZE,
-    };
+    let log = input.board.log();
     let own = Window {
         base: log.base,
         size: hypervisor.size + log.size,

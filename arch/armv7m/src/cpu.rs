@@ -3,12 +3,15 @@
 
 use crate::entry::{RETURN_BASIC, Registers, bulkhead_enter, bulkhead_exit_emulator, bulkhead_idle};
 use crate::machine::Machine;
+use crate::system::AIRCR;
 use crate::{irq, system};
 use bulkhead_arch_api::{Cpus, Exit, PcpuId, StartError};
 use core::cell::UnsafeCell;
 
 /// SYS_EXIT's reason "ADP_Stopped_ApplicationExit" of Arm's semihosting.
 const APPLICATION_EXIT: u32 = 0x2_0026;
+/// AIRCR (B3.2.6): the key, and SYSRESETREQ.
+const RESET_REQUEST: u32 = 0x05FA_0004;
 /// [`StartError`] code: there is no other pCPU.
 const NO_SUCH_PCPU: i64 = -2;
 /// xPSR.T.
@@ -86,7 +89,13 @@ impl Cpus for Machine {
         crate::crash::stop()
     }
 
+    /// An emulator that takes a reset for the end can still be asked for the board's memory, one that is told of the end by semihosting is gone.
     fn power_off(&mut self) {
+        if self.is_emulated {
+            system::write(AIRCR, RESET_REQUEST);
+            system::synchronize();
+            self.stop();
+        }
         // SAFETY: ends everything, or does nothing (see `entry`).
         unsafe { bulkhead_exit_emulator(APPLICATION_EXIT) }
     }

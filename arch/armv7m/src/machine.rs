@@ -15,7 +15,7 @@ use bulkhead_arch_api::{Arch, ArchCaps, Exit, MAX_PARTITIONS, MAX_VCPUS_PER_PART
 use bulkhead_arch_deprivileged::{MAX_MPU_REGIONS, Model};
 use bulkhead_arch_support::Mmio;
 use bulkhead_drivers::cmsdk::CmsdkTimer;
-use bulkhead_image::layout::{CLASS_ARMV7M, CONTROLLER_CMSDK_TIMER, ROLE_TIMER, SiteRecord};
+use bulkhead_image::layout::{CLASS_ARMV7M, CONTROLLER_CMSDK_TIMER, NONE, ROLE_TIMER, SiteRecord};
 use bulkhead_image::{Image, ImageError, Portable, claimed_length};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -65,6 +65,8 @@ pub struct Machine {
     pub(crate) timer_line: u32,
     pub(crate) counter: Counter,
     pub(crate) hertz: u32,
+    /// Whether the image is for an emulator: only there a board switches itself off when a time is up.
+    pub(crate) is_emulated: bool,
     /// Registers of the code that waits.
     pub(crate) idle: Registers,
     /// Address and records of the trace.
@@ -197,6 +199,7 @@ impl Machine {
             timer_line: u32::MAX,
             counter: Counter::new(nothing),
             hertz: 1,
+            is_emulated: false,
             idle: crate::cpu::idle_registers(),
             trace: (0, 0),
             sites: &[],
@@ -248,6 +251,7 @@ impl Machine {
         self.sites = sites;
         self.uplink = Uplink::of(image);
         let board = image.board();
+        self.is_emulated = board.stop_after_ms.get() != NONE;
         self.trace = (
             board.trace_base.get() as usize,
             board.trace_records.get() as usize,

@@ -3,9 +3,8 @@
 
 use super::LogArgs;
 use crate::debugger::Debugger;
-use crate::log_area::LogArea;
+use crate::log_area::{self, LogArea};
 use crate::problem::{Code, Problem};
-use bulkhead_abi::log::AREA_SIZE;
 use std::path::Path;
 
 pub(super) fn run(args: &LogArgs) -> Result<Code, Problem> {
@@ -23,14 +22,13 @@ fn from_dump(path: &Path) -> Result<Code, Problem> {
     let areas: Vec<_> = LogArea::find_all(&dump).collect();
     if areas.is_empty() {
         return Err(
-            Problem::new(format!("no log of the hypervisor in {}", path.display())).remedy(
-                "dump at least the 64 KiB directly below the address at which bulkhead.bin is loaded",
-            ),
+            Problem::new(format!("no log of the hypervisor in {}", path.display()))
+                .remedy("dump the RAM in which `bulkhead check` shows the log of the hypervisor"),
         );
     }
     if areas.len() > 1 {
         super::print(&format!(
-            "{} logs in this dump: a guest can write one into its memory; the hypervisor's is the one directly below its load address\n\n",
+            "{} logs in this dump: a guest can write one into its memory; the hypervisor's is where `bulkhead check` shows it\n\n",
             areas.len()
         ))?;
     }
@@ -48,7 +46,7 @@ fn place(board: &str) -> Result<u64, Problem> {
             "`bulkhead boards` lists them; for a board of your own say where its log is: --at ADDRESS",
         ));
     };
-    Ok(found.load_address.saturating_sub(AREA_SIZE as u64))
+    Ok(found.log().base)
 }
 
 fn live(server: &str, board: &str, at: Option<u64>) -> Result<Code, Problem> {
@@ -57,10 +55,12 @@ fn live(server: &str, board: &str, at: Option<u64>) -> Result<Code, Problem> {
         None => place(board)?,
     };
     // The board goes on before the text is made.
-    let memory = Debugger::connect(server)?.memory(at, AREA_SIZE)?;
+    let mut debugger = Debugger::connect(server)?;
+    let memory = log_area::read(at, &mut |at, length| debugger.memory(at, length))?;
+    drop(debugger);
     let Some(area) = LogArea::at_start(&memory) else {
         return Err(Problem::new(format!("no log of the hypervisor at {at:#x}")).remedy(
-            "the hypervisor has not begun yet, or the board is another: --board NAME, or --at ADDRESS (64 KiB below where bulkhead.bin is loaded)",
+            "the hypervisor has not begun yet, or the board is another: --board NAME, or --at ADDRESS (`bulkhead check` shows it)",
         ));
     };
     super::print(&format!("at {at:#x}: {}", area.text_of_all()))?;

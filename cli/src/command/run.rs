@@ -25,6 +25,10 @@ use std::time::Instant;
 
 /// Where a debugger connects: QEMU's own customary port.
 const GDB_PORT: u16 = 1234;
+/// Seconds of the board's time that no run comes to: 46 days.
+const NO_LIMIT: f64 = 4_000_000.0;
+/// Seconds in which the hypervisor says that its time is up, and switches the board off.
+const LAST_WORDS: f64 = 0.01;
 /// Records of each pCPU's ring, if there is so much RAM: some tenths of a second of the busiest system, and
 /// the rings are emptied all the time.
 const TRACE_RECORDS: u32 = 1 << 18;
@@ -34,7 +38,8 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     let mut launch = launch_of(&args, interactive);
     let progress = Progress::new();
     let options = Options {
-        stop_after: args.timeout,
+        // Always one, so that the hypervisor knows it is emulated.
+        stop_after: Some(args.timeout.unwrap_or(NO_LIMIT)),
         trace_records: args.trace.as_ref().map(|_| TRACE_RECORDS),
         conformance: false,
         quiet: false,
@@ -112,7 +117,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
 fn launch_of(args: &RunArgs, interactive: bool) -> Launch {
     Launch {
         deterministic: args.deterministic || !(interactive || args.realtime || args.gdb.is_some()),
-        virtual_seconds: args.timeout,
+        virtual_seconds: args.timeout.map(|seconds| seconds + LAST_WORDS),
         real_seconds: args.real_timeout,
         gdb: args.gdb.as_ref().map(|_| GDB_PORT),
         log_base: None,

@@ -10,13 +10,9 @@
 //! with the moment they are stored.)
 
 use super::{Trace, TraceVcpu};
-use crate::log_area::{LogArea, Rings};
-use bulkhead_abi::log::AREA_SIZE;
+use crate::log_area::{self, LogArea, ReadMemory, Rings};
 use bulkhead_abi::trace::{Event, RECORD_SIZE, Record};
 use std::mem;
-
-/// Reads the board's memory: address and bytes.
-pub type ReadMemory<'a, E> = dyn FnMut(u64, usize) -> Result<Vec<u8>, E> + 'a;
 
 /// One ring.
 #[derive(Debug, Default)]
@@ -56,7 +52,7 @@ impl Collector {
     /// # Errors
     /// Memory could not be read.
     pub fn take<E>(&mut self, read: &mut ReadMemory<'_, E>) -> Result<(), E> {
-        let before = read(self.log_base, AREA_SIZE)?;
+        let before = log_area::read(self.log_base, read)?;
         let Some(before) = LogArea::at_start(&before) else {
             return Ok(());
         };
@@ -72,7 +68,7 @@ impl Collector {
             let from = ring.taken.max(stored.saturating_sub(rings.records));
             words.push((from, read_ring(&rings, words.len(), from..*stored, read)?));
         }
-        let after = read(self.log_base, AREA_SIZE)?;
+        let after = log_area::read(self.log_base, read)?;
         let after = LogArea::at_start(&after).and_then(|after| after.rings());
         for (number, (from, words)) in words.into_iter().enumerate() {
             let stored = after.as_ref().and_then(|after| after.stored.get(number));

@@ -17,6 +17,7 @@ use bulkhead_image::layout::{CLASS_AARCH64, CLASS_ARMV7M};
 
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::AttachmentKind;
+use crate::plan::{LOG_SIZE, SMALL_LOG_SIZE};
 use crate::schema;
 use crate::units::{self, PAGE};
 
@@ -353,6 +354,21 @@ pub struct Board {
 }
 
 impl Board {
+    /// Where the hypervisor's log is.
+    #[must_use]
+    pub fn log(&self) -> Window {
+        match self.class {
+            Class::Aarch64 => Window {
+                base: self.load_address.saturating_sub(LOG_SIZE),
+                size: LOG_SIZE,
+            },
+            Class::Armv7m => Window {
+                size: SMALL_LOG_SIZE,
+                ..self.own_ram
+            },
+        }
+    }
+
     /// The device of that name.
     #[must_use]
     pub fn device(&self, name: &str) -> Option<&Device> {

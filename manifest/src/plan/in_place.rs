@@ -9,7 +9,7 @@ use bulkhead_arch_regions::{Forbidden, MAX_REGIONS, Memory, Refusal, Region, Req
 
 use bulkhead_image::layout::NIC_MEMORY;
 
-use super::{Input, Plan, SMALL_LOG_SIZE, range, ranges, trace_place};
+use super::{Input, Plan, range, ranges, trace_place};
 use crate::board::{Board, Window};
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
 use crate::guest::{Area, AreaKind, Guest};
@@ -40,13 +40,10 @@ pub(super) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         }
         check_regions(input, spec, guest, report);
     }
-    let log = Window {
-        size: SMALL_LOG_SIZE,
-        ..board.own_ram
-    };
+    let log = board.log();
     let pool = Window {
         base: log.end(),
-        size: board.own_ram.size - SMALL_LOG_SIZE,
+        size: board.own_ram.size - log.size,
     };
     let mut taken: Vec<Window> = seen.iter().map(|(_, area)| area.window).collect();
     taken.push(board.own_ram);
