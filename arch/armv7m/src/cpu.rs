@@ -82,6 +82,8 @@ impl Cpus for Machine {
     }
 
     fn poll(&mut self) -> Option<Exit> {
+        // Who ran last does not: what comes for it has to wake it.
+        self.runs = false;
         irq::take_pending().and_then(|line| self.interrupt(line))
     }
 
