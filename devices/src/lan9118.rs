@@ -244,6 +244,12 @@ impl Lan9118 {
         None
     }
 
+    /// Whether this store to the FIFO would complete a frame, which is then to be sent.
+    #[must_use]
+    pub const fn would_complete(&self, offset: u64) -> bool {
+        matches!(offset & WINDOW_MASK, TX_DATA_FIRST..=TX_DATA_LAST) && self.transmit.would_complete()
+    }
+
     /// What the switch asks before it copies a frame of `bytes` bytes, CRC included, whose first bytes are `head`: where it goes, in at most two
     /// pieces. None if the guest does not want it, or has no room for it.
     pub fn offer(&mut self, head: [u32; 2], bytes: u32) -> Option<Arrival> {

@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// First bytes of a system image.
 pub const MAGIC: [u8; 8] = *b"BULKHEAD";
 /// Revision of this layout; a reader accepts its own only.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 /// "No such record".
 pub const NONE: u32 = u32::MAX;
 /// Bytes of a name, NUL padded UTF-8.
@@ -91,6 +91,10 @@ records! {
         trace_records: U32,
         /// Bus address of the rings of all pCPUs (RAM that nobody else has), 0 if there are none.
         trace_base: U64,
+        /// Time in microseconds that frames from outside may take the hypervisor in each period; 0: any.
+        network_budget_us: U32,
+        /// That period in microseconds.
+        network_period_us: U32,
     }
     /// A physical CPU that the system uses.
     PcpuRecord {

@@ -452,6 +452,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         let (system, id) = (self.system, self.id);
         if id.0 == 0 {
             self.local.end_at(system.time_limit);
+            self.local.limit_intake(system.intake);
         }
         let unexpected = BootError::Unexpected(id);
         let record = system.image.pcpus().get(usize::from(id.0)).ok_or(unexpected)?;

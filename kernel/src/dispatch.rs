@@ -115,7 +115,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     #[inline(always)]
     fn run(&mut self, slot: Slot) -> Option<Slot> {
         let vcpu = self.local.slot(slot).vcpu;
-        let exit = self.machine.run(vcpu);
+        let exit = self.run_vcpu(vcpu);
         // That it has nothing to do comes first: on a shared pCPU that is what leads to most switches.
         if let Exit::Idle { until } = exit {
             return self.pass(slot, vcpu, until);
@@ -406,6 +406,9 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         if self.local.take_output(now) {
             self.report_in_time();
             self.pump();
+        }
+        if A::HAS_NETWORK && self.local.take_intake(now) {
+            self.listen_again();
         }
         for slot in self.local.all() {
             if self.local.slot(slot).watchdog <= now {

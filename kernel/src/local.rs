@@ -14,6 +14,7 @@ use bulkhead_sched::{
 use crate::dispatch::Reports;
 use crate::load::Cursor;
 use crate::mailbox::{Mailbox, bit, bits};
+use crate::network::Intake;
 use crate::record::add_ticks;
 use crate::trace::Tracer;
 use bulkhead_abi::log::{NONE, Pcpu, Vcpu};
@@ -137,6 +138,8 @@ pub struct Local {
     policy: AnyPolicy,
     /// Registers of health reports that are still to be written.
     pub reports: Reports,
+    /// What frames from outside may take.
+    intake: Intake,
 }
 
 impl Local {
@@ -159,6 +162,7 @@ impl Local {
             armed: Ticks::NEVER,
             drain_due: Ticks::NEVER,
             reports: Reports::new(),
+            intake: Intake::UNLIMITED,
             tracer,
         }
     }
@@ -499,7 +503,36 @@ impl Local {
     /// This pCPU sees to the end of the system's time.
     pub fn end_at(&mut self, limit: Ticks) {
         self.limit = limit;
-        self.other_due = self.drain_due.min(limit);
+        self.find_other_due();
+    }
+
+    fn find_other_due(&mut self) {
+        self.other_due = self.drain_due.min(self.limit).min(self.intake.due);
+    }
+
+    /// This pCPU takes the frames from outside, with so much time in each period.
+    pub(crate) fn limit_intake(&mut self, intake: (Ticks, Ticks)) {
+        self.intake = Intake::of(intake);
+    }
+
+    /// A frame from outside was taken from `began` to `ended`. False: no other one before [`Local::take_intake`] says so.
+    pub(crate) fn charge_intake(&mut self, began: Ticks, ended: Ticks) -> bool {
+        let has_more = self.intake.charge(began, ended);
+        if !has_more {
+            self.find_other_due();
+            self.reschedule = true;
+        }
+        has_more
+    }
+
+    /// Whether frames from outside are to be taken again, which they were not.
+    pub(crate) fn take_intake(&mut self, now: Ticks) -> bool {
+        let is_due = self.intake.due <= now;
+        if is_due {
+            self.intake.due = Ticks::NEVER;
+            self.find_other_due();
+        }
+        is_due
     }
 
     /// Output left behind is to be handed on then, or earlier if that is wanted already.
@@ -518,7 +551,7 @@ impl Local {
         let is_due = self.drain_due <= now;
         if is_due {
             self.drain_due = Ticks::NEVER;
-            self.other_due = self.limit;
+            self.find_other_due();
         }
         is_due
     }

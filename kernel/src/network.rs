@@ -6,10 +6,14 @@
 //! the system image sets aside for their receiver; a receiver that does not take them loses its own, and nobody else's.
 
 use crate::table::{Id, Table};
-use bulkhead_arch_api::{GuestPhys, HostPhys, PartitionId, VirtualLine};
-use bulkhead_devices::lan9118::Lan9118;
+use bulkhead_arch_api::{
+    FrameWords, GuestPhys, HostPhys, PartitionId, Place, Stored, Ticks, VirtualLine, Window,
+};
+use bulkhead_devices::lan9118::{FREE_RUN, FrameMemory, Lan9118};
 use bulkhead_image::MAX_NICS;
 use bulkhead_image::layout::{NicRecord, VirtualDeviceRecord};
+use spin::RelaxStrategy;
+use spin::mutex::TicketMutex;
 
 /// Number of an interface: that of its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +45,8 @@ pub struct NicFacts {
     pub address: Address,
     /// Memory for its frames.
     pub memory: HostPhys,
-    /// First register.
-    pub base: GuestPhys,
-    /// Bytes of its registers.
-    pub size: u32,
-    /// Its interrupt.
-    pub line: Option<VirtualLine>,
+    /// Where its registers are, and its interrupt.
+    pub place: Place,
 }
 
 impl NicFacts {
@@ -55,17 +55,19 @@ impl NicFacts {
         network: u8::MAX,
         address: [0; 6],
         memory: HostPhys(0),
-        base: GuestPhys(0),
-        size: 0,
-        line: None,
+        place: Place {
+            base: GuestPhys(0),
+            size: 0,
+            line: None,
+        },
     };
 
     /// Where among its registers an address is.
     pub(crate) fn offset_of(&self, address: GuestPhys) -> Option<u64> {
         address
             .0
-            .checked_sub(self.base.0)
-            .filter(|offset| *offset < self.size.into())
+            .checked_sub(self.place.base.0)
+            .filter(|offset| *offset < self.place.size.into())
     }
 
     /// An interface whose registers are those of `device`.
@@ -77,10 +79,57 @@ impl NicFacts {
             network: record.network.get() as u8,
             address: [a0, a1, a2, a3, a4, a5],
             memory: HostPhys(record.memory.get()),
-            base: GuestPhys(base.get()),
-            size: size.get() as u32,
-            line,
+            place: Place {
+                base: GuestPhys(base.get()),
+                size: size.get() as u32,
+                line,
+            },
         }
+    }
+}
+
+/// The time that frames from outside take: a budget in each period. Who is on no network, or not on that one, loses no more than
+/// the budget by them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Intake {
+    budget: Ticks,
+    period: Ticks,
+    /// When the period began, and what of its budget has been used.
+    since: Ticks,
+    used: u64,
+    /// When frames are taken again; `NEVER` if they are now.
+    pub due: Ticks,
+}
+
+impl Intake {
+    /// Any number of frames.
+    pub(crate) const UNLIMITED: Self = Self::of((Ticks(0), Ticks(0)));
+
+    /// A budget in each period; a budget of 0 is none.
+    pub(crate) const fn of((budget, period): (Ticks, Ticks)) -> Self {
+        Self {
+            budget,
+            period,
+            since: Ticks(0),
+            used: 0,
+            due: Ticks::NEVER,
+        }
+    }
+
+    /// A frame was taken from `began` to `ended`. True if there is time for another one; if not, `due` is set.
+    pub(crate) fn charge(&mut self, began: Ticks, ended: Ticks) -> bool {
+        if self.budget == Ticks(0) {
+            return true;
+        }
+        if self.since.plus(self.period) <= began {
+            (self.since, self.used) = (began, 0);
+        }
+        self.used = self.used.saturating_add(ended.0.saturating_sub(began.0));
+        let has_more = self.used < self.budget.0;
+        if !has_more {
+            self.due = self.since.plus(self.period);
+        }
+        has_more
     }
 }
 
@@ -99,5 +148,97 @@ impl Nic {
             device: Lan9118::new(address),
             refused: 0,
         }
+    }
+}
+
+/// Memory of an interface, as its device sees it.
+pub(crate) struct Frames<'m, M> {
+    /// All memory for frames.
+    pub words: &'m mut M,
+    /// Where that of the interface begins.
+    pub base: HostPhys,
+}
+
+/// An address so many words further.
+pub(crate) const fn word_at(base: HostPhys, index: u32) -> HostPhys {
+    HostPhys(base.0.wrapping_add((index as u64) << 2))
+}
+
+impl<M: FrameWords> FrameMemory for Frames<'_, M> {
+    #[inline]
+    fn word(&mut self, index: u32) -> u32 {
+        self.words.word(word_at(self.base, index))
+    }
+
+    #[inline]
+    fn set_word(&mut self, index: u32, value: u32) {
+        self.words.set_word(word_at(self.base, index), value);
+    }
+}
+
+/// The registers of an interface, lent to the backend while its vCPU runs. A store that completes a frame is an exit: that is the switch's.
+pub(crate) struct NicWindow<'s, R> {
+    pub nic: &'s TicketMutex<Nic, R>,
+    pub memory: HostPhys,
+}
+
+impl<R: RelaxStrategy> Window for NicWindow<'_, R> {
+    #[inline]
+    fn load(&mut self, offset: u32, memory: &mut impl FrameWords) -> Option<u32> {
+        let offset = u64::from(offset);
+        // The counter is the clock's. No load changes the line.
+        if offset == FREE_RUN {
+            return None;
+        }
+        let mut memory = Frames {
+            words: memory,
+            base: self.memory,
+        };
+        Some(self.nic.lock().device.read(offset, 4, &mut memory))
+    }
+
+    #[inline]
+    fn store(&mut self, offset: u32, value: u32, memory: &mut impl FrameWords) -> Stored {
+        let offset = u64::from(offset);
+        let mut nic = self.nic.lock();
+        if nic.device.would_complete(offset) {
+            return Stored::Exit;
+        }
+        let mut memory = Frames {
+            words: memory,
+            base: self.memory,
+        };
+        let before = nic.device.level();
+        let _nothing = nic.device.write(offset, 4, value, &mut memory);
+        let after = nic.device.level();
+        if before == after {
+            Stored::Done
+        } else {
+            Stored::Level(after)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_for_a_period_and_begins_anew_with_the_next() {
+        let mut intake = Intake::of((Ticks(20), Ticks(100)));
+        assert!(intake.charge(Ticks(1000), Ticks(1010)));
+        assert_eq!(intake.due, Ticks::NEVER);
+        assert!(!intake.charge(Ticks(1030), Ticks(1040)), "all of it");
+        assert_eq!(intake.due, Ticks(1100));
+        intake.due = Ticks::NEVER;
+        assert!(intake.charge(Ticks(1100), Ticks(1119)));
+        assert!(intake.charge(Ticks(1250), Ticks(1269)), "in another period");
+    }
+
+    #[test]
+    fn no_budget_is_no_limit() {
+        let mut intake = Intake::UNLIMITED;
+        assert!((0..1000).all(|time| intake.charge(Ticks(time), Ticks(time + 1))));
+        assert_eq!(intake.due, Ticks::NEVER);
     }
 }

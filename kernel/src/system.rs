@@ -146,7 +146,11 @@ pub struct System<'i> {
     pub time_limit: Ticks,
     partitions: PerPartition<Facts>,
     bindings: PerVcpu<Binding>,
+    /// Time for frames from outside, and in which period; nothing: any.
+    pub intake: (Ticks, Ticks),
     nics: PerNic<NicFacts>,
+    /// vCPUs of VMs that have one.
+    nic_vcpus: VcpuSet,
     /// Lines whose interrupts are critical.
     critical: LineSet,
     /// vCPUs with a critical line.
@@ -168,13 +172,21 @@ impl<'i> System<'i> {
             NONE => Ticks::NEVER,
             milliseconds => time.at(u64::from(milliseconds).saturating_mul(1_000_000)),
         };
+        let microseconds = |value: u32| time.duration(u64::from(value).saturating_mul(1000));
+        let board = image.board();
+        let intake = (
+            microseconds(board.network_budget_us.get()),
+            microseconds(board.network_period_us.get()),
+        );
         let mut system = Self {
             image,
+            intake,
             time,
             time_limit,
             partitions: Table::new([Facts::NOTHING; MAX_PARTITIONS]),
             bindings: Table::new([UNBOUND; MAX_VCPUS]),
             nics: Table::new([NicFacts::NOTHING; MAX_NICS]),
+            nic_vcpus: VcpuSet::EMPTY,
             critical: LineSet::EMPTY,
             critical_vcpus: VcpuSet::EMPTY,
         };
@@ -241,7 +253,9 @@ impl<'i> System<'i> {
             // The check of the image has found it.
             if let Some(device) = devices.find(|device| device.kind.get() == VIRTUAL_LAN9118) {
                 let facts = NicFacts::new(record, device, line_of(device));
-                self.partitions.of_mut(facts.partition).nic = Some(NicId(number));
+                let owner = self.partitions.of_mut(facts.partition);
+                owner.nic = Some(NicId(number));
+                self.nic_vcpus.insert_all(VcpuSet::of(owner.first));
                 *self.nics.of_mut(NicId(number)) = facts;
             }
         }
@@ -336,6 +350,12 @@ impl<'i> System<'i> {
     /// All interfaces to networks.
     pub fn nics(&self) -> impl Iterator<Item = NicId> + use<> {
         (0..self.image.nics().len().min(MAX_NICS) as u8).map(NicId)
+    }
+
+    /// Whether the vCPU's partition has an interface.
+    #[inline]
+    pub(crate) fn has_nic(&self, vcpu: VcpuId) -> bool {
+        self.nic_vcpus.contains(vcpu)
     }
 
     /// What is known of an interface.

@@ -36,7 +36,7 @@ use crate::model::{Access, Kind, Policy, ServerKind};
 use crate::payload::Bytes;
 use crate::plan::{self, Plan, TraceWish};
 use crate::rules::memory::{UART_SIZE, virtual_controller};
-use crate::rules::{owned, registers};
+use crate::rules::{networks, owned, registers};
 use crate::system::{Mapping, MappingKind, Partition, System, Vcpu};
 use crate::units::align_up;
 
@@ -103,6 +103,7 @@ pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, Compile
     placed.plan = plan;
     placed.partitions = load::partitions(&placed);
     let mut builder = records(&placed)?;
+    let (budget, period) = networks::intake(&placed.manifest);
     builder.board = BoardRecord {
         load_address: placed.board.load_address.into(),
         hypervisor_size: placed.plan.hypervisor.size.into(),
@@ -113,6 +114,8 @@ pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, Compile
         stop_after_ms: input.stop_after_ms.unwrap_or(NONE).into(),
         trace_records: placed.plan.trace.map_or(0, |(_, records)| records).into(),
         trace_base: placed.plan.trace.map_or(0, |(base, _)| base).into(),
+        network_budget_us: budget.into(),
+        network_period_us: period.into(),
     };
     Ok(builder.build()?)
 }

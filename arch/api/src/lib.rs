@@ -15,6 +15,7 @@ mod address;
 mod exit;
 mod ids;
 mod verbs;
+mod window;
 
 use bulkhead_abi::size::limit;
 
@@ -28,6 +29,7 @@ pub use verbs::{
     LineRoute, MemoryKind, Network, PartitionKind, Permissions, Received, Region, Spaces, StartError,
     TimeMode, Traces, VcpuPlan, VcpuReset, Vcpus, VirtualController,
 };
+pub use window::{FrameWords, Place, Stored, Window};
 
 /// Partitions a system can have; bounds every table and loop over partitions.
 pub const MAX_PARTITIONS: usize = limit(8, 32);

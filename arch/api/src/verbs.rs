@@ -2,8 +2,8 @@
 //! The groups of verbs a class implements.
 
 use crate::{
-    AccessKind, Dump, Exit, FaultReport, GuestPhys, HostPhys, Line, PartitionId, PcpuId, Reply, Ticks,
-    VcpuId, VcpuSet, VirtualLine,
+    AccessKind, Dump, Exit, FaultReport, GuestPhys, HostPhys, Line, PartitionId, PcpuId, Place, Reply, Ticks,
+    VcpuId, VcpuSet, VirtualLine, Window,
 };
 use bulkhead_abi::log::Area;
 use bulkhead_abi::trace::Entry;
@@ -371,6 +371,13 @@ pub struct Received {
 pub trait Network {
     /// Whether the class has networks; if not, nothing of this is called, and the code for it is not built.
     const HAS_NETWORK: bool = false;
+    /// [`Vcpus::run`] with a virtual device at `place` that may be asked without an exit.
+    fn run_beside(&mut self, vcpu: VcpuId, _place: &Place, _window: &mut impl Window) -> Exit
+    where
+        Self: Vcpus,
+    {
+        self.run(vcpu)
+    }
     /// Reads a word of a frame.
     fn frame_word(&self, _at: HostPhys) -> u32 {
         0

@@ -30,6 +30,7 @@ mod space;
 mod system;
 mod traps;
 mod vcpu;
+mod window;
 
 pub use crash::panic;
 pub use machine::{Machine, Relax};

@@ -10,6 +10,7 @@ use crate::quick::Plain;
 use crate::space::SpaceTable;
 use crate::system::{self, CPUID, ICTR, ID_PFR0, MPU_TYPE, MVFR0, NVIC_IPR, SYST_CALIB};
 use crate::vcpu::ContextTable;
+use crate::window::Loan;
 use crate::{console, crash, fp, irq, log};
 use bulkhead_arch_api::{Arch, ArchCaps, Exit, MAX_PARTITIONS, MAX_VCPUS_PER_PARTITION, Ticks, VcpuId};
 use bulkhead_arch_deprivileged::{MAX_MPU_REGIONS, Model};
@@ -75,6 +76,8 @@ pub struct Machine {
     pub(crate) sites: &'static [u32],
     /// What the shortest ways know of the current vCPU.
     pub(crate) plain: Plain,
+    /// The kernel's device in its memory.
+    pub(crate) loan: Loan,
 }
 
 /// How to wait inside a spin loop. There is one pCPU and nothing interrupts it, so nobody ever does.
@@ -204,6 +207,7 @@ impl Machine {
             trace: (0, 0),
             sites: &[],
             plain: Plain::NOTHING,
+            loan: Loan::NOTHING,
         }
     }
 

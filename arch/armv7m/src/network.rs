@@ -5,7 +5,8 @@
 //! for: nobody who is more urgent than all of them is ever interrupted by the network (`irq`).
 
 use crate::machine::Machine;
-use bulkhead_arch_api::{HostPhys, Line, Network, Received};
+use crate::window::Loan;
+use bulkhead_arch_api::{Exit, FrameWords, HostPhys, Line, Network, Place, Received, VcpuId, Vcpus, Window};
 use bulkhead_arch_support::{Mmio, physical};
 use bulkhead_drivers::lan9118::Lan9118;
 use bulkhead_image::Image;
@@ -47,6 +48,21 @@ fn store(at: u64, value: u32) {
     unsafe { physical::write_word32(at as usize, value) }
 }
 
+/// All memory for frames.
+pub(crate) struct Words;
+
+impl FrameWords for Words {
+    #[inline(always)]
+    fn word(&mut self, at: HostPhys) -> u32 {
+        load(at.0)
+    }
+
+    #[inline(always)]
+    fn set_word(&mut self, at: HostPhys, value: u32) {
+        store(at.0, value);
+    }
+}
+
 /// The addresses of `words` words.
 fn places(first: HostPhys, words: u32) -> impl Iterator<Item = u64> {
     (0..words).map(move |index| first.0 + u64::from(index << 2))
@@ -54,6 +70,14 @@ fn places(first: HostPhys, words: u32) -> impl Iterator<Item = u64> {
 
 impl Network for Machine {
     const HAS_NETWORK: bool = true;
+
+    fn run_beside(&mut self, vcpu: VcpuId, place: &Place, window: &mut impl Window) -> Exit {
+        // SAFETY: the window is borrowed to the end of this function, where the loan has ended.
+        self.loan = unsafe { Loan::of(place, window) };
+        let exit = self.run(vcpu);
+        self.loan = Loan::NOTHING;
+        exit
+    }
 
     fn frame_word(&self, at: HostPhys) -> u32 {
         load(at.0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The shortest ways, for what an RTOS does all the time: masks and PSP by instructions that the host tool has replaced, one register of the
-//! private peripheral bus, SVC and the return from it.
+//! private peripheral bus or of the device that the kernel lends (`window`), SVC and the return from it.
 //!
 //! The long way is `traps`; what is not plain here goes there, with nothing done. Plain is: a VM, its frame in its RAM, its instruction in its
 //! code, one cause of the trap. Nothing is remembered from one trap to the next, so what a way costs depends on its guest alone.
@@ -9,12 +9,13 @@ use crate::clock::Counter;
 use crate::entry::Registers;
 use crate::live::Live;
 use crate::machine::Machine;
-use crate::system::{self, BFARVALID, CFSR};
+use crate::system::{self, BFARVALID, CFSR, MMARVALID, MMFAR};
 use crate::traps::{
-    BUS_FAULT, IACCVIOL, MEMORY_FAULT, PRECISERR, SUPERVISOR_CALL, UNDEFINSTR, USAGE_FAULT, on_trap,
+    BUS_FAULT, DACCVIOL, IACCVIOL, MEMORY_FAULT, PRECISERR, SUPERVISOR_CALL, UNDEFINSTR, USAGE_FAULT, on_trap,
 };
 use crate::vcpu::Context;
-use bulkhead_arch_deprivileged::{ExcReturn, Next, VirtualCore};
+use crate::window::Loan;
+use bulkhead_arch_deprivileged::{ExcReturn, Next, VirtualCore, word_quickly};
 use bulkhead_arch_support::physical;
 
 /// What of the current vCPU's space is plain: its RAM and its code, each as first address and how far from there what is asked about may begin, and
@@ -58,6 +59,14 @@ impl Plain {
     }
 }
 
+/// What a way may look at besides the guest.
+#[derive(Clone, Copy)]
+struct Known<'m> {
+    plain: &'m Plain,
+    counter: &'m Counter,
+    loan: &'m Loan,
+}
+
 /// How a trap ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quick {
@@ -94,7 +103,7 @@ impl Machine {
     fn plainly(
         &mut self,
         context: &mut Context,
-        act: impl FnOnce(&mut VirtualCore, &mut Live<'_>, &Plain, &Counter) -> Quick,
+        act: impl FnOnce(&mut VirtualCore, &mut Live<'_>, Known<'_>) -> Quick,
     ) -> Quick {
         if !self.plain.has_frame(context.registers.frame) {
             return Quick::Not;
@@ -103,7 +112,12 @@ impl Machine {
             return Quick::Not;
         };
         let mut live = Live::on_ram(&mut context.registers, space);
-        act(&mut context.core, &mut live, &self.plain, &self.counter)
+        let known = Known {
+            plain: &self.plain,
+            counter: &self.counter,
+            loan: &self.loan,
+        };
+        act(&mut context.core, &mut live, known)
     }
 }
 
@@ -116,7 +130,7 @@ unsafe fn shortest(
     machine: *mut Machine,
     registers: *mut Registers,
     number: u32,
-    act: impl FnOnce(&mut VirtualCore, &mut Live<'_>, &Plain, &Counter) -> Quick,
+    act: impl FnOnce(&mut VirtualCore, &mut Live<'_>, Known<'_>) -> Quick,
 ) -> u32 {
     // SAFETY: the caller's: nobody else uses the machine.
     let lent = unsafe { &mut *machine };
@@ -140,24 +154,27 @@ unsafe fn shortest(
 /// # Safety
 /// As for [`on_trap`]; `registers` were lent likewise, and if a guest runs, they are the first field of its context.
 pub(crate) unsafe extern "C" fn on_call(machine: *mut Machine, _: u32, registers: *mut Registers) -> u32 {
-    let act =
-        |core: &mut VirtualCore, live: &mut Live<'_>, _: &Plain, _: &Counter| match core.call_quickly(live) {
-            Ok(true) if core.view_is_shown() => Quick::Done,
-            Ok(true) => Quick::Prepare,
-            Ok(false) => Quick::Not,
-            Err(_) => Quick::Stuck,
-        };
+    let act = |core: &mut VirtualCore, live: &mut Live<'_>, _: Known<'_>| match core.call_quickly(live) {
+        Ok(true) if core.view_is_shown() => Quick::Done,
+        Ok(true) => Quick::Prepare,
+        Ok(false) => Quick::Not,
+        Err(_) => Quick::Stuck,
+    };
     // SAFETY: the caller's.
     unsafe { shortest(machine, registers, SUPERVISOR_CALL, act) }
 }
 
-/// MemManage: the return from an exception.
+/// MemManage: the return from an exception, or a load or store of the device that is lent.
 ///
 /// # Safety
 /// As for [`on_call`].
 pub(crate) unsafe extern "C" fn on_memory(machine: *mut Machine, _: u32, registers: *mut Registers) -> u32 {
-    let act = |core: &mut VirtualCore, live: &mut Live<'_>, _: &Plain, _: &Counter| {
-        if live.pc() < ExcReturn::LOWEST || system::read(CFSR) != IACCVIOL {
+    let act = |core: &mut VirtualCore, live: &mut Live<'_>, known: Known<'_>| {
+        let pc = live.pc();
+        if pc < ExcReturn::LOWEST {
+            return access_loan(core, live, pc, known);
+        }
+        if system::read(CFSR) != IACCVIOL {
             return Quick::Not;
         }
         system::write(CFSR, IACCVIOL);
@@ -172,19 +189,43 @@ pub(crate) unsafe extern "C" fn on_memory(machine: *mut Machine, _: u32, registe
     unsafe { shortest(machine, registers, MEMORY_FAULT, act) }
 }
 
+/// A load or store of a word of the device that is lent.
+#[inline(always)]
+fn access_loan(core: &mut VirtualCore, live: &mut Live<'_>, pc: u32, known: Known<'_>) -> Quick {
+    const REFUSED: u32 = DACCVIOL | MMARVALID;
+    let loan = known.loan;
+    if !loan.holds(system::read(MMFAR)) || !known.plain.has_code(pc) || system::read(CFSR) != REFUSED {
+        return Quick::Not;
+    }
+    let (first, second) = instruction(pc);
+    let mut level = None;
+    let done = word_quickly(live, first, second, |address, stored| {
+        loan.access(address, stored, &mut level)
+    });
+    if !done {
+        return Quick::Not;
+    }
+    system::write(CFSR, REFUSED);
+    if let Some((line, level)) = loan.line().zip(level) {
+        core.set_line(line, level);
+        return Quick::Prepare;
+    }
+    Quick::Done
+}
+
 /// BusFault: a load or store of the private peripheral bus.
 ///
 /// # Safety
 /// As for [`on_call`].
 pub(crate) unsafe extern "C" fn on_bus(machine: *mut Machine, _: u32, registers: *mut Registers) -> u32 {
     const PRECISE: u32 = PRECISERR | BFARVALID;
-    let act = |core: &mut VirtualCore, live: &mut Live<'_>, plain: &Plain, counter: &Counter| {
+    let act = |core: &mut VirtualCore, live: &mut Live<'_>, known: Known<'_>| {
         let pc = live.pc();
-        if !plain.has_code(pc) || system::read(CFSR) != PRECISE {
+        if !known.plain.has_code(pc) || system::read(CFSR) != PRECISE {
             return Quick::Not;
         }
         let (first, second) = instruction(pc);
-        if !core.access_quickly(live, first, second, counter.read()) {
+        if !core.access_quickly(live, first, second, known.counter.read()) {
             return Quick::Not;
         }
         system::write(CFSR, PRECISE);
@@ -203,9 +244,9 @@ pub(crate) unsafe extern "C" fn on_bus(machine: *mut Machine, _: u32, registers:
 /// # Safety
 /// As for [`on_call`].
 pub(crate) unsafe extern "C" fn on_usage(machine: *mut Machine, _: u32, registers: *mut Registers) -> u32 {
-    let act = |core: &mut VirtualCore, live: &mut Live<'_>, plain: &Plain, _: &Counter| {
+    let act = |core: &mut VirtualCore, live: &mut Live<'_>, known: Known<'_>| {
         let pc = live.pc();
-        if system::read(CFSR) != UNDEFINSTR || !plain.has_site(pc) {
+        if system::read(CFSR) != UNDEFINSTR || !known.plain.has_site(pc) {
             return Quick::Not;
         }
         let (first, second) = instruction(pc);

@@ -14,12 +14,13 @@ use crate::machine::Machine;
 use crate::quick::Quick;
 use crate::system::{self, BFAR, BFARVALID, CFSR, HFSR, MMARVALID, MMFAR, MSTKERR, SHCSR, STKERR};
 use crate::vcpu::{Pending, Trapped};
+use crate::window::Loan;
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::{FUNCTION_BASE, HYPERCALL_INSTRUCTION};
 use bulkhead_arch_api::{Access, AccessKind, Clock, Exit, FaultReport, GuestPhys, Hypercall, VcpuId};
 use bulkhead_arch_deprivileged::{
-    ExcReturn, Fault, Guest, Late, Lockup, Next, PRIVATE_BUS, Trapped as Emulated, UsageStatus, advance_it,
-    frame_size,
+    Access as Elsewhere, ExcReturn, Fault, Guest, Late, Lockup, Next, PRIVATE_BUS, Several,
+    Trapped as Emulated, UsageStatus, advance_it, frame_size,
 };
 
 /// Numbers of exceptions (B1.5.2).
@@ -32,7 +33,7 @@ const FIRST_LINE: u32 = 16;
 
 /// CFSR (B3.2.15): an instruction fetch or an access the unit forbids, a frame that could not be popped.
 pub(crate) const IACCVIOL: u32 = 1;
-const DACCVIOL: u32 = 1 << 1;
+pub(crate) const DACCVIOL: u32 = 1 << 1;
 const MUNSTKERR: u32 = 1 << 3;
 /// The same of the bus.
 const IBUSERR: u32 = 1 << 8;
@@ -176,7 +177,7 @@ impl Machine {
 
     /// An exception of the guest's own making.
     fn guest_trap(&mut self, vcpu: VcpuId, number: u32) -> Option<Exit> {
-        let sites = self.sites;
+        let (sites, loan) = (self.sites, self.loan);
         // Only what reads or writes the timer depends on the time.
         let now = if matches!(number, MEMORY_FAULT | BUS_FAULT) {
             self.now().0
@@ -203,7 +204,7 @@ impl Machine {
                 } else if cause.has(IACCVIOL | IBUSERR) {
                     trapped.fetch_refused(&cause)
                 } else if cause.has(DACCVIOL | PRECISERR) {
-                    trapped.access_refused(&cause, now)
+                    trapped.access_refused(&cause, now, &loan)
                 } else if cause.has(IMPRECISERR) {
                     trapped.late_fault(&cause, now)
                 } else {
@@ -365,7 +366,7 @@ impl Trapped<'_> {
 
     /// A load or store was refused: of the guest's processor itself, of a virtual device, or of something that is not the
     /// guest's.
-    fn access_refused(&mut self, cause: &Cause, now: u64) -> Option<Exit> {
+    fn access_refused(&mut self, cause: &Cause, now: u64, loan: &Loan) -> Option<Exit> {
         let is_own = cause
             .address
             .is_some_and(|address| address < PRIVATE_BUS && !self.space.rights(address).is_none());
@@ -384,25 +385,46 @@ impl Trapped<'_> {
         };
         match emulated {
             Ok(Emulated::Done) => None,
-            Ok(Emulated::NoAccess) => self.foreign_fault(cause),
-            Ok(Emulated::Elsewhere(access)) => {
-                let pc = live.register(15);
-                let address = GuestPhys(access.address.into());
-                *self.pending = Pending::Access;
-                Some(Exit::Access(Access {
-                    address,
-                    size: access.size,
-                    kind: access
-                        .store
-                        .map_or(AccessKind::Read, |value| AccessKind::Write(value.into())),
-                    report: FaultReport {
-                        address: Some(address),
-                        ..cause.report(pc)
-                    },
-                }))
-            }
+            Ok(Emulated::NoAccess) => self.several_refused(cause, loan),
+            Ok(Emulated::Elsewhere(access)) => Some(self.access_exit(cause, &access)),
             Err(_) => Some(self.stuck()),
         }
+    }
+
+    /// A load or store of several registers, or no such instruction: only the device that is lent knows the former.
+    #[inline(never)]
+    fn several_refused(&mut self, cause: &Cause, loan: &Loan) -> Option<Exit> {
+        let (core, mut live) = self.parts();
+        let mut level = None;
+        let several = core.access_several(&mut live, |address, stored| {
+            loan.access(address, stored, &mut level)
+        });
+        if let Some((line, level)) = loan.line().zip(level) {
+            core.set_line(line, level);
+        }
+        match several {
+            Several::Done => None,
+            Several::Last(access) if loan.holds(access.address) => Some(self.access_exit(cause, &access)),
+            Several::Last(_) | Several::Refused => self.foreign_fault(cause),
+        }
+    }
+
+    /// A load or store that is the kernel's to answer.
+    fn access_exit(&mut self, cause: &Cause, access: &Elsewhere) -> Exit {
+        let pc = self.parts().1.register(15);
+        let address = GuestPhys(access.address.into());
+        *self.pending = Pending::Access;
+        Exit::Access(Access {
+            address,
+            size: access.size,
+            kind: access
+                .store
+                .map_or(AccessKind::Read, |value| AccessKind::Write(value.into())),
+            report: FaultReport {
+                address: Some(address),
+                ..cause.report(pc)
+            },
+        })
     }
 
     /// An undefined instruction: a hypercall, one the host tool put there, or the guest's own.

@@ -33,6 +33,17 @@ pub enum Trapped {
     Elsewhere(Access),
 }
 
+/// What became of a load or store of several words of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Several {
+    /// It is done.
+    Done,
+    /// All but its last word is stored; [`VirtualCore::complete_access`] ends it.
+    Last(Access),
+    /// The instruction at the PC is no such thing, or a word of it, from which on nothing has been done, was refused.
+    Refused,
+}
+
 /// What became of a store that the bus refused late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
@@ -91,6 +102,86 @@ fn step(guest: &mut impl Guest, length: u32) {
 /// Whether an address is on the private peripheral bus.
 pub(crate) const fn private(address: u32) -> bool {
     address.wrapping_sub(PRIVATE_BUS) < PRIVATE_BUS_SIZE
+}
+
+/// A load or store of one register by privileged code, neither it nor its base SP or PC.
+struct Plain {
+    transfer: Transfer,
+    register: u8,
+    length: u32,
+    base: u32,
+    address: u32,
+}
+
+impl Plain {
+    /// This instruction, if it is one.
+    #[inline(always)]
+    fn of(guest: &impl Guest, first: u16, second: u16) -> Option<Self> {
+        let (transfer, length) = if !decode::is_wide(first) {
+            (decode::narrow_single(first), 2)
+        } else if first & 0xFE00 == 0xF800 {
+            (decode::wide_single(first, second), 4)
+        } else {
+            return None;
+        };
+        let transfer = transfer?;
+        let Registers::One(register) = transfer.registers else {
+            return None;
+        };
+        let plain = |number: u8| number != 13 && number != 15;
+        if !plain(transfer.base) || !plain(register) || transfer.unprivileged {
+            return None;
+        }
+        let index = transfer.index.map_or(0, |(number, shift)| {
+            guest.register(number).wrapping_shl(u32::from(shift))
+        });
+        let base = guest.register(transfer.base);
+        let address = base.wrapping_add(transfer.offset).wrapping_add(index);
+        Some(Self {
+            transfer,
+            register,
+            length,
+            base,
+            address,
+        })
+    }
+
+    /// What is left when the access is done; `value` is what was loaded.
+    #[inline(always)]
+    fn finish(&self, guest: &mut impl Guest, value: u32) {
+        if let Some(change) = self.transfer.change {
+            guest.set_register(self.transfer.base, self.base.wrapping_add(change));
+        }
+        if let Direction::Load = self.transfer.direction {
+            guest.set_register(self.register, self.transfer.extend(value));
+        }
+        step(guest, self.length);
+    }
+}
+
+/// A load or store of a word elsewhere than on the private peripheral bus on the shortest way: one register, this instruction. `access` gets
+/// address and what is stored, and answers what is loaded, or that it does nothing. False, and nothing has been done, if that is so or the instruction
+/// is anything else.
+#[inline(always)]
+pub fn word_quickly(
+    guest: &mut impl Guest,
+    first: u16,
+    second: u16,
+    access: impl FnOnce(u32, Option<u32>) -> Option<u32>,
+) -> bool {
+    let Some(plain) = Plain::of(guest, first, second) else {
+        return false;
+    };
+    if plain.transfer.size != 4 {
+        return false;
+    }
+    let is_store = plain.transfer.direction == Direction::Store;
+    let store = is_store.then(|| guest.register(plain.register));
+    let Some(value) = access(plain.address, store) else {
+        return false;
+    };
+    plain.finish(guest, value);
+    true
 }
 
 impl VirtualCore {
@@ -152,48 +243,22 @@ impl VirtualCore {
     /// a plain access of privileged code to the private peripheral bus.
     #[inline(always)]
     pub fn access_quickly(&mut self, guest: &mut impl Guest, first: u16, second: u16, now: u64) -> bool {
-        let (transfer, length) = if !decode::is_wide(first) {
-            (decode::narrow_single(first), 2)
-        } else if first & 0xFE00 == 0xF800 {
-            (decode::wide_single(first, second), 4)
-        } else {
+        let Some(plain) = Plain::of(guest, first, second) else {
             return false;
         };
-        let Some(transfer) = transfer else { return false };
-        let Registers::One(register) = transfer.registers else {
-            return false;
-        };
-        let plain = |number: u8| number != 13 && number != 15;
-        if !plain(transfer.base) || !plain(register) || transfer.unprivileged {
-            return false;
-        }
-        let index = transfer.index.map_or(0, |(number, shift)| {
-            guest.register(number).wrapping_shl(u32::from(shift))
-        });
-        let base = guest.register(transfer.base);
-        let address = base.wrapping_add(transfer.offset).wrapping_add(index);
+        let (address, size) = (plain.address, plain.transfer.size);
         // SysTick: when it wants something next is another thing to look at.
         if address & !0xFF == PRIVATE_BUS | 0xE000 {
             return false;
         }
-        let size = transfer.size;
-        if let Direction::Store = transfer.direction {
-            if self.write(address, size, guest.register(register), now).is_err() {
-                return false;
-            }
-            if let Some(change) = transfer.change {
-                guest.set_register(transfer.base, base.wrapping_add(change));
-            }
+        let loaded = if let Direction::Store = plain.transfer.direction {
+            let value = guest.register(plain.register);
+            self.write(address, size, value, now).map(|()| 0)
         } else {
-            let Ok(value) = self.read(address, size, now) else {
-                return false;
-            };
-            if let Some(change) = transfer.change {
-                guest.set_register(transfer.base, base.wrapping_add(change));
-            }
-            guest.set_register(register, transfer.extend(value));
-        }
-        step(guest, length);
+            self.read(address, size, now)
+        };
+        let Ok(value) = loaded else { return false };
+        plain.finish(guest, value);
         true
     }
 
@@ -249,6 +314,43 @@ impl VirtualCore {
         }
         self.complete(guest, &transfer, first, &loaded, length);
         true
+    }
+
+    /// The load or store in the live frame is one of several words elsewhere than on the private peripheral bus (LDM, LDRD and their like): does it a
+    /// word at a time. `access` gets address and what is stored, and answers what is loaded, or that it does nothing.
+    pub fn access_several(
+        &self,
+        guest: &mut impl Guest,
+        mut access: impl FnMut(u32, Option<u32>) -> Option<u32>,
+    ) -> Several {
+        let pc = guest.register(15);
+        let transfer = fetch_transfer(guest, pc).filter(|(transfer, _)| transfer.size == 4);
+        let Some((transfer, length)) = transfer else {
+            return Several::Refused;
+        };
+        let first = transfer.address(|number| self.operand(guest, number));
+        let mut loaded = [0_u32; 16];
+        for ((step, slot), left) in transfer
+            .steps(first)
+            .zip(loaded.iter_mut())
+            .zip((1..=transfer.count()).rev())
+        {
+            let stores = transfer.direction == Direction::Store;
+            let store = stores.then(|| self.operand(guest, step.register));
+            match access(step.address, store) {
+                Some(value) => *slot = value,
+                None if stores && left == 1 => {
+                    return Several::Last(Access {
+                        address: step.address,
+                        size: transfer.size,
+                        store,
+                    });
+                }
+                None => return Several::Refused,
+            }
+        }
+        self.complete(guest, &transfer, first, &loaded, length);
+        Several::Done
     }
 
     fn elsewhere(&self, guest: &impl Guest, transfer: &Transfer, address: u32) -> Trapped {

@@ -45,7 +45,7 @@ mod system;
 mod systick;
 
 pub use crate::processor::{Changes, Model, VirtualCore};
-pub use emulate::{Access, Late, Trapped, advance_it};
+pub use emulate::{Access, Late, Several, Trapped, advance_it, word_quickly};
 pub use exception::{ExcReturn, Exception, Stack, Target, frame_size};
 pub use fault::{Fault, Lockup, UsageStatus};
 pub use guest::Guest;

@@ -18,9 +18,11 @@
 mod guest;
 mod machine;
 mod memory;
+mod network;
 mod world;
 
 pub use guest::{Action, Guest, Outcome, script};
 pub use machine::{CAPS, CONSOLE_LINE, Halted, SimMachine};
 pub use memory::Memory;
+pub use network::{NETWORK_LINE, Uplink};
 pub use world::{External, Record, What, World};

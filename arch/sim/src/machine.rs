@@ -3,12 +3,13 @@
 
 use crate::guest::Outcome;
 use crate::memory::View;
+use crate::network::NETWORK_LINE;
 use crate::world::{What, World};
 use bulkhead_abi::log::{AREA_SIZE, Area};
 use bulkhead_abi::trace::Entry;
 use bulkhead_arch_api::{
     AccessKind, Arch, ArchCaps, BuildError, Clock, Console, CopyError, Cpus, DUMP_REGISTERS, Dump, Exit,
-    FaultReport, GuestPhys, HostPhys, Irqs, Line, LineRoute, MAX_VCPUS_PER_PARTITION, Network, PartitionId,
+    FaultReport, GuestPhys, HostPhys, Irqs, Line, LineRoute, MAX_VCPUS_PER_PARTITION, PartitionId,
     PartitionKind, PcpuId, Region, Reply, Spaces, StartError, Ticks, Traces, VcpuId, VcpuPlan, VcpuReset,
     VcpuSet, Vcpus, VirtualController, VirtualLine,
 };
@@ -44,7 +45,7 @@ pub struct Halted(pub PcpuId);
 #[derive(Clone, Debug)]
 pub struct SimMachine {
     world: Rc<RefCell<World>>,
-    pcpu: PcpuId,
+    pub(crate) pcpu: PcpuId,
 }
 
 impl SimMachine {
@@ -54,7 +55,7 @@ impl SimMachine {
         Self { world, pcpu }
     }
 
-    fn world(&self) -> RefMut<'_, World> {
+    pub(crate) fn world(&self) -> RefMut<'_, World> {
         self.world.borrow_mut()
     }
 
@@ -64,7 +65,7 @@ impl SimMachine {
         world.pcpu(self.pcpu).exit.take().unwrap_or(Exit::Signal)
     }
 
-    fn spend(&self, bytes: u64) {
+    pub(crate) fn spend(&self, bytes: u64) {
         self.world().pcpu(self.pcpu).now += 1 + bytes / 16 * TICKS_PER_16_BYTES;
     }
 }
@@ -328,7 +329,17 @@ impl Irqs for SimMachine {
         self.world().pcpu(self.pcpu).enabled.remove(&line.0);
     }
 
-    fn complete(&mut self, _line: Line) {}
+    fn complete(&mut self, line: Line) {
+        let pcpu = self.pcpu;
+        let mut world = self.world();
+        // It is a level: it asks again as long as something waits.
+        if line == NETWORK_LINE {
+            world.uplink.has_asked = !world.uplink.arrived.is_empty();
+            if world.uplink.has_asked {
+                world.pcpu(pcpu).lines.push_back(line);
+            }
+        }
+    }
 }
 
 impl Clock for SimMachine {
@@ -375,9 +386,6 @@ impl Console for SimMachine {
         world.transmitter_room = world.transmitter_depth;
     }
 }
-
-/// No networks: what a device does is tested in `bulkhead-devices`, and the switch on the target.
-impl Network for SimMachine {}
 
 impl Traces for SimMachine {
     fn log_area(&self) -> &'static Area {

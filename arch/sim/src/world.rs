@@ -4,6 +4,7 @@
 use crate::guest::{Action, Guest, Outcome};
 use crate::machine::CONSOLE_LINE;
 use crate::memory::{Memory, View};
+use crate::network::{NETWORK_LINE, Uplink};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::log::Area;
 use bulkhead_abi::trace::Entry;
@@ -67,6 +68,8 @@ pub enum External {
     Input(u8),
     /// A physical interrupt.
     Line(Line),
+    /// A frame at the board's network interface, which interrupts: so many bytes for this address, the last of them `0xEE`.
+    Frame([u8; 6], usize),
 }
 
 #[derive(Debug, Default)]
@@ -123,6 +126,8 @@ pub struct World {
     pub log_area: &'static Area,
     /// Ring of the trace per pCPU; none: nothing is traced.
     pub trace: Vec<&'static [Entry]>,
+    /// The board's network interface.
+    pub uplink: Uplink,
     /// Bytes sent on the serial line.
     pub output: Vec<u8>,
     /// Bytes the transmitter takes before it is full; a flush empties it.
@@ -173,6 +178,7 @@ impl World {
             output: Vec::new(),
             transmitter_depth: usize::MAX,
             transmitter_room: usize::MAX,
+            uplink: Uplink::default(),
             registers: BTreeMap::new(),
             powered_off: false,
             halted: BTreeSet::new(),
@@ -310,6 +316,14 @@ impl World {
                     self.received.push_back(byte);
                     self.pcpu(pcpu).lines.push_back(CONSOLE_LINE);
                 }
+                External::Frame(to, bytes) => {
+                    let mut frame = vec![0xEE; bytes];
+                    frame[..14].copy_from_slice(&[to.as_slice(), &[0x52, 0, 0, 0, 0, 1, 8, 0]].concat());
+                    if !std::mem::replace(&mut self.uplink.has_asked, true) {
+                        self.pcpu(pcpu).lines.push_back(NETWORK_LINE);
+                    }
+                    self.uplink.arrived.push_back(frame);
+                }
                 External::Line(line) => match self.routes.get(&line.0).copied() {
                     Some((partition, virtual_line)) => {
                         let state = self.partitions.entry(partition.0).or_default();
@@ -326,7 +340,7 @@ impl World {
 
     fn target_of(&self, external: External) -> PcpuId {
         let route = match external {
-            External::Input(_) => None,
+            External::Input(_) | External::Frame(..) => None,
             External::Line(line) => self.routes.get(&line.0),
         };
         route

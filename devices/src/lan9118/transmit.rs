@@ -110,6 +110,16 @@ impl Transmit {
         self.part = 0;
     }
 
+    /// Whether the next word is the last one of a frame.
+    pub(super) const fn would_complete(&self) -> bool {
+        let is_last = match self.expects {
+            Expects::CommandA => false,
+            Expects::CommandB => self.words == 0,
+            Expects::Data => self.words == 1,
+        };
+        is_last && self.command & COMMAND_LAST != 0
+    }
+
     /// A word for the FIFO.
     pub(super) fn push(&mut self, value: u32, memory: &mut impl FrameMemory) -> Option<Done> {
         match self.expects {

@@ -146,6 +146,12 @@ impl Ethernet {
         Ok(chip)
     }
 
+    /// Address of its first register.
+    #[must_use]
+    pub const fn base(&self) -> usize {
+        self.base
+    }
+
     fn read(&self, offset: usize) -> u32 {
         register::read(self.base + offset)
     }

@@ -107,8 +107,9 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             Exit::Interrupt(line) => {
                 if self.machine.receive_line() == Some(line) {
                     self.take_input();
-                } else if A::HAS_NETWORK && self.machine.network_line() == Some(line) {
-                    self.take_frame();
+                } else if A::HAS_NETWORK && self.machine.network_line() == Some(line) && !self.take_frame() {
+                    // The line stays masked until there is time for it.
+                    return;
                 }
                 self.machine.complete(line);
             }

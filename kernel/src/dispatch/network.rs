@@ -7,10 +7,10 @@
 
 use super::Pcpu;
 use crate::log::Line;
-use crate::network::{Address, NicFacts, NicId, OUTSIDE};
+use crate::network::{Address, Frames, NicFacts, NicId, NicWindow, OUTSIDE, word_at};
 use bulkhead_abi::PartitionState;
-use bulkhead_arch_api::{Access, AccessKind, Arch, HostPhys, Reply, VcpuSet};
-use bulkhead_devices::lan9118::{Arrival, FRAME_MAX, FREE_RUN, FrameMemory, Lan9118};
+use bulkhead_arch_api::{Access, AccessKind, Arch, Exit, FrameWords, HostPhys, Reply, VcpuId, VcpuSet};
+use bulkhead_devices::lan9118::{Arrival, FRAME_MAX, FREE_RUN, Lan9118};
 
 /// Nanoseconds of a tick of the chip's counter, which runs at 25 MHz.
 const COUNTER_NS: u64 = 40;
@@ -43,10 +43,6 @@ impl Run {
 /// Where a frame is in memory: in at most two runs.
 type Runs = [Run; 2];
 
-const fn word_at(base: HostPhys, index: u32) -> HostPhys {
-    HostPhys(base.0.wrapping_add((index as u64) << 2))
-}
-
 /// Where a frame comes from.
 #[derive(Clone, Copy)]
 enum Source {
@@ -55,19 +51,16 @@ enum Source {
     Outside([u32; 2]),
 }
 
-/// Memory of an interface, as its device sees it.
-struct Frames<'m, A> {
-    machine: &'m mut A,
-    base: HostPhys,
-}
+/// All memory for frames, by way of the machine.
+struct ByMachine<'m, A>(&'m mut A);
 
-impl<A: Arch> FrameMemory for Frames<'_, A> {
-    fn word(&mut self, index: u32) -> u32 {
-        self.machine.frame_word(word_at(self.base, index))
+impl<A: Arch> FrameWords for ByMachine<'_, A> {
+    fn word(&mut self, at: HostPhys) -> u32 {
+        self.0.frame_word(at)
     }
 
-    fn set_word(&mut self, index: u32, value: u32) {
-        self.machine.set_frame_word(word_at(self.base, index), value);
+    fn set_word(&mut self, at: HostPhys, value: u32) {
+        self.0.set_frame_word(at, value);
     }
 }
 
@@ -78,6 +71,30 @@ const fn destination([low, high]: [u32; 2]) -> Address {
 }
 
 impl<A: Arch> Pcpu<'_, '_, A> {
+    /// Runs a vCPU; its interface, if it has one, is at hand.
+    #[inline(always)]
+    pub(super) fn run_vcpu(&mut self, vcpu: VcpuId) -> Exit {
+        if A::HAS_NETWORK && self.system.has_nic(vcpu) {
+            self.run_beside_nic(vcpu)
+        } else {
+            self.machine.run(vcpu)
+        }
+    }
+
+    #[inline(never)]
+    fn run_beside_nic(&mut self, vcpu: VcpuId) -> Exit {
+        let partition = self.system.binding(vcpu).partition;
+        let Some(nic) = self.system.facts_of(partition).nic else {
+            return self.machine.run(vcpu);
+        };
+        let facts = self.system.nic(nic);
+        let mut window = NicWindow {
+            nic: self.shared.nics.of(nic),
+            memory: facts.memory,
+        };
+        self.machine.run_beside(vcpu, &facts.place, &mut window)
+    }
+
     /// An access to the virtual interface of a partition.
     pub(super) fn access_nic(&mut self, nic: NicId, offset: u64, access: &Access) -> Reply {
         match access.kind {
@@ -104,18 +121,22 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     }
 
     /// Changes a virtual interface; its interrupt line follows.
-    fn with_nic<T>(&mut self, nic: NicId, change: impl FnOnce(&mut Lan9118, &mut Frames<'_, A>) -> T) -> T {
+    fn with_nic<T>(
+        &mut self,
+        nic: NicId,
+        change: impl FnOnce(&mut Lan9118, &mut Frames<'_, ByMachine<'_, A>>) -> T,
+    ) -> T {
         let facts = self.system.nic(nic);
         let mut state = self.shared.nics.of(nic).lock();
         let before = state.device.level();
         let mut memory = Frames {
-            machine: &mut self.machine,
+            words: &mut ByMachine(&mut self.machine),
             base: facts.memory,
         };
         let result = change(&mut state.device, &mut memory);
         let after = state.device.level();
         let mut woken = VcpuSet::EMPTY;
-        if let Some(line) = facts.line.filter(|_| before != after) {
+        if let Some(line) = facts.place.line.filter(|_| before != after) {
             if after {
                 woken = self.machine.inject(facts.partition, line);
             } else {
@@ -218,16 +239,17 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             let arrival = device.offer(head, bytes.wrapping_add(CRC))?;
             let to = runs(facts.memory, &arrival);
             match source {
-                Source::Memory(from) => copy(memory.machine, from, to),
-                Source::Outside(head) => receive(memory.machine, head, to),
+                Source::Memory(from) => copy(memory.words.0, from, to),
+                Source::Outside(head) => receive(memory.words.0, head, to),
             }
             device.arrived(&arrival);
             Some(to)
         })
     }
 
-    /// The board's interface has interrupted.
-    pub(super) fn take_frame(&mut self) {
+    /// The board's interface has interrupted. False if there is no time for another frame.
+    pub(super) fn take_frame(&mut self) -> bool {
+        let began = self.machine.now();
         if let Some(received) = self.machine.next_frame()
             && let Some(bytes) = received
                 .bytes
@@ -243,6 +265,15 @@ impl<A: Arch> Pcpu<'_, '_, A> {
             );
         }
         self.machine.end_frame();
+        self.local.charge_intake(began, self.machine.now())
+    }
+
+    /// There is time again for frames from outside.
+    #[inline(never)]
+    pub(super) fn listen_again(&mut self) {
+        if let Some(line) = self.machine.network_line() {
+            self.machine.complete(line);
+        }
     }
 
     /// The partition starts anew: its interface is as after a reset.

@@ -17,7 +17,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     pub(super) fn execute_traced(&mut self, next: Next) {
         match next {
             Next::Run(slot, vcpu) => {
-                let exit = self.machine.run(vcpu);
+                let exit = self.run_vcpu(vcpu);
                 self.trace_exit(Some(vcpu), &exit);
                 self.handle(slot, vcpu, &exit);
                 self.trace_block(slot, vcpu);

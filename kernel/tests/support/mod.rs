@@ -140,6 +140,8 @@ pub fn tables(pcpus: u32, parts: &[Part]) -> ImageBuilder {
         stop_after_ms: NONE.into(),
         trace_records: 0.into(),
         trace_base: 0.into(),
+        network_budget_us: 0.into(),
+        network_period_us: 0.into(),
     };
     image.map.push(MapRecord {
         base: BOARD_RAM.into(),

@@ -135,6 +135,9 @@ pub(crate) struct NetworkSpec {
     pub name: Placed<String>,
     /// Device of the board that connects it with the outside.
     pub uplink: Option<Placed<String>>,
+    /// Time for frames from outside in each period.
+    pub budget: Option<Placed<u64>>,
+    pub period: Option<Placed<u64>>,
 }
 
 #[derive(Clone, Debug)]

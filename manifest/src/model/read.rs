@@ -137,12 +137,15 @@ fn read_attachments(table: &Table) -> Vec<AttachmentSpec> {
 }
 
 fn read_network(entry: &Entry) -> Option<NetworkSpec> {
+    let table = entry.value.table()?;
     Some(NetworkSpec {
         name: Placed {
             value: entry.key.clone(),
             place: entry.key_place,
         },
-        uplink: text(entry.value.table()?, "uplink"),
+        uplink: text(table, "uplink"),
+        budget: duration(table, "budget"),
+        period: duration(table, "period"),
     })
 }
 

@@ -62,6 +62,68 @@ pub(crate) fn uplink<'b>(manifest: &Manifest, board: &'b Board) -> Option<&'b De
     board.device(&uplinks.next()?.value)
 }
 
+/// What frames from outside may take of the hypervisor's time, and how often, if the manifest does not say: in nanoseconds.
+const BUDGET: u64 = 2_000_000;
+const PERIOD: u64 = 10_000_000;
+/// The shortest and the longest of either.
+const SHORTEST: u64 = 10_000;
+const LONGEST: u64 = 1_000_000_000;
+
+/// Budget and period of the network with an uplink in microseconds; zeros if there is none.
+pub(crate) fn intake(manifest: &Manifest) -> (u32, u32) {
+    let Some(network) = manifest.networks.iter().find(|network| network.uplink.is_some()) else {
+        return (0, 0);
+    };
+    let value = |given: &Option<Placed<u64>>, default| {
+        given.as_ref().map_or(default, |given: &Placed<u64>| given.value)
+    };
+    let microseconds = |nanoseconds: u64| u32::try_from(nanoseconds / 1000).unwrap_or(u32::MAX);
+    (
+        microseconds(value(&network.budget, BUDGET)),
+        microseconds(value(&network.period, PERIOD)),
+    )
+}
+
+/// Budgets that cannot be kept, or that nobody has a use for.
+fn budgeted(network: &NetworkSpec, report: &mut Report) {
+    for (name, given) in [("budget", &network.budget), ("period", &network.period)] {
+        let Some(given) = given else { continue };
+        if network.uplink.is_none() {
+            let message = format!(
+                "network `{}` has no uplink, so nothing comes from outside",
+                network.name.value
+            );
+            report.push(
+                Diagnostic::at(Code::BadNetwork, given.place, message).help(format!("remove `{name}`")),
+            );
+        } else if !(SHORTEST..=LONGEST).contains(&given.value) {
+            let message = format!(
+                "`{name}` of network `{}` is not from 10us to 1s",
+                network.name.value
+            );
+            report.push(
+                Diagnostic::at(Code::BadNetwork, given.place, message)
+                    .help("the defaults are \"2ms\" in \"10ms\""),
+            );
+        }
+    }
+    let budget = network.budget.as_ref().map_or(BUDGET, |budget| budget.value);
+    let period = network.period.as_ref().map_or(PERIOD, |period| period.value);
+    if let Some(given) = network.budget.as_ref().or(network.period.as_ref())
+        && network.uplink.is_some()
+        && budget > period
+    {
+        let message = format!(
+            "the budget of network `{}` is more than its period",
+            network.name.value
+        );
+        report.push(
+            Diagnostic::at(Code::BadNetwork, given.place, message)
+                .help("give less, or both the same for no limit"),
+        );
+    }
+}
+
 /// An address as in a manifest.
 pub(crate) fn format(address: [u8; 6]) -> String {
     address.map(|byte| format!("{byte:02x}")).join(":")
@@ -98,6 +160,9 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     for network in manifest.networks.iter().skip(INTERFACES) {
         let message = format!("there are more than {INTERFACES} networks");
         report.push(Diagnostic::at(Code::BadNetwork, network.name.place, message).help("join some of them"));
+    }
+    for network in &manifest.networks {
+        budgeted(network, report);
     }
     let mut connected = manifest
         .partitions

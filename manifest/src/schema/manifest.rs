@@ -84,12 +84,26 @@ static TRACE: TableSchema = TableSchema {
 static SWITCH: TableSchema = TableSchema {
     what: "a network table",
     doc: "A network that the hypervisor switches: a frame goes to the VM that has its destination address, or to all if it is for a group.",
-    keys: &[key(
-        "uplink",
-        Optional,
-        Kind::Text,
-        "Ethernet device of the board that connects it with the outside; the hypervisor drives it. Without it the VMs have a network among themselves",
-    )],
+    keys: &[
+        key(
+            "uplink",
+            Optional,
+            Kind::Text,
+            "Ethernet device of the board that connects it with the outside; the hypervisor drives it. Without it the VMs have a network among themselves",
+        ),
+        key(
+            "budget",
+            Default("\"2ms\""),
+            Kind::Duration,
+            "how long the hypervisor may be busy in each period with frames from outside. Further ones wait in the controller, or are lost there",
+        ),
+        key(
+            "period",
+            Default("\"10ms\""),
+            Kind::Duration,
+            "the period of the budget",
+        ),
+    ],
 };
 
 static EMULATOR: TableSchema = TableSchema {

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The board's network interface: frames that a test puts there, and frames that the hypervisor has sent.
+
+use crate::machine::SimMachine;
+use bulkhead_arch_api::{HostPhys, Line, Network, Received};
+use std::collections::VecDeque;
+
+/// The line on which the board's network interface interrupts.
+pub const NETWORK_LINE: Line = Line(34);
+
+/// Bytes of the CRC behind a frame.
+const CRC: u32 = 4;
+
+/// The interface.
+#[derive(Debug, Default)]
+pub struct Uplink {
+    /// Frames that have arrived and wait, without CRC.
+    pub arrived: VecDeque<Vec<u8>>,
+    /// Frames that were sent.
+    pub sent: Vec<Vec<u8>>,
+    /// It has no room for a frame to be sent.
+    pub is_full: bool,
+    /// It has interrupted, and that interrupt has not been completed.
+    pub(crate) has_asked: bool,
+    /// Where the frame that is being taken goes on.
+    taken: usize,
+}
+
+impl Uplink {
+    /// The words of the oldest frame from where it was left off, zeros behind its end.
+    fn word(&mut self) -> u32 {
+        let frame = self.arrived.front();
+        let at = self.taken;
+        self.taken += 4;
+        let byte = |index: usize| {
+            frame
+                .and_then(|bytes| bytes.get(at + index))
+                .copied()
+                .unwrap_or(0)
+        };
+        u32::from_le_bytes([byte(0), byte(1), byte(2), byte(3)])
+    }
+}
+
+impl SimMachine {
+    fn word_at(&self, at: HostPhys) -> u32 {
+        let world = self.world();
+        u32::from_le_bytes([0, 1, 2, 3].map(|index| world.memory.byte(at.0 + index)))
+    }
+
+    fn set_word_at(&self, at: HostPhys, value: u32) {
+        let mut world = self.world();
+        for (index, byte) in (0..).zip(value.to_le_bytes()) {
+            world.memory.set_byte(at.0 + index, byte);
+        }
+    }
+}
+
+impl Network for SimMachine {
+    const HAS_NETWORK: bool = true;
+
+    fn frame_word(&self, at: HostPhys) -> u32 {
+        self.word_at(at)
+    }
+
+    fn set_frame_word(&mut self, at: HostPhys, value: u32) {
+        self.set_word_at(at, value);
+    }
+
+    fn copy_frame(&mut self, from: HostPhys, to: HostPhys, words: u32) {
+        for offset in (0..u64::from(words)).map(|index| 4 * index) {
+            self.set_word_at(HostPhys(to.0 + offset), self.word_at(HostPhys(from.0 + offset)));
+        }
+    }
+
+    fn network_line(&self) -> Option<Line> {
+        Some(NETWORK_LINE)
+    }
+
+    fn open_network(&mut self, _partitions: u32) {
+        let pcpu = self.pcpu;
+        self.world().pcpu(pcpu).enabled.insert(NETWORK_LINE.0);
+    }
+
+    fn next_frame(&mut self) -> Option<Received> {
+        let mut world = self.world();
+        let bytes = world.uplink.arrived.front()?.len() as u32 + CRC;
+        world.uplink.taken = 0;
+        let head = [world.uplink.word(), world.uplink.word()];
+        Some(Received { bytes, head })
+    }
+
+    fn take_frame(&mut self, to: HostPhys, words: u32) {
+        self.spend(4 * u64::from(words));
+        for offset in (0..u64::from(words)).map(|index| 4 * index) {
+            let word = self.world().uplink.word();
+            self.set_word_at(HostPhys(to.0 + offset), word);
+        }
+    }
+
+    fn end_frame(&mut self) {
+        self.world().uplink.arrived.pop_front();
+    }
+
+    fn send_frame(&mut self, from: HostPhys, bytes: u32) -> bool {
+        let mut world = self.world();
+        if world.uplink.is_full {
+            return false;
+        }
+        let frame = (0..u64::from(bytes))
+            .map(|index| world.memory.byte(from.0 + index))
+            .collect();
+        world.uplink.sent.push(frame);
+        true
+    }
+}

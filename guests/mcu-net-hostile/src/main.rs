@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Misuses its Ethernet controller in every way that a program can: registers at random in all sizes, half frames, lengths that lie, resets in
+//! the middle, floods of neighbours, frames in others' names. It never reads what it receives but by accident, so its own queue is full.
+//!
+//! What it does next is drawn from a fixed seed. It says how far it is at powers of two.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use bulkhead_guest_mcu::ethernet::Ethernet;
+use bulkhead_guest_mcu::interrupts::Line;
+use bulkhead_guest_mcu::wake::Wake;
+use bulkhead_guest_mcu::{println, register};
+use cortex_m::Peripherals;
+use cortex_m_rt::entry;
+
+/// Registers (LAN9118 datasheet, 5.3).
+const RX_DATA: usize = 0x00;
+const TX_DATA: usize = 0x20;
+const HW_CFG: usize = 0x74;
+const MAC_CSR_CMD: usize = 0xA4;
+const MAC_CSR_DATA: usize = 0xA8;
+/// Bytes of the controller's registers.
+const REGISTERS: u32 = 0x100;
+/// Promiscuous, receiver and transmitter on (5.4.1).
+const MAC_ALL: u32 = 1 << 18 | 1 << 3 | 1 << 2;
+
+struct Attacker {
+    chip: Ethernet,
+    state: u32,
+}
+
+impl Attacker {
+    /// The next number (xorshift).
+    fn draw(&mut self) -> u32 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 17;
+        self.state ^= self.state << 5;
+        self.state
+    }
+
+    fn below(&mut self, limit: u32) -> u32 {
+        self.draw() % limit
+    }
+
+    fn write(&self, offset: usize, value: u32) {
+        register::write(self.chip.base() + offset, value);
+    }
+
+    fn receive_everything(&self) {
+        self.write(MAC_CSR_DATA, MAC_ALL);
+        self.write(MAC_CSR_CMD, 1 << 31 | 1);
+    }
+
+    /// A frame of so many words for `last`, the end of a neighbour's address, or for all; `own`: in its own name.
+    fn frame(&mut self, words: u32, own: bool) {
+        let [a, b, c, d, e, f] = self.chip.address;
+        let to = match self.below(4) {
+            0 => [0xFF; 6],
+            1 => [2, 9, 9, 9, 9, 9],
+            neighbour => [a, b, c, d, e, f.wrapping_sub(neighbour as u8 - 1)],
+        };
+        let from = if own { [a, b, c, d, e, f] } else { to };
+        self.write(TX_DATA, u32::from_le_bytes([to[0], to[1], to[2], to[3]]));
+        self.write(TX_DATA, u32::from_le_bytes([to[4], to[5], from[0], from[1]]));
+        self.write(TX_DATA, u32::from_le_bytes([from[2], from[3], from[4], from[5]]));
+        for _ in 3..words {
+            let word = self.draw();
+            self.write(TX_DATA, word);
+        }
+    }
+
+    fn one(&mut self) {
+        let offset = self.below(REGISTERS) as usize;
+        let (value, place) = (self.draw(), self.chip.base() + offset);
+        match self.below(10) {
+            0 => self.write(offset & !3, value),
+            1 => register::write8(place, value as u8),
+            2 => register::write16(place & !1, value as u16),
+            3 => _ = register::read16(place & !1),
+            4 => _ = register::read8(place),
+            5 => _ = register::read_four(self.chip.base() + (RX_DATA | offset & 0x10)),
+            6 => {
+                // Commands at random: offsets, alignments, lengths up to 2047 bytes.
+                self.write(TX_DATA, value);
+                self.write(TX_DATA, offset as u32);
+            }
+            7 => {
+                // A frame that says another length than it has, or stops in the middle.
+                let (bytes, words) = (self.below(256), self.below(64));
+                self.write(TX_DATA, 0x3000 | bytes);
+                self.write(TX_DATA, bytes + self.below(3));
+                self.frame(words, true);
+            }
+            8 => {
+                let words = 4 + self.below(60);
+                self.write(HW_CFG, 1);
+                self.receive_everything();
+                self.write(TX_DATA, 0x3000 | 4 * words);
+                self.write(TX_DATA, 4 * words);
+                let own = value & 7 != 0;
+                self.frame(words, own);
+            }
+            _ => {
+                register::write_four(self.chip.base() + TX_DATA, [0x3010, 0x10, value, value]);
+                if value & 15 == 0 {
+                    self.write(HW_CFG, 1);
+                }
+            }
+        }
+    }
+}
+
+#[entry]
+fn main() -> ! {
+    let Some(peripherals) = Peripherals::take() else {
+        panic!("somebody has them already")
+    };
+    let chip = match Ethernet::open(&peripherals.CPUID) {
+        Ok(chip) => chip,
+        Err(problem) => panic!("{problem}"),
+    };
+    // Interrupts come as they like; nobody handles them.
+    let _wake = Wake::by(Line::ETHERNET);
+    let mut attacker = Attacker {
+        chip,
+        state: 0x9E37_79B9,
+    };
+    println!("hostile: begins");
+    for attacks in 1_u32.. {
+        attacker.one();
+        if attacks.is_power_of_two() && attacks >= 256 || attacks == 1_000_000 {
+            println!("hostile: {attacks} attacks");
+        }
+    }
+    loop {
+        cortex_m::asm::wfi();
+    }
+}
