@@ -94,7 +94,7 @@ fn read(offset: u64) -> Action {
     }
 }
 
-/// The first word of a frame's data: what its receiver finds at its fourth word.
+/// A frame of 64 bytes. Its receiver finds `content` at the end of the fourth word.
 fn frame(to: [u8; 6], from: [u8; 6], content: u16) -> Vec<u32> {
     let [c, d] = content.to_be_bytes();
     let bytes = [&to[..], &from, &[8, 0, c, d]].concat();
@@ -130,7 +130,11 @@ fn take() -> Vec<Action> {
 /// Receives, and looks later whether there are so many frames.
 fn receiver(frames: usize) -> Vec<Action> {
     let mut actions = start_receiver();
-    actions.extend([Action::SetTimer(Some(LATER)), Action::Idle]);
+    actions.extend([
+        Action::SetTimer(Some(LATER)),
+        Action::Idle,
+        Action::SetTimer(None),
+    ]);
     for _ in 0..frames {
         actions.extend(take());
     }
@@ -263,7 +267,11 @@ fn a_receiver_starts_anew_without_what_came_before_and_a_stopped_one_gets_nothin
     bench.program(0, |_| {
         let mut actions = send(&frame(mac(1), mac(0), 1));
         actions.extend(send(&frame(mac(2), mac(0), 2)));
-        actions.extend([Action::SetTimer(Some(LATER)), Action::Idle]);
+        actions.extend([
+            Action::SetTimer(Some(LATER)),
+            Action::Idle,
+            Action::SetTimer(None),
+        ]);
         actions.extend(send(&frame(ALL, mac(0), 3)));
         accesses(actions)
     });
@@ -279,7 +287,11 @@ fn a_receiver_starts_anew_without_what_came_before_and_a_stopped_one_gets_nothin
                 Action::Reset(ResetKind::Warm),
             ]);
         } else {
-            actions.extend([Action::SetTimer(Some(2 * LATER)), Action::Idle]);
+            actions.extend([
+                Action::SetTimer(Some(2 * LATER)),
+                Action::Idle,
+                Action::SetTimer(None),
+            ]);
             actions.extend(take());
             actions.extend([read(RX_STATUS), read(RX_DROP)]);
         }
