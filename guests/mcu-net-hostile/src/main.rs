@@ -87,9 +87,9 @@ impl Attacker {
             }
             7 => {
                 // A frame that says another length than it has, or stops in the middle.
-                let (bytes, words) = (self.below(256), self.below(64));
+                let (bytes, words, more) = (self.below(256), self.below(64), self.below(3));
                 self.write(TX_DATA, 0x3000 | bytes);
-                self.write(TX_DATA, bytes + self.below(3));
+                self.write(TX_DATA, bytes + more);
                 self.frame(words, true);
             }
             8 => {
@@ -102,10 +102,9 @@ impl Attacker {
                 self.frame(words, own);
             }
             _ => {
-                register::write_four(self.chip.base() + TX_DATA, [0x3010, 0x10, value, value]);
-                if value & 15 == 0 {
-                    self.write(HW_CFG, 1);
-                }
+                // Too short for a frame, and all of it one instruction.
+                self.write(HW_CFG, 1);
+                register::write_four(self.chip.base() + TX_DATA, [0x3008, 8, value, value]);
             }
         }
     }
