@@ -96,7 +96,7 @@ impl Attacker {
                 let words = 4 + self.below(60);
                 self.write(HW_CFG, 1);
                 self.receive_everything();
-                self.write(TX_DATA, 0x3000 | 4 * words);
+                self.write(TX_DATA, 0x3000 | (4 * words));
                 self.write(TX_DATA, 4 * words);
                 let own = value & 7 != 0;
                 self.frame(words, own);
