@@ -17,7 +17,7 @@ unsafe extern "C" {
 }
 
 /// Bytes of the main stack, as the linker script has them.
-const STACK_SIZE: usize = 0x37E0;
+const STACK_SIZE: usize = 0x3700;
 /// Where in a frame the PC is.
 const FRAME_PC: usize = 24;
 
