@@ -287,8 +287,8 @@ pub fn resolve(name: &str) -> Result<PathBuf, String> {
         "@guests/supervisor" | "@guests/hello-task" | "@guests/modes" => "task.elf",
         "@guests/mcu-hello" => "mcu-hello.elf",
         "@guests/mcu-ticker" | "@guests/mcu-rtos" | "@guests/mcu-rtos-net" => "mcu.elf",
-        "@guests/mcu-rtic" => "mcu-rtic.elf",
-        "@guests/mcu-serial" => "mcu-serial.elf",
+        "@guests/mcu-rtic" | "@guests/mcu-supervisor" => "mcu-rtic.elf",
+        "@guests/mcu-serial" | "@guests/mcu-rtos-wild" => "mcu-serial.elf",
         "@guests/hello" | "@guests/control-loop" | "@guests/noisy" | "@guests/rogue" => "vm.elf",
         _ => return Err("there is no payload of this name".to_owned()),
     };
