@@ -330,6 +330,8 @@ impl Session {
                 // An emulator that is gone is seen on its output.
                 let _ = self.collect();
                 self.collected = Instant::now();
+                // The board may have said among the answers that it is off.
+                self.let_go();
             }
             let open = !ready.output || self.read_line(observer)?;
             if ready.input && !input.ready(&mut self.control) {
@@ -375,11 +377,17 @@ impl Session {
         }
     }
 
-    /// The monitor has something to say. A board that has switched itself off is looked at, then let go.
+    /// The monitor has something to say.
     fn monitor_ready(&mut self) {
-        let Some(monitor) = &mut self.monitor else { return };
-        monitor.take_events();
-        if monitor.is_off {
+        if let Some(monitor) = &mut self.monitor {
+            monitor.take_events();
+        }
+        self.let_go();
+    }
+
+    /// Takes what a board that is off has left, and ends its emulator.
+    fn let_go(&mut self) {
+        if self.monitor.as_ref().is_some_and(|monitor| monitor.is_off) {
             self.save_memory();
             // That it has gone is seen on its output.
             if let Some(mut monitor) = self.monitor.take() {
