@@ -68,7 +68,13 @@ pub(crate) fn call(context: &mut Context, immediate: u64) -> u64 {
         (*x0, *x1, *x2, *x3, *x4) = (SUCCESS, 0, 0, 0, 0);
         return RESUME;
     }
-    if immediate == 0 && function == CPU_ON | SMC64 {
+    call_seldom(context, immediate)
+}
+
+/// Any other call. That of a start is looked for first, here: a third constant above would make the other two longer.
+#[inline(never)]
+fn call_seldom(context: &mut Context, immediate: u64) -> u64 {
+    if immediate == 0 && context.read_general(0) as u32 == CPU_ON | SMC64 {
         return cpu_on(context);
     }
     call_other(context, immediate)
@@ -103,7 +109,7 @@ fn call_other(context: &mut Context, immediate: u64) -> u64 {
     match (function & !SMC64, wide) {
         (CPU_SUSPEND, _) => suspend(context, wide),
         (CPU_OFF, false) => leave(context, Exit::CpuOff),
-        // A 64-bit one is answered by `call`.
+        // A 64-bit one is answered by `call_seldom`.
         (CPU_ON, _) => {
             for number in 1..4 {
                 context.write_general(number, argument(context, number));
