@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a class binary weighs, and that it has no heap.
 
-use crate::workspace::{packages, root, tracked};
+use crate::workspace::{Source, sources};
 use crate::{Outcome, toolchain};
 use bulkhead::artifacts::Workspace;
 use bulkhead::bench::{Lines, Sizes};
@@ -89,25 +89,9 @@ fn crate_of(name: &str) -> &str {
 
 /// Prints the lines of code (neither blank nor comment) per crate.
 pub fn lines() -> Outcome {
-    let mut folders: Vec<String> = packages()?
-        .iter()
-        .map(crate::workspace::Package::folder)
-        .collect();
-    folders.sort_by_key(|folder| std::cmp::Reverse(folder.len()));
-    let mut totals: BTreeMap<&str, Lines> = BTreeMap::new();
-    for file in tracked(&[".rs"])? {
-        let name = file
-            .strip_prefix(root())
-            .unwrap_or(&file)
-            .to_string_lossy()
-            .into_owned();
-        let Some(folder) = folders
-            .iter()
-            .find(|folder| name.starts_with(&format!("{folder}/")))
-        else {
-            continue;
-        };
-        let text = std::fs::read_to_string(&file).map_err(|error| format!("{name}: {error}"))?;
+    let mut totals: BTreeMap<String, Lines> = BTreeMap::new();
+    for Source { path, name, folder } in sources()? {
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("{name}: {error}"))?;
         let total = totals.entry(folder).or_default();
         *total = total.plus(Lines::of(&text, name.contains("/tests/")));
     }

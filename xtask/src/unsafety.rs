@@ -7,7 +7,7 @@
 //! implementations, traits and attributes, by parsing, not by text search. Two things are forbidden
 //! everywhere: `static mut`, and functions that return `&'static mut`.
 
-use crate::workspace::{packages, root, tracked};
+use crate::workspace::{Package, Source, packages, root, sources};
 use crate::{Findings, Outcome};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -27,36 +27,18 @@ pub fn check() -> Outcome {
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let budgets: BTreeMap<String, Budget> =
         toml::from_str(&text).map_err(|error| format!("unsafe-budget.toml: {error}"))?;
-    let mut folders: Vec<String> = packages()?
-        .iter()
-        .map(crate::workspace::Package::folder)
-        .collect();
-    // The longest first, so that a file is counted for the innermost crate it lies in.
-    folders.sort_by_key(|folder| std::cmp::Reverse(folder.len()));
-
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let mut findings = Findings::new();
-    for file in tracked(&[".rs"])? {
-        let name = file
-            .strip_prefix(root())
-            .unwrap_or(&file)
-            .to_string_lossy()
-            .into_owned();
-        let Some(folder) = folders
-            .iter()
-            .find(|folder| name.starts_with(&format!("{folder}/")))
-        else {
-            continue;
-        };
-        let counter = count(&file)?;
-        *counts.entry(folder.clone()).or_default() += counter.unsafe_uses;
+    for Source { path, name, folder } in sources()? {
+        let counter = count(&path)?;
+        *counts.entry(folder).or_default() += counter.unsafe_uses;
         findings.extend(counter.forbidden.iter().map(|what| format!("{name}: {what}")));
     }
-    for folder in &folders {
+    for folder in packages()?.iter().map(Package::folder) {
         findings.extend(verdict(
-            folder,
-            counts.get(folder).copied().unwrap_or(0),
-            budgets.get(folder),
+            &folder,
+            counts.get(&folder).copied().unwrap_or(0),
+            budgets.get(&folder),
         ));
     }
     print_table(&counts, &budgets);

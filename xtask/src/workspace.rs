@@ -78,6 +78,33 @@ pub fn tracked(endings: &[&str]) -> Result<Vec<PathBuf>, String> {
         .collect())
 }
 
+/// A Rust file of a package.
+pub struct Source {
+    /// Its path.
+    pub path: PathBuf,
+    /// The same, relative to the root of the repository.
+    pub name: String,
+    /// The package's folder, as [`Package::folder`] has it.
+    pub folder: String,
+}
+
+/// All Rust files, each with the innermost package that it lies in.
+pub fn sources() -> Result<Vec<Source>, String> {
+    let mut folders: Vec<String> = packages()?.iter().map(Package::folder).collect();
+    folders.sort_by_key(|folder| std::cmp::Reverse(folder.len()));
+    let source = |path: PathBuf| {
+        let name = path
+            .strip_prefix(root())
+            .unwrap_or(&path)
+            .to_string_lossy()
+            .into_owned();
+        let is_inside = |folder: &&String| name.starts_with(&format!("{folder}/"));
+        let folder = folders.iter().find(is_inside)?.clone();
+        Some(Source { path, name, folder })
+    };
+    Ok(tracked(&[".rs"])?.into_iter().filter_map(source).collect())
+}
+
 /// Runs a command and returns what it printed.
 pub fn output(command: &mut Command) -> Result<String, String> {
     let result = command

@@ -8,9 +8,8 @@
 use crate::machine::Machine;
 use crate::sysreg::read_register;
 use crate::{log, mmu};
-use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
 use bulkhead_arch_api::{Console, HostPhys, Line};
-use bulkhead_arch_support::Mmio;
+use bulkhead_arch_support::{Mmio, Report};
 use bulkhead_drivers::cadence::CadenceUart;
 use bulkhead_drivers::pl011::Pl011;
 use bulkhead_image::layout::{CONTROLLER_CADENCE_UART, CONTROLLER_PL011, ControllerRecord, NONE};
@@ -132,44 +131,18 @@ fn since_boot() -> [u64; 2] {
     [seconds, rest.saturating_mul(1_000_000) / hertz]
 }
 
-/// `value` in decimal, with at least `least` digits.
-fn digits(room: &mut [u8; 20], value: u64, least: usize) -> &[u8] {
-    let mut rest = value;
-    let mut used = 0;
-    for place in room.iter_mut().rev() {
-        if rest == 0 && used >= least {
-            break;
-        }
-        *place = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        used += 1;
-    }
-    room.get(20 - used..).unwrap_or(&[])
-}
-
 /// Writes a line to the console, waiting for it, as the last thing this CPU does.
 pub(crate) fn last_words(text: &str) {
     let Some(mut uart) = uart() else { return };
-    let mut put = |bytes: &[u8]| {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let taken = uart.send(rest);
-            rest = rest.get(taken..).unwrap_or(&[]);
-            bulkhead_arch_support::relax();
-        }
-    };
-    put(&[RS]);
-    put(b"\r\n[");
     let [seconds, micros] = since_boot();
-    put(digits(&mut [0; 20], seconds, 1));
-    put(b".");
-    put(digits(&mut [0; 20], micros, 6));
-    put(b"] ");
-    put(HYPERVISOR_CONSOLE.as_bytes());
-    put(b": ");
-    put(&[US]);
-    put(text.as_bytes());
-    put(b"\r\n");
+    let mut stamp = Report::<32>::new();
+    stamp
+        .text("[")
+        .decimal(seconds, 1)
+        .text(".")
+        .decimal(micros, 6)
+        .text("] ");
+    bulkhead_arch_support::last_words(|bytes| uart.send(bytes), stamp.as_str(), text);
     uart.flush();
 }
 

@@ -6,7 +6,6 @@
 //! wrong address is to write the reason of a lockdown to it.
 
 use crate::machine::Machine;
-use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
 use bulkhead_arch_api::{Console, Line};
 use bulkhead_arch_support::Mmio;
 use bulkhead_drivers::cmsdk::CmsdkUart;
@@ -51,19 +50,7 @@ fn uart() -> Option<CmsdkUart> {
 /// Writes a line to the console, waiting for it, as the last thing this CPU does.
 pub(crate) fn last_words(text: &str) {
     let Some(mut uart) = uart() else { return };
-    let mut put = |bytes: &[u8]| {
-        for byte in bytes {
-            uart.flush();
-            uart.send(core::slice::from_ref(byte));
-        }
-    };
-    put(&[RS]);
-    put(b"\r\n");
-    put(HYPERVISOR_CONSOLE.as_bytes());
-    put(b": ");
-    put(&[US]);
-    put(text.as_bytes());
-    put(b"\r\n");
+    bulkhead_arch_support::last_words(|bytes| uart.send(bytes), "", text);
     uart.flush();
 }
 

@@ -23,8 +23,8 @@ mod time;
 mod vcpu;
 
 use bulkhead_arch_api::{
-    Arch, GuestPhys, HostPhys, PartitionId, PartitionKind, Region, VcpuId, VcpuReset, VirtualController,
-    VirtualLine,
+    Arch, GuestPhys, HostPhys, MemoryKind, PartitionId, PartitionKind, Permissions, Region, VcpuId,
+    VcpuReset, VirtualController, VirtualLine,
 };
 
 pub use ground::Ground;
@@ -142,6 +142,22 @@ pub struct Space {
     pub program: Option<Region>,
 }
 
+/// A region of RAM that can be read; `write` and `execute` say what else.
+#[must_use]
+pub const fn ram_region(guest: u64, host: u64, size: u64, write: bool, execute: bool) -> Region {
+    Region {
+        guest: GuestPhys(guest),
+        host: HostPhys(host),
+        size,
+        permissions: Permissions {
+            read: true,
+            write,
+            execute,
+        },
+        kind: MemoryKind::Ram,
+    }
+}
+
 /// What a class gives to the checks.
 pub trait Bench {
     /// The backend under test: the handle of the pCPU that runs the checks.
@@ -153,13 +169,17 @@ pub trait Bench {
     /// An address where no partition has anything, a multiple of a page.
     fn nowhere(&self) -> GuestPhys;
     /// The virtual interrupt controller of a VM, if it is in the space.
-    fn controller(&self) -> Option<VirtualController>;
+    fn controller(&self) -> Option<VirtualController> {
+        None
+    }
     /// A line of it.
     fn line(&self) -> VirtualLine;
     /// Bits of a general register.
     fn register_bits(&self) -> u32;
     /// Why the class does not have that, if it does not.
-    fn lacks(&self, need: Need) -> Option<&'static str>;
+    fn lacks(&self, _need: Need) -> Option<&'static str> {
+        None
+    }
     /// Makes `steps` the program of the role's vCPU: what to reset it with. Its space is built; what of a program lies in
     /// RAM lies behind [`PROGRAM`].
     fn load(&mut self, role: Role, steps: &'static [Step]) -> VcpuReset;

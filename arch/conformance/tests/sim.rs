@@ -2,12 +2,9 @@
 //! The mock keeps the contract it stands for.
 #![forbid(unsafe_code)]
 
-use bulkhead_arch_api::{
-    GuestPhys, HostPhys, MemoryKind, PcpuId, Permissions, Region, Reply, ResetKind, VcpuReset,
-    VirtualController, VirtualLine,
-};
+use bulkhead_arch_api::{GuestPhys, PcpuId, Reply, ResetKind, VcpuReset, VirtualLine};
 use bulkhead_arch_conformance::{
-    At, Bench, Need, PAGE, RAM_SIZE, Record, Role, Space, Step, Tally, Verdict, checks, run_all,
+    At, Bench, Need, PAGE, RAM_SIZE, Record, Role, Space, Step, Tally, Verdict, checks, ram_region, run_all,
 };
 use bulkhead_arch_sim::{Action, Outcome, SimMachine, World};
 use std::cell::RefCell;
@@ -60,20 +57,9 @@ impl Bench for SimBench {
 
     fn space(&self, role: Role) -> Space {
         let host = 0x8000_0000 + APART * role as u64;
-        let region = |guest, host, size, write| Region {
-            guest,
-            host: HostPhys(host),
-            size,
-            permissions: Permissions {
-                read: true,
-                write,
-                execute: write,
-            },
-            kind: MemoryKind::Ram,
-        };
         Space {
-            ram: region(RAM, host, RAM_SIZE, true),
-            constant: region(GuestPhys(0x5000_0000), host + RAM_SIZE, PAGE, false),
+            ram: ram_region(RAM.0, host, RAM_SIZE, true, true),
+            constant: ram_region(0x5000_0000, host + RAM_SIZE, PAGE, false, false),
             program: None,
         }
     }
@@ -82,20 +68,12 @@ impl Bench for SimBench {
         GuestPhys(0x6000_0000)
     }
 
-    fn controller(&self) -> Option<VirtualController> {
-        None
-    }
-
     fn line(&self) -> VirtualLine {
         VirtualLine(40)
     }
 
     fn register_bits(&self) -> u32 {
         64
-    }
-
-    fn lacks(&self, _: Need) -> Option<&'static str> {
-        None
     }
 
     fn load(&mut self, role: Role, steps: &'static [Step]) -> VcpuReset {
@@ -160,10 +138,6 @@ impl Bench for Shared {
     fn nowhere(&self) -> GuestPhys {
         // Something is there.
         GuestPhys(RAM.0 + PAGE)
-    }
-
-    fn controller(&self) -> Option<VirtualController> {
-        None
     }
 
     fn line(&self) -> VirtualLine {

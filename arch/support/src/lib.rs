@@ -9,17 +9,20 @@
 //! - [`physical`]: loads and stores of bus addresses that partitions may change at any moment, which
 //!   is why they are never Rust references.
 //!
-//! and one that every backend's last words need: [`Report`], a line of text without formatting machinery.
+//! and two that every backend's end needs: [`Report`], a line of text without formatting machinery, and [`last_words`],
+//! which gets it to the console.
 //!
 //! It is written to compile and to be tested on the host as well.
 #![cfg_attr(not(test), no_std)]
 
 mod claim;
+mod last_words;
 mod mmio;
 pub mod physical;
 mod report;
 
 pub use claim::ClaimTable;
+pub use last_words::last_words;
 pub use mmio::Mmio;
 pub use report::Report;
 

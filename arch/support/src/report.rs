@@ -53,6 +53,25 @@ impl<const ROOM: usize> Report<ROOM> {
         self
     }
 
+    /// Adds a number in decimal, with at least `least` digits (of at most 20).
+    pub fn decimal(&mut self, value: u64, least: usize) -> &mut Self {
+        let mut digits = [b'0'; 20];
+        let mut rest = value;
+        let mut used = 0;
+        for place in digits.iter_mut().rev() {
+            if rest == 0 && used >= least {
+                break;
+            }
+            *place = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            used += 1;
+        }
+        for digit in digits.into_iter().skip(20 - used) {
+            self.byte(digit);
+        }
+        self
+    }
+
     /// The line so far; a plain word if the cut went through a character.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -73,6 +92,17 @@ mod tests {
         line.text("a=").number(0, 1).text(" b=").number(0xBEEF, 8);
         line.text(" c=").number(u64::MAX, 1);
         assert_eq!(line.as_str(), "a=0 b=0000beef c=ffffffffffffffff");
+    }
+
+    #[test]
+    fn decimals_are_filled_up_with_zeroes() {
+        let mut line = Report::<64>::new();
+        line.decimal(0, 1).text(".").decimal(42, 6).text(" ");
+        line.decimal(u64::MAX, 0).text(" ").decimal(7, 99);
+        assert_eq!(
+            line.as_str(),
+            "0.000042 18446744073709551615 00000000000000000007"
+        );
     }
 
     #[test]

@@ -7,13 +7,10 @@
 #![no_main]
 
 use bulkhead_arch_aarch64::{Machine, entry_points};
-use bulkhead_arch_api::{
-    ControllerKind, Cpus, GuestPhys, HostPhys, MemoryKind, Permissions, Region, Spaces, VcpuReset,
-    VirtualController, VirtualLine,
-};
+use bulkhead_arch_api::{ControllerKind, Cpus, GuestPhys, Spaces, VcpuReset, VirtualController, VirtualLine};
 use bulkhead_arch_conformance::{
-    At, Bench, Dialect, Need, PAGE, PROGRAM, RAM_SIZE, Record, Role, Space, Step, operation, report_all,
-    write_program,
+    At, Bench, Dialect, PAGE, PROGRAM, RAM_SIZE, Record, Role, Space, Step, operation, ram_region,
+    report_all, write_program,
 };
 use bulkhead_image::layout::{VIRTUAL_GIC_V2, VIRTUAL_GIC_V3};
 use bulkhead_image::{Image, ImageError};
@@ -132,20 +129,9 @@ impl Bench for Board {
 
     fn space(&self, role: Role) -> Space {
         let slice = self.guest.memory + if role == Role::Other { SLICE } else { 0 };
-        let region = |guest, host, size, write| Region {
-            guest: GuestPhys(guest),
-            host: HostPhys(host),
-            size,
-            permissions: Permissions {
-                read: true,
-                write,
-                execute: write,
-            },
-            kind: MemoryKind::Ram,
-        };
         Space {
-            ram: region(RAM, slice, RAM_SIZE, true),
-            constant: region(CONSTANT, slice + RAM_SIZE, PAGE, false),
+            ram: ram_region(RAM, slice, RAM_SIZE, true, true),
+            constant: ram_region(CONSTANT, slice + RAM_SIZE, PAGE, false, false),
             program: None,
         }
     }
@@ -164,10 +150,6 @@ impl Bench for Board {
 
     fn register_bits(&self) -> u32 {
         u64::BITS
-    }
-
-    fn lacks(&self, _need: Need) -> Option<&'static str> {
-        None
     }
 
     fn load(&mut self, role: Role, steps: &'static [Step]) -> VcpuReset {

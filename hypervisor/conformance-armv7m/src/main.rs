@@ -6,12 +6,11 @@
 #![no_std]
 #![no_main]
 
-use bulkhead_arch_api::{
-    Cpus, GuestPhys, HostPhys, MemoryKind, Permissions, Region, VcpuReset, VirtualController, VirtualLine,
-};
+use bulkhead_arch_api::{Cpus, GuestPhys, Region, VcpuReset, VirtualLine};
 use bulkhead_arch_armv7m::{Machine, entry_point};
 use bulkhead_arch_conformance::{
-    At, Bench, Dialect, Need, PAGE, RAM_SIZE, RECORDS, Record, Role, Space, Step, report_all, write_program,
+    At, Bench, Dialect, Need, PAGE, RAM_SIZE, RECORDS, Record, Role, Space, Step, ram_region, report_all,
+    write_program,
 };
 use bulkhead_image::layout::{MEMORY_EXECUTE, MEMORY_WRITE};
 use bulkhead_image::{Image, ImageError};
@@ -49,20 +48,6 @@ struct Guest {
     entry: u64,
 }
 
-fn region(address: u64, size: u64, write: bool, execute: bool) -> Region {
-    Region {
-        guest: GuestPhys(address),
-        host: HostPhys(address),
-        size,
-        permissions: Permissions {
-            read: true,
-            write,
-            execute,
-        },
-        kind: MemoryKind::Ram,
-    }
-}
-
 impl Guest {
     /// The guest of the system image; `None` if it is not there.
     fn find(image: &Image<'_>) -> Option<Self> {
@@ -70,7 +55,7 @@ impl Guest {
         let (code, ram) = (has(MEMORY_EXECUTE)?, has(MEMORY_WRITE)?);
         (ram.size.get() >= 2 * SLICE).then_some(())?;
         Some(Self {
-            code: region(code.host.get(), code.size.get(), false, true),
+            code: ram_region(code.host.get(), code.host.get(), code.size.get(), false, true),
             ram: ram.host.get(),
             entry: image.partitions().first()?.entry.get(),
         })
@@ -87,18 +72,14 @@ impl Bench for Board {
     fn space(&self, role: Role) -> Space {
         let slice = self.guest.ram + if role == Role::Other { SLICE } else { 0 };
         Space {
-            ram: region(slice, RAM_SIZE, true, false),
-            constant: region(slice + CONSTANT, PAGE, false, false),
+            ram: ram_region(slice, slice, RAM_SIZE, true, false),
+            constant: ram_region(slice + CONSTANT, slice + CONSTANT, PAGE, false, false),
             program: Some(self.guest.code),
         }
     }
 
     fn nowhere(&self) -> GuestPhys {
         GuestPhys(NOWHERE)
-    }
-
-    fn controller(&self) -> Option<VirtualController> {
-        None
     }
 
     fn line(&self) -> VirtualLine {

@@ -11,7 +11,7 @@ use bulkhead_arch_regions::in_one_region;
 
 use super::{Area, AreaKind, Context, Guest, Part};
 use crate::board::{Board, RESET_VECTORS, Window};
-use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Access, Placed};
 use crate::payload::elf::{self, ElfError};
 use crate::payload::in_place::{self, Firmware, FirmwareError, Stretch};
@@ -50,21 +50,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         size: 4,
     };
     let ram = ram_window(context, &firmware, Some(stack.base), report)?;
-    let area = |kind, window, access, place| Area {
-        kind,
-        window,
-        access,
-        at: None,
-        place,
-    };
-    let executable = Access {
-        execute: true,
-        ..Access::READ
-    };
-    let mut areas = vec![
-        area(AreaKind::Ram, ram, Access::DATA, memory.place),
-        area(AreaKind::Code, code, executable, name.place),
-    ];
+    let mut areas = ram_and_code((ram, memory.place), (code, name.place));
     for region in &spec.regions {
         let window = Window {
             base: region.guest.as_ref()?.value,
@@ -91,6 +77,29 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         residents: firmware.code,
         ..Guest::default()
     })
+}
+
+/// A window in place: its addresses are those of the board.
+const fn area(kind: AreaKind, window: Window, access: Access, place: Place) -> Area {
+    Area {
+        kind,
+        window,
+        access,
+        at: None,
+        place,
+    }
+}
+
+/// What every program has, each with the place in the manifest that names it.
+pub(super) fn ram_and_code(ram: (Window, Place), code: (Window, Place)) -> Vec<Area> {
+    let executable = Access {
+        execute: true,
+        ..Access::READ
+    };
+    vec![
+        area(AreaKind::Ram, ram.0, Access::DATA, ram.1),
+        area(AreaKind::Code, code.0, executable, code.1),
+    ]
 }
 
 /// A program may be linked to where the CPU looks after a reset: it is the hypervisor that has to start then, so its first instruction is

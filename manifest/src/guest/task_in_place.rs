@@ -7,13 +7,13 @@
 //! digest of code memory covers it.
 
 use super::in_place::{
-    code_window, data_pieces, ram_window, refusal, take_reset_vectors, variables_are_inside,
+    code_window, data_pieces, ram_and_code, ram_window, refusal, take_reset_vectors, variables_are_inside,
 };
 use super::task::{needs_elf, startup_records};
-use super::{Area, AreaKind, Context, Guest, Part};
+use super::{Context, Guest, Part};
 use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::{Access, Placed};
+use crate::model::Placed;
 use crate::payload::Loader;
 use crate::payload::elf;
 use crate::payload::in_place::{self, Firmware, Stretch};
@@ -45,21 +45,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     let ram = ram_window(context, &firmware, None, report)?;
     let startup = append_startup(&mut firmware, startup_records(ram, context.capabilities))?;
     let code = code_window(&firmware.code)?;
-    let area = |kind, window, access, place| Area {
-        kind,
-        window,
-        access,
-        at: None,
-        place,
-    };
-    let executable = Access {
-        execute: true,
-        ..Access::READ
-    };
-    let areas = vec![
-        area(AreaKind::Ram, ram, Access::DATA, memory.place),
-        area(AreaKind::Code, code, executable, name.place),
-    ];
+    let areas = ram_and_code((ram, memory.place), (code, name.place));
     variables_are_inside(context, &firmware, &[], &areas, report)?;
     leaves_stack(&firmware, ram, memory.place, report)?;
     Some(Guest {
