@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What pCPUs tell each other.
 //!
-//! A mailbox is a few bitmaps: "look at this slot", "switch this slot on", "stop this partition", "load
-//! this partition", and one more whose bits say which of them have something. A bit says only that there is something to look at; what it is, is kept where it
-//! belongs (the partition's control block, the event gate, the backend). So a bit set twice is seen
+//! A mailbox is a bitmap for each kind of mail ("look at this slot", "switch this slot on", "stop this partition", "load this
+//! partition") and a word of marks, which says what kinds there are. A bit says only that there is something to look at; what it is, is
+//! kept where it belongs (the partition's control block, the event gate, the backend). So a bit set twice is seen
 //! once and nothing is lost, a stale bit does no harm, and posting is two atomic operations.
 //!
 //! **When to interrupt the owner.** A pCPU that runs a critical vCPU must not be interrupted for a less
