@@ -120,6 +120,13 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
         if let Exit::Idle { until } = exit {
             return self.pass(slot, vcpu, until);
         }
+        // Where lines are masked, one that interrupts nearly always changes who runs.
+        if let (true, Exit::Device(vcpus, _)) = (A::CAPS.masks_lines, &exit)
+            && self.rise(*vcpus)
+        {
+            self.count(slot, |counters| &counters.interrupts);
+            return self.choose();
+        }
         self.handle_other(slot, vcpu, &exit);
         None
     }
@@ -154,9 +161,13 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     #[inline(always)]
     fn wait(&mut self) -> Option<Slot> {
         let exit = self.machine.wait();
-        if matches!(exit, Exit::Signal) {
-            self.local.reschedule = true;
-            return self.start_at_once();
+        match exit {
+            Exit::Signal => {
+                self.local.reschedule = true;
+                return self.start_at_once();
+            }
+            Exit::Device(vcpus, _) if A::CAPS.masks_lines && self.rise(vcpus) => return self.choose(),
+            _ => {}
         }
         self.handle_common(&exit);
         None

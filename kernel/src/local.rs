@@ -413,6 +413,38 @@ impl Local {
         (is_ready && self.armed == self.other_due.min(until)).then_some(next)
     }
 
+    /// A device asks for `slot`, which waits for that, and the usual decision follows. False, and nothing has been done, if it is not so:
+    /// somebody has written, something is due, or the policy has more to say. What `make_ready`, `follow` or `settle`, and
+    /// `adopt` would do one after the other.
+    #[inline(always)]
+    pub fn rise(&mut self, slot: Slot, mailbox: &Mailbox, now: Ticks) -> bool {
+        let is_usual = !self.reschedule
+            && matches!(self.slot(slot).activity, Activity::Idle(_))
+            && mailbox.is_empty()
+            && !self.is_due(now);
+        if !is_usual {
+            return false;
+        }
+        let (running, ran) = (self.running(), now.since(self.since));
+        let Some((decision, interested)) = self.policy.woken_at_once(slot, running, ran.0, now.0) else {
+            return false;
+        };
+        self.slot_mut(slot).activity = Activity::Ready;
+        let ran_by = match running {
+            Some(running) => &self.slot(running).counters.ran,
+            None => &self.counters.idle,
+        };
+        add_ticks(ran_by, ran);
+        let (next, until) = match decision {
+            Decision::Run(next, until) => (next, until),
+            Decision::Idle(until) => (Successor::NOBODY, until),
+        };
+        self.adopt(next, until, interested, now);
+        mailbox.publish(interested);
+        self.reschedule = !mailbox.is_empty();
+        true
+    }
+
     /// The end of [`Local::pass`] if nobody is ready.
     #[inline(never)]
     fn pass_to_nobody(&mut self, until: Ticks, mailbox: &Mailbox) {

@@ -253,6 +253,34 @@ impl AnyPolicy {
         Some(answer)
     }
 
+    /// [`Policy::ready`] and [`Policy::critical`] of `slot`, [`Policy::stopped`] of who runs, if anybody does, because of that, and
+    /// [`Policy::decide`]: the decision and the interest. `None`, and nothing has been done: this is not the usual case. For the one place
+    /// where a device asks for a vCPU that is more important than who runs, also on a microcontroller.
+    #[inline]
+    pub fn woken_at_once(
+        &mut self,
+        slot: Slot,
+        running: Option<Slot>,
+        ran: Ticks,
+        now: Ticks,
+    ) -> Option<(Decision, SlotSet)> {
+        let (true, Kind::FixedPriority(policy)) = (self.is_short, &mut self.policy) else {
+            return None;
+        };
+        if !policy.wake(slot.0) {
+            return None;
+        }
+        self.ready |= bit(slot.0);
+        let answer = match running {
+            Some(running) => policy.preempted(running.0, ran, now),
+            None => policy.choose(now),
+        };
+        if let Decision::Run(slot, _) = answer.0 {
+            self.place = slot.0;
+        }
+        Some(answer)
+    }
+
     /// [`Policy::stopped`] because something else may be more important than `slot`, and [`Policy::decide`].
     #[inline]
     pub fn preempted(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {

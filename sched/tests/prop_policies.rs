@@ -216,7 +216,7 @@ impl Life {
                 2 => StopReason::Yielded,
                 _ => StopReason::Preempted,
             };
-            let before = self.policy.clone();
+            let (before, before_ready) = (self.policy.clone(), self.ready);
             let ended = self.pass(*step, why);
             match step.kind {
                 3 if always >> step.slot & 1 == 0 => {
@@ -228,8 +228,14 @@ impl Life {
             }
             self.decide();
             self.check_interest();
-            if let Some((slot, ran)) = ended.filter(|_| !(3..=6).contains(&step.kind)) {
-                self.check_short_ways(before, slot, why, ran);
+            if !(3..=6).contains(&step.kind) {
+                let woken = step.slot;
+                if before_ready >> woken & 1 == 0 {
+                    self.check_rise(before.clone(), Slot(woken), ended);
+                }
+                if let Some((slot, ran)) = ended {
+                    self.check_short_ways(before, slot, why, ran);
+                }
             }
         }
     }
@@ -258,6 +264,30 @@ impl Life {
         } else {
             assert!(!self.is_usual, "the usual policy has a short way");
             assert_eq!(shortest.follow(slot, why, ran, self.now), outcome);
+        }
+    }
+
+    /// A device asks for `slot` at the end of the decision that `before` took: one call does what four would.
+    fn check_rise(&self, mut before: AnyPolicy, slot: Slot, ended: Option<(Slot, Ticks)>) {
+        let (running, ran) = ended.unzip();
+        let mut general = before.clone();
+        general.wake(slot, self.now);
+        general.critical(slot, self.now);
+        let outcome = match running {
+            Some(running) => general.follow(running, StopReason::Preempted, ran.unwrap_or(0), self.now),
+            None => general.decide(self.now),
+        };
+        let unchanged = before.clone();
+        match before.woken_at_once(slot, running, ran.unwrap_or(0), self.now) {
+            Some((decision, interested)) => {
+                assert_eq!((decision, interested), (outcome.decision, outcome.interested));
+                assert_eq!(outcome.signals.unwrap_or_default(), Signals::default());
+                assert_eq!(before, general);
+            }
+            None => {
+                assert!(!self.is_usual, "the usual policy has a short way");
+                assert_eq!(before, unchanged);
+            }
         }
     }
 

@@ -54,7 +54,12 @@ impl VcpuSet {
     /// Only `vcpu`.
     #[must_use]
     pub const fn of(vcpu: VcpuId) -> Self {
-        Self(1 << (vcpu.0 & 63))
+        // A shift of 64 bits is a call on a CPU of 32.
+        if crate::MAX_VCPUS <= 32 {
+            Self((1_u32 << (vcpu.0 & 31)) as u64)
+        } else {
+            Self(1 << (vcpu.0 & 63))
+        }
     }
 
     /// Whether `vcpu` is a member.

@@ -78,13 +78,14 @@ impl Cpus for Machine {
         }
         self.set_timer(self.deadline);
         self.sleep();
-        self.exit
+        self.told()
     }
 
     fn poll(&mut self) -> Option<Exit> {
         // Who ran last does not: what comes for it has to wake it.
         self.runs = false;
-        irq::take_pending().and_then(|line| self.interrupt(line))
+        let line = irq::take_pending()?;
+        self.interrupt(line).then(|| self.told())
     }
 
     fn stop(&mut self) -> ! {

@@ -11,6 +11,7 @@
 //! off ([`Held`]): with it on, the first instruction would change FPSCR to FPDSCR (B1.5.7, ExecuteFPCheck).
 
 use crate::system::{CPACR, FPCAR, FPCCR, FPDSCR, MVFR0, read, synchronize, write};
+use core::mem::MaybeUninit;
 
 /// S0 to S31 and FPSCR.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +31,9 @@ const LAZY_ACTIVE: u32 = 1;
 const PRESERVED: u32 = 0xC000_0000;
 /// Where in an extended frame the floating-point registers are (B1.5.7).
 const BASIC: u32 = 0x20;
+
+/// S0 to S15 and FPSCR.
+const STACKED_WORDS: usize = 17;
 
 /// Whether the CPU has floating point.
 pub(crate) fn exists() -> bool {
@@ -73,18 +77,35 @@ pub(crate) fn configure(default_status: u32, context_control: u32) {
 /// Fills the room that lazy stacking has reserved in the frame at `frame`, if there is such, and if `fits`: all of that frame is
 /// memory the guest may write. Room anywhere else is not filled.
 pub(crate) fn settle(frame: u32, fits: bool) {
-    if read(FPCCR) & LAZY_ACTIVE == 0 {
-        return;
+    if read(FPCCR) & LAZY_ACTIVE != 0 {
+        fill(frame, fits);
     }
+}
+
+/// [`settle`] in as many instructions if nothing is reserved: when a guest is left must not depend on what it did.
+pub(crate) fn settle_evenly(frame: u32, fits: bool) {
+    if exists() {
+        fill(frame, fits);
+    }
+}
+
+/// Stores the registers that room is reserved for: there, if it is in the frame at `frame` and that `fits`, else nowhere.
+#[inline(never)]
+fn fill(frame: u32, fits: bool) {
+    let mut nowhere = MaybeUninit::<[u32; STACKED_WORDS]>::uninit();
     let room = frame.wrapping_add(BASIC);
-    let is_there = fits && read(FPCAR) == room;
+    let is_reserved = read(FPCCR) & LAZY_ACTIVE != 0;
+    let is_there = is_reserved & fits & (read(FPCAR) == room);
+    let to = if is_there {
+        room
+    } else {
+        nowhere.as_mut_ptr() as u32
+    };
     let held = Held::new();
-    if is_there {
-        // SAFETY: `vstmia {room}!, {s0-s15}` with `room` in r0, `vmrs r1, fpscr`, `str r1, [r0]`: seventeen words of the frame, which is
-        // memory of the guest (see above), to which no Rust reference exists.
-        unsafe {
-            core::arch::asm!(".inst.w 0xECA00A10", ".inst.w 0xEEF11A10", ".inst.n 0x6001", inout("r0") room => _, out("r1") _, options(nostack));
-        }
+    // SAFETY: `vstmia {to}!, {s0-s15}` with `to` in r0, `vmrs r1, fpscr`, `str r1, [r0]`: seventeen words, of `nowhere` or of the frame,
+    // which is memory of the guest (see above), to which no Rust reference exists.
+    unsafe {
+        core::arch::asm!(".inst.w 0xECA00A10", ".inst.w 0xEEF11A10", ".inst.n 0x6001", inout("r0") to => _, out("r1") _, options(nostack));
     }
     drop(held);
 }

@@ -47,8 +47,10 @@ pub(crate) struct Interrupts {
     open: u64,
 }
 
+/// In two halves: a shift of 64 bits is a call.
 const fn bit(line: u32) -> u64 {
-    1_u64.wrapping_shl(line)
+    let bit = 1_u32.wrapping_shl(line) as u64;
+    if line < 32 { bit } else { bit << 32 }
 }
 
 /// The lines whose bit is set, lowest first; at most [`MAX_LINES`] steps.
@@ -67,13 +69,16 @@ fn strike(bank: usize, line: u32) {
 
 /// Writes the bits of these lines in one of the banks.
 fn strike_all(bank: usize, lines: u64) {
-    for word in 0..WORDS {
-        let bits = (lines >> (32 * word)) as u32;
-        if bits != 0 {
-            write(bank + 4 * word, bits);
-        }
+    let (low, high) = (lines as u32, (lines >> 32) as u32);
+    if low != 0 {
+        write(bank, low);
+    }
+    if high != 0 {
+        write(bank + 4, high);
     }
 }
+
+const _: () = assert!(WORDS == 2);
 
 /// AIRCR (B3.2.6): the key, and PRIGROUP 7: every bit of a priority is subpriority, so that no exception interrupts another's handler.
 const ONE_GROUP: u32 = 0x05FA << 16 | 7 << 8;
@@ -137,6 +142,9 @@ impl Interrupts {
     /// Opens and masks what has to be.
     fn apply(&mut self) {
         let wanted = self.enabled & !self.held & self.admitted;
+        if wanted == self.open {
+            return;
+        }
         strike_all(NVIC_ICER, self.open & !wanted);
         strike_all(NVIC_ISER, wanted & !self.open);
         self.open = wanted;
@@ -223,26 +231,20 @@ impl Interrupts {
         strike_all(NVIC_ICPR, all);
     }
 
-    /// Only lines of these partitions may interrupt from now on, as a bitmap. What the others ask for stays pending.
-    fn admit(&mut self, partitions: u32) {
-        let may = |(number, lines): (u32, &u64)| {
-            if partitions & 1_u32.wrapping_shl(number) != 0 {
-                *lines
-            } else {
-                0
-            }
-        };
-        self.admitted = (0..).zip(&self.of).map(may).fold(0, |all, lines| all | lines);
+    /// Only these lines of partitions may interrupt from now on. What the others ask for stays pending.
+    fn admit(&mut self, lines: u64) {
+        self.admitted = lines;
         self.apply();
     }
 }
 
 impl Machine {
-    /// A line has interrupted, or was found pending. What of it is the kernel's.
-    pub(crate) fn interrupt(&mut self, line: u32) -> Option<Exit> {
+    /// A line has interrupted, or was found pending. Whether something of it is the kernel's: then that is the exit.
+    pub(crate) fn interrupt(&mut self, line: u32) -> bool {
         if line == self.timer_line {
             self.timer_fired();
-            return self.take_deadline().then_some(Exit::Deadline);
+            self.exit = Exit::Deadline;
+            return self.take_deadline();
         }
         if line < MAX_LINES && self.irq.own & bit(line) != 0 {
             if self.irq.shared & bit(line) != 0 {
@@ -251,17 +253,24 @@ impl Machine {
             } else {
                 strike(NVIC_ICER, line);
             }
-            return Some(Exit::Interrupt(Line(line)));
+            self.exit = Exit::Interrupt(Line(line));
+            return true;
         }
-        let route = self.irq.route_of(line)?;
+        let Some(route) = self.irq.route_of(line) else {
+            return false;
+        };
         self.irq.held |= bit(line);
         self.irq.apply();
-        let vcpu = self.first_of(route.partition)?;
-        let core = &mut self.contexts.get(vcpu)?.core;
-        // Also of a level: it is looked at again when the handler has ended.
-        core.pulse_line(route.virtual_line);
+        let Some(vcpu) = self.first_of(route.partition) else {
+            return false;
+        };
+        if let Some(context) = self.contexts.get(vcpu) {
+            // Also of a level: it is looked at again when the handler has ended.
+            context.core.pulse_line(route.virtual_line);
+        }
         let is_running = self.runs && self.current == Some(vcpu);
-        (route.critical || !is_running).then_some(Exit::Device(VcpuSet::of(vcpu), Line(line)))
+        self.exit = Exit::Device(VcpuSet::of(vcpu), Line(line));
+        route.critical || !is_running
     }
 }
 
@@ -289,16 +298,17 @@ impl Irqs for Machine {
     }
 
     fn admit(&mut self, vcpus: VcpuSet) {
-        let mut partitions = 0;
-        for (vcpu, partition) in self.first.iter().zip(0_u32..) {
+        if vcpus == self.admitted {
+            return;
+        }
+        self.admitted = vcpus;
+        let mut admitted = 0;
+        for (vcpu, lines) in self.first.iter().zip(&self.irq.of) {
             if vcpu.is_some_and(|vcpu| vcpus.contains(vcpu)) {
-                partitions |= 1_u32.wrapping_shl(partition);
+                admitted |= lines;
             }
         }
-        if partitions != self.admitted {
-            self.admitted = partitions;
-            self.irq.admit(partitions);
-        }
+        self.irq.admit(admitted);
     }
 
     fn complete(&mut self, line: Line) {

@@ -56,6 +56,17 @@ impl<'a> Live<'a> {
         }
     }
 
+    /// Settles floating point for good: its guest is left.
+    pub(crate) fn leave_floating_point(&mut self) {
+        let fits = self.has_full_frame();
+        fp::settle_evenly(self.registers.frame, fits);
+    }
+
+    /// Whether the frame has room for floating-point registers, in memory the guest may write.
+    fn has_full_frame(&self) -> bool {
+        self.has_frame && self.extended() && self.space.writable(self.registers.frame, frame_size(true))
+    }
+
     /// Word `index` of the frame.
     #[inline(always)]
     fn word(&self, index: u32) -> u32 {
@@ -201,8 +212,7 @@ impl Guest for Live<'_> {
     }
 
     fn settle_floating_point(&mut self) {
-        let size = frame_size(true);
-        let fits = self.has_frame && self.extended() && self.space.writable(self.registers.frame, size);
+        let fits = self.has_full_frame();
         fp::settle(self.registers.frame, fits);
     }
 

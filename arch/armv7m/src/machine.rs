@@ -12,7 +12,9 @@ use crate::system::{self, CPUID, ICTR, ID_PFR0, MPU_TYPE, MVFR0, NVIC_IPR, SYST_
 use crate::vcpu::ContextTable;
 use crate::window::Loan;
 use crate::{console, crash, fp, irq, log};
-use bulkhead_arch_api::{Arch, ArchCaps, Exit, MAX_PARTITIONS, MAX_VCPUS_PER_PARTITION, Ticks, VcpuId};
+use bulkhead_arch_api::{
+    Arch, ArchCaps, Exit, MAX_PARTITIONS, MAX_VCPUS_PER_PARTITION, Ticks, VcpuId, VcpuSet,
+};
 use bulkhead_arch_deprivileged::{MAX_MPU_REGIONS, Model};
 use bulkhead_arch_support::Mmio;
 use bulkhead_drivers::cmsdk::CmsdkTimer;
@@ -40,8 +42,8 @@ pub struct Machine {
     pub(crate) irq: Interrupts,
     /// The board's network interface, if it is the hypervisor's.
     pub(crate) uplink: Option<Uplink>,
-    /// Partitions whose lines may interrupt, as a bitmap.
-    pub(crate) admitted: u32,
+    /// vCPUs whose partitions' lines may interrupt.
+    pub(crate) admitted: VcpuSet,
     /// The vCPU whose space, lines and configuration are in the hardware.
     pub(crate) current: Option<VcpuId>,
     /// Whether `current` runs, or the CPU waits.
@@ -187,7 +189,7 @@ impl Machine {
             spaces: SpaceTable::new(),
             irq: Interrupts::new(),
             uplink: None,
-            admitted: u32::MAX,
+            admitted: VcpuSet(u64::MAX),
             current: None,
             runs: false,
             fp_owner: None,

@@ -14,7 +14,7 @@ use bulkhead_arch_api::{
     Spaces, VirtualController,
 };
 use bulkhead_arch_regions::{
-    GuestView, MAX_REGIONS, Memory, Plan, Refusal, Request, Rights, combine_what_fits, plan, rights_at,
+    GuestView, Loaded, MAX_REGIONS, Memory, Plan, Refusal, Request, Rights, combine_what_fits, plan,
 };
 use bulkhead_arch_support::{ClaimTable, Mmio, physical};
 use core::cell::UnsafeCell;
@@ -47,21 +47,28 @@ impl Interval {
 
 /// A partition's space.
 pub(crate) struct Space {
-    plan: Plan,
+    loaded: Loaded,
     /// Its largest stretch of RAM, and of code: what is asked about is nearly always in one of them.
     ram: Interval,
     code: Interval,
+    /// The replaced instructions in that code.
+    sites: &'static [u32],
 }
 
 impl Space {
-    fn new(plan: Plan) -> Self {
+    /// `sites`: all replaced instructions of the system image.
+    fn new(plan: &Plan, sites: &'static [u32]) -> Self {
         let mut space = Self {
-            plan,
+            loaded: Loaded::of(plan.regions()),
             ram: Interval::NONE,
             code: Interval::NONE,
+            sites: &[],
         };
         space.ram = space.longest(|rights| rights.read && rights.write);
         space.code = space.longest(|rights| rights.read && rights.execute);
+        let before = |end: u32| sites.partition_point(|site| *site < end);
+        let own = sites.get(before(space.code.first)..before(space.code.last));
+        space.sites = own.unwrap_or(&[]);
         space
     }
 
@@ -69,7 +76,7 @@ impl Space {
     fn longest(&self, enough: impl Fn(Rights) -> bool) -> Interval {
         let mut longest = Interval::NONE;
         let mut bytes = 0;
-        for region in self.plan.regions() {
+        for region in self.loaded.regions() {
             for eighth in 0..8 {
                 let start = u64::from(region.base) + eighth * region.granule();
                 let end = self.first_refused(start, (1 << 32) - start.min(1 << 32), &enough);
@@ -90,12 +97,7 @@ impl Space {
     /// rights, and the first address behind it. These are the rights of the hypervisor for the partition: none to registers of
     /// devices, which need not answer.
     fn stretch(&self, address: u32) -> Option<(Rights, u64)> {
-        let region = self
-            .plan
-            .regions()
-            .iter()
-            .rev()
-            .find(|region| region.covers(address))?;
+        let region = self.loaded.region_at(address)?;
         let end = if region.disabled == 0 {
             region.end()
         } else {
@@ -130,15 +132,14 @@ impl Space {
         None
     }
 
-    /// What of it the shortest ways look at, with all replaced instructions of the system image.
-    pub(crate) fn plain(&self, sites: &'static [u32]) -> Plain {
-        let before = |end: u32| sites.partition_point(|site| *site < end);
-        let own = sites.get(before(self.code.first)..before(self.code.last));
+    /// What of it the shortest ways look at.
+    #[inline(always)]
+    pub(crate) fn plain(&self) -> Plain {
         // Room for a frame, and for an instruction with more code behind it.
         Plain {
             ram: (self.ram.first, self.ram.room(32)),
             code: (self.code.first, self.code.room(8)),
-            sites: own.unwrap_or(&[]),
+            sites: self.sites,
         }
     }
 
@@ -161,33 +162,37 @@ impl Space {
 
     /// The rights of the partition to an address, whatever its guest's own unit says.
     pub(crate) fn rights(&self, address: u32) -> Rights {
-        rights_at(self.plan.regions(), address)
+        self.loaded.rights_at(address)
     }
 
     /// Loads the space into the unit, as far as the guest's own unit, if that is on, allows. The guest gets nothing that is not in
     /// both; if there are not enough regions to say so, those of the guest that have the lowest numbers are left out.
+    #[inline(always)]
     pub(crate) fn load(&self, view: Option<&GuestView<'_>>) {
-        let combined;
-        let regions = match view {
-            None => self.plan.regions(),
-            Some(view) => {
-                combined = combine_what_fits(self.plan.regions(), view, MAX_REGIONS as u8);
-                combined.regions()
-            }
-        };
-        // Off meanwhile: a new address with the old size could cover the hypervisor's own code.
-        system::write(MPU_CTRL, 0);
-        let mut wanted = regions.iter();
-        for slot in 0..MAX_REGIONS as u8 {
-            let (base, attributes) = wanted.next().map_or((u32::from(slot) | 1 << 4, 0), |region| {
-                (region.rbar(slot), region.rasr())
-            });
-            system::write(MPU_RBAR, base);
-            system::write(MPU_RASR, attributes);
+        match view {
+            None => load(&self.loaded),
+            Some(view) => self.load_combined(view),
         }
-        system::write(MPU_CTRL, CONTROL_ON);
-        system::synchronize();
     }
+
+    #[inline(never)]
+    fn load_combined(&self, view: &GuestView<'_>) {
+        let combined = combine_what_fits(self.loaded.plan().regions(), view, MAX_REGIONS as u8);
+        load(&Loaded::of(combined.regions()));
+    }
+}
+
+/// Loads these regions into the unit.
+#[inline(never)]
+fn load(loaded: &Loaded) {
+    // Off meanwhile: a new address with the old size could cover the hypervisor's own code.
+    system::write(MPU_CTRL, 0);
+    for (base, attributes) in loaded.registers() {
+        system::write(MPU_RBAR, *base);
+        system::write(MPU_RASR, *attributes);
+    }
+    system::write(MPU_CTRL, CONTROL_ON);
+    system::synchronize();
 }
 
 /// Clears memory until `enough`, which is asked from time to time; how many bytes that were.
@@ -328,7 +333,7 @@ impl Spaces for Machine {
                     Refusal::TooMany { .. } => BuildError::TablesExhausted,
                 },
             )?;
-        if self.spaces.set(partition, Space::new(plan)) {
+        if self.spaces.set(partition, Space::new(&plan, self.sites)) {
             Ok(())
         } else {
             Err(BuildError::TablesExhausted)
@@ -339,9 +344,9 @@ impl Spaces for Machine {
         let Some(space) = self.spaces.get(partition) else {
             return;
         };
-        let mut plan = space.plan;
+        let mut plan = space.loaded.plan();
         plan.leave_out(guest.0, size);
-        let _is_built = self.spaces.set(partition, Space::new(plan));
+        let _is_built = self.spaces.set(partition, Space::new(&plan, self.sites));
         self.reload_space(partition);
     }
 

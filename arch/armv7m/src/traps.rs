@@ -119,7 +119,8 @@ pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, number: u32) -> u
     let machine = unsafe { &mut *machine };
     let running = machine.current.filter(|_| machine.runs);
     let exit = match (number.checked_sub(FIRST_LINE), running) {
-        (Some(line), _) => machine.interrupt(line),
+        (Some(line), _) if machine.interrupt(line) => return 1,
+        (Some(_), _) => None,
         (None, Some(vcpu)) => match machine.guest_trap(vcpu, number) {
             None if machine.is_calm(vcpu, number) => return 0,
             exit => exit,

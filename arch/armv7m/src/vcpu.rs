@@ -127,6 +127,15 @@ impl Trapped<'_> {
         (self.core, Live::new(self.registers, self.space))
     }
 
+    /// What the shortest ways need to know of it; of a task nothing, it takes none.
+    fn plain(&self) -> Plain {
+        if self.is_task {
+            Plain::NOTHING
+        } else {
+            self.space.plain()
+        }
+    }
+
     /// Why it cannot run, if it cannot.
     fn cannot_go_on(&mut self) -> Option<Exit> {
         match *self.pending {
@@ -246,29 +255,34 @@ impl Machine {
         if let Some(mut trapped) = self.current.take().and_then(|current| self.trapped(current)) {
             trapped.settle_faults(now);
             let (_, mut live) = trapped.parts();
-            live.settle_floating_point();
+            live.leave_floating_point();
         }
     }
 
-    /// Makes a vCPU the current one.
+    /// Makes a vCPU the current one. What this costs does not depend on who was it before, or where that one was interrupted.
     fn switch_to(&mut self, vcpu: VcpuId) -> bool {
         self.leave_current();
         let Some(trapped) = self.trapped(vcpu) else {
             return false;
         };
         trapped.space.load(trapped.core.guest_regions().as_ref());
+        self.plain = trapped.plain();
         self.current = Some(vcpu);
         self.configure(vcpu);
-        self.plain = self.plain_of(vcpu);
+        // Whatever the timer is set for, it is set again.
+        self.armed = Ticks(0);
         true
     }
 
-    /// What the shortest ways need to know of a vCPU; of a task's nothing, it takes none.
-    fn plain_of(&mut self, vcpu: VcpuId) -> Plain {
-        let sites = self.sites;
-        match self.trapped(vcpu) {
-            Some(trapped) if !trapped.is_task => trapped.space.plain(sites),
-            _ => Plain::NOTHING,
+    /// What the kernel is told. Most exits are a word or two, so not all that an exit can be is copied.
+    #[inline(always)]
+    pub(crate) fn told(&self) -> Exit {
+        match self.exit {
+            Exit::Device(vcpus, line) => Exit::Device(vcpus, line),
+            Exit::Idle { until } => Exit::Idle { until },
+            Exit::Interrupt(line) => Exit::Interrupt(line),
+            Exit::Deadline => Exit::Deadline,
+            other => other,
         }
     }
 
@@ -281,9 +295,7 @@ impl Machine {
         });
         if let Some(trapped) = current.and_then(|vcpu| self.trapped(vcpu)) {
             trapped.space.load(trapped.core.guest_regions().as_ref());
-        }
-        if let Some(vcpu) = current {
-            self.plain = self.plain_of(vcpu);
+            self.plain = trapped.plain();
         }
     }
 }
@@ -348,7 +360,9 @@ impl Vcpus for Machine {
             };
         }
         self.runs = true;
-        if let Some(mut trapped) = self.trapped(vcpu)
+        let has_ended = |context: &mut Context| matches!(context.pending, Pending::Stuck | Pending::Late(_));
+        if self.contexts.get(vcpu).is_some_and(has_ended)
+            && let Some(mut trapped) = self.trapped(vcpu)
             && let Some(exit) = trapped.cannot_go_on()
         {
             return exit;
@@ -369,7 +383,7 @@ impl Vcpus for Machine {
         // SAFETY: the registers are the first field of the current vCPU's context, and whose frame `reset` or the CPU has put into its own memory; the
         // machine is lent to `on_trap` until the return, and nobody uses it meanwhile.
         unsafe { bulkhead_enter(registers, machine) }
-        self.exit
+        self.told()
     }
 
     fn reply(&mut self, vcpu: VcpuId, reply: Reply) {

@@ -149,6 +149,17 @@ impl Lines {
         best
     }
 
+    /// Whether the line is pending and enabled.
+    pub(crate) fn is_pending_and_enabled(&self, line: u8) -> bool {
+        test(&self.pending, line) && test(&self.enabled, line)
+    }
+
+    /// Whether any line is.
+    pub(crate) fn any_pending_and_enabled(&self) -> bool {
+        let words = self.pending.iter().zip(&self.enabled);
+        words.fold(0, |all, (pending, enabled)| all | pending & enabled) != 0
+    }
+
     /// Whether any line is pending, enabled or not.
     pub(crate) fn any_pending(&self) -> bool {
         self.pending.iter().any(|word| *word != 0)

@@ -292,7 +292,16 @@ impl VirtualCore {
     /// A device's line has a rising edge.
     pub fn pulse_line(&mut self, line: u8) {
         self.lines.pend(line);
-        self.refresh_pending();
+        if self.lines.is_pending_and_enabled(line) {
+            self.consider(Exception::of_line(line));
+        }
+    }
+
+    /// `exception` is pending and enabled: it may be more urgent than what was.
+    fn consider(&mut self, exception: Exception) {
+        if self.is_most_urgent(exception) {
+            self.most_urgent = Some((self.priority(exception), exception));
+        }
     }
 
     /// Takes one of the lines whose handler has ended since they were asked for last.
@@ -513,6 +522,10 @@ impl VirtualCore {
     /// To be called when pending states or enables have changed.
     pub(crate) fn refresh_pending(&mut self) {
         let mut best = None;
+        if self.system_pending & self.system_enabled == 0 && !self.lines.any_pending_and_enabled() {
+            self.most_urgent = None;
+            return;
+        }
         for exception in exceptions(self.system_pending & self.system_enabled) {
             let priority = self.priority(exception);
             if best.is_none_or(|(other, _)| priority < other) {

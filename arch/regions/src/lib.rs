@@ -28,11 +28,13 @@
 
 mod combine;
 mod cover;
+mod loaded;
 mod plan;
 mod region;
 
 pub use combine::{GuestRegion, GuestView, TooMany, combine, combine_what_fits};
 pub use cover::{Cover, cover, in_one_region};
+pub use loaded::Loaded;
 pub use plan::{Fix, Forbidden, Plan, Refusal, Request, plan};
 pub use region::{Memory, Region, Rights, rights_at};
 

@@ -75,13 +75,20 @@ pub struct Region {
 
 /// MPU_RBAR.VALID: the number in its low bits selects the region.
 const VALID: u32 = 1 << 4;
+/// MPU_RASR: ENABLE and XN.
 const ENABLE: u32 = 1;
+const NEVER_EXECUTED: u32 = 1 << 28;
 
 impl Region {
     /// MPU_RBAR for this region as number `slot`.
     #[must_use]
     pub const fn rbar(&self, slot: u8) -> u32 {
         self.base | VALID | slot as u32 & 0xF
+    }
+
+    /// MPU_RBAR if number `slot` is to be no region.
+    pub(crate) const fn nothing_in(slot: u8) -> u32 {
+        VALID | slot as u32 & 0xF
     }
 
     /// MPU_RASR.
@@ -92,13 +99,33 @@ impl Region {
             (true, false) => 0b010,
             (false, false) => 0b001,
         };
-        let never_executed: u32 = if self.rights.execute { 0 } else { 1 };
-        never_executed << 28
+        let never_executed = if self.rights.execute { 0 } else { NEVER_EXECUTED };
+        never_executed
             | access << 24
             | self.memory.0 & Memory::MASK
             | (self.disabled as u32) << 8
             | (self.size_log2.wrapping_sub(1) as u32 & 0x1F) << 1
             | ENABLE
+    }
+
+    /// The region that these registers say, if it is enabled.
+    #[must_use]
+    pub const fn said_by(rbar: u32, rasr: u32) -> Option<Self> {
+        if rasr & ENABLE == 0 {
+            return None;
+        }
+        let access = rasr >> 24 & 0b111;
+        Some(Self {
+            base: rbar & !(VALID | 0xF),
+            size_log2: (rasr >> 1 & 0x1F) as u8 + 1,
+            disabled: (rasr >> 8) as u8,
+            rights: Rights {
+                read: access != 0b001,
+                write: access == 0b011,
+                execute: rasr & NEVER_EXECUTED == 0,
+            },
+            memory: Memory(rasr & Memory::MASK),
+        })
     }
 
     /// Size of the block in bytes.
@@ -200,6 +227,8 @@ mod tests {
         };
         assert_eq!(region.rbar(3), 0x2000_8013);
         assert_eq!(region.rasr(), 0x130B_C01D);
+        assert_eq!(Region::said_by(region.rbar(3), region.rasr()), Some(region));
+        assert_eq!(Region::said_by(region.rbar(3), region.rasr() & !1), None);
         assert!(region.covers(0x2000_DFFF));
         assert!(!region.covers(0x2000_E000));
         assert!(!region.covers(0x2001_0000));

@@ -42,6 +42,25 @@ impl<A: Arch> Pcpu<'_, '_, A> {
         next
     }
 
+    /// A device asks for one vCPU of this pCPU. Whether the decision that follows stands and is in force: the shortest way from an
+    /// interrupt to its owner. If not, nothing has been done.
+    #[inline(never)]
+    pub(super) fn rise(&mut self, vcpus: VcpuSet) -> bool {
+        let Some(vcpu) = vcpus.iter().next() else {
+            return false;
+        };
+        let binding = self.system.binding(vcpu);
+        if vcpus != VcpuSet::of(vcpu) || !self.is_here(binding.pcpu) {
+            return false;
+        }
+        let now = self.machine.now();
+        let stands = self.local.rise(binding.slot, self.mailbox, now);
+        if stands {
+            self.follow_up();
+        }
+        stands
+    }
+
     /// Any other exit. No call but in tail position: each that is frequent has a frame of its own size.
     #[inline(never)]
     pub(super) fn handle_other(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
@@ -132,7 +151,7 @@ impl<A: Arch> Pcpu<'_, '_, A> {
     }
 
     #[inline]
-    fn count(&self, slot: Slot, which: impl FnOnce(&Vcpu) -> &AtomicU32) {
+    pub(super) fn count(&self, slot: Slot, which: impl FnOnce(&Vcpu) -> &AtomicU32) {
         add(which(self.local.slot(slot).counters));
     }
 
