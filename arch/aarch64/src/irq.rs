@@ -30,7 +30,7 @@ pub(crate) use guest::{SysRegister, mmio_read, mmio_write, sysreg_write};
 pub(crate) use interface::has_fine_priorities;
 pub(crate) use lines::GicConfig;
 pub(crate) use short::{
-    deliver_timer, enable_changed, read_word, send_to_one, send_to_self, take_kick, write_word,
+    deliver_timer, enable_changed, read_word, send_to_one, send_to_self, sent_by_word, take_kick, write_word,
 };
 pub(crate) use switch::{close, come, exchange, load, unload};
 

@@ -74,7 +74,7 @@ pub(crate) fn access(machine: &mut Machine, context: &mut Context, trap: Trap) -
     if trap.misses(target) {
         return ALL_REGISTERS;
     }
-    if trap.syndrome & (NAME_MASK | ISS_READ) == ICC_SGI1R_EL1 {
+    if SYSTEM_INTERFACE && trap.syndrome & (NAME_MASK | ISS_READ) == ICC_SGI1R_EL1 {
         let value = context.read_general(target);
         if let Some((target, line)) = Vgic::single_target(value) {
             if irq::send_to_self(&mut context.irq, target, line) {
@@ -87,9 +87,9 @@ pub(crate) fn access(machine: &mut Machine, context: &mut Context, trap: Trap) -
     access_other(machine, context, trap.syndrome)
 }
 
-/// `ICC_SGI1R_EL1` names one vCPU, of which `target` is the index.
+/// What traps sends a software-generated interrupt to one vCPU, of which `target` is the index.
 #[inline(never)]
-fn send_to_one(
+pub(crate) fn send_to_one(
     machine: &mut Machine,
     context: &mut Context,
     syndrome: u64,

@@ -491,6 +491,9 @@ fn data_abort<const NARROW: bool>(machine: &mut Machine, context: &mut Context, 
             }
         } else {
             let value = context.read_general(register) as u32;
+            if let Some(sent) = irq::sent_by_word(&context.irq, address, value) {
+                return send_by_word(machine, context, trap.syndrome, sent);
+            }
             if let Some(changed) = irq::write_word(&context.irq, address, value) {
                 step_over::<NARROW>(context, trap.syndrome, pstate);
                 if changed == 0 {
@@ -501,6 +504,21 @@ fn data_abort<const NARROW: bool>(machine: &mut Machine, context: &mut Context, 
         }
     }
     emulate(machine, context, trap)
+}
+
+/// A word that sends a software-generated interrupt to one vCPU, by its index.
+#[inline(never)]
+fn send_by_word(
+    machine: &mut Machine,
+    context: &mut Context,
+    syndrome: u64,
+    (target, line): (usize, u32),
+) -> u64 {
+    if !irq::send_to_self(&mut context.irq, target, line) {
+        return system::send_to_one(machine, context, syndrome, (target, line));
+    }
+    advance_in_place(context, syndrome);
+    resume(machine, context)
 }
 
 #[inline(never)]

@@ -116,6 +116,28 @@ impl Redistributor {
         true
     }
 
+    /// The same for a software-generated interrupt of a GICv2 that this vCPU, of which `sender` is the bit, sends to itself. That of
+    /// another sender is another interrupt.
+    #[inline(always)]
+    pub fn deliver_sent<C: CpuInterface>(
+        &self,
+        bank: &mut Bank,
+        hardware: &mut C,
+        line: u32,
+        sender: u8,
+    ) -> bool {
+        if self.dirty.load(SeqCst) != 0 || self.private.latch.load(Relaxed) & bit(line) != 0 {
+            return false;
+        }
+        match self.reusable(bank, hardware, line) {
+            Some((slot, value)) if value.sender() == sender => {
+                hardware.set_near_register(slot, value);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// The short cut of [`Vgic::has_work`]: the vCPU is loaded, nothing is marked, nothing waits for a slot, and the
     /// guest has ended whatever was in one.
     #[inline(always)]
@@ -134,12 +156,23 @@ impl Redistributor {
         let Some((slot, value)) = self.reusable(bank, hardware, line) else {
             return false;
         };
+        let sender = if hardware.names_senders() {
+            value.sender()
+        } else {
+            0
+        };
+        if sender != 0 && !self.is_sent_by(line, sender) {
+            return false;
+        }
         let dirty = self.dirty.swap(0, SeqCst);
         let latched = if dirty == 1 {
             latch.fetch_and(!bit(line), SeqCst)
         } else {
             0
         };
+        if sender != 0 && latched & bit(line) != 0 {
+            self.take_sent(line, sender);
+        }
         if latched == bit(line) {
             hardware.set_near_register(slot, value);
             return true;
@@ -150,6 +183,26 @@ impl Redistributor {
         // More is to be done, and the mark of it may just have been taken.
         self.dirty.fetch_or(dirty | 1, SeqCst);
         false
+    }
+
+    /// Whether software-generated interrupt `line` waits, of this sender only (GICv2).
+    #[inline(always)]
+    fn is_sent_by(&self, line: u32, sender: u8) -> bool {
+        self.senders
+            .get(line as usize)
+            .is_some_and(|senders| senders.load(SeqCst) == sender)
+    }
+
+    /// Software-generated interrupt `line` of this sender waits no longer (GICv2), and its latch was cleared. That of a sender who came
+    /// meanwhile keeps the latch, and is marked: its own mark may be the one that was taken.
+    #[inline(always)]
+    fn take_sent(&self, line: u32, sender: u8) {
+        if let Some(senders) = self.senders.get(line as usize)
+            && senders.fetch_and(!sender, SeqCst) & !sender != 0
+        {
+            self.private.latch.fetch_or(bit(line), SeqCst);
+            self.dirty.fetch_or(1, SeqCst);
+        }
     }
 }
 
@@ -381,18 +434,15 @@ impl Vgic<'_> {
             Some(physical) => value = value.linked_to(physical),
             None => value = value.with_end_notice(lines.high() & mask != 0),
         }
-        let mut place = slot as u8;
         if let Some((sender, more)) = self.take_sender(me, line) {
             value = value.sent_by(sender).with_end_notice(more);
             // It is pending once more.
             self.latch_senders(me, line, lines);
-            // The next one can be of another sender: no short way.
-            place = NOBODY;
         }
         bank.set_slot(slot, value);
         bank.used |= bit(slot);
         if let Some(last) = bank.private_slots.get_mut(line as usize) {
-            *last = place;
+            *last = slot as u8;
         }
         if latched {
             bank.from_latch |= bit(slot);

@@ -50,6 +50,11 @@ pub trait CpuInterface {
     fn open(&mut self) {
         self.set_control(Control::default());
     }
+    /// Whether a software-generated interrupt is its sender's, of whom the list register tells (GICv2).
+    #[inline(always)]
+    fn names_senders(&self) -> bool {
+        false
+    }
     /// Sets `ICH_AP0R<n>_EL2` and `ICH_AP1R<n>_EL2`.
     fn set_active_priorities(&mut self, value: &[[u32; 4]; 2]);
     /// Lowest implemented bit of a preemption level: 7 - `ICH_VTR_EL2.PREbits`.

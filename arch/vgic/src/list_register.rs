@@ -69,25 +69,23 @@ impl ListRegister {
     }
 
     /// The same as `GICH_LR` of a GICv2 has it.
+    #[inline]
     #[must_use]
     pub const fn version2(self) -> u32 {
-        let mut value = self.line() & V2_LINE | (self.priority() as u32 >> 3) << V2_PRIORITY_SHIFT;
-        if self.is_pending() {
-            value |= V2_PENDING;
+        // Pending and active are neighbours in both formats, and so are group and hardware; the bit for the notice is as far from
+        // the number.
+        let state = (self.0 >> PENDING.trailing_zeros()) as u32 & 3;
+        let kind = (self.0 >> GROUP1.trailing_zeros()) as u32 & 3;
+        let value = self.line() & V2_LINE
+            | (self.priority() as u32 >> 3) << V2_PRIORITY_SHIFT
+            | state << V2_PENDING.trailing_zeros()
+            | kind << V2_GROUP1.trailing_zeros();
+        let number = (self.0 >> PHYSICAL_SHIFT) as u32;
+        if self.0 & HARDWARE != 0 {
+            return value | (number & V2_LINE) << V2_NUMBER_SHIFT;
         }
-        if self.is_active() {
-            value |= V2_ACTIVE;
-        }
-        if self.is_group1() {
-            value |= V2_GROUP1;
-        }
-        if let Some(physical) = self.physical() {
-            return value | V2_HARDWARE | (physical & V2_LINE) << V2_NUMBER_SHIFT;
-        }
-        if self.0 & NOTICE_END != 0 {
-            value |= V2_NOTICE_END;
-        }
-        value | (self.sender().trailing_zeros() & 7) << V2_NUMBER_SHIFT
+        let notice = number << V2_NUMBER_SHIFT & V2_NOTICE_END;
+        value | notice | (self.sender().trailing_zeros() & 7) << V2_NUMBER_SHIFT
     }
 
     /// What `GICH_LR` of a GICv2 says.

@@ -22,6 +22,8 @@ const SGIS: u32 = 16;
 const IIDR: u32 = 0x0200_143B;
 const TARGETS: u32 = 0x800;
 const SEND: u32 = 0xF00;
+/// `GICD_SGIR.TargetListFilter`: 0, the list.
+const FILTER: u32 = 3 << 24;
 const CLEAR_SENT: u32 = 0xF10;
 const SET_SENT: u32 = 0xF20;
 const SENT_END: u32 = 0xF30;
@@ -29,6 +31,18 @@ const SENT_END: u32 = 0xF30;
 const NOWHERE: u32 = 0xFF;
 
 impl Vgic<'_> {
+    /// As [`Vgic::read_word`], of a GICv2.
+    #[inline(always)]
+    #[must_use]
+    pub fn read_word_version2(&self, offset: u32) -> Option<u32> {
+        match offset {
+            0x000 => Some(self.distributor.control.load(SeqCst)),
+            0x004 => Some(self.type_version2()),
+            0x008 => Some(IIDR),
+            _ => None,
+        }
+    }
+
     /// A load by the loaded vCPU `me`, naturally aligned.
     pub(crate) fn read_version2<H: Hardware>(
         &self,
@@ -39,9 +53,7 @@ impl Vgic<'_> {
     ) -> u64 {
         let Access { offset, size, .. } = access;
         let value = match (offset, size) {
-            (0x000, 4) => self.distributor.control.load(SeqCst),
-            (0x004, 4) => self.type_version2(),
-            (0x008, 4) => IIDR,
+            (0x000..0x00C, 4) => self.read_word_version2(offset).unwrap_or(0),
             (TARGETS..0xC00, 1 | 4) => {
                 let lines = offset.wrapping_sub(TARGETS);
                 self.each_byte(lines, size, |line| self.targets_of(me, line))
@@ -108,6 +120,7 @@ impl Vgic<'_> {
         }
     }
 
+    #[inline(always)]
     fn type_version2(&self) -> u32 {
         let lines = (self.distributor.lines.load(SeqCst) / 32).saturating_sub(1);
         let others = self.redistributors.len().saturating_sub(1) as u32;
@@ -182,21 +195,41 @@ impl Vgic<'_> {
     /// `GICD_SGIR`.
     fn send_version2<H: Hardware>(&self, me: usize, value: u32, hardware: &mut H) {
         let line = value & 15;
-        let targets = match value >> 24 & 3 {
+        let targets = match (value & FILTER) >> 24 {
             0 => (value >> 16) as u8,
             1 => !(bit(me as u32) as u8),
             2 => bit(me as u32) as u8,
             _ => 0,
         };
         for index in bits(u32::from(targets & self.everyone())) {
-            let index = index as usize;
-            if let (Some(target), Some(senders)) = (self.redistributor(index), self.senders(index, line)) {
-                // In this order: who sees the latch finds the sender.
-                senders.fetch_or(bit(me as u32) as u8, SeqCst);
-                target.touched.store(true, SeqCst);
-                target.private.latch.fetch_or(bit(line), SeqCst);
-                self.notify(me, index, 1, hardware);
-            }
+            self.send_single_version2(me, (index as usize, line), hardware);
+        }
+    }
+
+    /// The vCPU and the line, if a store of `value` at `offset` of the distributor is one to `GICD_SGIR` that names one vCPU only. The
+    /// vCPU need not exist.
+    #[inline(always)]
+    #[must_use]
+    pub fn single_target_version2(offset: u64, value: u32) -> Option<(usize, u32)> {
+        let targets = value >> 16 & 0xFF;
+        (offset == u64::from(SEND) && value & FILTER == 0 && targets.is_power_of_two())
+            .then(|| (targets.trailing_zeros() as usize, value & 15))
+    }
+
+    /// The short way of a store to `GICD_SGIR`, see [`Vgic::single_target_version2`].
+    #[inline(always)]
+    pub fn send_single_version2<H: Hardware>(
+        &self,
+        me: usize,
+        (index, line): (usize, u32),
+        hardware: &mut H,
+    ) {
+        if let (Some(target), Some(senders)) = (self.redistributor(index), self.senders(index, line)) {
+            // In this order: who sees the latch finds the sender.
+            senders.fetch_or(bit(me as u32) as u8, SeqCst);
+            target.touched.store(true, SeqCst);
+            target.private.latch.fetch_or(bit(line), SeqCst);
+            self.notify(me, index, 1, hardware);
         }
     }
 

@@ -278,3 +278,47 @@ proptest! {
         prop_assert_eq!(ListRegister::from_version2(value.version2()), value);
     }
 }
+
+/// What is sent again by the same vCPU goes into the list register where it was, without a look at anything else; what another one
+/// sends does not.
+#[test]
+fn what_the_same_sends_again_has_a_short_way() {
+    let mut world = world(4);
+    let again = |world: &mut World, line, sender| {
+        world.redistributors[0].deliver_sent(&mut world.banks[0], &mut world.cpus[0], line, sender)
+    };
+    assert!(!again(&mut world, 3, 1), "never sent");
+    world.send_version2(0, 3, 1);
+    assert!(!again(&mut world, 3, 1), "not ended");
+    assert_eq!(take(&mut world, 0), (3, 0));
+    assert!(!again(&mut world, 3, 2), "another sender");
+    assert!(!again(&mut world, 4, 1), "another interrupt");
+    assert!(again(&mut world, 3, 1));
+    assert_eq!(take(&mut world, 0), (3, 0));
+    // From another vCPU: the first one the long way, the next the short one, and not once more by the first's sender.
+    world.send_version2(1, 3, 1);
+    assert_eq!(take(&mut world, 0), (3, 1));
+    assert!(!again(&mut world, 3, 1));
+    for (senders, short) in [
+        (&[1][..], true),
+        (&[0], false),
+        (&[0], true),
+        (&[0, 1], false),
+        (&[1, 0], false),
+    ] {
+        for sender in senders {
+            world.with(*sender, |vgic, _, cpu| {
+                vgic.send_single_version2(*sender, (0, 3), cpu)
+            });
+        }
+        let done = world.redistributors[0].deliver_again(&mut world.banks[0], &mut world.cpus[0]);
+        assert_eq!(done, short, "{senders:?}");
+        world.settle();
+        let mut taken: Vec<_> = senders.iter().map(|_| take(&mut world, 0)).collect();
+        taken.sort_unstable();
+        let mut sent: Vec<_> = senders.iter().map(|sender| (3, *sender as u8)).collect();
+        sent.sort_unstable();
+        assert_eq!(taken, sent);
+        assert_eq!(take(&mut world, 0).0, SPURIOUS);
+    }
+}

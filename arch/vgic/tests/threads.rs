@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Several pCPUs at once: every software-generated interrupt sent to a vCPU that has taken the one before arrives,
-//! and shared lines that wander between vCPUs are taken exactly once.
+//! and shared lines that wander between vCPUs are taken exactly once. The same of a GICv2, whose interrupts are their senders'.
 
 use bulkhead_arch_vgic::{
     Access, Bank, Control, CpuInterface, Distributor, Frame, Hardware, ListRegister, PhysicalLines,
@@ -16,6 +16,7 @@ const LINE: u32 = 50;
 struct Poller {
     slots: [ListRegister; 2],
     taken: [u32; 288],
+    version2: bool,
 }
 
 impl CpuInterface for Poller {
@@ -52,6 +53,9 @@ impl CpuInterface for Poller {
     fn set_active_priorities(&mut self, _: &[[u32; 4]; 2]) {}
     fn preemption_shift(&self) -> u32 {
         3
+    }
+    fn names_senders(&self) -> bool {
+        self.version2
     }
 }
 
@@ -104,6 +108,7 @@ fn run(me: usize, vgic: &Vgic<'_>, counts: &[Vec<AtomicU32>; 2], raised: &Atomic
     let mut cpu = Poller {
         slots: [ListRegister::EMPTY; 2],
         taken: [0; 288],
+        version2: false,
     };
     let mut bank = Bank::new();
     vgic.reset(me, &mut bank, &mut cpu);
@@ -165,6 +170,7 @@ fn two_at_once_lose_nothing() {
     let mut cpu = Poller {
         slots: [ListRegister::EMPTY; 2],
         taken: [0; 288],
+        version2: false,
     };
     let mut bank = Bank::new();
     vgic.write(
@@ -202,4 +208,86 @@ fn two_at_once_lose_nothing() {
     }
     let shared: u32 = counts.iter().map(|count| count[LINE as usize].load(SeqCst)).sum();
     assert_eq!(shared, ROUNDS);
+}
+
+/// vCPU 0 takes what vCPUs 1 and 2 send it by the same number, each whenever its last one was taken.
+fn take_from_both(vgic: &Vgic<'_>, own: &Redistributor, taken: &[AtomicU32; 3], online: &Barrier) {
+    let mut cpu = Poller {
+        slots: [ListRegister::EMPTY; 2],
+        taken: [0; 288],
+        version2: true,
+    };
+    let mut bank = Bank::new();
+    vgic.reset(0, &mut bank, &mut cpu);
+    vgic.load(0, &mut bank, &mut cpu);
+    for (offset, value) in [(0x100, 1 << 3), (0, 3)] {
+        let access = Access {
+            frame: Frame::Version2,
+            offset,
+            size: 4,
+        };
+        vgic.write(0, &mut bank, &mut cpu, access, value);
+    }
+    online.wait();
+    let mut short = 0;
+    let mut idle = 0u32;
+    while taken[1].load(SeqCst) < SENT || taken[2].load(SeqCst) < SENT {
+        if cpu.ended_slots() != 0 {
+            vgic.maintain(0, &mut bank, &mut cpu);
+        } else if own.is_dirty() {
+            if own.deliver_again(&mut bank, &mut cpu) {
+                short += 1;
+            } else {
+                vgic.service(0, &mut bank, &mut cpu);
+            }
+        }
+        for slot in &mut cpu.slots {
+            if slot.is_pending() {
+                assert_eq!(slot.line(), 3);
+                taken[slot.sender().trailing_zeros() as usize].fetch_add(1, SeqCst);
+                idle = 0;
+                *slot = slot.with_pending(false);
+            }
+        }
+        idle += 1;
+        assert!(
+            idle < 10_000_000,
+            "{taken:?} {short} {own:#?} {bank:#?} {:#x?}",
+            cpu.slots
+        );
+        std::thread::yield_now();
+    }
+    assert!(short > 0, "never by the short way");
+}
+
+const SENT: u32 = 2_000;
+
+#[test]
+fn two_senders_at_once_lose_nothing() {
+    let distributor = Distributor::new();
+    let redistributors = [const { Redistributor::new() }; 3];
+    let vgic = Vgic::new(&distributor, &redistributors);
+    let taken = [const { AtomicU32::new(0) }; 3];
+    let online = Barrier::new(3);
+    std::thread::scope(|scope| {
+        let (vgic, redistributors, taken, online) = (&vgic, &redistributors, &taken, &online);
+        scope.spawn(move || take_from_both(vgic, &redistributors[0], taken, online));
+        for me in [1, 2] {
+            scope.spawn(move || {
+                let mut cpu = Poller {
+                    slots: [ListRegister::EMPTY; 2],
+                    taken: [0; 288],
+                    version2: true,
+                };
+                online.wait();
+                for sent in 0..SENT {
+                    vgic.send_single_version2(me, (0, 3), &mut cpu);
+                    while taken[me].load(SeqCst) == sent {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!([1, 2].map(|sender| taken[sender].load(SeqCst)), [SENT; 2]);
 }

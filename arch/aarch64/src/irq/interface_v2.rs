@@ -122,10 +122,12 @@ pub(super) fn send_to_others(line: u32) {
     }
 }
 
+#[inline(always)]
 fn read(offset: usize) -> u32 {
     physical::controller().map_or(0, |controller| controller.hypervisor.read32(offset))
 }
 
+#[inline(always)]
 fn write(offset: usize, value: u32) {
     if let Some(controller) = physical::controller() {
         controller.hypervisor.write32(offset, value);
@@ -140,7 +142,7 @@ impl CpuInterface for Interface {
         ((read(GICH_VTR) & VTR_SLOTS) + 1).min(16)
     }
 
-    #[inline]
+    #[inline(always)]
     fn empty_slots(&self) -> u32 {
         read(GICH_ELRSR)
     }
@@ -155,7 +157,13 @@ impl CpuInterface for Interface {
         ListRegister::from_version2(read(GICH_LR + 4 * slot as usize))
     }
 
-    #[inline]
+    /// No call: the short ways of the exit handlers end in this.
+    #[inline(always)]
+    fn set_near_register(&mut self, slot: u32, value: ListRegister) {
+        self.set_list_register(slot, value);
+    }
+
+    #[inline(always)]
     fn set_list_register(&mut self, slot: u32, value: ListRegister) {
         write(GICH_LR + 4 * slot as usize, value.version2());
     }
@@ -181,6 +189,21 @@ impl CpuInterface for Interface {
 
     fn set_machine_control(&mut self, value: u64) {
         write(GICH_VMCR, value as u32);
+    }
+
+    #[inline(always)]
+    fn names_senders(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn has_active_priorities(&self) -> bool {
+        coarse_priorities() != 0
+    }
+
+    #[inline(always)]
+    fn open(&mut self) {
+        write(GICH_HCR, HCR_ENABLE);
     }
 
     /// Both groups share one register.

@@ -8,7 +8,8 @@
 use super::interface::{self, Interface};
 use super::local::Local;
 use super::{DISTRIBUTOR_SIZE, KICKED, PcpuIrq, SGI_KICK, VERSION_2, VIRTUAL_TIMER_LINE, VcpuIrq};
-use bulkhead_arch_api::{GuestPhys, VcpuSet};
+use bulkhead_arch_api::{GuestPhys, VcpuId, VcpuSet};
+use bulkhead_arch_vgic::Vgic;
 use core::sync::atomic::Ordering::SeqCst;
 
 /// The short way of the running vCPU's virtual timer. False: nothing was done.
@@ -43,7 +44,7 @@ pub(crate) fn read_word(v: &VcpuIrq, address: GuestPhys) -> Option<u32> {
     }
     let vgic = v.vgic.as_ref()?;
     if VERSION_2 {
-        return None;
+        return vgic.read_word_version2(offset as u32);
     }
     vgic.read_word(offset as u32)
 }
@@ -71,12 +72,26 @@ pub(crate) fn enable_changed(p: &mut PcpuIrq, v: &VcpuIrq, address: GuestPhys, c
     p.take_wake()
 }
 
+/// The vCPU and the line, if a guest's store of a word sends a software-generated interrupt to one vCPU: a GICv2 has a register
+/// of its distributor for that.
+#[inline(always)]
+pub(crate) fn sent_by_word(v: &VcpuIrq, address: GuestPhys, value: u32) -> Option<(usize, u32)> {
+    if !VERSION_2 {
+        return None;
+    }
+    Vgic::single_target_version2(address.0.wrapping_sub(v.distributor), value)
+}
+
 /// The short way of a software-generated interrupt to one vCPU, if it is this one. False: nothing was done.
 #[inline(always)]
 pub(crate) fn send_to_self(v: &mut VcpuIrq, target: usize, line: u32) -> bool {
     let Some(own) = v.own.filter(|_| target == v.index) else {
         return false;
     };
+    if VERSION_2 {
+        let sender = VcpuSet::of(VcpuId(v.index as u8)).0 as u8;
+        return own.deliver_sent(&mut v.bank, &mut Interface, line, sender);
+    }
     own.deliver_now(&mut v.bank, &mut Interface, line)
 }
 
@@ -88,7 +103,11 @@ pub(crate) fn send_to_one(p: &mut PcpuIrq, v: &VcpuIrq, target: usize, line: u32
         first: v.first,
     };
     if let Some(vgic) = v.vgic.as_ref() {
-        vgic.send_single(v.index, (target, line), &mut local);
+        if VERSION_2 {
+            vgic.send_single_version2(v.index, (target, line), &mut local);
+        } else {
+            vgic.send_single(v.index, (target, line), &mut local);
+        }
     }
     p.take_wake()
 }

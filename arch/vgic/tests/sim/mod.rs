@@ -217,6 +217,9 @@ impl CpuInterface for Cpu {
     fn preemption_shift(&self) -> u32 {
         3
     }
+    fn names_senders(&self) -> bool {
+        self.version2
+    }
 }
 
 impl PhysicalLines for Cpu {
@@ -460,6 +463,22 @@ impl World {
     /// Sends `line` to the vCPUs of `targets` by `GICD_SGIR` (GICv2).
     pub fn send_version2(&mut self, cpu: usize, line: u32, targets: u8) {
         let value = u64::from(targets) << 16 | u64::from(line);
+        // As the backend does: the short ways first.
+        if let Some((target, line)) = Vgic::single_target_version2(0xF00, value as u32) {
+            let own = target == cpu
+                && self.redistributors[cpu].deliver_sent(
+                    &mut self.banks[cpu],
+                    &mut self.cpus[cpu],
+                    line,
+                    1 << cpu,
+                );
+            if !own {
+                self.with(cpu, |vgic, _, hardware| {
+                    vgic.send_single_version2(cpu, (target, line), hardware);
+                });
+            }
+            return self.settle();
+        }
         self.write(cpu, Frame::Version2, 0xF00, 4, value);
     }
 
