@@ -32,7 +32,7 @@ use bulkhead_image::layout::{
     VIRTUAL_GIC_V3,
 };
 use bulkhead_image::{Image, ImageError, Part, Sha256};
-use bulkhead_sched::{MAX_SLOTS, PolicyError};
+use bulkhead_sched::{MAX_SLOTS, PcpuPolicy, PolicyError};
 use spin::RelaxStrategy;
 
 /// Mappings a partition can have.
@@ -126,20 +126,20 @@ impl BootError {
 }
 
 /// The boot pCPU's way into the kernel, with the system image as far as its tables have been checked.
-pub fn primary<A: Arch, S: Sha256>(
+pub fn primary<P: PcpuPolicy, A: Arch, S: Sha256>(
     mut machine: A,
     shared: &'static Shared<'static, A::Relax>,
     image: Result<Image<'static>, ImageError>,
     hooks: &Hooks<'_, S>,
 ) -> ! {
     prepare_or_end(&mut machine, shared, image, hooks);
-    secondary(machine, shared)
+    secondary::<P, A>(machine, shared)
 }
 
 /// Any other pCPU's way into the kernel. On its own, so that its stack is not needed while the boot pCPU prepares.
 #[inline(never)]
-pub fn secondary<A: Arch>(machine: A, shared: &'static Shared<'static, A::Relax>) -> ! {
-    let mut pcpu = take_place(machine, shared);
+pub fn secondary<P: PcpuPolicy, A: Arch>(machine: A, shared: &'static Shared<'static, A::Relax>) -> ! {
+    let mut pcpu = take_place::<P, A>(machine, shared);
     pcpu.adopt_or_end();
     pcpu.run_forever()
 }
@@ -156,18 +156,21 @@ fn prepare_or_end<'i, A: Arch, S: Sha256>(
 }
 
 /// What [`primary`] does before its loop. Does not return if the system cannot start.
-pub fn boot<'s, 'i, A: Arch, S: Sha256>(
+pub fn boot<'s, 'i, P: PcpuPolicy, A: Arch, S: Sha256>(
     mut machine: A,
     shared: &'s Shared<'i, A::Relax>,
     image: Result<Image<'i>, ImageError>,
     hooks: &Hooks<'_, S>,
-) -> Pcpu<'s, 'i, A> {
+) -> Pcpu<'s, 'i, A, P> {
     prepare_or_end(&mut machine, shared, image, hooks);
     join(machine, shared)
 }
 
 /// What [`secondary`] does before its loop. Does not return if the pCPU cannot take part.
-pub fn join<'s, 'i, A: Arch>(machine: A, shared: &'s Shared<'i, A::Relax>) -> Pcpu<'s, 'i, A> {
+pub fn join<'s, 'i, P: PcpuPolicy, A: Arch>(
+    machine: A,
+    shared: &'s Shared<'i, A::Relax>,
+) -> Pcpu<'s, 'i, A, P> {
     let mut pcpu = take_place(machine, shared);
     pcpu.adopt_or_end();
     pcpu
@@ -175,7 +178,10 @@ pub fn join<'s, 'i, A: Arch>(machine: A, shared: &'s Shared<'i, A::Relax>) -> Pc
 
 /// A pCPU that knows who it is. Inlined, so that its several KiB are made where they stay.
 #[inline(always)]
-fn take_place<'s, 'i, A: Arch>(mut machine: A, shared: &'s Shared<'i, A::Relax>) -> Pcpu<'s, 'i, A> {
+fn take_place<'s, 'i, P: PcpuPolicy, A: Arch>(
+    mut machine: A,
+    shared: &'s Shared<'i, A::Relax>,
+) -> Pcpu<'s, 'i, A, P> {
     let id = machine.current();
     let (system, counters) = match shared.system.get().zip(shared.recorder.pcpu(id)) {
         Some((system, counters)) if usize::from(id.0) < system.image.pcpus().len() => (system, counters),
@@ -440,7 +446,7 @@ fn autostart<R: RelaxStrategy>(shared: &Shared<'_, R>, system: &System<'_>) {
 }
 
 /// Everything that a pCPU does for itself: its vCPUs and its policy.
-impl<A: Arch> Pcpu<'_, '_, A> {
+impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     #[inline(never)]
     fn adopt_or_end(&mut self) {
         if let Err(error) = self.adopt() {

@@ -38,7 +38,7 @@ use bulkhead_abi::log::Pcpu as Counters;
 use bulkhead_arch_api::{
     Arch, Exit, MAX_PCPUS, MAX_VCPUS_PER_PARTITION, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet,
 };
-use bulkhead_sched::Slot;
+use bulkhead_sched::{AnyPolicy, PcpuPolicy, Slot};
 
 /// Rounds of one decision before the loop is entered anew; each is caused by mail that came during the one before.
 const DECISION_ROUNDS: usize = 4;
@@ -64,17 +64,17 @@ pub enum Next {
 
 /// One pCPU: its machine, its share of the kernel's state, and its loop.
 #[derive(Debug)]
-pub struct Pcpu<'s, 'i, A: Arch> {
+pub struct Pcpu<'s, 'i, A: Arch, P = AnyPolicy> {
     pub(crate) machine: A,
     pub(crate) shared: &'s Shared<'i, A::Relax>,
     pub(crate) system: &'s System<'i>,
     pub(crate) id: PcpuId,
     /// Its own.
     pub(crate) mailbox: &'s Mailbox,
-    pub(crate) local: Local,
+    pub(crate) local: Local<P>,
 }
 
-impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
+impl<'s, 'i, A: Arch, P: PcpuPolicy> Pcpu<'s, 'i, A, P> {
     /// A pCPU without vCPUs.
     #[inline(always)]
     pub(crate) fn new(
@@ -282,7 +282,7 @@ impl<'s, 'i, A: Arch> Pcpu<'s, 'i, A> {
     }
 
     /// The pCPU's own state, to look at.
-    pub const fn local(&self) -> &Local {
+    pub const fn local(&self) -> &Local<P> {
         &self.local
     }
 

@@ -50,6 +50,9 @@ mod terminal;
 pub mod time;
 pub mod trace;
 
+/// What a class binary gives [`boot::primary`] to have all policies of the manifest.
+pub use bulkhead_sched::AnyPolicy;
+
 pub use boot::Hooks;
 pub use log::Line;
 pub use shared::Shared;

@@ -7,7 +7,7 @@
 
 use bulkhead_arch_api::{PartitionId, Ticks, VcpuId};
 use bulkhead_sched::{
-    AnyPolicy, Decision, MAX_SLOTS, Outcome, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet,
+    AnyPolicy, Decision, MAX_SLOTS, Outcome, PcpuPolicy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet,
     StopReason, Successor,
 };
 
@@ -112,7 +112,7 @@ impl SlotState {
 /// State of one pCPU. In this order: what every decision touches comes first, the large tables last.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Local {
+pub struct Local<P = AnyPolicy> {
     counters: &'static Pcpu,
     count: u8,
     /// The slot that the decision in force runs, or [`NOBODY`].
@@ -135,19 +135,19 @@ pub struct Local {
     /// Where its records go.
     pub tracer: Tracer,
     slots: [SlotState; MAX_SLOTS],
-    policy: AnyPolicy,
+    policy: P,
     /// Registers of health reports that are still to be written.
     pub reports: Reports,
     /// What frames from outside may take.
     intake: Intake,
 }
 
-impl Local {
+impl<P: PcpuPolicy> Local<P> {
     /// A pCPU without vCPUs; it wants a decision.
     #[inline(always)]
-    pub const fn new(counters: &'static Pcpu, tracer: Tracer) -> Self {
+    pub fn new(counters: &'static Pcpu, tracer: Tracer) -> Self {
         Self {
-            policy: AnyPolicy::nobody(),
+            policy: P::nobody(),
             counters,
             slots: [SlotState::UNUSED; MAX_SLOTS],
             count: 0,
@@ -177,12 +177,12 @@ impl Local {
     }
 
     /// The policy, to be made that of this pCPU.
-    pub(crate) const fn policy_mut(&mut self) -> &mut AnyPolicy {
+    pub(crate) const fn policy_mut(&mut self) -> &mut P {
         &mut self.policy
     }
 
     /// All slots in use.
-    pub fn all(&self) -> impl Iterator<Item = Slot> + use<> {
+    pub fn all(&self) -> impl Iterator<Item = Slot> + use<P> {
         (0..self.count).map(Slot)
     }
 
@@ -330,12 +330,15 @@ impl Local {
     /// Takes the next decision; what it brought about besides. Requires: settled.
     #[inline]
     pub fn pick(&mut self, now: Ticks) -> Option<Signals> {
-        let next = self.policy.resumed(now.0);
-        if next.is_valid() {
-            self.adopt(next.slot(), next.until(), next.interested(), now);
-            return None;
+        if P::IS_TRUSTED {
+            let next = self.policy.resumed(now.0);
+            if next.is_valid() {
+                self.adopt(next.slot(), next.until(), next.interested(), now);
+                return None;
+            }
         }
         let outcome = self.policy.decide(now.0);
+        let outcome = self.vetted(outcome);
         self.adopt_outcome(&outcome, now);
         outcome.signals.filter(|signals| *signals != Signals::default())
     }
@@ -345,6 +348,7 @@ impl Local {
         let (ran, state) = (now.since(self.since), self.slot(slot));
         let (why, counters) = (state.activity.stop_reason(), state.counters);
         let next = match why {
+            _ if !P::IS_TRUSTED => Successor::NONE,
             StopReason::Preempted => self.policy.preempted(slot, ran.0, now.0),
             _ => self.policy.blocked(slot, ran.0, now.0),
         };
@@ -354,6 +358,7 @@ impl Local {
             return None;
         }
         let outcome = self.policy.follow(slot, why, ran.0, now.0);
+        let outcome = self.vetted(outcome);
         self.adopt_outcome(&outcome, now);
         add_ticks(&counters.ran, ran);
         outcome.signals.filter(|signals| *signals != Signals::default())
@@ -376,7 +381,7 @@ impl Local {
         now: impl FnOnce() -> Ticks,
     ) -> Option<Slot> {
         self.slot_mut(slot).activity = Activity::Idle(until);
-        if self.due.0 & until.0 != Ticks::NEVER.0 {
+        if !P::IS_TRUSTED || self.due.0 & until.0 != Ticks::NEVER.0 {
             self.due = self.due.min(until);
             self.reschedule = true;
             return None;
@@ -418,7 +423,8 @@ impl Local {
     /// `adopt` would do one after the other.
     #[inline(always)]
     pub fn rise(&mut self, slot: Slot, mailbox: &Mailbox, now: Ticks) -> bool {
-        let is_usual = !self.reschedule
+        let is_usual = P::IS_TRUSTED
+            && !self.reschedule
             && matches!(self.slot(slot).activity, Activity::Idle(_))
             && mailbox.is_empty()
             && !self.is_due(now);
@@ -458,7 +464,7 @@ impl Local {
     /// False: nothing was done. Requires: nobody is running.
     #[inline(always)]
     pub fn resume(&mut self, now: Ticks) -> bool {
-        if self.is_due(now) {
+        if !P::IS_TRUSTED || self.is_due(now) {
             return false;
         }
         let next = self.policy.resumed(now.0);
@@ -476,6 +482,36 @@ impl Local {
             Decision::Idle(until) => (Successor::NOBODY, until),
         };
         self.adopt(slot, until, outcome.interested, now);
+    }
+
+    /// What of a decision the kernel can stand by: nobody runs who is not ready, and only slots in use are spoken of.
+    #[inline(always)]
+    fn vetted(&self, outcome: Outcome) -> Outcome {
+        if P::IS_TRUSTED {
+            return outcome;
+        }
+        let exists = |SlotSet(slots): SlotSet| {
+            let all = self.all().fold(0, |all, slot| all | bit(slot.0));
+            SlotSet(slots & all)
+        };
+        let decision = match outcome.decision {
+            Decision::Run(slot, until) if slot.0 >= self.count || !self.slot(slot).activity.is_ready() => {
+                Decision::Idle(until)
+            }
+            stands => stands,
+        };
+        let signals = outcome.signals.map(|signals| Signals {
+            exhausted: exists(signals.exhausted),
+            replenished: exists(signals.replenished),
+            window_start: exists(signals.window_start),
+            period_start: exists(signals.period_start),
+            ..signals
+        });
+        Outcome {
+            decision,
+            interested: exists(outcome.interested),
+            signals,
+        }
     }
 
     /// This decision is in force from now on.

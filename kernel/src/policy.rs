@@ -14,8 +14,8 @@ use bulkhead_image::layout::{
     SERVER_DEFERRABLE, SERVER_SPORADIC, VcpuRecord, WINDOW_PERIOD_START, WindowRecord,
 };
 use bulkhead_sched::{
-    AnyPolicy, Arinc653Parameters, Domain, DomainsParameters, EdfParameters, FixedPriorityParameters,
-    MAX_DOMAINS, MAX_SCHEDULES, MAX_SLOTS, MAX_WINDOWS, PolicyError, PolicyParameters, Schedule, Server,
+    Arinc653Parameters, Domain, DomainsParameters, EdfParameters, FixedPriorityParameters, MAX_DOMAINS,
+    MAX_SCHEDULES, MAX_SLOTS, MAX_WINDOWS, PcpuPolicy, PolicyError, PolicyParameters, Schedule, Server,
     ServerKind, SlotSet, Ticks, VcpuParameters, Window,
 };
 
@@ -31,8 +31,8 @@ const _: () = assert!(
 /// # Errors
 /// [`PolicyError`] if the policy refuses what the image says, which the rules of the image exclude.
 #[inline(never)]
-pub fn install(
-    policy: &mut AnyPolicy,
+pub fn install<P: PcpuPolicy>(
+    policy: &mut P,
     system: &System<'_>,
     pcpu: PcpuId,
     record: &PcpuRecord,
@@ -85,8 +85,8 @@ fn budget(nanoseconds: u64, time: &Timebase) -> Ticks {
 
 // Each on its own, so that the stack holds the tables of one policy only.
 #[inline(never)]
-fn arinc653(
-    policy: &mut AnyPolicy,
+fn arinc653<P: PcpuPolicy>(
+    policy: &mut P,
     system: &System<'_>,
     pcpu: PcpuId,
     (vcpus, quantum): (&[VcpuParameters], Ticks),
@@ -143,8 +143,8 @@ fn slots_of(system: &System<'_>, pcpu: PcpuId, partition: PartitionId) -> SlotSe
 }
 
 #[inline(never)]
-fn domains(
-    policy: &mut AnyPolicy,
+fn domains<P: PcpuPolicy>(
+    policy: &mut P,
     system: &System<'_>,
     pcpu: PcpuId,
     (vcpus, quantum): (&[VcpuParameters], Ticks),

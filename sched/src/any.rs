@@ -7,8 +7,8 @@ use crate::table::bit;
 use crate::types::HAS_SHORT_WAYS;
 use crate::{
     Arinc653, Arinc653Parameters, Decision, Domains, DomainsParameters, Edf, EdfParameters, FixedPriority,
-    FixedPriorityParameters, Outcome, Pinned, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet,
-    StopReason, Ticks, VcpuParameters,
+    FixedPriorityParameters, Outcome, PcpuPolicy, Pinned, Policy, PolicyError, ScheduleStatus, Signals, Slot,
+    SlotSet, StopReason, Successor, Ticks, VcpuParameters,
 };
 
 /// One of the policies, with donation.
@@ -89,7 +89,7 @@ impl Kind {
 }
 
 impl AnyPolicy {
-    /// What a pCPU has before it has a policy: no slots, and it idles.
+    /// [`PcpuPolicy::nobody`], as a constant.
     #[inline(always)]
     #[must_use]
     pub const fn nobody() -> Self {
@@ -99,7 +99,7 @@ impl AnyPolicy {
     /// A policy with these vCPUs, slot 0 first.
     ///
     /// # Errors
-    /// As [`AnyPolicy::install`].
+    /// As `new` of the policy: [`Pinned::new`], [`FixedPriority::new`], [`Edf::new`], [`Arinc653::new`], [`Domains::new`].
     pub fn of(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>) -> Result<Self, PolicyError> {
         let mut policy = Self::nobody();
         policy.install(vcpus, parameters)?;
@@ -151,75 +151,29 @@ impl AnyPolicy {
     pub fn domains(vcpus: &[VcpuParameters], parameters: DomainsParameters<'_>) -> Result<Self, PolicyError> {
         Self::of(vcpus, &PolicyParameters::Domains(parameters))
     }
+}
 
-    /// Becomes this policy with these vCPUs, slot 0 first, whatever it was before.
-    ///
-    /// # Errors
-    /// As `new` of the policy: [`Pinned::new`], [`FixedPriority::new`], [`Edf::new`], [`Arinc653::new`], [`Domains::new`].
-    /// It is nobody's then, and must not be asked.
-    pub fn install(
+/// The usual case is `fixed-priority` without budgets while nobody lends. Then only the queue matters, and what is frequent has a
+/// short way through all layers, without a call in it, that does what they would. `signals` has nothing new to say then.
+impl PcpuPolicy for AnyPolicy {
+    // The model checker and the random lives of `sched/tests` have seen to that.
+    const IS_TRUSTED: bool = true;
+
+    #[inline(always)]
+    fn nobody() -> Self {
+        Self::nobody()
+    }
+
+    fn install(
         &mut self,
         vcpus: &[VcpuParameters],
         parameters: &PolicyParameters<'_>,
     ) -> Result<(), PolicyError> {
         self.restart(all_slots(vcpus.len())).become_one(vcpus, parameters)
     }
-}
 
-/// What [`AnyPolicy::blocked`] and its like answer, in two registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Successor {
-    until: Ticks,
-    /// From the lowest bit: slot, 8 bits; whether this is an answer, 1 bit; from bit 32 the interest.
-    packed: u64,
-}
-
-impl Successor {
-    /// No slot.
-    pub const NOBODY: Slot = Slot(u8::MAX);
-    const IS_VALID: u64 = 1 << 8;
-    const NONE: Self = Self { until: 0, packed: 0 };
-
-    const fn new(slot: Slot, until: Ticks, interested: SlotSet) -> Self {
-        let packed = (interested.0 as u64) << 32 | Self::IS_VALID | slot.0 as u64;
-        Self { until, packed }
-    }
-
-    /// Whether this is an answer. If not, nothing was done.
     #[inline]
-    #[must_use]
-    pub const fn is_valid(self) -> bool {
-        self.packed & Self::IS_VALID != 0
-    }
-
-    /// Who runs; [`Successor::NOBODY`] if the pCPU idles.
-    #[inline]
-    #[must_use]
-    pub const fn slot(self) -> Slot {
-        Slot(self.packed as u8)
-    }
-
-    /// When the decision ends.
-    #[inline]
-    #[must_use]
-    pub const fn until(self) -> Ticks {
-        self.until
-    }
-
-    /// The slots whose `ready` would change it.
-    #[inline]
-    #[must_use]
-    pub const fn interested(self) -> SlotSet {
-        SlotSet((self.packed >> 32) as u32)
-    }
-}
-
-/// The usual case: `fixed-priority` without budgets, and nobody lends. Then only the queue matters, and what is frequent has a short
-/// way through all layers, without a call in it, that does what they would. `signals` has nothing new to say then.
-impl AnyPolicy {
-    /// [`Policy::stopped`] because `slot` blocks, and [`Policy::decide`].
-    #[inline]
-    pub fn blocked(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
+    fn blocked(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
         if HAS_SHORT_WAYS {
             self.blocked_shortly(slot, ran, now)
         } else {
@@ -227,18 +181,8 @@ impl AnyPolicy {
         }
     }
 
-    #[inline(never)]
-    fn blocked_shortly(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
-        match self.blocked_at_once(slot, ran, now) {
-            None => Successor::NONE,
-            Some((Decision::Run(slot, until), interested)) => Successor::new(slot, until, interested),
-            Some((Decision::Idle(until), interested)) => Successor::new(Successor::NOBODY, until, interested),
-        }
-    }
-
-    /// [`AnyPolicy::blocked`], for the one place where that a vCPU blocks is the usual: the decision and the interest.
     #[inline(always)]
-    pub fn blocked_at_once(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Option<(Decision, SlotSet)> {
+    fn blocked_at_once(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Option<(Decision, SlotSet)> {
         if !HAS_SHORT_WAYS {
             return None;
         }
@@ -253,11 +197,8 @@ impl AnyPolicy {
         Some(answer)
     }
 
-    /// [`Policy::ready`] and [`Policy::critical`] of `slot`, [`Policy::stopped`] of who runs, if anybody does, because of that, and
-    /// [`Policy::decide`]: the decision and the interest. `None`, and nothing has been done: this is not the usual case. For the one place
-    /// where a device asks for a vCPU that is more important than who runs, also on a microcontroller.
     #[inline]
-    pub fn woken_at_once(
+    fn woken_at_once(
         &mut self,
         slot: Slot,
         running: Option<Slot>,
@@ -281,13 +222,42 @@ impl AnyPolicy {
         Some(answer)
     }
 
-    /// [`Policy::stopped`] because something else may be more important than `slot`, and [`Policy::decide`].
     #[inline]
-    pub fn preempted(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
+    fn preempted(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
         if HAS_SHORT_WAYS {
             self.preempted_shortly(slot, ran, now)
         } else {
             Successor::NONE
+        }
+    }
+
+    #[inline]
+    fn resumed(&mut self, now: Ticks) -> Successor {
+        if HAS_SHORT_WAYS {
+            self.resumed_shortly(now)
+        } else {
+            Successor::NONE
+        }
+    }
+
+    fn wake(&mut self, slot: Slot, now: Ticks) {
+        if let (true, Kind::FixedPriority(policy)) = (HAS_SHORT_WAYS && self.is_short, &mut self.policy)
+            && policy.wake(slot.0)
+        {
+            self.ready |= bit(slot.0);
+        } else {
+            self.ready(slot, now);
+        }
+    }
+}
+
+/// The short ways themselves, one copy of each.
+impl AnyPolicy {
+    #[inline(never)]
+    fn blocked_shortly(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
+        match self.blocked_at_once(slot, ran, now) {
+            None => Successor::NONE,
+            Some((decision, interested)) => Successor::of(decision, interested),
         }
     }
 
@@ -300,16 +270,6 @@ impl AnyPolicy {
         self.answer(answer)
     }
 
-    /// [`Policy::decide`] when nobody runs.
-    #[inline]
-    pub fn resumed(&mut self, now: Ticks) -> Successor {
-        if HAS_SHORT_WAYS {
-            self.resumed_shortly(now)
-        } else {
-            Successor::NONE
-        }
-    }
-
     #[inline(never)]
     fn resumed_shortly(&mut self, now: Ticks) -> Successor {
         let (true, Kind::FixedPriority(policy)) = (self.is_short, &mut self.policy) else {
@@ -319,27 +279,13 @@ impl AnyPolicy {
         self.answer(answer)
     }
 
-    /// [`Policy::ready`], by the short way if there is one.
-    pub fn wake(&mut self, slot: Slot, now: Ticks) {
-        if let (true, Kind::FixedPriority(policy)) = (HAS_SHORT_WAYS && self.is_short, &mut self.policy)
-            && policy.wake(slot.0)
-        {
-            self.ready |= bit(slot.0);
-        } else {
-            self.ready(slot, now);
-        }
-    }
-
     /// The decision stands: who runs is in its own place.
     #[inline(always)]
     fn answer(&mut self, (decision, interested): (Decision, SlotSet)) -> Successor {
-        match decision {
-            Decision::Run(slot, until) => {
-                self.place = slot.0;
-                Successor::new(slot, until, interested)
-            }
-            Decision::Idle(until) => Successor::new(Successor::NOBODY, until, interested),
+        if let Decision::Run(slot, _) = decision {
+            self.place = slot.0;
         }
+        Successor::of(decision, interested)
     }
 }
 

@@ -277,7 +277,7 @@ impl<P: Policy> Policy for Donating<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AnyPolicy, FixedPriorityParameters, VcpuParameters};
+    use crate::{AnyPolicy, FixedPriorityParameters, PcpuPolicy, VcpuParameters};
 
     /// A server that runs in its client's place gives it back, and blocks before anything is decided anew.
     #[test]

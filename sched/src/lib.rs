@@ -5,7 +5,8 @@
 //! code runs in the hypervisor and in the tests on the host. One instance per pCPU; no instance knows of
 //! another. No allocation, no hardware, no unsafe.
 //!
-//! A new policy is one file that implements [`Policy`], and one arm in [`Kind`].
+//! A new policy is one file that implements [`Policy`]; the kernel runs it through [`PcpuPolicy`], and the manifest names it once it has an
+//! arm in [`Kind`].
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -26,6 +27,7 @@ mod domains;
 mod donation;
 mod edf;
 mod fixed_priority;
+mod pcpu;
 mod pinned;
 mod policy;
 mod run_queue;
@@ -35,12 +37,13 @@ mod table;
 mod timers;
 mod types;
 
-pub use any::{AnyPolicy, Kind, PolicyParameters, Successor};
+pub use any::{AnyPolicy, Kind, PolicyParameters};
 pub use arinc653::Arinc653;
 pub use domains::Domains;
 pub use donation::Donating;
 pub use edf::Edf;
 pub use fixed_priority::FixedPriority;
+pub use pcpu::{PcpuPolicy, Successor};
 pub use pinned::Pinned;
 pub use policy::{Decision, Outcome, Policy, PolicyError, ScheduleStatus, StopReason};
 pub use types::{

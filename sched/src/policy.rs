@@ -101,7 +101,7 @@ pub trait Policy {
         self.stopped(slot, why, ran, now);
         self.decide(now)
     }
-    /// Whether the policy is one that [`crate::AnyPolicy::blocked`] has a way for; that never changes.
+    /// Whether the policy is one that [`crate::PcpuPolicy::blocked`] has a way for; that never changes.
     fn has_short_way(&self) -> bool {
         false
     }

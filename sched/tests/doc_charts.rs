@@ -191,8 +191,12 @@ fn domains() {
 
 #[test]
 fn the_example_of_your_own_policy_is_the_one_that_is_tested() {
-    let source = include_str!("own_policy.rs");
-    for name in ["policy", "tests"] {
+    let sources = [
+        ("policy", include_str!("weighted_turns/mod.rs")),
+        ("tests", include_str!("own_policy.rs")),
+        ("kernel", include_str!("../../kernel/tests/own_policy.rs")),
+    ];
+    for (name, source) in sources {
         let (_, rest) = source.split_once(&format!("// ANCHOR: {name}\n")).unwrap();
         let (part, _) = rest.split_once(&format!("// ANCHOR_END: {name}\n")).unwrap();
         check("your-own", part);

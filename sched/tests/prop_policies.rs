@@ -7,8 +7,8 @@
 
 use bulkhead_sched::{
     AnyPolicy, Arinc653Parameters, Decision, Domain, DomainsParameters, EdfParameters,
-    FixedPriorityParameters, Policy, Schedule, Server, ServerKind, Signals, Slot, SlotSet, StopReason,
-    Successor, Ticks, VcpuParameters, Window,
+    FixedPriorityParameters, PcpuPolicy, Policy, Schedule, Server, ServerKind, Signals, Slot, SlotSet,
+    StopReason, Successor, Ticks, VcpuParameters, Window,
 };
 use proptest::prelude::*;
 

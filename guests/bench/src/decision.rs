@@ -10,8 +10,8 @@ use bulkhead_guest::random::Random;
 use bulkhead_guest::vm::timer::Timer;
 use bulkhead_sched::{
     AnyPolicy, Arinc653Parameters, Decision, Domain, DomainsParameters, EdfParameters,
-    FixedPriorityParameters, MAX_DOMAINS, MAX_SLOTS, Policy, PolicyParameters, Schedule, Server, ServerKind,
-    Slot, SlotSet, StopReason, Ticks, VcpuParameters, Window,
+    FixedPriorityParameters, MAX_DOMAINS, MAX_SLOTS, PcpuPolicy, Policy, PolicyParameters, Schedule, Server,
+    ServerKind, Slot, SlotSet, StopReason, Ticks, VcpuParameters, Window,
 };
 
 /// The policy that is measured; the stack is too small for it.

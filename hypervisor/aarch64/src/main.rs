@@ -8,7 +8,7 @@
 
 use bulkhead_arch_aarch64::{CpuDigest, Machine, Relax, entry_points};
 use bulkhead_image::{Image, ImageError};
-use bulkhead_kernel::{Hooks, Shared, boot};
+use bulkhead_kernel::{AnyPolicy, Hooks, Shared, boot};
 
 static SHARED: Shared<'static, Relax> = Shared::new();
 
@@ -19,11 +19,11 @@ fn primary(machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
         digest: CpuDigest,
         version: env!("CARGO_PKG_VERSION"),
     };
-    boot::primary(machine, &SHARED, image, &hooks)
+    boot::primary::<AnyPolicy, _, _>(machine, &SHARED, image, &hooks)
 }
 
 fn secondary(machine: Machine) -> ! {
-    boot::secondary(machine, &SHARED)
+    boot::secondary::<AnyPolicy, _>(machine, &SHARED)
 }
 
 #[panic_handler]

@@ -8,7 +8,7 @@
 
 use bulkhead_arch_armv7m::{Machine, Relax, entry_point};
 use bulkhead_image::{Image, ImageError, Portable};
-use bulkhead_kernel::{Hooks, Shared, boot};
+use bulkhead_kernel::{AnyPolicy, Hooks, Shared, boot};
 
 /// An initial value: made at start-up, it would need as much stack as it is long.
 static SHARED: Shared<'static, Relax> = Shared::new();
@@ -20,7 +20,7 @@ fn primary(machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
         digest: Portable,
         version: env!("CARGO_PKG_VERSION"),
     };
-    boot::primary(machine, &SHARED, image, &hooks)
+    boot::primary::<AnyPolicy, _, _>(machine, &SHARED, image, &hooks)
 }
 
 #[panic_handler]

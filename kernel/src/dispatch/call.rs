@@ -9,7 +9,7 @@ use bulkhead_abi::hypercall::ABI_VERSION;
 use bulkhead_abi::status::StartOptions;
 use bulkhead_abi::{Error, StartCause};
 use bulkhead_arch_api::{Arch, Hypercall, PartitionId, Reply, Ticks, VcpuId};
-use bulkhead_sched::Slot;
+use bulkhead_sched::{PcpuPolicy, Slot};
 
 type Answer = Result<[u64; 4], Error>;
 
@@ -17,7 +17,7 @@ const fn one(result: u64) -> Answer {
     Ok([result, 0, 0, 0])
 }
 
-impl<A: Arch> Pcpu<'_, '_, A> {
+impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     /// A hypercall: checked, carried out, answered unless it blocks.
     #[inline]
     pub(super) fn call(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) {

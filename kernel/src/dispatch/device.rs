@@ -8,14 +8,14 @@ use bulkhead_abi::PartitionState;
 use bulkhead_arch_api::{Access, AccessKind, Arch, PartitionId, Reply, VcpuId, VcpuSet, VirtualLine};
 use bulkhead_devices::pl011::FIFO_DEPTH;
 use bulkhead_devices::uart::Uart;
-use bulkhead_sched::Slot;
+use bulkhead_sched::{PcpuPolicy, Slot};
 
 /// Bytes of a register that stops a device.
 const QUIESCE_SIZE: u8 = 4;
 /// Received bytes handled per interrupt; more than any UART's FIFO, so that none is left behind.
 const INPUT_BATCH: usize = 64;
 
-impl<A: Arch> Pcpu<'_, '_, A> {
+impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     /// An access to no memory: a device of the partition, or nothing.
     #[inline]
     pub(super) fn access(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) {

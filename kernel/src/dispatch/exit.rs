@@ -9,12 +9,12 @@ use bulkhead_abi::{Error, StartCause, StartMode};
 use bulkhead_arch_api::{
     Arch, CpuOnResult, Exit, GuestPhys, Hypercall, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
 };
-use bulkhead_sched::Slot;
+use bulkhead_sched::{PcpuPolicy, Slot};
 use core::sync::atomic::AtomicU32;
 
 use crate::partition::{Launch, Request};
 
-impl<A: Arch> Pcpu<'_, '_, A> {
+impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     /// Handles an exit of the running vCPU.
     #[inline(always)]
     pub(super) fn handle(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {

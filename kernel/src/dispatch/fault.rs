@@ -24,9 +24,9 @@ use bulkhead_arch_api::{
     Access, AccessKind, Arch, FaultReport, GuestPhys, Hypercall, PartitionId, Reply, Ticks, VcpuId,
 };
 use bulkhead_image::layout::HealthAction;
-use bulkhead_sched::Slot;
+use bulkhead_sched::{PcpuPolicy, Slot};
 
-impl<A: Arch> Pcpu<'_, '_, A> {
+impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     /// The vCPU did something that cannot be completed.
     #[inline(never)]
     pub(super) fn fault(&mut self, slot: Slot, vcpu: VcpuId, report: &FaultReport) {

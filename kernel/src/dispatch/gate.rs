@@ -10,8 +10,9 @@
 
 use super::Pcpu;
 use bulkhead_arch_api::{Arch, PartitionId};
+use bulkhead_sched::PcpuPolicy;
 
-impl<A: Arch> Pcpu<'_, '_, A> {
+impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     /// Raises events at a partition's gate.
     #[inline(never)]
     pub(super) fn raise(&mut self, partition: PartitionId, events: u64) {

@@ -13,9 +13,9 @@ use bulkhead_abi::trace::Event;
 use bulkhead_abi::{Error, PartitionState, StartMode};
 use bulkhead_arch_api::{Arch, CopyError, GuestPhys, PartitionId, PcpuId, Ticks, VcpuId, VcpuReset};
 use bulkhead_devices::uart::Uart;
-use bulkhead_sched::Slot;
+use bulkhead_sched::{PcpuPolicy, Slot};
 
-impl<A: Arch> Pcpu<'_, '_, A> {
+impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     /// Someone wants something of a partition.
     pub(super) fn request(&mut self, partition: PartitionId, request: Request) -> Result<(), Error> {
         let homes = &self.system.facts_of(partition).homes;

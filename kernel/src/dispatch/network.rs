@@ -11,6 +11,7 @@ use crate::network::{Address, Frames, NicFacts, NicId, NicWindow, OUTSIDE, word_
 use bulkhead_abi::PartitionState;
 use bulkhead_arch_api::{Access, AccessKind, Arch, Exit, FrameWords, HostPhys, Reply, VcpuId, VcpuSet};
 use bulkhead_devices::lan9118::{Arrival, FRAME_MAX, FREE_RUN, Lan9118};
+use bulkhead_sched::PcpuPolicy;
 
 /// Nanoseconds of a tick of the chip's counter, which runs at 25 MHz.
 const COUNTER_NS: u64 = 40;
@@ -70,7 +71,7 @@ const fn destination([low, high]: [u32; 2]) -> Address {
     [a, b, c, d, e, f]
 }
 
-impl<A: Arch> Pcpu<'_, '_, A> {
+impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     /// Runs a vCPU; its interface, if it has one, is at hand.
     #[inline(always)]
     pub(super) fn run_vcpu(&mut self, vcpu: VcpuId) -> Exit {

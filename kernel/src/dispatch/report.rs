@@ -13,7 +13,7 @@ use crate::local::Activity;
 use crate::log::Line;
 use bulkhead_abi::size::limit;
 use bulkhead_arch_api::{Arch, DUMP_REGISTERS, Dump, VcpuId};
-use bulkhead_sched::Slot;
+use bulkhead_sched::{PcpuPolicy, Slot};
 
 /// General registers of a line.
 const PER_LINE: usize = 4;
@@ -76,7 +76,7 @@ impl Reports {
     }
 }
 
-impl<A: Arch> Pcpu<'_, '_, A> {
+impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     /// Keeps the vCPU's registers, to be reported.
     pub(super) fn keep_registers(&mut self, vcpu: VcpuId) {
         let Some(place) = self.local.reports.free() else {

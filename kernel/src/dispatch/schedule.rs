@@ -10,9 +10,9 @@ use crate::mailbox::bits;
 use bulkhead_abi::Error;
 use bulkhead_abi::status::{PERIOD_START_EVENT, WINDOW_START_EVENT};
 use bulkhead_arch_api::{Arch, PcpuId, Ticks};
-use bulkhead_sched::{Signals, Slot};
+use bulkhead_sched::{PcpuPolicy, Signals, Slot};
 
-impl<A: Arch> Pcpu<'_, '_, A> {
+impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     /// Tells whom it concerns. Bounded by the slots in use.
     #[inline(never)]
     pub(super) fn tell(&mut self, signals: Signals) {

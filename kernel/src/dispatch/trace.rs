@@ -9,9 +9,9 @@ use super::{Next, Pcpu};
 use crate::local::Activity;
 use bulkhead_abi::trace::{BlockReason, Event, ExitCause};
 use bulkhead_arch_api::{Arch, Exit, Ticks, VcpuId};
-use bulkhead_sched::Slot;
+use bulkhead_sched::{PcpuPolicy, Slot};
 
-impl<A: Arch> Pcpu<'_, '_, A> {
+impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     /// [`Pcpu::execute`], traced.
     #[inline(never)]
     pub(super) fn execute_traced(&mut self, next: Next) {

@@ -8,8 +8,8 @@ use crate::trace::Tracer;
 use bulkhead_abi::log::Area;
 use bulkhead_arch_api::{PcpuId, Ticks, VcpuId};
 use bulkhead_sched::{
-    Domain, DomainsParameters, EdfParameters, FixedPriorityParameters, PolicyParameters, Server, ServerKind,
-    Slot, VcpuParameters,
+    Domain, DomainsParameters, EdfParameters, FixedPriorityParameters, PcpuPolicy, PolicyParameters, Server,
+    ServerKind, Slot, VcpuParameters,
 };
 use std::boxed::Box;
 use std::vec::Vec;
@@ -18,7 +18,7 @@ use std::vec::Vec;
 fn local(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>) -> (Box<Local>, &'static Area) {
     let area: &'static Area = Box::leak(Box::new(Area::new()));
     let tracer = Tracer::new(&[], &area.pcpus[0], PcpuId(0));
-    let mut local = Box::new(Local::new(&area.pcpus[0], tracer));
+    let mut local: Box<Local> = Box::new(Local::new(&area.pcpus[0], tracer));
     for (number, counters) in (0..vcpus.len()).zip(&area.vcpus) {
         local.add(VcpuId(number as u8), counters);
     }

@@ -15,7 +15,8 @@ use bulkhead_image::layout::{
 };
 use bulkhead_image::{Image, ImageBuilder, Payload, Portable};
 use bulkhead_kernel::dispatch::{Next, Pcpu};
-use bulkhead_kernel::{Hooks, Shared, boot};
+use bulkhead_kernel::{AnyPolicy, Hooks, Shared, boot};
+use bulkhead_sched::PcpuPolicy;
 use std::cell::{Ref, RefCell, RefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
@@ -260,14 +261,14 @@ fn add_payload(image: &mut ImageBuilder, part: &Part, number: u32, (alternative,
     });
 }
 
-type SimPcpu = Pcpu<'static, 'static, SimMachine>;
+type SimPcpu<P> = Pcpu<'static, 'static, SimMachine, P>;
 
-/// A mock board with the kernel on it.
-pub struct Bench {
+/// A mock board with the kernel on it, and with these policies.
+pub struct Bench<P = AnyPolicy> {
     world: Rc<RefCell<World>>,
     shared: &'static Shared<'static, spin::Spin>,
     image: &'static [u8],
-    pcpus: Vec<Option<(SimPcpu, Option<Next>)>>,
+    pcpus: Vec<Option<(SimPcpu<P>, Option<Next>)>>,
     seed: u64,
 }
 
@@ -279,6 +280,13 @@ impl Bench {
 
     /// A board with these bytes as its image.
     pub fn with_image(pcpus: u32, image: Vec<u8>) -> Self {
+        Self::with_policies(pcpus, image)
+    }
+}
+
+impl<P: PcpuPolicy> Bench<P> {
+    /// A board with these bytes as its image, and a class binary with policies of one's own.
+    pub fn with_policies(pcpus: u32, image: Vec<u8>) -> Self {
         Self {
             world: Rc::new(RefCell::new(World::new(pcpus as u8))),
             shared: Box::leak(Box::new(Shared::new())),
