@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod code;
+mod others;
 mod storm;
 mod words;
 
@@ -90,6 +91,7 @@ const FAMILIES: &[(&str, Operation)] = &[
     ("interrupts", storm::interrupts),
     ("psci", storm::psci),
     ("wait", storm::wait),
+    ("others", others::access),
 ];
 
 /// Reports of damage.
