@@ -38,6 +38,7 @@ pub use diagnostic::{Diagnostic, Report, Severity, Sources};
 pub use flash::{ClassBinary, FlashError, flashable};
 pub use load::{board_of, load, load_text};
 pub use model::{Access, AttachmentKind, Kind, Policy, right_names};
+pub use payload::initramfs::with_init;
 pub use payload::{NoPayloads, PayloadResolver};
 pub use render::render;
 pub use schema::json::schema;

@@ -117,7 +117,7 @@ impl Region {
         let access = rasr >> 24 & 0b111;
         Some(Self {
             base: rbar & !(VALID | 0xF),
-            size_log2: (rasr >> 1 & 0x1F) as u8 + 1,
+            size_log2: ((rasr >> 1 & 0x1F) as u8).saturating_add(1),
             disabled: (rasr >> 8) as u8,
             rights: Rights {
                 read: access != 0b001,

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `page` | the pages with blessed figures, one for each class |
 //! | `latency` | the experiment of a serial receive |
+//! | `linux` | what operations of Linux cost bare and in a VM |
 //! | `mcu` | what is measured of class armv7m |
 //! | `rows` | what is measured, and the bars |
 //! | `waivers` | bars that do not hold yet |
@@ -24,6 +25,7 @@ use bulkhead_manifest::Board;
 
 mod footprint;
 pub mod latency;
+pub mod linux;
 mod mcu;
 mod overheads;
 mod page;

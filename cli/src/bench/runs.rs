@@ -181,7 +181,7 @@ pub(super) fn launch() -> Launch {
 }
 
 /// The emulator with a counter that counts instructions.
-fn counting(emulator: &Emulator, arguments: &[String]) -> Emulator {
+pub(super) fn counting(emulator: &Emulator, arguments: &[String]) -> Emulator {
     let mut counting = emulator.clone();
     counting.arguments = arguments
         .iter()

@@ -3,7 +3,7 @@
 
 use super::BenchArgs;
 use crate::artifacts::Workspace;
-use crate::bench::{AARCH64, ARMV7M, Page, Timing, board_named, differences, latency, timing};
+use crate::bench::{AARCH64, ARMV7M, Page, Timing, board_named, differences, latency, linux, timing};
 use crate::problem::{Code, Problem};
 use crate::progress::Progress;
 use std::fs;
@@ -11,6 +11,9 @@ use std::fs;
 pub(super) fn run(args: &BenchArgs) -> Result<Code, Problem> {
     if args.latency {
         return latencies(args);
+    }
+    if args.linux {
+        return operations_of_linux();
     }
     let blessed = |page: &Page| page.board == args.board;
     if (args.bless || args.check) && ![AARCH64, ARMV7M].iter().any(blessed) {
@@ -42,6 +45,22 @@ pub(super) fn run(args: &BenchArgs) -> Result<Code, Problem> {
         }
     }
     Ok(Code::Done)
+}
+
+/// What operations of Linux cost.
+fn operations_of_linux() -> Result<Code, Problem> {
+    let progress = Progress::new();
+    let measured = linux::measure(&progress)?;
+    drop(progress);
+    super::print(&measured.text())?;
+    let broken = measured.broken();
+    if broken.is_empty() {
+        return Ok(Code::Done);
+    }
+    Err(Problem::new(format!(
+        "Linux is slower in a VM than it may be:\n  {}",
+        broken.join("\n  ")
+    )))
 }
 
 /// The experiment of a serial receive.

@@ -277,6 +277,7 @@ struct ReportArgs {
 #[command(after_help = "Examples:
   bulkhead bench            the table: instructions on the bare board, in a VM, and what the hypervisor adds
   bulkhead bench --check    the same, and compare it with docs/timing.md
+  bulkhead bench --linux    what operations of Linux cost bare and in a VM
   bulkhead bench --board mps2-an500    a microcontroller's
   bulkhead bench --board mps2-an500 --latency --plot latency.svg    how punctual it is")]
 struct BenchArgs {
@@ -289,6 +290,9 @@ struct BenchArgs {
     /// Write the figures into the page of the board's class
     #[arg(long)]
     bless: bool,
+    /// Instead, measure operations of Linux (system call, page fault, fork...) bare and in a VM; fail if one costs over 5 % more there
+    #[arg(long, conflicts_with_all = ["bless", "check", "latency", "board"])]
+    linux: bool,
     /// Instead, measure the latency of a serial receive on a microcontroller: an RTOS alone and a partition, quiet and flooded
     #[arg(long, conflicts_with_all = ["bless", "check"])]
     latency: bool,

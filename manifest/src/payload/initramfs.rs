@@ -6,6 +6,12 @@
 //! `driver-api/early-userspace/buffer-format`). So the script becomes a small archive of its own behind
 //! the given one, and the big archive needs no unpacking.
 
+/// `archive` with a program or script that becomes `/init`: what a VM's RAM disk with that `init` is.
+#[must_use]
+pub fn with_init(archive: &[u8], program: &[u8]) -> Vec<u8> {
+    join(archive, None, Some(program))
+}
+
 /// `archive` with an archive of modules behind it, whose `/init` loads them and becomes `/sbin/init`, and
 /// with a script that becomes `/sbin/init` then, and `/init` without modules.
 pub(crate) fn join(archive: &[u8], modules: Option<&[u8]>, script: Option<&[u8]>) -> Vec<u8> {
