@@ -579,8 +579,8 @@ impl<P: PcpuPolicy> Local<P> {
     }
 
     /// This pCPU takes the frames from outside, with so much time in each period.
-    pub(crate) fn limit_intake(&mut self, intake: (Ticks, Ticks)) {
-        self.intake = Intake::of(intake);
+    pub(crate) const fn limit_intake(&mut self, intake: Intake) {
+        self.intake = intake;
     }
 
     /// A frame from outside was taken from `began` to `ended`. False: no other one before [`Local::take_intake`] says so.

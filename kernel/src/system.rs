@@ -6,7 +6,7 @@
 //! everything else stays in the image's own records.
 
 use crate::mailbox::bit;
-use crate::network::{NicFacts, NicId, PerNic};
+use crate::network::{Intake, NicFacts, NicId, PerNic};
 use crate::partition::Homes;
 use crate::table::{PerPartition, PerPcpu, PerVcpu, Table};
 use crate::time::Timebase;
@@ -146,8 +146,8 @@ pub struct System<'i> {
     pub time_limit: Ticks,
     partitions: PerPartition<Facts>,
     bindings: PerVcpu<Binding>,
-    /// Time for frames from outside, and in which period; nothing: any.
-    pub intake: (Ticks, Ticks),
+    /// Time for frames from outside, as it is given.
+    pub(crate) intake: Intake,
     nics: PerNic<NicFacts>,
     /// vCPUs of VMs that have one.
     nic_vcpus: VcpuSet,
@@ -172,12 +172,7 @@ impl<'i> System<'i> {
             NONE => Ticks::NEVER,
             milliseconds => time.at(u64::from(milliseconds).saturating_mul(1_000_000)),
         };
-        let microseconds = |value: u32| time.duration(u64::from(value).saturating_mul(1000));
-        let board = image.board();
-        let intake = (
-            microseconds(board.network_budget_us.get()),
-            microseconds(board.network_period_us.get()),
-        );
+        let intake = Intake::given(image.board(), &time);
         let mut system = Self {
             image,
             intake,

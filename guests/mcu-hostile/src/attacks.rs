@@ -9,6 +9,10 @@ use crate::{below, draw};
 /// Where this program is linked to be.
 pub const CODE: u32 = 0x0006_0000;
 pub const RAM: u32 = 0x2003_0000;
+/// Hypercalls (abi/include/bulkhead.h).
+const FUNCTIONS: u32 = 0xC600_0000;
+const PARTITION_STOP: u32 = 0x0102;
+const PARTITION_KICK: u32 = 0x0104;
 /// RAM of this program that nothing else uses.
 const SCRATCH: u32 = RAM + 0x9000;
 const SCRATCH_SIZE: u32 = 0x4000;
@@ -436,9 +440,45 @@ fn special() {
     }
 }
 
+/// A hypercall: three registers that mean something, and what is drawn.
+fn hypercall(function: u32, capability: u32, argument: u32) {
+    // SAFETY: a hypercall changes r0 to r9 of this program and nothing else of it.
+    unsafe {
+        asm!(
+            "push {{r6, r7}}", "mov r6, r3", "mov r7, r2", "udf #0xb1", "pop {{r6, r7}}",
+            inout("r0") function => _, inout("r1") capability => _, inout("r2") argument => _, inout("r3") 0 => _,
+            out("r4") _, out("r5") _, out("r8") _, out("r9") _,
+        );
+    }
+}
+
+/// The watchdog is to wait longer.
+pub fn kick() {
+    hypercall(FUNCTIONS | PARTITION_KICK, 0, 0);
+}
+
+/// Hypercalls of any number, but the one that would end everything.
+fn hypercalls() {
+    let function = match below(8) {
+        0 => draw(),
+        1 => FUNCTIONS | draw() & 0xFFFF,
+        _ => FUNCTIONS | below(7) << 8 | below(8),
+    };
+    let argument = match below(4) {
+        0 => address(),
+        1 => 1 << below(32),
+        2 => below(70),
+        _ => draw(),
+    };
+    if function != FUNCTIONS | PARTITION_STOP {
+        hypercall(function, below(4), argument);
+    }
+}
+
 /// One attack.
 pub fn one() {
-    match below(50) {
+    match below(52) {
+        50 | 51 => hypercalls(),
         40 | 41 => middle(),
         42 | 43 => unusual_accesses(),
         44 | 45 => aliases_and_keys(),

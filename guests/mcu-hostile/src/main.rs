@@ -4,9 +4,10 @@
 //! own memory protection unit reprogrammed, code changed or jumped into that is not its own, registers of
 //! the processor written in every size, undefined instructions of every kind.
 //!
-//! Each attack ends in one of three ways: it has no effect; it is a fault, whose handler drops everything
-//! and starts anew with the next attack; or the processor locks up, and the partition is restarted if the
-//! manifest says so. Seed and counts are in RAM that a warm restart keeps, so that no life is like the one before.
+//! Each attack ends in one of four ways: it has no effect; it is a fault, whose handler drops everything
+//! and starts anew with the next attack; the processor locks up; or it loops for ever with interrupts masked, until the watchdog
+//! bites. After the last two the manifest lets the partition start again, warm. Counts are in RAM that this keeps
+//! (`progress`). What an attack changes about the processor mostly stays for the next ones, until a fault.
 //! What must be true is seen from outside: its neighbours are as they are without it.
 #![no_std]
 #![no_main]
@@ -17,77 +18,56 @@ mod console;
 #[allow(dead_code, reason = "shared with the suite, which uses all of it")]
 #[path = "../../mcu-suite/src/cpu.rs"]
 mod cpu;
+mod progress;
 mod recovery;
 #[path = "../../mcu-suite/src/reset.rs"]
 mod reset;
 
 use console::print;
-use cpu::{load, store};
+use progress::{Progress, below, draw};
 
 /// Attacks of a line of output.
 const GROUP: u32 = 64;
-
-/// Between the process stack and the scratch area, where nothing else writes.
-const SEED: u32 = attacks::RAM + 0x8800;
-const ATTACKS: u32 = SEED + 4;
-const FAULTS: u32 = SEED + 8;
-const LIVES: u32 = SEED + 12;
-const FIRST_SEED: u32 = 0x9E37_79B9;
-
-/// A random number (xorshift32).
-pub fn draw() -> u32 {
-    let mut state = load(SEED);
-    state ^= state << 13;
-    state ^= state >> 17;
-    state ^= state << 5;
-    store(SEED, state);
-    state
-}
-
-/// A random number below `limit`.
-pub fn below(limit: u32) -> u32 {
-    (draw() >> 8) % limit
-}
 
 /// Called after a reset.
 #[unsafe(no_mangle)]
 extern "C" fn guest_main() -> ! {
     console::start();
-    if load(SEED) == 0 {
-        store(SEED, FIRST_SEED);
-    }
-    count(LIVES);
-    attack_for_ever()
+    let mut progress = Progress::recall();
+    progress.lives += 1;
+    attack_for_ever(progress)
 }
 
 /// Called after a fault, on a fresh main stack.
 #[unsafe(no_mangle)]
 extern "C" fn hostile_again() -> ! {
-    count(FAULTS);
-    attack_for_ever()
+    let mut progress = Progress::recall();
+    progress.faults += 1;
+    attack_for_ever(progress)
 }
 
-fn attack_for_ever() -> ! {
+fn attack_for_ever(mut progress: Progress) -> ! {
+    recovery::restore();
     loop {
-        recovery::restore();
-        let attacks = count(ATTACKS);
-        if attacks.is_multiple_of(GROUP) {
+        progress.attacks += 1;
+        progress.keep();
+        attacks::kick();
+        if progress.attacks.is_multiple_of(GROUP) {
+            recovery::restore();
+            recovery::without_end();
             print!(
                 "hostile: {} attacks, {} faults, {} lives\n",
-                attacks,
-                load(FAULTS),
-                load(LIVES)
+                progress.attacks, progress.faults, progress.lives
             );
+            recovery::restore();
         }
+        progress.start_numbers();
         attacks::one();
+        if below(4) == 0 {
+            recovery::restore();
+        }
+        progress = Progress::recall();
     }
-}
-
-/// Counts one more.
-fn count(counter: u32) -> u32 {
-    let number = load(counter) + 1;
-    store(counter, number);
-    number
 }
 
 #[panic_handler]

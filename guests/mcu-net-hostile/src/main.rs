@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Misuses its Ethernet controller in every way that a program can: registers at random in all sizes, half frames, lengths that lie, resets in
-//! the middle, floods of neighbours, frames in others' names. It never reads what it receives but by accident, so its own queue is full.
+//! the middle, floods of neighbours, frames in others' names, and, where there is a gateway, floods from outside: many pings in a row, each of which
+//! that answers. It never reads what it receives but by accident, so its own queue is full.
 //!
 //! What it does next is drawn from a fixed seed. It says how far it is at powers of two.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
-use bulkhead_guest_mcu::ethernet::Ethernet;
+use bulkhead_guest_mcu::ethernet::{Ethernet, Frame};
+use bulkhead_guest_mcu::internet::{Host, Ip, Mac};
 use bulkhead_guest_mcu::interrupts::Line;
 use bulkhead_guest_mcu::wake::Wake;
 use bulkhead_guest_mcu::{println, register};
@@ -24,9 +26,16 @@ const MAC_CSR_DATA: usize = 0xA8;
 const REGISTERS: u32 = 0x100;
 /// Promiscuous, receiver and transmitter on (5.4.1).
 const MAC_ALL: u32 = 1 << 18 | 1 << 3 | 1 << 2;
+/// The host side of QEMU's user network.
+const GATEWAY: (Ip, Mac) = ([10, 0, 2, 2], [0x52, 0x55, 10, 0, 2, 2]);
+/// Pings of a flood, and of how many attacks one is a flood.
+const PINGS: u16 = 64;
+const FLOOD: u32 = 128;
 
 struct Attacker {
     chip: Ethernet,
+    host: Host,
+    frame: Frame,
     state: u32,
 }
 
@@ -70,7 +79,20 @@ impl Attacker {
         }
     }
 
+    /// The gateway gets to know this host, and then as many pings as fit.
+    fn flood(&mut self) {
+        self.write(HW_CFG, 1);
+        self.receive_everything();
+        self.host.ask(&mut self.frame, GATEWAY.0);
+        for number in 0..PINGS {
+            self.host.ping(&mut self.frame, GATEWAY, number);
+        }
+    }
+
     fn one(&mut self) {
+        if self.below(FLOOD) == 0 {
+            self.flood();
+        }
         let offset = self.below(REGISTERS) as usize;
         let (value, place) = (self.draw(), self.chip.base() + offset);
         match self.below(10) {
@@ -123,6 +145,8 @@ fn main() -> ! {
     let _wake = Wake::by(Line::ETHERNET);
     let mut attacker = Attacker {
         chip,
+        host: Host::new(chip),
+        frame: Frame::new(),
         state: 0x9E37_79B9,
     };
     println!("hostile: begins");
