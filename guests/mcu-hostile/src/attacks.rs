@@ -216,6 +216,62 @@ fn exception_return() {
     unsafe { asm!("msr psp, {}", "bx {}", in(reg) SCRATCH, in(reg) value | 1, out("lr") _) }
 }
 
+// A handler that returns with whatever it finds in r0.
+global_asm!(
+    ".section .text.hostile_handler, \"ax\"",
+    ".balign 4",
+    ".global hostile_handler",
+    ".thumb_func",
+    "hostile_handler:",
+    "bx r0",
+);
+
+unsafe extern "C" {
+    fn hostile_handler();
+}
+
+/// An exception return of garbage from a handler, to a frame of garbage, with and without floating point. One that is valid may
+/// lead into this program, into others', or into data, with any state.
+fn return_from_handler() {
+    const VALUES: [u32; 6] = [
+        0xFFFF_FFF1,
+        0xFFFF_FFF9,
+        0xFFFF_FFFD,
+        0xFFFF_FFE1,
+        0xFFFF_FFE9,
+        0xFFFF_FFED,
+    ];
+    let frame = SCRATCH + 0x400 + below(8) * 4;
+    for word in 0..48 {
+        store(SCRATCH + word * 4, load(CODE + word * 4));
+        store(frame + word * 4, draw());
+    }
+    store(SCRATCH + 11 * 4, hostile_handler as *const () as u32);
+    if below(2) == 0 {
+        store(frame + 6 * 4, address());
+    }
+    store(
+        frame + 7 * 4,
+        draw() & if below(2) == 0 { 0xFF00_01FF } else { 0x0100_0000 },
+    );
+    if below(2) == 0 {
+        floating_point();
+    }
+    // No floating point, privileged code's, everybody's.
+    store(0xE000_ED88, [0, 0x50_0000, 0xF0_0000][below(3) as usize]);
+    store(0xE000_ED08, SCRATCH);
+    let value = if below(4) == 0 {
+        0xFFFF_FF00 | draw()
+    } else {
+        VALUES[below(6) as usize]
+    };
+    let stack = if below(8) == 0 { address() } else { frame };
+    // SAFETY: the handler copes.
+    unsafe {
+        asm!("msr psp, {}", "svc #5", in(reg) stack, inout("r0") value => _, out("r1") _, out("r2") _, out("r3") _, out("r12") _, out("lr") _)
+    }
+}
+
 /// A vector table of garbage, and an exception.
 fn vectors() {
     for word in 0..48 {
@@ -421,7 +477,9 @@ fn waiting() {
 /// MSR to what cannot be written, from a thread and from wherever this runs, and stacks exchanged under it.
 fn special() {
     let value = draw();
-    match below(4) {
+    match below(5) {
+        // SAFETY: a fault, unless an emulator does what a program without privileges asks of it: to end.
+        4 => unsafe { asm!("bkpt #0xab", inout("r0") 0x18 => _, inout("r1") 0x2_0026 => _) },
         // SAFETY: none of these can be written.
         0 => unsafe { asm!("msr ipsr, {0}", "msr epsr, {0}", "msr iepsr, {0}", in(reg) value) },
         // SAFETY: masks change nothing but when handlers run.
@@ -477,8 +535,9 @@ fn hypercalls() {
 
 /// One attack.
 pub fn one() {
-    match below(52) {
+    match below(56) {
         50 | 51 => hypercalls(),
+        52..=55 => return_from_handler(),
         40 | 41 => middle(),
         42 | 43 => unusual_accesses(),
         44 | 45 => aliases_and_keys(),
