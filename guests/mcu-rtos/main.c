@@ -127,9 +127,6 @@ int main(void)
 #ifdef WITH_NETWORK
     network_start();
 #endif
-#ifdef WITH_FLOOD
-    flood_start();
-#endif
 #ifdef WITH_WILD
     wild_start();
 #endif

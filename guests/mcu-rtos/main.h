@@ -17,7 +17,6 @@ enum { STACK_WORDS = 256 };
     } while (0)
 
 // Parts that some images have besides.
-void flood_start(void);
 void network_start(void);
 void serial_start(void);
 void wild_start(void);

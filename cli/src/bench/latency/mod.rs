@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The latency of a serial receive: of an RTOS alone on the chip, and of a bare-metal partition beside that RTOS, each without and with a
-//! flood of interrupts at the RTOS.
+//! ping flood at the RTOS.
 //!
-//! The machine is stopped at a random moment, a byte arrives at UART 1, and it goes on: that is the arrival. Two breakpoints tell when the
-//! first instruction that belongs to its interrupt is executed (the ISR: the RTOS's handler, or the hypervisor's), and when the first one of
-//! the user's code (the RTOS's task, or the handler in the partition). The programs are not told; the clock is the board's counter, read
-//! while the machine stands still. An instruction takes 32 ns, so the CPU is about as fast as the board's.
+//! The machine is stopped at a random moment, a byte arrives at UART 1, and it goes on: that is the arrival. From there on its instructions are
+//! counted (`steps`): to the first one that belongs to its interrupt (the ISR: the RTOS's handler, or the hypervisor's), and to the first
+//! one of the user's code (the RTOS's task, or the handler in the partition). The programs are not told. An instruction takes 32 ns, so the CPU is
+//! about as fast as the board's. Both programs are the same whether there is a flood (`flood`) or not.
 
+mod flood;
 mod histogram;
 mod remote;
+mod steps;
 
 pub use histogram::{Distribution, svg};
 
@@ -21,6 +23,7 @@ use crate::progress::Progress;
 use crate::tables::table;
 use bulkhead_manifest::Board;
 use bulkhead_manifest::Class;
+use flood::{Cable, Flood, MAC};
 use object::{Object, ObjectSegment, ObjectSymbol};
 use remote::Remote;
 use std::io::{Read, Write};
@@ -29,10 +32,12 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use steps::Log;
 
 /// The board's counter, 25 MHz (Arm DAI 0386D, section 4.9).
 const COUNTER: u32 = 0x4002_8018;
-const NANOSECONDS_OF_TICK: u32 = 40;
+/// What an instruction takes.
+const NANOSECONDS: u64 = 32;
 /// State of UART 1, and the bit that says that a byte is there (Arm DDI 0479D, section 4.3).
 const UART_STATE: u32 = 0x4000_5004;
 const RECEIVE_FULL: u32 = 2;
@@ -42,8 +47,8 @@ const RECEIVE_ENABLE: u32 = 2;
 /// Exception number of what it asks for, and where its vector is in a table.
 const EXCEPTION: u32 = 16 + 2;
 const VECTOR: u32 = 4 * EXCEPTION;
-/// An instruction takes 32 ns. QEMU 7.2 takes a CPU at a breakpoint for one that waits, and its clock goes on to the next timer of the
-/// emulator: the filter on an unconnected hub, which does nothing, has one every microsecond, so no reading is off by more.
+/// An instruction takes 32 ns. QEMU 7.2 takes a CPU that stands still for one that waits, and its clock goes on to the next timer of the
+/// emulator: the filter on an unconnected hub, which does nothing, has one every microsecond, so that is as far as it goes.
 const CLOCK: [&str; 6] = [
     "-icount",
     "shift=5,sleep=off",
@@ -62,38 +67,40 @@ const SETTLE: Duration = Duration::from_millis(100);
 const SETTLED: u32 = 25_000;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// One of the four experiments.
+/// One of the experiments.
 #[derive(Debug, Clone, Copy)]
 struct Setting {
     title: &'static str,
-    /// The RTOS's image.
-    rtos: &'static str,
-    /// Whether it is a partition and the serial line belongs to another one.
+    /// Whether the RTOS is a partition and the serial line belongs to another one.
     hypervised: bool,
+    /// Whether it is flooded.
+    flooded: bool,
+    /// Whether that partition's interrupts have a constant latency.
+    constant: bool,
 }
 
-const SETTINGS: [Setting; 4] = [
+const fn setting(title: &'static str, hypervised: bool, flooded: bool, constant: bool) -> Setting {
     Setting {
-        title: "RTOS alone, quiet",
-        rtos: "mcu-rtos-serial",
-        hypervised: false,
-    },
-    Setting {
-        title: "RTOS alone, flooded",
-        rtos: "mcu-rtos-serial-flood",
-        hypervised: false,
-    },
-    Setting {
-        title: "partition, RTOS quiet",
-        rtos: "mcu-rtos",
-        hypervised: true,
-    },
-    Setting {
-        title: "partition, RTOS flooded",
-        rtos: "mcu-rtos-flood",
-        hypervised: true,
-    },
+        title,
+        hypervised,
+        flooded,
+        constant,
+    }
+}
+
+const SETTINGS: [Setting; 6] = [
+    setting("RTOS alone, quiet", false, false, false),
+    setting("RTOS alone, flooded", false, true, false),
+    setting("partition, RTOS quiet", true, false, false),
+    setting("partition, RTOS flooded", true, true, false),
+    setting("constant latency, RTOS quiet", true, false, true),
+    setting("constant latency, RTOS flooded", true, true, true),
 ];
+/// Longer than any interrupt of the partition takes beside that RTOS.
+const CONSTANT: &str = "interrupt-latency = \"400us\"\n";
+/// The RTOS alone, which answers the serial line and pings, and beside a partition, where it answers pings.
+const RTOS_ALONE: &str = "mcu-rtos-serial-net";
+const RTOS: &str = "mcu-rtos-net";
 const PARTITION: &str = "mcu-answer";
 
 /// What was measured in one setting.
@@ -101,13 +108,15 @@ const PARTITION: &str = "mcu-answer";
 pub struct Measured {
     /// What it was.
     pub title: &'static str,
+    /// Pings that were answered meanwhile.
+    pub pings: u64,
     /// From the ISR's first instruction to the user's.
     pub from_isr: Distribution,
     /// From the byte's arrival to the user's first instruction.
     pub from_arrival: Distribution,
 }
 
-/// Measures all four settings with so many bytes each.
+/// Measures all settings with so many bytes each.
 ///
 /// # Errors
 /// The board is none of the class, something cannot be built, or a byte gets no answer.
@@ -124,24 +133,26 @@ pub fn measure(board: &Board, samples: usize, progress: &Progress) -> Result<Vec
     for setting in SETTINGS {
         let file;
         let bare;
-        let image = workspace.program(&format!("guest-{}", setting.rtos));
         let (command, places) = if setting.hypervised {
-            let system = prepare(&manifest(board, setting.rtos), progress)?;
+            let system = prepare(&manifest(board, setting.constant), progress)?;
             file = TemporaryFile::write("bin", system.flash())?;
             let command = Launch::default().command(emulator, file.path(), 1, None);
             (command, Places::of_partition(&workspace)?)
         } else {
-            workspace.build(&[format!("guest-{}", setting.rtos)], progress)?;
+            let image = workspace.program(&format!("guest-{RTOS_ALONE}"));
+            workspace.build(&[format!("guest-{RTOS_ALONE}")], progress)?;
             bare = Bare::new(emulator, &image)?;
             (bare.command(&Launch::default()), Places::of_task(&image)?)
         };
         measured.push(progress.step(&format!("measuring: {}", setting.title), || {
-            let mut machine = Machine::start(with_line(command), places)?;
+            let mut machine = Machine::start(with_line(command), places, setting.flooded)?;
             let latencies = (0..samples)
                 .map(|number| machine.sample(number))
                 .collect::<Result<Vec<_>, _>>()?;
+            let pings = machine.pings();
             Ok::<_, Problem>(Measured {
                 title: setting.title,
+                pings,
                 from_isr: Distribution::new(latencies.iter().map(|(isr, _)| *isr).collect()),
                 from_arrival: Distribution::new(latencies.iter().map(|(_, arrival)| *arrival).collect()),
             })
@@ -157,6 +168,7 @@ pub fn text(measured: &[Measured]) -> String {
         "latency of a serial receive",
         "from",
         "bytes",
+        "pings",
         "least",
         "median",
         "99 %",
@@ -170,6 +182,7 @@ pub fn text(measured: &[Measured]) -> String {
                 row.title.to_owned(),
                 from.to_owned(),
                 values.count().to_string(),
+                row.pings.to_string(),
                 us(values.least()),
                 us(values.percentile(50)),
                 us(values.percentile(99)),
@@ -196,24 +209,25 @@ pub fn picture(measured: &[Measured]) -> String {
     svg(&rows.collect::<Vec<_>>())
 }
 
-fn manifest(board: &Board, rtos: &str) -> String {
+fn manifest(board: &Board, constant: bool) -> String {
+    let latency = if constant { CONSTANT } else { "" };
     format!(
-        "board = \"{}\"\n[pcpu.0]\npolicy = \"fixed-priority\"\n\
+        "board = \"{}\"\n[pcpu.0]\npolicy = \"fixed-priority\"\n[network.lan]\nuplink = \"ethernet\"\n\
          [partition.echo]\nkind = \"vm\"\nimage = \"@guests/{PARTITION}\"\nmemory = \"16K\"\n\
-         vcpus = [{{ pcpu = 0, priority = 30 }}]\ndevices = [\"uart1\"]\n\
-         [partition.rtos]\nkind = \"vm\"\nimage = \"@guests/{rtos}\"\nmemory = \"32K\"\n\
-         vcpus = [{{ pcpu = 0, priority = 20 }}]\ndevices = [\"dualtimer\"]\n",
+         vcpus = [{{ pcpu = 0, priority = 30 }}]\ndevices = [\"uart1\"]\n{latency}\
+         [partition.rtos]\nkind = \"vm\"\nimage = \"@guests/{RTOS}\"\nmemory = \"32K\"\n\
+         network = \"lan\"\nmac = \"{MAC}\"\nvcpus = [{{ pcpu = 0, priority = 20 }}]\n",
         board.name
     )
 }
 
-/// Where the first instructions are.
+/// Where the user's code is.
 #[derive(Debug, Clone, Copy)]
 enum Places {
-    /// Vector tables of the hypervisor and of the partition.
+    /// In the vector table of the partition.
     Partition { table: u32 },
-    /// Vector table of the RTOS, and its user's code.
-    Task { table: u32, user: u32 },
+    /// Here.
+    Task { user: u32 },
 }
 
 impl Places {
@@ -223,9 +237,9 @@ impl Places {
     }
 
     fn of_task(image: &std::path::Path) -> Result<Self, Problem> {
-        let (table, user) = places_in(image)?;
+        let (_, user) = places_in(image)?;
         let user = user.ok_or_else(|| Problem::new(format!("the image has no `{USER}`")))?;
-        Ok(Self::Task { table, user })
+        Ok(Self::Task { user })
     }
 }
 
@@ -259,7 +273,8 @@ struct Machine {
     _emulator: Emulator,
     remote: Remote,
     line: UnixStream,
-    isr: u32,
+    log: Log,
+    flood: Option<Flood>,
     user: u32,
     /// Of a generator of pauses.
     state: u64,
@@ -288,7 +303,7 @@ impl Drop for Emulator {
 }
 
 impl Machine {
-    fn start(mut command: Vec<String>, places: Places) -> Result<Self, Problem> {
+    fn start(mut command: Vec<String>, places: Places, flooded: bool) -> Result<Self, Problem> {
         let socket = Socket(crate::monitor::socket_path());
         let path = socket.0.display();
         let port = free_port()?;
@@ -304,6 +319,9 @@ impl Machine {
             ]
             .map(str::to_owned),
         );
+        let (cable, log) = (Cable::new()?, Log::new()?);
+        command.extend(cable.arguments()?);
+        command.extend(log.arguments());
         let (program, arguments) = command.split_first().ok_or_else(|| Problem::new("no emulator"))?;
         let child = Command::new(program)
             .args(arguments)
@@ -317,15 +335,16 @@ impl Machine {
         let line = UnixStream::connect(&socket.0).map_err(Problem::io(socket.0.display()))?;
         line.set_nonblocking(true)
             .map_err(Problem::io(socket.0.display()))?;
-        let (isr, user) = match places {
-            Places::Partition { table } => (remote.word(VECTOR)?, remote.word(table + VECTOR)?),
-            Places::Task { table, user } => (remote.word(table + VECTOR)?, user),
+        let user = match places {
+            Places::Partition { table } => remote.word(table + VECTOR)?,
+            Places::Task { user } => user,
         };
         let mut machine = Self {
             _emulator: emulator,
             remote,
             line,
-            isr: isr & !1,
+            log,
+            flood: None,
             user: user & !1,
             state: 0x9e37_79b9_7f4a_7c15,
             _socket: socket,
@@ -337,8 +356,14 @@ impl Machine {
             }
             machine.run(SETTLE)?;
         }
+        machine.flood = flooded.then(|| cable.flood());
         machine.run(SETTLE)?;
         Ok(machine)
+    }
+
+    /// Pings that were answered so far.
+    fn pings(&self) -> u64 {
+        self.flood.as_ref().map_or(0, Flood::answers)
     }
 
     /// Lets it run for a while.
@@ -359,16 +384,18 @@ impl Machine {
         Ok(self.remote.word(UART_STATE)? & RECEIVE_FULL != 0)
     }
 
-    /// Runs until a random moment at which everybody has long done with the last byte; false if that does not come.
+    /// Runs until a random moment at which everybody has long done with the last byte, and a flood goes on; false if that does not come.
     fn come_to_rest(&mut self) -> Result<bool, Problem> {
         let answered = self.remote.word(COUNTER)?;
+        let pings = self.pings();
         let begun = Instant::now();
         while begun.elapsed() <= PATIENCE {
             let pause = self.pause();
             self.run(pause)?;
             // A host with other work to do gives the emulator little of such a pause.
             let passed = self.remote.word(COUNTER)?.wrapping_sub(answered);
-            if passed >= SETTLED && !self.is_full()? {
+            let goes_on = self.flood.is_none() || self.pings() > pings;
+            if passed >= SETTLED && goes_on && !self.is_full()? {
                 let mut echo = [0; 64];
                 // Its answers are not what we look at; an empty line is no failure.
                 while matches!(self.line.read(&mut echo), Ok(count) if count > 0) {}
@@ -384,7 +411,6 @@ impl Machine {
         if !self.come_to_rest()? {
             return Err(unanswered());
         }
-        let arrived = self.remote.word(COUNTER)?;
         self.line
             .write_all(b"a")
             .map_err(Problem::io("the serial line"))?;
@@ -394,38 +420,15 @@ impl Machine {
                 return Err(Problem::new("the emulator's UART takes no byte"));
             }
         }
-        let (isr, user) = (self.isr, self.user);
-        self.remote.set(isr)?;
-        self.remote.set(user)?;
-        let mut handled = None;
-        loop {
-            self.remote.resume()?;
-            self.remote.stopped()?;
-            let at = self.remote.program_counter()?;
-            if at == user {
-                break;
-            }
-            if handled.is_some() || sent.elapsed() > PATIENCE {
-                return Err(unanswered());
-            }
-            let now = self.remote.word(COUNTER)?;
-            self.remote.clear(isr)?;
-            if self.remote.exception()? == EXCEPTION {
-                handled = Some(now);
-            } else {
-                // The hypervisor has one way in for all lines.
-                self.remote.step()?;
-                self.remote.set(isr)?;
-            }
+        self.remote.set(self.user)?;
+        let steps = self.log.count(&mut self.remote, EXCEPTION)?;
+        if self.remote.program_counter()? != self.user {
+            return Err(unanswered());
         }
-        let now = self.remote.word(COUNTER)?;
-        if handled.is_none() {
-            self.remote.clear(isr)?;
-        }
-        self.remote.clear(user)?;
-        let since = |begin: u32| u64::from(now.wrapping_sub(begin)) * u64::from(NANOSECONDS_OF_TICK);
+        self.remote.clear(self.user)?;
         // A hypervisor that waits for interrupts finds this one by looking, without an exception.
-        Ok((since(handled.unwrap_or(arrived)), since(arrived)))
+        let since_exception = steps.since_exception.unwrap_or(steps.all);
+        Ok((since_exception * NANOSECONDS, steps.all * NANOSECONDS))
     }
 }
 

@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 /// How long the emulator may take to listen, and to stop.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Number of xPSR among the registers of an M-profile CPU.
-const XPSR: u32 = 25;
+/// Number of the PC among the registers of an M-profile CPU.
 const PC: u32 = 15;
 
 /// A stopped or running machine.
@@ -48,11 +47,6 @@ impl Remote {
         self.register(PC)
     }
 
-    /// The number of the exception that the CPU handles.
-    pub(super) fn exception(&mut self) -> Result<u32, Problem> {
-        Ok(self.register(XPSR)? & 0x1ff)
-    }
-
     fn register(&mut self, number: u32) -> Result<u32, Problem> {
         let answer = self.0.ask(&format!("p{number:x}"))?;
         let value = decode(&answer).as_deref().and_then(word);
@@ -69,10 +63,10 @@ impl Remote {
         self.0.ask(&format!("z0,{address:x},2")).map(drop)
     }
 
-    /// One instruction.
-    pub(super) fn step(&mut self) -> Result<(), Problem> {
-        self.0.send("s")?;
-        self.stopped()
+    /// A command to the emulator's monitor.
+    pub(super) fn tell(&mut self, command: &str) -> Result<(), Problem> {
+        let digits: String = command.bytes().map(|byte| format!("{byte:02x}")).collect();
+        self.0.ask(&format!("qRcmd,{digits}")).map(drop)
     }
 
     /// Lets it run.
