@@ -321,8 +321,8 @@ records! {
         trigger: U32,
         /// `INTERRUPT_*` bits.
         flags: U32,
-        /// Reserved, 0.
-        reserved: U32,
+        /// Nanoseconds from its arrival to its partition, at most [`MAX_LATENCY_NS`]; 0: as soon as possible.
+        latency: U32,
     }
     /// A virtual device of a partition.
     VirtualDeviceRecord {
@@ -553,6 +553,8 @@ pub const TRIGGER_EDGE: u32 = 1;
 
 /// The vCPU that handles the interrupt does so in domain 0 (policy `domains`).
 pub const INTERRUPT_CRITICAL: u32 = 1;
+/// Longest constant latency of an interrupt.
+pub const MAX_LATENCY_NS: u32 = 10_000_000;
 
 /// They share a page with registers of others: the page is not mapped, and each access is carried out for the owner.
 pub const REGISTERS_FORWARDED: u32 = 1;

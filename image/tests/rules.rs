@@ -381,7 +381,7 @@ fn virtual_devices() {
 fn interrupts() {
     refused(&[
         (|b| b.interrupts[0].flags = 2.into(), Table::Interrupts, 0, Fault::BadFlags),
-        (|b| b.interrupts[0].reserved = 1.into(), Table::Interrupts, 0, Fault::Reserved),
+        (|b| b.interrupts[0].latency = 10_000_001.into(), Table::Interrupts, 0, Fault::OutOfRange),
         (|b| b.interrupts[0].partition = 9.into(), Table::Interrupts, 0, Fault::NoSuch(Table::Partitions)),
         (|b| b.interrupts[0].partition = 2.into(), Table::Interrupts, 0, Fault::NotForTask),
         (|b| b.interrupts[0].trigger = 2.into(), Table::Interrupts, 0, Fault::UnknownKind),

@@ -235,6 +235,7 @@ fn prepare<'i, A: Arch, S: Sha256>(
                 virtual_line: VirtualLine(record.virtual_line.get()),
                 edge: record.trigger.get() == TRIGGER_EDGE,
                 critical: system.is_critical(line),
+                latency: system.time.duration(record.latency.get().into()),
             },
         );
     }

@@ -476,7 +476,7 @@ fn lateness(critical: bool) -> Vec<u64> {
         virtual_line: 50.into(),
         trigger: TRIGGER_EDGE.into(),
         flags: if critical { INTERRUPT_CRITICAL } else { 0 }.into(),
-        reserved: 0.into(),
+        latency: 0.into(),
     });
     let mut bench = bench(1, &image);
     // The first domain must have some of its budget left for others.

@@ -201,7 +201,7 @@ fn a_physical_interrupt_of_an_idle_partition_wakes_it() {
         virtual_line: 50.into(),
         trigger: bulkhead_image::layout::TRIGGER_EDGE.into(),
         flags: 0.into(),
-        reserved: 0.into(),
+        latency: 0.into(),
     });
     let mut bench = Bench::with_image(1, image.build().unwrap());
     bench.program(0, |_| {

@@ -14,9 +14,9 @@ use bulkhead_image::layout::{
     AlternativeRecord, BoardRecord, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_UART,
     CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_NVIC, CONTROLLER_PL011, CapabilityRecord,
     ControllerRecord, DomainRecord, FLAG_AARCH32, FLAG_AUTOSTART, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS,
-    INTERRUPT_CRITICAL, InterruptRecord, LoadRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, MEMORY_CLEAR,
-    MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name,
-    PARTITION_TASK, PARTITION_VM, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY,
+    INTERRUPT_CRITICAL, InterruptRecord, LoadRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, MAX_LATENCY_NS,
+    MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE,
+    Name, PARTITION_TASK, PARTITION_VM, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY,
     POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, ROLE_CONSOLE,
     ROLE_INTERRUPTS, ROLE_TIMER, RegistersRecord, SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_NONE,
     SERVER_SPORADIC, ScheduleRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CMSDK_UART, VIRTUAL_EVENT_GATE,
@@ -578,6 +578,8 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
     }
     in_place::interface(system, number, builder);
     builder.registers.extend(register_records(system, number));
+    let latency = spec.interrupt_latency.as_ref().map_or(0, |latency| latency.value);
+    let latency = u32::try_from(latency).unwrap_or(MAX_LATENCY_NS);
     for (name, device) in owned(spec, &system.board) {
         let critical = spec.critical.iter().any(|other| other.value == name.value);
         builder
@@ -593,7 +595,7 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
                     }
                     .into(),
                     flags: if critical { INTERRUPT_CRITICAL } else { 0 }.into(),
-                    reserved: 0.into(),
+                    latency: latency.into(),
                 }
             }));
     }

@@ -449,6 +449,7 @@ pub(crate) fn route(
         virtual_line,
         edge,
         critical,
+        latency: _,
     }: LineRoute,
 ) {
     let (Some(controller), Some(route)) = (physical::controller(), ROUTES.get(line.0 as usize)) else {

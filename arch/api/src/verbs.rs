@@ -314,6 +314,9 @@ pub struct LineRoute {
     /// Each of its interrupts is answered by [`Exit::Device`], whatever its vCPU is doing. An interrupt of any other line is so only
     /// if a vCPU that does not run has something to do by it.
     pub critical: bool,
+    /// How long after its arrival an interrupt of it lets its vCPU go on, not earlier, if that runs next; 0: as soon as possible. A class
+    /// whose guests take their interrupts themselves ignores it.
+    pub latency: Ticks,
 }
 
 /// Physical interrupts.

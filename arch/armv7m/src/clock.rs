@@ -34,6 +34,17 @@ impl Counter {
         }
     }
 
+    /// Its address.
+    pub(crate) const fn address(&self) -> usize {
+        self.registers.address(COUNTER)
+    }
+
+    /// The bits that it has.
+    #[inline(always)]
+    pub(crate) fn low(&self) -> u32 {
+        self.registers.read32(COUNTER)
+    }
+
     /// Ticks since the counter started. Requires: asked at least once while it goes round.
     #[inline]
     pub(crate) fn read(&self) -> u64 {

@@ -13,11 +13,10 @@ use bulkhead_image::layout::{REGISTERS_QUIESCED, RegistersRecord};
 use core::sync::atomic::Ordering;
 
 unsafe extern "C" {
+    static __stack_bottom: u8;
     static __stack_top: u8;
 }
 
-/// Bytes of the main stack, as the linker script has them.
-const STACK_SIZE: usize = 0x3700;
 /// Where in a frame the PC is.
 const FRAME_PC: usize = 24;
 
@@ -108,8 +107,8 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
 
 /// A word of the main stack, if the address is one of it.
 fn stack_word(address: usize) -> Option<u32> {
-    let top = (&raw const __stack_top) as usize;
-    let inside = (top - STACK_SIZE..top).contains(&address) && address & 3 == 0;
+    let stack = (&raw const __stack_bottom).addr()..(&raw const __stack_top).addr();
+    let inside = stack.contains(&address) && address & 3 == 0;
     // SAFETY: a word of the stack, which exists always.
     inside.then(|| unsafe { physical::read_word32(address) })
 }

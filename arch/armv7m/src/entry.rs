@@ -25,8 +25,9 @@
 //!
 //! References are to the Armv7-M Architecture Reference Manual, Arm DDI 0403E.e, here and everywhere in this crate.
 
+use crate::arrival::ARRIVALS;
 use crate::crash::crash;
-use crate::irq::MAX_LINES;
+use crate::irq::{MAX_LINES, OWN, PARTITIONS};
 use crate::quick::{on_bus, on_call, on_memory, on_usage};
 use crate::traps::on_trap;
 use core::arch::global_asm;
@@ -74,7 +75,7 @@ bulkhead_vectors:
     .word   bulkhead_first                  // PendSV
     .word   bulkhead_crash                  // SysTick
     .rept   {lines}
-    .word   bulkhead_trap
+    .word   bulkhead_line
     .endr
 
     .section .first, "ax", %progbits
@@ -150,6 +151,29 @@ bulkhead_first:
     trap    bulkhead_usage, {on_usage}
     trap    bulkhead_trap, {on_trap}
 
+    // A line. If it is prompt, it may have interrupted the hypervisor: the time is noted, and it waits for its turn. Only what the
+    // CPU has pushed is changed.
+    .type   bulkhead_line, %function
+    .thumb_func
+bulkhead_line:
+    mrs     r0, ipsr
+    subs    r0, #16
+    ldr     r1, =0xE000E400                 // NVIC_IPR (B3.4.7)
+    ldrb    r2, [r1, r0]
+    cmp     r2, #{own}
+    bhs     bulkhead_trap
+    ldr     r3, ={arrivals}
+    ldr     r2, [r3], #4                    // the address of the counter
+    ldr     r2, [r2]
+    str     r2, [r3, r0, lsl #2]
+    movs    r2, #{partitions}
+    strb    r2, [r1, r0]
+    ldr     r1, =0xE000EF00                 // STIR (B3.2.26): it is pending again
+    str     r0, [r1]
+    dsb
+    bx      lr
+    .ltorg
+
     .global bulkhead_enter
     .type   bulkhead_enter, %function
     .thumb_func
@@ -208,6 +232,9 @@ bulkhead_idle:
     .ltorg
 "#,
     lines = const MAX_LINES,
+    own = const OWN,
+    partitions = const PARTITIONS,
+    arrivals = sym ARRIVALS,
     on_trap = sym on_trap,
     on_call = sym on_call,
     on_memory = sym on_memory,

@@ -7,10 +7,14 @@
 //! the kernel has *admitted* its partition: that it wakes up would change who runs. So devices of partitions that do not
 //! matter now do not interrupt at all; what they ask for stays pending in the controller. Level-triggered lines that are
 //! still high when they are opened interrupt again.
+//!
+//! **Priorities.** Two levels preempt: prompt lines (`arrival`), for a dozen instructions, and everything else, which never interrupts the
+//! hypervisor. Within the latter the CPU's own exceptions and the timer come first.
 
+use crate::arrival::Held;
 use crate::machine::Machine;
 use crate::system::{
-    AIRCR, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, control_space, read, write,
+    AIRCR, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, SHPR, control_space, read, write,
 };
 use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, MAX_PARTITIONS, PartitionId, Ticks, VcpuSet};
 use bulkhead_arch_deprivileged::VirtualCore;
@@ -26,6 +30,8 @@ struct Route {
     virtual_line: u8,
     edge: bool,
     critical: bool,
+    /// Ticks from its arrival to its owner, if that is constant, else 0.
+    latency: u32,
 }
 
 /// All lines, as sets of one bit each.
@@ -37,6 +43,8 @@ pub(crate) struct Interrupts {
     own: u64,
     /// Those of the hypervisor's own that are open only while some partitions are admitted, as if they were theirs.
     shared: u64,
+    /// Lines that interrupt the hypervisor, to have the time of their arrival noted.
+    prompt: u64,
     /// Lines that their guests have enabled.
     enabled: u64,
     /// Lines that wait for their guest.
@@ -80,18 +88,31 @@ fn strike_all(bank: usize, lines: u64) {
 
 const _: () = assert!(WORDS == 2);
 
-/// AIRCR (B3.2.6): the key, and PRIGROUP 7: every bit of a priority is subpriority, so that no exception interrupts another's handler.
-const ONE_GROUP: u32 = 0x05FA << 16 | 7 << 8;
+/// AIRCR (B3.2.6): the key, and PRIGROUP 6: the highest bit of a priority decides about preemption, the others about order.
+const TWO_GROUPS: u32 = 0x05FA << 16 | 6 << 8;
+/// Priority of lines that interrupt the hypervisor.
+const PROMPT: u8 = 0;
+/// Priority of the CPU's own exceptions and of the timer.
+pub(crate) const OWN: u8 = 0x80;
 /// Priority of the lines of partitions.
-const PARTITIONS: u8 = 0x80;
+pub(crate) const PARTITIONS: u8 = 0xC0;
+/// System handlers that have a priority: MemManage to SysTick (B3.2.10 and the following).
+const HANDLERS: usize = 12;
+
+fn set_priority(line: u32, priority: u8) {
+    control_space().write8(NVIC_IPR + line as usize, priority);
+}
 
 /// The timer comes before any device: of pending lines of one priority the one with the lowest number would.
 pub(crate) fn set_priorities(timer: u32) {
-    write(AIRCR, ONE_GROUP);
-    for line in 0..MAX_LINES {
-        let priority = if line == timer { 0 } else { PARTITIONS };
-        control_space().write8(NVIC_IPR + line as usize, priority);
+    // The hypervisor itself is the handler of one of them.
+    for handler in 0..HANDLERS {
+        control_space().write8(SHPR + handler, OWN);
     }
+    for line in 0..MAX_LINES {
+        set_priority(line, if line == timer { OWN } else { PARTITIONS });
+    }
+    write(AIRCR, TWO_GROUPS);
 }
 
 /// Whether a line would interrupt if the hypervisor did not run.
@@ -119,6 +140,7 @@ impl Interrupts {
             of: [0; MAX_PARTITIONS],
             own: 0,
             shared: 0,
+            prompt: 0,
             enabled: 0,
             held: 0,
             admitted: u64::MAX,
@@ -146,6 +168,9 @@ impl Interrupts {
             return;
         }
         strike_all(NVIC_ICER, self.open & !wanted);
+        for line in members(wanted & !self.open & self.prompt) {
+            set_priority(line, PROMPT);
+        }
         strike_all(NVIC_ISER, wanted & !self.open);
         self.open = wanted;
     }
@@ -173,13 +198,14 @@ impl Interrupts {
         }
     }
 
-    /// The end of an interrupt of the hypervisor's own.
+    /// The end of an interrupt of the hypervisor's own. A shared line may long ask again by then, and an emulator pends a level when it rises
+    /// and when a handler of it ends, not when it is opened (a CPU would: B3.4.1): what is pending stays so. At worst nothing is there to be done.
     fn complete(&mut self, line: u32) {
-        strike(NVIC_ICPR, line);
         if self.shared & bit(line) != 0 {
             self.held &= !bit(line);
             self.apply();
         } else {
+            strike(NVIC_ICPR, line);
             strike(NVIC_ISER, line);
         }
     }
@@ -269,6 +295,9 @@ impl Machine {
             context.core.pulse_line(route.virtual_line);
         }
         let is_running = self.runs && self.current == Some(vcpu);
+        if route.latency != 0 {
+            self.held = Held::of(vcpu, line, route.latency);
+        }
         self.exit = Exit::Device(VcpuSet::of(vcpu), Line(line));
         route.critical || !is_running
     }
@@ -282,7 +311,11 @@ impl Irqs for Machine {
                 virtual_line: route.virtual_line.0 as u8,
                 edge: route.edge,
                 critical: route.critical,
+                latency: route.latency.0 as u32,
             });
+            if route.latency.0 != 0 {
+                self.irq.prompt |= bit(line.0);
+            }
             if let Some(lines) = self.irq.of.get_mut(usize::from(partition.0)) {
                 *lines |= bit(line.0);
             }

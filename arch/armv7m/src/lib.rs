@@ -14,6 +14,7 @@
 //! the remaining verbs, `crash` the end.
 #![no_std]
 
+mod arrival;
 mod clock;
 mod console;
 mod cpu;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The machine: what the kernel holds of this backend, made once out of the checked system image.
 
+use crate::arrival::{self, Held};
 use crate::clock::Counter;
 use crate::crash::halt;
 use crate::entry::Registers;
@@ -56,6 +57,8 @@ pub struct Machine {
     pub(crate) first: [Option<VcpuId>; MAX_PARTITIONS],
     /// What a guest is told of its processor.
     pub(crate) model: &'static Model,
+    /// Who is held back so that the latency of its interrupt is constant.
+    pub(crate) held: Option<Held>,
     /// Regions of the memory protection unit.
     pub(crate) regions: u32,
     /// What the kernel wants to be told when.
@@ -196,6 +199,7 @@ impl Machine {
             exit: Exit::Signal,
             first: [None; MAX_PARTITIONS],
             model: &NO_MODEL,
+            held: None,
             regions: system::read(MPU_TYPE) >> 8 & 0xFF,
             deadline: Ticks::NEVER,
             earliest_own: Ticks(0),
@@ -246,6 +250,7 @@ impl Machine {
         let [line, ..] = timer.lines;
         self.timer = CmsdkTimer::new(window(0));
         self.counter = Counter::new(window(1));
+        arrival::find(self.counter.address());
         self.timer_line = line.get();
         self.hertz = timer.clock_hz.get().max(1);
         self.model = MODEL.call_once(|| model(self.hertz));

@@ -219,6 +219,7 @@ impl Machine {
             return Some(Exit::Reset(ResetKind::Warm));
         }
         self.set_timer(deadline.min(own));
+        self.hold_back(vcpu);
         None
     }
 

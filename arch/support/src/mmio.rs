@@ -47,6 +47,12 @@ impl Mmio {
         Self { base, size }
     }
 
+    /// The address of the register at `offset`, for code that cannot have a window.
+    #[must_use]
+    pub const fn address(&self, offset: usize) -> usize {
+        self.base.wrapping_add(offset)
+    }
+
     #[inline]
     fn register<T>(&self, offset: usize) -> Option<*mut T> {
         let width = size_of::<T>();

@@ -6,9 +6,10 @@ use super::memory::guest_span;
 use super::{each, earlier, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
-    CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_NVIC, INTERRUPT_CRITICAL, InterruptRecord, NONE,
-    PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CMSDK_UART,
-    VIRTUAL_EVENT_GATE, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_LAN9118, VIRTUAL_PL011, VirtualDeviceRecord,
+    CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_NVIC, INTERRUPT_CRITICAL, InterruptRecord,
+    MAX_LATENCY_NS, NONE, PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE, TRIGGER_LEVEL,
+    VIRTUAL_CMSDK_UART, VIRTUAL_EVENT_GATE, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_LAN9118, VIRTUAL_PL011,
+    VirtualDeviceRecord,
 };
 use crate::reader::{Image, record as record_at};
 use crate::span::Span;
@@ -190,7 +191,7 @@ fn interrupt(image: &Image<'_>, index: u16, record: &InterruptRecord) -> Result<
         matches!(record.trigger.get(), TRIGGER_LEVEL | TRIGGER_EDGE),
         Fault::UnknownKind,
     )?;
-    require(record.reserved.get() == 0, Fault::Reserved)?;
+    require(record.latency.get() <= MAX_LATENCY_NS, Fault::OutOfRange)?;
     require(record.flags.get() & !INTERRUPT_CRITICAL == 0, Fault::BadFlags)?;
     let (line, seen_as) = (record.line.get(), record.virtual_line.get());
     virtual_line(image, owner, seen_as)?;

@@ -274,6 +274,8 @@ pub(crate) struct PartitionSpec {
     /// Its address there.
     pub mac: Option<Placed<String>>,
     pub critical: Vec<Placed<String>>,
+    /// How long after its arrival an interrupt of its devices reaches it, if that is to be constant.
+    pub interrupt_latency: Option<Placed<u64>>,
     pub trusted_dma: bool,
     pub overlay: Option<Placed<String>>,
     pub restart_limit: Option<u32>,

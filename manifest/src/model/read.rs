@@ -195,6 +195,7 @@ fn read_partition(entry: &Entry) -> Option<PartitionSpec> {
         network: text(table, "network"),
         mac: text(table, "mac"),
         critical: texts(table, "critical"),
+        interrupt_latency: duration(table, "interrupt-latency"),
         trusted_dma: flag(table, "trusted-dma", false),
         overlay: text(table, "device-tree-overlay"),
         restart_limit: integer(table, "restart-limit").and_then(|limit| u32::try_from(limit.value).ok()),

@@ -3,10 +3,15 @@
 
 use std::ops::RangeInclusive;
 
+use super::cpus::possible_duration;
 use crate::board::{Board, Class, Device, Window};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Kind, MachineSpec, Manifest, PartitionSpec, Placed};
 use crate::schema::shape::nearest;
+use bulkhead_image::layout::MAX_LATENCY_NS;
+
+/// Less than an interrupt takes at best does nothing; in more than this the CPU would do nothing but wait.
+const LATENCY: RangeInclusive<u64> = 1_000..=MAX_LATENCY_NS as u64;
 
 pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     let vms: Vec<_> = manifest
@@ -16,6 +21,7 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
         .collect();
     for partition in &vms {
         dma_is_confined(partition, board, report);
+        latency_is_possible(partition, board, report);
         for name in &partition.devices {
             device_exists(name, board, report);
         }
@@ -26,6 +32,34 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     }
     one_owner(&vms, report);
     one_owner_per_line(&vms, board, report);
+}
+
+/// Only a class whose interrupts are taken by the hypervisor, with nothing between it and the CPU, can hold them back.
+fn latency_is_possible(partition: &PartitionSpec, board: &Board, report: &mut Report) {
+    let Some(latency) = &partition.interrupt_latency else {
+        return;
+    };
+    let foreign = if board.class != Class::Armv7m {
+        Some(("the class of the board has no `interrupt-latency`", "remove it"))
+    } else if owned(partition, board).all(|(_, device)| device.interrupts.is_empty()) {
+        Some((
+            "no device of the partition interrupts",
+            "name its device: devices = [...]",
+        ))
+    } else {
+        None
+    };
+    if let Some((message, help)) = foreign {
+        report.push(Diagnostic::at(Code::ForeignParameter, latency.place, message).help(help));
+        return;
+    }
+    possible_duration(
+        "interrupt-latency",
+        latency.value,
+        latency.place,
+        &LATENCY,
+        report,
+    );
 }
 
 /// The devices of a partition that exist on the board.

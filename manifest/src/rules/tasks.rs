@@ -5,7 +5,7 @@ use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 
 /// Keys of a partition that only a VM can have, with the reason.
-const VM_ONLY: [(&str, &str); 11] = [
+const VM_ONLY: [(&str, &str); 12] = [
     ("ramdisk", "a task is one program without a file system"),
     ("init", "a task is one program without a file system"),
     (
@@ -18,6 +18,7 @@ const VM_ONLY: [(&str, &str); 11] = [
     ),
     ("modules", "a task has no kernel"),
     ("devices", "a task has no device registers in its memory"),
+    ("interrupt-latency", "a task has no interrupts of devices"),
     ("trusted-dma", "a task has no device registers in its memory"),
     ("device-tree-overlay", "a task has no device tree"),
     ("machine", "a task has no virtual machine"),

@@ -295,6 +295,12 @@ static PARTITION: TableSchema = TableSchema {
             "those of its devices whose interrupts are handled in the first domain of the pCPU, whoever has his turn; policy `domains`",
         ),
         key(
+            "interrupt-latency",
+            Optional,
+            Kind::Duration,
+            "interrupts of its devices reach it exactly this long after their arrival, whatever ran: what is quicker waits; class armv7m, VM only",
+        ),
+        key(
             "trusted-dma",
             Default("false"),
             Kind::Boolean,
