@@ -193,7 +193,7 @@ pub fn sample() -> ImageBuilder {
         virtual_line: 34.into(),
         trigger: TRIGGER_LEVEL.into(),
         flags: 0.into(),
-        reserved: 0.into(),
+        latency: 0.into(),
     }];
     builder.virtual_devices = [virtual_devices(0, 2), virtual_devices(1, 1)].concat();
     let capability = |index: u32, kind: u32, object: u32, text: &str| CapabilityRecord {
