@@ -2,6 +2,7 @@
 //! Unknown keys, missing keys and wrong types: what can be said without knowing what anything means.
 
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::schema::manifest::MANIFEST;
 use crate::schema::{Kind, Need, TableSchema};
 use crate::units;
 use crate::value::{Data, Entry, Table, Value};
@@ -54,10 +55,37 @@ fn unknown_key(entry: &Entry, schema: &TableSchema) -> Diagnostic {
     let known = schema.keys.iter().map(|key| key.name);
     let help = match nearest(&entry.key, known.clone()) {
         Some(name) => format!("did you mean `{name}`?"),
-        None => format!("known keys: {}", known.collect::<Vec<_>>().join(", ")),
+        None => {
+            let elsewhere = owner_of(&entry.key, &MANIFEST)
+                .map(|what| format!("`{}` is a key of {what}; ", entry.key))
+                .unwrap_or_default();
+            let known = known.collect::<Vec<_>>().join(", ");
+            format!("{elsewhere}known keys: {known}")
+        }
     };
     let message = format!("unknown key `{}` in {}", entry.key, schema.what);
     Diagnostic::at(Code::UnknownKey, entry.key_place, message).help(help)
+}
+
+/// What the first table in `schema` is that has this key, tables within tables included.
+fn owner_of(name: &str, schema: &'static TableSchema) -> Option<&'static str> {
+    if schema.keys.iter().any(|key| key.name == name) {
+        return Some(schema.what);
+    }
+    schema
+        .keys
+        .iter()
+        .find_map(|key| inner(&key.kind).and_then(|table| owner_of(name, table)))
+}
+
+/// The tables that a value of this kind consists of.
+fn inner(kind: &'static Kind) -> Option<&'static TableSchema> {
+    match kind {
+        Kind::Table(schema) => Some(schema),
+        Kind::Map { of, .. } => Some(of),
+        Kind::List(of) => inner(of),
+        _ => None,
+    }
 }
 
 fn check_value(value: &Value, name: &str, kind: &Kind, report: &mut Report) {
