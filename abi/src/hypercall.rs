@@ -230,6 +230,8 @@ impl Error {
 /// ABI revision: `major << 16 | minor`. A new minor adds operations, a new major changes some.
 pub const ABI_VERSION: u32 = 1 << 16 | 2;
 /// Indices a partition's capability space can hold (on a microcontroller fewer).
-pub const CAPABILITY_SLOTS: usize = crate::size::limit(16, 64);
+pub const CAPABILITY_SLOTS: usize = crate::size::limit(SMALL_CAPABILITY_SLOTS, 64);
+/// The same on a microcontroller; the host tool asks for it, too.
+pub const SMALL_CAPABILITY_SLOTS: usize = 16;
 /// Index at which every partition finds the capability for itself.
 pub const SELF_CAPABILITY: u32 = 0;

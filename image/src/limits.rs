@@ -22,6 +22,32 @@ pub const PAGE_SIZE: u64 = 4096;
 /// The same where an MPU is all there is: its smallest region (Arm DDI 0403E, section B3.5.1).
 pub const MPU_GRANULE: u64 = 32;
 
+/// What a pCPU's schedules can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PcpuLimits {
+    /// Schedules.
+    pub schedules: usize,
+    /// Windows of all schedules.
+    pub windows: usize,
+    /// Time domains.
+    pub domains: usize,
+}
+
+impl PcpuLimits {
+    /// Of a microcontroller; the host tool asks for them, too.
+    pub const SMALL: Self = Self {
+        schedules: 4,
+        windows: 16,
+        domains: 4,
+    };
+    /// Of all other classes.
+    pub const LARGE: Self = Self {
+        schedules: 8,
+        windows: 64,
+        domains: 16,
+    };
+}
+
 /// pCPUs a system can use.
 pub const MAX_PCPUS: usize = limit(1, 8);
 /// Stretches of the board's address space in the map.
@@ -59,15 +85,15 @@ pub const MAX_CAPABILITIES: usize = MAX_PARTITIONS * bulkhead_abi::hypercall::CA
 /// Watches.
 pub const MAX_WATCHES: usize = MAX_PARTITIONS * MAX_PARTITIONS;
 /// Schedules a pCPU can have.
-pub const MAX_SCHEDULES_PER_PCPU: usize = limit(4, 8);
+pub const MAX_SCHEDULES_PER_PCPU: usize = limit(PcpuLimits::SMALL.schedules, PcpuLimits::LARGE.schedules);
 /// Schedules of all pCPUs.
 pub const MAX_SCHEDULES: usize = MAX_PCPUS * MAX_SCHEDULES_PER_PCPU;
 /// Windows of all schedules of a pCPU.
-pub const MAX_WINDOWS_PER_PCPU: usize = limit(16, 64);
+pub const MAX_WINDOWS_PER_PCPU: usize = limit(PcpuLimits::SMALL.windows, PcpuLimits::LARGE.windows);
 /// Windows of all schedules.
 pub const MAX_WINDOWS: usize = MAX_PCPUS * MAX_WINDOWS_PER_PCPU;
 /// Time domains a pCPU can have.
-pub const MAX_DOMAINS_PER_PCPU: usize = limit(4, 16);
+pub const MAX_DOMAINS_PER_PCPU: usize = limit(PcpuLimits::SMALL.domains, PcpuLimits::LARGE.domains);
 /// Time domains of all pCPUs.
 pub const MAX_DOMAINS: usize = MAX_PCPUS * MAX_DOMAINS_PER_PCPU;
 /// Stretches of code memory that belong to partitions.

@@ -15,13 +15,15 @@ use crate::trace::{Trace, TraceVcpu};
 use bulkhead_abi::trace::{BlockReason, Event as TraceEvent, Record, SwitchReason};
 use bulkhead_manifest::timing::{self, PcpuTiming};
 use bulkhead_manifest::{Policy, System};
-use bulkhead_sched::simulate::{Event, Observer, Simulator, Source, SourceState, Statistics};
+use bulkhead_sched::simulate::{Event, Observer, Pattern, Simulator, Source, SourceState, Statistics};
 use bulkhead_sched::{Slot, StopReason};
 use comfy_table::Table;
 use std::fs;
 
 /// Records kept for the chart, per pCPU; what comes later is in the tables only.
 const RECORDS_MAX: usize = 50_000;
+/// Jobs of a simulation, per pCPU: more would take hours.
+const JOBS_MAX: u64 = 20_000_000;
 /// Steps of a simulation, per pCPU, before it is given up: a policy that never lets time pass.
 const STEPS_MAX: u64 = 500_000_000;
 
@@ -182,6 +184,14 @@ fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, 
             })
         })
         .collect();
+    let jobs = jobs(&sources, end);
+    if jobs > JOBS_MAX {
+        let (number, duration) = (pcpu.number, time(end));
+        return Err(Problem::new(format!(
+            "{duration} of pCPU {number} are about {jobs} jobs, more than the {JOBS_MAX} that can be simulated"
+        ))
+        .remedy("simulate a shorter time with --duration, or give longer periods"));
+    }
     let mut states = vec![SourceState::default(); sources.len()];
     let mut recorder = Recorder {
         pcpu: &pcpu,
@@ -210,6 +220,20 @@ fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, 
         records,
         pcpu,
     })
+}
+
+/// Jobs that these sources release up to `end`, at most.
+fn jobs(sources: &[Source], end: u64) -> u64 {
+    let of_source = |source: &Source| {
+        let at_once = match source.pattern {
+            Pattern::AlwaysReady => return 0,
+            Pattern::Burst(count) => u64::from(count),
+            Pattern::Periodic | Pattern::Sporadic(_) | Pattern::Answered => 1,
+        };
+        let releases = end.saturating_sub(source.first) / source.task.period.max(1);
+        releases.saturating_mul(at_once)
+    };
+    sources.iter().map(of_source).fold(0, u64::saturating_add)
 }
 
 fn utilisation(outcomes: &[Outcome], end: u64) -> Table {
@@ -344,5 +368,32 @@ fn chart(system: &System, outcomes: &[Outcome], args: &SimulateArgs) -> Chart {
             .iter()
             .flat_map(|outcome| outcome.records.iter().copied())
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulkhead_sched::analysis::Task;
+
+    #[test]
+    fn jobs_are_counted_before_they_are_simulated() {
+        let source = |pattern, period| Source::new(Slot(0), Task::new(period, 1), pattern);
+        let late = Source {
+            first: u64::MAX,
+            ..source(Pattern::Periodic, 1)
+        };
+        let sources = [
+            source(Pattern::AlwaysReady, 1),
+            source(Pattern::Periodic, 10),
+            source(Pattern::Sporadic(5), 20),
+            source(Pattern::Burst(4), 100),
+            late,
+        ];
+        assert_eq!(jobs(&sources, 1000), 100 + 50 + 4 * 10);
+        assert_eq!(
+            jobs(&[source(Pattern::Burst(u32::MAX), 1); 2], u64::MAX),
+            u64::MAX
+        );
     }
 }

@@ -11,7 +11,7 @@ use crate::system::policy_of;
 
 pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     for partition in &manifest.partitions {
-        few_capabilities(partition, report);
+        few_capabilities(partition, CAPABILITY_SLOTS, report);
         for capability in &partition.capabilities {
             one_object(capability, report);
             target_exists(capability, manifest, report);
@@ -22,13 +22,14 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     }
 }
 
-fn few_capabilities(partition: &PartitionSpec, report: &mut Report) {
+/// So many slots there are; where the class of the board has less, it is asked once more.
+pub(super) fn few_capabilities(partition: &PartitionSpec, slots: usize, report: &mut Report) {
     // Index 0 is the partition itself.
-    if let Some(extra) = partition.capabilities.get(CAPABILITY_SLOTS - 1) {
+    if let Some(extra) = partition.capabilities.get(slots - 1) {
         let message = format!(
             "partition `{}` has more than {} capabilities",
             partition.name.value,
-            CAPABILITY_SLOTS - 1
+            slots - 1
         );
         report.push(
             Diagnostic::at(Code::TooManyCapabilities, extra.name.place, message)

@@ -34,7 +34,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     memory::check(manifest, board, report);
     health::check(manifest, report);
     capabilities::check(manifest, report);
-    scheduling::check(manifest, report);
+    scheduling::check(manifest, board, report);
     networks::check(manifest, board, report);
     trace_is_possible(manifest, report);
     if let Some(board) = board {

@@ -8,9 +8,10 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use bulkhead_image::{MAX_DOMAINS_PER_PCPU, MAX_SCHEDULES_PER_PCPU, MAX_WINDOWS_PER_PCPU};
+use bulkhead_image::PcpuLimits;
 
 use super::cpus::possible_duration;
+use crate::board::{Board, Class};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{
     DomainSpec, Manifest, PartitionSpec, PcpuSpec, Placed, Policy, ScheduleSpec, VcpuSpec, WindowSpec,
@@ -27,10 +28,14 @@ const WINDOW: RangeInclusive<u64> = 10_000..=100_000_000_000;
 /// Utilisation is summed up in parts of this; each part is rounded down, so that exactly one pCPU's worth passes.
 const WHOLE: u128 = 1 << 64;
 
-pub(super) fn check(manifest: &Manifest, report: &mut Report) {
+pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
+    let limits = match board.map(|board| board.class) {
+        Some(Class::Armv7m) => PcpuLimits::SMALL,
+        Some(Class::Aarch64) | None => PcpuLimits::LARGE,
+    };
     for pcpu in &manifest.pcpus {
         tables_fit_the_policy(pcpu, report);
-        few_enough(pcpu, report);
+        few_enough(pcpu, &limits, report);
         for schedule in &pcpu.schedules {
             self::schedule(pcpu, schedule, manifest, report);
         }
@@ -95,7 +100,7 @@ fn tables_fit_the_policy(pcpu: &PcpuSpec, report: &mut Report) {
     }
 }
 
-fn few_enough(pcpu: &PcpuSpec, report: &mut Report) {
+fn few_enough(pcpu: &PcpuSpec, limits: &PcpuLimits, report: &mut Report) {
     let mut limit = |what: &str, place: Option<Place>, count: usize, limit: usize| {
         if let (Some(place), true) = (place, count > limit) {
             let message = format!("pCPU {} has {count} {what}, more than {limit}", pcpu.name.value);
@@ -113,25 +118,21 @@ fn few_enough(pcpu: &PcpuSpec, report: &mut Report) {
         .collect();
     limit(
         "windows in all schedules",
-        windows.get(MAX_WINDOWS_PER_PCPU).map(|window| window.place),
+        windows.get(limits.windows).map(|window| window.place),
         windows.len(),
-        MAX_WINDOWS_PER_PCPU,
+        limits.windows,
     );
     limit(
         "schedules",
-        pcpu.schedules
-            .get(MAX_SCHEDULES_PER_PCPU)
-            .map(|extra| extra.name.place),
+        pcpu.schedules.get(limits.schedules).map(|extra| extra.name.place),
         pcpu.schedules.len(),
-        MAX_SCHEDULES_PER_PCPU,
+        limits.schedules,
     );
     limit(
         "domains",
-        pcpu.domains
-            .get(MAX_DOMAINS_PER_PCPU)
-            .map(|extra| extra.name.place),
+        pcpu.domains.get(limits.domains).map(|extra| extra.name.place),
         pcpu.domains.len(),
-        MAX_DOMAINS_PER_PCPU,
+        limits.domains,
     );
 }
 

@@ -106,12 +106,20 @@ fn at_most(
     let diagnostic = if one.value == 0 {
         Diagnostic::at(code, one.place, format!("`{name}` is {given}")).help("give a time above 0")
     } else if one.value > other {
-        let message = format!(
-            "`{name}` of {given} is longer than `{than}` of {}",
-            format_duration(other)
-        );
-        let diagnostic =
-            Diagnostic::at(code, one.place, message).help(format!("shorten `{name}`, or lengthen `{than}`"));
+        let limit = format_duration(other);
+        let (limit, help) = if other == LONGEST {
+            (
+                format!("{limit}, the longest possible"),
+                format!("shorten `{name}`"),
+            )
+        } else {
+            (
+                format!("`{than}` of {limit}"),
+                format!("shorten `{name}`, or lengthen `{than}`"),
+            )
+        };
+        let message = format!("`{name}` of {given} is longer than {limit}");
+        let diagnostic = Diagnostic::at(code, one.place, message).help(help);
         match other_place {
             Some(place) => diagnostic.also(place, "the limit"),
             None => diagnostic,
