@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! UART and timer of the Cortex-M System Design Kit (Arm DDI 0479D, 4.3 and 4.1), as the MPS2 boards have them.
+//! UART and dual timer of the Cortex-M System Design Kit (Arm DDI 0479D, 4.3 and 4.2), as the MPS2 boards have them.
 //!
 //! The UART has no FIFO: one byte is being sent, one waits. It never waits itself. The timer counts down from a value and
 //! interrupts at zero; it is used for one interrupt at a time.
@@ -90,24 +90,28 @@ impl CmsdkUart {
     }
 }
 
-/// Timer: control.
-const TIMER_CONTROL: usize = 0x0;
-/// Timer: current value.
-const TIMER_VALUE: usize = 0x4;
-/// Timer: the value behind zero.
-const TIMER_RELOAD: usize = 0x8;
-/// Timer: interrupt status, and clear.
-const TIMER_INTERRUPT: usize = 0xC;
-const TIMER_ENABLE: u32 = 1;
-const TIMER_INTERRUPT_ENABLE: u32 = 1 << 3;
+/// Dual timer, first counter: what it counts down from, at once.
+const TIMER_LOAD: usize = 0x0;
+/// Dual timer, first counter: control.
+const TIMER_CONTROL: usize = 0x8;
+/// Dual timer, first counter: interrupt clear.
+const TIMER_CLEAR: usize = 0xC;
+/// Stops at zero.
+const TIMER_ONE_SHOT: u32 = 1;
+const TIMER_32_BITS: u32 = 1 << 1;
+const TIMER_INTERRUPT_ENABLE: u32 = 1 << 5;
+/// Counts from the load value, not from all ones.
+const TIMER_PERIODIC: u32 = 1 << 6;
+const TIMER_ENABLE: u32 = 1 << 7;
+const TIMER_STOPPED: u32 = TIMER_ONE_SHOT | TIMER_32_BITS | TIMER_INTERRUPT_ENABLE | TIMER_PERIODIC;
 
-/// The timer.
+/// The dual timer (Arm DDI 0479D, section 4.2; programmed as an SP804), of which the first counter is used.
 #[derive(Clone, Copy, Debug)]
-pub struct CmsdkTimer {
+pub struct DualTimer {
     registers: Mmio,
 }
 
-impl CmsdkTimer {
+impl DualTimer {
     /// Takes the timer whose registers these are.
     #[must_use]
     pub const fn new(registers: Mmio) -> Self {
@@ -116,17 +120,16 @@ impl CmsdkTimer {
 
     /// Interrupts in `ticks` of its clock, which are at least 1; an earlier request is forgotten.
     pub fn start(&self, ticks: u32) {
+        // The width comes first: of what is loaded into 16 bits the rest is lost.
         self.stop();
-        // Nothing to reload: it stays at zero.
-        self.registers.write32(TIMER_RELOAD, 0);
-        self.registers.write32(TIMER_VALUE, ticks);
+        self.registers.write32(TIMER_LOAD, ticks);
         self.registers
-            .write32(TIMER_CONTROL, TIMER_ENABLE | TIMER_INTERRUPT_ENABLE);
+            .write32(TIMER_CONTROL, TIMER_STOPPED | TIMER_ENABLE);
     }
 
     /// Interrupts no more.
     pub fn stop(&self) {
-        self.registers.write32(TIMER_CONTROL, 0);
-        self.registers.write32(TIMER_INTERRUPT, 1);
+        self.registers.write32(TIMER_CONTROL, TIMER_STOPPED);
+        self.registers.write32(TIMER_CLEAR, 1);
     }
 }

@@ -513,8 +513,8 @@ pub const CONTROLLER_CADENCE_UART: u32 = 5;
 pub const CONTROLLER_CMSDK_UART: u32 = 6;
 /// The interrupt controller of an M-profile CPU, at its architected place.
 pub const CONTROLLER_NVIC: u32 = 7;
-/// CMSDK APB timer, with a window of its registers and one with those of the free-running counter of an MPS2 board.
-pub const CONTROLLER_CMSDK_TIMER: u32 = 8;
+/// Dual timer (SP804), with a window of its registers and one with those of the free-running counter of an MPS2 board.
+pub const CONTROLLER_DUAL_TIMER: u32 = 8;
 /// SMSC LAN9118 Ethernet controller.
 pub const CONTROLLER_LAN9118: u32 = 9;
 

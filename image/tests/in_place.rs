@@ -64,7 +64,7 @@ fn board() -> ImageBuilder {
         controller(ROLE_INTERRUPTS, CONTROLLER_NVIC, &[], &[]),
         controller(
             ROLE_TIMER,
-            CONTROLLER_CMSDK_TIMER,
+            CONTROLLER_DUAL_TIMER,
             &[0x4000_0000, 0x4002_8000],
             &[8],
         ),

@@ -18,8 +18,8 @@ use bulkhead_arch_api::{
 };
 use bulkhead_arch_deprivileged::{MAX_MPU_REGIONS, Model};
 use bulkhead_arch_support::Mmio;
-use bulkhead_drivers::cmsdk::CmsdkTimer;
-use bulkhead_image::layout::{CLASS_ARMV7M, CONTROLLER_CMSDK_TIMER, NONE, ROLE_TIMER, SiteRecord};
+use bulkhead_drivers::cmsdk::DualTimer;
+use bulkhead_image::layout::{CLASS_ARMV7M, CONTROLLER_DUAL_TIMER, NONE, ROLE_TIMER, SiteRecord};
 use bulkhead_image::{Image, ImageError, Portable, claimed_length};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -67,7 +67,7 @@ pub struct Machine {
     pub(crate) earliest_own: Ticks,
     /// What the timer will interrupt for.
     pub(crate) armed: Ticks,
-    pub(crate) timer: CmsdkTimer,
+    pub(crate) timer: DualTimer,
     pub(crate) timer_line: u32,
     pub(crate) counter: Counter,
     pub(crate) hertz: u32,
@@ -204,7 +204,7 @@ impl Machine {
             deadline: Ticks::NEVER,
             earliest_own: Ticks(0),
             armed: Ticks(0),
-            timer: CmsdkTimer::new(nothing),
+            timer: DualTimer::new(nothing),
             timer_line: u32::MAX,
             counter: Counter::new(nothing),
             hertz: 1,
@@ -235,7 +235,7 @@ impl Machine {
             halt("LOCKDOWN: the log's place is not where this hypervisor has it");
         }
         let timer = image.controllers().iter().find(|record| {
-            record.role.get() == ROLE_TIMER && record.compatible.get() == CONTROLLER_CMSDK_TIMER
+            record.role.get() == ROLE_TIMER && record.compatible.get() == CONTROLLER_DUAL_TIMER
         });
         let Some(timer) = timer else {
             halt("LOCKDOWN: no timer this hypervisor can use in the board's tables");
@@ -248,7 +248,7 @@ impl Machine {
             unsafe { Mmio::new(base, size) }
         };
         let [line, ..] = timer.lines;
-        self.timer = CmsdkTimer::new(window(0));
+        self.timer = DualTimer::new(window(0));
         self.counter = Counter::new(window(1));
         arrival::find(self.counter.address());
         self.timer_line = line.get();

@@ -4,8 +4,8 @@
 use super::{each, earlier, named, require};
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::{
-    BoardRecord, CLASS_ARMV7M, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_TIMER,
-    CONTROLLER_CMSDK_UART, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_LAN9118, CONTROLLER_NVIC,
+    BoardRecord, CLASS_ARMV7M, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_UART,
+    CONTROLLER_DUAL_TIMER, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_LAN9118, CONTROLLER_NVIC,
     CONTROLLER_PL011, ControllerRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, MapRecord, NONE, POLICY_ARINC653,
     POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY, POLICY_PINNED, PcpuRecord, ROLE_CONSOLE,
     ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_TIMER,
@@ -193,7 +193,7 @@ fn controller(image: &Image<'_>, index: u16, record: &ControllerRecord) -> Resul
         ) | (
             ROLE_INTERRUPTS,
             CONTROLLER_GIC_V2 | CONTROLLER_GIC_V3 | CONTROLLER_NVIC
-        ) | (ROLE_TIMER, CONTROLLER_ARM_TIMER | CONTROLLER_CMSDK_TIMER)
+        ) | (ROLE_TIMER, CONTROLLER_ARM_TIMER | CONTROLLER_DUAL_TIMER)
             | (ROLE_NETWORK, CONTROLLER_LAN9118)
     );
     require(fits, Fault::UnknownKind)?;
@@ -231,7 +231,7 @@ fn controller(image: &Image<'_>, index: u16, record: &ControllerRecord) -> Resul
 fn windows_of(compatible: u32) -> usize {
     match compatible {
         CONTROLLER_GIC_V2 => 4,
-        CONTROLLER_GIC_V3 | CONTROLLER_CMSDK_TIMER => 2,
+        CONTROLLER_GIC_V3 | CONTROLLER_DUAL_TIMER => 2,
         CONTROLLER_ARM_TIMER | CONTROLLER_NVIC => 0,
         _ => 1,
     }

@@ -243,11 +243,11 @@ pub struct Timer {
     pub virtual_line: u32,
     /// Physical timer.
     pub physical: u32,
-    /// Registers of a CMSDK timer.
+    /// Registers of a dual timer.
     pub registers: Window,
     /// Registers with a counter that always runs.
     pub counter: Window,
-    /// Line of a CMSDK timer.
+    /// Line of a dual timer.
     pub line: u32,
     /// Clock of both.
     pub clock_hz: u32,

@@ -393,7 +393,7 @@ fn check_class_keys(table: &Table, class: Class, top: Place, report: &mut Report
 const CLASS_DRIVERS: [(&str, &[&str]); 3] = [
     ("console", &["arm,cmsdk-uart"]),
     ("interrupt-controller", &[NVIC]),
-    ("timer", &["arm,cmsdk-timer"]),
+    ("timer", &["arm,sp804"]),
 ];
 
 /// The interrupt controller has the windows of its version, and no others.

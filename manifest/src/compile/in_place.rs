@@ -3,7 +3,7 @@
 //! instructions replaced in it.
 
 use bulkhead_image::layout::{
-    CONTROLLER_CMSDK_TIMER, CONTROLLER_CMSDK_UART, CONTROLLER_LAN9118, CONTROLLER_NVIC, ControllerRecord,
+    CONTROLLER_CMSDK_UART, CONTROLLER_DUAL_TIMER, CONTROLLER_LAN9118, CONTROLLER_NVIC, ControllerRecord,
     NONE, Name, NicRecord, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_TIMER, ResidentRecord,
     SiteRecord, VIRTUAL_LAN9118, VirtualDeviceRecord,
 };
@@ -33,7 +33,7 @@ pub(super) fn controllers(manifest: &Manifest, board: &Board) -> Vec<ControllerR
         controller_record(ROLE_INTERRUPTS, CONTROLLER_NVIC, &[], &[], 0),
         controller_record(
             ROLE_TIMER,
-            CONTROLLER_CMSDK_TIMER,
+            CONTROLLER_DUAL_TIMER,
             &[timer.registers, timer.counter],
             &[timer.line],
             timer.clock_hz,

@@ -216,14 +216,14 @@ static CONTROLLER: TableSchema = TableSchema {
 
 static TIMER: TableSchema = TableSchema {
     what: "a timer",
-    doc: "The Arm generic timer with its private interrupt lines, or a CMSDK timer with a counter that always runs.",
+    doc: "The Arm generic timer with its private interrupt lines, or a dual timer with a counter that always runs.",
     keys: &[
         key(
             "compatible",
             Required,
             Kind::Choice(&[
                 ("arm,armv8-timer", "Arm generic timer"),
-                ("arm,cmsdk-timer", "Arm CMSDK APB timer"),
+                ("arm,sp804", "Arm dual timer, SP804 or that of the CMSDK"),
             ]),
             "driver",
         ),
@@ -249,25 +249,25 @@ static TIMER: TableSchema = TableSchema {
             "registers",
             Optional,
             Kind::Table(&WINDOW),
-            "its registers; CMSDK timer",
+            "its registers; dual timer",
         ),
         key(
             "counter",
             Optional,
             Kind::Table(&WINDOW),
-            "registers with a free-running counter at 0x18; CMSDK timer",
+            "registers with a free-running counter at 0x18; dual timer",
         ),
         key(
             "line",
             Optional,
             Kind::Integer(0, LINE_MAX),
-            "its interrupt line; CMSDK timer",
+            "its interrupt line; dual timer",
         ),
         key(
             "clock-hz",
             Optional,
             Kind::Integer(1, u32::MAX as u64),
-            "clock of timer and counter; CMSDK timer",
+            "clock of timer and counter; dual timer",
         ),
     ],
 };
