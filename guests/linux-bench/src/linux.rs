@@ -50,17 +50,16 @@ global_asm!(
     "_start:",
     "    mov x29, xzr",
     "    mov x30, xzr",
-    "    mov x0, sp",
+    "    ldr x0, [sp, #8]",
+    "    ldrb w0, [x0]",
     "    b {main}",
     main = sym entered,
 );
 
-/// Where the kernel enters: on the stack are the number of arguments and a pointer to each; the first one is the name under which
-/// the program was started.
-extern "C" fn entered(stack: *const *const u8) -> ! {
-    // SAFETY: the kernel has put them there, and there is a name.
-    let is_again = unsafe { stack.add(1).read().read() } == AGAIN.to_bytes()[0];
-    crate::main(is_again)
+/// Where the kernel enters. On the stack are the number of arguments and a pointer to each; the first one is the name under which
+/// the program was started, and this its first letter.
+extern "C" fn entered(letter: u8) -> ! {
+    crate::main(AGAIN.to_bytes().starts_with(&[letter]))
 }
 
 /// A system call; negative if it failed.
