@@ -68,9 +68,9 @@ impl Cable {
     }
 
     fn run(&self, answers: &AtomicU64, ends: &AtomicBool) {
-        let mut number = 0;
+        let mut number = 0_u16;
         let mut send = || {
-            number += 1;
+            number = number.wrapping_add(1);
             // A cable loses frames: nobody is there yet, or not any more.
             let _ = self.socket.send_to(&request(number), self.emulator);
         };
