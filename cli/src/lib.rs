@@ -38,6 +38,7 @@ pub mod log_area;
 pub mod log_files;
 pub mod modules;
 pub mod monitor;
+pub mod objects;
 pub mod pattern;
 pub mod payloads;
 pub mod prepare;

@@ -4,6 +4,8 @@
 use crate::case::Case;
 use crate::verdict::Judge;
 use bulkhead::launch::{self, Launch};
+use bulkhead::log_area::LogArea;
+use bulkhead::objects::difference;
 use bulkhead::prepare::{Options, Prepared, prepare_text};
 use bulkhead::progress::Progress;
 use bulkhead::session::{NoInput, Outcome};
@@ -98,10 +100,20 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         Ok(outcome) => {
             let mut findings = judge.findings(&outcome);
             findings.extend(disagreement(case, &prepared, &outcome));
+            findings.extend(other_objects(case, &prepared, &outcome));
             findings
         }
         Err(problem) => vec![problem.to_string()],
     }
+}
+
+/// What objects the board has otherwise than the manifest says. A damaged image may say anything, and checks make their own.
+fn other_objects(case: &Case, prepared: &Prepared, outcome: &Outcome) -> Option<String> {
+    if case.damage.is_some() || case.conformance {
+        return None;
+    }
+    let area = LogArea::at_start(outcome.log_area.as_deref()?)?;
+    difference(prepared.system(), &area)
 }
 
 /// How the run differs from what the policies say, if the case wants to know.

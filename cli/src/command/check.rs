@@ -63,6 +63,7 @@ pub(super) fn report(system: &System) -> String {
     let pcpus = timing::pcpus(system);
     let sections = [
         ("Partitions", partitions(system)),
+        ("Objects, all made at boot", objects(system)),
         ("CPU assignment", cpus(system)),
         ("Budgets", schedule::reservations(system)),
         ("Frames", schedule::frames(system)),
@@ -131,6 +132,19 @@ fn replaced(system: &System) -> Table {
             ]);
         }
     }
+    rows
+}
+
+/// How many objects of each kind there are; kinds without any are left out.
+fn objects(system: &System) -> Table {
+    let counts = crate::objects::counts(system);
+    let (kinds, numbers): (Vec<&str>, Vec<String>) = counts
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(kind, count)| (kind, count.to_string()))
+        .unzip();
+    let mut rows = table(&kinds);
+    rows.add_row(numbers);
     rows
 }
 

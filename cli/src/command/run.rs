@@ -5,7 +5,9 @@ use super::RunArgs;
 use crate::consoles::{Control, Line, Observer};
 use crate::explain::Explainer;
 use crate::launch::{self, Launch};
+use crate::log_area::LogArea;
 use crate::log_files::LogFiles;
+use crate::objects;
 use crate::pattern::Pattern;
 use crate::prepare::{Options, Prepared, prepare};
 use crate::problem::{Code, Problem};
@@ -17,6 +19,7 @@ use crate::terminal;
 use crate::trace::Trace;
 use crate::typing::{Activity, Note, Typist};
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
+use bulkhead_manifest::System;
 use std::cell::{Cell, RefCell};
 use std::io::{self, Stdout, stdout};
 use std::os::fd::AsFd;
@@ -106,7 +109,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         let path = folder.join("log-area.bin");
         std::fs::write(&path, area).map_err(Problem::io(path.display()))?;
     }
-    let code = viewer.conclude(&outcome)?;
+    let code = viewer.conclude(&outcome, prepared.system())?;
     if let Some(file) = &args.trace {
         save_trace(file, outcome.trace.as_ref())?;
     }
@@ -207,9 +210,13 @@ impl Viewer<'_> {
     }
 
     /// Says why the run ended and what happened; the exit code.
-    fn conclude(self, outcome: &Outcome) -> Result<Code, Problem> {
+    fn conclude(self, outcome: &Outcome, system: &System) -> Result<Code, Problem> {
         let missing = self.missing();
         let wanted = !self.until.is_empty();
+        let area = outcome.log_area.as_deref();
+        let others = area
+            .and_then(LogArea::at_start)
+            .and_then(|area| objects::difference(system, &area));
         let (why, code) = match &outcome.ending {
             _ if self.summary.lockdown.is_some() => {
                 let reason = self.summary.lockdown.as_deref().unwrap_or_default();
@@ -218,6 +225,7 @@ impl Viewer<'_> {
                     Code::Fault,
                 )
             }
+            _ if others.is_some() => (others.unwrap_or_default(), Code::Fault),
             _ if wanted && missing.is_empty() => ("every --until was seen".to_owned(), Code::Done),
             Ending::Stopped => ("nobody reads the output any more".to_owned(), Code::Fault),
             Ending::VirtualLimit | Ending::Exited(_) if self.time_is_up(outcome) => {
@@ -232,7 +240,6 @@ impl Viewer<'_> {
             Ending::Exited(_) if wanted => ("the board was powered off".to_owned(), Code::Fault),
             Ending::Exited(_) => ("the board was powered off".to_owned(), Code::Done),
         };
-        let area = outcome.log_area.as_deref();
         let mut text = format!(
             "bulkhead: {why}; {}",
             self.summary
