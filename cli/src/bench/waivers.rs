@@ -71,7 +71,7 @@ pub(super) const ARMV7M: &[Waiver] = &[
     waiver("cps-pair", 174, DECODE),
     waiver(
         SIZE,
-        128_500,
+        132_000,
         "one binary has all policies, all rules of the image and all of its class",
     ),
 ];

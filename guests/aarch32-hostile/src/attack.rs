@@ -35,8 +35,6 @@ const KICK: u32 = 0xC600_0000 | KICK_NUMBER;
 /// `Operation::PartitionKick`.
 const KICK_NUMBER: u32 = 0x0104;
 const ITSELF: u32 = 0;
-/// PSCI's `SYSTEM_OFF`.
-const SYSTEM_OFF: u32 = 0x8400_0008;
 /// User, FIQ, IRQ, Supervisor, Abort, Undefined, System.
 const MODES: [u32; 7] = [0x10, 0x11, 0x12, 0x13, 0x17, 0x1B, 0x1F];
 /// PSTATE.T, A and F.
@@ -117,7 +115,11 @@ extern "C" fn attack_next(vector: u32, _: u32, tree: u32) -> ! {
         tell(state);
         if state.done >= state.count {
             writeln!(Console, "hostile: end").unwrap_or(());
-            call(SYSTEM_OFF);
+            // An operation may have led here too early: not the partition ends, only this life, when the watchdog has seen enough.
+            loop {
+                // SAFETY: waits, and changes nothing.
+                unsafe { asm!("wfi", options(nomem, nostack)) }
+            }
         }
     }
     // A program that is destroyed often goes round in circles through here, without getting further.

@@ -4,7 +4,7 @@
 //! There is no sandbox: each operation starts from nothing but its own random registers, and whatever it leads to (an undefined
 //! instruction, an abort, a call, the timer) drops everything and goes on with the next operation. An operation can
 //! destroy the program itself; then nobody kicks the watchdog, and the partition is restarted, if the manifest says so.
-//! A life that lasts for the `count=N` operations of the bootargs ends with `hostile: end`, and with it the partition.
+//! A life that lasts for the `count=N` operations of the bootargs prints `hostile: end` and waits for the watchdog, too.
 //!
 //! Prints `hostile: life` when it starts, and every thousand operations how they ended (an operation may change these numbers, too). What must be true is seen from
 //! outside: its neighbours are as they are without it.
