@@ -3,14 +3,20 @@
 
 use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
 
-/// Writes a line of the hypervisor's console, waiting for each byte.
+/// Fruitless tries in a row after which a transmitter is given up: a byte at 9600 baud takes a millisecond.
+const PATIENCE: u32 = 10_000_000;
+
+/// Writes a line of the hypervisor's console, waiting for each byte, but not for ever: a wrong address need not be a UART.
 ///
 /// `send` is given bytes and says how many of them the transmitter took. `stamp` is the line's time in the form of the
 /// framing, or nothing.
 pub fn last_words(mut send: impl FnMut(&[u8]) -> usize, stamp: &str, text: &str) {
+    let mut patience = PATIENCE;
     let mut put = |mut rest: &[u8]| {
-        while !rest.is_empty() {
-            rest = rest.get(send(rest)..).unwrap_or(&[]);
+        while !rest.is_empty() && patience != 0 {
+            let taken = send(rest);
+            rest = rest.get(taken..).unwrap_or(&[]);
+            patience = if taken == 0 { patience - 1 } else { PATIENCE };
             crate::relax();
         }
     };
@@ -27,6 +33,17 @@ pub fn last_words(mut send: impl FnMut(&[u8]) -> usize, stamp: &str, text: &str)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_transmitter_that_takes_nothing_any_more_is_given_up() {
+        let mut tries = 0;
+        let send = |bytes: &[u8]| {
+            tries += 1;
+            bytes.len().min(usize::from(tries == 1))
+        };
+        last_words(send, "", "LOCKDOWN");
+        assert_eq!(tries, PATIENCE + 1);
+    }
 
     #[test]
     fn a_slow_transmitter_gets_every_byte_once_and_in_order() {
