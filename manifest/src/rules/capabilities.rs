@@ -2,16 +2,21 @@
 //! Capabilities and watches.
 
 use bulkhead_abi::Rights;
-use bulkhead_abi::hypercall::CAPABILITY_SLOTS;
+use bulkhead_abi::hypercall::{CAPABILITY_SLOTS, SMALL_CAPABILITY_SLOTS};
 
+use crate::board::{Board, Class};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{CapabilitySpec, Manifest, PartitionSpec, Placed, Policy, Target, right_names};
 use crate::schema::shape::nearest;
 use crate::system::policy_of;
 
-pub(super) fn check(manifest: &Manifest, report: &mut Report) {
+pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
+    let slots = match board.map(|board| board.class) {
+        Some(Class::Armv7m) => SMALL_CAPABILITY_SLOTS,
+        Some(Class::Aarch64) | None => CAPABILITY_SLOTS,
+    };
     for partition in &manifest.partitions {
-        few_capabilities(partition, CAPABILITY_SLOTS, report);
+        few_capabilities(partition, slots, report);
         for capability in &partition.capabilities {
             one_object(capability, report);
             target_exists(capability, manifest, report);
@@ -22,8 +27,7 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     }
 }
 
-/// So many slots there are; where the class of the board has less, it is asked once more.
-pub(super) fn few_capabilities(partition: &PartitionSpec, slots: usize, report: &mut Report) {
+fn few_capabilities(partition: &PartitionSpec, slots: usize, report: &mut Report) {
     // Index 0 is the partition itself.
     if let Some(extra) = partition.capabilities.get(slots - 1) {
         let message = format!(

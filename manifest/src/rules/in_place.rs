@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a board of class `armv7m` makes different: no address is translated, one CPU, programs are ELF files.
 
-use super::capabilities::few_capabilities;
 use crate::board::{Board, Class};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Manifest, PartitionSpec};
 use crate::units::format_size;
-use bulkhead_abi::hypercall::SMALL_CAPABILITY_SLOTS;
 
 /// Keys of a partition that have no meaning there, with the reason.
 const FOREIGN: [(&str, &str); 7] = [
@@ -34,7 +32,6 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
         machine_has_a_meaning(partition, report);
         granules(partition, board.class.granule(), report);
         one_vcpu(partition, report);
-        few_capabilities(partition, SMALL_CAPABILITY_SLOTS, report);
     }
     if let Some(partition) = manifest.partitions.get(PARTITIONS) {
         let message = format!(

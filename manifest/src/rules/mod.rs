@@ -33,7 +33,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     timing::check(manifest, report);
     memory::check(manifest, board, report);
     health::check(manifest, report);
-    capabilities::check(manifest, report);
+    capabilities::check(manifest, board, report);
     scheduling::check(manifest, board, report);
     networks::check(manifest, board, report);
     trace_is_possible(manifest, report);
