@@ -90,7 +90,7 @@ impl NicFacts {
 }
 
 /// Nanoseconds that an interrupt for a frame costs besides what is measured: the way out of a guest, the decision who runs, and the way
-/// back. An upper bound for the slowest board that has a network (docs/devices.md).
+/// back. An estimate, from traces of the boards that have a network (docs/devices.md).
 const BESIDES_NS: u64 = 2000;
 
 /// The time that frames from outside take, their interrupts included: a budget in each period. Who is on no network, or not on that one,
