@@ -9,7 +9,7 @@ use super::board_named;
 use super::runs::{Reader, counting, emulator_of, launch, prepare, run};
 use crate::artifacts::Workspace;
 use crate::host::cache_folder;
-use crate::launch::{Launch, TemporaryFile};
+use crate::launch::TemporaryFile;
 use crate::payloads::{Payloads, Request};
 use crate::problem::Problem;
 use crate::progress::Progress;
@@ -102,7 +102,7 @@ fn run_bare(emulator: &Emulator, progress: &Progress) -> Result<BTreeMap<String,
     let program = read(Workspace::locate()?.program(PROGRAM))?;
     let disk = TemporaryFile::write("cpio", &with_init(&archive, &program))?;
     let bare = counting(emulator, &emulator.bare);
-    let launch: Launch = launch();
+    let launch = launch();
     let mut command = launch.command(&bare, &kernel, 1, None);
     let disk = disk.path().display().to_string();
     let more = ["-m", MEMORY, "-initrd", &disk, "-append", BOOTARGS];

@@ -124,7 +124,7 @@ extern "C" fn attack_next(vector: u32, _: u32, tree: u32) -> ! {
     }
     // A program that is destroyed often goes round in circles through here, without getting further.
     if state.done % KICK_EVERY == KICK_EVERY - 1 {
-        call(KICK);
+        kick();
     }
     let (entry, status) = prepare(state);
     coprocessor!("0, {}, c14, c3, 0", BUDGET);
@@ -176,11 +176,11 @@ fn tell(state: &State) {
     .unwrap_or(());
 }
 
-/// Calls the hypervisor, about this partition.
-fn call(function: u32) {
+/// Kicks this partition's watchdog.
+fn kick() {
     // SAFETY: SMCCC: the call changes no other registers and no memory of ours.
     unsafe {
-        asm!(".arch_extension virt", "hvc #0", inout("r0") function => _, inout("r1") ITSELF => _, inout("r2") 0 => _,
+        asm!(".arch_extension virt", "hvc #0", inout("r0") KICK => _, inout("r1") ITSELF => _, inout("r2") 0 => _,
             inout("r3") 0 => _, out("r4") _, out("r5") _, out("r12") _);
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A family that asks for what another CPU has in its list registers.
 //!
-//! CPU 1 takes interrupts all the time, in the same way the hypervisor's other pCPU has its own work to do; CPU 0 reads and writes
-//! the state of those lines. What is pending or active is then known to CPU 1's pCPU only, so that the hypervisor has to ask that one
-//! and to wait for the answer, with interrupts masked: a neighbour of CPU 0 sees how long.
+//! CPU 1 takes interrupts all the time; CPU 0 reads and writes the state of those lines. What is pending or active is then known to
+//! CPU 1's pCPU only, so that the hypervisor has to ask that one and to wait for the answer, with interrupts masked: a neighbour of
+//! CPU 0 sees how long.
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
