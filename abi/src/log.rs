@@ -232,7 +232,23 @@ pub struct Partition {
     pub restarts: AtomicU32,
     /// Health events by class, a `HealthClass` as a number; 0 is not used.
     pub events: [AtomicU32; 8],
-    unused: [AtomicU8; 56],
+    /// Interrupts whose latency the manifest fixes.
+    pub prompt: Prompt,
+    unused: [AtomicU8; 40],
+}
+
+/// What became of the interrupts whose latency is fixed; counters wrap.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Prompt {
+    /// They reached the partition exactly in time.
+    pub kept: AtomicU32,
+    /// They reached it later.
+    pub late: AtomicU32,
+    /// Ticks of the board's counter by which the latest was late.
+    pub latest: AtomicU32,
+    /// They came while their line was masked, so nobody knows when.
+    pub unknown: AtomicU32,
 }
 
 /// A vCPU. Exits by cause wrap.
@@ -443,7 +459,13 @@ impl Partition {
             state: AtomicU32::new(0),
             restarts: AtomicU32::new(0),
             events: [const { AtomicU32::new(0) }; 8],
-            unused: [const { AtomicU8::new(0) }; 56],
+            prompt: Prompt {
+                kept: AtomicU32::new(0),
+                late: AtomicU32::new(0),
+                latest: AtomicU32::new(0),
+                unknown: AtomicU32::new(0),
+            },
+            unused: [const { AtomicU8::new(0) }; 40],
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use bulkhead_abi::log::{
     Area, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, Header, LARGE, LINE_MAX, Layout, MAGIC,
-    NONE, Partition, Pcpu, SMALL, VERSION, Vcpu,
+    NONE, Partition, Pcpu, Prompt, SMALL, VERSION, Vcpu,
 };
 use bulkhead_abi::trace::{RING_MAX, RING_MIN};
 use bulkhead_abi::{HealthClass, PartitionState};
@@ -52,6 +52,38 @@ pub struct PartitionCounts {
     pub restarts: u32,
     /// Health events by class.
     pub events: Vec<(&'static str, u32)>,
+    /// What became of the interrupts whose latency the manifest fixes.
+    pub prompt: PromptCounts,
+}
+
+/// Interrupts whose latency the manifest fixes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PromptCounts {
+    /// In time.
+    pub kept: u32,
+    /// Later.
+    pub late: u32,
+    /// By how much the latest was later, in nanoseconds.
+    pub latest: u64,
+    /// Nobody knows when they came.
+    pub unknown: u32,
+}
+
+impl PromptCounts {
+    /// The text for the user; `None` if there was no such interrupt.
+    fn text(&self) -> Option<String> {
+        if (self.kept, self.late, self.unknown) == (0, 0, 0) {
+            return None;
+        }
+        let mut text = format!("{} in time, {} late", self.kept, self.late);
+        if self.late != 0 {
+            let _ = write!(text, " (by {:.2} us at most)", self.latest as f64 / 1000.0);
+        }
+        if self.unknown != 0 {
+            let _ = write!(text, ", {} came while masked", self.unknown);
+        }
+        Some(text)
+    }
 }
 
 /// What the counters say.
@@ -165,6 +197,10 @@ impl<'a> LogArea<'a> {
         self.long(offset_of!(Header, hertz))
     }
 
+    fn nanoseconds(&self, ticks: u64) -> u64 {
+        (u128::from(ticks) * 1_000_000_000 / u128::from(self.hertz().max(1))) as u64
+    }
+
     /// The counter when the last life of the hypervisor began.
     #[must_use]
     pub fn booted(&self) -> u64 {
@@ -249,8 +285,7 @@ impl<'a> LogArea<'a> {
     /// What the counters of the last life say.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let hertz = self.long(offset_of!(Header, hertz)).max(1);
-        let time = |ticks: u64| (u128::from(ticks) * 1_000_000_000 / u128::from(hertz)) as u64;
+        let time = |ticks: u64| self.nanoseconds(ticks);
         let pcpus = self
             .word(offset_of!(Header, pcpus))
             .min(self.layout.pcpus.1 as u32);
@@ -323,6 +358,7 @@ impl<'a> LogArea<'a> {
         let at = self.layout.partitions.0 + index as usize * size_of::<Partition>();
         let event = |class: HealthClass| self.word(at + offset_of!(Partition, events) + 4 * class as usize);
         let state = u8::try_from(self.word(at + offset_of!(Partition, state)));
+        let prompt = |field: usize| self.word(at + offset_of!(Partition, prompt) + field);
         PartitionCounts {
             name: self.text(at, bulkhead_abi::log::NAME_LEN),
             state: match state.ok().and_then(PartitionState::from_number) {
@@ -339,6 +375,12 @@ impl<'a> LogArea<'a> {
                 .map(|(class, name)| (*name, event(*class)))
                 .filter(|(_, count)| *count != 0)
                 .collect(),
+            prompt: PromptCounts {
+                kept: prompt(offset_of!(Prompt, kept)),
+                late: prompt(offset_of!(Prompt, late)),
+                latest: self.nanoseconds(prompt(offset_of!(Prompt, latest)).into()),
+                unknown: prompt(offset_of!(Prompt, unknown)),
+            },
             ..PartitionCounts::default()
         }
     }
@@ -478,6 +520,11 @@ impl Counts {
                 partition.name,
                 events.join(", ")
             );
+        }
+        for partition in &self.partitions {
+            if let Some(counts) = partition.prompt.text() {
+                let _ = write!(text, "\ninterrupts of {}: {counts}", partition.name);
+            }
         }
         text
     }
@@ -650,6 +697,40 @@ mod tests {
         assert!(table.contains("30.0%*\n* alone on its pCPU"), "{table}");
         assert!(table.contains("health events of rogue: 9 memory"), "{table}");
         assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    }
+
+    #[test]
+    fn interrupts_that_were_late_are_shown_and_so_is_that_none_was() {
+        let prompt = offset_of!(Area, partitions) + offset_of!(Partition, prompt);
+        let shown = |put: &[(usize, &[u8])]| {
+            let numbers: [(usize, &[u8]); 2] = [
+                (offset_of!(Header, partitions), &[1]),
+                (offset_of!(Area, partitions), b"serial"),
+            ];
+            let counts = LogArea::find(&area(&[&numbers, put].concat()))
+                .unwrap()
+                .1
+                .counts()
+                .table();
+            let line = counts.lines().find(|line| line.starts_with("interrupts of "));
+            line.map(str::to_owned)
+        };
+        let kept: (usize, &[u8]) = (prompt + offset_of!(Prompt, kept), &[9]);
+        assert_eq!(shown(&[]), None);
+        assert_eq!(
+            shown(&[kept]).as_deref(),
+            Some("interrupts of serial: 9 in time, 0 late")
+        );
+        let late = [
+            kept,
+            (prompt + offset_of!(Prompt, late), &[2]),
+            (prompt + offset_of!(Prompt, latest), &[3]),
+            (prompt + offset_of!(Prompt, unknown), &[1]),
+        ];
+        assert_eq!(
+            shown(&late).as_deref(),
+            Some("interrupts of serial: 9 in time, 2 late (by 3.00 us at most), 1 came while masked")
+        );
     }
 
     #[test]

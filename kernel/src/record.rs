@@ -239,7 +239,9 @@ fn clear_counters(area: &Area) {
     for partition in &area.partitions {
         partition.state.store(0, Ordering::Relaxed);
         partition.restarts.store(0, Ordering::Relaxed);
-        for counter in &partition.events {
+        let prompt = &partition.prompt;
+        let counters = [&prompt.kept, &prompt.late, &prompt.latest, &prompt.unknown];
+        for counter in partition.events.iter().chain(counters) {
             counter.store(0, Ordering::Relaxed);
         }
     }

@@ -11,13 +11,14 @@
 //! **Priorities.** Two levels preempt: prompt lines (`arrival`), for a dozen instructions, and everything else, which never interrupts the
 //! hypervisor. Within the latter the CPU's own exceptions and the timer come first.
 
-use crate::arrival::Held;
+use crate::arrival;
 use crate::machine::Machine;
 use crate::system::{
     AIRCR, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, SHPR, control_space, read, write,
 };
 use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, MAX_PARTITIONS, PartitionId, Ticks, VcpuSet};
 use bulkhead_arch_deprivileged::VirtualCore;
+use core::num::NonZeroU32;
 
 /// Lines of the interrupt controller that the vector table has vectors for.
 pub(crate) const MAX_LINES: u32 = 64;
@@ -30,8 +31,8 @@ struct Route {
     virtual_line: u8,
     edge: bool,
     critical: bool,
-    /// Ticks from its arrival to its owner, if that is constant, else 0.
-    latency: u32,
+    /// Ticks from its arrival to its owner, if that is constant.
+    latency: Option<NonZeroU32>,
 }
 
 /// All lines, as sets of one bit each.
@@ -73,6 +74,11 @@ fn members(mut lines: u64) -> impl Iterator<Item = u32> {
 /// Writes the bit of a line in one of the controller's banks of registers.
 fn strike(bank: usize, line: u32) {
     write(bank + 4 * (line as usize >> 5), 1_u32.wrapping_shl(line));
+}
+
+/// The bit of a line in one of the banks.
+fn is_set(bank: usize, line: u32) -> bool {
+    read(bank + 4 * (line as usize >> 5)) & 1_u32.wrapping_shl(line) != 0
 }
 
 /// Writes the bits of these lines in one of the banks.
@@ -170,6 +176,11 @@ impl Interrupts {
         strike_all(NVIC_ICER, self.open & !wanted);
         for line in members(wanted & !self.open & self.prompt) {
             set_priority(line, PROMPT);
+            if is_set(NVIC_ISPR, line)
+                && let Some(route) = self.route_of(line)
+            {
+                arrival::came_unseen(route.partition);
+            }
         }
         strike_all(NVIC_ISER, wanted & !self.open);
         self.open = wanted;
@@ -265,6 +276,14 @@ impl Interrupts {
 }
 
 impl Machine {
+    /// A partition starts anew, or has ended: nothing of its lines is left.
+    pub(crate) fn forget_lines(&mut self, partition: PartitionId) {
+        self.irq.reset(partition);
+        if let Some(held) = self.held.get_mut(usize::from(partition.0)) {
+            *held = None;
+        }
+    }
+
     /// A line has interrupted, or was found pending. Whether something of it is the kernel's: then that is the exit.
     pub(crate) fn interrupt(&mut self, line: u32) -> bool {
         if line == self.timer_line {
@@ -295,8 +314,8 @@ impl Machine {
             context.core.pulse_line(route.virtual_line);
         }
         let is_running = self.runs && self.current == Some(vcpu);
-        if route.latency != 0 {
-            self.held = Held::of(vcpu, line, route.latency);
+        if let Some(latency) = route.latency {
+            self.hold(route.partition, line, latency);
         }
         self.exit = Exit::Device(VcpuSet::of(vcpu), Line(line));
         route.critical || !is_running
@@ -311,7 +330,7 @@ impl Irqs for Machine {
                 virtual_line: route.virtual_line.0 as u8,
                 edge: route.edge,
                 critical: route.critical,
-                latency: route.latency.0 as u32,
+                latency: NonZeroU32::new(route.latency.0 as u32),
             });
             if route.latency.0 != 0 {
                 self.irq.prompt |= bit(line.0);

@@ -57,8 +57,8 @@ pub struct Machine {
     pub(crate) first: [Option<VcpuId>; MAX_PARTITIONS],
     /// What a guest is told of its processor.
     pub(crate) model: &'static Model,
-    /// Who is held back so that the latency of its interrupt is constant.
-    pub(crate) held: Option<Held>,
+    /// Which partitions are held back so that the latency of their interrupts is constant.
+    pub(crate) held: [Option<Held>; MAX_PARTITIONS],
     /// Regions of the memory protection unit.
     pub(crate) regions: u32,
     /// What the kernel wants to be told when.
@@ -199,7 +199,7 @@ impl Machine {
             exit: Exit::Signal,
             first: [None; MAX_PARTITIONS],
             model: &NO_MODEL,
-            held: None,
+            held: [None; MAX_PARTITIONS],
             regions: system::read(MPU_TYPE) >> 8 & 0xFF,
             deadline: Ticks::NEVER,
             earliest_own: Ticks(0),

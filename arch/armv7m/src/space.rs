@@ -417,7 +417,7 @@ impl Spaces for Machine {
     }
 
     fn reset_shared(&mut self, partition: PartitionId, _part: u32) -> Option<u32> {
-        self.irq.reset(partition);
+        self.forget_lines(partition);
         None
     }
 }

@@ -219,7 +219,7 @@ impl Machine {
             return Some(Exit::Reset(ResetKind::Warm));
         }
         self.set_timer(deadline.min(own));
-        self.hold_back(vcpu);
+        self.hold_back(partition);
         None
     }
 
@@ -516,7 +516,7 @@ impl Vcpus for Machine {
         if let Some(context) = self.contexts.get(vcpu) {
             context.pending = Pending::Stuck;
             let partition = context.plan.partition;
-            self.irq.reset(partition);
+            self.forget_lines(partition);
         }
     }
 }
