@@ -297,6 +297,78 @@ fn code_that_cannot_be_told_from_data_is_listed() {
     }
 }
 
+/// Puts words into a file.
+fn with_words(file: &[u8], words: &[(usize, u32)]) -> Vec<u8> {
+    let mut file = file.to_vec();
+    for (at, word) in words {
+        file[*at..at + 4].copy_from_slice(&word.to_le_bytes());
+    }
+    file
+}
+
+/// Where the section headers of a file are.
+fn sections_at(file: &[u8]) -> usize {
+    u32::from_le_bytes(file[32..36].try_into().expect("four bytes")) as usize
+}
+
+#[test]
+fn code_that_is_executed_and_would_not_be_read_is_refused() {
+    const FIRST: usize = 52;
+    const SECOND: usize = FIRST + 32;
+    const LENGTH: u32 = 64 + 2 * PROGRAM.len() as u32;
+    let good = firmware(CODE, RAM, &PROGRAM, &PROGRAM_MAP);
+    let vectors = sections_at(&good) + 4 * 40;
+    let copy = [
+        (4, 52 + 64),
+        (8, CODE + 0x1000),
+        (12, CODE + 0x1000),
+        (16, LENGTH),
+        (20, LENGTH),
+        (24, 5),
+    ];
+    let cases = [
+        (
+            "larger",
+            with_words(&good, &[(FIRST + 16, 68), (FIRST + 20, 68)]),
+            "section `.text` is larger than the segment it is in",
+        ),
+        (
+            "twice",
+            with_words(&good, &copy.map(|(at, word)| (SECOND + at, word))),
+            "section `.text` is in several segments",
+        ),
+        (
+            "overlap",
+            with_words(&good, &[(vectors + 8, 6), (vectors + 20, 72)]),
+            "sections `` and `.text` overlap",
+        ),
+    ];
+    for (name, bad, expected) in cases {
+        let refused = system(name, &bad).expect_err("refused");
+        assert!(
+            refused.contains("E057") && refused.contains(expected),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn many_sections_over_much_code_take_no_longer_than_both() {
+    const MORE: u16 = 60_000;
+    let code = vec![0xbf00; 0x2_0000];
+    let good = firmware(CODE, RAM, &code, &[(0, "$t")]);
+    let headers = good[sections_at(&good)..].to_vec();
+    let mut bad = with_words(&good, &[(32, good.len() as u32)]);
+    bad[48..50].copy_from_slice(&(MORE + 5).to_le_bytes());
+    bad.extend(&headers);
+    // Each says once more that the vector table is data.
+    for _ in 0..MORE {
+        bad.extend(&headers[4 * 40..]);
+    }
+    let system = system("many", &bad).expect("it is a fine program");
+    assert!(!image(&system).is_empty());
+}
+
 #[test]
 fn damaged_programs_are_refused_and_never_more() {
     let good = firmware(CODE, RAM, &PROGRAM, &PROGRAM_MAP);

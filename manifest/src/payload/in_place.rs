@@ -10,6 +10,8 @@
 //! The vector table (Arm DDI 0403E, section B1.5.3) is where the contents in code memory begin, unless the manifest
 //! says otherwise.
 
+use std::collections::BTreeMap;
+
 use object::LittleEndian;
 use object::elf::{
     ELFCLASS64, EM_ARM, ET_EXEC, FileHeader32, PF_X, PT_LOAD, ProgramHeader32, SHF_ALLOC, SHF_EXECINSTR,
@@ -313,14 +315,27 @@ fn replace(
             .iter_mut()
             .find(|stretch| stretch.window().contains(window))
         else {
+            // A part of it would stay as it is, and be executed.
+            if firmware
+                .code
+                .iter()
+                .any(|stretch| stretch.window().overlaps(window))
+            {
+                let name = &section.name;
+                return Err(
+                    damaged(format!("its section {name} is larger than the segment it is in")).into(),
+                );
+            }
             // In RAM nothing is executed, whatever it is.
             continue;
         };
         let start = (window.base - stretch.address) as usize;
         let target = &mut stretch.bytes[start..start + section.bytes.len()];
+        let before = firmware.rewritten.sites.len();
         rewrite::rewrite(&section, target, &mut firmware.rewritten, &mut refusals);
-        let verified = rewrite::verify(&section, target, &firmware.rewritten.sites)
-            .and_then(|()| reread(&section, target, &firmware.rewritten.sites));
+        let sites = firmware.rewritten.sites.get(before..).unwrap_or(&[]);
+        let verified =
+            rewrite::verify(&section, target, sites).and_then(|()| reread(&section, target, sites));
         if let Err(why) = verified {
             refusals.push(why);
         }
@@ -353,16 +368,28 @@ fn unspoken_for(
         .map_err(|_| damaged("its section headers are not in the file"))?;
     let start = u64::from(segment.p_offset(ENDIAN)) + skip_headers(segment, sections);
     let end = u64::from(segment.p_offset(ENDIAN)) + u64::from(segment.p_filesz(ENDIAN));
-    let spoken = |at: u64| {
-        sections.iter().any(|section| {
-            let first = u64::from(section.sh_offset(ENDIAN));
-            let contents =
-                section.sh_flags(ENDIAN).contains(SHF_ALLOC) && section.sh_type(ENDIAN) != SHT_NOBITS;
-            contents && (first..first + u64::from(section.sh_size(ENDIAN))).contains(&at)
+    let mut spoken: Vec<(u64, u64)> = sections
+        .iter()
+        .filter(|section| {
+            section.sh_flags(ENDIAN).contains(SHF_ALLOC) && section.sh_type(ENDIAN) != SHT_NOBITS
         })
-    };
+        .map(|section| {
+            let first = u64::from(section.sh_offset(ENDIAN));
+            (first, first + u64::from(section.sh_size(ENDIAN)))
+        })
+        .collect();
+    spoken.sort_unstable();
+    // One way through both: the gap before each section, and behind the last one.
+    let mut at = start;
+    let mut gaps = Vec::new();
+    for (first, last) in spoken.into_iter().chain([(end, end)]) {
+        if first > at {
+            gaps.push(at..first.min(end));
+        }
+        at = at.max(last);
+    }
     let nonzero = |at: &u64| bytes.get(*at as usize).is_some_and(|byte| *byte != 0);
-    if let Some(at) = (start..end).filter(nonzero).find(|at| !spoken(*at)) {
+    if let Some(at) = gaps.into_iter().flatten().find(nonzero) {
         refusals.push(format!(
             "{:#010x} in segment {index}: no section header says whether this is code or data",
             u64::from(segment.p_paddr(ENDIAN)) + (at - u64::from(segment.p_offset(ENDIAN)))
@@ -383,6 +410,14 @@ fn executable<'a>(
     let symbols = sections
         .symbols(ENDIAN, bytes, SHT_SYMTAB)
         .map_err(|_| damaged("its symbol table is not in the file"))?;
+    // By section, so that many sections and many symbols are not many times many.
+    let mut maps: BTreeMap<usize, Vec<(u32, Contents)>> = BTreeMap::new();
+    for symbol in symbols.iter() {
+        if let Some(mapping) = mapping(symbol, symbols.strings()) {
+            let section = usize::from(symbol.st_shndx(ENDIAN).0);
+            maps.entry(section).or_default().push(mapping);
+        }
+    }
     let mut found = Vec::new();
     for (index, section) in sections.enumerate() {
         let flags = section.sh_flags(ENDIAN);
@@ -394,28 +429,40 @@ fn executable<'a>(
             .data(ENDIAN, bytes)
             .map_err(|_| damaged("the contents of a section are not in the file"))?;
         let offset = section.sh_offset(ENDIAN);
-        let holder = loaded.iter().find(|segment| {
+        let mut holders = loaded.iter().filter(|segment| {
             let start = segment.p_offset(ENDIAN);
             (start..start.saturating_add(segment.p_filesz(ENDIAN))).contains(&offset)
         });
-        let Some(holder) = holder else { continue };
+        let Some(holder) = holders.next() else { continue };
+        let name = section_name(&sections, section);
+        if holders.next().is_some() {
+            return Err(damaged(format!("its section {name} is in several segments")).into());
+        }
         let address = holder
             .p_paddr(ENDIAN)
             .wrapping_add(offset - holder.p_offset(ENDIAN));
         let moved = address.wrapping_sub(section.sh_addr(ENDIAN));
-        let own = symbols
-            .iter()
-            .filter(|symbol| usize::from(symbol.st_shndx(ENDIAN).0) == index.0)
-            .filter_map(|symbol| mapping(symbol, symbols.strings()))
-            .map(|(at, contents)| (at.wrapping_add(moved), contents));
-        let mut map: Vec<(u32, Contents)> = own.collect();
+        let mut map = maps.remove(&index.0).unwrap_or_default();
+        for (address, _) in &mut map {
+            *address = address.wrapping_add(moved);
+        }
         map.sort_by_key(|(address, _)| *address);
         found.push(Section {
-            name: section_name(&sections, section),
+            name,
             address,
             bytes: contents,
             map,
         });
+    }
+    // What is read twice would be two programs in one place.
+    found.sort_by_key(|section| section.address);
+    let end = |section: &Section<'_>| u64::from(section.address) + section.bytes.len() as u64;
+    if let Some(pair) = found
+        .windows(2)
+        .find(|pair| end(&pair[0]) > u64::from(pair[1].address))
+    {
+        let (one, other) = (&pair[0].name, &pair[1].name);
+        return Err(damaged(format!("its sections {one} and {other} overlap")).into());
     }
     Ok(found)
 }

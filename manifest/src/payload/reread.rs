@@ -83,12 +83,13 @@ impl Instruction {
 
 /// Whether what begins at `address` is code, by the last mapping symbol at or before it.
 fn is_code(section: &Section<'_>, address: u32) -> bool {
-    let last = section.map.iter().rev().find(|(start, _)| *start <= address);
+    let behind = section.map.partition_point(|(start, _)| *start <= address);
+    let last = behind.checked_sub(1).and_then(|index| section.map.get(index));
     last.is_some_and(|(_, contents)| *contents == Contents::Thumb)
 }
 
 /// Reads the code of `section` before and after it was rewritten, instruction by instruction: each that must not stay has become its
-/// stand-in, at one of the `sites`, and no other has changed.
+/// stand-in, at one of the `sites` (ascending), and no other has changed.
 pub(crate) fn reread(section: &Section<'_>, after: &[u8], sites: &[u32]) -> Result<(), String> {
     let mut at = 0;
     while at + 1 < section.bytes.len() {
@@ -101,7 +102,7 @@ pub(crate) fn reread(section: &Section<'_>, after: &[u8], sites: &[u32]) -> Resu
             break;
         };
         let new = Instruction::at(after, at);
-        let is_site = sites.contains(&address);
+        let is_site = sites.binary_search(&address).is_ok();
         let agreed = match old.stand_in() {
             Some(immediate) => {
                 is_site
