@@ -142,6 +142,7 @@ codes! {
     NoRoot = "W123", "A Linux kernel has neither a RAM disk nor a root file system.";
     LittleMemory = "W124", "A Linux kernel has hardly any memory beside what is loaded.";
     NoOverheads = "W125", "A demand is judged on a board of which nobody knows what the hypervisor costs.";
+    ShortLatency = "W126", "A latency is promised that the hypervisor may not be able to keep.";
 }
 
 impl Code {

@@ -16,6 +16,7 @@ use crate::model::{Access, Placed};
 use crate::payload::elf::{self, ElfError};
 use crate::payload::in_place::{self, Firmware, FirmwareError, Stretch};
 use crate::payload::{Loader, Piece, blob_name, bytes};
+use crate::units::format_size;
 
 /// Places listed of a program that is refused.
 const LISTED: usize = 12;
@@ -227,10 +228,33 @@ pub(super) fn ram_window(
     );
     let help = format!(
         "add `place = ...`: the program's variables start at {lowest:#x}; or give \"{}\"",
-        crate::units::format_size(block)
+        format_size(block)
     );
     report.push(Diagnostic::at(Code::UnalignedSize, place, message).help(help));
     None
+}
+
+/// What would put `window` into the partition's `ram`.
+fn reach(window: Window, ram: Window, own: Window) -> String {
+    let end = window.base.saturating_add(window.size);
+    if end > own.base && window.base < own.base.saturating_add(own.size) {
+        return format!(
+            "the hypervisor's RAM begins at {:#x}: from {:#x} on the length of RAM in the program's linker script can be {}",
+            own.base,
+            ram.base,
+            format_size(own.base.saturating_sub(ram.base))
+        );
+    }
+    match end.checked_sub(ram.base).filter(|_| window.base >= ram.base) {
+        Some(needed) => format!(
+            "give more memory (`memory = \"{}\"` reaches it), or add a region there",
+            format_size(needed.next_multiple_of(1024))
+        ),
+        None => format!(
+            "say where its memory is (`place = {:#x}` or below), or add a region there",
+            window.base
+        ),
+    }
 }
 
 /// All that the program says of RAM, and these windows, are in RAM of the partition.
@@ -261,7 +285,7 @@ pub(super) fn variables_are_inside(
             report.push(
                 Diagnostic::at(Code::ElfOutside, name.place, message)
                     .also(areas[0].place, areas[0].ram_note())
-                    .help("give more memory, say where it is with `place`, or add a region there"),
+                    .help(reach(window, areas[0].window, context.board.own_ram)),
             );
             return None;
         }

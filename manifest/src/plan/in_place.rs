@@ -118,6 +118,20 @@ fn no_room_for_trace(input: &Input<'_>) -> Diagnostic {
     .help("give the partitions less memory, or run without a trace")
 }
 
+/// How an area is kept off the hypervisor's own memory: what its program's linker script has to say.
+fn below(window: Window, own: Window, kind: AreaKind) -> String {
+    match own.base.checked_sub(window.base).filter(|room| *room > 0) {
+        None => format!("link the program below {:#x}", own.base),
+        Some(room) => {
+            let what = match kind {
+                AreaKind::Code => "the length of code memory in the program's linker script",
+                _ => "`memory`, and the length of RAM in the program's linker script,",
+            };
+            format!("from {:#x} on {what} can be {}", window.base, format_size(room))
+        }
+    }
+}
+
 /// An area is in memory of its kind, and nobody else's.
 fn check_area(input: &Input<'_>, name: &str, area: &Area, seen: &[(&str, &Area)], report: &mut Report) {
     let board = input.board;
@@ -138,7 +152,7 @@ fn check_area(input: &Input<'_>, name: &str, area: &Area, seen: &[(&str, &Area)]
         report.push(
             Diagnostic::at(Code::HypervisorMemory, area.place, message)
                 .label(format!("{}; the hypervisor: {}", range(window), range(own)))
-                .help(format!("link the program below {:#x}", own.base)),
+                .help(below(window, own, area.kind)),
         );
     } else if let Some((other, first)) = seen.iter().find(|(_, other)| other.window.overlaps(window)) {
         let message = format!(

@@ -8,6 +8,7 @@ use crate::board::{Board, Class, Device, Window};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Kind, MachineSpec, Manifest, PartitionSpec, Placed};
 use crate::schema::shape::nearest;
+use crate::units::format_duration;
 use bulkhead_image::layout::MAX_LATENCY_NS;
 
 /// Less than an interrupt takes at best does nothing; in more than this the CPU would do nothing but wait.
@@ -59,6 +60,33 @@ fn latency_is_possible(partition: &PartitionSpec, board: &Board, report: &mut Re
         latency.place,
         &LATENCY,
         report,
+    );
+    latency_is_kept(latency, board, report);
+}
+
+/// What takes longer than the promised time arrives late. In the worst case the hypervisor does the longest thing it ever does when the interrupt
+/// arrives, and then takes it, decides, and switches.
+fn latency_is_kept(latency: &Placed<u64>, board: &Board, report: &mut Report) {
+    let Some(overheads) = &board.overheads else { return };
+    let least = overheads.at_ends();
+    if latency.value >= least {
+        return;
+    }
+    let under_way = format_duration(overheads.under_way());
+    let message = format!(
+        "interrupts may take up to {} to their partition on board `{}`",
+        format_duration(least),
+        board.name
+    );
+    report.push(
+        Diagnostic::at(Code::ShortLatency, latency.place, message)
+            .label("what takes longer than this arrives late, and is counted as late in the log area")
+            .help(format!(
+                "the least that always holds: interrupt-latency = \"{}\" ({under_way} that may be under way, and {} to take the interrupt, \
+                 decide and switch, by [overheads] of the board)",
+                format_duration(least),
+                format_duration(overheads.event())
+            )),
     );
 }
 
