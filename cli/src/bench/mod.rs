@@ -36,7 +36,7 @@ mod systems;
 mod waivers;
 
 pub use footprint::{Footprint, Lines, Sizes};
-pub use overheads::Charge;
+pub use overheads::{Charge, latency_charges};
 pub use page::{AARCH64, ARMV7M, Page};
 pub use report::{Blessed, Timing, blessed};
 pub use rows::{ROWS, Row};

@@ -5,6 +5,7 @@
 //! measured. The emulator runs one instruction per nanosecond, so its boards compare directly; those of hardware need
 //! times measured on it. A measured switch has the decision in it, so both are charged for it.
 
+use super::latency::{Distribution, Measured};
 use super::runs::Results;
 use bulkhead_sched::analysis::Overheads;
 
@@ -75,9 +76,71 @@ pub fn charges(results: &Results, overheads: &Overheads) -> Vec<Charge> {
     .collect()
 }
 
+/// The same of the latency of a serial receive: from the hypervisor's first instruction on it takes the interrupt, decides and switches; from the
+/// arrival on something else may be under way first.
+#[must_use]
+pub fn latency_charges(measured: &[Measured], overheads: &Overheads) -> Vec<Charge> {
+    let worst = |what, of: fn(&Measured) -> &Distribution, charged| {
+        let charged_for = measured.iter().filter(|row| row.is_charged);
+        let worst = charged_for.max_by_key(|row| of(row).most())?;
+        Some(Charge {
+            what,
+            measured: (worst.title.to_owned(), of(worst).most()),
+            charged,
+        })
+    };
+    [
+        worst(
+            "interrupt, decision and switch",
+            |row| &row.from_isr,
+            overheads.event(),
+        ),
+        worst(
+            "the same, behind what is under way",
+            |row| &row.from_arrival,
+            overheads.at_ends(),
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_latency_is_charged_if_the_hypervisor_hands_it_on_as_soon_as_it_can() {
+        let row = |title, is_charged, from_isr, from_arrival| Measured {
+            title,
+            is_charged,
+            pings: 0,
+            from_isr: Distribution::new(vec![1, from_isr]),
+            from_arrival: Distribution::new(vec![1, from_arrival]),
+        };
+        let measured = [
+            row("bare", false, 900, 900),
+            row("quiet", true, 60, 80),
+            row("flooded", true, 50, 300),
+        ];
+        let overheads = Overheads {
+            switch: 30,
+            interrupt: 20,
+            decision: 10,
+            longest: 200,
+        };
+        let charges = latency_charges(&measured, &overheads);
+        let texts: Vec<String> = charges.iter().map(Charge::text).collect();
+        assert_eq!(
+            texts,
+            [
+                "interrupt, decision and switch: at most 60 ns (quiet), the board's overheads have 60 ns",
+                "the same, behind what is under way: at most 300 ns (flooded), the board's overheads have 260 ns: TOO LITTLE"
+            ]
+        );
+        assert_eq!(latency_charges(&measured[..1], &overheads), []);
+    }
 
     #[test]
     fn the_largest_figure_of_a_kind_is_what_has_to_be_charged() {

@@ -3,7 +3,9 @@
 
 use super::BenchArgs;
 use crate::artifacts::Workspace;
-use crate::bench::{AARCH64, ARMV7M, Page, Timing, board_named, differences, latency, linux, timing};
+use crate::bench::{
+    AARCH64, ARMV7M, Charge, Page, Timing, board_named, differences, latency, latency_charges, linux, timing,
+};
 use crate::problem::{Code, Problem};
 use crate::progress::Progress;
 use std::fs;
@@ -66,14 +68,25 @@ fn operations_of_linux() -> Result<Code, Problem> {
 /// The experiment of a serial receive.
 fn latencies(args: &BenchArgs) -> Result<Code, Problem> {
     let progress = Progress::new();
-    let measured = latency::measure(&board_named(&args.board)?, args.bytes, &progress)?;
+    let board = board_named(&args.board)?;
+    let measured = latency::measure(&board, args.bytes, &progress)?;
     drop(progress);
     super::print(&latency::text(&measured))?;
     if let Some(path) = &args.plot {
         fs::write(path, latency::picture(&measured)).map_err(Problem::io(path.display()))?;
     }
     super::print("\n")?;
-    Ok(Code::Done)
+    let charges = latency_charges(&measured, &board.overheads.unwrap_or_default());
+    for charge in &charges {
+        super::print(&format!("{}\n", charge.text()))?;
+    }
+    if charges.iter().all(Charge::is_enough) {
+        return Ok(Code::Done);
+    }
+    Err(
+        Problem::new("the board's overheads are less than what was measured")
+            .remedy("raise them in the board file: the analysis is only as safe as they are"),
+    )
 }
 
 /// Writes the figures into the page.

@@ -108,6 +108,8 @@ const PARTITION: &str = "mcu-answer";
 pub struct Measured {
     /// What it was.
     pub title: &'static str,
+    /// Whether it shows how soon the hypervisor hands an interrupt to its partition.
+    pub is_charged: bool,
     /// Pings that were answered meanwhile.
     pub pings: u64,
     /// From the ISR's first instruction to the user's.
@@ -152,6 +154,7 @@ pub fn measure(board: &Board, samples: usize, progress: &Progress) -> Result<Vec
             let pings = machine.pings();
             Ok::<_, Problem>(Measured {
                 title: setting.title,
+                is_charged: setting.hypervised && !setting.constant,
                 pings,
                 from_isr: Distribution::new(latencies.iter().map(|(isr, _)| *isr).collect()),
                 from_arrival: Distribution::new(latencies.iter().map(|(_, arrival)| *arrival).collect()),
