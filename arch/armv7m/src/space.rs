@@ -14,7 +14,8 @@ use bulkhead_arch_api::{
     Spaces, VirtualController,
 };
 use bulkhead_arch_regions::{
-    GuestView, Loaded, MAX_REGIONS, Memory, Plan, Refusal, Request, Rights, combine_what_fits, plan,
+    GuestView, Loaded, MAX_REGIONS, MAX_REQUESTS, Memory, Plan, Refusal, Request, Rights, combine_what_fits,
+    plan,
 };
 use bulkhead_arch_support::{ClaimTable, Mmio, physical};
 use core::cell::UnsafeCell;
@@ -315,7 +316,7 @@ impl Spaces for Machine {
             rights: Rights::NONE,
             memory: Memory::NORMAL,
         };
-        let mut requests = [NOTHING; MAX_REGIONS];
+        let mut requests = [NOTHING; MAX_REQUESTS];
         if regions.len() > requests.len() {
             return Err(BuildError::TablesExhausted);
         }

@@ -120,6 +120,42 @@ const fn round_up(value: u64, unit: u64) -> u64 {
     value.wrapping_add(unit.wrapping_sub(1)) & !unit.wrapping_sub(1)
 }
 
+/// One region for what these two cover, if there is one: with the same rights and the same memory, where the eighths of the
+/// smallest block around both are covered all or not at all by each.
+#[must_use]
+pub fn joined(one: &Region, other: &Region) -> Option<Region> {
+    if one.rights != other.rights || one.memory != other.memory {
+        return None;
+    }
+    let differing = u32::BITS.wrapping_sub((one.base ^ other.base).leading_zeros()) as u8;
+    let size_log2 = differing.max(one.size_log2).max(other.size_log2).max(8);
+    let base = u64::from(one.base) & !1_u64.wrapping_shl(size_log2.into()).wrapping_sub(1);
+    let mut both = Region {
+        base: base as u32,
+        size_log2,
+        disabled: 0,
+        ..*one
+    };
+    for eighth in 0..8_u8 {
+        let first = base.wrapping_add(both.granule().wrapping_mul(eighth.into()));
+        let (in_one, in_other) = (all_or_none(one, first, &both)?, all_or_none(other, first, &both)?);
+        if !in_one && !in_other {
+            both.disabled |= 1_u8.wrapping_shl(eighth.into());
+        }
+    }
+    Some(both)
+}
+
+/// Whether the region covers all of the eighth of `block` that begins at `first` (true) or nothing of it (false).
+fn all_or_none(region: &Region, first: u64, block: &Region) -> Option<bool> {
+    let last = first.wrapping_add(block.granule());
+    let hit = region.eighths_in(first, block.granule());
+    if hit & !region.disabled == 0 {
+        return Some(false);
+    }
+    (hit & region.disabled == 0 && u64::from(region.base) <= first && last <= region.end()).then_some(true)
+}
+
 /// The smallest range around this one that is a single region: its start and length. `None` if it leaves
 /// the address space.
 #[must_use]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The regions of a partition.
 
-use crate::cover::{cover, in_one_region};
+use crate::cover::{cover, in_one_region, joined};
 use crate::region::{Memory, Region, Rights};
 use crate::{MAX_REGIONS, SMALLEST};
 
@@ -54,6 +54,22 @@ impl Plan {
         *slot = region;
         self.count = self.count.saturating_add(1);
         true
+    }
+
+    /// Appends a region, or one in its place and in that of others that it can be joined with; false if there is no room.
+    fn join(&mut self, region: Region) -> bool {
+        let mut region = region;
+        // Every round has one region less.
+        for _ in 0..MAX_REGIONS {
+            let mut of_two = self.regions().iter().enumerate();
+            let Some((old, both)) = of_two.find_map(|(slot, old)| Some((slot, joined(old, &region)?))) else {
+                break;
+            };
+            region = both;
+            self.regions.copy_within(old.saturating_add(1).., old);
+            self.count = self.count.saturating_sub(1);
+        }
+        self.push(region)
     }
 
     /// Keeps only the regions that `keep` wants.
@@ -133,15 +149,12 @@ pub enum Refusal {
         /// And which other.
         other: usize,
     },
-    /// More regions are needed than there are.
+    /// More regions are needed than there are; [`smallest_fix`] tells what helps.
     TooMany {
         /// How many are needed.
         needed: u32,
         /// How many there are.
         available: u32,
-        /// The change that adds the fewest bytes among those that help enough, or else among those
-        /// that help most. The bytes it adds may not be free: that is the caller's to know.
-        fix: Option<Fix>,
     },
 }
 
@@ -157,15 +170,13 @@ const FORBIDDEN: [(u64, u64, Forbidden); 3] = [
 /// [`Refusal`]: the first rule that is broken.
 pub fn plan(requests: &[Request], available: u32) -> Result<Plan, Refusal> {
     let available = available.min(MAX_REGIONS as u32);
-    let mut result = Plan::EMPTY;
-    let mut needed = 0_u32;
     for (index, request) in requests.iter().enumerate() {
-        let Some(cover) = cover(request.start, request.bytes, request.rights, request.memory) else {
+        if cover(request.start, request.bytes, request.rights, request.memory).is_none() {
             return Err(Refusal::Unaligned {
                 index,
                 fix: aligned(index, request),
             });
-        };
+        }
         if let Some(what) = forbidden(request) {
             return Err(Refusal::Forbidden { index, what });
         }
@@ -173,19 +184,31 @@ pub fn plan(requests: &[Request], available: u32) -> Result<Plan, Refusal> {
         if let Some(other) = before.iter().position(|other| overlap(request, other)) {
             return Err(Refusal::Overlap { index, other });
         }
-        needed = needed.saturating_add(cover.needed());
-        for region in cover.regions() {
-            result.push(*region);
-        }
     }
+    let (result, needed) = laid(requests, None);
     if needed > available {
-        return Err(Refusal::TooMany {
-            needed,
-            available,
-            fix: smallest_fix(requests, needed, available),
-        });
+        return Err(Refusal::TooMany { needed, available });
     }
     Ok(result)
+}
+
+/// The regions of these ranges, the one at an index replaced by another, those of different ranges joined where that is possible;
+/// and how many are needed.
+fn laid(requests: &[Request], instead: Option<(usize, &Request)>) -> (Plan, u32) {
+    let mut result = Plan::EMPTY;
+    let mut no_room = 0_u32;
+    for (index, request) in requests.iter().enumerate() {
+        let request = instead.map_or(request, |(at, other)| if at == index { other } else { request });
+        let Some(cover) = cover(request.start, request.bytes, request.rights, request.memory) else {
+            continue;
+        };
+        let beyond = cover.needed().saturating_sub(cover.regions().len() as u32);
+        no_room = no_room.saturating_add(beyond);
+        for region in cover.regions() {
+            no_room = no_room.saturating_add(u32::from(!result.join(*region)));
+        }
+    }
+    (result, no_room.saturating_add(result.count.into()))
 }
 
 fn end(request: &Request) -> u64 {
@@ -220,8 +243,10 @@ fn aligned(index: usize, request: &Request) -> Option<Fix> {
     })
 }
 
-/// The single change that helps. Every change makes one range a single region.
-fn smallest_fix(requests: &[Request], needed: u32, available: u32) -> Option<Fix> {
+/// The single change that adds the fewest bytes among those that help enough, or else among those that help most. Every change makes
+/// one range a single region. The bytes it adds may not be free: that is the caller's to know.
+#[must_use]
+pub fn smallest_fix(requests: &[Request], available: u32) -> Option<Fix> {
     let changes = requests.iter().enumerate().filter_map(|(index, request)| {
         let now = cover(request.start, request.bytes, request.rights, request.memory)?.needed();
         let (start, bytes) = in_one_region(request.start, request.bytes)?;
@@ -234,7 +259,7 @@ fn smallest_fix(requests: &[Request], needed: u32, available: u32) -> Option<Fix
         if now < 2 || forbidden(&grown).is_some() || others.any(|(_, other)| overlap(&grown, other)) {
             return None;
         }
-        let needed = needed.saturating_sub(now).saturating_add(1);
+        let (_, needed) = laid(requests, Some((index, &grown)));
         Some((
             bytes.saturating_sub(request.bytes),
             Fix {
@@ -283,20 +308,58 @@ mod tests {
     }
 
     #[test]
+    fn ranges_that_have_the_same_rights_share_a_region() {
+        let page = |number: u32| request(0x4000_0000 + number * 0x1000, 0x1000);
+        let pages = [
+            page(0x10),
+            page(0x11),
+            page(0x12),
+            page(0x13),
+            page(5),
+            page(6),
+            page(7),
+            page(9),
+        ];
+        let four = plan(&pages, 8).unwrap();
+        let [ports, serial, last] = four.regions() else {
+            panic!("{four:?}")
+        };
+        assert_eq!(
+            (ports.base, ports.size_log2, ports.disabled),
+            (0x4001_0000, 14, 0)
+        );
+        assert_eq!(
+            (serial.base, serial.size_log2, serial.disabled),
+            (0x4000_4000, 14, 0b0000_0011)
+        );
+        assert_eq!((last.base, last.size_log2, last.disabled), (0x4000_9000, 12, 0));
+        let read_only = Request {
+            rights: Rights {
+                write: false,
+                ..READ_WRITE
+            },
+            ..page(6)
+        };
+        assert_eq!(
+            plan(&[page(5), read_only, page(7)], 8).unwrap().regions().len(),
+            2
+        );
+        assert_eq!(plan(&[page(4), read_only], 8).unwrap().regions().len(), 2);
+    }
+
+    #[test]
     fn too_many_regions_are_refused_with_the_smallest_change_that_helps() {
         let requests = [
             request(0x2000_0000, 0x7020),
             request(0x2001_0000, 0x3800),
             request(0x2002_0000, 0x4000),
         ];
-        let Err(Refusal::TooMany {
+        let refusal = Refusal::TooMany {
             needed: 4,
             available: 3,
-            fix: Some(fix),
-        }) = plan(&requests, 3)
-        else {
-            panic!("{:?}", plan(&requests, 3));
         };
+        assert_eq!(plan(&requests, 3), Err(refusal));
+        let fix = smallest_fix(&requests, 3).unwrap();
         assert_eq!(
             fix,
             Fix {
@@ -311,11 +374,10 @@ mod tests {
 
     #[test]
     fn a_change_that_takes_what_another_range_has_is_not_proposed() {
-        let requests = [request(0x2000_0000, 0x7020), request(0x2000_7020, 0x20)];
-        let Err(Refusal::TooMany { fix, .. }) = plan(&requests, 2) else {
-            panic!()
-        };
-        assert_eq!(fix, None);
+        let mut requests = [request(0x2000_0000, 0x7020), request(0x2000_7020, 0x20)];
+        requests[1].rights.write = false;
+        assert!(plan(&requests, 2).is_err());
+        assert_eq!(smallest_fix(&requests, 2), None);
     }
 
     #[test]

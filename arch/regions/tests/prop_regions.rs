@@ -125,6 +125,32 @@ proptest! {
     }
 
     #[test]
+    fn pages_that_share_regions_are_all_that_is_given(
+        pages in proptest::collection::btree_map(0..48_u32, 0..3_u8, 1..12), size_log2 in 5..13_u32,
+    ) {
+        let requests: Vec<Request> = pages.iter().map(|(page, kind)| Request {
+            start: BASE + (page << size_log2),
+            bytes: 1 << size_log2,
+            rights: Rights { read: true, write: *kind > 0, execute: false },
+            memory: if *kind > 1 { Memory::DEVICE } else { Memory::NORMAL },
+        }).collect();
+        if let Ok(plan) = plan(&requests, 8) {
+            prop_assert!(plan.regions().len() <= requests.len());
+            for unit in 0..(48 << size_log2 >> 5) {
+                let address = BASE + unit * 32;
+                let wanted = pages.get(&((address - BASE) >> size_log2));
+                let of_region = plan.regions().iter().rev().find(|region| region.covers(address));
+                let given = of_region.map(|region| match (region.rights.write, region.memory == Memory::DEVICE) {
+                    (false, _) => 0,
+                    (true, false) => 1,
+                    (true, true) => 2,
+                });
+                prop_assert_eq!(given, wanted.copied(), "{:#x}", address);
+            }
+        }
+    }
+
+    #[test]
     fn a_combination_allows_what_both_allow(
         own in proptest::collection::vec((5..11_u8, 0..64_u32, any::<u8>(), 0..3_u8), 1..3),
         guest in proptest::collection::vec((0..12_u32, 0..128_u32, any::<u32>()), 0..5),

@@ -5,7 +5,7 @@
 //! hypervisor's share and from each other, and the MPU has regions enough for each partition. Refusals
 //! name the smallest change that helps.
 
-use bulkhead_arch_regions::{Forbidden, MAX_REGIONS, Memory, Refusal, Region, Request, Rights};
+use bulkhead_arch_regions::{Forbidden, MAX_REGIONS, MAX_REQUESTS, Memory, Refusal, Region, Request, Rights};
 
 use bulkhead_image::layout::NIC_MEMORY;
 
@@ -227,6 +227,17 @@ pub(crate) fn regions(board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec
 /// The MPU has regions enough for the partition: the backend makes the same plan.
 fn check_regions(input: &Input<'_>, spec: &PartitionSpec, guest: &Guest, report: &mut Report) {
     let mapped = mapped(input.board, spec, guest);
+    if let Some(beyond) = mapped.get(MAX_REQUESTS) {
+        let message = format!(
+            "{} of `{}` is one more than the {MAX_REQUESTS} stretches of memory and devices that a partition may have",
+            beyond.what, spec.name.value
+        );
+        report.push(
+            Diagnostic::at(Code::TooManyRegions, beyond.place, message)
+                .help("give the partition fewer devices or regions"),
+        );
+        return;
+    }
     let requests: Vec<Request> = mapped.iter().map(|mapped| mapped.request).collect();
     let Err(refusal) = bulkhead_arch_regions::plan(&requests, MAX_REGIONS as u32) else {
         return;
@@ -244,11 +255,8 @@ fn check_regions(input: &Input<'_>, spec: &PartitionSpec, guest: &Guest, report:
             let other = mapped.get(other).map_or("", |other| other.what.as_str());
             (index, format!("overlaps {other}"), None)
         }
-        Refusal::TooMany {
-            needed,
-            available,
-            fix,
-        } => {
+        Refusal::TooMany { needed, available } => {
+            let fix = bulkhead_arch_regions::smallest_fix(&requests, available);
             let index = fix.map_or_else(|| mapped.len().saturating_sub(1), |fix| fix.index);
             let why = format!("and all else need {needed} regions of the MPU, which has {available}");
             (index, why, fix)
