@@ -359,7 +359,9 @@ impl Trapped<'_> {
             let result = core.exception_return(&mut live);
             return self.next(result);
         }
-        if self.space.executable(pc & !3, 4) {
+        // What its own unit refuses is its own business, be it in the partition's code or in its RAM, which nobody may execute.
+        let view = self.core.guest_regions();
+        if self.space.executable(pc & !3, 4) || view.is_some_and(|view| !view.executable(pc)) {
             return self.own_fault(cause.fault());
         }
         self.foreign_fault(cause)

@@ -65,6 +65,21 @@ impl GuestRegion {
     }
 }
 
+impl GuestView<'_> {
+    /// Whether the guest's unit lets it execute what is at `address`.
+    #[must_use]
+    pub fn executable(&self, address: u32) -> bool {
+        let mut last_first = self.regions.iter().rev();
+        last_first
+            .find_map(|region| {
+                region
+                    .decode(self.privileged)
+                    .filter(|region| region.covers(address))
+            })
+            .map_or(self.background, |region| region.rights.execute)
+    }
+}
+
 /// Combines them in a unit with `available` regions.
 ///
 /// # Errors
@@ -212,4 +227,38 @@ fn within(inner: &Region, outer: &Region) -> bool {
         let address = inner.base.wrapping_add(index.wrapping_shl(unit));
         outer.covers(address) || !inner.covers(address)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_guests_own_unit_lets_it_execute() {
+        // All may read and write; 1 KiB of which the lowest eighth is left out; the second one executes never.
+        let size = 9 << 1 | 1;
+        let open = GuestRegion {
+            base: 0x2000_0000,
+            attributes: 0b011 << 24 | 1 << 8 | size,
+        };
+        let closed = GuestRegion {
+            base: 0x2000_0200,
+            attributes: 1 << 28 | 0b011 << 24 | 7 << 1 | 1,
+        };
+        let (one, other) = ([open, closed], [closed, open]);
+        let mut view = GuestView {
+            regions: &one,
+            background: false,
+            privileged: true,
+        };
+        let answers = |view: &GuestView<'_>| {
+            [0x2000_0000, 0x2000_0080, 0x2000_0200, 0x2000_0300, 0x2000_0400]
+                .map(|address| view.executable(address))
+        };
+        assert_eq!(answers(&view), [false, true, false, true, false]);
+        view.background = true;
+        assert_eq!(answers(&view), [true, true, false, true, true]);
+        view.regions = &other;
+        assert_eq!(answers(&view), [true, true, true, true, true]);
+    }
 }
