@@ -609,7 +609,7 @@ impl Vgic<'_> {
         };
         if loaded {
             let mut held = bits(bank.used & !hardware.empty_slots()).map(|slot| hardware.list_register(slot));
-            if held.any(|lr| lr.is_pending() && passes(lr.is_group1(), lr.priority())) {
+            if held.any(|lr| lr.is_pending() && !lr.is_active() && passes(lr.is_group1(), lr.priority())) {
                 return true;
             }
         }

@@ -2,6 +2,9 @@
 //! Random sequences of everything a guest, its devices and the scheduler can do, against a model of a GIC without
 //! list registers. After each step the board has settled, so each vCPU must acknowledge exactly what the
 //! model's CPU would, and the pending and active registers must read alike. Nothing lost, nothing twice.
+//!
+//! Wake-ups too: a vCPU may wait for an interrupt (`has_work`, `Bank::is_idle`) if, and only if, the model's CPU would not be
+//! interrupted, whatever PSTATE masks; and one that waits while it is not loaded is kicked as soon as it would be.
 
 mod sim;
 
@@ -145,6 +148,8 @@ struct Pair {
     kind: Kind,
     model: Model,
     loaded: Vec<bool>,
+    /// It had nothing to do when it was unloaded: the kernel lets it wait until it is kicked.
+    waits: Vec<bool>,
 }
 
 /// All lines a vCPU can name in a sequence.
@@ -185,6 +190,7 @@ impl Pair {
             kind,
             model: Model::new(vcpus),
             loaded: vec![true; vcpus],
+            waits: vec![false; vcpus],
         }
     }
 
@@ -425,6 +431,7 @@ impl Pair {
             return;
         }
         self.loaded[cpu] = on;
+        self.waits[cpu] = !on && self.model.best(cpu).1.is_empty();
         self.world.with(cpu, |vgic, bank, hardware| {
             if on {
                 vgic.load(cpu, bank, hardware)
@@ -458,6 +465,39 @@ impl Pair {
                 model.active,
                 "active {line}: {model:?}"
             );
+        }
+    }
+
+    /// Who may wait, and that nobody waits for what is there.
+    fn check_waits(&mut self) {
+        for cpu in 0..self.loaded.len() {
+            let (_, mut candidates) = self.model.best(cpu);
+            if !self.loaded[cpu] {
+                // Its timer is off; when it comes the kernel knows.
+                candidates.retain(|line| *line != TIMER);
+            }
+            let (has_work, is_idle) = self.world.with(cpu, |vgic, bank, hardware| {
+                (vgic.has_work(cpu, bank, hardware), bank.is_idle(hardware))
+            });
+            assert!(
+                has_work || candidates.is_empty(),
+                "vCPU {cpu} sleeps over {candidates:?}"
+            );
+            if self.loaded[cpu] {
+                assert!(
+                    !has_work || !candidates.is_empty(),
+                    "vCPU {cpu} has nothing to stay awake for"
+                );
+                assert!(
+                    !is_idle || candidates.is_empty(),
+                    "vCPU {cpu} is idle with {candidates:?}"
+                );
+            } else if self.waits[cpu] && !candidates.is_empty() {
+                assert!(
+                    self.world.cpus[cpu].was_woken(cpu),
+                    "nobody wakes vCPU {cpu} for {candidates:?}"
+                );
+            }
         }
     }
 
@@ -530,6 +570,7 @@ fn compare(kind: Kind, vcpus: usize, slots: usize, steps: &[Step]) {
     }
     for step in steps {
         pair.step(step);
+        pair.check_waits();
         pair.compare();
     }
     pair.drain();

@@ -51,6 +51,8 @@ pub struct Board {
     /// Indexed by `[cpu][line]` below 32, `[0][line]` above.
     pub lines: Vec<Vec<Physical>>,
     pub kicked: BTreeSet<usize>,
+    /// Kicked since it was unloaded last: the kernel was told to make it ready.
+    pub woken: BTreeSet<usize>,
 }
 
 /// One pCPU.
@@ -77,6 +79,11 @@ impl Cpu {
     /// Whether this pCPU, or another one of the board, was told to look.
     pub fn is_kicked(&self, vcpu: usize) -> bool {
         self.board.borrow().kicked.contains(&vcpu)
+    }
+
+    /// Whether the kernel was told that a vCPU that is not loaded has something to do.
+    pub fn was_woken(&self, vcpu: usize) -> bool {
+        self.board.borrow().woken.contains(&vcpu)
     }
 
     /// Other vCPUs have been here: what is left in empty slots is not what was there.
@@ -252,8 +259,12 @@ impl Hardware for Cpu {
             self.line(line, |state| state.enabled = physical & 1 << line != 0);
         }
     }
-    fn kick(&mut self, index: usize, _present: bool) {
-        self.board.borrow_mut().kicked.insert(index);
+    fn kick(&mut self, index: usize, present: bool) {
+        let mut board = self.board.borrow_mut();
+        board.kicked.insert(index);
+        if !present {
+            board.woken.insert(index);
+        }
     }
     fn relax(&self) {}
 }
@@ -289,6 +300,7 @@ impl World {
         let board = Rc::new(RefCell::new(Board {
             lines,
             kicked: BTreeSet::new(),
+            woken: BTreeSet::new(),
         }));
         let cpus = (0..vcpus)
             .map(|id| Cpu {
@@ -552,6 +564,7 @@ impl World {
             return self.take_for_nobody(cpu);
         }
         self.intrusions.retain(|(pcpu, _), _| *pcpu != cpu);
+        self.cpus[cpu].board.borrow_mut().woken.remove(&cpu);
         if self.physical(cpu, PHYSICAL_TIMER, |line| line.fires()) {
             self.physical(cpu, PHYSICAL_TIMER, |line| {
                 (line.active, line.latch) = (true, false)
