@@ -278,21 +278,47 @@ unsafe extern "C" {
 /// translated (`SCTLR`, `TCR`, `TTBR1`, `MAIR`, `VBAR`), nor one that masks the interrupt that ends an endless loop.
 #[must_use]
 pub const fn is_survivable(word: u32) -> bool {
-    // MSR, SYS and the rest of the "system" group (DDI 0487 C4.1.66), direction: write.
+    !matches!(
+        written(word),
+        Some(
+            (3, 0, 1, 0, 0)
+                | (3, 0, 2, 0, 1 | 2)
+                | (3, 0, 10, 2, 0)
+                | (3, 0, 12, 0, 0)
+                | (3, 3, 4, 2, 1)
+                | (0, 3, 4, _, 6)
+        )
+    )
+}
+
+/// Whether `word` can keep the timer's interrupt away: it writes `CNTV_*`, `ICC_PMR_EL1`, `ICC_AP0R*_EL1`, `ICC_AP1R*_EL1` or
+/// `ICC_IGRPEN*_EL1`. A WFI or a loop behind it might have no end, and rightly so: no interrupt is left that could end it.
+#[must_use]
+pub const fn is_silencing(word: u32) -> bool {
+    matches!(
+        written(word),
+        Some(
+            (3, 3, 14, 3, _)
+                | (3, 0, 4, 6, 0)
+                | (3, 0, 12, 8, 4..)
+                | (3, 0, 12, 9, 0..4)
+                | (3, 0, 12, 12, 6 | 7)
+        )
+    )
+}
+
+// `MSR CNTV_CVAL_EL0, x2`, `MSR CNTV_CTL_EL0, x2`, `MSR ICC_PMR_EL1, x2`; `MRS x2, CNTV_CTL_EL0` only reads.
+const _: () = assert!(is_silencing(0xD51B_E342) && is_silencing(0xD51B_E322) && is_silencing(0xD518_4602));
+const _: () = assert!(!is_silencing(0xD53B_E322) && is_survivable(0xD51B_E342));
+
+/// op0, op1, CRn, CRm and op2 of `word`, if it is of the "system" group (DDI 0487 C4.1.66: MSR, SYS, ...) and writes.
+const fn written(word: u32) -> Option<(u32, u32, u32, u32, u32)> {
     if word & 0xFFE0_0000 != 0xD500_0000 {
-        return true;
+        return None;
     }
     let (op0, op1) = (word >> 19 & 3, word >> 16 & 7);
     let (crn, crm, op2) = (word >> 12 & 15, word >> 8 & 15, word >> 5 & 7);
-    !matches!(
-        (op0, op1, crn, crm, op2),
-        (3, 0, 1, 0, 0)
-            | (3, 0, 2, 0, 1 | 2)
-            | (3, 0, 10, 2, 0)
-            | (3, 0, 12, 0, 0)
-            | (3, 3, 4, 2, 1)
-            | (0, 3, 4, _, 6)
-    )
+    Some((op0, op1, crn, crm, op2))
 }
 
 /// The sandbox. Only one at a time makes sense.
@@ -321,13 +347,14 @@ impl Sandbox {
     }
 
     /// Executes `words` until they end or `start.budget` is over. Words that are not [`is_survivable`] are
-    /// replaced by NOP; registers with addresses of the program by 0.
+    /// replaced by NOP, and, unless there is but one word, those that are [`is_silencing`]; registers with addresses of the
+    /// program by 0.
     pub fn run(&mut self, words: &[u32], start: &Start) -> Outcome {
         const NOP: u32 = 0xD503_201F;
         let words = &words[..words.len().min(MAX_WORDS)];
-        let survivable = words
-            .iter()
-            .map(|word| if is_survivable(*word) { *word } else { NOP });
+        let is_alone = words.len() == 1;
+        let allowed = |word: u32| is_survivable(word) && (is_alone || !is_silencing(word));
+        let survivable = words.iter().map(|word| if allowed(*word) { *word } else { NOP });
         map::write_code(survivable.chain([END]));
         let state = if start.program { STATE_EL0 } else { STATE_EL1 };
         let masked = if start.debug { 0 } else { MASK_DEBUG };
