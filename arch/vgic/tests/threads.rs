@@ -1,25 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Several pCPUs at once: every software-generated interrupt sent to a vCPU that has taken the one before arrives,
 //! and shared lines that wander between vCPUs are taken exactly once. The same of a GICv2, whose interrupts are their senders'.
+//! And who waits for an interrupt, on its pCPU or away from it, is woken by the one that comes just then.
 
 use bulkhead_arch_vgic::{
     Access, Bank, Control, CpuInterface, Distributor, Frame, Hardware, ListRegister, PhysicalLines,
     Redistributor, Sgi, Vgic,
 };
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 
 const ROUNDS: u32 = 50_000;
 const LINE: u32 = 50;
 
-/// A pCPU that takes and ends whatever is pending, without priorities. Nobody needs kicks: everybody polls.
-struct Poller {
+/// What reaches vCPU 0 from elsewhere.
+#[derive(Default)]
+struct Bells {
+    /// The software-generated interrupt of its pCPU: it was loaded there.
+    kick: AtomicBool,
+    /// Its kernel's mailbox: it was not.
+    mail: AtomicBool,
+    /// How often it has looked at them while it waited.
+    looks: AtomicU32,
+}
+
+/// A pCPU that takes and ends whatever is pending, without priorities. Who has no bells needs no kicks: it polls.
+struct Poller<'a> {
     slots: [ListRegister; 2],
     taken: [u32; 288],
     version2: bool,
+    bells: Option<&'a Bells>,
 }
 
-impl CpuInterface for Poller {
+impl CpuInterface for Poller<'_> {
     fn slots(&self) -> u32 {
         2
     }
@@ -59,7 +72,7 @@ impl CpuInterface for Poller {
     }
 }
 
-impl PhysicalLines for Poller {
+impl PhysicalLines for Poller<'_> {
     fn set_enabled(&mut self, _: u32, _: bool) {}
     fn set_priority(&mut self, _: u32, _: u8) {}
     fn set_target(&mut self, _: u32, _: usize) {}
@@ -73,15 +86,29 @@ impl PhysicalLines for Poller {
     fn set_active(&mut self, _: u32, _: bool) {}
 }
 
-impl Hardware for Poller {
+impl Hardware for Poller<'_> {
     fn enable_private(&mut self, _: u32) {}
-    fn kick(&mut self, _: usize, _: bool) {}
+    fn kick(&mut self, index: usize, present: bool) {
+        if let (Some(bells), 0) = (self.bells, index) {
+            let bell = if present { &bells.kick } else { &bells.mail };
+            bell.store(true, SeqCst);
+        }
+    }
     fn relax(&self) {
         std::thread::yield_now();
     }
 }
 
-impl Poller {
+impl Poller<'_> {
+    fn new(version2: bool) -> Self {
+        Self {
+            slots: [ListRegister::EMPTY; 2],
+            taken: [0; 288],
+            version2,
+            bells: None,
+        }
+    }
+
     /// One pass of the guest: takes everything pending and ends it.
     fn guest(&mut self, taken: &[AtomicU32]) {
         for slot in &mut self.slots {
@@ -105,11 +132,7 @@ fn word(line: u32, base: u32) -> Access {
 /// What vCPU `me` of two does: sends the other an interrupt whenever the last one was taken, and makes the shared line
 /// pending for a random one of the two whenever it was taken.
 fn run(me: usize, vgic: &Vgic<'_>, counts: &[Vec<AtomicU32>; 2], raised: &AtomicU32, started: &Barrier) {
-    let mut cpu = Poller {
-        slots: [ListRegister::EMPTY; 2],
-        taken: [0; 288],
-        version2: false,
-    };
+    let mut cpu = Poller::new(false);
     let mut bank = Bank::new();
     vgic.reset(me, &mut bank, &mut cpu);
     vgic.load(me, &mut bank, &mut cpu);
@@ -167,11 +190,7 @@ fn two_at_once_lose_nothing() {
     let counts = [(); 2].map(|()| (0..288).map(|_| AtomicU32::new(0)).collect::<Vec<_>>());
     let raised = AtomicU32::new(0);
     let started = Barrier::new(2);
-    let mut cpu = Poller {
-        slots: [ListRegister::EMPTY; 2],
-        taken: [0; 288],
-        version2: false,
-    };
+    let mut cpu = Poller::new(false);
     let mut bank = Bank::new();
     vgic.write(
         0,
@@ -212,11 +231,7 @@ fn two_at_once_lose_nothing() {
 
 /// vCPU 0 takes what vCPUs 1 and 2 send it by the same number, each whenever its last one was taken.
 fn take_from_both(vgic: &Vgic<'_>, own: &Redistributor, taken: &[AtomicU32; 3], online: &Barrier) {
-    let mut cpu = Poller {
-        slots: [ListRegister::EMPTY; 2],
-        taken: [0; 288],
-        version2: true,
-    };
+    let mut cpu = Poller::new(true);
     let mut bank = Bank::new();
     vgic.reset(0, &mut bank, &mut cpu);
     vgic.load(0, &mut bank, &mut cpu);
@@ -274,11 +289,7 @@ fn two_senders_at_once_lose_nothing() {
         scope.spawn(move || take_from_both(vgic, &redistributors[0], taken, online));
         for me in [1, 2] {
             scope.spawn(move || {
-                let mut cpu = Poller {
-                    slots: [ListRegister::EMPTY; 2],
-                    taken: [0; 288],
-                    version2: true,
-                };
+                let mut cpu = Poller::new(true);
                 online.wait();
                 for sent in 0..SENT {
                     vgic.send_single_version2(me, (0, 3), &mut cpu);
@@ -290,4 +301,149 @@ fn two_senders_at_once_lose_nothing() {
         }
     });
     assert_eq!([1, 2].map(|sender| taken[sender].load(SeqCst)), [SENT; 2]);
+}
+
+/// Rounds of [`who_waits_is_woken`].
+const WAKES: u32 = 3_000;
+
+/// A pCPU, as far as vCPU 0 goes: the vCPU takes what it has and waits for more, on its pCPU or, every other time, away from it, while
+/// another vCPU is there. What the hypervisor does at each point is what the backend and the kernel do there.
+fn wait_for_each(
+    vgic: &Vgic<'_>,
+    own: &Redistributor,
+    bells: &Bells,
+    counts: &[AtomicU32],
+    online: &Barrier,
+) {
+    let mut cpu = Poller::new(false);
+    let mut bank = Bank::new();
+    vgic.reset(0, &mut bank, &mut cpu);
+    vgic.load(0, &mut bank, &mut cpu);
+    let enable = Access {
+        frame: Frame::Redistributor(0),
+        offset: 0x1_0100,
+        size: 4,
+    };
+    vgic.write(0, &mut bank, &mut cpu, enable, 0b1110);
+    online.wait();
+    let mut waits = 0;
+    loop {
+        // On its way into the guest.
+        if own.is_dirty() && !own.deliver_again(&mut bank, &mut cpu) {
+            vgic.service(0, &mut bank, &mut cpu);
+        }
+        cpu.guest(counts);
+        if counts[0].load(SeqCst) != 0 {
+            break;
+        }
+        // A kick interrupts the guest, and the maintenance interrupt.
+        if bells.kick.swap(false, SeqCst) {
+            continue;
+        }
+        if cpu.ended_slots() != 0 {
+            vgic.maintain(0, &mut bank, &mut cpu);
+            continue;
+        }
+        // WFI.
+        if !bank.is_idle(&cpu) && vgic.has_work(0, &bank, &cpu) {
+            continue;
+        }
+        waits += 1;
+        let leaves = waits % 2 == 0;
+        if leaves {
+            vgic.unload(0, &mut bank, &mut cpu);
+            cpu.slots = [ListRegister::pending(9, 0x80, true).with_pending(false); 2];
+        }
+        // From here on the kernel has it among those that wait.
+        loop {
+            bells.looks.fetch_add(1, SeqCst);
+            if bells.kick.swap(false, SeqCst) | bells.mail.swap(false, SeqCst) {
+                break;
+            }
+            if counts[0].load(SeqCst) != 0 {
+                return;
+            }
+            std::thread::yield_now();
+        }
+        // Mail that comes while it is ready tells nothing new.
+        bells.mail.store(false, SeqCst);
+        if leaves {
+            vgic.load(0, &mut bank, &mut cpu);
+        }
+    }
+}
+
+/// Makes one interrupt after another pending for vCPU 0, in all ways that there are from another pCPU; the lines.
+fn wake_each(vgic: &Vgic<'_>, bells: &Bells, counts: &[AtomicU32]) {
+    let mut cpu = Poller::new(false);
+    cpu.bells = Some(bells);
+    let mut bank = Bank::new();
+    let bit = 1 << (LINE % 32);
+    for round in 0..WAKES {
+        let line = if round % 5 < 3 { 1 + round % 3 } else { LINE };
+        let before = counts[line as usize].load(SeqCst);
+        match round % 5 {
+            0 => vgic.send_single(1, (0, line), &mut cpu),
+            1 | 2 => vgic.send(1, Sgi::Group1, u64::from(line) << 24 | 1, &mut cpu),
+            3 => vgic.raise(1, LINE, &mut cpu),
+            _ => {
+                // Pending before it is enabled.
+                vgic.write(1, &mut bank, &mut cpu, word(LINE, 0x180), bit);
+                vgic.raise(1, LINE, &mut cpu);
+                vgic.write(1, &mut bank, &mut cpu, word(LINE, 0x100), bit);
+            }
+        }
+        vgic.lower(LINE);
+        let is_taken = || counts[line as usize].load(SeqCst) != before;
+        // The next look finds the bell, and the one after that comes when it has taken what there was.
+        let seen = bells.looks.load(SeqCst);
+        while !is_taken() {
+            let is_over = bells.looks.load(SeqCst).wrapping_sub(seen) > 1;
+            assert!(
+                !is_over || is_taken(),
+                "round {round}: nobody wakes up for {line}"
+            );
+            std::thread::yield_now();
+        }
+        // Lets it come to its wait, and into the middle of it.
+        for _ in 0..round % 7 * 5 {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+#[test]
+fn who_waits_is_woken() {
+    let distributor = Distributor::new();
+    distributor.set_lines(288);
+    let redistributors = [const { Redistributor::new() }; 2];
+    let vgic = Vgic::new(&distributor, &redistributors);
+    let (bells, online) = (Bells::default(), Barrier::new(2));
+    let counts = [const { AtomicU32::new(0) }; 288];
+    let mut cpu = Poller::new(false);
+    let mut bank = Bank::new();
+    let control = Access {
+        offset: 0,
+        ..word(0, 0)
+    };
+    let edges = Access {
+        offset: 0xC0C,
+        ..word(0, 0)
+    };
+    vgic.write(0, &mut bank, &mut cpu, control, 3);
+    vgic.write(0, &mut bank, &mut cpu, edges, 0xAAAA_AAAA);
+    vgic.write(0, &mut bank, &mut cpu, word(LINE, 0x100), 1 << (LINE % 32));
+    std::thread::scope(|scope| {
+        scope.spawn(|| wait_for_each(&vgic, &redistributors[0], &bells, &counts, &online));
+        online.wait();
+        // Its end, too, if a wake-up is lost: else the other thread would wait for ever.
+        let woken =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| wake_each(&vgic, &bells, &counts)));
+        counts[0].store(1, SeqCst);
+        if let Err(cause) = woken {
+            std::panic::resume_unwind(cause);
+        }
+    });
+    let taken: u32 = counts[1..].iter().map(|count| count.load(SeqCst)).sum();
+    assert_eq!(taken, WAKES);
 }
