@@ -240,8 +240,10 @@ fn clear_counters(area: &Area) {
         partition.state.store(0, Ordering::Relaxed);
         partition.restarts.store(0, Ordering::Relaxed);
         let prompt = &partition.prompt;
-        let counters = [&prompt.kept, &prompt.late, &prompt.latest, &prompt.unknown];
-        for counter in partition.events.iter().chain(counters) {
+        for counter in [&prompt.kept, &prompt.late, &prompt.latest, &prompt.unknown] {
+            counter.store(0, Ordering::Relaxed);
+        }
+        for counter in &partition.events {
             counter.store(0, Ordering::Relaxed);
         }
     }
