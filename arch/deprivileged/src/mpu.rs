@@ -83,18 +83,19 @@ impl Mpu {
         }
     }
 
-    /// Writes the register at `offset` from 0xE000ED90; whether anything may have changed for accesses.
+    /// Writes the register at `offset` from 0xE000ED90; whether anything has changed for accesses. What is written again as it was, or to a
+    /// region that is and stays off, has not: an RTOS does so at every switch, and each change costs a combination.
     pub(crate) fn write(&mut self, offset: u32, value: u32) -> bool {
-        match offset {
+        let changed = match offset {
             0x04 => {
-                self.control = value & (ENABLE | HFNMIENA | PRIVDEFENA);
-                return true;
+                let old = core::mem::replace(&mut self.control, value & (ENABLE | HFNMIENA | PRIVDEFENA));
+                return old != self.control;
             }
             0x08 => {
                 if value < u32::from(self.count) {
                     self.number = value as u8;
                 }
-                return false;
+                false
             }
             0x0C | 0x14 | 0x1C | 0x24 => {
                 if value & VALID != 0 {
@@ -104,18 +105,15 @@ impl Mpu {
                     }
                     self.number = number;
                 }
-                if let Some(region) = self.selected() {
-                    region.base = value & !0x1F;
-                }
+                self.selected()
+                    .is_some_and(|region| region.replace(value & !0x1F, region.attributes))
             }
-            0x10 | 0x18 | 0x20 | 0x28 => {
-                if let Some(region) = self.selected() {
-                    region.attributes = value & ATTRIBUTES;
-                }
-            }
-            _ => return false,
-        }
-        self.enabled()
+            0x10 | 0x18 | 0x20 | 0x28 => self
+                .selected()
+                .is_some_and(|region| region.replace(region.base, value & ATTRIBUTES)),
+            _ => false,
+        };
+        changed && self.enabled()
     }
 }
 
@@ -140,6 +138,25 @@ mod tests {
         );
         assert_eq!(mpu.regions()[5].base, 0x2001_0000);
         assert_eq!(mpu.read(0), 0x800);
+    }
+
+    #[test]
+    fn only_what_changes_for_accesses_is_a_change() {
+        let mut mpu = Mpu::new(8);
+        assert!(!mpu.write(0x0C, 0x2000_0000 | VALID | 3), "the unit is off");
+        assert!(!mpu.write(0x10, 0x0306_0025), "the unit is off");
+        assert!(mpu.write(0x04, ENABLE | PRIVDEFENA));
+        assert!(!mpu.write(0x04, ENABLE | PRIVDEFENA));
+        assert!(!mpu.write(0x0C, 0x2000_0000 | VALID | 3));
+        assert!(!mpu.write(0x10, 0x0306_0025));
+        assert!(mpu.write(0x0C, 0x2000_0100 | VALID | 3));
+        assert!(mpu.write(0x10, 0x0306_0027));
+        assert!(mpu.write(0x10, 0x0306_0026), "switched off");
+        assert!(!mpu.write(0x0C, 0x2000_0000 | VALID | 3), "the region is off");
+        assert!(!mpu.write(0x10, 0x0206_0024), "and stays off");
+        assert!(mpu.write(0x10, 0x0206_0025), "switched on");
+        assert!(mpu.write(0x04, 0));
+        assert_eq!(mpu.read(0x0C), 0x2000_0003);
     }
 
     #[test]

@@ -33,11 +33,21 @@ pub struct GuestView<'a> {
 pub struct TooMany;
 
 impl GuestRegion {
+    /// Writes both registers; whether that changes what anybody may access.
+    pub fn replace(&mut self, base: u32, attributes: u32) -> bool {
+        let old = core::mem::replace(self, Self { base, attributes });
+        old != *self && (old.is_enabled() || self.is_enabled())
+    }
+
+    const fn is_enabled(self) -> bool {
+        self.attributes & 1 != 0
+    }
+
     /// The region, with what it allows code that is privileged or not; `None` if it is not enabled.
     /// A size below the smallest is UNPREDICTABLE; here it is the smallest.
     #[must_use]
     pub const fn decode(self, privileged: bool) -> Option<Region> {
-        if self.attributes & 1 == 0 {
+        if !self.is_enabled() {
             return None;
         }
         let coded = (self.attributes >> 1 & 0x1F) as u8;
@@ -147,11 +157,9 @@ fn append(plan: &mut Plan, region: Region, available: u8) -> Result<(), TooMany>
         return Ok(());
     }
     plan.retain(|before| !within(before, &region));
-    let seen = plan
-        .regions()
-        .iter()
-        .any(|before| intersect(before, &region).is_some());
-    if region.rights.is_none() && !seen {
+    // What nobody has rights to anyway needs no region that says so.
+    let hides = |before: &Region| intersect(before, &region).is_some();
+    if region.rights.is_none() && !plan.regions().iter().any(hides) {
         return Ok(());
     }
     let room = plan.regions().len() < usize::from(available);
@@ -174,7 +182,9 @@ fn intersect(own: &Region, wanted: &Region) -> Option<Region> {
         return None;
     }
     // A block without eighths that the larger one cuts through is said with the larger one's eighths.
-    let (block, disabled) = if small.size_log2 < 8 && small.size() > large.granule() {
+    let (block, disabled) = if large.disabled == 0 {
+        (small, small.disabled)
+    } else if small.size_log2 < 8 && small.size() > large.granule() {
         (
             large,
             eighths(large, |first| large.covers(first) && small.spans(first)),
@@ -219,6 +229,9 @@ fn eighths(block: &Region, inside: impl Fn(u32) -> bool) -> u8 {
 fn within(inner: &Region, outer: &Region) -> bool {
     if inner.size_log2 > outer.size_log2 || !outer.spans(inner.base) {
         return false;
+    }
+    if outer.disabled == 0 {
+        return true;
     }
     // At most eight: the outer block's eighths are no smaller than those of a block inside it.
     let unit = u32::from(inner.granule_log2().min(outer.granule_log2()));
