@@ -98,6 +98,22 @@ impl Cause {
         }
     }
 
+    /// The fault of a frame that could not be pushed or popped. What else is noted there is mostly why there was to be a frame: that an
+    /// instruction traps, which it does not on the guest's own processor. Only an access that the protection unit refused is its own.
+    const fn frame_fault(&self) -> Fault {
+        let (kept, valid) = if self.has(MSTKERR | MUNSTKERR) {
+            (MEMORY_BITS, MMARVALID)
+        } else {
+            (BUS_BITS, BFARVALID)
+        };
+        Self {
+            exception: self.exception,
+            status: self.status & kept,
+            address: if self.has(valid) { self.address } else { None },
+        }
+        .fault()
+    }
+
     /// The report of a fault at `pc` that concerns others.
     fn report(&self, pc: u32) -> FaultReport {
         FaultReport {
@@ -277,7 +293,7 @@ impl Trapped<'_> {
         fp::drop_lazy();
         let frame = self.registers.frame;
         let size = frame_size(ExcReturn(self.registers.exc_return).extended());
-        let fault = cause.fault();
+        let fault = cause.frame_fault();
         if !self.is_task && self.core.guest_regions().is_some() && self.space.writable(frame, size) {
             if waiting & CALL_PENDED != 0 {
                 self.core.call_waits();
