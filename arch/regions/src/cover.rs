@@ -122,8 +122,7 @@ const fn round_up(value: u64, unit: u64) -> u64 {
 
 /// One region for what these two cover, if there is one: with the same rights and the same memory, where the eighths of the
 /// smallest block around both are covered all or not at all by each.
-#[must_use]
-pub fn joined(one: &Region, other: &Region) -> Option<Region> {
+pub(crate) fn joined(one: &Region, other: &Region) -> Option<Region> {
     if one.rights != other.rights || one.memory != other.memory {
         return None;
     }

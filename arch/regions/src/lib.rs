@@ -5,8 +5,8 @@
 //! eighth can be left out (blocks of 256 bytes and up). Of the regions that cover an address the one with the highest
 //! number counts; what none covers is closed to unprivileged code. Partitions run unprivileged always.
 //!
-//! - [`cover`]: the fewest regions that are exactly a range of memory; [`joined`]: one region in the place of two.
-//! - [`plan`]: the regions of a partition, or why they do not fit and the smallest change that makes
+//! - [`cover`]: the fewest regions that are exactly a range of memory.
+//! - [`plan`]: the regions of a partition, or why they do not fit; [`smallest_fix`]: the smallest change that makes
 //!   them fit. The host tool and the backend use the same function, so what was checked is what runs.
 //! - [`combine`]: a partition's regions and those its guest wrote into its own virtual unit: the guest's
 //!   can only take rights away. Two blocks are nested or disjoint, so what two regions share is always a
@@ -33,7 +33,7 @@ mod plan;
 mod region;
 
 pub use combine::{GuestRegion, GuestView, TooMany, combine, combine_what_fits};
-pub use cover::{Cover, cover, in_one_region, joined};
+pub use cover::{Cover, cover, in_one_region};
 pub use loaded::Loaded;
 pub use plan::{Fix, Forbidden, Plan, Refusal, Request, plan, smallest_fix};
 pub use region::{Memory, Region, Rights, rights_at};
