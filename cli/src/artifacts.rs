@@ -8,6 +8,7 @@
 use crate::c_guests;
 use crate::problem::Problem;
 use crate::progress::Progress;
+use crate::target_spec;
 use bulkhead_manifest::Board;
 use bulkhead_manifest::board::Gic;
 use std::collections::BTreeMap;
@@ -28,6 +29,8 @@ struct Recipe {
     profile: String,
     /// Flags for the compiler, its own library included.
     flags: String,
+    /// What is different from the compiler's own description of the target, where its library is built.
+    spec: String,
 }
 
 /// First minor version of the compiler that knows all flags a recipe can have.
@@ -107,7 +110,7 @@ impl Workspace {
         self.target.join(target).join(profile).join(name)
     }
 
-    /// How a program is built: its package can name its own `target`, `profile` and `flags` in
+    /// How a program is built: its package can name its own `target`, `profile`, `flags` and `spec` in
     /// `[package.metadata.bulkhead]`.
     fn recipe_of(&self, program: &str) -> Recipe {
         let file = self.folder_of(program).join("Cargo.toml");
@@ -122,6 +125,7 @@ impl Workspace {
             target: own("target", TARGET),
             profile: own("profile", PROFILE),
             flags: own("flags", ""),
+            spec: own("spec", "").replace('\'', "\""),
         }
     }
 
@@ -191,13 +195,25 @@ impl Workspace {
             target,
             profile,
             flags,
+            spec,
         } = recipe;
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command
             .current_dir(&self.root)
-            .args(["build", "--profile", profile, "--target", target]);
+            .args(["build", "--profile", profile, "--target"]);
         let libraries = sysroot()?.join("lib/rustlib");
         if libraries.join("src/rust/library/core/Cargo.toml").is_file() {
+            let minor = minor_version()?;
+            if !spec.is_empty() && minor >= target_spec::SINCE {
+                command.arg(target_spec::write(
+                    &self.target.join("target-spec"),
+                    target,
+                    spec,
+                )?);
+                command.arg("-Zjson-target-spec");
+            } else {
+                command.arg(target);
+            }
             let features = if profile == PROFILE {
                 "compiler-builtins-mem"
             } else {
@@ -209,14 +225,16 @@ impl Workspace {
             ]);
             // Building `core` is a nightly option of a stable compiler; nothing else depends on it.
             command.env("RUSTC_BOOTSTRAP", "1");
-            if !flags.is_empty() && minor_version()? >= FLAGS_SINCE {
+            if !flags.is_empty() && minor >= FLAGS_SINCE {
                 let list: Vec<String> = flags.split(' ').map(|flag| format!("{flag:?}")).collect();
                 command.args([
                     "--config",
                     &format!("target.{target}.rustflags=[{}]", list.join(",")),
                 ]);
             }
-        } else if !libraries.join(target).is_dir() {
+        } else if libraries.join(target).is_dir() {
+            command.arg(target);
+        } else {
             return Err(Problem::new(format!(
                 "the Rust toolchain has neither its library's source nor {target}"
             ))

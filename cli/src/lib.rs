@@ -48,6 +48,7 @@ pub mod screen;
 pub mod session;
 pub mod summary;
 pub mod tables;
+pub mod target_spec;
 pub mod terminal;
 pub mod trace;
 pub mod typing;

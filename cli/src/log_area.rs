@@ -489,7 +489,7 @@ impl Counts {
                 brief(calls),
                 brief(idle),
                 brief(faults),
-                partition.restarts + 1,
+                partition.restarts.saturating_add(1),
             );
         }
         for (pcpu, idle) in self.idle.iter().enumerate() {
@@ -647,6 +647,59 @@ mod tests {
         assert_eq!(found[0].1.lines(), ["a\u{FFFD}[mb"]);
         let all = found[0].1.text_of_all();
         assert!(all.chars().all(|c| c == '\n' || !c.is_control()), "{all:?}");
+    }
+
+    #[test]
+    fn noise_in_an_area_is_shown_without_harm() {
+        let mut state = 1_u64;
+        let mut random = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        for round in 0..60 {
+            let layout = if round % 2 == 0 { SMALL } else { LARGE };
+            let mut bytes: Vec<u8> = (0..layout.size / 8)
+                .flat_map(|_| match round % 3 {
+                    0 => random().to_le_bytes(),
+                    1 => (random() % 5).to_le_bytes(),
+                    _ => [if random() % 4 == 0 { 0xff } else { 0 }; 8],
+                })
+                .collect();
+            // Nobody finds the area without these.
+            let written = random() >> (random() % 56).max(1);
+            let reserved = written + random() % LINE_MAX as u64;
+            let header: [(usize, &[u8]); 5] = [
+                (0, &MAGIC.to_le_bytes()),
+                (offset_of!(Header, version), &VERSION.to_le_bytes()),
+                (offset_of!(Header, size), &(layout.size as u32).to_le_bytes()),
+                (offset_of!(Header, written), &written.to_le_bytes()),
+                (offset_of!(Header, reserved), &reserved.to_le_bytes()),
+            ];
+            for (at, value) in header {
+                bytes[at..at + value.len()].copy_from_slice(value);
+            }
+            let (at, area) = LogArea::find(&bytes).unwrap();
+            assert_eq!(at, 0);
+            let _ = (
+                area.rings(),
+                area.hertz(),
+                area.booted(),
+                area.tables(),
+                area.boots(),
+                area.lines(),
+            );
+            let texts = [
+                area.board(),
+                area.counts().table(),
+                area.crash().unwrap_or_default(),
+                area.text_of_all(),
+            ];
+            for text in texts {
+                assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+            }
+        }
     }
 
     #[test]

@@ -88,6 +88,8 @@ const TSFF_INT: u32 = 1 << 8;
 const TSFL_INT: u32 = 1 << 7;
 const RSFF_INT: u32 = 1 << 4;
 const RSFL_INT: u32 = 1 << 3;
+/// Those that say that a FIFO is above its level.
+const OF_LEVELS: u32 = TDFA_INT | TSFL_INT | RSFL_INT;
 /// HW_CFG (5.3.9): soft reset; what of it can be written; must be one.
 const HW_SRST: u32 = 1;
 const HW_WRITABLE: u32 = 0x003F_0000;
@@ -131,6 +133,8 @@ pub struct Lan9118 {
     receive: Receive,
     transmit: Transmit,
     mac: Mac,
+    /// A FIFO for statuses has moved since an interrupt was acknowledged.
+    has_moved: bool,
 }
 
 impl Lan9118 {
@@ -152,6 +156,7 @@ impl Lan9118 {
             receive: Receive::new(),
             transmit: Transmit::new(),
             mac: Mac::new(address),
+            has_moved: false,
         }
     }
 
@@ -176,9 +181,15 @@ impl Lan9118 {
     fn read_word(&mut self, offset: u64, memory: &mut impl FrameMemory) -> u32 {
         match offset {
             0..=RX_DATA_LAST => self.receive.take_word(self.receive_config, memory),
-            RX_STATUS => self.receive.take_status(),
+            RX_STATUS => {
+                self.has_moved = true;
+                self.receive.take_status()
+            }
             RX_STATUS_PEEK => self.receive.status(),
-            TX_STATUS => self.transmit.take_status(),
+            TX_STATUS => {
+                self.has_moved = true;
+                self.transmit.take_status()
+            }
             TX_STATUS_PEEK => self.transmit.status(),
             ID_REV => CHIP,
             IRQ_CFG => {
@@ -219,10 +230,7 @@ impl Lan9118 {
         match offset & WINDOW_MASK {
             TX_DATA_FIRST..=TX_DATA_LAST => return self.transmit_word(value, memory),
             IRQ_CFG => self.irq_config = value & IRQ_CFG_WRITABLE,
-            INT_STS => {
-                self.status &= !value;
-                self.look_at_levels();
-            }
+            INT_STS => self.acknowledge(value),
             INT_EN => {
                 self.enable = value;
                 // The interrupt for software comes with its enable (5.3.4).
@@ -265,11 +273,23 @@ impl Lan9118 {
     /// The frame that was offered has been copied.
     pub fn arrived(&mut self, arrival: &Arrival) {
         self.receive.commit(arrival);
+        self.has_moved = true;
         self.status |= RXD_INT;
         self.look_at_levels();
     }
 
-    /// The interrupts that say that a FIFO is filled to its level (5.3.6) stay while it is.
+    /// Clears interrupts (5.3.3). That of a FIFO above its level stays, as on the chip, but only if the FIFO has moved since the last time. There are drivers
+    /// that acknowledge, leave the FIFO to the task that the interrupt keeps from running, and rely on the chip's pause between two interrupts
+    /// (5.3.2), for which a device would need a clock; with this they get to it, and none that came meanwhile is lost.
+    const fn acknowledge(&mut self, interrupts: u32) {
+        self.status &= !interrupts;
+        if self.has_moved {
+            self.has_moved = interrupts & OF_LEVELS == 0;
+            self.look_at_levels();
+        }
+    }
+
+    /// The interrupts that say that a FIFO is filled to its level (5.3.6).
     const fn look_at_levels(&mut self) {
         if self.receive.statuses() > self.fifo_levels & 0xFF {
             self.status |= RSFL_INT;
@@ -295,6 +315,7 @@ impl Lan9118 {
         if done.overflow {
             self.status |= TSFF_INT;
         }
+        self.has_moved = true;
         self.look_at_levels();
         done.bytes.map(|bytes| Sent { bytes })
     }

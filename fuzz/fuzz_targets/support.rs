@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the targets for manifests and payloads share.
+#![allow(dead_code, reason = "each target uses a part of it")]
 
 use bulkhead_manifest::{CompileInput, compile, load_text};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,13 @@ pub fn program() -> PathBuf {
 
 /// Loads `text`, renders what is found, compiles what is accepted. `@file` is `payload`, every other name a loop.
 pub fn exercise(text: &str, path: &Path, payload: &Path) {
-    let resolve = |name: &str| Ok(if name == "@file" { payload.to_owned() } else { program() });
+    let resolve = |name: &str| {
+        Ok(if name == "@file" {
+            payload.to_owned()
+        } else {
+            program()
+        })
+    };
     match load_text(path, text, &resolve) {
         Ok(system) => {
             let _ = (system.memory_map(), system.interrupts(), system.devices());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rules a system image obeys beyond its format.
 //!
-//! One function per rule, one file per subject. A rule sees a record and its index and returns a [`Fault`];
-//! [`each`] adds where that was. Rules may rely on the format, and on the rules that [`all`] runs before them.
+//! One function per rule, one file per subject. A rule sees the index of a record and returns a [`Fault`];
+//! [`all`] adds where that was. Rules may rely on the format, and on the rules before them in [`RULES`].
 //!
 //! | file | rules |
 //! |---|---|
@@ -31,33 +31,66 @@ use crate::layout::Name;
 use crate::reader::Image;
 pub(crate) use board::runs_in_place;
 
+/// A rule: whether the record of its table with this index, which there is, obeys it.
+type Rule = fn(&Image<'_>, u16) -> Result<(), Fault>;
+
+/// All rules in their order, each for every record of its table. A function for each, called from one place: together
+/// they would need more registers than there are.
+const RULES: [(Table, Rule); 25] = [
+    (Table::Map, board::map_entry),
+    (Table::Board, board::board),
+    (Table::Pcpus, board::pcpu),
+    (Table::Controllers, board::controller),
+    (Table::Memory, memory::mapping),
+    (Table::Payloads, memory::payload),
+    (Table::Loads, memory::load),
+    (Table::Partitions, partitions::partition),
+    (Table::Alternatives, partitions::alternative),
+    (Table::Partitions, partitions::last),
+    (Table::Vcpus, partitions::vcpu),
+    (Table::VirtualDevices, devices::device),
+    (Table::Interrupts, devices::interrupt),
+    (Table::Nics, nics::nic),
+    (Table::Registers, registers::window),
+    (Table::Residents, residents::resident),
+    (Table::Sites, residents::site),
+    (Table::Schedules, schedules::schedule),
+    (Table::Schedules, schedules::last),
+    (Table::Windows, schedules::window),
+    (Table::Domains, schedules::domain),
+    (Table::Pcpus, schedules::pcpu),
+    (Table::Vcpus, schedules::vcpu),
+    (Table::Capabilities, access::capability),
+    (Table::Watches, access::watch),
+];
+
 /// Checks every rule.
 pub(crate) fn all(image: &Image<'_>) -> Result<(), ImageError> {
-    board::check(image)?;
-    memory::check(image)?;
-    partitions::check(image)?;
-    devices::check(image)?;
-    nics::check(image)?;
-    registers::check(image)?;
-    residents::check(image)?;
-    schedules::check(image)?;
-    access::check(image)
-}
-
-/// Applies a rule to every record of a table.
-fn each<R>(
-    table: Table,
-    records: &[R],
-    rule: impl Fn(u16, &R) -> Result<(), Fault>,
-) -> Result<(), ImageError> {
-    for (record, index) in records.iter().zip(0..) {
-        rule(index, record).map_err(|fault| ImageError::Record {
-            table,
-            index: index.into(),
-            fault,
-        })?;
+    for (table, rule) in RULES {
+        for index in 0..image.count(table) {
+            rule(image, index).map_err(|fault| ImageError::Record {
+                table,
+                index: index.into(),
+                fault,
+            })?;
+        }
     }
     Ok(())
+}
+
+/// The record with this index; there is one.
+fn at<R>(records: &[R], index: u16) -> Result<&R, Fault> {
+    records.get(usize::from(index)).ok_or(Fault::BadCount)
+}
+
+/// Behind what the last of `records` has of another table, which is `all` long, there is no more.
+fn covers<R>(records: &[R], index: u16, all: usize, count: fn(&R) -> u32) -> Result<(), Fault> {
+    if usize::from(index).wrapping_add(1) != records.len() {
+        return Ok(());
+    }
+    let mut records = records.iter();
+    let sum = records.try_fold(0_usize, |sum, record| sum.checked_add(count(record) as usize));
+    require(sum == Some(all), Fault::NotConsecutive)
 }
 
 /// The records before `index`, with their indices: what a pairwise rule compares a record with.

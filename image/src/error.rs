@@ -319,80 +319,73 @@ impl Fault {
 impl ImageError {
     /// The sentence, piece by piece: the target has no use for [`core::fmt`] but this, and that is a lot of code.
     pub fn describe(&self, part: &mut dyn FnMut(Part<'_>)) {
-        let mut all = |parts: &[Part<'_>]| parts.iter().for_each(|piece| part(*piece));
+        let (texts, facts) = self.sentence();
+        for (text, fact) in texts.iter().zip(facts) {
+            part(Text(text));
+            part(fact);
+        }
+        let [.., last] = texts;
+        part(Text(last));
+        if let Self::Record { fault, .. } = self {
+            fault.describe(part);
+        }
+    }
+
+    /// What is between, before and behind the facts, and these.
+    fn sentence(&self) -> (&'static [&'static str; 3], [Part<'_>; 2]) {
+        let name = |name| Text(Name::text(name).unwrap_or("?"));
         match *self {
-            Self::Truncated { found, expected } => {
-                all(&[
-                    Text("image truncated: "),
-                    Number(found),
-                    Text(" of "),
-                    Number(expected),
-                    Text(" bytes"),
-                ]);
+            Self::Truncated { found, expected } => (
+                &["image truncated: ", " of ", " bytes"],
+                [Number(found), Number(expected)],
+            ),
+            Self::NoEnd { expected } => (
+                &["image truncated: end mark missing, ", " bytes expected", ""],
+                [Number(expected), NOTHING],
+            ),
+            Self::TooLong { found, expected } => (
+                &["image too long: ", " bytes, ", " expected"],
+                [Number(found), Number(expected)],
+            ),
+            Self::Misaligned => (&["not at a multiple of 8 bytes", "", ""], NOTHINGS),
+            Self::NotAnImage => (&["not a system image", "", ""], NOTHINGS),
+            Self::Format { found } => (
+                &["image format ", ", this hypervisor reads ", ""],
+                [Number(found.into()), Number(crate::layout::FORMAT.into())],
+            ),
+            Self::Class { found, expected } => (
+                &["image for class ", ", this hypervisor is ", ""],
+                [Number(found.into()), Number(expected.into())],
+            ),
+            Self::Lengths => (&["header: bad lengths", "", ""], NOTHINGS),
+            Self::TablesDigest => (&["tables: digest mismatch", "", ""], NOTHINGS),
+            Self::PayloadDigest { index, name: ref own } => {
+                (&["payload ", " \"", MISMATCH], [Number(index.into()), name(own)])
             }
-            Self::NoEnd { expected } => all(&[
-                Text("image truncated: end mark missing, "),
-                Number(expected),
-                Text(" bytes expected"),
-            ]),
-            Self::TooLong { found, expected } => all(&[
-                Text("image too long: "),
-                Number(found),
-                Text(" bytes, "),
-                Number(expected),
-                Text(" expected"),
-            ]),
-            Self::Misaligned => all(&[Text("not at a multiple of 8 bytes")]),
-            Self::NotAnImage => all(&[Text("not a system image")]),
-            Self::Format { found } => all(&[
-                Text("image format "),
-                Number(found.into()),
-                Text(", this hypervisor reads "),
-                Number(crate::layout::FORMAT.into()),
-            ]),
-            Self::Class { found, expected } => all(&[
-                Text("image for class "),
-                Number(found.into()),
-                Text(", this hypervisor is "),
-                Number(expected.into()),
-            ]),
-            Self::Lengths => all(&[Text("header: bad lengths")]),
-            Self::TablesDigest => all(&[Text("tables: digest mismatch")]),
-            Self::PayloadDigest { index, name } => all(&mismatch("payload ", index, &name)),
-            Self::ResidentDigest { index, name } => all(&mismatch("resident ", index, &name)),
-            Self::Padding { index } => {
-                all(&[
-                    Text("padding before payload "),
-                    Number(index.into()),
-                    Text(" not zero"),
-                ]);
+            Self::ResidentDigest { index, name: ref own } => {
+                (&["resident ", " \"", MISMATCH], [Number(index.into()), name(own)])
             }
-            Self::Misplaced(table) => all(&[Text(table.record()), Text(" table: misplaced")]),
-            Self::Count { table, found } => all(&[
-                Text(table.record()),
-                Text(" table: "),
-                Number(found.into()),
-                Text(" records"),
-            ]),
-            Self::Record { table, index, fault } => {
-                all(&[Text(table.record()), Text(" "), Number(index.into()), Text(": ")]);
-                fault.describe(part);
+            Self::Padding { index } => (
+                &["padding before payload ", " not zero", ""],
+                [Number(index.into()), NOTHING],
+            ),
+            Self::Misplaced(table) => (&["", " table: misplaced", ""], [Text(table.record()), NOTHING]),
+            Self::Count { table, found } => (
+                &["", " table: ", " records"],
+                [Text(table.record()), Number(found.into())],
+            ),
+            Self::Record { table, index, .. } => {
+                (&["", " ", ": "], [Text(table.record()), Number(index.into())])
             }
         }
     }
 }
 
 /// Of the bytes of a payload or of what is resident.
-fn mismatch<'a>(what: &'a str, index: u32, name: &'a Name) -> [Part<'a>; 5] {
-    let name = name.text().unwrap_or("?");
-    [
-        Text(what),
-        Number(index.into()),
-        Text(" \""),
-        Text(name),
-        Text("\": digest mismatch"),
-    ]
-}
+const MISMATCH: &str = "\": digest mismatch";
+/// No fact.
+const NOTHING: Part<'static> = Text("");
+const NOTHINGS: [Part<'static>; 2] = [NOTHING; 2];
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -192,6 +192,12 @@ impl<'a> Image<'a> {
         }
     }
 
+    /// How many records a table has. The directory lists the tables in their order, and the limits of each fit.
+    pub(crate) fn count(&self, table: Table) -> u16 {
+        let section = self.header.sections.get(table as usize);
+        section.map_or(0, |section| section.count.get() as u16)
+    }
+
     /// The multiple at which mappings start and end on this class.
     #[must_use]
     pub fn granule(&self) -> u64 {

@@ -17,9 +17,11 @@ use crate::partition::{Launch, Request};
 use crate::record::Found;
 use crate::shared::Shared;
 use crate::system::System;
+use crate::terminal::Reader;
 use crate::time::Timebase;
 use crate::trace::Tracer;
 use bulkhead_abi::hypercall::SELF_CAPABILITY;
+use bulkhead_abi::log::Pcpu as Counters;
 use bulkhead_abi::{Error, ObjectKind, PartitionState, Rights};
 use bulkhead_arch_api::{
     Arch, BuildError, ControllerKind, GuestPhys, HostPhys, Line as IrqLine, LineRoute, MAX_PARTITIONS,
@@ -28,8 +30,8 @@ use bulkhead_arch_api::{
 };
 use bulkhead_devices::uart::Uart;
 use bulkhead_image::layout::{
-    FLAG_AUTOSTART, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, TRIGGER_EDGE, VIRTUAL_GIC_V2,
-    VIRTUAL_GIC_V3,
+    FLAG_AUTOSTART, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PcpuRecord, TRIGGER_EDGE,
+    VIRTUAL_GIC_V2, VIRTUAL_GIC_V3,
 };
 use bulkhead_image::{Image, ImageError, Part, Sha256};
 use bulkhead_sched::{MAX_SLOTS, PcpuPolicy, PolicyError};
@@ -133,15 +135,34 @@ pub fn primary<P: PcpuPolicy, A: Arch, S: Sha256>(
     hooks: &Hooks<'_, S>,
 ) -> ! {
     prepare_or_end(&mut machine, shared, image, hooks);
-    secondary::<P, A>(machine, shared)
+    let seat = seat_or_end(&mut machine, shared);
+    run::<P, A>(machine, shared, seat)
 }
 
-/// Any other pCPU's way into the kernel. On its own, so that its stack is not needed while the boot pCPU prepares.
+/// Any other pCPU's way into the kernel.
+pub fn secondary<P: PcpuPolicy, A: Arch>(mut machine: A, shared: &'static Shared<'static, A::Relax>) -> ! {
+    let seat = seat_or_end(&mut machine, shared);
+    run::<P, A>(machine, shared, seat)
+}
+
+/// The loop. On its own, so that its stack is not needed while the boot pCPU prepares; and the machine is only read here, so that it is
+/// copied once, to where it stays.
 #[inline(never)]
-pub fn secondary<P: PcpuPolicy, A: Arch>(machine: A, shared: &'static Shared<'static, A::Relax>) -> ! {
-    let mut pcpu = take_place::<P, A>(machine, shared);
+fn run<P: PcpuPolicy, A: Arch>(
+    machine: A,
+    shared: &'static Shared<'static, A::Relax>,
+    seat: Seat<'static, 'static>,
+) -> ! {
+    let mut pcpu = take_seat::<P, A>(machine, shared, seat);
     pcpu.adopt_or_end();
     pcpu.run_forever()
+}
+
+/// The system does not start. On its own, so that the line is on the stack only then.
+#[cold]
+#[inline(never)]
+fn give_up<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, error: &BootError) -> ! {
+    lockdown(machine, shared, &error.describe())
 }
 
 fn prepare_or_end<'i, A: Arch, S: Sha256>(
@@ -151,7 +172,7 @@ fn prepare_or_end<'i, A: Arch, S: Sha256>(
     hooks: &Hooks<'_, S>,
 ) {
     if let Err(error) = prepare(machine, shared, image, hooks) {
-        lockdown(machine, shared, &error.describe());
+        give_up(machine, shared, &error);
     }
 }
 
@@ -168,27 +189,57 @@ pub fn boot<'s, 'i, P: PcpuPolicy, A: Arch, S: Sha256>(
 
 /// What [`secondary`] does before its loop. Does not return if the pCPU cannot take part.
 pub fn join<'s, 'i, P: PcpuPolicy, A: Arch>(
-    machine: A,
+    mut machine: A,
     shared: &'s Shared<'i, A::Relax>,
 ) -> Pcpu<'s, 'i, A, P> {
-    let mut pcpu = take_place(machine, shared);
+    let seat = seat_or_end(&mut machine, shared);
+    let mut pcpu = take_seat(machine, shared, seat);
     pcpu.adopt_or_end();
     pcpu
 }
 
+/// Which pCPU this is, and what of the shared state is its own.
+#[derive(Clone, Copy)]
+struct Seat<'s, 'i> {
+    id: PcpuId,
+    system: &'s System<'i>,
+    record: &'i PcpuRecord,
+    counters: &'static Counters,
+}
+
+/// Does not return if no such pCPU is expected.
+fn seat_or_end<'s, 'i, A: Arch>(machine: &mut A, shared: &'s Shared<'i, A::Relax>) -> Seat<'s, 'i> {
+    let id = machine.current();
+    let seat = shared.system.get().and_then(|system| {
+        Some(Seat {
+            id,
+            system,
+            record: system.image.pcpus().get(usize::from(id.0))?,
+            counters: shared.recorder.pcpu(id)?,
+        })
+    });
+    match seat {
+        Some(seat) => seat,
+        None => give_up(machine, shared, &BootError::Unexpected(id)),
+    }
+}
+
 /// A pCPU that knows who it is. Inlined, so that its several KiB are made where they stay.
 #[inline(always)]
-fn take_place<'s, 'i, P: PcpuPolicy, A: Arch>(
-    mut machine: A,
+fn take_seat<'s, 'i, P: PcpuPolicy, A: Arch>(
+    machine: A,
     shared: &'s Shared<'i, A::Relax>,
+    seat: Seat<'s, 'i>,
 ) -> Pcpu<'s, 'i, A, P> {
-    let id = machine.current();
-    let (system, counters) = match shared.system.get().zip(shared.recorder.pcpu(id)) {
-        Some((system, counters)) if usize::from(id.0) < system.image.pcpus().len() => (system, counters),
-        _ => lockdown(&mut machine, shared, &BootError::Unexpected(id).describe()),
-    };
-    let tracer = Tracer::new(machine.trace_ring(), counters, id);
-    Pcpu::new(machine, shared, system, (id, counters), tracer)
+    let tracer = Tracer::new(machine.trace_ring(), seat.counters, seat.id);
+    let kind = crate::policy::kind(seat.record, &seat.system.time);
+    Pcpu::new(
+        machine,
+        shared,
+        seat.system,
+        (seat.id, seat.counters),
+        (tracer, &kind),
+    )
 }
 
 /// Everything that is done once, by the boot pCPU, in order.
@@ -218,7 +269,7 @@ fn prepare<'i, A: Arch, S: Sha256>(
     for partition in system.partitions() {
         build_space(machine, system, partition)?;
         if let Some(uart) = system.facts_of(partition).uart {
-            *shared.partition(partition).uart.lock() = Uart::new(uart.kind);
+            *shared.partition(partition).reader.lock() = Reader::Uart(Uart::new(uart.kind));
         }
         shared.terminal.add(
             partition,
@@ -451,7 +502,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     #[inline(never)]
     fn adopt_or_end(&mut self) {
         if let Err(error) = self.adopt() {
-            lockdown(&mut self.machine, self.shared, &error.describe());
+            give_up(&mut self.machine, self.shared, &error);
         }
     }
 

@@ -2,7 +2,7 @@
 //! Capability spaces: the only names a partition has for anything.
 //!
 //! Each partition has a space of [`CAPABILITY_SLOTS`] slots. A slot's content (kind, object, rights) is
-//! one word that any pCPU reads without a lock: that is the check of every hypercall. The derivation relation is
+//! half a word that any pCPU reads without a lock: that is the check of every hypercall. The derivation relation is
 //! changed under one lock.
 //!
 //! **Derivation.** A capability and everything derived from it, in whatever space, stand next to each
@@ -23,9 +23,10 @@
 //! before the revocation.
 
 use bulkhead_abi::hypercall::{CAPABILITY_SLOTS, SELF_CAPABILITY};
+use bulkhead_abi::size::Place;
 use bulkhead_abi::{Error, ObjectKind, Rights};
-use bulkhead_arch_api::{MAX_PARTITIONS, PartitionId};
-use core::sync::atomic::{AtomicU32, Ordering};
+use bulkhead_arch_api::{MAX_PARTITIONS, MAX_PCPUS, PartitionId};
+use core::sync::atomic::{AtomicU16, Ordering};
 use spin::RelaxStrategy;
 use spin::mutex::TicketMutex;
 
@@ -42,29 +43,32 @@ pub struct Capability {
 }
 
 impl Capability {
-    const fn encode(self) -> u32 {
-        self.rights.0 as u32 | (self.object.0 as u32) << 8 | (self.kind as u32) << 16
+    /// In half a word: rights in bits 7:0, the object in bits 12:8, its kind, which is not 0, in bits 15:13.
+    const fn encode(self) -> u16 {
+        self.rights.0 as u16 | (self.object.0 as u16 & 31) << 8 | (self.kind as u16) << 13
     }
 
-    fn decode(word: u32) -> Option<Self> {
-        let [rights, object, kind, _] = word.to_le_bytes();
+    fn decode(word: u16) -> Option<Self> {
         Some(Self {
-            kind: ObjectKind::from_number(kind)?,
-            object: PartitionId(object),
-            rights: Rights(rights),
+            kind: ObjectKind::from_number((word >> 13) as u8)?,
+            object: PartitionId((word >> 8) as u8 & 31),
+            rights: Rights(word as u8),
         })
     }
 }
 
 const SLOTS: usize = MAX_PARTITIONS * CAPABILITY_SLOTS;
-const EMPTY: u32 = 0;
+const EMPTY: u16 = 0;
+const _: () = assert!(
+    MAX_PARTITIONS <= 32 && MAX_PCPUS <= 32 && (ObjectKind::Schedule as u16) < 8,
+    "a capability fits half a word"
+);
 const _: () = assert!(
     CAPABILITY_SLOTS <= 64 && SLOTS < NOWHERE as usize,
-    "a free map fits u64, a place fits u16"
+    "a free map fits u64, and a slot among all slots of all spaces has a place"
 );
 
-/// Place of a slot among all slots of all spaces.
-type Place = u16;
+/// No place.
 const NOWHERE: Place = Place::MAX;
 
 /// Every slot of a space is free.
@@ -81,7 +85,7 @@ fn slot_bit(place: Place) -> u64 {
 struct Link {
     next: Place,
     previous: Place,
-    depth: u16,
+    depth: Place,
 }
 
 const ALONE: Link = Link {
@@ -94,7 +98,7 @@ const ALONE: Link = Link {
 struct Derivations {
     links: [Link; SLOTS],
     /// What the system image put into each slot.
-    endowed: [u32; SLOTS],
+    endowed: [u16; SLOTS],
     /// Bit n: slot n of that space is free.
     free: [u64; MAX_PARTITIONS],
 }
@@ -102,7 +106,7 @@ struct Derivations {
 /// All capability spaces.
 #[derive(Debug)]
 pub struct Spaces<R> {
-    words: [AtomicU32; SLOTS],
+    words: [AtomicU16; SLOTS],
     derivations: TicketMutex<Derivations, R>,
 }
 
@@ -116,7 +120,7 @@ impl<R: RelaxStrategy> Spaces<R> {
     /// Empty spaces.
     pub const fn new() -> Self {
         Self {
-            words: [const { AtomicU32::new(EMPTY) }; SLOTS],
+            words: [const { AtomicU16::new(EMPTY) }; SLOTS],
             derivations: TicketMutex::new(Derivations {
                 links: [ALONE; SLOTS],
                 endowed: [EMPTY; SLOTS],
@@ -253,7 +257,7 @@ impl<R: RelaxStrategy> Spaces<R> {
         any
     }
 
-    fn store(&self, place: Place, word: u32) {
+    fn store(&self, place: Place, word: u16) {
         if let Some(slot) = self.words.get(usize::from(place)) {
             slot.store(word, Ordering::Release);
         }
@@ -310,7 +314,7 @@ impl Derivations {
     }
 
     /// Takes the slot again for what it was endowed with, if anything; returns its content.
-    fn endow(&mut self, place: Place) -> u32 {
+    fn endow(&mut self, place: Place) -> u16 {
         let word = self.endowed.get(usize::from(place)).copied().unwrap_or(EMPTY);
         if word != EMPTY
             && let Some(free) = self.free_around(place)
@@ -329,10 +333,10 @@ impl Derivations {
 
 /// The place of slot `index` of a space, if there is such a slot.
 fn place(holder: PartitionId, index: u32) -> Option<Place> {
-    let index = u16::try_from(index)
+    let index = usize::try_from(index)
         .ok()
-        .filter(|index| usize::from(*index) < CAPABILITY_SLOTS)?;
-    let base = u16::from(holder.0).checked_mul(CAPABILITY_SLOTS as u16)?;
-    base.checked_add(index)
-        .filter(|place| usize::from(*place) < SLOTS)
+        .filter(|index| *index < CAPABILITY_SLOTS)?;
+    let base = usize::from(holder.0).checked_mul(CAPABILITY_SLOTS)?;
+    let place = base.checked_add(index).filter(|place| *place < SLOTS)?;
+    Place::try_from(place).ok()
 }

@@ -33,7 +33,6 @@ use crate::table::PerPartition;
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 use bulkhead_abi::size::limit;
 use bulkhead_arch_api::{Console, MAX_PARTITIONS, PartitionId};
-use bulkhead_image::layout::NAME_LEN;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use line::{Stage, tag};
 use ring::{Ring, View};
@@ -44,7 +43,7 @@ use spin::once::Once;
 /// Bytes that wait for a console's turn.
 pub const RING: usize = limit(128, 512);
 /// Bytes of the log that wait for its turn.
-const LOG_RING: usize = limit(1024, 8192);
+const LOG_RING: usize = limit(512, 8192);
 /// Bytes that one call of [`Multiplexer::pump`] sends at most: a line of usual length and its tag, so that it leaves in the
 /// exit that ended it if the transmitter is free.
 pub const PUMP_BYTES: usize = 128;
@@ -66,36 +65,13 @@ const LAST_ROUNDS: usize = 8 * (LOG_RING + MAX_PARTITIONS * RING);
 type Source = u8;
 const LOG: Source = MAX_PARTITIONS as u8;
 
-/// The name of a console.
-#[derive(Clone, Copy, Debug)]
-struct Name {
-    bytes: [u8; NAME_LEN],
-    length: usize,
-}
-
-impl Name {
-    fn new(name: &str) -> Self {
-        let mut bytes = [0; NAME_LEN];
-        for (to, from) in bytes.iter_mut().zip(name.as_bytes()) {
-            *to = *from;
-        }
-        Self {
-            bytes,
-            length: name.len().min(NAME_LEN),
-        }
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        self.bytes.get(..self.length).unwrap_or(&[])
-    }
-}
-
 #[derive(Debug)]
-struct Port<R> {
+struct Port<'n, R> {
     ring: Ring<RING>,
     /// Held by whoever puts bytes in; never by whoever takes them out.
     writer: TicketMutex<(), R>,
-    name: Once<Name, R>,
+    /// Of the system image, which stays.
+    name: Once<&'n str, R>,
 }
 
 /// State of the transmitter's side; held by whoever pumps.
@@ -116,8 +92,8 @@ struct Transmitter {
 
 /// All consoles' output.
 #[derive(Debug)]
-pub struct Multiplexer<R> {
-    ports: PerPartition<Port<R>>,
+pub struct Multiplexer<'n, R> {
+    ports: PerPartition<Port<'n, R>>,
     log: Ring<LOG_RING>,
     /// Held by whoever adds a log line: how many lines were lost before.
     log_writer: TicketMutex<u32, R>,
@@ -128,13 +104,13 @@ pub struct Multiplexer<R> {
     transmitter: SpinMutex<Transmitter, R>,
 }
 
-impl<R: RelaxStrategy> Default for Multiplexer<R> {
+impl<R: RelaxStrategy> Default for Multiplexer<'_, R> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<R: RelaxStrategy> Multiplexer<R> {
+impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
     /// Nothing waits; no console has a name.
     #[must_use]
     pub const fn new() -> Self {
@@ -164,8 +140,8 @@ impl<R: RelaxStrategy> Multiplexer<R> {
     }
 
     /// Names the console of a partition, once, at boot.
-    pub fn add(&self, partition: PartitionId, name: &str) {
-        self.ports.of(partition).name.call_once(|| Name::new(name));
+    pub fn add(&self, partition: PartitionId, name: &'n str) {
+        self.ports.of(partition).name.call_once(|| name);
     }
 
     /// The partition whose console has this name.
@@ -177,7 +153,7 @@ impl<R: RelaxStrategy> Multiplexer<R> {
     }
 
     fn name(&self, partition: PartitionId) -> Option<&[u8]> {
-        self.ports.of(partition).name.get().map(Name::as_bytes)
+        self.ports.of(partition).name.get().map(|name| name.as_bytes())
     }
 
     /// Puts bytes of a partition into its ring; returns how many it took.
@@ -199,11 +175,12 @@ impl<R: RelaxStrategy> Multiplexer<R> {
         let view = self.log.view();
         let mut lost = self.log_writer.lock();
         let end: &[u8] = b"\r\n";
-        let mut report = Line::of("log lines lost: ");
-        report.decimal(u64::from(*lost));
-        let parts = [report.as_bytes(), end, line.as_bytes(), end];
-        let parts = if *lost == 0 { parts.get(2..) } else { parts.get(..) };
-        if view.push_all(parts.unwrap_or(&[]), micros(now)) {
+        let parts = [line.as_bytes(), end];
+        let fits = match *lost {
+            0 => view.push_all(&parts, micros(now)),
+            lost => push_behind_report(view, lost, &parts, micros(now)),
+        };
+        if fits {
             *lost = 0;
         } else {
             *lost = lost.saturating_add(1);
@@ -418,6 +395,16 @@ impl<R: RelaxStrategy> Multiplexer<R> {
 
 const fn mark(partition: u8) -> u32 {
     1_u32.wrapping_shl(partition as u32)
+}
+
+/// A line with the number of those before it that found no place; false if there is none for both. On its own, so that it is on the stack only then.
+#[cold]
+#[inline(never)]
+fn push_behind_report(log: ring::View<'_>, lost: u32, line: &[&[u8]; 2], now: u32) -> bool {
+    let mut report = Line::of("log lines lost: ");
+    report.decimal(u64::from(lost));
+    let [line, end] = *line;
+    log.push_all(&[report.as_bytes(), end, line, end], now)
 }
 
 /// Time for the age of a piece of a line: it wraps after more than an hour, which no piece of a line becomes.

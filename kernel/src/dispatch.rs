@@ -38,7 +38,7 @@ use bulkhead_abi::log::Pcpu as Counters;
 use bulkhead_arch_api::{
     Arch, Exit, MAX_PCPUS, MAX_VCPUS_PER_PARTITION, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet,
 };
-use bulkhead_sched::{AnyPolicy, PcpuPolicy, Slot};
+use bulkhead_sched::{AnyPolicy, PcpuPolicy, PolicyParameters, Slot};
 
 /// Rounds of one decision before the loop is entered anew; each is caused by mail that came during the one before.
 const DECISION_ROUNDS: usize = 4;
@@ -82,7 +82,7 @@ impl<'s, 'i, A: Arch, P: PcpuPolicy> Pcpu<'s, 'i, A, P> {
         shared: &'s Shared<'i, A::Relax>,
         system: &'s System<'i>,
         (id, counters): (PcpuId, &'static Counters),
-        tracer: Tracer,
+        (tracer, kind): (Tracer, &PolicyParameters<'_>),
     ) -> Self {
         Self {
             machine,
@@ -90,7 +90,7 @@ impl<'s, 'i, A: Arch, P: PcpuPolicy> Pcpu<'s, 'i, A, P> {
             system,
             id,
             mailbox: shared.mailboxes.of(id),
-            local: Local::new(counters, tracer),
+            local: Local::new(counters, tracer, kind),
         }
     }
 

@@ -24,8 +24,11 @@ pub const COPY_CHUNK: u64 = 4 * 1024;
 /// Bytes copied at a time if source and destination differ in their place within a word, so that they go one by one.
 pub const UNALIGNED_CHUNK: u64 = 512;
 /// A copy that begins elsewhere first goes up to a multiple of this, so that the rest goes word by word.
-const COPY_ALIGN: u64 = 64;
-const WORD: u64 = 8;
+const COPY_ALIGN: usize = 64;
+const WORD: usize = 8;
+
+/// An address, or bytes: the rules of the image have seen to it that both are numbers of the machine.
+type Address = usize;
 
 /// How far the loading of a partition has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -34,9 +37,9 @@ pub struct Cursor {
     alternative: u8,
     phase: Phase,
     record: usize,
-    offset: u64,
+    offset: Address,
     /// While clearing: up to here no load is in the way, as far as is known.
-    clear_until: u64,
+    clear_until: Address,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -158,7 +161,7 @@ impl Cursor {
 
     /// Of the chunk of `length` bytes that is to be cleared, only the first `done` are.
     pub const fn cleared(&mut self, length: u64, done: u64) {
-        self.offset = self.offset.saturating_sub(length.saturating_sub(done));
+        self.offset = self.offset.saturating_sub(length.saturating_sub(done) as Address);
     }
 
     /// The virtual devices are reset up to part `next`, or entirely.
@@ -195,8 +198,8 @@ impl Cursor {
             if !wanted(region.flags.get()) {
                 continue;
             }
-            let start = region.guest.get();
-            let end = start.saturating_add(region.size.get());
+            let start = region.guest.get() as Address;
+            let end = start.saturating_add(region.size.get() as Address);
             let mut from = start.saturating_add(self.offset);
             if from >= self.clear_until || self.offset == 0 {
                 from = skip_loads(from, end, loads.clone());
@@ -205,10 +208,11 @@ impl Cursor {
                 }
                 self.clear_until = next_load(from, end, loads.clone());
             }
+            let limit = limit as Address;
             let chunk_end = (from & !limit.wrapping_sub(1)).saturating_add(limit);
             let until = self.clear_until.min(chunk_end);
             self.offset = until.saturating_sub(start);
-            return Some((GuestPhys(from), until.saturating_sub(from)));
+            return Some((GuestPhys(from as u64), until.saturating_sub(from) as u64));
         }
         None
     }
@@ -219,18 +223,18 @@ impl Cursor {
                 self.record = index;
                 self.offset = 0;
             }
-            let rest = load.size.get().saturating_sub(self.offset);
+            let rest = (load.size.get() as Address).saturating_sub(self.offset);
             if rest == 0 {
                 continue;
             }
-            let guest = load.guest.get().saturating_add(self.offset);
-            let offset = load.offset.get().saturating_add(self.offset);
+            let guest = (load.guest.get() as Address).saturating_add(self.offset);
+            let offset = (load.offset.get() as Address).saturating_add(self.offset);
             let length = rest.min(copy_limit(guest, offset));
             let chunk = Chunk::Copy {
-                guest: GuestPhys(guest),
+                guest: GuestPhys(guest as u64),
                 payload: load.payload.get(),
-                offset,
-                length,
+                offset: offset as u64,
+                length: length as u64,
             };
             self.offset = self.offset.saturating_add(length);
             return Some(chunk);
@@ -250,25 +254,29 @@ const fn is_kept(flags: u32) -> bool {
 }
 
 /// Bytes to copy at once to `guest` from `offset` within a payload; payloads begin at a page.
-const fn copy_limit(guest: u64, offset: u64) -> u64 {
+const fn copy_limit(guest: Address, offset: Address) -> Address {
     if guest % WORD != offset % WORD {
-        return UNALIGNED_CHUNK;
+        return UNALIGNED_CHUNK as Address;
     }
     match guest % COPY_ALIGN {
-        0 => COPY_CHUNK,
+        0 => COPY_CHUNK as Address,
         beyond => COPY_ALIGN.saturating_sub(beyond),
     }
 }
 
 /// The first address from `from` on that no load covers. The loads of a partition are in no order, so one
 /// pass may uncover another: as many passes as there are loads are enough.
-fn skip_loads<'r>(from: u64, end: u64, loads: impl Iterator<Item = &'r LoadRecord> + Clone) -> u64 {
+fn skip_loads<'r>(
+    from: Address,
+    end: Address,
+    loads: impl Iterator<Item = &'r LoadRecord> + Clone,
+) -> Address {
     let mut at = from;
     for _ in loads.clone() {
         let before = at;
         for load in loads.clone() {
-            let first = load.guest.get();
-            let behind = first.saturating_add(load.size.get());
+            let first = load.guest.get() as Address;
+            let behind = first.saturating_add(load.size.get() as Address);
             if first <= at && at < behind {
                 at = behind;
             }
@@ -281,12 +289,12 @@ fn skip_loads<'r>(from: u64, end: u64, loads: impl Iterator<Item = &'r LoadRecor
 }
 
 /// The first address in `from..end` at which a load starts, or `end`.
-fn next_load<'r>(from: u64, end: u64, loads: impl Iterator<Item = &'r LoadRecord>) -> u64 {
+fn next_load<'r>(from: Address, end: Address, loads: impl Iterator<Item = &'r LoadRecord>) -> Address {
     loads
         .filter(|load| load.size.get() != 0)
-        .map(|load| load.guest.get())
+        .map(|load| load.guest.get() as Address)
         .filter(|first| *first > from)
-        .fold(end, u64::min)
+        .fold(end, Address::min)
 }
 
 #[cfg(test)]
@@ -404,12 +412,12 @@ mod tests {
     #[test]
     fn copies_are_short_and_go_by_words_where_they_can() {
         for (guest, offset, expected) in [
-            (0x1000, 0, COPY_CHUNK),
+            (0x1000, 0, COPY_CHUNK as usize),
             (0x1004, 4, 60),
             (0x103f, 0x7f, 1),
             (0x1008, 0x10, 56),
-            (0x1000, 4, UNALIGNED_CHUNK),
-            (0x1001, 0, UNALIGNED_CHUNK),
+            (0x1000, 4, UNALIGNED_CHUNK as usize),
+            (0x1001, 0, UNALIGNED_CHUNK as usize),
         ] {
             assert_eq!(copy_limit(guest, offset), expected, "{guest:#x} {offset:#x}");
         }

@@ -7,8 +7,8 @@
 
 use bulkhead_arch_api::{PartitionId, Ticks, VcpuId};
 use bulkhead_sched::{
-    AnyPolicy, Decision, MAX_SLOTS, Outcome, PcpuPolicy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet,
-    StopReason, Successor,
+    AnyPolicy, Decision, MAX_SLOTS, Outcome, PcpuPolicy, PolicyError, PolicyParameters, ScheduleStatus,
+    Signals, Slot, SlotSet, StopReason, Successor,
 };
 
 use crate::dispatch::Reports;
@@ -88,7 +88,7 @@ impl Activity {
 
 /// One vCPU of this pCPU. Its size is a power of two: where a slot's is costs one instruction.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
+#[repr(align(32))]
 pub struct SlotState {
     /// Which vCPU.
     pub vcpu: VcpuId,
@@ -107,6 +107,12 @@ impl SlotState {
         watchdog: Ticks::NEVER,
         counters: &NOWHERE,
     };
+}
+
+/// No slot is in use. On its own, so that they are written where they stay.
+#[inline(never)]
+const fn unused() -> [SlotState; MAX_SLOTS] {
+    [SlotState::UNUSED; MAX_SLOTS]
 }
 
 /// State of one pCPU. In this order: what every decision touches comes first, the large tables last.
@@ -143,13 +149,12 @@ pub struct Local<P = AnyPolicy> {
 }
 
 impl<P: PcpuPolicy> Local<P> {
-    /// A pCPU without vCPUs; it wants a decision.
+    /// A pCPU without vCPUs, which will have a policy of this kind; it wants a decision.
     #[inline(always)]
-    pub fn new(counters: &'static Pcpu, tracer: Tracer) -> Self {
+    pub fn new(counters: &'static Pcpu, tracer: Tracer, kind: &PolicyParameters<'_>) -> Self {
         Self {
-            policy: P::nobody(),
             counters,
-            slots: [SlotState::UNUSED; MAX_SLOTS],
+            slots: unused(),
             count: 0,
             running: NOBODY,
             since: Ticks::NEVER,
@@ -164,6 +169,7 @@ impl<P: PcpuPolicy> Local<P> {
             reports: Reports::new(),
             intake: Intake::UNLIMITED,
             tracer,
+            policy: P::blank(kind),
         }
     }
 

@@ -52,8 +52,7 @@ impl Line {
         let mut rest = number;
         let mut used = 0_usize;
         for digit in digits.iter_mut().rev() {
-            *digit = b'0'.wrapping_add((rest % 10) as u8);
-            rest /= 10;
+            *digit = next_digit(&mut rest);
             used = used.saturating_add(1);
             if rest == 0 {
                 break;
@@ -85,8 +84,7 @@ impl Line {
         let mut digits = *b".000000";
         let mut rest = (nanoseconds / 1000) % 1_000_000;
         for digit in digits.iter_mut().skip(1).rev() {
-            *digit = b'0'.wrapping_add((rest % 10) as u8);
-            rest /= 10;
+            *digit = next_digit(&mut rest);
         }
         self.decimal(nanoseconds / 1_000_000_000).push(&digits);
         self
@@ -117,6 +115,16 @@ impl Line {
         }
         self.length = self.length.saturating_add(taken);
     }
+}
+
+/// Takes the last decimal digit away. Most numbers are short, and a CPU of 32 bits divides longer ones in a hundred instructions.
+fn next_digit(number: &mut u64) -> u8 {
+    let (rest, digit) = match u32::try_from(*number) {
+        Ok(short) => (u64::from(short / 10), (short % 10) as u8),
+        Err(_) => (*number / 10, (*number % 10) as u8),
+    };
+    *number = rest;
+    b'0'.wrapping_add(digit)
 }
 
 #[cfg(test)]

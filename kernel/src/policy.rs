@@ -46,16 +46,33 @@ pub fn install<P: PcpuPolicy>(
         used = used.saturating_add(1);
     }
     let vcpus = parameters.get(..used).unwrap_or(&[]);
+    match kind(record, &system.time) {
+        PolicyParameters::Arinc653(kind) => arinc653(policy, system, pcpu, (vcpus, kind.quantum)),
+        PolicyParameters::Domains(kind) => domains(policy, system, pcpu, (vcpus, kind.quantum)),
+        simple => policy.install(vcpus, &simple),
+    }
+}
+
+/// Which policy a pCPU has; tables are empty.
+pub(crate) fn kind(record: &PcpuRecord, time: &Timebase) -> PolicyParameters<'static> {
     let quantum = u64::from(record.quantum_us.get()).saturating_mul(1000);
-    let quantum = system.time.duration(quantum).0;
-    let parameters = match record.policy.get() {
+    let quantum = time.duration(quantum).0;
+    match record.policy.get() {
         POLICY_PINNED => PolicyParameters::Pinned,
         POLICY_EDF => PolicyParameters::Edf(EdfParameters { quantum }),
-        POLICY_ARINC653 => return arinc653(policy, system, pcpu, (vcpus, quantum)),
-        POLICY_DOMAINS => return domains(policy, system, pcpu, (vcpus, quantum)),
+        POLICY_ARINC653 => PolicyParameters::Arinc653(Arinc653Parameters {
+            windows: &[],
+            schedules: &[],
+            initial: 0,
+            start: 0,
+            quantum,
+        }),
+        POLICY_DOMAINS => PolicyParameters::Domains(DomainsParameters {
+            domains: &[],
+            quantum,
+        }),
         _ => PolicyParameters::FixedPriority(FixedPriorityParameters { quantum }),
-    };
-    policy.install(vcpus, &parameters)
+    }
 }
 
 fn vcpu_parameters(record: &VcpuRecord, time: &Timebase) -> VcpuParameters {

@@ -14,13 +14,12 @@ use crate::partition::Control;
 use crate::record::Recorder;
 use crate::system::System;
 use crate::table::{PerPartition, PerPcpu, Table};
-use crate::terminal::{Input, Terminal};
+use crate::terminal::{Reader, Terminal};
 use crate::time::Timebase;
 use bulkhead_abi::PartitionState;
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::status::StatusWord;
 use bulkhead_arch_api::{MAX_PARTITIONS, MAX_PCPUS, PartitionId, Ticks};
-use bulkhead_devices::uart::{Kind, Uart};
 use bulkhead_image::MAX_NICS;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use spin::RelaxStrategy;
@@ -39,10 +38,8 @@ pub struct Partition<R> {
     pub gate: Gate,
     /// Its health.
     pub health: Record,
-    /// Its virtual UART, if it has one.
-    pub uart: TicketMutex<Uart, R>,
-    /// Console input it has not read yet, if it has no virtual UART.
-    pub input: TicketMutex<Input, R>,
+    /// Its virtual UART, or the console input it has not read yet.
+    pub reader: TicketMutex<Reader, R>,
 }
 
 impl<R: RelaxStrategy> Partition<R> {
@@ -53,8 +50,7 @@ impl<R: RelaxStrategy> Partition<R> {
             kicked: AtomicU64::new(0),
             gate: Gate::new(),
             health: Record::new(),
-            uart: TicketMutex::new(Uart::new(Kind::Pl011)),
-            input: TicketMutex::new(Input::new()),
+            reader: TicketMutex::new(Reader::new()),
         }
     }
 
@@ -127,7 +123,7 @@ pub struct Shared<'i, R> {
     pub(crate) schedules: PerPcpu<TicketMutex<ScheduleState, R>>,
     pub(crate) partitions: PerPartition<Partition<R>>,
     pub(crate) capabilities: Spaces<R>,
-    pub(crate) terminal: Terminal<R>,
+    pub(crate) terminal: Terminal<'i, R>,
     pub(crate) recorder: Recorder<R>,
     /// Interfaces to networks.
     pub(crate) nics: PerNic<TicketMutex<Nic, R>>,

@@ -11,6 +11,7 @@ use crate::partition::Homes;
 use crate::table::{PerPartition, PerPcpu, PerVcpu, Table};
 use crate::time::Timebase;
 use bulkhead_abi::HealthClass;
+use bulkhead_abi::size::limit;
 use bulkhead_arch_api::{
     GuestPhys, HostPhys, Line, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind, PcpuId,
     Ticks, TimeMode, VcpuId, VcpuReset, VcpuSet, VirtualLine,
@@ -51,12 +52,13 @@ pub struct UartWindow {
     pub line: Option<VirtualLine>,
 }
 
-/// Some of the board's lines; its interrupt controllers have less than 1024 (Arm IHI 0048, 0069: 1020).
+/// Some of the board's lines; its interrupt controllers have less than 1024 (Arm IHI 0048, 0069: 1020), those of microcontrollers less than
+/// 512 (Arm DDI 0403E, B3.4.2: 496).
 #[derive(Debug)]
-struct LineSet([u32; 32]);
+struct LineSet([u32; limit(16, 32)]);
 
 impl LineSet {
-    const EMPTY: Self = Self([0; 32]);
+    const EMPTY: Self = Self([0; limit(16, 32)]);
 
     fn insert(&mut self, line: Line) {
         if let Some(word) = self.0.get_mut((line.0 >> 5) as usize) {

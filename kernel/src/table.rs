@@ -4,7 +4,7 @@
 //! Every id in the kernel comes from the checked system image or from the backend, never from a
 //! partition: what a partition names goes through its capability space first. So a look-up by id
 //! cannot fail, and nothing here returns an `Option` that a caller would have to invent an answer for.
-//! If an id ever were out of range (a broken invariant of ours), the look-up would land on entry 0
+//! If an id ever were out of range (a broken invariant of ours), the look-up would land on another entry
 //! instead of ending the hypervisor; tests are built with the assertion that it does not.
 
 use bulkhead_arch_api::{MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PcpuId, VcpuId};
@@ -75,6 +75,12 @@ impl<K: Id, T, const N: usize> Table<K, T, N> {
     fn position(id: K) -> usize {
         let index = id.index();
         debug_assert!(index < N);
-        if index < N { index } else { 0 }
+        if N.is_power_of_two() {
+            index & N.wrapping_sub(1)
+        } else if index < N {
+            index
+        } else {
+            0
+        }
     }
 }

@@ -5,19 +5,20 @@
 use crate::console::Multiplexer;
 use crate::input::{Received, Selector};
 use bulkhead_arch_api::PartitionId;
+use bulkhead_devices::uart::Uart;
 use spin::RelaxStrategy;
 use spin::mutex::SpinMutex;
 
 /// The serial line.
 #[derive(Debug)]
-pub struct Terminal<R> {
+pub struct Terminal<'n, R> {
     /// Output of all consoles.
-    pub output: Multiplexer<R>,
+    pub output: Multiplexer<'n, R>,
     /// Held while a byte that came in is looked at; the line interrupts one pCPU only.
     selector: SpinMutex<Selector, R>,
 }
 
-impl<R: RelaxStrategy> Terminal<R> {
+impl<'n, R: RelaxStrategy> Terminal<'n, R> {
     pub const fn new() -> Self {
         Self {
             output: Multiplexer::new(),
@@ -26,7 +27,7 @@ impl<R: RelaxStrategy> Terminal<R> {
     }
 
     /// Registers the console of a partition. Input goes to the first that reads.
-    pub fn add(&self, partition: PartitionId, name: &str, reads: bool) {
+    pub fn add(&self, partition: PartitionId, name: &'n str, reads: bool) {
         self.output.add(partition, name);
         let mut selector = self.selector.lock();
         if reads && !selector.is_directed() {
@@ -44,6 +45,43 @@ impl<R: RelaxStrategy> Terminal<R> {
         };
         selector.select(chosen);
         None
+    }
+}
+
+/// Where a partition's console input goes.
+#[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one per partition, in place; there is no heap to put the large one on"
+)]
+pub enum Reader {
+    /// To its virtual UART.
+    Uart(Uart),
+    /// It has none: to where a hypercall finds it.
+    Input(Input),
+}
+
+impl Reader {
+    /// Without a virtual UART.
+    pub const fn new() -> Self {
+        Self::Input(Input::new())
+    }
+
+    /// The virtual UART, if there is one.
+    #[inline]
+    pub const fn uart(&mut self) -> Option<&mut Uart> {
+        match self {
+            Self::Uart(uart) => Some(uart),
+            Self::Input(_) => None,
+        }
+    }
+
+    /// The input, if there is no virtual UART.
+    pub const fn input(&mut self) -> Option<&mut Input> {
+        match self {
+            Self::Input(input) => Some(input),
+            Self::Uart(_) => None,
+        }
     }
 }
 

@@ -45,7 +45,9 @@ impl Timebase {
         self.convert(nanoseconds, 0)
     }
 
-    /// `extra`, a fraction of a tick in parts of 10^-9, decides which way is rounded.
+    /// `extra`, a fraction of a tick in parts of 10^-9, decides which way is rounded. One place for all: where a CPU has no
+    /// divisions of 64 bits, this is long.
+    #[inline(never)]
     const fn convert(&self, nanoseconds: u64, extra: u64) -> Ticks {
         let (Some(seconds), Some(rest)) = (
             nanoseconds.checked_div(NANOSECONDS_PER_SECOND),

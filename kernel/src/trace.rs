@@ -9,6 +9,7 @@
 //! loses no record without knowing it. Entries are stored before they are counted: what the count covers is whole.
 
 use bulkhead_abi::log::Pcpu;
+use bulkhead_abi::size::IS_SMALL;
 use bulkhead_abi::trace::{Entry, Event, Record, SwitchReason};
 use bulkhead_arch_api::{PcpuId, Ticks, VcpuId};
 use bulkhead_sched::Slot;
@@ -56,6 +57,21 @@ impl Tracer {
     /// be encoded.
     #[inline(always)]
     pub fn record(&self, now: Ticks, event: Event) {
+        if IS_SMALL {
+            self.store_once(now, event);
+        } else {
+            self.store(now, event);
+        }
+    }
+
+    /// Where size counts it is one function.
+    #[inline(never)]
+    fn store_once(&self, now: Ticks, event: Event) {
+        self.store(now, event);
+    }
+
+    #[inline(always)]
+    fn store(&self, now: Ticks, event: Event) {
         let stored = self.counters.traced.load(Ordering::Relaxed);
         let index = stored as usize & self.ring.len().wrapping_sub(1);
         let Some(entry) = self.ring.get(index) else { return };

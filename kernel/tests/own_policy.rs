@@ -191,7 +191,10 @@ impl PcpuPolicy for Mad {
                 *self = Self::Mad(parameters.quantum);
                 Ok(())
             }
-            (_, Self::Sane(policy)) => policy.install(vcpus, parameters),
+            (_, Self::Sane(policy)) => {
+                **policy = AnyPolicy::blank(parameters);
+                policy.install(vcpus, parameters)
+            }
             (_, Self::Mad(_)) => Err(PolicyError::BadParameter),
         }
     }

@@ -84,7 +84,7 @@ fn streams(seen: &[(String, bool, Vec<u8>)]) -> BTreeMap<String, Vec<u8>> {
     streams
 }
 
-fn multiplexer() -> Multiplexer<spin::Spin> {
+fn multiplexer() -> Multiplexer<'static, spin::Spin> {
     let multiplexer = Multiplexer::new();
     for (name, number) in NAMES.iter().zip(0..) {
         multiplexer.add(PartitionId(number), name);
@@ -191,7 +191,7 @@ proptest! {
     }
 }
 
-fn pump_all(output: &Multiplexer<spin::Spin>, uart: &mut Uart, now: u64) {
+fn pump_all(output: &Multiplexer<'_, spin::Spin>, uart: &mut Uart, now: u64) {
     for _ in 0..1000 {
         uart.flush();
         let before = uart.line.len();
@@ -247,7 +247,7 @@ fn a_prompt_appears_after_a_while_and_is_broken_off_readably() {
 
 /// Bytes on the line from when a line is complete until its console has the transmitter, while others flood.
 fn wait_under_flood(
-    output: &Multiplexer<spin::Spin>,
+    output: &Multiplexer<'_, spin::Spin>,
     line: impl Fn(),
     name: &str,
     flood: &[u8],

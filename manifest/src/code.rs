@@ -143,6 +143,7 @@ codes! {
     LittleMemory = "W124", "A Linux kernel has hardly any memory beside what is loaded.";
     NoOverheads = "W125", "A demand is judged on a board of which nobody knows what the hypervisor costs.";
     ShortLatency = "W126", "A latency is promised that the hypervisor may not be able to keep.";
+    Semihosting = "W127", "A program of a microcontroller can call a debugger that is not there.";
 }
 
 impl Code {

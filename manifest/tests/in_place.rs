@@ -13,6 +13,7 @@ use bulkhead_manifest::{
 };
 use std::path::{Path, PathBuf};
 use support::firmware;
+use support::firmware::class_binary;
 
 /// Where class binary, system image, log and RAM of the hypervisor are on this board.
 const BINARY: u32 = 0x3d_8000;
@@ -84,6 +85,13 @@ fn image(system: &System) -> Vec<u8> {
 #[test]
 fn the_image_says_where_everything_is() {
     let system = system("image", &firmware(CODE, RAM, &PROGRAM, &PROGRAM_MAP)).expect("a system");
+    // The map names all that programs cannot have, not what an image takes of it.
+    let own = system
+        .memory_map()
+        .into_iter()
+        .find(|row| row.what == "hypervisor, system image");
+    let own = own.expect("a row of the map");
+    assert_eq!((own.host, own.size), (BINARY.into(), 160 << 10));
     let bytes = image(&system);
     let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).expect("checked");
     let board = image.board();
@@ -215,7 +223,7 @@ fn instructions_are_replaced_and_nothing_else() {
     assert_eq!(
         halves,
         [
-            0xde92, 0xf7f0, 0xa110, 0xf7fa, 0xa311, 0xf380, 0x8800, 0xdeff, 0xdea0, 0xe7fe, 0xb672, 0xb672
+            0xde92, 0xf7f0, 0xa110, 0xf7fa, 0xa311, 0xf380, 0x8800, 0xdeff, 0xdea3, 0xe7fe, 0xb672, 0xb672
         ]
     );
     assert_eq!(image.check_resident(0, &found, &Portable), Ok(()));
@@ -277,8 +285,24 @@ fn a_class_binary_with_too_much_ram_is_refused() {
 fn code_that_cannot_be_told_from_data_is_listed() {
     /// Code, mapping symbols, and what the refusal says.
     type Case = (&'static [u16], &'static [(u32, &'static str)], &'static str);
-    let cases: [Case; 4] = [
+    let cases: [Case; 7] = [
         (&[0xe7fe], &[], "0x00030040 to 0x00030042"),
+        // The CPU would see `cpsid i` at 0x30042.
+        (
+            &[0xe7fe, 0xb672],
+            &[(1, "$t")],
+            "0x00030041 in section `.text`: T32 code at an odd address",
+        ),
+        (
+            &[0xe7fe, 0xb672],
+            &[(0, "$t"), (3, "$d")],
+            "0x00030042 in section `.text`: the code ends within",
+        ),
+        (
+            &[0xe7fe, 0xf3ef, 0x8010],
+            &[(0, "$t"), (4, "$t")],
+            "0x00030042 in section `.text`: the code ends within",
+        ),
         (
             &[0xe7fe, 0xf3ef],
             &[(0, "$t")],
@@ -317,7 +341,7 @@ fn code_that_is_executed_and_would_not_be_read_is_refused() {
     const SECOND: usize = FIRST + 32;
     const LENGTH: u32 = 64 + 2 * PROGRAM.len() as u32;
     let good = firmware(CODE, RAM, &PROGRAM, &PROGRAM_MAP);
-    let vectors = sections_at(&good) + 4 * 40;
+    let (text, vectors) = (sections_at(&good) + 40, sections_at(&good) + 4 * 40);
     let copy = [
         (4, 52 + 64),
         (8, CODE + 0x1000),
@@ -338,6 +362,26 @@ fn code_that_is_executed_and_would_not_be_read_is_refused() {
             "section `.text` is in several segments",
         ),
         (
+            // It starts in none of the segments and ends in one.
+            "before",
+            with_words(&good, &[(text + 16, 52 + 64 - 4), (text + 20, LENGTH)]),
+            "section `.text` is larger than the segment it is in",
+        ),
+        (
+            // Its beginning is in a segment of RAM, where nothing is executed, the rest in code memory.
+            "across",
+            with_words(
+                &good,
+                &[
+                    (SECOND + 4, 52 + 32),
+                    (SECOND + 16, 32),
+                    (text + 16, 52 + 64 - 4),
+                    (text + 20, LENGTH),
+                ],
+            ),
+            "section `.text` is in several segments",
+        ),
+        (
             "overlap",
             with_words(&good, &[(vectors + 8, 6), (vectors + 20, 72)]),
             "sections `` and `.text` overlap",
@@ -350,6 +394,25 @@ fn code_that_is_executed_and_would_not_be_read_is_refused() {
             "{refused}"
         );
     }
+}
+
+#[test]
+fn code_in_a_section_of_data_is_code_if_a_symbol_says_so() {
+    let good = firmware(CODE, RAM, &PROGRAM, &PROGRAM_MAP);
+    // Allocated, not executable: as a start-up file in assembly may have it that forgets the flag.
+    let text = sections_at(&good) + 40;
+    let marked = with_words(&good, &[(text + 8, 2)]);
+    assert_eq!(
+        system("data", &marked).expect("a system").replaced(0),
+        Some((4, 1))
+    );
+    // Contents that nothing speaks for are data there.
+    let silent = firmware(CODE, RAM, &PROGRAM, &[]);
+    let silent = with_words(&silent, &[(sections_at(&silent) + 40 + 8, 2)]);
+    assert_eq!(
+        system("silent", &silent).expect("a system").replaced(0),
+        Some((0, 0))
+    );
 }
 
 #[test]
@@ -399,41 +462,4 @@ fn contents(file: &[u8], address: u32) -> Option<Vec<u8>> {
     let found = headers.into_iter().find(|at| word(at + 12) == address)?;
     let (offset, size) = (word(found + 4) as usize, word(found + 16) as usize);
     Some(file[offset..offset + size].to_vec())
-}
-
-/// A class binary with a few bytes at 0, its end at 0x8000 and RAM up to `ram_end`.
-fn class_binary(base: u32, ram_end: u32) -> Vec<u8> {
-    let words = |values: &[u32]| {
-        values
-            .iter()
-            .flat_map(|value| value.to_le_bytes())
-            .collect::<Vec<u8>>()
-    };
-    let names = b"\0__image_end\0__ram_end\0";
-    let mut out = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x28\0".to_vec();
-    out.extend(words(&[1, base | 1, 52, 168, 0x0500_0000]));
-    out.extend(
-        [52_u16, 32, 1, 40, 3, 2]
-            .iter()
-            .flat_map(|half| half.to_le_bytes()),
-    );
-    out.extend(words(&[1, 84, base, base, 8, 8, 5, 4]));
-    out.extend(b"program.");
-    out.extend([0; 16]);
-    out.extend(words(&[
-        1,
-        base + 0x8000,
-        0,
-        0xfff1_0010,
-        13,
-        ram_end,
-        0,
-        0xfff1_0010,
-    ]));
-    out.extend(names);
-    out.resize(168, 0);
-    out.extend([0; 40]);
-    out.extend(words(&[0, 2, 0, 0, 92, 48, 2, 1, 4, 16]));
-    out.extend(words(&[0, 3, 0, 0, 140, names.len() as u32, 0, 0, 1, 0]));
-    out
 }

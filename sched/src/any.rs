@@ -49,41 +49,21 @@ pub enum PolicyParameters<'a> {
 }
 
 impl Kind {
-    /// On its own for each of them, so that the stack has to hold one at a time.
-    #[inline(never)]
-    fn become_blank(&mut self, blank: impl FnOnce() -> Self) {
-        *self = blank();
-    }
-
-    /// A policy is made where it stays: it is up to 5 KiB, and on its way through results and callers it would be
-    /// copied again and again.
-    fn become_one(
+    /// Gives a blank policy its slots, and what the parameters say besides.
+    fn fill(
         &mut self,
         vcpus: &[VcpuParameters],
         parameters: &PolicyParameters<'_>,
     ) -> Result<(), PolicyError> {
-        match parameters {
-            PolicyParameters::Pinned => self.become_blank(|| Self::Pinned(Pinned::blank())),
-            PolicyParameters::FixedPriority(policy) => {
-                self.become_blank(|| Self::FixedPriority(FixedPriority::blank(policy.quantum)));
-            }
-            PolicyParameters::Edf(policy) => self.become_blank(|| Self::Edf(Edf::blank(policy.quantum))),
-            PolicyParameters::Arinc653(policy) => {
-                self.become_blank(|| Self::Arinc653(Arinc653::blank(policy.quantum)));
-            }
-            PolicyParameters::Domains(policy) => {
-                self.become_blank(|| Self::Domains(Domains::blank(policy.quantum)));
-            }
-        }
         match (self, parameters) {
             (Self::Arinc653(policy), PolicyParameters::Arinc653(parameters)) => {
                 policy.fill(vcpus, parameters)
             }
             (Self::Domains(policy), PolicyParameters::Domains(parameters)) => policy.fill(vcpus, parameters),
-            (Self::FixedPriority(policy), _) => policy.fill(vcpus),
-            (Self::Edf(policy), _) => policy.fill(vcpus),
-            (Self::Pinned(policy), _) => policy.fill(vcpus),
-            (Self::Arinc653(_) | Self::Domains(_), _) => Err(PolicyError::BadParameter),
+            (Self::FixedPriority(policy), PolicyParameters::FixedPriority(_)) => policy.fill(vcpus),
+            (Self::Edf(policy), PolicyParameters::Edf(_)) => policy.fill(vcpus),
+            (Self::Pinned(policy), PolicyParameters::Pinned) => policy.fill(vcpus),
+            _ => Err(PolicyError::BadParameter),
         }
     }
 }
@@ -96,12 +76,38 @@ impl AnyPolicy {
         Self::new(Kind::Pinned(Pinned::blank()), SlotSet(0))
     }
 
+    /// [`PcpuPolicy::blank`]. It is made where it stays: it is up to 5 KiB, and on its way through results and callers it would be
+    /// copied again and again.
+    #[inline(never)]
+    #[must_use]
+    pub fn blank(parameters: &PolicyParameters<'_>) -> Self {
+        match *parameters {
+            PolicyParameters::Pinned => Self::nobody(),
+            PolicyParameters::FixedPriority(FixedPriorityParameters { quantum }) => {
+                Self::made(|| Kind::FixedPriority(FixedPriority::blank(quantum)))
+            }
+            PolicyParameters::Edf(EdfParameters { quantum }) => Self::made(|| Kind::Edf(Edf::blank(quantum))),
+            PolicyParameters::Arinc653(Arinc653Parameters { quantum, .. }) => {
+                Self::made(|| Kind::Arinc653(Arinc653::blank(quantum)))
+            }
+            PolicyParameters::Domains(DomainsParameters { quantum, .. }) => {
+                Self::made(|| Kind::Domains(Domains::blank(quantum)))
+            }
+        }
+    }
+
+    /// On its own for each of them, so that the stack holds what one needs.
+    #[inline(never)]
+    fn made(blank: impl FnOnce() -> Kind) -> Self {
+        Self::new(blank(), SlotSet(0))
+    }
+
     /// A policy with these vCPUs, slot 0 first.
     ///
     /// # Errors
     /// As `new` of the policy: [`Pinned::new`], [`FixedPriority::new`], [`Edf::new`], [`Arinc653::new`], [`Domains::new`].
     pub fn of(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>) -> Result<Self, PolicyError> {
-        let mut policy = Self::nobody();
+        let mut policy = Self::blank(parameters);
         policy.install(vcpus, parameters)?;
         Ok(policy)
     }
@@ -164,12 +170,18 @@ impl PcpuPolicy for AnyPolicy {
         Self::nobody()
     }
 
+    #[inline(always)]
+    fn blank(parameters: &PolicyParameters<'_>) -> Self {
+        Self::blank(parameters)
+    }
+
     fn install(
         &mut self,
         vcpus: &[VcpuParameters],
         parameters: &PolicyParameters<'_>,
     ) -> Result<(), PolicyError> {
-        self.restart(all_slots(vcpus.len())).become_one(vcpus, parameters)
+        self.all = all_slots(vcpus.len()).0;
+        self.policy.fill(vcpus, parameters)
     }
 
     #[inline]

@@ -185,7 +185,7 @@ impl Arinc653 {
                 self.signals.schedule_changed = true;
             }
             let missed = late.checked_div(self.frame()).unwrap_or(0);
-            let skipped = missed.saturating_sub(1).saturating_mul(self.frame());
+            let skipped = missed.saturating_sub(1).wrapping_mul(self.frame());
             self.frame_start = self.frame_start.saturating_add(skipped);
             self.start_windows(now);
         }

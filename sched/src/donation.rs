@@ -36,7 +36,7 @@ pub struct Donating<P> {
     pub(crate) place: u8,
     /// The slots that are ready themselves.
     pub(crate) ready: u32,
-    all: u32,
+    pub(crate) all: u32,
     lending: u32,
     pub(crate) policy: P,
     /// By slot that lends: to whom.
@@ -60,18 +60,6 @@ impl<P: Policy> Donating<P> {
             place: 0,
             is_plain: true,
         }
-    }
-
-    /// Without any donation, and with these slots; the policy below, to be made anew.
-    pub(crate) const fn restart(&mut self, all: SlotSet) -> &mut P {
-        self.all = all.0;
-        self.target = Table::new(0);
-        self.donors = Table::new(0);
-        self.lending = 0;
-        self.ready = 0;
-        self.place = 0;
-        (self.is_plain, self.is_short) = (true, false);
-        &mut self.policy
     }
 
     const fn has(&self, slot: Slot) -> bool {

@@ -30,6 +30,7 @@ use crate::fixed_priority::check;
 use crate::run_queue::{Band, RunQueue, all_slots};
 use crate::table::{Table, bit, each};
 use crate::timers::Timers;
+use crate::types::HAS_SHORT_WAYS;
 use crate::{
     Decision, EdfParameters, MAX_SLOTS, Policy, PolicyError, Server, ServerKind, Signals, Slot, SlotSet,
     StopReason, Ticks, VcpuParameters,
@@ -107,8 +108,7 @@ impl Bandwidth {
         if self.relative_deadline == self.period {
             self.start(now);
         } else {
-            let fits = share.checked_div(u128::from(self.relative_deadline)).unwrap_or(0);
-            self.left = Ticks::try_from(fits).unwrap_or(Ticks::MAX);
+            self.left = divided(share, self.relative_deadline);
         }
     }
 
@@ -118,10 +118,37 @@ impl Bandwidth {
         if beyond > 0 {
             // Whole budgets that are owed are whole periods to wait.
             let periods = beyond.checked_div(self.budget).unwrap_or(0);
-            self.debt = beyond.saturating_sub(periods.saturating_mul(self.budget));
+            self.debt = beyond.saturating_sub(periods.wrapping_mul(self.budget));
             self.release = self.release.saturating_add(periods.saturating_mul(self.period));
         }
     }
+}
+
+/// `dividend / divisor`; the greatest number if that is more.
+fn divided(dividend: u128, divisor: Ticks) -> Ticks {
+    if HAS_SHORT_WAYS {
+        let quotient = dividend.checked_div(u128::from(divisor));
+        return Ticks::try_from(quotient.unwrap_or(0)).unwrap_or(Ticks::MAX);
+    }
+    divided_bitwise(dividend, divisor)
+}
+
+/// The same, a bit at a time: where the CPU has no wide division, the library's is ten times as long.
+fn divided_bitwise(dividend: u128, divisor: Ticks) -> Ticks {
+    let (mut rest, mut quotient) = ((dividend >> 64) as u64, dividend as u64);
+    if rest >= divisor {
+        return Ticks::MAX;
+    }
+    for _ in 0..u64::BITS {
+        let is_beyond = rest >> 63 != 0;
+        rest = rest << 1 | quotient >> 63;
+        quotient <<= 1;
+        if is_beyond || rest >= divisor {
+            rest = rest.wrapping_sub(divisor);
+            quotient |= 1;
+        }
+    }
+    quotient
 }
 
 /// The policy.
@@ -157,6 +184,12 @@ pub struct Edf {
     signals: Signals,
 }
 
+/// On its own, so that they are written where they stay.
+#[inline(never)]
+const fn no_servers() -> Table<Bandwidth> {
+    Table::new(NO_SERVER)
+}
+
 impl Edf {
     /// A pCPU with these vCPUs, slot 0 first.
     ///
@@ -175,7 +208,7 @@ impl Edf {
             background: RunQueue::new(quantum),
             without: Band::NONE,
             with: 0,
-            servers: Table::new(NO_SERVER),
+            servers: no_servers(),
             slot_of: Table::new(0),
             rank_of: Table::new(0),
             slots_from: Table::new(0),
@@ -412,6 +445,26 @@ mod tests {
 
     fn policy(servers: &[(Ticks, Ticks, Ticks)]) -> Edf {
         try_new(servers).unwrap()
+    }
+
+    #[test]
+    fn a_division_bit_by_bit_is_the_division() {
+        let mut number = 1_u64;
+        let mut next = || {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            number >> (number % 64)
+        };
+        for _ in 0..10_000 {
+            let (a, b, divisor) = (next(), next(), next().max(1));
+            let dividend = u128::from(a) * u128::from(b);
+            let quotient = Ticks::try_from(dividend / u128::from(divisor)).unwrap_or(Ticks::MAX);
+            assert_eq!(
+                divided_bitwise(dividend, divisor),
+                quotient,
+                "{a} * {b} / {divisor}"
+            );
+            assert_eq!(divided(dividend, divisor), quotient);
+        }
     }
 
     #[test]

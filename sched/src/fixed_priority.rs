@@ -46,6 +46,12 @@ pub struct FixedPriority {
     replenishments: Timers,
 }
 
+/// No budgets. On its own, so that they are written where they stay.
+#[inline(never)]
+const fn unlimited() -> Table<Budget> {
+    Table::new(Budget::Unlimited)
+}
+
 impl FixedPriority {
     /// A pCPU with these vCPUs, slot 0 first.
     ///
@@ -63,7 +69,7 @@ impl FixedPriority {
         Self {
             queue: RunQueue::new(quantum),
             all: Band::NONE,
-            budgets: Table::new(Budget::Unlimited),
+            budgets: unlimited(),
             replenishments: Timers::new(),
             ready: 0,
             exhausted: 0,

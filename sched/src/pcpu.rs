@@ -22,8 +22,17 @@ pub trait PcpuPolicy: Policy {
     /// What a pCPU has before it has a policy: no slots, and it idles.
     fn nobody() -> Self;
 
-    /// Becomes what the manifest says, with these vCPUs, slot 0 first, whatever it was before: made where it stays, since it may be
-    /// several KiB.
+    /// What it has until [`PcpuPolicy::install`]: the same, and if it may be several KiB, of the kind that the manifest says, made where it
+    /// stays. Tables among the parameters are empty.
+    #[inline(always)]
+    fn blank(_parameters: &PolicyParameters<'_>) -> Self
+    where
+        Self: Sized,
+    {
+        Self::nobody()
+    }
+
+    /// Becomes what the manifest says, with these vCPUs, slot 0 first. Called once, on what [`PcpuPolicy::blank`] has made.
     ///
     /// # Errors
     /// More vCPUs than it can hold, or parameters it has no use for. It is nobody's then, and must not be asked.

@@ -12,6 +12,7 @@
 //! equals: the most important one of a band is the highest bit. Every operation is O(1).
 
 use crate::table::{Table, below, bit, highest};
+use crate::types::HAS_SHORT_WAYS;
 use crate::{Slot, SlotSet, StopReason, Ticks, VcpuParameters};
 
 /// Some of the vCPUs, as ranks and as slots: all or those of one class.
@@ -203,9 +204,23 @@ impl RunQueue {
         highest(self.ready.ranks & band.ranks).map(|rank| self.slot(rank))
     }
 
-    /// The slot of a band to run.
+    /// The slot of a band to run. Where short ways are too long for the class, it is one function for all who ask.
     #[inline(always)]
     pub fn pick(&mut self, band: Band) -> Option<Pick> {
+        if HAS_SHORT_WAYS {
+            self.pick_here(band)
+        } else {
+            self.pick_once(band)
+        }
+    }
+
+    #[inline(never)]
+    fn pick_once(&mut self, band: Band) -> Option<Pick> {
+        self.pick_here(band)
+    }
+
+    #[inline(always)]
+    fn pick_here(&mut self, band: Band) -> Option<Pick> {
         Some(self.pick_from(self.first_group(band)?, band))
     }
 

@@ -267,7 +267,7 @@ impl Sporadic {
         // Whole budgets: each piece once.
         let rounds = self.used.checked_div(self.budget).unwrap_or(0);
         if rounds > 0 {
-            self.used = self.used.saturating_sub(rounds.saturating_mul(self.budget));
+            self.used = self.used.saturating_sub(rounds.wrapping_mul(self.budget));
             let later = rounds.saturating_mul(self.period);
             for piece in self.pieces.iter_mut().take(usize::from(self.count)) {
                 piece.due = piece.due.saturating_add(later);

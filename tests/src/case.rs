@@ -47,6 +47,18 @@ pub struct Share {
     pub at_most: f64,
 }
 
+/// What a serial line of the board that no console uses is plugged into: a peer that sends and listens.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Peer {
+    /// Arguments for the emulator, with `{socket}` for the peer's.
+    pub arguments: Vec<String>,
+    /// What the peer sends once the emulator is there.
+    pub sends: String,
+    /// What it must have heard in the end.
+    pub hears: String,
+}
+
 /// How the flashable file is damaged. Offsets count from the start of the system image, negative ones from
 /// its end.
 #[derive(Clone, Debug, Deserialize)]
@@ -90,6 +102,7 @@ struct Text {
     agrees_within_us: Option<u64>,
     share: Option<Share>,
     damage: Option<Damage>,
+    peer: Option<Peer>,
     case: Vec<Text>,
 }
 
@@ -131,6 +144,8 @@ pub struct Case {
     pub share: Option<([Pattern; 4], f64)>,
     /// Damage to the flashable file.
     pub damage: Option<Damage>,
+    /// Who is at another serial line.
+    pub peer: Option<Peer>,
 }
 
 /// Reads all tests below `folder`, in order of their names.
@@ -246,6 +261,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         agrees_within_us: case.agrees_within_us.or(base.agrees_within_us),
         share,
         damage,
+        peer: case.peer.clone().or_else(|| base.peer.clone()),
     })
 }
 

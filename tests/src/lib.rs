@@ -12,6 +12,7 @@
 
 mod case;
 mod function;
+mod peer;
 mod runner;
 mod verdict;
 

@@ -2,6 +2,7 @@
 //! Prepares and runs the cases, two at a time: an instruction-counted emulator uses one CPU.
 
 use crate::case::Case;
+use crate::peer::Peer;
 use crate::verdict::Judge;
 use bulkhead::launch::{self, Launch};
 use bulkhead::log_area::LogArea;
@@ -77,7 +78,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         Ok(prepared) => prepared,
         Err(problem) => return vec![problem.to_string()],
     };
-    let emulator = match prepared.emulator() {
+    let mut emulator = match prepared.emulator() {
         Ok(emulator) => emulator,
         Err(problem) => return vec![problem.to_string()],
     };
@@ -88,6 +89,13 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     {
         return vec![why];
     }
+    let peer = match case.peer.as_ref().map(Peer::listen).transpose() {
+        Ok(peer) => peer,
+        Err(error) => return vec![format!("the peer of the serial line: {error}")],
+    };
+    emulator
+        .arguments
+        .extend(peer.iter().flat_map(|peer| peer.arguments.clone()));
     let mut judge = Judge::new(case);
     match launch::run(
         &launch,
@@ -101,6 +109,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
             let mut findings = judge.findings(&outcome);
             findings.extend(disagreement(case, &prepared, &outcome));
             findings.extend(other_objects(case, &prepared, &outcome));
+            findings.extend(peer.and_then(Peer::finding));
             findings
         }
         Err(problem) => vec![problem.to_string()],

@@ -38,6 +38,9 @@ pub fn check(elf: Option<&Path>, is_small: bool, functions: Option<usize>) -> Ou
         "text {}  read-only data {}  data {}  bss {}",
         sizes.text, sizes.read_only, sizes.data, sizes.bss
     );
+    if sizes.pool != (0, 0) {
+        println!("RAM with four partitions {}", sizes.ram());
+    }
     if let Some(count) = functions {
         print_functions(&file, count);
     }

@@ -3,6 +3,7 @@
 
 use crate::{DUMP_REGISTERS, GuestPhys, Line, Ticks, VcpuSet};
 use bulkhead_abi::HealthClass;
+use bulkhead_abi::size::Register;
 
 /// Why [`crate::Vcpus::run`] returned. Everything that only one CPU class knows has been finished
 /// inside the backend by then.
@@ -160,13 +161,13 @@ pub enum Reply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dump {
     /// General registers in the class's order.
-    pub general: [u64; DUMP_REGISTERS],
+    pub general: [Register; DUMP_REGISTERS],
     /// Their names in a report; `r` and the number for those that have none here.
     pub names: &'static [&'static str],
     /// Stack pointer.
-    pub sp: u64,
+    pub sp: Register,
     /// Program counter.
-    pub pc: u64,
+    pub pc: Register,
     /// Processor state.
-    pub state: u64,
+    pub state: Register,
 }

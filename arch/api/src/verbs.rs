@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The groups of verbs a class implements.
 
+use crate::window::NoWords;
 use crate::{
-    AccessKind, Dump, Exit, FaultReport, GuestPhys, HostPhys, Line, PartitionId, PcpuId, Place, Reply, Ticks,
-    VcpuId, VcpuSet, VirtualLine, Window,
+    AccessKind, Dump, Exit, FaultReport, FrameWords, GuestPhys, HostPhys, Line, PartitionId, PcpuId, Place,
+    Reply, Ticks, VcpuId, VcpuSet, VirtualLine, Window,
 };
 use bulkhead_abi::log::Area;
 use bulkhead_abi::trace::Entry;
@@ -381,12 +382,10 @@ pub trait Network {
     {
         self.run(vcpu)
     }
-    /// Reads a word of a frame.
-    fn frame_word(&self, _at: HostPhys) -> u32 {
-        0
+    /// Memory for frames, a word at a time.
+    fn frame_words(&mut self) -> impl FrameWords {
+        NoWords
     }
-    /// Writes a word of a frame.
-    fn set_frame_word(&mut self, _at: HostPhys, _value: u32) {}
     /// Copies words of a frame. Worst case: linear in `words`, which are at most those of the longest frame.
     fn copy_frame(&mut self, _from: HostPhys, _to: HostPhys, _words: u32) {}
     /// The line of the board's interface, if the hypervisor drives it.

@@ -26,6 +26,17 @@ pub trait FrameWords {
     fn set_word(&mut self, at: HostPhys, value: u32);
 }
 
+/// No memory: where there are no networks.
+pub(crate) struct NoWords;
+
+impl FrameWords for NoWords {
+    fn word(&mut self, _at: HostPhys) -> u32 {
+        0
+    }
+
+    fn set_word(&mut self, _at: HostPhys, _value: u32) {}
+}
+
 /// What became of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {

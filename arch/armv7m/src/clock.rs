@@ -62,10 +62,15 @@ impl Machine {
     #[inline]
     pub(crate) fn set_timer(&mut self, wanted: Ticks) {
         if wanted != self.armed {
-            let ahead = wanted.since(self.now()).0.clamp(1, FURTHEST);
-            self.timer.start(ahead as u32);
-            self.armed = wanted;
+            self.start_timer(wanted);
         }
+    }
+
+    #[inline(never)]
+    fn start_timer(&mut self, wanted: Ticks) {
+        let ahead = wanted.since(self.now()).0.clamp(1, FURTHEST);
+        self.timer.start(ahead as u32);
+        self.armed = wanted;
     }
 
     /// The timer has interrupted.

@@ -13,8 +13,9 @@
 
 use crate::arrival;
 use crate::machine::Machine;
+use crate::pool::Pool;
 use crate::system::{
-    AIRCR, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, SHPR, control_space, read, write,
+    AIRCR, ICTR, NVIC_ICER, NVIC_ICPR, NVIC_IPR, NVIC_ISER, NVIC_ISPR, SHPR, control_space, read, write,
 };
 use bulkhead_arch_api::{Exit, Irqs, Line, LineRoute, MAX_PARTITIONS, PartitionId, Ticks, VcpuSet};
 use bulkhead_arch_deprivileged::VirtualCore;
@@ -35,9 +36,13 @@ struct Route {
     latency: Option<NonZeroU32>,
 }
 
+/// What a line takes of the pool.
+pub(crate) const BYTES_OF_LINE: usize = size_of::<Option<Route>>();
+
 /// All lines, as sets of one bit each.
 pub(crate) struct Interrupts {
-    routes: [Option<Route>; MAX_LINES as usize],
+    /// By line; as many as the controller has.
+    routes: &'static mut [Option<Route>],
     /// Lines of each partition.
     of: [u64; MAX_PARTITIONS],
     /// Lines of the hypervisor's own.
@@ -109,6 +114,11 @@ fn set_priority(line: u32, priority: u8) {
     control_space().write8(NVIC_IPR + line as usize, priority);
 }
 
+/// Lines of the controller (B3.4.2), as far as there are vectors for them.
+pub(crate) fn lines() -> u32 {
+    (32 * ((read(ICTR) & 0xF) + 1)).min(MAX_LINES)
+}
+
 /// The timer comes before any device: of pending lines of one priority the one with the lowest number would.
 pub(crate) fn set_priorities(timer: u32) {
     // The hypervisor itself is the handler of one of them.
@@ -140,9 +150,9 @@ pub(crate) fn take_pending() -> Option<u32> {
 }
 
 impl Interrupts {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new(pool: &mut Pool) -> Self {
         Self {
-            routes: [None; MAX_LINES as usize],
+            routes: pool.table(None, lines() as usize).unwrap_or(&mut []),
             of: [0; MAX_PARTITIONS],
             own: 0,
             shared: 0,

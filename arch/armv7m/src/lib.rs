@@ -10,7 +10,7 @@
 //! the same priority, so nothing interrupts it, and nothing has to be masked.
 //!
 //! Way through the files: `entry` (assembly) -> `machine` -> `vcpu` (contexts, switch) -> `traps` (what took the
-//! CPU out of a guest; `quick`: the same on the shortest way) -> `live` (a guest at its trap). `irq`, `network`, `clock`, `space`, `fp`, `cpu`, `console`, `log` are
+//! CPU out of a guest; `quick`: the same on the shortest way) -> `live` (a guest at its trap). `irq`, `network`, `clock`, `space`, `fp`, `cpu`, `console`, `log`, `pool` are
 //! the remaining verbs, `crash` the end.
 #![no_std]
 
@@ -26,6 +26,7 @@ mod live;
 mod log;
 mod machine;
 mod network;
+mod pool;
 mod quick;
 mod space;
 mod system;
@@ -38,13 +39,16 @@ pub use machine::{Machine, Relax};
 
 /// Makes the class binary's function the one that `entry` jumps to.
 ///
-/// It takes the [`Machine`] and what [`Machine::primary`] says of the system image, and does not return.
+/// It takes the [`Machine`] and the system image, or what is wrong with it, and does not return. The machine is
+/// made after the image has been checked, so that the stack has to hold the one or the other.
 #[macro_export]
 macro_rules! entry_point {
     ($primary:path) => {
         #[unsafe(no_mangle)]
         extern "C" fn primary_main() -> ! {
-            let (machine, image) = $crate::Machine::primary();
+            let mut image = $crate::Machine::image();
+            let machine = $crate::Machine::of(&image);
+            $crate::Machine::check_programs(&mut image);
             $primary(machine, image)
         }
     };

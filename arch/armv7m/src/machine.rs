@@ -5,11 +5,12 @@ use crate::arrival::{self, Held};
 use crate::clock::Counter;
 use crate::crash::halt;
 use crate::entry::Registers;
-use crate::irq::Interrupts;
+use crate::irq::{Interrupts, MAX_LINES};
 use crate::network::Uplink;
+use crate::pool::Pool;
 use crate::quick::Plain;
 use crate::space::SpaceTable;
-use crate::system::{self, CPUID, ICTR, ID_PFR0, MPU_TYPE, MVFR0, NVIC_IPR, SYST_CALIB};
+use crate::system::{self, CPUID, ID_PFR0, MPU_TYPE, MVFR0, NVIC_IPR, SYST_CALIB};
 use crate::vcpu::ContextTable;
 use crate::window::Loan;
 use crate::{console, crash, fp, irq, log};
@@ -23,9 +24,6 @@ use bulkhead_image::layout::{CLASS_ARMV7M, CONTROLLER_DUAL_TIMER, NONE, ROLE_TIM
 use bulkhead_image::{Image, ImageError, Portable, claimed_length};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Virtual lines a VM can have.
-const VIRTUAL_LINES: u32 = 64;
-
 unsafe extern "C" {
     static __image_end: u8;
     static __code_end: u8;
@@ -35,6 +33,8 @@ const _: () = assert!(size_of::<SiteRecord>() == size_of::<u32>() && cfg!(target
 
 /// The machine.
 pub struct Machine {
+    /// Memory for the tables.
+    pub(crate) pool: Pool,
     /// Contexts of vCPUs.
     pub(crate) contexts: ContextTable,
     /// Spaces of partitions.
@@ -103,7 +103,7 @@ impl Arch for Machine {
         guest_address_limit: 1 << 32,
         max_vcpus_per_partition: MAX_VCPUS_PER_PARTITION as u8,
         frozen_time: false,
-        max_virtual_lines: VIRTUAL_LINES,
+        max_virtual_lines: MAX_LINES,
         masks_lines: true,
     };
 }
@@ -120,7 +120,7 @@ fn system_image() -> &'static [u8] {
 }
 
 /// Checks what stays in code memory: the guests' programs.
-fn check_residents(image: Image<'static>) -> Result<Image<'static>, ImageError> {
+fn check_residents(image: Image<'static>) -> Result<(), ImageError> {
     for (index, record) in (0..).zip(image.residents()) {
         let start = record.address.get() as usize as *const u8;
         // SAFETY: the image is checked: the bytes are in code memory, which nobody writes once the board runs, and any bytes
@@ -128,7 +128,7 @@ fn check_residents(image: Image<'static>) -> Result<Image<'static>, ImageError> 
         let bytes = unsafe { core::slice::from_raw_parts(start, record.size.get() as usize) };
         image.check_resident(index, bytes, &Portable)?;
     }
-    Ok(image)
+    Ok(())
 }
 
 /// The processor of all guests, once the board is known.
@@ -164,7 +164,7 @@ fn model(hertz: u32) -> Model {
     Model {
         cpuid: system::read(CPUID),
         features,
-        lines: (32 * ((system::read(ICTR) & 0xF) + 1)).min(VIRTUAL_LINES) as u8,
+        lines: irq::lines() as u8,
         priority_bits,
         systick_calibration,
         systick_reference: reference_cycles(systick_calibration, hertz),
@@ -187,10 +187,12 @@ impl Machine {
     fn new() -> Self {
         // SAFETY: a window without registers, until the image tells where the timer is.
         let nothing = unsafe { Mmio::new(0, 0) };
+        let mut pool = Pool::take();
         Self {
             contexts: ContextTable::new(),
             spaces: SpaceTable::new(),
-            irq: Interrupts::new(),
+            irq: Interrupts::new(&mut pool),
+            pool,
             uplink: None,
             admitted: VcpuSet(u64::MAX),
             current: None,
@@ -217,16 +219,30 @@ impl Machine {
         }
     }
 
-    /// The machine, and the system image or what is wrong with it. Called once, by `entry_point`.
-    pub fn primary() -> (Self, Result<Image<'static>, ImageError>) {
+    /// The system image, or what is wrong with its tables. Called once, by `entry_point`, before anything else.
+    #[inline(never)]
+    pub fn image() -> Result<Image<'static>, ImageError> {
         let bytes = system_image();
         console::find(bytes);
+        Image::check(bytes, CLASS_ARMV7M, &Portable)
+    }
+
+    /// The machine of this board. Called once, by `entry_point`.
+    #[inline(never)]
+    pub fn of(image: &Result<Image<'static>, ImageError>) -> Self {
         let mut machine = Self::new();
-        let image = Image::check(bytes, CLASS_ARMV7M, &Portable);
-        if let Ok(image) = &image {
+        if let Ok(image) = image {
             machine.adopt_board(image);
         }
-        (machine, image.and_then(check_residents))
+        machine
+    }
+
+    /// What is wrong with the programs in code memory becomes what is wrong with the image.
+    #[inline(never)]
+    pub fn check_programs(image: &mut Result<Image<'static>, ImageError>) {
+        if let Err(error) = image.and_then(check_residents) {
+            *image = Err(error);
+        }
     }
 
     fn adopt_board(&mut self, image: &Image<'static>) {

@@ -79,12 +79,8 @@ impl Network for Machine {
         exit
     }
 
-    fn frame_word(&self, at: HostPhys) -> u32 {
-        load(at.0)
-    }
-
-    fn set_frame_word(&mut self, at: HostPhys, value: u32) {
-        store(at.0, value);
+    fn frame_words(&mut self) -> impl FrameWords {
+        Words
     }
 
     fn copy_frame(&mut self, from: HostPhys, to: HostPhys, words: u32) {

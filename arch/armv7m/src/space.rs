@@ -7,6 +7,7 @@
 
 use crate::irq;
 use crate::machine::Machine;
+use crate::pool::Pool;
 use crate::quick::Plain;
 use crate::system::{self, MPU_CTRL, MPU_RASR, MPU_RBAR};
 use bulkhead_arch_api::{
@@ -17,9 +18,8 @@ use bulkhead_arch_regions::{
     GuestView, Loaded, MAX_REGIONS, MAX_REQUESTS, Memory, Plan, Refusal, Request, Rights, combine_what_fits,
     plan,
 };
-use bulkhead_arch_support::{ClaimTable, Mmio, physical};
-use core::cell::UnsafeCell;
-use core::mem::MaybeUninit;
+use bulkhead_arch_support::{Mmio, physical};
+use core::ptr::NonNull;
 
 /// MPU_CTRL: ENABLE and PRIVDEFENA.
 const CONTROL_ON: u32 = 1 | 1 << 2;
@@ -74,13 +74,13 @@ impl Space {
     }
 
     /// The longest stretch with such rights. Bounded by the eighths of the regions, each of which may be a beginning.
-    fn longest(&self, enough: impl Fn(Rights) -> bool) -> Interval {
+    fn longest(&self, enough: fn(Rights) -> bool) -> Interval {
         let mut longest = Interval::NONE;
         let mut bytes = 0;
         for region in self.loaded.regions() {
             for eighth in 0..8 {
                 let start = u64::from(region.base) + eighth * region.granule();
-                let end = self.first_refused(start, (1 << 32) - start.min(1 << 32), &enough);
+                let end = self.first_refused(start, (1 << 32) - start.min(1 << 32), enough);
                 let length = end.unwrap_or(1 << 32).saturating_sub(start);
                 if length > bytes {
                     bytes = length;
@@ -114,13 +114,14 @@ impl Space {
 
     /// Whether all bytes have rights that `enough` finds sufficient. Bounded by the eighths of the regions.
     #[inline(never)]
-    fn all(&self, address: u32, bytes: u32, enough: impl Fn(Rights) -> bool) -> bool {
+    fn all(&self, address: u32, bytes: u32, enough: fn(Rights) -> bool) -> bool {
         self.first_refused(u64::from(address), u64::from(bytes), enough)
             .is_none()
     }
 
     /// The first of these bytes whose rights are not enough.
-    fn first_refused(&self, address: u64, bytes: u64, enough: impl Fn(Rights) -> bool) -> Option<u64> {
+    #[inline(never)]
+    fn first_refused(&self, address: u64, bytes: u64, enough: fn(Rights) -> bool) -> Option<u64> {
         let last = address.saturating_add(bytes);
         let mut at = address;
         while at < last {
@@ -221,43 +222,37 @@ pub(crate) fn close() {
     system::synchronize();
 }
 
-static SPACES: ClaimTable<MaybeUninit<Space>, MAX_PARTITIONS> =
-    ClaimTable::new([const { UnsafeCell::new(MaybeUninit::uninit()) }; MAX_PARTITIONS]);
-
-/// The spaces that have been built. There is one, the machine's; so whoever borrows it has the only way to them.
+/// The spaces that have been built, in memory of the pool. There is one table, the machine's; so whoever borrows it has the only way to
+/// them.
 pub(crate) struct SpaceTable {
-    built: u32,
+    built: [Option<NonNull<Space>>; MAX_PARTITIONS],
 }
 
 impl SpaceTable {
     pub(crate) const fn new() -> Self {
-        Self { built: 0 }
+        Self {
+            built: [None; MAX_PARTITIONS],
+        }
     }
 
     /// A partition's space, if it has been built.
     #[inline]
     pub(crate) fn get(&self, partition: PartitionId) -> Option<&Space> {
-        if u32::from(partition.0) >= MAX_PARTITIONS as u32 || self.built & 1 << partition.0 == 0 {
-            return None;
-        }
-        let slot = SPACES.slot(usize::from(partition.0)).cast::<Space>();
-        // SAFETY: `set` has claimed and written the slot; references come from this table only, and borrow it.
-        Some(unsafe { &*slot })
+        let place = self.built.get(usize::from(partition.0)).copied().flatten()?;
+        // SAFETY: `set` has put a space there, which only this table knows; references come from it only, and borrow it.
+        Some(unsafe { place.as_ref() })
     }
 
-    fn set(&mut self, partition: PartitionId, space: Space) -> bool {
-        let number = usize::from(partition.0);
-        if number >= MAX_PARTITIONS {
+    fn set(&mut self, partition: PartitionId, space: Space, pool: &mut Pool) -> bool {
+        let Some(slot) = self.built.get_mut(usize::from(partition.0)) else {
             return false;
+        };
+        match slot {
+            None => *slot = pool.put(space),
+            // SAFETY: as for `get`; no reference to it is alive, because one borrows the table.
+            Some(place) => unsafe { place.write(space) },
         }
-        if self.built & 1 << number == 0 && !SPACES.claim(number) {
-            return false;
-        }
-        let slot = SPACES.slot(number);
-        // SAFETY: the slot exists and this table has claimed it; no reference to it is alive, because one borrows the table.
-        unsafe { (*slot).write(space) };
-        self.built |= 1 << number;
-        true
+        slot.is_some()
     }
 }
 
@@ -288,7 +283,7 @@ impl Machine {
         partition: PartitionId,
         guest: GuestPhys,
         length: u64,
-        enough: impl Fn(Rights) -> bool,
+        enough: fn(Rights) -> bool,
     ) -> Result<usize, CopyError> {
         let refused = match self.spaces.get(partition) {
             Some(space) => space.first_refused(guest.0, length, enough),
@@ -334,7 +329,8 @@ impl Spaces for Machine {
                     Refusal::TooMany { .. } => BuildError::TablesExhausted,
                 },
             )?;
-        if self.spaces.set(partition, Space::new(&plan, self.sites)) {
+        let space = Space::new(&plan, self.sites);
+        if self.spaces.set(partition, space, &mut self.pool) {
             Ok(())
         } else {
             Err(BuildError::TablesExhausted)
@@ -347,7 +343,8 @@ impl Spaces for Machine {
         };
         let mut plan = space.loaded.plan();
         plan.leave_out(guest.0, size);
-        let _is_built = self.spaces.set(partition, Space::new(&plan, self.sites));
+        let space = Space::new(&plan, self.sites);
+        let _is_built = self.spaces.set(partition, space, &mut self.pool);
         self.reload_space(partition);
     }
 

@@ -298,6 +298,9 @@ impl Trapped<'_> {
             if waiting & CALL_PENDED != 0 {
                 self.core.call_waits();
             }
+            if cause.has(UNDEFINSTR) {
+                self.core.unmasks();
+            }
             let mut live = Live::without_frame(self.registers, self.space);
             let result = self.core.stacking_failed(&mut live, frame, fault);
             return self.done(result);

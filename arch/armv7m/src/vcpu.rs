@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Virtual CPUs: contexts, the switch between them, reset, answers and reflected faults.
 //!
-//! A [`Context`] lives in static storage. At any time at most one vCPU is *current*: its space and its
+//! A [`Context`] stays where it was put at boot. At any time at most one vCPU is *current*: its space and its
 //! configuration are in the hardware, whether it runs or not. They move only when another vCPU runs. Registers are in the context
 //! and in the frame on the guest's own stack whenever Rust code runs.
 
@@ -10,6 +10,7 @@ use crate::fp::{self, FpRegisters};
 use crate::irq::own_deadline;
 use crate::live::Live;
 use crate::machine::Machine;
+use crate::pool::Pool;
 use crate::quick::Plain;
 use crate::space::Space;
 use crate::system::{self, CCR};
@@ -19,9 +20,7 @@ use bulkhead_arch_api::{
     Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
 };
 use bulkhead_arch_deprivileged::{Fault, Guest, VirtualCore, frame_size};
-use bulkhead_arch_support::ClaimTable;
-use core::cell::UnsafeCell;
-use core::mem::MaybeUninit;
+use core::ptr::NonNull;
 
 /// [`Exit::Failed`] code: the vCPU was not adopted, or its partition has no space.
 const FAILED_NOT_ADOPTED: u64 = 1;
@@ -76,38 +75,32 @@ impl Context {
     }
 }
 
-static CONTEXTS: ClaimTable<MaybeUninit<Context>, MAX_VCPUS> =
-    ClaimTable::new([const { UnsafeCell::new(MaybeUninit::uninit()) }; MAX_VCPUS]);
-
-/// The contexts in use. There is one, the machine's; so whoever borrows it has the only way to them.
+/// The contexts in use, in memory of the pool. There is one table, the machine's; so whoever borrows it has the only way to them.
 pub(crate) struct ContextTable {
-    adopted: VcpuSet,
+    adopted: [Option<NonNull<Context>>; MAX_VCPUS],
 }
 
 impl ContextTable {
     pub(crate) const fn new() -> Self {
         Self {
-            adopted: VcpuSet::EMPTY,
+            adopted: [None; MAX_VCPUS],
         }
     }
 
     /// The context of a vCPU that has been adopted.
     #[inline]
     pub(crate) fn get(&mut self, vcpu: VcpuId) -> Option<&mut Context> {
-        if usize::from(vcpu.0) >= MAX_VCPUS || !self.adopted.contains(vcpu) {
-            return None;
-        }
-        let slot = CONTEXTS.slot(usize::from(vcpu.0)).cast::<Context>();
-        // SAFETY: `adopt` has claimed and written the slot; references come from this table only, and borrow it.
-        Some(unsafe { &mut *slot })
+        let mut place = self.adopted.get(usize::from(vcpu.0)).copied().flatten()?;
+        // SAFETY: `adopt` has put a context there, which only this table knows; references come from it only, and borrow it.
+        Some(unsafe { place.as_mut() })
     }
 
-    fn adopt(&mut self, vcpu: VcpuId, context: Context) {
-        let number = usize::from(vcpu.0);
-        if CONTEXTS.claim(number) {
-            // SAFETY: the slot exists and has just been claimed.
-            unsafe { (*CONTEXTS.slot(number)).write(context) };
-            self.adopted.insert_all(VcpuSet::of(vcpu));
+    /// Once for each vCPU; without memory for it, it is not adopted.
+    fn adopt(&mut self, vcpu: VcpuId, context: Context, pool: &mut Pool) {
+        if let Some(slot) = self.adopted.get_mut(usize::from(vcpu.0))
+            && slot.is_none()
+        {
+            *slot = pool.put(context);
         }
     }
 }
@@ -332,7 +325,7 @@ impl Vcpus for Machine {
             plan: *plan,
             pending: Pending::Stuck,
         };
-        self.contexts.adopt(vcpu, context);
+        self.contexts.adopt(vcpu, context, &mut self.pool);
         if let Some(slot) = self.first.get_mut(usize::from(plan.partition.0)) {
             *slot = Some(vcpu);
         }
@@ -493,16 +486,16 @@ impl Vcpus for Machine {
             return dump;
         };
         if !trapped.space.writable(trapped.registers.frame, frame_size(false)) {
-            dump.sp = trapped.registers.frame.into();
+            dump.sp = trapped.registers.frame;
             return dump;
         }
         let (core, live) = trapped.parts();
         for (number, place) in (0_u8..13).chain([14]).zip(&mut dump.general) {
-            *place = live.register(number).into();
+            *place = live.register(number);
         }
-        dump.sp = core.stack_pointer(&live).into();
-        dump.pc = live.register(15).into();
-        dump.state = live.xpsr().into();
+        dump.sp = core.stack_pointer(&live);
+        dump.pc = live.register(15);
+        dump.state = live.xpsr();
         dump
     }
 

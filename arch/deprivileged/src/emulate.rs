@@ -2,7 +2,7 @@
 //! What a trapped instruction does, step by step: loads and stores on the private peripheral bus (or
 //! on a virtual device), and the instructions the host tool replaced.
 
-use crate::decode::{self, Direction, Found, Registers, Replaced, Transfer, search_back};
+use crate::decode::{self, Direction, Found, Hint, Registers, Replaced, Transfer, search_back};
 use crate::fault::{Fault, Lockup, UsageStatus};
 use crate::guest::Guest;
 use crate::processor::VirtualCore;
@@ -490,8 +490,15 @@ impl VirtualCore {
                 let value = self.operand(guest, register);
                 self.write_special(guest, special, mask, value)
             }
-            Replaced::Wait => {
-                next = Next::Sleep;
+            Replaced::Hint(hint) => {
+                // B1.5.18 and B1.5.19: WFI does not look at the event register, WFE clears it.
+                let goes_on = hint == Hint::SEND_EVENT || hint == Hint::WAIT_FOR_EVENT && self.event;
+                if hint != Hint::WAIT {
+                    self.event = hint == Hint::SEND_EVENT;
+                }
+                if !goes_on {
+                    next = Next::Sleep;
+                }
                 true
             }
         };

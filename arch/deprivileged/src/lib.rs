@@ -3,7 +3,7 @@
 //!
 //! On a CPU without support for virtualisation a guest runs unprivileged. What it does to the
 //! processor itself traps (the private peripheral bus, exception returns) or is made to trap by the host tool (MRS,
-//! MSR, CPS and the waiting instructions, replaced in place by undefined ones). This crate is what happens then:
+//! MSR, CPS, WFI, WFE and SEV, replaced in place by undefined ones). This crate is what happens then:
 //! - [`VirtualCore`]: the state: interrupt controller, SysTick, system control block, masks, stacks;
 //!   loads and stores of registers, special registers, exception entry and return.
 //! - [`decode`]: what a load or store wanted that trapped, and what a replaced instruction was.

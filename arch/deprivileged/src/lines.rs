@@ -149,6 +149,10 @@ impl Lines {
         best
     }
 
+    pub(crate) fn is_enabled(&self, line: u8) -> bool {
+        test(&self.enabled, line)
+    }
+
     /// Whether the line is pending and enabled.
     pub(crate) fn is_pending_and_enabled(&self, line: u8) -> bool {
         test(&self.pending, line) && test(&self.enabled, line)

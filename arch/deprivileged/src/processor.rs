@@ -2,7 +2,7 @@
 //! The state of a virtual CPU, and which of its exceptions is the most urgent (Arm DDI 0403E.e, B1.5.4).
 
 use crate::exception::{Exception, Stack};
-use crate::lines::{Lines, NO_PRIORITY};
+use crate::lines::{LINE_WORDS, Lines, NO_PRIORITY};
 use crate::mpu::Mpu;
 use crate::systick::SysTick;
 
@@ -52,6 +52,9 @@ pub(crate) const SWITCHABLE: u32 =
 /// Reset value of CCR: frames are aligned to 8 bytes (B3.2.8).
 const CCR_RESET: u32 = 1 << 9;
 
+/// SCR (B3.2.7).
+const SEVONPEND: u32 = 1 << 4;
+
 /// Bits of [`VirtualCore::view`].
 const PROTECTED: u8 = 1;
 const FLOATING_POINT: u8 = 1 << 2;
@@ -94,6 +97,10 @@ pub struct VirtualCore {
     pub(crate) fp_context_control: u32,
     pub(crate) fp_default_status: u32,
     pub(crate) debug_control: u32,
+    /// The event register (B1.5.18).
+    pub(crate) event: bool,
+    /// What was pending when that was last looked at for SCR.SEVONPEND: system exceptions and lines.
+    seen_pending: [u32; LINE_WORDS + 1],
     /// DWT_CTRL.CYCCNTENA, and what the clock and the counter differ by (running) or what the
     /// counter shows (stopped).
     pub(crate) cycles_enabled: bool,
@@ -140,6 +147,8 @@ impl VirtualCore {
             fp_context_control: if model.floating_point { 0xC000_0000 } else { 0 },
             fp_default_status: 0,
             debug_control: 0,
+            event: false,
+            seen_pending: [0; LINE_WORDS + 1],
             cycles_enabled: false,
             cycles: 0,
             changes: Changes {
@@ -292,6 +301,7 @@ impl VirtualCore {
     /// A device's line has a rising edge.
     pub fn pulse_line(&mut self, line: u8) {
         self.lines.pend(line);
+        self.look_for_event();
         if self.lines.is_pending_and_enabled(line) {
             self.consider(Exception::of_line(line));
         }
@@ -309,13 +319,10 @@ impl VirtualCore {
         self.lines.take_ended()
     }
 
-    /// Whether the guest has enabled the line.
+    /// Whether the guest has enabled the line, or wants to be woken by any.
     #[must_use]
     pub fn line_enabled(&self, line: u8) -> bool {
-        self.lines
-            .enabled
-            .get(usize::from(line >> 5))
-            .is_some_and(|word| word & (1 << (line & 31)) != 0)
+        self.events_on_pend() || self.lines.is_enabled(line)
     }
 
     /// Whether the line neither waits for its handler nor has it running.
@@ -427,6 +434,29 @@ impl VirtualCore {
             .is_some_and(|(priority, _)| self.group(priority) < self.waking_priority())
     }
 
+    /// SCR.SEVONPEND: whatever becomes pending is an event, even if it is not enabled.
+    const fn events_on_pend(&self) -> bool {
+        self.system_control & SEVONPEND != 0
+    }
+
+    #[inline(always)]
+    fn look_for_event(&mut self) {
+        if self.events_on_pend() {
+            self.see_pending();
+        }
+    }
+
+    #[inline(never)]
+    fn see_pending(&mut self) {
+        let [low, high] = self.lines.pending;
+        let mut new = 0;
+        for (seen, now) in self.seen_pending.iter_mut().zip([self.system_pending, low, high]) {
+            new |= now & !*seen;
+            *seen = now;
+        }
+        self.event |= new != 0;
+    }
+
     /// Marks an exception pending.
     pub(crate) fn set_pending(&mut self, exception: Exception) {
         match exception.line() {
@@ -521,6 +551,7 @@ impl VirtualCore {
 
     /// To be called when pending states or enables have changed.
     pub(crate) fn refresh_pending(&mut self) {
+        self.look_for_event();
         let mut best = None;
         if self.system_pending & self.system_enabled == 0 && !self.lines.any_pending_and_enabled() {
             self.most_urgent = None;

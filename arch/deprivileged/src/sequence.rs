@@ -115,6 +115,7 @@ impl VirtualCore {
     ) -> Result<(), Lockup> {
         let (exception, vector) = self.fetch_vector(guest, exception)?;
         self.activate(exception);
+        self.event = true;
         self.ipsr = u16::from(exception.0);
         self.process_stack = false;
         let [.., lr, pc, xpsr] = words;
@@ -206,6 +207,7 @@ impl VirtualCore {
         }
         self.ipsr = number;
         self.process_stack = target.stack == Stack::Process;
+        self.event = true;
         guest.set_frame(address, value.extended());
         if number != 0 {
             guest.set_xpsr(xpsr & !IPSR);
@@ -267,6 +269,21 @@ impl VirtualCore {
         self.set_pending(exception);
         let exception = self.pending().unwrap_or(exception);
         self.start(guest, exception, ExcReturn::new(target, extended), &mut [0; 8])
+    }
+
+    /// A replaced instruction could not push its frame, and with the frame its address is lost. The guest's own processor pushes one there only if the
+    /// instruction has unmasked what waits: so if one mask alone keeps that waiting, it is taken to have done so, and
+    /// [`VirtualCore::stacking_failed`] tells the fault that this ends in.
+    pub fn unmasks(&mut self) {
+        let (primask, basepri) = (self.primask, self.basepri);
+        if primask {
+            self.primask = false;
+        } else {
+            self.basepri = 0;
+        }
+        if self.pending().is_none() {
+            (self.primask, self.basepri) = (primask, basepri);
+        }
     }
 
     /// The guest's SVC could not push its frame: besides the fault that [`VirtualCore::stacking_failed`] tells, the call waits.

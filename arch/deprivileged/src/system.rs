@@ -98,7 +98,11 @@ impl VirtualCore {
             ICSR => self.write_interrupt_state(value),
             VTOR => self.vector_table = value & !0x7F,
             AIRCR => self.write_reset_control(value),
-            SCR => self.system_control = value & SCR_WRITABLE,
+            SCR => {
+                self.system_control = value & SCR_WRITABLE;
+                // SEVONPEND: also lines that are not enabled matter.
+                self.changes.lines = true;
+            }
             CCR => {
                 self.configuration = value & CCR_WRITABLE;
                 self.changes.configuration = true;

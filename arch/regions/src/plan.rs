@@ -66,10 +66,19 @@ impl Plan {
                 break;
             };
             region = both;
-            self.regions.copy_within(old.saturating_add(1).., old);
-            self.count = self.count.saturating_sub(1);
+            self.remove(old);
         }
         self.push(region)
+    }
+
+    /// Takes one region out.
+    fn remove(&mut self, index: usize) {
+        // From the last to the one taken out, each takes the place of the one before it.
+        let mut behind = Self::NOTHING;
+        for region in self.regions.iter_mut().skip(index).rev() {
+            core::mem::swap(region, &mut behind);
+        }
+        self.count = self.count.saturating_sub(1);
     }
 
     /// Keeps only the regions that `keep` wants.

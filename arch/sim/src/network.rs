@@ -2,7 +2,7 @@
 //! The board's network interface: frames that a test puts there, and frames that the hypervisor has sent.
 
 use crate::machine::SimMachine;
-use bulkhead_arch_api::{HostPhys, Line, Network, Received};
+use bulkhead_arch_api::{FrameWords, HostPhys, Line, Network, Received};
 use std::collections::VecDeque;
 
 /// The line on which the board's network interface interrupts.
@@ -56,15 +56,24 @@ impl SimMachine {
     }
 }
 
+/// All memory for frames.
+struct Words<'m>(&'m SimMachine);
+
+impl FrameWords for Words<'_> {
+    fn word(&mut self, at: HostPhys) -> u32 {
+        self.0.word_at(at)
+    }
+
+    fn set_word(&mut self, at: HostPhys, value: u32) {
+        self.0.set_word_at(at, value);
+    }
+}
+
 impl Network for SimMachine {
     const HAS_NETWORK: bool = true;
 
-    fn frame_word(&self, at: HostPhys) -> u32 {
-        self.word_at(at)
-    }
-
-    fn set_frame_word(&mut self, at: HostPhys, value: u32) {
-        self.set_word_at(at, value);
+    fn frame_words(&mut self) -> impl FrameWords {
+        Words(self)
     }
 
     fn copy_frame(&mut self, from: HostPhys, to: HostPhys, words: u32) {

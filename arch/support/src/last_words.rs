@@ -20,14 +20,17 @@ pub fn last_words(mut send: impl FnMut(&[u8]) -> usize, stamp: &str, text: &str)
             crate::relax();
         }
     };
-    put(&[RS]);
-    put(b"\r\n");
-    put(stamp.as_bytes());
-    put(HYPERVISOR_CONSOLE.as_bytes());
-    put(b": ");
-    put(&[US]);
-    put(text.as_bytes());
-    put(b"\r\n");
+    let parts: [&[u8]; 8] = [
+        &[RS],
+        b"\r\n",
+        stamp.as_bytes(),
+        HYPERVISOR_CONSOLE.as_bytes(),
+        b": ",
+        &[US],
+        text.as_bytes(),
+        b"\r\n",
+    ];
+    parts.into_iter().for_each(&mut put);
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! What a class binary weighs, and how many lines of code are in it.
 
 use crate::problem::Problem;
-use object::{Object, ObjectSection, SectionFlags, elf};
+use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, elf};
 use std::path::{Path, PathBuf};
 
 /// Bytes of a program by what they are.
@@ -16,7 +16,14 @@ pub struct Sizes {
     pub data: u64,
     /// Data that starts as zero, stacks included.
     pub bss: u64,
+    /// What is taken besides, of a pool that has no section of its own: by each interrupt line, and by each partition.
+    pub pool: (u64, u64),
 }
+
+/// How many partitions the figure of RAM is for.
+const PARTITIONS: u64 = 4;
+/// Lines of its interrupt controller: those of the MPS2 boards.
+const LINES: u64 = 32;
 
 impl Sizes {
     /// The sizes of an ELF file.
@@ -45,7 +52,20 @@ impl Sizes {
             };
             *total += section.size();
         }
+        let of_pool = |name| {
+            file.symbols()
+                .find(|symbol| symbol.name() == Ok(name))
+                .map_or(0, |symbol| symbol.address())
+        };
+        sizes.pool = (of_pool("__pool_line"), of_pool("__pool_partition"));
         Ok(sizes)
+    }
+
+    /// RAM with four partitions and 32 interrupt lines, the stack included.
+    #[must_use]
+    pub const fn ram(&self) -> u64 {
+        let (line, partition) = self.pool;
+        self.data + self.bss + LINES * line + PARTITIONS * partition
     }
 }
 

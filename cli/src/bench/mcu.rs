@@ -4,9 +4,11 @@
 //! It measures what an RTOS does all the time, with a kernel of its own. A bare chip starts from the vector table at address 0: what is
 //! put there are the first two words of the image's own.
 
+use super::ping;
 use super::rows::{Row, row};
 use super::runs::{Reader, Results, launch, prepare, run};
 use crate::artifacts::Workspace;
+use crate::consoles::Observer;
 use crate::launch::{Launch, TemporaryFile};
 use crate::problem::Problem;
 use crate::progress::Progress;
@@ -45,6 +47,10 @@ pub(super) const ROWS: &[Row] = &[
     row("rtos-semaphore", "semaphore to a more urgent task and back", None),
     row("rtos-message", "message to a more urgent task and back", None),
     row("rtos-interrupt", "interrupt to a more urgent task and back", None),
+    ping::ROWS[0],
+    ping::ROWS[1],
+    ping::ROWS[2],
+    ping::ROWS[3],
 ];
 
 /// Longest run on the wall.
@@ -62,19 +68,7 @@ pub(super) fn measure(board: &Board, emulator: &Emulator, progress: &Progress) -
     progress.step("measuring on the bare board", || {
         let image = Workspace::locate()?.program("guest-mcu-bench");
         let mut reader = Reader::default();
-        let limits = Limits {
-            virtual_time: None,
-            real: Some(REAL_LIMIT),
-        };
-        let bare = Bare::new(emulator, &image)?;
-        session::run(
-            &bare.command(&launch()),
-            limits,
-            None,
-            &mut reader,
-            &mut NoInput,
-            None,
-        )?;
+        Bare::new(emulator, &image)?.run(Vec::new(), &mut reader)?;
         results.bare = reader.figures()?;
         Ok(())
     })?;
@@ -82,6 +76,8 @@ pub(super) fn measure(board: &Board, emulator: &Emulator, progress: &Progress) -
         results.hypervised = run(emulator, &system)?;
         Ok(())
     })?;
+    let figures = (&mut results.bare, &mut results.hypervised);
+    ping::measure(board, emulator, progress, figures)?;
     system.class_binary().clone_into(&mut results.class_binary);
     Ok(results)
 }
@@ -104,6 +100,17 @@ impl Bare {
             image: image.to_owned(),
             vectors: TemporaryFile::write("bin", &reset_words(&bytes)?)?,
         })
+    }
+
+    /// Runs it, with what is plugged into the emulator besides.
+    pub(super) fn run(&self, plugs: Vec<String>, observer: &mut dyn Observer) -> Result<(), Problem> {
+        let limits = Limits {
+            virtual_time: None,
+            real: Some(REAL_LIMIT),
+        };
+        let command = [self.command(&launch()), plugs].concat();
+        session::run(&command, limits, None, observer, &mut NoInput, None)?;
+        Ok(())
     }
 
     /// The command line of the emulator.

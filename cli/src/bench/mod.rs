@@ -10,6 +10,7 @@
 //! | `latency` | the experiment of a serial receive |
 //! | `linux` | what operations of Linux cost bare and in a VM |
 //! | `mcu` | what is measured of class armv7m |
+//! | `ping` | the round trip of a ping on that class |
 //! | `rows` | what is measured, and the bars |
 //! | `waivers` | bars that do not hold yet |
 //! | `systems` | the manifests of the runs |
@@ -29,6 +30,7 @@ pub mod linux;
 mod mcu;
 mod overheads;
 mod page;
+mod ping;
 mod report;
 mod rows;
 mod runs;

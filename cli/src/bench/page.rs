@@ -19,6 +19,8 @@ pub struct Page {
     pub(super) waivers: &'static [Waiver],
     /// Most bytes of text and read-only data of the class binary.
     pub(super) size_bar: u64,
+    /// Most bytes of RAM with four partitions, if there is a bar.
+    pub(super) ram_bar: Option<u64>,
     /// Crates that end up in the class binary, by their folders.
     pub(super) crates: &'static [&'static str],
 }
@@ -30,6 +32,7 @@ pub const AARCH64: Page = Page {
     rows: ROWS,
     waivers: waivers::AARCH64,
     size_bar: 64 << 10,
+    ram_bar: None,
     crates: &[
         "abi",
         "sched",
@@ -53,6 +56,7 @@ pub const ARMV7M: Page = Page {
     rows: mcu::ROWS,
     waivers: waivers::ARMV7M,
     size_bar: 40 << 10,
+    ram_bar: Some(16 << 10),
     crates: &[
         "abi",
         "sched",

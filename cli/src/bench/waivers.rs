@@ -9,6 +9,9 @@
 /// Name of the size of the class binary, where rows have their keys.
 pub(super) const SIZE: &str = "size";
 
+/// The same of its RAM.
+pub(super) const RAM: &str = "ram";
+
 /// A bar that does not hold yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Waiver {
@@ -63,15 +66,20 @@ pub(super) const AARCH64: &[Waiver] = &[
 
 /// Those of class armv7m.
 pub(super) const ARMV7M: &[Waiver] = &[
-    waiver("read-primask", 235, DECODE),
-    waiver("read-basepri", 220, DECODE),
-    waiver("write-basepri", 230, DECODE),
-    waiver("read-psp", 205, DECODE),
-    waiver("write-psp", 225, DECODE),
-    waiver("cps-pair", 174, DECODE),
+    waiver("read-primask", 202, DECODE),
+    waiver("read-basepri", 187, DECODE),
+    waiver("write-basepri", 204, DECODE),
+    waiver("read-psp", 172, DECODE),
+    waiver("write-psp", 201, DECODE),
+    waiver("cps-pair", 162, DECODE),
+    waiver(
+        "ping-bridged",
+        27_900,
+        "each access to a register of the virtual controller traps, some sixty a ping",
+    ),
     waiver(
         SIZE,
-        132_000,
+        115_000,
         "one binary has all policies, all rules of the image and all of its class",
     ),
 ];

@@ -216,6 +216,77 @@ mod tests {
         );
     }
 
+    /// Whatever has passed the reader can be shown in every form.
+    fn show(trace: &Trace) {
+        let _ = (
+            trace.report(),
+            trace.list(0, u64::MAX),
+            trace.list(7, 3),
+            trace.perfetto(),
+        );
+        let _ = crate::gantt::page(&crate::gantt::of_trace(trace, "damaged".to_owned()));
+    }
+
+    #[test]
+    fn damaged_files_are_refused_or_shown() {
+        let good = sample(6).encode();
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = move |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) as usize % below
+        };
+        let (mut shown, mut refused) = (0, 0);
+        for _ in 0..4000 {
+            let mut bytes = good.clone();
+            for _ in 0..=random(3) {
+                // A whole number: of the header, or the time or the rest of a record.
+                let at = 8 * random(bytes.len() / 8);
+                let value = match random(4) {
+                    0 => [0xff; 8],
+                    1 => (random(1 << 20) as u64).to_le_bytes(),
+                    2 => [0; 8],
+                    _ => {
+                        let mut value: [u8; 8] = bytes[at..at + 8].try_into().unwrap();
+                        value[random(8)] = random(256) as u8;
+                        value
+                    }
+                };
+                bytes[at..at + 8].copy_from_slice(&value);
+            }
+            match Trace::decode(&bytes) {
+                Ok(trace) => {
+                    show(&trace);
+                    shown += 1;
+                }
+                Err(why) => {
+                    assert!(!why.is_empty() && !why.contains(char::is_control), "{why}");
+                    refused += 1;
+                }
+            }
+        }
+        assert!(shown > 200 && refused > 1000, "{shown} shown, {refused} refused");
+    }
+
+    #[test]
+    fn times_at_the_end_of_the_world_are_shown() {
+        let mut trace = sample(6);
+        for hertz in [1, 3, u64::MAX] {
+            trace.hertz = hertz;
+            for origin in [0, u64::MAX] {
+                trace.origin = origin;
+                show(&trace);
+            }
+        }
+        for record in trace.records.iter_mut().skip(5) {
+            record.time = u64::MAX;
+        }
+        show(&trace);
+        trace.records.clear();
+        show(&trace);
+    }
+
     #[test]
     fn a_damaged_file_is_refused_for_what_is_wrong_or_is_another_trace() {
         let trace = sample(2);

@@ -261,3 +261,31 @@ fn the_interrupt_follows_levels_enables_and_polarity() {
     assert_eq!((chip.read(INT_STS), chip.read(INT_EN)), (0, 0));
     assert_eq!(chip.mac_read(2), 0x0700, "the address is loaded anew");
 }
+
+/// As the driver of FreeRTOS+TCP for these boards: its handler acknowledges everything, and a task takes what waits.
+#[test]
+fn a_handler_that_only_acknowledges_comes_to_an_end() {
+    let mut chip = Chip::new();
+    chip.write(INT_EN, RSFL_INT | TSFL_INT);
+    assert!(chip.deliver(&frame(64)));
+    chip.write(TX_DATA_FIRST, COMMAND_FIRST | COMMAND_LAST | 4);
+    chip.write(TX_DATA_FIRST, 4);
+    assert!(chip.write(TX_DATA_FIRST, 0).is_some());
+    assert!(chip.device.level());
+    chip.write(INT_STS, u32::MAX);
+    chip.write(INT_STS, u32::MAX);
+    assert!(!chip.device.level(), "its task gets to run");
+    // What comes now interrupts, and what is left behind by somebody who takes one frame at a time.
+    assert!(chip.deliver(&frame(64)));
+    assert!(chip.device.level());
+    chip.write(INT_STS, TXE_INT);
+    chip.write(INT_STS, u32::MAX);
+    assert!(chip.device.level(), "another interrupt was acknowledged");
+    chip.read(TX_STATUS);
+    chip.read(RX_STATUS);
+    chip.write(INT_STS, u32::MAX);
+    assert!(chip.device.level());
+    chip.read(RX_STATUS);
+    chip.write(INT_STS, u32::MAX);
+    assert!(!chip.device.level());
+}

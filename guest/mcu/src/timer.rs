@@ -1,34 +1,115 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The second CMSDK APB timer (Arm DDI 0479D, section 4.1), as a clock for alarms; the first is often the system's own.
+//! The CMSDK APB timers (Arm DDI 0479D, section 4.1), as clocks for alarms; the first is often the system's own.
 //!
-//! It counts down with the CPU's clock and starts over from `reload`, so what it has counted since then is how late a handler is.
+//! One counts down with the CPU's clock and starts over from `reload`, so what it has counted since then is how late a handler is.
 
 use crate::register;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-const BASE: usize = 0x4000_1000;
-const CONTROL: usize = BASE;
-const VALUE: usize = BASE + 4;
-const RELOAD: usize = BASE + 8;
-const INTERRUPT: usize = BASE + 0xc;
+const CONTROL: usize = 0;
+const VALUE: usize = 4;
+const RELOAD: usize = 8;
+const INTERRUPT: usize = 0xc;
 
 const ENABLE: u32 = 1 << 0;
 const ENABLE_INTERRUPT: u32 = 1 << 3;
 
-/// Asks for an interrupt every `ticks` of the clock.
-pub fn start(ticks: u32) {
-    register::write(CONTROL, 0);
-    register::write(RELOAD, ticks.wrapping_sub(1));
-    register::write(VALUE, ticks.wrapping_sub(1));
-    register::write(CONTROL, ENABLE | ENABLE_INTERRUPT);
+/// A timer.
+#[derive(Clone, Copy, Debug)]
+pub struct Timer {
+    base: usize,
 }
 
-/// Ends the interrupt.
-pub fn acknowledge() {
-    register::write(INTERRUPT, 1);
+impl Timer {
+    /// The timers of an MPS2 board, in the order of their numbers.
+    pub const ALL: [Self; 2] = [Self { base: 0x4000_0000 }, Self { base: 0x4000_1000 }];
+
+    /// Asks for an interrupt every `ticks` of the clock.
+    pub fn start(self, ticks: u32) {
+        register::write(self.base + CONTROL, 0);
+        register::write(self.base + RELOAD, ticks.wrapping_sub(1));
+        register::write(self.base + VALUE, ticks.wrapping_sub(1));
+        self.acknowledge();
+        register::write(self.base + CONTROL, ENABLE | ENABLE_INTERRUPT);
+    }
+
+    /// Whether it neither counts nor interrupts, as after a reset of the board. What it has counted out before is remembered all the same.
+    #[must_use]
+    pub fn is_quiet(self) -> bool {
+        register::read(self.base + CONTROL) == 0
+    }
+
+    /// Whether it has gone off since the last acknowledgement.
+    #[must_use]
+    pub fn has_gone_off(self) -> bool {
+        register::read(self.base + INTERRUPT) != 0
+    }
+
+    /// Ends the interrupt.
+    #[inline]
+    pub fn acknowledge(self) {
+        register::write(self.base + INTERRUPT, 1);
+    }
+
+    /// What is left until the next alarm.
+    #[inline]
+    #[must_use]
+    pub fn left(self) -> u32 {
+        register::read(self.base + VALUE)
+    }
 }
 
-/// What is left until the next alarm.
-#[must_use]
-pub fn left() -> u32 {
-    register::read(VALUE)
+/// A timer that goes off for ever, and how late its handler was at best and at worst.
+#[derive(Debug)]
+pub struct Alarms {
+    timer: Timer,
+    period: u32,
+    count: AtomicU32,
+    earliest: AtomicU32,
+    latest: AtomicU32,
+}
+
+impl Alarms {
+    /// Alarms every `period` ticks, once they are started.
+    #[must_use]
+    pub const fn new(timer: Timer, period: u32) -> Self {
+        Self {
+            timer,
+            period,
+            count: AtomicU32::new(0),
+            earliest: AtomicU32::new(u32::MAX),
+            latest: AtomicU32::new(0),
+        }
+    }
+
+    /// From now on.
+    pub fn start(&self) {
+        self.timer.start(self.period);
+    }
+
+    /// For the handler, and for it alone: first of all, how late it is.
+    #[inline]
+    pub fn note(&self) {
+        let late = self.period - 1 - self.timer.left();
+        self.timer.acknowledge();
+        // Nobody else writes them while alarms come.
+        self.earliest
+            .store(self.earliest.load(Relaxed).min(late), Relaxed);
+        self.latest.store(self.latest.load(Relaxed).max(late), Relaxed);
+        self.count.store(self.count.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// How many there were.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.count.load(Relaxed)
+    }
+
+    /// How late the handler was at best and at worst, in nanoseconds where an instruction takes one.
+    #[must_use]
+    pub fn lateness(&self) -> [u32; 2] {
+        /// Instructions of a tick there.
+        const NANOSECONDS: u32 = 40;
+        [&self.earliest, &self.latest].map(|ticks| ticks.load(Relaxed) * NANOSECONDS)
+    }
 }

@@ -53,12 +53,12 @@ impl Uart {
         );
     }
 
-    /// A byte that has been received; its interrupt is over.
+    /// A byte that has been received; its interrupt is over. In this order: the next byte comes as soon as this one is read, and its interrupt
+    /// is another.
     pub fn receive(self) -> Option<u8> {
-        let full = register::read(self.base + STATE) & RECEIVE_FULL != 0;
-        let byte = full.then(|| register::read(self.base + DATA) as u8);
         register::write(self.base + INTERRUPT, RECEIVED);
-        byte
+        let full = register::read(self.base + STATE) & RECEIVE_FULL != 0;
+        full.then(|| register::read(self.base + DATA) as u8)
     }
 
     /// Sends a byte.

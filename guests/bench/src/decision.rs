@@ -164,6 +164,7 @@ fn walk(name: &str, vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>)
 #[inline(never)]
 fn longest_call(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>) -> Option<u64> {
     let mut policy = POLICY.lock();
+    *policy = AnyPolicy::blank(parameters);
     policy.install(vcpus, parameters).ok()?;
     let mut random = Random::new(7);
     let mut longest = 0;

@@ -430,7 +430,7 @@ fn unusual_accesses() {
         // SAFETY: as for the stores.
         _ => unsafe {
             asm!(
-                "ldrex {old}, [{at}]", "wfe", "strex {failed}, {value}, [{at}]", "clrex",
+                "ldrex {old}, [{at}]", "sev", "wfe", "strex {failed}, {value}, [{at}]", "clrex",
                 old = out(reg) _, failed = out(reg) _, value = in(reg) value, at = in(reg) at,
             )
         },
@@ -460,8 +460,11 @@ fn aliases_and_keys() {
 
 /// Events and waiting, with interrupts masked and an interrupt that wakes all the same.
 fn waiting() {
-    change_masks(below(2) == 0, false);
-    store(0xE000_ED10, draw() & 0x14);
+    let masked = below(2) == 0;
+    change_masks(masked, false);
+    // SEVONPEND: without it nothing that is masked ends WFE.
+    let pend = if masked { 0x10 } else { 0 };
+    store(0xE000_ED10, draw() & 0x14 | pend);
     store(0xE000_E010, 7);
     match below(3) {
         // SAFETY: SysTick ends waiting.

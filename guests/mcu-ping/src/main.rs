@@ -95,7 +95,7 @@ impl Pinger {
         }
         let mean = sum / answered.max(1);
         println!(
-            "ping: {name}: {answered} of {PINGS} answered; ticks of 40 ns: mean {mean}, min {shortest}, max {longest}"
+            "ping: {name}: {answered} of {PINGS} answered; ticks of 40 ns: mean {mean}, min {shortest}, max {longest}, sum {sum}"
         );
     }
 }

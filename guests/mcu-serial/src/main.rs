@@ -9,8 +9,9 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+use bulkhead_guest_mcu::timer::{Alarms, Timer};
 use bulkhead_guest_mcu::uart::Uart;
-use bulkhead_guest_mcu::{handler, interrupts, println, timer};
+use bulkhead_guest_mcu::{handler, interrupts, println};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use cortex_m::asm;
 use cortex_m_rt::entry;
@@ -19,24 +20,15 @@ use cortex_m_rt::entry;
 const PERIOD: u32 = 997 * 25;
 /// Alarms of a report.
 const REPORT: u32 = 500;
-/// Instructions of a tick where an instruction takes a nanosecond.
-const NANOSECONDS: u32 = 40;
 
-static ALARMS: AtomicU32 = AtomicU32::new(0);
-static EARLIEST: AtomicU32 = AtomicU32::new(u32::MAX);
-static LATEST: AtomicU32 = AtomicU32::new(0);
+static ALARMS: Alarms = Alarms::new(Timer::ALL[1], PERIOD);
 static BYTES: AtomicU32 = AtomicU32::new(0);
 
 handler!(TIMER1, alarm);
 handler!(UARTRX1, received);
 
 fn alarm() {
-    let late = PERIOD - 1 - timer::left();
-    timer::acknowledge();
-    // Only this handler writes them while alarms come.
-    EARLIEST.store(EARLIEST.load(Relaxed).min(late), Relaxed);
-    LATEST.store(LATEST.load(Relaxed).max(late), Relaxed);
-    ALARMS.store(ALARMS.load(Relaxed) + 1, Relaxed);
+    ALARMS.note();
 }
 
 fn received() {
@@ -55,14 +47,14 @@ fn main() -> ! {
     Uart::ALL[1].enable_receive();
     interrupts::enable(interrupts::Line::UARTRX1);
     interrupts::enable(interrupts::Line::TIMER1);
-    timer::start(PERIOD);
+    ALARMS.start();
     let mut due = REPORT;
     loop {
         asm::wfi();
-        let alarms = ALARMS.load(Relaxed);
+        let alarms = ALARMS.count();
         if alarms >= due {
             due += REPORT;
-            let [best, worst] = [&EARLIEST, &LATEST].map(|ticks| ticks.load(Relaxed) * NANOSECONDS);
+            let [best, worst] = ALARMS.lateness();
             println!(
                 "serial: {alarms} alarms, {best} to {worst} ns late, {} bytes",
                 BYTES.load(Relaxed)

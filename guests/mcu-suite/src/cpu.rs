@@ -61,6 +61,31 @@ pub fn wait() {
     unsafe { asm!("wfi") }
 }
 
+/// SEV and WFE in both encodings, and in an IT block one that is done and one that is not. As an event always is there, none of them waits.
+pub fn send_and_wait() {
+    // SAFETY: they change nothing but the event register.
+    unsafe {
+        asm!(
+            "sev",
+            "wfe",
+            "sev.w",
+            "wfe.w",
+            "sev",
+            "cmp r0, r0",
+            "ite eq",
+            "wfeeq",
+            "wfene",
+            "sev"
+        )
+    }
+}
+
+/// Waits for an event.
+pub fn wait_for_event() {
+    // SAFETY: WFE changes nothing but the event register.
+    unsafe { asm!("wfe") }
+}
+
 macro_rules! special {
     (read $read:ident, $name:literal) => {
         #[doc = concat!("Reads ", $name, ".")]

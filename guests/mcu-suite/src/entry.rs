@@ -22,7 +22,20 @@ global_asm!(
     "pop {{r4-r11}}",
     "bx r0",
     ".ltorg",
+    // As small as a region of the unit for memory protection can be, and alone in it.
+    ".balign 32",
+    ".thumb_func",
+    ".global suite_closed_code",
+    "suite_closed_code:",
+    "bx lr",
+    ".balign 32",
 );
+
+unsafe extern "C" {
+    /// A function that returns at once, and has its 32 bytes for itself.
+    #[link_name = "suite_closed_code"]
+    pub fn closed_code();
+}
 
 /// Where the linker script puts the program and its RAM.
 pub const CODE: u32 = 0x0005_0000;

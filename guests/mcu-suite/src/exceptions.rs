@@ -9,15 +9,16 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::console::print;
 use crate::cpu::{
-    barrier, call, change_masks, control, exchange_float, faultmask, handler, load, load_half, main_stack,
-    primask, process_stack, set_basepri, set_control, set_faultmask, set_primask, store, store_byte,
-    undefined,
+    barrier, basepri, call, change_masks, control, exchange_float, faultmask, handler, load, load_half,
+    main_stack, primask, process_stack, send_and_wait, set_basepri, set_control, set_faultmask, set_primask,
+    store, store_byte, undefined, wait_for_event,
 };
-use crate::entry::{CODE, RAM};
+use crate::entry::{CODE, RAM, closed_code};
 
 pub const ICSR: u32 = 0xE000_ED04;
 pub const SHCSR: u32 = 0xE000_ED24;
 pub const CCR: u32 = 0xE000_ED14;
+const SCR: u32 = 0xE000_ED10;
 const VTOR: u32 = 0xE000_ED08;
 const CFSR: u32 = 0xE000_ED28;
 const HFSR: u32 = 0xE000_ED2C;
@@ -489,38 +490,91 @@ fn breakpoints() {
     unsafe { asm!("bkpt #1", "bkpt #0xab") }
 }
 
-/// An SVC whose frame would lie in a region of the process stack that nobody may write.
-fn stack_guard() {
-    let guard = RAM + 0x7000;
+/// WFE after each kind of event: SEV, a handler, what becomes pending although it is not enabled.
+fn events() {
+    send_and_wait();
+    wait_for_event();
+    call();
+    wait_for_event();
+    store(SCR, 1 << 4);
+    store(ISPR, 1 << 7);
+    wait_for_event();
+    print!("  scr={:08x} pending={:08x}\n", load(SCR), load(ISPR));
+    store(SCR, 0);
+}
+
+/// Region 0 of the unit for memory protection: attributes but for the size.
+fn protect(address: u32, size: u32, attributes: u32) {
     store(MPU_CTRL + 4, 0);
-    store(MPU_CTRL + 8, guard);
-    // Of 256 bytes, for reading by privileged code.
-    store(MPU_CTRL + 12, 1 << 28 | 5 << 24 | 7 << 1 | 1);
-    // SAFETY: the stack in use is the one before at the end; the handlers restore everything else.
-    unsafe {
-        asm!(
-            "adr r0, 2f",
-            "str r0, [{behind}]",
-            "mrs r4, psp",
-            "msr psp, {stack}",
-            "str {on}, [{control}]",
-            "dsb",
-            "movs r0, #2",
-            "msr control, r0",
-            "isb",
-            "svc #9",
-            ".balign 4",
-            "2:",
-            "movs r0, #0",
-            "msr control, r0",
-            "isb",
-            "msr psp, r4",
-            behind = in(reg) BEHIND_GUARD.as_ptr(), stack = in(reg) guard + 0x80, on = in(reg) 5,
-            control = in(reg) MPU_CTRL, out("r0") _, out("r1") _, out("r2") _, out("r3") _, out("r4") _,
-            out("r12") _, out("lr") _,
-        );
+    store(MPU_CTRL + 8, address);
+    store(MPU_CTRL + 12, attributes | (size.trailing_zeros() - 1) << 1 | 1);
+}
+
+/// Code where the program's own unit allows none: in RAM, and in the program itself.
+fn no_execution() {
+    for target in [RAM + 0x7000, closed_code as *const () as u32 & !1] {
+        // Everybody may read and write.
+        protect(target, 32, 1 << 28 | 3 << 24);
+        store(MPU_CTRL, 5);
+        // SAFETY: comes back through the handler, to the address in LR.
+        unsafe { asm!("blx {}", in(reg) target | 1, out("lr") _) }
+        store(MPU_CTRL, 0);
     }
-    print!("  control={} mpu={:08x}\n", control(), load(MPU_CTRL));
+    // SAFETY: it returns at once.
+    unsafe { closed_code() }
+}
+
+/// Executes these instructions on the process stack, just above a region of it that nobody may write.
+macro_rules! at_guard {
+    ($($instruction:literal),+) => {{
+        let guard = RAM + 0x7000;
+        // For reading by privileged code.
+        protect(guard, 256, 1 << 28 | 5 << 24);
+        // SAFETY: the stack in use is the one before at the end; the handlers restore everything else.
+        unsafe {
+            asm!(
+                "adr r0, 2f",
+                "str r0, [{behind}]",
+                "mrs r4, psp",
+                "msr psp, {stack}",
+                "str {on}, [{control}]",
+                "dsb",
+                "movs r0, #2",
+                "msr control, r0",
+                "isb",
+                "movs r0, #0",
+                $($instruction,)+
+                ".balign 4",
+                "2:",
+                "movs r0, #0",
+                "msr control, r0",
+                "isb",
+                "msr psp, r4",
+                behind = in(reg) BEHIND_GUARD.as_ptr(), stack = in(reg) guard + 0x80, on = in(reg) 5,
+                control = in(reg) MPU_CTRL, out("r0") _, out("r1") _, out("r2") _, out("r3") _, out("r4") _,
+                out("r12") _, out("lr") _,
+            );
+        }
+        print!("  control={} mpu={:08x}\n", control(), load(MPU_CTRL));
+    }};
+}
+
+/// An SVC whose frame would lie in the guard.
+fn stack_guard() {
+    at_guard!("svc #9");
+}
+
+/// An interrupt whose frame would, when it is unmasked.
+fn guard_and_masks() {
+    store(ISER, 1);
+    priority(0, 0x80);
+    set_primask(1);
+    store(ISPR, 1);
+    at_guard!("cpsie i", "isb");
+    set_basepri(0x40);
+    store(ISPR, 1);
+    at_guard!("msr basepri, r0", "isb");
+    print!("  primask={} basepri={}\n", primask(), basepri());
 }
 
 fn relocation() {
@@ -539,7 +593,7 @@ fn relocation() {
 
 /// Runs all of it.
 pub fn run() {
-    let scenarios: [(&str, fn()); 19] = [
+    let scenarios: [(&str, fn()); 22] = [
         ("call", call),
         ("process stack", || on_process_stack(calls)),
         ("unaligned stack", call_unaligned),
@@ -559,6 +613,9 @@ pub fn run() {
         ("relocation", relocation),
         ("breakpoints", breakpoints),
         ("stack guard", stack_guard),
+        ("guard and masks", guard_and_masks),
+        ("no execution", no_execution),
+        ("events", events),
     ];
     for (name, scenario) in scenarios {
         restore();

@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Capabilities and watches: who may do what to whom from the start.
 
-use super::{each, earlier, named, refers, require};
-use crate::error::{Fault, ImageError, Table};
-use crate::layout::{CapabilityRecord, WatchRecord};
+use super::{at, earlier, named, refers, require};
+use crate::error::{Fault, Table};
 use crate::reader::Image;
 use bulkhead_abi::hypercall::{CAPABILITY_SLOTS, SELF_CAPABILITY};
 use bulkhead_abi::{ObjectKind, Rights};
 
-pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
-    each(Table::Capabilities, image.capabilities(), |index, record| {
-        capability(image, index, record)
-    })?;
-    each(Table::Watches, image.watches(), |index, record| {
-        watch(image, index, record)
-    })
-}
-
-fn capability(image: &Image<'_>, index: u16, record: &CapabilityRecord) -> Result<(), Fault> {
+pub(super) fn capability(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.capabilities(), index)?;
     let partitions = image.partitions().len();
     refers(record.partition.get(), partitions, Table::Partitions)?;
     require(record.reserved.get() == 0, Fault::Reserved)?;
@@ -58,7 +49,8 @@ fn schedules(image: &Image<'_>, pcpu: u32) -> Result<(), Fault> {
     require(image.schedules_of(pcpu).next().is_some(), Fault::WrongPolicy)
 }
 
-fn watch(image: &Image<'_>, index: u16, record: &WatchRecord) -> Result<(), Fault> {
+pub(super) fn watch(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.watches(), index)?;
     refers(record.watcher.get(), image.partitions().len(), Table::Partitions)?;
     refers(record.watched.get(), image.partitions().len(), Table::Partitions)?;
     for (other, other_index) in earlier(image.watches(), index) {

@@ -1,35 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the image says about the board: the hypervisor's own memory, pCPUs, the address map, controllers.
 
-use super::{each, earlier, named, require};
-use crate::error::{Fault, ImageError, Table};
+use super::{at, earlier, named, require};
+use crate::error::{Fault, Table};
 use crate::layout::{
-    BoardRecord, CLASS_ARMV7M, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_UART,
+    CLASS_ARMV7M, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_UART,
     CONTROLLER_DUAL_TIMER, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_LAN9118, CONTROLLER_NVIC,
-    CONTROLLER_PL011, ControllerRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, MapRecord, NONE, POLICY_ARINC653,
-    POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY, POLICY_PINNED, PcpuRecord, ROLE_CONSOLE,
-    ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_TIMER,
+    CONTROLLER_PL011, ControllerRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, NONE, POLICY_ARINC653, POLICY_DOMAINS,
+    POLICY_EDF, POLICY_FIXED_PRIORITY, POLICY_PINNED, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_NETWORK,
+    ROLE_TIMER,
 };
 use crate::reader::Image;
 use crate::span::Span;
 use bulkhead_abi::log::{AREA_SIZE, SMALL_AREA_SIZE};
 use bulkhead_abi::size::{IS_SMALL, IS_TARGET};
 use bulkhead_abi::trace::{RECORD_SIZE, RING_MAX, RING_MIN};
-
-pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
-    each(Table::Map, image.map(), |index, record| {
-        map_entry(image, index, record)
-    })?;
-    each(Table::Board, core::slice::from_ref(image.board()), |_, record| {
-        board(image, record)
-    })?;
-    each(Table::Pcpus, image.pcpus(), |index, record| {
-        pcpu(image, index, record)
-    })?;
-    each(Table::Controllers, image.controllers(), |index, record| {
-        controller(image, index, record)
-    })
-}
 
 /// The hypervisor's own memory.
 fn hypervisor(image: &Image<'_>) -> Result<Span, Fault> {
@@ -78,7 +63,7 @@ pub(super) fn not_the_hypervisors(image: &Image<'_>, span: Span) -> Result<(), F
 }
 
 /// The register windows of a controller that are in use, and its interrupt lines.
-pub(super) fn windows(controller: &ControllerRecord) -> impl Iterator<Item = Result<Span, Fault>> {
+fn windows(controller: &ControllerRecord) -> impl Iterator<Item = Result<Span, Fault>> {
     let windows = controller.base.iter().zip(controller.size.iter());
     windows
         .filter(|(_, size)| size.get() != 0)
@@ -96,7 +81,7 @@ pub(super) fn in_code(image: &Image<'_>, span: Span) -> bool {
 }
 
 /// Whether `span` shares an address with RAM or code memory.
-pub(super) fn touches_ram(image: &Image<'_>, span: Span) -> bool {
+fn touches_ram(image: &Image<'_>, span: Span) -> bool {
     let mut all = stretches(image, MAP_RAM).chain(stretches(image, MAP_CODE));
     all.any(|stretch| stretch.overlaps(span))
 }
@@ -107,7 +92,8 @@ fn stretches(image: &Image<'_>, kind: u32) -> impl Iterator<Item = Span> {
     entries.filter_map(move |entry| Span::granules(entry.base.get(), entry.size.get(), granule).ok())
 }
 
-fn map_entry(image: &Image<'_>, index: u16, record: &MapRecord) -> Result<(), Fault> {
+pub(super) fn map_entry(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.map(), index)?;
     let known = match record.kind.get() {
         MAP_RAM | MAP_DEVICE => true,
         MAP_CODE => runs_in_place(image),
@@ -124,7 +110,8 @@ fn map_entry(image: &Image<'_>, index: u16, record: &MapRecord) -> Result<(), Fa
     Ok(())
 }
 
-fn board(image: &Image<'_>, record: &BoardRecord) -> Result<(), Fault> {
+pub(super) fn board(image: &Image<'_>, _index: u16) -> Result<(), Fault> {
+    let record = image.board();
     named(image.board_name_record())?;
     let own = hypervisor(image)?;
     let log = log_area(image)?;
@@ -168,7 +155,8 @@ pub(super) fn trace(image: &Image<'_>) -> Result<Option<Span>, Fault> {
     Span::granules(record.trace_base.get(), size, image.granule()).map(Some)
 }
 
-fn pcpu(image: &Image<'_>, index: u16, record: &PcpuRecord) -> Result<(), Fault> {
+pub(super) fn pcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.pcpus(), index)?;
     for (other, other_index) in earlier(image.pcpus(), index) {
         require(
             other.hardware_id != record.hardware_id,
@@ -184,7 +172,8 @@ fn pcpu(image: &Image<'_>, index: u16, record: &PcpuRecord) -> Result<(), Fault>
     }
 }
 
-fn controller(image: &Image<'_>, index: u16, record: &ControllerRecord) -> Result<(), Fault> {
+pub(super) fn controller(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.controllers(), index)?;
     let fits = matches!(
         (record.role.get(), record.compatible.get()),
         (
@@ -212,19 +201,26 @@ fn controller(image: &Image<'_>, index: u16, record: &ControllerRecord) -> Resul
                 Fault::Overlaps(Table::Controllers, index),
             )?;
         }
-        require(!touches_ram(image, window), Fault::InRam)?;
-        for (other, other_index) in earlier(image.controllers(), index) {
-            for other in windows(other) {
-                require(
-                    !window.overlaps(other?),
-                    Fault::Overlaps(Table::Controllers, other_index),
-                )?;
-            }
-        }
+        only_device(image, window, index)?;
     }
     roles_and_lines(image, index, record)?;
     let needed = record.size.iter().take(windows_of(record.compatible.get()));
     require(needed.into_iter().all(|size| size.get() != 0), Fault::Empty)
+}
+
+/// `span` has nothing of RAM, of code memory or of the first `controllers` controllers.
+#[inline(never)]
+pub(super) fn only_device(image: &Image<'_>, span: Span, controllers: u16) -> Result<(), Fault> {
+    require(!touches_ram(image, span), Fault::InRam)?;
+    for (controller, index) in earlier(image.controllers(), controllers) {
+        for window in windows(controller) {
+            require(
+                !span.overlaps(window?),
+                Fault::Overlaps(Table::Controllers, index),
+            )?;
+        }
+    }
+    Ok(())
 }
 
 /// Register windows that a driver needs.

@@ -3,16 +3,16 @@
 
 use super::board::runs_in_place;
 use super::memory::guest_span;
-use super::{each, earlier, require};
-use crate::error::{Fault, ImageError, Table};
+use super::{at, earlier, require};
+use crate::error::{Fault, Table};
 use crate::layout::{
-    CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_NVIC, INTERRUPT_CRITICAL, InterruptRecord,
-    MAX_LATENCY_NS, NONE, PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE, TRIGGER_LEVEL,
-    VIRTUAL_CMSDK_UART, VIRTUAL_EVENT_GATE, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_LAN9118, VIRTUAL_PL011,
-    VirtualDeviceRecord,
+    CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_NVIC, INTERRUPT_CRITICAL, MAX_LATENCY_NS, NONE,
+    PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CMSDK_UART,
+    VIRTUAL_EVENT_GATE, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_LAN9118, VIRTUAL_PL011, VirtualDeviceRecord,
 };
 use crate::reader::{Image, record as record_at};
 use crate::span::Span;
+use core::ops::Range;
 
 /// First interrupt line of a GIC that is shared by all CPUs; those below belong to a CPU each
 /// (Arm IHI 0069 section 2.2, table 2-1).
@@ -32,17 +32,16 @@ const NIC_REGISTERS: u64 = 0x100;
 /// Bytes of one GICv3 redistributor's registers: two frames (Arm IHI 0069 section 12.10).
 const REDISTRIBUTOR_SIZE: u64 = 0x2_0000;
 
-pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
-    each(Table::VirtualDevices, image.virtual_devices(), |index, record| {
-        let owner = machine(image, record.partition.get())?;
-        shape(image, owner, record)?;
-        controller_is_the_boards(image, record.kind.get())?;
-        apart(image, index, record)?;
-        lines(record).try_for_each(|line| virtual_line(image, owner, line))
-    })?;
-    each(Table::Interrupts, image.interrupts(), |index, record| {
-        interrupt(image, index, record)
-    })
+pub(super) fn device(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.virtual_devices(), index)?;
+    let owner = machine(image, record.partition.get())?;
+    shape(image, owner, record)?;
+    controller_is_the_boards(image, record.kind.get())?;
+    apart(image, index, record)?;
+    for line in lines(record) {
+        virtual_line(image, owner, line)?;
+    }
+    Ok(())
 }
 
 /// The partition that owns virtual hardware, which must be a VM.
@@ -126,10 +125,7 @@ fn controller_is_the_boards(image: &Image<'_>, kind: u32) -> Result<(), Fault> {
     require(same, Fault::UnknownKind)
 }
 
-pub(super) fn windows(
-    image: &Image<'_>,
-    record: &VirtualDeviceRecord,
-) -> impl Iterator<Item = Result<Span, Fault>> {
+fn windows(image: &Image<'_>, record: &VirtualDeviceRecord) -> impl Iterator<Item = Result<Span, Fault>> {
     let granule = image.granule();
     let windows = record.base.into_iter().zip(record.size);
     windows
@@ -137,15 +133,26 @@ pub(super) fn windows(
         .map(move |(base, size)| Span::granules(base.get(), size.get(), granule))
 }
 
+/// Whether a window of the device shares an address with `span`.
+#[inline(never)]
+pub(super) fn touches(image: &Image<'_>, record: &VirtualDeviceRecord, span: Span) -> Result<bool, Fault> {
+    for window in windows(image, record) {
+        if window?.overlaps(span) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The lines of the partition's virtual controller that the device raises.
-fn lines(record: &VirtualDeviceRecord) -> impl Iterator<Item = u32> {
+fn lines(record: &VirtualDeviceRecord) -> Range<u32> {
     let first = record.virtual_line.get();
-    let count = if record.kind.get() == VIRTUAL_CMSDK_UART {
-        2
-    } else {
-        1
+    let count = match record.kind.get() {
+        _ if first == NONE => 0,
+        VIRTUAL_CMSDK_UART => 2,
+        _ => 1,
     };
-    (first..=NONE).take(count).take_while(move |_| first != NONE)
+    first..first.saturating_add(count)
 }
 
 /// One device of a kind, and nothing else of the partition where its windows are.
@@ -170,22 +177,21 @@ fn apart(image: &Image<'_>, index: u16, record: &VirtualDeviceRecord) -> Result<
         earlier(image.virtual_devices(), index).filter(|(other, _)| other.partition == record.partition);
     for (other, other_index) in siblings {
         require(other.kind != record.kind, Fault::SameAs(other_index))?;
-        let taken = lines(record).any(|line| lines(other).any(|taken| taken == line));
+        let (own, taken) = (lines(record), lines(other));
+        let taken = own.start < taken.end && taken.start < own.end;
         require(!taken, Fault::LineTaken(Table::VirtualDevices, other_index))?;
         for window in windows(image, record) {
-            let window = window?;
-            for other in windows(image, other) {
-                require(
-                    !window.overlaps(other?),
-                    Fault::Overlaps(Table::VirtualDevices, other_index),
-                )?;
-            }
+            require(
+                !touches(image, other, window?)?,
+                Fault::Overlaps(Table::VirtualDevices, other_index),
+            )?;
         }
     }
     Ok(())
 }
 
-fn interrupt(image: &Image<'_>, index: u16, record: &InterruptRecord) -> Result<(), Fault> {
+pub(super) fn interrupt(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.interrupts(), index)?;
     let owner = machine(image, record.partition.get())?;
     require(
         matches!(record.trigger.get(), TRIGGER_LEVEL | TRIGGER_EDGE),
@@ -204,7 +210,7 @@ fn interrupt(image: &Image<'_>, index: u16, record: &InterruptRecord) -> Result<
         require(!own, Fault::LineTaken(Table::Controllers, other_index))?;
     }
     for (device, other_index) in image.virtual_devices().iter().zip(0..) {
-        let taken = device.partition == record.partition && lines(device).any(|line| line == seen_as);
+        let taken = device.partition == record.partition && lines(device).contains(&seen_as);
         require(!taken, Fault::LineTaken(Table::VirtualDevices, other_index))?;
     }
     for (other, other_index) in earlier(image.interrupts(), index) {

@@ -1,34 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Mappings and loads: the rules that spatial separation rests on. Relies on the rules of `board`.
 
-use super::board::{in_code, in_ram, not_the_hypervisors, runs_in_place, touches_ram, windows};
-use super::{each, earlier, named, refers, require};
-use crate::error::{Fault, ImageError, Table};
-use crate::layout::{
-    LoadRecord, MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MemoryRecord,
-    PayloadRecord,
-};
+use super::board::{in_code, in_ram, not_the_hypervisors, only_device, runs_in_place};
+use super::{at, earlier, named, refers, require};
+use crate::error::{Fault, Table};
+use crate::layout::{MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MemoryRecord};
 use crate::limits::MAX_REGIONS_PER_PARTITION;
 use crate::reader::{Image, record as record_at};
 use crate::span::Span;
 
 const PERMISSIONS: u32 = MEMORY_READ | MEMORY_WRITE | MEMORY_EXECUTE;
 
-pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
-    each(Table::Memory, image.memory(), |index, record| {
-        flags(record)?;
-        refers(
-            record.partition.get(),
-            image.partitions().len(),
-            Table::Partitions,
-        )?;
-        place(image, record)?;
-        apart(image, index, record)
-    })?;
-    each(Table::Payloads, image.payloads(), |_, record| payload(record))?;
-    each(Table::Loads, image.loads(), |index, record| {
-        load(image, index, record)
-    })
+pub(super) fn mapping(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.memory(), index)?;
+    flags(record)?;
+    refers(
+        record.partition.get(),
+        image.partitions().len(),
+        Table::Partitions,
+    )?;
+    place(image, record)?;
+    apart(image, index, record)
 }
 
 /// What the partition sees of a mapping.
@@ -68,16 +60,7 @@ fn place(image: &Image<'_>, record: &MemoryRecord) -> Result<(), Fault> {
         require(inside, Fault::OutsideRam)?;
         return not_the_hypervisors(image, host);
     }
-    require(!touches_ram(image, host), Fault::InRam)?;
-    for (controller, index) in image.controllers().iter().zip(0..) {
-        for window in windows(controller) {
-            require(
-                !host.overlaps(window?),
-                Fault::Overlaps(Table::Controllers, index),
-            )?;
-        }
-    }
-    Ok(())
+    only_device(image, host, u16::MAX)
 }
 
 /// No partition sees two things at one address, and no two partitions see one thing. (A partition may see its
@@ -97,12 +80,14 @@ fn apart(image: &Image<'_>, index: u16, record: &MemoryRecord) -> Result<(), Fau
     require(siblings < MAX_REGIONS_PER_PARTITION, Fault::BadCount)
 }
 
-fn payload(record: &PayloadRecord) -> Result<(), Fault> {
+pub(super) fn payload(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.payloads(), index)?;
     named(&record.name)?;
     require(record.size.get() != 0, Fault::Empty)
 }
 
-fn load(image: &Image<'_>, index: u16, record: &LoadRecord) -> Result<(), Fault> {
+pub(super) fn load(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.loads(), index)?;
     let partition = record.partition.get();
     refers(partition, image.partitions().len(), Table::Partitions)?;
     require(record.reserved.get() == 0, Fault::Reserved)?;

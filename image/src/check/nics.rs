@@ -7,8 +7,8 @@
 use super::board::{in_ram, not_the_hypervisors};
 use super::devices::machine;
 use super::memory::host_span;
-use super::{each, earlier, require};
-use crate::error::{Fault, ImageError, Table};
+use super::{at, earlier, require};
+use crate::error::{Fault, Table};
 use crate::layout::{NIC_MEMORY, NicRecord, VIRTUAL_LAN9118};
 use crate::reader::Image;
 use crate::span::Span;
@@ -16,25 +16,24 @@ use crate::span::Span;
 /// Networks beside the first, which the board's interface is on.
 const NETWORKS: usize = 4;
 
-pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
-    each(Table::Nics, image.nics(), |index, record| {
-        machine(image, record.partition.get())?;
-        let mut devices = image.virtual_devices_of(record.partition.get());
-        let has_registers = devices.any(|device| device.kind.get() == VIRTUAL_LAN9118);
-        require(has_registers, Fault::NoSuch(Table::VirtualDevices))?;
-        // As many as could each have one of the interfaces, and the one that has the board's.
-        require(record.network.get() as usize <= NETWORKS, Fault::OutOfRange)?;
-        address(record)?;
-        memory(image, index, record)?;
-        for (other, other_index) in earlier(image.nics(), index) {
-            let same_address = other.network == record.network && other.address == record.address;
-            require(
-                other.partition != record.partition && !same_address,
-                Fault::SameAs(other_index),
-            )?;
-        }
-        Ok(())
-    })
+pub(super) fn nic(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.nics(), index)?;
+    machine(image, record.partition.get())?;
+    let mut devices = image.virtual_devices_of(record.partition.get());
+    let has_registers = devices.any(|device| device.kind.get() == VIRTUAL_LAN9118);
+    require(has_registers, Fault::NoSuch(Table::VirtualDevices))?;
+    // As many as could each have one of the interfaces, and the one that has the board's.
+    require(record.network.get() as usize <= NETWORKS, Fault::OutOfRange)?;
+    address(record)?;
+    memory(image, index, record)?;
+    for (other, other_index) in earlier(image.nics(), index) {
+        let same_address = other.network == record.network && other.address == record.address;
+        require(
+            other.partition != record.partition && !same_address,
+            Fault::SameAs(other_index),
+        )?;
+    }
+    Ok(())
 }
 
 /// Whether a partition has one.

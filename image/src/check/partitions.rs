@@ -2,12 +2,11 @@
 //! Partitions and their vCPUs. Relies on the rules of `memory`.
 
 use super::board::runs_in_place;
-use super::{each, earlier, refers, require};
-use crate::error::{Fault, ImageError, Table};
+use super::{at, covers, earlier, refers, require};
+use crate::error::{Fault, Table};
 use crate::layout::{
-    AlternativeRecord, FLAG_AARCH32, FLAG_AUTOSTART, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS, HealthAction,
-    MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PARTITION_TASK, PARTITION_VM, POLICY_PINNED,
-    PartitionRecord, VcpuRecord,
+    FLAG_AARCH32, FLAG_AUTOSTART, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS, HealthAction, MEMORY_DEVICE,
+    MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PARTITION_TASK, PARTITION_VM, POLICY_PINNED, PartitionRecord,
 };
 use crate::limits::{MAX_ALTERNATIVES_PER_PARTITION, MAX_VCPUS_PER_PARTITION, MAX_VCPUS_PER_PCPU};
 use crate::reader::{Image, record as record_at};
@@ -26,31 +25,20 @@ const STACK_ALIGN: u64 = 16;
 /// Alignment of the main stack pointer after reset (Arm DDI 0403E, section B1.4.7).
 const MAIN_STACK_ALIGN: u64 = 4;
 
-pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
-    each(Table::Partitions, image.partitions(), |index, record| {
-        name(image, index, record)?;
-        kind_and_flags(record)?;
-        actions(record)?;
-        vcpus(image, index, record)?;
-        let state = (record.entry.get(), record.argument.get(), record.stack.get());
-        first_state(image, index.into(), record, state)
-    })?;
-    each(Table::Alternatives, image.alternatives(), |index, record| {
-        alternative(image, index, record)
-    })?;
-    let counted = image.partitions().iter().fold(0_u64, |sum, record| {
-        sum.saturating_add(record.vcpu_count.get().into())
-    });
-    let last = image.partitions().len().saturating_sub(1) as u32;
-    if counted != image.vcpus().len() as u64 {
-        return Err(ImageError::Record {
-            table: Table::Partitions,
-            index: last,
-            fault: Fault::NotConsecutive,
-        });
-    }
-    each(Table::Vcpus, image.vcpus(), |index, record| {
-        vcpu(image, index, record)
+pub(super) fn partition(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.partitions(), index)?;
+    name(image, index, record)?;
+    kind_and_flags(record)?;
+    actions(record)?;
+    vcpus(image, index, record)?;
+    let state = (record.entry.get(), record.argument.get(), record.stack.get());
+    first_state(image, index.into(), record, state)
+}
+
+/// Behind the vCPUs of the last partition there are no more.
+pub(super) fn last(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    covers(image.partitions(), index, image.vcpus().len(), |record| {
+        record.vcpu_count.get()
     })
 }
 
@@ -120,7 +108,8 @@ fn vcpus(image: &Image<'_>, index: u16, record: &PartitionRecord) -> Result<(), 
 }
 
 /// An alternative is named, belongs to a partition, is in order, and starts as a partition may.
-fn alternative(image: &Image<'_>, index: u16, record: &AlternativeRecord) -> Result<(), Fault> {
+pub(super) fn alternative(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.alternatives(), index)?;
     record.name.text().map_err(|_| Fault::BadName)?;
     let partition = record.partition.get();
     let owner = record_at(image.partitions(), partition).ok_or(Fault::NoSuch(Table::Partitions))?;
@@ -175,7 +164,8 @@ fn first_state(
     )
 }
 
-fn vcpu(image: &Image<'_>, index: u16, record: &VcpuRecord) -> Result<(), Fault> {
+pub(super) fn vcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.vcpus(), index)?;
     require(record.reserved.get() == 0, Fault::Reserved)?;
     require(record.priority.get() < PRIORITIES, Fault::OutOfRange)?;
     refers(record.pcpu.get(), image.pcpus().len(), Table::Pcpus)?;

@@ -4,24 +4,23 @@
 //! A forwarded window is smaller than a page and nobody has its page mapped; a window that is only quiesced
 //! lies in registers its owner has mapped. Either way no byte of it belongs to anybody else.
 
-use super::board::{touches_ram, windows as controller_windows};
-use super::devices::{machine, windows as device_windows};
+use super::board::only_device;
+use super::devices::{machine, touches};
 use super::memory::{guest_span, host_span};
-use super::{each, earlier, require};
-use crate::error::{Fault, ImageError, Table};
+use super::{at, earlier, require};
+use crate::error::{Fault, Table};
 use crate::layout::{MEMORY_DEVICE, REGISTERS_FORWARDED, REGISTERS_QUIESCED, RegistersRecord};
 use crate::limits::PAGE_SIZE;
 use crate::reader::Image;
 use crate::span::Span;
 
-pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
-    each(Table::Registers, image.registers(), |index, record| {
-        machine(image, record.partition.get())?;
-        shape(record)?;
-        outside_the_hypervisor(image, record)?;
-        mapped_or_not(image, record)?;
-        apart(image, index, record)
-    })
+pub(super) fn window(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.registers(), index)?;
+    machine(image, record.partition.get())?;
+    shape(record)?;
+    only_device(image, real(record)?, u16::MAX)?;
+    mapped_or_not(image, record)?;
+    apart(image, index, record)
 }
 
 fn seen(record: &RegistersRecord) -> Result<Span, Fault> {
@@ -56,18 +55,6 @@ fn shape(record: &RegistersRecord) -> Result<(), Fault> {
     require(inside, Fault::OutOfRange)
 }
 
-fn outside_the_hypervisor(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Fault> {
-    let host = real(record)?;
-    require(!touches_ram(image, host), Fault::InRam)?;
-    for (controller, index) in image.controllers().iter().zip(0..) {
-        for window in controller_windows(controller) {
-            let free = !host.overlaps(window?);
-            require(free, Fault::Overlaps(Table::Controllers, index))?;
-        }
-    }
-    Ok(())
-}
-
 /// Nobody has mapped what is forwarded, and only the owner what is not.
 fn mapped_or_not(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Fault> {
     let (guest, host) = (seen(record)?, real(record)?);
@@ -84,10 +71,8 @@ fn mapped_or_not(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Faul
         require(!clash, Fault::Overlaps(Table::Memory, index))?;
     }
     for (device, index) in image.virtual_devices().iter().zip(0..) {
-        for window in device_windows(image, device) {
-            let clash = device.partition == record.partition && guest.overlaps(window?);
-            require(!clash, Fault::Overlaps(Table::VirtualDevices, index))?;
-        }
+        let clash = device.partition == record.partition && touches(image, device, guest)?;
+        require(!clash, Fault::Overlaps(Table::VirtualDevices, index))?;
     }
     require(mapped || is_forwarded(record), Fault::OutsideMemory)
 }

@@ -6,29 +6,18 @@
 
 use super::board::{in_code, not_the_hypervisors};
 use super::memory::host_span;
-use super::{each, earlier, named, refers, require};
-use crate::error::{Fault, ImageError, Table};
-use crate::layout::{MEMORY_DEVICE, MEMORY_READ, MEMORY_WRITE, ResidentRecord, SiteRecord};
+use super::{at, earlier, named, refers, require};
+use crate::error::{Fault, Table};
+use crate::layout::{MEMORY_DEVICE, MEMORY_READ, MEMORY_WRITE, ResidentRecord};
 use crate::reader::Image;
 use crate::span::Span;
-
-pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
-    each(Table::Residents, image.residents(), |index, record| {
-        resident(image, index, record)
-    })?;
-    each(Table::Sites, image.sites(), |index, record| {
-        let before = index
-            .checked_sub(1)
-            .and_then(|before| image.sites().get(before as usize));
-        site(image, before, record)
-    })
-}
 
 fn span(record: &ResidentRecord) -> Result<Span, Fault> {
     Span::new(record.address.get(), record.size.get())
 }
 
-fn resident(image: &Image<'_>, index: u16, record: &ResidentRecord) -> Result<(), Fault> {
+pub(super) fn resident(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.residents(), index)?;
     named(&record.name)?;
     require(record.reserved.get() == 0, Fault::Reserved)?;
     let partition = record.partition.get();
@@ -52,8 +41,10 @@ fn resident(image: &Image<'_>, index: u16, record: &ResidentRecord) -> Result<()
     Ok(())
 }
 
-fn site(image: &Image<'_>, before: Option<&SiteRecord>, record: &SiteRecord) -> Result<(), Fault> {
-    let address = record.address.get();
+pub(super) fn site(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let before = index.checked_sub(1).map(|before| at(image.sites(), before));
+    let before = before.transpose()?;
+    let address = at(image.sites(), index)?.address.get();
     require(
         before.is_none_or(|before| before.address.get() < address),
         Fault::NotAscending,

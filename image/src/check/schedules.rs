@@ -3,49 +3,21 @@
 //!
 //! What passes here is what the policies of `sched` accept, once nanoseconds are ticks.
 
-use super::{each, earlier, named, refers, require};
-use crate::error::{Fault, ImageError, Table};
+use super::{at, covers, earlier, named, refers, require};
+use crate::error::{Fault, Table};
 use crate::layout::{
-    DomainRecord, NONE, Name, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY, PcpuRecord,
+    NONE, Name, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY,
     SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_NONE, SERVER_SPORADIC, ScheduleRecord, U32, U64,
-    VcpuRecord, WINDOW_PERIOD_START, WindowRecord,
+    WINDOW_PERIOD_START,
 };
 use crate::limits::{MAX_DOMAINS_PER_PCPU, MAX_DURATION_NS, MAX_SCHEDULES_PER_PCPU, MAX_WINDOWS_PER_PCPU};
 use crate::reader::{Image, record as record_at};
 
-pub(super) fn check(image: &Image<'_>) -> Result<(), ImageError> {
-    each(Table::Schedules, image.schedules(), |index, record| {
-        schedule(image, index, record)
-    })?;
-    let counted = image.schedules().iter().fold(0_u64, |sum, record| {
-        sum.saturating_add(record.window_count.get().into())
-    });
-    if counted != image.windows().len() as u64 {
-        return Err(ImageError::Record {
-            table: Table::Schedules,
-            index: image.schedules().len().saturating_sub(1) as u32,
-            fault: Fault::NotConsecutive,
-        });
-    }
-    // Every window belongs to one schedule now, and the windows are in the order of the schedules.
-    let owners = image
-        .schedules()
-        .iter()
-        .flat_map(|schedule| core::iter::repeat_n(schedule, schedule.window_count.get() as usize));
-    for ((record, index), owner) in image.windows().iter().zip(0..).zip(owners) {
-        window(image, index, record, owner).map_err(|fault| ImageError::Record {
-            table: Table::Windows,
-            index: index.into(),
-            fault,
-        })?;
-    }
-    each(Table::Domains, image.domains(), |index, record| {
-        domain(image, index, record)
-    })?;
-    each(Table::Pcpus, image.pcpus(), |index, record| {
-        pcpu(image, index, record)
-    })?;
-    each(Table::Vcpus, image.vcpus(), |_, record| vcpu(image, record))
+/// Behind the windows of the last schedule there are no more.
+pub(super) fn last(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    covers(image.schedules(), index, image.windows().len(), |record| {
+        record.window_count.get()
+    })
 }
 
 fn policy_of(image: &Image<'_>, pcpu: u32) -> u32 {
@@ -77,7 +49,8 @@ fn member<'r>(
     Ok(siblings)
 }
 
-fn schedule(image: &Image<'_>, index: u16, record: &ScheduleRecord) -> Result<(), Fault> {
+pub(super) fn schedule(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.schedules(), index)?;
     require(record.reserved.get() == 0, Fault::Reserved)?;
     refers(record.pcpu.get(), image.pcpus().len(), Table::Pcpus)?;
     require(
@@ -106,12 +79,14 @@ fn schedule(image: &Image<'_>, index: u16, record: &ScheduleRecord) -> Result<()
     )
 }
 
-fn window(
-    image: &Image<'_>,
-    index: u16,
-    record: &WindowRecord,
-    schedule: &ScheduleRecord,
-) -> Result<(), Fault> {
+pub(super) fn window(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.windows(), index)?;
+    // The windows are in the order of the schedules, as many as these say.
+    let schedule = image
+        .schedules()
+        .iter()
+        .rfind(|schedule| schedule.first_window.get() <= u32::from(index))
+        .ok_or(Fault::NotConsecutive)?;
     require(record.flags.get() & !WINDOW_PERIOD_START == 0, Fault::BadFlags)?;
     refers(
         record.partition.get(),
@@ -140,7 +115,8 @@ fn window(
     )
 }
 
-fn domain(image: &Image<'_>, index: u16, record: &DomainRecord) -> Result<(), Fault> {
+pub(super) fn domain(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.domains(), index)?;
     require(record.reserved.get() == 0, Fault::Reserved)?;
     refers(record.pcpu.get(), image.pcpus().len(), Table::Pcpus)?;
     require(
@@ -155,7 +131,8 @@ fn domain(image: &Image<'_>, index: u16, record: &DomainRecord) -> Result<(), Fa
 }
 
 /// A policy that lives on schedules or domains has some.
-fn pcpu(image: &Image<'_>, index: u16, record: &PcpuRecord) -> Result<(), Fault> {
+pub(super) fn pcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.pcpus(), index)?;
     let there = match record.policy.get() {
         POLICY_ARINC653 => image.schedules_of(index.into()).next().is_some(),
         POLICY_DOMAINS => image.domains_of(index.into()).next().is_some(),
@@ -165,7 +142,8 @@ fn pcpu(image: &Image<'_>, index: u16, record: &PcpuRecord) -> Result<(), Fault>
 }
 
 /// Server and domain are those of the pCPU's policy.
-fn vcpu(image: &Image<'_>, record: &VcpuRecord) -> Result<(), Fault> {
+pub(super) fn vcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.vcpus(), index)?;
     let policy = policy_of(image, record.pcpu.get());
     let domain = record.domain.get();
     if policy == POLICY_DOMAINS {

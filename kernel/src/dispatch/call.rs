@@ -78,7 +78,8 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             }
             Command::Read(console) => {
                 let mut bytes = [0; READ_LEN];
-                let length = self.shared.partition(console).input.lock().take(&mut bytes);
+                let mut reader = self.shared.partition(console).reader.lock();
+                let length = reader.input().map_or(0, |input| input.take(&mut bytes));
                 Ok(read_results(length, &bytes))
             }
             Command::Derive(index, rights) => self

@@ -8,7 +8,7 @@ use bulkhead_abi::PartitionState;
 use bulkhead_arch_api::{Access, AccessKind, Arch, PartitionId, Reply, VcpuId, VcpuSet, VirtualLine};
 use bulkhead_devices::pl011::FIFO_DEPTH;
 use bulkhead_devices::uart::Uart;
-use bulkhead_sched::{PcpuPolicy, Slot};
+use bulkhead_sched::PcpuPolicy;
 
 /// Bytes of a register that stops a device.
 const QUIESCE_SIZE: u8 = 4;
@@ -16,9 +16,9 @@ const QUIESCE_SIZE: u8 = 4;
 const INPUT_BATCH: usize = 64;
 
 impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
-    /// An access to no memory: a device of the partition, or nothing.
-    #[inline]
-    pub(super) fn access(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) {
+    /// An access to no memory. False, and nothing has been done, if there is no device of the partition either.
+    #[inline(never)]
+    pub(super) fn access(&mut self, vcpu: VcpuId, access: &Access) -> bool {
         let partition = self.system.binding(vcpu).partition;
         if let Some(uart) = self.system.facts_of(partition).uart
             && let Some(offset) = access
@@ -27,8 +27,9 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
                 .checked_sub(uart.base.0)
                 .filter(|offset| *offset < uart.size)
         {
-            let reply = self.access_uart(partition, uart.line, offset, access);
-            self.machine.reply(vcpu, reply);
+            if let Some(reply) = self.access_uart(partition, uart.line, offset, access) {
+                self.machine.reply(vcpu, reply);
+            }
         } else if A::HAS_NETWORK
             && let Some(nic) = self.system.facts_of(partition).nic
             && let Some(offset) = self.system.nic(nic).offset_of(access.address)
@@ -43,8 +44,9 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             };
             self.machine.reply(vcpu, reply);
         } else {
-            self.no_such_address(slot, vcpu, access);
+            return false;
         }
+        true
     }
 
     /// The partition has ended, or is about to be loaded: its devices must leave memory alone.
@@ -62,7 +64,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         line: Option<VirtualLine>,
         offset: u64,
         access: &Access,
-    ) -> Reply {
+    ) -> Option<Reply> {
         let now = self.now_ns();
         let output = &self.shared.terminal.output;
         let reply = self.with_uart(partition, line, |uart| {
@@ -95,31 +97,42 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// Changes a virtual UART. Its lock is kept while the interrupt line follows its state, so that two pCPUs
+    /// Changes the virtual UART of a partition that has one. Its lock is kept while the interrupt line follows its state, so that two pCPUs
     /// cannot leave the line as the first wanted it after the registers as the second did.
     pub(super) fn with_uart<T>(
         &mut self,
         partition: PartitionId,
         line: Option<VirtualLine>,
         change: impl FnOnce(&mut Uart) -> T,
-    ) -> T {
-        let mut uart = self.shared.partition(partition).uart.lock();
+    ) -> Option<T> {
+        let mut reader = self.shared.partition(partition).reader.lock();
+        let uart = reader.uart()?;
         let before = uart.levels();
-        let result = change(&mut uart);
+        let result = change(uart);
         let after = uart.levels();
+        let woken = line.map(|line| self.set_lines(partition, line, (before, after)));
+        drop(reader);
+        self.wake_all(woken.unwrap_or(VcpuSet::EMPTY));
+        Some(result)
+    }
+
+    /// The lines of a virtual device, from this one on, take their new levels.
+    #[inline(never)]
+    pub(super) fn set_lines(
+        &mut self,
+        partition: PartitionId,
+        VirtualLine(first): VirtualLine,
+        (before, after): ([bool; 2], [bool; 2]),
+    ) -> VcpuSet {
         let mut woken = VcpuSet::EMPTY;
-        if let Some(line) = line {
-            for ((number, before), after) in (line.0..).zip(before).zip(after) {
-                match (before, after) {
-                    (false, true) => woken.insert_all(self.machine.inject(partition, VirtualLine(number))),
-                    (true, false) => self.machine.withdraw(partition, VirtualLine(number)),
-                    _ => {}
-                }
+        for ((number, before), after) in (first..).zip(before).zip(after) {
+            match (before, after) {
+                (false, true) => woken.insert_all(self.machine.inject(partition, VirtualLine(number))),
+                (true, false) => self.machine.withdraw(partition, VirtualLine(number)),
+                _ => {}
             }
         }
-        drop(uart);
-        self.wake_all(woken);
-        result
+        woken
     }
 
     /// The board's UART has received something.
@@ -140,7 +153,9 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             return;
         }
         let Some(window) = self.system.facts_of(partition).uart else {
-            shared.input.lock().put(byte);
+            if let Some(input) = shared.reader.lock().input() {
+                input.put(byte);
+            }
             return;
         };
         self.with_uart(partition, window.line, |uart| uart.receive(byte));

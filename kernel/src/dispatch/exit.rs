@@ -92,7 +92,9 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         match *exit {
             Exit::Access(ref access) => {
                 self.count(slot, |counters| &counters.accesses);
-                self.access(slot, vcpu, access);
+                if !self.access(vcpu, access) {
+                    self.no_such_address(slot, vcpu, access);
+                }
             }
             Exit::Fault(ref report) => {
                 self.count(slot, |counters| &counters.faults);

@@ -71,15 +71,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         let partition = self.system.binding(vcpu).partition;
         let verdict = self.decide_action(partition, HealthClass::Hypercall);
         if verdict.logged {
-            let [x1, ..] = call.arguments;
-            let mut line = self.report_head(vcpu, HealthClass::Hypercall);
-            line.key("operation")
-                .hex(u64::from(call.operation))
-                .key("capability")
-                .hex(x1)
-                .key("error")
-                .text(error_name(error));
-            self.report_tail(partition, &mut line, verdict, None);
+            self.tell_malformed(vcpu, call, error, verdict);
         }
         match verdict.action {
             HealthAction::Log => {}
@@ -88,6 +80,19 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
                 self.restart_own(slot, verdict.action, HealthClass::Hypercall);
             }
         }
+    }
+
+    #[inline(never)]
+    fn tell_malformed(&mut self, vcpu: VcpuId, call: &Hypercall, error: Error, verdict: Verdict) {
+        let [x1, ..] = call.arguments;
+        let mut line = self.report_head(vcpu, HealthClass::Hypercall);
+        line.key("operation")
+            .hex(u64::from(call.operation))
+            .key("capability")
+            .hex(x1)
+            .key("error")
+            .text(error_name(error));
+        self.report_tail(vcpu, &mut line, verdict, None);
     }
 
     /// The deadline of a watchdog has come. A kick on another pCPU only writes down when it happened, so
@@ -110,10 +115,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         self.local.set_watchdog(slot, now.plus(period));
         let verdict = self.decide_action(partition, HealthClass::Watchdog);
         if verdict.logged {
-            let period = self.system.time.nanoseconds(self.system.time.boot().plus(period));
-            let mut line = self.report_head(vcpu, HealthClass::Watchdog);
-            line.key("period_ns").decimal(period);
-            self.report_tail(partition, &mut line, verdict, None);
+            self.tell_watchdog(vcpu, period, verdict);
         }
         let request = match verdict.action {
             HealthAction::Log => return,
@@ -126,14 +128,28 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         let _already_ending = self.request(partition, request);
     }
 
+    #[inline(never)]
+    fn tell_watchdog(&mut self, vcpu: VcpuId, period: Ticks, verdict: Verdict) {
+        let period = self.system.time.nanoseconds(self.system.time.boot().plus(period));
+        let mut line = self.report_head(vcpu, HealthClass::Watchdog);
+        line.key("period_ns").decimal(period);
+        self.report_tail(vcpu, &mut line, verdict, None);
+    }
+
     /// The backend gives a vCPU up. Its partition cannot go on; the others can.
     #[inline(never)]
     pub(super) fn backend_failed(&mut self, slot: Slot, vcpu: VcpuId, code: u64) {
+        self.tell_failure(vcpu, code);
+        self.end_own(slot, Request::Fail);
+    }
+
+    /// On its own, as whatever makes lines: so that the stack holds one of them at a time.
+    #[inline(never)]
+    fn tell_failure(&mut self, vcpu: VcpuId, code: u64) {
         let name = self.system.name(self.system.binding(vcpu).partition);
         let mut line = Line::of("partition ");
         line.text(name).text(": backend failure ").hex(code);
         self.log(&line);
-        self.end_own(slot, Request::Fail);
     }
 
     fn restart_own(&mut self, slot: Slot, action: HealthAction, class: HealthClass) {
@@ -152,18 +168,23 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         let partition = self.system.binding(vcpu).partition;
         let verdict = self.decide_action(partition, report.class);
         if verdict.logged {
-            let mut line = self.report_head(vcpu, report.class);
-            if let Some(GuestPhys(address)) = report.address {
-                line.key("address").hex(address);
-            }
-            if let Some(address) = report.virtual_address {
-                line.key("virtual").hex(address);
-            }
-            line.key("pc").hex(report.pc).key("syndrome").hex(report.syndrome);
-            self.report_tail(partition, &mut line, verdict, report.address);
+            self.tell_fault(vcpu, report, verdict);
             self.keep_registers(vcpu);
         }
         verdict.action
+    }
+
+    #[inline(never)]
+    fn tell_fault(&mut self, vcpu: VcpuId, report: &FaultReport, verdict: Verdict) {
+        let mut line = self.report_head(vcpu, report.class);
+        if let Some(GuestPhys(address)) = report.address {
+            line.key("address").hex(address);
+        }
+        if let Some(address) = report.virtual_address {
+            line.key("virtual").hex(address);
+        }
+        line.key("pc").hex(report.pc).key("syndrome").hex(report.syndrome);
+        self.report_tail(vcpu, &mut line, verdict, report.address);
     }
 
     fn decide_action(&self, partition: PartitionId, class: HealthClass) -> Verdict {
@@ -190,13 +211,8 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         line
     }
 
-    fn report_tail(
-        &mut self,
-        partition: PartitionId,
-        line: &mut Line,
-        verdict: Verdict,
-        address: Option<GuestPhys>,
-    ) {
+    fn report_tail(&mut self, vcpu: VcpuId, line: &mut Line, verdict: Verdict, address: Option<GuestPhys>) {
+        let partition = self.system.binding(vcpu).partition;
         line.key("line")
             .decimal(u64::from(self.manifest_line(partition, address)))
             .key("event")

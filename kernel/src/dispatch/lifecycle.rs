@@ -82,16 +82,8 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             partition: partition.0,
             state,
         });
-        let shared = self.shared.partition(partition);
-        if shared.health.announce(state) {
-            let mut line = Line::of("partition ");
-            line.text(self.system.name(partition))
-                .text(": ")
-                .text(state.name());
-            if state == PartitionState::Loading {
-                self.describe_start(partition, &mut line);
-            }
-            self.log(&line);
+        if self.shared.partition(partition).health.announce(state) {
+            self.tell_state(partition, state);
         }
         let event = state_change_event(partition.0);
         for watcher in bits(self.system.facts_of(partition).watchers) {
@@ -103,6 +95,19 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             }
             end_if_all_stopped(&mut self.machine, self.shared, self.system);
         }
+    }
+
+    /// On its own, so that the line is not on the stack while reports are finished.
+    #[inline(never)]
+    fn tell_state(&mut self, partition: PartitionId, state: PartitionState) {
+        let mut line = Line::of("partition ");
+        line.text(self.system.name(partition))
+            .text(": ")
+            .text(state.name());
+        if state == PartitionState::Loading {
+            self.describe_start(partition, &mut line);
+        }
+        self.log(&line);
     }
 
     /// What is not usual about a start.
@@ -295,7 +300,9 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         let line = self.system.facts_of(partition).uart.and_then(|uart| uart.line);
         self.with_uart(partition, line, Uart::reset);
         let shared = self.shared.partition(partition);
-        shared.input.lock().clear();
+        if let Some(input) = shared.reader.lock().input() {
+            input.clear();
+        }
         if A::HAS_NETWORK
             && let Some(nic) = self.system.facts_of(partition).nic
         {

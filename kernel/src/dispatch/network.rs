@@ -52,19 +52,6 @@ enum Source {
     Outside([u32; 2]),
 }
 
-/// All memory for frames, by way of the machine.
-struct ByMachine<'m, A>(&'m mut A);
-
-impl<A: Arch> FrameWords for ByMachine<'_, A> {
-    fn word(&mut self, at: HostPhys) -> u32 {
-        self.0.frame_word(at)
-    }
-
-    fn set_word(&mut self, at: HostPhys, value: u32) {
-        self.0.set_frame_word(at, value);
-    }
-}
-
 /// The first address in a frame.
 const fn destination([low, high]: [u32; 2]) -> Address {
     let ([a, b, c, d], [e, f, ..]) = (low.to_le_bytes(), high.to_le_bytes());
@@ -105,13 +92,17 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             }
             AccessKind::Read => {
                 let size = access.size;
-                let value = self.with_nic(nic, |device, memory| device.read(offset, size, memory));
+                let value = self.with_nic(nic, |device, machine, base| {
+                    let words = &mut machine.frame_words();
+                    device.read(offset, size, &mut Frames { words, base })
+                });
                 Reply::Read(value.into())
             }
             AccessKind::Write(value) => {
                 let size = access.size;
-                let sent = self.with_nic(nic, |device, memory| {
-                    device.write(offset, size, value as u32, memory)
+                let sent = self.with_nic(nic, |device, machine, base| {
+                    let words = &mut machine.frame_words();
+                    device.write(offset, size, value as u32, &mut Frames { words, base })
                 });
                 if let Some(sent) = sent {
                     self.switch(nic, sent.bytes);
@@ -121,31 +112,17 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// Changes a virtual interface; its interrupt line follows.
-    fn with_nic<T>(
-        &mut self,
-        nic: NicId,
-        change: impl FnOnce(&mut Lan9118, &mut Frames<'_, ByMachine<'_, A>>) -> T,
-    ) -> T {
+    /// Changes a virtual interface, whose memory begins at the address given; its interrupt line follows.
+    fn with_nic<T>(&mut self, nic: NicId, change: impl FnOnce(&mut Lan9118, &mut A, HostPhys) -> T) -> T {
         let facts = self.system.nic(nic);
         let mut state = self.shared.nics.of(nic).lock();
         let before = state.device.level();
-        let mut memory = Frames {
-            words: &mut ByMachine(&mut self.machine),
-            base: facts.memory,
-        };
-        let result = change(&mut state.device, &mut memory);
+        let result = change(&mut state.device, &mut self.machine, facts.memory);
         let after = state.device.level();
-        let mut woken = VcpuSet::EMPTY;
-        if let Some(line) = facts.place.line.filter(|_| before != after) {
-            if after {
-                woken = self.machine.inject(facts.partition, line);
-            } else {
-                self.machine.withdraw(facts.partition, line);
-            }
-        }
+        let line = facts.place.line.filter(|_| before != after);
+        let woken = line.map(|line| self.set_lines(facts.partition, line, ([before, false], [after, false])));
         drop(state);
-        self.wake_all(woken);
+        self.wake_all(woken.unwrap_or(VcpuSet::EMPTY));
         result
     }
 
@@ -153,7 +130,8 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     fn switch(&mut self, nic: NicId, bytes: u32) {
         let facts = self.system.nic(nic);
         let start = word_at(facts.memory, Lan9118::TRANSMIT_AT);
-        let [first, second, third] = [0, 1, 2].map(|index| self.machine.frame_word(word_at(start, index)));
+        let [first, second, third] =
+            [0, 1, 2].map(|index| self.machine.frame_words().word(word_at(start, index)));
         let head = [first, second];
         let (_, [s0, s1]) = (second as u16, ((second >> 16) as u16).to_le_bytes());
         let [s2, s3, s4, s5] = third.to_le_bytes();
@@ -236,12 +214,12 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         if self.shared.partition(facts.partition).state() != PartitionState::Running {
             return None;
         }
-        self.with_nic(nic, |device, memory| {
+        self.with_nic(nic, |device, machine, base| {
             let arrival = device.offer(head, bytes.wrapping_add(CRC))?;
-            let to = runs(facts.memory, &arrival);
+            let to = runs(base, &arrival);
             match source {
-                Source::Memory(from) => copy(memory.words.0, from, to),
-                Source::Outside(head) => receive(memory.words.0, head, to),
+                Source::Memory(from) => copy(machine, from, to),
+                Source::Outside(head) => receive(machine, head, to),
             }
             device.arrived(&arrival);
             Some(to)
@@ -314,7 +292,7 @@ fn receive<A: Arch>(machine: &mut A, head: [u32; 2], to: Runs) {
     for run in to {
         let mut rest = run;
         for word in head.by_ref().take(run.words as usize) {
-            machine.set_frame_word(rest.at, *word);
+            machine.frame_words().set_word(rest.at, *word);
             rest = rest.behind(1);
         }
         machine.take_frame(rest.at, rest.words);

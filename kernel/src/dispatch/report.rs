@@ -11,6 +11,7 @@ use super::Pcpu;
 use crate::console::DRAIN_PERIOD_NS;
 use crate::local::Activity;
 use crate::log::Line;
+use crate::system::System;
 use bulkhead_abi::size::limit;
 use bulkhead_arch_api::{Arch, DUMP_REGISTERS, Dump, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
@@ -80,10 +81,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     /// Keeps the vCPU's registers, to be reported.
     pub(super) fn keep_registers(&mut self, vcpu: VcpuId) {
         let Some(place) = self.local.reports.free() else {
-            let mut line = self.registers_of(vcpu);
-            line.text(" left out, others are being written");
-            self.log(&line);
-            return;
+            return self.leave_out(vcpu);
         };
         *place = Some(Pending {
             vcpu,
@@ -91,6 +89,13 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             written: 0,
         });
         self.come_back();
+    }
+
+    #[inline(never)]
+    fn leave_out(&mut self, vcpu: VcpuId) {
+        let mut line = registers_of(self.system, vcpu);
+        line.text(" left out, others are being written");
+        self.log(&line);
     }
 
     /// The vCPU in `slot`, if it goes on, does so after its report.
@@ -139,40 +144,46 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         self.local.reschedule = true;
     }
 
-    fn registers_of(&self, vcpu: VcpuId) -> Line {
-        let binding = self.system.binding(vcpu);
-        let mut line = Line::of("registers: partition=");
-        line.text(self.system.name(binding.partition))
-            .key("vcpu")
-            .decimal(u64::from(binding.index));
-        line
-    }
-
     fn report_line(&mut self) {
-        let Some(pending) = self.local.reports.oldest() else {
+        let Some(Pending { vcpu, dump, written }) = self.local.reports.oldest() else {
             return;
         };
-        let (vcpu, dump, written) = (pending.vcpu, pending.dump, pending.written);
-        pending.written = written.saturating_add(1);
-        let mut line = self.registers_of(vcpu);
-        match dump.general.chunks(PER_LINE).nth(written) {
-            Some(row) => {
-                let first = written.saturating_mul(PER_LINE) as u64;
-                for (value, number) in row.iter().zip(first..) {
+        let mut line = registers_of(self.system, *vcpu);
+        let row = *written;
+        *written = row.saturating_add(1);
+        match dump.general.chunks(PER_LINE).nth(row) {
+            Some(values) => {
+                let first = row.saturating_mul(PER_LINE) as u64;
+                for (value, number) in values.iter().zip(first..) {
                     match dump.names.get(number as usize) {
                         Some(name) => line.text(" ").text(name),
                         None => line.text(" r").decimal(number),
                     }
                     .text("=")
-                    .hex(*value);
+                    .hex(wide(*value));
                 }
             }
             None => {
-                let Dump { sp, pc, state, .. } = dump;
-                line.key("sp").hex(sp).key("pc").hex(pc).key("state").hex(state);
+                let Dump { sp, pc, state, .. } = *dump;
+                line.key("sp").hex(wide(sp));
+                line.key("pc").hex(wide(pc)).key("state").hex(wide(state));
                 self.local.reports.drop_oldest();
             }
         }
         self.log(&line);
     }
+}
+
+/// A register as the log prints it, however wide it is.
+fn wide(register: impl Into<u64>) -> u64 {
+    register.into()
+}
+
+fn registers_of(system: &System<'_>, vcpu: VcpuId) -> Line {
+    let binding = system.binding(vcpu);
+    let mut line = Line::of("registers: partition=");
+    line.text(system.name(binding.partition))
+        .key("vcpu")
+        .decimal(u64::from(binding.index));
+    line
 }

@@ -18,7 +18,7 @@ use std::vec::Vec;
 fn local(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>) -> (Box<Local>, &'static Area) {
     let area: &'static Area = Box::leak(Box::new(Area::new()));
     let tracer = Tracer::new(&[], &area.pcpus[0], PcpuId(0));
-    let mut local: Box<Local> = Box::new(Local::new(&area.pcpus[0], tracer));
+    let mut local: Box<Local> = Box::new(Local::new(&area.pcpus[0], tracer, parameters));
     for (number, counters) in (0..vcpus.len()).zip(&area.vcpus) {
         local.add(VcpuId(number as u8), counters);
     }

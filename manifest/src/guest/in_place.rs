@@ -44,6 +44,9 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         }
     };
     take_reset_vectors(context.board, &mut firmware.code);
+    report
+        .diagnostics
+        .extend(semihosting(name, &firmware.rewritten.semihosting));
     let code = code_window(&firmware.code)?;
     // The memory of a stack ends below its first pointer.
     let stack = Window {
@@ -78,6 +81,21 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         residents: firmware.code,
         ..Guest::default()
     })
+}
+
+/// A program with calls to a debugger may run as it is: often they are linked for an error that never comes. If it makes one, what it meets
+/// is a HardFault, as on a chip without a debugger, and often no word about it.
+fn semihosting(name: &Placed<String>, calls: &[u32]) -> Option<Diagnostic> {
+    let first = calls.first()?;
+    let message = format!(
+        "the program `{}` can call a debugger (semihosting, BKPT 0xAB), and nobody answers",
+        name.value
+    );
+    let places = if calls.len() == 1 { "place" } else { "places" };
+    let found = Diagnostic::at(Code::Semihosting, name.place, message)
+        .label(format!("in {} {places}, the first at {first:#x}: a HardFault of its own there", calls.len()))
+        .help("link it without (`--specs=nosys.specs` instead of `rdimon.specs`, for example), and print to the board's UART");
+    Some(found)
 }
 
 /// A window in place: its addresses are those of the board.
@@ -235,7 +253,8 @@ pub(super) fn ram_window(
 }
 
 /// What would put `window` into the partition's `ram`.
-fn reach(window: Window, ram: Window, own: Window) -> String {
+fn reach(window: Window, ram: Window, board: &Board) -> String {
+    let own = board.own_ram;
     let end = window.base.saturating_add(window.size);
     if end > own.base && window.base < own.base.saturating_add(own.size) {
         return format!(
@@ -245,7 +264,14 @@ fn reach(window: Window, ram: Window, own: Window) -> String {
             format_size(own.base.saturating_sub(ram.base))
         );
     }
-    match end.checked_sub(ram.base).filter(|_| window.base >= ram.base) {
+    let needed = end.checked_sub(ram.base).filter(|needed| {
+        let reaching = Window {
+            base: ram.base,
+            size: *needed,
+        };
+        window.base >= ram.base && board.ram.iter().any(|stretch| stretch.contains(reaching))
+    });
+    match needed {
         Some(needed) => format!(
             "give more memory (`memory = \"{}\"` reaches it), or add a region there",
             format_size(needed.next_multiple_of(1024))
@@ -285,7 +311,7 @@ pub(super) fn variables_are_inside(
             report.push(
                 Diagnostic::at(Code::ElfOutside, name.place, message)
                     .also(areas[0].place, areas[0].ram_note())
-                    .help(reach(window, areas[0].window, context.board.own_ram)),
+                    .help(reach(window, areas[0].window, context.board)),
             );
             return None;
         }

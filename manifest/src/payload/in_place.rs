@@ -315,17 +315,6 @@ fn replace(
             .iter_mut()
             .find(|stretch| stretch.window().contains(window))
         else {
-            // A part of it would stay as it is, and be executed.
-            if firmware
-                .code
-                .iter()
-                .any(|stretch| stretch.window().overlaps(window))
-            {
-                let name = &section.name;
-                return Err(
-                    damaged(format!("its section {name} is larger than the segment it is in")).into(),
-                );
-            }
             // In RAM nothing is executed, whatever it is.
             continue;
         };
@@ -345,6 +334,7 @@ fn replace(
     }
     firmware.rewritten.sites.sort_unstable();
     firmware.rewritten.undefined.sort_unstable();
+    firmware.rewritten.semihosting.sort_unstable();
     if refusals.is_empty() {
         Ok(())
     } else {
@@ -398,7 +388,8 @@ fn unspoken_for(
     Ok(())
 }
 
-/// The executable sections with contents, at their physical addresses, with their mapping symbols.
+/// The sections with code, at their physical addresses, with their mapping symbols: the executable ones, and those of data in which a symbol
+/// says that there is code.
 fn executable<'a>(
     header: &Header,
     bytes: &'a [u8],
@@ -421,30 +412,30 @@ fn executable<'a>(
     let mut found = Vec::new();
     for (index, section) in sections.enumerate() {
         let flags = section.sh_flags(ENDIAN);
-        let has_code = flags.contains(SHF_ALLOC) && flags.contains(SHF_EXECINSTR);
-        if !has_code || section.sh_type(ENDIAN) == SHT_NOBITS || section.sh_size(ENDIAN) == 0 {
+        let mut map = maps.remove(&index.0).unwrap_or_default();
+        let is_executable = flags.contains(SHF_EXECINSTR);
+        let has_code = is_executable || map.iter().any(|(_, contents)| *contents != Contents::Data);
+        let is_empty = section.sh_type(ENDIAN) == SHT_NOBITS || section.sh_size(ENDIAN) == 0;
+        if !flags.contains(SHF_ALLOC) || !has_code || is_empty {
             continue;
         }
         let contents = section
             .data(ENDIAN, bytes)
             .map_err(|_| damaged("the contents of a section are not in the file"))?;
-        let offset = section.sh_offset(ENDIAN);
-        let mut holders = loaded.iter().filter(|segment| {
-            let start = segment.p_offset(ENDIAN);
-            (start..start.saturating_add(segment.p_filesz(ENDIAN))).contains(&offset)
-        });
-        let Some(holder) = holders.next() else { continue };
         let name = section_name(&sections, section);
-        if holders.next().is_some() {
-            return Err(damaged(format!("its section {name} is in several segments")).into());
-        }
+        let Some(holder) = holder(section, &name, loaded)? else {
+            continue;
+        };
         let address = holder
             .p_paddr(ENDIAN)
-            .wrapping_add(offset - holder.p_offset(ENDIAN));
+            .wrapping_add(section.sh_offset(ENDIAN) - holder.p_offset(ENDIAN));
         let moved = address.wrapping_sub(section.sh_addr(ENDIAN));
-        let mut map = maps.remove(&index.0).unwrap_or_default();
         for (address, _) in &mut map {
             *address = address.wrapping_add(moved);
+        }
+        // In a section of data all is data that a symbol does not call code.
+        if !is_executable {
+            map.insert(0, (address, Contents::Data));
         }
         map.sort_by_key(|(address, _)| *address);
         found.push(Section {
@@ -465,6 +456,37 @@ fn executable<'a>(
         return Err(damaged(format!("its sections {one} and {other} overlap")).into());
     }
     Ok(found)
+}
+
+/// The segment that a section with contents is in, if it is in one: then all of it, or a part would stay as it is and be executed.
+fn holder<'a>(
+    section: &SectionHeader32<LittleEndian>,
+    name: &str,
+    loaded: &[&'a Segment],
+) -> Result<Option<&'a Segment>, ElfError> {
+    let within = file_range(section.sh_offset(ENDIAN), section.sh_size(ENDIAN));
+    let in_file = |segment: &Segment| file_range(segment.p_offset(ENDIAN), segment.p_filesz(ENDIAN));
+    let mut holders = loaded.iter().filter(|segment| {
+        let all = in_file(segment);
+        all.start < within.end && within.start < all.end
+    });
+    let Some(holder) = holders.next() else {
+        return Ok(None);
+    };
+    if holders.next().is_some() {
+        return Err(damaged(format!("its section {name} is in several segments")));
+    }
+    let all = in_file(holder);
+    if within.start < all.start || within.end > all.end {
+        return Err(damaged(format!(
+            "its section {name} is larger than the segment it is in"
+        )));
+    }
+    Ok(Some(holder))
+}
+
+fn file_range(offset: u32, size: u32) -> std::ops::Range<u64> {
+    u64::from(offset)..u64::from(offset) + u64::from(size)
 }
 
 fn section_name(

@@ -5,6 +5,7 @@
 //! hostile or damaged: every number in it is checked before use, decompression stops at the size of the
 //! memory it is for, and nothing but ordinary files is read (a device or a pipe could be endless).
 
+mod disassemble;
 pub(crate) mod elf;
 pub(crate) mod in_place;
 pub(crate) mod initramfs;

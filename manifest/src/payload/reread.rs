@@ -3,9 +3,10 @@
 //!
 //! `rewrite` and the target share one module for what is replaced by what. A mistake in there would be made by both and noticed by
 //! neither. So here instructions are recognised by masks copied from the Arm Architecture Reference Manual (DDI 0403E.e), operands are taken
-//! out of both encodings by themselves, and the stretches of code are found without the code that found them before. What this and
-//! `rewrite` do not agree on is refused.
+//! out of both encodings by themselves, and the stretches of code are found without the code that found them before. Each instruction is
+//! also shown to a disassembler ([`disassemble`](super::disassemble)). What these and `rewrite` do not all agree on is refused.
 
+use super::disassemble::Disassembler;
 use super::rewrite::{Contents, Section};
 
 /// Fixed bits of an instruction: mask and value of its first halfword, and of its second if it has one.
@@ -17,9 +18,22 @@ const CPS: Encoding = ((0xffe0, 0xb660), None);
 const MRS: Encoding = ((0xffe0, 0xf3e0), Some((0xd000, 0x8000)));
 /// MSR (B5.2.3, T1).
 const MSR: Encoding = ((0xffe0, 0xf380), Some((0xd000, 0x8000)));
-/// WFI (A7.7.261, T1 and T2).
+/// WFE, WFI and SEV (A7.7, T1 and T2 of each).
+const WFE: Encoding = ((0xffff, 0xbf20), None);
+const WFE_WIDE: Encoding = ((0xffff, 0xf3af), Some((0xffff, 0x8002)));
 const WFI: Encoding = ((0xffff, 0xbf30), None);
 const WFI_WIDE: Encoding = ((0xffff, 0xf3af), Some((0xffff, 0x8003)));
+const SEV: Encoding = ((0xffff, 0xbf40), None);
+const SEV_WIDE: Encoding = ((0xffff, 0xf3af), Some((0xffff, 0x8004)));
+/// Those, and the immediates of the UDFs that stand for them.
+const HINTS: [(Encoding, u16); 6] = [
+    (WFE, 0xa2),
+    (WFE_WIDE, 0x4002),
+    (WFI, 0xa3),
+    (WFI_WIDE, 0x4003),
+    (SEV, 0xa4),
+    (SEV_WIDE, 0x4004),
+];
 /// UDF (A7.7.194, T1 and T2).
 const UDF: Encoding = ((0xff00, 0xde00), None);
 const UDF_WIDE: Encoding = ((0xfff0, 0xf7f0), Some((0xf000, 0xa000)));
@@ -56,12 +70,11 @@ impl Instruction {
     fn stand_in(self) -> Option<u16> {
         let second = self.1.unwrap_or(0);
         let special = second & 0xff;
-        if self.is(WFI) {
-            Some(0xa0)
+        let hint = HINTS.iter().find(|(encoding, _)| self.is(*encoding));
+        if let Some((_, immediate)) = hint {
+            Some(*immediate)
         } else if self.is(CPS) {
             Some(0x80 | self.0 & 0x1f)
-        } else if self.is(WFI_WIDE) {
-            Some(0x4003)
         } else if self.is(MSR) && special > 3 {
             Some(0x8000 | (second >> 10 & 3) << 12 | (self.0 & 0xf) << 8 | special)
         } else if self.is(MRS) && special != 0 {
@@ -88,9 +101,30 @@ fn is_code(section: &Section<'_>, address: u32) -> bool {
     last.is_some_and(|(_, contents)| *contents == Contents::Thumb)
 }
 
+/// What the disassembler has against `old` having become `new`, the bytes of one instruction, with this stand-in if it must not stay. It
+/// has nothing against the replacement of a word that it does not know: CPS with a bit that should be zero, for example.
+fn objection(
+    disassembler: &Disassembler,
+    (old, new): (&[u8], &[u8]),
+    stand_in: Option<u16>,
+) -> Option<&'static str> {
+    let sensitive = disassembler.read(old).map(|old| old.is_sensitive());
+    let undefined = || disassembler.read(new).and_then(|new| new.undefined());
+    match (stand_in, sensitive) {
+        (Some(_), Some(false)) => Some("the disassembler sees nothing to be replaced"),
+        (Some(immediate), _) if undefined() != Some(immediate) => {
+            Some("the disassembler sees another stand-in")
+        }
+        (None, Some(true)) => Some("the disassembler sees what was to be replaced"),
+        _ => None,
+    }
+}
+
 /// Reads the code of `section` before and after it was rewritten, instruction by instruction: each that must not stay has become its
 /// stand-in, at one of the `sites` (ascending), and no other has changed.
 pub(crate) fn reread(section: &Section<'_>, after: &[u8], sites: &[u32]) -> Result<(), String> {
+    let disassembler =
+        Disassembler::new().map_err(|why| format!("the disassembler does not start: {why}"))?;
     let mut at = 0;
     while at + 1 < section.bytes.len() {
         let address = section.address + at as u32;
@@ -112,13 +146,20 @@ pub(crate) fn reread(section: &Section<'_>, after: &[u8], sites: &[u32]) -> Resu
             }
             None => !is_site && new == Some(old),
         };
-        if !agreed {
+        let next = at + if old.1.is_some() { 4 } else { 2 };
+        let objection = if agreed {
+            let bytes = (&section.bytes[at..next], &after[at..next]);
+            objection(&disassembler, bytes, old.stand_in())
+        } else {
+            Some("the second reading of the code does not agree")
+        };
+        if let Some(objection) = objection {
             return Err(format!(
-                "{address:#010x} in section {}: the second reading of the code does not agree",
+                "{address:#010x} in section {}: {objection}",
                 section.name
             ));
         }
-        at += if old.1.is_some() { 4 } else { 2 };
+        at = next;
     }
     Ok(())
 }
@@ -191,5 +232,28 @@ mod tests {
                 "a site is missing"
             );
         }
+    }
+
+    #[test]
+    fn the_disassembler_has_a_say() {
+        let disassembler = Disassembler::new().expect("made");
+        let said = |old: &[u16], new: &[u16], stand_in| {
+            objection(&disassembler, (&bytes(old), &bytes(new)), stand_in)
+        };
+        let (nop, cpsid, mrs, flags): (&[u16], &[u16], &[u16], &[u16]) =
+            (&[0xbf00], &[0xb672], &[0xf3ef, 0x8010], &[0xf3ef, 0x8000]);
+        assert_eq!(said(nop, nop, None), None);
+        assert_eq!(said(flags, flags, None), None);
+        assert_eq!(said(cpsid, &[0xde92], Some(0x92)), None);
+        assert_eq!(said(&[0xb668], &[0xde88], Some(0x88)), None, "unpredictable");
+        let missed = Some("the disassembler sees what was to be replaced");
+        assert_eq!(said(cpsid, cpsid, None), missed);
+        assert_eq!(said(mrs, mrs, None), missed);
+        let needless = Some("the disassembler sees nothing to be replaced");
+        assert_eq!(said(nop, &[0xde92], Some(0x92)), needless);
+        assert_eq!(said(flags, &[0xf7f0, 0xa000], Some(0)), needless);
+        let another = Some("the disassembler sees another stand-in");
+        assert_eq!(said(cpsid, &[0xde93], Some(0x92)), another);
+        assert_eq!(said(mrs, nop, Some(0x10)), another);
     }
 }

@@ -43,6 +43,8 @@ pub(crate) struct Rewritten {
     pub sites: Vec<u32>,
     /// Addresses of undefined instructions that the program has of its own.
     pub undefined: Vec<u32>,
+    /// Addresses of calls to a debugger.
+    pub semihosting: Vec<u32>,
 }
 
 /// Why a program cannot be rewritten: one line per place.
@@ -50,6 +52,8 @@ pub(crate) type Refusals = Vec<String>;
 
 /// The hypercall instruction of a VM: UDF.N with an immediate that is no replacement.
 const HYPERCALL: u16 = 0xdeb1;
+/// BKPT with the immediate that a debugger takes for a call (Arm IHI 0036, Semihosting for AArch32 and AArch64).
+const SEMIHOSTING: u16 = 0xbeab;
 
 fn halfword(bytes: &[u8], at: usize) -> Option<u16> {
     let pair = bytes.get(at..at.checked_add(2)?)?;
@@ -96,6 +100,14 @@ fn code(section: &Section<'_>, refusals: &mut Refusals) -> Vec<(usize, usize)> {
         let start = offset(*address).min(end);
         match contents {
             Contents::Data => {}
+            // The CPU takes instructions from even addresses alone.
+            Contents::Thumb if start < stop && !(section.address as usize + start).is_multiple_of(2) => {
+                refusals.push(format!(
+                    "{:#010x} in section {}: T32 code at an odd address",
+                    section.address as usize + start,
+                    section.name
+                ));
+            }
             Contents::Thumb => code.push((start, stop)),
             Contents::Foreign if start < stop => refusals.push(format!(
                 "{address:#010x} in section {}: A32 instructions, which this CPU does not have",
@@ -122,16 +134,19 @@ fn instructions(
 ) -> Vec<Instruction> {
     let mut found = Vec::new();
     let mut at = start;
-    while let Some(first) = halfword(&section.bytes[..end], at) {
-        let second = is_wide(first).then(|| halfword(&section.bytes[..end], at + 2));
-        if second == Some(None) {
+    while at < end {
+        let first = halfword(&section.bytes[..end], at);
+        let second = first
+            .filter(|first| is_wide(*first))
+            .map(|_| halfword(&section.bytes[..end], at + 2));
+        let (Some(first), None | Some(Some(_))) = (first, second) else {
             refusals.push(format!(
                 "{:#010x} in section {}: the code ends within an instruction",
                 section.address as usize + at,
                 section.name
             ));
             return found;
-        }
+        };
         let second = second.flatten();
         found.push(Instruction { at, first, second });
         at += if second.is_some() { 4 } else { 2 };
@@ -156,6 +171,8 @@ pub(crate) fn rewrite(
             let Some((first, second)) = replacement else {
                 if is_undefined(first, second) {
                     rewritten.undefined.push(address);
+                } else if first == SEMIHOSTING {
+                    rewritten.semihosting.push(address);
                 }
                 continue;
             };

@@ -81,6 +81,7 @@ fn possible(name: &Placed<String>, kind: AttachmentKind, board: &Board, report: 
             .map(|device| device.name.as_str())
             .collect();
         let help = match (able.first(), able.last()) {
+            (Some(only), _) if able.len() == 1 => format!("the device that does: {only}"),
             (Some(first), Some(last)) => format!("devices that do: {first} to {last}"),
             _ => format!("no device of board `{}` does", board.name),
         };

@@ -32,6 +32,7 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
         machine_has_a_meaning(partition, report);
         granules(partition, board.class.granule(), report);
         one_vcpu(partition, report);
+        regions_are_data_in_place(partition, report);
     }
     if let Some(partition) = manifest.partitions.get(PARTITIONS) {
         let message = format!(
@@ -120,6 +121,33 @@ fn granules(partition: &PartitionSpec, granule: u64, report: &mut Report) {
                 Diagnostic::at(Code::UnalignedAddress, address.place, message).help(format!(
                     "give a multiple of {granule} below 4G, at best a multiple of the size"
                 )),
+            );
+        }
+    }
+}
+
+/// Nothing is translated, and what would be executed there has not been rewritten.
+fn regions_are_data_in_place(partition: &PartitionSpec, report: &mut Report) {
+    for region in &partition.regions {
+        if let (Some(guest), Some(at)) = (&region.guest, &region.at)
+            && guest.value != at.value
+        {
+            let message = format!(
+                "a region at {:#x} cannot lie at {:#x}: a board of class `armv7m` translates no address",
+                guest.value, at.value
+            );
+            report.push(
+                Diagnostic::at(Code::NotForClass, at.place, message)
+                    .also(guest.place, "where the partition sees it")
+                    .help("remove `place`"),
+            );
+        }
+        if region.access.execute {
+            let message = format!("a region of `{}` would be executable", partition.name.value);
+            report.push(
+                Diagnostic::at(Code::NotForClass, region.place, message)
+                    .label("instructions that do not trap cannot be replaced there")
+                    .help("add `access = \"rw\"` or \"r\": code is executed where the program's file has it"),
             );
         }
     }

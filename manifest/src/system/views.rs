@@ -99,7 +99,6 @@ impl System {
     /// Everything in the board's memory and every register window that has an owner, by bus address.
     #[must_use]
     pub fn memory_map(&self) -> Vec<MemoryRow> {
-        let hypervisor = self.plan.hypervisor;
         let row = |what: &str, window: Window, access: &str| MemoryRow {
             host: window.base,
             size: window.size,
@@ -110,9 +109,10 @@ impl System {
         };
         let mut rows = vec![row("log", self.plan.log, "rw")];
         match self.board.class {
-            Class::Aarch64 => rows.push(row("hypervisor, payloads", hypervisor, "rwx")),
+            Class::Aarch64 => rows.push(row("hypervisor, payloads", self.plan.hypervisor, "rwx")),
             Class::Armv7m => {
-                rows.push(row("hypervisor, system image", hypervisor, "rx"));
+                // All of its share: how much of that a class binary takes is known only when it is there.
+                rows.push(row("hypervisor, system image", self.board.own_code, "rx"));
                 rows.push(row("hypervisor", self.plan.pool, "rw"));
             }
         }

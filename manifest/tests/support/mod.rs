@@ -2,6 +2,9 @@
 //! Payloads made to measure, and a resolver that hands them out.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub mod firmware;
+
+pub use firmware::firmware;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +12,6 @@ use std::path::{Path, PathBuf};
 const LOOP: [u8; 4] = 0x1400_0000_u32.to_le_bytes();
 const AARCH64: u16 = 183;
 const X86_64: u16 = 62;
-const ARM: u16 = 40;
 /// The same for an M-profile CPU.
 const LOOP_T32: u16 = 0xe7fe;
 const EXECUTABLE: u16 = 2;
@@ -140,67 +142,6 @@ pub fn task_elf() -> Vec<u8> {
     elf(AARCH64, EXECUTABLE, 0x4000_0000, &segments)
 }
 
-/// A program for a microcontroller: vector table and code from `base` on, variables at `ram`, and the mapping symbols
-/// `map` (offset within the code, `$t` or `$d`).
-pub fn firmware(base: u32, ram: u32, code: &[u16], map: &[(u32, &str)]) -> Vec<u8> {
-    const HEADERS: u32 = 52 + 2 * 32;
-    const VECTORS: u32 = 64;
-    let words = |values: &[u32]| {
-        values
-            .iter()
-            .flat_map(|value| value.to_le_bytes())
-            .collect::<Vec<u8>>()
-    };
-    let text: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
-    let (start, size) = (base + VECTORS, text.len() as u32);
-    let mut contents = words(&[ram + 0x1000, start | 1]);
-    contents.resize(VECTORS as usize, 0);
-    contents.extend(&text);
-    contents.resize(contents.len().next_multiple_of(4), 0);
-    let mut names = b"\0.text\0".to_vec();
-    let mut symbols = vec![0; 16];
-    for (offset, name) in map {
-        symbols.extend(words(&[names.len() as u32, start + offset, 0]));
-        symbols.extend([0, 0, 1, 0]);
-        names.extend(name.bytes().chain([0]));
-    }
-    let symbols_at = HEADERS + contents.len() as u32;
-    let names_at = symbols_at + symbols.len() as u32;
-    let sections_at = (names_at + names.len() as u32).next_multiple_of(4);
-    let mut out = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
-    out.extend([EXECUTABLE, ARM].iter().flat_map(|half| half.to_le_bytes()));
-    out.extend(words(&[1, start | 1, 52, sections_at, 0x0500_0000]));
-    out.extend(
-        [52, 32, 2, 40, 5, 3]
-            .iter()
-            .flat_map(|half: &u16| half.to_le_bytes()),
-    );
-    let length = contents.len() as u32;
-    out.extend(words(&[1, HEADERS, base, base, length, length, RX, 4]));
-    out.extend(words(&[1, 0, ram, ram, 0, 64, RW, 4]));
-    out.extend(contents.iter().chain(&symbols).chain(&names));
-    out.resize(sections_at as usize, 0);
-    out.extend([0; 40]);
-    // Contents, allocated and executable.
-    out.extend(words(&[1, 1, 6, start, HEADERS + VECTORS, size, 0, 0, 2, 0]));
-    out.extend(words(&[
-        0,
-        2,
-        0,
-        0,
-        symbols_at,
-        symbols.len() as u32,
-        3,
-        1,
-        4,
-        16,
-    ]));
-    out.extend(words(&[0, 3, 0, 0, names_at, names.len() as u32, 0, 0, 1, 0]));
-    // The vector table: contents, allocated.
-    out.extend(words(&[0, 1, 2, base, HEADERS, VECTORS, 0, 0, 4, 0]));
-    out
-}
-
 /// A program for a microcontroller that loops for ever.
 pub fn firmware_at(base: u32, ram: u32) -> Vec<u8> {
     firmware(base, ram, &[LOOP_T32], &[(0, "$t")])
@@ -253,6 +194,10 @@ pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
         (
             "mcu-stripped.elf",
             firmware(0x3_0000, 0x2001_0000, &[LOOP_T32, 0xb672, 0x4770], &[]),
+        ),
+        (
+            "mcu-semihosting.elf",
+            firmware(0x3_0000, 0x2001_0000, &[0xbeab, LOOP_T32], &[(0, "$t")]),
         ),
         ("mcu-headless.elf", {
             // No section headers at all.

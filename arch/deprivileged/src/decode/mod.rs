@@ -12,7 +12,7 @@ mod wide;
 
 pub(crate) use narrow::narrow_single;
 pub use narrow::narrow_transfer;
-pub use replaced::{Replaced, narrow_replaced, narrow_replacement, wide_replaced, wide_replacement};
+pub use replaced::{Hint, Replaced, narrow_replaced, narrow_replacement, wide_replaced, wide_replacement};
 pub use search::{Code, Found, search_back};
 pub(crate) use wide::wide_single;
 pub use wide::wide_transfer;
@@ -115,6 +115,7 @@ impl Transfer {
 
     /// How many registers it loads or stores.
     #[must_use]
+    #[inline(never)]
     pub const fn count(&self) -> u32 {
         match self.registers {
             Registers::One(_) => 1,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The instructions that do not trap although they should, and the undefined ones that stand for them.
 //!
-//! MRS, MSR and CPS of unprivileged code are ignored without a trap (Arm DDI 0403E.e, B5.2), and WFI keeps
-//! the CPU to itself. The host tool replaces each by a permanently undefined instruction (UDF) of the
-//! same length that carries the operands, so that no code moves:
-//! - CPS: UDF.N with the immediate 0x80 + its five low bits; WFI: UDF.N 0xA0.
-//! - MSR, MRS: UDF.W with bit 15: MSR, bits \[13:12\]: mask, \[11:8\]: register, \[7:0\]: SYSm; WFI.W: UDF.W 0x4003.
+//! MRS, MSR and CPS of unprivileged code are ignored without a trap (Arm DDI 0403E.e, B5.2), WFI and WFE keep
+//! the CPU to themselves, and what SEV tells must reach the WFE. The host tool replaces each by a permanently undefined
+//! instruction (UDF) of the same length that carries the operands, so that no code moves:
+//! - CPS: UDF.N with the immediate 0x80 + its five low bits; hints: UDF.N 0xA0 + the hint's number.
+//! - MSR, MRS: UDF.W with bit 15: MSR, bits \[13:12\]: mask, \[11:8\]: register, \[7:0\]: SYSm; hints: UDF.W 0x4000 + the number.
 //!
 //! Both directions are here, so that the tool and the target cannot disagree.
 
@@ -40,22 +40,42 @@ pub enum Replaced {
         /// Which parts of the flags.
         mask: u8,
     },
+    /// WFI, WFE, SEV.
+    Hint(Hint),
+}
+
+/// A hint by its number (A5.2.5 and A5.3.4), if it must not stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hint(u8);
+
+impl Hint {
+    /// WFE.
+    pub const WAIT_FOR_EVENT: Self = Self(2);
     /// WFI.
-    Wait,
+    pub const WAIT: Self = Self(3);
+    /// SEV.
+    pub const SEND_EVENT: Self = Self(4);
 }
 
 const UDF: u16 = 0xDE00;
-const UDF_WAIT: u16 = 0xDEA0;
-const WAIT: u16 = 0xBF30;
-const WAIT_WIDE: (u16, u16) = (0xF3AF, 0x8003);
-const IMMEDIATE_WAIT: u16 = 0x4003;
+const UDF_HINT: u16 = 0xDEA0;
+const HINT: u16 = 0xBF00;
+const HINT_WIDE: (u16, u16) = (0xF3AF, 0x8000);
+const IMMEDIATE_HINT: u16 = 0x4000;
 const IMMEDIATE_WRITE: u16 = 0x8000;
+
+const fn hint(number: u16) -> Option<Replaced> {
+    match number {
+        2..=4 => Some(Replaced::Hint(Hint(number as u8))),
+        _ => None,
+    }
+}
 
 /// What the host tool puts in the place of a 16-bit instruction, if it must not stay.
 #[must_use]
 pub const fn narrow_replacement(instruction: u16) -> Option<u16> {
-    if instruction == WAIT {
-        return Some(UDF_WAIT);
+    if instruction & 0xFF0F == HINT && hint(field(instruction, 4, 4)).is_some() {
+        return Some(UDF_HINT | field(instruction, 4, 4));
     }
     if instruction & 0xFFE0 == 0xB660 {
         Some(UDF | 0x80 | instruction & 0x1F)
@@ -68,11 +88,12 @@ pub const fn narrow_replacement(instruction: u16) -> Option<u16> {
 #[inline(always)]
 #[must_use]
 pub const fn narrow_replaced(instruction: u16) -> Option<Replaced> {
-    if instruction == UDF_WAIT {
-        return Some(Replaced::Wait);
-    }
     if instruction & 0xFFE0 != UDF | 0x80 {
-        return None;
+        return if instruction & 0xFFF0 == UDF_HINT {
+            hint(instruction & 0xF)
+        } else {
+            None
+        };
     }
     Some(Replaced::ChangeMasks {
         disable: field(instruction, 4, 1) == 1,
@@ -85,8 +106,8 @@ pub const fn narrow_replaced(instruction: u16) -> Option<Replaced> {
 /// may be written, and read without IPSR, by unprivileged code as well.
 #[must_use]
 pub const fn wide_replacement(first: u16, second: u16) -> Option<(u16, u16)> {
-    if first == WAIT_WIDE.0 && second == WAIT_WIDE.1 {
-        return Some(wide_undefined(IMMEDIATE_WAIT));
+    if first == HINT_WIDE.0 && second & 0xFF00 == HINT_WIDE.1 && hint(second & 0xFF).is_some() {
+        return Some(wide_undefined(IMMEDIATE_HINT | second & 0xFF));
     }
     let special = second & 0xFF;
     if first & 0xFFE0 == 0xF380 && second & 0xD000 == 0x8000 {
@@ -118,11 +139,8 @@ pub const fn wide_replaced(first: u16, second: u16) -> Option<Replaced> {
         return None;
     }
     let immediate = first << 12 | second & 0xFFF;
-    if immediate == IMMEDIATE_WAIT {
-        return Some(Replaced::Wait);
-    }
-    if immediate & 0x4000 != 0 {
-        return None;
+    if immediate & IMMEDIATE_HINT != 0 {
+        return hint(immediate & !IMMEDIATE_HINT);
     }
     let special = Special(immediate as u8);
     let register = register(immediate, 8);
@@ -158,13 +176,26 @@ mod tests {
                 faultmask: false
             })
         );
-        assert_eq!(
-            narrow_replacement(0xBF30).and_then(narrow_replaced),
-            Some(Replaced::Wait)
-        );
+        let hints = [
+            (0xBF20, 0x8002, Hint::WAIT_FOR_EVENT),
+            (0xBF30, 0x8003, Hint::WAIT),
+            (0xBF40, 0x8004, Hint::SEND_EVENT),
+        ];
+        for (narrow, second, hint) in hints {
+            let expected = Replaced::Hint(hint);
+            assert_eq!(
+                narrow_replacement(narrow).and_then(narrow_replaced),
+                Some(expected)
+            );
+            let (first, second) = wide_replacement(0xF3AF, second).unwrap();
+            assert_eq!(wide_replaced(first, second), Some(expected));
+        }
         assert_eq!(narrow_replacement(0xBF00), None, "NOP");
+        assert_eq!(narrow_replacement(0xBF10), None, "YIELD");
+        assert_eq!(wide_replacement(0xF3AF, 0x8001), None, "YIELD.W");
+        assert_eq!(wide_replacement(0xF3AF, 0x80F2), None, "DBG");
         assert_eq!(narrow_replaced(0xDEFF), None, "what compilers use for a trap");
-        // MSR BASEPRI, r3; MRS r0, PSP; WFI.W
+        // MSR BASEPRI, r3; MRS r0, PSP
         let (first, second) = wide_replacement(0xF383, 0x8811).unwrap();
         assert_eq!(
             wide_replaced(first, second),
@@ -182,15 +213,14 @@ mod tests {
                 special: Special(9)
             })
         );
-        let (first, second) = wide_replacement(0xF3AF, 0x8003).unwrap();
-        assert_eq!(wide_replaced(first, second), Some(Replaced::Wait));
     }
 
     #[test]
     fn only_what_must_is_replaced() {
         for instruction in 0..=u16::MAX {
             let replaced = narrow_replacement(instruction);
-            let sensitive = instruction == 0xBF30 || (0xB660..0xB680).contains(&instruction);
+            let sensitive =
+                matches!(instruction, 0xBF20 | 0xBF30 | 0xBF40) || (0xB660..0xB680).contains(&instruction);
             assert_eq!(replaced.is_some(), sensitive, "{instruction:#06x}");
             if let Some(replaced) = replaced {
                 assert!(narrow_replaced(replaced).is_some());

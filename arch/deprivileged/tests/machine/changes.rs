@@ -125,6 +125,40 @@ fn a_frame_that_a_guests_own_unit_refuses_is_its_own_fault() {
     );
 }
 
+/// A replaced instruction whose frame could not be pushed, with these masks, while line 3 waits with this priority.
+fn unmasked(primask: u32, basepri: u32, priority: u32) -> (u16, [u32; 2]) {
+    let mut machine = machine();
+    special(&mut machine, 16, primask);
+    special(&mut machine, 17, basepri);
+    write(&mut machine, 0xE000_E400, priority << 24);
+    write(&mut machine, 0xE000_E100, 1 << 3);
+    machine.core.pulse_line(3);
+    machine
+        .trap(|core, guest| {
+            core.unmasks();
+            core.stacking_failed(guest, MAIN_TOP - 0x100, MSTKERR)
+        })
+        .unwrap();
+    let masks = machine.peek(|core, guest| [16, 17].map(|number| core.read_special(guest, Special(number))));
+    (machine.core.handler(), masks)
+}
+
+#[test]
+fn a_frame_that_is_missing_at_an_instruction_that_unmasks_is_that_of_what_waited() {
+    assert_eq!(unmasked(1, 0, 0x40), (4, [0, 0]), "CPSIE");
+    assert_eq!(unmasked(0, 0x40, 0x80), (4, [0, 0]), "MSR BASEPRI");
+    assert_eq!(
+        unmasked(1, 0x80, 0x40),
+        (4, [0, 0x80]),
+        "CPSIE; BASEPRI lets it through"
+    );
+    assert_eq!(
+        unmasked(1, 0x40, 0x80),
+        (3, [1, 0x40]),
+        "no single instruction unmasks it"
+    );
+}
+
 #[test]
 fn on_the_main_stack_too_if_the_memory_is_the_partitions() {
     let mut machine = machine();
@@ -262,7 +296,63 @@ fn a_store_elsewhere_that_is_reported_late_is_named_or_is_unknown() {
 #[test]
 fn a_guest_that_waits_is_told_to_sleep() {
     let mut machine = machine();
-    machine.code = [0xDEA0, 0];
+    assert_eq!(replaced(&mut machine, WFI), Next::Sleep);
+}
+
+const WFE: u16 = 0xDEA2;
+const WFI: u16 = 0xDEA3;
+const SEV: u16 = 0xDEA4;
+
+/// A hint the host tool has replaced.
+fn replaced(machine: &mut Trapped, hint: u16) -> Next {
+    machine.code = [hint, 0];
     let next = machine.trap(|core, guest| core.replaced_instruction(guest));
-    assert_eq!(next, Ok(Next::Sleep));
+    next.unwrap()
+}
+
+#[test]
+fn a_guest_that_waits_for_an_event_sleeps_only_if_there_was_none() {
+    let mut machine = machine();
+    assert_eq!(replaced(&mut machine, WFE), Next::Sleep, "a reset clears it");
+    assert_eq!(replaced(&mut machine, SEV), Next::Run);
+    assert_eq!(replaced(&mut machine, SEV), Next::Run);
+    assert_eq!(replaced(&mut machine, WFI), Next::Sleep, "no matter of WFI's");
+    assert_eq!(replaced(&mut machine, WFE), Next::Run);
+    assert_eq!(replaced(&mut machine, WFE), Next::Sleep, "it is one bit");
+    machine.trap(|core, guest| core.supervisor_call(guest)).unwrap();
+    assert_eq!(
+        replaced(&mut machine, WFE),
+        Next::Run,
+        "the entry of an exception"
+    );
+    assert_eq!(replaced(&mut machine, WFE), Next::Sleep);
+    machine.registers.pc = machine.registers.lr & !1;
+    machine.trap(|core, guest| core.exception_return(guest)).unwrap();
+    assert_eq!(replaced(&mut machine, WFE), Next::Run, "and its end");
+    assert_eq!(replaced(&mut machine, WFE), Next::Sleep);
+}
+
+#[test]
+fn what_becomes_pending_is_an_event_if_sevonpend_says_so() {
+    let mut machine = machine();
+    special(&mut machine, 16, 1);
+    write(&mut machine, 0xE000_E200, 1 << 3);
+    assert_eq!(replaced(&mut machine, WFE), Next::Sleep, "it does not say so");
+    assert!(!machine.core.has_work() && !machine.core.line_enabled(4));
+    write(&mut machine, 0xE000_ED10, 1 << 4);
+    assert!(changes(&mut machine).lines && machine.core.line_enabled(4));
+    // Of a device, of the program's own, and of a system exception; all masked, the first two not enabled either.
+    machine.core.pulse_line(4);
+    assert_eq!(replaced(&mut machine, WFE), Next::Run, "a device");
+    machine.core.pulse_line(4);
+    assert_eq!(replaced(&mut machine, WFE), Next::Sleep, "it was pending");
+    write(&mut machine, 0xE000_E200, 1 << 5);
+    assert_eq!(replaced(&mut machine, WFE), Next::Run, "ISPR");
+    write(&mut machine, ICSR, 1 << 28);
+    assert_eq!(replaced(&mut machine, WFE), Next::Run, "PendSV");
+    write(&mut machine, ICSR, 1 << 27);
+    write(&mut machine, 0xE000_E280, 1 << 4);
+    assert_eq!(replaced(&mut machine, WFE), Next::Sleep);
+    machine.core.pulse_line(4);
+    assert_eq!(replaced(&mut machine, WFE), Next::Run, "again");
 }
