@@ -12,7 +12,8 @@ use crate::progress::Progress;
 use crate::{host, terminal};
 use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::{
-    Board, ClassBinary, CompileInput, Kind, NoPayloads, System, board_of, compile, flashable, load, load_text,
+    Board, ClassBinary, CompileInput, Kind, NoPayloads, System, board_of, compile, flashable, load,
+    load_text, nearest,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -288,26 +289,47 @@ impl Needs {
             if self.workspace.has_guest(guest) {
                 return Ok(self.workspace.program(&format!("guest-{guest}")));
             }
-            return Err(format!(
-                "guests of this repository: {}",
-                self.workspace.guests().join(", ")
-            ));
+            return Err(unknown(guest, GUESTS, &self.workspace.guests()));
         }
         let Some(request) = name.strip_prefix(DEBIAN).and_then(Request::read) else {
             let known: Vec<String> = payloads::PAYLOADS
                 .iter()
-                .map(|payload| format!("{DEBIAN}{}", payload.name))
+                .map(|payload| payload.name.to_owned())
                 .collect();
-            return Err(format!("named payloads: {}, {GUESTS}NAME", known.join(", ")));
+            return Err(unknown(name.strip_prefix(DEBIAN).unwrap_or(name), DEBIAN, &known));
         };
         let found = self.payloads.provide(request, progress);
         found.map_err(|problem| problem.to_string())
     }
 }
 
+/// Why there is no payload `word` among the `known` ones of `family`.
+fn unknown(word: &str, family: &str, known: &[String]) -> String {
+    match nearest(word, known.iter().map(String::as_str)) {
+        Some(name) => format!("there is none of this name; did you mean `{family}{name}`?"),
+        None => format!(
+            "there is none of this name; {family}NAME can be: {}",
+            known.join(", ")
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unknown_payload_is_answered_with_the_nearest_or_with_all() {
+        let known = ["mcu-serial".to_owned(), "mcu-rtos".to_owned()];
+        assert_eq!(
+            unknown("mcu-serail", GUESTS, &known),
+            "there is none of this name; did you mean `@guests/mcu-serial`?"
+        );
+        assert_eq!(
+            unknown("zephyr", GUESTS, &known),
+            "there is none of this name; @guests/NAME can be: mcu-serial, mcu-rtos"
+        );
+    }
 
     #[test]
     fn needs_are_read_off_the_text() {
@@ -344,7 +366,7 @@ mod tests {
             needs
                 .resolve("@debian/windows", &progress)
                 .unwrap_err()
-                .contains("@debian/linux-arm64")
+                .contains("@debian/NAME can be: linux-arm64")
         );
     }
 }

@@ -44,5 +44,6 @@ pub use render::render;
 pub use schema::json::schema;
 pub use schema::reference::{error_index_markdown, reference_markdown};
 pub use schema::scheduling::{PolicyRow, policies};
+pub use schema::shape::nearest;
 pub use system::{Attachment, System};
 pub use units::{format_duration, format_size};

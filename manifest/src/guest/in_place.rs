@@ -191,7 +191,7 @@ pub(super) fn refusal(context: &Context<'_>, name: &Placed<String>, error: Firmw
             let place = context.spec.machine.entry.as_ref().map_or(name.place, |entry| entry.place);
             let message = format!("there is no vector table at {address:#x} of `{}`: {why}", name.value);
             Diagnostic::at(Code::NoVectors, place, message)
-                .help("link the vector table first, or say where it is: `machine.entry`")
+                .help("link the vector table first, or say where it is: `machine.entry`; a program without one runs as `kind = \"task\"`")
         }
     }
 }

@@ -8,7 +8,8 @@ use crate::units;
 use crate::value::{Data, Entry, Table, Value};
 
 /// The name among `known` that `word` was probably meant to be: at most a third of its letters differ.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let tolerance = (word.chars().count() / 3).max(1);
     let distances = known
         .into_iter()
