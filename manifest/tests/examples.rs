@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use bulkhead_image::layout::CLASS_AARCH64;
 use bulkhead_image::{Image, Portable};
 use bulkhead_manifest::system::MappingKind;
-use bulkhead_manifest::{Class, CompileInput, System, compile, load};
+use bulkhead_manifest::{Class, CompileInput, System, boards, compile, load, load_text};
 
 fn example(name: &str) -> System {
     let folder = support::root().join("examples").join(name);
@@ -59,6 +59,21 @@ fn every_example_compiles() {
             );
             assert_eq!(image.board().stop_after_ms.get(), 1000);
         }
+    }
+}
+
+#[test]
+fn what_new_makes_is_right_on_every_board() {
+    for board in boards() {
+        let folder = support::root().join("cli/templates").join(board.class.name());
+        let path = folder.join("system.toml");
+        let text = std::fs::read_to_string(&path).expect("each class has a template");
+        let text = text.replace("@BOARD@", &board.name);
+        let system = load_text(&path, &text, &support::resolve)
+            .unwrap_or_else(|report| panic!("{}:\n{report}", board.name));
+        assert!(system.report().diagnostics.is_empty(), "{}", system.report());
+        assert_eq!(system.board().name, board.name);
+        assert_eq!(system.partitions().len(), 2);
     }
 }
 

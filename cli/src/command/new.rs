@@ -3,52 +3,35 @@
 
 use super::NewArgs;
 use crate::problem::{Code, Problem};
+use bulkhead_manifest::{Class, board_names, boards};
 use std::fs;
 
-const MANIFEST: &str = r##"#:schema ./manifest.schema.json
-# A system for Bulkhead. The manifest reference is docs/manifest-reference.md in the repository; the line
-# above lets an editor with a TOML plug-in complete and check what you write.
-board = "@BOARD@"
+/// What a new folder begins with on boards of a class.
+struct Template {
+    manifest: &'static str,
+    readme: &'static str,
+}
 
-# A VM with Debian's own kernel. Any Linux Image, ELF or raw binary for QEMU's `virt` board can be named here,
-# by a path relative to this file.
-[partition.linux]
-kind = "vm"
-image = "@debian/linux-arm64"
-ramdisk = "@debian/initramfs"
-bootargs = "console=ttyAMA0"
-memory = "256M"
-vcpus = [{ pcpu = 0, priority = 4 }]
-
-# A real-time guest on the same pCPU. Higher numbers run first: Linux gets the time it leaves.
-[partition.control]
-kind = "vm"
-image = "@guests/control-loop"
-memory = "2M"
-vcpus = [{ pcpu = 0, priority = 16 }]
-
-[partition.control.health]
-memory = "restart"
-"##;
-
-const README: &str = "\
-# @NAME@
-
-A system of two partitions on board `@BOARD@`: Debian Linux, and a real-time control loop that shares its CPU.
-
-    bulkhead check system.toml     memory map, CPUs, interrupts, who can touch what
-    bulkhead run system.toml       run it in the emulator; Ctrl-A ? lists the keys
-    bulkhead build system.toml -o out
-
-`bulkhead` is the script at the root of the Bulkhead repository.
-";
+const fn template(class: Class) -> Template {
+    match class {
+        Class::Aarch64 => Template {
+            manifest: include_str!("../../templates/aarch64/system.toml"),
+            readme: include_str!("../../templates/aarch64/README.md"),
+        },
+        Class::Armv7m => Template {
+            manifest: include_str!("../../templates/armv7m/system.toml"),
+            readme: include_str!("../../templates/armv7m/README.md"),
+        },
+    }
+}
 
 pub(super) fn run(args: &NewArgs) -> Result<Code, Problem> {
-    let boards = bulkhead_manifest::board_names();
-    if !boards.iter().any(|board| *board == args.board) {
+    let boards = boards();
+    let Some(board) = boards.iter().find(|board| board.name == args.board) else {
         return Err(Problem::usage(format!("there is no board `{}`", args.board))
-            .remedy(format!("boards: {}", boards.join(", "))));
-    }
+            .remedy(format!("boards: {}", board_names().join(", "))));
+    };
+    let template = template(board.class);
     let folder = &args.folder;
     let taken = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     if taken || folder.is_file() {
@@ -58,11 +41,17 @@ pub(super) fn run(args: &NewArgs) -> Result<Code, Problem> {
     let name = folder
         .file_name()
         .map_or_else(|| "system".into(), |name| name.to_string_lossy());
-    let fill = |text: &str| text.replace("@BOARD@", &args.board).replace("@NAME@", &name);
+    let fill = |text: &str| {
+        let text = text.replace("@BOARD@", &args.board).replace("@NAME@", &name);
+        // The licence of this repository is not that of the user's system.
+        text.split_once('\n')
+            .map(|(_licence, rest)| rest.to_owned())
+            .unwrap_or_default()
+    };
     fs::create_dir_all(folder).map_err(Problem::io(folder.display()))?;
     let files = [
-        ("system.toml", fill(MANIFEST)),
-        ("README.md", fill(README)),
+        ("system.toml", fill(template.manifest)),
+        ("README.md", fill(template.readme)),
         ("manifest.schema.json", bulkhead_manifest::schema()),
     ];
     for (file, text) in files {
