@@ -53,7 +53,7 @@ const RULES: [(Table, Rule); 25] = [
     (Table::Nics, nics::nic),
     (Table::Registers, registers::window),
     (Table::Residents, residents::resident),
-    (Table::Sites, residents::site),
+    (Table::Lookalikes, residents::lookalike),
     (Table::Schedules, schedules::schedule),
     (Table::Schedules, schedules::last),
     (Table::Windows, schedules::window),

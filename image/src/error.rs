@@ -131,8 +131,8 @@ pub enum Table {
     Domains,
     /// Stretches of code memory.
     Residents,
-    /// Replaced instructions.
-    Sites,
+    /// What looks like a replaced instruction.
+    Lookalikes,
     /// Interfaces to networks.
     Nics,
 }
@@ -161,7 +161,7 @@ impl Table {
             Self::Windows => "window",
             Self::Domains => "domain",
             Self::Residents => "resident",
-            Self::Sites => "site",
+            Self::Lookalikes => "lookalike",
             Self::Nics => "network interface",
         }
     }

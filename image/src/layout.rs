@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// First bytes of a system image.
 pub const MAGIC: [u8; 8] = *b"BULKHEAD";
 /// Revision of this layout; a reader accepts its own only.
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 /// "No such record".
 pub const NONE: u32 = u32::MAX;
 /// Bytes of a name, NUL padded UTF-8.
@@ -277,7 +277,7 @@ records! {
         stack: U64,
     }
     /// Bytes that lie in code memory where their owner is linked: executed or read in place, never copied, and written
-    /// by nobody once the board runs. Instructions listed in the table of [`SiteRecord`]s are replaced already.
+    /// by nobody once the board runs. What has to be replaced of a VM's instructions is replaced already.
     ResidentRecord {
         /// What it is, for reports.
         name: Name,
@@ -292,9 +292,9 @@ records! {
         /// SHA-256 of them.
         digest: [u8; 32],
     }
-    /// An instruction in code memory that would not do its work without privilege, and would not trap: it is replaced by an
-    /// undefined one that holds its operands.
-    SiteRecord {
+    /// A place in a VM's code memory whose bits are those of an instruction that stands for a replaced one, although the host tool has
+    /// replaced nothing there: an undefined instruction of the program's own, a constant, the middle of something else. Most programs have none.
+    LookalikeRecord {
         /// Its address.
         address: U32,
     }
@@ -451,8 +451,8 @@ pub const SECTION_WINDOWS: usize = 16;
 pub const SECTION_DOMAINS: usize = 17;
 /// Index of the [`ResidentRecord`] table.
 pub const SECTION_RESIDENTS: usize = 18;
-/// Index of the [`SiteRecord`] table, in ascending order of the addresses.
-pub const SECTION_SITES: usize = 19;
+/// Index of the [`LookalikeRecord`] table, in ascending order of the addresses.
+pub const SECTION_LOOKALIKES: usize = 19;
 /// Index of the [`NicRecord`] table.
 pub const SECTION_NICS: usize = 20;
 /// Tables.

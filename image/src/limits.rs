@@ -10,8 +10,8 @@
 use crate::error::Table;
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, Header,
-    InterruptRecord, LoadRecord, MapRecord, MemoryRecord, NicRecord, PartitionRecord, PayloadRecord,
-    PcpuRecord, RegistersRecord, ResidentRecord, SECTION_COUNT, ScheduleRecord, SiteRecord, VcpuRecord,
+    InterruptRecord, LoadRecord, LookalikeRecord, MapRecord, MemoryRecord, NicRecord, PartitionRecord,
+    PayloadRecord, PcpuRecord, RegistersRecord, ResidentRecord, SECTION_COUNT, ScheduleRecord, VcpuRecord,
     VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 
@@ -100,8 +100,8 @@ pub const MAX_DOMAINS: usize = MAX_PCPUS * MAX_DOMAINS_PER_PCPU;
 pub const MAX_RESIDENTS: usize = limit(32, 128);
 /// Interfaces of VMs to networks.
 pub const MAX_NICS: usize = limit(4, 8);
-/// Instructions replaced in them.
-pub const MAX_SITES: usize = limit(4096, 8192);
+/// Places in them that look like a replaced instruction.
+pub const MAX_LOOKALIKES: usize = limit(4096, 8192);
 /// Nanoseconds that a budget, a period, a deadline or a frame can be at most: 1000 s, so that sums never overflow.
 pub const MAX_DURATION_NS: u64 = 1_000_000_000_000;
 
@@ -153,7 +153,7 @@ pub(crate) const SHAPES: [Shape; SECTION_COUNT] = [
     shape::<WindowRecord>(Table::Windows, 0, MAX_WINDOWS),
     shape::<DomainRecord>(Table::Domains, 0, MAX_DOMAINS),
     shape::<ResidentRecord>(Table::Residents, 0, MAX_RESIDENTS),
-    shape::<SiteRecord>(Table::Sites, 0, MAX_SITES),
+    shape::<LookalikeRecord>(Table::Lookalikes, 0, MAX_LOOKALIKES),
     shape::<NicRecord>(Table::Nics, 0, MAX_NICS),
 ];
 

@@ -6,13 +6,13 @@ use crate::digest::Sha256;
 use crate::error::{ImageError, Table};
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK, FORMAT,
-    Header, InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, Name, NicRecord, PartitionRecord,
-    PayloadRecord, PcpuRecord, ROLE_CONSOLE, RegistersRecord, ResidentRecord, SECTION_ALTERNATIVES,
-    SECTION_BOARD, SECTION_CAPABILITIES, SECTION_CONTROLLERS, SECTION_DOMAINS, SECTION_INTERRUPTS,
-    SECTION_LOADS, SECTION_MAP, SECTION_MEMORY, SECTION_NICS, SECTION_PARTITIONS, SECTION_PAYLOADS,
-    SECTION_PCPUS, SECTION_REGISTERS, SECTION_RESIDENTS, SECTION_SCHEDULES, SECTION_SITES, SECTION_VCPUS,
-    SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord, SiteRecord, U64, VcpuRecord,
-    VirtualDeviceRecord, WatchRecord, WindowRecord,
+    Header, InterruptRecord, LoadRecord, LookalikeRecord, MAGIC, MapRecord, MemoryRecord, Name, NicRecord,
+    PartitionRecord, PayloadRecord, PcpuRecord, ROLE_CONSOLE, RegistersRecord, ResidentRecord,
+    SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES, SECTION_CONTROLLERS, SECTION_DOMAINS,
+    SECTION_INTERRUPTS, SECTION_LOADS, SECTION_LOOKALIKES, SECTION_MAP, SECTION_MEMORY, SECTION_NICS,
+    SECTION_PARTITIONS, SECTION_PAYLOADS, SECTION_PCPUS, SECTION_REGISTERS, SECTION_RESIDENTS,
+    SECTION_SCHEDULES, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS,
+    ScheduleRecord, U64, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::{MAX_TABLES_LEN, MPU_GRANULE, PAGE_SIZE, TABLE_ALIGN};
 use crate::tables::{check_directory, payload_start, records, slice, total_len};
@@ -81,7 +81,7 @@ pub struct Image<'a> {
     windows: &'a [WindowRecord],
     domains: &'a [DomainRecord],
     residents: &'a [ResidentRecord],
-    sites: &'a [SiteRecord],
+    lookalikes: &'a [LookalikeRecord],
     nics: &'a [NicRecord],
 }
 
@@ -140,7 +140,7 @@ impl<'a> Image<'a> {
             windows: records(tables, header, SECTION_WINDOWS)?,
             domains: records(tables, header, SECTION_DOMAINS)?,
             residents: records(tables, header, SECTION_RESIDENTS)?,
-            sites: records(tables, header, SECTION_SITES)?,
+            lookalikes: records(tables, header, SECTION_LOOKALIKES)?,
             nics: records(tables, header, SECTION_NICS)?,
         })
     }
@@ -409,10 +409,10 @@ impl<'a> Image<'a> {
         self.residents
     }
 
-    /// The instructions that were replaced, in ascending order of their addresses.
+    /// What looks like a replaced instruction and is none, in ascending order of the addresses.
     #[must_use]
-    pub const fn sites(&self) -> &'a [SiteRecord] {
-        self.sites
+    pub const fn lookalikes(&self) -> &'a [LookalikeRecord] {
+        self.lookalikes
     }
 
     /// Interfaces of VMs to networks.
@@ -421,11 +421,11 @@ impl<'a> Image<'a> {
         self.nics
     }
 
-    /// Whether the instruction at `address` was replaced. Worst case: a binary search in [`Image::sites`].
+    /// Whether what is at `address` only looks like a replaced instruction. Worst case: a binary search in [`Image::lookalikes`].
     #[must_use]
-    pub fn is_site(&self, address: u32) -> bool {
-        self.sites
-            .binary_search_by_key(&address, |site| site.address.get())
+    pub fn is_lookalike(&self, address: u32) -> bool {
+        self.lookalikes
+            .binary_search_by_key(&address, |lookalike| lookalike.address.get())
             .is_ok()
     }
 

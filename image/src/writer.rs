@@ -10,10 +10,9 @@ use crate::digest::{Portable, Sha256};
 use crate::error::ImageError;
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK, FORMAT,
-    Header, InterruptRecord, LoadRecord, MAGIC, MapRecord, MemoryRecord, NONE, Name, NicRecord,
-    PAYLOAD_ALIGN, PartitionRecord, PayloadRecord, PcpuRecord, RegistersRecord, ResidentRecord,
-    SECTION_COUNT, ScheduleRecord, Section, SiteRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord,
-    WindowRecord,
+    Header, InterruptRecord, LoadRecord, LookalikeRecord, MAGIC, MapRecord, MemoryRecord, NONE, Name,
+    NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord, PcpuRecord, RegistersRecord, ResidentRecord,
+    SECTION_COUNT, ScheduleRecord, Section, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
@@ -61,7 +60,7 @@ pub struct ImageBuilder {
     pub windows: Vec<WindowRecord>,
     pub domains: Vec<DomainRecord>,
     pub residents: Vec<ResidentRecord>,
-    pub sites: Vec<SiteRecord>,
+    pub lookalikes: Vec<LookalikeRecord>,
     pub nics: Vec<NicRecord>,
 }
 
@@ -96,7 +95,7 @@ impl ImageBuilder {
             windows: Vec::new(),
             domains: Vec::new(),
             residents: Vec::new(),
-            sites: Vec::new(),
+            lookalikes: Vec::new(),
             nics: Vec::new(),
         })
     }
@@ -176,7 +175,7 @@ impl ImageBuilder {
             TableBytes::of(&self.windows),
             TableBytes::of(&self.domains),
             TableBytes::of(&self.residents),
-            TableBytes::of(&self.sites),
+            TableBytes::of(&self.lookalikes),
             TableBytes::of(&self.nics),
         ]
     }

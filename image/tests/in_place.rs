@@ -117,10 +117,14 @@ fn sample() -> ImageBuilder {
         size: (CONTENTS.len() as u64).into(),
         digest: Portable.digest(&[&CONTENTS]),
     }];
-    let site = |address: u64| SiteRecord {
+    let lookalike = |address: u64| LookalikeRecord {
         address: (address as u32).into(),
     };
-    builder.sites = vec![site(CODE + 0x102), site(CODE + 0x110), site(CODE + 0x112)];
+    builder.lookalikes = vec![
+        lookalike(CODE + 0x102),
+        lookalike(CODE + 0x110),
+        lookalike(CODE + 0x112),
+    ];
     builder
 }
 
@@ -129,10 +133,10 @@ fn the_sample_is_valid_and_reads_back() {
     let bytes = sample().build().unwrap();
     let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).unwrap();
     assert_eq!(image.granule(), 32);
-    let sites: Vec<u64> = (CODE..CODE + 0x200)
-        .filter(|address| image.is_site(*address as u32))
+    let lookalikes: Vec<u64> = (CODE..CODE + 0x200)
+        .filter(|address| image.is_lookalike(*address as u32))
         .collect();
-    assert_eq!(sites, [CODE + 0x102, CODE + 0x110, CODE + 0x112]);
+    assert_eq!(lookalikes, [CODE + 0x102, CODE + 0x110, CODE + 0x112]);
     assert_eq!(image.check_resident(0, &CONTENTS, &Portable), Ok(()));
     assert_eq!(image.check_resident(1, &[], &Portable), Ok(()));
     for damaged in [&CONTENTS[1..], &[0; 600]] {
@@ -198,8 +202,8 @@ fn rules_of_the_class() {
         (|b| load(b, CODE), Table::Loads, 0, Fault::OutsideMemory),
         (|b| load(b, CODE + 0x3fc), Table::Loads, 0, Fault::OutsideMemory),
         (|b| load(b, 0x4000_5000), Table::Loads, 0, Fault::OutsideMemory),
-        (|b| b.sites.swap(0, 1), Table::Sites, 1, Fault::NotAscending),
-        (|b| b.sites[2].address = 0x10_0400.into(), Table::Sites, 2, Fault::OutsideCode),
+        (|b| b.lookalikes.swap(0, 1), Table::Lookalikes, 1, Fault::NotAscending),
+        (|b| b.lookalikes[2].address = 0x10_0400.into(), Table::Lookalikes, 2, Fault::OutsideCode),
     ];
     for (number, (change, table, index, fault)) in cases.into_iter().enumerate() {
         let mut builder = sample();

@@ -226,7 +226,7 @@ fn records(system: &System) -> Result<ImageBuilder, NameError> {
         device_records(system, number, &mut builder);
         access_records(number, partition, &mut builder)?;
     }
-    builder.sites = in_place::sites(system);
+    builder.lookalikes = in_place::lookalikes(system);
     builder.payloads = blobs.payloads()?;
     Ok(builder)
 }

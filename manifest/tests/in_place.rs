@@ -150,7 +150,7 @@ fn a_task_has_its_startup_page_behind_its_code_and_nothing_replaced() {
     assert_eq!(task.argument.get(), u64::from(page));
     assert_eq!(task.stack.get(), u64::from(RAM + 0x1000));
     assert_eq!((task.virtual_lines.get(), image.virtual_devices().len()), (0, 0));
-    assert_eq!(image.sites().len(), 0);
+    assert_eq!(image.lookalikes().len(), 0);
     let resident: Vec<u64> = image
         .residents()
         .iter()
@@ -211,8 +211,7 @@ fn instructions_are_replaced_and_nothing_else() {
     assert!(regions.contains(&(0x4000_5000, 0x1000, 0, "rw".to_owned())));
     let bytes = image(&system);
     let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).expect("checked");
-    let sites: Vec<u32> = image.sites().iter().map(|site| site.address.get()).collect();
-    assert_eq!(sites, [START, START + 2, START + 6, START + 16]);
+    assert_eq!(image.lookalikes().len(), 0);
     let binary = ClassBinary::from_elf(&class_binary(BINARY, OWN_RAM + 0x1000)).expect("a class binary");
     let file = flashable(&binary, &bytes, &system).expect("a file");
     let found = contents(&file, CODE).expect("the program");
@@ -238,6 +237,25 @@ fn instructions_are_replaced_and_nothing_else() {
     // Nobody else is where the CPU looks after a reset.
     let vectors = [[0; 4], (BINARY | 1).to_le_bytes()].concat();
     assert_eq!(contents(&file, 0), Some(vectors));
+}
+
+#[test]
+fn what_only_looks_like_a_replaced_instruction_is_listed() {
+    // Own UDFs of both lengths, of numbers that stand for nothing too; CPSID; data of an MRS in the middle of which is a WFI; half of something at the end.
+    let halves = [
+        0xde92, 0xf7fa, 0xa311, 0xde55, 0xf7f4, 0xa001, 0xb672, 0xe7fe, 0xf7f0, 0xa110, 0xdea3, 0xf7f0,
+    ];
+    let program = firmware(CODE, RAM, &halves, &[(0, "$t"), (16, "$d")]);
+    let system = system("lookalikes", &program).expect("a system");
+    assert_eq!(system.replaced(0), Some((1, 4)));
+    let bytes = image(&system);
+    let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).expect("checked");
+    let found: Vec<u32> = image
+        .lookalikes()
+        .iter()
+        .map(|lookalike| lookalike.address.get() - START)
+        .collect();
+    assert_eq!(found, [0, 2, 16, 20, 22]);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use bulkhead_arch_api::{
 use bulkhead_arch_deprivileged::{MAX_MPU_REGIONS, Model};
 use bulkhead_arch_support::Mmio;
 use bulkhead_drivers::cmsdk::DualTimer;
-use bulkhead_image::layout::{CLASS_ARMV7M, CONTROLLER_DUAL_TIMER, NONE, ROLE_TIMER, SiteRecord};
+use bulkhead_image::layout::{CLASS_ARMV7M, CONTROLLER_DUAL_TIMER, LookalikeRecord, NONE, ROLE_TIMER};
 use bulkhead_image::{Image, ImageError, Portable, claimed_length};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -29,7 +29,7 @@ unsafe extern "C" {
     static __code_end: u8;
 }
 
-const _: () = assert!(size_of::<SiteRecord>() == size_of::<u32>() && cfg!(target_endian = "little"));
+const _: () = assert!(size_of::<LookalikeRecord>() == size_of::<u32>() && cfg!(target_endian = "little"));
 
 /// The machine.
 pub struct Machine {
@@ -77,8 +77,8 @@ pub struct Machine {
     pub(crate) idle: Registers,
     /// Address and records of the trace.
     pub(crate) trace: (usize, usize),
-    /// Addresses of the instructions that the host tool replaced, in ascending order.
-    pub(crate) sites: &'static [u32],
+    /// Addresses of what looks like an instruction that the host tool replaced and is none, in ascending order.
+    pub(crate) lookalikes: &'static [u32],
     /// What the shortest ways know of the current vCPU.
     pub(crate) plain: Plain,
     /// The kernel's device in its memory.
@@ -213,7 +213,7 @@ impl Machine {
             is_emulated: false,
             idle: crate::cpu::idle_registers(),
             trace: (0, 0),
-            sites: &[],
+            lookalikes: &[],
             plain: Plain::NOTHING,
             loan: Loan::NOTHING,
         }
@@ -272,10 +272,10 @@ impl Machine {
         self.model = MODEL.call_once(|| model(self.hertz));
         irq::set_priorities(line.get());
         self.irq.own(line.get());
-        let Ok(sites) = <[u32]>::ref_from_bytes(image.sites().as_bytes()) else {
-            halt("LOCKDOWN: the table of replaced instructions is not where words can be");
+        let Ok(lookalikes) = <[u32]>::ref_from_bytes(image.lookalikes().as_bytes()) else {
+            halt("LOCKDOWN: the table of what looks like a replaced instruction is not where words can be");
         };
-        self.sites = sites;
+        self.lookalikes = lookalikes;
         self.uplink = Uplink::of(image);
         let board = image.board();
         self.is_emulated = board.stop_after_ms.get() != NONE;

@@ -15,16 +15,16 @@ use crate::traps::{
 };
 use crate::vcpu::Context;
 use crate::window::Loan;
-use bulkhead_arch_deprivileged::{ExcReturn, Next, VirtualCore, word_quickly};
+use bulkhead_arch_deprivileged::{ExcReturn, Lockup, Next, VirtualCore, word_quickly};
 use bulkhead_arch_support::physical;
 
 /// What of the current vCPU's space is plain: its RAM and its code, each as first address and how far from there what is asked about may begin, and
-/// its replaced instructions.
+/// what in the code looks like a replaced instruction and is none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plain {
     pub(crate) ram: (u32, u32),
     pub(crate) code: (u32, u32),
-    pub(crate) sites: &'static [u32],
+    pub(crate) lookalikes: &'static [u32],
 }
 
 impl Plain {
@@ -32,7 +32,7 @@ impl Plain {
     pub(crate) const NOTHING: Self = Self {
         ram: (1, 0),
         code: (1, 0),
-        sites: &[],
+        lookalikes: &[],
     };
 
     #[inline(always)]
@@ -45,17 +45,18 @@ impl Plain {
         address.wrapping_sub(self.code.0) <= self.code.1
     }
 
-    /// Whether the instruction at `address` is a replaced one. Bounded by the logarithm of their number.
+    /// Whether what looks like a replaced instruction at `address` is one. Bounded by the logarithm of the number of lookalikes, of which there
+    /// mostly are none.
     #[inline(always)]
-    fn has_site(&self, address: u32) -> bool {
-        let mut rest = self.sites;
+    fn is_replaced(&self, address: u32) -> bool {
+        let mut rest = self.lookalikes;
         while let (before, [middle, after @ ..]) = rest.split_at(rest.len() / 2) {
             if *middle == address {
-                return self.has_code(address);
+                return false;
             }
             rest = if *middle < address { after } else { before };
         }
-        false
+        self.has_code(address)
     }
 }
 
@@ -80,6 +81,18 @@ pub(crate) enum Quick {
     Stuck,
     /// Nothing has been done.
     Not,
+}
+
+impl Quick {
+    /// By what is left to do: nothing, something, or nothing any more.
+    #[inline(always)]
+    fn of(result: Result<bool, Lockup>) -> Self {
+        match result {
+            Ok(true) => Self::Done,
+            Ok(false) => Self::Prepare,
+            Err(_) => Self::Stuck,
+        }
+    }
 }
 
 /// The halfwords of an instruction of the partition's code.
@@ -155,10 +168,8 @@ unsafe fn shortest(
 /// As for [`on_trap`]; `registers` were lent likewise, and if a guest runs, they are the first field of its context.
 pub(crate) unsafe extern "C" fn on_call(machine: *mut Machine, _: u32, registers: *mut Registers) -> u32 {
     let act = |core: &mut VirtualCore, live: &mut Live<'_>, _: Known<'_>| match core.call_quickly(live) {
-        Ok(true) if core.view_is_shown() => Quick::Done,
-        Ok(true) => Quick::Prepare,
         Ok(false) => Quick::Not,
-        Err(_) => Quick::Stuck,
+        called => Quick::of(called.map(|_| core.view_is_shown())),
     };
     // SAFETY: the caller's.
     unsafe { shortest(machine, registers, SUPERVISOR_CALL, act) }
@@ -229,11 +240,10 @@ pub(crate) unsafe extern "C" fn on_bus(machine: *mut Machine, _: u32, registers:
             return Quick::Not;
         }
         system::write(CFSR, PRECISE);
-        if core.has_news() {
-            Quick::Prepare
-        } else {
-            Quick::Done
+        if core.has_changed() {
+            return Quick::Prepare;
         }
+        Quick::of(core.deliver_quickly(live))
     };
     // SAFETY: the caller's.
     unsafe { shortest(machine, registers, BUS_FAULT, act) }
@@ -246,7 +256,7 @@ pub(crate) unsafe extern "C" fn on_bus(machine: *mut Machine, _: u32, registers:
 pub(crate) unsafe extern "C" fn on_usage(machine: *mut Machine, _: u32, registers: *mut Registers) -> u32 {
     let act = |core: &mut VirtualCore, live: &mut Live<'_>, known: Known<'_>| {
         let pc = live.pc();
-        if system::read(CFSR) != UNDEFINSTR || !known.plain.has_site(pc) {
+        if system::read(CFSR) != UNDEFINSTR || !known.plain.is_replaced(pc) {
             return Quick::Not;
         }
         let (first, second) = instruction(pc);
@@ -254,10 +264,7 @@ pub(crate) unsafe extern "C" fn on_usage(machine: *mut Machine, _: u32, register
             return Quick::Not;
         }
         system::write(CFSR, UNDEFINSTR);
-        match core.pending() {
-            Some(_) => Quick::Prepare,
-            None => Quick::Done,
-        }
+        Quick::of(core.deliver_quickly(live))
     };
     // SAFETY: the caller's.
     unsafe { shortest(machine, registers, USAGE_FAULT, act) }

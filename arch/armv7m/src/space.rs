@@ -52,24 +52,24 @@ pub(crate) struct Space {
     /// Its largest stretch of RAM, and of code: what is asked about is nearly always in one of them.
     ram: Interval,
     code: Interval,
-    /// The replaced instructions in that code.
-    sites: &'static [u32],
+    /// What in that code looks like a replaced instruction and is none.
+    lookalikes: &'static [u32],
 }
 
 impl Space {
-    /// `sites`: all replaced instructions of the system image.
-    fn new(plan: &Plan, sites: &'static [u32]) -> Self {
+    /// `lookalikes`: all of the system image.
+    fn new(plan: &Plan, lookalikes: &'static [u32]) -> Self {
         let mut space = Self {
             loaded: Loaded::of(plan.regions()),
             ram: Interval::NONE,
             code: Interval::NONE,
-            sites: &[],
+            lookalikes: &[],
         };
         space.ram = space.longest(|rights| rights.read && rights.write);
         space.code = space.longest(|rights| rights.read && rights.execute);
-        let before = |end: u32| sites.partition_point(|site| *site < end);
-        let own = sites.get(before(space.code.first)..before(space.code.last));
-        space.sites = own.unwrap_or(&[]);
+        let before = |end: u32| lookalikes.partition_point(|address| *address < end);
+        let own = lookalikes.get(before(space.code.first)..before(space.code.last));
+        space.lookalikes = own.unwrap_or(&[]);
         space
     }
 
@@ -141,7 +141,7 @@ impl Space {
         Plain {
             ram: (self.ram.first, self.ram.room(32)),
             code: (self.code.first, self.code.room(8)),
-            sites: self.sites,
+            lookalikes: self.lookalikes,
         }
     }
 
@@ -329,7 +329,7 @@ impl Spaces for Machine {
                     Refusal::TooMany { .. } => BuildError::TablesExhausted,
                 },
             )?;
-        let space = Space::new(&plan, self.sites);
+        let space = Space::new(&plan, self.lookalikes);
         if self.spaces.set(partition, space, &mut self.pool) {
             Ok(())
         } else {
@@ -343,7 +343,7 @@ impl Spaces for Machine {
         };
         let mut plan = space.loaded.plan();
         plan.leave_out(guest.0, size);
-        let space = Space::new(&plan, self.sites);
+        let space = Space::new(&plan, self.lookalikes);
         let _is_built = self.spaces.set(partition, space, &mut self.pool);
         self.reload_space(partition);
     }

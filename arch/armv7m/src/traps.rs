@@ -194,7 +194,7 @@ impl Machine {
 
     /// An exception of the guest's own making.
     fn guest_trap(&mut self, vcpu: VcpuId, number: u32) -> Option<Exit> {
-        let (sites, loan) = (self.sites, self.loan);
+        let (lookalikes, loan) = (self.lookalikes, self.loan);
         // Only what reads or writes the timer depends on the time.
         let now = if matches!(number, MEMORY_FAULT | BUS_FAULT) {
             self.now().0
@@ -209,7 +209,7 @@ impl Machine {
                 if cause.has(MSTKERR | STKERR | MUNSTKERR | UNSTKERR) {
                     trapped.no_frame(&cause)
                 } else if cause.has(UNDEFINSTR) {
-                    trapped.undefined(&cause, |pc| sites.binary_search(&pc).is_ok())
+                    trapped.undefined(&cause, |pc| lookalikes.binary_search(&pc).is_ok())
                 } else {
                     trapped.own_fault(cause.fault())
                 }
@@ -449,16 +449,18 @@ impl Trapped<'_> {
         })
     }
 
-    /// An undefined instruction: a hypercall, one the host tool put there, or the guest's own.
-    fn undefined(&mut self, cause: &Cause, is_site: impl Fn(u32) -> bool) -> Option<Exit> {
+    /// An undefined instruction: one the host tool put there, a hypercall, or the guest's own, for which the first kind is not taken if `is_own` says so.
+    fn undefined(&mut self, cause: &Cause, is_own: impl Fn(u32) -> bool) -> Option<Exit> {
+        let is_task = self.is_task;
         let (core, mut live) = self.parts();
         let pc = live.register(15);
-        if is_site(pc) {
-            let result = core.replaced_instruction(&mut live);
-            return self.next(result);
-        }
-        if live.fetch(pc) == Some(HYPERCALL_INSTRUCTION) && !self.is_task {
-            return self.hypercall(2);
+        if !is_task && !is_own(pc) {
+            if let Some(result) = core.replaced_instruction(&mut live) {
+                return self.next(result);
+            }
+            if live.fetch(pc) == Some(HYPERCALL_INSTRUCTION) {
+                return self.hypercall(2);
+            }
         }
         self.own_fault(cause.fault())
     }

@@ -3,7 +3,7 @@
 //! on a virtual device), and the instructions the host tool replaced.
 
 use crate::decode::{self, Direction, Found, Hint, Registers, Replaced, Transfer, search_back};
-use crate::fault::{Fault, Lockup, UsageStatus};
+use crate::fault::{Fault, Lockup};
 use crate::guest::Guest;
 use crate::processor::VirtualCore;
 use crate::registers::{PRIVATE_BUS, PRIVATE_BUS_SIZE};
@@ -456,17 +456,22 @@ impl VirtualCore {
         done
     }
 
-    /// The instruction in the live frame is one the host tool put there: does what it replaced.
-    /// Requires: its address is in the side table of the partition.
+    /// The instruction in the live frame is one the host tool put there: does what it replaced. `None`, and nothing has been done, if it does not
+    /// look like one; that it only looks like one is for the caller to know.
     ///
     /// # Errors
     /// [`Lockup`]: the guest can take no fault now.
-    pub fn replaced_instruction(&mut self, guest: &mut impl Guest) -> Result<Next, Lockup> {
-        let pc = guest.register(15);
-        let Some((replaced, length)) = fetch_replaced(guest, pc) else {
-            self.raise(guest, Fault::Usage(UsageStatus::UNDEFINED))?;
-            return Ok(Next::Run);
-        };
+    pub fn replaced_instruction(&mut self, guest: &mut impl Guest) -> Option<Result<Next, Lockup>> {
+        let (replaced, length) = fetch_replaced(guest, guest.register(15))?;
+        Some(self.do_replaced(guest, replaced, length))
+    }
+
+    fn do_replaced(
+        &mut self,
+        guest: &mut impl Guest,
+        replaced: Replaced,
+        length: u32,
+    ) -> Result<Next, Lockup> {
         let mut next = Next::Run;
         let done = match replaced {
             Replaced::ChangeMasks {

@@ -253,21 +253,20 @@ impl VirtualCore {
     #[inline]
     #[must_use]
     pub fn is_restless(&self) -> bool {
-        self.has_news() || self.lines.has_ended() || !self.view_is_shown()
+        self.has_changed() || self.pending().is_some() || self.lines.has_ended() || !self.view_is_shown()
     }
 
-    /// [`VirtualCore::is_restless`] after a load or store of a register, or an instruction that masks: these end no line, and what they do to
-    /// the view is noted.
+    /// Whether [`VirtualCore::take_changes`] has something to tell besides the view.
     #[inline(always)]
     #[must_use]
-    pub fn has_news(&self) -> bool {
+    pub fn has_changed(&self) -> bool {
         let Changes {
             lines,
             regions,
             configuration,
             reset,
         } = self.changes;
-        lines | regions | configuration | reset || self.pending().is_some()
+        lines | regions | configuration | reset
     }
 
     /// [`VirtualCore::is_restless`] after an exception was taken that was the only one.
@@ -308,7 +307,7 @@ impl VirtualCore {
     }
 
     /// `exception` is pending and enabled: it may be more urgent than what was.
-    fn consider(&mut self, exception: Exception) {
+    pub(crate) fn consider(&mut self, exception: Exception) {
         if self.is_most_urgent(exception) {
             self.most_urgent = Some((self.priority(exception), exception));
         }
@@ -440,7 +439,7 @@ impl VirtualCore {
     }
 
     #[inline(always)]
-    fn look_for_event(&mut self) {
+    pub(crate) fn look_for_event(&mut self) {
         if self.events_on_pend() {
             self.see_pending();
         }
@@ -573,7 +572,7 @@ impl VirtualCore {
 }
 
 /// The exceptions whose bits are set, lowest first; at most 32 steps.
-fn exceptions(mut bits: u32) -> impl Iterator<Item = Exception> {
+pub(crate) fn exceptions(mut bits: u32) -> impl Iterator<Item = Exception> {
     core::iter::from_fn(move || {
         if bits == 0 {
             return None;

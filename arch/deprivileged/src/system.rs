@@ -2,7 +2,7 @@
 //! The system control block of a guest (Arm DDI 0403E.e, B3.2): its registers and what writing them does.
 
 use crate::exception::Exception;
-use crate::processor::{SWITCHABLE, VirtualCore, bit};
+use crate::processor::{SWITCHABLE, VirtualCore, bit, exceptions};
 use crate::registers::{narrow, widen};
 
 const CPUID: u32 = 0x00;
@@ -142,17 +142,23 @@ impl VirtualCore {
     }
 
     fn write_interrupt_state(&mut self, value: u32) {
-        if value & 1 << 31 != 0 {
-            self.system_pending |= bit(Exception::NMI);
-        }
-        for (set, clear, exception) in [(28, 27, Exception::PENDSV), (26, 25, Exception::SYSTICK)] {
-            if value & 1 << set != 0 {
-                self.system_pending |= bit(exception);
-            } else if value & 1 << clear != 0 {
-                self.system_pending &= !bit(exception);
+        let state = |position: u32, exception| {
+            if value & 1_u32.wrapping_shl(position) != 0 {
+                bit(exception)
+            } else {
+                0
             }
+        };
+        let set = state(31, Exception::NMI) | state(28, Exception::PENDSV) | state(26, Exception::SYSTICK);
+        let clear = (state(27, Exception::PENDSV) | state(25, Exception::SYSTICK)) & !set;
+        self.system_pending = (self.system_pending | set) & !clear;
+        if clear != 0 {
+            return self.refresh_pending();
         }
-        self.refresh_pending();
+        self.look_for_event();
+        for exception in exceptions(set) {
+            self.consider(exception);
+        }
     }
 
     fn write_reset_control(&mut self, value: u32) {

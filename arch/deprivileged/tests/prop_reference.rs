@@ -180,7 +180,7 @@ impl Pair {
     fn replaced(&mut self, code: (u16, u16)) -> Result<(), ()> {
         self.trapped.code = [code.0, code.1];
         self.trapped
-            .trap(|core, guest| core.replaced_instruction(guest))
+            .trap(|core, guest| core.replaced_instruction(guest).expect("a replaced one"))
             .map(|_| ())
             .map_err(|_| ())
     }

@@ -29,8 +29,6 @@ const fn waiver(key: &'static str, most: u64, why: &'static str) -> Waiver {
 
 const SWITCH: &str =
     "policies are general: budgets, windows, domains and donation are looked at in each decision";
-const DECODE: &str =
-    "the trapped instruction is read, decoded and emulated, and a pending exception looked for";
 
 /// Those of class aarch64.
 pub(super) const AARCH64: &[Waiver] = &[
@@ -66,12 +64,6 @@ pub(super) const AARCH64: &[Waiver] = &[
 
 /// Those of class armv7m.
 pub(super) const ARMV7M: &[Waiver] = &[
-    waiver("read-primask", 202, DECODE),
-    waiver("read-basepri", 187, DECODE),
-    waiver("write-basepri", 204, DECODE),
-    waiver("read-psp", 172, DECODE),
-    waiver("write-psp", 201, DECODE),
-    waiver("cps-pair", 162, DECODE),
     waiver(
         "ping-bridged",
         27_900,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Code memory of partitions, and the instructions replaced in it. Relies on the rules of `memory`.
+//! Code memory of partitions, and what in it looks like a replaced instruction. Relies on the rules of `memory`.
 //!
 //! What a digest covers is what runs: a stretch lies in a mapping that its owner cannot write, and every
-//! replaced instruction lies in such a stretch. The order of the sites is what a binary search needs.
+//! lookalike lies in such a stretch. Their order is what a binary search needs.
 
 use super::board::{in_code, not_the_hypervisors};
 use super::memory::host_span;
@@ -41,10 +41,10 @@ pub(super) fn resident(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     Ok(())
 }
 
-pub(super) fn site(image: &Image<'_>, index: u16) -> Result<(), Fault> {
-    let before = index.checked_sub(1).map(|before| at(image.sites(), before));
+pub(super) fn lookalike(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let before = index.checked_sub(1).map(|before| at(image.lookalikes(), before));
     let before = before.transpose()?;
-    let address = at(image.sites(), index)?.address.get();
+    let address = at(image.lookalikes(), index)?.address.get();
     require(
         before.is_none_or(|before| before.address.get() < address),
         Fault::NotAscending,

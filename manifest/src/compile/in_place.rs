@@ -4,8 +4,8 @@
 
 use bulkhead_image::layout::{
     CONTROLLER_CMSDK_UART, CONTROLLER_DUAL_TIMER, CONTROLLER_LAN9118, CONTROLLER_NVIC, ControllerRecord,
-    NONE, Name, NicRecord, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_TIMER, ResidentRecord,
-    SiteRecord, VIRTUAL_LAN9118, VirtualDeviceRecord,
+    LookalikeRecord, NONE, Name, NicRecord, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_TIMER,
+    ResidentRecord, VIRTUAL_LAN9118, VirtualDeviceRecord,
 };
 use bulkhead_image::{ImageBuilder, NameError, Portable, Sha256};
 
@@ -100,16 +100,16 @@ pub(super) fn residents(
     Ok(())
 }
 
-/// The replaced instructions of all partitions.
-pub(super) fn sites(system: &System) -> Vec<SiteRecord> {
-    let mut sites: Vec<u32> = system
+/// What looks like a replaced instruction in the programs of all partitions.
+pub(super) fn lookalikes(system: &System) -> Vec<LookalikeRecord> {
+    let mut addresses: Vec<u32> = system
         .guests
         .iter()
-        .flat_map(|guest| guest.sites.iter().copied())
+        .flat_map(|guest| guest.lookalikes.iter().copied())
         .collect();
-    sites.sort_unstable();
-    let record = |address: u32| SiteRecord {
+    addresses.sort_unstable();
+    let record = |address: u32| LookalikeRecord {
         address: address.into(),
     };
-    sites.into_iter().map(record).collect()
+    addresses.into_iter().map(record).collect()
 }

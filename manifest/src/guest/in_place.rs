@@ -44,6 +44,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         }
     };
     take_reset_vectors(context.board, &mut firmware.code);
+    let lookalikes = in_place::lookalikes(&firmware.code, &firmware.rewritten.sites);
     report
         .diagnostics
         .extend(semihosting(name, &firmware.rewritten.semihosting));
@@ -77,6 +78,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         argument: vectors.address,
         stack: vectors.stack,
         sites: firmware.rewritten.sites,
+        lookalikes,
         undefined: firmware.rewritten.undefined,
         residents: firmware.code,
         ..Guest::default()

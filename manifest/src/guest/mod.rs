@@ -90,6 +90,8 @@ pub(crate) struct Guest {
     pub residents: Vec<Stretch>,
     /// Addresses of the instructions replaced in them.
     pub sites: Vec<u32>,
+    /// Addresses in them that look like one.
+    pub lookalikes: Vec<u32>,
     /// Addresses of undefined instructions that the program has of its own.
     pub undefined: Vec<u32>,
     /// The same with the payloads of each alternative; areas and parts are always the same.

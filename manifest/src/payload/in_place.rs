@@ -342,6 +342,18 @@ fn replace(
     }
 }
 
+/// Where the finished contents of code memory look like a replaced instruction, ascending, without the replaced ones themselves (`sites`, ascending). The
+/// target takes all others for replaced.
+pub(crate) fn lookalikes(code: &[Stretch], sites: &[u32]) -> Vec<u32> {
+    let mut found: Vec<u32> = code
+        .iter()
+        .flat_map(|stretch| rewrite::replaced_lookalikes(stretch.address as u32, &stretch.bytes))
+        .filter(|address| sites.binary_search(address).is_err())
+        .collect();
+    found.sort_unstable();
+    found
+}
+
 /// Refuses contents of an executable segment that belong to no section, but for what fills gaps.
 fn unspoken_for(
     index: usize,

@@ -185,6 +185,21 @@ pub(crate) fn rewrite(
     }
 }
 
+/// The addresses at which a jump would meet a replaced instruction, or what looks like one, whatever `bytes` at `address` are meant to be.
+/// What could be one of 32 bits and is cut off counts: nobody knows what is behind it.
+pub(crate) fn replaced_lookalikes(address: u32, bytes: &[u8]) -> impl Iterator<Item = u32> {
+    let odd = address as usize & 1;
+    (odd..bytes.len()).step_by(2).filter_map(move |at| {
+        let first = halfword(bytes, at)?;
+        let is_one = match halfword(bytes, at + 2) {
+            _ if !is_wide(first) => narrow_replaced(first).is_some(),
+            Some(second) => wide_replaced(first, second).is_some(),
+            None => first & 0xFFF0 == 0xF7F0,
+        };
+        is_one.then_some(address + at as u32)
+    })
+}
+
 /// Proves that `after` is `before` but for `sites`, that each of these decodes to what was there, and that no
 /// instruction is left that should have been replaced.
 pub(crate) fn verify(section: &Section<'_>, after: &[u8], sites: &[u32]) -> Result<(), String> {

@@ -306,7 +306,7 @@ const SEV: u16 = 0xDEA4;
 /// A hint the host tool has replaced.
 fn replaced(machine: &mut Trapped, hint: u16) -> Next {
     machine.code = [hint, 0];
-    let next = machine.trap(|core, guest| core.replaced_instruction(guest));
+    let next = machine.trap(|core, guest| core.replaced_instruction(guest).expect("a replaced one"));
     next.unwrap()
 }
 
