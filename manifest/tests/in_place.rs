@@ -326,7 +326,11 @@ fn code_that_cannot_be_told_from_data_is_listed() {
             &[(0, "$t")],
             "the code ends within an instruction",
         ),
-        (&[0xe7fe, 0xe7fe], &[(2, "$t")], "no mapping symbol says"),
+        (
+            &[0xbf30, 0xe7fe],
+            &[(2, "$t")],
+            "0x00030040 to 0x00030042 in section `.text`: no symbol says whether this is code or data, and 0x00030040 could be",
+        ),
         (&[0xe7fe, 0xe7fe], &[(0, "$a")], "A32 instructions"),
     ];
     for (number, (code, map, expected)) in cases.into_iter().enumerate() {
@@ -430,6 +434,50 @@ fn code_in_a_section_of_data_is_code_if_a_symbol_says_so() {
     assert_eq!(
         system("silent", &silent).expect("a system").replaced(0),
         Some((0, 0))
+    );
+}
+
+/// Gives symbols of a file a kind and a size: its number, `STT_FUNC` or `STT_OBJECT`, bytes.
+fn with_kinds(file: &[u8], kinds: &[(usize, u8, u32)]) -> Vec<u8> {
+    let mut file = file.to_vec();
+    let table = sections_at(&file) + 2 * 40 + 16;
+    let symbols = u32::from_le_bytes(file[table..table + 4].try_into().expect("four bytes")) as usize;
+    for (number, kind, size) in kinds {
+        let symbol = symbols + 16 * number;
+        file[symbol + 8..symbol + 12].copy_from_slice(&size.to_le_bytes());
+        file[symbol + 12] = *kind;
+    }
+    file
+}
+
+#[test]
+fn constants_behind_code_stay_what_they_are_whatever_linker_put_them_there() {
+    const FUNCTION: u8 = 2;
+    const VARIABLE: u8 = 1;
+    // LLD writes no mapping symbol for the data at the end of `PROGRAM`.
+    let names = [(0, "$t"), (1, "main"), (20, "table")];
+    let lld = firmware(CODE, RAM, &PROGRAM, &names);
+    let function = (2, FUNCTION, 20);
+    let table = with_kinds(&lld, &[function, (3, VARIABLE, 4)]);
+    let built = system("lld", &table).expect("a system");
+    let marked = system("ld", &firmware(CODE, RAM, &PROGRAM, &PROGRAM_MAP)).expect("a system");
+    assert_eq!(
+        (built.replaced(0), image(&built)),
+        (marked.replaced(0), image(&marked))
+    );
+    // Constants without names: a string could not be an instruction to be replaced, these could.
+    let refused = system("strings", &with_kinds(&lld, &[function])).expect_err("refused");
+    let expected = "0x00030054 to 0x00030058 in section `.text`: no symbol says whether this is code or data, and 0x00030054 could be";
+    assert!(
+        refused.contains("E082") && refused.contains(expected),
+        "{refused}"
+    );
+    let mut harmless = PROGRAM;
+    harmless[10..].copy_from_slice(&[0x6568, 0x006c]);
+    let harmless = with_kinds(&firmware(CODE, RAM, &harmless, &names), &[function]);
+    assert_eq!(
+        system("string", &harmless).expect("a system").replaced(0),
+        Some((4, 1))
     );
 }
 

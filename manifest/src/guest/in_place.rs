@@ -187,7 +187,7 @@ pub(super) fn refusal(context: &Context<'_>, name: &Placed<String>, error: Firmw
                 ),
             )
             .label(lines.join("; "))
-            .help("link it without removing its symbols, and mark code in assembly as code (`.thumb_func`, `.inst`)")
+            .help("link it without removing its symbols, mark code in assembly as code (`.thumb_func`, `.inst`), and give constants an output section of their own in the linker script (`.rodata`)")
         }
         FirmwareError::NoVectors { address, why } => {
             let place = context.spec.machine.entry.as_ref().map_or(name.place, |entry| entry.place);

@@ -15,13 +15,14 @@ use std::collections::BTreeMap;
 use object::LittleEndian;
 use object::elf::{
     ELFCLASS64, EM_ARM, ET_EXEC, FileHeader32, PF_X, PT_LOAD, ProgramHeader32, SHF_ALLOC, SHF_EXECINSTR,
-    SHT_NOBITS, SHT_SYMTAB, SectionHeader32, Sym32,
+    SHT_NOBITS, SHT_SYMTAB, STT_FUNC, STT_OBJECT, SectionHeader32, Sym32,
 };
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 
 use super::elf::{ElfError, damaged, machine_name};
 use super::reread::reread;
 use super::rewrite::{self, Contents, Refusals, Rewritten, Section};
+use super::untold::{self, Names};
 use crate::board::{Board, Window};
 
 /// Loadable segments an ELF file can have here.
@@ -414,17 +415,23 @@ fn executable<'a>(
         .symbols(ENDIAN, bytes, SHT_SYMTAB)
         .map_err(|_| damaged("its symbol table is not in the file"))?;
     // By section, so that many sections and many symbols are not many times many.
-    let mut maps: BTreeMap<usize, Vec<(u32, Contents)>> = BTreeMap::new();
+    let mut maps: BTreeMap<usize, (Vec<(u32, Contents)>, Names)> = BTreeMap::new();
     for symbol in symbols.iter() {
+        let (map, names) = maps.entry(usize::from(symbol.st_shndx(ENDIAN).0)).or_default();
+        let (value, size) = (symbol.st_value(ENDIAN), symbol.st_size(ENDIAN));
         if let Some(mapping) = mapping(symbol, symbols.strings()) {
-            let section = usize::from(symbol.st_shndx(ENDIAN).0);
-            maps.entry(section).or_default().push(mapping);
+            map.push(mapping);
+        } else if symbol.st_type() == STT_FUNC {
+            // Bit 0 says T32.
+            names.functions.push((value & !1, size));
+        } else if symbol.st_type() == STT_OBJECT {
+            names.variables.push((value, size));
         }
     }
     let mut found = Vec::new();
     for (index, section) in sections.enumerate() {
         let flags = section.sh_flags(ENDIAN);
-        let mut map = maps.remove(&index.0).unwrap_or_default();
+        let (mut map, names) = maps.remove(&index.0).unwrap_or_default();
         let is_executable = flags.contains(SHF_EXECINSTR);
         let has_code = is_executable || map.iter().any(|(_, contents)| *contents != Contents::Data);
         let is_empty = section.sh_type(ENDIAN) == SHT_NOBITS || section.sh_size(ENDIAN) == 0;
@@ -450,6 +457,8 @@ fn executable<'a>(
             map.insert(0, (address, Contents::Data));
         }
         map.sort_by_key(|(address, _)| *address);
+        let end = address.saturating_add(contents.len() as u32);
+        let map = untold::tell(&map, names.moved(moved), (address, end));
         found.push(Section {
             name,
             address,

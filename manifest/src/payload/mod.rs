@@ -12,6 +12,7 @@ pub(crate) mod initramfs;
 pub(crate) mod kernel;
 mod reread;
 mod rewrite;
+mod untold;
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read};

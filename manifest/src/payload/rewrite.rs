@@ -4,8 +4,8 @@
 //! What is an instruction is said by the mapping symbols of the ELF file (Arm IHI 0044, section 5.5.5): `$t` starts
 //! T32 code, `$d` data, and code is then decoded from its first halfword on, because the length of a T32
 //! instruction is in its first bits. Where a section has executable contents that no symbol speaks for, code and
-//! data cannot be told apart, and the file is refused with the list of these places; guessing would turn a constant
-//! into an instruction or leave an instruction that silently does nothing.
+//! data cannot be told apart; if something is in there that would have to be replaced were it code, the file is refused with the list of these places.
+//! Guessing would turn a constant into an instruction or leave an instruction that silently does nothing.
 //!
 //! A replacement is as long as what it stands for and carries its operands, so nothing moves and nothing else
 //! changes; [`verify`] proves that for the finished bytes with the decoder of the target.
@@ -21,6 +21,8 @@ pub(crate) enum Contents {
     Thumb,
     /// Data.
     Data,
+    /// Either: no symbol says which.
+    Untold,
     /// Instructions of another set, which no CPU of the class has.
     Foreign,
 }
@@ -32,7 +34,7 @@ pub(crate) struct Section<'a> {
     /// Where it lies.
     pub address: u32,
     pub bytes: &'a [u8],
-    /// Mapping symbols: address and what starts there, in ascending order.
+    /// Address and what starts there, in ascending order: mapping symbols, and what other symbols say where these are silent.
     pub map: Vec<(u32, Contents)>,
 }
 
@@ -73,7 +75,19 @@ fn is_undefined(first: u16, second: Option<u16>) -> bool {
     }
 }
 
-/// The stretches of T32 code of a section, as offsets; refuses what no symbol speaks for.
+/// The first place of a stretch that would be replaced if it were an instruction.
+fn sensitive(section: &Section<'_>, (start, end): (usize, usize)) -> Option<usize> {
+    let even = start + (section.address as usize + start) % 2;
+    let half = |at| halfword(&section.bytes[..end], at);
+    (even..end).step_by(2).find(|at| {
+        half(*at).is_some_and(|first| match half(at + 2).filter(|_| is_wide(first)) {
+            Some(second) => wide_replacement(first, second).is_some(),
+            None => narrow_replacement(first).is_some(),
+        })
+    })
+}
+
+/// The stretches of T32 code of a section, as offsets; refuses what no symbol speaks for, if that matters.
 fn code(section: &Section<'_>, refusals: &mut Refusals) -> Vec<(usize, usize)> {
     let end = section.bytes.len();
     let offset = |address: u32| (address.saturating_sub(section.address)) as usize;
@@ -114,6 +128,17 @@ fn code(section: &Section<'_>, refusals: &mut Refusals) -> Vec<(usize, usize)> {
                 section.name
             )),
             Contents::Foreign => {}
+            Contents::Untold => {
+                if let Some(at) = sensitive(section, (start, stop)) {
+                    refusals.push(format!(
+                        "{address:#010x} to {:#010x} in section {}: no symbol says whether this is code or data, and {:#010x} could be an \
+                         instruction to be replaced",
+                        section.address as usize + stop,
+                        section.name,
+                        section.address as usize + at
+                    ));
+                }
+            }
         }
     }
     code
