@@ -5,7 +5,7 @@
 //! source where the toolchain has it, because then one setting of the compiler holds for every
 //! instruction that runs on the target; a toolchain with the prebuilt bare-metal target serves too.
 
-use crate::c_guests;
+use crate::{c_guests, linker};
 use crate::problem::Problem;
 use crate::progress::Progress;
 use crate::target_spec;
@@ -31,6 +31,8 @@ struct Recipe {
     flags: String,
     /// What is different from the compiler's own description of the target, where its library is built.
     spec: String,
+    /// The linker script with which [`linker`] makes a class binary of what cargo makes, an archive then; from the root of the repository.
+    script: String,
 }
 
 /// First minor version of the compiler that knows all flags a recipe can have.
@@ -106,11 +108,47 @@ impl Workspace {
         if c_guests::is_one(&self.folder_of(name)) {
             return c_guests::program(&self.target, name);
         }
-        let Recipe { target, profile, .. } = self.recipe_of(name);
-        self.target.join(target).join(profile).join(name)
+        let Recipe {
+            target,
+            profile,
+            script,
+            ..
+        } = self.recipe_of(name);
+        let folder = self.target.join(target).join(profile);
+        if script.is_empty() {
+            folder.join(name)
+        } else {
+            folder.join(format!("lib{}.a", name.replace('-', "_")))
+        }
     }
 
-    /// How a program is built: its package can name its own `target`, `profile`, `flags` and `spec` in
+    /// The class binary for a board, once its [program](class_binary) is built; of a class that executes code in place it is linked here for the
+    /// places that the board gives.
+    ///
+    /// # Errors
+    /// What the linker says.
+    pub fn class_binary(&self, board: &Board, conformance: bool) -> Result<PathBuf, Problem> {
+        let name = class_binary(board, conformance);
+        let (program, script) = (self.program(&name), self.recipe_of(&name).script);
+        if script.is_empty() {
+            return Ok(program);
+        }
+        let files = (program.as_path(), self.root.join(script));
+        linker::link(linker()?, (files.0, &files.1), &name, board)
+    }
+
+    /// The class binary `name`, once its program is built, for the first of the tool's boards that has it: its size is the same for all.
+    ///
+    /// # Errors
+    /// No board has it, or what the linker says.
+    pub fn any_class_binary(&self, name: &str) -> Result<PathBuf, Problem> {
+        let boards = bulkhead_manifest::boards();
+        let board = boards.iter().find(|board| class_binary(board, false) == name);
+        let board = board.ok_or_else(|| Problem::new(format!("no board has the class binary {name}")))?;
+        self.class_binary(board, false)
+    }
+
+    /// How a program is built: its package can name its own `target`, `profile`, `flags`, `spec` and `script` in
     /// `[package.metadata.bulkhead]`.
     fn recipe_of(&self, program: &str) -> Recipe {
         let file = self.folder_of(program).join("Cargo.toml");
@@ -126,6 +164,7 @@ impl Workspace {
             profile: own("profile", PROFILE),
             flags: own("flags", ""),
             spec: own("spec", "").replace('\'', "\""),
+            script: own("script", ""),
         }
     }
 
@@ -196,6 +235,7 @@ impl Workspace {
             profile,
             flags,
             spec,
+            script,
         } = recipe;
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command
@@ -242,15 +282,20 @@ impl Workspace {
                 "start the tool with the script `bulkhead` of the repository, which chooses a toolchain",
             ));
         }
-        if !has_own_linker(&libraries) {
+        if own_linker(&libraries).is_none() {
             // Debian's toolchain leaves out `rust-lld`; its package `lld` is the same linker.
             let variable = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
             command.env(variable, "ld.lld");
         }
         for program in programs.iter().map(|name| name.as_str()) {
             let (package, feature) = package_of(program);
-            // Named one by one: a feature must not change a program of the package that others call by its name.
-            command.args(["-p", package, "--bin", program]);
+            command.args(["-p", package]);
+            if script.is_empty() {
+                // Named one by one: a feature must not change a program of the package that others call by its name.
+                command.args(["--bin", program]);
+            } else {
+                command.arg("--lib");
+            }
             if let Some(feature) = feature {
                 command.args(["--features", &format!("{package}/{feature}")]);
             }
@@ -268,12 +313,23 @@ fn package_of(program: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether the toolchain brings the linker that the target asks for.
-fn has_own_linker(libraries: &Path) -> bool {
+/// The linker that the targets ask for, if the toolchain brings it.
+fn own_linker(libraries: &Path) -> Option<PathBuf> {
     let hosts = std::fs::read_dir(libraries).into_iter().flatten().flatten();
     hosts
         .into_iter()
-        .any(|host| host.path().join("bin/rust-lld").is_file())
+        .map(|host| host.path().join("bin/rust-lld"))
+        .find(|linker| linker.is_file())
+}
+
+/// The linker, to be called by ourselves.
+fn linker() -> Result<Command, Problem> {
+    let Some(own) = own_linker(&sysroot()?.join("lib/rustlib")) else {
+        return Ok(Command::new("ld.lld"));
+    };
+    let mut command = Command::new(own);
+    command.args(["-flavor", "gnu"]);
+    Ok(command)
 }
 
 /// The second number of the compiler's version; 0 for a name without one.

@@ -9,7 +9,7 @@
 //! | `framing`, `line`, `consoles`, `pattern`, `summary` | from the serial line to lines of text and what they mean | nothing |
 //! | `keyboard`, `screen`, `initramfs` | keys to actions, lines to a screen, files to an archive | nothing |
 //! | `session`, `debugger`, `typing`, `terminal`, `log_files` | a run of the emulator, a look at a board | processes, terminal, files |
-//! | `debian`, `payloads`, `artifacts`, `c_guests`, `prepare`, `launch`, `host`, `progress` | what a run needs and does not have yet | packages, cargo |
+//! | `debian`, `payloads`, `artifacts`, `linker`, `c_guests`, `prepare`, `launch`, `host`, `progress` | what a run needs and does not have yet | packages, cargo |
 //! | `explain` | what a health report means | symbols of payloads |
 //! | `trace` | what a system did and when: collecting, files, reports | nothing |
 //! | `bench` | measurements of the hypervisor | the emulator, sources |
@@ -34,6 +34,7 @@ pub mod initramfs;
 pub mod keyboard;
 pub mod launch;
 pub mod line;
+pub mod linker;
 pub mod log_area;
 pub mod log_files;
 pub mod modules;

@@ -15,7 +15,9 @@ use object::LittleEndian;
 use object::elf::{EM_AARCH64, FileHeader64, PT_LOAD, SHT_SYMTAB};
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
 
+use crate::board::Window;
 use crate::payload::kernel;
+use crate::plan::range;
 use crate::system::System;
 
 /// Symbol at the end of the class binary's memory.
@@ -31,7 +33,7 @@ const PAGE: u64 = crate::units::PAGE;
 pub enum FlashError {
     /// Not an ELF file for a class there is, or a damaged one.
     NotElf(String),
-    /// There is no symbol `__image_end` (or `__ram_end`).
+    /// There is no symbol `__image_end` (or `__log_area`, or `__ram_end`).
     NoEnd,
     /// `__image_end` is not a multiple of the page size, or too far away.
     BadEnd(u64),
@@ -46,12 +48,12 @@ pub enum FlashError {
         /// Where the board has the hypervisor.
         board: u64,
     },
-    /// The class binary needs more RAM than the board has for it.
-    RamTooSmall {
-        /// Where its RAM ends.
-        end: u64,
-        /// Where that of the board ends.
-        limit: u64,
+    /// The class binary is linked for other RAM than the board says.
+    RamElsewhere {
+        /// Its RAM.
+        linked: Window,
+        /// The hypervisor's on this board.
+        board: Window,
     },
 }
 
@@ -59,14 +61,16 @@ impl fmt::Display for FlashError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotElf(why) => write!(f, "the class binary is not a linked ELF file for Arm: {why}"),
-            Self::NoEnd => write!(f, "the class binary has no symbol `__image_end` or `__ram_end`"),
+            Self::NoEnd => write!(f, "the class binary has no symbol `__image_end`, `__log_area` or `__ram_end`"),
             Self::Elsewhere { linked, board } => write!(
                 f,
                 "the class binary is linked to {linked:#x}, but the board has the hypervisor at {board:#x} (`hypervisor.code`)"
             ),
-            Self::RamTooSmall { end, limit } => write!(
+            Self::RamElsewhere { linked, board } => write!(
                 f,
-                "the class binary needs RAM up to {end:#x}, but the board has it up to {limit:#x} only (`hypervisor.ram`)"
+                "the class binary is linked for RAM at {}, but the board has the hypervisor's at {} (`hypervisor.ram`)",
+                range(*linked),
+                range(*board)
             ),
             Self::BadEnd(end) => write!(
                 f,
@@ -197,7 +201,7 @@ fn image_end(header: &FileHeader64<LittleEndian>, elf: &[u8]) -> Result<u64, Fla
 /// The flashable file: `binary` followed by `image`, and what lies elsewhere in code memory.
 ///
 /// # Errors
-/// [`FlashError::Elsewhere`], [`FlashError::RamTooSmall`].
+/// [`FlashError::Elsewhere`], [`FlashError::RamElsewhere`].
 pub fn flashable(binary: &ClassBinary, image: &[u8], system: &System) -> Result<Vec<u8>, FlashError> {
     match &binary.contents {
         Contents::Flat(bytes) => Ok(join(bytes, image)),
@@ -206,12 +210,9 @@ pub fn flashable(binary: &ClassBinary, image: &[u8], system: &System) -> Result<
             if linked != board {
                 return Err(FlashError::Elsewhere { linked, board });
             }
-            let limit = system.plan.pool.end();
-            if placed.ram_end > limit {
-                return Err(FlashError::RamTooSmall {
-                    end: placed.ram_end,
-                    limit,
-                });
+            let (linked, board) = (placed.ram, system.board.own_ram);
+            if linked != board {
+                return Err(FlashError::RamElsewhere { linked, board });
             }
             let residents: Vec<_> = system.guests.iter().flat_map(|guest| &guest.residents).collect();
             Ok(in_place::write(placed, image, &residents))

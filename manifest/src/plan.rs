@@ -296,7 +296,7 @@ fn place_fixed(
     }
 }
 
-fn range(window: Window) -> String {
+pub(crate) fn range(window: Window) -> String {
     format!("{:#x} to {:#x}", window.base, window.end().saturating_sub(1))
 }
 

@@ -8,9 +8,11 @@ use bulkhead_image::layout::{
     VIRTUAL_CMSDK_UART,
 };
 use bulkhead_image::{Image, Portable};
+use bulkhead_manifest::board::Window;
 use bulkhead_manifest::{
     ClassBinary, CompileInput, FlashError, PayloadResolver, System, compile, flashable, load_text,
 };
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use support::firmware;
 use support::firmware::class_binary;
@@ -18,8 +20,9 @@ use support::firmware::class_binary;
 /// Where class binary, system image, log and RAM of the hypervisor are on this board.
 const BINARY: u32 = 0x3d_8000;
 const IMAGE: u32 = BINARY + 0x8000;
-const LOG: u32 = 0x203f_8000;
-const OWN_RAM: u32 = LOG + 0x1000;
+const OWN_RAM: Range<u32> = 0x60ff_a000..0x6100_0000;
+const LOG: u32 = OWN_RAM.start;
+const POOL: u32 = LOG + 0x1000;
 const CODE: u32 = 0x3_0000;
 const RAM: u32 = 0x2001_0000;
 /// Where the code of `support::firmware` starts.
@@ -101,10 +104,10 @@ fn the_image_says_where_everything_is() {
     );
     assert_eq!(
         (board.pool_base.get(), board.pool_size.get()),
-        (OWN_RAM.into(), 0x7000)
+        (POOL.into(), 0x5000)
     );
     assert_eq!(board.log_base.get(), u64::from(LOG));
-    assert!((0x2000_0000..u64::from(LOG)).contains(&board.trace_base.get()));
+    assert!((0x2000_0000..0x2040_0000).contains(&board.trace_base.get()));
     assert!(image.map().iter().any(|entry| entry.kind.get() == MAP_CODE));
     assert!(
         image
@@ -157,7 +160,7 @@ fn a_task_has_its_startup_page_behind_its_code_and_nothing_replaced() {
         .map(|resident| resident.address.get())
         .collect();
     assert_eq!(resident, [u64::from(CODE), u64::from(page)]);
-    let binary = ClassBinary::from_elf(&class_binary(BINARY, OWN_RAM + 0x1000)).expect("a class binary");
+    let binary = ClassBinary::from_elf(&class_binary(BINARY, OWN_RAM)).expect("a class binary");
     let file = flashable(&binary, &bytes, &system).expect("a file");
     let program = contents(&file, CODE).expect("the program");
     let halves = program[64..]
@@ -212,7 +215,7 @@ fn instructions_are_replaced_and_nothing_else() {
     let bytes = image(&system);
     let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).expect("checked");
     assert_eq!(image.lookalikes().len(), 0);
-    let binary = ClassBinary::from_elf(&class_binary(BINARY, OWN_RAM + 0x1000)).expect("a class binary");
+    let binary = ClassBinary::from_elf(&class_binary(BINARY, OWN_RAM)).expect("a class binary");
     let file = flashable(&binary, &bytes, &system).expect("a file");
     let found = contents(&file, CODE).expect("the program");
     let halves: Vec<u16> = found[64..]
@@ -288,15 +291,22 @@ fn a_class_binary_that_is_linked_elsewhere_is_refused() {
 }
 
 #[test]
-fn a_class_binary_with_too_much_ram_is_refused() {
+fn a_class_binary_with_other_ram_is_refused() {
     let system = system("ram", &support::firmware_at(CODE, RAM)).expect("a system");
-    let binary = ClassBinary::from_elf(&class_binary(BINARY, LOG + 0x8001)).expect("a class binary");
-    assert_eq!(binary.len(), 0x8000);
-    let refused = FlashError::RamTooSmall {
-        end: u64::from(LOG) + 0x8001,
-        limit: u64::from(LOG) + 0x8000,
+    let window = |range: Range<u32>| Window {
+        base: range.start.into(),
+        size: u64::from(range.end - range.start),
     };
-    assert_eq!(flashable(&binary, &[], &system), Err(refused));
+    for linked in [0x203f_8000..0x2040_0000, LOG + 4..OWN_RAM.end, LOG..OWN_RAM.end + 4] {
+        let binary = class_binary(BINARY, linked.clone());
+        let binary = ClassBinary::from_elf(&binary).expect("a class binary");
+        assert_eq!(binary.len(), 0x8000);
+        let refused = FlashError::RamElsewhere {
+            linked: window(linked),
+            board: window(OWN_RAM),
+        };
+        assert_eq!(flashable(&binary, &[], &system), Err(refused));
+    }
 }
 
 #[test]

@@ -28,7 +28,8 @@ pub fn check(elf: Option<&Path>, is_small: bool, functions: Option<usize>) -> Ou
             let programs = core::slice::from_ref(&name);
             let built = workspace.build(programs, &Progress::new());
             built.map_err(|problem| problem.to_string())?;
-            workspace.program(&name)
+            let linked = workspace.any_class_binary(&name);
+            linked.map_err(|problem| problem.to_string())?
         }
     };
     let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;

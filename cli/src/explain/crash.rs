@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn the_place_is_an_address_of_the_elf_file() {
-        let small = "LOCKDOWN: exception 0x00000003 in the hypervisor: cfsr=0x00010000 hfsr=0x40000000 pc=0x003d8a2c sp=0x203fc000";
+        let small = "LOCKDOWN: exception 0x00000003 in the hypervisor: cfsr=0x00010000 hfsr=0x40000000 pc=0x003d8a2c sp=0x60ffc000";
         assert_eq!(place(small), Some(0x003d_8a2c));
         let large = "the hypervisor crashed in boot 1: LOCKDOWN: exception in the hypervisor: vector=0x4 esr=0x2000000 elr=0x40200c00 far=0x0 sp=0x40212f30 base=0x40200000";
         assert_eq!(place(large), Some(0xc00));

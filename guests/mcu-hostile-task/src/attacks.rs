@@ -83,7 +83,7 @@ fn address(random: &mut Random) -> u32 {
         0x2002_0000,
         RAM,
         RAM + RAM_SIZE,
-        0x203F_8000,
+        0x60FF_A000,
         0x2200_0000,
         0x4000_0000,
         0x4000_4000,

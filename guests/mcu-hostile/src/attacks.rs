@@ -57,10 +57,10 @@ fn address() -> u32 {
         CODE,
         0x0007_0000,
         0x2000_0000,
-        0x203F_8000,
+        0x60FF_A000,
         0x2002_0000,
         RAM,
-        0x203F_9000,
+        0x60FF_B000,
         0x2200_0000,
         0x4000_0000,
         0x4000_4000,
@@ -69,7 +69,8 @@ fn address() -> u32 {
     match below(5) {
         0 => draw(),
         1 => 0x2000_0000 | draw() & 0x0007_FFFF,
-        2 => 0x203F_8000 | draw() & 0x7FFF,
+        // The hypervisor's RAM on the MPS2 with AN500, and what is below it.
+        2 => 0x60FF_8000 | draw() & 0x7FFF,
         _ => BORDERS[below(14) as usize]
             .wrapping_add(below(512))
             .wrapping_sub(256),

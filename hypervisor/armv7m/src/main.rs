@@ -4,7 +4,6 @@
 //! Nothing else belongs here. The backend's `entry` calls [`primary`], which hands its machine to the kernel and
 //! never comes back.
 #![no_std]
-#![no_main]
 
 use bulkhead_arch_armv7m::{Machine, Relax, entry_point};
 use bulkhead_image::{Image, ImageError, Portable};

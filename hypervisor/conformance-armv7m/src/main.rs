@@ -4,7 +4,6 @@
 //! The system image has one partition: the guest that does what the checks say. All partitions of the checks execute its
 //! code where it is and share its RAM, but for the one that must have some of its own.
 #![no_std]
-#![no_main]
 
 use bulkhead_arch_api::{Cpus, GuestPhys, Region, VcpuReset, VirtualLine};
 use bulkhead_arch_armv7m::{Machine, entry_point};

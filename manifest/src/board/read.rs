@@ -149,15 +149,17 @@ fn build(table: &Table, report: &mut Report) -> Board {
         _ => Class::Aarch64,
     };
     let own = inner("hypervisor");
-    let share = |windows: &[Window], key: &str| {
+    let share = |windows: &[Window], key: &str, base: &str| {
         let size = number(&own, key);
         let end = windows.first().map_or(0, |window| window.end());
+        let base = own.get(base).map(|_| number(&own, base));
         Window {
-            base: end.saturating_sub(size),
+            base: base.unwrap_or(end.saturating_sub(size)),
             size,
         }
     };
-    let (own_code, own_ram) = (share(&code, "code"), share(&ram, "ram"));
+    let own_code = share(&code, "code", "code-base");
+    let own_ram = share(&ram, "ram", "ram-base");
     Board {
         name: text(table, "name"),
         description: text(table, "description"),
@@ -531,17 +533,27 @@ fn check_in_place(board: &Board, refuse: &mut impl FnMut(&str, String, &str)) {
             "add the table `console`: programs find a virtual UART of the same kind there",
         );
     }
-    let inside = |share: Window, stretches: &[Window]| {
-        whole(&share) && stretches.first().is_some_and(|first| first.contains(share))
-    };
-    if !inside(board.own_code, &board.code)
-        || !inside(board.own_ram, &board.ram)
-        || board.own_ram.size <= SMALL_LOG_SIZE
-    {
+    for (what, key, share, stretches) in [
+        ("code memory", "code", board.own_code, &board.code),
+        ("RAM", "ram", board.own_ram, &board.ram),
+    ] {
+        if !whole(&share) || !stretches.iter().any(|stretch| stretch.contains(share)) {
+            refuse(
+                "hypervisor",
+                format!(
+                    "the hypervisor's {what}, {} from {:#x} on, is not within one stretch of the board's",
+                    units::format_size(share.size),
+                    share.base
+                ),
+                &format!("give multiples of 4K that are there (`{key}`, `{key}-base`)"),
+            );
+        }
+    }
+    if board.own_ram.size <= SMALL_LOG_SIZE {
         refuse(
             "hypervisor",
-            "the hypervisor's share is not within the first stretches of code memory and RAM".to_owned(),
-            "give multiples of 4K that are there, more than 4K of RAM",
+            "the hypervisor's RAM has no room for more than its log".to_owned(),
+            "give more than 4K (`ram`)",
         );
     }
 }

@@ -13,8 +13,8 @@ use super::{END_SYMBOL, FlashError};
 use crate::board::{RESET_VECTORS, Window};
 use crate::payload::in_place::Stretch;
 
-/// Symbol at the end of the class binary's RAM.
-const RAM_END_SYMBOL: &[u8] = b"__ram_end";
+/// Symbols at the beginning of the class binary's RAM, which is where its log is, and at the end.
+const RAM_SYMBOLS: [&[u8]; 2] = [b"__log_area", b"__ram_end"];
 /// Multiple at which the system image starts.
 const IMAGE_ALIGN: u64 = 32;
 /// Bytes of the header of an ELF file of 32 bits, and of a program header (System V ABI, chapter 4).
@@ -34,8 +34,8 @@ pub(super) struct Placed {
     entry: u32,
     /// Where the system image goes.
     pub end: u64,
-    /// The end of its RAM.
-    pub ram_end: u64,
+    /// Its RAM, the log included.
+    pub ram: Window,
 }
 
 impl Placed {
@@ -78,11 +78,16 @@ pub(super) fn read(elf: &[u8]) -> Result<Placed, FlashError> {
     if !end.is_multiple_of(IMAGE_ALIGN) {
         return Err(FlashError::BadEnd(end));
     }
+    let [base, ram_end] = RAM_SYMBOLS.map(|name| symbol(header, elf, name));
+    let base = base?;
     Ok(Placed {
         stretches,
         entry: header.e_entry(ENDIAN),
         end,
-        ram_end: symbol(header, elf, RAM_END_SYMBOL)?,
+        ram: Window {
+            base,
+            size: ram_end?.saturating_sub(base),
+        },
     })
 }
 

@@ -255,16 +255,26 @@ pub(super) fn ram_window(
 }
 
 /// What would put `window` into the partition's `ram`.
-fn reach(window: Window, ram: Window, board: &Board) -> String {
+fn reach(window: Window, ram: Window, context: &Context<'_>) -> String {
+    let board = context.board;
     let own = board.own_ram;
     let end = window.base.saturating_add(window.size);
-    if end > own.base && window.base < own.base.saturating_add(own.size) {
-        return format!(
-            "the hypervisor's RAM begins at {:#x}: from {:#x} on the length of RAM in the program's linker script can be {}",
-            own.base,
-            ram.base,
-            format_size(own.base.saturating_sub(ram.base))
-        );
+    if end > own.base && window.base < own.end() {
+        let reaching = Window {
+            base: ram.base,
+            size: own.end().saturating_sub(ram.base),
+        };
+        let is_below = ram.base < own.base && board.ram.iter().any(|stretch| stretch.contains(reaching));
+        let fix = if is_below {
+            format!(
+                "from {:#x} on the length of RAM in the program's linker script can be {}",
+                ram.base,
+                format_size(own.base - ram.base)
+            )
+        } else {
+            "link the program for RAM elsewhere".to_owned()
+        };
+        return format!("the hypervisor's RAM begins at {:#x}: {fix}", own.base);
     }
     let needed = end.checked_sub(ram.base).filter(|needed| {
         let reaching = Window {
@@ -274,10 +284,19 @@ fn reach(window: Window, ram: Window, board: &Board) -> String {
         window.base >= ram.base && board.ram.iter().any(|stretch| stretch.contains(reaching))
     });
     match needed {
-        Some(needed) => format!(
-            "give more memory (`memory = \"{}\"` reaches it), or add a region there",
-            format_size(needed.next_multiple_of(1024))
-        ),
+        Some(needed) => {
+            let needed = needed.next_multiple_of(1024);
+            // Without a place the size says where it is, and must be a power of two.
+            let place = if context.spec.at.is_none() && !needed.is_power_of_two() {
+                format!(" with `place = {:#x}`", ram.base)
+            } else {
+                String::new()
+            };
+            format!(
+                "give more memory (`memory = \"{}\"`{place} reaches it), or add a region there",
+                format_size(needed)
+            )
+        }
         None => format!(
             "say where its memory is (`place = {:#x}` or below), or add a region there",
             window.base
@@ -313,7 +332,7 @@ pub(super) fn variables_are_inside(
             report.push(
                 Diagnostic::at(Code::ElfOutside, name.place, message)
                     .also(areas[0].place, areas[0].ram_note())
-                    .help(reach(window, areas[0].window, context.board)),
+                    .help(reach(window, areas[0].window, context)),
             );
             return None;
         }

@@ -118,27 +118,73 @@ fn no_room_for_trace(input: &Input<'_>) -> Diagnostic {
     .help("give the partitions less memory, or run without a trace")
 }
 
-/// How an area is kept off the hypervisor's own memory: what its program's linker script has to say.
-fn below(window: Window, own: Window, kind: AreaKind) -> String {
-    match own.base.checked_sub(window.base).filter(|room| *room > 0) {
-        None => format!("link the program below {:#x}", own.base),
-        Some(room) => {
-            let what = match kind {
-                AreaKind::Code => "the length of code memory in the program's linker script",
-                _ => "`memory`, and the length of RAM in the program's linker script,",
-            };
-            format!("from {:#x} on {what} can be {}", window.base, format_size(room))
-        }
+/// What the program at `window` has to say in order to end below `end`, `None` if it begins there or above.
+fn shorter(name: &str, window: Window, end: u64, kind: AreaKind) -> Option<String> {
+    let room = end.checked_sub(window.base).filter(|room| *room > 0)?;
+    let what = match kind {
+        AreaKind::Code => format!("the length of code memory in the linker script of `{name}`"),
+        AreaKind::Region => format!("`size` of the region of `{name}`"),
+        _ => format!("`memory` of `{name}`, and the length of RAM in its linker script,"),
+    };
+    Some(format!(
+        "from {:#x} on {what} can be {}",
+        window.base,
+        format_size(room)
+    ))
+}
+
+/// The first place of `stretches` for `size` bytes as one region, apart from what is `taken`.
+fn free(stretches: &[Window], size: u64, taken: &[Window]) -> Option<u64> {
+    let unit = size.checked_next_power_of_two()?;
+    let starts = stretches.iter().map(|stretch| stretch.base);
+    let starts = starts.chain(taken.iter().map(|taken| taken.end()));
+    let fits = |base: &u64| {
+        let window = Window { base: *base, size };
+        stretches.iter().any(|stretch| stretch.contains(window))
+            && !taken.iter().any(|taken| taken.overlaps(window))
+    };
+    starts.filter_map(|start| align_up(start, unit)).filter(fits).min()
+}
+
+/// What keeps an area off another, or off the hypervisor's own memory: another place, or less memory for the one that is `below` it.
+fn apart(input: &Input<'_>, name: &str, area: &Area, below: Option<String>) -> String {
+    let (stretches, own, what) = memory_for(input.board, area.kind);
+    let others = input.guests.iter().flat_map(|guest| &guest.areas);
+    let mut taken: Vec<Window> = others
+        .filter(|other| !core::ptr::eq(*other, area))
+        .map(|other| other.window)
+        .collect();
+    taken.push(own);
+    let place = free(stretches, area.window.size, &taken)
+        .map(|base| format!("{what} is free for that of `{name}` at {base:#x}"));
+    let ways: Vec<String> = below.into_iter().chain(place).collect();
+    if ways.is_empty() {
+        return "give the partitions less memory".to_owned();
+    }
+    ways.join("; or ")
+}
+
+/// What an area of a kind is called.
+const fn noun(kind: AreaKind) -> &'static str {
+    match kind {
+        AreaKind::Code => "code",
+        _ => "memory",
+    }
+}
+
+/// The memory of the board for areas of a kind, the hypervisor's share of it, and what it is called.
+fn memory_for(board: &Board, kind: AreaKind) -> (&[Window], Window, &'static str) {
+    match kind {
+        AreaKind::Code => (&board.code, board.own_code, "code memory"),
+        _ => (&board.ram, board.own_ram, "RAM"),
     }
 }
 
 /// An area is in memory of its kind, and nobody else's.
 fn check_area(input: &Input<'_>, name: &str, area: &Area, seen: &[(&str, &Area)], report: &mut Report) {
     let board = input.board;
-    let (stretches, own, what) = match area.kind {
-        AreaKind::Code => (&board.code, board.own_code, "code"),
-        _ => (&board.ram, board.own_ram, "memory"),
-    };
+    let (stretches, own, _) = memory_for(board, area.kind);
+    let what = noun(area.kind);
     let window = area.window;
     if !stretches.iter().any(|stretch| stretch.contains(window)) {
         let message = format!("{what} of `{name}` is outside the board's memory for it");
@@ -152,20 +198,42 @@ fn check_area(input: &Input<'_>, name: &str, area: &Area, seen: &[(&str, &Area)]
         report.push(
             Diagnostic::at(Code::HypervisorMemory, area.place, message)
                 .label(format!("{}; the hypervisor: {}", range(window), range(own)))
-                .help(below(window, own, area.kind)),
+                .help(apart(
+                    input,
+                    name,
+                    area,
+                    shorter(name, window, own.base, area.kind),
+                )),
         );
-    } else if let Some((other, first)) = seen.iter().find(|(_, other)| other.window.overlaps(window)) {
-        let message = format!(
-            "{what} of `{name}` and of `{other}` overlap at {:#x}",
-            window.base.max(first.window.base)
-        );
-        report.push(
-            Diagnostic::at(Code::PlaceOverlap, area.place, message)
-                .label(format!("{}, rounded to what an MPU region can be", range(window)))
-                .also(first.place, range(first.window))
-                .help("link them to addresses that are farther apart"),
-        );
+    } else {
+        for (other, first) in seen.iter().filter(|(_, other)| other.window.overlaps(window)) {
+            report.push(overlap(input, (name, area), (other, first)));
+        }
     }
+}
+
+/// Two areas share addresses.
+fn overlap(input: &Input<'_>, (name, area): (&str, &Area), (other, first): (&str, &Area)) -> Diagnostic {
+    let what = noun(area.kind);
+    let message = format!(
+        "{what} of `{name}` and of `{other}` overlap at {:#x}",
+        area.window.base.max(first.window.base)
+    );
+    let shorter = shorter(other, first.window, area.window.base, first.kind)
+        .or_else(|| shorter(name, area.window, first.window.base, area.kind));
+    // The smaller one is more likely to be ours to link.
+    let (moved, which) = if first.window.size < area.window.size {
+        (other, first)
+    } else {
+        (name, area)
+    };
+    Diagnostic::at(Code::PlaceOverlap, area.place, message)
+        .label(format!(
+            "{}, rounded to what an MPU region can be",
+            range(area.window)
+        ))
+        .also(first.place, range(first.window))
+        .help(apart(input, moved, which, shorter))
 }
 
 /// A mapping of a partition.

@@ -113,7 +113,7 @@ static WINDOW: TableSchema = TableSchema {
 
 static HYPERVISOR: TableSchema = TableSchema {
     what: "the hypervisor's share",
-    doc: "Memory that no partition can be linked to: where the first stretches of code memory and of RAM end.",
+    doc: "Memory that no partition can be linked to. Its class binary is linked to what is said here.",
     keys: &[
         key(
             "code",
@@ -121,7 +121,24 @@ static HYPERVISOR: TableSchema = TableSchema {
             Kind::Size,
             "code memory for class binary and system image",
         ),
-        key("ram", Required, Kind::Size, "RAM, the log included"),
+        key(
+            "code-base",
+            Optional,
+            Kind::Address,
+            "where that is; without it at the end of the first stretch of code memory",
+        ),
+        key(
+            "ram",
+            Required,
+            Kind::Size,
+            "RAM, the log of 4K included; 24K are enough for eight partitions and 32 interrupt lines",
+        ),
+        key(
+            "ram-base",
+            Optional,
+            Kind::Address,
+            "where that is; without it at the end of the first stretch of RAM",
+        ),
     ],
 };
 

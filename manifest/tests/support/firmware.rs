@@ -67,17 +67,18 @@ pub fn firmware(base: u32, ram: u32, code: &[u16], map: &[(u32, &str)]) -> Vec<u
     out
 }
 
-/// A class binary with a few bytes at 0, its end at 0x8000 and RAM up to `ram_end`.
-pub fn class_binary(base: u32, ram_end: u32) -> Vec<u8> {
+/// A class binary with a few bytes at 0, its end at 0x8000 and its RAM at `ram`.
+pub fn class_binary(base: u32, ram: core::ops::Range<u32>) -> Vec<u8> {
     let words = |values: &[u32]| {
         values
             .iter()
             .flat_map(|value| value.to_le_bytes())
             .collect::<Vec<u8>>()
     };
-    let names = b"\0__image_end\0__ram_end\0";
+    let names = b"\0__image_end\0__log_area\0__ram_end\0";
     let mut out = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x28\0".to_vec();
-    out.extend(words(&[1, base | 1, 52, 168, 0x0500_0000]));
+    let (symbols_at, names_at, sections_at) = (92, 92 + 64, 192);
+    out.extend(words(&[1, base | 1, 52, sections_at, 0x0500_0000]));
     out.extend(
         [52_u16, 32, 1, 40, 3, 2]
             .iter()
@@ -92,14 +93,18 @@ pub fn class_binary(base: u32, ram_end: u32) -> Vec<u8> {
         0,
         0xfff1_0010,
         13,
-        ram_end,
+        ram.start,
+        0,
+        0xfff1_0010,
+        24,
+        ram.end,
         0,
         0xfff1_0010,
     ]));
     out.extend(names);
-    out.resize(168, 0);
+    out.resize(sections_at as usize, 0);
     out.extend([0; 40]);
-    out.extend(words(&[0, 2, 0, 0, 92, 48, 2, 1, 4, 16]));
-    out.extend(words(&[0, 3, 0, 0, 140, names.len() as u32, 0, 0, 1, 0]));
+    out.extend(words(&[0, 2, 0, 0, symbols_at, 64, 2, 1, 4, 16]));
+    out.extend(words(&[0, 3, 0, 0, names_at, names.len() as u32, 0, 0, 1, 0]));
     out
 }
