@@ -5,10 +5,10 @@
 //! source where the toolchain has it, because then one setting of the compiler holds for every
 //! instruction that runs on the target; a toolchain with the prebuilt bare-metal target serves too.
 
-use crate::{c_guests, linker};
 use crate::problem::Problem;
 use crate::progress::Progress;
 use crate::target_spec;
+use crate::{c_guests, linker};
 use bulkhead_manifest::Board;
 use bulkhead_manifest::board::Gic;
 use std::collections::BTreeMap;

@@ -19,9 +19,7 @@ const SYMBOLS: [&str; 4] = ["__own_code", "__own_code_size", "__own_ram", "__own
 /// Where the class binary `name` is that is linked for `board` in `folder`.
 fn program(folder: &Path, name: &str, board: &Board) -> PathBuf {
     let [code, code_size, ram, ram_size] = places(board);
-    folder.join(format!(
-        "{name}-{code:x}+{code_size:x}-{ram:x}+{ram_size:x}"
-    ))
+    folder.join(format!("{name}-{code:x}+{code_size:x}-{ram:x}+{ram_size:x}"))
 }
 
 /// The values of [`SYMBOLS`].

@@ -166,7 +166,9 @@ pub fn prepare_text(
     if !options.quiet {
         warn(&system);
     }
-    let class_binary = needs.workspace.class_binary(system.board(), options.conformance)?;
+    let class_binary = needs
+        .workspace
+        .class_binary(system.board(), options.conformance)?;
     let elf = fs::read(&class_binary).map_err(Problem::io(class_binary.display()))?;
     let binary = ClassBinary::from_elf(&elf).map_err(|error| Problem::new(error.to_string()))?;
     let stop_after_ms = options.stop_after.map(|seconds| (seconds * 1000.0) as u32);

@@ -61,7 +61,10 @@ impl fmt::Display for FlashError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotElf(why) => write!(f, "the class binary is not a linked ELF file for Arm: {why}"),
-            Self::NoEnd => write!(f, "the class binary has no symbol `__image_end`, `__log_area` or `__ram_end`"),
+            Self::NoEnd => write!(
+                f,
+                "the class binary has no symbol `__image_end`, `__log_area` or `__ram_end`"
+            ),
             Self::Elsewhere { linked, board } => write!(
                 f,
                 "the class binary is linked to {linked:#x}, but the board has the hypervisor at {board:#x} (`hypervisor.code`)"

@@ -297,7 +297,11 @@ fn a_class_binary_with_other_ram_is_refused() {
         base: range.start.into(),
         size: u64::from(range.end - range.start),
     };
-    for linked in [0x203f_8000..0x2040_0000, LOG + 4..OWN_RAM.end, LOG..OWN_RAM.end + 4] {
+    for linked in [
+        0x203f_8000..0x2040_0000,
+        LOG + 4..OWN_RAM.end,
+        LOG..OWN_RAM.end + 4,
+    ] {
         let binary = class_binary(BINARY, linked.clone());
         let binary = ClassBinary::from_elf(&binary).expect("a class binary");
         assert_eq!(binary.len(), 0x8000);

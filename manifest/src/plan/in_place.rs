@@ -143,7 +143,10 @@ fn free(stretches: &[Window], size: u64, taken: &[Window]) -> Option<u64> {
         stretches.iter().any(|stretch| stretch.contains(window))
             && !taken.iter().any(|taken| taken.overlaps(window))
     };
-    starts.filter_map(|start| align_up(start, unit)).filter(fits).min()
+    starts
+        .filter_map(|start| align_up(start, unit))
+        .filter(fits)
+        .min()
 }
 
 /// What keeps an area off another, or off the hypervisor's own memory: another place, or less memory for the one that is `below` it.
