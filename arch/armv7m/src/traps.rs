@@ -427,7 +427,14 @@ impl Trapped<'_> {
         match several {
             Several::Done => None,
             Several::Last(access) if loan.holds(access.address) => Some(self.access_exit(cause, &access)),
-            Several::Last(_) | Several::Refused => self.foreign_fault(cause),
+            Several::Last(_) | Several::Refused => {
+                let exit = self.foreign_fault(cause);
+                // To a program whose own protection unit has not refused it, nothing is there, as where it accesses one register.
+                if let Some(address) = cause.address {
+                    *self.pending = Pending::Fault(Fault::bus(address));
+                }
+                exit
+            }
         }
     }
 

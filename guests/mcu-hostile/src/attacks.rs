@@ -4,7 +4,7 @@
 use core::arch::{asm, global_asm};
 
 use crate::cpu::{barrier, call, change_masks, load, load_byte, store, store_byte, store_half};
-use crate::{below, draw};
+use crate::{below, draw, edges};
 
 /// Where this program is linked to be.
 pub const CODE: u32 = 0x0006_0000;
@@ -14,7 +14,7 @@ const FUNCTIONS: u32 = 0xC600_0000;
 const PARTITION_STOP: u32 = 0x0102;
 const PARTITION_KICK: u32 = 0x0104;
 /// RAM of this program that nothing else uses.
-const SCRATCH: u32 = RAM + 0x9000;
+pub const SCRATCH: u32 = RAM + 0x9000;
 const SCRATCH_SIZE: u32 = 0x4000;
 
 // Undefined instructions: every one of 16 bits, with a return behind it, and some of 32 bits; among them those
@@ -49,7 +49,7 @@ unsafe extern "C" {
 }
 
 /// An address: somewhere, or near a border somebody might have got wrong.
-fn address() -> u32 {
+pub fn address() -> u32 {
     const BORDERS: [u32; 14] = [
         0,
         0x003D_8000,
@@ -78,7 +78,7 @@ fn address() -> u32 {
 }
 
 /// An address that is not of this program's own memory, but perhaps of its scratch area.
-fn victim() -> u32 {
+pub fn victim() -> u32 {
     let address = address();
     if address.wrapping_sub(RAM) < 0x1_0000 || address.wrapping_sub(CODE) < 0x1_0000 {
         SCRATCH + (address & (SCRATCH_SIZE - 4))
@@ -88,7 +88,7 @@ fn victim() -> u32 {
 }
 
 /// A register of the processor, more often one that is there.
-fn private() -> u32 {
+pub fn private() -> u32 {
     match below(4) {
         0 => 0xE000_0000 + below(0x10_0000),
         1 => 0xE000_E000 + below(0x1000),
@@ -200,7 +200,7 @@ fn main_stack() {
 }
 
 /// Gives the next frame room for floating-point registers.
-fn floating_point() {
+pub fn floating_point() {
     store(0xE000_ED88, 0xF << 20);
     barrier();
     // SAFETY: `vmov.f32 s0, s0`, which changes no register.
@@ -231,9 +231,8 @@ unsafe extern "C" {
     fn hostile_handler();
 }
 
-/// An exception return of garbage from a handler, to a frame of garbage, with and without floating point. One that is valid may
-/// lead into this program, into others', or into data, with any state.
-fn return_from_handler() {
+/// A value that ends an exception, or looks like one.
+pub fn return_value() -> u32 {
     const VALUES: [u32; 6] = [
         0xFFFF_FFF1,
         0xFFFF_FFF9,
@@ -242,6 +241,16 @@ fn return_from_handler() {
         0xFFFF_FFE9,
         0xFFFF_FFED,
     ];
+    match below(8) {
+        0 => 0xF000_0000 | draw(),
+        1 => 0xFFFF_FF00 | draw(),
+        _ => VALUES[below(6) as usize],
+    }
+}
+
+/// An exception return of garbage from a handler, to a frame of garbage, with and without floating point. One that is valid may
+/// lead into this program, into others', or into data, with any state.
+fn return_from_handler() {
     let frame = SCRATCH + 0x400 + below(8) * 4;
     for word in 0..48 {
         store(SCRATCH + word * 4, load(CODE + word * 4));
@@ -261,11 +270,7 @@ fn return_from_handler() {
     // No floating point, privileged code's, everybody's.
     store(0xE000_ED88, [0, 0x50_0000, 0xF0_0000][below(3) as usize]);
     store(0xE000_ED08, SCRATCH);
-    let value = if below(4) == 0 {
-        0xFFFF_FF00 | draw()
-    } else {
-        VALUES[below(6) as usize]
-    };
+    let value = return_value();
     let stack = if below(8) == 0 { address() } else { frame };
     // SAFETY: the handler copes.
     unsafe {
@@ -539,7 +544,14 @@ fn hypercalls() {
 
 /// One attack.
 pub fn one() {
-    match below(56) {
+    match below(80) {
+        56..=65 => edges::transfers(),
+        66..=69 => edges::conditions(),
+        70 | 71 => edges::push_and_pop(),
+        72..=74 => edges::ends(),
+        75 | 76 => edges::jumps(),
+        77 => edges::moving_table(),
+        78 | 79 => edges::ticks(),
         50 | 51 => hypercalls(),
         52..=55 => return_from_handler(),
         40 | 41 => middle(),

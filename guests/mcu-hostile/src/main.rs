@@ -2,7 +2,7 @@
 //! A bare-metal program for Armv7-M that does what a broken or malicious one could do to the partition it is in and
 //! to those it is not in, at random: stack pointers anywhere, wrong exception returns, vector tables of garbage, its
 //! own memory protection unit reprogrammed, code changed or jumped into that is not its own, registers of
-//! the processor written in every size, undefined instructions of every kind.
+//! the processor written in every size, undefined instructions of every kind, loads and stores across borders, jumps by every instruction that can make one.
 //!
 //! Each attack ends in one of four ways: it has no effect; it is a fault, whose handler drops everything
 //! and starts anew with the next attack; the processor locks up; or it loops for ever with interrupts masked, until the watchdog
@@ -18,6 +18,7 @@ mod console;
 #[allow(dead_code, reason = "shared with the suite, which uses all of it")]
 #[path = "../../mcu-suite/src/cpu.rs"]
 mod cpu;
+mod edges;
 mod progress;
 mod recovery;
 #[path = "../../mcu-suite/src/reset.rs"]

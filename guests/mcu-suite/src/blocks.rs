@@ -38,7 +38,7 @@ global_asm!(
 unsafe extern "C" {
     static suite_blocks: u32;
     static suite_blocks_end: u32;
-    fn suite_run_block(block: u32, registers: *mut [u32; 14]);
+    pub fn suite_run_block(block: u32, registers: *mut [u32; 14]);
 }
 
 /// RAM the blocks may use; behind the process stack.

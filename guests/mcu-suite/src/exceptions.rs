@@ -96,6 +96,9 @@ extern "C" fn suite_exception(exc_return: u32, frame: u32) -> u32 {
     if crate::storm::running() {
         return crate::storm::exception(exc_return, frame);
     }
+    if crate::transfers::running() {
+        return crate::transfers::exception(exc_return, frame);
+    }
     let number = handler();
     if number == 4 && load(CFSR) & MSTKERR != 0 {
         make_frame(frame);
@@ -170,7 +173,7 @@ extern "C" fn suite_exception(exc_return: u32, frame: u32) -> u32 {
 /// Prints and clears the fault status, and lets the program go on behind what was at fault.
 pub fn mend(exc_return: u32, frame: u32) -> u32 {
     let status = load(CFSR);
-    if !crate::storm::running() {
+    if !crate::storm::running() && !crate::transfers::running() {
         print!("  fault: cfsr={:08x} hfsr={:08x}", status, load(HFSR));
         if status & 1 << 7 != 0 {
             print!(" mmfar={:08x}", load(MMFAR));

@@ -2,13 +2,16 @@
 //! A bare-metal program for Armv7-M that looks at the processor from inside and prints what it sees.
 //!
 //! It knows nothing of a hypervisor and judges nothing: the same binary prints the same text on the bare chip
-//! and in a partition, and comparing the two texts is the test. In four parts:
+//! and in a partition, and comparing the two texts is the test. In five parts:
 //! - `registers`: every register of the system control space, written with patterns and read back;
 //! - `exceptions`: each way into and out of an exception, with the frames and the stack pointers;
 //! - `blocks`: random straight-line code, made when this package is built, run on random registers;
-//! - `storm`: random sequences of what makes, masks, nests and ends exceptions.
+//! - `storm`: random sequences of what makes, masks, nests and ends exceptions;
+//! - `transfers`: loads and stores of several registers and of odd sizes, with what faults there are.
 //!
-//! It ends with `suite: done`, and goes on with more of the last two parts for ever.
+//! The last part comes behind the storms, so that what those print does not depend on it.
+//!
+//! It ends with `suite: done`, and goes on with more of `blocks` and `storm` for ever.
 //!
 //! What depends on time is not printed. Where the architecture leaves a value open, it is not printed either.
 #![no_std]
@@ -22,6 +25,7 @@ mod exceptions;
 mod registers;
 mod reset;
 mod storm;
+mod transfers;
 
 use console::print;
 
@@ -75,6 +79,7 @@ extern "C" fn guest_main() -> ! {
     exceptions::run();
     blocks::run();
     storm::run();
+    transfers::run();
     print!("suite: done\n");
     more()
 }
