@@ -120,7 +120,9 @@ impl VirtualCore {
         };
         if after != before || extended != guest.extended() {
             let leaving = self.stack_pointer(guest);
-            let target = if after == before {
+            // A reset leaves PSP unknown (B1.5.5). Kernels that write CONTROL before PSP (LiteOS-M) need a stack for the trap of the second.
+            let is_unknown = after == Stack::Process && self.process_sp == 0;
+            let target = if after == before || is_unknown {
                 leaving
             } else {
                 self.banked(after)

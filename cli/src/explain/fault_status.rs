@@ -70,9 +70,14 @@ fn causes(syndrome: u64) -> impl Iterator<Item = &'static Flag> {
     FLAGS.iter().filter(move |flag| syndrome >> flag.bit & 1 == 1)
 }
 
+/// Whether the guest's processor would have locked up.
+pub const fn is_lockup(syndrome: u64) -> bool {
+    syndrome >> 32 == LOCKUP
+}
+
 /// What was tried, in one sentence.
 pub fn sentence(syndrome: u64, address: Option<u64>) -> String {
-    if syndrome >> 32 == LOCKUP {
+    if is_lockup(syndrome) {
         return "a fault where its processor can take none: it would lock up".to_owned();
     }
     let Some(cause) = causes(syndrome).next() else {

@@ -14,6 +14,11 @@ const NEAR: u64 = 64 << 20;
 pub fn of(system: &System, partition: &Partition, event: &Event) -> String {
     match event.class.as_str() {
         "memory" => memory(system, partition, event),
+        "system" if event.syndrome.is_some_and(fault_status::is_lockup) && system.board().class == Class::Armv7m => {
+            "look at its vector table, at the stack and at the handler of its HardFault or NMI: one of them faults, and a bare chip \
+             would stand still here"
+                .to_owned()
+        }
         "system" => {
             "leave that register or instruction out; or, if the guest probes for it and can do without, \
                      health.system = \"inject\" lets it find out as on hardware without it"

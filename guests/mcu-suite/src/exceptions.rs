@@ -562,6 +562,32 @@ macro_rules! at_guard {
     }};
 }
 
+/// CONTROL is told to use a stack that only the next instruction names.
+fn stack_to_come() {
+    set_primask(1);
+    let pushed: u32;
+    // SAFETY: the stack is RAM that nothing else uses; the one in use is the one before at the end.
+    unsafe {
+        asm!(
+            "mrs r4, psp",
+            "movs r0, #0",
+            "msr psp, r0",
+            "movs r0, #2",
+            "msr control, r0",
+            "isb",
+            "msr psp, r1",
+            "push {{r0}}",
+            "movs r0, #0",
+            "msr control, r0",
+            "isb",
+            "mrs r0, psp",
+            "msr psp, r4",
+            out("r0") pushed, in("r1") RAM + 0x7080, out("r4") _,
+        );
+    }
+    print!("  control={} process={:08x}\n", control(), pushed);
+}
+
 /// An SVC whose frame would lie in the guard.
 fn stack_guard() {
     at_guard!("svc #9");
@@ -596,7 +622,7 @@ fn relocation() {
 
 /// Runs all of it.
 pub fn run() {
-    let scenarios: [(&str, fn()); 22] = [
+    let scenarios: [(&str, fn()); 23] = [
         ("call", call),
         ("process stack", || on_process_stack(calls)),
         ("unaligned stack", call_unaligned),
@@ -618,6 +644,7 @@ pub fn run() {
         ("stack guard", stack_guard),
         ("guard and masks", guard_and_masks),
         ("no execution", no_execution),
+        ("stack to come", stack_to_come),
         ("events", events),
     ];
     for (name, scenario) in scenarios {
