@@ -28,7 +28,7 @@
 mod line;
 mod ring;
 
-use crate::log::Line;
+use crate::log::{LINE_LEN, Line};
 use crate::table::PerPartition;
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 use bulkhead_abi::size::limit;
@@ -44,9 +44,11 @@ use spin::once::Once;
 pub const RING: usize = limit(128, 512);
 /// Bytes of the log that wait for its turn.
 const LOG_RING: usize = limit(512, 8192);
+/// Bytes that a line of the log takes at most, with its end.
+const LOG_LINE: usize = LINE_LEN + 2;
 /// Bytes that one call of [`Multiplexer::pump`] sends at most: a line of usual length and its tag, so that it leaves in the
-/// exit that ended it if the transmitter is free.
-pub const PUMP_BYTES: usize = 128;
+/// exit that ended it if the transmitter is free. On a microcontroller somebody's interrupt waits meanwhile.
+pub const PUMP_BYTES: usize = limit(48, 128);
 /// Bytes of an unfinished line after which another console may have the transmitter.
 pub const BURST: u32 = 256;
 /// Age at which a piece of a line is sent although its end is missing.
@@ -171,20 +173,26 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
 
     /// Adds a line to the log. One that finds no place is counted, and the count takes the place of the next
     /// that does.
-    pub fn log(&self, line: &Line, now: u64) {
+    pub fn log(&self, line: &Line) {
         let view = self.log.view();
         let mut lost = self.log_writer.lock();
         let end: &[u8] = b"\r\n";
         let parts = [line.as_bytes(), end];
         let fits = match *lost {
-            0 => view.push_all(&parts, micros(now)),
-            lost => push_behind_report(view, lost, &parts, micros(now)),
+            0 => view.push_all(&parts),
+            lost => push_behind_report(view, lost, &parts),
         };
         if fits {
             *lost = 0;
         } else {
             *lost = lost.saturating_add(1);
         }
+    }
+
+    /// Whether the log takes a line of any length now.
+    #[must_use]
+    pub fn has_log_room(&self) -> bool {
+        self.log.view().length() <= LOG_RING.saturating_sub(LOG_LINE)
     }
 
     /// Bytes that the partition's ring takes now.
@@ -247,7 +255,7 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
 
     /// Adds a line to the log and sends what the transmitter takes at once: for boot, where nobody else's time is spent.
     pub fn log_now(&self, console: &mut impl Console, line: &Line, now: u64) {
-        self.log(line, now);
+        self.log(line);
         for _ in 0..LOG_RING / PUMP_BYTES {
             if self.due(now).is_none() {
                 break;
@@ -320,7 +328,8 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
             }
         }
         let stage = &mut transmitter.stage;
-        let (taken, ended) = self.view(source).take_line(stage.room(), |byte| stage.text(byte));
+        let room = stage.room();
+        let (taken, ended) = stage.text(|sink| self.view(source).take_line(room, |byte| sink.put(byte)));
         transmitter.burst = transmitter.burst.saturating_add(taken);
         transmitter.open = !ended;
         self.settle(source);
@@ -400,11 +409,11 @@ const fn mark(partition: u8) -> u32 {
 /// A line with the number of those before it that found no place; false if there is none for both. On its own, so that it is on the stack only then.
 #[cold]
 #[inline(never)]
-fn push_behind_report(log: ring::View<'_>, lost: u32, line: &[&[u8]; 2], now: u32) -> bool {
+fn push_behind_report(log: ring::View<'_>, lost: u32, line: &[&[u8]; 2]) -> bool {
     let mut report = Line::of("log lines lost: ");
     report.decimal(u64::from(lost));
     let [line, end] = *line;
-    log.push_all(&[report.as_bytes(), end, line, end], now)
+    log.push_all(&[report.as_bytes(), end, line, end])
 }
 
 /// Time for the age of a piece of a line: it wraps after more than an hour, which no piece of a line becomes.

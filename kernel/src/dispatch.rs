@@ -251,8 +251,8 @@ impl<'s, 'i, A: Arch, P: PcpuPolicy> Pcpu<'s, 'i, A, P> {
         };
         let state = self.local.slot(slot);
         match state.activity {
-            Activity::Loading(_) => Next::Load(slot, state.vcpu),
-            Activity::Reporting => Next::Report(Some(slot)),
+            Activity::Loading(_) if self.local.reports.has_told_states() => Next::Load(slot, state.vcpu),
+            Activity::Loading(_) | Activity::Reporting => Next::Report(Some(slot)),
             _ => Next::Run(slot, state.vcpu),
         }
     }
@@ -267,6 +267,13 @@ impl<'s, 'i, A: Arch, P: PcpuPolicy> Pcpu<'s, 'i, A, P> {
             Next::Report(slot) => self.report_in_turn(slot),
             Next::Idle => _ = self.wait(),
             Next::Again => {}
+        }
+    }
+
+    /// Takes an interrupt, if one waits.
+    pub(super) fn look(&mut self) {
+        if let Some(exit) = self.machine.poll() {
+            self.handle_common(&exit);
         }
     }
 

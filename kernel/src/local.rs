@@ -142,7 +142,7 @@ pub struct Local<P = AnyPolicy> {
     pub tracer: Tracer,
     slots: [SlotState; MAX_SLOTS],
     policy: P,
-    /// Registers of health reports that are still to be written.
+    /// What the log is still to be told.
     pub reports: Reports,
     /// What frames from outside may take.
     intake: Intake,

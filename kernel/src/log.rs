@@ -6,8 +6,12 @@
 //! names, and the formatting machinery of the language would be a fifth of the hypervisor. A line that is
 //! too long loses its end, never more.
 
+use core::sync::atomic::{AtomicU8, Ordering};
+
 /// Bytes of a line.
 pub const LINE_LEN: usize = 256;
+/// Bytes that a time takes at most ([`stamp`]).
+pub(crate) const STAMP_LEN: usize = 18;
 
 /// A line under construction.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +27,9 @@ impl Default for Line {
 }
 
 impl Line {
-    /// An empty line.
+    /// An empty line. Never part of its caller, so that it is made where it stays.
     #[must_use]
+    #[inline(never)]
     pub const fn new() -> Self {
         Self {
             bytes: [0; LINE_LEN],
@@ -32,8 +37,9 @@ impl Line {
         }
     }
 
-    /// A line that starts with `text`.
+    /// A line that starts with `text`. Always part of its caller: a line is not to be copied.
     #[must_use]
+    #[inline(always)]
     pub fn of(text: &str) -> Self {
         let mut line = Self::new();
         line.text(text);
@@ -50,43 +56,35 @@ impl Line {
     pub fn decimal(&mut self, number: u64) -> &mut Self {
         let mut digits = [0_u8; 20];
         let mut rest = number;
-        let mut used = 0_usize;
+        let mut first = digits.len();
         for digit in digits.iter_mut().rev() {
             *digit = next_digit(&mut rest);
-            used = used.saturating_add(1);
+            first = first.saturating_sub(1);
             if rest == 0 {
                 break;
             }
         }
-        self.push(digits.get(digits.len().saturating_sub(used)..).unwrap_or(&[]));
+        self.push(digits.get(first..).unwrap_or(&[]));
         self
     }
 
     /// Adds a number in hexadecimal, with `0x`.
     pub fn hex(&mut self, number: u64) -> &mut Self {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let nibbles = (64_u32.saturating_sub(number.leading_zeros())).div_ceil(4).max(1);
+        let mut digits = [0_u8; 16];
+        let mut rest = number;
+        let mut first = digits.len();
+        for digit in digits.iter_mut().rev() {
+            let value = (rest & 15) as u8;
+            rest >>= 4;
+            let base = if value < 10 { b'0' } else { b'a' - 10 };
+            *digit = base.wrapping_add(value);
+            first = first.saturating_sub(1);
+            if rest == 0 {
+                break;
+            }
+        }
         self.push(b"0x");
-        for nibble in (0..nibbles).rev() {
-            let value = number.wrapping_shr(nibble.saturating_mul(4)) & 15;
-            self.push(
-                DIGITS
-                    .get(value as usize..)
-                    .and_then(|rest| rest.get(..1))
-                    .unwrap_or(b"?"),
-            );
-        }
-        self
-    }
-
-    /// Adds a time in nanoseconds as seconds with six digits behind the point.
-    pub fn seconds(&mut self, nanoseconds: u64) -> &mut Self {
-        let mut digits = *b".000000";
-        let mut rest = (nanoseconds / 1000) % 1_000_000;
-        for digit in digits.iter_mut().skip(1).rev() {
-            *digit = next_digit(&mut rest);
-        }
-        self.decimal(nanoseconds / 1_000_000_000).push(&digits);
+        self.push(digits.get(first..).unwrap_or(&[]));
         self
     }
 
@@ -108,13 +106,53 @@ impl Line {
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        let room = self.bytes.get_mut(self.length..).unwrap_or(&mut []);
-        let taken = room.len().min(bytes.len());
-        for (to, from) in room.iter_mut().zip(bytes) {
-            *to = *from;
-        }
-        self.length = self.length.saturating_add(taken);
+        self.length = self
+            .length
+            .saturating_add(put(&mut self.bytes, self.length, bytes));
     }
+}
+
+/// Copies as many of `bytes` as there is room for to `place`, from `start` on; returns how many.
+#[inline(never)]
+pub(crate) fn put(place: &mut [u8], start: usize, bytes: &[u8]) -> usize {
+    let room = place.get_mut(start..).unwrap_or(&mut []);
+    let taken = room.len().min(bytes.len());
+    if let (Some(room), Some(bytes)) = (room.get_mut(..taken), bytes.get(..taken)) {
+        room.copy_from_slice(bytes);
+    }
+    taken
+}
+
+/// Stores `bytes` in a ring, from `start` on and at most once round. Bytes of a ring are atomics because that is Rust's word for
+/// memory two CPUs touch; a relaxed access costs what a plain one does.
+pub(crate) fn store_in_ring(ring: &[AtomicU8], start: usize, bytes: &[u8]) {
+    let (before, behind) = ring.split_at_checked(start).unwrap_or((&[], ring));
+    let (first, rest) = bytes.split_at_checked(behind.len()).unwrap_or((bytes, &[]));
+    for (places, bytes) in [(behind, first), (before, rest)] {
+        for (place, byte) in places.iter().zip(bytes) {
+            place.store(*byte, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A time in nanoseconds as seconds with six digits behind the point, put at the end of `place`.
+pub(crate) fn stamp(nanoseconds: u64, place: &mut [u8; STAMP_LEN]) -> &[u8] {
+    let mut seconds = nanoseconds / 1_000_000_000;
+    let mut micros = (nanoseconds % 1_000_000_000) / 1000;
+    let mut first = STAMP_LEN;
+    for digit in place.iter_mut().rev() {
+        let behind_point = STAMP_LEN.saturating_sub(first);
+        *digit = match behind_point {
+            0..6 => next_digit(&mut micros),
+            6 => b'.',
+            _ => next_digit(&mut seconds),
+        };
+        first = first.saturating_sub(1);
+        if behind_point > 6 && seconds == 0 {
+            break;
+        }
+    }
+    place.get(first..).unwrap_or(&[])
 }
 
 /// Takes the last decimal digit away. Most numbers are short, and a CPU of 32 bits divides longer ones in a hundred instructions.
@@ -146,14 +184,29 @@ mod tests {
     }
 
     #[test]
-    fn seconds_have_six_digits_behind_the_point() {
-        let mut line = Line::new();
-        line.seconds(0)
-            .text(" ")
-            .seconds(1_000_999)
-            .text(" ")
-            .seconds(12_987_654_321_000);
-        assert_eq!(text(&line), "0.000000 0.001000 12987.654321");
+    fn times_have_six_digits_behind_the_point() {
+        for (time, expected) in [
+            (0, "0.000000"),
+            (1_000_999, "0.001000"),
+            (12_987_654_321_000, "12987.654321"),
+            (u64::MAX, "18446744073.709551"),
+        ] {
+            assert_eq!(stamp(time, &mut [0; STAMP_LEN]), expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_ring_is_filled_across_its_end_and_once_round() {
+        let ring = [const { AtomicU8::new(b'-') }; 8];
+        let text = || ring.each_ref().map(|place| place.load(Ordering::Relaxed));
+        store_in_ring(&ring, 2, b"abc");
+        assert_eq!(text(), *b"--abc---");
+        store_in_ring(&ring, 6, b"1234");
+        assert_eq!(text(), *b"34abc-12");
+        store_in_ring(&ring, 8, b"x");
+        assert_eq!(text(), *b"x4abc-12", "the end is the beginning");
+        store_in_ring(&ring, 7, b"0123456789");
+        assert_eq!(text(), *b"12345670");
     }
 
     #[test]

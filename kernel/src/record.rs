@@ -10,7 +10,7 @@
 //! Stores only: nothing in the area is believed but the header's own numbers, and those only after they
 //! were found consistent. A position that makes no sense costs the old lines, never more.
 
-use crate::log::Line;
+use crate::log::{Line, STAMP_LEN, stamp, store_in_ring};
 use crate::system::System;
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::log::{
@@ -115,9 +115,8 @@ impl<R: RelaxStrategy> Recorder<R> {
     pub fn line<A: Arch>(&self, machine: &mut A, line: &Line, now: u64) {
         let Some(area) = self.area.get() else { return };
         let Some(_writer) = self.claim() else { return };
-        let mut time = Line::of("[");
-        time.seconds(now).text("] ");
-        let parts = [time.as_bytes(), line.as_bytes(), b"\n"];
+        let mut time = [0; STAMP_LEN];
+        let parts: [&[u8]; 5] = [b"[", stamp(now, &mut time), b"] ", line.as_bytes(), b"\n"];
         let start = area.header.written.load(Ordering::Relaxed);
         let length = parts
             .iter()
@@ -126,11 +125,10 @@ impl<R: RelaxStrategy> Recorder<R> {
         area.header.noted.store(machine.now().0, Ordering::Relaxed);
         area.header.reserved.store(end, Ordering::Release);
         keep_header(machine);
-        let mut places = places(area, start);
+        let mut position = start;
         for part in parts {
-            for (byte, place) in part.iter().zip(&mut places) {
-                place.store(*byte, Ordering::Relaxed);
-            }
+            store_in_ring(&area.ring, in_ring(position), part);
+            position = position.wrapping_add(part.len() as u64);
         }
         keep_ring(machine, (start, length));
         area.header.written.store(end, Ordering::Release);
@@ -216,9 +214,11 @@ fn close_gap(area: &Area) -> (u64, usize) {
     let start = header.written.load(Ordering::Relaxed);
     let length = header.reserved.load(Ordering::Relaxed).wrapping_sub(start);
     let length = usize::try_from(length).unwrap_or(LINE_MAX).min(LINE_MAX);
-    for place in places(area, start).take(length) {
-        place.store(b'\n', Ordering::Relaxed);
-    }
+    store_in_ring(
+        &area.ring,
+        in_ring(start),
+        [b'\n'; LINE_MAX].get(..length).unwrap_or(&[]),
+    );
     let end = start.wrapping_add(length as u64);
     header.reserved.store(end, Ordering::Release);
     header.written.store(end, Ordering::Release);
@@ -285,12 +285,6 @@ fn keep_ring<A: Arch>(machine: &mut A, (start, length): (u64, usize)) {
     let first = length.min(RING_SIZE.saturating_sub(offset));
     machine.keep(offset_of!(Area, ring).saturating_add(offset), first);
     machine.keep(offset_of!(Area, ring), length.saturating_sub(first));
-}
-
-/// The places of the ring from a position on, once round.
-fn places(area: &Area, position: u64) -> impl Iterator<Item = &core::sync::atomic::AtomicU8> {
-    let (before, behind) = area.ring.split_at(in_ring(position));
-    behind.iter().chain(before)
 }
 
 const fn in_ring(position: u64) -> usize {

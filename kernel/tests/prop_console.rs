@@ -141,7 +141,7 @@ proptest! {
                 }
                 Event::Log(length) => {
                     let text = "x".repeat(length);
-                    output.log(&Line::of(&text), now);
+                    output.log(&Line::of(&text));
                     let log = printed.entry(HYPERVISOR_CONSOLE.to_owned()).or_default();
                     log.extend(text.as_bytes());
                     log.extend(b"\r\n");
@@ -260,7 +260,7 @@ fn wait_under_flood(
             output.put(PartitionId(who), flood, 0);
         }
         if log_flood {
-            output.log(&Line::of("something bad happened again"), 0);
+            output.log(&Line::of("something bad happened again"));
         }
         if round == 100 {
             line();
@@ -302,7 +302,7 @@ fn floods_cannot_take_the_transmitter() {
         let output = multiplexer();
         let waited = wait_under_flood(
             &output,
-            || output.log(&Line::of("fault"), 0),
+            || output.log(&Line::of("fault")),
             HYPERVISOR_CONSOLE,
             flood,
             false,
@@ -316,10 +316,10 @@ fn lost_log_lines_are_counted() {
     let output = multiplexer();
     let mut uart = Uart::new(1_000_000);
     for _ in 0..100 {
-        output.log(&Line::of(&"x".repeat(98)), 0);
+        output.log(&Line::of(&"x".repeat(98)));
     }
     pump_all(&output, &mut uart, 0);
-    output.log(&Line::of("later"), 0);
+    output.log(&Line::of("later"));
     pump_all(&output, &mut uart, 0);
     let log = streams(&read_line(&uart.line))
         .remove(HYPERVISOR_CONSOLE)

@@ -71,7 +71,7 @@ pub(super) const ARMV7M: &[Waiver] = &[
     ),
     waiver(
         SIZE,
-        115_000,
+        116_500,
         "one binary has all policies, all rules of the image and all of its class",
     ),
 ];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Framed bytes on their way to the transmitter.
 
-use crate::log::Line;
+use crate::log::{STAMP_LEN, put, stamp};
 use bulkhead_abi::framing::{DLE, ESCAPE_MASK, RS, US, needs_escape};
 use bulkhead_image::layout::NAME_LEN;
 
-/// The longest tag: RS, CR LF, `[`, seconds, `.`, microseconds, `] `, name, `: `, US.
-const TAG_MAX: usize = 1 + 2 + 1 + 20 + 1 + 6 + 2 + NAME_LEN + 2 + 1;
+/// The longest tag: RS, CR LF, `[`, time, `] `, name, `: `, US.
+const TAG_MAX: usize = 1 + 2 + 1 + STAMP_LEN + 2 + NAME_LEN + 2 + 1;
 /// Bytes of the stage: a tag and some text.
 const STAGE: usize = 160;
 const _: () = assert!(
@@ -55,35 +55,56 @@ impl Stage {
         }
     }
 
-    /// Adds a byte of text, escaped if need be.
-    pub(super) fn text(&mut self, byte: u8) {
-        if needs_escape(byte) {
-            self.push(&[DLE, byte ^ ESCAPE_MASK]);
-        } else {
-            self.push(&[byte]);
-        }
+    /// Adds the text that `produce` hands on a byte at a time, escaped where need be.
+    #[inline(always)]
+    pub(super) fn text<T>(&mut self, produce: impl FnOnce(&mut TextSink<'_>) -> T) -> T {
+        let mut sink = TextSink {
+            free: self.bytes.get_mut(self.length..).unwrap_or(&mut []).iter_mut(),
+        };
+        let result = produce(&mut sink);
+        self.length = STAGE.saturating_sub(sink.free.len());
+        result
     }
 
+    #[inline(never)]
     fn push(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            if let Some(place) = self.bytes.get_mut(self.length) {
-                *place = *byte;
-                self.length = self.length.saturating_add(1);
+        self.length = self
+            .length
+            .saturating_add(put(&mut self.bytes, self.length, bytes));
+    }
+}
+
+/// Where text is put.
+#[derive(Debug)]
+pub(super) struct TextSink<'s> {
+    free: core::slice::IterMut<'s, u8>,
+}
+
+impl TextSink<'_> {
+    /// Adds a byte. Part of its caller, since there are many.
+    #[inline(always)]
+    pub(super) fn put(&mut self, byte: u8) {
+        let mut byte = byte;
+        if needs_escape(byte) {
+            if let Some(place) = self.free.next() {
+                *place = DLE;
             }
+            byte ^= ESCAPE_MASK;
+        }
+        if let Some(place) = self.free.next() {
+            *place = byte;
         }
     }
 }
 
 /// Adds a tag; `break_line` if another console's line is unfinished.
 pub(super) fn tag(stage: &mut Stage, break_line: bool, now: u64, name: &[u8]) {
-    let mut time = Line::new();
-    time.seconds(now);
     stage.push(&[RS]);
     if break_line {
         stage.push(b"\r\n");
     }
     stage.push(b"[");
-    stage.push(time.as_bytes());
+    stage.push(stamp(now, &mut [0; STAMP_LEN]));
     stage.push(b"] ");
     stage.push(name);
     stage.push(b": ");
@@ -110,9 +131,7 @@ mod tests {
     #[test]
     fn control_bytes_are_escaped() {
         let mut stage = Stage::new();
-        for byte in *b"a\x1e\x1f\x10b" {
-            stage.text(byte);
-        }
+        stage.text(|sink| b"a\x1e\x1f\x10b".iter().for_each(|byte| sink.put(*byte)));
         assert_eq!(stage.unsent(1000), b"a\x10\x5e\x10\x5f\x10\x50b");
     }
 
@@ -120,7 +139,7 @@ mod tests {
     fn sent_bytes_make_room_when_all_are_gone() {
         let mut stage = Stage::new();
         while stage.room() != 0 {
-            stage.text(b'.');
+            stage.text(|sink| sink.put(b'.'));
         }
         let length = stage.unsent(1000).len();
         stage.advance(length - 1);

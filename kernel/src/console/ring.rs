@@ -4,9 +4,8 @@
 //! The writer is whoever holds the console's writer lock, the reader whoever holds the transmitter. Positions
 //! only grow (they wrap as 32-bit numbers); each is stored by one side only, and stored after the bytes it
 //! speaks for were written or read, so the other side sees either the old ring or the new.
-//! Bytes are atomics because that is Rust's word for memory two CPUs touch; a relaxed byte access costs
-//! what a plain one does.
 
+use crate::log::store_in_ring;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 #[derive(Debug)]
@@ -89,43 +88,42 @@ impl View<'_> {
 
     /// Writer: puts in as many bytes as there is room for; returns how many.
     pub(super) fn push(self, bytes: &[u8], now: u32) -> usize {
-        let start = self.positions.written.load(Ordering::Relaxed);
-        let used = start.wrapping_sub(self.positions.read.load(Ordering::Acquire)) as usize;
-        let taken = bytes.len().min(self.bytes.len().saturating_sub(used));
-        let mut position = start;
-        let mut lines = 0_u32;
-        let mut begins = used == 0 || self.at(start.wrapping_sub(1)) == b'\n';
-        for byte in bytes.iter().take(taken) {
-            if begins {
-                self.positions.since.store(now, Ordering::Relaxed);
-            }
-            if let Some(place) = self.bytes.get(self.index(position)) {
-                place.store(*byte, Ordering::Relaxed);
-            }
-            position = position.wrapping_add(1);
-            begins = *byte == b'\n';
-            lines = lines.wrapping_add(u32::from(begins));
+        let used = self.length();
+        let room = self.bytes.len().saturating_sub(used);
+        let bytes = bytes.get(..room).unwrap_or(bytes);
+        let last = self.positions.written.load(Ordering::Relaxed).wrapping_sub(1);
+        let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+        // Where all lines are whole nobody asks the age.
+        if lines != 0 || used == 0 || self.at(last) == b'\n' {
+            self.positions.since.store(now, Ordering::Relaxed);
         }
-        self.positions.written.store(position, Ordering::Release);
+        self.append(bytes);
         let counted = self.positions.lines_written.load(Ordering::Relaxed);
         self.positions
             .lines_written
-            .store(counted.wrapping_add(lines), Ordering::Release);
-        taken
+            .store(counted.wrapping_add(lines as u32), Ordering::Release);
+        bytes.len()
     }
 
-    /// Writer: puts in all of these bytes, or none; false if there is no room.
-    pub(super) fn push_all(self, parts: &[&[u8]], now: u32) -> bool {
+    /// Writer: puts in all of these bytes, or none; false if there is no room. For a ring whose lines and age nobody asks.
+    pub(super) fn push_all(self, parts: &[&[u8]]) -> bool {
         let needed = parts
             .iter()
             .fold(0, |sum: usize, part| sum.saturating_add(part.len()));
-        if needed > self.bytes.len().saturating_sub(self.length()) {
-            return false;
+        let fits = needed <= self.bytes.len().saturating_sub(self.length());
+        if fits {
+            parts.iter().for_each(|part| self.append(part));
         }
-        for part in parts {
-            self.push(part, now);
-        }
-        true
+        fits
+    }
+
+    /// Writer: puts in bytes that there is room for.
+    #[inline(never)]
+    fn append(self, bytes: &[u8]) {
+        let start = self.positions.written.load(Ordering::Relaxed);
+        store_in_ring(self.bytes, self.index(start), bytes);
+        let end = start.wrapping_add(bytes.len() as u32);
+        self.positions.written.store(end, Ordering::Release);
     }
 
     /// Reader: takes up to `limit` bytes out, but none behind a line end; hands them to `sink` and says how many there were
@@ -134,13 +132,21 @@ impl View<'_> {
         let start = self.positions.read.load(Ordering::Relaxed);
         let available = self.positions.written.load(Ordering::Acquire).wrapping_sub(start);
         let limit = available.min(u32::try_from(limit).unwrap_or(u32::MAX));
+        let (before, behind) = self.bytes.split_at_checked(self.index(start)).unwrap_or_default();
         let mut taken = 0_u32;
         let mut ended = false;
-        while taken < limit && !ended {
-            let byte = self.at(start.wrapping_add(taken));
-            sink(byte);
-            taken = taken.wrapping_add(1);
-            ended = byte == b'\n';
+        for places in [behind, before] {
+            let rest = limit.saturating_sub(taken) as usize;
+            let rest = if ended { 0 } else { rest.min(places.len()) };
+            for place in places.get(..rest).unwrap_or(&[]) {
+                let byte = place.load(Ordering::Relaxed);
+                sink(byte);
+                taken = taken.wrapping_add(1);
+                ended = byte == b'\n';
+                if ended {
+                    break;
+                }
+            }
         }
         if ended {
             let counted = self.positions.lines_read.load(Ordering::Relaxed);
@@ -220,10 +226,10 @@ mod tests {
     fn whole_or_nothing() {
         let ring = Ring::<8>::new();
         let view = ring.view();
-        assert!(view.push_all(&[b"abc", b"\r\n"], 0));
-        assert!(!view.push_all(&[b"ab", b"\r\n"], 0));
+        assert!(view.push_all(&[b"abc", b"\r\n"]));
+        assert!(!view.push_all(&[b"ab", b"\r\n"]));
         assert_eq!(view.length(), 5);
-        assert!(view.push_all(&[b"x", b"\r\n"], 0));
+        assert!(view.push_all(&[b"x", b"\r\n"]));
     }
 
     #[test]

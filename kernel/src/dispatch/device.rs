@@ -5,7 +5,7 @@ use super::Pcpu;
 use crate::log::Line;
 use crate::mailbox::bits;
 use bulkhead_abi::PartitionState;
-use bulkhead_arch_api::{Access, AccessKind, Arch, PartitionId, Reply, VcpuId, VcpuSet, VirtualLine};
+use bulkhead_arch_api::{Access, AccessKind, Arch, PartitionId, Reply, Ticks, VcpuId, VcpuSet, VirtualLine};
 use bulkhead_devices::pl011::FIFO_DEPTH;
 use bulkhead_devices::uart::Uart;
 use bulkhead_sched::PcpuPolicy;
@@ -209,12 +209,19 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// Writes a line to the hypervisor's log.
+    /// Writes a line to the hypervisor's log, behind what it is still to be told.
     pub(super) fn log(&mut self, line: &Line) {
-        let now = self.now_ns();
-        self.shared.recorder.line(&mut self.machine, line, now);
-        self.shared.terminal.output.log(line, now);
-        self.pump_at(now);
+        self.tell_states();
+        let now = self.machine.now();
+        self.log_at(line, now);
+    }
+
+    /// Writes a line about what happened then.
+    pub(super) fn log_at(&mut self, line: &Line, then: Ticks) {
+        let then = self.system.time.nanoseconds(then);
+        self.shared.recorder.line(&mut self.machine, line, then);
+        self.shared.terminal.output.log(line);
+        self.pump();
     }
 
     fn now_ns(&self) -> u64 {

@@ -85,7 +85,8 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     #[inline(never)]
     fn tell_malformed(&mut self, vcpu: VcpuId, call: &Hypercall, error: Error, verdict: Verdict) {
         let [x1, ..] = call.arguments;
-        let mut line = self.report_head(vcpu, HealthClass::Hypercall);
+        let mut line = Line::new();
+        self.report_head(&mut line, vcpu, HealthClass::Hypercall);
         line.key("operation")
             .hex(u64::from(call.operation))
             .key("capability")
@@ -131,7 +132,8 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     #[inline(never)]
     fn tell_watchdog(&mut self, vcpu: VcpuId, period: Ticks, verdict: Verdict) {
         let period = self.system.time.nanoseconds(self.system.time.boot().plus(period));
-        let mut line = self.report_head(vcpu, HealthClass::Watchdog);
+        let mut line = Line::new();
+        self.report_head(&mut line, vcpu, HealthClass::Watchdog);
         line.key("period_ns").decimal(period);
         self.report_tail(vcpu, &mut line, verdict, None);
     }
@@ -176,7 +178,8 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
 
     #[inline(never)]
     fn tell_fault(&mut self, vcpu: VcpuId, report: &FaultReport, verdict: Verdict) {
-        let mut line = self.report_head(vcpu, report.class);
+        let mut line = Line::new();
+        self.report_head(&mut line, vcpu, report.class);
         if let Some(GuestPhys(address)) = report.address {
             line.key("address").hex(address);
         }
@@ -200,15 +203,14 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             .event(class, facts.action(class), facts.restart_limit)
     }
 
-    fn report_head(&self, vcpu: VcpuId, class: HealthClass) -> Line {
+    fn report_head(&self, line: &mut Line, vcpu: VcpuId, class: HealthClass) {
         let binding = self.system.binding(vcpu);
-        let mut line = Line::of("health: partition=");
-        line.text(self.system.name(binding.partition))
+        line.text("health: partition=")
+            .text(self.system.name(binding.partition))
             .key("vcpu")
             .decimal(u64::from(binding.index))
             .key("class")
             .text(class.name());
-        line
     }
 
     fn report_tail(&mut self, vcpu: VcpuId, line: &mut Line, verdict: Verdict, address: Option<GuestPhys>) {

@@ -10,7 +10,7 @@ use crate::mailbox::bits;
 use crate::partition::{Effects, Request};
 use bulkhead_abi::status::state_change_event;
 use bulkhead_abi::trace::Event;
-use bulkhead_abi::{Error, PartitionState, StartMode};
+use bulkhead_abi::{Error, PartitionState};
 use bulkhead_arch_api::{Arch, CopyError, GuestPhys, PartitionId, PcpuId, Ticks, VcpuId, VcpuReset};
 use bulkhead_devices::uart::Uart;
 use bulkhead_sched::{PcpuPolicy, Slot};
@@ -83,7 +83,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             state,
         });
         if self.shared.partition(partition).health.announce(state) {
-            self.tell_state(partition, state);
+            self.keep_state(partition, state);
         }
         let event = state_change_event(partition.0);
         for watcher in bits(self.system.facts_of(partition).watchers) {
@@ -94,37 +94,6 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
                 self.finish_reports();
             }
             end_if_all_stopped(&mut self.machine, self.shared, self.system);
-        }
-    }
-
-    /// On its own, so that the line is not on the stack while reports are finished.
-    #[inline(never)]
-    fn tell_state(&mut self, partition: PartitionId, state: PartitionState) {
-        let mut line = Line::of("partition ");
-        line.text(self.system.name(partition))
-            .text(": ")
-            .text(state.name());
-        if state == PartitionState::Loading {
-            self.describe_start(partition, &mut line);
-        }
-        self.log(&line);
-    }
-
-    /// What is not usual about a start.
-    fn describe_start(&self, partition: PartitionId, line: &mut Line) {
-        let start = self
-            .shared
-            .partition(partition)
-            .control(|control| control.start());
-        if start.starts != 0 {
-            line.text(", start ")
-                .decimal(u64::from(start.starts).saturating_add(1));
-        }
-        if start.mode == StartMode::Warm {
-            line.text(", warm");
-        }
-        if let Some(name) = self.system.alternative_name(partition, start.alternative) {
-            line.text(", alternative ").text(name);
         }
     }
 
@@ -268,9 +237,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             self.log(&line);
             self.end_own(slot, Request::Fail);
         }
-        if let Some(exit) = self.machine.poll() {
-            self.handle_common(&exit);
-        }
+        self.look();
     }
 
     fn copy_payload(
