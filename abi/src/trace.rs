@@ -102,6 +102,8 @@ numbered! {
         Fault = 11, "fault";
         /// The backend cannot go on with the vCPU; the argument is its code.
         Failed = 12, "failed";
+        /// A call of a debugger (semihosting).
+        Host = 13, "host-call";
     }
 }
 

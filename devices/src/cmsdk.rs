@@ -56,6 +56,8 @@ pub struct CmsdkUart {
     acknowledged: bool,
     /// It has read a byte since it cleared the receive interrupt last.
     has_read: bool,
+    /// Somebody takes what is received without asking the registers.
+    bypassed: bool,
 }
 
 impl CmsdkUart {
@@ -71,6 +73,7 @@ impl CmsdkUart {
             interrupts: 0,
             acknowledged: false,
             has_read: false,
+            bypassed: false,
         }
     }
 
@@ -96,15 +99,32 @@ impl CmsdkUart {
         self.room = room;
     }
 
-    /// A byte arrives from outside.
-    pub const fn receive(&mut self, byte: u8) {
-        if self.control & CONTROL_RECEIVE == 0 {
-            return;
+    /// A byte arrives from outside. Whether somebody may be waiting for it besides the interrupt line.
+    pub const fn receive(&mut self, byte: u8) -> bool {
+        if self.control & CONTROL_RECEIVE == 0 && !self.bypassed {
+            return false;
         }
         if !self.receiver.push(byte) {
             self.overruns |= STATE_RECEIVE_OVERRUN;
             self.interrupts |= (self.control & CONTROL_OVERRUN_INTERRUPTS & (1 << 5)) >> 2;
         }
+        self.bypassed
+    }
+
+    /// Takes the oldest bytes as the guest's debugger, which no register has to let; returns how many. From the first time on
+    /// bytes are kept for it even if the receiver is off.
+    pub fn take(&mut self, into: &mut [u8]) -> usize {
+        self.bypassed = true;
+        let mut taken = 0_usize;
+        for place in into {
+            let Some(byte) = self.receiver.pop() else {
+                break;
+            };
+            *place = byte;
+            self.acknowledged = false;
+            taken = taken.saturating_add(1);
+        }
+        taken
     }
 
     /// A load of `size` bytes at `offset` of the window. Parts of a register read as such.

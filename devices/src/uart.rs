@@ -67,9 +67,24 @@ impl Uart {
         to_either!(self, uart => uart.set_room(room), else ())
     }
 
-    /// A byte arrives from outside.
-    pub const fn receive(&mut self, byte: u8) {
-        to_either!(self, uart => uart.receive(byte), else ())
+    /// A byte arrives from outside. Whether somebody may be waiting for it besides the interrupt lines.
+    pub const fn receive(&mut self, byte: u8) -> bool {
+        match self {
+            Self::Cmsdk(uart) => uart.receive(byte),
+            Self::Pl011(uart) if !IS_SMALL => {
+                uart.receive(byte);
+                false
+            }
+            Self::Pl011(_) => false,
+        }
+    }
+
+    /// Takes received bytes as the guest's debugger; returns how many. Only microcontrollers have that.
+    pub fn take(&mut self, into: &mut [u8]) -> usize {
+        match self {
+            Self::Cmsdk(uart) => uart.take(into),
+            Self::Pl011(_) => 0,
+        }
     }
 
     /// A load of `size` bytes at `offset` of the window.

@@ -534,6 +534,8 @@ pub const FLAG_FROZEN_TIME: u32 = 2;
 pub const FLAG_AARCH32: u32 = 4;
 /// The starts of its windows raise events at its gate.
 pub const FLAG_WINDOW_EVENTS: u32 = 8;
+/// Nobody answers its calls of a debugger (class `armv7m`, VMs only).
+pub const FLAG_NO_SEMIHOSTING: u32 = 16;
 
 /// Loads allowed.
 pub const MEMORY_READ: u32 = 1;

@@ -527,6 +527,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
                 time: facts.time,
                 aarch32: facts.aarch32,
                 idle_in_place: alone,
+                semihosting: facts.semihosting,
             };
             self.machine.adopt(vcpu, &plan);
             if let Some(counters) = self.shared.recorder.vcpu(vcpu) {

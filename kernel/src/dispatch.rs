@@ -12,7 +12,7 @@
 //! loop of the hypervisor and can stop the world in between.
 //!
 //! The files below this one each hold one group of methods of [`Pcpu`]: `exit` (what an exit leads to), `call`
-//! (hypercalls), `lifecycle` (start, stop, load), `fault` (health events), `gate` (events), `device` (virtual devices, consoles),
+//! (hypercalls), `lifecycle` (start, stop, load), `fault` (health events), `gate` (events), `device` (virtual devices, consoles), `host` (calls of a debugger),
 //! `network` (interfaces, the switch),
 //! `schedule` (windows, schedules), `trace` (the loop of a pCPU that is traced).
 
@@ -21,6 +21,7 @@ mod device;
 mod exit;
 mod fault;
 mod gate;
+mod host;
 mod lifecycle;
 mod network;
 mod report;

@@ -11,7 +11,7 @@ use crate::partition::Homes;
 use crate::table::{PerPartition, PerPcpu, PerVcpu, Table};
 use crate::time::Timebase;
 use bulkhead_abi::HealthClass;
-use bulkhead_abi::size::limit;
+use bulkhead_abi::size::{IS_SMALL, limit};
 use bulkhead_arch_api::{
     GuestPhys, HostPhys, Line, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind, PcpuId,
     Ticks, TimeMode, VcpuId, VcpuReset, VcpuSet, VirtualLine,
@@ -19,9 +19,9 @@ use bulkhead_arch_api::{
 use bulkhead_devices::uart::Kind;
 use bulkhead_image::layout::HealthAction;
 use bulkhead_image::layout::{
-    FLAG_AARCH32, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, NONE, PARTITION_TASK,
-    PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, VIRTUAL_CMSDK_UART, VIRTUAL_EVENT_GATE,
-    VIRTUAL_LAN9118, VIRTUAL_PL011, VirtualDeviceRecord,
+    FLAG_AARCH32, FLAG_FROZEN_TIME, FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, NONE,
+    PARTITION_TASK, PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, VIRTUAL_CMSDK_UART,
+    VIRTUAL_EVENT_GATE, VIRTUAL_LAN9118, VIRTUAL_PL011, VirtualDeviceRecord,
 };
 use bulkhead_image::{Image, MAX_NICS};
 use bulkhead_sched::Slot;
@@ -80,6 +80,8 @@ pub struct Facts {
     pub kind: PartitionKind,
     /// Whether its vCPUs start in AArch32 state.
     pub aarch32: bool,
+    /// Whether a microcontroller's calls of a debugger are answered.
+    pub semihosting: bool,
     /// What its time does while it is ready but not running.
     pub time: TimeMode,
     /// Its first vCPU; the others follow.
@@ -111,6 +113,7 @@ impl Facts {
     const NOTHING: Self = Self {
         kind: PartitionKind::Vm,
         aarch32: false,
+        semihosting: false,
         time: TimeMode::Real,
         first: VcpuId(0),
         count: 0,
@@ -228,6 +231,9 @@ impl<'i> System<'i> {
                 PartitionKind::Vm
             },
             aarch32: record.flags.get() & FLAG_AARCH32 != 0,
+            semihosting: IS_SMALL
+                && record.kind.get() != PARTITION_TASK
+                && record.flags.get() & FLAG_NO_SEMIHOSTING == 0,
             time: if frozen { TimeMode::Frozen } else { TimeMode::Real },
             first: VcpuId(record.first_vcpu.get() as u8),
             count: record.vcpu_count.get() as u8,

@@ -13,15 +13,15 @@ use std::rc::Rc;
 use bulkhead_image::layout::{
     AlternativeRecord, BoardRecord, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_UART,
     CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_NVIC, CONTROLLER_PL011, CapabilityRecord,
-    ControllerRecord, DomainRecord, FLAG_AARCH32, FLAG_AUTOSTART, FLAG_FROZEN_TIME, FLAG_WINDOW_EVENTS,
-    INTERRUPT_CRITICAL, InterruptRecord, LoadRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, MAX_LATENCY_NS,
-    MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE,
-    Name, PARTITION_TASK, PARTITION_VM, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY,
-    POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, ROLE_CONSOLE,
-    ROLE_INTERRUPTS, ROLE_TIMER, RegistersRecord, SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_NONE,
-    SERVER_SPORADIC, ScheduleRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CMSDK_UART, VIRTUAL_EVENT_GATE,
-    VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_PL011, VcpuRecord, VirtualDeviceRecord, WINDOW_PERIOD_START,
-    WatchRecord, WindowRecord,
+    ControllerRecord, DomainRecord, FLAG_AARCH32, FLAG_AUTOSTART, FLAG_FROZEN_TIME, FLAG_NO_SEMIHOSTING,
+    FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, InterruptRecord, LoadRecord, MAP_CODE, MAP_DEVICE, MAP_RAM,
+    MAX_LATENCY_NS, MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord,
+    MemoryRecord, NONE, Name, PARTITION_TASK, PARTITION_VM, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF,
+    POLICY_FIXED_PRIORITY, POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED,
+    REGISTERS_QUIESCED, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_TIMER, RegistersRecord,
+    SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_NONE, SERVER_SPORADIC, ScheduleRecord, TRIGGER_EDGE,
+    TRIGGER_LEVEL, VIRTUAL_CMSDK_UART, VIRTUAL_EVENT_GATE, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_PL011,
+    VcpuRecord, VirtualDeviceRecord, WINDOW_PERIOD_START, WatchRecord, WindowRecord,
 };
 use bulkhead_image::{
     ImageBuilder, ImageError, MAX_ALTERNATIVES_PER_PARTITION, MAX_LOADS, MAX_MEMORY,
@@ -474,6 +474,12 @@ fn partition_record(
     } else {
         0
     };
+    let machine = &system.manifest.partitions[number].machine;
+    let unheard = if machine.semihosting {
+        0
+    } else {
+        FLAG_NO_SEMIHOSTING
+    };
     let mut health = [0; 8];
     for (class, action) in partition.health {
         health[class as usize] = action as u8;
@@ -486,17 +492,12 @@ fn partition_record(
         stack: partition.stack.into(),
         watchdog_ns: partition.watchdog_ns.unwrap_or(0).into(),
         kind: if vm { PARTITION_VM } else { PARTITION_TASK }.into(),
-        flags: (autostart | frozen | aarch32 | events).into(),
+        flags: (autostart | frozen | aarch32 | events | unheard).into(),
         first_vcpu: (first_vcpu as u32).into(),
         vcpu_count: (partition.vcpus.len() as u32).into(),
         manifest_line: partition.line.into(),
         restart_limit: partition.restart_limit.unwrap_or(NONE).into(),
-        virtual_lines: if vm {
-            system.manifest.partitions[number].machine.lines
-        } else {
-            0
-        }
-        .into(),
+        virtual_lines: if vm { machine.lines } else { 0 }.into(),
         reserved: 0.into(),
         health,
     })

@@ -98,6 +98,7 @@ impl Arch for Machine {
         frozen_time: true,
         max_virtual_lines: 1024,
         masks_lines: false,
+        semihosting: false,
     };
 }
 

@@ -174,6 +174,7 @@ impl Context {
                 time: bulkhead_arch_api::TimeMode::Real,
                 aarch32: false,
                 idle_in_place: false,
+                semihosting: false,
             },
             late: 0,
             pending: Pending::Nothing,
@@ -347,8 +348,8 @@ impl Context {
                     self.advance(length);
                 }
             }
-            // Done where it is given.
-            Reply::CpuOn(_) => return,
+            // Done where it is given, or never asked for.
+            Reply::CpuOn(_) | Reply::Host(_) => return,
             Reply::CpuPower(power) => self.write_general(
                 0,
                 match power {

@@ -54,6 +54,9 @@ pub enum Exit {
     /// is to reflect it, by [`crate::Vcpus::skip`] if it is to log only, else by whatever the health action
     /// does to the partition.
     Fault(FaultReport),
+    /// The vCPU asks a debugger or emulator for a service. Only if [`crate::ArchCaps::semihosting`]. Answered with [`Reply::Host`]; if
+    /// it is not answered, or not to the end, it is made again when the vCPU runs next.
+    Host(HostCall),
     /// The backend cannot go on with this vCPU for a reason that is no fault of the partition.
     Failed {
         /// What the backend found, in its own numbering, for the crash record.
@@ -68,6 +71,22 @@ pub struct Hypercall {
     pub operation: u16,
     /// x1..x6 (or the class's equivalent): capability index and arguments.
     pub arguments: [u64; 6],
+}
+
+/// What a program asks of the debugger or emulator that it takes for granted (semihosting), as far as it needs more than its own memory
+/// and the time. What it names of its memory, it may load or store; that is at least one byte, and at most [`crate::HOST_BYTES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostCall {
+    /// Its console is to print this. Answered with how many bytes of it were taken.
+    Write(GuestPhys, u8),
+    /// Its console's input. Answered with how many bytes were there.
+    Read(GuestPhys, u8),
+    /// One byte of it. Answered with the byte.
+    ReadByte,
+    /// The name of its partition, and a zero. Answered with how many bytes that is; what does not fit is left out.
+    Name(GuestPhys, u8),
+    /// It has ended with an error. No answer. (One that ended well: [`Exit::Reset`].)
+    Failed(u32),
 }
 
 /// A load or store that no memory answers.
@@ -150,6 +169,8 @@ pub enum Reply {
     Read(u64),
     /// To a writing [`Exit::Access`].
     Written,
+    /// To [`Exit::Host`], as the call says.
+    Host(u8),
     /// To [`Exit::CpuOn`].
     CpuOn(CpuOnResult),
     /// To [`Exit::CpuPower`].

@@ -21,7 +21,7 @@ use bulkhead_abi::size::limit;
 
 pub use address::{GuestPhys, HostPhys, OutOfRange};
 pub use exit::{
-    Access, AccessKind, CpuOnResult, CpuPower, Dump, Exit, FaultReport, Hypercall, Reply, ResetKind,
+    Access, AccessKind, CpuOnResult, CpuPower, Dump, Exit, FaultReport, HostCall, Hypercall, Reply, ResetKind,
 };
 pub use ids::{Line, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet, VirtualLine};
 pub use verbs::{
@@ -39,5 +39,7 @@ pub const MAX_VCPUS: usize = limit(8, 64);
 pub const MAX_VCPUS_PER_PARTITION: usize = limit(1, 8);
 /// General registers of a [`Dump`].
 pub const DUMP_REGISTERS: usize = limit(14, 31);
+/// Bytes that one [`HostCall`] moves: a short line, or a name.
+pub const HOST_BYTES: usize = 32;
 /// pCPUs a system can use.
 pub const MAX_PCPUS: usize = limit(1, 8);

@@ -36,6 +36,8 @@ pub struct ArchCaps {
     pub max_virtual_lines: u32,
     /// Whether [`Irqs::admit`] does anything.
     pub masks_lines: bool,
+    /// Whether its VMs' calls of a debugger can be answered ([`Exit::Host`]).
+    pub semihosting: bool,
 }
 
 /// Physical CPUs.
@@ -107,6 +109,8 @@ pub struct VcpuPlan {
     pub aarch32: bool,
     /// Whether an idle instruction may wait in the partition, because nothing else runs on the pCPU.
     pub idle_in_place: bool,
+    /// Whether its calls of a debugger are answered. Only if [`ArchCaps::semihosting`].
+    pub semihosting: bool,
 }
 
 /// First state of a vCPU.

@@ -105,6 +105,7 @@ impl Arch for Machine {
         frozen_time: false,
         max_virtual_lines: MAX_LINES,
         masks_lines: true,
+        semihosting: true,
     };
 }
 

@@ -121,7 +121,7 @@ impl Machine {
         if !self.plain.has_frame(context.registers.frame) {
             return Quick::Not;
         }
-        let Some(space) = self.spaces.get(context.plan.partition) else {
+        let Some(space) = self.spaces.get(context.partition) else {
             return Quick::Not;
         };
         let mut live = Live::on_ram(&mut context.registers, space);

@@ -17,9 +17,11 @@ use crate::vcpu::{Pending, Trapped};
 use crate::window::Loan;
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::{FUNCTION_BASE, HYPERCALL_INSTRUCTION};
-use bulkhead_arch_api::{Access, AccessKind, Clock, Exit, FaultReport, GuestPhys, Hypercall, VcpuId};
+use bulkhead_arch_api::{
+    Access, AccessKind, Clock, Exit, FaultReport, GuestPhys, HostCall, Hypercall, ResetKind, VcpuId,
+};
 use bulkhead_arch_deprivileged::{
-    Access as Elsewhere, ExcReturn, Fault, Guest, Late, Lockup, Next, PRIVATE_BUS, Several,
+    Access as Elsewhere, ExcReturn, Fault, Guest, Late, Lockup, Next, PRIVATE_BUS, SEMIHOSTING, Several,
     Trapped as Emulated, UsageStatus, advance_it, frame_size,
 };
 
@@ -194,9 +196,9 @@ impl Machine {
 
     /// An exception of the guest's own making.
     fn guest_trap(&mut self, vcpu: VcpuId, number: u32) -> Option<Exit> {
-        let (lookalikes, loan) = (self.lookalikes, self.loan);
-        // Only what reads or writes the timer depends on the time.
-        let now = if matches!(number, MEMORY_FAULT | BUS_FAULT) {
+        let (lookalikes, loan, hertz) = (self.lookalikes, self.loan, self.hertz);
+        // Only what reads or writes the timer, or asks for the time, depends on it.
+        let now = if matches!(number, MEMORY_FAULT | BUS_FAULT | HARD_FAULT) {
             self.now().0
         } else {
             0
@@ -236,7 +238,7 @@ impl Machine {
                 if cause.has(MSTKERR | STKERR | MUNSTKERR | UNSTKERR) {
                     trapped.no_frame(&cause)
                 } else {
-                    trapped.own_fault(Fault::Hard { status })
+                    trapped.breakpoint(status, (now, hertz))
                 }
             }
             _ => trapped.foreign_fault(&Cause::take(number)),
@@ -470,6 +472,20 @@ impl Trapped<'_> {
             }
         }
         self.own_fault(cause.fault())
+    }
+
+    /// BKPT, which no debugger has taken: a call of one by code that is privileged on the guest's own processor, or the guest's fault.
+    #[inline(never)]
+    fn breakpoint(&mut self, status: u32, time: (u64, u32)) -> Option<Exit> {
+        let is_answered = self.semihosting && self.core.privileged();
+        let (core, mut live) = self.parts();
+        if is_answered && live.fetch(live.register(15)) == Some(SEMIHOSTING) {
+            return core.host_called(&mut live, time).map(|call| match call {
+                HostCall::Failed(0) => Exit::Reset(ResetKind::Off),
+                call => Exit::Host(call),
+            });
+        }
+        self.own_fault(Fault::Hard { status })
     }
 
     /// The guest goes on, or sleeps.

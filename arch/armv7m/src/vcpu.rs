@@ -62,8 +62,10 @@ pub(crate) struct Context {
     pub(crate) core: VirtualCore,
     /// Floating-point registers, unless the hardware holds them.
     pub(crate) fp: FpRegisters,
-    /// What the kernel said of it at boot.
-    pub(crate) plan: VcpuPlan,
+    /// What the kernel said of it at boot, as far as it is needed.
+    pub(crate) partition: PartitionId,
+    kind: PartitionKind,
+    semihosting: bool,
     /// What is to be answered.
     pub(crate) pending: Pending,
 }
@@ -71,7 +73,7 @@ pub(crate) struct Context {
 impl Context {
     /// Whether it runs a program instead of a machine.
     pub(crate) fn is_task(&self) -> bool {
-        self.plan.kind == PartitionKind::Task
+        self.kind == PartitionKind::Task
     }
 }
 
@@ -112,6 +114,8 @@ pub(crate) struct Trapped<'m> {
     pub(crate) pending: &'m mut Pending,
     pub(crate) space: &'m Space,
     pub(crate) is_task: bool,
+    /// Whether its calls of a debugger are answered.
+    pub(crate) semihosting: bool,
 }
 
 impl Trapped<'_> {
@@ -157,14 +161,16 @@ impl Machine {
     /// A vCPU that has been adopted and whose partition has a space.
     pub(crate) fn trapped(&mut self, vcpu: VcpuId) -> Option<Trapped<'_>> {
         let context = self.contexts.get(vcpu)?;
-        let space = self.spaces.get(context.plan.partition)?;
+        let space = self.spaces.get(context.partition)?;
         let is_task = context.is_task();
+        let semihosting = context.semihosting;
         Some(Trapped {
             core: &mut context.core,
             registers: &mut context.registers,
             pending: &mut context.pending,
             space,
             is_task,
+            semihosting,
         })
     }
 
@@ -184,7 +190,7 @@ impl Machine {
             self.set_timer(deadline);
             return None;
         }
-        let partition = context.plan.partition;
+        let partition = context.partition;
         let space = self.spaces.get(partition)?;
         let core = &mut context.core;
         while let Some(line) = core.take_ended_line() {
@@ -285,7 +291,7 @@ impl Machine {
         let current = self.current.filter(|_| {
             self.current
                 .and_then(|vcpu| self.contexts.get(vcpu))
-                .is_some_and(|context| context.plan.partition == partition)
+                .is_some_and(|context| context.partition == partition)
         });
         if let Some(trapped) = current.and_then(|vcpu| self.trapped(vcpu)) {
             trapped.space.load(trapped.core.guest_regions().as_ref());
@@ -322,7 +328,9 @@ impl Vcpus for Machine {
             registers: crate::cpu::idle_registers(),
             core: VirtualCore::new(self.model, 0, 0),
             fp: FpRegisters::ZERO,
-            plan: *plan,
+            partition: plan.partition,
+            kind: plan.kind,
+            semihosting: plan.semihosting,
             pending: Pending::Stuck,
         };
         self.contexts.adopt(vcpu, context, &mut self.pool);
@@ -402,6 +410,7 @@ impl Vcpus for Machine {
             Reply::Written if was_access => {
                 core.complete_access(&mut live, 0);
             }
+            Reply::Host(answer) => core.host_answers(&mut live, answer.into()),
             // A partition has one vCPU: nobody asks for the power of another.
             Reply::Read(_) | Reply::Written | Reply::CpuOn(_) | Reply::CpuPower(_) => {}
         }
@@ -508,7 +517,7 @@ impl Vcpus for Machine {
         }
         if let Some(context) = self.contexts.get(vcpu) {
             context.pending = Pending::Stuck;
-            let partition = context.plan.partition;
+            let partition = context.partition;
             self.forget_lines(partition);
         }
     }

@@ -66,6 +66,7 @@ impl<'b, B: Bench> Ground<'b, B> {
                 time: TimeMode::Real,
                 aarch32: false,
                 idle_in_place: false,
+                semihosting: false,
             };
             self.machine().adopt(role.vcpu(), &plan);
             self.adopted |= bit;

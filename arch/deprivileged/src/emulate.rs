@@ -91,7 +91,7 @@ pub const fn advance_it(xpsr: u32) -> u32 {
 
 /// The instruction in the live frame, of so many bytes, is done.
 #[inline(always)]
-fn step(guest: &mut impl Guest, length: u32) {
+pub(crate) fn step(guest: &mut impl Guest, length: u32) {
     guest.set_register(15, guest.register(15).wrapping_add(length));
     let xpsr = guest.xpsr();
     if xpsr & (IT_HIGH | IT_LOW) != 0 {

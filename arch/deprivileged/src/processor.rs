@@ -99,6 +99,8 @@ pub struct VirtualCore {
     pub(crate) debug_control: u32,
     /// The event register (B1.5.18).
     pub(crate) event: bool,
+    /// How far the file of semihosting's features has been read.
+    pub(crate) features_read: u8,
     /// What was pending when that was last looked at for SCR.SEVONPEND: system exceptions and lines.
     seen_pending: [u32; LINE_WORDS + 1],
     /// DWT_CTRL.CYCCNTENA, and what the clock and the counter differ by (running) or what the
@@ -148,6 +150,7 @@ impl VirtualCore {
             fp_default_status: 0,
             debug_control: 0,
             event: false,
+            features_read: 0,
             seen_pending: [0; LINE_WORDS + 1],
             cycles_enabled: false,
             cycles: 0,

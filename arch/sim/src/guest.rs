@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What runs in a simulated vCPU.
 
-use bulkhead_arch_api::{FaultReport, Reply, ResetKind, VcpuReset};
+use bulkhead_arch_api::{FaultReport, HostCall, Reply, ResetKind, VcpuReset};
 
 /// What a guest does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub enum Action {
     Reset(ResetKind),
     /// Does something it may not.
     Fault(FaultReport),
+    /// Calls a debugger, again and again until it is answered.
+    Host(HostCall),
     /// Makes the backend fail.
     Fail(u64),
 }

@@ -29,6 +29,7 @@ pub const CAPS: ArchCaps = ArchCaps {
     frozen_time: true,
     max_virtual_lines: 1024,
     masks_lines: false,
+    semihosting: true,
 };
 
 /// Parts in which the state that vCPUs share is reset.

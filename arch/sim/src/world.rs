@@ -467,6 +467,8 @@ impl World {
             .plan
             .unwrap_or_else(|| panic!("{vcpu:?} was never adopted"));
         let (outcome, exit, asks) = match action {
+            // Not done before `reply` says so.
+            Action::Host(call) => return Some(Exit::Host(call)),
             Action::Compute(_) | Action::Idle => (Outcome::Done, None, false),
             Action::Mark(value) => {
                 self.record(pcpu, What::Mark(vcpu, value));
@@ -621,6 +623,10 @@ impl World {
     }
 
     pub(crate) fn reply(&mut self, vcpu: VcpuId, by: PcpuId, reply: Reply) {
+        if matches!(reply, Reply::Host(_)) {
+            self.finish(vcpu, by, None, Outcome::Replied(reply));
+            return;
+        }
         self.answer(vcpu, by, Outcome::Replied(reply));
     }
 }

@@ -483,12 +483,34 @@ fn waiting() {
     store(0xE000_ED10, 0);
 }
 
+/// A call of a debugger with any number but those that end the program, about anything; or one that is under way. What waits for input waits for
+/// the watchdog.
+fn ask_debugger() {
+    let operation = match below(8) {
+        0 => draw(),
+        1 => draw() & 0x7FFF_FF00 | 1 << 31 | 3 + below(3),
+        _ => below(0x34),
+    };
+    let operation = if matches!(operation, 0x18 | 0x20) {
+        4
+    } else {
+        operation
+    };
+    let block = [1 + below(4), address(), draw() >> below(32)];
+    let parameter = if below(2) == 0 {
+        address()
+    } else {
+        block.as_ptr() as u32
+    };
+    // SAFETY: what it stores goes to the program's own memory, whose damage it survives.
+    unsafe { asm!("bkpt #0xab", inout("r0") operation => _, inout("r1") parameter => _) }
+}
+
 /// MSR to what cannot be written, from a thread and from wherever this runs, and stacks exchanged under it.
 fn special() {
     let value = draw();
     match below(5) {
-        // SAFETY: a fault, unless an emulator does what a program without privileges asks of it: to end.
-        4 => unsafe { asm!("bkpt #0xab", inout("r0") 0x18 => _, inout("r1") 0x2_0026 => _) },
+        4 => ask_debugger(),
         // SAFETY: none of these can be written.
         0 => unsafe { asm!("msr ipsr, {0}", "msr epsr, {0}", "msr iepsr, {0}", in(reg) value) },
         // SAFETY: masks change nothing but when handlers run.

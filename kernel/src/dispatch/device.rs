@@ -15,6 +15,18 @@ const QUIESCE_SIZE: u8 = 4;
 /// Received bytes handled per interrupt; more than any UART's FIFO, so that none is left behind.
 const INPUT_BATCH: usize = 64;
 
+/// What happens to a virtual UART beside accesses to its registers.
+pub(super) enum Change<'b> {
+    /// So many bytes of output find room.
+    Room(usize),
+    /// A byte arrives: whether somebody may be waiting for it besides the interrupt lines.
+    Byte(u8),
+    /// A cold reset.
+    Reset,
+    /// Received bytes are taken: how many there were.
+    Take(&'b mut [u8]),
+}
+
 impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     /// An access to no memory. False, and nothing has been done, if there is no device of the partition either.
     #[inline(never)]
@@ -81,7 +93,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         });
         self.send_for(partition, now);
         if output.room(partition) < FIFO_DEPTH {
-            self.starve(partition, line);
+            self.starve(partition);
         }
         reply
     }
@@ -89,17 +101,17 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     /// The virtual UART is told when there is room for a whole FIFO again: its driver waits for the transmit
     /// interrupt. The mark comes first and the second look behind it, so that a pump on another pCPU that makes room
     /// in between is noticed by one of both.
-    fn starve(&mut self, partition: PartitionId, line: Option<VirtualLine>) {
+    fn starve(&mut self, partition: PartitionId) {
         self.shared.mark_starved(partition);
         let room = self.shared.terminal.output.room(partition);
         if room >= FIFO_DEPTH {
-            self.with_uart(partition, line, |uart| uart.set_room(room));
+            self.change_uart(partition, Change::Room(room));
         }
     }
 
     /// Changes the virtual UART of a partition that has one. Its lock is kept while the interrupt line follows its state, so that two pCPUs
     /// cannot leave the line as the first wanted it after the registers as the second did.
-    pub(super) fn with_uart<T>(
+    fn with_uart<T>(
         &mut self,
         partition: PartitionId,
         line: Option<VirtualLine>,
@@ -114,6 +126,25 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         drop(reader);
         self.wake_all(woken.unwrap_or(VcpuSet::EMPTY));
         Some(result)
+    }
+
+    /// The same for what its guest does not do by registers; what that says. One place for all: nothing of it is frequent.
+    #[inline(never)]
+    pub(super) fn change_uart(&mut self, partition: PartitionId, change: Change<'_>) -> usize {
+        let line = self.system.facts_of(partition).uart.and_then(|uart| uart.line);
+        let result = self.with_uart(partition, line, |uart| match change {
+            Change::Byte(byte) => usize::from(uart.receive(byte)),
+            Change::Room(room) => {
+                uart.set_room(room);
+                0
+            }
+            Change::Reset => {
+                uart.reset();
+                0
+            }
+            Change::Take(into) => uart.take(into),
+        });
+        result.unwrap_or(0)
     }
 
     /// The lines of a virtual device, from this one on, take their new levels.
@@ -152,13 +183,17 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         if shared.state() != PartitionState::Running {
             return;
         }
-        let Some(window) = self.system.facts_of(partition).uart else {
+        let facts = self.system.facts_of(partition);
+        if facts.uart.is_none() {
             if let Some(input) = shared.reader.lock().input() {
                 input.put(byte);
             }
             return;
-        };
-        self.with_uart(partition, window.line, |uart| uart.receive(byte));
+        }
+        let awaited = self.change_uart(partition, Change::Byte(byte));
+        if A::CAPS.semihosting && awaited != 0 {
+            self.wake_all(VcpuSet::of(facts.first));
+        }
     }
 
     /// Bytes of a partition for its console; returns how many were taken.
@@ -188,12 +223,11 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         self.shared.terminal.output.pump(&mut self.machine, now);
         self.mind_output(now);
         for partition in bits(self.shared.take_starved()).map(PartitionId) {
-            let line = self.system.facts_of(partition).uart.and_then(|uart| uart.line);
             let room = self.shared.terminal.output.room(partition);
             if room < FIFO_DEPTH {
-                self.starve(partition, line);
+                self.starve(partition);
             } else {
-                self.with_uart(partition, line, |uart| uart.set_room(room));
+                self.change_uart(partition, Change::Room(room));
             }
         }
     }

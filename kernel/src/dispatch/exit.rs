@@ -112,6 +112,10 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
                 self.count(slot, |counters| &counters.power);
                 self.end_own(slot, own_wish(kind));
             }
+            Exit::Host(ref call) if A::CAPS.semihosting => {
+                self.count(slot, |counters| &counters.hypercalls);
+                self.host_call(slot, vcpu, call);
+            }
             Exit::Failed { code } => self.backend_failed(slot, vcpu, code),
             // Interrupts: nothing that the vCPU has done.
             _ => {

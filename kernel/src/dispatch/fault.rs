@@ -141,16 +141,21 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     /// The backend gives a vCPU up. Its partition cannot go on; the others can.
     #[inline(never)]
     pub(super) fn backend_failed(&mut self, slot: Slot, vcpu: VcpuId, code: u64) {
-        self.tell_failure(vcpu, code);
+        self.fail(slot, vcpu, ": backend failure ", code);
+    }
+
+    /// The vCPU's partition has failed, and why is a number.
+    pub(super) fn fail(&mut self, slot: Slot, vcpu: VcpuId, what: &str, code: u64) {
+        self.tell_failure(vcpu, what, code);
         self.end_own(slot, Request::Fail);
     }
 
     /// On its own, as whatever makes lines: so that the stack holds one of them at a time.
     #[inline(never)]
-    fn tell_failure(&mut self, vcpu: VcpuId, code: u64) {
+    fn tell_failure(&mut self, vcpu: VcpuId, what: &str, code: u64) {
         let name = self.system.name(self.system.binding(vcpu).partition);
         let mut line = Line::of("partition ");
-        line.text(name).text(": backend failure ").hex(code);
+        line.text(name).text(what).hex(code);
         self.log(&line);
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Carrying out what the control blocks of partitions say: stop, load, start, and the end of the system.
 
+use super::device::Change;
 use super::{Pcpu, SEVERAL_VCPUS};
 use crate::boot::{all_stopped, end_if_all_stopped, end_system};
 use crate::load::{Chunk, Cursor};
@@ -12,7 +13,6 @@ use bulkhead_abi::status::state_change_event;
 use bulkhead_abi::trace::Event;
 use bulkhead_abi::{Error, PartitionState};
 use bulkhead_arch_api::{Arch, CopyError, GuestPhys, PartitionId, PcpuId, Ticks, VcpuId, VcpuReset};
-use bulkhead_devices::uart::Uart;
 use bulkhead_sched::{PcpuPolicy, Slot};
 
 impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
@@ -264,8 +264,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             return next;
         }
         // Another pCPU that sends what an earlier life has printed may have raised the line again since the line was reset.
-        let line = self.system.facts_of(partition).uart.and_then(|uart| uart.line);
-        self.with_uart(partition, line, Uart::reset);
+        self.change_uart(partition, Change::Reset);
         let shared = self.shared.partition(partition);
         if let Some(input) = shared.reader.lock().input() {
             input.clear();

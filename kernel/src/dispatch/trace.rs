@@ -98,5 +98,6 @@ fn describe(exit: &Exit) -> (ExitCause, u32) {
         Exit::Reset(_) => (ExitCause::Reset, 0),
         Exit::Fault(_) => (ExitCause::Fault, 0),
         Exit::Failed { code } => (ExitCause::Failed, code as u32),
+        Exit::Host(_) => (ExitCause::Host, 0),
     }
 }

@@ -45,9 +45,11 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     };
     take_reset_vectors(context.board, &mut firmware.code);
     let lookalikes = in_place::lookalikes(&firmware.code, &firmware.rewritten.sites);
-    report
-        .diagnostics
-        .extend(semihosting(name, &firmware.rewritten.semihosting));
+    if !spec.machine.semihosting {
+        report
+            .diagnostics
+            .extend(semihosting(name, &firmware.rewritten.semihosting));
+    }
     let code = code_window(&firmware.code)?;
     // The memory of a stack ends below its first pointer.
     let stack = Window {
@@ -85,18 +87,18 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     })
 }
 
-/// A program with calls to a debugger may run as it is: often they are linked for an error that never comes. If it makes one, what it meets
-/// is a HardFault, as on a chip without a debugger, and often no word about it.
+/// A program with calls to a debugger that are not answered may run as it is: often they are linked for an error that never comes. If it makes
+/// one, what it meets is a HardFault, as on a chip without a debugger, and often no word about it.
 fn semihosting(name: &Placed<String>, calls: &[u32]) -> Option<Diagnostic> {
     let first = calls.first()?;
     let message = format!(
-        "the program `{}` can call a debugger (semihosting, BKPT 0xAB), and nobody answers",
+        "the program `{}` can call a debugger (BKPT 0xAB), and `machine.semihosting` says that nobody answers",
         name.value
     );
     let places = if calls.len() == 1 { "place" } else { "places" };
     let found = Diagnostic::at(Code::Semihosting, name.place, message)
         .label(format!("in {} {places}, the first at {first:#x}: a HardFault of its own there", calls.len()))
-        .help("link it without (`--specs=nosys.specs` instead of `rdimon.specs`, for example), and print to the board's UART");
+        .help("link it without (`--specs=nosys.specs` instead of `rdimon.specs`, for example), or let them be answered");
     Some(found)
 }
 

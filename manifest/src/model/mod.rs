@@ -191,6 +191,8 @@ pub(crate) struct MachineSpec {
     pub gate_place: Option<Place>,
     pub load_at: Option<Placed<u64>>,
     pub entry: Option<Placed<u64>>,
+    pub semihosting: bool,
+    pub semihosting_place: Option<Place>,
 }
 
 /// Other payloads of a partition; what is not given is as in the partition's own section.

@@ -291,6 +291,8 @@ fn read_machine(table: &Table) -> MachineSpec {
         gate_place: place("event-gate"),
         load_at: integer(&machine, "load-at"),
         entry: integer(&machine, "entry"),
+        semihosting: machine.get("semihosting").and_then(Value::boolean) != Some(false),
+        semihosting_place: place("semihosting"),
     }
 }
 

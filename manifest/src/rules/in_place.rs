@@ -25,6 +25,9 @@ const PARTITIONS: usize = 8;
 
 pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     if board.class != Class::Armv7m {
+        for partition in &manifest.partitions {
+            no_semihosting(partition, board, report);
+        }
         return;
     }
     for partition in &manifest.partitions {
@@ -90,6 +93,22 @@ fn machine_has_a_meaning(partition: &PartitionSpec, report: &mut Report) {
             ));
         }
     }
+}
+
+/// Where nobody answers such calls, nobody need forbid it.
+fn no_semihosting(partition: &PartitionSpec, board: &Board, report: &mut Report) {
+    let Some(place) = partition.machine.semihosting_place else {
+        return;
+    };
+    let message = format!(
+        "`machine.semihosting` has no meaning on a board of class `{}`",
+        board.class.name()
+    );
+    report.push(
+        Diagnostic::at(Code::NotForClass, place, message)
+            .label("no program of this class has such calls answered")
+            .help("remove it, or choose a board of class `armv7m`"),
+    );
 }
 
 /// Sizes and addresses are what an MPU can express.

@@ -470,6 +470,12 @@ static MACHINE: TableSchema = TableSchema {
             Kind::Address,
             "first instruction; raw binaries and VMs without image only",
         ),
+        key(
+            "semihosting",
+            Default("true"),
+            Kind::Boolean,
+            "answer the program's calls of a debugger (`BKPT 0xAB`) with its console, its name and its end; if not, they are its HardFault; class armv7m only",
+        ),
     ],
 };
 
