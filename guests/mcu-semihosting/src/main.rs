@@ -208,22 +208,14 @@ fn answers() {
     heprintln!("errors: by heprintln");
 }
 
-/// Waits for input, with and without interrupts that can end the waiting.
+/// Waits for input, with interrupts that end the waiting for a while, and with those masked.
 fn input() {
     let handle = open(c":tt", 0);
     hprintln!("input: type");
-    let before = TICKS.load(Ordering::Relaxed);
     let first = call(nr::READC, 0) as u8;
     let left = ask(nr::READ, &[handle, BUFFER.address(), 1]);
     let second = BUFFER.bytes()[0];
-    let ticks = TICKS.load(Ordering::Relaxed) - before;
-    hprintln!(
-        "input: {:?} {:?}, {} left, ticks {}",
-        first as char,
-        second as char,
-        left,
-        ticks > 1
-    );
+    hprintln!("input: {:?} {:?}, {} left", first as char, second as char, left);
     cortex_m::interrupt::disable();
     hprintln!("input: masked, type");
     let third = call(nr::READC, 0) as u8;
