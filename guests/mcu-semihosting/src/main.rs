@@ -10,6 +10,7 @@ use bulkhead_guest_mcu::println;
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU32, Ordering};
+use cortex_m::asm::wfi;
 use cortex_m::peripheral::{SCB, syst::SystClkSource};
 use cortex_m::register::control::{self, Npriv};
 use cortex_m_rt::{ExceptionFrame, entry, exception};
@@ -227,7 +228,9 @@ fn input() {
 #[entry]
 fn main() -> ! {
     let Some(mut core) = cortex_m::Peripherals::take() else {
-        loop {}
+        loop {
+            wfi();
+        }
     };
     hprintln!("semihosting: a program that prints by its debugger, {}", 42);
     core.SYST.set_clock_source(SystClkSource::Core);
@@ -247,7 +250,9 @@ fn main() -> ! {
     unsafe { control::write(control) };
     // SAFETY: prints, if it is answered.
     unsafe { syscall!(WRITE0, c"answered without privileges\n".as_ptr()) };
-    loop {}
+    loop {
+        wfi();
+    }
 }
 
 #[exception]
@@ -265,5 +270,7 @@ unsafe fn HardFault(_frame: &ExceptionFrame) -> ! {
     println!("semihosting: HardFault, hfsr {:08x}", status);
     hprintln!("semihosting: from the handler of a HardFault");
     ask(EXIT_EXTENDED, &[0x2_0026, 3]);
-    loop {}
+    loop {
+        wfi();
+    }
 }
