@@ -488,7 +488,7 @@ fn waiting() {
 fn ask_debugger() {
     let operation = match below(8) {
         0 => draw(),
-        1 => draw() & 0x7FFF_FF00 | 1 << 31 | 3 + below(3),
+        1 => (draw() & 0x7FFF_FF00) | (1 << 31) | (3 + below(3)),
         _ => below(0x34),
     };
     let operation = if matches!(operation, 0x18 | 0x20) {
