@@ -71,7 +71,7 @@ pub(super) const ARMV7M: &[Waiver] = &[
     ),
     waiver(
         SIZE,
-        116_500,
+        119_000,
         "one binary has all policies, all rules of the image and all of its class",
     ),
 ];
