@@ -618,7 +618,7 @@ mod tests {
         assert_eq!(word(15, 0, 0, 0), Err(BadRecord::Kind(15)));
         assert_eq!(word(KIND_WAKE, NOBODY, 0, 0), Err(BadRecord::Subject(NOBODY)));
         assert_eq!(word(KIND_WAKE, 0, 1, 0), Err(BadRecord::Detail(1)));
-        assert_eq!(word(KIND_EXIT, 0, 13, 0), Err(BadRecord::Detail(13)));
+        assert_eq!(word(KIND_EXIT, 0, 14, 0), Err(BadRecord::Detail(14)));
         assert_eq!(word(KIND_SWITCH, 0, NOBODY, 1), Err(BadRecord::Argument(1)));
         assert_eq!(word(KIND_SCHEDULE, NOBODY, 0, 256), Err(BadRecord::Argument(256)));
     }

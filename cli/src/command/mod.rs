@@ -220,8 +220,8 @@ struct ExplainArgs {
   bulkhead run system.toml --log logs; bulkhead log logs/log-area.bin
   bulkhead log --live :1234                       a board that runs, through a debugger's server
 
-The log is 64 KiB directly below the address at which bulkhead.bin is loaded, on a microcontroller 4 KiB at the
-end of RAM; `bulkhead check` shows the address. It survives a warm reset.
+The log is 64 KiB directly below the address at which bulkhead.bin is loaded, on a microcontroller the first 4 KiB
+of the hypervisor's RAM; `bulkhead check` shows the address. It survives a warm reset.
 A debugger's server (a debug probe's, or QEMU's with -gdb tcp::1234) stops the board for the moment of reading.")]
 struct LogArgs {
     /// The dump
