@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Loads and stores of words of a device: one register on the shortest way, several registers, and what is refused.
 
-use bulkhead_arch_deprivileged::{Access, Guest, Model, Several, VirtualCore, word_quickly};
+mod bare_model;
+
+use bare_model::MODEL;
+use bulkhead_arch_deprivileged::{Access, Guest, Several, VirtualCore, word_quickly};
 
 const BASE: u32 = 0xA000_0000;
 const PC: u32 = 0x100;
-
-static MODEL: Model = Model {
-    cpuid: 0,
-    features: [0; 16],
-    lines: 0,
-    priority_bits: 0xFF,
-    systick_calibration: 0,
-    systick_reference: 0,
-    mpu_regions: 0,
-    floating_point: false,
-};
 
 /// Registers and one instruction; no memory.
 struct Program {

@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Calls of a debugger: what programs make, and what nobody should.
 
+mod bare_model;
+
+use bare_model::MODEL;
 use bulkhead_arch_api::{GuestPhys, HOST_BYTES, HostCall};
-use bulkhead_arch_deprivileged::{Guest, Model, VirtualCore};
+use bulkhead_arch_deprivileged::{Guest, VirtualCore};
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
 const CODE: u32 = 0x1000;
 const RAM: u32 = 0x2000_0000;
 const SIZE: u32 = 0x400;
 const FAILED: u32 = u32::MAX;
-
-static MODEL: Model = Model {
-    cpuid: 0,
-    features: [0; 16],
-    lines: 0,
-    priority_bits: 0xFF,
-    systick_calibration: 0,
-    systick_reference: 0,
-    mpu_regions: 0,
-    floating_point: false,
-};
 
 /// Registers, code that can be read, and RAM.
 #[derive(Clone)]
