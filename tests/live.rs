@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The log of a board without a UART, read while the board runs, through the server that a debugger would use.
+//! The log of a board without a UART, read while the board runs, through the server that a debugger would
+//! use.
 //!
-//! What `bulkhead log --live` does. The board stands still until the first connection is given up, and goes on after each.
+//! `bulkhead log --live` does the same. The board stands still until the first connection is given up, and
+//! goes on after each.
 
-use bulkhead::debugger::Debugger;
-use bulkhead::launch::{Launch, TemporaryFile};
-use bulkhead::log_area::LogArea;
-use bulkhead::prepare::{Options, prepare_text};
+use bulkhead::build::prepare::{Options, prepare_text};
+use bulkhead::emulator::debugger::Debugger;
+use bulkhead::emulator::launch::{Launch, TemporaryFile};
+use bulkhead::log::log_area::LogArea;
 use bulkhead::problem::Problem;
-use bulkhead::progress::Progress;
+use bulkhead::ui::progress::Progress;
 use bulkhead_abi::log::AREA_SIZE;
 use bulkhead_tests::ENABLE;
 use std::net::TcpListener;
@@ -91,7 +93,7 @@ fn watch() -> Result<(), Problem> {
     Err(Problem::new(format!("what was seen in a minute: {looks:?}")))
 }
 
-/// What the looks at the board so far tell, if they tell enough.
+/// Returns the verdict of the looks at the board so far, if they tell enough.
 fn judge(looks: &[Option<(u64, String)>]) -> Option<Result<(), String>> {
     if let Some(Some((_, text))) = looks.first() {
         return Some(Err(format!(

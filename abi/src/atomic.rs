@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! 64-bit words that several contexts use, on every class.
 //!
-//! Where the CPU has 64-bit atomic accesses this is `core`'s own type. Armv7-M has none; but it has one
-//! pCPU, and the hypervisor there never uses such a word in a context that interrupts another one (it runs with
+//! Where the CPU has 64-bit atomic accesses this is `core`'s own type. Armv7-M has none; but it has one pCPU,
+//! and the hypervisor there never uses such a word in a context that interrupts another one (it runs with
 //! interrupts masked, and what a partition's exception may interrupt is the partition). So two halves do.
 
 #[cfg(target_has_atomic = "64")]
@@ -19,12 +19,16 @@ mod halves {
     #[derive(Debug, Default)]
     #[repr(C, align(8))]
     pub struct AtomicU64 {
+        // In the order of the CPU, so that readers of memory find a number of 64 bits.
+        #[cfg(target_endian = "big")]
+        high: AtomicU32,
         low: AtomicU32,
+        #[cfg(target_endian = "little")]
         high: AtomicU32,
     }
 
     impl AtomicU64 {
-        /// A word of this value.
+        /// Makes a word of this value.
         #[must_use]
         pub const fn new(value: u64) -> Self {
             Self {
@@ -33,7 +37,7 @@ mod halves {
             }
         }
 
-        /// The value.
+        /// Returns the value.
         #[inline]
         #[must_use]
         pub fn load(&self, order: Ordering) -> u64 {
@@ -65,7 +69,8 @@ mod halves {
             self.change(order, |value| value & bits)
         }
 
-        /// The halves are accessed relaxed: there is no other context to order them for.
+        /// Stores what `new` makes of the value, and returns the value before. The halves are accessed
+        /// relaxed: there is no other context to order them for.
         fn change(&self, _order: Ordering, new: impl FnOnce(u64) -> u64) -> u64 {
             let before = self.load(Ordering::Relaxed);
             self.store(new(before), Ordering::Relaxed);

@@ -29,7 +29,7 @@ pub const ESCAPE_MASK: u8 = 0x40;
 /// Name of the hypervisor's own console; no partition can have it.
 pub const HYPERVISOR_CONSOLE: &str = "bulkhead";
 
-/// Whether `byte` must be escaped in text.
+/// Tells whether `byte` must be escaped in text.
 #[must_use]
 pub const fn needs_escape(byte: u8) -> bool {
     matches!(byte, RS | US | DLE)

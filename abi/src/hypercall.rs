@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hypercall numbers, object kinds, rights and error codes.
 
+use crate::size::{TABLES, Tables};
+
 /// First function identifier of our hypercalls: SMCCC fast call, 64-bit, vendor-specific hypervisor
 /// service (owner 6), Arm DEN 0028F section 2.5 and table 6-1.
 pub const FUNCTION_BASE: u32 = 0xC600_0000;
 
-/// Class `armv7m`: the instruction with which a VM calls, `UDF #0xB1`. SVC is an instruction of the VM's own, and an
-/// undefined instruction is none that a program uses; a task uses `SVC #0`.
+/// Class `armv7m`: the instruction with which a VM calls, `UDF #0xB1`. SVC is an instruction of the VM's own,
+/// and an undefined instruction is none that a program uses; a task uses `SVC #0`.
 pub const HYPERCALL_INSTRUCTION: u16 = 0xDEB1;
 
-/// The SMCCC function identifier of `operation`.
+/// Returns the SMCCC function identifier of `operation`.
 #[must_use]
 pub const fn function_id(operation: Operation) -> u32 {
     FUNCTION_BASE | operation as u32
 }
 
-/// What a hypercall asks of the object its capability names.
+/// An operation on the object that the capability of a hypercall names.
 ///
 /// The number is the low 16 bits of the function identifier. The upper byte of it is the object kind
 /// the operation belongs to, so that numbers of one kind stay together as the list grows.
@@ -26,16 +28,18 @@ pub enum Operation {
     Null = 0x0000,
     /// ABI revision in x1: `major << 16 | minor`. Needs no capability.
     Version = 0x0001,
-    /// Partition: state, restart count and last health class in x1 (see [`crate::status::StatusWord`]), how and why it
-    /// started in x2 (see [`crate::status::StartWord`]). Right: `READ`.
+    /// Partition: state, restart count and last health class in x1 (see [`crate::status::StatusWord`]), how
+    /// and why it started in x2 (see [`crate::status::StartWord`]). Right: `READ`.
     PartitionStatus = 0x0100,
-    /// Partition: start it if it is stopped, as x2 says (see [`crate::status::StartOptions`]). Right: `CONTROL`.
+    /// Partition: start it if it is stopped, as x2 says (see [`crate::status::StartOptions`]). Right:
+    /// `CONTROL`.
     PartitionStart = 0x0101,
     /// Partition: stop it. Right: `CONTROL`.
     PartitionStop = 0x0102,
     /// Partition: stop it and start it, as x2 says (see [`crate::status::StartOptions`]). Right: `CONTROL`.
     PartitionRestart = 0x0103,
-    /// Partition: restart its watchdog period; a caller can do so for itself without a right. Right: `CONTROL`.
+    /// Partition: restart its watchdog period; a caller can do so for itself without a right. Right:
+    /// `CONTROL`.
     PartitionKick = 0x0104,
     /// Event gate: block until an event is pending, or until x2 (nanoseconds since boot, 0 = for ever).
     /// Result x1: the events, a bitmap, which are consumed. Right: `READ`.
@@ -48,7 +52,8 @@ pub enum Operation {
     TimerNow = 0x0300,
     /// Timer: block until x2 nanoseconds since boot. Right: `READ`.
     TimerSleep = 0x0301,
-    /// Console: write up to 32 bytes; x2 = length, x3..x6 = the bytes, little-endian. Result x1: bytes taken. Right: `WRITE`.
+    /// Console: write up to 32 bytes; x2 = length, x3..x6 = the bytes, little-endian. Result x1: bytes taken.
+    /// Right: `WRITE`.
     ConsoleWrite = 0x0400,
     /// Console: read up to 24 bytes; result x1 = length, x2..x4 = the bytes, little-endian. Right: `READ`.
     ConsoleRead = 0x0401,
@@ -63,11 +68,12 @@ pub enum Operation {
     CapabilityDelete = 0x0503,
     /// Own capability space: kind and rights of the capability x1. Result x1: `kind << 32 | rights`.
     CapabilityInspect = 0x0504,
-    /// Schedule: result x1 = number of the schedule in force, x2 = of the one that the next frame follows (the same if
-    /// no change is pending), x3 = when the one in force began, in nanoseconds since boot. Right: `READ`.
+    /// Schedule: result x1 = number of the schedule in force, x2 = of the one that the next frame follows
+    /// (the same if no change is pending), x3 = when the one in force began, in nanoseconds since boot.
+    /// Right: `READ`.
     ScheduleStatus = 0x0600,
-    /// Schedule: from the end of the frame in force on, the schedule with number x2. A later call before that takes
-    /// the place of an earlier one. Right: `CONTROL`.
+    /// Schedule: from the end of the frame in force on, the schedule with number x2. A later call before that
+    /// takes the place of an earlier one. Right: `CONTROL`.
     ScheduleChange = 0x0601,
 }
 
@@ -97,7 +103,7 @@ impl Operation {
         Self::ScheduleChange,
     ];
 
-    /// The operation with this number, if there is one.
+    /// Returns the operation with this number, if there is one.
     #[must_use]
     pub const fn from_number(number: u16) -> Option<Self> {
         let mut i = 0;
@@ -109,9 +115,37 @@ impl Operation {
         }
         None
     }
+
+    /// Returns the number of its results. Registers of further results keep their value on class `armv7m`.
+    #[must_use]
+    pub const fn results(self) -> usize {
+        match self {
+            Self::Null
+            | Self::PartitionStart
+            | Self::PartitionStop
+            | Self::PartitionRestart
+            | Self::PartitionKick
+            | Self::EventSignal
+            | Self::TimerSleep
+            | Self::CapabilityRevoke
+            | Self::CapabilityDelete
+            | Self::ScheduleChange => 0,
+            Self::Version
+            | Self::EventWait
+            | Self::EventPoll
+            | Self::TimerNow
+            | Self::ConsoleWrite
+            | Self::CapabilityDerive
+            | Self::CapabilityGrant
+            | Self::CapabilityInspect => 1,
+            Self::PartitionStatus => 2,
+            Self::ScheduleStatus => 3,
+            Self::ConsoleRead => 4,
+        }
+    }
 }
 
-/// What a capability can name.
+/// A kind of object that a capability can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ObjectKind {
@@ -128,7 +162,7 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    /// The kind with this number, if there is one.
+    /// Returns the kind with this number, if there is one.
     #[must_use]
     pub const fn from_number(number: u8) -> Option<Self> {
         match number {
@@ -142,7 +176,7 @@ impl ObjectKind {
     }
 }
 
-/// What a capability lets its holder do: a set of the bits below.
+/// Rights that a capability gives to its holder: a set of the bits below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Rights(pub u8);
 
@@ -160,19 +194,19 @@ impl Rights {
     /// Every right.
     pub const ALL: Self = Self(15);
 
-    /// Whether every right of `needed` is in `self`.
+    /// Tells whether every right of `needed` is in `self`.
     #[must_use]
     pub const fn contains(self, needed: Self) -> bool {
         self.0 & needed.0 == needed.0
     }
 
-    /// The rights in both.
+    /// Returns the rights in both.
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// The rights in either.
+    /// Returns the rights in either.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -220,7 +254,7 @@ impl Error {
         Self::Interrupted,
     ];
 
-    /// The error with this code, if there is one.
+    /// Returns the error with this code, if there is one.
     #[must_use]
     pub fn from_code(code: i64) -> Option<Self> {
         Self::ALL.iter().copied().find(|error| *error as i64 == code)
@@ -229,9 +263,12 @@ impl Error {
 
 /// ABI revision: `major << 16 | minor`. A new minor adds operations, a new major changes some.
 pub const ABI_VERSION: u32 = 1 << 16 | 2;
-/// Indices a partition's capability space can hold (on a microcontroller fewer).
-pub const CAPABILITY_SLOTS: usize = crate::size::limit(SMALL_CAPABILITY_SLOTS, 64);
-/// The same on a microcontroller; the host tool asks for it, too.
-pub const SMALL_CAPABILITY_SLOTS: usize = 16;
+/// Indices a partition's capability space can hold in this build.
+pub const CAPABILITY_SLOTS: usize = capability_slots(TABLES);
+/// Indices a partition's capability space can hold under a class binary with tables of this size.
+#[must_use]
+pub const fn capability_slots(tables: Tables) -> usize {
+    tables.limit(16, 64)
+}
 /// Index at which every partition finds the capability for itself.
 pub const SELF_CAPABILITY: u32 = 0;

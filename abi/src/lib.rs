@@ -16,13 +16,16 @@
 //!
 //! Registers not named keep their value.
 //!
-//! Class `armv7m`: the same with 32-bit registers. A VM uses `UDF #0xB1` ([`hypercall::HYPERCALL_INSTRUCTION`]), a task `SVC #0`:
+//! Class `armv7m`: the same with 32-bit registers. A VM uses `UDF #0xB1`
+//! ([`hypercall::HYPERCALL_INSTRUCTION`]), a task `SVC #0`:
 //!
 //! | register | in | out |
 //! |---|---|---|
 //! | r0 | function identifier | 0, or a negative [`Error`] |
 //! | r1 | capability index | |
-//! | r2:r3, r4:r5, r6:r7, r8:r9, r10:r11 | arguments of 64 bits, the low word first | r2:r3 to r8:r9: results |
+//! | r2:r3, r4:r5, r6:r7, r8:r9, r10:r11 | arguments of 64 bits, the low word first | r2:r3 to r8:r9: as many results as the operation has ([`Operation::results`]) |
+//!
+//! Registers that are no result of the operation keep their value, as all but r0 do on an error.
 #![no_std]
 #![forbid(unsafe_code)]
 

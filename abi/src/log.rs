@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The log area: what the hypervisor leaves in RAM for whoever comes after it.
+//! The log area: the records that the hypervisor leaves in RAM for a later reader.
 //!
-//! [`AREA_SIZE`] bytes directly below the address at which the flashable file is loaded. Nothing clears them: a
-//! warm reset keeps them, the next life of the hypervisor continues them, and the host tool finds them in a
+//! [`AREA_SIZE`] bytes directly below the address at which the flashable file is loaded. Nothing clears them:
+//! a warm reset keeps them, the next life of the hypervisor continues them, and the host tool finds them in a
 //! memory dump by [`MAGIC`]. No UART is needed for any of it.
 //!
 //! | bytes from | what |
@@ -14,18 +14,19 @@
 //! | 0x1a00 | [`Vcpu`], one per vCPU |
 //! | 0x8000 | ring of text: the hypervisor's log lines, `[seconds.micros] text` and a line feed each |
 //!
-//! On a microcontroller the area is smaller: the pCPU from 0x400 on, partitions from 0x440, vCPUs from 0x840, the ring
-//! from 0xc00. [`Header::size`] tells.
+//! On a microcontroller the area is smaller: the pCPU from 0x400 on, partitions from 0x440, vCPUs from 0x840,
+//! the ring from 0xc00. [`Header::size`] tells.
 //!
-//! **Consistent at every store**, because the power can go at any: the magic number is stored last when the area is made. A
-//! line is announced in `reserved`, stored, and then counted in `written`; so the ring holds the bytes from
-//! `reserved` - size (or 0) up to `written`. A crash record counts when its `state` says so, which is stored last.
+//! **Consistent at every store**, because the power can go at any: the magic number is stored last when the
+//! area is made. A line is announced in `reserved`, stored, and then counted in `written`; so the ring holds
+//! the bytes from `reserved` - size (or 0) up to `written`. A crash record counts when its `state` says so,
+//! which is stored last.
 //!
 //! All fields are atomics: any bytes are a value of this type, and
 //! readers on other CPUs see whole numbers. Numbers have the byte order of the CPU.
 
 use crate::atomic::AtomicU64;
-use crate::size::{IS_SMALL, limit};
+use crate::size::{TABLES, Tables, limit};
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 /// Bytes of the area.
@@ -33,7 +34,7 @@ pub const AREA_SIZE: usize = LAYOUT.size;
 /// Bytes of the area on a microcontroller.
 pub const SMALL_AREA_SIZE: usize = SMALL.size;
 /// The layout of this build.
-const LAYOUT: Layout = if IS_SMALL { SMALL } else { LARGE };
+const LAYOUT: Layout = Layout::of(TABLES);
 /// "BULKLOG1", as the bytes are in memory.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"BULKLOG1");
 /// Revision of the layout.
@@ -54,9 +55,9 @@ pub const PCPUS: usize = LAYOUT.pcpus.1;
 pub const PARTITIONS: usize = LAYOUT.partitions.1;
 /// vCPUs that have a place.
 pub const VCPUS: usize = LAYOUT.vcpus.1;
-/// Bytes before the ring that nobody uses.
+/// Unused bytes before the ring.
 const UNUSED: usize = limit(0x1C0, 0x5600);
-/// Bytes behind a crash record that nobody uses.
+/// Unused bytes behind a crash record.
 const CRASH_UNUSED: usize = limit(16, 432);
 /// "None" where a number is expected.
 pub const NONE: u32 = u32::MAX;
@@ -99,7 +100,16 @@ pub const LARGE: Layout = Layout {
 };
 
 impl Layout {
-    /// The layout of an area that says it has this many bytes ([`Header::size`]).
+    /// Returns the layout of a log that a class binary with tables of this size writes.
+    #[must_use]
+    pub const fn of(tables: Tables) -> Self {
+        match tables {
+            Tables::Small => SMALL,
+            Tables::Large => LARGE,
+        }
+    }
+
+    /// Returns the layout of an area that says it has this many bytes ([`Header::size`]).
     #[must_use]
     pub const fn of_size(size: usize) -> Option<Self> {
         if size == SMALL.size {
@@ -151,7 +161,7 @@ pub struct Header {
 
 /// No crash.
 pub const CRASH_NONE: u32 = 0;
-/// A crash nobody has been told of.
+/// A crash that has not been reported yet.
 pub const CRASH_NEW: u32 = 0x4352_5348;
 /// A crash that the next life has shown on its console.
 pub const CRASH_TOLD: u32 = 0x544F_4C44;
@@ -163,7 +173,7 @@ pub const CRASH_PANIC: u32 = 2;
 /// A lockdown: the hypervisor refused to start or to go on.
 pub const CRASH_LOCKDOWN: u32 = 3;
 
-/// How the hypervisor ended.
+/// The record of how the hypervisor ended.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Crash {
@@ -197,14 +207,14 @@ pub struct Crash {
     pub stack_words: AtomicU32,
     /// Bytes of the message that follows.
     pub message_length: AtomicU32,
-    /// What was said on the console.
+    /// The text that was printed on the console.
     pub message: [AtomicU8; MESSAGE_LEN],
     /// The stack from `sp` on.
     pub stack: [AtomicU64; STACK_WORDS],
     unused: [AtomicU8; CRASH_UNUSED],
 }
 
-/// What a pCPU does.
+/// The counters of a pCPU.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Pcpu {
@@ -237,7 +247,7 @@ pub struct Partition {
     unused: [AtomicU8; 40],
 }
 
-/// What became of the interrupts whose latency is fixed; counters wrap.
+/// Counters of the interrupts whose latency is fixed; counters wrap.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Prompt {
@@ -247,7 +257,7 @@ pub struct Prompt {
     pub late: AtomicU32,
     /// Ticks of the board's counter by which the latest was late.
     pub latest: AtomicU32,
-    /// They came while their line was masked, so nobody knows when.
+    /// They came while their line was masked, so the time of their arrival is not known.
     pub unknown: AtomicU32,
 }
 
@@ -284,7 +294,7 @@ pub struct Vcpu {
 pub struct Area {
     /// Start.
     pub header: Header,
-    /// How the hypervisor ended, if it did.
+    /// The record of how the hypervisor ended, if it did.
     pub crash: Crash,
     /// pCPUs.
     pub pcpus: [Pcpu; PCPUS],
@@ -307,7 +317,7 @@ const _: () = assert!(
 );
 
 impl Area {
-    /// An area of zeros, which is no valid one.
+    /// Makes an area of zeros, which is no valid one.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -368,7 +378,7 @@ impl Header {
         }
     }
 
-    /// Whether this is the start of a log area, and not what RAM happens to hold after power-on.
+    /// Tells whether this is the start of a log area, and not what RAM happens to hold after power-on.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         let (written, reserved) = (
@@ -432,7 +442,7 @@ impl Crash {
         }
     }
 
-    /// The record counts from now on.
+    /// Marks the record as complete: it counts from now on.
     pub fn complete(&self, boot: u32) {
         self.boot.store(boot, Ordering::Relaxed);
         self.state.store(CRASH_NEW, Ordering::SeqCst);
@@ -471,7 +481,7 @@ impl Partition {
 }
 
 impl Vcpu {
-    /// All zeros.
+    /// Makes a record of zeros.
     #[must_use]
     pub const fn new() -> Self {
         Self {

@@ -14,7 +14,7 @@ macro_rules! numbered {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The one with this number.
+            /// Returns the value with this number.
             #[must_use]
             pub const fn from_number(number: u8) -> Option<Self> {
                 match number {
@@ -23,7 +23,7 @@ macro_rules! numbered {
                 }
             }
 
-            /// Its name in manifests, logs and reports.
+            /// Returns its name in manifests, logs and reports.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {

@@ -1,32 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How large the tables of a class are.
+//! The sizes of a class's tables.
 //!
-//! Microcontrollers (32-bit Arm without translation) have a few hundred kilobytes of memory for everybody, so the limits of
-//! the hypervisor built for them are lower. Each limit is one constant where it belongs, of two values; the host tool,
-//! which serves all classes, has the larger ones and takes those of a class from its `ArchCaps`.
+//! Microcontrollers have a few hundred kilobytes of memory for everybody, so the limits of the hypervisor
+//! built for them are lower. Their class binaries select the feature `small-tables`. Each limit is one
+//! constant where it belongs, of two values. The host tool serves all classes: its own tables are the large
+//! ones, and it takes the limits of a class by the [`Tables`] of that class. The abilities of a class never
+//! depend on the size of its tables.
 
-/// Whether this is built for a microcontroller.
-pub const IS_SMALL: bool = cfg!(all(target_arch = "arm", target_os = "none"));
+/// The size of the tables of a class binary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tables {
+    /// For a microcontroller.
+    Small,
+    /// For everything else.
+    Large,
+}
 
-/// Whether this runs on a board: then it serves one class, and what another one has is not in it.
-pub const IS_TARGET: bool = cfg!(target_os = "none");
+impl Tables {
+    /// Returns the limit for tables of this size.
+    #[must_use]
+    pub const fn limit(self, small: usize, large: usize) -> usize {
+        match self {
+            Self::Small => small,
+            Self::Large => large,
+        }
+    }
+}
+
+/// The size of the tables of this build.
+pub const TABLES: Tables = if IS_SMALL { Tables::Small } else { Tables::Large };
+
+/// True if the tables of this build are small.
+pub const IS_SMALL: bool = cfg!(feature = "small-tables");
 
 /// A number that the places of a class's longest tables have.
-#[cfg(all(target_arch = "arm", target_os = "none"))]
+#[cfg(feature = "small-tables")]
 pub type Place = u8;
 /// A number that the places of a class's longest tables have.
-#[cfg(not(all(target_arch = "arm", target_os = "none")))]
+#[cfg(not(feature = "small-tables"))]
 pub type Place = u16;
 
 /// A register of the class's guests, as far as reports show it.
-#[cfg(all(target_arch = "arm", target_os = "none"))]
+#[cfg(feature = "small-tables")]
 pub type Register = u32;
 /// A register of the class's guests, as far as reports show it.
-#[cfg(not(all(target_arch = "arm", target_os = "none")))]
+#[cfg(not(feature = "small-tables"))]
 pub type Register = u64;
 
-/// The limit for this build: `small` on a microcontroller, else `large`.
+/// Returns the limit for the tables of this build.
 #[must_use]
 pub const fn limit(small: usize, large: usize) -> usize {
-    if IS_SMALL { small } else { large }
+    TABLES.limit(small, large)
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The startup page: how a task learns the names of its capabilities.
 //!
-//! The host tool writes it; the kernel only maps it read-only. A task gets its address in x0, or in r0 on class `armv7m`, where
-//! nothing but the header and its records need be readable. A VM finds the same list in its device tree, in node `/hypervisor`.
+//! The host tool writes it; the kernel only maps it read-only. A task gets its address in x0, or in r0 on
+//! class `armv7m`, where nothing but the header and its records need be readable. A VM finds the same list in
+//! its device tree, in node `/hypervisor`.
 
 /// First word of a startup page: "BHSTART1" as bytes.
 pub const STARTUP_MAGIC: u64 = u64::from_le_bytes(*b"BHSTART1");
@@ -35,6 +36,7 @@ pub struct StartupCapability {
     pub kind: u8,
     /// [`crate::Rights`] as a number.
     pub rights: u8,
-    /// For a partition: its number, which is also its event bit ([`crate::status::state_change_event`]); else 0.
+    /// The number of a partition, which is also its event bit ([`crate::status::state_change_event`]);
+    /// else 0.
     pub object: u16,
 }

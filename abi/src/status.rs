@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a partition can be told about a partition.
+//! The status words that tell a partition about a partition.
 
 numbered! {
     /// Life cycle of a partition.
@@ -49,7 +49,7 @@ pub struct StatusWord {
 }
 
 impl StatusWord {
-    /// The word as a guest sees it.
+    /// Returns the word as a guest sees it.
     #[must_use]
     pub const fn encode(self) -> u64 {
         let last = match self.last_event {
@@ -59,7 +59,7 @@ impl StatusWord {
         self.state as u64 | last << 8 | (self.restarts as u64) << 16 | (self.events as u64) << 32
     }
 
-    /// The reverse of [`StatusWord::encode`]; `None` if the word is not one.
+    /// Decodes the word, the reverse of [`StatusWord::encode`]; `None` if the word is not one.
     #[must_use]
     pub const fn decode(word: u64) -> Option<Self> {
         let Some(state) = PartitionState::from_number(word as u8) else {
@@ -79,20 +79,20 @@ impl StatusWord {
     }
 }
 
-/// What a partition finds in its memory when it starts.
+/// The state of a partition's memory when the partition starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum StartMode {
     /// Its memory is cleared and its payloads are copied anew (ARINC 653 COLD_START).
     #[default]
     Cold = 0,
-    /// Its memory is as its earlier life left it (ARINC 653 WARM_START); vCPUs, virtual devices, interrupts and
-    /// capabilities are new all the same.
+    /// Its memory is as its earlier life left it (ARINC 653 WARM_START); vCPUs, virtual devices, interrupts
+    /// and capabilities are new all the same.
     Warm = 1,
 }
 
 impl StartMode {
-    /// The mode with this number, if there is one.
+    /// Returns the mode with this number, if there is one.
     #[must_use]
     pub const fn from_number(number: u8) -> Option<Self> {
         match number {
@@ -141,13 +141,13 @@ impl StartCause {
     }
 }
 
-/// Result x2 of `PartitionStatus`, about the start that the partition is in or had last: [`StartMode`] in bits
-/// 7:0, cause in bits 15:8 (0 boot, 1 another partition, 2 the partition itself, 3 a health event),
+/// Result x2 of `PartitionStatus`, about the start that the partition is in or had last: [`StartMode`] in
+/// bits 7:0, cause in bits 15:8 (0 boot, 1 another partition, 2 the partition itself, 3 a health event),
 /// [`HealthClass`] of that event or 0 in bits 23:16, the alternative it runs in bits 31:24 (0 = the payloads
 /// that the partition's own section names), starts since boot in bits 63:32 (saturating).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct StartWord {
-    /// What it found in its memory.
+    /// The state of its memory.
     pub mode: StartMode,
     /// Why.
     pub cause: StartCause,
@@ -158,7 +158,7 @@ pub struct StartWord {
 }
 
 impl StartWord {
-    /// The word as a guest sees it.
+    /// Returns the word as a guest sees it.
     #[must_use]
     pub const fn encode(self) -> u64 {
         self.mode as u64
@@ -167,7 +167,7 @@ impl StartWord {
             | (self.starts as u64) << 32
     }
 
-    /// The reverse of [`StartWord::encode`]; `None` if the word is not one.
+    /// Decodes the word, the reverse of [`StartWord::encode`]; `None` if the word is not one.
     #[must_use]
     pub const fn decode(word: u64) -> Option<Self> {
         let (mode, cause) = (
@@ -191,8 +191,8 @@ impl StartWord {
 /// cold start with what it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct StartOptions {
-    /// What the partition is to find in its memory. A warm start of memory that was never loaded completely, or not
-    /// with the chosen alternative, is a cold one.
+    /// The state in which the partition is to find its memory. A warm start of memory that was never loaded
+    /// completely, or not with the chosen alternative, is a cold one.
     pub mode: StartMode,
     /// Which payloads it is to run from now on.
     pub alternative: Option<u8>,
@@ -201,7 +201,7 @@ pub struct StartOptions {
 impl StartOptions {
     const CHOSEN: u64 = 1 << 8;
 
-    /// The argument.
+    /// Returns the argument.
     #[must_use]
     pub const fn encode(self) -> u64 {
         let chosen = match self.alternative {
@@ -211,7 +211,7 @@ impl StartOptions {
         self.mode as u64 | chosen
     }
 
-    /// The reverse of [`StartOptions::encode`]; `None` if the argument is not one.
+    /// Decodes the argument, the reverse of [`StartOptions::encode`]; `None` if the argument is not one.
     #[must_use]
     pub const fn decode(argument: u64) -> Option<Self> {
         let Some(mode) = StartMode::from_number(argument as u8) else {
@@ -231,7 +231,7 @@ impl StartOptions {
     }
 }
 
-/// Bit of an event gate that is raised when the state of partition `partition` changes, if the
+/// Returns the bit of an event gate that is raised when the state of partition `partition` changes, if the
 /// manifest connects the two (`watch`).
 #[must_use]
 pub const fn state_change_event(partition: u8) -> u64 {
@@ -240,8 +240,8 @@ pub const fn state_change_event(partition: u8) -> u64 {
 
 /// Event that is raised at a partition's gate when one of its windows starts, if its manifest asks for it.
 pub const WINDOW_START_EVENT: u64 = 1 << 62;
-/// Event that is raised together with [`WINDOW_START_EVENT`] if the partition's periodic processing starts with the
-/// window.
+/// Event that is raised together with [`WINDOW_START_EVENT`] if the partition's periodic processing starts
+/// with the window.
 pub const PERIOD_START_EVENT: u64 = 1 << 63;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Records of the trace: what a pCPU did and when, 16 bytes each.
 //!
-//! One definition for the hypervisor on its board, the kernel on the simulated machine, the scheduling simulator of the
-//! host tool, and everything that reads or draws a trace. A record is two words:
+//! One definition for the hypervisor on its board, the kernel on the simulated machine, the scheduling
+//! simulator of the host tool, and everything that reads or draws a trace. A record is two words:
 //!
 //! | word | bits | what |
 //! |---|---|---|
@@ -13,11 +13,12 @@
 //! | 1 | 24..32 | detail |
 //! | 1 | 32..64 | argument |
 //!
-//! Every record has exactly one encoding: [`Record::decode`] refuses whatever [`Record::encode`] cannot have written.
-//! Kind 0 is no record, so memory of zeros holds none.
+//! Every record has exactly one encoding: [`Record::decode`] refuses whatever [`Record::encode`] cannot have
+//! written. Kind 0 is no record, so memory of zeros holds none.
 //!
-//! In memory each pCPU has a ring of [`Entry`]s of its own, the newest overwriting the oldest. How many it has ever
-//! stored is in the log area ([`crate::log::Pcpu::traced`]), so a reader knows exactly how many it has missed.
+//! In memory each pCPU has a ring of [`Entry`]s of its own, the newest overwriting the oldest. The number of
+//! records ever stored is in the log area ([`crate::log::Pcpu::traced`]), so a reader knows exactly how many
+//! it has missed.
 
 use crate::atomic::AtomicU64;
 use crate::status::{HealthClass, PartitionState};
@@ -108,7 +109,7 @@ numbered! {
 }
 
 numbered! {
-    /// What a vCPU waits for.
+    /// The reason why a vCPU waits.
     BlockReason {
         /// An interrupt, or its own timer.
         Idle = 0, "idle";
@@ -123,21 +124,21 @@ numbered! {
     }
 }
 
-/// What happened. A `vcpu` is a number of the system image's vCPU table.
+/// An event. A `vcpu` is a number of the system image's vCPU table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// Another vCPU than before runs from now on.
     Switch {
-        /// Who ran before; `None`: nobody.
+        /// The vCPU that ran before; `None`: none.
         from: Option<u8>,
-        /// Who runs; `None`: nobody.
+        /// The vCPU that runs now; `None`: none.
         to: Option<u8>,
         /// Why `from` does not go on.
         why: SwitchReason,
     },
     /// The hypervisor got control.
     Exit {
-        /// Who ran; `None`: the pCPU was waiting.
+        /// The vCPU that ran; `None`: the pCPU was waiting.
         vcpu: Option<u8>,
         /// Why.
         cause: ExitCause,
@@ -146,24 +147,24 @@ pub enum Event {
     },
     /// The vCPU has something to do.
     Wake {
-        /// Who.
+        /// The vCPU.
         vcpu: u8,
     },
     /// The vCPU has nothing to do.
     Block {
-        /// Who.
+        /// The vCPU.
         vcpu: u8,
-        /// What it waits for.
+        /// The reason why it waits.
         why: BlockReason,
     },
     /// The vCPU's budget is used up.
     Exhausted {
-        /// Whose.
+        /// The vCPU that had it.
         vcpu: u8,
     },
     /// The vCPU got budget.
     Replenished {
-        /// Who.
+        /// The vCPU.
         vcpu: u8,
     },
     /// A window of the vCPU's partition begins.
@@ -178,36 +179,36 @@ pub enum Event {
     },
     /// Another schedule of the pCPU is in force.
     Schedule {
-        /// Which.
+        /// The number of the schedule.
         schedule: u8,
     },
     /// The vCPU was not done by its deadline.
     DeadlineMissed {
-        /// Who.
+        /// The vCPU.
         vcpu: u8,
     },
     /// A critical interrupt came for the vCPU, which is ready.
     Critical {
-        /// Who.
+        /// The vCPU.
         vcpu: u8,
     },
     /// A partition has entered a state.
     State {
-        /// Which.
+        /// The partition.
         partition: u8,
         /// The state.
         state: PartitionState,
     },
     /// A partition had a health event.
     Health {
-        /// Which.
+        /// The partition.
         partition: u8,
         /// Its class.
         class: HealthClass,
     },
     /// In a file: so many records of this pCPU before the next one are missing.
     Lost {
-        /// How many; `u32::MAX` also stands for more.
+        /// The number of records; `u32::MAX` also stands for more.
         count: u32,
     },
 }
@@ -215,11 +216,11 @@ pub enum Event {
 /// One record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
-    /// When, in ticks of the board's counter.
+    /// The time, in ticks of the board's counter.
     pub time: u64,
-    /// Where.
+    /// The pCPU.
     pub pcpu: u8,
-    /// What.
+    /// The event.
     pub event: Event,
 }
 
@@ -264,7 +265,7 @@ impl Fields {
         }
     }
 
-    /// The vCPU or partition there must be, in a record with nothing else in it.
+    /// Returns the vCPU or partition that there must be, in a record with nothing else in it.
     const fn only_subject(self) -> Result<u8, BadRecord> {
         if self.detail != 0 {
             return Err(BadRecord::Detail(self.detail));
@@ -272,7 +273,7 @@ impl Fields {
         self.subject_of_detail()
     }
 
-    /// The vCPU or partition there must be, in a record without argument.
+    /// Returns the vCPU or partition that there must be, in a record without argument.
     const fn subject_of_detail(self) -> Result<u8, BadRecord> {
         if self.argument != 0 {
             return Err(BadRecord::Argument(self.argument));
@@ -283,7 +284,7 @@ impl Fields {
         Ok(self.subject)
     }
 
-    /// Nobody may be named, and there is no detail.
+    /// Returns the argument of a record that may name nobody and has no detail.
     const fn anonymous(self) -> Result<u32, BadRecord> {
         if self.subject != NOBODY {
             return Err(BadRecord::Subject(self.subject));
@@ -365,7 +366,8 @@ impl Fields {
 }
 
 impl Event {
-    /// A `vcpu` or `partition` of [`NOBODY`] cannot be told from none; there are never so many.
+    /// Returns the fields of a record. A `vcpu` or `partition` of [`NOBODY`] cannot be told from none; there
+    /// are never so many.
     #[inline]
     const fn fields(self) -> Fields {
         match self {
@@ -411,7 +413,7 @@ impl Event {
 }
 
 impl Record {
-    /// The two words of the record.
+    /// Returns the two words of the record.
     #[inline]
     #[must_use]
     pub const fn encode(self) -> [u64; 2] {
@@ -424,10 +426,10 @@ impl Record {
         [self.time, word]
     }
 
-    /// The record that two words are.
+    /// Decodes the record from its two words.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// [`BadRecord`] names the field that is wrong.
     pub fn decode([time, word]: [u64; 2]) -> Result<Self, BadRecord> {
         let [kind, pcpu, subject, detail, ..] = word.to_le_bytes();
         let fields = Fields {
@@ -443,17 +445,17 @@ impl Record {
         })
     }
 
-    /// The bytes of the record in a file: both words little-endian.
+    /// Returns the bytes of the record in a file: both words little-endian.
     #[must_use]
     pub fn to_bytes(self) -> [u8; RECORD_SIZE] {
         let [time, word] = self.encode();
         (u128::from(time) | u128::from(word) << 64).to_le_bytes()
     }
 
-    /// The record that bytes of a file are.
+    /// Decodes the record from bytes of a file.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// [`BadRecord`] names the field that is wrong.
     pub fn from_bytes(bytes: [u8; RECORD_SIZE]) -> Result<Self, BadRecord> {
         let words = u128::from_le_bytes(bytes);
         Self::decode([words as u64, (words >> 64) as u64])
@@ -482,7 +484,7 @@ pub struct Entry {
 const _: () = assert!(size_of::<Entry>() == RECORD_SIZE);
 
 impl Entry {
-    /// An entry without a record.
+    /// Makes an entry without a record.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -498,7 +500,7 @@ impl Entry {
         self.word.store(word, Ordering::Relaxed);
     }
 
-    /// The two words of the record; torn if it is being stored.
+    /// Returns the two words of the record; torn if it is being stored.
     #[must_use]
     pub fn load(&self) -> [u64; 2] {
         [

@@ -19,7 +19,7 @@ use bulkhead_abi::status::{
     StatusWord, WINDOW_START_EVENT,
 };
 
-/// `EventWait` as `EVENT_WAIT`.
+/// Returns `EventWait` as `EVENT_WAIT`.
 fn upper_snake(name: &str) -> String {
     let mut text = String::new();
     for character in name.chars() {
@@ -31,7 +31,7 @@ fn upper_snake(name: &str) -> String {
     text
 }
 
-/// A definition named after a variant.
+/// Writes a definition that is named after a variant.
 fn define(text: &mut String, prefix: &str, variant: &dyn Debug, value: &str) {
     define_name(
         text,

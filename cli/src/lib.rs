@@ -1,55 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The host tool `bulkhead` as a library: from a manifest to a running system.
 //!
-//! `manifest` knows what a system is; this crate is what a user does with one: check, build, run. The
-//! rooms, from pure to impure:
+//! The crate `manifest` knows the meaning of a system. This crate has the user's actions on a system: check,
+//! build, run. The rooms, from pure to impure:
 //!
-//! | modules | what they do | touch |
+//! | modules | purpose | touch |
 //! |---|---|---|
-//! | `framing`, `line`, `consoles`, `pattern`, `summary` | from the serial line to lines of text and what they mean | nothing |
-//! | `keyboard`, `screen`, `initramfs` | keys to actions, lines to a screen, files to an archive | nothing |
-//! | `session`, `debugger`, `typing`, `terminal`, `log_files` | a run of the emulator, a look at a board | processes, terminal, files |
-//! | `debian`, `payloads`, `artifacts`, `linker`, `c_guests`, `prepare`, `launch`, `host`, `progress` | what a run needs and does not have yet | packages, cargo |
-//! | `explain` | what a health report means | symbols of payloads |
-//! | `trace` | what a system did and when: collecting, files, reports | nothing |
+//! | `serial` | from the serial line to lines of text of each console | nothing |
+//! | `ui` | keys to actions, lines to a screen, progress | the terminal |
+//! | `emulator` | a run of the emulator, a look at a board | processes, files |
+//! | `build` | the parts that a run needs and does not have yet | packages, cargo |
+//! | `log` | the log area of a board, files of a run, its summary | files |
+//! | `class` | the differences between classes: target, debugger, templates, faults, figures | nothing |
+//! | `explain` | the meaning of a health report | symbols of payloads |
+//! | `trace`, `gantt` | the record of what a system did: collecting, files, reports, charts | nothing |
 //! | `bench` | measurements of the hypervisor | the emulator, sources |
 //! | `command` | one file per command | all of these |
 //!
 //! The system tests (crate `bulkhead-tests`) use the same modules as `run` and `demo`.
 #![forbid(unsafe_code)]
 
-pub mod artifacts;
-pub mod attach;
 pub mod bench;
-pub mod c_guests;
+pub mod bounds;
+pub mod build;
+pub mod class;
 pub mod command;
-pub mod consoles;
-pub mod debian;
-pub mod debugger;
+pub mod emulator;
 pub mod explain;
-pub mod framing;
 pub mod gantt;
-pub mod host;
-pub mod initramfs;
-pub mod keyboard;
-pub mod launch;
-pub mod line;
-pub mod linker;
-pub mod log_area;
-pub mod log_files;
-pub mod modules;
-pub mod monitor;
-pub mod objects;
-pub mod pattern;
-pub mod payloads;
-pub mod prepare;
+pub mod log;
 pub mod problem;
-pub mod progress;
-pub mod screen;
-pub mod session;
-pub mod summary;
-pub mod tables;
-pub mod target_spec;
-pub mod terminal;
+pub mod serial;
 pub mod trace;
-pub mod typing;
+pub mod ui;

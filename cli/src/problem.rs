@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can go wrong in the host tool, as a user is told it.
+//! A problem of the host tool, as a user is told it.
 //!
-//! One type for the whole tool: a problem is shown once, at the end, and nobody branches on its
-//! kind; only the exit code differs.
+//! The whole tool has one type of problem: a problem is shown once, at the end, and nobody branches on its
+//! kind. Only the exit code differs.
 
 use std::fmt;
 use std::io;
@@ -18,20 +18,26 @@ pub enum Code {
     Usage = 2,
     /// Time ran out.
     Timeout = 124,
+    /// Ended by SIGHUP: 128 and the number of the signal, as shells have it.
+    HangUp = 129,
+    /// Ended by SIGINT.
+    Interrupt = 130,
+    /// Ended by SIGTERM.
+    Terminate = 143,
 }
 
-/// What went wrong and what helps.
+/// The problem and its remedies.
 #[derive(Debug)]
 pub struct Problem {
     what: String,
     remedy: Option<String>,
     code: Code,
-    /// The text is complete as it is: a rendered report.
+    /// True if the text is complete as it is: a rendered report.
     reported: bool,
 }
 
 impl Problem {
-    /// Something went wrong.
+    /// Makes a problem of the message `what`.
     pub fn new(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -41,7 +47,7 @@ impl Problem {
         }
     }
 
-    /// The user asked for something that makes no sense.
+    /// Makes the problem of a user who asked for something that makes no sense.
     pub fn usage(what: impl Into<String>) -> Self {
         Self {
             code: Code::Usage,
@@ -49,7 +55,7 @@ impl Problem {
         }
     }
 
-    /// The findings about a manifest, rendered already.
+    /// Makes the problem of a manifest whose findings are rendered already.
     pub fn reported(text: impl Into<String>) -> Self {
         Self {
             reported: true,
@@ -57,7 +63,7 @@ impl Problem {
         }
     }
 
-    /// Adds what the user can do about it.
+    /// Adds a remedy: the text says what the user can do about the problem.
     #[must_use]
     pub fn remedy(self, remedy: impl Into<String>) -> Self {
         Self {
@@ -66,12 +72,12 @@ impl Problem {
         }
     }
 
-    /// For `map_err`: the system refused something to do with `subject`.
+    /// Returns a function for `map_err`: the system refused something to do with `subject`.
     pub fn io(subject: impl fmt::Display) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::new(format!("{subject}: {error}"))
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     #[must_use]
     pub fn code(&self) -> Code {
         self.code
@@ -79,7 +85,7 @@ impl Problem {
 }
 
 impl Problem {
-    /// The text for standard error.
+    /// Returns the text for standard error.
     #[must_use]
     pub fn display(&self) -> String {
         if self.reported {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the tool prints about `tests/texts/system.toml`, a system with every policy, is what stands in the files beside it.
+//! The tool's answers about `tests/texts/system.toml`, a system with every policy, are the texts in the files
+//! beside it.
 //!
-//! `BLESS=1 cargo test -p bulkhead --test texts` writes them anew. They hold only what follows from the manifest: tables, refusals,
-//! simulated times. Whoever changes a text sees it there as its readers will.
+//! `BLESS=1 cargo test -p bulkhead --test texts` writes the files anew. They hold only texts that follow from
+//! the manifest: tables, refusals, simulated times. The author of a change sees a text there as its readers
+//! will.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +14,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// What the tool answers, and its exit code.
+/// Returns the tool's answer and its exit code.
 fn tool(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_bulkhead"))
         .current_dir(root())

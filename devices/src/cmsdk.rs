@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! UART of the Cortex-M System Design Kit (Arm DDI 0479D, 4.3), as a guest sees it.
 //!
-//! Unlike the silicon it has no baud rate: a byte written leaves at once ([`CmsdkUart::write`] returns it) as long as whoever
-//! carries bytes away has room for it; a carrier that is behind looks like a slow line (STATE.TXFULL), with a transmit interrupt
-//! when it catches up. Received bytes wait in a backlog, as with a sender that honours RTS; an overrun happens
-//! when that is full.
+//! Unlike the silicon it has no baud rate: a byte written leaves at once ([`CmsdkUart::write`] returns it) as
+//! long as the carrier of output has room for it; a carrier that is behind looks like a slow line
+//! (STATE.TXFULL), with a transmit interrupt when it catches up. Received bytes wait in a backlog, as with a
+//! sender that honours RTS; an overrun happens when that is full.
 //!
-//! One deliberate difference: the silicon raises the receive interrupt once per byte, and bytes are a tenth of a millisecond
-//! apart. Here the next byte is there at once. So clearing the interrupt after having read a byte, as drivers
-//! do, acknowledges the byte that was read, not the one behind it.
+//! One deliberate difference: the silicon raises the receive interrupt once per byte, and bytes are a tenth
+//! of a millisecond apart. Here the next byte is there at once. So clearing the interrupt after having read a
+//! byte, as drivers do, acknowledges the byte that was read, not the one behind it.
 
 use crate::receiver::Receiver;
 
@@ -56,12 +56,12 @@ pub struct CmsdkUart {
     acknowledged: bool,
     /// It has read a byte since it cleared the receive interrupt last.
     has_read: bool,
-    /// Somebody takes what is received without asking the registers.
+    /// A debugger takes the received bytes without asking the registers.
     bypassed: bool,
 }
 
 impl CmsdkUart {
-    /// The state after a cold reset, with room for a byte.
+    /// Returns the state after a cold reset, with room for a byte.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -77,7 +77,7 @@ impl CmsdkUart {
         }
     }
 
-    /// Cold reset: unread input is gone.
+    /// Does a cold reset: unread input is gone.
     pub fn reset(&mut self) {
         let room = self.room;
         *self = Self::new();
@@ -91,7 +91,8 @@ impl CmsdkUart {
         [status & INTERRUPT_RECEIVE != 0, status & INTERRUPT_TRANSMIT != 0]
     }
 
-    /// Bytes the carrier of output would take now. When there is room again, the byte that was in the way has left.
+    /// Sets the number of bytes that the carrier of output would take now. When there is room again, the byte
+    /// that was in the way has left.
     pub fn set_room(&mut self, room: usize) {
         if self.room == 0 && room != 0 {
             self.transmitted();
@@ -99,7 +100,8 @@ impl CmsdkUart {
         self.room = room;
     }
 
-    /// A byte arrives from outside. Whether somebody may be waiting for it besides the interrupt line.
+    /// Takes a byte from outside. Returns whether a reader other than the interrupt's handler may be waiting
+    /// for it.
     pub const fn receive(&mut self, byte: u8) -> bool {
         if self.control & CONTROL_RECEIVE == 0 && !self.bypassed {
             return false;
@@ -111,8 +113,8 @@ impl CmsdkUart {
         self.bypassed
     }
 
-    /// Takes the oldest bytes as the guest's debugger, which no register has to let; returns how many. From the first time on
-    /// bytes are kept for it even if the receiver is off.
+    /// Takes the oldest bytes as the guest's debugger, which no register has to let; returns how many. From
+    /// the first time on bytes are kept for it even if the receiver is off.
     pub fn take(&mut self, into: &mut [u8]) -> usize {
         self.bypassed = true;
         let mut taken = 0_usize;
@@ -127,7 +129,7 @@ impl CmsdkUart {
         taken
     }
 
-    /// A load of `size` bytes at `offset` of the window. Parts of a register read as such.
+    /// Answers a load of `size` bytes at `offset` of the window. Parts of a register read as such.
     pub fn read(&mut self, offset: u64, size: u8) -> u64 {
         let lane = offset & 3;
         if lane.saturating_add(u64::from(size)) > 4 {
@@ -150,8 +152,8 @@ impl CmsdkUart {
         u64::from(value.wrapping_shr((lane as u32).wrapping_mul(8)) & keep)
     }
 
-    /// A store of `size` bytes at `offset` of the window; returns a byte to transmit. Stores that do not start at a
-    /// register are ignored, as is data when there is no room.
+    /// Takes a store of `size` bytes at `offset` of the window; returns a byte to transmit. Stores that do
+    /// not start at a register are ignored, as is data when there is no room.
     pub fn write(&mut self, offset: u64, size: u8, value: u64) -> Option<u8> {
         if size == 0 || size > 4 {
             return None;
@@ -214,7 +216,7 @@ impl CmsdkUart {
         Some(byte)
     }
 
-    /// A byte has left.
+    /// Notes that a byte has left.
     const fn transmitted(&mut self) {
         if self.control & CONTROL_TRANSMIT_INTERRUPT != 0 {
             self.interrupts |= INTERRUPT_TRANSMIT;

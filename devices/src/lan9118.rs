@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Virtual SMSC LAN9118: the Ethernet controller of the MPS2 boards, as a driver uses it.
 //!
-//! Section numbers are those of the LAN9118 datasheet (SMSC, revision 1.5). The frames themselves are in memory that only the
-//! hypervisor reaches and that the caller lends as [`FrameMemory`]: a ring of received words, and room for the one frame
-//! that is being written. So the device is small, and a register access moves at most two words.
+//! Section numbers are those of the LAN9118 datasheet (SMSC, revision 1.5). The frames themselves are in
+//! memory that only the hypervisor reaches and that the caller lends as [`FrameMemory`]: a ring of received
+//! words, and room for the one frame that is being written. So the device is small, and a register access
+//! moves at most two words.
 //!
-//! It has what a driver needs to find the chip, set it up, and move frames by FIFO: commands and status of both FIFOs, data offsets and end
-//! alignments, interrupts with levels, address filter, EEPROM-loaded address, a PHY whose link is always up. A frame
-//! is sent when its last word is written. There is no wake-up, no flow control, no general-purpose timer, and the CRC at the end of a received frame is
-//! zero if it came from another guest.
+//! It has what a driver needs to find the chip, set it up, and move frames by FIFO: commands and status of
+//! both FIFOs, data offsets and end alignments, interrupts with levels, address filter, EEPROM-loaded
+//! address, a PHY whose link is always up. A frame is sent when its last word is written. There is no
+//! wake-up, no flow control, no general-purpose timer, and the CRC at the end of a received frame is zero if
+//! it came from another guest.
 //!
-//! Invariants: nothing a guest writes moves an index out of its part of the memory; a frame is whole or not there.
+//! Invariants: nothing a guest writes moves an index out of its part of the memory; a frame is whole or not
+//! there.
 
 mod mac;
 mod receive;
@@ -32,7 +35,7 @@ const WINDOW_MASK: u64 = 0xFC;
 
 /// Memory for frames.
 pub trait FrameMemory {
-    /// The word at `index`, which is below [`MEMORY_WORDS`].
+    /// Returns the word at `index`, which is below [`MEMORY_WORDS`].
     fn word(&mut self, index: u32) -> u32;
     /// Changes it.
     fn set_word(&mut self, index: u32, value: u32);
@@ -112,7 +115,7 @@ const E2P_LOADED: u32 = 1 << 8;
 /// Bytes of the FIFO for data to transmit.
 const TX_SPACE: u32 = 4608;
 
-/// What a store led to.
+/// The consequence of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// Bytes of the frame, which begins at [`Lan9118::TRANSMIT_AT`] of the memory.
@@ -141,7 +144,7 @@ impl Lan9118 {
     /// Word of the memory at which the frame that is being written begins.
     pub const TRANSMIT_AT: u32 = RECEIVE_WORDS;
 
-    /// The state after a reset. `address` is what its EEPROM would hold.
+    /// Returns the state after a reset. `address` is what its EEPROM would hold.
     #[must_use]
     pub const fn new(address: [u8; 6]) -> Self {
         Self {
@@ -160,7 +163,8 @@ impl Lan9118 {
         }
     }
 
-    /// Level of the interrupt line. An output that is not both active high and push-pull is inverted on these boards.
+    /// Returns the level of the interrupt line. An output that is not both active high and push-pull is
+    /// inverted on these boards.
     #[must_use]
     pub const fn level(&self) -> bool {
         let active = self.status & self.enable != 0 && self.irq_config & IRQ_EN != 0;
@@ -168,7 +172,7 @@ impl Lan9118 {
         active != inverted
     }
 
-    /// A load of `size` bytes at `offset` of the window.
+    /// Answers a load of `size` bytes at `offset` of the window.
     pub fn read(&mut self, offset: u64, size: u8, memory: &mut impl FrameMemory) -> u32 {
         let word = self.read_word(offset & WINDOW_MASK, memory);
         if size == 4 {
@@ -215,7 +219,8 @@ impl Lan9118 {
         }
     }
 
-    /// A store of `size` bytes at `offset` of the window. The frame it completes is still in the memory.
+    /// Takes a store of `size` bytes at `offset` of the window. The frame it completes is still in the
+    /// memory.
     pub fn write(
         &mut self,
         offset: u64,
@@ -252,14 +257,15 @@ impl Lan9118 {
         None
     }
 
-    /// Whether this store to the FIFO would complete a frame, which is then to be sent.
+    /// Tells whether this store to the FIFO would complete a frame, which is then to be sent.
     #[must_use]
     pub const fn would_complete(&self, offset: u64) -> bool {
         matches!(offset & WINDOW_MASK, TX_DATA_FIRST..=TX_DATA_LAST) && self.transmit.would_complete()
     }
 
-    /// What the switch asks before it copies a frame of `bytes` bytes, CRC included, whose first bytes are `head`: where it goes, in at most two
-    /// pieces. None if the guest does not want it, or has no room for it.
+    /// Returns where a frame of `bytes` bytes, CRC included, goes whose first bytes are `head`: in at most
+    /// two pieces. The switch asks before it copies the frame. None if the guest does not want it, or has no
+    /// room for it.
     pub fn offer(&mut self, head: [u32; 2], bytes: u32) -> Option<Arrival> {
         let kind = self.mac.wants(head)?;
         let arrival = self.receive.room(bytes, kind);
@@ -270,7 +276,7 @@ impl Lan9118 {
         arrival
     }
 
-    /// The frame that was offered has been copied.
+    /// Notes that the frame that was offered has been copied.
     pub fn arrived(&mut self, arrival: &Arrival) {
         self.receive.commit(arrival);
         self.has_moved = true;
@@ -278,9 +284,10 @@ impl Lan9118 {
         self.look_at_levels();
     }
 
-    /// Clears interrupts (5.3.3). That of a FIFO above its level stays, as on the chip, but only if the FIFO has moved since the last time. There are drivers
-    /// that acknowledge, leave the FIFO to the task that the interrupt keeps from running, and rely on the chip's pause between two interrupts
-    /// (5.3.2), for which a device would need a clock; with this they get to it, and none that came meanwhile is lost.
+    /// Clears interrupts (5.3.3). That of a FIFO above its level stays, as on the chip, but only if the FIFO
+    /// has moved since the last time. There are drivers that acknowledge, leave the FIFO to the task that the
+    /// interrupt keeps from running, and rely on the chip's pause between two interrupts (5.3.2), for which a
+    /// device would need a clock; with this they get to it, and none that came meanwhile is lost.
     const fn acknowledge(&mut self, interrupts: u32) {
         self.status &= !interrupts;
         if self.has_moved {
@@ -289,7 +296,7 @@ impl Lan9118 {
         }
     }
 
-    /// The interrupts that say that a FIFO is filled to its level (5.3.6).
+    /// Raises the interrupts that say that a FIFO is filled to its level (5.3.6).
     const fn look_at_levels(&mut self) {
         if self.receive.statuses() > self.fifo_levels & 0xFF {
             self.status |= RSFL_INT;
@@ -344,7 +351,7 @@ impl Lan9118 {
         }
     }
 
-    /// HW_CFG.SRST (5.3.9): all but the address, which is loaded anew.
+    /// Does the soft reset of HW_CFG.SRST (5.3.9): all but the address, which is loaded anew.
     fn reset_softly(&mut self) {
         *self = Self::new(self.mac.loaded());
     }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arm PrimeCell UART PL011 (Arm DDI 0183G), revision r1p5, as a guest sees it.
 //!
-//! Unlike the silicon it has no baud rate: a byte written leaves at once ([`Pl011::write`] returns it) as long as
-//! whoever carries bytes away has room for it ([`Pl011::set_room`]). The transmit FIFO therefore holds nothing; its
-//! fill level is what the carrier lacks of a whole FIFO's room. A carrier that is behind looks to
-//! the guest like a slow line: `FR.TXFF`, `FR.BUSY`, and a transmit interrupt when it catches up, which a driver
-//! that waits costs only its own time.
+//! Unlike the silicon it has no baud rate: a byte written leaves at once ([`Pl011::write`] returns it) as
+//! long as the carrier of output has room for it ([`Pl011::set_room`]). The transmit FIFO therefore holds
+//! nothing; its fill level is what the carrier lacks of a whole FIFO's room. A carrier that is behind looks
+//! to the guest like a slow line: `FR.TXFF`, `FR.BUSY`, and a transmit interrupt when it catches up, which a
+//! driver that waits costs only its own time.
 //!
 //! Three deliberate differences, each what drivers written for this part already cope with:
-//! - The 32 bit periods of silence before the receive time-out (2.8.3) pass at once, so the time-out interrupt is
-//!   asserted while there is anything to read, and clearing it does not hide unread bytes. The
-//!   receive interrupt is asserted along with it, whatever the trigger level: software written for
-//!   QEMU's model, which knows no time-out, enables that one only.
-//! - Bytes that the receive FIFO has no place for wait in a backlog, as with a sender that honours RTS; an overrun
-//!   happens when that is full, too.
+//! - The 32 bit periods of silence before the receive time-out (2.8.3) pass at once, so the time-out
+//!   interrupt is asserted while there is anything to read, and clearing it does not hide unread bytes. The
+//!   receive interrupt is asserted along with it, whatever the trigger level: software written for QEMU's
+//!   model, which knows no time-out, enables that one only.
+//! - Bytes that the receive FIFO has no place for wait in a backlog, as with a sender that honours RTS; an
+//!   overrun happens when that is full, too.
 //! - `CR.UARTEN`, `TXE` and `RXE` are kept but do not gate anything: early boot code often leaves them to the
 //!   firmware that ran before it.
 
@@ -42,7 +42,8 @@ pub struct Pl011 {
     room: usize,
     /// Raw status of the interrupts that are remembered, not derived.
     latched: u16,
-    /// `OE` as the data register shows it with the next byte, and as the status register does until it is cleared.
+    /// `OE` as the data register shows it with the next byte, and as the status register does until it is
+    /// cleared.
     overrun: (bool, bool),
     irda_low_power: u16,
     integer_baud: u16,
@@ -61,7 +62,7 @@ impl Default for Pl011 {
 }
 
 impl Pl011 {
-    /// The state after a cold reset, with room for a whole FIFO.
+    /// Returns the state after a cold reset, with room for a whole FIFO.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -80,21 +81,21 @@ impl Pl011 {
         }
     }
 
-    /// Cold reset: unread input is gone.
+    /// Does a cold reset: unread input is gone.
     pub fn reset(&mut self) {
         let room = self.room;
         *self = Self::new();
         self.room = room;
     }
 
-    /// Level of the interrupt line (UARTINTR).
+    /// Returns the level of the interrupt line (UARTINTR).
     #[must_use]
     pub const fn level(&self) -> bool {
         self.raw_status() & self.mask != 0
     }
 
-    /// Bytes the carrier of output would take now. Rising through the transmit trigger level, it raises the
-    /// transmit interrupt (2.8.2: a transition, not a level).
+    /// Sets the number of bytes that the carrier of output would take now. Rising through the transmit
+    /// trigger level, it raises the transmit interrupt (2.8.2: a transition, not a level).
     pub fn set_room(&mut self, room: usize) {
         let was_below = self.below_trigger();
         self.room = room;
@@ -103,7 +104,7 @@ impl Pl011 {
         }
     }
 
-    /// A byte arrives from outside.
+    /// Takes a byte from outside.
     pub const fn receive(&mut self, byte: u8) {
         if self.receiver.push(byte) {
             self.latched |= INT_RX;
@@ -113,8 +114,8 @@ impl Pl011 {
         }
     }
 
-    /// A load of `size` bytes at `offset` of the window. Parts of a register read as such; what crosses a register, is
-    /// wider than one or is nowhere reads as zero.
+    /// Answers a load of `size` bytes at `offset` of the window. Parts of a register read as such; what
+    /// crosses a register, is wider than one or is nowhere reads as zero.
     pub fn read(&mut self, offset: u64, size: u8) -> u64 {
         let Some((register, lane)) = Register::at(offset, size) else {
             return 0;
@@ -150,8 +151,8 @@ impl Pl011 {
         (u64::from(value) >> lane.saturating_mul(8)) & keep
     }
 
-    /// A store of `size` bytes at `offset` of the window; returns a byte to transmit. Stores that do not
-    /// start at a register are ignored, as is data for a full FIFO.
+    /// Takes a store of `size` bytes at `offset` of the window; returns a byte to transmit. Stores that do
+    /// not start at a register are ignored, as is data for a full FIFO.
     pub fn write(&mut self, offset: u64, size: u8, value: u64) -> Option<u8> {
         let Some((register, 0)) = Register::at(offset, size) else {
             return None;
@@ -182,12 +183,12 @@ impl Pl011 {
         }
     }
 
-    /// Bytes in the transmit FIFO: what the carrier lacks of room for a whole one.
+    /// Returns the number of bytes in the transmit FIFO: what the carrier lacks of room for a whole one.
     const fn transmit_fill(&self) -> usize {
         self.depth().saturating_sub(self.room)
     }
 
-    /// Whether the transmit FIFO is at or below its trigger level (3.3.9, TXIFLSEL).
+    /// Tells whether the transmit FIFO is at or below its trigger level (3.3.9, TXIFLSEL).
     const fn below_trigger(&self) -> bool {
         let level = if self.depth() == 1 {
             0
@@ -224,8 +225,8 @@ impl Pl011 {
         flags
     }
 
-    /// Modem status as the flag register shows it: nothing is wired except in loopback (3.3.8, LBE), where
-    /// RTS, DTR, OUT1 and OUT2 come back as CTS, DSR, DCD and RI.
+    /// Returns the modem status as the flag register shows it: nothing is wired except in loopback (3.3.8,
+    /// LBE), where RTS, DTR, OUT1 and OUT2 come back as CTS, DSR, DCD and RI.
     const fn modem_inputs(&self) -> u16 {
         if self.control & CR_LOOPBACK == 0 {
             return 0;

@@ -29,7 +29,7 @@ impl Receiver {
         }
     }
 
-    /// Bytes that wait.
+    /// Returns the number of bytes that wait.
     pub(crate) const fn length(&self) -> usize {
         self.length
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever a guest does to its Ethernet controller and whatever arrives: no access outside the memory lent to it, the parts for
-//! received frames and for the frame being sent never mix, and a frame that arrived is read as it came.
+//! Whatever a guest does to its Ethernet controller and whatever arrives: no access outside the memory lent
+//! to it, the parts for received frames and for the frame being sent never mix, and a frame that arrived is
+//! read as it came.
 #![forbid(unsafe_code)]
 
 use bulkhead_devices::lan9118::{FRAME_MAX, FrameMemory, Lan9118, MEMORY_WORDS};
@@ -10,7 +11,8 @@ const OWN: [u8; 6] = [2, 0, 0, 0, 0, 7];
 const MAC_CSR_CMD: u64 = 0xA4;
 const MAC_CSR_DATA: u64 = 0xA8;
 
-/// Memory that notices who writes where: the device writes only the frame being sent, the switch only received frames.
+/// Memory that notices who writes where: the device writes only the frame being sent, the switch only
+/// received frames.
 struct Guarded(Vec<u32>);
 
 impl FrameMemory for Guarded {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Cadence UART, as in Zynq and ZynqMP (UG1085 chapter 21; registers: UG1087, module UART), as a console.
 //!
-//! Firmware has set baud rate and mode; they are left alone. Transmission is polled and never waits. Reception
-//! interrupts at every byte. An interrupt's status stays set until it is cleared, even if the FIFO is empty
-//! again: [`CadenceUart::receive`] clears it when it finds nothing, and then looks once more, so that a byte
-//! that came in between is not left without an interrupt.
+//! Firmware has set baud rate and mode; they are left alone. Transmission is polled and never waits.
+//! Reception interrupts at every byte. An interrupt's status stays set until it is cleared, even if the FIFO
+//! is empty again: [`CadenceUart::receive`] clears it when it finds nothing, and then looks once more, so
+//! that a byte that came in between is not left without an interrupt.
 
 use bulkhead_arch_support::{Mmio, relax};
 
@@ -30,8 +30,8 @@ const SR_TRANSMIT_ACTIVE: u32 = 1 << 11;
 const INTERRUPT_RECEIVE: u32 = 1;
 const INTERRUPT_ALL: u32 = 0x1FFF;
 
-/// Polls before [`CadenceUart::flush`] gives up: the FIFO's 64 characters at 1200 baud last 0.54 s; a poll of a
-/// device register takes 50 ns or more.
+/// Polls before [`CadenceUart::flush`] gives up: the FIFO's 64 characters at 1200 baud last 0.54 s; a poll of
+/// a device register takes 50 ns or more.
 const FLUSH_POLLS: u32 = 12_000_000;
 
 /// The UART.
@@ -86,7 +86,7 @@ impl CadenceUart {
         Some(self.registers.read32(FIFO) as u8)
     }
 
-    /// Waits until the transmitter has sent everything, or for [`FLUSH_POLLS`] polls.
+    /// Waits until the transmitter has sent everything, or for `FLUSH_POLLS` polls.
     pub fn flush(&mut self) {
         for _ in 0..FLUSH_POLLS {
             if self.status() & (SR_TRANSMIT_EMPTY | SR_TRANSMIT_ACTIVE) == SR_TRANSMIT_EMPTY {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! UART and dual timer of the Cortex-M System Design Kit (Arm DDI 0479D, 4.3 and 4.2), as the MPS2 boards have them.
+//! UART and dual timer of the Cortex-M System Design Kit (Arm DDI 0479D, 4.3 and 4.2), as the MPS2 boards
+//! have them.
 //!
-//! The UART has no FIFO: one byte is being sent, one waits. It never waits itself. The timer counts down from a value and
-//! interrupts at zero; it is used for one interrupt at a time.
+//! The UART has no FIFO: one byte is being sent, one waits. It never waits itself. The timer counts down from
+//! a value and interrupts at zero; it is used for one interrupt at a time.
 
 use bulkhead_arch_support::{Mmio, relax};
 
@@ -79,7 +80,7 @@ impl CmsdkUart {
         Some(self.registers.read32(DATA) as u8)
     }
 
-    /// Waits until the byte that waits is being sent, or for [`FLUSH_POLLS`] polls.
+    /// Waits until the byte that waits is being sent, or for `FLUSH_POLLS` polls.
     pub fn flush(&mut self) {
         for _ in 0..FLUSH_POLLS {
             if self.registers.read32(STATE) & STATE_TRANSMIT_FULL == 0 {

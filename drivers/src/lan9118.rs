@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! SMSC LAN9118 Ethernet controller, as the MPS2 boards have it. Section numbers are those of its datasheet, revision 1.5.
+//! SMSC LAN9118 Ethernet controller, as the MPS2 boards have it. Section numbers are those of its datasheet,
+//! revision 1.5.
 //!
-//! Frames go through its FIFOs a word at a time; there is no DMA. All frames are received, whoever they are for: its user filters. The
-//! chip interrupts while there is a received frame. No function waits for a frame or for room; what waits for the chip itself has a
-//! number of polls.
+//! Frames go through its FIFOs a word at a time; there is no DMA. All frames are received, whatever station
+//! they are for: its user filters. The chip interrupts while there is a received frame. No function waits for
+//! a frame or for room. A loop that waits for the chip itself has a number of polls.
 
+use bulkhead_arch_api::{FrameWords, HostPhys, Line, Network, Received};
 use bulkhead_arch_support::Mmio;
 
 /// Registers (5.3).
@@ -32,7 +34,8 @@ const TX_ON: u32 = 1 << 1;
 const TX_STATUS_OVERRUN: u32 = 1 << 2;
 /// Interrupt enabled, active high, push-pull (5.3.2).
 const IRQ_SETUP: u32 = 1 << 8 | 1 << 4 | 1;
-/// A received frame's status waits; the interrupt for software, which comes when it is enabled (5.3.3, 5.3.4).
+/// A received frame's status waits; the interrupt for software, which comes when it is enabled (5.3.3,
+/// 5.3.4).
 const RSFL: u32 = 1 << 3;
 const SW_INT: u32 = 1 << 31;
 /// No interrupt for room in the transmitter; one for the first received frame (5.3.6).
@@ -59,22 +62,28 @@ const POLLS: u32 = 10_000;
 #[derive(Debug)]
 pub struct Lan9118 {
     registers: Mmio,
+    line: Line,
     /// Words of the frame that is being received that are still in the FIFO.
     left: u32,
 }
 
 impl Lan9118 {
-    /// Takes the chip whose registers these are, and resets it. It neither receives nor interrupts yet.
+    /// Takes the chip whose registers and line these are, and resets it. It neither receives nor interrupts
+    /// yet.
     #[must_use]
-    pub fn new(registers: Mmio) -> Self {
-        let chip = Self { registers, left: 0 };
+    pub fn new(registers: Mmio, line: Line) -> Self {
+        let chip = Self {
+            registers,
+            line,
+            left: 0,
+        };
         chip.registers.write32(HW_CFG, HW_SRST);
         chip.wait(HW_CFG, HW_SRST);
         chip
     }
 
     /// Receives from now on.
-    pub fn start(&mut self) {
+    fn start(&mut self) {
         let registers = &self.registers;
         registers.write32(HW_CFG, HW_SETUP);
         registers.write32(FIFO_INT, LEVELS);
@@ -103,8 +112,9 @@ impl Lan9118 {
         self.wait(MAC_CSR_CMD, CSR_BUSY);
     }
 
-    /// The length of the oldest received frame, CRC included, and its first two words. [`Lan9118::end`] comes next.
-    pub fn oldest(&mut self) -> Option<(u32, [u32; 2])> {
+    /// Returns the length of the oldest received frame, CRC included, and its first two words.
+    /// [`Lan9118::end`] comes next.
+    fn oldest(&mut self) -> Option<(u32, [u32; 2])> {
         if !self.has_more() {
             return None;
         }
@@ -117,9 +127,9 @@ impl Lan9118 {
         Some((bytes, [self.word(), self.word()]))
     }
 
-    /// The next word of the frame.
+    /// Takes the next word of the frame.
     #[inline]
-    pub fn word(&mut self) -> u32 {
+    fn word(&mut self) -> u32 {
         if self.left == 0 {
             return 0;
         }
@@ -127,9 +137,9 @@ impl Lan9118 {
         self.registers.read32(RX_DATA)
     }
 
-    /// Skips the rest of the frame, a word at a time: QEMU forgets to free what the chip's own way of skipping it (RX_FFWD, 5.3.10) leaves behind. The
-    /// chip goes on interrupting if there is another.
-    pub fn end(&mut self) {
+    /// Skips the rest of the frame, a word at a time: QEMU forgets to free what the chip's own way of
+    /// skipping it (RX_FFWD, 5.3.10) leaves behind. The chip goes on interrupting if there is another.
+    fn end(&mut self) {
         while self.left != 0 {
             self.word();
         }
@@ -144,13 +154,14 @@ impl Lan9118 {
         }
     }
 
-    /// Whether frames wait.
+    /// Tells whether frames wait.
     fn has_more(&self) -> bool {
         self.registers.read32(RX_FIFO_INF) >> 16 & 0xFF != 0
     }
 
-    /// Begins a frame of `bytes` bytes, whose words [`Lan9118::put`] then takes. False if there is no room for it.
-    pub fn begin(&mut self, bytes: u32) -> bool {
+    /// Begins a frame of `bytes` bytes, whose words [`Lan9118::put`] then takes. False if there is no room
+    /// for it.
+    fn begin(&mut self, bytes: u32) -> bool {
         let room = self.registers.read32(TX_FIFO_INF) & 0xFFFF;
         let has_room = bytes + 16 <= room;
         if has_room {
@@ -160,9 +171,47 @@ impl Lan9118 {
         has_room
     }
 
-    /// The next word of the frame that was begun.
+    /// Writes the next word of the frame that was begun.
     #[inline]
-    pub fn put(&mut self, word: u32) {
+    fn put(&mut self, word: u32) {
         self.registers.write32(TX_DATA, word);
+    }
+}
+
+/// Returns the addresses of `words` words.
+fn places(first: HostPhys, words: u32) -> impl Iterator<Item = HostPhys> {
+    (0..words).map(move |index| HostPhys(first.0 + u64::from(index << 2)))
+}
+
+impl Network for Lan9118 {
+    const HAS_NETWORK: bool = true;
+
+    fn network_line(&self) -> Option<Line> {
+        Some(self.line)
+    }
+
+    fn open_network(&mut self) {
+        self.start();
+    }
+
+    fn next_frame(&mut self) -> Option<Received> {
+        let (bytes, head) = self.oldest()?;
+        Some(Received { bytes, head })
+    }
+
+    fn take_frame(&mut self, to: HostPhys, words: u32, memory: &mut impl FrameWords) {
+        places(to, words).for_each(|place| memory.set_word(place, self.word()));
+    }
+
+    fn end_frame(&mut self) {
+        self.end();
+    }
+
+    fn send_frame(&mut self, from: HostPhys, bytes: u32, memory: &mut impl FrameWords) -> bool {
+        let has_room = self.begin(bytes);
+        if has_room {
+            places(from, bytes.div_ceil(4)).for_each(|place| self.put(memory.word(place)));
+        }
+        has_room
     }
 }

@@ -87,7 +87,7 @@ impl Pl011 {
         Some(self.registers.read32(DR) as u8)
     }
 
-    /// Waits until the transmitter has sent everything, or for [`FLUSH_POLLS`] polls.
+    /// Waits until the transmitter has sent everything, or for `FLUSH_POLLS` polls.
     pub fn flush(&mut self) {
         for _ in 0..FLUSH_POLLS {
             if self.registers.read32(FR) & FR_BUSY == 0 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! 32-bit little-endian ELF files (System V ABI, chapters 4 and 5), as plainly as they can be read, by the offsets of their fields.
+//! 32-bit little-endian ELF files (System V ABI, chapters 4 and 5). They are read as plainly as possible, by
+//! the offsets of their fields.
 
 const LOAD: u32 = 1;
 const NO_BITS: u32 = 8;
@@ -7,7 +8,7 @@ const SYMBOLS: u32 = 2;
 const ALLOCATED: u32 = 2;
 const EXECUTABLE: u32 = 4;
 
-/// The word at `at`.
+/// Returns the word at `at`.
 pub fn word(bytes: &[u8], at: usize) -> Option<u32> {
     let four = bytes.get(at..at.checked_add(4)?)?;
     Some(u32::from_le_bytes(four.try_into().ok()?))
@@ -45,7 +46,7 @@ impl Section {
 }
 
 impl Elf<'_> {
-    /// The halfword at a file offset.
+    /// Returns the halfword at a file offset.
     pub fn half(&self, offset: u32) -> Option<u16> {
         let pair = self.0.get(offset as usize..offset as usize + 2)?;
         Some(u16::from_le_bytes([pair[0], pair[1]]))
@@ -87,7 +88,8 @@ impl Elf<'_> {
         })
     }
 
-    /// Where the contents of a segment begin, from its start: if it begins with the file's own headers, at its first section.
+    /// Returns where the contents of a segment begin, from its start. If the segment begins with the file's
+    /// own headers, its contents begin at its first section.
     pub fn first_contents(&self, segment: &Segment) -> u32 {
         if segment.offset != 0 {
             return 0;
@@ -98,7 +100,8 @@ impl Elf<'_> {
         inside.map(|section| section.offset).min().unwrap_or(0)
     }
 
-    /// Whether the byte at a file offset is T32 code, by the mapping symbols of the section that holds it.
+    /// Tells whether the byte at a file offset is T32 code, by the mapping symbols of the section that holds
+    /// it.
     pub fn is_code(&self, offset: u32) -> bool {
         let is_code = |section: &Section| {
             section.flags & EXECUTABLE != 0
@@ -122,7 +125,7 @@ impl Elf<'_> {
             .is_some_and(|(_, kind)| kind == b't')
     }
 
-    /// The mapping symbols of a section in the order of the file: address and letter.
+    /// Returns the mapping symbols of a section in the order of the file: address and letter.
     fn mapping(&self, section: usize) -> Vec<(u32, u8)> {
         let Some(table) = self.sections().find(|section| section.kind == SYMBOLS) else {
             return Vec::new();

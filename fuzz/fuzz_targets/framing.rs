@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The line from the board, which may deliver anything: the same events whatever pieces it comes in, and what is
-//! sent to a console arrives at it.
+//! The line from the board, which may deliver anything. The events are the same whatever pieces the bytes
+//! come in. Bytes that are sent to a console arrive at that console.
 #![no_main]
 
-// Not by way of the host tool's crate, whose other parts take minutes to build with this instrumentation.
+// The module is not taken from the host tool's crate, whose other parts take minutes to build with this
+// instrumentation.
 #[allow(dead_code, reason = "a part of it is used")]
-#[path = "../../cli/src/framing.rs"]
+#[path = "../../cli/src/serial/framing.rs"]
 mod framing;
 
 use framing::{Demultiplexer, Event, direct};
 use libfuzzer_sys::fuzz_target;
 
-/// All events, text in one piece between two switches.
+/// Returns all events, with the text between two switches in one piece.
 fn collect(pieces: &[&[u8]]) -> Vec<(String, Vec<u8>)> {
     let mut seen = vec![(String::new(), Vec::new())];
     let mut demultiplexer = Demultiplexer::default();

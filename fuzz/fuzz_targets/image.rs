@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The reader of the system image, which the hypervisor trusts: any bytes, and any change to a good image whose digests
-//! are made right again. What is accepted can be walked, and keeps the partitions' memory apart.
+//! The reader of the system image, which the hypervisor trusts. The input is any bytes, or any change to a
+//! good image whose digests are made right again. An accepted image can be walked, and keeps the partitions'
+//! memory apart.
 #![no_main]
 
 #[path = "../../image/tests/common/mod.rs"]
 mod common;
 
-use bulkhead_image::layout::CLASS_AARCH64;
+use bulkhead_arch_api::class::AARCH64;
 use bulkhead_image::{Image, Portable, claimed_length, sign_tables};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
@@ -58,11 +59,11 @@ fn walk(image: &Image<'_>) {
 
 fuzz_target!(|data: &[u8]| {
     let _ = claimed_length(data);
-    let _ = Image::check(data, CLASS_AARCH64, &Portable).map(|image| walk(&image));
+    let _ = Image::check(data, &AARCH64, &Portable).map(|image| walk(&image));
     let mut image = SAMPLE.clone();
     let _ = change(&mut image, &mut Unstructured::new(data));
     sign_tables(&mut image);
-    if let Ok(image) = Image::check(&image, CLASS_AARCH64, &Portable) {
+    if let Ok(image) = Image::check(&image, &AARCH64, &Portable) {
         walk(&image);
     }
 });

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Programs that are executed where they are linked: a small ELF file with any code, mapping symbols and damaged headers is either refused
-//! with a report, or it compiles, and what is flashed is the file's contents but for replaced instructions.
+//! Programs that are executed where they are linked. The input is a small ELF file with any code, mapping
+//! symbols and damaged headers. Either the file is refused with a report, or it compiles. Then the flashed
+//! bytes are the file's contents but for replaced instructions.
 //!
-//! The verdict is this target's own: it finds segments, sections and symbols by the file offsets of the ELF specification, and
-//! instructions by masks of the manual (Arm DDI 0403E), and takes nothing from the code under test but its results.
+//! The verdict is this target's own. It finds segments, sections and symbols by the file offsets of the ELF
+//! specification, and instructions by masks of the manual (Arm DDI 0403E). It takes nothing from the code
+//! under test but its results.
 #![no_main]
 
 mod elf32;
@@ -11,7 +13,7 @@ mod elf32;
 mod firmware;
 mod support;
 
-use bulkhead_image::layout::CLASS_ARMV7M;
+use bulkhead_arch_api::class::ARMV7M;
 use bulkhead_image::{Image, Portable};
 use bulkhead_manifest::{ClassBinary, CompileInput, System, compile, flashable, load_text};
 use elf32::{Elf, word};
@@ -29,7 +31,8 @@ const SECTIONS: usize = 5 * 40;
 /// Code memory of the board.
 const FLASH: std::ops::Range<u32> = 0..0x40_0000;
 
-/// Halfwords that mean something to the loader: each sensitive instruction, their halves, what they become, and what looks like them.
+/// Halfwords that mean something to the loader: each sensitive instruction, their halves, their replacements,
+/// and words that look like them.
 const HALFWORDS: [u16; 34] = [
     0xb672, 0xb662, 0xb671, 0xb660, 0xb67f, 0xbf30, 0xbf20, 0xbf00, 0xf3ef, 0x8010, 0x8000, 0x8114, 0xf380,
     0x8811, 0x8800, 0x8c00, 0xf3af, 0x8003, 0xf3bf, 0x8f6f, 0xde80, 0xdeb1, 0xdeff, 0xdea2, 0xf7f0, 0xa110,
@@ -53,7 +56,8 @@ impl Input<'_> {
     }
 }
 
-/// The file that an input describes: code, its mapping symbols, and changes of words of the headers, section headers and symbols.
+/// Builds the file that an input describes: code, its mapping symbols, and changes of words of the headers,
+/// section headers and symbols.
 fn file(input: &mut Input<'_>) -> Vec<u8> {
     let halves: Vec<u16> = (0..input.byte() % 48)
         .map(|_| match input.byte() {
@@ -70,7 +74,8 @@ fn file(input: &mut Input<'_>) -> Vec<u8> {
         .collect();
     let mut file = firmware::firmware(CODE, RAM, &halves, &map);
     let contents = HEADERS + 64 + (2 * halves.len()).next_multiple_of(4);
-    // Where words can be changed: the ELF file's header, segments, symbols with their names, and sections.
+    // The places where words can be changed: the ELF file's header, segments, symbols with their names, and
+    // sections.
     let tables = [
         0..52,
         52..HEADERS,
@@ -98,7 +103,7 @@ fn file(input: &mut Input<'_>) -> Vec<u8> {
     file
 }
 
-/// What is flashed, by address, and where it looks like a replaced instruction that it is not.
+/// The flashed bytes by address, and the places that look like a replaced instruction and are not.
 struct Flashed {
     file: Vec<u8>,
     lookalikes: Vec<u32>,
@@ -112,7 +117,7 @@ impl Flashed {
             trace_records: None,
         };
         let bytes = compile(system, &input).unwrap_or_else(|error| panic!("accepted, but {error}"));
-        let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).expect("what is compiled is right");
+        let image = Image::check(&bytes, &ARMV7M, &Portable).expect("what is compiled is right");
         let lookalikes = image
             .lookalikes()
             .iter()
@@ -135,7 +140,7 @@ impl Flashed {
     }
 }
 
-/// The instruction that a replacement stands for, by the operands in its immediate.
+/// Returns the instruction that a replacement stands for, by the operands in its immediate.
 fn original(first: u16, second: Option<u16>) -> (u16, Option<u16>) {
     let Some(second) = second else {
         return (
@@ -157,8 +162,8 @@ fn original(first: u16, second: Option<u16>) -> (u16, Option<u16>) {
     }
 }
 
-/// Whether an instruction does something else without privileges than with them, and does not trap. `other` has the bits that the manual
-/// says should be zero or one.
+/// Tells whether an instruction does something else without privileges than with them, and does not trap.
+/// `other` has the bits that the manual says should be zero or one.
 fn is_sensitive(first: u16, second: Option<u16>) -> bool {
     match second {
         None => matches!(first, 0xbf20 | 0xbf30 | 0xbf40) || first & 0xffe0 == 0xb660,
@@ -171,7 +176,8 @@ fn is_sensitive(first: u16, second: Option<u16>) -> bool {
     }
 }
 
-/// Whether the target takes it for an instruction that stands for another; what is cut off, for one that may.
+/// Tells whether the target takes the instruction for one that stands for another. An instruction that is cut
+/// off counts if it may be one.
 fn stands_for_another(first: u16, second: Option<u16>) -> bool {
     match (first, second) {
         (0xde80..=0xde9f | 0xdea2..=0xdea4, _) => true,
@@ -194,7 +200,7 @@ fn judge(elf: &Elf<'_>, flashed: &Flashed, is_task: bool) {
         let mut at = first;
         while at < segment.size {
             let (offset, address) = (segment.offset + at, segment.paddr + at);
-            // Where the CPU looks after a reset is the hypervisor's.
+            // The place where the CPU looks after a reset belongs to the hypervisor.
             if (4..8).contains(&address) {
                 at += 1;
                 continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Payloads: any file as program, kernel, initial file system, module or device tree overlay of a partition is either
-//! refused with a report or compiles. The first byte says as what.
+//! Payloads: any file as program, kernel, initial file system, module or device tree overlay of a partition
+//! is either refused with a report or compiles. The first byte says which of these the file is.
 #![no_main]
 
 mod support;

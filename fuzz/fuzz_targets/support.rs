@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the targets for manifests and payloads share.
+//! Helpers that the targets for manifests and payloads share.
 #![allow(dead_code, reason = "each target uses a part of it")]
 
 use bulkhead_manifest::{CompileInput, compile, load_text};
 use std::path::{Path, PathBuf};
 
-/// A file of this process.
+/// Returns the path of a file of this process.
 pub fn file(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("bulkhead-fuzz-{}-{name}", std::process::id()))
 }
 
-/// The path of a program that every name of a payload stands for: a loop, as a raw binary.
+/// Returns the path of a program that every name of a payload stands for: a loop, as a raw binary.
 pub fn program() -> PathBuf {
     static MADE: std::sync::LazyLock<PathBuf> = std::sync::LazyLock::new(|| {
         let path = file("program");
@@ -20,7 +20,8 @@ pub fn program() -> PathBuf {
     MADE.clone()
 }
 
-/// Loads `text`, renders what is found, compiles what is accepted. `@file` is `payload`, every other name a loop.
+/// Loads `text`, renders the findings, and compiles an accepted manifest. `@file` is `payload`, every other
+/// name a loop.
 pub fn exercise(text: &str, path: &Path, payload: &Path) {
     let resolve = |name: &str| {
         Ok(if name == "@file" {

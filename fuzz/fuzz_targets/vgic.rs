@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The virtual interrupt controller on its simulated board: any sequence of accesses, interrupts and switches neither
-//! panics, nor storms, nor breaks what the board asserts; after a new start everything works. The input says whether it is
-//! a GICv3 or a GICv2. With `BULKHEAD_FUZZ_SHOW` in the environment it prints what an input means.
+//! The virtual interrupt controller on its simulated board. No sequence of accesses, interrupts and switches
+//! makes it panic or storm, or breaks the assertions of the board. After a new start everything works. The
+//! input says whether it is a GICv3 or a GICv2. With `BULKHEAD_FUZZ_SHOW` in the environment the target
+//! prints what an input means.
 #![no_main]
 
 #[path = "../../arch/vgic/tests/sim/mod.rs"]

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See `task.h`. The hypervisor enters `_task_start` with the address of the startup page in r0 and the stack pointer at the end of the
-// task's memory; the stack moves to where the linker script has it, below the variables.
+// See `task.h`. The hypervisor enters `_task_start` with the address of the startup page in r0 and the stack
+// pointer at the end of the task's memory. The stack then moves to the place in the linker script, below the
+// variables.
 
 #include "task.h"
 
@@ -13,7 +14,7 @@ const struct bulkhead_startup_header *task_page;
 
 extern uint32_t __data_start[], __data_end[], __data_load[], __bss_start[], __bss_end[];
 
-// What the compiler calls without being asked (it must not find itself in here).
+// Functions that the compiler calls without being asked. (It must not recognise their bodies as such a call.)
 __attribute__((used, optimize("no-tree-loop-distribute-patterns"))) void *memset(void *to, int value, size_t size)
 {
     uint8_t *bytes = to;

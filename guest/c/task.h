@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runtime of a task partition of a microcontroller in C. Numbers and layouts are those of `bulkhead.h`, which is generated; here is what
-// makes a program of them: first instructions, the call, and the three things that nearly every task does. The program defines
-// `main`; when it returns, the task stops itself. Link it with `guest/link/mcu-task.ld` and a `memory.x` of its own.
+// Runtime of a task partition of a microcontroller in C. Numbers and layouts are those of `bulkhead.h`, which
+// is generated. This file has the rest: the first instructions, the call, and the three things that nearly
+// every task does. The program defines `main`. When `main` returns, the task stops itself. Link it with
+// `guest/link/mcu-task.ld` and a `memory.x` of its own.
 #ifndef TASK_H
 #define TASK_H
 
@@ -16,11 +17,11 @@
 // The startup page.
 extern const struct bulkhead_startup_header *task_page;
 
-// Asks for an operation on the object of a capability. Five arguments in, four results out; either may be a null pointer.
-// Returns 0, or a negative error of `bulkhead.h`.
+// Asks for an operation on the object of a capability. There are five arguments and four results. Either
+// pointer may be null. Returns 0, or a negative error of `bulkhead.h`.
 int32_t task_call(uint32_t function, uint32_t capability, const uint64_t arguments[5], uint64_t results[4]);
 
-// Index of the capability that the manifest gives this name, or `TASK_NONE`.
+// Returns the index of the capability that the manifest gives this name, or `TASK_NONE`.
 uint32_t task_find(const char *name);
 
 // Prints on the console that a capability names.

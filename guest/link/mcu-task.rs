@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Build script shared by every guest that is a task partition of a microcontroller: links it with `guest/link/mcu-task.ld` for the memory
-//! that its own `memory.x` names.
+//! Build script shared by every guest that is a task partition of a microcontroller: links it with
+//! `guest/link/mcu-task.ld` for the memory that its own `memory.x` names.
 //!
 //! One file for all of them (their `Cargo.toml` names it), because Cargo lets only the package that
 //! makes an executable choose its linker script.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Build script shared by every guest for a microcontroller: `link.x` of `cortex-m-rt` with the guest's own `memory.x` and the
-//! handlers of the board's interrupts.
+//! Build script shared by every guest for a microcontroller: `link.x` of `cortex-m-rt` with the guest's own
+//! `memory.x` and the handlers of the board's interrupts.
 //!
 //! One file for all of them (their `Cargo.toml` names it), because Cargo lets only the package that
 //! makes an executable choose its linker script.

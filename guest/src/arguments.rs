@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The words of a kernel command line, by which one guest binary serves many tests.
 
-/// The value of `key=value` in a command line, the last one if there are several.
+/// Returns the value of `key=value` in a command line, the last one if there are several.
 #[must_use]
 pub fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     line.split_ascii_whitespace()
@@ -10,7 +10,8 @@ pub fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
         .map(|(_, value)| value)
 }
 
-/// The value of `key=NUMBER` (decimal, or hexadecimal with `0x`), or `default` if there is no such word.
+/// Returns the value of `key=NUMBER` (decimal, or hexadecimal with `0x`), or `default` if there is no such
+/// word.
 #[must_use]
 pub fn number(line: &str, key: &str, default: u64) -> u64 {
     let Some(text) = value(line, key) else {

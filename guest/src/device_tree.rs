@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! As much of a flattened device tree (Devicetree Specification v0.4, chapter 5) as a small guest needs: one
-//! property of one node, by path.
+//! The part of a flattened device tree (Devicetree Specification v0.4, chapter 5) that a small guest needs:
+//! one property of one node, by path.
 //!
-//! Not a general parser: it walks the structure block once, never allocates, and treats anything odd as
-//! "not found", so that a guest without a device tree behaves like one with an empty command line.
+//! This is not a general parser. It walks the structure block once and never allocates. It treats anything
+//! odd as "not found", so that a guest without a device tree behaves like one with an empty command line.
 
 /// First word of a device tree, big-endian.
 pub const MAGIC: u32 = 0xD00D_FEED;
@@ -23,7 +23,7 @@ pub struct DeviceTree<'a> {
 }
 
 impl<'a> DeviceTree<'a> {
-    /// The device tree at the start of `bytes`, if there is one.
+    /// Returns the device tree at the start of `bytes`, if there is one.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
         let total = word(bytes, 4)? as usize;
@@ -33,14 +33,15 @@ impl<'a> DeviceTree<'a> {
         })
     }
 
-    /// The bytes of property `name` of the node at `path` (names from the root down, without addresses).
+    /// Returns the bytes of property `name` of the node at `path` (names from the root down, without
+    /// addresses).
     #[must_use]
     pub fn property(&self, path: &[&str], name: &str) -> Option<&'a [u8]> {
         let structure = self.bytes.get(word(self.bytes, 8)? as usize..)?;
         let strings = self.bytes.get(word(self.bytes, 12)? as usize..)?;
         let mut offset = 0;
         let mut depth = 0;
-        // How many of the nodes around the current place are a prefix of `path`.
+        // The number of nodes around the current place that are a prefix of `path`.
         let mut matched = 0;
         loop {
             let token = word(structure, offset)?;
@@ -75,13 +76,13 @@ impl<'a> DeviceTree<'a> {
         }
     }
 
-    /// Cell `index` of property `name` of the node at `path`.
+    /// Returns cell `index` of property `name` of the node at `path`.
     #[must_use]
     pub fn cell(&self, path: &[&str], name: &str, index: usize) -> Option<u32> {
         word(self.property(path, name)?, index.checked_mul(4)?)
     }
 
-    /// The kernel command line: `/chosen/bootargs`, empty if there is none.
+    /// Returns the kernel command line: `/chosen/bootargs`, empty if there is none.
     #[must_use]
     pub fn bootargs(&self) -> &'a str {
         self.property(&["chosen"], "bootargs")
@@ -90,7 +91,7 @@ impl<'a> DeviceTree<'a> {
     }
 }
 
-/// The part of a node's name before its address.
+/// Returns the part of a node's name before its address.
 fn base_name(node: &str) -> &str {
     node.split_once('@').map_or(node, |(name, _)| name)
 }
@@ -104,7 +105,7 @@ fn word(bytes: &[u8], offset: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*field))
 }
 
-/// The NUL-terminated text at `offset`.
+/// Returns the NUL-terminated text at `offset`.
 fn text(bytes: &[u8], offset: usize) -> Option<&str> {
     let rest = bytes.get(offset..)?;
     let end = rest.iter().position(|byte| *byte == 0)?;
@@ -117,7 +118,8 @@ mod tests {
 
     const END: u32 = 9;
 
-    /// A tree with a property `bootargs` in `/chosen`, another of that name in `/other/chosen` before it.
+    /// Returns a tree with a property `bootargs` in `/chosen`, another of that name in `/other/chosen` before
+    /// it.
     fn sample() -> Vec<u8> {
         let mut structure = Vec::new();
         let mut token = |token: u32, rest: &[u8]| {

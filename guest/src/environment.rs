@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a guest has around it, whichever kind it is: a console to print on and a way to end.
+//! The environment of a guest of either kind: a console to print on and a way to end.
 //!
 //! A VM prints through its PL011, a task through the console capability of its startup page. The kind is
 //! noted by the startup code before `main`; nothing else in a guest asks for it.
@@ -19,7 +19,7 @@ pub(crate) fn set_task() {
     IS_TASK.store(true, Ordering::Relaxed);
 }
 
-/// Whether the program runs as a task (else as a VM).
+/// Tells whether the program runs as a task (else as a VM).
 #[must_use]
 pub fn is_task() -> bool {
     IS_TASK.load(Ordering::Relaxed)
@@ -48,7 +48,8 @@ fn write_as_vm(text: &str) {
 #[cfg(target_arch = "arm")]
 fn write_as_vm(_: &str) {}
 
-/// Prints on the guest's console. The macros [`print!`](crate::print) and [`println!`](crate::println) call it.
+/// Prints on the guest's console. The macros [`print!`](crate::print) and [`println!`](crate::println) call
+/// it.
 pub fn print(arguments: fmt::Arguments<'_>) {
     // `Console` never fails, and a guest could do nothing about it.
     let _ = Console.write_fmt(arguments);

@@ -22,7 +22,8 @@ pub const SELF: Handle = Handle(bulkhead_abi::hypercall::SELF_CAPABILITY);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Results(pub [u64; 5]);
 
-/// Makes any call by the conduit of hypercalls: `identifier` in x0, `arguments` in x1..x6, or what the CPU has in their places.
+/// Makes any call by the conduit of hypercalls: `identifier` in x0, `arguments` in x1..x6, or what the CPU
+/// has in their places.
 pub fn raw(identifier: u64, arguments: [u64; 6]) -> Results {
     Results(conduit::call(identifier, arguments))
 }
@@ -39,7 +40,7 @@ pub fn call(operation: Operation, arguments: [u64; 6]) -> Result<[u64; 4], Error
     }
 }
 
-/// A call on the object of `handle` with one argument, of which only the first result counts.
+/// Makes a call on the object of `handle` with one argument, of which only the first result counts.
 fn on(operation: Operation, handle: Handle, argument: u64) -> Result<u64, Error> {
     call(operation, [u64::from(handle.0), argument, 0, 0, 0, 0]).map(|[x1, ..]| x1)
 }
@@ -52,7 +53,7 @@ pub fn null() -> Result<(), Error> {
     on(Operation::Null, SELF, 0).map(drop)
 }
 
-/// Revision of the hypervisor's interface: `major << 16 | minor`.
+/// Returns the revision of the hypervisor's interface: `major << 16 | minor`.
 ///
 /// # Errors
 /// See [`null`].
@@ -60,7 +61,7 @@ pub fn version() -> Result<u32, Error> {
     on(Operation::Version, SELF, 0).map(|version| version as u32)
 }
 
-/// State, restarts and health events of a partition.
+/// Returns the state, restarts and health events of a partition.
 ///
 /// # Errors
 /// See [`null`]; `NotSupported` also if the answer is not a status.
@@ -68,7 +69,7 @@ pub fn partition_status(partition: Handle) -> Result<StatusWord, Error> {
     StatusWord::decode(on(Operation::PartitionStatus, partition, 0)?).ok_or(Error::NotSupported)
 }
 
-/// How and why a partition started the last time, this one included.
+/// Returns how and why a partition started the last time, this one included.
 ///
 /// # Errors
 /// See [`null`]; `NotSupported` also if the answer is none.
@@ -139,7 +140,7 @@ pub struct Schedules {
     pub since: u64,
 }
 
-/// Which schedule is in force, and which follows.
+/// Returns which schedule is in force, and which follows.
 ///
 /// # Errors
 /// See [`null`].
@@ -148,7 +149,7 @@ pub fn schedule_status(schedule: Handle) -> Result<Schedules, Error> {
     Ok(Schedules { current, next, since })
 }
 
-/// From the end of the frame in force on, the schedule with this number.
+/// Asks for the schedule with this number, from the end of the frame in force on.
 ///
 /// # Errors
 /// See [`null`]; `InvalidArgument` for a number that the manifest does not have.
@@ -273,7 +274,7 @@ pub fn capability_delete(capability: Handle) -> Result<(), Error> {
     on(Operation::CapabilityDelete, capability, 0).map(drop)
 }
 
-/// Kind and rights of a capability.
+/// Returns the kind and rights of a capability.
 ///
 /// # Errors
 /// See [`null`]; `NotSupported` also if the answer names no kind.

@@ -8,10 +8,10 @@
 //! by the linker script alone ([`vm`]: `link/vm.ld`, entry `_vm_start`; [`task`]: `link/task.ld`, entry
 //! `_task_start`), not by a Cargo feature, so that one build of this library serves every guest.
 //!
-//! A VM guest uses nothing but what QEMU's `virt` board has, so the same file runs there without the
-//! hypervisor: that is how a test of ours is told from a fault of ours, and how the cost of the
-//! hypervisor is measured. On a microcontroller (`link/mcu-task.ld`) it is a library of tasks alone: VMs there have the
-//! runtime libraries that everybody uses.
+//! A VM guest uses only devices of QEMU's `virt` board, so the same file runs there without the hypervisor. A
+//! comparison of the two runs shows whether a test or the hypervisor is wrong, and what the hypervisor costs.
+//! On a microcontroller (`link/mcu-task.ld`) it is a library of tasks alone: VMs there have the runtime
+//! libraries that everybody uses.
 //!
 //! All unsafe code of our guests is in here; a guest itself forbids it. Invariants: statics shared with an
 //! interrupt handler or another CPU are atomics, used with loads and stores only (a read-modify-write needs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a test guest reports: one line per check, and a closing line with the totals.
+//! The report of a test guest: one line per check, and a closing line with the totals.
 
 use core::fmt::Debug;
 
@@ -13,7 +13,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// A report without checks.
+    /// Returns a report without checks.
     #[must_use]
     pub const fn new() -> Self {
         Self { passed: 0, failed: 0 }

@@ -27,16 +27,16 @@ pub struct Capability<'a> {
     pub name: &'a str,
     /// Index in the task's capability space.
     pub index: u32,
-    /// What it names.
+    /// The kind of object that it names.
     pub kind: ObjectKind,
-    /// What the task may do with it.
+    /// The rights of the task to the object.
     pub rights: Rights,
     /// For a partition: its number, which is also its event bit.
     pub object: u16,
 }
 
 impl<'a> StartupPage<'a> {
-    /// How long the page is that begins with `head`, if it is one; no longer than [`PAGE_SIZE`].
+    /// Returns the length of the page that begins with `head`, if it is one; no longer than [`PAGE_SIZE`].
     #[must_use]
     pub fn size(head: &[u8; HEADER_SIZE]) -> Option<usize> {
         let magic = u64::from_le_bytes(*head.first_chunk()?);
@@ -45,7 +45,7 @@ impl<'a> StartupPage<'a> {
         (magic == STARTUP_MAGIC).then_some(HEADER_SIZE + count.min(most) * RECORD_SIZE)
     }
 
-    /// The startup page in `bytes`, if it is one.
+    /// Returns the startup page in `bytes`, if it is one.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
         let size = Self::size(bytes.first_chunk()?)?;
@@ -53,18 +53,19 @@ impl<'a> StartupPage<'a> {
         Some(Self { records })
     }
 
-    /// Everything the task can name, in the order of the page. Records it cannot understand are left out.
+    /// Returns everything that the task can name, in the order of the page. Records it cannot understand are
+    /// left out.
     pub fn capabilities(&self) -> impl Iterator<Item = Capability<'a>> + use<'a> {
         self.records.chunks_exact(RECORD_SIZE).filter_map(decode)
     }
 
-    /// The capability of this name.
+    /// Returns the capability of this name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Capability<'a>> {
         self.capabilities().find(|capability| capability.name == name)
     }
 
-    /// The first capability of this kind.
+    /// Returns the first capability of this kind.
     #[must_use]
     pub fn first(&self, kind: ObjectKind) -> Option<Capability<'a>> {
         self.capabilities().find(|capability| capability.kind == kind)

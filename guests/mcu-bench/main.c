@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an RTOS does all the time, and what it costs: sensitive instructions, registers of the CPU, exceptions, and the kernel of
-// mcu-rtos with its switches and messages. The same image runs on the bare board and in a partition.
+// The everyday work of an RTOS, and its cost: sensitive instructions, registers of the CPU, exceptions, and
+// the kernel of mcu-rtos with its switches and messages. The same image runs on the bare board and in a
+// partition.
 //
-// Each operation is done a thousand times and the empty loop is taken off. Timer 1 counts the CPU's clock down, of which a
-// tick takes 40 instructions in an emulator that counts one instruction as a nanosecond: a thousand of anything are exact to a
-// fraction of an instruction. `bench NAME INSTRUCTIONS` is one figure; `bench done` is the end. While the kernel is measured
-// its tick stands still.
+// Each operation is done a thousand times and the empty loop is taken off. Timer 1 counts the CPU's clock
+// down, of which a tick takes 40 instructions in an emulator that counts one instruction as a nanosecond: a
+// thousand of anything are exact to a fraction of an instruction. `bench NAME INSTRUCTIONS` is one figure;
+// `bench done` is the end. While the kernel is measured its tick stands still.
 
 #include <stdint.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program for newlib with `--specs=rdimon.specs`: whatever it does with files, time and its end goes through semihosting, and it
-// knows nothing of that. Nothing of it is made for a hypervisor. Ends with code 7.
+// A program for newlib with `--specs=rdimon.specs`: whatever it does with files, time and its end goes
+// through semihosting, and it knows nothing of that. Nothing of it is made for a hypervisor. Ends with code
+// 7.
 
 #include <errno.h>
 #include <math.h>

@@ -6,7 +6,8 @@
 
 extern uint32_t __data_start[], __data_end[], __data_load[], __stack[];
 
-// newlib's own: it asks for heap and stack, clears variables, opens the console, asks for the arguments and calls `main`.
+// newlib's own: it asks for heap and stack, clears variables, opens the console, asks for the arguments and
+// calls `main`.
 void _start(void);
 
 __attribute__((noreturn)) void Reset_Handler(void)

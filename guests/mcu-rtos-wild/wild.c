@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A task with a defect: some time after the start it writes through a pointer that leads out of the program's memory.
+// A task with a defect: some time after the start it writes through a pointer that leads out of the program's
+// memory.
 
 #include "kernel.h"
 #include "main.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Registers of the CPU (Arm DDI 0403E, B3) and of an MPS2 board (Arm DAI 0386D, section 4), as CMSIS names them.
+// Registers of the CPU (Arm DDI 0403E, B3) and of an MPS2 board (Arm DAI 0386D, section 4), as CMSIS names
+// them.
 #ifndef BOARD_H
 #define BOARD_H
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// As its vendor's driver uses it: FIFOs, a word at a time. Sections are those of the LAN9118's datasheet, revision 1.5.
+// As its vendor's driver uses it: FIFOs, a word at a time. Sections are those of the LAN9118's datasheet,
+// revision 1.5.
 
 #include "ethernet.h"
 
 #include "board.h"
 
-// Where it is on a board with a Cortex-M7 and on one with a Cortex-M4 (Arm DAI 0500A and 0386D).
+// The address of the controller on a board with a Cortex-M7 and on one with a Cortex-M4 (Arm DAI 0500A and
+// 0386D).
 #define BASE_M7 0xa0000000u
 #define BASE_M4 0x40200000u
 #define CPUID REGISTER(0xe000ed00)

@@ -11,7 +11,7 @@
 
 struct frame {
     uint32_t length;
-    // What the controller hands over is a word at a time.
+    // The controller hands over a word at a time.
     union {
         uint32_t words[FRAME_BYTES / 4];
         uint8_t bytes[FRAME_BYTES];

@@ -4,7 +4,7 @@
 
 #include "board.h"
 
-// Where a task begins: R4 to R11 and EXC_RETURN, and the exception's own eight words.
+// The frame in which a task begins: R4 to R11 and EXC_RETURN, and the exception's own eight words.
 #define SAVED_WORDS 9
 #define FRAME_WORDS 8
 // Thread mode, process stack, no floating-point registers in the frame.

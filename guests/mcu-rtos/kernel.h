@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small preemptive kernel: tasks with fixed priorities, a tick, semaphores, mutexes with priority inheritance, queues.
+// A small preemptive kernel: tasks with fixed priorities, a tick, semaphores, mutexes with priority
+// inheritance, queues.
 //
-// The task with the highest priority runs; tasks of one priority take turns at each tick. A task waits in exactly one list, the
-// ready list of its priority or the waiting list of an object, and for a time if it asked for one. Critical sections raise
-// BASEPRI, so interrupts more urgent than KERNEL_PRIORITY are never delayed and must not call the kernel.
+// The task with the highest priority runs; tasks of one priority take turns at each tick. A task waits in
+// exactly one list, the ready list of its priority or the waiting list of an object, and for a time if it
+// asked for one. Critical sections raise BASEPRI, so interrupts more urgent than KERNEL_PRIORITY are never
+// delayed and must not call the kernel.
 #ifndef KERNEL_H
 #define KERNEL_H
 
@@ -79,12 +81,12 @@ bool queue_receive(struct queue *queue, uint32_t *item, uint32_t ticks);
 // For interrupt handlers: false if the queue is full.
 bool queue_send_from_handler(struct queue *queue, uint32_t item);
 
-// What the objects are made of.
+// Building blocks of the objects.
 uint32_t critical_enter(void);
 void critical_leave(uint32_t before);
 struct task *kernel_running(void);
-// Waits in a list for at most `ticks`, as the last of its priority; in a critical section, which is left in between. False if the
-// time was up.
+// Waits in a list for at most `ticks`, as the last of its priority; in a critical section, which is left in
+// between. False if the time was up.
 bool kernel_wait(struct task **list, uint32_t ticks, uint32_t *section);
 // Wakes the most urgent task of a list, if there is one; in a critical section.
 struct task *kernel_wake(struct task **list);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An application on the kernel: a sensor with a period, a filter behind a queue, two that calculate in turns, a shell.
+// An application on the kernel: a sensor with a period, a filter behind a queue, two that calculate in turns,
+// a shell.
 //
-// It checks what an RTOS relies on: no tick is lost (the sensor's releases), floating-point registers survive every switch (both
-// calculators and the filter use them), a mutex keeps two tasks apart, and the urgent one comes first.
+// It checks what an RTOS relies on: no tick is lost (the sensor's releases), floating-point registers survive
+// every switch (both calculators and the filter use them), a mutex keeps two tasks apart, and the urgent one
+// comes first.
 
 #include <stdint.h>
 
@@ -48,7 +50,8 @@ static void filter(void)
     }
 }
 
-// A logistic map in floating point that is compared with the same in fixed steps: a register that gets lost shows at once.
+// A logistic map in floating point that is compared with the same in fixed steps: a register that gets lost
+// shows at once.
 static void calculate(uint32_t which)
 {
     for (;;) {

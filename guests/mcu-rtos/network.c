@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A host in 10.0.2.0/24 that pings the gateway and the host with the next number every 50 ms, and answers pings: ARP
-// (RFC 826), IPv4 without options (RFC 791), ICMP echo (RFC 792).
+// A host in 10.0.2.0/24 that pings the gateway and the host with the next number every 50 ms, and answers
+// pings: ARP (RFC 826), IPv4 without options (RFC 791), ICMP echo (RFC 792).
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,7 +10,7 @@
 static struct semaphore arrived;
 static volatile int byte;
 
-// Where the code of a user begins.
+// The code of a user begins here.
 __attribute__((noinline)) void serial_user(void)
 {
     uart_send(UART1, (uint8_t)byte ^ 0x20);

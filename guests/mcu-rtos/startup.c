@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vector table and start-up, as a chip vendor ships them: the table comes first in flash; a reset loads the stack pointer from
-// its first word and jumps to its second. Handlers have the names of CMSIS and can be defined anywhere else.
+// Vector table and start-up, as a chip vendor ships them: the table comes first in flash; a reset loads the
+// stack pointer from its first word and jumps to its second. Handlers have the names of CMSIS and can be
+// defined anywhere else.
 
 #include "board.h"
 

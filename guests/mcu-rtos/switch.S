@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What C cannot say: leaving one task and entering another.
+// The part that C cannot express: leaving one task and entering another.
 //
-// A task that does not run has on its own stack, from the top: the frame of the exception (Arm DDI 0403E, B1.5.6), with or without
-// floating-point registers; S16 to S31 if it has; R4 to R11 and the EXC_RETURN value that leads back.
+// A task that does not run has on its own stack, from the top: the frame of the exception (Arm DDI 0403E,
+// B1.5.6), with or without floating-point registers; S16 to S31 if it has these; R4 to R11 and the EXC_RETURN
+// value that leads back.
 
     .syntax unified
     .thumb

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program that takes all RAM that its linker script names: variables first, then a heap up to the stack, whose pointer starts at
-// the end of RAM. It fills the heap a kilobyte at a time, and each second looks whether everything is as it was written.
+// A program that takes all RAM that its linker script names: variables first, then a heap up to the stack,
+// whose pointer starts at the end of RAM. It fills the heap a kilobyte at a time, and each second looks
+// whether everything is as it was written.
 #include <stdint.h>
 
 #define REGISTER(address) (*(volatile uint32_t *)(address))

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Links the suite with its linker script, and writes the random code of its part `blocks`.
 //!
-//! A block is a function of straight-line code: data processing, loads and stores of RAM and of registers of the
-//! system control space in every form, special registers, IT blocks. It uses r0-r7 as data, r8 as an index, r12 as a
-//! base that changes, and finds in r9 the priorities of the interrupt lines (32 bytes that behave like memory), in r10 the
-//! system control block, in r11 RAM. The sequence is the same every time: its seed is a constant.
+//! A block is a function of straight-line code: data processing, loads and stores of RAM and of registers of
+//! the system control space in every form, special registers, IT blocks. It uses r0-r7 as data, r8 as an
+//! index, and r12 as a base that changes. It finds the priorities of the interrupt lines in r9 (32 bytes that
+//! behave like memory), the system control block in r10, and RAM in r11. The seed is a constant, so the
+//! sequence is the same every time.
 
 use std::env;
 use std::fmt::Write as _;
@@ -69,7 +70,7 @@ impl Writer {
         }
     }
 
-    /// A base for memory-like bytes: the register, the lowest usable offset and their number.
+    /// Draws a base for memory-like bytes: the register, the lowest usable offset and their number.
     fn zone(&mut self) -> (&'static str, u64, u64) {
         match self.below(4) {
             0 => ("r9", 0, 32),
@@ -79,7 +80,7 @@ impl Writer {
         }
     }
 
-    /// One register, in every way of addressing.
+    /// Writes an access to one register, in every way of addressing.
     fn single(&mut self) {
         let (zone, start, length) = self.zone();
         // MMFAR and BFAR are words only.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A task in C: it looks itself up, sleeps three times a millisecond, asks for something it may not have, and ends.
+// A task in C: it looks itself up, sleeps three times a millisecond, asks for something it may not have, and
+// ends.
 
 #include "task.h"
 

@@ -29,13 +29,12 @@ mod schedules;
 use crate::error::{Fault, ImageError, Table};
 use crate::layout::Name;
 use crate::reader::Image;
-pub(crate) use board::runs_in_place;
 
 /// A rule: whether the record of its table with this index, which there is, obeys it.
 type Rule = fn(&Image<'_>, u16) -> Result<(), Fault>;
 
-/// All rules in their order, each for every record of its table. A function for each, called from one place: together
-/// they would need more registers than there are.
+/// All rules in their order, each for every record of its table. A function for each, called from one place:
+/// together they would need more registers than there are.
 const RULES: [(Table, Rule); 25] = [
     (Table::Map, board::map_entry),
     (Table::Board, board::board),
@@ -78,12 +77,12 @@ pub(crate) fn all(image: &Image<'_>) -> Result<(), ImageError> {
     Ok(())
 }
 
-/// The record with this index; there is one.
+/// Returns the record with this index; there is one.
 fn at<R>(records: &[R], index: u16) -> Result<&R, Fault> {
     records.get(usize::from(index)).ok_or(Fault::BadCount)
 }
 
-/// Behind what the last of `records` has of another table, which is `all` long, there is no more.
+/// Checks that another table, which is `all` long, has no more behind what the last of `records` has of it.
 fn covers<R>(records: &[R], index: u16, all: usize, count: fn(&R) -> u32) -> Result<(), Fault> {
     if usize::from(index).wrapping_add(1) != records.len() {
         return Ok(());
@@ -93,22 +92,22 @@ fn covers<R>(records: &[R], index: u16, all: usize, count: fn(&R) -> u32) -> Res
     require(sum == Some(all), Fault::NotConsecutive)
 }
 
-/// The records before `index`, with their indices: what a pairwise rule compares a record with.
+/// Returns the records before `index`, with their indices: what a pairwise rule compares a record with.
 fn earlier<R>(records: &[R], index: u16) -> impl Iterator<Item = (&R, u16)> {
     records.iter().zip(0..index)
 }
 
-/// `fault` unless `holds`.
+/// Returns `fault` unless `holds`.
 fn require(holds: bool, fault: Fault) -> Result<(), Fault> {
     if holds { Ok(()) } else { Err(fault) }
 }
 
-/// `index` is the index of a record of a table with `count` records.
+/// Checks that `index` is the index of a record of a table with `count` records.
 fn refers(index: u32, count: usize, table: Table) -> Result<(), Fault> {
     require((index as usize) < count, Fault::NoSuch(table))
 }
 
-/// The name is one.
+/// Checks that the name is one.
 fn named(name: &Name) -> Result<(), Fault> {
     require(name.text().is_ok(), Fault::BadName)
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! SHA-256 (FIPS 180-4), computed by whoever can do it best.
+//! SHA-256 (FIPS 180-4), computed by the code that can do it best.
 
 use sha2::Digest;
 
 /// Something that computes SHA-256.
 ///
 /// The class binary gives an implementation that uses the CPU's own instructions, if it has them;
-/// [`Portable`] is there for everyone else. A payload of tens of megabytes makes the difference worth a trait.
+/// [`Portable`] is there for everyone else. A payload of tens of megabytes makes the difference worth a
+/// trait.
 pub trait Sha256 {
-    /// The digest of `parts` in sequence. Bounded by their length.
+    /// Returns the digest of `parts` in sequence. Bounded by their length.
     fn digest(&self, parts: &[&[u8]]) -> [u8; 32];
 }
 

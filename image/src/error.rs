@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be wrong with a system image.
+//! The faults that a system image can have.
 //!
 //! Plain data, so that the target can keep it in a crash record and the host tool can say more about it
 //! than the short sentence that fits on a lockdown line.
@@ -85,7 +85,7 @@ pub enum ImageError {
         table: Table,
         /// Its index.
         index: u32,
-        /// What is wrong.
+        /// The fault.
         fault: Fault,
     },
 }
@@ -131,14 +131,14 @@ pub enum Table {
     Domains,
     /// Stretches of code memory.
     Residents,
-    /// What looks like a replaced instruction.
+    /// Places that look like a replaced instruction.
     Lookalikes,
     /// Interfaces to networks.
     Nics,
 }
 
 impl Table {
-    /// What one record of the table is called.
+    /// Returns the name of one record of the table.
     #[must_use]
     pub const fn record(self) -> &'static str {
         match self {
@@ -167,8 +167,8 @@ impl Table {
     }
 }
 
-/// What is wrong with a record. Four bytes, so that each rule returns it in a register: an index has 16 bits, since no
-/// table has more records.
+/// A fault of a record. It has four bytes, so that each rule returns it in a register: an index has 16 bits,
+/// since no table has more records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A reserved field is not zero.
@@ -203,8 +203,8 @@ pub enum Fault {
     InHypervisor,
     /// Not in the hypervisor's own memory, where it has to be.
     OutsideHypervisor,
-    /// The vCPUs of the partitions (or the windows of the schedules, or the schedules or domains of the pCPUs) are not
-    /// consecutive, or not as many as there are.
+    /// The vCPUs of the partitions (or the windows of the schedules, or the schedules or domains of the
+    /// pCPUs) are not consecutive, or not as many as there are.
     NotConsecutive,
     /// More than the limit, or fewer than one.
     BadCount,
@@ -296,7 +296,7 @@ pub enum Part<'a> {
 }
 
 impl Fault {
-    /// The sentence, piece by piece.
+    /// Writes the sentence, piece by piece.
     pub fn describe(self, part: &mut dyn FnMut(Part<'_>)) {
         part(Text(self.text()));
         let (table, index) = match self {
@@ -317,7 +317,8 @@ impl Fault {
 }
 
 impl ImageError {
-    /// The sentence, piece by piece: the target has no use for [`core::fmt`] but this, and that is a lot of code.
+    /// Writes the sentence, piece by piece: the target has no use for [`core::fmt`] but this, and that is a
+    /// lot of code.
     pub fn describe(&self, part: &mut dyn FnMut(Part<'_>)) {
         let (texts, facts) = self.sentence();
         for (text, fact) in texts.iter().zip(facts) {
@@ -331,7 +332,7 @@ impl ImageError {
         }
     }
 
-    /// What is between, before and behind the facts, and these.
+    /// Returns the words between, before and behind the facts, and the facts.
     fn sentence(&self) -> (&'static [&'static str; 3], [Part<'_>; 2]) {
         let name = |name| Text(Name::text(name).unwrap_or("?"));
         match *self {

@@ -5,6 +5,8 @@
 //! for "no such record".
 
 pub use crate::number::{U32, U64};
+use bulkhead_arch_api::class::device;
+use bulkhead_arch_api::class::driver::{self, Role};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// First bytes of a system image.
@@ -17,14 +19,9 @@ pub const NONE: u32 = u32::MAX;
 pub const NAME_LEN: usize = 32;
 /// Multiple at which each payload starts.
 pub const PAYLOAD_ALIGN: u64 = 4096;
-/// Last bytes of a system image, at the next multiple of 8 behind the last payload. A loader that knows no file
-/// sizes still notices that a file was cut off.
+/// Last bytes of a system image, at the next multiple of 8 behind the last payload. A loader that knows no
+/// file sizes still notices that a file was cut off.
 pub const END_MARK: [u8; 8] = *b"DAEHKLUB";
-
-/// Number of class `aarch64`.
-pub const CLASS_AARCH64: u32 = 1;
-/// Number of class `armv7m`. Nothing is translated there: every guest address is a bus address.
-pub const CLASS_ARMV7M: u32 = 2;
 
 macro_rules! records {
     ($($(#[$meta:meta])* $name:ident { $($(#[$fmeta:meta])* $field:ident : $ty:ty),* $(,)? })*) => {
@@ -56,7 +53,7 @@ records! {
         magic: [u8; 8],
         /// [`FORMAT`].
         format: U32,
-        /// Class of the board, e.g. [`CLASS_AARCH64`].
+        /// Number of the class of the board ([`bulkhead_arch_api::ClassFacts`]).
         class: U32,
         /// Bytes of the whole image, payloads included.
         total_len: U64,
@@ -73,17 +70,18 @@ records! {
     BoardRecord {
         /// Where on the bus the flashable file must be loaded.
         load_address: U64,
-        /// Bytes from `load_address` on that belong to the hypervisor: class binary, image, and on `aarch64` the pool.
+        /// Bytes from `load_address` on that belong to the hypervisor: class binary, image, and on `aarch64`
+        /// the pool.
         hypervisor_size: U64,
-        /// Bus address of the pool. `aarch64`: memory for translation tables, inside the hypervisor's. `armv7m`: all RAM
-        /// of the hypervisor, which runs from code memory.
+        /// Bus address of the pool. `aarch64`: memory for translation tables, inside the hypervisor's.
+        /// `armv7m`: all RAM of the hypervisor, which runs from code memory.
         pool_base: U64,
         /// Bytes of it, a multiple of the granule.
         pool_size: U64,
         /// Bus address at which this system image itself is found.
         image_base: U64,
         /// Bus address of the log area: RAM that nobody clears, `bulkhead_abi::log::AREA_SIZE` bytes of it
-        /// (`SMALL_AREA_SIZE` on `armv7m`).
+        /// (`SMALL_AREA_SIZE` where tables are small).
         log_base: U64,
         /// [`NONE`], or the virtual time in milliseconds after which the hypervisor powers the board off.
         stop_after_ms: U32,
@@ -118,15 +116,17 @@ records! {
     }
     /// A device the hypervisor itself drives.
     ControllerRecord {
-        /// What it does, `ROLE_*`.
+        /// Its role, `ROLE_*`.
         role: U32,
-        /// What it is, `CONTROLLER_*`.
+        /// Its type, `CONTROLLER_*`.
         compatible: U32,
-        /// Register windows: bus addresses (GICv3: distributor, redistributors; GICv2: see [`CONTROLLER_GIC_V2`]; UART: registers).
+        /// Register windows: bus addresses (GICv3: distributor, redistributors; GICv2: see
+        /// [`CONTROLLER_GIC_V2`]; UART: registers).
         base: [U64; 4],
         /// Bytes of each window.
         size: [U64; 4],
-        /// Interrupt lines (UART: its line; GIC: maintenance; timer: hypervisor, virtual, physical). [`NONE`] = none.
+        /// Interrupt lines (UART: its line; GIC: maintenance; timer: hypervisor, virtual, physical). [`NONE`]
+        /// = none.
         lines: [U32; 4],
         /// Clock in Hz, 0 = not needed.
         clock_hz: U32,
@@ -141,7 +141,8 @@ records! {
         uuid: [u8; 16],
         /// First instruction (guest-physical); on `armv7m` with bit 0 set.
         entry: U64,
-        /// First argument: device tree or startup page (guest-physical). A VM of class `armv7m`: its vector table.
+        /// First argument: device tree or startup page (guest-physical). A VM of class `armv7m`: its vector
+        /// table.
         argument: U64,
         /// Initial stack pointer of a task, and of a VM of class `armv7m`; else 0.
         stack: U64,
@@ -161,8 +162,8 @@ records! {
         restart_limit: U32,
         /// Virtual interrupt lines, private ones included; 0 for a task.
         virtual_lines: U32,
-        /// Reserved, 0.
-        reserved: U32,
+        /// The state in which its first vCPU starts: an index into the entry states of the class.
+        entry_state: U32,
         /// Health action per class, [`HealthAction`], indexed by `HealthClass as usize` (0 unused).
         health: [u8; 8],
     }
@@ -174,7 +175,7 @@ records! {
         pcpu: U32,
         /// Priority, 0..=31.
         priority: U32,
-        /// How its budget comes back, `SERVER_*`.
+        /// The way its budget comes back, `SERVER_*`.
         server: U32,
         /// Its time domain, counted among those of its pCPU; [`NONE`] unless the policy is `domains`.
         domain: U32,
@@ -187,8 +188,8 @@ records! {
         /// Relative deadline; 0 unless the policy is `edf` and there is a server.
         deadline_ns: U64,
     }
-    /// A schedule of a pCPU with policy `arinc653`. Those of a pCPU are consecutive, in the order of the pCPUs; the first
-    /// one is its schedule number 0, with which it starts.
+    /// A schedule of a pCPU with policy `arinc653`. Those of a pCPU are consecutive, in the order of the
+    /// pCPUs; the first one is its schedule number 0, with which it starts.
     ScheduleRecord {
         /// Its name.
         name: Name,
@@ -205,7 +206,7 @@ records! {
     }
     /// A window of a schedule; those of a schedule are in the order of their offsets.
     WindowRecord {
-        /// Whose vCPUs (those on the pCPU of the schedule) run in it.
+        /// The partition whose vCPUs (those on the pCPU of the schedule) run in it.
         partition: U32,
         /// `WINDOW_*` bits.
         flags: U32,
@@ -214,8 +215,8 @@ records! {
         /// Its length.
         duration_ns: U64,
     }
-    /// A time domain of a pCPU with policy `domains`. Those of a pCPU are consecutive, in the order of the pCPUs; the first
-    /// one is its domain number 0.
+    /// A time domain of a pCPU with policy `domains`. Those of a pCPU are consecutive, in the order of the
+    /// pCPUs; the first one is its domain number 0.
     DomainRecord {
         /// Its name.
         name: Name,
@@ -260,8 +261,8 @@ records! {
         /// Reserved, 0.
         reserved: U32,
     }
-    /// Other payloads that a partition can run instead of its own. Those of a partition are consecutive, in the
-    /// order of the partitions; the first one is its alternative number 1.
+    /// Other payloads that a partition can run instead of its own. Those of a partition are consecutive, in
+    /// the order of the partitions; the first one is its alternative number 1.
     AlternativeRecord {
         /// Its name.
         name: Name,
@@ -276,10 +277,11 @@ records! {
         /// Initial stack pointer of a task, else 0.
         stack: U64,
     }
-    /// Bytes that lie in code memory where their owner is linked: executed or read in place, never copied, and written
-    /// by nobody once the board runs. What has to be replaced of a VM's instructions is replaced already.
+    /// Bytes that lie in code memory where their owner is linked: executed or read in place, never copied,
+    /// and written by nobody once the board runs. The instructions of a VM that have to be replaced are
+    /// replaced already.
     ResidentRecord {
-        /// What it is, for reports.
+        /// Its name, for reports.
         name: Name,
         /// The partition.
         partition: U32,
@@ -292,15 +294,16 @@ records! {
         /// SHA-256 of them.
         digest: [u8; 32],
     }
-    /// A place in a VM's code memory whose bits are those of an instruction that stands for a replaced one, although the host tool has
-    /// replaced nothing there: an undefined instruction of the program's own, a constant, the middle of something else. Most programs have none.
+    /// A place in a VM's code memory whose bits are those of an instruction that stands for a replaced one,
+    /// although the host tool has replaced nothing there: an undefined instruction of the program's own, a
+    /// constant, the middle of something else. Most programs have none.
     LookalikeRecord {
         /// Its address.
         address: U32,
     }
     /// A blob.
     PayloadRecord {
-        /// What it is, for reports.
+        /// Its name, for reports.
         name: Name,
         /// Bytes from the start of the image.
         offset: U64,
@@ -364,8 +367,8 @@ records! {
         index: U32,
         /// `bulkhead_abi::ObjectKind` as a number.
         kind: U32,
-        /// Which object of that kind: a partition, an event gate / console by its partition's number, or the schedules of a
-        /// pCPU by its number.
+        /// Which object of that kind: a partition, an event gate / console by its partition's number, or the
+        /// schedules of a pCPU by its number.
         object: U32,
         /// `bulkhead_abi::Rights` as a number.
         rights: U32,
@@ -374,8 +377,9 @@ records! {
         /// Name the holder knows it by.
         name: Name,
     }
-    /// A VM's interface to a network: what the switch of the hypervisor knows of it. Registers and interrupt line are those of its virtual
-    /// device of kind [`VIRTUAL_LAN9118`]. The board's own interface, if the hypervisor drives one, is on network 0.
+    /// A VM's interface to a network: what the switch of the hypervisor knows of it. Registers and interrupt
+    /// line are those of its virtual device of kind [`VIRTUAL_LAN9118`]. The board's own interface, if the
+    /// hypervisor drives one, is on network 0.
     NicRecord {
         /// The partition.
         partition: U32,
@@ -396,7 +400,7 @@ records! {
 }
 
 impl VcpuRecord {
-    /// A vCPU without a budget and without a time domain.
+    /// Makes a vCPU without a budget and without a time domain.
     #[must_use]
     pub const fn plain(partition: u32, pcpu: u32, priority: u32) -> Self {
         Self {
@@ -489,34 +493,35 @@ pub const MAP_DEVICE: u32 = 2;
 pub const MAP_CODE: u32 = 3;
 
 /// The console UART.
-pub const ROLE_CONSOLE: u32 = 1;
+pub const ROLE_CONSOLE: u32 = Role::Console.number();
 /// The interrupt controller.
-pub const ROLE_INTERRUPTS: u32 = 2;
+pub const ROLE_INTERRUPTS: u32 = Role::Interrupts.number();
 /// The system timer.
-pub const ROLE_TIMER: u32 = 3;
+pub const ROLE_TIMER: u32 = Role::Timer.number();
 /// The board's interface to network 0.
-pub const ROLE_NETWORK: u32 = 4;
+pub const ROLE_NETWORK: u32 = Role::Network.number();
 
 /// Arm PrimeCell PL011 UART.
-pub const CONTROLLER_PL011: u32 = 1;
+pub const CONTROLLER_PL011: u32 = driver::PL011.number;
 /// Arm GICv3.
-pub const CONTROLLER_GIC_V3: u32 = 2;
+pub const CONTROLLER_GIC_V3: u32 = driver::GIC_V3.number;
 /// Arm generic timer.
-pub const CONTROLLER_ARM_TIMER: u32 = 3;
+pub const CONTROLLER_ARM_TIMER: u32 = driver::ARM_TIMER.number;
 /// Arm GICv2 with virtualization extensions: windows distributor, CPU interface, virtual interface
 /// control, virtual CPU interface.
-pub const CONTROLLER_GIC_V2: u32 = 4;
+pub const CONTROLLER_GIC_V2: u32 = driver::GIC_V2.number;
 /// Cadence UART.
-pub const CONTROLLER_CADENCE_UART: u32 = 5;
+pub const CONTROLLER_CADENCE_UART: u32 = driver::CADENCE_UART.number;
 
 /// CMSDK APB UART: lines for receive and for transmit.
-pub const CONTROLLER_CMSDK_UART: u32 = 6;
+pub const CONTROLLER_CMSDK_UART: u32 = driver::CMSDK_UART.number;
 /// The interrupt controller of an M-profile CPU, at its architected place.
-pub const CONTROLLER_NVIC: u32 = 7;
-/// Dual timer (SP804), with a window of its registers and one with those of the free-running counter of an MPS2 board.
-pub const CONTROLLER_DUAL_TIMER: u32 = 8;
+pub const CONTROLLER_NVIC: u32 = driver::NVIC.number;
+/// Dual timer (SP804), with a window of its registers and one with those of the free-running counter of an
+/// MPS2 board.
+pub const CONTROLLER_DUAL_TIMER: u32 = driver::DUAL_TIMER.number;
 /// SMSC LAN9118 Ethernet controller.
-pub const CONTROLLER_LAN9118: u32 = 9;
+pub const CONTROLLER_LAN9118: u32 = driver::LAN9118.number;
 
 /// Bytes of memory for the frames of a network interface.
 pub const NIC_MEMORY: u64 = 8192;
@@ -558,29 +563,30 @@ pub const INTERRUPT_CRITICAL: u32 = 1;
 /// Longest constant latency of an interrupt.
 pub const MAX_LATENCY_NS: u32 = 10_000_000;
 
-/// They share a page with registers of others: the page is not mapped, and each access is carried out for the owner.
+/// They share a page with registers of others: the page is not mapped, and each access is carried out for the
+/// owner.
 pub const REGISTERS_FORWARDED: u32 = 1;
 /// When the partition has ended, a register is written that stops the device.
 pub const REGISTERS_QUIESCED: u32 = 2;
 
 /// Virtual GICv3: windows distributor, redistributors.
-pub const VIRTUAL_GIC_V3: u32 = 1;
+pub const VIRTUAL_GIC_V3: u32 = device::GIC_V3.number;
 /// Virtual PL011 UART.
-pub const VIRTUAL_PL011: u32 = 2;
+pub const VIRTUAL_PL011: u32 = device::PL011.number;
 /// Virtual GICv2: windows distributor, CPU interface. It is possible only where the board has a GICv2.
-pub const VIRTUAL_GIC_V2: u32 = 3;
+pub const VIRTUAL_GIC_V2: u32 = device::GIC_V2.number;
 /// Virtual CMSDK UART. Its virtual line is the one for receive; the one for transmit is the next.
-pub const VIRTUAL_CMSDK_UART: u32 = 4;
+pub const VIRTUAL_CMSDK_UART: u32 = device::CMSDK_UART.number;
 /// The interrupt of the partition's event gate: level, high while there are events. No windows.
-pub const VIRTUAL_EVENT_GATE: u32 = 5;
+pub const VIRTUAL_EVENT_GATE: u32 = device::EVENT_GATE.number;
 /// Virtual LAN9118 Ethernet controller, with a record in the table of [`NicRecord`]s.
-pub const VIRTUAL_LAN9118: u32 = 6;
+pub const VIRTUAL_LAN9118: u32 = device::LAN9118.number;
 
 bulkhead_abi::numbered! {
-    /// What is done about a health event.
+    /// The action that answers a health event.
     HealthAction {
-        /// Let the partition go on: the access reads as zero, the write is ignored, the hypercall returns its error. If
-        /// the operation cannot be completed so, reflect it.
+        /// Let the partition go on: the access reads as zero, the write is ignored, the hypercall returns its
+        /// error. If the operation cannot be completed so, reflect it.
         Log = 1, "log";
         /// Reflect it into the partition as its architecture would report it.
         Inject = 2, "inject";

@@ -2,11 +2,11 @@
 //! The system image: what a manifest becomes before the board is powered.
 //!
 //! One header, a directory of tables with fixed-size records, then the payloads. All numbers are
-//! little-endian; tables start at multiples of 8, payloads at multiples of 4096. What lies elsewhere in code memory
-//! (class `armv7m`) has a record with its digest. The hypervisor reads
-//! it in place through [`Image`], which exists only for bytes whose format, bounds, references and
-//! table digest have been checked, so no later access can fail. The payloads' digests are a second step,
-//! [`Image::check_payloads`], because it is the long one.
+//! little-endian; tables start at multiples of 8, payloads at multiples of 4096. Code that lies elsewhere in
+//! code memory (class `armv7m`) has a record with its digest. The hypervisor reads it in place through
+//! [`Image`], which exists only for bytes whose format, bounds, references and table digest have been
+//! checked, so no later access can fail. The payloads' digests are a second step, [`Image::check_payloads`],
+//! because it is the long one.
 //!
 //! There is exactly one place for every table and payload: where the one before it ends. The directory
 //! repeats what follows from the counts, and an image that says otherwise is refused, so every
@@ -52,8 +52,8 @@ pub use limits::{
     MAX_DOMAINS_PER_PCPU, MAX_DURATION_NS, MAX_INTERRUPTS, MAX_LOADS, MAX_LOOKALIKES, MAX_MAP, MAX_MEMORY,
     MAX_NICS, MAX_PARTITIONS, MAX_PAYLOADS, MAX_PCPUS, MAX_REGIONS_PER_PARTITION, MAX_REGISTERS,
     MAX_RESIDENTS, MAX_SCHEDULES, MAX_SCHEDULES_PER_PCPU, MAX_TABLES_LEN, MAX_VCPUS, MAX_VCPUS_PER_PARTITION,
-    MAX_VCPUS_PER_PCPU, MAX_VIRTUAL_DEVICES, MAX_WATCHES, MAX_WINDOWS, MAX_WINDOWS_PER_PCPU, MPU_GRANULE,
-    PAGE_SIZE, PcpuLimits,
+    MAX_VCPUS_PER_PCPU, MAX_VIRTUAL_DEVICES, MAX_WATCHES, MAX_WINDOWS, MAX_WINDOWS_PER_PCPU, PAGE_SIZE,
+    PcpuLimits,
 };
 pub use name::NameError;
 pub use reader::{HEADER_LEN, Image, claimed_console, claimed_length};

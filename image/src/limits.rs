@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How much a system image can say.
+//! The limits of a system image.
 //!
 //! Each limit bounds a table, and with it every loop over that table on the target. Those that the kernel's
 //! own tables depend on equal the constants of the arch boundary; the kernel asserts it when it is compiled.
@@ -15,14 +15,12 @@ use crate::layout::{
     VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 
-use bulkhead_abi::size::limit;
+use bulkhead_abi::size::{TABLES, Tables, limit};
 
-/// Granule of memory mappings and of everything placed in memory, where addresses are translated.
+/// A page: what device registers of different owners are apart by.
 pub const PAGE_SIZE: u64 = 4096;
-/// The same where an MPU is all there is: its smallest region (Arm DDI 0403E, section B3.5.1).
-pub const MPU_GRANULE: u64 = 32;
 
-/// What a pCPU's schedules can hold.
+/// The limits of a pCPU's schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PcpuLimits {
     /// Schedules.
@@ -34,14 +32,20 @@ pub struct PcpuLimits {
 }
 
 impl PcpuLimits {
-    /// Of a microcontroller; the host tool asks for them, too.
-    pub const SMALL: Self = Self {
+    /// Returns the limits of a class binary with tables of this size.
+    #[must_use]
+    pub const fn of(tables: Tables) -> Self {
+        match tables {
+            Tables::Small => Self::SMALL,
+            Tables::Large => Self::LARGE,
+        }
+    }
+    const SMALL: Self = Self {
         schedules: 4,
         windows: 16,
         domains: 4,
     };
-    /// Of all other classes.
-    pub const LARGE: Self = Self {
+    const LARGE: Self = Self {
         schedules: 8,
         windows: 64,
         domains: 16,
@@ -85,15 +89,15 @@ pub const MAX_CAPABILITIES: usize = MAX_PARTITIONS * bulkhead_abi::hypercall::CA
 /// Watches.
 pub const MAX_WATCHES: usize = MAX_PARTITIONS * MAX_PARTITIONS;
 /// Schedules a pCPU can have.
-pub const MAX_SCHEDULES_PER_PCPU: usize = limit(PcpuLimits::SMALL.schedules, PcpuLimits::LARGE.schedules);
+pub const MAX_SCHEDULES_PER_PCPU: usize = PcpuLimits::of(TABLES).schedules;
 /// Schedules of all pCPUs.
 pub const MAX_SCHEDULES: usize = MAX_PCPUS * MAX_SCHEDULES_PER_PCPU;
 /// Windows of all schedules of a pCPU.
-pub const MAX_WINDOWS_PER_PCPU: usize = limit(PcpuLimits::SMALL.windows, PcpuLimits::LARGE.windows);
+pub const MAX_WINDOWS_PER_PCPU: usize = PcpuLimits::of(TABLES).windows;
 /// Windows of all schedules.
 pub const MAX_WINDOWS: usize = MAX_PCPUS * MAX_WINDOWS_PER_PCPU;
 /// Time domains a pCPU can have.
-pub const MAX_DOMAINS_PER_PCPU: usize = limit(PcpuLimits::SMALL.domains, PcpuLimits::LARGE.domains);
+pub const MAX_DOMAINS_PER_PCPU: usize = PcpuLimits::of(TABLES).domains;
 /// Time domains of all pCPUs.
 pub const MAX_DOMAINS: usize = MAX_PCPUS * MAX_DOMAINS_PER_PCPU;
 /// Stretches of code memory that belong to partitions.
@@ -102,13 +106,14 @@ pub const MAX_RESIDENTS: usize = limit(32, 128);
 pub const MAX_NICS: usize = limit(4, 8);
 /// Places in them that look like a replaced instruction.
 pub const MAX_LOOKALIKES: usize = limit(4096, 8192);
-/// Nanoseconds that a budget, a period, a deadline or a frame can be at most: 1000 s, so that sums never overflow.
+/// Nanoseconds that a budget, a period, a deadline or a frame can be at most: 1000 s, so that sums never
+/// overflow.
 pub const MAX_DURATION_NS: u64 = 1_000_000_000_000;
 
 /// Multiple at which each table starts.
 pub(crate) const TABLE_ALIGN: u64 = 8;
 
-/// What the directory can say about a table.
+/// The facts that the directory can state about a table.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     /// The table.
@@ -121,7 +126,7 @@ pub(crate) struct Shape {
     pub max: u16,
 }
 
-/// At most `max` records of this type, and at least `min`.
+/// Makes the shape of a table with at most `max` records of this type, and at least `min`.
 const fn shape<R>(table: Table, min: u16, max: usize) -> Shape {
     assert!(max <= u16::MAX as usize && size_of::<R>() <= u16::MAX as usize);
     Shape {
@@ -160,7 +165,7 @@ pub(crate) const SHAPES: [Shape; SECTION_COUNT] = [
 /// Bytes that header and tables can take; nothing longer is ever hashed before it is believed.
 pub const MAX_TABLES_LEN: u64 = size_of::<Header>() as u64 + longest(&SHAPES);
 
-/// Bytes that these tables can take.
+/// Returns the number of bytes that these tables can take.
 const fn longest(mut shapes: &[Shape]) -> u64 {
     let mut sum = 0_u64;
     while let [first, rest @ ..] = shapes {

@@ -18,7 +18,7 @@ pub enum NameError {
 }
 
 impl Name {
-    /// `text` as a name.
+    /// Makes a name of `text`.
     ///
     /// # Errors
     /// [`NameError`] if it cannot be one.
@@ -31,7 +31,7 @@ impl Name {
         name.text().map(|_| name)
     }
 
-    /// The text.
+    /// Returns the text.
     ///
     /// # Errors
     /// [`NameError`] if the bytes are no name.
@@ -52,8 +52,8 @@ impl Name {
     }
 }
 
-/// Whether there is a control character (general category Cc) in UTF-8: U+0000 to U+001F and U+007F are one byte,
-/// U+0080 to U+009F are 0xC2 and that number.
+/// Tells whether there is a control character (general category Cc) in UTF-8: U+0000 to U+001F and U+007F are
+/// one byte, U+0080 to U+009F are 0xC2 and that number.
 fn has_control(text: &[u8]) -> bool {
     let mut before = 0;
     text.iter().any(|byte| {
@@ -64,7 +64,7 @@ fn has_control(text: &[u8]) -> bool {
 }
 
 impl fmt::Display for Name {
-    /// The text, or `?` for bytes that are no name.
+    /// Writes the text, or `?` for bytes that are no name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text().unwrap_or("?"))
     }

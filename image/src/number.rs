@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Numbers as a system image holds them: little-endian on every target, and aligned.
 //!
-//! The hypervisor reads records in place with alignment checks on, so a number that might be unaligned would be
-//! read byte by byte. Tables start at multiples of 8 and no record has padding, so none is; on a
+//! The hypervisor reads records in place with alignment checks on, so a number that might be unaligned would
+//! be read byte by byte. Tables start at multiples of 8 and no record has padding, so none is; on a
 //! little-endian target [`U32::get`] is one load.
 
 use core::fmt;
@@ -20,14 +20,14 @@ macro_rules! numbers {
                 /// 0.
                 pub const ZERO: Self = Self(0);
 
-                /// This number.
+                /// Makes a field of this number.
                 #[must_use]
                 #[inline]
                 pub const fn new(value: $native) -> Self {
                     Self(value.to_le())
                 }
 
-                /// The number.
+                /// Returns the number.
                 #[must_use]
                 #[inline]
                 pub const fn get(self) -> $native {

@@ -14,8 +14,9 @@ use crate::layout::{
     SECTION_SCHEDULES, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS,
     ScheduleRecord, U64, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
-use crate::limits::{MAX_TABLES_LEN, MPU_GRANULE, PAGE_SIZE, TABLE_ALIGN};
+use crate::limits::{MAX_TABLES_LEN, TABLE_ALIGN};
 use crate::tables::{check_directory, payload_start, records, slice, total_len};
+use bulkhead_arch_api::{ClassFacts, class};
 use core::mem::offset_of;
 use zerocopy::FromBytes;
 
@@ -25,11 +26,11 @@ pub const HEADER_LEN: usize = size_of::<Header>();
 const WORD_MASK: usize = size_of::<U64>() - 1;
 /// Where the digest of the tables is.
 const DIGEST_START: usize = offset_of!(Header, digest);
-/// What it covers first: everything behind it.
+/// The first byte that it covers: everything behind it is covered.
 const DIGEST_END: usize = DIGEST_START + 32;
 
-/// How long the image that starts with `bytes` says it is, for a loader that knows no file sizes. Nothing is
-/// verified but the magic number: the caller must bound the answer by the memory there is.
+/// Returns the length that the image at the start of `bytes` claims, for a loader that knows no file sizes.
+/// Nothing is verified but the magic number: the caller must bound the answer by the memory there is.
 ///
 /// # Errors
 /// [`ImageError`] if the header is not there, or is none.
@@ -37,8 +38,8 @@ pub fn claimed_length(bytes: &[u8]) -> Result<u64, ImageError> {
     Ok(header(bytes)?.total_len.get())
 }
 
-/// The console that an image which may be damaged names: for the reason why it is refused. Nothing about the record is
-/// verified but that it is inside `bytes`.
+/// Returns the console that an image which may be damaged names: for the reason why it is refused. Nothing
+/// about the record is verified but that it is inside `bytes`.
 #[must_use]
 pub fn claimed_console(bytes: &[u8]) -> Option<ControllerRecord> {
     // The magic number may be what is damaged.
@@ -56,11 +57,12 @@ pub fn claimed_console(bytes: &[u8]) -> Option<ControllerRecord> {
 /// A system image whose structure has been checked. Copies are cheap: it is a handful of slices.
 ///
 /// Guarantees to everyone who holds one: every index in a record is the index of a record or
-/// [`crate::layout::NONE`] where that is allowed; every kind, flag, action and policy is one of the constants of
-/// [`crate::layout`]; every range lies in its address space; and everything the module `check` lists.
+/// [`crate::layout::NONE`] where that is allowed; every kind, flag, action and policy is one of the constants
+/// of [`crate::layout`]; every range lies in its address space; and everything the module `check` lists.
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'a> {
     bytes: &'a [u8],
+    class: &'static ClassFacts,
     header: &'a Header,
     board: &'a BoardRecord,
     pcpus: &'a [PcpuRecord],
@@ -86,40 +88,50 @@ pub struct Image<'a> {
 }
 
 impl<'a> Image<'a> {
-    /// Checks everything but the contents of the payloads. `bytes` is the image, no more and no less.
+    /// Checks everything but the contents of the payloads, for a board of this class. `bytes` is the image,
+    /// no more and no less.
     ///
     /// The digest of the tables comes first, so that damage is named as damage. It reads at most
     /// [`MAX_TABLES_LEN`] bytes; the checks behind it compare at most all pairs of records of two tables.
     ///
     /// # Errors
     /// [`ImageError`]: the first thing found wrong.
-    pub fn check<S: Sha256>(bytes: &'a [u8], class: u32, hasher: &S) -> Result<Self, ImageError> {
+    pub fn check<S: Sha256>(
+        bytes: &'a [u8],
+        class: &'static ClassFacts,
+        hasher: &S,
+    ) -> Result<Self, ImageError> {
         let header = header(bytes)?;
         if header.format.get() != FORMAT {
             return Err(ImageError::Format {
                 found: header.format.get(),
             });
         }
-        if header.class.get() != class {
+        if header.class.get() != class.number {
             return Err(ImageError::Class {
                 found: header.class.get(),
-                expected: class,
+                expected: class.number,
             });
         }
         check_lengths(bytes, header)?;
         let tables = check_tables_digest(bytes, header, hasher)?;
         check_end(bytes, header.total_len.get())?;
         check_directory(tables, header)?;
-        let image = Self::from_tables(bytes, tables, header).ok_or(ImageError::Lengths)?;
+        let image = Self::from_tables(bytes, tables, (class, header)).ok_or(ImageError::Lengths)?;
         check_placement(&image)?;
         check::all(&image)?;
         Ok(image)
     }
 
-    /// The tables that the directory lists; `None` if it has not been checked.
-    fn from_tables(bytes: &'a [u8], tables: &'a [u8], header: &'a Header) -> Option<Self> {
+    /// Returns the tables that the directory lists; `None` if it has not been checked.
+    fn from_tables(
+        bytes: &'a [u8],
+        tables: &'a [u8],
+        (class, header): (&'static ClassFacts, &'a Header),
+    ) -> Option<Self> {
         Some(Self {
             bytes,
+            class,
             header,
             board: records(tables, header, SECTION_BOARD)?.first()?,
             pcpus: records(tables, header, SECTION_PCPUS)?,
@@ -172,8 +184,8 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// Checks one stretch of code memory, whose contents the caller has at hand: `bytes` are those at the address of
-    /// the record. A record that does not exist is right.
+    /// Checks one stretch of code memory, whose contents the caller has at hand: `bytes` are those at the
+    /// address of the record. A record that does not exist is right.
     ///
     /// # Errors
     /// [`ImageError::ResidentDigest`] if they are not what was built.
@@ -192,35 +204,33 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// How many records a table has. The directory lists the tables in their order, and the limits of each fit.
+    /// Returns the number of records of a table. The directory lists the tables in their order, and the
+    /// limits of each fit.
     pub(crate) fn count(&self, table: Table) -> u16 {
         let section = self.header.sections.get(table as usize);
         section.map_or(0, |section| section.count.get() as u16)
     }
 
-    /// The multiple at which mappings start and end on this class.
+    /// Returns the multiple at which mappings start and end on this class.
     #[must_use]
     pub fn granule(&self) -> u64 {
-        if check::runs_in_place(self) {
-            MPU_GRANULE
-        } else {
-            PAGE_SIZE
-        }
+        self.facts().granule
     }
 
-    /// Class of the board.
+    /// Facts of the class of the board.
+    #[inline]
     #[must_use]
-    pub fn class(&self) -> u32 {
-        self.header.class.get()
+    pub fn facts(&self) -> &'static ClassFacts {
+        class::only().unwrap_or(self.class)
     }
 
-    /// Name of the board.
+    /// Returns the name of the board.
     #[must_use]
     pub fn board_name(&self) -> &'a str {
         self.name(&self.header.board)
     }
 
-    /// The same, as a record.
+    /// Returns the name of the board as a record.
     pub(crate) const fn board_name_record(&self) -> &'a Name {
         &self.header.board
     }
@@ -231,13 +241,13 @@ impl<'a> Image<'a> {
         self.board
     }
 
-    /// Physical CPUs.
+    /// Returns the physical CPUs.
     #[must_use]
     pub const fn pcpus(&self) -> &'a [PcpuRecord] {
         self.pcpus
     }
 
-    /// The board's address space.
+    /// Returns the board's address space.
     #[must_use]
     pub const fn map(&self) -> &'a [MapRecord] {
         self.map
@@ -249,13 +259,13 @@ impl<'a> Image<'a> {
         self.controllers
     }
 
-    /// Partitions.
+    /// Returns the partitions.
     #[must_use]
     pub const fn partitions(&self) -> &'a [PartitionRecord] {
         self.partitions
     }
 
-    /// Virtual CPUs, those of a partition consecutive.
+    /// Returns the virtual CPUs, those of a partition consecutive.
     #[must_use]
     pub const fn vcpus(&self) -> &'a [VcpuRecord] {
         self.vcpus
@@ -273,19 +283,19 @@ impl<'a> Image<'a> {
         self.loads
     }
 
-    /// Payloads.
+    /// Returns the payloads.
     #[must_use]
     pub const fn payloads(&self) -> &'a [PayloadRecord] {
         self.payloads
     }
 
-    /// Physical interrupts that belong to partitions.
+    /// Returns the physical interrupts that belong to partitions.
     #[must_use]
     pub const fn interrupts(&self) -> &'a [InterruptRecord] {
         self.interrupts
     }
 
-    /// Virtual devices.
+    /// Returns the virtual devices.
     #[must_use]
     pub const fn virtual_devices(&self) -> &'a [VirtualDeviceRecord] {
         self.virtual_devices
@@ -297,19 +307,19 @@ impl<'a> Image<'a> {
         self.capabilities
     }
 
-    /// Who is told about whose changes of state.
+    /// Returns the watches: which partition is told about another one's changes of state.
     #[must_use]
     pub const fn watches(&self) -> &'a [WatchRecord] {
         self.watches
     }
 
-    /// Other payloads that partitions can run, those of a partition consecutive.
+    /// Returns the other payloads that partitions can run, those of a partition consecutive.
     #[must_use]
     pub const fn alternatives(&self) -> &'a [AlternativeRecord] {
         self.alternatives
     }
 
-    /// The alternatives of a partition; the first one is number 1.
+    /// Returns the alternatives of a partition; the first one is number 1.
     pub fn alternatives_of(
         &self,
         partition: u32,
@@ -319,13 +329,13 @@ impl<'a> Image<'a> {
             .filter(move |record| record.partition.get() == partition)
     }
 
-    /// The text of a name of this image.
+    /// Returns the text of a name of this image.
     #[must_use]
     pub fn name<'n>(&self, name: &'n Name) -> &'n str {
         name.text().unwrap_or("?")
     }
 
-    /// The bytes of a payload; none for an index that is none.
+    /// Returns the bytes of a payload; none for an index that is none.
     #[must_use]
     pub fn payload(&self, index: u32) -> &'a [u8] {
         record(self.payloads, index)
@@ -336,7 +346,7 @@ impl<'a> Image<'a> {
             .unwrap_or(&[])
     }
 
-    /// The vCPUs of a partition; none for an index that is none.
+    /// Returns the vCPUs of a partition; none for an index that is none.
     #[must_use]
     pub fn vcpus_of(&self, partition: u32) -> &'a [VcpuRecord] {
         record(self.partitions, partition).map_or(&[], |owner| {
@@ -344,14 +354,15 @@ impl<'a> Image<'a> {
         })
     }
 
-    /// The mappings of a partition.
+    /// Returns the mappings of a partition.
     pub fn memory_of(&self, partition: u32) -> impl Iterator<Item = &'a MemoryRecord> + Clone + use<'a> {
         self.memory
             .iter()
             .filter(move |record| record.partition.get() == partition)
     }
 
-    /// What to copy when a partition starts with its own payloads (`alternative` 0) or with others.
+    /// Returns the loads to copy when a partition starts with its own payloads (`alternative` 0) or with
+    /// others.
     pub fn loads_of(
         &self,
         partition: u32,
@@ -374,7 +385,7 @@ impl<'a> Image<'a> {
         self.schedules
     }
 
-    /// The schedules of a pCPU, number 0 first.
+    /// Returns the schedules of a pCPU, number 0 first.
     pub fn schedules_of(&self, pcpu: u32) -> impl Iterator<Item = &'a ScheduleRecord> + Clone + use<'a> {
         self.schedules
             .iter()
@@ -387,7 +398,7 @@ impl<'a> Image<'a> {
         self.windows
     }
 
-    /// The windows of a schedule, in the order of their offsets.
+    /// Returns the windows of a schedule, in the order of their offsets.
     #[must_use]
     pub fn windows_of(&self, schedule: &ScheduleRecord) -> &'a [WindowRecord] {
         run(
@@ -397,7 +408,7 @@ impl<'a> Image<'a> {
         )
     }
 
-    /// Time domains, those of a pCPU consecutive.
+    /// Returns the time domains, those of a pCPU consecutive.
     #[must_use]
     pub const fn domains(&self) -> &'a [DomainRecord] {
         self.domains
@@ -409,7 +420,8 @@ impl<'a> Image<'a> {
         self.residents
     }
 
-    /// What looks like a replaced instruction and is none, in ascending order of the addresses.
+    /// Returns the places that look like a replaced instruction and are none, in ascending order of the
+    /// addresses.
     #[must_use]
     pub const fn lookalikes(&self) -> &'a [LookalikeRecord] {
         self.lookalikes
@@ -421,7 +433,8 @@ impl<'a> Image<'a> {
         self.nics
     }
 
-    /// Whether what is at `address` only looks like a replaced instruction. Worst case: a binary search in [`Image::lookalikes`].
+    /// Tells whether the word at `address` only looks like a replaced instruction. Worst case: a binary
+    /// search in [`Image::lookalikes`].
     #[must_use]
     pub fn is_lookalike(&self, address: u32) -> bool {
         self.lookalikes
@@ -429,14 +442,14 @@ impl<'a> Image<'a> {
             .is_ok()
     }
 
-    /// The time domains of a pCPU, number 0 first.
+    /// Returns the time domains of a pCPU, number 0 first.
     pub fn domains_of(&self, pcpu: u32) -> impl Iterator<Item = &'a DomainRecord> + Clone + use<'a> {
         self.domains
             .iter()
             .filter(move |record| record.pcpu.get() == pcpu)
     }
 
-    /// The virtual devices of a partition.
+    /// Returns the virtual devices of a partition.
     pub fn virtual_devices_of(
         &self,
         partition: u32,
@@ -446,20 +459,20 @@ impl<'a> Image<'a> {
             .filter(move |record| record.partition.get() == partition)
     }
 
-    /// Bytes of the image.
+    /// Returns the number of bytes of the image.
     #[must_use]
     pub const fn len(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// Never: an image has a header at least.
+    /// Tells whether the image is empty. Never: an image has a header at least.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 }
 
-/// Consecutive records; none if they are not all there.
+/// Returns consecutive records; none if they are not all there.
 fn run<R>(records: &[R], first: u32, count: u32) -> &[R] {
     let first = u64::from(first);
     first
@@ -468,7 +481,7 @@ fn run<R>(records: &[R], first: u32, count: u32) -> &[R] {
         .unwrap_or(&[])
 }
 
-/// The record with this index.
+/// Returns the record with this index.
 pub(crate) fn record<R>(records: &[R], index: u32) -> Option<&R> {
     records.get(usize::try_from(index).ok()?)
 }
@@ -489,7 +502,7 @@ fn header(bytes: &[u8]) -> Result<&Header, ImageError> {
         .map_err(|_| short)
 }
 
-/// The lengths are possible, and the tables are all there.
+/// Checks that the lengths are possible, and that the tables are all there.
 fn check_lengths(bytes: &[u8], header: &Header) -> Result<(), ImageError> {
     let (tables, total) = (header.tables_len.get(), header.total_len.get());
     if tables < HEADER_LEN as u64 || tables > MAX_TABLES_LEN || total < tables {
@@ -504,8 +517,8 @@ fn check_lengths(bytes: &[u8], header: &Header) -> Result<(), ImageError> {
     Ok(())
 }
 
-/// The tables, if their digest is right. A wrong one is put down to a file that was cut off within the tables
-/// if the end mark is missing as well.
+/// Returns the tables, if their digest is right. A wrong one is put down to a file that was cut off within
+/// the tables if the end mark is missing as well.
 fn check_tables_digest<'a, S: Sha256>(
     bytes: &'a [u8],
     header: &Header,
@@ -523,7 +536,7 @@ fn check_tables_digest<'a, S: Sha256>(
     }
 }
 
-/// The image has the length it should have, and ends as it should.
+/// Checks that the image has the length it should have, and ends as it should.
 fn check_end(bytes: &[u8], expected: u64) -> Result<(), ImageError> {
     let found = bytes.len() as u64;
     if found < expected {
@@ -539,7 +552,8 @@ fn check_end(bytes: &[u8], expected: u64) -> Result<(), ImageError> {
     }
 }
 
-/// Every payload starts where it has to, with nothing but zeroes before it, and the image ends behind the last.
+/// Checks that every payload starts where it has to, with nothing but zeroes before it, and that the image
+/// ends behind the last.
 fn check_placement(image: &Image<'_>) -> Result<(), ImageError> {
     let mut end = image.header.tables_len.get();
     for (payload, index) in image.payloads.iter().zip(0..) {

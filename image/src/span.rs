@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A stretch of an address space, never empty and never wrapped.
 //!
-//! Its bounds are as wide as the addresses of the machine that checks: on a microcontroller what lies beyond 4 GiB
-//! leaves the address space, and no comparison needs 64 bits.
+//! Its bounds are as wide as the addresses of the machine that checks: on a microcontroller what lies beyond
+//! 4 GiB leaves the address space, and no comparison needs 64 bits.
 
 use crate::error::Fault;
 
@@ -14,7 +14,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// `size` bytes from `start` on.
+    /// Makes a span of `size` bytes from `start` on.
     pub fn new(start: u64, size: u64) -> Result<Self, Fault> {
         if size == 0 {
             return Err(Fault::Empty);
@@ -26,7 +26,7 @@ impl Span {
         Ok(Self { start, end })
     }
 
-    /// Like [`Span::new`], for whole granules of a power of two.
+    /// Makes a span as [`Span::new`] does, of whole granules of a power of two.
     pub fn granules(start: u64, size: u64, granule: u64) -> Result<Self, Fault> {
         let span = Self::new(start, size)?;
         if (span.start | span.end) & (granule as usize).wrapping_sub(1) != 0 {
@@ -35,17 +35,17 @@ impl Span {
         Ok(span)
     }
 
-    /// Whether an address is in both.
+    /// Tells whether an address is in both.
     pub const fn overlaps(self, other: Self) -> bool {
         self.start < other.end && other.start < self.end
     }
 
-    /// Whether all of `other` is in `self`.
+    /// Tells whether all of `other` is in `self`.
     pub const fn covers(self, other: Self) -> bool {
         self.start <= other.start && other.end <= self.end
     }
 
-    /// Whether `address` is in `self`.
+    /// Tells whether `address` is in `self`.
     pub fn contains(self, address: u64) -> bool {
         usize::try_from(address).is_ok_and(|address| self.start <= address && address < self.end)
     }

@@ -6,7 +6,8 @@ use crate::layout::{END_MARK, Header, PAYLOAD_ALIGN};
 use crate::limits::{SHAPES, TABLE_ALIGN};
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
-/// Every table has a possible number of records and starts where the one before it ends; `tables` end with the last.
+/// Checks that every table has a possible number of records and starts where the one before it ends; `tables`
+/// end with the last.
 pub(crate) fn check_directory(tables: &[u8], header: &Header) -> Result<(), ImageError> {
     let mut end = size_of::<Header>() as u64;
     for (shape, section) in SHAPES.iter().zip(&header.sections) {
@@ -27,7 +28,7 @@ pub(crate) fn check_directory(tables: &[u8], header: &Header) -> Result<(), Imag
     }
 }
 
-/// The records of a table; `None` unless [`check_directory`] has passed.
+/// Returns the records of a table; `None` unless [`check_directory`] has passed.
 pub(crate) fn records<'a, R>(tables: &'a [u8], header: &Header, index: usize) -> Option<&'a [R]>
 where
     R: FromBytes + Immutable,
@@ -39,18 +40,19 @@ where
     Some(records)
 }
 
-/// Where the payload behind `end` starts; `None` beyond the address space.
+/// Returns where the payload behind `end` starts; `None` beyond the address space.
 pub(crate) fn payload_start(end: u64) -> Option<u64> {
     end.checked_next_multiple_of(PAYLOAD_ALIGN)
 }
 
-/// Bytes of an image whose last payload (or table) ends at `end`; `None` beyond the address space.
+/// Returns the number of bytes of an image whose last payload (or table) ends at `end`; `None` beyond the
+/// address space.
 pub(crate) fn total_len(end: u64) -> Option<u64> {
     end.checked_next_multiple_of(TABLE_ALIGN)?
         .checked_add(END_MARK.len() as u64)
 }
 
-/// The bytes from `start` up to, not including, `end`, if they exist.
+/// Returns the bytes from `start` up to, not including, `end`, if they exist.
 pub(crate) fn slice(bytes: &[u8], start: u64, end: u64) -> Option<&[u8]> {
     bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
 }

@@ -18,6 +18,7 @@ use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
 use crate::reader::{HEADER_LEN, Image};
 use crate::tables::{payload_start, total_len};
+use bulkhead_arch_api::ClassFacts;
 use core::mem::offset_of;
 use std::vec::Vec;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
@@ -25,7 +26,7 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 /// A blob that goes into an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
-    /// What it is, for reports.
+    /// Its name, for reports.
     pub name: Name,
     /// The bytes, at least one.
     pub bytes: Vec<u8>,
@@ -38,7 +39,7 @@ pub struct Payload {
     reason = "each field is the table that its record type documents"
 )]
 pub struct ImageBuilder {
-    pub class: u32,
+    pub class: &'static ClassFacts,
     pub board_name: Name,
     pub board: BoardRecord,
     pub pcpus: Vec<PcpuRecord>,
@@ -65,11 +66,12 @@ pub struct ImageBuilder {
 }
 
 impl ImageBuilder {
-    /// An image for a board of a class, without anything in it; the board record is all zeroes and has no time limit.
+    /// Makes an image for a board of a class, without anything in it; the board record is all zeroes and has
+    /// no time limit.
     ///
     /// # Errors
     /// [`NameError`] if the board cannot be called that.
-    pub fn new(class: u32, board: &str) -> Result<Self, NameError> {
+    pub fn new(class: &'static ClassFacts, board: &str) -> Result<Self, NameError> {
         Ok(Self {
             class,
             board_name: Name::new(board)?,
@@ -110,7 +112,7 @@ impl ImageBuilder {
         self.lay_out().total_len
     }
 
-    /// The image, checked as the target checks it.
+    /// Builds the image, checked as the target checks it.
     ///
     /// # Errors
     /// [`ImageError`]: what the target would refuse it for.
@@ -120,7 +122,7 @@ impl ImageBuilder {
         Ok(image)
     }
 
-    /// The image, whatever it says: for tests of those who check.
+    /// Builds the image, whatever it says: for tests of those who check.
     #[must_use]
     pub fn build_unchecked(&self) -> Vec<u8> {
         let mut plan = self.lay_out();
@@ -130,7 +132,7 @@ impl ImageBuilder {
         let header = Header {
             magic: MAGIC,
             format: FORMAT.into(),
-            class: self.class.into(),
+            class: self.class.number.into(),
             total_len: plan.total_len.into(),
             tables_len: plan.tables_len.into(),
             digest: [0; 32],
@@ -153,7 +155,7 @@ impl ImageBuilder {
         out
     }
 
-    /// The tables in the order of the directory.
+    /// Returns the tables in the order of the directory.
     fn tables<'t>(&'t self, payloads: &'t [PayloadRecord]) -> [TableBytes<'t>; SECTION_COUNT] {
         [
             TableBytes::of(core::slice::from_ref(&self.board)),
@@ -239,8 +241,8 @@ fn fill(out: &mut Vec<u8>, align: u64) {
     out.resize(out.len().next_multiple_of(align), 0);
 }
 
-/// Computes the digest of the tables anew, for tests that change an image behind the writer's back. Bytes that
-/// are no image stay as they are.
+/// Computes the digest of the tables anew, for tests that change an image behind the writer's back. Bytes
+/// that are no image stay as they are.
 pub fn sign_tables(image: &mut [u8]) {
     let digest_at = offset_of!(Header, digest);
     let Ok((header, _)) = Header::ref_from_prefix(image) else {

@@ -5,6 +5,7 @@
 mod common;
 
 use bulkhead_abi::log::SMALL_AREA_SIZE;
+use bulkhead_arch_api::class::{AARCH64, ARMV7M};
 use bulkhead_image::layout::*;
 use bulkhead_image::{Fault, Image, ImageBuilder, ImageError, Payload, Portable, Sha256, Table};
 use common::{HEALTH, name};
@@ -38,7 +39,7 @@ fn controller(role: u32, compatible: u32, windows: &[u64], lines: &[u32]) -> Con
 }
 
 fn board() -> ImageBuilder {
-    let mut builder = ImageBuilder::new(CLASS_ARMV7M, "mps2-an500").unwrap();
+    let mut builder = ImageBuilder::new(&ARMV7M, "mps2-an500").unwrap();
     builder.board.hypervisor_size = 0x2_0000.into();
     builder.board.image_base = 0xa100.into();
     builder.board.pool_base = 0x2000_0000.into();
@@ -72,7 +73,7 @@ fn board() -> ImageBuilder {
     builder
 }
 
-/// One VM on a microcontroller.
+/// Returns one VM on a microcontroller.
 fn sample() -> ImageBuilder {
     let mut builder = board();
     builder.partitions = vec![PartitionRecord {
@@ -131,7 +132,7 @@ fn sample() -> ImageBuilder {
 #[test]
 fn the_sample_is_valid_and_reads_back() {
     let bytes = sample().build().unwrap();
-    let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).unwrap();
+    let image = Image::check(&bytes, &ARMV7M, &Portable).unwrap();
     assert_eq!(image.granule(), 32);
     let lookalikes: Vec<u64> = (CODE..CODE + 0x200)
         .filter(|address| image.is_lookalike(*address as u32))
@@ -147,10 +148,10 @@ fn the_sample_is_valid_and_reads_back() {
         assert_eq!(image.check_resident(0, damaged, &Portable), Err(refused));
     }
     assert_eq!(SMALL_AREA_SIZE, 0x1000);
-    assert!(Image::check(&bytes, CLASS_AARCH64, &Portable).is_err());
+    assert!(Image::check(&bytes, &AARCH64, &Portable).is_err());
 }
 
-/// Something of four bytes that the hypervisor copies to `guest` at each start.
+/// Adds something of four bytes that the hypervisor copies to `guest` at each start.
 fn load(builder: &mut ImageBuilder, guest: u64) {
     builder.payloads = vec![Payload {
         name: name("rtos:data"),
@@ -213,7 +214,7 @@ fn rules_of_the_class() {
     }
 }
 
-/// The sample on a network, with an uplink.
+/// Returns the sample on a network, with an uplink.
 fn connected() -> ImageBuilder {
     let mut builder = sample();
     builder.controllers.push(controller(
@@ -244,7 +245,7 @@ fn connected() -> ImageBuilder {
 fn rules_of_networks() {
     type Change = fn(&mut ImageBuilder);
     let bytes = connected().build().unwrap();
-    assert_eq!(Image::check(&bytes, CLASS_ARMV7M, &Portable).unwrap().nics().len(), 1);
+    assert_eq!(Image::check(&bytes, &ARMV7M, &Portable).unwrap().nics().len(), 1);
     let cases: [(Change, Table, u32, Fault); 17] = [
         (|b| b.nics[0].partition = 1.into(), Table::VirtualDevices, 1, Fault::NoSuch(Table::Nics)),
         (|b| b.nics.clear(), Table::VirtualDevices, 1, Fault::NoSuch(Table::Nics)),

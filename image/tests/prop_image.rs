@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! No bytes make the reader panic, nothing damaged passes, and what passes keeps every promise.
 //!
-//! Damage is what storage and cables do: a flipped bit, a cut-off end, noise. The other attack is a *re-signed* image: the
-//! digest is right and the contents are hostile; then either a rule refuses it, or it must be a system
-//! that [`keeps_its_promises`] cannot fault. That function states the promises anew, without the reader's own code.
+//! Damage is what storage and cables do: a flipped bit, a cut-off end, noise. The other attack is a
+//! *re-signed* image: the digest is right and the contents are hostile; then either a rule refuses it, or it
+//! must be a system that [`keeps_its_promises`] cannot fault. That function states the promises anew, without
+//! the reader's own code.
 
 mod common;
 
+use bulkhead_arch_api::class::AARCH64;
 use bulkhead_image::layout::*;
 use bulkhead_image::{
     HEADER_LEN, Image, ImageBuilder, ImageError, Payload, Portable, claimed_length, sign_tables,
@@ -17,7 +19,7 @@ use proptest::test_runner::{Config, RngSeed};
 use std::ops::Range;
 
 fn check(bytes: &[u8]) -> Result<Image<'_>, ImageError> {
-    let image = Image::check(bytes, CLASS_AARCH64, &Portable)?;
+    let image = Image::check(bytes, &AARCH64, &Portable)?;
     image.check_payloads(&Portable)?;
     Ok(image)
 }
@@ -35,7 +37,7 @@ fn within(inner: &Range<u64>, outer: &Range<u64>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
 }
 
-/// Memory of different partitions, of the hypervisor and of its devices is apart.
+/// Checks that memory of different partitions, of the hypervisor and of its devices is apart.
 fn keeps_partitions_apart(image: &Image<'_>) {
     let own = range(
         image.board().load_address.get(),
@@ -77,7 +79,7 @@ fn keeps_partitions_apart(image: &Image<'_>) {
     }
 }
 
-/// Every index is one, every line has one owner, every vCPU one partition.
+/// Checks that every index is one, every line has one owner, every vCPU one partition.
 fn keeps_its_references(image: &Image<'_>) {
     let partitions = image.partitions().len();
     let valid = |partition: u32| (partition as usize) < partitions;
@@ -157,7 +159,7 @@ fn keeps_its_promises(image: &Image<'_>) {
 /// A partition of a random system: kind, vCPUs, pages of memory, bytes of its payload.
 type Plan = (bool, u32, u64, u32);
 
-/// A valid system: memory one behind the other, vCPUs spread over the pCPUs.
+/// Returns a valid system: memory one behind the other, vCPUs spread over the pCPUs.
 fn build(plans: &[Plan], pcpus: u32) -> ImageBuilder {
     let mut builder = ImageBuilder {
         interrupts: vec![],
@@ -274,7 +276,7 @@ proptest! {
         }
     }
 
-    /// The size does not depend on what the records say, only on how many there are.
+    /// Shows that the size does not depend on what the records say, only on how many there are.
     #[test]
     fn the_length_is_known_before_the_addresses((plans, pcpus) in plans(), address in any::<u64>()) {
         let mut builder = build(&plans, pcpus);
@@ -302,7 +304,7 @@ proptest! {
 proptest! {
     #![proptest_config(config(2048))]
 
-    /// The digest is right, the contents are not what a tool of ours would write.
+    /// Makes images whose digest is right: the contents are not what a tool of ours would write.
     #[test]
     fn a_resigned_image_is_refused_or_keeps_its_promises(
         changes in prop::collection::vec((any::<prop::sample::Index>(), 0..3_u32, nasty()), 1..4),
@@ -321,7 +323,8 @@ proptest! {
         }
     }
 
-    /// One record takes the place of another: plausible values where they do not belong.
+    /// Puts fields of one record into another. One record takes the place of another: plausible values where
+    /// they do not belong.
     #[test]
     fn transplanted_fields_are_refused_or_keep_the_promises(
         moves in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1..4_usize), 1..6),
@@ -341,7 +344,7 @@ proptest! {
     }
 }
 
-/// Every bit of the sample, one after the other: refused, and named for what it is.
+/// Flips every bit of the sample, one after the other: refused, and named for what it is.
 #[test]
 fn every_flipped_bit_is_noticed() {
     let good = sample().build().unwrap();
@@ -356,7 +359,8 @@ fn every_flipped_bit_is_noticed() {
     let owner: Vec<_> = (0..good.len()).map(payload).collect();
     let mut bytes = good.clone();
     for offset in 0..good.len() {
-        // All bits of the header, where each means something else; elsewhere one per byte, all positions in turn.
+        // All bits of the header, where each means something else; elsewhere one per byte, all positions in
+        // turn.
         let bits = if offset < HEADER_LEN {
             0..8
         } else {
@@ -381,7 +385,8 @@ fn every_flipped_bit_is_noticed() {
     assert_eq!(bytes, good);
 }
 
-/// Every shorter file: refused as truncated, with both lengths, from the first byte that lets anyone know.
+/// Tries every shorter file: refused as truncated, with both lengths, from the first byte that lets anyone
+/// know.
 #[test]
 fn every_truncation_is_named() {
     let good = sample().build().unwrap();
@@ -405,7 +410,8 @@ fn every_truncation_is_named() {
     }
 }
 
-/// What a target sees of a shorter file: the memory behind it, whatever is there, up to the length it claims.
+/// Shows what a target sees of a shorter file: the memory behind it, whatever is there, up to the length it
+/// claims.
 #[test]
 fn a_truncation_is_noticed_without_a_file_size() {
     let good = sample().build().unwrap();
@@ -437,7 +443,7 @@ fn format_class_and_length_are_named() {
         changed(12, 9),
         Some(ImageError::Class {
             found: 9,
-            expected: CLASS_AARCH64
+            expected: AARCH64.number
         })
     );
     let mut longer = good.clone();

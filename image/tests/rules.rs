@@ -4,6 +4,7 @@
 mod common;
 
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
+use bulkhead_arch_api::class::AARCH64;
 use bulkhead_image::layout::*;
 use bulkhead_image::{
     Fault, Image, ImageBuilder, ImageError, MAX_REGIONS_PER_PARTITION, MAX_VCPUS_PER_PCPU, Portable, Table,
@@ -28,7 +29,7 @@ fn refused(cases: &[Case]) {
     }
 }
 
-/// The sample on a board with a GICv2.
+/// Puts the sample on a board with a GICv2.
 fn gic_v2(builder: &mut ImageBuilder) {
     let gic = &mut builder.controllers[1];
     gic.compatible = CONTROLLER_GIC_V2.into();
@@ -55,7 +56,7 @@ fn the_sample_is_valid_and_reads_back() {
     let builder = sample();
     let bytes = builder.build().unwrap();
     assert_eq!(bytes.len() as u64, builder.len());
-    let image = Image::check(&bytes, CLASS_AARCH64, &Portable).unwrap();
+    let image = Image::check(&bytes, &AARCH64, &Portable).unwrap();
     assert_eq!(image.board_name(), "qemu-virt-aarch64");
     assert_eq!(image.partitions(), builder.partitions);
     assert_eq!(image.payload(0), builder.payloads[0].bytes);
@@ -150,7 +151,7 @@ fn partitions() {
         (|b| b.partitions[1].name = name(HYPERVISOR_CONSOLE), Table::Partitions, 1, Fault::BadName),
         (|b| b.partitions[1].name.bytes[0] = 0xff, Table::Partitions, 1, Fault::BadName),
         (|b| b.partitions[0].kind = 7.into(), Table::Partitions, 0, Fault::UnknownKind),
-        (|b| b.partitions[0].reserved = 7.into(), Table::Partitions, 0, Fault::Reserved),
+        (|b| b.partitions[0].entry_state = 1.into(), Table::Partitions, 0, Fault::OutOfRange),
         (|b| b.partitions[0].flags = 32.into(), Table::Partitions, 0, Fault::BadFlags),
         (|b| b.partitions[2].flags = FLAG_AARCH32.into(), Table::Partitions, 2, Fault::NotForTask),
         (|b| b.partitions[2].flags = FLAG_NO_SEMIHOSTING.into(), Table::Partitions, 2, Fault::NotForTask),
@@ -334,7 +335,7 @@ fn loads_and_payloads() {
     ]);
 }
 
-/// The interrupt of an event gate, with a window it must not have.
+/// Returns the interrupt of an event gate, with a window it must not have.
 fn gate(line: u32, size: u64) -> VirtualDeviceRecord {
     VirtualDeviceRecord {
         partition: 0.into(),
@@ -422,7 +423,7 @@ fn capabilities_and_watches() {
     ]);
 }
 
-/// One schedule of pCPU 0 with a window for each of its partitions (0 and 2).
+/// Adds one schedule of pCPU 0 with a window for each of its partitions (0 and 2).
 fn arinc653(builder: &mut ImageBuilder) {
     builder.pcpus[0].policy = POLICY_ARINC653.into();
     let schedule = |text: &str, first_window: u32, window_count: u32| ScheduleRecord {
@@ -447,7 +448,7 @@ fn arinc653(builder: &mut ImageBuilder) {
     ];
 }
 
-/// Two domains of pCPU 1, with one partition each (0 and 1).
+/// Adds two domains of pCPU 1, with one partition each (0 and 1).
 fn domains(builder: &mut ImageBuilder) {
     builder.pcpus[1].policy = POLICY_DOMAINS.into();
     let domain = |text: &str| DomainRecord {
@@ -461,7 +462,7 @@ fn domains(builder: &mut ImageBuilder) {
     builder.vcpus[2].domain = 0.into();
 }
 
-/// A server of vCPU 2 on pCPU 1.
+/// Adds a server of vCPU 2 on pCPU 1.
 fn server(builder: &mut ImageBuilder, kind: u32, budget: u64, period: u64, deadline: u64) {
     let vcpu = &mut builder.vcpus[2];
     vcpu.server = kind.into();
@@ -488,7 +489,7 @@ fn every_policy_has_its_tables() {
     arinc653(&mut builder);
     domains(&mut builder);
     let bytes = builder.build().unwrap();
-    let image = Image::check(&bytes, CLASS_AARCH64, &Portable).unwrap();
+    let image = Image::check(&bytes, &AARCH64, &Portable).unwrap();
     let second = image.schedules_of(0).nth(1).unwrap();
     assert_eq!(image.name(&second.name), "service");
     assert_eq!(image.windows_of(second), &builder.windows[2..]);
@@ -615,7 +616,7 @@ fn reasons_fit_on_a_line() {
     assert_eq!(ImageError::TablesDigest.to_string(), "tables: digest mismatch");
 }
 
-/// The system with two alternatives of partition 1.
+/// Returns the system with two alternatives of partition 1.
 fn with_alternatives() -> ImageBuilder {
     let mut builder = sample();
     for name in ["b", "c"] {
@@ -641,7 +642,7 @@ fn with_alternatives() -> ImageBuilder {
 #[test]
 fn alternatives_are_found_and_their_loads_may_overlap() {
     let bytes = with_alternatives().build().unwrap();
-    let image = Image::check(&bytes, CLASS_AARCH64, &Portable).unwrap();
+    let image = Image::check(&bytes, &AARCH64, &Portable).unwrap();
     assert_eq!(image.alternatives_of(1).count(), 2);
     assert_eq!(image.alternatives_of(0).count(), 0);
     assert_eq!(image.loads_of(1, 2).count(), 1);
@@ -675,7 +676,7 @@ fn alternatives_that_cannot_be_are_refused() {
     }
 }
 
-/// Registers of 512 bytes at the end of a page nobody has, forwarded to a VM.
+/// Returns registers of 512 bytes at the end of a page nobody has, forwarded to a VM.
 fn window(partition: u32, guest: u64) -> RegistersRecord {
     RegistersRecord {
         partition: partition.into(),
@@ -688,7 +689,7 @@ fn window(partition: u32, guest: u64) -> RegistersRecord {
     }
 }
 
-/// The registers of the clock that partition 0 has mapped, quiesced.
+/// Returns the registers of the clock that partition 0 has mapped, quiesced.
 fn clock() -> RegistersRecord {
     RegistersRecord {
         flags: REGISTERS_QUIESCED.into(),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From power-on to the loops, and from there to the end.
+//! The way from power-on to the loops of the pCPUs, and from there to the end.
 //!
-//! The class binary calls [`primary`] on the boot pCPU and [`secondary`] on each pCPU that the firmware starts
-//! afterwards; neither returns. The steps are listed in `prepare`, in order, in one place; nothing is
-//! registered, nothing runs because it was linked.
+//! The class binary calls [`primary`] on the boot pCPU, and [`secondary`] on each pCPU that the firmware
+//! starts afterwards. Neither returns. The steps are listed in `prepare`, in order, in one place. Nothing is
+//! registered, and nothing runs because it was linked.
 //!
-//! Until the image is checked nothing but the console is used, and until everything is in place no partition runs. Any
-//! error ends in [`lockdown`]: the reason on the console, all pCPUs stopped.
+//! Until the image is checked nothing but the console is used, and until everything is in place no partition
+//! runs. Any error ends in [`lockdown`]: the reason on the console, all pCPUs stopped.
 
 use crate::cap::Capability;
 use crate::dispatch::Pcpu;
@@ -16,28 +16,28 @@ use crate::network::{Nic, OUTSIDE};
 use crate::partition::{Launch, Request};
 use crate::record::Found;
 use crate::shared::Shared;
-use crate::system::System;
+use crate::system::{System, windows};
 use crate::terminal::Reader;
 use crate::time::Timebase;
 use crate::trace::Tracer;
 use bulkhead_abi::hypercall::SELF_CAPABILITY;
 use bulkhead_abi::log::Pcpu as Counters;
 use bulkhead_abi::{Error, ObjectKind, PartitionState, Rights};
+use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
-    Arch, BuildError, ControllerKind, GuestPhys, HostPhys, Line as IrqLine, LineRoute, MAX_PARTITIONS,
-    MAX_PCPUS, MAX_VCPUS, MAX_VCPUS_PER_PARTITION, MemoryKind, PartitionId, PartitionKind, PcpuId,
-    Permissions, Region, StartError, VcpuPlan, VirtualController, VirtualLine,
+    Arch, BuildError, Drivers, GuestPhys, HostPhys, Line as IrqLine, LineRoute, MAX_PARTITIONS, MAX_PCPUS,
+    MAX_VCPUS, MAX_VCPUS_PER_PARTITION, MemoryKind, PartitionId, PartitionKind, PcpuId, Permissions, Region,
+    SpacePlan, StartError, VcpuPlan, VirtualLine,
 };
 use bulkhead_devices::uart::Uart;
 use bulkhead_image::layout::{
     FLAG_AUTOSTART, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PcpuRecord, TRIGGER_EDGE,
-    VIRTUAL_GIC_V2, VIRTUAL_GIC_V3,
 };
 use bulkhead_image::{Image, ImageError, Part, Sha256};
 use bulkhead_sched::{MAX_SLOTS, PcpuPolicy, PolicyError};
 use spin::RelaxStrategy;
 
-/// Mappings a partition can have.
+/// Mappings that a partition can have.
 const MAX_REGIONS: usize = bulkhead_image::MAX_REGIONS_PER_PARTITION;
 
 const _: () = assert!(
@@ -49,23 +49,23 @@ const _: () = assert!(
     "the image check lets through what the tables here can hold"
 );
 
-/// What the class binary adds to the kernel.
+/// The parts that the class binary adds to the kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Hooks<'h, S> {
-    /// Computes SHA-256, with the CPU's own instructions where it has them.
+    /// The function for SHA-256. It uses the CPU's own instructions where the CPU has them.
     pub digest: S,
-    /// Version of the hypervisor, for the banner.
+    /// The version of the hypervisor, for the banner.
     pub version: &'h str,
 }
 
-/// Why the system did not start.
+/// The reason why the system did not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BootError {
     /// The image is damaged, or not for this hypervisor.
     Image(ImageError),
     /// A policy refused its vCPUs.
     Policy(PcpuId, PolicyError),
-    /// A partition's space could not be built.
+    /// The space of a partition could not be built.
     Space(PartitionId, BuildError),
     /// A capability could not be put into its slot.
     Capability(PartitionId, bulkhead_abi::Error),
@@ -76,7 +76,7 @@ pub enum BootError {
 }
 
 impl BootError {
-    /// The reason as a line of the log.
+    /// Returns the reason as a line of the log.
     fn describe(&self) -> Line {
         let mut line = Line::new();
         match *self {
@@ -127,78 +127,91 @@ impl BootError {
     }
 }
 
-/// The boot pCPU's way into the kernel, with the system image as far as its tables have been checked.
-pub fn primary<P: PcpuPolicy, A: Arch, S: Sha256>(
+/// Starts the kernel on the boot pCPU, with the system image as far as its tables have been checked.
+pub fn primary<P: PcpuPolicy, A: Arch, D: Drivers, S: Sha256>(
     mut machine: A,
+    mut drivers: D,
     shared: &'static Shared<'static, A::Relax>,
     image: Result<Image<'static>, ImageError>,
     hooks: &Hooks<'_, S>,
 ) -> ! {
-    prepare_or_end(&mut machine, shared, image, hooks);
-    let seat = seat_or_end(&mut machine, shared);
-    run::<P, A>(machine, shared, seat)
+    // The arguments are not a pair: the machine would be copied into the pair, and the stack is small.
+    prepare_or_end(&mut machine, &mut drivers, shared, image, hooks);
+    let seat = seat_or_end(&mut machine, &mut drivers, shared);
+    run::<P, A, D>(machine, drivers, shared, seat)
 }
 
-/// Any other pCPU's way into the kernel.
-pub fn secondary<P: PcpuPolicy, A: Arch>(mut machine: A, shared: &'static Shared<'static, A::Relax>) -> ! {
-    let seat = seat_or_end(&mut machine, shared);
-    run::<P, A>(machine, shared, seat)
+/// Starts the kernel on any other pCPU.
+pub fn secondary<P: PcpuPolicy, A: Arch, D: Drivers>(
+    mut machine: A,
+    mut drivers: D,
+    shared: &'static Shared<'static, A::Relax>,
+) -> ! {
+    let seat = seat_or_end(&mut machine, &mut drivers, shared);
+    run::<P, A, D>(machine, drivers, shared, seat)
 }
 
-/// The loop. On its own, so that its stack is not needed while the boot pCPU prepares; and the machine is only read here, so that it is
-/// copied once, to where it stays.
+/// Runs the loop. The function is not inlined, so its stack is not needed while the boot pCPU prepares. Only
+/// here the machine is moved, so it is copied once, to the place where it stays.
 #[inline(never)]
-fn run<P: PcpuPolicy, A: Arch>(
+fn run<P: PcpuPolicy, A: Arch, D: Drivers>(
     machine: A,
+    drivers: D,
     shared: &'static Shared<'static, A::Relax>,
     seat: Seat<'static, 'static>,
 ) -> ! {
-    let mut pcpu = take_seat::<P, A>(machine, shared, seat);
+    let mut pcpu = take_seat::<P, A, D>(machine, drivers, shared, seat);
     pcpu.adopt_or_end();
     pcpu.run_forever()
 }
 
-/// The system does not start. On its own, so that the line is on the stack only then.
+/// Gives up the start of the system. The function is not inlined, so the line is on the stack only then.
 #[cold]
 #[inline(never)]
-fn give_up<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, error: &BootError) -> ! {
-    lockdown(machine, shared, &error.describe())
+fn give_up<A: Arch, D: Drivers>(
+    machine: &mut A,
+    drivers: &mut D,
+    shared: &Shared<'_, A::Relax>,
+    error: &BootError,
+) -> ! {
+    lockdown(machine, drivers, shared, &error.describe())
 }
 
-fn prepare_or_end<'i, A: Arch, S: Sha256>(
+fn prepare_or_end<'i, A: Arch, D: Drivers, S: Sha256>(
     machine: &mut A,
+    drivers: &mut D,
     shared: &Shared<'i, A::Relax>,
     image: Result<Image<'i>, ImageError>,
     hooks: &Hooks<'_, S>,
 ) {
-    if let Err(error) = prepare(machine, shared, image, hooks) {
-        give_up(machine, shared, &error);
+    if let Err(error) = prepare(machine, drivers, shared, image, hooks) {
+        give_up(machine, drivers, shared, &error);
     }
 }
 
-/// What [`primary`] does before its loop. Does not return if the system cannot start.
-pub fn boot<'s, 'i, P: PcpuPolicy, A: Arch, S: Sha256>(
-    mut machine: A,
+/// Does the work of [`primary`] before its loop. Does not return if the system cannot start.
+pub fn boot<'s, 'i, P: PcpuPolicy, A: Arch, D: Drivers, S: Sha256>(
+    (mut machine, mut drivers): (A, D),
     shared: &'s Shared<'i, A::Relax>,
     image: Result<Image<'i>, ImageError>,
     hooks: &Hooks<'_, S>,
-) -> Pcpu<'s, 'i, A, P> {
-    prepare_or_end(&mut machine, shared, image, hooks);
-    join(machine, shared)
+) -> Pcpu<'s, 'i, A, D, P> {
+    prepare_or_end(&mut machine, &mut drivers, shared, image, hooks);
+    join((machine, drivers), shared)
 }
 
-/// What [`secondary`] does before its loop. Does not return if the pCPU cannot take part.
-pub fn join<'s, 'i, P: PcpuPolicy, A: Arch>(
-    mut machine: A,
+/// Does the work of [`secondary`] before its loop. Does not return if the pCPU cannot take part.
+pub fn join<'s, 'i, P: PcpuPolicy, A: Arch, D: Drivers>(
+    (mut machine, mut drivers): (A, D),
     shared: &'s Shared<'i, A::Relax>,
-) -> Pcpu<'s, 'i, A, P> {
-    let seat = seat_or_end(&mut machine, shared);
-    let mut pcpu = take_seat(machine, shared, seat);
+) -> Pcpu<'s, 'i, A, D, P> {
+    let seat = seat_or_end(&mut machine, &mut drivers, shared);
+    let mut pcpu = take_seat(machine, drivers, shared, seat);
     pcpu.adopt_or_end();
     pcpu
 }
 
-/// Which pCPU this is, and what of the shared state is its own.
+/// The identity of a pCPU, and its own parts of the shared state.
 #[derive(Clone, Copy)]
 struct Seat<'s, 'i> {
     id: PcpuId,
@@ -207,8 +220,12 @@ struct Seat<'s, 'i> {
     counters: &'static Counters,
 }
 
-/// Does not return if no such pCPU is expected.
-fn seat_or_end<'s, 'i, A: Arch>(machine: &mut A, shared: &'s Shared<'i, A::Relax>) -> Seat<'s, 'i> {
+/// Returns the seat of this pCPU. Does not return if no such pCPU is expected.
+fn seat_or_end<'s, 'i, A: Arch, D: Drivers>(
+    machine: &mut A,
+    drivers: &mut D,
+    shared: &'s Shared<'i, A::Relax>,
+) -> Seat<'s, 'i> {
     let id = machine.current();
     let seat = shared.system.get().and_then(|system| {
         Some(Seat {
@@ -220,21 +237,23 @@ fn seat_or_end<'s, 'i, A: Arch>(machine: &mut A, shared: &'s Shared<'i, A::Relax
     });
     match seat {
         Some(seat) => seat,
-        None => give_up(machine, shared, &BootError::Unexpected(id)),
+        None => give_up(machine, drivers, shared, &BootError::Unexpected(id)),
     }
 }
 
-/// A pCPU that knows who it is. Inlined, so that its several KiB are made where they stay.
+/// Returns the pCPU with this seat. The function is inlined, so the several KiB of the pCPU are made where
+/// they stay.
 #[inline(always)]
-fn take_seat<'s, 'i, P: PcpuPolicy, A: Arch>(
+fn take_seat<'s, 'i, P: PcpuPolicy, A: Arch, D: Drivers>(
     machine: A,
+    drivers: D,
     shared: &'s Shared<'i, A::Relax>,
     seat: Seat<'s, 'i>,
-) -> Pcpu<'s, 'i, A, P> {
+) -> Pcpu<'s, 'i, A, D, P> {
     let tracer = Tracer::new(machine.trace_ring(), seat.counters, seat.id);
     let kind = crate::policy::kind(seat.record, &seat.system.time);
     Pcpu::new(
-        machine,
+        (machine, drivers),
         shared,
         seat.system,
         (seat.id, seat.counters),
@@ -242,10 +261,11 @@ fn take_seat<'s, 'i, P: PcpuPolicy, A: Arch>(
     )
 }
 
-/// Everything that is done once, by the boot pCPU, in order.
+/// Prepares everything that is done once, by the boot pCPU, in order.
 #[inline(never)]
-fn prepare<'i, A: Arch, S: Sha256>(
+fn prepare<'i, A: Arch, D: Drivers, S: Sha256>(
     machine: &mut A,
+    drivers: &mut D,
     shared: &Shared<'i, A::Relax>,
     image: Result<Image<'i>, ImageError>,
     hooks: &Hooks<'_, S>,
@@ -256,26 +276,26 @@ fn prepare<'i, A: Arch, S: Sha256>(
     let found = shared.recorder.open(machine);
     say(
         machine,
+        drivers,
         shared,
         Line::of("Bulkhead ")
             .text(hooks.version)
             .text(" class ")
-            .text(A::CAPS.class),
+            .text(A::CAPS.name),
     );
-    tell_past(machine, shared, &found);
+    tell_past(machine, drivers, shared, &found);
     let system = understand(shared, image, hooks, time)?;
     shared.recorder.describe(system);
-    describe_system(machine, shared, system);
+    describe_system(machine, drivers, shared, system);
     for partition in system.partitions() {
         build_space(machine, system, partition)?;
-        if let Some(uart) = system.facts_of(partition).uart {
-            *shared.partition(partition).reader.lock() = Reader::Uart(Uart::new(uart.kind));
+        let console = system.console_of(partition);
+        if let Some(DeviceRole::Console(uart)) = console.and_then(|device| system.role_of(device)) {
+            *shared.partition(partition).reader.lock() = Reader::Uart(Uart::new(uart));
         }
-        shared.terminal.add(
-            partition,
-            system.name(partition),
-            system.facts_of(partition).uart.is_some(),
-        );
+        shared
+            .terminal
+            .add(partition, system.name(partition), console.is_some());
     }
     for record in system.image.interrupts() {
         let line = IrqLine(record.line.get());
@@ -290,13 +310,13 @@ fn prepare<'i, A: Arch, S: Sha256>(
             },
         );
     }
-    if A::HAS_NETWORK {
-        connect(machine, shared, system);
+    if D::HAS_NETWORK {
+        connect(machine, drivers, shared, system);
     }
     endow_capabilities(shared, system)?;
     autostart(shared, system);
-    end_if_all_stopped(machine, shared, system);
-    if let Some(line) = machine.receive_line() {
+    end_if_all_stopped(machine, drivers, shared, system);
+    if let Some(line) = drivers.receive_line() {
         machine.enable(line, false);
     }
     let own = machine.current();
@@ -308,7 +328,8 @@ fn prepare<'i, A: Arch, S: Sha256>(
     Ok(())
 }
 
-/// Checks the payloads and derives from the image what stays. On its own, so that the stack it takes is free again afterwards.
+/// Checks the payloads, and derives the lasting facts from the image. The function is not inlined, so its
+/// stack is free again afterwards.
 #[inline(never)]
 fn understand<'s, 'i, R: RelaxStrategy, S: Sha256>(
     shared: &'s Shared<'i, R>,
@@ -321,29 +342,39 @@ fn understand<'s, 'i, R: RelaxStrategy, S: Sha256>(
     Ok(shared.system.call_once(|| System::new(image, time)))
 }
 
-/// What an earlier life has left, on the console once.
-fn tell_past<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, found: &Found) {
+/// Writes the remains of an earlier life to the console, once.
+fn tell_past<A: Arch, D: Drivers>(
+    machine: &mut A,
+    drivers: &mut D,
+    shared: &Shared<'_, A::Relax>,
+    found: &Found,
+) {
     if found.boot > 1 {
         let mut line = Line::of("boot ");
         line.decimal(u64::from(found.boot))
             .text(", the log of earlier ones is kept in RAM");
-        say(machine, shared, &line);
+        say(machine, drivers, shared, &line);
     }
     if let Some((boot, message)) = &found.crash {
         let mut line = Line::of("the hypervisor crashed in boot ");
         line.decimal(u64::from(*boot)).text(": ").join(message);
-        say(machine, shared, &line);
+        say(machine, drivers, shared, &line);
     }
 }
 
-/// The banner: what is about to run.
+/// Writes the banner: the system that is about to run.
 #[inline(never)]
-fn describe_system<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, system: &System<'_>) {
+fn describe_system<A: Arch, D: Drivers>(
+    machine: &mut A,
+    drivers: &mut D,
+    shared: &Shared<'_, A::Relax>,
+    system: &System<'_>,
+) {
     let mut line = Line::of("board ");
     line.text(system.image.board_name())
         .text(", pCPUs ")
         .decimal(system.image.pcpus().len() as u64);
-    say(machine, shared, &line);
+    say(machine, drivers, shared, &line);
     for (record, partition) in system.image.partitions().iter().zip(system.partitions()) {
         let facts = system.facts_of(partition);
         let mut line = Line::of("partition ");
@@ -358,7 +389,7 @@ fn describe_system<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, syst
         if record.flags.get() & FLAG_AUTOSTART == 0 {
             line.text(", not started");
         }
-        say(machine, shared, &line);
+        say(machine, drivers, shared, &line);
     }
 }
 
@@ -402,37 +433,19 @@ fn build_space<A: Arch>(
         };
         used = used.saturating_add(1);
     }
-    let controller = controller_of(system, partition);
-    machine
-        .build(partition, regions.get(..used).unwrap_or(&[]), controller.as_ref())
-        .map_err(|error| BootError::Space(partition, error))
-}
-
-fn controller_of(system: &System<'_>, partition: PartitionId) -> Option<VirtualController> {
-    let number = u32::from(partition.0);
-    let lines = system
-        .image
-        .partitions()
-        .get(usize::from(partition.0))?
-        .virtual_lines
-        .get();
-    let device = system
+    let lines = system.image.partitions().get(usize::from(partition.0));
+    let plan = SpacePlan {
+        regions: regions.get(..used).unwrap_or(&[]),
+        lines: lines.map_or(0, |record| record.virtual_lines.get()),
+    };
+    let class = system.image.facts();
+    let devices = system
         .image
         .virtual_devices_of(number)
-        .find(|device| matches!(device.kind.get(), VIRTUAL_GIC_V2 | VIRTUAL_GIC_V3))?;
-    let ([base_0, base_1], [size_0, size_1]) = (device.base, device.size);
-    Some(VirtualController {
-        kind: if device.kind.get() == VIRTUAL_GIC_V2 {
-            ControllerKind::GicV2
-        } else {
-            ControllerKind::GicV3
-        },
-        windows: [
-            (GuestPhys(base_0.get()), size_0.get()),
-            (GuestPhys(base_1.get()), size_1.get()),
-        ],
-        lines,
-    })
+        .flat_map(|record| windows(class, record));
+    machine
+        .build(partition, &plan, devices)
+        .map_err(|error| BootError::Space(partition, error))
 }
 
 fn endow_capabilities<R: RelaxStrategy>(
@@ -466,8 +479,13 @@ fn endow_capabilities<R: RelaxStrategy>(
     Ok(())
 }
 
-/// Networks: the interfaces of partitions, and the board's own.
-fn connect<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, system: &System<'_>) {
+/// Connects the networks: the interfaces of partitions, and the board's own.
+fn connect<A: Arch, D: Drivers>(
+    machine: &mut A,
+    drivers: &mut D,
+    shared: &Shared<'_, A::Relax>,
+    system: &System<'_>,
+) {
     let mut partitions = 0;
     for nic in system.nics() {
         let facts = system.nic(nic);
@@ -476,11 +494,14 @@ fn connect<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, system: &Sys
             partitions |= bit(facts.partition.0);
         }
     }
-    machine.open_network(partitions);
+    drivers.open_network();
+    if let Some(line) = drivers.network_line() {
+        machine.share(line, partitions);
+    }
 }
 
-/// Asks for the start of the partitions that start by themselves; their home pCPUs find the message when
-/// they enter their loops.
+/// Asks for the start of the partitions that start by themselves. Their home pCPUs find the message when they
+/// enter their loops.
 fn autostart<R: RelaxStrategy>(shared: &Shared<'_, R>, system: &System<'_>) {
     for (record, partition) in system.image.partitions().iter().zip(system.partitions()) {
         if record.flags.get() & FLAG_AUTOSTART == 0 {
@@ -492,17 +513,17 @@ fn autostart<R: RelaxStrategy>(shared: &Shared<'_, R>, system: &System<'_>) {
             .partition(partition)
             .control(|control| control.request(Request::Start(Launch::default()), homes));
         let first = system.binding_of(partition, 0);
-        // Nobody is signalled: no pCPU is in its loop yet.
+        // No pCPU is signalled: none is in its loop yet.
         let _wanted = shared.mailboxes.of(first.pcpu).post_load(partition, first.slot);
     }
 }
 
-/// Everything that a pCPU does for itself: its vCPUs and its policy.
-impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
+/// The work that a pCPU does for itself: taking its vCPUs and making its policy.
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(never)]
     fn adopt_or_end(&mut self) {
         if let Err(error) = self.adopt() {
-            give_up(&mut self.machine, self.shared, &error);
+            give_up(&mut self.machine, &mut self.drivers, self.shared, &error);
         }
     }
 
@@ -514,6 +535,16 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
         let unexpected = BootError::Unexpected(id);
         let record = system.image.pcpus().get(usize::from(id.0)).ok_or(unexpected)?;
+        self.adopt_vcpus();
+        crate::policy::install(self.local.policy_mut(), system, id, record)
+            .map_err(|error| BootError::Policy(id, error))
+    }
+
+    /// Takes the vCPUs of this pCPU. The function is not inlined, so its stack is not needed while the policy
+    /// is made.
+    #[inline(never)]
+    fn adopt_vcpus(&mut self) {
+        let (system, id) = (self.system, self.id);
         let alone = system.vcpus_on(id).count() == 1;
         for vcpu in system.vcpus_on(id) {
             let binding = system.binding(vcpu);
@@ -534,25 +565,28 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
                 self.local.add(vcpu, counters);
             }
         }
-        crate::policy::install(self.local.policy_mut(), system, id, record)
-            .map_err(|error| BootError::Policy(id, error))
     }
 }
 
-fn say<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, line: &Line) {
+fn say<A: Arch, D: Drivers>(machine: &mut A, drivers: &mut D, shared: &Shared<'_, A::Relax>, line: &Line) {
     let now = since_boot(machine, shared);
     shared.recorder.line(machine, line, now);
-    shared.terminal.output.log_now(machine, line, now);
+    shared.terminal.output.log_now(drivers, line, now);
 }
 
-/// The last line of this life.
-fn last_words<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, line: &Line) {
+/// Writes the last line of this life.
+fn last_words<A: Arch, D: Drivers>(
+    machine: &mut A,
+    drivers: &mut D,
+    shared: &Shared<'_, A::Relax>,
+    line: &Line,
+) {
     let now = since_boot(machine, shared);
     shared.recorder.line(machine, line, now);
-    shared.terminal.output.last_words(machine, line, now);
+    shared.terminal.output.last_words(drivers, line, now);
 }
 
-/// Nanoseconds since boot, also when boot has not come far.
+/// Returns the nanoseconds since boot, also when boot has not come far.
 fn since_boot<A: Arch>(machine: &A, shared: &Shared<'_, A::Relax>) -> u64 {
     shared
         .time
@@ -560,21 +594,27 @@ fn since_boot<A: Arch>(machine: &A, shared: &Shared<'_, A::Relax>) -> u64 {
         .map_or(0, |time| time.nanoseconds(machine.now()))
 }
 
-/// Ends everything because the hypervisor cannot vouch for it any longer: the reason on the console, all
-/// pCPUs stopped, partitions left where they are.
-pub fn lockdown<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, reason: &Line) -> ! {
+/// Ends everything because the hypervisor cannot vouch for the system any longer: the reason on the console,
+/// all pCPUs stopped, partitions left where they are.
+pub fn lockdown<A: Arch, D: Drivers>(
+    machine: &mut A,
+    drivers: &mut D,
+    shared: &Shared<'_, A::Relax>,
+    reason: &Line,
+) -> ! {
     if shared.claim_end() {
         halt_others(machine, shared);
         let mut line = Line::of("LOCKDOWN: ");
         line.join(reason);
         shared.recorder.lockdown(machine, &line);
-        last_words(machine, shared, &line);
+        last_words(machine, drivers, shared, &line);
     }
     machine.stop()
 }
 
-/// For a panic handler, which has no machine to signal with: every pCPU stops at its next decision, and nobody else
-/// announces an end any more. Only atomics, so it does not matter what the panicking pCPU held.
+/// Stops every pCPU at its next decision, and keeps all others from announcing an end. This function is for a
+/// panic handler, which has no machine to signal with. It uses only atomics, so the locks of the panicking
+/// pCPU do not matter.
 pub fn abandon<R: RelaxStrategy>(shared: &Shared<'_, R>) {
     let _first = shared.claim_end();
     for pcpu in (0..MAX_PCPUS as u8).map(PcpuId) {
@@ -583,16 +623,21 @@ pub fn abandon<R: RelaxStrategy>(shared: &Shared<'_, R>) {
 }
 
 /// Ends everything because there is nothing left to do, and switches the board off.
-pub(crate) fn end_system<A: Arch>(machine: &mut A, shared: &Shared<'_, A::Relax>, reason: &str) -> ! {
+pub(crate) fn end_system<A: Arch, D: Drivers>(
+    machine: &mut A,
+    drivers: &mut D,
+    shared: &Shared<'_, A::Relax>,
+    reason: &str,
+) -> ! {
     if shared.claim_end() {
         halt_others(machine, shared);
-        last_words(machine, shared, &Line::of(reason));
+        last_words(machine, drivers, shared, &Line::of(reason));
         machine.power_off();
     }
     machine.stop()
 }
 
-/// Whether no partition runs or will run.
+/// Tells whether no partition runs or will run.
 pub(crate) fn all_stopped<R: RelaxStrategy>(shared: &Shared<'_, R>, system: &System<'_>) -> bool {
     let stopped = |partition| {
         matches!(
@@ -603,15 +648,16 @@ pub(crate) fn all_stopped<R: RelaxStrategy>(shared: &Shared<'_, R>, system: &Sys
     system.partitions().all(stopped)
 }
 
-/// When no partition runs or will run, nobody is left who could start one. Of several pCPUs that stop
-/// the last partitions at the same time, at least one sees all of them stopped.
-pub(crate) fn end_if_all_stopped<A: Arch>(
+/// Ends the system if no partition runs or will run: then nobody is left who could start one. Several pCPUs
+/// may stop the last partitions at the same time. At least one of these pCPUs sees all partitions stopped.
+pub(crate) fn end_if_all_stopped<A: Arch, D: Drivers>(
     machine: &mut A,
+    drivers: &mut D,
     shared: &Shared<'_, A::Relax>,
     system: &System<'_>,
 ) {
     if all_stopped(shared, system) {
-        end_system(machine, shared, "all partitions stopped");
+        end_system(machine, drivers, shared, "all partitions stopped");
     }
 }
 

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Capability spaces: the only names a partition has for anything.
+//! Capability spaces: the only names that a partition has for anything.
 //!
-//! Each partition has a space of [`CAPABILITY_SLOTS`] slots. A slot's content (kind, object, rights) is
-//! half a word that any pCPU reads without a lock: that is the check of every hypercall. The derivation relation is
-//! changed under one lock.
+//! Each partition has a space of [`CAPABILITY_SLOTS`] slots. The content of a slot (kind, object, rights) is
+//! half a word. Any pCPU reads this half word without a lock. The read is the check of every hypercall. The
+//! derivation relation changes under one lock.
 //!
-//! **Derivation.** A capability and everything derived from it, in whatever space, stand next to each
-//! other in a doubly linked list in pre-order, each with its depth. The descendants of an entry are the
-//! entries behind it that are deeper. So revocation takes away the next entry as long as it is deeper, in
-//! constant time each, without recursion and without a search.
+//! **Derivation.** A capability and everything derived from it, in whatever space, stand next to each other
+//! in a doubly linked list in pre-order. Each entry has its depth. The descendants of an entry are the
+//! entries behind it that are deeper. So a revocation takes away the next entry as long as that entry is
+//! deeper. Each step takes constant time, without recursion and without a search.
 //!
-//! **Work bounds.** Look-up: one load. Derive and grant: constant (the free slots of a space are a bitmap).
-//! Revoke and delete: one step per descendant, at most [`CAPABILITY_SLOTS`] for every space that holds one.
-//! A partition can only fill its own space and those of partitions on which it holds the right to grant.
-//! Reset: one pass over a space, cut wherever descendants had to go, as a revocation each.
+//! **Work bounds.** A look-up is one load. Derive and grant take constant time, because the free slots of a
+//! space are a bitmap. Revoke and delete take one step per descendant, at most [`CAPABILITY_SLOTS`] for every
+//! space that holds descendants. A partition can fill only its own space, and the spaces of partitions on
+//! which it holds the right to grant. A reset is one pass over a space. The pass is cut wherever descendants
+//! had to go. Each part is the work of a revocation.
 //!
-//! **A new life.** What the system image endowed is remembered. Whenever a partition is loaded its space is put back
-//! to that: what it derived, granted away or was granted in its earlier life is gone, and what it deleted is
-//! there again. So restarts cannot fill a space, and a partition starts with the same names every time.
+//! **A new life.** The spaces remember the endowment that the system image made. Each load of a partition
+//! puts its space back to the endowment. Every capability that the partition derived, granted away or was
+//! granted in its earlier life is gone. Every endowed capability that the partition deleted is there again.
+//! So restarts cannot fill a space, and a partition starts with the same names every time.
 //!
-//! **Races.** An operation that has looked a capability up before another pCPU revokes it, counts as done
-//! before the revocation.
+//! **Races.** An operation may look a capability up before another pCPU revokes that capability. Such an
+//! operation counts as done before the revocation.
 
 use bulkhead_abi::hypercall::{CAPABILITY_SLOTS, SELF_CAPABILITY};
 use bulkhead_abi::size::Place;
@@ -30,20 +32,21 @@ use core::sync::atomic::{AtomicU16, Ordering};
 use spin::RelaxStrategy;
 use spin::mutex::TicketMutex;
 
-/// What a capability names and allows.
+/// A capability: an object, and the rights to that object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capability {
     /// Kind of the object.
     pub kind: ObjectKind,
-    /// Which of that kind: a partition, or the gate, console or timer of a partition; for schedules the number of the
-    /// pCPU.
+    /// The number of the object: a partition, or the partition whose gate, console or timer it is. For
+    /// schedules this is the number of the pCPU.
     pub object: PartitionId,
-    /// What the holder may do.
+    /// The rights of the holder.
     pub rights: Rights,
 }
 
 impl Capability {
-    /// In half a word: rights in bits 7:0, the object in bits 12:8, its kind, which is not 0, in bits 15:13.
+    /// Returns the capability in half a word: rights in bits 7:0, the object in bits 12:8, its kind in bits
+    /// 15:13. The kind is not 0.
     const fn encode(self) -> u16 {
         self.rights.0 as u16 | (self.object.0 as u16 & 31) << 8 | (self.kind as u16) << 13
     }
@@ -58,6 +61,9 @@ impl Capability {
 }
 
 const SLOTS: usize = MAX_PARTITIONS * CAPABILITY_SLOTS;
+/// The most capabilities that are taken away at a time. Meanwhile the pCPU does not look at interrupts, and
+/// other pCPUs wait for the lock.
+pub const REVOKED_AT_ONCE: usize = 64;
 const EMPTY: u16 = 0;
 const _: () = assert!(
     MAX_PARTITIONS <= 32 && MAX_PCPUS <= 32 && (ObjectKind::Schedule as u16) < 8,
@@ -71,10 +77,10 @@ const _: () = assert!(
 /// No place.
 const NOWHERE: Place = Place::MAX;
 
-/// Every slot of a space is free.
+/// The free map of a space in which every slot is free.
 const ALL_FREE: u64 = u64::MAX >> (64 - CAPABILITY_SLOTS);
 
-/// The bit of a slot in the free map of its space.
+/// Returns the bit of a slot in the free map of its space.
 fn slot_bit(place: Place) -> u64 {
     let slot = u32::from(place).checked_rem(CAPABILITY_SLOTS as u32);
     1_u64.rotate_left(slot.unwrap_or(0))
@@ -97,9 +103,9 @@ const ALONE: Link = Link {
 #[derive(Debug)]
 struct Derivations {
     links: [Link; SLOTS],
-    /// What the system image put into each slot.
+    /// The content that the system image put into each slot.
     endowed: [u16; SLOTS],
-    /// Bit n: slot n of that space is free.
+    /// The free map of each space. Bit n is set if slot n of the space is free.
     free: [u64; MAX_PARTITIONS],
 }
 
@@ -117,7 +123,7 @@ impl<R: RelaxStrategy> Default for Spaces<R> {
 }
 
 impl<R: RelaxStrategy> Spaces<R> {
-    /// Empty spaces.
+    /// Makes empty spaces.
     pub const fn new() -> Self {
         Self {
             words: [const { AtomicU16::new(EMPTY) }; SLOTS],
@@ -129,10 +135,10 @@ impl<R: RelaxStrategy> Spaces<R> {
         }
     }
 
-    /// Puts a capability that is derived from nothing into a space. At boot.
+    /// Puts a capability that is derived from nothing into a space. Only the boot calls this.
     ///
     /// # Errors
-    /// [`Error::NoCapability`] if there is no such slot, [`Error::NoSpace`] if it is taken.
+    /// [`Error::NoCapability`] if there is no such slot, [`Error::NoSpace`] if the slot is taken.
     pub fn endow(&self, holder: PartitionId, index: u32, capability: Capability) -> Result<(), Error> {
         let place = place(holder, index).ok_or(Error::NoCapability)?;
         let mut derivations = self.derivations.lock();
@@ -152,10 +158,12 @@ impl<R: RelaxStrategy> Spaces<R> {
         Ok(())
     }
 
-    /// Puts the slots of `holder`'s space from `index` on back to what they were endowed with, and takes away all that
-    /// was derived from them. Returns the slot to go on with, or `None` at the end: the work done
-    /// at a time is that of one revocation. Nothing of the partition runs meanwhile; what another grants to it
-    /// during the pass may stay, in a slot that is behind it, so the pass has an end.
+    /// Puts the slots of `holder`'s space from `index` on back to their endowment, and takes away all
+    /// capabilities derived from them. Returns the slot to go on with, or `None` at the end. The work done at
+    /// a time is the work of one revocation.
+    ///
+    /// Nothing of the partition runs meanwhile. A capability that another partition grants to `holder` during
+    /// the pass may stay, in a slot behind the pass. So the pass has an end.
     pub fn reset(&self, holder: PartitionId, index: u32) -> Option<u32> {
         let mut derivations = self.derivations.lock();
         for slot in index..CAPABILITY_SLOTS as u32 {
@@ -163,7 +171,10 @@ impl<R: RelaxStrategy> Spaces<R> {
             if derivations.is_as_made(at) {
                 continue;
             }
-            let descended = self.take_descendants(&mut derivations, at);
+            let (descended, done) = self.take_descendants(&mut derivations, at);
+            if !done {
+                return Some(slot);
+            }
             derivations.remove(at);
             let word = derivations.endow(at);
             self.store(at, word);
@@ -174,7 +185,7 @@ impl<R: RelaxStrategy> Spaces<R> {
         None
     }
 
-    /// The capability at `index` of a space.
+    /// Returns the capability at `index` of a space.
     ///
     /// # Errors
     /// [`Error::NoCapability`].
@@ -188,7 +199,7 @@ impl<R: RelaxStrategy> Spaces<R> {
     }
 
     /// Copies the capability at `index` of `holder`'s space into the space of `receiver`, with `rights`.
-    /// Returns the index there.
+    /// Returns the index of the copy.
     ///
     /// # Errors
     /// [`Error::NoCapability`], [`Error::NoRight`] if `rights` is no subset, [`Error::NoSpace`].
@@ -200,7 +211,8 @@ impl<R: RelaxStrategy> Spaces<R> {
         rights: Rights,
     ) -> Result<u32, Error> {
         let mut derivations = self.derivations.lock();
-        // Under the lock: a revocation on another pCPU must not slip in between look-up and derivation.
+        // The look-up is under the lock: a revocation on another pCPU must not slip in between look-up and
+        // derivation.
         let parent = self.look_up(holder, index)?;
         if !parent.rights.contains(rights) {
             return Err(Error::NoRight);
@@ -221,11 +233,14 @@ impl<R: RelaxStrategy> Spaces<R> {
         Ok(slot)
     }
 
-    /// Destroys everything derived from the capability at `index`, and itself too if `own`.
+    /// Destroys everything derived from the capability at `index`, and the capability itself if `own`.
+    /// Destroys at most [`REVOKED_AT_ONCE`] capabilities at a time. Returns whether the work is done. If not,
+    /// the caller must call again. Capabilities that are derived meanwhile are destroyed as well.
     ///
     /// # Errors
-    /// [`Error::NoCapability`]; [`Error::InvalidArgument`] for the destruction of the capability for oneself.
-    pub fn revoke(&self, holder: PartitionId, index: u64, own: bool) -> Result<(), Error> {
+    /// [`Error::NoCapability`]; [`Error::InvalidArgument`] for the destruction of a partition's capability
+    /// for itself.
+    pub fn revoke(&self, holder: PartitionId, index: u64, own: bool) -> Result<bool, Error> {
         if own && index == u64::from(SELF_CAPABILITY) {
             return Err(Error::InvalidArgument);
         }
@@ -235,26 +250,27 @@ impl<R: RelaxStrategy> Spaces<R> {
             .ok()
             .and_then(|index| place(holder, index))
             .ok_or(Error::NoCapability)?;
-        self.take_descendants(&mut derivations, root);
-        if own {
+        let (_, done) = self.take_descendants(&mut derivations, root);
+        if own && done {
             self.store(root, EMPTY);
             derivations.remove(root);
         }
-        Ok(())
+        Ok(done)
     }
 
-    /// Destroys everything derived from the capability at `root`; whether there was any.
-    fn take_descendants(&self, derivations: &mut Derivations, root: Place) -> bool {
+    /// Destroys everything derived from the capability at `root`, at most [`REVOKED_AT_ONCE`] capabilities at
+    /// a time. Returns whether there were descendants, and whether none is left.
+    fn take_descendants(&self, derivations: &mut Derivations, root: Place) -> (bool, bool) {
         let mut any = false;
-        for _ in 0..SLOTS {
+        for _ in 0..REVOKED_AT_ONCE {
             let Some(descendant) = derivations.first_descendant(root) else {
-                break;
+                return (any, true);
             };
             self.store(descendant, EMPTY);
             derivations.remove(descendant);
             any = true;
         }
-        any
+        (any, derivations.first_descendant(root).is_none())
     }
 
     fn store(&self, place: Place, word: u16) {
@@ -303,7 +319,7 @@ impl Derivations {
         }
     }
 
-    /// Whether a slot is free and stays so: nothing can be derived from it.
+    /// Tells whether a slot is free and a reset leaves it free. Nothing can be derived from such a slot.
     fn is_as_made(&self, place: Place) -> bool {
         let (space, endowed) = (
             usize::from(place).checked_div(CAPABILITY_SLOTS),
@@ -313,7 +329,7 @@ impl Derivations {
         free & slot_bit(place) != 0 && endowed == Some(&EMPTY)
     }
 
-    /// Takes the slot again for what it was endowed with, if anything; returns its content.
+    /// Takes the slot again for its endowment, if it has one. Returns the content of the slot.
     fn endow(&mut self, place: Place) -> u16 {
         let word = self.endowed.get(usize::from(place)).copied().unwrap_or(EMPTY);
         if word != EMPTY
@@ -324,14 +340,14 @@ impl Derivations {
         word
     }
 
-    /// The free map of the space that has this slot.
+    /// Returns the free map of the space that has this slot.
     fn free_around(&mut self, place: Place) -> Option<&mut u64> {
         let space = usize::from(place).checked_div(CAPABILITY_SLOTS)?;
         self.free.get_mut(space)
     }
 }
 
-/// The place of slot `index` of a space, if there is such a slot.
+/// Returns the place of slot `index` of a space, if there is such a slot.
 fn place(holder: PartitionId, index: u32) -> Option<Place> {
     let index = usize::try_from(index)
         .ok()

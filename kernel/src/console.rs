@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Console output: how everybody's bytes share the board's one transmitter.
+//! Console output: all consoles share the board's one transmitter.
 //!
 //! ```text
 //! partition --put--> ring --+
@@ -7,23 +7,26 @@
 //! log -------log---> ring --+
 //! ```
 //!
-//! **Model.** Each console has a ring of its own. Bytes are put into it by the partition's own exits and taken out by
-//! [`Multiplexer::pump`], which frames them ([`bulkhead_abi::framing`]) and hands them to the transmitter. A
-//! console gets the transmitter when it has a whole line, or half a ring, or a piece of a line (a prompt) that is
-//! [`PARTIAL_AGE_NS`] old; so lines stay whole although partitions write byte by byte.
+//! **Model.** Each console has a ring of its own. The exits of a partition put its bytes into the ring.
+//! [`Multiplexer::pump`] takes the bytes out, frames them ([`bulkhead_abi::framing`]) and hands them to the
+//! transmitter. A console gets the transmitter when it has a whole line or half a ring. A piece of a line (a
+//! prompt) gets the transmitter when the piece is [`PARTIAL_AGE_NS`] old. So lines stay whole although
+//! partitions write byte by byte.
 //!
-//! **Who pays.** `put` costs its bytes. `pump` sends at most [`PUMP_BYTES`] and is called in the exits of
-//! those who print, and from time to time by a pCPU whose partitions have left something ([`Multiplexer::due`]). It
-//! never waits: not for the transmitter, and not for another pCPU that is pumping (that one
-//! does the work). So whatever a partition prints, another partition on another pCPU is not delayed at all, except by
-//! a holder of the same console's write capability; and one on the same pCPU by at most one `pump` per drain period.
+//! **Costs.** The cost of `put` grows with its bytes. `pump` sends at most [`PUMP_BYTES`]. The exits of
+//! partitions that print call `pump`. A pCPU whose partitions have left something also calls `pump` from time
+//! to time ([`Multiplexer::due`]). `pump` never waits for the transmitter. `pump` does not wait for another
+//! pCPU that is pumping either: that pCPU does the work. So the output of a partition does not delay a
+//! partition on another pCPU at all, except a holder of the write capability of the same console. The output
+//! delays a partition on the same pCPU by at most one `pump` per drain period.
 //!
-//! **Fairness.** Consoles take turns, a line or [`BURST`] bytes each; the log gets every other turn. So
-//! a console with a line waits for at most two turns of each other console, and a flood of the log
-//! or of a console halves the others' share but cannot take it.
+//! **Fairness.** Consoles take turns of a line or [`BURST`] bytes each. The log gets every other turn. So a
+//! console with a line waits for at most two turns of each other console. A flood of the log or of a console
+//! halves the share of the others, but cannot take that share.
 //!
-//! **Losses.** None for partitions: a full ring is reported as no room. A log line that finds no place is
-//! dropped and counted, and the count is shown; the log's ring is its own, so only the log can fill it.
+//! **Losses.** Partitions lose nothing: a full ring is reported as no room. A log line that finds no place is
+//! dropped and counted, and the count is shown. The log has a ring of its own, so only the log can fill that
+//! ring.
 
 mod line;
 mod ring;
@@ -40,68 +43,69 @@ use spin::RelaxStrategy;
 use spin::mutex::{SpinMutex, TicketMutex};
 use spin::once::Once;
 
-/// Bytes that wait for a console's turn.
+/// The size of a console's ring: bytes that wait for the console's turn.
 pub const RING: usize = limit(128, 512);
-/// Bytes of the log that wait for its turn.
+/// The size of the log's ring: bytes that wait for the log's turn.
 const LOG_RING: usize = limit(512, 8192);
-/// Bytes that a line of the log takes at most, with its end.
+/// The most bytes that a line of the log takes, with its end.
 const LOG_LINE: usize = LINE_LEN + 2;
-/// Bytes that one call of [`Multiplexer::pump`] sends at most: a line of usual length and its tag, so that it leaves in the
-/// exit that ended it if the transmitter is free. On a microcontroller somebody's interrupt waits meanwhile.
+/// The most bytes that one call of [`Multiplexer::pump`] sends: a line of usual length and its tag. So such a
+/// line leaves in the exit that ended it, if the transmitter is free. On a microcontroller an interrupt of a
+/// partition may wait meanwhile.
 pub const PUMP_BYTES: usize = limit(48, 128);
-/// Bytes of an unfinished line after which another console may have the transmitter.
+/// The bytes of an unfinished line after which another console may have the transmitter.
 pub const BURST: u32 = 256;
-/// Age at which a piece of a line is sent although its end is missing.
+/// The age at which a piece of a line is sent although its end is missing.
 pub const PARTIAL_AGE_NS: u64 = 10_000_000;
-/// How soon bytes that the transmitter did not take are looked at again.
+/// The time after which a pCPU looks again at bytes that the transmitter did not take.
 pub const DRAIN_PERIOD_NS: u64 = 500_000;
 
 const PARTIAL_AGE_US: u32 = (PARTIAL_AGE_NS / 1000) as u32;
-/// How often [`Multiplexer::last_words`] tries to get the transmitter from another pCPU. That one needs a
-/// thousand steps at most, unless it died there.
+/// The number of times that [`Multiplexer::last_words`] tries to get the transmitter from another pCPU. That
+/// pCPU needs a thousand steps at most, unless it died there.
 const LAST_TRIES: usize = 100_000;
-/// Upper limit of rounds in which everything that can wait is sent: one byte each.
+/// The upper limit of rounds in which everything that can wait is sent, with one byte in each round.
 const LAST_ROUNDS: usize = 8 * (LOG_RING + MAX_PARTITIONS * RING);
 
-/// Whose output: a partition by number, or the log.
+/// The source of output: a partition by number, or the log.
 type Source = u8;
 const LOG: Source = MAX_PARTITIONS as u8;
 
 #[derive(Debug)]
 struct Port<'n, R> {
     ring: Ring<RING>,
-    /// Held by whoever puts bytes in; never by whoever takes them out.
+    /// The lock of a pCPU that puts bytes in. A pCPU that takes bytes out never holds this lock.
     writer: TicketMutex<(), R>,
-    /// Of the system image, which stays.
+    /// The name of the console. The name is part of the system image, which stays.
     name: Once<&'n str, R>,
 }
 
-/// State of the transmitter's side; held by whoever pumps.
+/// The state of the transmitter's side. The pCPU that pumps holds this state.
 #[derive(Debug)]
 struct Transmitter {
     stage: Stage,
-    /// Whose text was sent last.
+    /// The source whose text was sent last.
     owner: Option<Source>,
-    /// Whether that text ended within a line.
+    /// True if that text ended within a line.
     open: bool,
-    /// Bytes of it since its tag or its last chance to go on.
+    /// The bytes of that text since its tag or its last chance to go on.
     burst: u32,
     /// The partition that had its turn last.
     turn: u8,
-    /// The log had its turn last.
+    /// True if the log had its turn last.
     log_had_turn: bool,
 }
 
-/// All consoles' output.
+/// The output of all consoles.
 #[derive(Debug)]
 pub struct Multiplexer<'n, R> {
     ports: PerPartition<Port<'n, R>>,
     log: Ring<LOG_RING>,
-    /// Held by whoever adds a log line: how many lines were lost before.
+    /// The number of lines that were lost before. A pCPU that adds a log line holds this lock.
     log_writer: TicketMutex<u32, R>,
-    /// Partitions whose rings are not empty.
+    /// The partitions whose rings are not empty, as a bitmap.
     waiting: AtomicU32,
-    /// Whether the stage holds bytes that the transmitter has not taken.
+    /// True if the stage holds bytes that the transmitter has not taken.
     staged: AtomicBool,
     transmitter: SpinMutex<Transmitter, R>,
 }
@@ -113,7 +117,7 @@ impl<R: RelaxStrategy> Default for Multiplexer<'_, R> {
 }
 
 impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
-    /// Nothing waits; no console has a name.
+    /// Makes a multiplexer in which nothing waits and no console has a name.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -141,12 +145,12 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
         }
     }
 
-    /// Names the console of a partition, once, at boot.
+    /// Names the console of a partition. The boot does this once for each console.
     pub fn add(&self, partition: PartitionId, name: &'n str) {
         self.ports.of(partition).name.call_once(|| name);
     }
 
-    /// The partition whose console has this name.
+    /// Returns the partition whose console has this name.
     #[must_use]
     pub fn find(&self, name: &[u8]) -> Option<PartitionId> {
         (0..MAX_PARTITIONS as u8)
@@ -158,21 +162,22 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
         self.ports.of(partition).name.get().map(|name| name.as_bytes())
     }
 
-    /// Puts bytes of a partition into its ring; returns how many it took.
+    /// Puts bytes of a partition into its ring. Returns the number of bytes that the ring took.
     pub fn put(&self, partition: PartitionId, bytes: &[u8], now: u64) -> usize {
         let port = self.ports.of(partition);
         let writer = port.writer.lock();
         let taken = port.ring.view().push(bytes, micros(now));
         drop(writer);
-        // After the bytes, even if the mark is there: `Multiplexer::settle` takes it away and then looks for bytes.
+        // The mark comes after the bytes, even if a mark is there: `Multiplexer::settle` takes a mark away
+        // and then looks for bytes.
         if taken != 0 {
             self.waiting.fetch_or(mark(partition.0), Ordering::AcqRel);
         }
         taken
     }
 
-    /// Adds a line to the log. One that finds no place is counted, and the count takes the place of the next
-    /// that does.
+    /// Adds a line to the log. A line that finds no place is counted. The next line that finds a place
+    /// follows a line with the count.
     pub fn log(&self, line: &Line) {
         let view = self.log.view();
         let mut lost = self.log_writer.lock();
@@ -189,30 +194,31 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
         }
     }
 
-    /// Whether the log takes a line of any length now.
+    /// Tells whether the log takes a line of any length now.
     #[must_use]
     pub fn has_log_room(&self) -> bool {
         self.log.view().length() <= LOG_RING.saturating_sub(LOG_LINE)
     }
 
-    /// Bytes that the partition's ring takes now.
+    /// Returns the number of bytes that the partition's ring takes now.
     #[must_use]
     pub fn room(&self, partition: PartitionId) -> usize {
-        // With `Multiplexer::pump`'s fence: a caller who first notes that it lacks room and then finds none here
-        // is seen by the pump that makes room.
+        // This fence pairs with the fence of `Multiplexer::pump`. A caller first notes that it lacks room,
+        // and then finds no room here. So the pump that makes room sees the caller's note.
         fence(Ordering::SeqCst);
         RING.saturating_sub(self.ports.of(partition).ring.view().length())
     }
 
-    /// Whether a call of [`Multiplexer::pump`] would have something to do for this partition at once, or is owed for
-    /// what others could not send.
+    /// Tells whether a call of [`Multiplexer::pump`] would have something to do for this partition at once.
+    /// Returns true, too, if a call is owed for bytes that others could not send.
     #[must_use]
     pub fn is_urgent(&self, partition: PartitionId) -> bool {
         let view = self.ports.of(partition).ring.view();
         self.staged.load(Ordering::Relaxed) || view.lines() != 0 || view.length() >= RING / 2
     }
 
-    /// In how many nanoseconds somebody must call [`Multiplexer::pump`]; `None` if nothing waits.
+    /// Returns the number of nanoseconds within which some pCPU must call [`Multiplexer::pump`]. Returns
+    /// `None` if nothing waits.
     #[must_use]
     pub fn due(&self, now: u64) -> Option<u64> {
         if self.staged.load(Ordering::Relaxed) || self.log.view().length() != 0 {
@@ -228,7 +234,7 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
             rest &= rest.wrapping_sub(1);
             let view = self.view(partition);
             if view.length() == 0 {
-                // Sent by another pCPU between the putting and the marking.
+                // Another pCPU sent the bytes between the putting and the marking.
                 self.settle(partition);
                 continue;
             }
@@ -243,7 +249,8 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
         soonest
     }
 
-    /// Hands at most [`PUMP_BYTES`] bytes to the transmitter, unless another pCPU is just doing that. Never waits.
+    /// Hands at most [`PUMP_BYTES`] bytes to the transmitter. Does nothing if another pCPU is just doing
+    /// that. Never waits.
     pub fn pump(&self, console: &mut impl Console, now: u64) {
         let Some(mut transmitter) = self.transmitter.try_lock() else {
             return;
@@ -253,7 +260,8 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
         fence(Ordering::SeqCst);
     }
 
-    /// Adds a line to the log and sends what the transmitter takes at once: for boot, where nobody else's time is spent.
+    /// Adds a line to the log and sends what the transmitter takes at once. This is for boot, when no
+    /// partition loses time.
     pub fn log_now(&self, console: &mut impl Console, line: &Line, now: u64) {
         self.log(line);
         for _ in 0..LOG_RING / PUMP_BYTES {
@@ -264,8 +272,9 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
         }
     }
 
-    /// Sends everything that waits, then `line`, and returns when it has left. For the end of the hypervisor: nobody
-    /// prints any more, and if a pCPU died while it was sending, its unfinished work is left behind.
+    /// Sends everything that waits, then `line`, and returns when `line` has left. This is for the end of the
+    /// hypervisor, when nobody prints any more. If a pCPU died while it was sending, its unfinished work is
+    /// left behind.
     pub fn last_words(&self, console: &mut impl Console, line: &Line, now: u64) {
         let mut open = true;
         for _ in 0..LAST_TRIES {
@@ -289,7 +298,8 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
         send_all(console, b"\r\n");
     }
 
-    /// Sends up to [`PUMP_BYTES`]; with `all`, pieces of lines too. False if nothing is left to send.
+    /// Sends up to [`PUMP_BYTES`]. With `all`, pieces of lines are sent too. Returns false if nothing is left
+    /// to send.
     fn send(&self, transmitter: &mut Transmitter, console: &mut impl Console, now: u64, all: bool) -> bool {
         let mut budget = PUMP_BYTES;
         while budget != 0 {
@@ -308,7 +318,7 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
         true
     }
 
-    /// Frames the next bytes into the empty stage; false if there are none to send yet.
+    /// Frames the next bytes into the empty stage. Returns false if there are no bytes to send yet.
     fn fill(&self, transmitter: &mut Transmitter, now: u64, all: bool) -> bool {
         let Some(source) = self.choose(transmitter, micros(now), all) else {
             return false;
@@ -336,7 +346,7 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
         true
     }
 
-    /// Whose bytes come next.
+    /// Chooses the source of the next bytes.
     fn choose(&self, transmitter: &mut Transmitter, now: u32, all: bool) -> Option<Source> {
         let owner = transmitter
             .owner
@@ -351,7 +361,7 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
             return Some(LOG);
         }
         let next = self.next_partition(transmitter.turn, now, all);
-        // A flood of the log shares the transmitter only with those who want it.
+        // A flood of the log shares the transmitter only with consoles that want it.
         if next.is_none() && log_waits {
             return Some(LOG);
         }
@@ -362,7 +372,7 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
         next
     }
 
-    /// The first partition behind `turn`, in a circle, whose bytes can be sent.
+    /// Returns the first partition behind `turn`, in a circle, whose bytes can be sent.
     fn next_partition(&self, turn: u8, now: u32, all: bool) -> Option<Source> {
         let waiting = self.waiting.load(Ordering::Acquire);
         let start = turn.wrapping_add(1);
@@ -383,7 +393,7 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
         None
     }
 
-    /// Takes the mark of an empty ring away.
+    /// Takes away the mark of a ring that is empty.
     fn settle(&self, source: Source) {
         if source == LOG || self.view(source).length() != 0 {
             return;
@@ -406,7 +416,8 @@ const fn mark(partition: u8) -> u32 {
     1_u32.wrapping_shl(partition as u32)
 }
 
-/// A line with the number of those before it that found no place; false if there is none for both. On its own, so that it is on the stack only then.
+/// Puts in a report of the number of lines lost before, and then the line. Returns false if there is no place
+/// for both. This is a function of its own, so that the report is on the stack only when there is one.
 #[cold]
 #[inline(never)]
 fn push_behind_report(log: ring::View<'_>, lost: u32, line: &[&[u8]; 2]) -> bool {
@@ -416,12 +427,14 @@ fn push_behind_report(log: ring::View<'_>, lost: u32, line: &[&[u8]; 2]) -> bool
     log.push_all(&[report.as_bytes(), end, line, end])
 }
 
-/// Time for the age of a piece of a line: it wraps after more than an hour, which no piece of a line becomes.
+/// Returns the time for the age of a piece of a line, in microseconds. This time wraps after more than an
+/// hour. No piece of a line becomes that old.
 const fn micros(nanoseconds: u64) -> u32 {
     ((nanoseconds / 1000) & 0xFFFF_FFFF) as u32
 }
 
-/// Sends all bytes, waiting for the transmitter. At most two rounds per byte: a flushed transmitter takes one.
+/// Sends all bytes and waits for the transmitter. Takes at most two rounds per byte: a flushed transmitter
+/// takes one byte.
 fn send_all(console: &mut impl Console, bytes: &[u8]) {
     let mut rest = bytes;
     for _ in 0..bytes.len().saturating_mul(2) {

@@ -7,14 +7,16 @@
 //! handle   the exit; most exits want no new decision and go straight back to `run`
 //! ```
 //!
-//! A decision is taken only when something happened that can change it: T8 of the feature list, "no
-//! periodic tick". [`Pcpu::decide`] and [`Pcpu::perform`] are the two halves of a round, so that tests drive the very
-//! loop of the hypervisor and can stop the world in between.
+//! A decision is taken only when something happened that can change the decision. So there is no periodic
+//! tick. There is one way to take a decision, for every policy: end the decision in force, take mail, wake
+//! the vCPUs that are due, ask the policy, publish the slots that the decision waits for, arm the clock.
+//! [`Pcpu::decide`] and [`Pcpu::perform`] are the two halves of a round. Thus tests drive the very loop of
+//! the hypervisor and can stop the world between the halves.
 //!
-//! The files below this one each hold one group of methods of [`Pcpu`]: `exit` (what an exit leads to), `call`
-//! (hypercalls), `lifecycle` (start, stop, load), `fault` (health events), `gate` (events), `device` (virtual devices, consoles), `host` (calls of a debugger),
-//! `network` (interfaces, the switch),
-//! `schedule` (windows, schedules), `trace` (the loop of a pCPU that is traced).
+//! Each file below this one holds one group of methods of [`Pcpu`]: `exit` (handling of exits), `call`
+//! (hypercalls), `lifecycle` (start, stop, load), `fault` (health events), `gate` (events), `device` (virtual
+//! devices, consoles), `host` (calls of a debugger), `network` (interfaces, the switch), `report` (lines for
+//! the log), `schedule` (windows, schedules), `trace` (records of a pCPU that is traced).
 
 mod call;
 mod device;
@@ -26,60 +28,74 @@ mod lifecycle;
 mod network;
 mod report;
 mod schedule;
+#[cfg(test)]
+mod tests;
 mod trace;
 
 pub use report::Reports;
 
-use crate::local::{Activity, Local};
+use crate::local::{Activity, Chore, Local};
 use crate::mailbox::{Mailbox, Post, bit, bits};
 use crate::shared::Shared;
 use crate::system::System;
 use crate::trace::Tracer;
 use bulkhead_abi::log::Pcpu as Counters;
+use bulkhead_abi::size::IS_SMALL;
 use bulkhead_arch_api::{
-    Arch, Exit, MAX_PCPUS, MAX_VCPUS_PER_PARTITION, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet,
+    Arch, Drivers, Exit, MAX_PCPUS, MAX_VCPUS_PER_PARTITION, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet,
 };
-use bulkhead_sched::{AnyPolicy, PcpuPolicy, PolicyParameters, Slot};
+use bulkhead_sched::{AnyPolicy, PcpuPolicy, PolicyParameters, Slot, SlotSet};
 
-/// Rounds of one decision before the loop is entered anew; each is caused by mail that came during the one before.
+/// Rounds of one decision before the loop is entered anew. Mail that came during a round causes the next
+/// round.
 const DECISION_ROUNDS: usize = 4;
 
-/// Whether a partition can have several vCPUs. If not, nothing switches a vCPU on or off but the life of its partition, and no
-/// backend says otherwise.
+/// The time between the judgements of two watchdogs that end together. A judgement writes a line, so a
+/// decision judges one watchdog only.
+const WATCHDOG_SPACE_NS: u64 = 50_000;
+
+/// True if a partition can have several vCPUs. If false, only the life of a partition switches its vCPU on or
+/// off, and no backend says otherwise.
 const SEVERAL_VCPUS: bool = MAX_VCPUS_PER_PARTITION > 1;
 
-/// What a decision leads to.
+/// The next step of the loop: the result of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Run this vCPU.
     Run(Slot, VcpuId),
-    /// Do one chunk of loading this vCPU's partition.
+    /// Do one chunk of work in the time of this vCPU: of loading its partition, of a revocation, or of
+    /// looking why the vCPU was woken.
     Load(Slot, VcpuId),
-    /// Write one line of the report that is pending, in this vCPU's time or in nobody's.
+    /// Write one line of the report that is pending, in the time of this vCPU or, with `None`, while the pCPU
+    /// is idle.
     Report(Option<Slot>),
-    /// Wait: nobody is ready.
+    /// Write one line, or hand output on, because the time for that has come.
+    Chore,
+    /// Wait: no vCPU is ready.
     Idle,
-    /// Mail kept coming: decide again.
+    /// Decide again: mail kept coming.
     Again,
 }
 
 /// One pCPU: its machine, its share of the kernel's state, and its loop.
 #[derive(Debug)]
-pub struct Pcpu<'s, 'i, A: Arch, P = AnyPolicy> {
+pub struct Pcpu<'s, 'i, A: Arch, D, P = AnyPolicy> {
     pub(crate) machine: A,
+    /// The drivers of the board's own devices.
+    pub(crate) drivers: D,
     pub(crate) shared: &'s Shared<'i, A::Relax>,
     pub(crate) system: &'s System<'i>,
     pub(crate) id: PcpuId,
-    /// Its own.
+    /// The mailbox of this pCPU.
     pub(crate) mailbox: &'s Mailbox,
     pub(crate) local: Local<P>,
 }
 
-impl<'s, 'i, A: Arch, P: PcpuPolicy> Pcpu<'s, 'i, A, P> {
-    /// A pCPU without vCPUs.
+impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
+    /// Returns a pCPU without vCPUs.
     #[inline(always)]
     pub(crate) fn new(
-        machine: A,
+        (machine, drivers): (A, D),
         shared: &'s Shared<'i, A::Relax>,
         system: &'s System<'i>,
         (id, counters): (PcpuId, &'static Counters),
@@ -87,6 +103,7 @@ impl<'s, 'i, A: Arch, P: PcpuPolicy> Pcpu<'s, 'i, A, P> {
     ) -> Self {
         Self {
             machine,
+            drivers,
             shared,
             system,
             id,
@@ -97,152 +114,135 @@ impl<'s, 'i, A: Arch, P: PcpuPolicy> Pcpu<'s, 'i, A, P> {
 
     /// Runs the pCPU for good.
     pub fn run_forever(&mut self) -> ! {
-        // Two loops, so that what is not traced costs nothing.
-        if self.local.tracer.is_on() {
-            loop {
-                let next = self.decide();
-                self.execute_traced(next);
-            }
-        }
         loop {
-            let mut chosen = self.choose().or_else(|| self.attend());
-            while let Some(slot) = chosen {
-                chosen = self.run(slot);
-            }
-        }
-    }
-
-    /// Runs a slot, up to what its exit leads to; who runs next, if that is known already.
-    #[inline(always)]
-    fn run(&mut self, slot: Slot) -> Option<Slot> {
-        let vcpu = self.local.slot(slot).vcpu;
-        let exit = self.run_vcpu(vcpu);
-        // That it has nothing to do comes first: on a shared pCPU that is what leads to most switches.
-        if let Exit::Idle { until } = exit {
-            return self.pass(slot, vcpu, until);
-        }
-        // Where lines are masked, one that interrupts nearly always changes who runs.
-        if let (true, Exit::Device(vcpus, _)) = (A::CAPS.masks_lines, &exit)
-            && self.rise(*vcpus)
-        {
-            self.count(slot, |counters| &counters.interrupts);
-            return self.choose();
-        }
-        self.handle_other(slot, vcpu, &exit);
-        None
-    }
-
-    /// Who runs, if the decision in force says so. The loop of a pCPU that is not traced.
-    #[inline(always)]
-    fn choose(&self) -> Option<Slot> {
-        let slot = self.local.running().filter(|_| !self.local.reschedule)?;
-        (self.local.slot(slot).activity == Activity::Ready).then_some(slot)
-    }
-
-    /// What remains: any other decision, and what is not running a vCPU.
-    #[inline(never)]
-    fn attend(&mut self) -> Option<Slot> {
-        loop {
-            match self.decide_fully() {
-                Next::Run(slot, _) => return Some(slot),
-                Next::Idle => {
-                    if let Some(slot) = self.wait() {
-                        return Some(slot);
+            match self.decide() {
+                Next::Run(slot, vcpu) => {
+                    let mut chosen = Some((slot, vcpu));
+                    while let Some((slot, vcpu)) = chosen {
+                        chosen = self.run(slot, vcpu);
                     }
                 }
-                next => {
-                    self.execute(next);
-                    return None;
-                }
+                other => self.perform_other(other),
             }
         }
     }
 
-    /// Nobody is ready. Mostly it is mail that ends it; who runs then, if that is clear at once.
+    /// Returns the next step. Takes a new decision only if one is wanted.
     #[inline(always)]
-    fn wait(&mut self) -> Option<Slot> {
-        let exit = self.machine.wait();
-        match exit {
-            Exit::Signal => {
-                self.local.reschedule = true;
-                return self.start_at_once();
-            }
-            Exit::Device(vcpus, _) if A::CAPS.masks_lines && self.rise(vcpus) => return self.choose(),
-            _ => {}
+    pub fn decide(&mut self) -> Next {
+        if let Some((slot, vcpu)) = self.chosen() {
+            return Next::Run(slot, vcpu);
         }
-        self.handle_common(&exit);
-        None
+        self.decide_anew()
     }
 
-    /// This pCPU waited and was signalled. If all that has come is that vCPUs are to be switched on, they are, and if the policy has a short
-    /// way the decision is taken: what `decide_anew` would do, each step once. `None`: what is left to do, `reschedule` says.
+    /// Returns the vCPU that the decision in force runs, if no new decision is wanted and no other step comes
+    /// before.
     #[inline(always)]
-    fn start_at_once(&mut self) -> Option<Slot> {
-        if !SEVERAL_VCPUS {
+    fn chosen(&self) -> Option<(Slot, VcpuId)> {
+        if self.local.reschedule {
             return None;
         }
-        let slots = self.mailbox.take_starts();
-        if slots == 0 {
+        let slot = self.local.running()?;
+        let state = self.local.slot(slot);
+        matches!(state.activity, Activity::Ready).then_some((slot, state.vcpu))
+    }
+
+    /// Does the step that was decided, and handles its outcome.
+    pub fn perform(&mut self, next: Next) {
+        match next {
+            // `decide` finds again the vCPU that was chosen already.
+            Next::Run(slot, vcpu) => _ = self.run(slot, vcpu),
+            other => self.perform_other(other),
+        }
+    }
+
+    /// Runs a vCPU and handles its exit. Returns the vCPU that runs next, if that vCPU is known already.
+    #[inline(always)]
+    fn run(&mut self, slot: Slot, vcpu: VcpuId) -> Option<(Slot, VcpuId)> {
+        match self.run_vcpu(vcpu) {
+            // On a shared pCPU this exit leads to most switches.
+            Exit::Idle { until } => self.block_and_switch(slot, vcpu, until),
+            ref exit => {
+                self.handle(slot, vcpu, exit);
+                None
+            }
+        }
+    }
+
+    /// Lets the running vCPU wait for an interrupt, or until the time `until`, and chooses another vCPU.
+    /// Returns `None` if `decide` has to find the next step. Requires: no new decision is wanted.
+    #[inline(always)]
+    fn block_and_switch(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) -> Option<(Slot, VcpuId)> {
+        if self.local.tracer.is_on() {
+            self.handle_traced(slot, vcpu, &Exit::Idle { until });
             return None;
         }
-        let now = self.machine.now();
-        self.start_here(slots, now);
-        if !self.local.resume(now) {
-            return None;
-        }
-        self.mailbox.publish(self.local.interested());
-        if !self.mailbox.is_empty() {
+        self.idle(slot, until);
+        // Where size counts, `decide` holds the only copy of the code below.
+        if IS_SMALL {
             self.local.reschedule = true;
             return None;
         }
-        self.follow_up();
-        // Before, nobody was ready: whoever is has just been started.
-        self.local.running()
-    }
-
-    /// `execute`, traced if the pCPU is.
-    pub fn perform(&mut self, next: Next) {
-        if self.local.tracer.is_on() {
-            self.execute_traced(next);
-        } else {
-            self.execute(next);
+        let now = self.machine.now();
+        let (next, has_signals) = self.local.switch(slot, now);
+        let Some((slot, vcpu)) = next else {
+            return self.switch_to_idle();
+        };
+        let mailbox = self.mailbox;
+        if self.publish(mailbox, has_signals) || !mailbox.is_empty() {
+            self.local.reschedule = true;
+            return None;
         }
-    }
-
-    /// What comes next; a new decision only if one is wanted.
-    pub fn decide(&mut self) -> Next {
-        if !self.local.tracer.is_on()
-            && let Some(slot) = self.choose()
-        {
-            return Next::Run(slot, self.local.slot(slot).vcpu);
-        }
-        self.decide_fully()
-    }
-
-    #[inline(never)]
-    fn decide_fully(&mut self) -> Next {
-        if self.local.reschedule {
-            if !self.decide_quietly() {
-                self.decide_anew();
-            }
-            if self.local.reschedule {
-                return Next::Again;
-            }
-        }
-        self.follow_up();
-        self.next_step()
-    }
-
-    /// Whom the decision in force lets interrupt it, and when it ends.
-    #[inline(never)]
-    pub(crate) fn follow_up(&mut self) {
         self.admit();
-        self.arm();
+        if !self.local.has_time_before_end() {
+            self.arm_at(self.local.end());
+        } else if !self.arm_before_end(now) {
+            return None;
+        }
+        matches!(self.local.slot(slot).activity, Activity::Ready).then_some((slot, vcpu))
     }
 
-    /// What the decision in force leads to.
+    /// Ends [`Pcpu::block_and_switch`] if no vCPU is ready.
+    #[inline(never)]
+    fn switch_to_idle(&mut self) -> Option<(Slot, VcpuId)> {
+        let is_changed = self.publish(self.mailbox, self.local.has_signals());
+        self.local.reschedule = is_changed || !self.mailbox.is_empty();
+        None
+    }
+
+    /// Does a step other than running a vCPU.
+    #[inline(never)]
+    fn perform_other(&mut self, next: Next) {
+        match next {
+            Next::Run(..) => {}
+            Next::Load(slot, vcpu) => {
+                self.load_chunk(slot, vcpu);
+                self.trace_block(slot, vcpu);
+            }
+            Next::Report(slot) => self.report_in_turn(slot),
+            Next::Chore => self.do_chore(),
+            Next::Idle => {
+                let exit = self.machine.wait();
+                if self.local.tracer.is_on() {
+                    self.trace_exit(None, &exit);
+                }
+                if let Exit::Signal = exit {
+                    self.local.reschedule = true;
+                } else {
+                    self.handle_common(&exit);
+                }
+            }
+            Next::Again => self.look(),
+        }
+    }
+
+    /// Returns the step that the decision in force leads to.
     #[inline(always)]
     fn next_step(&self) -> Next {
+        if matches!(self.local.chore, Chore::Due | Chore::Owed) {
+            return Next::Chore;
+        }
         let Some(slot) = self.local.running() else {
             return if self.local.reports.is_empty() {
                 Next::Idle
@@ -254,20 +254,8 @@ impl<'s, 'i, A: Arch, P: PcpuPolicy> Pcpu<'s, 'i, A, P> {
         match state.activity {
             Activity::Loading(_) if self.local.reports.has_told_states() => Next::Load(slot, state.vcpu),
             Activity::Loading(_) | Activity::Reporting => Next::Report(Some(slot)),
+            Activity::Revoking(..) | Activity::Looking(_) => Next::Load(slot, state.vcpu),
             _ => Next::Run(slot, state.vcpu),
-        }
-    }
-
-    /// Does what was decided and handles what comes of it.
-    #[inline]
-    fn execute(&mut self, next: Next) {
-        match next {
-            // Who was chosen already is also found by `choose`.
-            Next::Run(slot, _) => _ = self.run(slot),
-            Next::Load(slot, vcpu) => self.load_chunk(slot, vcpu),
-            Next::Report(slot) => self.report_in_turn(slot),
-            Next::Idle => _ = self.wait(),
-            Next::Again => {}
         }
     }
 
@@ -278,97 +266,114 @@ impl<'s, 'i, A: Arch, P: PcpuPolicy> Pcpu<'s, 'i, A, P> {
         }
     }
 
-    /// Whether `pcpu` is this one; where there is only one, nothing is ever sent to another.
+    /// Tells whether `pcpu` is this pCPU. Where there is only one pCPU, nothing is ever sent to another one.
     #[inline]
     fn is_here(&self, pcpu: PcpuId) -> bool {
         MAX_PCPUS == 1 || pcpu == self.id
     }
 
-    /// The backend of this pCPU.
+    /// Returns the backend of this pCPU.
     pub const fn machine(&mut self) -> &mut A {
         &mut self.machine
     }
 
-    /// The pCPU's own state, to look at.
+    /// Returns the pCPU's own state, for reading.
     pub const fn local(&self) -> &Local<P> {
         &self.local
     }
 
-    /// A decision because of the vCPU that ran, and nothing else. False: it does not stand, or was not taken.
-    #[inline]
-    fn decide_quietly(&mut self) -> bool {
-        let Some(slot) = self.local.running() else {
-            return false;
-        };
-        let now = self.machine.now();
-        if !self.mailbox.is_empty() || self.local.is_due(now) {
-            return false;
-        }
-        if let Some(signals) = self.local.follow(slot, now) {
-            self.tell(signals);
-        }
-        self.mailbox.publish(self.local.interested());
-        // Mail has come, or somebody who was told: the next decision replaces this one.
-        if self.local.reschedule || !self.mailbox.is_empty() {
-            self.local.reschedule = true;
-            return false;
-        }
-        if self.local.tracer.is_on() {
-            self.trace_decision(now);
-        }
-        true
-    }
-
-    /// Takes decisions until no mail came while the last one was made. What the order of the steps is good
-    /// for: [`crate::mailbox`].
+    /// Tells the partitions about the effects of the decision in force, and publishes the slots that the
+    /// decision waits for. Returns whether one of the effects changes the decision.
     #[inline(always)]
-    fn decide_anew(&mut self) {
-        let mut now = Ticks(0);
-        for _ in 0..DECISION_ROUNDS {
-            now = self.machine.now();
-            self.local.settle(now);
-            if !self.mailbox.is_empty() {
-                self.take_mail(now);
-            }
-            if self.local.is_due(now) {
-                self.wake_due(now);
-            }
-            if let Some(signals) = self.local.pick(now) {
-                self.tell(signals);
-            }
-            self.mailbox.publish(self.local.interested());
-            // A window that starts may have woken somebody whom this decision did not know of.
-            if self.mailbox.is_empty() && !self.local.reschedule {
-                break;
-            }
-            self.local.reschedule = true;
-        }
-        if self.local.tracer.is_on() {
-            self.trace_decision(now);
-        }
+    fn publish(&mut self, mailbox: &Mailbox, has_signals: bool) -> bool {
+        let is_changed = has_signals && self.tell();
+        mailbox.publish(self.local.interested());
+        is_changed
     }
 
-    /// Devices of partitions that are of no interest until the next decision need not interrupt this one's vCPU. Those with a
-    /// critical line always are.
-    #[inline]
+    /// Takes decisions until one stands. A decision stands if none of its effects changes it, and if no mail
+    /// that concerns it came meanwhile. If no decision stands, a decision is still wanted. The module
+    /// [`crate::mailbox`] explains the order of the steps.
+    #[inline(always)]
+    fn decide_anew(&mut self) -> Next {
+        if self.local.reschedule {
+            let before = self.local.running();
+            let mut now = Ticks(0);
+            for _ in 0..DECISION_ROUNDS {
+                now = self.machine.now();
+                self.local.settle(now);
+                let has_more = !self.mailbox.is_empty() && self.take_mail(now);
+                if self.local.is_due(now) {
+                    self.wake_due(now);
+                }
+                self.local.pick(now);
+                let is_changed = self.publish(self.mailbox, self.local.has_signals());
+                let mailbox = self.mailbox;
+                let is_pressing = || !mailbox.is_empty() && mailbox.is_pressing(self.local.concerned());
+                if !is_changed && !is_pressing() {
+                    break;
+                }
+                self.local.reschedule = true;
+                if has_more {
+                    break;
+                }
+            }
+            // A vCPU that was chosen just now comes first: nothing below is as important.
+            if self.local.is_due(now) && self.local.running() == before {
+                self.judge_watchdogs(now);
+            }
+            if self.local.take_output(now) {
+                self.plan_chore(before);
+            }
+            if self.local.tracer.is_on() {
+                self.trace_decision(now);
+            }
+            if self.local.reschedule {
+                return Next::Again;
+            }
+        }
+        self.admit();
+        self.arm();
+        self.next_step()
+    }
+
+    /// Lets only some devices interrupt the vCPU that runs: those of vCPUs whose readiness would change the
+    /// decision, and those with a critical line. The devices of all other partitions have to wait for the
+    /// next decision.
+    #[inline(always)]
     fn admit(&mut self) {
         if !A::CAPS.masks_lines {
             return;
         }
         let mut vcpus = self.system.critical_vcpus();
-        let slots = self.local.interested().0 | self.local.running().map_or(0, |slot| bit(slot.0));
-        for slot in bits(slots).map(Slot) {
+        for slot in bits(self.local.concerned().0).map(Slot) {
             vcpus.insert_all(VcpuSet::of(self.local.slot(slot).vcpu));
         }
         self.machine.admit(vcpus);
     }
 
-    /// Arms the clock for the decision in force, if that changes anything.
+    /// Arms the clock for the decision in force.
+    #[inline(always)]
     fn arm(&mut self) {
         let deadline = self.local.deadline();
+        self.arm_at(deadline);
+    }
+
+    /// Arms the clock, unless the clock is armed with this deadline already.
+    #[inline(always)]
+    fn arm_at(&mut self, deadline: Ticks) {
         if self.local.armed != deadline {
             self.set_clock(deadline);
         }
+    }
+
+    /// Arms the clock for a decision during which a slot's own time comes. Returns false, and wants a
+    /// decision, if that time has come already.
+    #[inline(never)]
+    fn arm_before_end(&mut self, now: Ticks) -> bool {
+        self.local.reschedule = self.local.is_due(now);
+        self.arm();
+        !self.local.reschedule
     }
 
     #[inline(never)]
@@ -381,13 +386,25 @@ impl<'s, 'i, A: Arch, P: PcpuPolicy> Pcpu<'s, 'i, A, P> {
         }
     }
 
-    /// Everything the others have asked for. Bounded by partitions and slots.
+    /// Takes all mail from the others, but at most one order about a partition. Returns whether there are
+    /// more orders. Bounded by the slots.
     #[inline(always)]
-    fn take_mail(&mut self, now: Ticks) {
-        let post = self.mailbox.take();
-        if post.halt || post.stop | post.load != 0 {
-            self.take_orders(&post, now);
+    fn take_mail(&mut self, now: Ticks) -> bool {
+        if SEVERAL_VCPUS {
+            // Mostly there are only starts. Then nothing else has to be looked for.
+            let starts = self.mailbox.take_starts();
+            if starts != 0 {
+                self.start_here(starts, now);
+                return false;
+            }
         }
+        self.take_all_mail(now)
+    }
+
+    #[inline(never)]
+    fn take_all_mail(&mut self, now: Ticks) -> bool {
+        let post = self.mailbox.take();
+        let has_more = (post.halt || post.stop | post.load != 0) && self.take_order(&post, now);
         if SEVERAL_VCPUS && post.start != 0 {
             self.start_here(post.start, now);
         }
@@ -400,41 +417,59 @@ impl<'s, 'i, A: Arch, P: PcpuPolicy> Pcpu<'s, 'i, A, P> {
         if post.schedule {
             self.schedule_wanted(now);
         }
+        has_more
     }
 
-    /// What of the mail is about whole partitions, or all.
+    /// Carries out one order about a partition, or about all partitions, and puts the other orders back. So
+    /// the pCPU looks at interrupts before the next order. Returns whether there are other orders.
     #[inline(never)]
-    fn take_orders(&mut self, post: &Post, now: Ticks) {
+    fn take_order(&mut self, post: &Post, now: Ticks) -> bool {
         if post.halt {
             self.machine.stop();
         }
-        for partition in bits(post.stop) {
+        let (mut stop, mut load) = (post.stop, post.load);
+        if let Some(partition) = bits(stop).next() {
+            stop &= !bit(partition);
             self.stop_here(PartitionId(partition), now);
-        }
-        for partition in bits(post.load) {
+        } else if let Some(partition) = bits(load).next() {
+            load &= !bit(partition);
             self.load_here(PartitionId(partition), now);
         }
+        self.mailbox.put_back(stop, load);
+        stop | load != 0
     }
 
-    /// Everything whose time has come. Bounded by the slots in use.
+    /// Wakes and handles everything that is due. Bounded by the slots in use.
     #[inline(never)]
     fn wake_due(&mut self, now: Ticks) {
         if self.id == PcpuId(0) && self.system.time_limit <= now {
             self.time_is_up();
         }
-        if self.local.take_output(now) {
-            self.report_in_time();
-            self.pump();
-        }
-        if A::HAS_NETWORK && self.local.take_intake(now) {
+        if D::HAS_NETWORK && self.local.take_intake(now) {
             self.listen_again();
         }
         for slot in self.local.all() {
-            if self.local.slot(slot).watchdog <= now {
-                self.watchdog_due(slot, now);
-            }
             if self.local.slot(slot).activity.until() <= now {
                 self.timer_due(slot, now);
+            }
+        }
+    }
+
+    /// Judges a watchdog that has ended, if the decision in force concerns its slot. A judgement that leads
+    /// to more than a line wants a new decision ([`Pcpu::notify`]). Bounded by the slots in use.
+    #[inline(never)]
+    fn judge_watchdogs(&mut self, now: Ticks) {
+        let SlotSet(concerned) = self.local.concerned();
+        let mut judged = false;
+        for slot in bits(concerned).map(Slot) {
+            if self.local.slot(slot).watchdog > now {
+                continue;
+            }
+            if judged {
+                self.local
+                    .set_watchdog(slot, now.plus(self.system.time.duration(WATCHDOG_SPACE_NS)));
+            } else {
+                judged = self.watchdog_due(slot, now);
             }
         }
     }

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Event gates: 64 events that a partition can wait for.
 //!
-//! Each partition has one gate. Raising events is one atomic operation on any pCPU; the events of a gate are
-//! consumed by whoever looks first. A vCPU that finds none registers as a waiter and blocks; a raiser
-//! wakes all waiters, and each looks again on its own pCPU.
+//! Each partition has one gate. A raise of events is one atomic operation on any pCPU. The vCPU that looks
+//! first consumes the events of a gate. A vCPU that finds no event registers as a waiter and blocks. A raiser
+//! wakes all waiters, and each waiter looks again on its own pCPU.
 //!
-//! **No event is lost.** Waiter: (1) register, (2) fence, (3) look. Raiser: (a) raise, (b) fence, (c) read
-//! the waiters. Whichever fence is first, either (3) sees the event or (c) sees the waiter.
+//! **No event is lost.** The waiter does three steps: (1) register, (2) fence, (3) look. The raiser does
+//! three steps, too: (a) raise, (b) fence, (c) read the waiters. One of the fences is first. Then either (3)
+//! sees the event or (c) sees the waiter.
 
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_arch_api::{VcpuId, VcpuSet};
 use core::sync::atomic::{Ordering, fence};
 
-/// One gate.
+/// The event gate of one partition.
 #[derive(Debug, Default)]
 pub struct Gate {
     pending: AtomicU64,
@@ -20,7 +21,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A gate without events.
+    /// Makes a gate without events.
     pub const fn new() -> Self {
         Self {
             pending: AtomicU64::new(0),
@@ -28,7 +29,7 @@ impl Gate {
         }
     }
 
-    /// Raises `events`; the vCPUs returned must look again.
+    /// Raises `events`. Returns the vCPUs that must look again.
     #[must_use]
     pub fn raise(&self, events: u64) -> VcpuSet {
         self.pending.fetch_or(events, Ordering::Release);
@@ -36,7 +37,7 @@ impl Gate {
         VcpuSet(self.waiters.load(Ordering::Relaxed))
     }
 
-    /// Consumes the pending events; 0 if there are none.
+    /// Consumes the pending events. Returns 0 if there are none.
     pub fn take(&self) -> u64 {
         if self.pending.load(Ordering::Relaxed) == 0 {
             0
@@ -45,7 +46,8 @@ impl Gate {
         }
     }
 
-    /// Makes `vcpu` a waiter, or consumes what is pending: then the result is not 0 and it is no waiter.
+    /// Makes `vcpu` a waiter, or consumes the pending events. In the second case the result is not 0, and
+    /// `vcpu` is no waiter.
     pub fn wait(&self, vcpu: VcpuId) -> u64 {
         let own = VcpuSet::of(vcpu).0;
         self.waiters.fetch_or(own, Ordering::Relaxed);
@@ -57,12 +59,12 @@ impl Gate {
         events
     }
 
-    /// `vcpu` waits no longer.
+    /// Takes `vcpu` from the waiters.
     pub fn leave(&self, vcpu: VcpuId) {
         self.waiters.fetch_and(!VcpuSet::of(vcpu).0, Ordering::Relaxed);
     }
 
-    /// `vcpu` waits no longer; what has come meanwhile, if anything.
+    /// Takes `vcpu` from the waiters. Returns the events that have come meanwhile, if there are any.
     pub fn give_up(&self, vcpu: VcpuId) -> Option<u64> {
         self.leave(vcpu);
         match self.take() {
@@ -71,13 +73,14 @@ impl Gate {
         }
     }
 
-    /// Whether there are events. For one who has just said that there are none: raised before that or seen here.
+    /// Tells whether there are events. This is for a caller that has just announced that there are none. An
+    /// event was either raised before the announcement, or is seen here.
     pub fn has_events(&self) -> bool {
         fence(Ordering::SeqCst);
         self.pending.load(Ordering::Relaxed) != 0
     }
 
-    /// Forgets pending events: the owner starts anew.
+    /// Forgets pending events, because the owner starts anew.
     pub fn clear(&self) {
         self.pending.store(0, Ordering::Relaxed);
     }

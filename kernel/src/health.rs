@@ -1,54 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a fault means.
+//! The meaning of a fault.
 //!
-//! A fault has a class; the manifest gives an action per partition and class. This module counts, decides
-//! and limits the log; it neither touches a vCPU nor prints. What the action demands is done by
-//! `dispatch`, which alone can.
+//! A fault has a class. The manifest gives an action per partition and class. This module counts, decides and
+//! limits the log. It neither touches a vCPU nor prints. `dispatch` carries the action out, because only
+//! `dispatch` can.
 //!
-//! **A flood of faults must not be a flood of output.** Per partition, the first [`LOGGED_IN_FULL`] events are
-//! logged, then those whose number is a power of two. So a partition that faults for ever costs the log a
-//! logarithm; every report carries the number, so that a reader sees what was left out.
+//! **A flood of faults must not be a flood of output.** Per partition, the first [`LOGGED_IN_FULL`] events
+//! are logged, and after them the events whose number is a power of two. So a partition that faults for ever
+//! costs the log a logarithm. Every report carries the number of the event, so that a reader sees how many
+//! were left out.
 //!
-//! Counters are atomics, because the vCPUs of a partition fault on several pCPUs; each event gets a
-//! number of its own.
+//! Counters are atomics, because the vCPUs of a partition fault on several pCPUs. Each event gets a number of
+//! its own.
 
 use bulkhead_abi::{HealthClass, PartitionState};
 use bulkhead_image::layout::{HealthAction, NONE};
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-/// Events of a partition that are logged before the log thins out.
+/// The number of events of a partition that are logged before the log thins out.
 pub const LOGGED_IN_FULL: u32 = 16;
 
-/// Health of one partition.
+/// The health of one partition.
 #[derive(Debug, Default)]
 pub struct Record {
     events: AtomicU32,
     last: AtomicU8,
-    /// Restarts for whatever reason, since boot.
+    /// Restarts since boot, for whatever reason.
     restarts: AtomicU32,
     /// Restarts by a health action since another partition last started or restarted it.
     health_restarts: AtomicU32,
-    /// Times it was stopped or failed.
+    /// The number of times that the partition was stopped or failed.
     ends: AtomicU32,
-    /// Other changes of its life cycle.
+    /// Other changes of the partition's life cycle.
     changes: AtomicU32,
 }
 
-/// What was decided about an event.
+/// The decision about an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// What to do.
+    /// The action to carry out.
     pub action: HealthAction,
-    /// Whether to log it.
+    /// True if the event is to be logged.
     pub logged: bool,
     /// The event's number, from 1.
     pub number: u32,
-    /// Whether the action would be a restart, but for the limit.
+    /// True if the action would be a restart, but for the limit.
     pub limit_reached: bool,
 }
 
 impl Record {
-    /// Nothing has happened.
+    /// Makes a record in which nothing has happened.
     pub const fn new() -> Self {
         Self {
             events: AtomicU32::new(0),
@@ -60,7 +61,7 @@ impl Record {
         }
     }
 
-    /// Counts an event and decides about it. `limit` bounds the restarts by health actions.
+    /// Counts an event and decides about the event. `limit` bounds the restarts by health actions.
     pub fn event(&self, class: HealthClass, configured: HealthAction, limit: u32) -> Verdict {
         let number = increment(&self.events);
         self.last.store(class as u8, Ordering::Relaxed);
@@ -73,7 +74,7 @@ impl Record {
             action = HealthAction::Stop;
             limit_reached = true;
         }
-        // The end of a partition is always logged: it happens once per start by a capability holder.
+        // The end of a partition is always logged: there is one end per start by a capability holder.
         let logged = worth_logging(number) || limit_reached;
         Verdict {
             action,
@@ -83,7 +84,7 @@ impl Record {
         }
     }
 
-    /// The restart limit counts anew.
+    /// Starts the count for the restart limit anew.
     pub fn forgive(&self) {
         self.health_restarts.store(0, Ordering::Relaxed);
     }
@@ -93,8 +94,8 @@ impl Record {
         increment(&self.restarts);
     }
 
-    /// Whether a change of the life cycle is to be logged. Ends are counted apart, so that the end of a
-    /// partition that has often been restarted is not passed over.
+    /// Tells whether to log a change of the life cycle, and counts the change. Ends are counted apart. So the
+    /// end of a partition that has often been restarted is not passed over.
     pub fn announce(&self, state: PartitionState) -> bool {
         match state {
             PartitionState::Stopping => false,
@@ -103,17 +104,17 @@ impl Record {
         }
     }
 
-    /// Events so far.
+    /// Returns the number of events so far.
     pub fn events(&self) -> u32 {
         self.events.load(Ordering::Relaxed)
     }
 
-    /// Restarts so far.
+    /// Returns the number of restarts so far.
     pub fn restarts(&self) -> u32 {
         self.restarts.load(Ordering::Relaxed)
     }
 
-    /// Class of the last event.
+    /// Returns the class of the last event.
     pub fn last(&self) -> Option<HealthClass> {
         HealthClass::from_number(self.last.load(Ordering::Relaxed))
     }
@@ -123,7 +124,7 @@ const fn worth_logging(number: u32) -> bool {
     number <= LOGGED_IN_FULL || number.is_power_of_two()
 }
 
-/// Adds one, saturating; returns the new value.
+/// Adds one and saturates. Returns the new value.
 fn increment(counter: &AtomicU32) -> u32 {
     let previous = counter.fetch_add(1, Ordering::Relaxed);
     if previous == u32::MAX {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From registers to a command: the one place that checks what a partition asks for.
+//! The way from registers to a command: the one place that checks a partition's hypercalls.
 //!
-//! [`decode`] turns a hypercall into a [`Command`] whose objects the caller may name, whose rights it
-//! holds and whose arguments are in range; or into the error it gets. Nothing behind it has to check
-//! again. The rules are a table, so that what a right allows can be read in one screen.
+//! [`decode`] turns a hypercall into a [`Command`], or into the error that the caller gets. The caller may
+//! name the objects of the command and holds the rights to them. The arguments are in range. No code behind
+//! [`decode`] has to check again. The rules are a table, so that a reader sees on one screen which right
+//! allows which operation.
 
 use crate::cap::{Capability, Spaces};
 use bulkhead_abi::status::StartOptions;
@@ -11,19 +12,19 @@ use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{Hypercall, PartitionId, PcpuId};
 use spin::RelaxStrategy;
 
-/// Bytes a console write can carry in registers.
+/// The number of bytes that a console write can carry in registers.
 pub const WRITE_LEN: usize = 32;
-/// Bytes a console read can return in registers.
+/// The number of bytes that a console read can return in registers.
 pub const READ_LEN: usize = 24;
 
 /// A hypercall that has passed every check that needs no state of the object itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Nothing to do.
+    /// Do nothing.
     Null,
-    /// The ABI revision.
+    /// Return the ABI revision.
     Version,
-    /// State of a partition.
+    /// Return the state of a partition.
     Status(PartitionId),
     /// Start a partition.
     Start(PartitionId, StartOptions),
@@ -33,35 +34,36 @@ pub enum Command {
     Restart(PartitionId, StartOptions),
     /// Restart a partition's watchdog period.
     Kick(PartitionId),
-    /// Wait at a gate, at most until (nanoseconds since boot; `None` = for ever).
+    /// Wait at a gate, at most until this time (nanoseconds since boot, `None` for ever).
     Wait(PartitionId, Option<u64>),
     /// Look at a gate.
     Poll(PartitionId),
     /// Raise events at a gate.
     Signal(PartitionId, u64),
-    /// The time.
+    /// Return the time.
     Now,
-    /// Sleep until (nanoseconds since boot).
+    /// Sleep until this time (nanoseconds since boot).
     Sleep(u64),
-    /// Print: whose console, how many bytes, the bytes.
+    /// Print: the partition of the console, the number of bytes, the bytes.
     Write(PartitionId, usize, [u8; WRITE_LEN]),
-    /// Take input of whose console.
+    /// Take input of the console of this partition.
     Read(PartitionId),
     /// Copy a capability within the caller's space.
     Derive(u64, Rights),
     /// Copy a capability into a partition's space.
     Grant(PartitionId, u64, Rights),
-    /// Destroy what is derived from a capability, and itself if the flag is set.
+    /// Destroy everything derived from a capability, and the capability itself if the flag is set.
     Revoke(u64, bool),
-    /// A capability's kind and rights.
+    /// Return the kind and the rights of a capability.
     Inspect(Capability),
-    /// Which schedule of a pCPU is in force.
+    /// Return the schedule of a pCPU that is in force.
     ScheduleStatus(PcpuId),
-    /// Another schedule of a pCPU from its next frame on.
+    /// Change to another schedule of a pCPU from its next frame on.
     ScheduleChange(PcpuId, u64),
 }
 
-/// The object kind and the right an operation needs of the capability in x1; `None`: it needs no object.
+/// Returns the object kind and the right that an operation needs of the capability in x1. Returns `None` if
+/// the operation needs no object.
 const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
     match operation {
         Operation::Null
@@ -86,7 +88,7 @@ const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
     }
 }
 
-/// Checks a hypercall of `caller`. Constant work.
+/// Checks a hypercall of `caller`. The work is constant.
 ///
 /// # Errors
 /// The error that the caller gets.
@@ -137,7 +139,8 @@ pub fn decode<R: RelaxStrategy>(
     })
 }
 
-/// Whether an error shows that the caller is wrong, not merely unlucky: that is a health event.
+/// Tells whether an error shows that the caller is wrong, not merely unlucky. A wrong caller is a health
+/// event.
 #[must_use]
 pub const fn is_malformed(error: Error) -> bool {
     match error {
@@ -176,7 +179,7 @@ fn write_bytes(call: &Hypercall) -> [u8; WRITE_LEN] {
     bytes
 }
 
-/// Results x1..x4 of a console read.
+/// Returns the results x1..x4 of a console read.
 #[must_use]
 pub fn read_results(length: usize, bytes: &[u8; READ_LEN]) -> [u64; 4] {
     let mut results = [length as u64, 0, 0, 0];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Console input: whose are the bytes that come in on the one serial line.
+//! Console input: the console that each byte of the one serial line is for.
 //!
-//! `RS name US` selects the console that the bytes behind it are for ([`bulkhead_abi::framing`]); a byte that
-//! looks like part of such a selection comes escaped. Until a selection arrives, bytes go to the first
-//! partition with a virtual UART, so that a plain terminal is of use. Bytes behind the name of no console
-//! are dropped: better lost than typed into somebody else's shell.
+//! `RS name US` selects the console for the bytes that follow ([`bulkhead_abi::framing`]). A byte that looks
+//! like part of such a selection comes escaped. Until a selection arrives, bytes go to the first partition
+//! with a virtual UART, so that a plain terminal is of use. Bytes that follow the name of no console are
+//! dropped. A lost byte is better than a byte typed into the shell of another partition.
 
 use bulkhead_abi::framing::{DLE, ESCAPE_MASK, RS, US};
 use bulkhead_arch_api::PartitionId;
@@ -14,16 +14,18 @@ use bulkhead_image::layout::NAME_LEN;
 enum State {
     Text,
     Escape,
-    /// Within a selection; how much of the name is there. More than fits is the name of no console.
+    /// Within a selection, with the length of the name so far. A name that is longer than its place is the
+    /// name of no console.
     Name(usize),
 }
 
-/// What a received byte is.
+/// The meaning of a received byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received<'n> {
-    /// Part of a selection or an escape, or for nobody.
+    /// Part of a selection or an escape, or a byte for nobody.
     Nothing,
-    /// The end of a selection: the caller says with [`Selector::select`] who has this name.
+    /// The end of a selection. The caller looks for the partition with this name and tells it to
+    /// [`Selector::select`].
     Selection(&'n [u8]),
     /// A byte for the selected console.
     Byte(PartitionId, u8),
@@ -44,7 +46,7 @@ impl Default for Selector {
 }
 
 impl Selector {
-    /// Nobody is selected.
+    /// Makes a selector that has selected nobody.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -54,12 +56,12 @@ impl Selector {
         }
     }
 
-    /// Directs the bytes that follow.
+    /// Directs the bytes that follow to `partition`, or to nobody.
     pub const fn select(&mut self, partition: Option<PartitionId>) {
         self.focus = partition;
     }
 
-    /// Whether bytes are directed to somebody.
+    /// Tells whether bytes are directed to a partition.
     #[must_use]
     pub const fn is_directed(&self) -> bool {
         self.focus.is_some()
@@ -101,7 +103,7 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// Feeds `input` with consoles "a" = 0 and "bc" = 1; the bytes that arrive, with their owner.
+    /// Feeds `input` with consoles "a" = 0 and "bc" = 1. Returns the bytes that arrive, with their owner.
     fn feed(selector: &mut Selector, input: &[u8]) -> Vec<(u8, u8)> {
         let mut arrived = Vec::new();
         for byte in input {

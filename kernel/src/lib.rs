@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The kernel: who may, who runs, what a failure means.
+//! The kernel: the rights of partitions, the choice of the vCPU that runs, and the meaning of a failure.
 //!
-//! Plain state machines over ids and ticks. Only [`boot`] and [`dispatch`] are generic over a CPU class
-//! ([`bulkhead_arch_api::Arch`]); everything else takes ids, ticks and slices and is tested as such.
+//! The kernel is plain state machines over ids and ticks. Only [`boot`] and [`dispatch`] are generic over a
+//! CPU class ([`bulkhead_arch_api::Arch`]). Everything else takes ids, ticks and slices, and is tested as
+//! such.
 //!
-//! A class binary holds one `static` [`Shared`], and calls [`boot::primary`] on the boot pCPU,
-//! [`boot::secondary`] on every other, and [`boot::abandon`] from its panic handler. That is the whole
+//! A class binary holds one `static` [`Shared`]. It calls [`boot::primary`] on the boot pCPU,
+//! [`boot::secondary`] on every other pCPU, and [`boot::abandon`] from its panic handler. That is the whole
 //! interface.
 //!
-//! Invariants: no heap, no recursion, no panic on anything a partition or an image says; every loop is
-//! bounded by the length of a table; a partition can cause a reply code, a fault in itself or a
-//! health event on itself, nothing else.
+//! Invariants: there is no heap, no recursion, and no panic on anything that a partition or an image says.
+//! Every loop is bounded by the length of a table. A partition can cause a reply code, a fault in itself or a
+//! health event on itself, and nothing else.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -26,6 +27,13 @@
 
 #[cfg(test)]
 extern crate std;
+
+// Tests inside the crate use the test bench of the tests outside, which calls the crate by this name.
+#[cfg(test)]
+extern crate self as bulkhead_kernel;
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod support;
 
 pub mod boot;
 pub mod cap;
@@ -50,7 +58,7 @@ mod terminal;
 pub mod time;
 pub mod trace;
 
-/// What a class binary gives [`boot::primary`] to have all policies of the manifest.
+/// The type that a class binary gives to [`boot::primary`] to have all policies of the manifest.
 pub use bulkhead_sched::AnyPolicy;
 
 pub use boot::Hooks;

@@ -1,36 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What to do to a partition's memory before it starts, cut into chunks.
+//! The work on a partition's memory before the partition starts, cut into chunks.
 //!
-//! Every start puts the capability space back ([`crate::cap`]) and the virtual devices into their first state. A cold
-//! one in between clears every RAM mapping that asks for it, except where a payload is copied, then copies the
-//! payloads of the alternative that is to run; a warm one cleans what the caches hold of the memory, because vCPUs
-//! start with theirs off. The plan is never written down: a cursor walks the records of the system image and says at each
-//! step what the next chunk is. Between chunks interrupts are taken,
-//! and while memory is cleared they end the chunk, so the longest stretch without a look is part of every other partition's
-//! worst case on that pCPU.
+//! Every start first puts the capability space back ([`crate::cap`]), and at the end puts the virtual devices
+//! into their first state. In between, a cold start clears every RAM mapping that asks for it, except where a
+//! payload is copied. Then the cold start copies the payloads of the alternative that is to run. A warm start
+//! instead cleans the caches of the memory, because vCPUs start with their caches off.
+//!
+//! The plan is never written down. A cursor walks the records of the system image and says at each step which
+//! chunk is next. Interrupts are taken between chunks. While memory is cleared, an interrupt ends the chunk.
+//! So the longest stretch without a look at interrupts is part of every other partition's worst case on that
+//! pCPU.
 
 use bulkhead_abi::StartMode;
 use bulkhead_abi::status::StartWord;
 use bulkhead_arch_api::GuestPhys;
 use bulkhead_image::layout::{LoadRecord, MEMORY_CLEAR, MEMORY_DEVICE, MemoryRecord};
 
-/// Bytes that a chunk clears if no interrupt comes meanwhile ([`bulkhead_arch_api::Spaces::clear_some`]): the walk of the
-/// translation tables before it is what bounds it. Chunks end at multiples of it.
+/// The bytes that a chunk clears if no interrupt comes meanwhile ([`bulkhead_arch_api::Spaces::clear`]). The
+/// walk of the translation tables before the clearing is the reason for the bound. Chunks end at multiples of
+/// this number.
 pub const CLEAR_CHUNK: u64 = 256 * 1024;
-/// Bytes whose caches are cleaned at a time. Chunks end at multiples of it.
+/// The bytes whose caches are cleaned at a time. Chunks end at multiples of this number.
 pub const CLEAN_CHUNK: u64 = 16 * 1024;
-/// Bytes copied at a time.
+/// The bytes copied at a time.
 pub const COPY_CHUNK: u64 = 4 * 1024;
-/// Bytes copied at a time if source and destination differ in their place within a word, so that they go one by one.
+/// The bytes copied at a time if source and destination differ in their place within a word. Such bytes are
+/// copied one by one.
 pub const UNALIGNED_CHUNK: u64 = 512;
-/// A copy that begins elsewhere first goes up to a multiple of this, so that the rest goes word by word.
+/// A copy that begins elsewhere first goes up to a multiple of this number, so that the rest goes word by
+/// word.
 const COPY_ALIGN: usize = 64;
 const WORD: usize = 8;
 
-/// An address, or bytes: the rules of the image have seen to it that both are numbers of the machine.
+/// An address, or a number of bytes. The rules of the image ensure that both are numbers of the machine.
 type Address = usize;
 
-/// How far the loading of a partition has come.
+/// The progress of loading a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Cursor {
     mode: StartMode,
@@ -38,13 +43,13 @@ pub struct Cursor {
     phase: Phase,
     record: usize,
     offset: Address,
-    /// While clearing: up to here no load is in the way, as far as is known.
+    /// While clearing: the address up to which no load is in the way, as far as is known.
     clear_until: Address,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Phase {
-    /// Capabilities come first: what the earlier life granted away ends with it.
+    /// Capabilities come first: everything that was granted away in the earlier life ends with that life.
     #[default]
     Capabilities,
     Clear,
@@ -61,30 +66,30 @@ pub enum Chunk {
     Capabilities(u32),
     /// Clear these bytes, or the first of them, and tell [`Cursor::cleared`].
     Clear {
-        /// First address.
+        /// The first address.
         guest: GuestPhys,
-        /// Bytes.
+        /// The number of bytes.
         length: u64,
     },
     /// Copy these bytes of a payload.
     Copy {
-        /// First address.
+        /// The first address.
         guest: GuestPhys,
-        /// Index of the payload.
+        /// The index of the payload.
         payload: u32,
-        /// First byte within the payload.
+        /// The first byte within the payload.
         offset: u64,
-        /// Bytes.
+        /// The number of bytes.
         length: u64,
     },
     /// Clean the caches of these bytes.
     Clean {
-        /// First address.
+        /// The first address.
         guest: GuestPhys,
-        /// Bytes.
+        /// The number of bytes.
         length: u64,
     },
-    /// Memory is in place: put this part of the virtual devices into its first state, and tell
+    /// Memory is in place. Put this part of the virtual devices into its first state, and tell
     /// [`Cursor::devices_reset`].
     Devices(u32),
     /// Everything is in place.
@@ -92,7 +97,7 @@ pub enum Chunk {
 }
 
 impl Cursor {
-    /// At the beginning of this start.
+    /// Makes a cursor at the beginning of this start.
     #[must_use]
     pub fn new(start: StartWord) -> Self {
         Self {
@@ -102,13 +107,13 @@ impl Cursor {
         }
     }
 
-    /// Which payloads are to be copied.
+    /// Returns the alternative whose payloads are to be copied.
     #[must_use]
     pub const fn alternative(&self) -> u8 {
         self.alternative
     }
 
-    /// At the beginning of a phase of the same start.
+    /// Goes to the beginning of a phase of the same start.
     fn enter(&mut self, phase: Phase) {
         *self = Self {
             mode: self.mode,
@@ -118,13 +123,14 @@ impl Cursor {
         };
     }
 
-    /// The next chunk for a partition with these mappings and payloads. Bounded by the number of records.
+    /// Returns the next chunk for a partition with these mappings and payloads. The work is bounded by the
+    /// number of records.
     pub fn advance<'r>(
         &mut self,
         memory: impl Iterator<Item = &'r MemoryRecord>,
         loads: impl Iterator<Item = &'r LoadRecord> + Clone,
     ) -> Chunk {
-        // Each phase that has nothing left leads to the next; `Clean` and `Clear` exclude each other.
+        // Each phase that has nothing left leads to the next phase. `Clean` and `Clear` exclude each other.
         match self.phase {
             Phase::Capabilities => {
                 return Chunk::Capabilities(u32::try_from(self.record).unwrap_or(u32::MAX));
@@ -159,12 +165,12 @@ impl Cursor {
         Chunk::Devices(u32::try_from(self.record).unwrap_or(u32::MAX))
     }
 
-    /// Of the chunk of `length` bytes that is to be cleared, only the first `done` are.
+    /// Notes that of a chunk of `length` bytes only the first `done` bytes are cleared.
     pub const fn cleared(&mut self, length: u64, done: u64) {
         self.offset = self.offset.saturating_sub(length.saturating_sub(done) as Address);
     }
 
-    /// The virtual devices are reset up to part `next`, or entirely.
+    /// Notes that the virtual devices are reset up to part `next`, or entirely.
     pub fn devices_reset(&mut self, next: Option<u32>) {
         match next {
             Some(part) => self.record = part as usize,
@@ -172,7 +178,7 @@ impl Cursor {
         }
     }
 
-    /// The capability space is reset up to slot `next`, or entirely.
+    /// Notes that the capability space is reset up to slot `next`, or entirely.
     pub fn capabilities_reset(&mut self, next: Option<u32>) {
         match next {
             Some(slot) => self.record = slot as usize,
@@ -183,7 +189,7 @@ impl Cursor {
         }
     }
 
-    /// The next stretch of the mappings wanted that no load covers.
+    /// Returns the next stretch of the wanted mappings that no load covers.
     fn next_stretch<'r>(
         &mut self,
         memory: impl Iterator<Item = &'r MemoryRecord>,
@@ -243,17 +249,18 @@ impl Cursor {
     }
 }
 
-/// Whether a cold start clears a mapping with these flags.
+/// Tells whether a cold start clears a mapping with these flags.
 const fn is_cleared(flags: u32) -> bool {
     flags & MEMORY_CLEAR != 0
 }
 
-/// Whether a warm start finds what the partition left in a mapping with these flags.
+/// Tells whether a warm start finds the partition's earlier contents in a mapping with these flags.
 const fn is_kept(flags: u32) -> bool {
     flags & MEMORY_DEVICE == 0
 }
 
-/// Bytes to copy at once to `guest` from `offset` within a payload; payloads begin at a page.
+/// Returns the number of bytes to copy at once to `guest` from `offset` within a payload. Payloads begin at a
+/// page.
 const fn copy_limit(guest: Address, offset: Address) -> Address {
     if guest % WORD != offset % WORD {
         return UNALIGNED_CHUNK as Address;
@@ -264,8 +271,9 @@ const fn copy_limit(guest: Address, offset: Address) -> Address {
     }
 }
 
-/// The first address from `from` on that no load covers. The loads of a partition are in no order, so one
-/// pass may uncover another: as many passes as there are loads are enough.
+/// Returns the first address from `from` on that no load covers. The loads of a partition are in no order, so
+/// one pass may end within a load that the pass looked at before. As many passes as there are loads are
+/// enough.
 fn skip_loads<'r>(
     from: Address,
     end: Address,
@@ -288,7 +296,7 @@ fn skip_loads<'r>(
     at
 }
 
-/// The first address in `from..end` at which a load starts, or `end`.
+/// Returns the first address in `from..end` at which a load starts, or `end`.
 fn next_load<'r>(from: Address, end: Address, loads: impl Iterator<Item = &'r LoadRecord>) -> Address {
     loads
         .filter(|load| load.size.get() != 0)
@@ -326,15 +334,15 @@ mod tests {
         }
     }
 
-    /// A cursor behind the capabilities.
+    /// Returns a cursor behind the capabilities.
     fn at_memory() -> Cursor {
         let mut cursor = Cursor::default();
         cursor.capabilities_reset(None);
         cursor
     }
 
-    /// Applies the chunks to a model memory: 0xFF = untouched, 0 = cleared, n + 1 = payload n.
-    /// No more than `at_once` bytes are cleared before something comes between.
+    /// Applies the chunks to a model memory: 0xFF = untouched, 0 = cleared, n + 1 = payload n. Clears no more
+    /// than `at_once` bytes before something comes between.
     fn run(base: u64, size: usize, regions: &[MemoryRecord], loads: &[LoadRecord], at_once: u64) -> Vec<u8> {
         let mut model = std::vec![0xFF_u8; size];
         let mut cursor = at_memory();

@@ -1,65 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What belongs to one pCPU alone: its policy and what its vCPUs are doing.
+//! The state of one pCPU alone: its policy and the activities of its vCPUs.
 //!
-//! Owned by the pCPU's loop; no other pCPU ever sees it, so nothing in here is atomic or locked. This is
-//! the only place that talks to the policy, and it keeps the policy's protocol: a slot is reported ready
-//! when it gets something to do, and a slot that ran is reported stopped before the next decision.
+//! The loop of the pCPU owns this state. No other pCPU ever sees the state, so nothing in here is atomic or
+//! locked. This is the only place that talks to the policy. It keeps the policy's protocol: a slot is
+//! reported ready when it gets something to do, and a slot that ran is reported stopped before the next
+//! decision.
 
 use bulkhead_arch_api::{PartitionId, Ticks, VcpuId};
 use bulkhead_sched::{
-    AnyPolicy, Decision, MAX_SLOTS, Outcome, PcpuPolicy, PolicyError, PolicyParameters, ScheduleStatus,
-    Signals, Slot, SlotSet, StopReason, Successor,
+    AnyPolicy, InForce, MAX_SLOTS, PcpuPolicy, PolicyError, PolicyParameters, ScheduleStatus, Signals, Slot,
+    SlotSet, StopReason,
 };
 
 use crate::dispatch::Reports;
 use crate::load::Cursor;
-use crate::mailbox::{Mailbox, bit, bits};
+use crate::mailbox::{bit, bits};
 use crate::network::Intake;
 use crate::record::add_ticks;
 use crate::trace::Tracer;
+use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::log::{NONE, Pcpu, Vcpu};
 use bulkhead_abi::trace::{BlockReason, Event};
 use core::sync::atomic::Ordering;
 
-/// An event about a vCPU.
+/// A function that makes an event about a vCPU.
 type OfVcpu = fn(u8) -> Event;
 
-/// [`Local::running`] of a pCPU that waits.
-const NOBODY: u8 = Successor::NOBODY.0;
-
-/// Counters of a slot that is not in use.
+/// The counters of a slot that is not in use.
 static NOWHERE: Vcpu = Vcpu::new();
 
-/// What a vCPU is doing.
+/// The activity of a vCPU. The variants that [`Activity::is_ready`] names come first, and the tag is a byte
+/// of its own, because every decision asks for the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Activity {
-    /// Nothing: it is switched off.
-    Off,
-    /// It runs, or would if it were its turn.
+    /// The vCPU runs, or would run if it were its turn.
     Ready,
-    /// Its partition is being loaded in its time.
+    /// The partition of the vCPU is being loaded in the time of the vCPU.
     Loading(Cursor),
-    /// It is ready, but a report about it comes first, in its time.
+    /// The vCPU is ready, but a report about it comes first, in its time.
     Reporting,
-    /// It has ended its partition, or a fault of it has: it must not go on before it is switched off.
+    /// The vCPU revokes, in its time, all that was derived from the capability with this index. If the flag
+    /// is true, it also revokes that capability.
+    Revoking(u64, bool),
+    /// The vCPU is blocked in a hypercall and was woken. In its own time the vCPU finds out that there was no
+    /// reason to wake it.
+    Looking(Pause),
+    /// The vCPU does nothing: it is switched off.
+    Off,
+    /// The vCPU has ended its partition, or its fault has. It must not go on before it is switched off.
     Ending,
-    /// It waits for an interrupt, or for its own timer.
+    /// The vCPU waits for an interrupt, or for its own timer.
     Idle(Ticks),
-    /// It waits in a hypercall for events of this partition's gate, at most until the first time; its own timer
-    /// interrupts that at the second.
-    Waiting(PartitionId, Ticks, Ticks),
-    /// It sleeps in a hypercall until the first time; its own timer interrupts that at the second.
-    Sleeping(Ticks, Ticks),
+    /// The vCPU is blocked in a hypercall.
+    Blocked(Pause),
+}
+
+/// A hypercall that blocks, and the two times that end the hypercall: first its own deadline, then the timer
+/// of the vCPU, which interrupts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// A wait for events of this partition's gate.
+    Events(PartitionId, Ticks, Ticks),
+    /// A sleep.
+    Sleep(Ticks, Ticks),
+}
+
+impl Pause {
+    const fn until(self) -> Ticks {
+        let (Self::Events(_, until, own) | Self::Sleep(until, own)) = self;
+        if own.0 < until.0 { own } else { until }
+    }
 }
 
 impl Activity {
-    /// Whether the policy has it among the ready.
+    /// Tells whether the policy has the vCPU among the ready ones.
     #[must_use]
     pub const fn is_ready(self) -> bool {
-        matches!(self, Self::Ready | Self::Loading(_) | Self::Reporting)
+        matches!(
+            self,
+            Self::Ready | Self::Loading(_) | Self::Reporting | Self::Revoking(..) | Self::Looking(_)
+        )
     }
 
-    /// Why the policy is told that it stops.
+    /// Returns the reason for which the policy is told that the vCPU stops.
     #[inline]
     const fn stop_reason(self) -> StopReason {
         if self.is_ready() {
@@ -69,34 +93,35 @@ impl Activity {
         }
     }
 
-    /// When it wants to be looked at without anybody waking it.
+    /// Returns the time at which the vCPU wants to be looked at without anybody waking it.
     #[must_use]
     pub const fn until(self) -> Ticks {
         match self {
             Self::Idle(until) => until,
-            Self::Waiting(_, until, own) | Self::Sleeping(until, own) => {
-                if own.0 < until.0 {
-                    own
-                } else {
-                    until
-                }
-            }
-            Self::Off | Self::Ready | Self::Loading(_) | Self::Reporting | Self::Ending => Ticks::NEVER,
+            Self::Blocked(pause) => pause.until(),
+            Self::Off
+            | Self::Ready
+            | Self::Loading(_)
+            | Self::Reporting
+            | Self::Revoking(..)
+            | Self::Looking(_)
+            | Self::Ending => Ticks::NEVER,
         }
     }
 }
 
-/// One vCPU of this pCPU. Its size is a power of two: where a slot's is costs one instruction.
+/// One vCPU of this pCPU. Its size is a power of two, so that one instruction finds the place of a slot.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub struct SlotState {
-    /// Which vCPU.
+    /// The number of the vCPU.
     pub vcpu: VcpuId,
-    /// What it is doing.
+    /// The activity of the vCPU.
     pub activity: Activity,
-    /// When its partition's watchdog must be looked at; only for vCPU 0 of a partition.
+    /// The time at which the watchdog of the vCPU's partition must be looked at. Only vCPU 0 of a partition
+    /// has one.
     pub watchdog: Ticks,
-    /// Where its exits and its time are counted.
+    /// The counters of the vCPU's exits and of its time.
     pub counters: &'static Vcpu,
 }
 
@@ -109,63 +134,81 @@ impl SlotState {
     };
 }
 
-/// No slot is in use. On its own, so that they are written where they stay.
+/// Returns slots that are not in use. The function is not inlined, so the slots are written where they stay.
 #[inline(never)]
 const fn unused() -> [SlotState; MAX_SLOTS] {
     [SlotState::UNUSED; MAX_SLOTS]
 }
 
-/// State of one pCPU. In this order: what every decision touches comes first, the large tables last.
+/// The lines and output that are due, as far as they are handled before anything runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chore {
+    /// Nothing.
+    None,
+    /// Nothing this time, because another slot came first.
+    PutOff,
+    /// One step, if no other slot comes first.
+    Due,
+    /// One step, which was put off once.
+    Owed,
+}
+
+/// The state of one pCPU. The order of the fields matters: those that every decision touches come first, the
+/// large tables last.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Local<P = AnyPolicy> {
     counters: &'static Pcpu,
-    count: u8,
-    /// The slot that the decision in force runs, or [`NOBODY`].
-    running: u8,
+    /// The time at which the decision in force was taken, or the one before it ended.
     since: Ticks,
-    until: Ticks,
-    interested: SlotSet,
-    /// No slot's own time comes before this.
+    in_force: InForce,
+    count: u8,
+    /// A time before which no slot's own time comes.
     due: Ticks,
-    /// When something else is due: the end of the system's time, on the boot pCPU, or output left behind.
+    /// The time at which something else is due: the end of the system's time (on the boot pCPU), output left
+    /// behind, or frames from outside.
     other_due: Ticks,
-    /// When the system's time ends, if that is this pCPU's to see to.
+    /// The time at which the system's time ends, if this pCPU sees to that end.
     limit: Ticks,
-    /// A decision is wanted before anything runs.
+    /// True if a decision is wanted before anything runs.
     pub reschedule: bool,
-    /// The deadline the clock is armed with, `NEVER` if it is not, 0 if it has fired.
+    /// The deadline that the clock is armed with. `NEVER` if the clock is not armed, 0 if it has fired.
     pub armed: Ticks,
-    /// When output that this pCPU's partitions left behind is to be handed on, `NEVER` if there is none.
+    /// The time at which output that this pCPU's partitions left behind is to be handed on. `NEVER` if there
+    /// is none.
     drain_due: Ticks,
-    /// Where its records go.
+    /// The line or output that is to be handed on before anything runs.
+    pub(crate) chore: Chore,
+    /// True if a line has just been written that the transmitter has not been given.
+    pub(crate) has_line: bool,
+    /// The place for the records of this pCPU.
     pub tracer: Tracer,
     slots: [SlotState; MAX_SLOTS],
     policy: P,
-    /// What the log is still to be told.
+    /// The reports that the log is still to be told.
     pub reports: Reports,
-    /// What frames from outside may take.
+    /// The time that frames from outside may take.
     intake: Intake,
 }
 
 impl<P: PcpuPolicy> Local<P> {
-    /// A pCPU without vCPUs, which will have a policy of this kind; it wants a decision.
+    /// Returns a pCPU without vCPUs, which will have a policy of this kind. The pCPU wants a decision.
     #[inline(always)]
     pub fn new(counters: &'static Pcpu, tracer: Tracer, kind: &PolicyParameters<'_>) -> Self {
         Self {
             counters,
             slots: unused(),
             count: 0,
-            running: NOBODY,
             since: Ticks::NEVER,
-            until: Ticks::NEVER,
-            interested: SlotSet(0),
+            in_force: InForce::NONE,
             due: Ticks(0),
             other_due: Ticks::NEVER,
             limit: Ticks::NEVER,
             reschedule: true,
             armed: Ticks::NEVER,
             drain_due: Ticks::NEVER,
+            chore: Chore::None,
+            has_line: false,
             reports: Reports::new(),
             intake: Intake::UNLIMITED,
             tracer,
@@ -173,7 +216,7 @@ impl<P: PcpuPolicy> Local<P> {
         }
     }
 
-    /// One more vCPU, which is off, and where it is counted. Those of a pCPU come in the order of their slots.
+    /// Adds a vCPU, which is off, and its counters. The vCPUs of a pCPU come in the order of their slots.
     pub fn add(&mut self, vcpu: VcpuId, counters: &'static Vcpu) {
         if let Some(slot) = self.slots.get_mut(usize::from(self.count)) {
             slot.vcpu = vcpu;
@@ -182,66 +225,81 @@ impl<P: PcpuPolicy> Local<P> {
         }
     }
 
-    /// The policy, to be made that of this pCPU.
+    /// Returns the policy, to be made that of this pCPU.
     pub(crate) const fn policy_mut(&mut self) -> &mut P {
         &mut self.policy
     }
 
-    /// All slots in use.
+    /// Returns all slots in use.
     pub fn all(&self) -> impl Iterator<Item = Slot> + use<P> {
         (0..self.count).map(Slot)
     }
 
-    /// State of a slot.
+    /// Returns the state of a slot.
     #[inline]
     #[expect(clippy::indexing_slicing, reason = "a masked index is below MAX_SLOTS")]
     pub fn slot(&self, slot: Slot) -> &SlotState {
         &self.slots[usize::from(slot.0) & (MAX_SLOTS - 1)]
     }
 
-    /// State of a slot, to change.
+    /// Returns the state of a slot, to change.
     #[inline]
     #[expect(clippy::indexing_slicing, reason = "a masked index is below MAX_SLOTS")]
     pub fn slot_mut(&mut self, slot: Slot) -> &mut SlotState {
         &mut self.slots[usize::from(slot.0) & (MAX_SLOTS - 1)]
     }
 
-    /// The slot that the decision in force runs.
+    /// Returns the slot that the decision in force runs.
     #[inline]
     pub const fn running(&self) -> Option<Slot> {
-        if self.running == NOBODY {
-            None
-        } else {
-            Some(Slot(self.running))
+        match self.in_force.slot {
+            InForce::NOBODY => None,
+            slot => Some(slot),
         }
     }
 
-    /// The slots whose readiness would change the decision in force.
+    /// Returns the slots whose readiness would change the decision in force.
     pub const fn interested(&self) -> SlotSet {
-        self.interested
+        self.in_force.interested
     }
 
-    /// `slot` has something to do.
+    /// Returns the slots that the decision in force concerns: those whose readiness would change the
+    /// decision, and the one that runs.
+    pub fn concerned(&self) -> SlotSet {
+        SlotSet(self.in_force.interested.0 | self.running().map_or(0, |slot| bit(slot.0)))
+    }
+
+    /// Makes `slot` ready: it has something to do.
     pub fn make_ready(&mut self, slot: Slot, now: Ticks) {
         if self.tracer.is_on() {
             self.trace_wake(slot, now);
         }
         self.slot_mut(slot).activity = Activity::Ready;
-        self.policy.wake(slot, now.0);
-        if self.interested.0 & bit(slot.0) != 0 {
+        self.policy.ready(slot, now.0);
+        if self.in_force.interested.0 & bit(slot.0) != 0 {
             self.reschedule = true;
         }
     }
 
-    /// The partition of `slot` is to be loaded in its time.
+    /// Makes `slot` load its partition in its time.
     pub fn make_loading(&mut self, slot: Slot, cursor: Cursor, now: Ticks) {
         self.make_ready(slot, now);
         self.slot_mut(slot).activity = Activity::Loading(cursor);
     }
 
-    /// A critical interrupt came for `slot`. What it has to do was made ready before; loading its partition is not that.
+    /// Makes `slot`, which is blocked, find out in its own time why it was woken.
+    pub fn make_looking(&mut self, slot: Slot, pause: Pause, now: Ticks) {
+        self.make_ready(slot, now);
+        self.slot_mut(slot).activity = Activity::Looking(pause);
+    }
+
+    /// Tells the policy of a critical interrupt for `slot`. The work of the slot was made ready before.
+    /// Loading of the slot's partition is no such work.
     pub fn urge(&mut self, slot: Slot, now: Ticks) {
-        if matches!(self.slot(slot).activity, Activity::Ready | Activity::Reporting) {
+        if matches!(
+            self.slot(slot).activity,
+            Activity::Ready | Activity::Reporting | Activity::Revoking(..) | Activity::Looking(_)
+        ) {
             let vcpu = self.slot(slot).vcpu.0;
             self.tracer.record(now, Event::Critical { vcpu });
             self.policy.critical(slot, now.0);
@@ -249,15 +307,23 @@ impl<P: PcpuPolicy> Local<P> {
         }
     }
 
-    /// The running slot has nothing to do before it is made ready again.
-    #[inline]
-    pub fn block(&mut self, slot: Slot, activity: Activity) {
+    /// Gives the running slot an activity that is not ready. The slot has nothing to do before it is made
+    /// ready again.
+    #[inline(always)]
+    pub fn wait(&mut self, slot: Slot, activity: Activity) {
         self.slot_mut(slot).activity = activity;
-        self.due = self.due.min(activity.until());
+        if activity.until() != Ticks::NEVER {
+            self.due = self.due.min(activity.until());
+        }
+    }
+
+    /// Does [`Local::wait`], and wants a decision.
+    pub fn block(&mut self, slot: Slot, activity: Activity) {
+        self.wait(slot, activity);
         self.reschedule = true;
     }
 
-    /// `slot` is switched off. Requires: no slot is running ([`Local::settle`]).
+    /// Switches `slot` off. Requires: no slot is running ([`Local::settle`]).
     pub fn switch_off(&mut self, slot: Slot, now: Ticks) {
         if self.slot(slot).activity.is_ready() {
             self.policy.withdraw(slot, now.0);
@@ -282,7 +348,7 @@ impl<P: PcpuPolicy> Local<P> {
         }
     }
 
-    /// What the decision brought about besides the choice.
+    /// Records the effects of the decision besides the choice.
     pub fn trace_signals(&self, signals: Signals) {
         if !self.tracer.is_on() {
             return;
@@ -305,7 +371,7 @@ impl<P: PcpuPolicy> Local<P> {
         }
     }
 
-    /// The decision that was taken at `now` stands.
+    /// Records the decision that was taken at `now` and stands.
     #[inline]
     pub fn trace_decision(&mut self, now: Ticks) {
         let to = self.running().map(|slot| (slot, self.slot(slot).vcpu));
@@ -317,264 +383,158 @@ impl<P: PcpuPolicy> Local<P> {
     }
 
     /// Ends the decision in force.
-    #[inline]
+    #[inline(always)]
     pub fn settle(&mut self, now: Ticks) {
-        let ran = now.since(self.since);
-        // Whoever reads the counters adds what has passed since then; the board may go off between these two stores, and
-        // a moment counted by neither is better than one counted twice.
-        self.counters.since.store(now.0, Ordering::Relaxed);
         if let Some(slot) = self.running() {
-            self.running = NOBODY;
-            let why = self.slot(slot).activity.stop_reason();
-            add_ticks(&self.slot(slot).counters.ran, ran);
+            let (why, counters) = (self.slot(slot).activity.stop_reason(), self.slot(slot).counters);
+            let ran = self.spend(&counters.ran, now);
             self.policy.stopped(slot, why, ran.0, now.0);
+            self.in_force.slot = InForce::NOBODY;
         } else {
-            add_ticks(&self.counters.idle, ran);
+            self.spend(&self.counters.idle, now);
         }
     }
 
-    /// Takes the next decision; what it brought about besides. Requires: settled.
-    #[inline]
-    pub fn pick(&mut self, now: Ticks) -> Option<Signals> {
-        if P::IS_TRUSTED {
-            let next = self.policy.resumed(now.0);
-            if next.is_valid() {
-                self.adopt(next.slot(), next.until(), next.interested(), now);
-                return None;
-            }
-        }
-        let outcome = self.policy.decide(now.0);
-        let outcome = self.vetted(outcome);
-        self.adopt_outcome(&outcome, now);
-        outcome.signals.filter(|signals| *signals != Signals::default())
-    }
-
-    /// [`Local::settle`] and [`Local::pick`] in one step. Requires: `slot` is running.
-    pub fn follow(&mut self, slot: Slot, now: Ticks) -> Option<Signals> {
-        let (ran, state) = (now.since(self.since), self.slot(slot));
-        let (why, counters) = (state.activity.stop_reason(), state.counters);
-        let next = match why {
-            _ if !P::IS_TRUSTED => Successor::NONE,
-            StopReason::Preempted => self.policy.preempted(slot, ran.0, now.0),
-            _ => self.policy.blocked(slot, ran.0, now.0),
-        };
-        if next.is_valid() {
-            self.adopt(next.slot(), next.until(), next.interested(), now);
-            add_ticks(&counters.ran, ran);
-            return None;
-        }
-        let outcome = self.policy.follow(slot, why, ran.0, now.0);
-        let outcome = self.vetted(outcome);
-        self.adopt_outcome(&outcome, now);
-        add_ticks(&counters.ran, ran);
-        outcome.signals.filter(|signals| *signals != Signals::default())
-    }
-
-    /// The running slot waits for an interrupt, or until then.
+    /// Does [`Local::settle`] and [`Local::pick`] in one step, because the running slot blocks. Returns the
+    /// slot that runs then, with its vCPU, and [`Local::has_signals`].
     #[inline(always)]
-    pub fn idle(&mut self, slot: Slot, until: Ticks) {
-        self.block(slot, Activity::Idle(until));
+    pub fn switch(&mut self, slot: Slot, now: Ticks) -> (Option<(Slot, VcpuId)>, bool) {
+        let counters = self.slot(slot).counters;
+        let ran = self.spend(&counters.ran, now);
+        self.policy.block(slot, ran.0, now.0, &mut self.in_force);
+        let has_signals = self.in_force.has_signals;
+        (self.adopt(), has_signals)
     }
 
-    /// [`Local::idle`], and the usual decision: nobody writes, the clock stays as it is, and another slot goes on at once. Who that is, and then the decision stands. `None`: whatever is left to do, [`Local::reschedule`] and the
-    /// clock say. Requires: no new decision is wanted. What `idle`, `follow` and `adopt` would do one after the other, in one step and with each fact stored once.
+    /// Counts the time since the decision in force was taken.
     #[inline(always)]
-    pub fn pass(
-        &mut self,
-        slot: Slot,
-        until: Ticks,
-        mailbox: &Mailbox,
-        now: impl FnOnce() -> Ticks,
-    ) -> Option<Slot> {
-        self.slot_mut(slot).activity = Activity::Idle(until);
-        if !P::IS_TRUSTED || self.due.0 & until.0 != Ticks::NEVER.0 {
-            self.due = self.due.min(until);
-            self.reschedule = true;
-            return None;
-        }
-        // Whatever else is due interrupts whoever runs, for which the clock is armed or is about to be.
-        let now = now();
+    fn spend(&mut self, counter: &AtomicU64, now: Ticks) -> Ticks {
         let ran = now.since(self.since);
-        let Some((decision, interested)) = self.policy.blocked_at_once(slot, ran.0, now.0) else {
-            self.reschedule = true;
-            return None;
-        };
-        add_ticks(&self.slot(slot).counters.ran, ran);
         self.since = now;
-        self.interested = interested;
-        let counters = self.counters;
-        // As in `settle`: a moment that nobody counts is better than one counted twice.
-        counters.since.store(now.0, Ordering::Relaxed);
-        let (next, until) = match decision {
-            Decision::Run(next, until) => (next, Ticks(until)),
-            Decision::Idle(until) => {
-                self.pass_to_nobody(Ticks(until), mailbox);
-                return None;
-            }
-        };
-        (self.running, self.until) = (next.0, until);
-        let state = self.slot(next);
-        let is_ready = state.activity == Activity::Ready;
-        counters.running.store(u32::from(state.vcpu.0), Ordering::Relaxed);
-        mailbox.publish(interested);
-        if !mailbox.is_empty() {
-            self.reschedule = true;
-            return None;
-        }
-        (is_ready && self.armed == self.other_due.min(until)).then_some(next)
+        // A reader of the counters adds the time since then to the time counted. The board may go off between
+        // these two stores. A moment that is not counted is better than a moment counted twice.
+        self.counters.since.store(now.0, Ordering::Relaxed);
+        add_ticks(counter, ran);
+        ran
     }
 
-    /// A device asks for `slot`, which waits for that, and the usual decision follows. False, and nothing has been done, if it is not so:
-    /// somebody has written, something is due, or the policy has more to say. What `make_ready`, `follow` or `settle`, and
-    /// `adopt` would do one after the other.
+    /// Puts the next decision in force. Requires: settled, at this time.
     #[inline(always)]
-    pub fn rise(&mut self, slot: Slot, mailbox: &Mailbox, now: Ticks) -> bool {
-        let is_usual = P::IS_TRUSTED
-            && !self.reschedule
-            && matches!(self.slot(slot).activity, Activity::Idle(_))
-            && mailbox.is_empty()
-            && !self.is_due(now);
-        if !is_usual {
-            return false;
-        }
-        let (running, ran) = (self.running(), now.since(self.since));
-        let Some((decision, interested)) = self.policy.woken_at_once(slot, running, ran.0, now.0) else {
-            return false;
-        };
-        self.slot_mut(slot).activity = Activity::Ready;
-        let ran_by = match running {
-            Some(running) => &self.slot(running).counters.ran,
-            None => &self.counters.idle,
-        };
-        add_ticks(ran_by, ran);
-        let (next, until) = match decision {
-            Decision::Run(next, until) => (next, until),
-            Decision::Idle(until) => (Successor::NOBODY, until),
-        };
-        self.adopt(next, until, interested, now);
-        mailbox.publish(interested);
-        self.reschedule = !mailbox.is_empty();
-        true
-    }
-
-    /// The end of [`Local::pass`] if nobody is ready.
-    #[inline(never)]
-    fn pass_to_nobody(&mut self, until: Ticks, mailbox: &Mailbox) {
-        (self.running, self.until) = (NOBODY, until);
-        self.counters.running.store(NONE, Ordering::Relaxed);
-        mailbox.publish(self.interested);
-        self.reschedule = !mailbox.is_empty();
-    }
-
-    /// Nobody ran, and mail that was taken may have made somebody ready: [`Local::settle`] and [`Local::pick`] by the short way.
-    /// False: nothing was done. Requires: nobody is running.
-    #[inline(always)]
-    pub fn resume(&mut self, now: Ticks) -> bool {
-        if !P::IS_TRUSTED || self.is_due(now) {
-            return false;
-        }
-        let next = self.policy.resumed(now.0);
-        if next.is_valid() {
-            let idled = now.since(self.since);
-            self.adopt(next.slot(), next.until(), next.interested(), now);
-            add_ticks(&self.counters.idle, idled);
-        }
-        next.is_valid()
-    }
-
-    fn adopt_outcome(&mut self, outcome: &Outcome, now: Ticks) {
-        let (slot, until) = match outcome.decision {
-            Decision::Run(slot, until) => (slot, until),
-            Decision::Idle(until) => (Successor::NOBODY, until),
-        };
-        self.adopt(slot, until, outcome.interested, now);
-    }
-
-    /// What of a decision the kernel can stand by: nobody runs who is not ready, and only slots in use are spoken of.
-    #[inline(always)]
-    fn vetted(&self, outcome: Outcome) -> Outcome {
-        if P::IS_TRUSTED {
-            return outcome;
-        }
-        let exists = |SlotSet(slots): SlotSet| {
-            let all = self.all().fold(0, |all, slot| all | bit(slot.0));
-            SlotSet(slots & all)
-        };
-        let decision = match outcome.decision {
-            Decision::Run(slot, until) if slot.0 >= self.count || !self.slot(slot).activity.is_ready() => {
-                Decision::Idle(until)
-            }
-            stands => stands,
-        };
-        let signals = outcome.signals.map(|signals| Signals {
-            exhausted: exists(signals.exhausted),
-            replenished: exists(signals.replenished),
-            window_start: exists(signals.window_start),
-            period_start: exists(signals.period_start),
-            ..signals
-        });
-        Outcome {
-            decision,
-            interested: exists(outcome.interested),
-            signals,
-        }
-    }
-
-    /// This decision is in force from now on.
-    fn adopt(&mut self, slot: Slot, until: u64, interested: SlotSet, now: Ticks) {
+    pub fn pick(&mut self, now: Ticks) {
         self.reschedule = false;
-        self.since = now;
-        self.interested = interested;
-        self.until = Ticks(until);
-        self.running = slot.0;
-        let running = match slot {
-            Successor::NOBODY => NONE,
-            slot => u32::from(self.slot(slot).vcpu.0),
-        };
-        let counters = self.counters;
-        counters.running.store(running, Ordering::Relaxed);
-        counters.since.store(now.0, Ordering::Relaxed);
+        self.policy.decide(now.0, &mut self.in_force);
+        self.adopt();
     }
 
-    /// Another schedule from the next frame on. Requires: settled.
+    /// Adopts the decision that the policy says is in force. Returns the slot that runs, with its vCPU.
+    #[inline(always)]
+    fn adopt(&mut self) -> Option<(Slot, VcpuId)> {
+        if !P::IS_TRUSTED {
+            self.vet();
+        }
+        let Some(slot) = self.running() else {
+            self.show_idle();
+            return None;
+        };
+        let vcpu = self.slot(slot).vcpu;
+        self.counters.running.store(u32::from(vcpu.0), Ordering::Relaxed);
+        Some((slot, vcpu))
+    }
+
+    #[inline(never)]
+    fn show_idle(&self) {
+        self.counters.running.store(NONE, Ordering::Relaxed);
+    }
+
+    /// Tells whether the decision in force had any effects besides the choice.
+    #[inline(always)]
+    pub const fn has_signals(&self) -> bool {
+        self.in_force.has_signals
+    }
+
+    /// Takes the effects of the decision in force besides the choice. Afterwards these effects count as told.
+    pub fn take_signals(&mut self) -> Signals {
+        self.in_force.has_signals = false;
+        let signals = self.policy.signals();
+        if P::IS_TRUSTED {
+            return signals;
+        }
+        let all = self.every_slot();
+        let own = |SlotSet(slots)| SlotSet(slots & all);
+        Signals {
+            exhausted: own(signals.exhausted),
+            replenished: own(signals.replenished),
+            window_start: own(signals.window_start),
+            period_start: own(signals.period_start),
+            ..signals
+        }
+    }
+
+    /// Leaves of a decision only the parts that the kernel can stand by. A slot that is ready runs, or none
+    /// does, and no slot is named that does not exist.
+    fn vet(&mut self) {
+        let slot = self.in_force.slot;
+        if slot.0 >= self.count || !self.slot(slot).activity.is_ready() {
+            self.in_force.slot = InForce::NOBODY;
+        }
+        self.in_force.interested.0 &= self.every_slot();
+    }
+
+    /// Returns the slots in use, as a set.
+    fn every_slot(&self) -> u32 {
+        self.all().fold(0, |all, slot| all | bit(slot.0))
+    }
+
+    /// Asks for another schedule from the next frame on. Requires: settled.
     pub fn change_schedule(&mut self, schedule: u8, now: Ticks) -> Result<(), PolicyError> {
         self.policy.change_schedule(schedule, now.0)
     }
 
-    /// The schedule in force.
+    /// Returns the schedule in force.
     pub fn schedule(&self) -> ScheduleStatus {
         self.policy.schedule()
     }
 
-    /// When the decision in force must be looked at again: its own end, or the timers of slots that would
-    /// change it, or a watchdog, or what is due besides. Bounded by the slots in use.
-    #[inline]
+    /// Returns the time at which the decision in force must be looked at again. This is the earliest of: its
+    /// own end, the timers of slots that would change it, a watchdog, and other work that is due.
+    #[inline(always)]
     pub fn deadline(&mut self) -> Ticks {
-        let mut deadline = self.until.min(self.other_due);
-        if self.due == Ticks::NEVER {
-            return deadline;
+        if self.has_time_before_end() {
+            self.end().min(self.earliest_of_slots())
+        } else {
+            self.end()
         }
-        let mut due = Ticks::NEVER;
+    }
+
+    /// Returns the part of [`Local::deadline`] that belongs to the slots. Bounded by the slots in use.
+    #[inline(never)]
+    fn earliest_of_slots(&mut self) -> Ticks {
+        let (mut due, mut deadline) = (Ticks::NEVER, Ticks::NEVER);
+        let SlotSet(concerned) = self.concerned();
         for slot in self.all() {
             let state = self.slot(slot);
             let until = state.activity.until();
             due = due.min(until.min(state.watchdog));
-            if self.interested.0 & bit(slot.0) != 0 {
+            if self.in_force.interested.0 & bit(slot.0) != 0 {
                 deadline = deadline.min(until);
             }
-            deadline = deadline.min(state.watchdog);
+            // The watchdog of any other slot waits: it must not interrupt a more important vCPU again and
+            // again.
+            if concerned & bit(slot.0) != 0 {
+                deadline = deadline.min(state.watchdog);
+            }
         }
         self.due = due;
         deadline
     }
 
-    /// The watchdog of the partition whose first vCPU is in `slot` is to be looked at then.
+    /// Sets the time at which to look at the watchdog of the partition whose first vCPU is in `slot`.
     pub fn set_watchdog(&mut self, slot: Slot, at: Ticks) {
         self.slot_mut(slot).watchdog = at;
         self.due = self.due.min(at);
     }
 
-    /// This pCPU sees to the end of the system's time.
+    /// Makes this pCPU see to the end of the system's time.
     pub fn end_at(&mut self, limit: Ticks) {
         self.limit = limit;
         self.find_other_due();
@@ -584,12 +544,13 @@ impl<P: PcpuPolicy> Local<P> {
         self.other_due = self.drain_due.min(self.limit).min(self.intake.due);
     }
 
-    /// This pCPU takes the frames from outside, with so much time in each period.
+    /// Makes this pCPU take the frames from outside, with so much time in each period.
     pub(crate) const fn limit_intake(&mut self, intake: Intake) {
         self.intake = intake;
     }
 
-    /// A frame from outside was taken from `began` to `ended`. False: no other one before [`Local::take_intake`] says so.
+    /// Charges the time from `began` to `ended` for a frame from outside. Returns false if no other frame may
+    /// be taken before [`Local::take_intake`] says so.
     pub(crate) fn charge_intake(&mut self, began: Ticks, ended: Ticks) -> bool {
         let has_more = self.intake.charge(began, ended);
         if !has_more {
@@ -599,7 +560,7 @@ impl<P: PcpuPolicy> Local<P> {
         has_more
     }
 
-    /// Whether frames from outside are to be taken again, which they were not.
+    /// Tells whether frames from outside, which were not taken, are to be taken again now. Returns true once.
     pub(crate) fn take_intake(&mut self, now: Ticks) -> bool {
         let is_due = self.intake.due <= now;
         if is_due {
@@ -609,18 +570,19 @@ impl<P: PcpuPolicy> Local<P> {
         is_due
     }
 
-    /// Output left behind is to be handed on then, or earlier if that is wanted already.
+    /// Makes sure that output left behind is handed on at the time `at`, or earlier if an earlier time is set
+    /// already.
     pub fn drain_by(&mut self, at: Ticks) {
         self.drain_due = self.drain_due.min(at);
         self.other_due = self.other_due.min(at);
     }
 
-    /// Whether output left behind is to be handed on at some time.
+    /// Tells whether output left behind is to be handed on at some time.
     pub fn has_output(&self) -> bool {
         self.drain_due != Ticks::NEVER
     }
 
-    /// Whether output left behind is to be handed on; then it is no longer.
+    /// Tells whether output left behind is to be handed on now. Returns true once.
     pub fn take_output(&mut self, now: Ticks) -> bool {
         let is_due = self.drain_due <= now;
         if is_due {
@@ -630,8 +592,21 @@ impl<P: PcpuPolicy> Local<P> {
         is_due
     }
 
-    /// Whether some slot's own time, or that of something else, has come.
-    #[inline]
+    /// Tells whether some slot's own time may come before the decision in force ends. Mostly none does.
+    #[inline(always)]
+    pub fn has_time_before_end(&self) -> bool {
+        self.due < self.end()
+    }
+
+    /// Returns the time at which the decision in force ends, or something else is due that belongs to no
+    /// slot.
+    #[inline(always)]
+    pub fn end(&self) -> Ticks {
+        Ticks(self.in_force.until).min(self.other_due)
+    }
+
+    /// Tells whether some slot's own time, or that of something else, has come.
+    #[inline(always)]
     pub fn is_due(&self, now: Ticks) -> bool {
         self.due.min(self.other_due) <= now
     }

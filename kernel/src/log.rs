@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Lines of the hypervisor's own log.
 //!
-//! A line is put together in a buffer on the stack and handed to the console as a whole, so that lines
-//! of several pCPUs do not mix. There is no `core::fmt` here: what the log prints are texts, numbers and
-//! names, and the formatting machinery of the language would be a fifth of the hypervisor. A line that is
-//! too long loses its end, never more.
+//! A line is put together in a buffer on the stack and handed to the console as a whole. So lines of several
+//! pCPUs do not mix. There is no `core::fmt` here: the log prints texts, numbers and names, and the
+//! formatting machinery of the language would be a fifth of the hypervisor. A line that is too long loses its
+//! end, never more.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
-/// Bytes of a line.
+/// The most bytes of a line.
 pub const LINE_LEN: usize = 256;
-/// Bytes that a time takes at most ([`stamp`]).
+/// The most bytes that a time takes ([`stamp`]).
 pub(crate) const STAMP_LEN: usize = 18;
 
 /// A line under construction.
@@ -27,7 +27,8 @@ impl Default for Line {
 }
 
 impl Line {
-    /// An empty line. Never part of its caller, so that it is made where it stays.
+    /// Makes an empty line. The function is never part of its caller, so that the line is made where it
+    /// stays.
     #[must_use]
     #[inline(never)]
     pub const fn new() -> Self {
@@ -37,9 +38,10 @@ impl Line {
         }
     }
 
-    /// A line that starts with `text`. Always part of its caller: a line is not to be copied.
+    /// Makes a line that starts with `text`. The function is never part of its caller, so that the line is
+    /// made where it stays.
     #[must_use]
-    #[inline(always)]
+    #[inline(never)]
     pub fn of(text: &str) -> Self {
         let mut line = Self::new();
         line.text(text);
@@ -88,7 +90,7 @@ impl Line {
         self
     }
 
-    /// Adds `" key="`, to be followed by the value.
+    /// Adds `" key="`. The value is to follow.
     pub fn key(&mut self, key: &str) -> &mut Self {
         self.text(" ").text(key).text("=")
     }
@@ -99,7 +101,7 @@ impl Line {
         self
     }
 
-    /// The bytes so far.
+    /// Returns the bytes so far.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or(&[])
@@ -112,7 +114,8 @@ impl Line {
     }
 }
 
-/// Copies as many of `bytes` as there is room for to `place`, from `start` on; returns how many.
+/// Copies as many of `bytes` as there is room for to `place`, from `start` on. Returns the number of copied
+/// bytes.
 #[inline(never)]
 pub(crate) fn put(place: &mut [u8], start: usize, bytes: &[u8]) -> usize {
     let room = place.get_mut(start..).unwrap_or(&mut []);
@@ -123,8 +126,8 @@ pub(crate) fn put(place: &mut [u8], start: usize, bytes: &[u8]) -> usize {
     taken
 }
 
-/// Stores `bytes` in a ring, from `start` on and at most once round. Bytes of a ring are atomics because that is Rust's word for
-/// memory two CPUs touch; a relaxed access costs what a plain one does.
+/// Stores `bytes` in a ring, from `start` on and at most once round. The bytes of a ring are atomics, because
+/// that is Rust's word for memory that two CPUs touch. A relaxed access costs as much as a plain access.
 pub(crate) fn store_in_ring(ring: &[AtomicU8], start: usize, bytes: &[u8]) {
     let (before, behind) = ring.split_at_checked(start).unwrap_or((&[], ring));
     let (first, rest) = bytes.split_at_checked(behind.len()).unwrap_or((bytes, &[]));
@@ -135,7 +138,8 @@ pub(crate) fn store_in_ring(ring: &[AtomicU8], start: usize, bytes: &[u8]) {
     }
 }
 
-/// A time in nanoseconds as seconds with six digits behind the point, put at the end of `place`.
+/// Writes a time in nanoseconds as seconds with six digits behind the point. The text is at the end of
+/// `place`.
 pub(crate) fn stamp(nanoseconds: u64, place: &mut [u8; STAMP_LEN]) -> &[u8] {
     let mut seconds = nanoseconds / 1_000_000_000;
     let mut micros = (nanoseconds % 1_000_000_000) / 1000;
@@ -155,7 +159,8 @@ pub(crate) fn stamp(nanoseconds: u64, place: &mut [u8; STAMP_LEN]) -> &[u8] {
     place.get(first..).unwrap_or(&[])
 }
 
-/// Takes the last decimal digit away. Most numbers are short, and a CPU of 32 bits divides longer ones in a hundred instructions.
+/// Takes the last decimal digit away and returns this digit. Most numbers are short, and a CPU of 32 bits
+/// divides longer numbers in a hundred instructions.
 fn next_digit(number: &mut u64) -> u8 {
     let (rest, digit) = match u32::try_from(*number) {
         Ok(short) => (u64::from(short / 10), (short % 10) as u8),

@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What pCPUs tell each other.
+//! Messages between pCPUs.
 //!
-//! A mailbox is a bitmap for each kind of mail ("look at this slot", "switch this slot on", "stop this partition", "load this
-//! partition") and a word of marks, which says what kinds there are. A bit says only that there is something to look at; what it is, is
-//! kept where it belongs (the partition's control block, the event gate, the backend). So a bit set twice is seen
-//! once and nothing is lost, a stale bit does no harm, and posting is two atomic operations.
+//! A mailbox has a bitmap for each kind of mail ("look at this slot", "switch this slot on", "stop this
+//! partition", "load this partition"). A word of marks says which kinds there are. A bit says only that there
+//! is something to look at. The thing itself is kept where it belongs (the partition's control block, the
+//! event gate, the backend). So a bit that is set twice is seen once, and nothing is lost. A stale bit does
+//! no harm. A post is two atomic operations.
 //!
-//! **When to interrupt the owner.** A pCPU that runs a critical vCPU must not be interrupted for a less
-//! important one. Each pCPU therefore publishes the slots whose readiness would change its decision
-//! ([`bulkhead_sched::Policy::interested`]); a post for another slot waits for its next decision.
+//! **Interrupts of the owner.** A pCPU that runs a critical vCPU must not be interrupted for a less important
+//! one. Each pCPU therefore publishes the slots whose readiness would change its decision
+//! ([`bulkhead_sched::Policy::interested`]). A post for another slot waits for the next decision of the pCPU.
 //!
-//! **No wake-up is lost.** Poster: (1) set the bit and mark the mailbox, (2) fence, (3) read the interest. Owner: (a) publish the
-//! interest, (b) fence, (c) look at the mark. Both fences are sequentially consistent, so one of them is
-//! first: if (2) is, (c) sees the mark; if (b) is, (3) sees the interest and the poster signals. The owner does (a) to
-//! (c) after each decision and before it runs or waits. The signal itself (an interrupt) stays pending
-//! until taken, so it is not lost between (c) and the first instruction of the partition either.
+//! **No wake-up is lost.** The poster does three steps: (1) set the bit and mark the mailbox, (2) fence, (3)
+//! read the interest. The owner does three steps, too: (a) publish the interest, (b) fence, (c) look at the
+//! mark. Both fences are sequentially consistent, so one of them is first. If (2) is first, (c) sees the
+//! mark. If (b) is first, (3) sees the interest and the poster signals. The owner does (a) to (c) after each
+//! decision and before it runs or waits. The signal itself (an interrupt) stays pending until it is taken. So
+//! the signal is not lost between (c) and the first instruction of the partition either.
 
 use bulkhead_arch_api::PartitionId;
 use bulkhead_sched::{Slot, SlotSet};
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
-/// The bit of `number` in a bitmap of 32.
+/// Returns the bit of `number` in a bitmap of 32.
 #[inline]
 pub const fn bit(number: u8) -> u32 {
     1_u32.wrapping_shl(number as u32)
 }
 
-/// The numbers of the bits set in `bits`, lowest first; at most 32 steps.
+/// Returns the numbers of the bits set in `bits`, lowest first. Takes at most 32 steps.
 pub fn bits(bits: u32) -> impl Iterator<Item = u8> {
     let mut rest = bits;
     core::iter::from_fn(move || {
@@ -39,7 +41,7 @@ pub fn bits(bits: u32) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Bits of [`Mailbox::marks`]: what was posted.
+/// Bits of [`Mailbox::marks`]: the kinds of mail that were posted.
 const WAKE: u32 = 1;
 const START: u32 = 1 << 1;
 const STOP: u32 = 1 << 2;
@@ -51,7 +53,7 @@ const HALT: u32 = 1 << 6;
 /// Messages for one pCPU.
 #[derive(Debug, Default)]
 pub struct Mailbox {
-    /// What was posted since it was emptied last.
+    /// The kinds of mail that were posted since the mailbox was emptied last.
     marks: AtomicU32,
     wake: AtomicU32,
     start: AtomicU32,
@@ -61,27 +63,27 @@ pub struct Mailbox {
     interested: AtomicU32,
 }
 
-/// What was in a mailbox.
+/// The mail that was in a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Post {
-    /// Slots that may have something to do.
+    /// The slots that may have something to do.
     pub wake: u32,
-    /// Slots to switch on.
+    /// The slots to switch on.
     pub start: u32,
-    /// Partitions to stop.
+    /// The partitions to stop.
     pub stop: u32,
-    /// Partitions to load.
+    /// The partitions to load.
     pub load: u32,
-    /// Another schedule is wanted.
+    /// True if another schedule is wanted.
     pub schedule: bool,
-    /// Slots for which a critical interrupt came.
+    /// The slots for which a critical interrupt came.
     pub critical: u32,
-    /// The hypervisor ends.
+    /// True if the hypervisor ends.
     pub halt: bool,
 }
 
 impl Mailbox {
-    /// An empty one.
+    /// Makes an empty mailbox.
     pub const fn new() -> Self {
         Self {
             marks: AtomicU32::new(0),
@@ -94,62 +96,90 @@ impl Mailbox {
         }
     }
 
-    /// "Look at `slot`." Returns whether the owner wants to be signalled for that.
+    /// Posts "look at `slot`". Returns whether the owner wants to be signalled for that.
     #[must_use]
     pub fn post_wake(&self, slot: Slot) -> bool {
         self.post(&self.wake, slot.0, WAKE);
         self.wants(slot)
     }
 
-    /// "Switch `slot` on." Returns whether the owner wants to be signalled for that.
+    /// Posts "switch `slot` on". Returns whether the owner wants to be signalled for that.
     #[must_use]
     pub fn post_start(&self, slot: Slot) -> bool {
         self.post(&self.start, slot.0, START);
         self.wants(slot)
     }
 
-    /// "Load `partition`, whose first vCPU is `slot`." Returns whether the owner wants to be signalled for that.
+    /// Posts "load `partition`, whose first vCPU is `slot`". Returns whether the owner wants to be signalled
+    /// for that.
     #[must_use]
     pub fn post_load(&self, partition: PartitionId, slot: Slot) -> bool {
         self.post(&self.load, partition.0, LOAD);
         self.wants(slot)
     }
 
-    /// "Stop `partition`." The owner is always to be signalled: others wait for its confirmation.
+    /// Posts "stop `partition`". The owner is always to be signalled, because other pCPUs wait for its
+    /// confirmation.
     pub fn post_stop(&self, partition: PartitionId) {
         self.post(&self.stop, partition.0, STOP);
     }
 
-    /// "Another schedule is wanted." Nobody has to be signalled: until the frame ends there is a decision.
+    /// Posts "another schedule is wanted". Nobody has to be signalled, because there is a decision before the
+    /// frame ends.
     pub fn post_schedule(&self) {
         self.mark(SCHEDULE);
     }
 
-    /// "A critical interrupt came for `slot`", after [`Mailbox::post_wake`]. The owner is always to be signalled.
+    /// Posts "a critical interrupt came for `slot`", after [`Mailbox::post_wake`]. The owner is always to be
+    /// signalled.
     pub fn post_critical(&self, slot: Slot) {
         self.post(&self.critical, slot.0, CRITICAL);
     }
 
-    /// "Stop for good."
+    /// Posts "stop for good".
     pub fn post_halt(&self) {
         self.mark(HALT);
     }
 
-    /// Says which slots the owner wants to be signalled for. What was posted before and not signalled
-    /// is visible to [`Mailbox::is_empty`] and [`Mailbox::take`] afterwards.
+    /// Publishes the slots that the owner wants to be signalled for. Afterwards [`Mailbox::is_empty`] and
+    /// [`Mailbox::take`] see everything that was posted before and not signalled.
     pub fn publish(&self, interested: SlotSet) {
         self.interested.store(interested.0, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// Whether there is nothing in it.
+    /// Tells whether the mailbox is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.marks.load(Ordering::Relaxed) == 0
     }
 
-    /// Empties it, but for a halt. The marks are cleared first and by a read-modify-write: a bit whose mark that takes is
-    /// visible to the look at the bits, and a mark that comes later stays.
+    /// Tells whether the mailbox has mail that a decision which runs or waits for these slots must not leave
+    /// behind. A mere look at any other slot waits for the next decision. Otherwise pCPUs that post without
+    /// end would keep the owner deciding.
+    pub fn is_pressing(&self, SlotSet(slots): SlotSet) -> bool {
+        // Acquire: a pCPU that sees a mark sees the bit behind that mark.
+        let marks = self.marks.load(Ordering::Acquire);
+        if marks & !(WAKE | START | SCHEDULE) != 0 {
+            return true;
+        }
+        let concerned = self.wake.load(Ordering::Relaxed) | self.start.load(Ordering::Relaxed);
+        marks != 0 && concerned & slots != 0
+    }
+
+    /// Puts orders back that the owner took and has not carried out.
+    pub fn put_back(&self, stop: u32, load: u32) {
+        for (word, partitions, mark) in [(&self.stop, stop, STOP), (&self.load, load, LOAD)] {
+            if partitions != 0 {
+                word.fetch_or(partitions, Ordering::Release);
+                self.mark(mark);
+            }
+        }
+    }
+
+    /// Empties the mailbox, except for a halt. The marks are cleared first, and by a read-modify-write. If
+    /// the clearing takes the mark of a bit, the look at the bits sees that bit. A mark that comes later
+    /// stays.
     pub fn take(&self) -> Post {
         let marks = self.marks.fetch_and(HALT, Ordering::AcqRel);
         let drain = |mark: u32, word: &AtomicU32| {
@@ -170,7 +200,7 @@ impl Mailbox {
         }
     }
 
-    /// Empties it if all there is in it are slots to switch on: these, or none.
+    /// Empties the mailbox if it has only slots to switch on. Returns these slots, or none.
     #[inline]
     pub fn take_starts(&self) -> u32 {
         let only = self
@@ -184,12 +214,13 @@ impl Mailbox {
     }
 
     fn post(&self, word: &AtomicU32, number: u8, mark: u32) {
-        // Who finds the bit because of another one's mark sees what was done before it, too.
+        // A pCPU may find the bit because of the mark of another post. That pCPU sees everything done before
+        // this post, too.
         word.fetch_or(bit(number), Ordering::Release);
         self.mark(mark);
     }
 
-    /// Who takes the mark sees what was posted before it.
+    /// Sets a mark. The pCPU that takes the mark sees everything that was posted before it.
     fn mark(&self, mark: u32) {
         self.marks.fetch_or(mark, Ordering::Release);
         fence(Ordering::SeqCst);
@@ -269,6 +300,44 @@ mod tests {
         assert!(!mailbox.post_wake(Slot(1)));
         assert!(mailbox.post_load(PartitionId(1), Slot(2)));
         assert!(!mailbox.post_start(Slot(0)));
+    }
+
+    #[test]
+    fn only_what_concerns_the_decision_is_pressing() {
+        let mailbox = Mailbox::new();
+        assert!(!mailbox.is_pressing(SlotSet(u32::MAX)));
+        assert!(!mailbox.post_wake(Slot(3)));
+        mailbox.post_schedule();
+        assert!(!mailbox.is_pressing(SlotSet(0b0111)));
+        assert!(mailbox.is_pressing(SlotSet(0b1000)));
+        assert_eq!(mailbox.take().wake, 0b1000);
+        assert!(!mailbox.post_start(Slot(0)));
+        assert!(!mailbox.is_pressing(SlotSet(0b1000)));
+        assert!(mailbox.is_pressing(SlotSet(0b0001)));
+        let orders: [fn(&Mailbox); 4] = [
+            |mailbox| mailbox.post_stop(PartitionId(1)),
+            |mailbox| mailbox.put_back(0, 1),
+            |mailbox| mailbox.post_critical(Slot(2)),
+            Mailbox::post_halt,
+        ];
+        for order in orders {
+            let mailbox = Mailbox::new();
+            order(&mailbox);
+            assert!(mailbox.is_pressing(SlotSet(0)));
+        }
+    }
+
+    #[test]
+    fn orders_that_are_put_back_are_taken_again() {
+        let mailbox = Mailbox::new();
+        mailbox.put_back(0b110, 0);
+        let post = mailbox.take();
+        assert_eq!((post.stop, post.load), (0b110, 0));
+        mailbox.put_back(0, 0);
+        assert!(mailbox.is_empty());
+        mailbox.put_back(0b100, 0b1);
+        let post = mailbox.take();
+        assert_eq!((post.stop, post.load), (0b100, 0b1));
     }
 
     #[test]

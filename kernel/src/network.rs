@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Interfaces of VMs to networks: what the switch knows of them.
+//! Interfaces of VMs to networks, as the switch knows them.
 //!
-//! A network connects VMs with each other and, if it is network 0, with the board's own interface. Which address is where is the
-//! manifest's: nothing is learned, so nothing that a guest sends changes where others' frames go. Frames wait in memory that
-//! the system image sets aside for their receiver; a receiver that does not take them loses its own, and nobody else's.
+//! A network connects VMs with each other. Network 0 connects them with the board's own interface, too. The
+//! manifest says which address is where. The switch learns nothing, so nothing that a guest sends changes
+//! where the frames of others go. Frames wait in memory that the system image sets aside for their receiver.
+//! A receiver that does not take its frames loses its own frames, and nobody else's.
 
 use crate::table::{Id, Table};
 use crate::time::Timebase;
-use bulkhead_arch_api::{
-    FrameWords, GuestPhys, HostPhys, PartitionId, Place, Stored, Ticks, VirtualLine, Window,
-};
-use bulkhead_devices::lan9118::{FREE_RUN, FrameMemory, Lan9118};
+use bulkhead_arch_api::{FrameWords, HostPhys, PartitionId, Stored, Ticks, VirtualDevice, Window};
+use bulkhead_devices::nic::{Adapter, FrameMemory, is_counter};
 use bulkhead_image::MAX_NICS;
-use bulkhead_image::layout::{BoardRecord, NicRecord, VirtualDeviceRecord};
+use bulkhead_image::layout::{BoardRecord, NicRecord};
 use spin::RelaxStrategy;
 use spin::mutex::TicketMutex;
 
-/// Number of an interface: that of its record.
+/// The number of an interface, which is the number of its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NicId(pub u8);
 
@@ -35,19 +34,19 @@ pub(crate) const OUTSIDE: u8 = 0;
 /// A MAC address.
 pub(crate) type Address = [u8; 6];
 
-/// What the manifest says of an interface.
+/// The facts that the manifest states about an interface.
 #[derive(Clone, Copy, Debug)]
 pub struct NicFacts {
-    /// Whose it is.
+    /// The partition that owns the interface.
     pub partition: PartitionId,
-    /// Its network.
+    /// The network of the interface.
     pub network: u8,
-    /// Its address on it.
+    /// The address of the interface on its network.
     pub address: Address,
-    /// Memory for its frames.
+    /// The memory for the frames of the interface.
     pub memory: HostPhys,
-    /// Where its registers are, and its interrupt.
-    pub place: Place,
+    /// The registers of the interface, and its interrupt.
+    pub device: VirtualDevice,
 }
 
 impl NicFacts {
@@ -56,63 +55,48 @@ impl NicFacts {
         network: u8::MAX,
         address: [0; 6],
         memory: HostPhys(0),
-        place: Place {
-            base: GuestPhys(0),
-            size: 0,
-            line: None,
-        },
+        device: VirtualDevice::NOTHING,
     };
 
-    /// Where among its registers an address is.
-    pub(crate) fn offset_of(&self, address: GuestPhys) -> Option<u64> {
-        address
-            .0
-            .checked_sub(self.place.base.0)
-            .filter(|offset| *offset < self.place.size.into())
-    }
-
-    /// An interface whose registers are those of `device`.
-    pub(crate) fn new(record: &NicRecord, device: &VirtualDeviceRecord, line: Option<VirtualLine>) -> Self {
+    /// Makes the facts of an interface whose registers are those of `device`.
+    pub(crate) fn new(record: &NicRecord, device: VirtualDevice) -> Self {
         let [a0, a1, a2, a3, a4, a5, _, _] = record.address;
-        let ([base, _], [size, _]) = (device.base, device.size);
         Self {
             partition: PartitionId(record.partition.get() as u8),
             network: record.network.get() as u8,
             address: [a0, a1, a2, a3, a4, a5],
             memory: HostPhys(record.memory.get()),
-            place: Place {
-                base: GuestPhys(base.get()),
-                size: size.get() as u32,
-                line,
-            },
+            device,
         }
     }
 }
 
-/// Nanoseconds that an interrupt for a frame costs besides what is measured: the way out of a guest, the decision who runs, and the way
-/// back. An estimate, from traces of the boards that have a network (docs/devices.md).
+/// The nanoseconds that an interrupt for a frame costs besides the measured time: the way out of a guest, the
+/// decision which vCPU runs, and the way back. The number is an estimate, from traces of the boards that have
+/// a network (docs/devices.md).
 const BESIDES_NS: u64 = 2000;
 
-/// The time that frames from outside take, their interrupts included: a budget in each period. Who is on no network, or not on that one,
-/// loses no more than the budget by them.
+/// The time that frames from outside take, their interrupts included: a budget in each period. A partition
+/// that is on no network, or not on that one, loses no more than the budget by these frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Intake {
     budget: Ticks,
     period: Ticks,
-    /// What a frame costs besides.
+    /// The time that a frame costs besides the measured time.
     besides: Ticks,
-    /// When the period began, and what of its budget has been used.
+    /// The time at which the period began. The field `used` is the part of the period's budget that has been
+    /// used.
     since: Ticks,
     used: u64,
-    /// When frames are taken again; `NEVER` if they are now.
+    /// The time at which frames are taken again. `NEVER` if frames are taken now.
     pub due: Ticks,
 }
 
 impl Intake {
-    /// Any number of frames.
+    /// An intake of any number of frames.
     pub(crate) const UNLIMITED: Self = Self::of(Ticks(0), Ticks(0), Ticks(0));
 
-    /// What the manifest gives them.
+    /// Makes the intake that the manifest gives to frames from outside.
     pub(crate) fn given(board: &BoardRecord, time: &Timebase) -> Self {
         let microseconds = |value: u32| time.duration(u64::from(value).saturating_mul(1000));
         Self::of(
@@ -122,7 +106,7 @@ impl Intake {
         )
     }
 
-    /// A budget in each period; a budget of 0 is none.
+    /// Makes an intake with a budget in each period. A budget of 0 means that there is no limit.
     const fn of(budget: Ticks, period: Ticks, besides: Ticks) -> Self {
         Self {
             budget,
@@ -134,7 +118,8 @@ impl Intake {
         }
     }
 
-    /// A frame was taken from `began` to `ended`. True if there is time for another one; if not, `due` is set.
+    /// Charges a frame that was taken from `began` to `ended`. Returns true if there is time for another
+    /// frame. If there is no time, this sets `due`.
     pub(crate) fn charge(&mut self, began: Ticks, ended: Ticks) -> bool {
         if self.budget == Ticks(0) {
             return true;
@@ -155,30 +140,31 @@ impl Intake {
 /// An interface.
 #[derive(Debug)]
 pub(crate) struct Nic {
-    /// Its registers.
-    pub device: Lan9118,
-    /// Frames it wanted to send with an address that is not its own, or that are no frames.
+    /// The registers of the interface.
+    pub device: Adapter,
+    /// The number of frames that the partition wanted to send in vain: the address is not that of the
+    /// interface, or they are no frames.
     pub refused: u32,
 }
 
 impl Nic {
     pub(crate) const fn new(address: Address) -> Self {
         Self {
-            device: Lan9118::new(address),
+            device: Adapter::new(address),
             refused: 0,
         }
     }
 }
 
-/// Memory of an interface, as its device sees it.
+/// The memory of an interface, as its device sees it.
 pub(crate) struct Frames<'m, M> {
     /// All memory for frames.
     pub words: &'m mut M,
-    /// Where that of the interface begins.
+    /// The place where the memory of the interface begins.
     pub base: HostPhys,
 }
 
-/// An address so many words further.
+/// Returns the address that is `index` words behind `base`.
 pub(crate) const fn word_at(base: HostPhys, index: u32) -> HostPhys {
     HostPhys(base.0.wrapping_add((index as u64) << 2))
 }
@@ -195,7 +181,8 @@ impl<M: FrameWords> FrameMemory for Frames<'_, M> {
     }
 }
 
-/// The registers of an interface, lent to the backend while its vCPU runs. A store that completes a frame is an exit: that is the switch's.
+/// The registers of an interface, lent to the backend while the vCPU of the interface runs. A store that
+/// completes a frame is an exit, because the switch deals with the frame.
 pub(crate) struct NicWindow<'s, R> {
     pub nic: &'s TicketMutex<Nic, R>,
     pub memory: HostPhys,
@@ -205,8 +192,8 @@ impl<R: RelaxStrategy> Window for NicWindow<'_, R> {
     #[inline]
     fn load(&mut self, offset: u32, memory: &mut impl FrameWords) -> Option<u32> {
         let offset = u64::from(offset);
-        // The counter is the clock's. No load changes the line.
-        if offset == FREE_RUN {
+        // The counter belongs to the clock. No load changes the line.
+        if is_counter(offset) {
             return None;
         }
         let mut memory = Frames {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Life cycle of a partition whose vCPUs are spread over several pCPUs.
+//! The life cycle of a partition whose vCPUs are spread over several pCPUs.
 //!
 //! ```text
 //!            start                    loaded
@@ -10,44 +10,46 @@
 //!    +------- last confirmation -----+----> Loading (restart)
 //! ```
 //!
-//! One small control block per partition behind a lock of its own, held for a bounded number of
-//! instructions. Nobody ever waits: a request changes the block and says which pCPUs must be told; each of
-//! them takes its vCPUs off its policy when it next decides, and confirms; the last confirmation moves
-//! the block on. A stale message (load me, start me) finds a block that is not in the state it needs and
-//! does nothing.
+//! Each partition has one small control block behind a lock of its own. The lock is held for a bounded number
+//! of instructions. Nobody ever waits. A request changes the block and says which pCPUs must be told. Each of
+//! these pCPUs takes the vCPUs of the partition off its policy at its next decision, and confirms. The last
+//! confirmation moves the block on. A stale message (load me, start me) finds a block that is not in the
+//! state that the message needs, and does nothing.
 //!
-//! **Who overrules whom.** While a partition is being stopped, one of its vCPUs may run on for a moment on another pCPU.
-//! What it wants then, and what its faults lead to, changes nothing any more: else it could end its own stop, or get
-//! around its restart limit. Only a failure counts still, and only a capability holder has the last word.
+//! **Precedence.** While a partition is being stopped, one of its vCPUs may run on for a moment on another
+//! pCPU. The wishes and faults of that vCPU change nothing any more. Otherwise the partition could end its
+//! own stop, or get around its restart limit. Only a failure still counts, and only a capability holder has
+//! the last word.
 //!
-//! **Cold or warm.** A cold start loads memory, a warm one leaves it alone. Warm needs memory that an earlier start
-//! has loaded to the end, with the payloads wanted now; else the start is cold, and says so. Which payloads
-//! those are (the *alternative*) is chosen by a start or restart that names one and kept by all others.
+//! **Cold or warm.** A cold start loads memory. A warm start leaves memory alone. A warm start needs memory
+//! that an earlier start has loaded to the end, with the payloads that are wanted now. Otherwise the start is
+//! cold, and says so. The wanted payloads are those of the chosen *alternative*. A start or restart that
+//! names an alternative chooses it. Every other start keeps the choice.
 //!
-//! Loading is done by the pCPU of vCPU 0 (the *home* pCPU), in the time the policy gives that vCPU: a partition
-//! that restarts for ever spends its own time on it ([`crate::load`]).
+//! The pCPU of vCPU 0 (the *home* pCPU) does the loading, in the time that the policy gives to that vCPU. So
+//! a partition that restarts for ever spends its own time on loading ([`crate::load`]).
 //!
-//! A stop needs no message to a pCPU on which no vCPU of the partition is on. That is more than a saving:
-//! a partition that restarts as fast as it can cannot interrupt a pCPU on which its vCPUs never got to run.
+//! A stop needs no message to a pCPU on which no vCPU of the partition is on. This is more than a saving. A
+//! partition that restarts as fast as it can cannot interrupt a pCPU on which its vCPUs never got to run.
 
 use crate::mailbox::bits;
 use bulkhead_abi::status::StartWord;
 use bulkhead_abi::{Error, PartitionState, StartCause, StartMode};
 use bulkhead_arch_api::{CpuOnResult, CpuPower, GuestPhys, MAX_VCPUS_PER_PARTITION, PcpuId};
 
-/// How a partition is to start.
+/// The manner in which a partition is to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Launch {
-    /// What it is to find in its memory.
+    /// The state of memory that the partition is to find.
     pub mode: StartMode,
-    /// Which payloads it is to run from now on; `None`: those it has.
+    /// The payloads that the partition is to run from now on. `None`: the payloads that it has.
     pub alternative: Option<u8>,
-    /// Why it starts.
+    /// The cause of the start.
     pub cause: StartCause,
 }
 
 impl Launch {
-    /// With the payloads it has.
+    /// Makes a launch with the payloads that the partition has.
     #[must_use]
     pub const fn again(mode: StartMode, cause: StartCause) -> Self {
         Self {
@@ -58,23 +60,23 @@ impl Launch {
     }
 }
 
-/// What someone wants of a partition.
+/// A wish about the life cycle of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Load and run it.
+    /// Load and run the partition.
     Start(Launch),
-    /// End it: by a capability holder.
+    /// End the partition: a capability holder wishes so.
     Stop,
-    /// End it: by itself.
+    /// End the partition: the partition itself wishes so.
     Off,
-    /// End it: by a health action.
+    /// End the partition: a health action demands so.
     Fail,
-    /// End it, load it again and run it.
+    /// End the partition, load it again and run it.
     Restart(Launch),
 }
 
 impl Request {
-    /// Whether the partition itself is at the bottom of this, by a wish or a health event of its own.
+    /// Tells whether the request has its origin in the partition itself: a wish or a health event of its own.
     const fn is_from_inside(self) -> bool {
         match self {
             Self::Start(launch) | Self::Restart(launch) => {
@@ -94,44 +96,45 @@ impl PcpuSet {
     /// No pCPU.
     pub const EMPTY: Self = Self(0);
 
-    /// Only `pcpu`.
+    /// Returns the set of `pcpu` only.
     #[must_use]
     pub const fn of(pcpu: PcpuId) -> Self {
         Self(1_u8.rotate_left(pcpu.0 as u32))
     }
 
-    /// Whether there is no member.
+    /// Tells whether there is no member.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Both.
+    /// Returns the members of both sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// The members.
+    /// Returns the members.
     pub fn iter(self) -> impl Iterator<Item = PcpuId> {
         bits(u32::from(self.0)).map(PcpuId)
     }
 }
 
-/// What a change of the control block obliges its caller to do, after it has let the lock go.
+/// The duties of the caller after a change of the control block. The caller lets the lock go before it does
+/// its duties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Effects {
-    /// Tell these to stop the partition.
+    /// The pCPUs that must be told to stop the partition.
     pub stop: PcpuSet,
-    /// Tell the home pCPU to load the partition.
+    /// True if the home pCPU must be told to load the partition.
     pub load: bool,
-    /// The load is the second half of a restart.
+    /// True if the load is the second half of a restart.
     pub restarted: bool,
-    /// The state the partition is in now, if it changed.
+    /// The present state of the partition, if the state changed.
     pub entered: Option<PartitionState>,
 }
 
-/// Where the vCPUs of a partition are bound; constant.
+/// The pCPUs that the vCPUs of a partition are bound to. The binding is constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Homes {
     count: u8,
@@ -145,7 +148,7 @@ impl Homes {
         pcpus: [0; MAX_VCPUS_PER_PARTITION],
     };
 
-    /// Adds the next vCPU; one too many is ignored (the image check has refused it).
+    /// Adds the next vCPU. A vCPU too many is ignored (the image check has refused it).
     pub fn push(&mut self, pcpu: PcpuId) {
         if let Some(entry) = self.pcpus.get_mut(usize::from(self.count)) {
             *entry = pcpu.0;
@@ -153,14 +156,14 @@ impl Homes {
         }
     }
 
-    /// The pCPU of vCPU 0.
+    /// Returns the pCPU of vCPU 0.
     #[must_use]
     pub fn home(&self) -> PcpuId {
         PcpuId(self.pcpus.first().copied().unwrap_or(0))
     }
 }
 
-/// State of one vCPU within the control block.
+/// The state of one vCPU within the control block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Power {
     state: CpuPower,
@@ -172,17 +175,17 @@ struct Power {
 #[derive(Debug)]
 pub struct Control {
     state: PartitionState,
-    /// Where `Stopping` leads.
+    /// The state that `Stopping` leads to.
     after: PartitionState,
-    /// How to start, where `Stopping` leads to `Loading`.
+    /// The manner of the start, where `Stopping` leads to `Loading`.
     next: (StartMode, StartCause),
     /// The payloads to run from the next start on.
     chosen: u8,
-    /// The payloads whose copies are in memory, complete, whatever the partition has made of them since.
+    /// The payloads whose complete copies are in memory, whatever the partition has made of the copies since.
     contents: Option<u8>,
     /// The present start, or the last one.
     start: StartWord,
-    /// pCPUs that have not yet confirmed the stop.
+    /// The pCPUs that have not yet confirmed the stop.
     unconfirmed: PcpuSet,
     power: [Power; MAX_VCPUS_PER_PARTITION],
 }
@@ -194,7 +197,7 @@ impl Default for Control {
 }
 
 impl Control {
-    /// A partition that has never been started.
+    /// Makes the control block of a partition that has never been started.
     pub const fn new() -> Self {
         const OFF: Power = Power {
             state: CpuPower::Off,
@@ -218,12 +221,12 @@ impl Control {
         }
     }
 
-    /// Life cycle state.
+    /// Returns the life cycle state.
     pub const fn state(&self) -> PartitionState {
         self.state
     }
 
-    /// How and why the partition started; what of it is under way counts already.
+    /// Returns the manner and the cause of the partition's start. A start that is under way counts already.
     pub const fn start(&self) -> StartWord {
         self.start
     }
@@ -231,7 +234,7 @@ impl Control {
     /// Applies a request.
     ///
     /// # Errors
-    /// [`Error::WrongState`]: a start of what is started, or a stop of what is stopped.
+    /// [`Error::WrongState`] for a start of a started partition, or a stop of a stopped partition.
     pub fn request(&mut self, request: Request, homes: &Homes) -> Result<Effects, Error> {
         use PartitionState::{Failed, Loading, Running, Stopped, Stopping};
         match (self.state, request) {
@@ -242,8 +245,8 @@ impl Control {
             (Stopped | Failed, Request::Stop | Request::Off | Request::Fail)
             | (Loading | Running, Request::Start(_)) => Err(Error::WrongState),
             (Stopping, _) if request.is_from_inside() => Ok(Effects::default()),
-            // A failure is remembered even if it comes while the partition is already being stopped;
-            // else the last word counts.
+            // A failure is remembered even if it comes while the partition is already being stopped.
+            // Otherwise the last word counts.
             (Stopping, Request::Stop) if self.after == Failed => Ok(Effects::default()),
             (Stopping, Request::Start(_)) if self.after == Loading => Err(Error::WrongState),
             (Stopping, _) => {
@@ -257,7 +260,7 @@ impl Control {
         }
     }
 
-    /// The pCPU has taken the partition's vCPUs out of its policy.
+    /// Notes that the pCPU has taken the partition's vCPUs out of its policy.
     pub fn confirm_stop(&mut self, pcpu: PcpuId) -> Effects {
         if self.state != PartitionState::Stopping {
             return Effects::default();
@@ -270,7 +273,8 @@ impl Control {
         }
     }
 
-    /// The memory is ready: vCPU 0 goes on. `None` if the partition has meanwhile been stopped.
+    /// Notes that the memory is ready: vCPU 0 goes on. Returns `None` if the partition has meanwhile been
+    /// stopped.
     pub fn loaded(&mut self) -> Option<Effects> {
         if self.state != PartitionState::Loading {
             return None;
@@ -287,7 +291,8 @@ impl Control {
         })
     }
 
-    /// A vCPU asks to switch on vCPU `index`; if the answer is `Started`, its pCPU must be told.
+    /// Orders vCPU `index` to be switched on, because a vCPU asks for this. If the answer is `Started`, the
+    /// pCPU of vCPU `index` must be told.
     pub fn switch_on(&mut self, index: u8, entry: GuestPhys, argument: u64) -> CpuOnResult {
         let running = self.state == PartitionState::Running;
         match self.power.get_mut(usize::from(index)) {
@@ -300,12 +305,13 @@ impl Control {
                 CpuOnResult::Started
             }
             Some(power) if power.state == CpuPower::On => CpuOnResult::AlreadyOn,
-            // A partition on its way out gets an answer it will not see.
+            // A partition on its way out gets an answer that it will not see.
             _ => CpuOnResult::Pending,
         }
     }
 
-    /// The pCPU of vCPU `index` switches it on: its entry and argument. `None` if nobody asks for it any more.
+    /// Switches vCPU `index` on, for its pCPU. Returns the entry and the argument of the vCPU, or `None` if
+    /// nobody asks for the vCPU any more.
     pub fn take_start(&mut self, index: u8) -> Option<(GuestPhys, u64)> {
         if self.state != PartitionState::Running {
             return None;
@@ -318,8 +324,8 @@ impl Control {
         Some((power.entry, power.argument))
     }
 
-    /// vCPU `index` has switched itself off. With the last one, the partition is at its end: nothing
-    /// inside can switch a vCPU on again.
+    /// Notes that vCPU `index` has switched itself off. With the last vCPU off, the partition is at its end,
+    /// because nothing inside can switch a vCPU on again.
     pub fn switch_off(&mut self, index: u8) -> Effects {
         if let Some(power) = self.power.get_mut(usize::from(index)) {
             power.state = CpuPower::Off;
@@ -336,7 +342,7 @@ impl Control {
         Effects::default()
     }
 
-    /// Power state of vCPU `index`.
+    /// Returns the power state of vCPU `index`.
     pub fn power(&self, index: u8) -> CpuPower {
         self.power
             .get(usize::from(index))
@@ -575,7 +581,7 @@ mod tests {
         assert_eq!(control.switch_off(1).entered, Some(PartitionState::Stopped));
     }
 
-    /// Ends what runs, and starts it again.
+    /// Ends a running partition and starts it again.
     fn restart(control: &mut Control, launch: Launch) -> StartWord {
         control.request(Request::Restart(launch), &homes()).unwrap();
         control.confirm_stop(PcpuId(1));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The policy of a pCPU, from the tables of the system image.
+//! The making of a pCPU's policy from the tables of the system image.
 //!
-//! Nanoseconds become ticks here, once. Boundaries of windows are converted as points of the frame, so that windows that
-//! touch in the manifest touch in ticks. Budgets are rounded down and periods up: together they never promise more
-//! than the manifest does. Frames are counted from boot: frame number n of every pCPU starts n frames after it.
+//! Nanoseconds become ticks here, once. Boundaries of windows are converted as points of the frame. So
+//! windows that touch in the manifest also touch in ticks. Budgets are rounded down and periods up. Together
+//! budgets and periods never promise more than the manifest does. Frames are counted from boot: frame number
+//! n of every pCPU starts n frames after boot.
 
 use crate::mailbox::bit;
 use crate::system::System;
@@ -26,10 +27,10 @@ const _: () = assert!(
     "the image check lets through what the policies can hold"
 );
 
-/// Makes `policy` the policy of `pcpu` with its vCPUs. Bounded by the tables of the image.
+/// Makes `policy` the policy of `pcpu` with its vCPUs. The work is bounded by the tables of the image.
 ///
 /// # Errors
-/// [`PolicyError`] if the policy refuses what the image says, which the rules of the image exclude.
+/// [`PolicyError`] if the policy refuses the parameters in the image. The rules of the image exclude this.
 #[inline(never)]
 pub fn install<P: PcpuPolicy>(
     policy: &mut P,
@@ -53,7 +54,7 @@ pub fn install<P: PcpuPolicy>(
     }
 }
 
-/// Which policy a pCPU has; tables are empty.
+/// Returns the kind of policy that a pCPU has, with empty tables.
 pub(crate) fn kind(record: &PcpuRecord, time: &Timebase) -> PolicyParameters<'static> {
     let quantum = u64::from(record.quantum_us.get()).saturating_mul(1000);
     let quantum = time.duration(quantum).0;
@@ -90,17 +91,17 @@ fn vcpu_parameters(record: &VcpuRecord, time: &Timebase) -> VcpuParameters {
             kind,
         }),
         deadline: time.duration(record.deadline_ns.get()).0,
-        // The rules of the image bound the number of domains; other policies do not look.
+        // The rules of the image bound the number of domains. Other policies do not look at the domain.
         domain: record.domain.get() as u8,
     }
 }
 
-/// The ticks of a budget: never more than it says, but at least one.
+/// Returns the ticks of a budget: never more than the budget says, but at least one.
 fn budget(nanoseconds: u64, time: &Timebase) -> Ticks {
     time.duration_within(nanoseconds).0.max(1)
 }
 
-// Each on its own, so that the stack holds the tables of one policy only.
+// The policies have functions of their own, so that the stack holds the tables of one policy only.
 #[inline(never)]
 fn arinc653<P: PcpuPolicy>(
     policy: &mut P,
@@ -150,7 +151,7 @@ fn window(system: &System<'_>, pcpu: PcpuId, record: &WindowRecord) -> Window {
     }
 }
 
-/// The slots of a partition's vCPUs on a pCPU.
+/// Returns the slots of a partition's vCPUs on a pCPU.
 fn slots_of(system: &System<'_>, pcpu: PcpuId, partition: PartitionId) -> SlotSet {
     let own = (0..system.facts_of(partition).count).map(|index| system.binding_of(partition, index));
     SlotSet(

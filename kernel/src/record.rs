@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is left in RAM: the log, how the hypervisor ended, and counters ([`bulkhead_abi::log`]).
+//! The contents that stay in RAM: the log, the end of the hypervisor, and counters ([`bulkhead_abi::log`]).
 //!
-//! The area is the backend's; it survives a warm reset, so at boot it holds either what an earlier life of the hypervisor
-//! left or whatever RAM holds after power-on. [`Recorder::open`] tells the two apart by the header and goes on, or
-//! starts anew. From then on every log line is stored in the ring as well, and the
-//! counters *are* the area's: an exit adds one to a word of it, so they can be read at any time, also when nothing
-//! moves any more.
+//! The area belongs to the backend and survives a warm reset. So at boot the area holds either the contents
+//! that an earlier life of the hypervisor left, or whatever RAM holds after power-on. [`Recorder::open`]
+//! tells the two apart by the header. Then the recorder goes on with the contents, or starts anew. From then
+//! on every log line is stored in the ring as well. The counters *are* those of the area: an exit adds one to
+//! a word of the area. So the counters can be read at any time, also when nothing moves any more.
 //!
-//! Stores only: nothing in the area is believed but the header's own numbers, and those only after they
-//! were found consistent. A position that makes no sense costs the old lines, never more.
+//! The hypervisor only stores. It believes nothing in the area but the numbers of the header, and it believes
+//! these only after it has found them consistent. A position that makes no sense costs the old lines, never
+//! more.
 
 use crate::log::{Line, STAMP_LEN, stamp, store_in_ring};
 use crate::system::System;
@@ -31,15 +32,17 @@ const _: () = assert!(
 );
 const _: () = assert!(crate::log::LINE_LEN + 32 <= LINE_MAX);
 
-/// How often a line tries to get the ring from another pCPU. That one needs a few thousand steps, unless it died there.
+/// The number of times that a line tries to get the ring from another pCPU. That pCPU needs a few thousand
+/// steps, unless it died there.
 const TRIES: usize = 100_000;
 
-/// What an earlier life left.
+/// The report on an earlier life of the hypervisor.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
-    /// Which life this is.
+    /// The number of this life.
     pub boot: u32,
-    /// How the one before ended, if the hypervisor crashed and nobody has been told.
+    /// The end of the life before, if the hypervisor crashed and nobody has been told: the number of that
+    /// life, and the message.
     pub crash: Option<(u32, Line)>,
 }
 
@@ -47,7 +50,7 @@ pub struct Found {
 #[derive(Debug)]
 pub struct Recorder<R> {
     area: Once<&'static Area, R>,
-    /// Held while a line is stored.
+    /// The lock that is held while a line is stored.
     writer: SpinMutex<(), R>,
 }
 
@@ -59,7 +62,7 @@ impl<R: RelaxStrategy> Recorder<R> {
         }
     }
 
-    /// Takes the area over at boot, and says what was in it.
+    /// Takes the area over at boot, and returns what was in the area.
     pub fn open<A: Arch>(&self, machine: &mut A) -> Found {
         let area = *self.area.call_once(|| machine.log_area());
         area.make_if_invalid();
@@ -72,13 +75,13 @@ impl<R: RelaxStrategy> Recorder<R> {
         header.trace_records.store(0, Ordering::Relaxed);
         clear_counters(area);
         let crash = tell_crash(area);
-        // Of the ring only what `close_gap` wrote has changed.
+        // The part of the ring that `close_gap` wrote is the only part that has changed.
         machine.keep(0, offset_of!(Area, ring));
         keep_ring(machine, gap);
         Found { boot, crash }
     }
 
-    /// Names what is counted.
+    /// Names the things that are counted.
     pub fn describe(&self, system: &System<'_>) {
         let Some(area) = self.area.get() else { return };
         let header = &area.header;
@@ -103,7 +106,7 @@ impl<R: RelaxStrategy> Recorder<R> {
             place.pcpu.store(u32::from(binding.pcpu.0), Ordering::Relaxed);
             add(&header.vcpus);
         }
-        // Last: whoever reads along needs the names of what is traced.
+        // This comes last: a reader that reads along needs the names of the things that are traced.
         let board = system.image.board();
         header.trace_base.store(board.trace_base.get(), Ordering::Relaxed);
         header
@@ -135,7 +138,7 @@ impl<R: RelaxStrategy> Recorder<R> {
         keep_header(machine);
     }
 
-    /// The hypervisor gives up, for a reason it can name.
+    /// Notes that the hypervisor gives up, for a reason that it can name.
     pub fn lockdown<A: Arch>(&self, machine: &mut A, reason: &Line) {
         let Some(area) = self.area.get() else { return };
         let pcpu = u32::from(machine.current().0);
@@ -145,21 +148,21 @@ impl<R: RelaxStrategy> Recorder<R> {
         machine.keep(0, AREA_SIZE);
     }
 
-    /// A partition has entered a state.
+    /// Notes that a partition has entered a state.
     pub fn state(&self, partition: PartitionId, state: PartitionState) {
         if let Some(place) = self.partition(partition) {
             place.state.store(state as u32, Ordering::Relaxed);
         }
     }
 
-    /// A partition was restarted.
+    /// Notes that a partition was restarted.
     pub fn restarted(&self, partition: PartitionId) {
         if let Some(place) = self.partition(partition) {
             place.restarts.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// A partition had a health event.
+    /// Notes that a partition had a health event.
     pub fn event(&self, partition: PartitionId, class: HealthClass) {
         let place = self.partition(partition);
         if let Some(counter) = place.and_then(|place| place.events.get(class as usize)) {
@@ -167,12 +170,12 @@ impl<R: RelaxStrategy> Recorder<R> {
         }
     }
 
-    /// Where a vCPU is counted.
+    /// Returns the counters of a vCPU.
     pub fn vcpu(&self, vcpu: VcpuId) -> Option<&'static Vcpu> {
         self.area.get()?.vcpus.get(usize::from(vcpu.0))
     }
 
-    /// Where a pCPU is counted.
+    /// Returns the counters of a pCPU.
     pub fn pcpu(&self, pcpu: PcpuId) -> Option<&'static Pcpu> {
         self.area.get()?.pcpus.get(usize::from(pcpu.0))
     }
@@ -181,7 +184,7 @@ impl<R: RelaxStrategy> Recorder<R> {
         self.area.get()?.partitions.get(usize::from(partition.0))
     }
 
-    /// The right to store a line; `None` if its holder seems to have died with it.
+    /// Takes the right to store a line. Returns `None` if the holder of the right seems to have died with it.
     fn claim(&self) -> Option<SpinMutexGuard<'_, (), R>> {
         for _ in 0..TRIES {
             if let Some(guard) = self.writer.try_lock() {
@@ -193,7 +196,7 @@ impl<R: RelaxStrategy> Recorder<R> {
     }
 }
 
-/// Adds to a counter that one pCPU alone writes.
+/// Adds one to a counter that one pCPU alone writes.
 #[inline]
 pub fn add(counter: &AtomicU32) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
@@ -208,7 +211,8 @@ pub fn add_ticks(counter: &AtomicU64, ticks: Ticks) {
     );
 }
 
-/// What was announced but not stored becomes line ends: it has overwritten the oldest bytes. Returns where that was.
+/// Turns bytes that were announced but not stored into line ends, because the announced line has overwritten
+/// the oldest bytes. Returns the place and the length of the line ends.
 fn close_gap(area: &Area) -> (u64, usize) {
     let header = &area.header;
     let start = header.written.load(Ordering::Relaxed);
@@ -258,7 +262,7 @@ fn clear_counters(area: &Area) {
     }
 }
 
-/// The message of a crash that nobody has been told of; now somebody is.
+/// Returns the message of a crash that nobody has been told of, and notes that the crash is told now.
 fn tell_crash(area: &Area) -> Option<(u32, Line)> {
     let crash = &area.crash;
     if crash.state.load(Ordering::Acquire) != CRASH_NEW {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the pCPUs share: one value, a `static` of the class binary.
+//! The state that the pCPUs share: one value, a `static` of the class binary.
 //!
-//! Everything in here is either constant after boot, an atomic, or behind a short lock of its own;
-//! there is no lock over all of it. Lock order, where
-//! two are held: virtual UART or network interface before the backend's own; no other pair is ever held together.
+//! Everything in this value is either constant after boot, an atomic, or behind a short lock of its own.
+//! There is no lock over all of it. The order of locks, where two are held: a virtual UART or network
+//! interface comes before the backend's own lock. No other pair is ever held together.
 
 use crate::cap::Spaces;
 use crate::event::Gate;
@@ -26,19 +26,19 @@ use spin::RelaxStrategy;
 use spin::mutex::TicketMutex;
 use spin::once::Once;
 
-/// State of one partition that several pCPUs touch.
+/// The state of one partition that several pCPUs touch.
 #[derive(Debug)]
 pub struct Partition<R> {
     control: TicketMutex<Control, R>,
-    /// Copy of the control block's state, for readers without the lock; written under the lock.
+    /// A copy of the control block's state, for readers without the lock. The copy is written under the lock.
     state: AtomicU8,
-    /// When its watchdog period began.
+    /// The time at which the partition's watchdog period began.
     kicked: AtomicU64,
-    /// Its event gate.
+    /// The event gate of the partition.
     pub gate: Gate,
-    /// Its health.
+    /// The health of the partition.
     pub health: Record,
-    /// Its virtual UART, or the console input it has not read yet.
+    /// The virtual UART of the partition, or the console input that the partition has not read yet.
     pub reader: TicketMutex<Reader, R>,
 }
 
@@ -62,18 +62,20 @@ impl<R: RelaxStrategy> Partition<R> {
         result
     }
 
-    /// Looks at the control block, or changes what no reader without the lock sees: not its state. As for [`Partition::control`].
+    /// Looks at the control block, or changes something in it that no reader without the lock sees. The
+    /// action must not change the state. The action is short and takes no other lock, as for
+    /// [`Partition::control`].
     #[inline]
     pub fn with_control<T>(&self, action: impl FnOnce(&mut Control) -> T) -> T {
         action(&mut self.control.lock())
     }
 
-    /// Life cycle state.
+    /// Returns the life cycle state.
     pub fn state(&self) -> PartitionState {
         PartitionState::from_number(self.state.load(Ordering::SeqCst)).unwrap_or(PartitionState::Stopped)
     }
 
-    /// What a holder of a read capability sees.
+    /// Returns the status that a holder of a read capability sees.
     pub fn status(&self) -> StatusWord {
         StatusWord {
             state: self.state(),
@@ -83,25 +85,25 @@ impl<R: RelaxStrategy> Partition<R> {
         }
     }
 
-    /// Starts a new watchdog period. The home pCPU notices when the old one would have ended.
+    /// Starts a new watchdog period. The home pCPU notices this when the old period would have ended.
     pub fn kick(&self, now: Ticks) {
         self.kicked.store(now.0, Ordering::Relaxed);
     }
 
-    /// When the watchdog period began.
+    /// Returns the time at which the watchdog period began.
     pub fn kicked(&self) -> Ticks {
         Ticks(self.kicked.load(Ordering::Relaxed))
     }
 }
 
-/// Which schedule a pCPU is in, and which one it is asked to change to.
+/// The schedule that a pCPU is in, and the schedule that it is asked to change to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ScheduleState {
-    /// The one in force.
+    /// The schedule in force.
     pub current: u8,
-    /// When it began.
+    /// The time at which that schedule began.
     pub since: Ticks,
-    /// The one asked for last, until it is in force.
+    /// The schedule asked for last, until that schedule is in force.
     pub wanted: Option<u8>,
 }
 
@@ -119,7 +121,7 @@ pub struct Shared<'i, R> {
     pub(crate) time: Once<Timebase, R>,
     pub(crate) system: Once<System<'i>, R>,
     pub(crate) mailboxes: PerPcpu<Mailbox>,
-    /// Which schedule each pCPU is in.
+    /// The schedule that each pCPU is in.
     pub(crate) schedules: PerPcpu<TicketMutex<ScheduleState, R>>,
     pub(crate) partitions: PerPartition<Partition<R>>,
     pub(crate) capabilities: Spaces<R>,
@@ -127,9 +129,9 @@ pub struct Shared<'i, R> {
     pub(crate) recorder: Recorder<R>,
     /// Interfaces to networks.
     pub(crate) nics: PerNic<TicketMutex<Nic, R>>,
-    /// Partitions whose virtual UART has no room for output, as a bitmap.
+    /// The partitions whose virtual UART has no room for output, as a bitmap.
     starved: AtomicU32,
-    /// Someone is ending the system.
+    /// True if a pCPU is ending the system.
     ending: AtomicBool,
 }
 
@@ -140,7 +142,7 @@ impl<R: RelaxStrategy> Default for Shared<'_, R> {
 }
 
 impl<R: RelaxStrategy> Shared<'_, R> {
-    /// The state before boot.
+    /// Makes the state before boot.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -158,17 +160,17 @@ impl<R: RelaxStrategy> Shared<'_, R> {
         }
     }
 
-    /// State of a partition.
+    /// Returns the state of a partition.
     pub fn partition(&self, partition: PartitionId) -> &Partition<R> {
         self.partitions.of(partition)
     }
 
-    /// The partition's virtual UART must be told when there is room again.
+    /// Marks a partition whose virtual UART must be told when there is room again.
     pub(crate) fn mark_starved(&self, partition: PartitionId) {
         self.starved.fetch_or(bit(partition.0), Ordering::Relaxed);
     }
 
-    /// The partitions marked since the last call.
+    /// Returns the partitions marked since the last call, as a bitmap.
     pub(crate) fn take_starved(&self) -> u32 {
         if self.starved.load(Ordering::Relaxed) == 0 {
             0
@@ -177,7 +179,7 @@ impl<R: RelaxStrategy> Shared<'_, R> {
         }
     }
 
-    /// Whether the caller is the first to end the system.
+    /// Tells whether the caller is the first to end the system.
     pub(crate) fn claim_end(&self) -> bool {
         !self.ending.swap(true, Ordering::SeqCst)
     }

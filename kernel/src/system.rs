@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The system as the kernel sees it: what the image says, in the form the kernel asks for it.
+//! The system as the kernel sees it: the facts of the image, in the form in which the kernel asks for them.
 //!
-//! Derived once at boot from the checked image and constant afterwards, so every pCPU reads it without
-//! a lock. What hot paths need (where is this vCPU bound, which action has this class) is one table look-up;
-//! everything else stays in the image's own records.
+//! The system is derived once at boot from the checked image and is constant afterwards. So every pCPU reads
+//! it without a lock. Facts that hot paths need (the binding of this vCPU, the action for this class) are one
+//! table look-up. Everything else stays in the image's own records.
 
 use crate::mailbox::bit;
 use crate::network::{Intake, NicFacts, NicId, PerNic};
@@ -11,49 +11,47 @@ use crate::partition::Homes;
 use crate::table::{PerPartition, PerPcpu, PerVcpu, Table};
 use crate::time::Timebase;
 use bulkhead_abi::HealthClass;
-use bulkhead_abi::size::{IS_SMALL, limit};
+use bulkhead_abi::size::limit;
+use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
-    GuestPhys, HostPhys, Line, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind, PcpuId,
-    Ticks, TimeMode, VcpuId, VcpuReset, VcpuSet, VirtualLine,
+    AddressSpace, ClassFacts, EntryState, GuestPhys, HostPhys, Line, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS,
+    PartitionId, PartitionKind, PcpuId, Ticks, TimeMode, VcpuId, VcpuReset, VcpuSet, VirtualDevice,
+    VirtualLine,
 };
-use bulkhead_devices::uart::Kind;
 use bulkhead_image::layout::HealthAction;
 use bulkhead_image::layout::{
     FLAG_AARCH32, FLAG_FROZEN_TIME, FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, NONE,
-    PARTITION_TASK, PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, VIRTUAL_CMSDK_UART,
-    VIRTUAL_EVENT_GATE, VIRTUAL_LAN9118, VIRTUAL_PL011, VirtualDeviceRecord,
+    PARTITION_TASK, PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, U64, VirtualDeviceRecord,
 };
-use bulkhead_image::{Image, MAX_NICS};
+use bulkhead_image::{Image, MAX_NICS, MAX_VIRTUAL_DEVICES};
 use bulkhead_sched::Slot;
 
-/// Where a vCPU belongs.
+/// The place that a vCPU belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Binding {
-    /// Its partition.
+    /// The partition of the vCPU.
     pub partition: PartitionId,
-    /// Its number within the partition.
+    /// The number of the vCPU within its partition.
     pub index: u8,
-    /// Its pCPU.
+    /// The pCPU of the vCPU.
     pub pcpu: PcpuId,
-    /// Its slot in that pCPU's policy.
+    /// The slot of the vCPU in the policy of that pCPU.
     pub slot: Slot,
 }
 
-/// The virtual UART of a VM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UartWindow {
-    /// Which UART it is.
-    pub kind: Kind,
-    /// First register.
-    pub base: GuestPhys,
-    /// Bytes of the window.
-    pub size: u64,
-    /// Its interrupt, if it has one.
-    pub line: Option<VirtualLine>,
+/// The most virtual devices that the kernel answers, of all partitions: on a microcontroller three per
+/// partition.
+const MAX_DEVICES: usize = limit(3 * MAX_PARTITIONS, MAX_VIRTUAL_DEVICES);
+
+/// A part of the table of virtual devices.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    first: u8,
+    end: u8,
 }
 
-/// Some of the board's lines; its interrupt controllers have less than 1024 (Arm IHI 0048, 0069: 1020), those of microcontrollers less than
-/// 512 (Arm DDI 0403E, B3.4.2: 496).
+/// A set of the board's lines. The interrupt controllers of boards have fewer than 1024 lines (Arm IHI 0048,
+/// 0069: 1020). Those of microcontrollers have fewer than 512 (Arm DDI 0403E, B3.4.2: 496).
 #[derive(Debug)]
 struct LineSet([u32; limit(16, 32)]);
 
@@ -73,38 +71,36 @@ impl LineSet {
     }
 }
 
-/// What the kernel must know of a partition at any time.
+/// The facts of a partition that the kernel must know at any time.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
     /// VM or task.
     pub kind: PartitionKind,
-    /// Whether its vCPUs start in AArch32 state.
+    /// True if the partition's vCPUs start in AArch32 state.
     pub aarch32: bool,
-    /// Whether a microcontroller's calls of a debugger are answered.
+    /// True if a microcontroller's calls of a debugger are answered.
     pub semihosting: bool,
-    /// What its time does while it is ready but not running.
+    /// The behaviour of the partition's time while the partition is ready but not running.
     pub time: TimeMode,
-    /// Its first vCPU; the others follow.
+    /// The first vCPU of the partition. The others follow it.
     pub first: VcpuId,
-    /// Its vCPUs.
+    /// The number of the partition's vCPUs.
     pub count: u8,
-    /// Their pCPUs.
+    /// The pCPUs of these vCPUs.
     pub homes: Homes,
-    /// Watchdog period, [`Ticks::NEVER`] if it has none.
+    /// The watchdog period, [`Ticks::NEVER`] if the partition has none.
     pub watchdog: Ticks,
-    /// Partitions whose gates get an event when its state changes, as a bitmap.
+    /// The partitions whose gates get an event when this partition's state changes, as a bitmap.
     pub watchers: u32,
-    /// Whether the starts of its windows raise events at its gate.
+    /// True if the starts of the partition's windows raise events at its gate.
     pub window_events: bool,
-    /// Its virtual UART.
-    pub uart: Option<UartWindow>,
-    /// Its interface to a network.
+    /// The virtual devices of the partition.
+    devices: Range,
+    /// The partition's interface to a network.
     pub nic: Option<NicId>,
-    /// The interrupt of its event gate.
-    pub gate_line: Option<VirtualLine>,
-    /// Restarts by health actions before it stays failed, or `NONE`.
+    /// The number of restarts by health actions before the partition stays failed, or `NONE`.
     pub restart_limit: u32,
-    /// Alternatives to the payloads of its own section.
+    /// The number of alternatives to the payloads of the partition's own section.
     pub alternatives: u8,
     actions: [u8; 8],
 }
@@ -121,15 +117,14 @@ impl Facts {
         watchdog: Ticks::NEVER,
         watchers: 0,
         window_events: false,
-        uart: None,
+        devices: Range { first: 0, end: 0 },
         nic: None,
-        gate_line: None,
         restart_limit: NONE,
         alternatives: 0,
         actions: [0; 8],
     };
 
-    /// What the manifest wants done about faults of this class.
+    /// Returns the action that the manifest demands on faults of this class.
     #[must_use]
     pub fn action(&self, class: HealthClass) -> HealthAction {
         let number = self.actions.get(class as usize).copied();
@@ -140,31 +135,34 @@ impl Facts {
     }
 }
 
-/// The system.
+/// The system: the image, and the tables derived from it.
 #[derive(Debug)]
 pub struct System<'i> {
     /// The system image.
     pub image: Image<'i>,
     /// Ticks and nanoseconds.
     pub time: Timebase,
-    /// When the board is to be powered off.
+    /// The time at which the board is to be powered off.
     pub time_limit: Ticks,
     partitions: PerPartition<Facts>,
     bindings: PerVcpu<Binding>,
-    /// Time for frames from outside, as it is given.
+    /// The virtual devices that the kernel answers. The devices of a partition are one behind the other.
+    devices: [VirtualDevice; MAX_DEVICES],
+    /// The time for frames from outside, as the manifest gives it.
     pub(crate) intake: Intake,
     nics: PerNic<NicFacts>,
-    /// vCPUs of VMs that have one.
+    /// The vCPUs of VMs that have a network interface.
     nic_vcpus: VcpuSet,
-    /// Lines whose interrupts are critical.
+    /// The lines whose interrupts are critical.
     critical: LineSet,
-    /// vCPUs with a critical line.
+    /// The vCPUs with a critical line.
     critical_vcpus: VcpuSet,
 }
 
 impl<'i> System<'i> {
-    /// Derives everything. Bounded by the number of records. In place and without a result that could fail: the
-    /// tables are large, and the image's own rules have seen to it that all fits.
+    /// Derives the system from the image. The work is bounded by the number of records. The work is done in
+    /// place and without a result that could fail: the tables are large, and the image's own rules ensure
+    /// that everything fits.
     #[must_use]
     pub fn new(image: Image<'i>, time: Timebase) -> Self {
         const UNBOUND: Binding = Binding {
@@ -185,6 +183,7 @@ impl<'i> System<'i> {
             time_limit,
             partitions: Table::new([Facts::NOTHING; MAX_PARTITIONS]),
             bindings: Table::new([UNBOUND; MAX_VCPUS]),
+            devices: [VirtualDevice::NOTHING; MAX_DEVICES],
             nics: Table::new([NicFacts::NOTHING; MAX_NICS]),
             nic_vcpus: VcpuSet::EMPTY,
             critical: LineSet::EMPTY,
@@ -203,21 +202,11 @@ impl<'i> System<'i> {
                 system.critical_vcpus.insert_all(VcpuSet::of(first));
             }
         }
+        system.find_devices();
         system.find_nics();
         for watch in image.watches() {
             let watched = PartitionId(watch.watched.get() as u8);
             system.partitions.of_mut(watched).watchers |= bit(watch.watcher.get() as u8);
-        }
-        for device in image.virtual_devices() {
-            let owner = system
-                .partitions
-                .of_mut(PartitionId(device.partition.get() as u8));
-            match device.kind.get() {
-                VIRTUAL_PL011 => owner.uart = Some(uart(Kind::Pl011, device)),
-                VIRTUAL_CMSDK_UART => owner.uart = Some(uart(Kind::Cmsdk, device)),
-                VIRTUAL_EVENT_GATE => owner.gate_line = line_of(device),
-                _ => {}
-            }
         }
         system
     }
@@ -231,7 +220,7 @@ impl<'i> System<'i> {
                 PartitionKind::Vm
             },
             aarch32: record.flags.get() & FLAG_AARCH32 != 0,
-            semihosting: IS_SMALL
+            semihosting: self.image.facts().semihosting
                 && record.kind.get() != PARTITION_TASK
                 && record.flags.get() & FLAG_NO_SEMIHOSTING == 0,
             time: if frozen { TimeMode::Frozen } else { TimeMode::Real },
@@ -249,17 +238,38 @@ impl<'i> System<'i> {
         }
     }
 
+    /// Fills the table of virtual devices.
+    fn find_devices(&mut self) {
+        let class = self.image.facts();
+        let mut rest = self.devices.iter_mut();
+        let mut end = 0_u8;
+        for partition in (0..self.image.partitions().len() as u8).map(PartitionId) {
+            let first = end;
+            for record in self.image.virtual_devices_of(partition.0.into()) {
+                let facts = class.device(record.kind.get());
+                // The backend answers the interrupt controller.
+                if facts.is_some_and(|facts| facts.role != DeviceRole::Controller)
+                    && let Some(place) = rest.next()
+                {
+                    let [window, _] = windows(class, record);
+                    *place = window;
+                    end = end.saturating_add(1);
+                }
+            }
+            self.partitions.of_mut(partition).devices = Range { first, end };
+        }
+    }
+
     fn find_nics(&mut self) {
         let image = self.image;
         for (record, number) in image.nics().iter().zip(0_u8..) {
-            let mut devices = image.virtual_devices_of(record.partition.get());
-            // The check of the image has found it.
-            if let Some(device) = devices.find(|device| device.kind.get() == VIRTUAL_LAN9118) {
-                let facts = NicFacts::new(record, device, line_of(device));
-                let owner = self.partitions.of_mut(facts.partition);
+            let partition = PartitionId(record.partition.get() as u8);
+            // The check of the image has found the device.
+            if let Some(device) = self.device_with(partition, |role| role == DeviceRole::Network) {
+                *self.nics.of_mut(NicId(number)) = NicFacts::new(record, *device);
+                let owner = self.partitions.of_mut(partition);
                 owner.nic = Some(NicId(number));
                 self.nic_vcpus.insert_all(VcpuSet::of(owner.first));
-                *self.nics.of_mut(NicId(number)) = facts;
             }
         }
     }
@@ -284,28 +294,66 @@ impl<'i> System<'i> {
         }
     }
 
-    /// Facts of a partition.
+    /// Returns the facts of a partition.
     #[inline]
     #[must_use]
     pub fn facts_of(&self, partition: PartitionId) -> &Facts {
         self.partitions.of(partition)
     }
 
-    /// Where a vCPU belongs.
+    /// Returns the virtual devices of a partition that the kernel answers.
+    #[inline]
+    #[must_use]
+    pub fn devices_of(&self, partition: PartitionId) -> &[VirtualDevice] {
+        let Range { first, end } = self.facts_of(partition).devices;
+        self.devices
+            .get(usize::from(first)..usize::from(end))
+            .unwrap_or(&[])
+    }
+
+    /// Returns the part that a virtual device plays.
+    #[must_use]
+    pub fn role_of(&self, device: &VirtualDevice) -> Option<DeviceRole> {
+        self.image.facts().device(device.kind()).map(|facts| facts.role)
+    }
+
+    fn device_with(
+        &self,
+        partition: PartitionId,
+        plays: impl Fn(DeviceRole) -> bool,
+    ) -> Option<&VirtualDevice> {
+        let mut devices = self.devices_of(partition).iter();
+        devices.find(|device| self.role_of(device).is_some_and(&plays))
+    }
+
+    /// Returns the virtual device that is the console of a partition, if there is one.
+    #[must_use]
+    pub fn console_of(&self, partition: PartitionId) -> Option<&VirtualDevice> {
+        self.device_with(partition, |role| matches!(role, DeviceRole::Console(_)))
+    }
+
+    /// Returns the interrupt of a partition's event gate, if it has one.
+    #[must_use]
+    pub fn gate_line_of(&self, partition: PartitionId) -> Option<VirtualLine> {
+        self.device_with(partition, |role| role == DeviceRole::Gate)?
+            .interrupt()
+    }
+
+    /// Returns the place that a vCPU belongs to.
     #[inline]
     #[must_use]
     pub fn binding(&self, vcpu: VcpuId) -> Binding {
         *self.bindings.of(vcpu)
     }
 
-    /// Where vCPU `index` of a partition belongs.
+    /// Returns the place that vCPU `index` of a partition belongs to.
     #[must_use]
     pub fn binding_of(&self, partition: PartitionId, index: u8) -> Binding {
         self.binding(VcpuId(self.facts_of(partition).first.0.saturating_add(index)))
     }
 
-    /// The register of the board behind an access of a partition to registers that are forwarded. Bounded by
-    /// the number of windows.
+    /// Returns the register of the board behind an access of a partition to registers that are forwarded. The
+    /// work is bounded by the number of windows.
     #[must_use]
     pub fn register_at(&self, partition: PartitionId, address: GuestPhys, size: u8) -> Option<HostPhys> {
         let windows = self.image.registers().iter();
@@ -321,7 +369,8 @@ impl<'i> System<'i> {
         })
     }
 
-    /// What to write where when a partition has ended, so that its devices leave memory alone.
+    /// Returns the registers to write when a partition has ended, each with its value. These writes make the
+    /// devices of the partition leave memory alone.
     pub fn quiescing(&self, partition: PartitionId) -> impl Iterator<Item = (HostPhys, u32)> + use<'i> {
         let windows = self.image.registers().iter();
         let own = windows.filter(move |window| {
@@ -336,49 +385,49 @@ impl<'i> System<'i> {
         })
     }
 
-    /// The first vCPUs of partitions with critical interrupts.
+    /// Returns the first vCPUs of partitions with critical interrupts.
     #[inline]
     #[must_use]
     pub const fn critical_vcpus(&self) -> VcpuSet {
         self.critical_vcpus
     }
 
-    /// Whether the manifest calls the interrupts of this line critical.
+    /// Tells whether the manifest calls the interrupts of this line critical.
     #[inline]
     #[must_use]
     pub fn is_critical(&self, line: Line) -> bool {
         self.critical.has(line)
     }
 
-    /// All interfaces to networks.
+    /// Returns all interfaces to networks.
     pub fn nics(&self) -> impl Iterator<Item = NicId> + use<> {
         (0..self.image.nics().len().min(MAX_NICS) as u8).map(NicId)
     }
 
-    /// Whether the vCPU's partition has an interface.
+    /// Tells whether the vCPU's partition has an interface.
     #[inline]
     pub(crate) fn has_nic(&self, vcpu: VcpuId) -> bool {
         self.nic_vcpus.contains(vcpu)
     }
 
-    /// What is known of an interface.
+    /// Returns the facts of an interface.
     #[inline]
     #[must_use]
     pub fn nic(&self, nic: NicId) -> &NicFacts {
         self.nics.of(nic)
     }
 
-    /// All partitions.
+    /// Returns all partitions.
     pub fn partitions(&self) -> impl Iterator<Item = PartitionId> + use<> {
         (0..self.image.partitions().len().min(MAX_PARTITIONS) as u8).map(PartitionId)
     }
 
-    /// All pCPUs.
+    /// Returns all pCPUs.
     pub fn pcpus(&self) -> impl Iterator<Item = PcpuId> + use<> {
         (0..self.image.pcpus().len().min(MAX_PCPUS) as u8).map(PcpuId)
     }
 
-    /// The vCPUs bound to a pCPU, in the order of their slots.
+    /// Returns the vCPUs bound to a pCPU, in the order of their slots.
     pub fn vcpus_on(&self, pcpu: PcpuId) -> impl Iterator<Item = VcpuId> + '_ {
         let count = self.image.vcpus().len().min(MAX_VCPUS) as u8;
         (0..count)
@@ -386,12 +435,14 @@ impl<'i> System<'i> {
             .filter(move |vcpu| self.binding(*vcpu).pcpu == pcpu)
     }
 
-    /// How vCPU 0 of a partition starts with its own payloads (`alternative` 0) or with others.
+    /// Returns the state in which vCPU 0 of a partition starts with its own payloads (`alternative` 0) or
+    /// with others.
     #[must_use]
     pub fn first_state(&self, partition: PartitionId, alternative: u8) -> Option<VcpuReset> {
+        let own = self.image.partitions().get(usize::from(partition.0))?;
         let (entry, argument, stack) = match usize::from(alternative).checked_sub(1) {
             None => {
-                let record = self.image.partitions().get(usize::from(partition.0))?;
+                let record = own;
                 (record.entry, record.argument, record.stack)
             }
             Some(index) => {
@@ -400,13 +451,14 @@ impl<'i> System<'i> {
             }
         };
         Some(VcpuReset {
+            state: EntryState(own.entry_state.get() as u8),
             entry: GuestPhys(entry.get()),
             argument: argument.get(),
             stack: stack.get(),
         })
     }
 
-    /// The name of a partition's alternative; `None` for its own payloads.
+    /// Returns the name of a partition's alternative, or `None` for the partition's own payloads.
     #[must_use]
     pub fn alternative_name(&self, partition: PartitionId, alternative: u8) -> Option<&'i str> {
         let index = usize::from(alternative).checked_sub(1)?;
@@ -414,7 +466,7 @@ impl<'i> System<'i> {
         record.name.text().ok()
     }
 
-    /// A partition's name.
+    /// Returns a partition's name.
     #[must_use]
     pub fn name(&self, partition: PartitionId) -> &'i str {
         self.image
@@ -424,19 +476,24 @@ impl<'i> System<'i> {
     }
 }
 
-fn uart(kind: Kind, device: &VirtualDeviceRecord) -> UartWindow {
-    let [base, _] = device.base;
-    let [size, _] = device.size;
-    UartWindow {
-        kind,
-        base: GuestPhys(base.get()),
-        size: size.get(),
-        line: line_of(device),
-    }
-}
-
-fn line_of(device: &VirtualDeviceRecord) -> Option<VirtualLine> {
-    Some(device.virtual_line.get())
-        .filter(|line| *line != NONE)
-        .map(VirtualLine)
+/// Returns the windows of a virtual device. A window that the device does not have is empty.
+pub(crate) fn windows(class: &ClassFacts, device: &VirtualDeviceRecord) -> [VirtualDevice; 2] {
+    let ([base_0, base_1], [size_0, size_1]) = (device.base, device.size);
+    let line = Some(device.virtual_line.get()).filter(|line| *line != NONE);
+    // A class without other address spaces is not asked.
+    let facts = class
+        .device(device.kind.get())
+        .filter(|_| class.has_other_spaces());
+    let [space_0, space_1] = facts.map_or([AddressSpace::Memory; 2], |facts| {
+        let [first, second] = facts.windows;
+        [first.space, second.space]
+    });
+    let window = |number, base: U64, size: U64| {
+        let place = (base.get(), size.get());
+        VirtualDevice::new(device.kind.get(), number, place, line.map(VirtualLine))
+    };
+    [
+        window((0, space_0), base_0, size_0),
+        window((1, space_1), base_1, size_1),
+    ]
 }

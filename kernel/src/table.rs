@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tables with one entry per id.
 //!
-//! Every id in the kernel comes from the checked system image or from the backend, never from a
-//! partition: what a partition names goes through its capability space first. So a look-up by id
-//! cannot fail, and nothing here returns an `Option` that a caller would have to invent an answer for.
-//! If an id ever were out of range (a broken invariant of ours), the look-up would land on another entry
-//! instead of ending the hypervisor; tests are built with the assertion that it does not.
+//! Every id in the kernel comes from the checked system image or from the backend, never from a partition. A
+//! name that a partition uses goes through its capability space first. So a look-up by id cannot fail.
+//! Nothing here returns an `Option` for which a caller would have to invent an answer. An id out of range
+//! would be a broken invariant of the kernel. The look-up would then land on another entry instead of ending
+//! the hypervisor. Tests are built with the assertion that this does not happen.
 
 use bulkhead_arch_api::{MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PcpuId, VcpuId};
 use core::marker::PhantomData;
 
-/// Something that numbers the entries of a table.
+/// A type that numbers the entries of a table.
 pub trait Id: Copy {
-    /// The number.
+    /// Returns the number.
     fn index(self) -> usize;
 }
 
@@ -49,7 +49,7 @@ pub type PerVcpu<T> = Table<VcpuId, T, MAX_VCPUS>;
 pub type PerPcpu<T> = Table<PcpuId, T, MAX_PCPUS>;
 
 impl<K: Id, T, const N: usize> Table<K, T, N> {
-    /// A table of these entries.
+    /// Makes a table of these entries.
     pub const fn new(entries: [T; N]) -> Self {
         const { assert!(N > 0) }
         Self {
@@ -58,14 +58,14 @@ impl<K: Id, T, const N: usize> Table<K, T, N> {
         }
     }
 
-    /// The entry of `id`.
+    /// Returns the entry of `id`.
     #[inline]
     #[expect(clippy::indexing_slicing, reason = "`position` is below N")]
     pub fn of(&self, id: K) -> &T {
         &self.entries[Self::position(id)]
     }
 
-    /// The entry of `id`, to change.
+    /// Returns the entry of `id`, to change.
     #[inline]
     #[expect(clippy::indexing_slicing, reason = "`position` is below N")]
     pub fn of_mut(&mut self, id: K) -> &mut T {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The board's one serial line, as the rest of the kernel sees it: everybody's output ([`Multiplexer`]) and
-//! whose input is whose ([`Selector`]).
+//! The board's one serial line, as the rest of the kernel sees it: the output of all consoles
+//! ([`Multiplexer`]), and the owner of each byte of input ([`Selector`]).
 
 use crate::console::Multiplexer;
 use crate::input::{Received, Selector};
@@ -12,9 +12,9 @@ use spin::mutex::SpinMutex;
 /// The serial line.
 #[derive(Debug)]
 pub struct Terminal<'n, R> {
-    /// Output of all consoles.
+    /// The output of all consoles.
     pub output: Multiplexer<'n, R>,
-    /// Held while a byte that came in is looked at; the line interrupts one pCPU only.
+    /// The lock that is held while a byte that came in is looked at. The line interrupts one pCPU only.
     selector: SpinMutex<Selector, R>,
 }
 
@@ -26,7 +26,7 @@ impl<'n, R: RelaxStrategy> Terminal<'n, R> {
         }
     }
 
-    /// Registers the console of a partition. Input goes to the first that reads.
+    /// Registers the console of a partition. Input goes to the first console that reads.
     pub fn add(&self, partition: PartitionId, name: &'n str, reads: bool) {
         self.output.add(partition, name);
         let mut selector = self.selector.lock();
@@ -35,7 +35,7 @@ impl<'n, R: RelaxStrategy> Terminal<'n, R> {
         }
     }
 
-    /// A byte came in: whose it is.
+    /// Takes a byte that came in. Returns the owner of the byte, if there is one, and the byte.
     pub fn receive(&self, byte: u8) -> Option<(PartitionId, u8)> {
         let mut selector = self.selector.lock();
         let chosen = match selector.receive(byte) {
@@ -48,26 +48,26 @@ impl<'n, R: RelaxStrategy> Terminal<'n, R> {
     }
 }
 
-/// Where a partition's console input goes.
+/// The place where a partition's console input goes.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "one per partition, in place; there is no heap to put the large one on"
 )]
 pub enum Reader {
-    /// To its virtual UART.
+    /// The partition's virtual UART.
     Uart(Uart),
-    /// It has none: to where a hypercall finds it.
+    /// The place where a hypercall finds the input: the partition has no virtual UART.
     Input(Input),
 }
 
 impl Reader {
-    /// Without a virtual UART.
+    /// Makes a reader without a virtual UART.
     pub const fn new() -> Self {
         Self::Input(Input::new())
     }
 
-    /// The virtual UART, if there is one.
+    /// Returns the virtual UART, if there is one.
     #[inline]
     pub const fn uart(&mut self) -> Option<&mut Uart> {
         match self {
@@ -76,7 +76,7 @@ impl Reader {
         }
     }
 
-    /// The input, if there is no virtual UART.
+    /// Returns the input, if there is no virtual UART.
     pub const fn input(&mut self) -> Option<&mut Input> {
         match self {
             Self::Input(input) => Some(input),
@@ -85,10 +85,10 @@ impl Reader {
     }
 }
 
-/// Bytes that a task can hold unread.
+/// The number of unread bytes that a task can hold.
 const INPUT_LEN: usize = 64;
 
-/// Input of a partition without a virtual UART.
+/// The input of a partition without a virtual UART.
 #[derive(Debug)]
 pub struct Input {
     bytes: [u8; INPUT_LEN],
@@ -103,7 +103,7 @@ impl Input {
         }
     }
 
-    /// Adds a byte; one too many is lost.
+    /// Adds a byte. A byte too many is lost.
     pub fn put(&mut self, byte: u8) {
         if let Some(place) = self.bytes.get_mut(self.length) {
             *place = byte;
@@ -111,7 +111,7 @@ impl Input {
         }
     }
 
-    /// Takes the oldest bytes; returns how many.
+    /// Takes the oldest bytes. Returns the number of bytes taken.
     pub fn take(&mut self, into: &mut [u8]) -> usize {
         let taken = into.len().min(self.length);
         for (to, from) in into.iter_mut().zip(self.bytes.iter().take(taken)) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two units of time and the way between them.
+//! Two units of time and the conversions between them.
 //!
-//! Inside, the kernel counts ticks of the board's one counter, because comparing and arming need no
-//! arithmetic then. Guests and manifests speak nanoseconds since boot. A conversion to ticks rounds up, so
-//! that nothing wakes before the time it asked for; a conversion to nanoseconds rounds down.
-//! Both saturate: a time beyond the end of the counter never comes.
+//! Inside, the kernel counts ticks of the board's one counter, because comparing and arming then need no
+//! arithmetic. Guests and manifests speak nanoseconds since boot. A conversion to ticks rounds up, so that
+//! nothing wakes before the time it asked for. A conversion to nanoseconds rounds down. Both conversions
+//! saturate: a time beyond the end of the counter never comes.
 
 use bulkhead_arch_api::Ticks;
 
 const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
-/// Fastest counter for which the conversions below are exact.
+/// The fastest counter for which the conversions below are exact.
 const MAX_HERTZ: u64 = 10_000_000_000;
 
-/// When the hypervisor booted and how fast the counter runs.
+/// The time at which the hypervisor booted, and the speed of the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timebase {
     boot: Ticks,
@@ -20,7 +20,7 @@ pub struct Timebase {
 }
 
 impl Timebase {
-    /// The time base of a counter that showed `boot` when the hypervisor started.
+    /// Makes the time base of a counter that showed `boot` when the hypervisor started.
     #[must_use]
     pub const fn new(boot: Ticks, hertz: u64) -> Self {
         let hertz = if hertz == 0 {
@@ -33,20 +33,21 @@ impl Timebase {
         Self { boot, hertz }
     }
 
-    /// Ticks that last at least `nanoseconds`.
+    /// Returns ticks that last at least `nanoseconds`.
     #[must_use]
     pub const fn duration(&self, nanoseconds: u64) -> Ticks {
         self.convert(nanoseconds, NANOSECONDS_PER_SECOND - 1)
     }
 
-    /// Ticks that last at most `nanoseconds`.
+    /// Returns ticks that last at most `nanoseconds`.
     #[must_use]
     pub const fn duration_within(&self, nanoseconds: u64) -> Ticks {
         self.convert(nanoseconds, 0)
     }
 
-    /// `extra`, a fraction of a tick in parts of 10^-9, decides which way is rounded. One place for all: where a CPU has no
-    /// divisions of 64 bits, this is long.
+    /// Converts nanoseconds to ticks. `extra`, a fraction of a tick in parts of 10^-9, decides the direction
+    /// of the rounding. The function is one place for all callers: it is long where a CPU has no divisions of
+    /// 64 bits.
     #[inline(never)]
     const fn convert(&self, nanoseconds: u64, extra: u64) -> Ticks {
         let (Some(seconds), Some(rest)) = (
@@ -63,13 +64,13 @@ impl Timebase {
         Ticks(seconds.saturating_mul(self.hertz).saturating_add(part))
     }
 
-    /// The time `nanoseconds` after boot.
+    /// Returns the time `nanoseconds` after boot.
     #[must_use]
     pub const fn at(&self, nanoseconds: u64) -> Ticks {
         self.boot.plus(self.duration(nanoseconds))
     }
 
-    /// Nanoseconds from boot to `now`.
+    /// Returns the nanoseconds from boot to `now`.
     #[must_use]
     pub const fn nanoseconds(&self, now: Ticks) -> u64 {
         let ticks = now.since(self.boot).0;
@@ -87,13 +88,13 @@ impl Timebase {
             .saturating_add(part)
     }
 
-    /// When the hypervisor booted.
+    /// Returns the time at which the hypervisor booted.
     #[must_use]
     pub const fn boot(&self) -> Ticks {
         self.boot
     }
 
-    /// Ticks per second.
+    /// Returns the ticks per second.
     #[must_use]
     pub const fn hertz(&self) -> u64 {
         self.hertz

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The trace of one pCPU: a ring of records in RAM that nobody else writes.
+//! The trace of one pCPU: a ring of records in RAM that only this pCPU writes.
 //!
-//! Whether anything is traced is decided when the image is built and never changes. A pCPU that does not trace has a ring without
-//! entries: it runs another loop ([`crate::dispatch::Pcpu::run_forever`]), and in the few places that both loops share
-//! it pays one branch that always goes the same way.
+//! The build of the image decides whether anything is traced. This never changes afterwards. A pCPU that does
+//! not trace has a ring without entries. Such a pCPU runs another loop
+//! ([`crate::dispatch::Pcpu::run_forever`]). In the few places that both loops share, the pCPU pays one
+//! branch that always goes the same way.
 //!
-//! The newest record overwrites the oldest, and the number of records ever stored is kept beside the ring, so a reader
-//! loses no record without knowing it. Entries are stored before they are counted: what the count covers is whole.
+//! The newest record overwrites the oldest. The number of records ever stored is kept beside the ring, so a
+//! reader loses no record without knowing it. Entries are stored before they are counted. So every entry that
+//! the count covers is whole.
 
 use bulkhead_abi::log::Pcpu;
 use bulkhead_abi::size::IS_SMALL;
@@ -15,20 +17,20 @@ use bulkhead_arch_api::{PcpuId, Ticks, VcpuId};
 use bulkhead_sched::Slot;
 use core::sync::atomic::Ordering;
 
-/// Where a pCPU's records go.
+/// The place where a pCPU's records go.
 #[derive(Debug)]
 pub struct Tracer {
-    /// As long as a power of two, or empty.
+    /// The ring of records. Its length is a power of two, or 0.
     ring: &'static [Entry],
-    /// Has the number of records stored.
+    /// The counters of the pCPU, with the number of records stored.
     counters: &'static Pcpu,
     pcpu: PcpuId,
-    /// Who runs, as far as the trace tells.
+    /// The vCPU that runs, as far as the trace tells.
     shown: Option<(Slot, VcpuId)>,
 }
 
 impl Tracer {
-    /// The tracer of a pCPU. No `ring`, or one whose length is no power of two: nothing is traced.
+    /// Makes the tracer of a pCPU. Nothing is traced if `ring` is empty or its length is no power of two.
     #[must_use]
     pub const fn new(ring: &'static [Entry], counters: &'static Pcpu, pcpu: PcpuId) -> Self {
         Self {
@@ -39,22 +41,22 @@ impl Tracer {
         }
     }
 
-    /// Whether anything is traced.
+    /// Tells whether anything is traced.
     #[inline]
     #[must_use]
     pub const fn is_on(&self) -> bool {
         !self.ring.is_empty()
     }
 
-    /// Who runs, as far as the trace tells.
+    /// Returns the vCPU that runs, as far as the trace tells.
     #[inline]
     #[must_use]
     pub const fn shown(&self) -> Option<(Slot, VcpuId)> {
         self.shown
     }
 
-    /// Stores a record, if anything is traced. Inlined, because what event it is, is known where it is recorded: little is left to
-    /// be encoded.
+    /// Stores a record, if anything is traced. The function is inlined, because the kind of event is known
+    /// where the event is recorded. So little is left to be encoded.
     #[inline(always)]
     pub fn record(&self, now: Ticks, event: Event) {
         if IS_SMALL {
@@ -64,7 +66,7 @@ impl Tracer {
         }
     }
 
-    /// Where size counts it is one function.
+    /// Stores a record. Where size counts, all callers share this function.
     #[inline(never)]
     fn store_once(&self, now: Ticks, event: Event) {
         self.store(now, event);
@@ -86,7 +88,8 @@ impl Tracer {
             .store(stored.wrapping_add(1), Ordering::Release);
     }
 
-    /// From `now` on `to` runs, who did not before; `is_ready` says whether the one that ran could still.
+    /// Records that `to` runs from `now` on and did not run before. `is_ready` says whether the vCPU that ran
+    /// could run on.
     #[inline]
     pub fn switch(&mut self, now: Ticks, to: Option<(Slot, VcpuId)>, is_ready: bool) {
         let from = core::mem::replace(&mut self.shown, to);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From power-on to running partitions, and to lockdown.
+//! The way from power-on to running partitions, and to lockdown.
 
 mod support;
 
 use bulkhead_arch_api::{PartitionId, PcpuId};
 use bulkhead_arch_sim::{Action, What, script};
+use bulkhead_arch_sim::{LikeAarch64, SimClass};
 use bulkhead_image::layout::NONE;
 use support::{Bench, RAM, UART, tables, task, vm};
 
@@ -96,14 +97,14 @@ fn a_truncated_image_and_one_of_another_class_end_in_lockdown() {
     );
 
     let mut other = tables(2, &two());
-    other.class = 77;
+    other.class = LikeAarch64::FACTS;
     let mut bench = Bench::with_image(2, other.build_unchecked());
     bench.run(1_000);
     assert!(
         bench
             .log()
             .iter()
-            .any(|line| line.starts_with("LOCKDOWN: ") && line.contains("77")),
+            .any(|line| line.starts_with("LOCKDOWN: ") && line.contains("class 1,")),
         "{:?}",
         bench.log()
     );

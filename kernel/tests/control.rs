@@ -14,7 +14,8 @@ const GATE: u64 = 2;
 const CLOCK: u64 = 3;
 const CONSOLE: u64 = 4;
 
-/// Partition 0: a task that may do everything with partition 1, a VM with vCPUs on both pCPUs.
+/// Returns two partitions. Partition 0 is a task that may do everything with partition 1. Partition 1 is a VM
+/// with vCPUs on both pCPUs.
 fn parts() -> Vec<Part> {
     let supervisor = task("supervisor", 0, 20)
         .cap(LINUX as u32, ObjectKind::Partition, 1, Rights::ALL)
@@ -181,7 +182,7 @@ fn state_changes_arrive_as_events() {
     });
     bench.program(1, |_| script([Action::Compute(20_000), Action::Fault(fault())]));
     bench.run(1_000_000);
-    // Several changes in a row may be seen as one, and one may be announced twice.
+    // Several changes in a row may be seen as one, and one change may be announced twice.
     let mut seen: Vec<PartitionState> = bench.marks(0).into_iter().map(state).collect();
     seen.dedup();
     assert_eq!(seen, [PartitionState::Running, PartitionState::Failed]);
@@ -322,7 +323,7 @@ fn capabilities_are_derived_granted_and_revoked() {
 #[test]
 fn a_restarted_partition_has_the_capabilities_of_its_first_start() {
     let mut bench = Bench::new(2, &parts());
-    // Each life fills its space, grants to another, deletes what it was endowed with, and ends itself.
+    // Each life fills its space, grants to another partition, deletes an endowed capability, and ends itself.
     bench.program(0, |_| {
         let grant = call(Operation::CapabilityGrant, &[LINUX, LINUX, 1]);
         let derive = call(Operation::CapabilityDerive, &[CONSOLE, 1]);
@@ -335,7 +336,8 @@ fn a_restarted_partition_has_the_capabilities_of_its_first_start() {
     bench.program(3, |_| |_, _| Action::Compute(5_000));
     bench.run(1_500_000);
     let marks = bench.marks(0);
-    // Own, four endowed, one of them deleted: 60 places.
+    // The space holds its own capability and four endowed ones. One of these is deleted, so 60 places are
+    // free.
     let full = error_mark(Error::NoSpace);
     let mut life = vec![1, 0, 3];
     life.extend(5..64);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every class of fault with every action, restart limits, watchdogs, and what the log makes of it.
+//! Every class of fault with every action, restart limits, watchdogs, and the lines of the log about them.
 
 mod support;
 
-use bulkhead_abi::{Error, HealthClass, Operation};
-use bulkhead_arch_api::{FaultReport, GuestPhys, Reply, ResetKind};
+use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, Rights};
+use bulkhead_arch_api::{FaultReport, GuestPhys, Reply, ResetKind, VcpuId};
 use bulkhead_arch_sim::{Action, Outcome, What, script};
 use bulkhead_image::layout::HealthAction;
 use support::{Bench, NOWHERE, Part, UART, call, caller, error_mark, task, vm};
@@ -24,7 +24,8 @@ fn report(class: HealthClass) -> FaultReport {
     }
 }
 
-/// A partition under test beside one that must not notice: it marks every 10 000 ticks.
+/// Returns a partition under test beside a neighbour that must not notice: the neighbour marks every 10 000
+/// ticks.
 fn bench(part: Part) -> Bench {
     let bench = Bench::new(1, &[part, vm("neighbour", &[(0, 20)])]);
     bench.program(1, |_| {
@@ -48,7 +49,7 @@ fn neighbour_is_fine(bench: &Bench) {
     assert!(marks.windows(2).all(|pair| pair[1] == pair[0] + 1), "{marks:?}");
 }
 
-/// What the partition did: how often it started, and the marks it left.
+/// Returns the outcome of the partition: the number of its starts, and the marks it left.
 fn outcome(bench: &Bench) -> (usize, Vec<u64>) {
     neighbour_is_fine(bench);
     (
@@ -59,7 +60,7 @@ fn outcome(bench: &Bench) -> (usize, Vec<u64>) {
     )
 }
 
-/// Touches nowhere and says what came of it: 1000 + value, or 2000 for a reflected fault.
+/// Touches an address where nothing is, and marks the outcome: 1000 + value, or 2000 for a reflected fault.
 fn toucher() -> impl FnMut(Outcome, u64) -> Action {
     let mut step = 0;
     move |last, _| {
@@ -251,6 +252,85 @@ fn a_silent_watchdog_bites_and_a_kicked_one_does_not() {
     bench.run(1_000_000);
     assert_eq!(outcome(&bench).0, 1);
     assert!(!bench.logged("watchdog"));
+}
+
+#[test]
+fn watchdogs_of_less_important_vcpus_do_not_interrupt_a_job() {
+    const PERIOD: u64 = 50_000;
+    const JOB: u64 = 20_000;
+    let dog = |name| {
+        vm(name, &[(0, 5)])
+            .action(HealthClass::Watchdog, HealthAction::Log)
+            .with(|part| part.watchdog_ns = 1_000)
+    };
+    let mut bench = Bench::new(1, &[vm("critical", &[(0, 20)]), dog("first"), dog("second")]);
+    // The VM makes a mark at the release, then does the job.
+    bench.program(0, |_| {
+        let mut late = None;
+        let mut alarm = support::periodic(PERIOD, Action::Mark);
+        move |last, now| match late.take() {
+            Some(()) => Action::Compute(JOB),
+            None => {
+                let action = alarm(last, now);
+                late = matches!(action, Action::Mark(_)).then_some(());
+                action
+            }
+        }
+    });
+    bench.program(1, |_| |_: Outcome, _| Action::Compute(500));
+    bench.program(2, |_| |_: Outcome, _| Action::Compute(500));
+    bench.run(20 * PERIOD);
+    let releases = bench.records(|what| matches!(what, What::Mark(VcpuId(0), _)));
+    assert!(releases.len() >= 17, "{} releases", releases.len());
+    let armed = bench.records(|what| matches!(what, What::Arm(_)));
+    // During the first jobs the other partitions are still loaded.
+    for release in &releases[2..] {
+        let job = release.time + 1..release.time + JOB;
+        let interruptions = armed.iter().filter(|arm| job.contains(&arm.time)).count();
+        assert_eq!(interruptions, 0, "in the job of {}", release.time);
+    }
+    // The watchdogs end in the time of their own partitions.
+    assert!(
+        bench.look().records.len() > 100 && bench.logged("partition=second"),
+        "{:?}",
+        bench.log()
+    );
+    assert!(bench.logged("partition=first"));
+}
+
+#[test]
+fn every_watcher_is_told_of_a_state() {
+    const GATE: u64 = 1;
+    let names = ["w0", "w1", "w2", "w3", "w4", "w5", "w6", "w7", "w8", "w9"];
+    let watcher = |name| {
+        vm(name, &[(0, 5)])
+            .cap(GATE as u32, ObjectKind::EventGate, u32::MAX, Rights::READ)
+            .with(|part| part.watches = vec![0])
+    };
+    let mut parts = vec![vm("bad", &[(0, 4)])];
+    parts.extend(names.map(watcher));
+    for (number, part) in (0_u32..).zip(&mut parts).skip(1) {
+        part.capabilities
+            .iter_mut()
+            .for_each(|(.., object, _)| *object = number);
+    }
+    let mut bench = Bench::new(1, &parts);
+    bench.program(0, |_| {
+        script([Action::Compute(200_000), Action::Reset(ResetKind::Off)])
+    });
+    for vcpu in 1..=10 {
+        bench.program(vcpu, |_| {
+            caller((0..8).map(|_| call(Operation::EventWait, &[GATE, 0])).collect())
+        });
+    }
+    bench.run(2_000_000);
+    for vcpu in 1..=10 {
+        let marks = bench.marks(vcpu);
+        assert!(
+            !marks.is_empty() && marks.iter().all(|events| events & 1 != 0),
+            "{vcpu}: {marks:?}"
+        );
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cold and warm starts by all who can ask for them, and what the partition and its supervisor are told.
+//! Cold and warm starts by everyone that can ask for them, and the news of them for the partition and its
+//! supervisor.
 
 mod support;
 
@@ -33,7 +34,8 @@ fn start(mode: StartMode, cause: StartCause, starts: u32) -> StartWord {
     }
 }
 
-/// Counts its lives in its memory, marks the count and then its start word, and does `then` in life number n.
+/// Counts the guest's lives in its memory, marks the count and then its start word, and does `then` in life
+/// number n.
 fn counter(then: impl Fn(u64) -> Action + 'static) -> impl Guest {
     let mut step = 0;
     let mut life = 0;
@@ -75,7 +77,7 @@ fn supervisor() -> Part {
         .cap(2, ObjectKind::Timer, 0, Rights::READ)
 }
 
-/// Does one thing every 100 000 ticks and marks the error, or the first result.
+/// Does one action every 100 000 ticks, and marks the error or the first result.
 fn supervise(actions: Vec<Action>) -> impl Guest {
     let mut step = 0;
     move |last: Outcome, _: u64| {
@@ -208,7 +210,7 @@ fn a_supervisor_s_start_renews_the_restart_limit_and_the_partition_s_own_does_no
     });
     bench.run(1_000_000);
     let lives: Vec<u64> = marks(&bench).into_iter().map(|(life, _)| life).collect();
-    // Lives 1, 3 and 4 fail, the last of them for good; the supervisor grants 5, 6 and 7.
+    // Lives 1, 3 and 4 fail, the last of them for good. The supervisor grants 5, 6 and 7.
     assert_eq!(lives, [1, 2, 3, 4, 5, 6, 7]);
 }
 
@@ -247,7 +249,7 @@ fn a_supervisor_starts_other_payloads_and_restarts_keep_them() {
         });
     let mut bench = Bench::new(1, &[part, supervisor()]);
     bench.program(0, |reset| {
-        // Entry, what is at the start of memory, and its length.
+        // The marks are the entry, the content of the start of memory, and its length.
         let entry = reset.entry.0 - RAM;
         let mut step = 0;
         move |last, _| {
@@ -308,7 +310,8 @@ fn a_supervisor_starts_other_payloads_and_restarts_keep_them() {
     );
 }
 
-/// Calls again whenever a call was interrupted, having taken the interrupt; marks what was taken and what came in the end.
+/// Makes a call again whenever the call was interrupted, after taking the interrupt. Marks the interrupt
+/// taken and the final answer.
 fn patient(blocking: Action, timer: u64) -> impl Guest {
     let mut armed = false;
     let interrupted = Reply::Hypercall(Err(Error::Interrupted));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The switch between virtual interfaces, and the board's own: who gets what, who does not, and what is left of it after a restart.
+//! The switch between virtual interfaces, and the board's own interface. The tests look at the frames that
+//! each interface gets, at frames that it must not get, and at the frames left after a restart.
 
 mod support;
 
@@ -9,10 +10,10 @@ use bulkhead_image::ImageBuilder;
 use bulkhead_image::layout::{NicRecord, VIRTUAL_LAN9118, VirtualDeviceRecord};
 use support::{Bench, tables, vm};
 
-/// Where every VM finds the controller, and its line.
+/// The address at which every VM finds the controller. The next constant is the line of the controller.
 const NIC: u64 = 0x0a00_0000;
 const NIC_LINE: u32 = 40;
-/// Memory for frames on the bus.
+/// The address of the memory for frames on the bus.
 const FRAMES: u64 = 0x4800_0000;
 const FRAMES_EACH: u64 = 8192;
 /// Registers (LAN9118 datasheet, 5.3) and bits of theirs.
@@ -24,21 +25,22 @@ const MAC_CSR_CMD: u64 = 0xA4;
 const MAC_CSR_DATA: u64 = 0xA8;
 const FIRST_AND_LAST: u64 = 0x3000;
 const RECEIVE: u64 = 1 << 2;
-/// RX status: group addresses (3.13.3).
+/// Bits of the RX status: group addresses (3.13.3).
 const BROADCAST: u64 = 1 << 13 | 1 << 10;
 
 const ALL: [u8; 6] = [0xFF; 6];
-/// Somebody whom the manifest does not know.
+/// An address that the manifest does not know.
 const STRANGER: [u8; 6] = [2, 9, 9, 9, 9, 9];
-/// When receivers look.
+/// The time at which receivers look for frames.
 const LATER: u64 = 20_000;
 
-/// The address of VM `number`.
+/// Returns the address of VM `number`.
 fn mac(number: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, number]
 }
 
-/// VMs with an interface to each of these networks. The later ones are the more urgent, and are not interrupted by it.
+/// Returns VMs with an interface to each of these networks. The later VMs are the more urgent ones. The
+/// network does not interrupt them.
 fn bench(networks: &[u32]) -> Bench {
     Bench::with_image(1, image(networks).build().unwrap())
 }
@@ -70,7 +72,7 @@ fn image(networks: &[u32]) -> ImageBuilder {
     image
 }
 
-/// Does the actions one after the other, marks what is read, then idles.
+/// Does the actions one after the other, marks the values read, then idles.
 fn accesses(actions: Vec<Action>) -> impl FnMut(Outcome, u64) -> Action {
     let mut actions = actions.into_iter();
     move |last, _| match last {
@@ -94,7 +96,7 @@ fn read(offset: u64) -> Action {
     }
 }
 
-/// A frame of 64 bytes. Its receiver finds `content` at the end of the fourth word.
+/// Returns a frame of 64 bytes. Its receiver finds `content` at the end of the fourth word.
 fn frame(to: [u8; 6], from: [u8; 6], content: u16) -> Vec<u32> {
     let [c, d] = content.to_be_bytes();
     let bytes = [&to[..], &from, &[8, 0, c, d]].concat();
@@ -106,7 +108,7 @@ fn frame(to: [u8; 6], from: [u8; 6], content: u16) -> Vec<u32> {
     words
 }
 
-/// What a driver does to send it.
+/// Returns the actions of a driver that sends a frame.
 fn send(words: &[u32]) -> Vec<Action> {
     let bytes = 4 * words.len() as u64;
     let data = words.iter().map(|word| write(TX_DATA, u64::from(*word)));
@@ -120,7 +122,7 @@ fn start_receiver() -> Vec<Action> {
     vec![write(MAC_CSR_DATA, RECEIVE), write(MAC_CSR_CMD, 1 << 31 | 1)]
 }
 
-/// The status of the oldest frame and its first four words.
+/// Returns the actions that read the status of the oldest frame, its first four words, and the rest.
 fn take() -> Vec<Action> {
     let words = (0..4).map(|_| read(RX_DATA));
     let rest = (0..13).map(|_| read(RX_DATA));
@@ -143,7 +145,7 @@ fn receiver(frames: usize) -> Vec<Action> {
     actions
 }
 
-/// What [`receiver`] has marked: status, and content of each frame, without those that are not there.
+/// Returns the marks of [`receiver`]: status and content of each frame, without frames that are not there.
 fn received(bench: &Bench, vcpu: u8) -> Vec<(u64, u16)> {
     let marks = bench.marks(vcpu);
     let (last, frames) = marks
@@ -161,7 +163,7 @@ fn received(bench: &Bench, vcpu: u8) -> Vec<(u64, u16)> {
 /// The status of an undamaged frame of [`frame`], its CRC included.
 const WHOLE: u64 = 68 << 16;
 
-/// Starts VM 0 with these actions, and the others as receivers; runs.
+/// Starts VM 0 with these actions, and the others as receivers. Then runs.
 fn exchange(networks: &[u32], actions: Vec<Action>) -> Bench {
     let mut bench = bench(networks);
     bench.program(0, move |_| accesses(actions.clone()));
@@ -275,7 +277,7 @@ fn a_receiver_starts_anew_without_what_came_before_and_a_stopped_one_gets_nothin
         actions.extend(send(&frame(ALL, mac(0), 3)));
         accesses(actions)
     });
-    // Restarts with a frame in its queue.
+    // This VM restarts with a frame in its queue.
     let lives = std::cell::Cell::new(0);
     bench.program(1, move |_| {
         lives.set(lives.get() + 1);
@@ -297,7 +299,7 @@ fn a_receiver_starts_anew_without_what_came_before_and_a_stopped_one_gets_nothin
         }
         accesses(actions)
     });
-    // Is off when the last one comes.
+    // This VM is off when the last frame comes.
     bench.program(2, |_| {
         let mut actions = start_receiver();
         actions.extend([
@@ -337,7 +339,7 @@ fn frames_from_outside_find_their_receiver_and_a_full_uplink_loses_what_is_sent(
 fn a_flood_from_outside_takes_no_more_than_its_budget_from_whoever_runs() {
     const FLOOD: usize = 4000;
     let mut image = image(&[0]);
-    // Two microseconds in twenty.
+    // The budget is two microseconds in twenty.
     (image.board.network_budget_us, image.board.network_period_us) = (2.into(), 20.into());
     let mut bench = Bench::with_image(1, image.build().unwrap());
     let hertz = bench.machine(0).hertz();
@@ -345,7 +347,7 @@ fn a_flood_from_outside_takes_no_more_than_its_budget_from_whoever_runs() {
     for _ in 0..FLOOD {
         bench.world().schedule(1000, External::Frame(mac(0), 1500));
     }
-    // Computes in small steps, and so sees how long it is away.
+    // The VM computes in small steps, and so sees for how long it is away.
     bench.program(0, |_| {
         let mut setup = start_receiver().into_iter();
         let mut before = 0;

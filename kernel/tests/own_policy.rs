@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A policy of one's own under the kernel: the file of `sched/tests/own_policy.rs` as it is, and policies that break every rule.
+//! A policy of one's own under the kernel: the file of `sched/tests/own_policy.rs` as it is, and policies
+//! that break every rule.
 
 mod support;
 #[path = "../../sched/tests/weighted_turns/mod.rs"]
@@ -19,11 +20,11 @@ use weighted_turns::WeightedTurns;
 
 /// The quantum of the test bench, which is the slice.
 const SLICE: u64 = 10_000;
-/// What a step of a computing guest takes, and what the kernel's work at a switch can add.
+/// The duration of a step of a computing guest. The next constant adds the kernel's work at a switch.
 const GRAIN: u64 = 500;
 const SLACK: u64 = GRAIN + 200;
 
-/// Computes without end and marks each step.
+/// Computes without end, and marks each step.
 fn busy() -> impl FnMut(Outcome, u64) -> Action {
     let mut step = 0;
     move |_, now| {
@@ -36,7 +37,7 @@ fn busy() -> impl FnMut(Outcome, u64) -> Action {
     }
 }
 
-/// Who ran from when to when.
+/// Returns the turns in their order: the vCPU that ran, and for how long.
 fn turns(bench: &Bench<WeightedTurns>, until: u64) -> Vec<(u8, u64)> {
     let switches = bench.records(|what| matches!(what, What::Switch(_)));
     let starts: Vec<(u8, u64)> = switches
@@ -80,11 +81,11 @@ fn the_turn_of_who_waits_passes_on_at_once() {
     bench.program(0, |_| support::periodic(50_000, Action::Mark));
     bench.program(1, |_| busy());
     bench.run(1_000_000);
-    // A release waits for the end of one slice of the other, and nobody else.
+    // A release waits for the end of one slice of the other VM, and for nobody else.
     let late = bench.marks(0);
     assert!(late.len() >= 18, "{late:?}");
     assert!(late.iter().all(|late| *late <= SLICE + SLACK), "{late:?}");
-    // Of a turn of four slices the first takes next to nothing, so the other has nearly all there is.
+    // The first VM takes next to nothing of its turn of four slices. So the other VM has nearly all the time.
     assert!(bench.marks(1).len() as u64 * GRAIN > 900_000);
 }
 
@@ -101,7 +102,8 @@ fn what_it_has_no_use_for_ends_in_lockdown() {
     );
 }
 
-/// A policy that answers whatever comes to its mind, where the manifest says `fixed-priority`; what others do is not touched.
+/// A policy that answers at random where the manifest says `fixed-priority`. The answers of the other
+/// policies are not touched.
 #[derive(Debug)]
 enum Mad {
     Mad(u64),
@@ -154,6 +156,13 @@ impl Policy for Mad {
         }
     }
 
+    fn ready_slots(&self) -> SlotSet {
+        match self {
+            Self::Sane(policy) => policy.ready_slots(),
+            Self::Mad(state) => SlotSet(*state as u32),
+        }
+    }
+
     fn interested(&self) -> SlotSet {
         match self {
             Self::Sane(policy) => policy.interested(),
@@ -203,7 +212,7 @@ impl PcpuPolicy for Mad {
 const END: u64 = 300_000;
 const PERIOD: u64 = 5_000;
 
-/// Waits, and is gone after some rounds. Whatever it does afterwards leaves a mark.
+/// Waits, and switches off after some rounds. Anything that the guest does afterwards leaves a mark.
 fn leaver(rounds: u32) -> impl FnMut(Outcome, u64) -> Action {
     let mut step = 0;
     move |_, now| {
@@ -221,7 +230,8 @@ fn leaver(rounds: u32) -> impl FnMut(Outcome, u64) -> Action {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, rng_seed: proptest::test_runner::RngSeed::Fixed(7), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The mock is strict: who runs without having been reset, or on a foreign pCPU, or with an exit unanswered, is a panic.
+    /// Runs a system under a mad policy. The mock is strict: it panics if a vCPU runs that was not reset, or
+    /// that is on a foreign pCPU, or that has an exit unanswered.
     #[test]
     fn a_mad_policy_takes_time_and_nothing_else(
         seed in 10..60_000_u32,
@@ -240,7 +250,7 @@ proptest! {
         bench.seed(order);
         bench.program(0, |_| busy());
         bench.program(1, move |_| leaver(rounds));
-        // Neither is ever switched on.
+        // Neither vCPU is ever switched on.
         bench.program(2, |_| busy());
         bench.program(3, |_| busy());
         bench.program(4, |_| support::periodic(PERIOD, Action::Mark));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every policy under the kernel: windows, budgets, domains, changes of schedules, and what must not disturb them.
+//! Every policy under the kernel: windows, budgets, domains, changes of schedules, and events that must not
+//! disturb them.
 
 mod support;
 
@@ -18,12 +19,12 @@ use support::{Bench, call, caller, error_mark, tables, task, vm};
 
 /// Length of every frame, in ticks of the mock (nanoseconds).
 const FRAME: u64 = 100_000;
-/// What a turn of the computing guests takes: how coarse the observations are.
+/// The duration of a turn of the computing guests. It says how coarse the observations are.
 const GRAIN: u64 = 500;
-/// What the kernel's work at a border and one turn can add.
+/// The time that the kernel's work at a border and one turn can add.
 const SLACK: u64 = GRAIN + 200;
 
-/// Computes without end and marks each turn.
+/// Computes without end, and marks each turn.
 fn busy() -> impl FnMut(Outcome, u64) -> Action {
     let mut turn = 0;
     move |_, now| {
@@ -36,7 +37,7 @@ fn busy() -> impl FnMut(Outcome, u64) -> Action {
     }
 }
 
-/// A schedule of pCPU `pcpu` with windows (partition, offset, duration).
+/// Adds a schedule of pCPU `pcpu` with windows (partition, offset, duration).
 fn schedule(image: &mut ImageBuilder, pcpu: u32, name: &str, windows: &[(u32, u64, u64)]) {
     image.pcpus[pcpu as usize].policy = POLICY_ARINC653.into();
     image.schedules.push(ScheduleRecord {
@@ -84,12 +85,12 @@ fn bench(pcpus: u32, image: &ImageBuilder) -> Bench {
     Bench::with_image(pcpus, image.build().unwrap())
 }
 
-/// When the marks of a vCPU were made.
+/// Returns the times at which the marks of a vCPU were made.
 fn times(bench: &Bench, vcpu: u8) -> Vec<u64> {
     bench.look().marks(VcpuId(vcpu)).map(|(time, _)| time).collect()
 }
 
-/// Marks of a vCPU in each whole stretch of `length` ticks after the first two.
+/// Returns the number of a vCPU's marks in each whole stretch of `length` ticks after the first two.
 fn counts(bench: &Bench, vcpu: u8, length: u64, until: u64) -> Vec<u64> {
     let mut counts = vec![0; (until / length) as usize];
     for time in times(bench, vcpu) {
@@ -100,13 +101,13 @@ fn counts(bench: &Bench, vcpu: u8, length: u64, until: u64) -> Vec<u64> {
     counts.split_off(2)
 }
 
-/// All marks after the first frame are within the window, or as late as a turn can be.
+/// Asserts that all marks after the first frame are within the window, or as late as a turn can be.
 fn assert_inside(bench: &Bench, vcpu: u8, from: u64, (start, end): (u64, u64)) {
     let marks = times(bench, vcpu);
     assert!(marks.iter().any(|time| *time >= from), "vCPU {vcpu} never ran");
     for time in marks.iter().filter(|time| **time >= from) {
         let phase = time % FRAME;
-        // What is late in the last window of a frame is early in the next frame.
+        // A mark that is late in the last window of a frame is early in the next frame.
         let into = (phase + FRAME - start) % FRAME;
         assert!(
             into < end - start + SLACK,
@@ -125,7 +126,7 @@ fn partitions_run_in_their_windows_and_nowhere_else() {
     bench.run(20 * FRAME);
     assert_inside(&bench, 0, FRAME, (0, 30_000));
     assert_inside(&bench, 1, FRAME, (40_000, 100_000));
-    // All of each window is used.
+    // The VMs use all of each window.
     let (a, b) = (
         counts(&bench, 0, FRAME, 20 * FRAME),
         counts(&bench, 1, FRAME, 20 * FRAME),
@@ -134,7 +135,7 @@ fn partitions_run_in_their_windows_and_nowhere_else() {
     assert!(b.iter().all(|count| *count >= 56_000 / GRAIN), "{b:?}");
 }
 
-/// Two computing VMs on pCPU 0 with two schedules, and a task on pCPU 1 that changes them.
+/// Returns two computing VMs on pCPU 0 with two schedules, and a task on pCPU 1 that changes the schedules.
 fn two_schedules() -> ImageBuilder {
     let (read, control) = (Rights::READ, Rights::READ.union(Rights::CONTROL));
     let manager = task("manager", 1, 8)
@@ -157,7 +158,8 @@ fn a_schedule_changes_at_the_end_of_the_frame() {
         let mut step = 0;
         move |last, _| {
             if let Outcome::Replied(Reply::Hypercall(answer)) = last {
-                // The first result of a time or an error; both schedules and the time for a status.
+                // The mark is the first result of a time, or an error. For a status it holds both schedules
+                // and the time.
                 return match answer {
                     Ok([current, next, since, _]) => Action::Mark(current << 56 | next << 48 | since),
                     Err(error) => Action::Mark(error_mark(error)),
@@ -255,8 +257,8 @@ fn gate_interrupt(image: &mut ImageBuilder, partition: u32) {
     });
 }
 
-/// A VM that sleeps, and takes its events when its gate interrupts it: a mark for each interrupt with the events, 0 if there
-/// were none.
+/// Returns a VM that sleeps, and takes its events when its gate interrupts it. The VM makes a mark for each
+/// interrupt: the events, or 0 if there were none.
 fn by_interrupt() -> impl FnMut(Outcome, u64) -> Action {
     |last: Outcome, _: u64| match last {
         Outcome::Interrupt(Some(GATE_LINE)) => call(Operation::EventPoll, &[1]),
@@ -307,7 +309,7 @@ fn events_of_another_pcpu_reach_a_vm_by_interrupt_and_none_is_lost() {
     gate_interrupt(&mut image, 0);
     let mut bench = bench(2, &image);
     bench.program(0, |_| by_interrupt());
-    // Now and then two in a row.
+    // Two signals follow each other without a pause between them.
     bench.program(1, |_| {
         let mut step = 0_u64;
         move |_: Outcome, _: u64| {
@@ -322,7 +324,7 @@ fn events_of_another_pcpu_reach_a_vm_by_interrupt_and_none_is_lost() {
     let marks = bench.marks(0);
     assert!(marks.len() > 100, "{}", marks.len());
     assert!(marks.iter().all(|events| *events != 0));
-    // Bits of all signals up to the last one that was taken.
+    // `seen` has the bits of all signals up to the last one that was taken.
     let seen = marks.iter().fold(0, |seen, events| seen | events);
     assert_eq!(seen >> 8 & 0x7F, 0x7F);
 }
@@ -333,7 +335,7 @@ fn a_level_that_stayed_behind_ends_with_the_next_wait() {
     let mut image = tables(1, &[waiter]);
     gate_interrupt(&mut image, 0);
     let mut bench = bench(1, &image);
-    // It never takes the interrupt.
+    // The VM never takes the interrupt.
     bench.program(0, |_| {
         caller(vec![
             Action::Compute(20_000),
@@ -410,7 +412,7 @@ fn under_edf_each_has_its_share() {
     }
 }
 
-/// Wakes every 50 us, marks how late, and computes for a turn.
+/// Wakes every 50 us, marks its lateness, and computes for a turn.
 fn control() -> impl FnMut(Outcome, u64) -> Action {
     let mut step = 0;
     let mut due = 100_000;
@@ -452,11 +454,12 @@ fn domain_0_preempts_the_others() {
     assert!(late.len() > 70);
     assert!(late.iter().all(|late| *late < SLACK), "{late:?}");
     let share = |vcpu| times(&bench, vcpu).len() as u64;
-    // Budgets of 30 and 60 us: one has half of the other's turns.
+    // The budgets are 30 and 60 us: one VM has half of the other's turns.
     assert!((share(2) * 45..share(2) * 55).contains(&(share(1) * 100)));
 }
 
-/// How late a driver in the second domain handles interrupts that come while the third has its turn.
+/// Returns the lateness of a driver in the second domain. Its interrupts come while the third domain has its
+/// turn.
 fn lateness(critical: bool) -> Vec<u64> {
     let parts = [
         vm("control", &[(0, 4)]),
@@ -617,7 +620,7 @@ fn a_watchdog_bites_outside_the_windows_too() {
     });
     bench.program(1, |_| busy());
     bench.run(100 * FRAME);
-    // It starts anew in its own window each time, about every ten frames.
+    // The partition starts anew in its own window each time, about every ten frames.
     let starts = times(&bench, 0);
     assert!((8..=10).contains(&starts.len()), "{starts:?}");
     assert!(

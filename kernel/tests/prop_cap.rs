@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Capability spaces against a model that stores parents: rights never grow, revocation takes
-//! exactly the descendants, a reset leaves exactly what was endowed, and no operation changes anything else.
+//! Capability spaces against a model that stores parents. Rights never grow, and revocation takes exactly the
+//! descendants. A reset leaves exactly the endowed capabilities, and no operation changes anything else.
 
 use bulkhead_abi::{Error, ObjectKind, Rights};
 use bulkhead_arch_api::PartitionId;
-use bulkhead_kernel::cap::{Capability, Spaces};
+use bulkhead_kernel::cap::{Capability, REVOKED_AT_ONCE, Spaces};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -94,7 +94,7 @@ impl Model {
 
     fn reset(&mut self, holder: u8) {
         for index in 0..SLOTS {
-            // That there was nothing at this index is no error here.
+            // A place without a capability is no error here.
             let _nothing = self.revoke((holder, index), false);
             self.entries.remove(&(holder, index));
         }
@@ -109,7 +109,7 @@ impl Model {
     }
 }
 
-/// What the spaces of the test begin with.
+/// Returns the first capabilities of the spaces of the test.
 fn endowment(holder: u8) -> [(u32, Capability); 3] {
     [
         (0, ObjectKind::Partition, 15),
@@ -143,7 +143,14 @@ proptest! {
                     prop_assert_eq!(result.map(u64::from), model.derive((holder, index), receiver, Rights(rights)));
                 }
                 Operation::Revoke { holder, index, own } => {
-                    prop_assert_eq!(spaces.revoke(PartitionId(holder), index, own), model.revoke((holder, index), own));
+                    let mut done = spaces.revoke(PartitionId(holder), index, own);
+                    for _ in 0..=SLOTS {
+                        if done != Ok(false) {
+                            break;
+                        }
+                        done = spaces.revoke(PartitionId(holder), index, own);
+                    }
+                    prop_assert_eq!(done.map(|done| assert!(done)), model.revoke((holder, index), own));
                 }
                 Operation::Reset { holder } => {
                     let mut next = Some(0);
@@ -167,4 +174,28 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_revocation_takes_away_a_bounded_number_at_a_time() {
+    let spaces = Spaces::<spin::Spin>::new();
+    let (holder, receivers) = (PartitionId(0), (0..4).map(PartitionId));
+    let capability = Capability {
+        kind: ObjectKind::Timer,
+        rights: Rights::GRANT,
+        object: holder,
+    };
+    spaces.endow(holder, 1, capability).unwrap();
+    let mut derived = 0;
+    for receiver in receivers {
+        while spaces.derive(holder, 1, receiver, Rights::GRANT).is_ok() {
+            derived += 1;
+        }
+    }
+    assert_eq!(derived, 4 * SLOTS - 1);
+    for _ in 0..derived / REVOKED_AT_ONCE as u64 {
+        assert_eq!(spaces.revoke(holder, 1, true), Ok(false));
+    }
+    assert_eq!(spaces.revoke(holder, 1, true), Ok(true));
+    assert_eq!(spaces.look_up(holder, 1), Err(Error::NoCapability));
 }

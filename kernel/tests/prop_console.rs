@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The console multiplexer against a demultiplexer written from `abi/src/framing.rs` alone: whatever is printed, in
-//! whatever order, into a transmitter of whatever speed, arrives at the console it was printed on.
+//! The console multiplexer against a demultiplexer written from `abi/src/framing.rs` alone. All text arrives
+//! at the console it was printed on: for every text, in every order, with a transmitter of any speed.
 #![forbid(unsafe_code)]
 
 use bulkhead_abi::framing::{DLE, ESCAPE_MASK, HYPERVISOR_CONSOLE, RS, US};
@@ -47,7 +47,8 @@ impl Console for Uart {
     }
 }
 
-/// What a demultiplexer sees: per tag the console, whether the tag ends another's line, and the text.
+/// Returns the view of a demultiplexer. Per tag this is the console, true if the tag ends another's line, and
+/// the text.
 fn read_line(line: &[u8]) -> Vec<(String, bool, Vec<u8>)> {
     let mut seen: Vec<(String, bool, Vec<u8>)> = Vec::new();
     let mut bytes = line.iter().copied();
@@ -154,7 +155,7 @@ proptest! {
                 Event::Empty(bytes) => uart.fill = uart.fill.saturating_sub(bytes),
                 Event::Pass(time) => now += time,
             }
-            // The log of a run this short always fits its ring unless the test floods it; see below.
+            // The log of a run this short always fits its ring, unless the test floods the log. See below.
             prop_assume!(printed.get(HYPERVISOR_CONSOLE).map_or(0, Vec::len) < 8192);
         }
         if end_by_last_words {
@@ -177,13 +178,13 @@ proptest! {
         printed.retain(|_, text| !text.is_empty());
         prop_assert_eq!(got, printed);
 
-        // For human readers: every tag begins a line on the screen.
+        // For human readers every tag begins a line on the screen.
         let mut open = false;
         for (_, breaks, text) in &seen {
             prop_assert_eq!(*breaks, open);
             open = text.last() != Some(&b'\n');
         }
-        // And a tag for every line: no text goes on behind a line end.
+        // Every line has a tag: no text goes on behind a line end.
         for (_, _, text) in &seen {
             let ends = text.iter().filter(|byte| **byte == b'\n').count();
             prop_assert!(ends == 0 || ends == 1 && text.last() == Some(&b'\n'));
@@ -245,7 +246,8 @@ fn a_prompt_appears_after_a_while_and_is_broken_off_readably() {
     );
 }
 
-/// Bytes on the line from when a line is complete until its console has the transmitter, while others flood.
+/// Returns the bytes on the line from the completion of a line until its console has the transmitter, while
+/// others flood.
 fn wait_under_flood(
     output: &Multiplexer<'_, spin::Spin>,
     line: impl Fn(),
@@ -284,7 +286,8 @@ fn wait_under_flood(
 
 #[test]
 fn floods_cannot_take_the_transmitter() {
-    // Two turns of each of three others, a tag and a burst of escaped bytes each, and the log's in between.
+    // Each of three others has two turns, each of a tag and a burst of escaped bytes. The log has its turns
+    // in between.
     let turn = 64 + 2 * (BURST as usize + 64);
     let bound = 2 * (3 + 1) * turn;
     for flood in [&[b'#'; RING][..], &[RS; RING], b"short\n", &[b'\n'; RING]] {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random partitions beside a critical one. Whatever they do: no panic, no broken protocol (the mock is
-//! strict), no lockdown; the critical partition's releases are all there and in time; the log is bounded.
+//! Random partitions beside a critical one. Whatever they do, there is no panic, no broken protocol (the mock
+//! is strict) and no lockdown. The critical partition's releases are all there and in time. The log is
+//! bounded.
 
 mod support;
 
@@ -12,11 +13,12 @@ use proptest::prelude::*;
 use support::{Bench, NOWHERE, Part, RAM, UART, task, vm};
 
 const PERIOD: u64 = 5_000;
-/// One chunk of loading somebody else, and the way in and out.
+/// The time of one chunk of loading another partition, and of the way in and out.
 const LATENESS: u64 = 1_200;
 const END: u64 = 400_000;
 
-/// What the hostile guests do, in a circle; each vCPU starts somewhere else.
+/// Returns the actions of the hostile guests. The guests do them in a circle, and each vCPU starts at another
+/// action.
 fn actions() -> impl Strategy<Value = Vec<Action>> {
     let small = prop_oneof![0..8_u64, any::<u64>(), Just(63), Just(64)];
     let number = prop_oneof![
@@ -58,7 +60,7 @@ fn hostile(actions: Vec<Action>, start: usize) -> impl FnMut(Outcome, u64) -> Ac
     let mut step = start;
     move |_, _| {
         step += 1;
-        // An address that would wrap is refused by the CPU before it gets anywhere.
+        // The CPU refuses an address that would wrap before the address gets anywhere.
         match actions[step % actions.len()] {
             Action::Read { address, size } => Action::Read {
                 address: address % (1 << 40),

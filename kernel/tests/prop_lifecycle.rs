@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two supervisors and a partition with two vCPUs pull at that partition's life cycle at random, at the same time.
+//! Two supervisors and a partition with two vCPUs change that partition's life cycle at random, at the same
+//! time.
 //!
-//! The mock is strict: it panics if a vCPU is reset that was not detached, or if shared state is reset while a vCPU is
-//! attached. Beyond that, each life must find in its memory what its start word says, lives are counted without a
-//! gap, the critical partition beside them misses nothing, and the last request is honoured.
+//! The mock is strict: it panics if a vCPU is reset that was not detached, or if shared state is reset while
+//! a vCPU is attached. Beyond that, each life must find in its memory the content that its start word
+//! promises. Lives are counted without a gap, the critical partition beside them misses nothing, and the last
+//! request is honoured.
 
 mod support;
 
@@ -23,11 +25,11 @@ const WORD: u64 = RAM + 0x2000;
 const PART: u64 = 1;
 const CLOCK: u64 = 2;
 const PERIOD: u64 = 5_000;
-/// Until here everybody does as he likes; then one supervisor says the last word.
+/// The time until which everybody acts at random. Then one supervisor makes the last request.
 const QUIET: u64 = 300_000;
 const END: u64 = 400_000;
 
-/// What the partition's memory can hold, and what its lives were told.
+/// The possible contents of the partition's memory, and the start words of its lives.
 #[derive(Default)]
 struct Story {
     possible: BTreeSet<u64>,
@@ -37,7 +39,7 @@ struct Story {
 
 type Shared = Rc<RefCell<Story>>;
 
-/// One life of vCPU 0: looks around, remembers, and goes through its part of `deeds`.
+/// Lives one life of vCPU 0: looks around, remembers, and goes through its part of `deeds`.
 fn live(story: Shared, deeds: Rc<Vec<Action>>) -> impl Guest {
     let mut step = 0_usize;
     let mut word = StartWord::default();
@@ -109,7 +111,7 @@ fn live(story: Shared, deeds: Rc<Vec<Action>>) -> impl Guest {
     }
 }
 
-/// Sleeps and asks, in turns; the first supervisor says the last word.
+/// Sleeps and asks, in turns. The first supervisor makes the last request.
 fn supervise(requests: Vec<(u64, Action)>, last_word: bool) -> impl Guest {
     let mut step = 0;
     let mut asleep = 0;

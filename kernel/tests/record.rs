@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the hypervisor leaves in RAM, and what its next life makes of it.
+//! The record that the hypervisor leaves in RAM, and its use by the next life.
 
 mod support;
 
@@ -15,7 +15,7 @@ const READ: Action = Action::Read {
     size: 4,
 };
 
-/// The text of a ring, as a reader finds it.
+/// Returns the text of a ring, as a reader finds it.
 fn text(area: &Area) -> String {
     let (written, reserved) = (
         area.header.written.load(Relaxed),

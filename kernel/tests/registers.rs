@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Device registers that share a page: who reaches which, and what happens to a device when its owner ends.
+//! Device registers that share a page: the partitions that reach each register, and the stop of a device when
+//! its owner ends.
 
 mod support;
 
@@ -9,14 +10,15 @@ use bulkhead_arch_sim::{Action, Outcome, What};
 use bulkhead_image::layout::{HealthAction, REGISTERS_FORWARDED, REGISTERS_QUIESCED, RegistersRecord};
 use support::{Bench, tables, vm};
 
-/// Where both partitions see the page with the registers.
+/// The address at which both partitions see the page with the registers.
 const PAGE: u64 = 0x0a00_3000;
-/// Where it is on the bus.
+/// The address of the page on the bus.
 const BUS: u64 = 0x2000_3000;
 const SIZE: u64 = 0x200;
 const STATUS: u64 = 0x70;
 
-/// Partition 0 owns the registers at 0x200, partition 1 those at 0x400; writing 7 to STATUS stops a device.
+/// Returns two partitions. Partition 0 owns the registers at 0x200, partition 1 those at 0x400. A write of 7
+/// to STATUS stops a device.
 fn bench() -> Bench {
     let parts =
         ["first", "second"].map(|name| vm(name, &[(0, 4)]).action(HealthClass::Memory, HealthAction::Log));
@@ -35,7 +37,7 @@ fn bench() -> Bench {
     Bench::with_image(1, image.build().unwrap())
 }
 
-/// Does the actions one after the other, marks what is read, then idles.
+/// Does the actions one after the other, marks the values read, then idles.
 fn accesses(actions: Vec<Action>) -> impl FnMut(Outcome, u64) -> Action {
     let mut actions = actions.into_iter();
     move |last, _| match last {
@@ -61,7 +63,8 @@ fn an_owner_reaches_its_registers_and_nothing_beside_them() {
             read(PAGE + SIZE, 4),
             read(PAGE + SIZE, 1),
             write(PAGE + 2 * SIZE - 8, 8, 9),
-            // The neighbours on both sides, across the end, and not aligned: no register of its own.
+            // Registers of the neighbours on both sides, accesses across the end, and one that is not
+            // aligned: none is its own.
             write(PAGE + SIZE - 4, 4, 1),
             write(PAGE + 2 * SIZE, 4, 2),
             write(PAGE + 2 * SIZE - 4, 8, 3),
@@ -86,7 +89,7 @@ fn an_owner_reaches_its_registers_and_nothing_beside_them() {
             (BUS + 2 * SIZE, 5)
         ]
     );
-    // Four writes and one read were health events, and only logged.
+    // Four writes and one read were health events, and were only logged.
     let events = bench.log();
     let events = events
         .iter()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who runs when, what wakes whom, and what must not disturb whom.
+//! The order in which vCPUs run, the events that wake them, and the events that must not disturb them.
 
 mod support;
 
@@ -7,7 +7,8 @@ use bulkhead_arch_api::{CpuOnResult, CpuPower, Line, PcpuId, Reply, VcpuId};
 use bulkhead_arch_sim::{Action, External, Outcome, What, script};
 use support::{Bench, UART, UART_LINE, periodic, vm};
 
-/// A guest that wakes every `period` ticks by its own timer, marks the time it was late by, and goes off after so many.
+/// Returns a guest that wakes every `period` ticks by its own timer, marks its lateness, and switches off
+/// after `releases` marks.
 fn marking(period: u64, releases: u64) -> impl FnMut(Outcome, u64) -> Action {
     let mut count = 0;
     periodic(period, move |late| {
@@ -154,7 +155,7 @@ fn siblings_wake_each_other_across_pcpus() {
 
 #[test]
 fn a_wake_of_a_less_important_vcpu_does_not_interrupt_a_critical_one() {
-    // vCPU 1 of "linux" shares pCPU 1 with "control"; vCPU 0 wakes it all the time.
+    // vCPU 1 of "linux" shares pCPU 1 with "control". vCPU 0 wakes vCPU 1 all the time.
     let mut bench = Bench::new(2, &[vm("linux", &[(0, 3), (1, 3)]), vm("control", &[(1, 20)])]);
     bench.program(0, |_| {
         let mut step = 0;
@@ -169,7 +170,7 @@ fn a_wake_of_a_less_important_vcpu_does_not_interrupt_a_critical_one() {
         }
     });
     bench.program(1, |_| script([]));
-    // Idle at first, so that vCPU 1 gets as far as waiting; then busy for good.
+    // "control" is idle at first, so that vCPU 1 gets as far as waiting. Then "control" is busy for good.
     bench.program(2, |_| {
         let mut step = 0;
         move |_, now| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a traced pCPU records: the same records on the mock as on a board.
+//! The records of a traced pCPU: the same records on the mock as on a board.
 
 mod support;
 
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use support::{Bench, periodic, vm};
 
-/// Rings of this many records for the pCPUs of a board.
+/// Returns rings of this many records for the pCPUs of a board.
 fn rings(pcpus: usize, records: usize) -> Vec<&'static [Entry]> {
     let ring = |_| -> &'static [Entry] {
         let entries: Vec<Entry> = (0..records).map(|_| Entry::new()).collect();
@@ -19,7 +19,7 @@ fn rings(pcpus: usize, records: usize) -> Vec<&'static [Entry]> {
     (0..pcpus).map(ring).collect()
 }
 
-/// The records of a pCPU, oldest first, and how many there ever were.
+/// Returns the records of a pCPU, oldest first, and the number of records there ever were.
 fn records(bench: &Bench, pcpu: usize) -> (Vec<Record>, u64) {
     let world = bench.look();
     let stored = world.log_area.pcpus[pcpu].traced.load(Ordering::Relaxed);
@@ -133,7 +133,7 @@ fn each_pcpu_has_its_own_ring() {
         };
         assert!(records.iter().any(|record| record.event == own), "{records:?}");
     }
-    // The last one takes the board with it.
+    // The last vCPU takes the board with it.
     let off = Event::Block {
         vcpu: 0,
         why: BlockReason::Off,

@@ -14,13 +14,13 @@ macro_rules! codes {
             /// All rules, in the order of their codes.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// The code as printed: `E` for errors, `W` for warnings, and three digits.
+            /// Returns the code as printed: `E` for errors, `W` for warnings, and three digits.
             #[must_use]
             pub const fn id(self) -> &'static str {
                 match self { $(Self::$name => $id),* }
             }
 
-            /// What the rule finds, in one line.
+            /// Tells what the rule finds, in one line.
             #[must_use]
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$name => $title),* }

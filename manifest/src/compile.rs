@@ -4,38 +4,36 @@
 //! The number of records does not depend on addresses, and the writer tells the image's length from the
 //! numbers alone; so the records are made once without places to learn the length, places are found
 //! around it, and the records are made again with them.
-
-mod in_place;
+#![deny(clippy::arithmetic_side_effects)]
 
 use std::fmt;
 use std::rc::Rc;
 
 use bulkhead_image::layout::{
-    AlternativeRecord, BoardRecord, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_UART,
-    CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_NVIC, CONTROLLER_PL011, CapabilityRecord,
-    ControllerRecord, DomainRecord, FLAG_AARCH32, FLAG_AUTOSTART, FLAG_FROZEN_TIME, FLAG_NO_SEMIHOSTING,
-    FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, InterruptRecord, LoadRecord, MAP_CODE, MAP_DEVICE, MAP_RAM,
-    MAX_LATENCY_NS, MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord,
-    MemoryRecord, NONE, Name, PARTITION_TASK, PARTITION_VM, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF,
-    POLICY_FIXED_PRIORITY, POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED,
-    REGISTERS_QUIESCED, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_TIMER, RegistersRecord,
-    SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_NONE, SERVER_SPORADIC, ScheduleRecord, TRIGGER_EDGE,
-    TRIGGER_LEVEL, VIRTUAL_CMSDK_UART, VIRTUAL_EVENT_GATE, VIRTUAL_GIC_V2, VIRTUAL_GIC_V3, VIRTUAL_PL011,
-    VcpuRecord, VirtualDeviceRecord, WINDOW_PERIOD_START, WatchRecord, WindowRecord,
+    AlternativeRecord, BoardRecord, CapabilityRecord, DomainRecord, FLAG_AARCH32, FLAG_AUTOSTART,
+    FLAG_FROZEN_TIME, FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, InterruptRecord,
+    LoadRecord, LookalikeRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, MAX_LATENCY_NS, MEMORY_CLEAR, MEMORY_DEVICE,
+    MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name, NicRecord,
+    PARTITION_TASK, PARTITION_VM, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY,
+    POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, RegistersRecord,
+    ResidentRecord, SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_NONE, SERVER_SPORADIC,
+    ScheduleRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_EVENT_GATE, VIRTUAL_LAN9118, VcpuRecord,
+    VirtualDeviceRecord, WINDOW_PERIOD_START, WatchRecord, WindowRecord,
 };
 use bulkhead_image::{
     ImageBuilder, ImageError, MAX_ALTERNATIVES_PER_PARTITION, MAX_LOADS, MAX_MEMORY,
     MAX_REGIONS_PER_PARTITION, MAX_REGISTERS, NameError, Payload, Portable, Sha256,
 };
 
-use crate::board::{Board, Class, Gic, Trigger, Uart, Window};
+use crate::board::{Trigger, Window};
+use crate::class::VirtualController;
 use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::driver::Controller;
 use crate::guest::Guest;
-use crate::load;
 use crate::model::{Access, Kind, Policy, ServerKind};
-use crate::payload::Bytes;
+use crate::payload::{Bytes, blob_name};
 use crate::plan::{self, Plan, TraceWish};
-use crate::rules::memory::{UART_SIZE, virtual_controller};
+use crate::rules::memory::UART_SIZE;
 use crate::rules::{networks, owned, registers};
 use crate::system::{Mapping, MappingKind, Partition, System, Vcpu};
 use crate::units::align_up;
@@ -47,7 +45,8 @@ pub struct CompileInput {
     pub class_binary_len: u64,
     /// Virtual time after which the hypervisor powers the board off.
     pub stop_after_ms: Option<u32>,
-    /// Records of each pCPU's ring of the trace, at most: as many as fit into the RAM that is left; `None`: no trace.
+    /// Records of each pCPU's ring of the trace, at most: as many as fit into the RAM that is left; `None`:
+    /// no trace.
     pub trace_records: Option<u32>,
 }
 
@@ -86,12 +85,12 @@ impl From<NameError> for CompileError {
     }
 }
 
-/// The system image. The hypervisor's own checks have passed over it.
+/// Returns the system image. The hypervisor's own checks have passed over it.
 ///
 /// # Errors
 /// [`CompileError`].
 pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, CompileError> {
-    let binary = align_up(input.class_binary_len, system.board.class.granule()).unwrap_or(u64::MAX);
+    let binary = align_up(input.class_binary_len, system.board.class.facts().granule).unwrap_or(u64::MAX);
     let mut report = Report {
         diagnostics: Vec::new(),
         sources: system.report.sources.clone(),
@@ -99,9 +98,10 @@ pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, Compile
     let Some(plan) = plan(system, binary, input.trace_records, &mut report) else {
         return Err(CompileError::NoRoom(Box::new(report)));
     };
-    let mut placed = system.clone();
-    placed.plan = plan;
-    placed.partitions = load::partitions(&placed);
+    let placed = System {
+        plan,
+        ..system.clone()
+    };
     let mut builder = records(&placed)?;
     let (budget, period) = networks::intake(&placed.manifest);
     builder.board = BoardRecord {
@@ -120,14 +120,14 @@ pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, Compile
     Ok(builder.build()?)
 }
 
-/// The rings that the manifest asks for, or else those of this run.
+/// Returns the rings that the manifest asks for, or else those of this run.
 fn trace_wish(system: &System, of_this_run: Option<u32>) -> Option<TraceWish> {
     let asked = system.manifest.trace.as_ref();
-    let records = asked.map(|asked| asked.value).or(of_this_run)?;
+    let records = asked.map(|asked| asked.records.get()).or(of_this_run)?;
     Some(TraceWish {
         rings: system.pcpus.len(),
         records,
-        asked: asked.map(|asked| asked.place),
+        asked: asked.map(|asked| asked.records.place.unwrap_or(asked.place)),
     })
 }
 
@@ -147,32 +147,20 @@ pub(crate) fn plan(
         image,
         trace: trace_wish(system, trace_records),
     };
-    plan::plan(&input, report)
+    system.board.class.host().plan(&input, report)
 }
 
 /// Reports a system with more mappings or pieces of payloads than an image can hold.
 pub(crate) fn fits_tables(system: &System, report: &mut Report) -> Option<()> {
-    let mut mappings = 0;
-    let mut pieces = 0;
-    let mut windows = 0;
-    for (number, ((spec, partition), guest)) in system
-        .manifest
-        .partitions
-        .iter()
-        .zip(&system.partitions)
-        .zip(&system.guests)
-        .enumerate()
-    {
-        mappings += partition.mappings.len();
-        pieces += guest.pieces.len();
-        pieces += guest
-            .alternatives
-            .iter()
-            .map(|other| other.pieces.len())
-            .sum::<usize>();
+    let (mut mappings, mut pieces, mut windows) = (0_usize, 0_usize, 0_usize);
+    for (number, partition) in system.partitions().iter().enumerate() {
+        let (spec, guest, own) = (partition.spec, partition.guest, partition.mappings().len());
+        mappings = mappings.saturating_add(own);
+        for guest in std::iter::once(guest).chain(&guest.alternatives) {
+            pieces = pieces.saturating_add(guest.pieces.len());
+        }
         let alternatives = guest.alternatives.len();
-        windows += register_records(system, number as u32).count();
-        let own = partition.mappings.len();
+        windows = windows.saturating_add(register_records(system, number as u32).count());
         let (count, limit, what) = if own > MAX_REGIONS_PER_PARTITION {
             (own, MAX_REGIONS_PER_PARTITION, "mappings for one partition")
         } else if mappings > MAX_MEMORY {
@@ -201,32 +189,32 @@ pub(crate) fn fits_tables(system: &System, report: &mut Report) -> Option<()> {
 }
 
 fn records(system: &System) -> Result<ImageBuilder, NameError> {
-    let mut builder = ImageBuilder::new(system.board.class.number(), &system.board.name)?;
+    let mut builder = ImageBuilder::new(system.board.class.facts(), &system.board.name)?;
     board_records(system, &mut builder);
     schedule_records(system, &mut builder)?;
     let mut blobs = Blobs::default();
-    for (number, partition) in system.partitions.iter().enumerate() {
-        let record = partition_record(system, number, partition, builder.vcpus.len())?;
+    for (number, partition) in system.partitions().iter().enumerate() {
+        let record = partition_record(system, partition, builder.vcpus.len())?;
         builder.partitions.push(record);
         let number = number as u32;
         builder
             .vcpus
-            .extend(partition.vcpus.iter().map(|vcpu| vcpu_record(number, vcpu)));
+            .extend(partition.vcpus().iter().map(|vcpu| vcpu_record(number, vcpu)));
         builder.memory.extend(
             partition
-                .mappings
+                .mappings()
                 .iter()
                 .filter(|mapping| mapping.kind != MappingKind::Forwarded)
                 .map(|mapping| memory_record(number, mapping)),
         );
-        let guest = &system.guests[number as usize];
+        let guest = partition.guest;
         load_records(number, guest, &mut blobs, &mut builder);
-        in_place::residents(number, &partition.name, guest, &mut builder)?;
+        residents(number, partition.name(), guest, &mut builder)?;
         alternative_records(system, number, &mut builder)?;
         device_records(system, number, &mut builder);
         access_records(number, partition, &mut builder)?;
     }
-    builder.lookalikes = in_place::lookalikes(system);
+    builder.lookalikes = lookalikes(system);
     builder.payloads = blobs.payloads()?;
     Ok(builder)
 }
@@ -277,8 +265,9 @@ impl Blobs {
         let same = |other: &Bytes| Rc::ptr_eq(other, blob) || other == blob;
         let found = self.all.iter().position(|(_, other)| same(other));
         found.unwrap_or_else(|| {
+            let next = self.all.len();
             self.all.push((name.to_owned(), Rc::clone(blob)));
-            self.all.len() - 1
+            next
         }) as u32
     }
 
@@ -327,49 +316,9 @@ fn board_records(system: &System, builder: &mut ImageBuilder) {
             .iter()
             .map(|(_, window)| stretch(window, MAP_DEVICE)),
     );
-    builder.controllers = match board.class {
-        Class::Aarch64 => aarch64_controllers(board),
-        Class::Armv7m => in_place::controllers(&system.manifest, board),
-    };
-}
-
-fn aarch64_controllers(board: &Board) -> Vec<ControllerRecord> {
-    let (controller, timer) = (&board.controller, &board.timer);
-    let console = board.console.as_ref().map(|console| {
-        controller_record(
-            ROLE_CONSOLE,
-            match console.driver {
-                Uart::Pl011 => CONTROLLER_PL011,
-                Uart::Cadence => CONTROLLER_CADENCE_UART,
-                Uart::Cmsdk => CONTROLLER_CMSDK_UART,
-            },
-            &[console.registers],
-            &[console.line],
-            console.clock_hz,
-        )
-    });
-    let mut controllers: Vec<ControllerRecord> = console.into_iter().collect();
-    controllers.extend([
-        controller_record(
-            ROLE_INTERRUPTS,
-            match controller.gic {
-                Gic::V2 { .. } => CONTROLLER_GIC_V2,
-                Gic::V3 { .. } => CONTROLLER_GIC_V3,
-                Gic::Nvic => CONTROLLER_NVIC,
-            },
-            &controller.windows(),
-            &[controller.maintenance],
-            0,
-        ),
-        controller_record(
-            ROLE_TIMER,
-            CONTROLLER_ARM_TIMER,
-            &[],
-            &[timer.hypervisor, timer.virtual_line, timer.physical],
-            0,
-        ),
-    ]);
-    controllers
+    let own = board.controllers.iter().map(Controller::record);
+    let uplink = networks::uplink_controller(&system.manifest, board);
+    builder.controllers = own.chain(uplink.iter().map(Controller::record)).collect();
 }
 
 /// Schedules with their windows, and time domains, of all pCPUs.
@@ -436,69 +385,49 @@ fn vcpu_record(partition: u32, vcpu: &Vcpu) -> VcpuRecord {
     }
 }
 
-fn controller_record(
-    role: u32,
-    compatible: u32,
-    windows: &[Window],
-    lines: &[u32],
-    clock_hz: u32,
-) -> ControllerRecord {
-    let window = |index: usize| windows.get(index).copied().unwrap_or_default();
-    ControllerRecord {
-        role: role.into(),
-        compatible: compatible.into(),
-        base: std::array::from_fn(|index| window(index).base.into()),
-        size: std::array::from_fn(|index| window(index).size.into()),
-        lines: std::array::from_fn(|index| lines.get(index).copied().unwrap_or(NONE).into()),
-        clock_hz: clock_hz.into(),
-        reserved: 0.into(),
-    }
-}
-
 fn partition_record(
     system: &System,
-    number: usize,
-    partition: &Partition,
+    partition: &Partition<'_>,
     first_vcpu: usize,
 ) -> Result<PartitionRecord, NameError> {
-    let vm = partition.kind == Kind::Vm;
-    let autostart = if partition.autostart { FLAG_AUTOSTART } else { 0 };
-    let frozen = if partition.frozen_time {
+    let vm = partition.kind() == Kind::Vm;
+    let autostart = if partition.autostart() { FLAG_AUTOSTART } else { 0 };
+    let frozen = if partition.frozen_time() {
         FLAG_FROZEN_TIME
     } else {
         0
     };
-    let aarch32 = if partition.aarch32 { FLAG_AARCH32 } else { 0 };
-    let events = if partition.window_events {
+    let aarch32 = if partition.aarch32() { FLAG_AARCH32 } else { 0 };
+    let events = if partition.window_events() {
         FLAG_WINDOW_EVENTS
     } else {
         0
     };
-    let machine = &system.manifest.partitions[number].machine;
-    let unheard = if machine.semihosting {
+    let machine = &partition.spec.machine;
+    let unheard = if machine.semihosting.value {
         0
     } else {
         FLAG_NO_SEMIHOSTING
     };
     let mut health = [0; 8];
-    for (class, action) in partition.health {
+    for (class, action) in partition.health() {
         health[class as usize] = action as u8;
     }
     Ok(PartitionRecord {
-        name: Name::new(&partition.name)?,
-        uuid: uuid(&system.board.name, &partition.name),
-        entry: partition.entry.into(),
-        argument: partition.argument.into(),
-        stack: partition.stack.into(),
-        watchdog_ns: partition.watchdog_ns.unwrap_or(0).into(),
+        name: Name::new(partition.name())?,
+        uuid: uuid(&system.board.name, partition.name()),
+        entry: partition.entry().into(),
+        argument: partition.argument().into(),
+        stack: partition.guest.stack.into(),
+        watchdog_ns: partition.watchdog_ns().unwrap_or(0).into(),
         kind: if vm { PARTITION_VM } else { PARTITION_TASK }.into(),
         flags: (autostart | frozen | aarch32 | events | unheard).into(),
         first_vcpu: (first_vcpu as u32).into(),
-        vcpu_count: (partition.vcpus.len() as u32).into(),
-        manifest_line: partition.line.into(),
-        restart_limit: partition.restart_limit.unwrap_or(NONE).into(),
-        virtual_lines: if vm { machine.lines } else { 0 }.into(),
-        reserved: 0.into(),
+        vcpu_count: (partition.spec.vcpus.len() as u32).into(),
+        manifest_line: partition.line().into(),
+        restart_limit: partition.restart_limit().unwrap_or(NONE).into(),
+        virtual_lines: if vm { machine.lines() } else { 0 }.into(),
+        entry_state: 0.into(),
         health,
     })
 }
@@ -542,14 +471,8 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
     if spec.kind == Kind::Task {
         return;
     }
-    let gic = system.board.controller.gic;
-    let kind = match gic {
-        Gic::V2 { .. } => Some(VIRTUAL_GIC_V2),
-        Gic::V3 { .. } => Some(VIRTUAL_GIC_V3),
-        Gic::Nvic => None,
-    };
-    if let Some(kind) = kind {
-        let windows = virtual_controller(spec, gic);
+    let class = system.board.class.host();
+    if let Some(VirtualController { kind, windows }) = class.virtual_controller(spec, Some(&system.board)) {
         let window = |index: usize| {
             windows
                 .get(index)
@@ -573,13 +496,16 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
             kind: VIRTUAL_EVENT_GATE.into(),
             base: [0.into(), 0.into()],
             size: [0.into(), 0.into()],
-            virtual_line: spec.machine.gate_line.into(),
+            virtual_line: spec.machine.gate_line().into(),
             reserved: 0.into(),
         });
     }
-    in_place::interface(system, number, builder);
+    interface(system, number, builder);
     builder.registers.extend(register_records(system, number));
-    let latency = spec.interrupt_latency.as_ref().map_or(0, |latency| latency.value);
+    let latency = spec
+        .interrupt_latency
+        .as_ref()
+        .map_or(0, |latency| latency.value.get());
     let latency = u32::try_from(latency).unwrap_or(MAX_LATENCY_NS);
     for (name, device) in owned(spec, &system.board) {
         let critical = spec.critical.iter().any(|other| other.value == name.value);
@@ -588,8 +514,8 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
             .extend(device.interrupts.iter().map(|interrupt| {
                 InterruptRecord {
                     partition: number.into(),
-                    line: interrupt.line.into(),
-                    virtual_line: interrupt.line.into(),
+                    line: interrupt.line.get().into(),
+                    virtual_line: interrupt.line.get().into(),
                     trigger: match interrupt.trigger {
                         Trigger::Level => TRIGGER_LEVEL,
                         Trigger::Edge => TRIGGER_EDGE,
@@ -602,25 +528,22 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
     }
 }
 
-/// The UART of a VM's console: what the software of the board expects.
+/// Returns the UART of a VM's console: what the software of the board expects.
 fn virtual_uart(system: &System, number: u32) -> VirtualDeviceRecord {
     let machine = &system.manifest.partitions[number as usize].machine;
+    let console = system.board.class.facts().console();
     VirtualDeviceRecord {
         partition: number.into(),
-        kind: match system.board.class {
-            Class::Aarch64 => VIRTUAL_PL011,
-            Class::Armv7m => VIRTUAL_CMSDK_UART,
-        }
-        .into(),
-        base: [machine.uart_base.into(), 0.into()],
+        kind: console.map_or(0, |(device, _)| device.number).into(),
+        base: [machine.uart.base.get().into(), 0.into()],
         size: [UART_SIZE.into(), 0.into()],
-        virtual_line: machine.uart_line.into(),
+        virtual_line: machine.uart.line.get().into(),
         reserved: 0.into(),
     }
 }
 
-/// The windows of registers that the hypervisor helps with: those it forwards, and those with which it
-/// stops a device.
+/// Returns the windows of registers that the hypervisor helps with: those it forwards, and those with which
+/// it stops a device.
 fn register_records(system: &System, number: u32) -> impl Iterator<Item = RegistersRecord> {
     let spec = &system.manifest.partitions[number as usize];
     registers(spec, &system.board).filter_map(move |registers| {
@@ -635,22 +558,26 @@ fn register_records(system: &System, number: u32) -> impl Iterator<Item = Regist
             .iter()
             .filter(|(set, _)| *set)
             .fold(0, |flags, (_, bit)| flags | bit);
-        let (offset, value) = quiesce.unwrap_or_default();
+        let quiesce = quiesce.unwrap_or_default();
         (flags != 0).then(|| RegistersRecord {
             partition: number.into(),
             flags: flags.into(),
             guest: registers.window.base.into(),
             host: registers.window.base.into(),
             size: registers.window.size.into(),
-            quiesce_offset: offset.into(),
-            quiesce_value: value.into(),
+            quiesce_offset: quiesce.offset.into(),
+            quiesce_value: quiesce.value.into(),
         })
     })
 }
 
-fn access_records(number: u32, partition: &Partition, builder: &mut ImageBuilder) -> Result<(), NameError> {
+fn access_records(
+    number: u32,
+    partition: &Partition<'_>,
+    builder: &mut ImageBuilder,
+) -> Result<(), NameError> {
     // The kernel gives every partition the capability for itself.
-    for capability in partition.capabilities.iter().skip(1) {
+    for capability in partition.capabilities().iter().skip(1) {
         builder.capabilities.push(CapabilityRecord {
             partition: number.into(),
             index: capability.index.into(),
@@ -663,9 +590,80 @@ fn access_records(number: u32, partition: &Partition, builder: &mut ImageBuilder
     }
     builder
         .watches
-        .extend(partition.watches.iter().map(|watched| WatchRecord {
+        .extend(partition.watches().iter().map(|watched| WatchRecord {
             watcher: number.into(),
             watched: (*watched as u32).into(),
         }));
     Ok(())
+}
+
+/// Returns the interface of a partition to its network: a virtual controller where the board has its own, and
+/// what the switch knows of it.
+fn interface(system: &System, number: u32, builder: &mut ImageBuilder) {
+    let spec = &system.manifest.partitions[number as usize];
+    let Some(interface) = networks::interface(number as usize, spec) else {
+        return;
+    };
+    let network = networks::number(&system.manifest, &interface.network.value);
+    let (Some(network), Some(device)) = (network, networks::controller(&system.board)) else {
+        return;
+    };
+    let window = device.registers.first().copied().unwrap_or_default();
+    let line = device
+        .interrupts
+        .first()
+        .map_or(NONE, |interrupt| interrupt.line.get());
+    builder.virtual_devices.push(VirtualDeviceRecord {
+        partition: number.into(),
+        kind: VIRTUAL_LAN9118.into(),
+        base: [window.base.into(), 0.into()],
+        size: [window.size.into(), 0.into()],
+        virtual_line: line.into(),
+        reserved: 0.into(),
+    });
+    let [a, b, c, d, e, f] = interface.address;
+    let mut frames = system.plan.frames.iter();
+    let memory = frames
+        .find(|(owner, _)| *owner == number as usize)
+        .map_or(0, |(_, base)| *base);
+    builder.nics.push(NicRecord {
+        partition: number.into(),
+        network: network.into(),
+        address: [a, b, c, d, e, f, 0, 0],
+        memory: memory.into(),
+    });
+}
+
+/// Returns the code memory of a partition.
+fn residents(
+    number: u32,
+    partition: &str,
+    guest: &Guest,
+    builder: &mut ImageBuilder,
+) -> Result<(), NameError> {
+    for stretch in &guest.residents {
+        builder.residents.push(ResidentRecord {
+            name: Name::new(&blob_name(partition, "program"))?,
+            partition: number.into(),
+            reserved: 0.into(),
+            address: stretch.address.into(),
+            size: (stretch.bytes.len() as u64).into(),
+            digest: Portable.digest(&[&stretch.bytes]),
+        });
+    }
+    Ok(())
+}
+
+/// Tells what looks like a replaced instruction in the programs of all partitions.
+fn lookalikes(system: &System) -> Vec<LookalikeRecord> {
+    let mut addresses: Vec<u32> = system
+        .guests
+        .iter()
+        .flat_map(|guest| guest.lookalikes.iter().copied())
+        .collect();
+    addresses.sort_unstable();
+    let record = |address: u32| LookalikeRecord {
+        address: address.into(),
+    };
+    addresses.into_iter().map(record).collect()
 }

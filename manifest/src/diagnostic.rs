@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 pub use crate::code::Code;
 
 /// A file among the [`Sources`] of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FileId(pub(crate) usize);
 
 /// A stretch of a source file, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The file.
     pub file: FileId,
@@ -110,7 +110,7 @@ impl Sources {
         FileId(self.files.len() - 1)
     }
 
-    /// The file of a place.
+    /// Returns the file of a place.
     #[must_use]
     pub fn get(&self, file: FileId) -> Option<&Source> {
         self.files.get(file.0)
@@ -149,7 +149,16 @@ impl Report {
         }
     }
 
-    /// Whether any finding is an error.
+    /// Tells whether a finding is about something within `place`.
+    pub(crate) fn blames(&self, place: Place) -> bool {
+        let within =
+            |other: Place| other.file == place.file && place.start <= other.start && other.end <= place.end;
+        self.diagnostics
+            .iter()
+            .any(|found| found.place.is_some_and(within))
+    }
+
+    /// Tells whether any finding is an error.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.diagnostics
@@ -175,7 +184,7 @@ impl Report {
         });
     }
 
-    /// The findings as text, see [`crate::render`].
+    /// Returns the findings as text, see [`crate::render`].
     #[must_use]
     pub fn render(&self, colour: bool) -> String {
         crate::render::render(&self.diagnostics, &self.sources, colour)

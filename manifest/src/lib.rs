@@ -12,10 +12,11 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod board;
+mod class;
 mod code;
 mod compile;
-mod devicetree;
 pub mod diagnostic;
+pub mod driver;
 mod flash;
 mod guest;
 mod load;
@@ -30,20 +31,20 @@ pub mod timing;
 mod units;
 mod value;
 
-pub use board::{Board, Class, Emulator, board_names, boards};
+pub use board::{Board, Emulator, board_names, boards};
 pub use bulkhead_image::layout::HealthAction;
+pub use class::Class;
 pub use code::Code;
 pub use compile::{CompileError, CompileInput, compile};
 pub use diagnostic::{Diagnostic, Report, Severity, Sources};
 pub use flash::{ClassBinary, FlashError, flashable};
 pub use load::{board_of, load, load_text};
-pub use model::{Access, AttachmentKind, Kind, Policy, right_names};
+pub use model::{Access, AttachmentKind, Kind, Policy, PolicyRow, policies, right_names};
 pub use payload::initramfs::with_init;
 pub use payload::{NoPayloads, PayloadResolver};
 pub use render::render;
 pub use schema::json::schema;
 pub use schema::reference::{error_index_markdown, reference_markdown};
-pub use schema::scheduling::{PolicyRow, policies};
 pub use schema::shape::nearest;
 pub use system::{Attachment, System};
 pub use units::{format_duration, format_size};

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a manifest file to a checked system, in stages; a stage runs only if what it needs is sound.
+#![deny(clippy::arithmetic_side_effects)]
 
 use std::path::Path;
 
-use crate::board::{self, Board, Class};
+use crate::board::{self, Board};
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
 use crate::guest::{self, Context, Guest};
-use crate::model::{self, Manifest};
+use crate::model::{Given, Manifest};
 use crate::payload::{Loader, PayloadResolver, reason};
-use crate::plan::{self, BINARY_RESERVE, SMALL_BINARY_RESERVE};
-use crate::system::{self, Partition, System};
+use crate::plan;
+use crate::schema::form::{Declared, Head};
+use crate::system::{self, System};
+use crate::units::Address;
 use crate::{compile, rules, schema, value};
 
-/// Room kept for the class binary where a place is chosen for good: a later plan, around the class binary as it is,
-/// cannot move it any more.
+/// Room kept for the class binary where a place is chosen for good: a later plan, around the class binary as
+/// it is, cannot move it any more.
 const FIXED_RESERVE: u64 = 16 << 20;
 /// Larger manifests are refused.
 const MANIFEST_MAX: usize = 1 << 20;
@@ -69,8 +72,8 @@ pub fn load_text(path: &Path, text: &str, resolver: &dyn PayloadResolver) -> Res
     }
 }
 
-/// The board that the manifest `text` at `path` names, if both are sound enough to tell; whoever needs to know what is
-/// wrong loads the manifest.
+/// Returns the board that the manifest `text` at `path` names, if both are sound enough to tell; whoever
+/// needs to know what is wrong loads the manifest.
 #[must_use]
 pub fn board_of(path: &Path, text: &str) -> Option<Board> {
     let mut report = Report::default();
@@ -93,9 +96,13 @@ fn parse(path: &Path, text: &str, report: &mut Report) -> Option<Manifest> {
     if report.has_errors() {
         return None;
     }
-    let manifest = model::read(&table, top);
+    let manifest = Manifest::read(&Head {
+        table: &table,
+        place: top,
+        key: None,
+    });
     let mut shape = Report::default();
-    schema::shape::check(&table, top, &schema::manifest::MANIFEST, &mut shape);
+    schema::shape::check(&table, top, Manifest::SCHEMA, &mut shape);
     let no_partition = table.get("partition").is_none();
     for diagnostic in shape.diagnostics {
         // "No partition" says it better than "missing key".
@@ -109,7 +116,7 @@ fn parse(path: &Path, text: &str, report: &mut Report) -> Option<Manifest> {
     Some(manifest)
 }
 
-/// The first line that is neither empty nor a comment: where to point for what is missing as a whole.
+/// Returns the first line that is neither empty nor a comment: where to point for what is missing as a whole.
 fn first_line(file: FileId, text: &str) -> Place {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -117,10 +124,10 @@ fn first_line(file: FileId, text: &str) -> Place {
             return Place {
                 file,
                 start,
-                end: start + line.trim_end().len(),
+                end: start.saturating_add(line.trim_end().len()),
             };
         }
-        start += line.len();
+        start = start.saturating_add(line.len());
     }
     Place {
         file,
@@ -141,7 +148,7 @@ fn build(
         .and_then(|name| board::find(&name.value, name.place, base, report));
     let mut manifest = manifest;
     if let Some(board) = &board {
-        settle(&mut manifest, board);
+        board.class.host().settle(&mut manifest, board);
     }
     rules::check(&manifest, board.as_ref(), report);
     let board = board?;
@@ -155,34 +162,9 @@ fn build(
     };
     draft.choose_ram_bases(report)?;
     let mut system = draft.system(report)?;
-    let reserve = match system.board.class {
-        Class::Aarch64 => BINARY_RESERVE,
-        Class::Armv7m => SMALL_BINARY_RESERVE,
-    };
+    let reserve = system.board.class.host().binary_reserve();
     system.plan = compile::plan(&system, reserve, None, report)?;
-    system.partitions = partitions(&system);
     Some(system)
-}
-
-/// Defaults that depend on the class of the board: a microcontroller's programs find the UART and the lines where the
-/// board has them.
-fn settle(manifest: &mut Manifest, board: &Board) {
-    if board.class != Class::Armv7m {
-        return;
-    }
-    for partition in &mut manifest.partitions {
-        let machine = &mut partition.machine;
-        if let Some(console) = &board.console {
-            if machine.uart_base_place.is_none() {
-                machine.uart_base = console.registers.base;
-            }
-            if machine.uart_line_place.is_none() {
-                machine.uart_line = console.line;
-            }
-        }
-        machine.lines = board.controller.lines.next_multiple_of(32);
-        machine.gate_line = machine.gate_line.min(machine.lines - 1);
-    }
 }
 
 /// What a system is made from.
@@ -193,12 +175,11 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// The system, without places.
+    /// Returns the system, without places.
     fn system(&mut self, report: &mut Report) -> Option<System> {
         let guests = self.guests(report)?;
-        let mut system = System {
+        let system = System {
             pcpus: system::pcpus(&self.manifest, &self.board),
-            partitions: Vec::new(),
             plan: plan::Plan {
                 hosts: guests.iter().map(|guest| vec![0; guest.areas.len()]).collect(),
                 ..plan::Plan::default()
@@ -211,7 +192,6 @@ impl Draft<'_> {
             manifest: self.manifest.clone(),
             guests,
         };
-        system.partitions = partitions(&system);
         compile::fits_tables(&system, report)?;
         Some(system)
     }
@@ -230,8 +210,9 @@ impl Draft<'_> {
         (guests.len() == self.manifest.partitions.len()).then_some(guests)
     }
 
-    /// A VM whose devices do DMA that nothing confines sees its RAM where it is on the board. If the manifest does
-    /// not say where, a plan of everything finds the place; what the VM is given is then made again for it.
+    /// A VM whose devices do DMA that nothing confines sees its RAM where it is on the board. If the manifest
+    /// does not say where, a plan of everything finds the place; what the VM is given is then made again for
+    /// it.
     fn choose_ram_bases(&mut self, report: &mut Report) -> Option<()> {
         let undecided: Vec<usize> = (0..self.manifest.partitions.len())
             .filter(|number| rules::chooses_ram_base(&self.manifest.partitions[*number], &self.board))
@@ -256,53 +237,14 @@ impl Draft<'_> {
             let spec = &mut self.manifest.partitions[number];
             let place = spec.at.as_ref().map(|at| at.place);
             // RAM is the first area.
-            spec.machine.ram_base = plan.hosts[number][0];
-            spec.machine.ram_base_place = place.or(spec.memory.as_ref().map(|memory| memory.place));
+            let place = place.or(spec.memory.as_ref().map(|memory| memory.place));
+            spec.machine.ram_base = Given {
+                value: Address::new(plan.hosts[number][0]),
+                place,
+                key: place,
+            };
         }
         rules::memory::check(&self.manifest, Some(&self.board), report);
         (!report.has_errors()).then_some(())
     }
-}
-
-/// The partitions with the places of the system's plan.
-pub(crate) fn partitions(system: &System) -> Vec<Partition> {
-    let manifest = &system.manifest;
-    let sources = &system.report.sources;
-    let one = |(number, spec): (usize, &model::PartitionSpec)| {
-        let guest = &system.guests[number];
-        let watched = |name: &model::Placed<String>| {
-            manifest
-                .partitions
-                .iter()
-                .position(|p| p.name.value == name.value)
-        };
-        Partition {
-            name: spec.name.value.clone(),
-            kind: spec.kind,
-            line: sources.line_column(spec.name.place).0,
-            vcpus: spec
-                .vcpus
-                .iter()
-                .map(|vcpu| system::vcpu(vcpu, manifest))
-                .collect(),
-            mappings: system::mappings(spec, guest, &system.plan.hosts[number], &system.board, sources),
-            capabilities: system::capabilities(number, spec, manifest),
-            watches: spec.watch.iter().filter_map(watched).collect(),
-            window_events: spec.watch_windows.is_some(),
-            devices: spec.devices.iter().map(|name| name.value.clone()).collect(),
-            health: system::health(spec),
-            console: spec.console,
-            frozen_time: spec.frozen.is_some(),
-            autostart: spec.autostart,
-            unconfined_dma: rules::does_trusted_dma(spec, &system.board),
-            watchdog_ns: spec.watchdog.as_ref().map(|watchdog| watchdog.value),
-            restart_limit: spec.restart_limit,
-            entry: guest.entry,
-            argument: guest.argument,
-            stack: guest.stack,
-            device_tree: guest.device_tree.clone(),
-            aarch32: guest.aarch32,
-        }
-    };
-    manifest.partitions.iter().enumerate().map(one).collect()
 }

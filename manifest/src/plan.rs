@@ -11,10 +11,9 @@
 //! A partition with a device whose DMA nothing confines sees its memory at the bus addresses themselves,
 //! because its driver gives the device guest addresses; at any other place the device would overwrite
 //! somebody else's memory. Where its RAM is, is chosen here too, unless the manifest says it.
+#![deny(clippy::arithmetic_side_effects)]
 
-pub(crate) mod in_place;
-
-use crate::board::{Board, Class, Window};
+use crate::board::{Board, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::guest::{AreaKind, Guest};
 use crate::model::PartitionSpec;
@@ -22,15 +21,6 @@ use crate::rules::{chooses_ram_base, does_trusted_dma};
 use crate::units::{BLOCK, GIB, PAGE, align_up, format_size};
 use bulkhead_abi::trace::{RECORD_SIZE, RING_MAX, RING_MIN};
 
-/// Bytes of the log area.
-pub(crate) const LOG_SIZE: u64 = bulkhead_abi::log::AREA_SIZE as u64;
-/// The same on a microcontroller.
-pub(crate) const SMALL_LOG_SIZE: u64 = bulkhead_abi::log::SMALL_AREA_SIZE as u64;
-/// Room kept for the class binary while its size is not known: places do not change when it becomes
-/// known, unless it is larger.
-pub(crate) const BINARY_RESERVE: u64 = 2 << 20;
-/// The same on a microcontroller.
-pub(crate) const SMALL_BINARY_RESERVE: u64 = 104 << 10;
 /// Translation tables of the hypervisor itself, and for mappings that change while it runs.
 const OWN_TABLES: u64 = 64;
 /// Root tables of a partition: at most this many pages are concatenated for 40 address bits.
@@ -104,7 +94,7 @@ impl Block<'_> {
         })
     }
 
-    /// The alignment for which guest and bus address must agree.
+    /// Returns the alignment for which guest and bus address must agree.
     fn block_size(&self) -> u64 {
         [GIB, BLOCK]
             .into_iter()
@@ -113,11 +103,8 @@ impl Block<'_> {
     }
 }
 
-/// Finds places; `None` if something was reported.
+/// Finds places; `None` if something was reported. For every class that translates.
 pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
-    if input.board.class == Class::Armv7m {
-        return in_place::plan(input, report);
-    }
     let errors = report.error_count();
     let mut blocks = blocks(input, report);
     let image_base = input.board.load_address.checked_add(input.binary)?;
@@ -126,11 +113,16 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         size: pool_size(&blocks)?,
     };
     // The area itself ends at a block boundary, as if the binary had its whole reserve.
-    let spare = BINARY_RESERVE.saturating_sub(input.binary);
+    let spare = input
+        .board
+        .class
+        .host()
+        .binary_reserve()
+        .saturating_sub(input.binary);
     let end = align_up(pool.base.checked_add(pool.size)?.checked_add(spare)?, BLOCK)?;
     let hypervisor = Window {
         base: input.board.load_address,
-        size: end - input.board.load_address,
+        size: end.checked_sub(input.board.load_address)?,
     };
     if !input.board.ram.iter().any(|ram| ram.contains(hypervisor)) {
         report.push(exhausted(input, hypervisor, &blocks, None));
@@ -145,7 +137,7 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     let log = input.board.log();
     let own = Window {
         base: log.base,
-        size: hypervisor.size + log.size,
+        size: hypervisor.size.saturating_add(log.size),
     };
     let mut taken = vec![own];
     place_fixed(input, &blocks, own, &mut hosts, &mut taken, report);
@@ -194,12 +186,12 @@ fn blocks<'a>(input: &Input<'a>, report: &mut Report) -> Vec<Block<'a>> {
             let identity = identity && !(open && area.kind == AreaKind::Ram);
             let base = area.window.base;
             let wish = match &area.at {
-                Some(at) if identity && at.value != base => {
-                    report.push(not_identical(spec, at.place, base, at.value));
+                Some(at) if identity && at.value.get() != base => {
+                    report.push(not_identical(spec, at.place, base, at.value.get()));
                     None
                 }
                 Some(at) => Some(Wish {
-                    at: at.value,
+                    at: at.value.get(),
                     place: at.place,
                     identity,
                 }),
@@ -237,8 +229,9 @@ fn not_identical(spec: &PartitionSpec, place: Place, guest: u64, host: u64) -> D
 /// Tables for the mappings: per area, one per GiB for its blocks of 2 MiB, and one per 2 MiB at its ends
 /// (or everywhere, if a wish forbids blocks); then a quarter more.
 fn pool_size(blocks: &[Block<'_>]) -> Option<u64> {
-    let partitions = blocks.iter().map(|block| block.partition + 1).max().unwrap_or(0) as u64;
-    let mut tables = OWN_TABLES + ROOT_TABLES * partitions;
+    let last = blocks.iter().map(|block| block.partition).max();
+    let partitions = last.map_or(0, |last| (last as u64).saturating_add(1));
+    let mut tables = OWN_TABLES.checked_add(ROOT_TABLES.checked_mul(partitions)?)?;
     for block in blocks {
         let congruent = block
             .wish
@@ -247,12 +240,14 @@ fn pool_size(blocks: &[Block<'_>]) -> Option<u64> {
         let leaves = if congruent && block.size >= BLOCK {
             2
         } else {
-            block.size / BLOCK + 2
+            (block.size / BLOCK).checked_add(2)?
         };
-        tables = tables.checked_add(leaves)?.checked_add(block.size / GIB + 2)?;
+        tables = tables
+            .checked_add(leaves)?
+            .checked_add((block.size / GIB).checked_add(2)?)?;
     }
     // Two per partition for the pages of devices passed through.
-    tables = tables.checked_add(2 * partitions)?;
+    tables = tables.checked_add(partitions.checked_mul(2)?)?;
     align_up(tables.checked_add(tables / 4)?.checked_mul(PAGE)?, 16 * PAGE)
 }
 
@@ -300,7 +295,7 @@ pub(crate) fn range(window: Window) -> String {
     format!("{:#x} to {:#x}", window.base, window.end().saturating_sub(1))
 }
 
-fn ranges(windows: &[Window]) -> String {
+pub(crate) fn ranges(windows: &[Window]) -> String {
     windows
         .iter()
         .map(|window| range(*window))
@@ -343,8 +338,8 @@ fn on_hypervisor(block: &Block<'_>, wish: &Wish, hypervisor: Window) -> Diagnost
         .help(format!("place it at {first_free:#x} or above"))
 }
 
-/// The lowest bus address for `size` bytes that agrees with their guest address modulo `align`.
-fn lowest(board: &Board, (guest, size): (u64, u64), align: u64, taken: &[Window]) -> Option<u64> {
+/// Returns the lowest bus address for `size` bytes that agrees with their guest address modulo `align`.
+pub(crate) fn lowest(board: &Board, (guest, size): (u64, u64), align: u64, taken: &[Window]) -> Option<u64> {
     let mut best: Option<u64> = None;
     let mut starts: Vec<u64> = board.ram.iter().map(|ram| ram.base).collect();
     starts.extend(taken.iter().map(|window| window.end()));
@@ -362,18 +357,24 @@ fn lowest(board: &Board, (guest, size): (u64, u64), align: u64, taken: &[Window]
     best
 }
 
-/// Where the rings of the trace go, and how many records each has: as many as there is room for, up to the wish.
-fn trace_place(board: &Board, wish: TraceWish, taken: &[Window]) -> Option<(u64, u32)> {
+/// Tells where the rings of the trace go, and how many records each has: as many as there is room for, up to
+/// the wish.
+pub(crate) fn trace_place(board: &Board, wish: TraceWish, taken: &[Window]) -> Option<(u64, u32)> {
     let mut records = wish.records.clamp(RING_MIN, RING_MAX).next_power_of_two();
     let least = if wish.asked.is_some() { records } else { RING_MIN };
     while records >= least {
-        let size = u64::from(records) * RECORD_SIZE as u64 * wish.rings as u64;
+        let size = ring_size(records).saturating_mul(wish.rings as u64);
         if let Some(base) = lowest(board, (0, size), PAGE, taken) {
             return Some((base, records));
         }
         records /= 2;
     }
     None
+}
+
+/// Returns the bytes of a ring.
+fn ring_size(records: u32) -> u64 {
+    u64::from(records).saturating_mul(RECORD_SIZE as u64)
 }
 
 fn no_room_for_trace(
@@ -385,7 +386,7 @@ fn no_room_for_trace(
     let Some(place) = wish.asked else {
         return exhausted(input, hypervisor, blocks, None);
     };
-    let size = format_size(u64::from(wish.records) * RECORD_SIZE as u64);
+    let size = format_size(ring_size(wish.records));
     let message = format!(
         "no place is left for {} rings of the trace, {size} each",
         wish.rings
@@ -393,9 +394,10 @@ fn no_room_for_trace(
     Diagnostic::at(Code::RamExhausted, place, message).help("give less, or give some partition less")
 }
 
-/// The first address from `start` on that is equal to `guest` modulo `align`.
+/// Returns the first address from `start` on that is equal to `guest` modulo `align`, a power of two.
 fn agree(start: u64, guest: u64, align: u64) -> Option<u64> {
-    let distance = (guest % align + align - start % align) % align;
+    // What wraps is a multiple of every power of two.
+    let distance = guest.wrapping_sub(start).checked_rem(align)?;
     start.checked_add(distance)
 }
 

@@ -94,7 +94,7 @@ fn other_files(diagnostic: &Diagnostic, main: FileId) -> Vec<FileId> {
     files
 }
 
-/// The first line of a place: a table or a list of many lines is pointed at, not quoted.
+/// Returns the first line of a place: a table or a list of many lines is pointed at, not quoted.
 fn clip(place: Place, source: &Source) -> std::ops::Range<usize> {
     let text = &source.text;
     let mut start = place.start.min(text.len());

@@ -1,12 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sizes and durations as people write them.
 
+use std::fmt;
+
 /// Smallest unit of memory that can be mapped.
 pub(crate) const PAGE: u64 = 4096;
 /// A block of level 2 of the translation tables.
 pub(crate) const BLOCK: u64 = 2 << 20;
 /// A block of level 1 of the translation tables.
 pub(crate) const GIB: u64 = 1 << 30;
+
+macro_rules! quantities {
+    ($($(#[doc = $doc:literal])+ $name:ident)+) => {$(
+        $(#[doc = $doc])+
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+        pub struct $name(u64);
+
+        impl $name {
+            /// Makes one of a number.
+            pub(crate) const fn new(number: u64) -> Self {
+                Self(number)
+            }
+
+            /// Returns the number.
+            #[must_use]
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+
+            /// Tells whether it is a multiple of `unit`.
+            #[must_use]
+            pub const fn is_multiple_of(self, unit: u64) -> bool {
+                self.0.is_multiple_of(unit)
+            }
+        }
+
+        impl From<$name> for u64 {
+            fn from(quantity: $name) -> Self {
+                quantity.0
+            }
+        }
+    )+};
+}
+
+quantities! {
+    /// An address as a manifest gives it. Such quantities have no operators, so that no sum of them wraps. A
+    /// sum is an `Option`; [`get`](Self::get) is for comparisons, for texts and for the system image.
+    Address
+    /// Bytes as a manifest gives them.
+    Size
+    /// Nanoseconds as a manifest gives them.
+    Duration
+}
+
+impl fmt::LowerHex for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Duration {
+    /// The longest one.
+    pub(crate) const MAX: Self = Self(u64::MAX);
+
+    /// Returns the sum, if it can be expressed.
+    pub(crate) const fn plus(self, other: Self) -> Option<Self> {
+        match self.0.checked_add(other.0) {
+            Some(sum) => Some(Self(sum)),
+            None => None,
+        }
+    }
+}
 
 const SIZES: [(&str, u64); 7] = [
     ("KiB", 1 << 10),

@@ -79,11 +79,11 @@ impl Value {
         }
     }
 
-    pub fn list(&self) -> &[Value] {
+    pub fn list(&self) -> Option<&[Value]> {
         if let Data::List(values) = &self.data {
-            values
+            Some(values)
         } else {
-            &[]
+            None
         }
     }
 
@@ -95,7 +95,7 @@ impl Value {
         }
     }
 
-    /// The type in words, for messages.
+    /// Returns the type in words, for messages.
     pub fn type_name(&self) -> &'static str {
         match &self.data {
             Data::Text(_) => "a string",
@@ -106,6 +106,12 @@ impl Value {
             Data::Other(name) => name,
         }
     }
+}
+
+/// Reads a single value, as the default of a key is given.
+pub(crate) fn literal(text: &str) -> Option<Value> {
+    let value = DeValue::parse(text).ok()?.into_inner();
+    Some(convert(FileId::default(), 0..0, value))
 }
 
 /// Parses a document; every syntax error becomes a finding, and what could be understood is returned.
@@ -133,7 +139,7 @@ pub(crate) fn parse(file: FileId, text: &str, report: &mut Report) -> Table {
     table
 }
 
-/// The part of the line of byte `at` that is before it.
+/// Returns the part of the line of byte `at` that is before it.
 fn line_before(text: &str, at: usize) -> &str {
     let before = text.get(..at).unwrap_or_default();
     &before[before.rfind('\n').map_or(0, |newline| newline + 1)..]
@@ -203,7 +209,7 @@ fn syntax_error(file: FileId, text: &str, error: &toml::de::Error, table: &Table
     }
 }
 
-/// The last key `name` before byte `before`, looking at most `depth` tables deep.
+/// Returns the last key `name` before byte `before`, looking at most `depth` tables deep.
 fn first_use(table: &Table, name: &str, before: usize, depth: usize) -> Option<Place> {
     let mut found = None;
     for entry in table
@@ -220,7 +226,7 @@ fn first_use(table: &Table, name: &str, before: usize, depth: usize) -> Option<P
     found
 }
 
-/// The name in the first table header before byte `before` that ends with it.
+/// Returns the name in the first table header before byte `before` that ends with it.
 fn first_header(file: FileId, text: &str, name: &str, before: usize) -> Option<Place> {
     let end = format!("{name}]");
     let mut start = 0;

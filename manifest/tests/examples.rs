@@ -3,12 +3,12 @@
 
 mod support;
 
+use bulkhead_arch_api::class::AARCH64;
 use std::path::PathBuf;
 
-use bulkhead_image::layout::CLASS_AARCH64;
 use bulkhead_image::{Image, Portable};
 use bulkhead_manifest::system::MappingKind;
-use bulkhead_manifest::{Class, CompileInput, System, boards, compile, load, load_text};
+use bulkhead_manifest::{CompileInput, System, boards, compile, load, load_text};
 
 fn example(name: &str) -> System {
     let folder = support::root().join("examples").join(name);
@@ -40,9 +40,10 @@ fn every_example_compiles() {
     for name in names {
         let system = example(&name);
         let board = system.board();
-        let lengths = match board.class {
-            Class::Aarch64 => [0x2_0000, 0x80_0000],
-            Class::Armv7m => [0x4000, 0x1_0000],
+        let lengths = if board.class.facts().runs_in_place() {
+            [0x4000, 0x1_0000]
+        } else {
+            [0x2_0000, 0x80_0000]
         };
         for class_binary_len in lengths {
             let input = CompileInput {
@@ -51,7 +52,7 @@ fn every_example_compiles() {
                 trace_records: None,
             };
             let bytes = compile(&system, &input).unwrap_or_else(|error| panic!("{name}: {error}"));
-            let image = Image::check(&bytes, board.class.number(), &Portable).expect("the writer checked it");
+            let image = Image::check(&bytes, board.class.facts(), &Portable).expect("the writer checked it");
             assert_eq!(image.partitions().len(), system.partitions().len());
             assert_eq!(
                 image.board().image_base.get(),
@@ -65,7 +66,10 @@ fn every_example_compiles() {
 #[test]
 fn what_new_makes_is_right_on_every_board() {
     for board in boards() {
-        let folder = support::root().join("cli/templates").join(board.class.name());
+        let folder = support::root()
+            .join("cli/src/class")
+            .join(board.class.name())
+            .join("template");
         let path = folder.join("system.toml");
         let text = std::fs::read_to_string(&path).expect("each class has a template");
         let text = text.replace("@BOARD@", &board.name);
@@ -97,7 +101,7 @@ fn the_showcase_is_what_it_says() {
     let partitions: Vec<_> = system
         .partitions()
         .iter()
-        .map(|partition| partition.name.as_str())
+        .map(|partition| partition.name())
         .collect();
     assert_eq!(partitions, ["linux", "control", "supervisor", "rogue"]);
     assert_eq!(system.pcpus().len(), 2);
@@ -108,8 +112,8 @@ fn the_showcase_is_what_it_says() {
     );
     let linux = &system.partitions()[0];
     let ram = linux
-        .mappings
-        .iter()
+        .mappings()
+        .into_iter()
         .find(|mapping| mapping.kind == MappingKind::Ram)
         .expect("RAM");
     assert_eq!((ram.guest, ram.size), (0x4000_0000, 256 << 20));
@@ -146,7 +150,7 @@ fn places_do_not_depend_on_the_class_binary() {
             },
         )
         .expect("compiles");
-        let image = Image::check(&bytes, CLASS_AARCH64, &Portable).expect("checked");
+        let image = Image::check(&bytes, &AARCH64, &Portable).expect("checked");
         image
             .memory()
             .iter()
@@ -161,15 +165,15 @@ fn ram_of_a_vm_with_unconfined_dma_is_where_it_seems_to_be() {
     let system = example("aarch64-linux-disk-net");
     let linux = &system.partitions()[0];
     let ram: Vec<_> = linux
-        .mappings
-        .iter()
+        .mappings()
+        .into_iter()
         .filter(|mapping| mapping.kind == MappingKind::Ram)
         .collect();
     assert_eq!(ram.len(), 1);
-    assert!(linux.unconfined_dma);
+    assert!(linux.unconfined_dma());
     assert_eq!(ram[0].guest, ram[0].host);
     let node = format!("memory@{:x}", ram[0].host);
-    let text = String::from_utf8_lossy(&linux.device_tree).into_owned();
+    let text = String::from_utf8_lossy(linux.device_tree()).into_owned();
     assert!(text.contains(&node), "the device tree has no {node}");
     // The same place for a class binary of any size within its reserve.
     for class_binary_len in [0x1000, 0x20_0000] {
@@ -179,7 +183,7 @@ fn ram_of_a_vm_with_unconfined_dma_is_where_it_seems_to_be() {
             trace_records: None,
         };
         let bytes = compile(&system, &input).expect("it compiles");
-        let image = Image::check(&bytes, CLASS_AARCH64, &Portable).expect("the writer checked it");
+        let image = Image::check(&bytes, &AARCH64, &Portable).expect("the writer checked it");
         let mapping = image.memory_of(0).next().expect("RAM");
         assert_eq!(
             (mapping.guest, mapping.host),

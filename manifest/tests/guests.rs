@@ -3,11 +3,12 @@
 
 mod support;
 
+use bulkhead_arch_api::class::AARCH64;
 use std::path::Path;
 
 use bulkhead_image::layout::{
-    CLASS_AARCH64, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_GIC_V2, MEMORY_EXECUTE,
-    MEMORY_READ, MEMORY_WRITE, VIRTUAL_GIC_V2,
+    CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_GIC_V2, MEMORY_EXECUTE, MEMORY_READ,
+    MEMORY_WRITE, VIRTUAL_GIC_V2,
 };
 use bulkhead_image::{Image, Portable};
 use bulkhead_manifest::{CompileInput, Report, System, compile, load_text};
@@ -50,7 +51,7 @@ fn vm(keys: &str) -> System {
 }
 
 fn tree(system: &System) -> DeviceTree {
-    DeviceTree::from_fdt(&Fdt::new(&system.partitions()[0].device_tree).expect("a device tree"))
+    DeviceTree::from_fdt(&Fdt::new(system.partitions()[0].device_tree()).expect("a device tree"))
 }
 
 fn node<'a>(tree: &'a DeviceTree, path: &str) -> &'a DeviceTreeNode {
@@ -83,7 +84,7 @@ fn a_zboot_kernel_is_what_is_packed_in_it() {
     let system = vm(&text);
     std::fs::remove_file(&path).expect("it is there");
     let bytes = image(&system);
-    let image = Image::check(&bytes, CLASS_AARCH64, &Portable).expect("valid");
+    let image = Image::check(&bytes, &AARCH64, &Portable).expect("valid");
     let payload = image.payload(0);
     assert_eq!(payload, kernel);
     assert_eq!(image.partitions()[0].entry.get(), 0x4020_0000);
@@ -119,7 +120,10 @@ fn the_tree_is_that_of_the_virt_board() {
     assert_eq!(cells(chosen, "linux,initrd-start"), [0, 0x4800_0000]);
     assert_eq!(cells(chosen, "linux,initrd-end"), [0, 0x4800_4000]);
     let partition = &system.partitions()[0];
-    assert_eq!((partition.entry, partition.argument), (0x4020_0000, 0x4820_0000));
+    assert_eq!(
+        (partition.entry(), partition.argument()),
+        (0x4020_0000, 0x4820_0000)
+    );
 }
 
 /// The tree of a VM on a board with a GICv2 has that controller; the rest is as everywhere.
@@ -148,7 +152,7 @@ fn a_board_with_gic_v2_gives_gic_v2() {
         [0, 0x4000_0000, 0, 256 << 20]
     );
     let image = image(&system);
-    let image = Image::check(&image, CLASS_AARCH64, &Portable).expect("what the hypervisor accepts");
+    let image = Image::check(&image, &AARCH64, &Portable).expect("what the hypervisor accepts");
     let kinds: Vec<u32> = image
         .controllers()
         .iter()
@@ -172,7 +176,7 @@ fn capabilities_are_in_the_tree() {
     assert_eq!(value(hypervisor, "capability-names"), b"self\0clock\0");
     assert_eq!(cells(hypervisor, "capabilities"), [0, 1]);
     // An ELF image that leaves room there has the tree at the start of RAM.
-    assert_eq!(system.partitions()[0].argument, 0x4000_0000);
+    assert_eq!(system.partitions()[0].argument(), 0x4000_0000);
 }
 
 #[test]
@@ -222,7 +226,7 @@ fn a_task_has_the_permissions_of_its_segments() {
         "[partition.t]\nkind = \"task\"\nimage = \"payloads/task.elf\"\nmemory = \"64K\"\nvcpus = [{ pcpu = 0 }]\ncapabilities.clock = { timer = true }\n",
     );
     let bytes = image(&system);
-    let image = Image::check(&bytes, CLASS_AARCH64, &Portable).expect("checked");
+    let image = Image::check(&bytes, &AARCH64, &Portable).expect("checked");
     let maps: Vec<_> = image
         .memory()
         .iter()
@@ -270,7 +274,7 @@ fn firmware_starts_where_the_manifest_says() {
         "memory = \"16M\"\nmachine.entry = 0x0\n[[partition.a.region]]\nguest = 0x0\nsize = \"64M\"\npayload = \"payloads/raw.bin\"\naccess = \"rwx\"\n",
     );
     let partition = &system.partitions()[0];
-    assert_eq!((partition.entry, partition.argument), (0, 0x4000_0000));
+    assert_eq!((partition.entry(), partition.argument()), (0, 0x4000_0000));
     // A region with a payload is a flash, not memory.
     assert!(tree(&system).find_node("/memory@0").is_none());
 }
@@ -280,7 +284,7 @@ fn partitions_that_run_the_same_file_share_it() {
     let one = "kind = \"vm\"\nimage = \"payloads/image\"\nmemory = \"64M\"\nvcpus = [{ pcpu = 0 }]\n";
     let system = system(&format!("[partition.a]\n{one}[partition.b]\n{one}"));
     let bytes = image(&system);
-    let image = Image::check(&bytes, CLASS_AARCH64, &Portable).expect("checked");
+    let image = Image::check(&bytes, &AARCH64, &Portable).expect("checked");
     let kernels = image
         .payloads()
         .iter()
@@ -298,16 +302,16 @@ fn unconfined_dma_gets_memory_at_its_own_addresses() {
     );
     let system = vm(&keys);
     let partition = &system.partitions()[0];
-    assert!(partition.unconfined_dma);
+    assert!(partition.unconfined_dma());
     assert!(
         partition
-            .mappings
-            .iter()
+            .mappings()
+            .into_iter()
             .all(|mapping| mapping.guest == mapping.host)
     );
     // Eight devices, one page.
-    assert_eq!(partition.mappings.len(), 2);
+    assert_eq!(partition.mappings().len(), 2);
     let bytes = image(&system);
-    let image = Image::check(&bytes, CLASS_AARCH64, &Portable).expect("checked");
+    let image = Image::check(&bytes, &AARCH64, &Portable).expect("checked");
     assert_eq!(image.interrupts().len(), 8);
 }

@@ -3,9 +3,9 @@
 
 mod support;
 
+use bulkhead_arch_api::class::ARMV7M;
 use bulkhead_image::layout::{
-    CLASS_ARMV7M, CONTROLLER_NVIC, MAP_CODE, MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE,
-    VIRTUAL_CMSDK_UART,
+    CONTROLLER_NVIC, MAP_CODE, MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, VIRTUAL_CMSDK_UART,
 };
 use bulkhead_image::{Image, Portable};
 use bulkhead_manifest::board::Window;
@@ -96,7 +96,7 @@ fn the_image_says_where_everything_is() {
     let own = own.expect("a row of the map");
     assert_eq!((own.host, own.size), (BINARY.into(), 160 << 10));
     let bytes = image(&system);
-    let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).expect("checked");
+    let image = Image::check(&bytes, &ARMV7M, &Portable).expect("checked");
     let board = image.board();
     assert_eq!(
         (board.load_address.get(), board.image_base.get()),
@@ -146,7 +146,7 @@ fn the_image_says_where_everything_is() {
 fn a_task_has_its_startup_page_behind_its_code_and_nothing_replaced() {
     let system = system_of(TASK, "task", &firmware(CODE, RAM, &PROGRAM, &PROGRAM_MAP)).expect("a system");
     let bytes = image(&system);
-    let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).expect("checked");
+    let image = Image::check(&bytes, &ARMV7M, &Portable).expect("checked");
     let task = &image.partitions()[0];
     let page = CODE + 96;
     assert_eq!(task.entry.get(), u64::from(START | 1));
@@ -213,7 +213,7 @@ fn instructions_are_replaced_and_nothing_else() {
     assert!(regions.contains(&(RAM.into(), 0x4000, 0, "rw".to_owned())));
     assert!(regions.contains(&(0x4000_5000, 0x1000, 0, "rw".to_owned())));
     let bytes = image(&system);
-    let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).expect("checked");
+    let image = Image::check(&bytes, &ARMV7M, &Portable).expect("checked");
     assert_eq!(image.lookalikes().len(), 0);
     let binary = ClassBinary::from_elf(&class_binary(BINARY, OWN_RAM)).expect("a class binary");
     let file = flashable(&binary, &bytes, &system).expect("a file");
@@ -252,7 +252,7 @@ fn what_only_looks_like_a_replaced_instruction_is_listed() {
     let system = system("lookalikes", &program).expect("a system");
     assert_eq!(system.replaced(0), Some((1, 4)));
     let bytes = image(&system);
-    let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).expect("checked");
+    let image = Image::check(&bytes, &ARMV7M, &Portable).expect("checked");
     let found: Vec<u32> = image
         .lookalikes()
         .iter()
@@ -266,7 +266,7 @@ fn a_program_may_be_linked_to_the_reset_vectors() {
     let before = support::firmware_at(0, 0x2000_0000);
     let system = system("zero", &before).expect("a system");
     let bytes = image(&system);
-    let image = Image::check(&bytes, CLASS_ARMV7M, &Portable).expect("checked");
+    let image = Image::check(&bytes, &ARMV7M, &Portable).expect("checked");
     let rtos = &image.partitions()[0];
     assert_eq!((rtos.argument.get(), rtos.entry.get()), (0, 65));
     assert_eq!(rtos.stack.get(), 0x2000_1000);

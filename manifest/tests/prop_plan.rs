@@ -42,8 +42,8 @@ proptest! {
                 }
                 prop_assert!(rows.iter().all(|row| row.host + row.size <= ram_of_board.end));
                 for partition in system.partitions() {
-                    let ram = partition.mappings.iter().find(|mapping| mapping.kind == MappingKind::Ram).expect("RAM");
-                    let index: usize = partition.name[1..].parse().expect("a number");
+                    let ram = partition.mappings().into_iter().find(|mapping| mapping.kind == MappingKind::Ram).expect("RAM");
+                    let index: usize = partition.name()[1..].parse().expect("a number");
                     let free = !index.is_multiple_of(4) || sizes[index].2.is_none();
                     if free && ram.size >= 2 << 20 {
                         prop_assert_eq!(ram.host % (2 << 20), ram.guest % (2 << 20));

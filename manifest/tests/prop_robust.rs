@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use bulkhead_manifest::{ClassBinary, CompileInput, compile, load_text};
+use bulkhead_manifest::{ClassBinary, CompileInput, PayloadResolver, compile, load_text, timing};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -20,9 +20,22 @@ fn config(cases: u32) -> ProptestConfig {
     }
 }
 
+/// Returns the programs of the manifests that are changed.
+fn programs(name: &str) -> Result<PathBuf, String> {
+    let mut programs = support::mutate::PROGRAMS.iter();
+    let (_, file) = programs
+        .find(|(known, _)| *known == name)
+        .ok_or("no such program")?;
+    Ok(support::root().join("tests/config-bad/payloads").join(file))
+}
+
 /// Loads a manifest, renders what is found, and compiles what is accepted.
 fn exercise(text: &str, path: &Path) {
-    match load_text(path, text, &support::resolve) {
+    exercise_with(text, path, &support::resolve);
+}
+
+fn exercise_with(text: &str, path: &Path, resolver: &dyn PayloadResolver) {
+    match load_text(path, text, resolver) {
         Ok(system) => {
             let _ = (
                 system.memory_map(),
@@ -30,6 +43,7 @@ fn exercise(text: &str, path: &Path) {
                 system.devices(),
                 system.cpu_assignment(),
                 system.who_can_touch_what(),
+                timing::judge(&system),
             );
             let input = CompileInput {
                 class_binary_len: 0x2_0000,
@@ -81,6 +95,22 @@ const WORDS: [&str; 16] = [
     "[[[[[[[[]]]]]]]]",
 ];
 
+#[test]
+fn manifests_to_be_changed_are_right() {
+    for text in support::mutate::BASES {
+        let loaded = load_text(&corpus(), text, &programs);
+        assert!(
+            loaded.is_ok(),
+            "{}",
+            loaded
+                .err()
+                .map(|report| report.render(false))
+                .unwrap_or_default()
+        );
+        exercise_with(text, &corpus(), &programs);
+    }
+}
+
 proptest! {
     #![proptest_config(config(512))]
 
@@ -111,6 +141,13 @@ proptest! {
         let line = lines[line.index(lines.len())];
         let key = line.split(" = ").next().expect("the line has a key");
         exercise(&text.replacen(line, &format!("{key} = {word}"), 1), &corpus());
+    }
+
+    #[test]
+    fn changed_keys_are_survived(input in prop::collection::vec(any::<u8>(), 2..80)) {
+        static SCHEMA: LazyLock<String> = LazyLock::new(bulkhead_manifest::schema);
+        let text = support::mutate::mutated(&input, &SCHEMA);
+        exercise_with(&text, &corpus(), &programs);
     }
 
     #[test]

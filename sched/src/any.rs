@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The policy a manifest chose, as one type without dynamic dispatch, with donation around it.
+//! The policy that a manifest chose, as one type without dynamic dispatch, with donation around it.
 
 use crate::donation::Donating;
 use crate::run_queue::all_slots;
-use crate::table::bit;
-use crate::types::HAS_SHORT_WAYS;
 use crate::{
     Arinc653, Arinc653Parameters, Decision, Domains, DomainsParameters, Edf, EdfParameters, FixedPriority,
-    FixedPriorityParameters, Outcome, PcpuPolicy, Pinned, Policy, PolicyError, ScheduleStatus, Signals, Slot,
-    SlotSet, StopReason, Successor, Ticks, VcpuParameters,
+    FixedPriorityParameters, InForce, PcpuPolicy, Pinned, Policy, PolicyError, ScheduleStatus, Signals, Slot,
+    SlotSet, StopReason, Ticks, VcpuParameters,
 };
 
 /// One of the policies, with donation.
@@ -21,19 +19,19 @@ pub type AnyPolicy = Donating<Kind>;
     reason = "one per pCPU, in place; there is no heap to put the large ones on"
 )]
 pub enum Kind {
-    /// One vCPU owns the pCPU.
+    /// `pinned`: one vCPU owns the pCPU.
     Pinned(Pinned),
-    /// The highest ready priority runs.
+    /// `fixed-priority`: the highest ready priority runs.
     FixedPriority(FixedPriority),
-    /// The earliest deadline runs.
+    /// `edf`: the earliest deadline runs.
     Edf(Edf),
-    /// Windows in a frame.
+    /// `arinc653`: partitions have windows in a frame.
     Arinc653(Arinc653),
-    /// Time domains take turns.
+    /// `domains`: time domains take turns.
     Domains(Domains),
 }
 
-/// Which policy, with its parameters.
+/// The choice of a policy, with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PolicyParameters<'a> {
     /// [`Pinned`].
@@ -49,7 +47,7 @@ pub enum PolicyParameters<'a> {
 }
 
 impl Kind {
-    /// Gives a blank policy its slots, and what the parameters say besides.
+    /// Gives a blank policy its slots and the rest of the parameters.
     fn fill(
         &mut self,
         vcpus: &[VcpuParameters],
@@ -69,15 +67,15 @@ impl Kind {
 }
 
 impl AnyPolicy {
-    /// [`PcpuPolicy::nobody`], as a constant.
+    /// Returns [`PcpuPolicy::nobody`], as a constant.
     #[inline(always)]
     #[must_use]
     pub const fn nobody() -> Self {
         Self::new(Kind::Pinned(Pinned::blank()), SlotSet(0))
     }
 
-    /// [`PcpuPolicy::blank`]. It is made where it stays: it is up to 5 KiB, and on its way through results and callers it would be
-    /// copied again and again.
+    /// Returns [`PcpuPolicy::blank`]. The policy is made where it stays. The policy has up to 5 KiB, which
+    /// results and callers would copy again and again.
     #[inline(never)]
     #[must_use]
     pub fn blank(parameters: &PolicyParameters<'_>) -> Self {
@@ -96,23 +94,25 @@ impl AnyPolicy {
         }
     }
 
-    /// On its own for each of them, so that the stack holds what one needs.
+    /// Returns a policy. The function stands alone for each policy, so that the stack holds the space of one
+    /// policy only.
     #[inline(never)]
     fn made(blank: impl FnOnce() -> Kind) -> Self {
         Self::new(blank(), SlotSet(0))
     }
 
-    /// A policy with these vCPUs, slot 0 first.
+    /// Returns a policy with these vCPUs, slot 0 first.
     ///
     /// # Errors
-    /// As `new` of the policy: [`Pinned::new`], [`FixedPriority::new`], [`Edf::new`], [`Arinc653::new`], [`Domains::new`].
+    /// As `new` of the policy: [`Pinned::new`], [`FixedPriority::new`], [`Edf::new`], [`Arinc653::new`],
+    /// [`Domains::new`].
     pub fn of(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>) -> Result<Self, PolicyError> {
         let mut policy = Self::blank(parameters);
         policy.install(vcpus, parameters)?;
         Ok(policy)
     }
 
-    /// Policy `pinned`.
+    /// Returns policy `pinned`.
     ///
     /// # Errors
     /// As [`Pinned::new`].
@@ -120,7 +120,7 @@ impl AnyPolicy {
         Self::of(vcpus, &PolicyParameters::Pinned)
     }
 
-    /// Policy `fixed-priority`.
+    /// Returns policy `fixed-priority`.
     ///
     /// # Errors
     /// As [`FixedPriority::new`].
@@ -131,7 +131,7 @@ impl AnyPolicy {
         Self::of(vcpus, &PolicyParameters::FixedPriority(parameters))
     }
 
-    /// Policy `edf`.
+    /// Returns policy `edf`.
     ///
     /// # Errors
     /// As [`Edf::new`].
@@ -139,7 +139,7 @@ impl AnyPolicy {
         Self::of(vcpus, &PolicyParameters::Edf(parameters))
     }
 
-    /// Policy `arinc653`.
+    /// Returns policy `arinc653`.
     ///
     /// # Errors
     /// As [`Arinc653::new`].
@@ -150,7 +150,7 @@ impl AnyPolicy {
         Self::of(vcpus, &PolicyParameters::Arinc653(parameters))
     }
 
-    /// Policy `domains`.
+    /// Returns policy `domains`.
     ///
     /// # Errors
     /// As [`Domains::new`].
@@ -159,10 +159,9 @@ impl AnyPolicy {
     }
 }
 
-/// The usual case is `fixed-priority` without budgets while nobody lends. Then only the queue matters, and what is frequent has a
-/// short way through all layers, without a call in it, that does what they would. `signals` has nothing new to say then.
 impl PcpuPolicy for AnyPolicy {
-    // The model checker and the random lives of `sched/tests` have seen to that.
+    // The model checker and the random lives of `sched/tests` have shown that these policies keep the
+    // protocol.
     const IS_TRUSTED: bool = true;
 
     #[inline(always)]
@@ -183,129 +182,13 @@ impl PcpuPolicy for AnyPolicy {
         self.all = all_slots(vcpus.len()).0;
         self.policy.fill(vcpus, parameters)
     }
-
-    #[inline]
-    fn blocked(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
-        if HAS_SHORT_WAYS {
-            self.blocked_shortly(slot, ran, now)
-        } else {
-            Successor::NONE
-        }
-    }
-
-    #[inline(always)]
-    fn blocked_at_once(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Option<(Decision, SlotSet)> {
-        if !HAS_SHORT_WAYS {
-            return None;
-        }
-        let (true, Kind::FixedPriority(policy)) = (self.is_short, &mut self.policy) else {
-            return None;
-        };
-        self.ready &= !bit(slot.0);
-        let answer = policy.blocked(slot.0, ran, now);
-        if let Decision::Run(slot, _) = answer.0 {
-            self.place = slot.0;
-        }
-        Some(answer)
-    }
-
-    #[inline]
-    fn woken_at_once(
-        &mut self,
-        slot: Slot,
-        running: Option<Slot>,
-        ran: Ticks,
-        now: Ticks,
-    ) -> Option<(Decision, SlotSet)> {
-        let (true, Kind::FixedPriority(policy)) = (self.is_short, &mut self.policy) else {
-            return None;
-        };
-        if !policy.wake(slot.0) {
-            return None;
-        }
-        self.ready |= bit(slot.0);
-        let answer = match running {
-            Some(running) => policy.preempted(running.0, ran, now),
-            None => policy.choose(now),
-        };
-        if let Decision::Run(slot, _) = answer.0 {
-            self.place = slot.0;
-        }
-        Some(answer)
-    }
-
-    #[inline]
-    fn preempted(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
-        if HAS_SHORT_WAYS {
-            self.preempted_shortly(slot, ran, now)
-        } else {
-            Successor::NONE
-        }
-    }
-
-    #[inline]
-    fn resumed(&mut self, now: Ticks) -> Successor {
-        if HAS_SHORT_WAYS {
-            self.resumed_shortly(now)
-        } else {
-            Successor::NONE
-        }
-    }
-
-    fn wake(&mut self, slot: Slot, now: Ticks) {
-        if let (true, Kind::FixedPriority(policy)) = (HAS_SHORT_WAYS && self.is_short, &mut self.policy)
-            && policy.wake(slot.0)
-        {
-            self.ready |= bit(slot.0);
-        } else {
-            self.ready(slot, now);
-        }
-    }
-}
-
-/// The short ways themselves, one copy of each.
-impl AnyPolicy {
-    #[inline(never)]
-    fn blocked_shortly(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
-        match self.blocked_at_once(slot, ran, now) {
-            None => Successor::NONE,
-            Some((decision, interested)) => Successor::of(decision, interested),
-        }
-    }
-
-    #[inline(never)]
-    fn preempted_shortly(&mut self, slot: Slot, ran: Ticks, now: Ticks) -> Successor {
-        let (true, Kind::FixedPriority(policy)) = (self.is_short, &mut self.policy) else {
-            return Successor::NONE;
-        };
-        let answer = policy.preempted(slot.0, ran, now);
-        self.answer(answer)
-    }
-
-    #[inline(never)]
-    fn resumed_shortly(&mut self, now: Ticks) -> Successor {
-        let (true, Kind::FixedPriority(policy)) = (self.is_short, &mut self.policy) else {
-            return Successor::NONE;
-        };
-        let answer = policy.choose(now);
-        self.answer(answer)
-    }
-
-    /// The decision stands: who runs is in its own place.
-    #[inline(always)]
-    fn answer(&mut self, (decision, interested): (Decision, SlotSet)) -> Successor {
-        if let Decision::Run(slot, _) = decision {
-            self.place = slot.0;
-        }
-        Successor::of(decision, interested)
-    }
 }
 
 macro_rules! to_each {
     ($self:expr, $policy:ident => $call:expr) => {
         match $self {
-            Self::Pinned($policy) => $call,
             Self::FixedPriority($policy) => $call,
+            Self::Pinned($policy) => $call,
             Self::Edf($policy) => $call,
             Self::Arinc653($policy) => $call,
             Self::Domains($policy) => $call,
@@ -313,15 +196,39 @@ macro_rules! to_each {
     };
 }
 
-impl Policy for Kind {
-    fn ready(&mut self, slot: Slot, now: Ticks) {
+/// The calls that most switches consist of. `fixed-priority` is called inline, because most pCPUs that are
+/// shared have it. All others are behind one call.
+impl Kind {
+    #[inline(never)]
+    fn ready_other(&mut self, slot: Slot, now: Ticks) {
         to_each!(self, policy => policy.ready(slot, now));
+    }
+
+    #[inline(never)]
+    fn decide_other(&mut self, now: Ticks, in_force: &mut InForce) {
+        to_each!(self, policy => policy.decide(now, in_force));
+    }
+
+    #[inline(never)]
+    fn block_other(&mut self, slot: Slot, ran: Ticks, now: Ticks, in_force: &mut InForce) {
+        to_each!(self, policy => policy.block(slot, ran, now, in_force));
+    }
+}
+
+impl Policy for Kind {
+    #[inline(always)]
+    fn ready(&mut self, slot: Slot, now: Ticks) {
+        match self {
+            Self::FixedPriority(policy) => policy.ready(slot, now),
+            other => other.ready_other(slot, now),
+        }
     }
 
     fn critical(&mut self, slot: Slot, now: Ticks) {
         to_each!(self, policy => policy.critical(slot, now));
     }
 
+    #[inline(never)]
     fn stopped(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) {
         to_each!(self, policy => policy.stopped(slot, why, ran, now));
     }
@@ -334,20 +241,32 @@ impl Policy for Kind {
         to_each!(self, policy => policy.next(now))
     }
 
-    fn decide(&mut self, now: Ticks) -> Outcome {
-        to_each!(self, policy => policy.decide(now))
+    #[inline(always)]
+    fn decide(&mut self, now: Ticks, in_force: &mut InForce) {
+        match self {
+            Self::FixedPriority(policy) => policy.decide(now, in_force),
+            other => other.decide_other(now, in_force),
+        }
     }
 
-    fn follow(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) -> Outcome {
-        to_each!(self, policy => policy.follow(slot, why, ran, now))
+    #[inline(always)]
+    fn block(&mut self, slot: Slot, ran: Ticks, now: Ticks, in_force: &mut InForce) {
+        match self {
+            Self::FixedPriority(policy) => policy.block(slot, ran, now, in_force),
+            other => other.block_other(slot, ran, now, in_force),
+        }
     }
 
-    fn has_short_way(&self) -> bool {
-        matches!(self, Self::FixedPriority(policy) if policy.has_short_way())
+    fn ready_slots(&self) -> SlotSet {
+        to_each!(self, policy => policy.ready_slots())
     }
 
     fn interested(&self) -> SlotSet {
         to_each!(self, policy => policy.interested())
+    }
+
+    fn has_signals(&self) -> bool {
+        to_each!(self, policy => policy.has_signals())
     }
 
     fn signals(&mut self) -> Signals {

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Policy `arinc653`: a major frame of windows, each of which belongs to one partition.
 //!
-//! **Model.** As in ARINC Specification 653 part 1: a schedule is a frame that repeats for ever; a window is a
-//! stretch of it in which only the vCPUs of one partition run, the most important ready one, equals in turns
-//! ([`RunQueue`]). What a partition does not use of its window is lost: nobody else runs in it. A change of
-//! schedule takes effect at the end of the frame in force.
+//! **Model.** The model is that of ARINC Specification 653 part 1. A schedule is a frame that repeats for
+//! ever. A window is a stretch of the frame in which only the vCPUs of one partition run. The most important
+//! ready vCPU runs, and equals take turns ([`RunQueue`]). Time of a window that its partition does not use is
+//! lost: nobody else runs in the window. A change of schedule takes effect at the end of the frame in force.
 //!
-//! **Time.** Boundaries are computed from the start of the first frame, never from when a decision was made: a late
-//! call shortens the window it is late for by just that, and nothing drifts. Whatever was missed is caught up: every
-//! window start is signalled, once per call for windows of skipped frames.
+//! **Time.** Boundaries are computed from the start of the first frame, never from the moment of a decision.
+//! A late call shortens the window that it is late for by exactly the delay, and nothing drifts. The policy
+//! catches up on all that was missed. Every window start is signalled, once per call for windows of skipped
+//! frames.
 //!
-//! **Invariants.** Between the frame's start and `now`, all windows that have started are behind `index`.
-//! Windows are in the order of time, do not overlap and are within the frame: the constructor refuses others.
+//! **Invariants.** Between the start of the frame and `now`, all windows that have started are behind
+//! `index`. Windows are in the order of time, do not overlap and are within the frame: the constructor
+//! refuses others.
 //!
-//! **Cost.** The index moves on by one per window, so that a decision is O(1); one that comes late by whole
-//! frames looks at each window of a schedule twice at most. A decision ends with the window or before; one that idles between
-//! windows ends with the start of the next.
+//! **Cost.** The index moves on by one per window, so a decision is O(1). A decision that comes late by whole
+//! frames looks at each window of a schedule twice at most. A decision ends with the window or before. A
+//! decision to idle between windows ends with the start of the next window.
 
 use crate::fixed_priority::check;
 use crate::run_queue::{Band, RunQueue, all_slots};
@@ -25,7 +27,7 @@ use crate::{
     ScheduleStatus, Signals, Slot, SlotSet, StopReason, Ticks, VcpuParameters, Window,
 };
 
-/// A window as it is looked up.
+/// A window, in the form in which it is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place {
     band: Band,
@@ -52,28 +54,29 @@ pub struct Arinc653 {
     schedules: [Schedule; MAX_SCHEDULES],
     schedule_count: u8,
     status: ScheduleStatus,
-    /// When the frame in force started.
+    /// Start of the frame in force.
     frame_start: Ticks,
-    /// How many of its windows have started.
+    /// Number of windows of the frame that have started.
     index: u8,
     interested: SlotSet,
     signals: Signals,
 }
 
 impl Arinc653 {
-    /// A pCPU with these vCPUs, slot 0 first.
+    /// Returns the policy of a pCPU with these vCPUs, slot 0 first.
     ///
     /// # Errors
-    /// [`PolicyError::TooManyVcpus`], or [`PolicyError::BadParameter`] for a priority above 31, a quantum of 0, more
-    /// windows or schedules than there can be, no schedule, a frame or window of length 0, windows that
-    /// are not in order, overlap or do not fit, or have no slot or those of two partitions.
+    /// [`PolicyError::TooManyVcpus`] if there are too many vCPUs. [`PolicyError::BadParameter`] for a
+    /// priority above 31, a quantum of 0, more windows or schedules than there can be, no schedule, or a
+    /// frame or window of length 0. [`PolicyError::BadParameter`] also for windows that are not in order,
+    /// overlap or do not fit, and for windows that have no slot or the slots of two partitions.
     pub fn new(vcpus: &[VcpuParameters], parameters: Arinc653Parameters<'_>) -> Result<Self, PolicyError> {
         let mut policy = Self::blank(parameters.quantum);
         policy.fill(vcpus, &parameters)?;
         Ok(policy)
     }
 
-    /// Without slots.
+    /// Returns a policy without slots.
     pub(crate) const fn blank(quantum: Ticks) -> Self {
         Self {
             queue: RunQueue::new(quantum),
@@ -93,7 +96,7 @@ impl Arinc653 {
         }
     }
 
-    /// Gives a blank policy its slots and windows. Nothing is left of it after an error.
+    /// Gives a blank policy its slots and windows. After an error the policy must not be used.
     pub(crate) fn fill(
         &mut self,
         vcpus: &[VcpuParameters],
@@ -145,7 +148,7 @@ impl Arinc653 {
             .map_or(Ticks::MAX, |schedule| schedule.frame)
     }
 
-    /// A window of the schedule in force.
+    /// Returns a window of the schedule in force.
     fn window(&self, index: u8) -> Option<&Place> {
         let schedule = self.schedules.get(usize::from(self.status.current))?;
         if index >= schedule.window_count {
@@ -155,7 +158,7 @@ impl Arinc653 {
             .get(usize::from(schedule.first_window).saturating_add(usize::from(index)))
     }
 
-    /// Starts the windows of the frame in force that are due; at most all of them.
+    /// Starts the windows of the frame in force that are due. These are at most all of them.
     fn start_windows(&mut self, now: Ticks) {
         while let Some(&window) = self.window(self.index) {
             if self.frame_start.saturating_add(window.offset) > now {
@@ -169,8 +172,8 @@ impl Arinc653 {
         }
     }
 
-    /// Comes up to the present. However late it is, there are three frames to look at: the one that was in
-    /// force, one that stands for all that were missed, and the one in force now.
+    /// Comes up to the present. However late the call is, there are three frames to look at: the frame that
+    /// was in force, one frame that stands for all missed frames, and the frame in force now.
     fn catch_up(&mut self, now: Ticks) {
         self.start_windows(now);
         for _ in 0..3 {
@@ -191,7 +194,7 @@ impl Arinc653 {
         }
     }
 
-    /// The window that is open, and its end or when to look for the next one.
+    /// Returns the window that is open, and its end. If none is open, returns when to look for the next one.
     fn open_window(&self, now: Ticks) -> (Option<Band>, Ticks) {
         let last = self.index.checked_sub(1).and_then(|index| self.window(index));
         if let Some(window) = last {
@@ -208,7 +211,7 @@ impl Arinc653 {
     }
 }
 
-/// Windows of different partitions must not have a slot in common.
+/// Checks that windows of different partitions have no slot in common.
 fn check_partitions(windows: &[Window], all: u32) -> Result<(), PolicyError> {
     for (number, window) in windows.iter().enumerate() {
         let (own, before) = (window.slots.0, windows.iter().take(number));
@@ -220,7 +223,7 @@ fn check_partitions(windows: &[Window], all: u32) -> Result<(), PolicyError> {
     Ok(())
 }
 
-/// The class of a vCPU is the first window of its partition; without a window it never runs.
+/// Returns the class of each vCPU: the first window of its partition. A vCPU without a window never runs.
 fn classes(windows: &[Window]) -> Table<u8> {
     let mut classes = Table::new(MAX_WINDOWS as u8);
     for (number, window) in windows.iter().enumerate().rev() {
@@ -231,7 +234,7 @@ fn classes(windows: &[Window]) -> Table<u8> {
     classes
 }
 
-/// A schedule's windows must be in order, without overlap and within its frame.
+/// Checks that the windows of a schedule are in order, without overlap and within its frame.
 fn check_schedule(schedule: &Schedule, windows: &[Window]) -> Result<(), PolicyError> {
     let first = usize::from(schedule.first_window);
     let own = windows
@@ -261,9 +264,6 @@ impl Policy for Arinc653 {
     }
 
     fn stopped(&mut self, slot: Slot, why: StopReason, ran: Ticks, _now: Ticks) {
-        if usize::from(slot.0) >= MAX_SLOTS || self.queue.ready() & bit(slot.0) == 0 {
-            return;
-        }
         self.queue.stopped(slot.0, why, ran);
         if why == StopReason::Blocked {
             self.queue.remove(slot.0);
@@ -288,8 +288,16 @@ impl Policy for Arinc653 {
         Decision::Run(pick.slot, now.saturating_add(pick.left).min(end))
     }
 
+    fn ready_slots(&self) -> SlotSet {
+        SlotSet(self.queue.ready())
+    }
+
     fn interested(&self) -> SlotSet {
         self.interested
+    }
+
+    fn has_signals(&self) -> bool {
+        !self.signals.is_none()
     }
 
     fn signals(&mut self) -> Signals {
@@ -341,7 +349,8 @@ mod tests {
         Arinc653::new(&[VcpuParameters::default(); MAX_SLOTS][..vcpus], parameters)
     }
 
-    /// Slot 0 has 0..5 of 20, slots 1 and 2 have 5..15; in the other schedule slot 0 has all of 10.
+    /// Returns a policy with two schedules. In the first, slot 0 has 0..5 of 20, and slots 1 and 2 have
+    /// 5..15. In the other, slot 0 has all of 10.
     fn policy() -> Arinc653 {
         let windows = [window(1, 0, 5), window(6, 5, 10), window(1, 0, 10)];
         try_new(3, &windows, &[schedule(20, 0, 2), schedule(10, 2, 1)]).unwrap()
@@ -379,7 +388,7 @@ mod tests {
         assert_eq!(policy.signals(), both(1, 1));
         policy.next(104);
         assert_eq!(policy.signals(), Signals::default());
-        // Late by less than a frame, then by many.
+        // The call is late by less than a frame, then by many frames.
         policy.next(121);
         assert_eq!(policy.signals(), both(7, 1));
         assert_eq!(policy.next(20 * 1000 + 107), Decision::Idle(20 * 1000 + 115));

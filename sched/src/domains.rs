@@ -1,27 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Policy `domains`: time domains take turns; domain 0 is driven by priority across them.
+//! Policy `domains`: time domains take turns. Domain 0 is driven by priority across them.
 //!
-//! **Model.** Every domain has a budget of running time for each cycle. In the cycle the domains have their turns in
-//! order, domain 0 first; a turn lasts until the budget is used up, and after the last turn all budgets are full again.
-//! Within a domain the most important ready vCPU runs, equals in time slices ([`RunQueue`]).
+//! **Model.** Every domain has a budget of running time for each cycle. In the cycle the domains have their
+//! turns in order, domain 0 first. A turn lasts until the budget is used up. After the last turn all budgets
+//! are full again. Within a domain the most important ready vCPU runs, and equals run in time slices
+//! ([`RunQueue`]).
 //!
-//! A turn of another domain than 0 is its own time: if nothing of it is ready, the rest of the turn is *lent* to domain 0 until
-//! something is, and goes by unused if domain 0 has nothing either. So no domain gains or loses by what another does.
-//! Domain 0's own turn is over as soon as nothing of it is ready; what is left of its budget it may use later in the cycle: a
-//! vCPU of domain 0 that is more important than the one that would run preempts it, on domain 0's budget, and the turn
-//! it interrupts waits.
+//! A turn of another domain than 0 is the domain's own time. If no vCPU of the domain is ready, the rest of
+//! the turn is *lent* to domain 0 until one is ready. If domain 0 has no ready vCPU either, the time goes by
+//! unused. So no domain gains or loses by the behaviour of another. Domain 0's own turn is over as soon as no
+//! vCPU of it is ready. Domain 0 may use the rest of its budget later in the cycle. A vCPU of domain 0 that
+//! is more important than the one that would run preempts that vCPU, on domain 0's budget. The interrupted
+//! turn waits.
 //!
-//! **Critical interrupts.** [`Policy::critical`] puts a vCPU of another domain into domain 0 as well, until it blocks
-//! (or yields, where a kernel has that). It stays in its own domain, so that it does not lose its turn when domain 0's budget is used up.
+//! **Critical interrupts.** [`Policy::critical`] puts a vCPU of another domain into domain 0 as well, until
+//! the vCPU blocks (or yields, where a kernel has that). The vCPU stays in its own domain, so that it does
+//! not lose its turn when domain 0's budget is used up.
 //!
-//! **Guarantee.** Each domain has its whole budget in every cycle, and a cycle is no longer than the sum of all budgets. The turns in
-//! round robin go back to Kleinrock, "Analysis of a Time-Shared Processor", 1964; budgets that are consumed on behalf of
-//! another as in Mercer, Savage and Tokuda, "Processor Capacity Reserves", 1994.
+//! **Guarantee.** Each domain has its whole budget in every cycle, and a cycle is no longer than the sum of
+//! all budgets. The turns in round robin go back to Kleinrock, "Analysis of a Time-Shared Processor", 1964.
+//! Budgets that are consumed on behalf of another are as in Mercer, Savage and Tokuda, "Processor Capacity
+//! Reserves", 1994.
 //!
-//! **Lateness.** What a vCPU runs beyond its domain's budget is taken from that domain's next one (at most all of it).
-//! While nothing at all is ready the clock is not armed; the turns that went by are counted when something is.
+//! **Lateness.** If a vCPU runs beyond its domain's budget, the excess is taken from that domain's next
+//! budget (at most all of it). While no vCPU at all is ready, the clock is not armed. The turns that went by
+//! are counted when a vCPU is ready again.
 //!
-//! **Cost.** Choosing is O(1). Passing the turn on is one step per domain without budget; the end of a cycle is one per domain.
+//! **Cost.** Choosing is O(1). Passing the turn on is one step per domain without budget. The end of a cycle
+//! is one step per domain.
 
 use crate::fixed_priority::check;
 use crate::run_queue::{Band, Pick, RunQueue, all_slots};
@@ -31,19 +37,19 @@ use crate::{
     StopReason, Ticks, VcpuParameters,
 };
 
-/// One domain.
+/// The account of one domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Account {
     budget: Ticks,
     left: Ticks,
-    /// What was used beyond the budget, to be taken from the next one.
+    /// The time that was used beyond the budget. It is taken from the next budget.
     debt: Ticks,
-    /// Its vCPUs in the queue of their own domains.
+    /// The vCPUs of the domain, in the queue of their own domains.
     band: Band,
 }
 
 impl Account {
-    /// Takes `time`; whether that was the last of it.
+    /// Takes `time` from the budget. Tells whether that was the last of the budget.
     fn take(&mut self, time: Ticks) -> bool {
         let is_over = self.left > 0 && time >= self.left;
         let beyond = time.saturating_sub(self.left);
@@ -53,25 +59,26 @@ impl Account {
     }
 }
 
-/// What the time since the last decision is charged to.
+/// The account that the time since the last decision is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Charge {
-    /// A vCPU runs, chosen by domain 0's queue or by that of its own domain, on this domain's budget.
+    /// A vCPU runs on the budget of this domain. Domain 0's queue chose the vCPU, or the queue of the vCPU's
+    /// own domain did.
     Domain { domain: u8, by_zero: bool },
-    /// Nothing runs in this turn since then.
+    /// Nothing has run in this turn since then.
     Unused(Ticks),
-    /// Nothing is ready anywhere since then.
+    /// Nothing has been ready anywhere since then.
     AllBlocked(Ticks),
-    /// Nothing: no decision is in force.
+    /// The time is charged to nothing: no decision is in force.
     Nothing,
 }
 
 /// The policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Domains {
-    /// Those that are ready in domain 0: its own and the critical ones.
+    /// The vCPUs that are ready in domain 0: its own and the critical ones.
     zero: RunQueue,
-    /// Those that are ready in other domains.
+    /// The vCPUs that are ready in other domains.
     others: RunQueue,
     all: Band,
     /// The vCPUs of domain 0.
@@ -85,18 +92,19 @@ pub struct Domains {
 }
 
 impl Domains {
-    /// A pCPU with these vCPUs, slot 0 first.
+    /// Returns the policy of a pCPU with these vCPUs, slot 0 first.
     ///
     /// # Errors
-    /// [`PolicyError::TooManyVcpus`], or [`PolicyError::BadParameter`] for a priority above 31, a quantum of 0, no domain or too
-    /// many, a budget of 0, budgets whose sum is out of range, or a vCPU in a domain that does not exist.
+    /// [`PolicyError::TooManyVcpus`] if there are too many vCPUs. [`PolicyError::BadParameter`] for a
+    /// priority above 31, a quantum of 0, no domain or too many, a budget of 0, budgets whose sum is out of
+    /// range, or a vCPU in a domain that does not exist.
     pub fn new(vcpus: &[VcpuParameters], parameters: DomainsParameters<'_>) -> Result<Self, PolicyError> {
         let mut policy = Self::blank(parameters.quantum);
         policy.fill(vcpus, &parameters)?;
         Ok(policy)
     }
 
-    /// Without slots.
+    /// Returns a policy without slots.
     pub(crate) const fn blank(quantum: Ticks) -> Self {
         Self {
             zero: RunQueue::new(quantum),
@@ -117,7 +125,7 @@ impl Domains {
         }
     }
 
-    /// Gives a blank policy its slots and domains. Nothing is left of it after an error.
+    /// Gives a blank policy its slots and domains. After an error the policy must not be used.
     pub(crate) fn fill(
         &mut self,
         vcpus: &[VcpuParameters],
@@ -163,7 +171,7 @@ impl Domains {
         &mut self.accounts[domain as usize & (MAX_DOMAINS - 1)]
     }
 
-    /// The vCPUs that belong to a domain.
+    /// Returns the vCPUs that belong to a domain.
     const fn slots_of(&mut self, domain: u8) -> u32 {
         self.account(domain).band.slots
     }
@@ -174,7 +182,7 @@ impl Domains {
         }
     }
 
-    /// The next domain has its turn; after the last one a cycle ends.
+    /// Gives the next domain its turn. After the last domain, a cycle ends.
     fn pass_turn(&mut self) {
         self.turn = self.turn.wrapping_add(1);
         if self.turn < self.count {
@@ -192,8 +200,8 @@ impl Domains {
         }
     }
 
-    /// Passes the turn on until somebody has it who can have it. A domain that owes a whole budget is
-    /// passed over once, so that two cycles are enough.
+    /// Passes the turn on until a domain has it that can have it. A domain that owes a whole budget is passed
+    /// over once, so two cycles are enough.
     fn find_turn(&mut self) {
         let is_over = |policy: &mut Self| {
             policy.account(policy.turn).left == 0
@@ -208,8 +216,8 @@ impl Domains {
         }
     }
 
-    /// Lets the turns go by that nobody used: up to the end of the cycle one by one, then whole cycles, which domain 0
-    /// has no time in, then one by one again.
+    /// Lets the turns go by that nobody used. The turns go by one by one up to the end of the cycle. Then
+    /// whole cycles go by, in which domain 0 has no time. Then turns go by one by one again.
     fn let_pass(&mut self, mut time: Ticks) {
         let others = self.accounts.iter().take(usize::from(self.count)).skip(1);
         let cycle = others.fold(0, |sum: Ticks, account| sum.saturating_add(account.budget));
@@ -222,7 +230,7 @@ impl Domains {
                 }
                 time = time.saturating_sub(left);
             } else if time == 0 {
-                // This moment is the start of the cycle: domain 0 may still have its turn.
+                // This moment is the start of the cycle, so domain 0 may still have its turn.
                 return;
             }
             self.pass_turn();
@@ -250,7 +258,7 @@ impl Domains {
         self.charge = Charge::Nothing;
     }
 
-    /// Runs the first of domain 0 on the budget of `domain`.
+    /// Runs the first vCPU of domain 0 on the budget of `domain`.
     fn run_zero(&mut self, domain: u8, now: Ticks) -> Option<(Pick, Ticks)> {
         let pick = self.zero.pick(self.all)?;
         self.charge = Charge::Domain {
@@ -259,7 +267,8 @@ impl Domains {
         };
         let mut wanted = pick.interested & self.members;
         if self.turn != 0 {
-            // The one whose turn it is has it back as soon as it is not less important, or at all if it is its time.
+            // The domain that has the turn gets it back as soon as one of its vCPUs is not less important. If
+            // the time is the domain's own, any of its vCPUs will do.
             let above = if domain == 0 {
                 self.zero.not_below(pick.slot.0)
             } else {
@@ -276,7 +285,7 @@ impl Domains {
         ))
     }
 
-    /// Runs the first of the domain whose turn it is.
+    /// Runs the first vCPU of the domain that has the turn.
     fn run_own(&mut self, now: Ticks) -> Option<(Pick, Ticks)> {
         let band = self.account(self.turn).band;
         let pick = self.others.pick(band)?;
@@ -297,7 +306,7 @@ impl Domains {
         ))
     }
 
-    /// Who runs, and until when its budget lasts.
+    /// Returns the vCPU that runs, and the time until which its budget lasts.
     fn choose(&mut self, now: Ticks) -> Option<(Pick, Ticks)> {
         if self.turn == 0 {
             return self.run_zero(0, now);
@@ -318,7 +327,7 @@ impl Domains {
         }
     }
 
-    /// Whether `slot` exists.
+    /// Tells whether `slot` exists.
     const fn has(&self, slot: u8) -> bool {
         (slot as usize) < MAX_SLOTS && self.all.slots & bit(slot) != 0
     }
@@ -393,8 +402,16 @@ impl Policy for Domains {
         Decision::Idle(now.saturating_add(self.account(self.turn).left))
     }
 
+    fn ready_slots(&self) -> SlotSet {
+        SlotSet(self.zero.ready() | self.others.ready())
+    }
+
     fn interested(&self) -> SlotSet {
         self.interested
+    }
+
+    fn has_signals(&self) -> bool {
+        !self.signals.is_none()
     }
 
     fn signals(&mut self) -> Signals {
@@ -407,7 +424,7 @@ mod tests {
     use super::*;
     use crate::Domain;
 
-    /// Domain and priority of each vCPU.
+    /// Returns a policy from the domain and priority of each vCPU.
     fn try_new(vcpus: &[(u8, u8)], budgets: &[Ticks]) -> Result<Domains, PolicyError> {
         let mut parameters = [VcpuParameters::default(); MAX_SLOTS];
         for (parameter, (domain, priority)) in parameters.iter_mut().zip(vcpus.iter().copied()) {
@@ -462,7 +479,7 @@ mod tests {
         policy.ready(Slot(0), now);
         policy.stopped(Slot(1), StopReason::Preempted, 0, now);
         run(&mut policy, &mut now, 0, 4, StopReason::Preempted);
-        // Its budget is used up: the others are safe from it until the cycle ends, 4 later.
+        // The budget of domain 0 is used up. The others are safe from domain 0 until the cycle ends, 4 later.
         assert_eq!(policy.next(now), Decision::Run(Slot(1), now + 4));
         assert_eq!(policy.interested(), SlotSet(0));
         policy.stopped(Slot(1), StopReason::Preempted, 4, now + 4);
@@ -483,7 +500,7 @@ mod tests {
         assert_eq!(policy.next(7), Decision::Run(Slot(1), 10));
         policy.stopped(Slot(1), StopReason::Blocked, 3, 10);
         assert_eq!(policy.next(10), Decision::Run(Slot(2), 18));
-        // With nobody in domain 0 the turn goes by, so that nobody has it early.
+        // If nobody is in domain 0, the turn goes by, so that nobody has it early.
         policy.withdraw(Slot(0), 10);
         policy.stopped(Slot(2), StopReason::Preempted, 8, 18);
         assert_eq!(policy.next(18), Decision::Idle(24));
@@ -515,7 +532,7 @@ mod tests {
         let mut now = 0;
         run(&mut policy, &mut now, 2, 3, StopReason::Preempted);
         run(&mut policy, &mut now, 2, 1, StopReason::Preempted);
-        // Domain 0's budget is used up, but slot 2 still has its own turn.
+        // The budget of domain 0 is used up, but slot 2 still has its own turn.
         run(&mut policy, &mut now, 1, 6, StopReason::Preempted);
         run(&mut policy, &mut now, 2, 1, StopReason::Yielded);
         run(&mut policy, &mut now, 2, 7, StopReason::Blocked);
@@ -534,7 +551,7 @@ mod tests {
         policy.stopped(Slot(1), StopReason::Preempted, 100, 107);
         assert_eq!(policy.next(107), Decision::Run(Slot(0), 108));
         policy.stopped(Slot(0), StopReason::Preempted, 1, 108);
-        // Domain 1 owed a whole budget and more; it is passed over once.
+        // Domain 1 owed a whole budget and more. The policy passes it over once.
         assert_eq!(policy.next(108), Decision::Run(Slot(0), 112));
         policy.stopped(Slot(0), StopReason::Preempted, 4, 112);
         assert_eq!(policy.next(112), Decision::Run(Slot(1), 118));

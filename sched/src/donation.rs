@@ -1,64 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Donation around a policy: who waits for another lends it its place.
+//! Donation around a policy: a vCPU that waits for another vCPU lends that vCPU its place.
 //!
-//! **Model.** The policy below schedules *places*: a slot's priority, budget, deadline, windows or domain. Who has no
-//! donation runs in its own place. After `donate(from, to)`, `from` waits and its place is run by `to`, or by whom `to`
-//! lends to in turn: the end of the chain. A place is ready exactly if the end of its chain is. So the end runs at the highest
-//! of all priorities that wait for it, and uses the time of the one who waits: priority inheritance (Sha, Rajkumar and
-//! Lehoczky, "Priority Inheritance Protocols", 1990), bandwidth inheritance for servers (Lipari, Lamastra and Abeni, 2004), helping
-//! as in Hohmuth and Haertig, "Pragmatic Nonblocking Synchronization for Real-Time Systems", 2001.
+//! **Model.** The policy below schedules *places*: a slot's priority, budget, deadline, windows or domain. A
+//! slot without donation runs in its own place. After `donate(from, to)`, `from` waits, and `to` runs the
+//! place of `from`. If `to` lends its own place, the slot at the end of the chain runs the place. A place is
+//! ready exactly if the end of its chain is. So the end runs at the highest of all priorities that wait for
+//! it, and uses the time of the slot that waits. This is priority inheritance (Sha, Rajkumar and Lehoczky,
+//! "Priority Inheritance Protocols", 1990). For servers it is bandwidth inheritance (Lipari, Lamastra and
+//! Abeni, 2004). It is helping as in Hohmuth and Haertig, "Pragmatic Nonblocking Synchronization for
+//! Real-Time Systems", 2001.
 //!
-//! **No cycles.** Every slot keeps the set of those whose places it may run, directly or through others. A donation from a to
-//! b closes a cycle exactly if b is in the set of a, or is a: one bitmap test. Slots that lend form trees, so the
-//! sets along a chain are kept by adding and taking out one subtree.
+//! **No cycles.** Every slot keeps the set of the slots whose places it may run, directly or through others.
+//! A donation from a to b closes a cycle exactly if b is in the set of a, or is a. This is one test of a
+//! bitmap. Slots that lend form trees, so the sets along a chain are kept by adding and taking out one
+//! subtree.
 //!
-//! **No lost wake-up.** A slot that lends is ready again when its donation is returned, whatever happened meanwhile; if the
-//! one it lends to is withdrawn (its partition stops), the donation returns by itself.
+//! **No lost wake-up.** A slot that lends is ready again when its donation is returned, whatever happened
+//! meanwhile. If the slot that it lends to is withdrawn (its partition stops), the donation returns by
+//! itself.
 //!
-//! **Cost.** Without donations, one test per call. Otherwise a wake-up is a step per place that the slot can run, a donation
-//! and its return a step per link of the chain and per place that moves: at most 31 of each.
+//! **Cost.** Without donations, each call costs one test. Otherwise a wake-up is a step per place that the
+//! slot can run. A donation and its return are a step per link of the chain and per place that moves: at most
+//! 31 of each.
 
 use crate::table::{Table, bit, each};
 use crate::{
-    Decision, MAX_SLOTS, Outcome, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet, StopReason,
+    Decision, InForce, MAX_SLOTS, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet, StopReason,
     Ticks,
 };
 
-/// A policy with donation; what every decision touches comes first.
+/// The value of [`Donating::place`] for a decision whose slot is in its own place.
+const OWN: u8 = u8::MAX;
+
+/// A policy with donation. The fields that every decision touches come first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Donating<P> {
-    /// It is plain, and the policy has a short way.
-    pub(crate) is_short: bool,
-    /// Nobody lends, and nobody did when the decision in force was taken: whoever runs is in its own place.
-    is_plain: bool,
-    /// The place that the decision in force runs.
-    pub(crate) place: u8,
-    /// The slots that are ready themselves.
-    pub(crate) ready: u32,
-    pub(crate) all: u32,
+    /// The slots that lend.
     lending: u32,
+    /// The slots that lend, or did when the decision in force was taken. If there are none, every slot is in
+    /// its own place.
+    lent: u32,
+    /// The slots that are ready themselves. The field counts only while `lent` has any slots.
+    ready: u32,
+    pub(crate) all: u32,
+    /// The place that the decision in force runs. [`OWN`] is the place of the slot that runs.
+    place: u8,
     pub(crate) policy: P,
-    /// By slot that lends: to whom.
+    /// By slot that lends: the slot that it lends to.
     target: Table<u8>,
-    /// By slot: those whose places it can run beside its own.
+    /// By slot: the slots whose places it can run beside its own.
     donors: Table<u32>,
 }
 
 impl<P: Policy> Donating<P> {
-    /// `policy`, which has the slots `all`, with donation.
+    /// Returns `policy`, which has the slots `all`, with donation.
     #[inline(always)]
     pub const fn new(policy: P, all: SlotSet) -> Self {
         Self {
-            is_short: false,
-            policy,
+            lending: 0,
+            lent: 0,
+            ready: 0,
             all: all.0,
+            place: OWN,
+            policy,
             target: Table::new(0),
             donors: Table::new(0),
-            lending: 0,
-            ready: 0,
-            place: 0,
-            is_plain: true,
         }
     }
 
@@ -70,12 +77,12 @@ impl<P: Policy> Donating<P> {
         self.lending & bit(slot) != 0
     }
 
-    /// The places a slot can run, its own among them.
+    /// Returns the places that a slot can run, its own among them.
     const fn places(&self, slot: u8) -> u32 {
         *self.donors.at(slot) | bit(slot)
     }
 
-    /// Who runs the place of `slot`. A chain has no cycle, so it ends.
+    /// Returns the slot that runs the place of `slot`. A chain has no cycle, so it ends.
     fn end(&self, slot: u8) -> u8 {
         let mut end = slot;
         while self.lends(end) {
@@ -84,20 +91,14 @@ impl<P: Policy> Donating<P> {
         end
     }
 
-    /// A decision is taken.
-    fn note_lending(&mut self) {
-        self.is_plain = self.lending == 0;
-        self.is_short = self.is_plain && self.policy.has_short_way();
-    }
-
-    /// Those who run these places.
+    /// Returns the slots that run these places.
     fn ends(&self, SlotSet(places): SlotSet) -> SlotSet {
         let lent = places & self.lending;
         let ends = each(lent).fold(0, |ends, place| ends | bit(self.end(place)));
         SlotSet(places & !lent | ends)
     }
 
-    /// Tells the policy about places that have become ready or are no longer.
+    /// Tells the policy about places that have become ready, or are no longer ready.
     fn set(&mut self, places: u32, is_ready: bool, now: Ticks) {
         for place in each(places) {
             if is_ready {
@@ -108,7 +109,7 @@ impl<P: Policy> Donating<P> {
         }
     }
 
-    /// Ends the donation of `slot`, whose place is then its own again. Requires: it lends.
+    /// Ends the donation of `slot`. The place of `slot` is then its own again. Requires: `slot` lends.
     fn detach(&mut self, slot: u8) {
         let places = self.places(slot);
         let mut link = slot;
@@ -119,32 +120,11 @@ impl<P: Policy> Donating<P> {
         self.lending &= !bit(slot);
     }
 
-    fn make_ready(&mut self, slot: u8, now: Ticks) {
-        self.ready |= bit(slot);
-        if self.lending == 0 {
-            return self.policy.ready(Slot(slot), now);
-        }
-        self.set(self.places(slot), true, now);
-    }
-}
-
-impl<P: Policy> Policy for Donating<P> {
-    fn ready(&mut self, slot: Slot, now: Ticks) {
-        if self.has(slot) && !self.lends(slot.0) {
-            self.make_ready(slot.0, now);
-        }
-    }
-
-    fn critical(&mut self, slot: Slot, now: Ticks) {
-        if self.has(slot) && !self.lends(slot.0) {
-            self.make_ready(slot.0, now);
-            self.policy.critical(slot, now);
-        }
-    }
-
-    /// A donation may have been returned since the decision: then the place is ready although the slot that ran is not.
-    fn stopped(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) {
-        let place = Slot(self.place);
+    /// Takes note that a slot stops that lends, or that may run the place of another slot. A donation may
+    /// have been returned since the decision. Then the place is ready although the slot that ran is not.
+    #[inline(never)]
+    fn stopped_in_place(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) {
+        let place = if self.place == OWN { slot } else { Slot(self.place) };
         if why != StopReason::Blocked || !self.has(slot) {
             return self.policy.stopped(place, why, ran, now);
         }
@@ -156,6 +136,56 @@ impl<P: Policy> Policy for Donating<P> {
             self.policy.stopped(place, StopReason::Preempted, ran, now);
         }
         self.set(places & !bit(place.0), false, now);
+    }
+
+    #[inline(never)]
+    fn block_in_place(&mut self, slot: Slot, ran: Ticks, now: Ticks, in_force: &mut InForce) {
+        self.stopped_in_place(slot, StopReason::Blocked, ran, now);
+        self.policy.decide(now, in_force);
+        self.lend(in_force);
+    }
+
+    /// Replaces the places of a decision by the slots that run them.
+    #[inline(never)]
+    fn lend(&mut self, in_force: &mut InForce) {
+        (self.lent, self.place) = (self.lending, OWN);
+        if self.lent != 0 && in_force.slot != InForce::NOBODY {
+            self.place = in_force.slot.0;
+            in_force.slot = Slot(self.end(self.place));
+        }
+        in_force.interested = self.ends(in_force.interested);
+    }
+
+    #[inline(never)]
+    fn make_ready(&mut self, slot: u8, now: Ticks) {
+        self.ready |= bit(slot);
+        self.set(self.places(slot), true, now);
+    }
+}
+
+impl<P: Policy> Policy for Donating<P> {
+    #[inline(always)]
+    fn ready(&mut self, slot: Slot, now: Ticks) {
+        if self.lent == 0 {
+            self.policy.ready(slot, now);
+        } else if self.has(slot) && !self.lends(slot.0) {
+            self.make_ready(slot.0, now);
+        }
+    }
+
+    fn critical(&mut self, slot: Slot, now: Ticks) {
+        if self.has(slot) && !self.lends(slot.0) {
+            self.ready(slot, now);
+            self.policy.critical(slot, now);
+        }
+    }
+
+    #[inline(always)]
+    fn stopped(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) {
+        if self.lent != 0 {
+            return self.stopped_in_place(slot, why, ran, now);
+        }
+        self.policy.stopped(slot, why, ran, now);
     }
 
     fn withdraw(&mut self, slot: Slot, now: Ticks) {
@@ -176,47 +206,42 @@ impl<P: Policy> Policy for Donating<P> {
     }
 
     fn next(&mut self, now: Ticks) -> Decision {
-        self.note_lending();
-        match self.policy.next(now) {
-            Decision::Run(place, until) => {
-                self.place = place.0;
-                Decision::Run(Slot(self.end(place.0)), until)
-            }
-            idle @ Decision::Idle(_) => idle,
+        let mut in_force = InForce::NONE;
+        self.decide(now, &mut in_force);
+        in_force.decision()
+    }
+
+    #[inline(always)]
+    fn decide(&mut self, now: Ticks, in_force: &mut InForce) {
+        self.policy.decide(now, in_force);
+        if self.lent != 0 {
+            self.lend(in_force);
         }
     }
 
-    fn decide(&mut self, now: Ticks) -> Outcome {
-        self.note_lending();
-        let mut outcome = self.policy.decide(now);
-        if let Decision::Run(place, until) = outcome.decision {
-            self.place = place.0;
-            outcome.decision = Decision::Run(Slot(self.end(place.0)), until);
+    #[inline(always)]
+    fn block(&mut self, slot: Slot, ran: Ticks, now: Ticks, in_force: &mut InForce) {
+        if self.lent == 0 {
+            self.policy.block(slot, ran, now, in_force);
+        } else {
+            self.block_in_place(slot, ran, now, in_force);
         }
-        if !self.is_plain {
-            outcome.interested = self.ends(outcome.interested);
-        }
-        outcome
     }
 
-    /// Without donations, every slot runs in its own place.
-    fn follow(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) -> Outcome {
-        if !self.is_plain {
-            self.stopped(slot, why, ran, now);
-            return self.decide(now);
+    fn ready_slots(&self) -> SlotSet {
+        if self.lent == 0 {
+            self.policy.ready_slots()
+        } else {
+            SlotSet(self.ready)
         }
-        if why == StopReason::Blocked {
-            self.ready &= !bit(slot.0);
-        }
-        let outcome = self.policy.follow(slot, why, ran, now);
-        if let Decision::Run(place, _) = outcome.decision {
-            self.place = place.0;
-        }
-        outcome
     }
 
     fn interested(&self) -> SlotSet {
         self.ends(self.policy.interested())
+    }
+
+    fn has_signals(&self) -> bool {
+        self.policy.has_signals()
     }
 
     fn signals(&mut self) -> Signals {
@@ -231,9 +256,10 @@ impl<P: Policy> Policy for Donating<P> {
         if places & bit(to.0) != 0 {
             return Err(PolicyError::DonationCycle);
         }
+        self.ready = self.ready_slots().0;
         *self.target.at_mut(from.0) = to.0;
         self.lending |= bit(from.0);
-        (self.is_plain, self.is_short) = (false, false);
+        self.lent |= bit(from.0);
         self.ready &= !bit(from.0);
         let mut link = from.0;
         while self.lends(link) {
@@ -265,9 +291,9 @@ impl<P: Policy> Policy for Donating<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AnyPolicy, FixedPriorityParameters, PcpuPolicy, VcpuParameters};
+    use crate::{AnyPolicy, FixedPriorityParameters, VcpuParameters};
 
-    /// A server that runs in its client's place gives it back, and blocks before anything is decided anew.
+    /// Lets a server that runs in its client's place give the place back, and block before the next decision.
     #[test]
     fn who_gets_its_place_back_is_ready_although_the_one_that_ran_there_is_not() {
         let mut vcpus = [VcpuParameters::default(); 3];
@@ -281,15 +307,11 @@ mod tests {
         policy.donate(Slot(0), Slot(1), 1).unwrap();
         assert_eq!(policy.next(1), Decision::Run(Slot(1), Ticks::MAX));
         policy.return_donation(Slot(0), 2).unwrap();
-        assert!(
-            !policy.blocked(Slot(1), 1, 2).is_valid(),
-            "it is not in its own place"
-        );
-        let outcome = policy.follow(Slot(1), StopReason::Blocked, 1, 2);
-        assert_eq!(outcome.decision, Decision::Run(Slot(0), Ticks::MAX));
-        // Now all run in their own places again.
-        let next = policy.blocked(Slot(0), 1, 3);
-        assert!(next.is_valid() && next.slot() == crate::Successor::NOBODY);
-        assert_eq!(next.interested(), SlotSet(0b111));
+        policy.stopped(Slot(1), StopReason::Blocked, 1, 2);
+        assert_eq!(policy.next(2), Decision::Run(Slot(0), Ticks::MAX));
+        // Now all slots run in their own places again.
+        policy.stopped(Slot(0), StopReason::Blocked, 1, 3);
+        assert_eq!(policy.next(3), Decision::Idle(Ticks::MAX));
+        assert_eq!(policy.interested(), SlotSet(0b111));
     }
 }

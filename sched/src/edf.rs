@@ -1,36 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Policy `edf`: the earliest deadline runs; budgets are constant-bandwidth servers.
+//! Policy `edf`: the earliest deadline runs. Budgets are constant-bandwidth servers.
 //!
-//! **Model.** A vCPU with a budget Q, a period T and a relative deadline D <= T is a server as in Abeni and Buttazzo, "Integrating
-//! Multimedia Applications in Hard Real-Time Systems", 1998: from its release r it has the deadline r + D and may run for Q.
-//! Used up, it waits until r + T, which is its next release (the *hard* rule: the original recharges at once and postpones
-//! the deadline, which lets a vCPU borrow from its own future and then be late when others wake up). When it becomes
-//! ready again after r + T, that moment is its release. Before that, what is left of Q is kept if it could be used up by the
-//! deadline at the rate Q / D, that is left * D <= (deadline - now) * Q; otherwise with D = T the moment is a new release, and with
-//! D < T, where that would be more than Q per T, just as much as fits is kept, or nothing until r + T. (The latter as for constrained
-//! deadlines in Linux; Lelli, Scordino, Abeni and Faggioli, "Deadline scheduling in the Linux kernel", 2016.)
+//! **Model.** A vCPU with a budget Q, a period T and a relative deadline D <= T is a server as in Abeni and
+//! Buttazzo, "Integrating Multimedia Applications in Hard Real-Time Systems", 1998. From its release r, the
+//! server has the deadline r + D and may run for Q. With Q used up, the server waits until r + T, its next
+//! release. This is the *hard* rule. The original recharges at once and postpones the deadline. That lets a
+//! vCPU borrow from its own future and then be late when others wake up.
 //!
-//! So in any stretch of length L a server asks for at most L * Q / D by deadlines in it, whatever its vCPU does: admission is by
-//! density, the sum of Q / D, and no vCPU can make another late.
+//! If a vCPU becomes ready again after r + T, that moment is its release. If a vCPU becomes ready before r +
+//! T, the policy looks at the rest of Q. The rest is kept if it could be used up by the deadline at the rate
+//! Q / D, that is left * D <= (deadline - now) * Q. Otherwise, with D = T, the moment is a new release. With
+//! D < T, a new release would be more than Q per T. So just as much as fits is kept, or nothing until r + T.
+//! The rule for D < T is that for constrained deadlines in Linux: Lelli, Scordino, Abeni and Faggioli,
+//! "Deadline scheduling in the Linux kernel", 2016.
 //!
-//! **Unnoticed wake-ups.** One that would not change the decision in force may be told at the next decision only. It is then taken to have come with
-//! the decision in force: that would have been the same one, and a release later than the wake-up would have a deadline that is too late.
+//! So in any stretch of length L a server asks for at most L * Q / D by deadlines in it, whatever its vCPU
+//! does. Admission is by density, the sum of Q / D, and no vCPU can make another late.
 //!
-//! vCPUs without a budget run in the background: while no server can, the most important ready one, equals in turns
-//! ([`RunQueue`]).
+//! **Unnoticed wake-ups.** A wake-up that would not change the decision in force may be told at the next
+//! decision only. The policy then takes the wake-up to have come with the decision in force. That decision
+//! would have been the same one. A release later than the wake-up would have a deadline that is too late.
 //!
-//! **Ties.** Of equal deadlines the one that ran last goes on; otherwise the one with the longer relative deadline, then the
-//! lower slot. A yield lets an equal deadline go first.
+//! vCPUs without a budget run in the background, while no server can run. The most important ready one runs,
+//! and equals take turns ([`RunQueue`]).
 //!
-//! **Cost.** O(log n): a tournament each for deadlines and replenishments, in the order of relative deadlines, so
-//! that one search finds those which could come before the deadline in force at all. `interested` and the timer are
-//! exact to that order: a vCPU whose relative deadline is short enough is looked at even if its budget turns out not to be.
+//! **Ties.** Among equal deadlines, the server that ran last goes on. Otherwise the server with the longer
+//! relative deadline goes first, then the lower slot. A yield lets an equal deadline go first.
+//!
+//! **Cost.** The cost is O(log n): one tournament for deadlines and one for replenishments, in the order of
+//! relative deadlines. So one search finds the servers that could come before the deadline in force at all.
+//! `interested` and the timer are exact to that order. A vCPU with a relative deadline that is short enough
+//! is looked at even if its budget turns out not to be enough.
 
 use crate::fixed_priority::check;
 use crate::run_queue::{Band, RunQueue, all_slots};
 use crate::table::{Table, bit, each};
 use crate::timers::Timers;
-use crate::types::HAS_SHORT_WAYS;
+use crate::types::HAS_WIDE_DIVISION;
 use crate::{
     Decision, EdfParameters, MAX_SLOTS, Policy, PolicyError, Server, ServerKind, Signals, Slot, SlotSet,
     StopReason, Ticks, VcpuParameters,
@@ -43,9 +49,10 @@ struct Bandwidth {
     period: Ticks,
     relative_deadline: Ticks,
     left: Ticks,
-    /// What was used beyond the budget, to be taken from the next one; less than the budget.
+    /// The time that was used beyond the budget. It is taken from the next budget, and is less than the
+    /// budget.
     debt: Ticks,
-    /// Start of the period in force; never before the first activation.
+    /// Start of the period in force. It is never before the first activation.
     release: Ticks,
 }
 
@@ -88,7 +95,7 @@ impl Bandwidth {
         self.debt = 0;
     }
 
-    /// The vCPU becomes ready, or has been since `since` without anybody's notice.
+    /// Takes note that the vCPU becomes ready, or has been ready since `since` without anybody's notice.
     fn activate(&mut self, since: Ticks, now: Ticks) {
         if self.release == Ticks::MAX {
             self.start(since);
@@ -98,7 +105,7 @@ impl Bandwidth {
             self.start(since.max(self.next_release()));
             return;
         }
-        // Two numbers of 64 bits: the product fits.
+        // Both numbers have 64 bits, so the product fits.
         let wide = |a: Ticks, b: Ticks| u128::from(a).wrapping_mul(u128::from(b));
         let remaining = self.deadline().saturating_sub(now);
         let share = wide(remaining, self.budget);
@@ -116,7 +123,7 @@ impl Bandwidth {
         let beyond = ran.saturating_sub(self.left);
         self.left = self.left.saturating_sub(ran);
         if beyond > 0 {
-            // Whole budgets that are owed are whole periods to wait.
+            // Each whole budget that is owed is a whole period to wait.
             let periods = beyond.checked_div(self.budget).unwrap_or(0);
             self.debt = beyond.saturating_sub(periods.wrapping_mul(self.budget));
             self.release = self.release.saturating_add(periods.saturating_mul(self.period));
@@ -124,16 +131,17 @@ impl Bandwidth {
     }
 }
 
-/// `dividend / divisor`; the greatest number if that is more.
+/// Returns `dividend / divisor`, or the greatest number if the quotient is greater.
 fn divided(dividend: u128, divisor: Ticks) -> Ticks {
-    if HAS_SHORT_WAYS {
+    if HAS_WIDE_DIVISION {
         let quotient = dividend.checked_div(u128::from(divisor));
         return Ticks::try_from(quotient.unwrap_or(0)).unwrap_or(Ticks::MAX);
     }
     divided_bitwise(dividend, divisor)
 }
 
-/// The same, a bit at a time: where the CPU has no wide division, the library's is ten times as long.
+/// Returns the same as `divided`, computed a bit at a time. Where the CPU has no wide division, the library's
+/// division is ten times as long.
 fn divided_bitwise(dividend: u128, divisor: Ticks) -> Ticks {
     let (mut rest, mut quotient) = ((dividend >> 64) as u64, dividend as u64);
     if rest >= divisor {
@@ -154,55 +162,56 @@ fn divided_bitwise(dividend: u128, divisor: Ticks) -> Ticks {
 /// The policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Edf {
-    /// The ready ones without a server.
+    /// The ready vCPUs without a server.
     background: RunQueue,
-    /// All without a server.
+    /// All vCPUs without a server.
     without: Band,
-    /// All with one.
+    /// All vCPUs with a server.
     with: u32,
     servers: Table<Bandwidth>,
-    /// In the order of relative deadlines, the longest first: slots, and the place of each.
+    /// In the order of relative deadlines, the longest first: the slots, and the place of each.
     slot_of: Table<u8>,
     rank_of: Table<u8>,
     /// By rank: this slot and those with higher ranks.
     slots_from: Table<u32>,
-    /// By rank: deadlines of the ready servers with budget.
+    /// By rank: the deadlines of the ready servers with budget.
     deadlines: Timers,
-    /// By rank: next releases of the ready servers without budget.
+    /// By rank: the next releases of the ready servers without budget.
     releases: Timers,
     ready: u32,
-    /// Servers that found no budget and have not been seen with some since.
+    /// The servers that were found without budget and have not been seen with some since.
     exhausted: u32,
-    /// Servers that are not ready and might still have the deadline they had.
+    /// The servers that are not ready and might still have the deadline they had.
     kept: u32,
     /// The server that ran last.
     last: Option<u8>,
     has_yielded: bool,
-    /// When the decision in force was taken.
+    /// The time at which the decision in force was taken.
     decided: Ticks,
     interested: SlotSet,
     signals: Signals,
 }
 
-/// On its own, so that they are written where they stay.
+/// Returns no servers. The function stands alone, so that the servers are written where they stay.
 #[inline(never)]
 const fn no_servers() -> Table<Bandwidth> {
     Table::new(NO_SERVER)
 }
 
 impl Edf {
-    /// A pCPU with these vCPUs, slot 0 first.
+    /// Returns the policy of a pCPU with these vCPUs, slot 0 first.
     ///
     /// # Errors
-    /// [`PolicyError::TooManyVcpus`], or [`PolicyError::BadParameter`] for a priority above 31, a quantum of 0, a server
-    /// of another kind, and unless 1 <= budget <= deadline <= period.
+    /// [`PolicyError::TooManyVcpus`] if there are too many vCPUs. [`PolicyError::BadParameter`] for a
+    /// priority above 31, a quantum of 0, a server of another kind, and unless 1 <= budget <= deadline <=
+    /// period.
     pub fn new(vcpus: &[VcpuParameters], parameters: EdfParameters) -> Result<Self, PolicyError> {
         let mut policy = Self::blank(parameters.quantum);
         policy.fill(vcpus)?;
         Ok(policy)
     }
 
-    /// Without slots.
+    /// Returns a policy without slots.
     pub(crate) const fn blank(quantum: Ticks) -> Self {
         Self {
             background: RunQueue::new(quantum),
@@ -225,7 +234,7 @@ impl Edf {
         }
     }
 
-    /// Gives a blank policy its slots. Nothing is left of it after an error.
+    /// Gives a blank policy its slots. After an error the policy must not be used.
     pub(crate) fn fill(&mut self, vcpus: &[VcpuParameters]) -> Result<(), PolicyError> {
         check(vcpus, self.background.quantum())?;
         for (slot, vcpu) in (0..).zip(vcpus) {
@@ -241,7 +250,7 @@ impl Edf {
         Ok(())
     }
 
-    /// Ranks the servers; the ranks behind the last server have the relative deadline 0.
+    /// Ranks the servers. The ranks behind the last server have the relative deadline 0.
     fn sort(&mut self) {
         let mut count = 0_u8;
         for slot in each(self.with) {
@@ -267,7 +276,7 @@ impl Edf {
         }
     }
 
-    /// The lowest rank with a relative deadline below `limit`; 32 if there is none.
+    /// Returns the lowest rank with a relative deadline below `limit`, or 32 if there is none.
     fn rank_below(&self, limit: Ticks) -> u8 {
         let count = self.with.count_ones() as usize;
         let ranks = self.slot_of.all().get(..count).unwrap_or(&[]);
@@ -279,6 +288,29 @@ impl Edf {
         }
     }
 
+    /// Returns the servers that could have an earlier deadline than this one, and the next release of one of
+    /// them. Mostly the servers that are not ready have kept their deadlines, and none waits for a release.
+    /// Then there is nothing to look for.
+    #[inline(always)]
+    fn sooner(&self, slot: u8, now: Ticks) -> (u32, Ticks) {
+        if self.with & !(self.ready | self.kept) == 0 && self.releases.earliest() == Ticks::MAX {
+            return (0, Ticks::MAX);
+        }
+        self.look_for_sooner(slot, now)
+    }
+
+    #[inline(never)]
+    fn look_for_sooner(&self, slot: u8, now: Ticks) -> (u32, Ticks) {
+        let deadline = self.servers.at(slot).deadline();
+        let rank = self.rank_below(deadline.saturating_sub(now));
+        let sooner = if usize::from(rank) < MAX_SLOTS {
+            *self.slots_from.at(rank)
+        } else {
+            0
+        };
+        (sooner, self.releases.earliest_from(rank))
+    }
+
     /// Puts a ready server where its budget says.
     fn place(&mut self, slot: u8, now: Ticks) {
         let rank = *self.rank_of.at(slot);
@@ -287,13 +319,13 @@ impl Edf {
             server.start(server.next_release());
         }
         if server.left > 0 {
-            self.deadlines.set(rank, server.deadline());
-            self.releases.set(rank, Ticks::MAX);
+            self.deadlines.update(rank, server.deadline());
+            self.releases.update(rank, Ticks::MAX);
             self.signals.replenished.0 |= self.exhausted & bit(slot);
             self.exhausted &= !bit(slot);
         } else {
-            self.releases.set(rank, server.next_release());
-            self.deadlines.set(rank, Ticks::MAX);
+            self.releases.update(rank, server.next_release());
+            self.deadlines.update(rank, Ticks::MAX);
             self.signals.exhausted.0 |= !self.exhausted & bit(slot);
             self.exhausted |= bit(slot);
         }
@@ -306,14 +338,14 @@ impl Edf {
             return;
         }
         let rank = *self.rank_of.at(slot);
-        self.deadlines.set(rank, Ticks::MAX);
-        self.releases.set(rank, Ticks::MAX);
+        self.deadlines.update(rank, Ticks::MAX);
+        self.releases.update(rank, Ticks::MAX);
         if self.servers.at(slot).left > 0 {
             self.kept |= bit(slot);
         }
     }
 
-    /// Takes note of the releases that are due; each server has one.
+    /// Takes note of the releases that are due. Each server has one.
     fn release(&mut self, now: Ticks) {
         while self.releases.earliest() <= now {
             let Some(rank) = self.releases.first() else {
@@ -323,7 +355,7 @@ impl Edf {
         }
     }
 
-    /// The server with the earliest deadline, if one can run.
+    /// Returns the server with the earliest deadline, if one can run.
     fn choose(&mut self) -> Option<u8> {
         let earliest = self.deadlines.earliest();
         let mut rank = self.deadlines.first()?;
@@ -394,17 +426,9 @@ impl Policy for Edf {
         self.release(now);
         let all = self.with | self.without.slots;
         if let Some(slot) = self.choose() {
-            let server = *self.servers.at(slot);
-            let rank = self.rank_below(server.deadline().saturating_sub(now));
-            let sooner = if usize::from(rank) < MAX_SLOTS {
-                *self.slots_from.at(rank)
-            } else {
-                0
-            };
+            let (sooner, release) = self.sooner(slot, now);
             self.interested = SlotSet((sooner | self.kept) & !self.ready);
-            let until = now
-                .saturating_add(server.left)
-                .min(self.releases.earliest_from(rank));
+            let until = now.saturating_add(self.servers.at(slot).left).min(release);
             return Decision::Run(Slot(slot), until);
         }
         if let Some(pick) = self.background.pick(self.without) {
@@ -416,8 +440,16 @@ impl Policy for Edf {
         Decision::Idle(self.releases.earliest())
     }
 
+    fn ready_slots(&self) -> SlotSet {
+        SlotSet(self.ready)
+    }
+
     fn interested(&self) -> SlotSet {
         self.interested
+    }
+
+    fn has_signals(&self) -> bool {
+        !self.signals.is_none()
     }
 
     fn signals(&mut self) -> Signals {
@@ -429,7 +461,7 @@ impl Policy for Edf {
 mod tests {
     use super::*;
 
-    /// Budget, period, deadline of each; a budget of 0 is the background.
+    /// Returns a policy from the budget, period and deadline of each vCPU. A budget of 0 is the background.
     fn try_new(servers: &[(Ticks, Ticks, Ticks)]) -> Result<Edf, PolicyError> {
         let mut vcpus = [VcpuParameters::default(); MAX_SLOTS];
         for (vcpu, (budget, period, deadline)) in vcpus.iter_mut().zip(servers.iter().copied()) {
@@ -482,7 +514,7 @@ mod tests {
         assert_eq!(policy.signals().replenished, SlotSet(0b10));
     }
 
-    /// Slot 1 wakes up at 1, which nobody needs to know before slot 0 has used its budget.
+    /// Wakes slot 1 up at 1. Nobody needs to know this before slot 0 has used its budget.
     #[test]
     fn a_deadline_counts_from_a_wake_up_that_nobody_noticed() {
         let mut policy = policy(&[(30, 40, 0), (12, 80, 55)]);
@@ -513,14 +545,15 @@ mod tests {
 
     #[test]
     fn waking_up_late_does_not_bring_more_than_the_bandwidth() {
-        // Deadline = period: a new period starts, because 2 of 3 until 10 is more than 3 per 10.
+        // With deadline = period, a new period starts: 2 of 3 until 10 is more than 3 per 10.
         let mut implicit = policy(&[(3, 10, 0)]);
         implicit.ready(Slot(0), 0);
         implicit.next(0);
         implicit.stopped(Slot(0), StopReason::Blocked, 1, 1);
         implicit.ready(Slot(0), 6);
         assert_eq!(implicit.next(6), Decision::Run(Slot(0), 9));
-        // Deadline < period: what fits until the deadline, the rest with the next period.
+        // With deadline < period, the part that fits until the deadline is kept. The rest comes with the next
+        // period.
         let mut constrained = policy(&[(4, 20, 10)]);
         constrained.ready(Slot(0), 0);
         constrained.next(0);

@@ -1,40 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Policy `fixed-priority`: the highest ready priority with budget runs; equals take turns.
+//! Policy `fixed-priority`: the highest ready priority with budget runs. Equals take turns.
 //!
-//! **Model.** vCPUs run by priority and share turns of a quantum with their equals ([`RunQueue`]). A vCPU may have a
-//! budget as a deferrable or sporadic server (`server.rs`); while that is used up it does not run, and it keeps its
-//! readiness. Preemptive fixed priorities are those of Liu and Layland, "Scheduling Algorithms for Multiprogramming
-//! in a Hard-Real-Time Environment", 1973.
+//! **Model.** vCPUs run by priority and share turns of a quantum with their equals ([`RunQueue`]). A vCPU may
+//! have a budget as a deferrable or sporadic server (`server.rs`). While the budget is used up, the vCPU does
+//! not run, and it keeps its readiness. Preemptive fixed priorities are those of Liu and Layland, "Scheduling
+//! Algorithms for Multiprogramming in a Hard-Real-Time Environment", 1973.
 //!
-//! **Timer.** A decision ends with the turn, with the budget, or when a vCPU that is at least as important has
-//! budget again; what happens to less important ones is nobody's business until the next decision. Alone and
+//! **Timer.** A decision ends with the turn, with the budget, or when a vCPU that is at least as important
+//! has budget again. The policy ignores changes of less important vCPUs until the next decision. Alone and
 //! without a budget, a vCPU runs without a deadline.
 //!
-//! **Cost.** Choosing is O(1), waiting for budget O(log n): a tournament of times in the order of
+//! **Cost.** Choosing is O(1). Waiting for budget is O(log n): a tournament of times in the order of
 //! importance. A decision first takes note of the budgets that are back, each of them once per replenishment.
 //!
-//! **Not here.** Priority 31 without a budget can starve the rest: that is what it is for.
+//! **Not here.** Priority 31 without a budget can starve the rest. This priority is meant for that.
 
 use crate::run_queue::{Band, Pick, RunQueue, all_slots};
 use crate::server::Budget;
 use crate::table::{Table, bit};
 use crate::timers::Timers;
 use crate::{
-    Decision, FixedPriorityParameters, MAX_SLOTS, Outcome, PRIORITIES, Policy, PolicyError, Signals, Slot,
+    Decision, FixedPriorityParameters, InForce, MAX_SLOTS, PRIORITIES, Policy, PolicyError, Signals, Slot,
     SlotSet, StopReason, Ticks, VcpuParameters,
 };
 
-/// The policy; what every decision touches comes first.
+/// The policy. The fields that every decision touches come first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct FixedPriority {
-    /// The slots that are ready; 0 without budgets, see [`FixedPriority::ready_slots`].
+    /// The slots that are ready, if there are budgets. Without budgets, the ready slots are those of the
+    /// queue.
     ready: u32,
-    /// What `interested` answers about the decision in force.
+    /// The answer of `interested` about the decision in force.
     interested: SlotSet,
     /// The slots that are ready and have budget.
     queue: RunQueue,
-    /// No slot has a budget: then the ready ones are those of the queue.
+    /// True if no slot has a budget. Then the ready slots are those of the queue.
     is_unlimited: bool,
     /// All slots.
     all: Band,
@@ -42,29 +43,29 @@ pub struct FixedPriority {
     exhausted: u32,
     signals: Signals,
     budgets: Table<Budget>,
-    /// By rank: when a ready slot without budget has some again.
+    /// By rank: the time at which a ready slot without budget has some again.
     replenishments: Timers,
 }
 
-/// No budgets. On its own, so that they are written where they stay.
+/// Returns no budgets. The function stands alone, so that the budgets are written where they stay.
 #[inline(never)]
 const fn unlimited() -> Table<Budget> {
     Table::new(Budget::Unlimited)
 }
 
 impl FixedPriority {
-    /// A pCPU with these vCPUs, slot 0 first.
+    /// Returns the policy of a pCPU with these vCPUs, slot 0 first.
     ///
     /// # Errors
-    /// [`PolicyError::TooManyVcpus`], or [`PolicyError::BadParameter`] for a priority above 31, a quantum of 0, a budget
-    /// of 0 or above the period, or a server that is `edf`'s.
+    /// [`PolicyError::TooManyVcpus`] if there are too many vCPUs. [`PolicyError::BadParameter`] for a
+    /// priority above 31, a quantum of 0, a budget of 0 or above the period, or a server that is `edf`'s.
     pub fn new(vcpus: &[VcpuParameters], parameters: FixedPriorityParameters) -> Result<Self, PolicyError> {
         let mut policy = Self::blank(parameters.quantum);
         policy.fill(vcpus)?;
         Ok(policy)
     }
 
-    /// Without slots.
+    /// Returns a policy without slots.
     pub(crate) const fn blank(quantum: Ticks) -> Self {
         Self {
             queue: RunQueue::new(quantum),
@@ -79,7 +80,7 @@ impl FixedPriority {
         }
     }
 
-    /// Gives a blank policy its slots. Nothing is left of it after an error.
+    /// Gives a blank policy its slots. After an error the policy must not be used.
     pub(crate) fn fill(&mut self, vcpus: &[VcpuParameters]) -> Result<(), PolicyError> {
         check(vcpus, self.queue.quantum())?;
         for (slot, vcpu) in (0..).zip(vcpus) {
@@ -106,7 +107,7 @@ impl FixedPriority {
         }
     }
 
-    /// `slot` no longer waits for budget; its bit, if it did.
+    /// Stops the wait of `slot` for budget. Returns the bit of the slot if it did wait.
     fn forget(&mut self, slot: u8) -> u32 {
         let waited = self.exhausted & bit(slot);
         if waited != 0 {
@@ -128,63 +129,77 @@ impl FixedPriority {
         self.budgets.at_mut(slot).deactivate();
     }
 
-    /// The slots that are ready; without budgets all of them are in the queue.
-    #[inline(always)]
-    const fn ready_slots(&self) -> u32 {
-        if self.is_unlimited {
-            self.queue.ready()
-        } else {
-            self.ready
+    /// Does [`Policy::ready`], with budgets.
+    #[inline(never)]
+    fn activate(&mut self, slot: u8, now: Ticks) {
+        if self.ready & bit(slot) == 0 {
+            self.ready |= bit(slot);
+            self.budgets.at_mut(slot).activate(now);
+            self.place(slot, now);
         }
     }
 
-    // Without budgets: for `AnyPolicy`.
-
-    /// `slot`, which runs, blocks; the decision and the interest.
-    #[inline(always)]
-    pub(crate) fn blocked(&mut self, slot: u8, ran: Ticks, now: Ticks) -> (Decision, SlotSet) {
-        let pick = self.queue.blocked(slot, ran);
-        self.answer(pick, now)
-    }
-
-    /// `slot`, which runs, stops although it is ready.
-    #[inline(always)]
-    pub(crate) fn preempted(&mut self, slot: u8, ran: Ticks, now: Ticks) -> (Decision, SlotSet) {
-        self.queue.stopped(slot, StopReason::Preempted, ran);
-        self.choose(now)
-    }
-
-    /// The decision and the interest.
-    #[inline(always)]
-    pub(crate) fn choose(&mut self, now: Ticks) -> (Decision, SlotSet) {
-        let pick = self.queue.pick(Band::EVERYONE);
-        self.answer(pick, now)
-    }
-
-    /// `slot` is ready; false if there is no such slot.
-    #[inline(always)]
-    pub(crate) fn wake(&mut self, slot: u8) -> bool {
-        let exists = usize::from(slot) < MAX_SLOTS && self.all.slots & bit(slot) != 0;
-        if exists {
-            self.queue.add(slot);
+    /// Does [`Policy::stopped`], with budgets.
+    #[inline(never)]
+    fn charge(&mut self, slot: u8, why: StopReason, ran: Ticks, now: Ticks) {
+        if self.ready & bit(slot) == 0 {
+            return;
         }
-        exists
+        self.budgets.at_mut(slot).charge(ran, now);
+        self.place(slot, now);
+        if why == StopReason::Blocked {
+            self.unready(slot);
+        }
     }
 
+    /// Puts a choice in force, without budgets.
     #[inline(always)]
-    fn answer(&mut self, pick: Option<Pick>, now: Ticks) -> (Decision, SlotSet) {
-        let (decision, interested) = match pick {
-            None => (Decision::Idle(Ticks::MAX), self.all.slots & !self.queue.ready()),
-            Some(pick) => (
-                Decision::Run(pick.slot, now.saturating_add(pick.left)),
-                pick.interested,
-            ),
+    fn choose(&mut self, pick: Option<Pick>, now: Ticks, in_force: &mut InForce) {
+        let Some(pick) = pick else {
+            return self.idle(in_force);
         };
-        self.interested = SlotSet(interested);
-        (decision, self.interested)
+        self.interested = SlotSet(pick.interested);
+        *in_force = InForce {
+            slot: pick.slot,
+            until: now.saturating_add(pick.left),
+            interested: self.interested,
+            has_signals: false,
+        };
     }
 
-    /// Takes note of the budgets that are back. Each slot has one time, and it is in the future afterwards.
+    #[inline(never)]
+    const fn idle(&mut self, in_force: &mut InForce) {
+        self.interested = SlotSet(self.all.slots);
+        *in_force = InForce {
+            interested: self.interested,
+            ..InForce::NONE
+        };
+    }
+
+    #[inline(never)]
+    fn block_with_budget(&mut self, slot: Slot, ran: Ticks, now: Ticks, in_force: &mut InForce) {
+        self.stopped(slot, StopReason::Blocked, ran, now);
+        self.decide(now, in_force);
+    }
+
+    /// Does [`Policy::next`], with budgets.
+    #[inline(never)]
+    fn next_with_budgets(&mut self, now: Ticks) -> Decision {
+        self.replenish(now);
+        let Some(pick) = self.queue.pick(Band::EVERYONE) else {
+            self.interested = SlotSet(self.all.slots & !self.ready);
+            return Decision::Idle(self.replenishments.earliest());
+        };
+        self.interested = SlotSet(pick.interested & !self.ready);
+        let until = now
+            .saturating_add(pick.left)
+            .min(self.budgets.at_mut(pick.slot.0).lasts_until(now))
+            .min(self.replenishments.earliest_from(pick.interested_from));
+        Decision::Run(pick.slot, until)
+    }
+
+    /// Takes note of the budgets that are back. Each slot has one time, and the time is in the future
+    /// afterwards.
     fn replenish(&mut self, now: Ticks) {
         while self.replenishments.earliest() <= now {
             let Some(rank) = self.replenishments.first() else {
@@ -195,7 +210,7 @@ impl FixedPriority {
     }
 }
 
-/// What all policies with priorities and turns demand.
+/// Checks the demands of all policies with priorities and turns.
 pub fn check(vcpus: &[VcpuParameters], quantum: Ticks) -> Result<(), PolicyError> {
     if vcpus.len() > MAX_SLOTS {
         return Err(PolicyError::TooManyVcpus);
@@ -208,30 +223,26 @@ pub fn check(vcpus: &[VcpuParameters], quantum: Ticks) -> Result<(), PolicyError
 }
 
 impl Policy for FixedPriority {
+    #[inline(always)]
     fn ready(&mut self, slot: Slot, now: Ticks) {
         let slot = slot.0;
-        if self.all.slots & !self.ready & bit(slot) != 0 && usize::from(slot) < MAX_SLOTS {
-            if self.is_unlimited {
-                return self.queue.add(slot);
-            }
-            self.ready |= bit(slot);
-            self.budgets.at_mut(slot).activate(now);
-            self.place(slot, now);
+        if self.all.slots & bit(slot) == 0 || usize::from(slot) >= MAX_SLOTS {
+            return;
+        }
+        if self.is_unlimited {
+            self.queue.add(slot);
+        } else {
+            self.activate(slot, now);
         }
     }
 
+    #[inline(never)]
     fn stopped(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) {
-        let slot = slot.0;
-        if self.ready_slots() & bit(slot) == 0 || usize::from(slot) >= MAX_SLOTS {
-            return;
-        }
-        self.queue.stopped(slot, why, ran);
+        self.queue.stopped(slot.0, why, ran);
         if !self.is_unlimited {
-            self.budgets.at_mut(slot).charge(ran, now);
-            self.place(slot, now);
-        }
-        if why == StopReason::Blocked {
-            self.unready(slot);
+            self.charge(slot.0, why, ran, now);
+        } else if why == StopReason::Blocked {
+            self.queue.remove(slot.0);
         }
     }
 
@@ -242,36 +253,47 @@ impl Policy for FixedPriority {
     }
 
     fn next(&mut self, now: Ticks) -> Decision {
-        self.replenish(now);
-        let Some(pick) = self.queue.pick(Band::EVERYONE) else {
-            self.interested = SlotSet(self.all.slots & !self.ready_slots());
-            return Decision::Idle(self.replenishments.earliest());
-        };
-        self.interested = SlotSet(pick.interested & !self.ready_slots());
-        let turn_end = now.saturating_add(pick.left);
+        let mut in_force = InForce::NONE;
+        self.decide(now, &mut in_force);
+        in_force.decision()
+    }
+
+    #[inline]
+    fn decide(&mut self, now: Ticks, in_force: &mut InForce) {
         if self.is_unlimited {
-            return Decision::Run(pick.slot, turn_end);
-        }
-        let until = turn_end
-            .min(self.budgets.at_mut(pick.slot.0).lasts_until(now))
-            .min(self.replenishments.earliest_from(pick.interested_from));
-        Decision::Run(pick.slot, until)
-    }
-
-    fn decide(&mut self, now: Ticks) -> Outcome {
-        Outcome {
-            decision: self.next(now),
-            interested: self.interested,
-            signals: (!self.is_unlimited).then(|| self.signals()),
+            let pick = self.queue.pick(Band::EVERYONE);
+            self.choose(pick, now, in_force);
+        } else {
+            let decision = self.next_with_budgets(now);
+            in_force.set(decision, self.interested);
+            in_force.has_signals = !self.signals.is_none();
         }
     }
 
-    fn has_short_way(&self) -> bool {
-        self.is_unlimited
+    #[inline(always)]
+    fn block(&mut self, slot: Slot, ran: Ticks, now: Ticks, in_force: &mut InForce) {
+        if self.is_unlimited {
+            let pick = self.queue.blocked(slot.0, ran, Band::EVERYONE);
+            self.choose(pick, now, in_force);
+        } else {
+            self.block_with_budget(slot, ran, now, in_force);
+        }
+    }
+
+    fn ready_slots(&self) -> SlotSet {
+        SlotSet(if self.is_unlimited {
+            self.queue.ready()
+        } else {
+            self.ready
+        })
     }
 
     fn interested(&self) -> SlotSet {
         self.interested
+    }
+
+    fn has_signals(&self) -> bool {
+        !self.is_unlimited && !self.signals.is_none()
     }
 
     fn signals(&mut self) -> Signals {

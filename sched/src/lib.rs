@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who runs: scheduling policies as pure functions of ids and ticks.
+//! Scheduling policies decide which vCPU runs. They are pure functions of ids and ticks.
 //!
-//! A policy sees vCPU slots (indices local to one pCPU), its parameters and the time; nothing else. The same
-//! code runs in the hypervisor and in the tests on the host. One instance per pCPU; no instance knows of
-//! another. No allocation, no hardware, no unsafe.
+//! A policy sees vCPU slots (indices local to one pCPU), its parameters and the time. A policy sees nothing
+//! else. The same code runs in the hypervisor and in the tests on the host. Each pCPU has one instance, and
+//! no instance knows of another. The crate allocates nothing, touches no hardware and has no unsafe code.
 //!
-//! A new policy is one file that implements [`Policy`]; the kernel runs it through [`PcpuPolicy`], and the manifest names it once it has an
-//! arm in [`Kind`].
+//! A new policy is one file that implements [`Policy`]. The kernel runs the policy through [`PcpuPolicy`].
+//! The manifest can name the policy once the policy has an arm in [`Kind`].
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -43,9 +43,9 @@ pub use domains::Domains;
 pub use donation::Donating;
 pub use edf::Edf;
 pub use fixed_priority::FixedPriority;
-pub use pcpu::{PcpuPolicy, Successor};
+pub use pcpu::PcpuPolicy;
 pub use pinned::Pinned;
-pub use policy::{Decision, Outcome, Policy, PolicyError, ScheduleStatus, StopReason};
+pub use policy::{Decision, InForce, Policy, PolicyError, ScheduleStatus, StopReason};
 pub use types::{
     Arinc653Parameters, Domain, DomainsParameters, EdfParameters, FixedPriorityParameters, MAX_DOMAINS,
     MAX_SCHEDULES, MAX_SLOTS, MAX_WINDOWS, PRIORITIES, Schedule, Server, ServerKind, Signals, Slot, SlotSet,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Policy `pinned`: one vCPU owns its pCPU.
 //!
-//! It runs whenever it is ready, without a deadline: the clock is never armed for it and no decision is ever
-//! taken while it runs. All operations are O(1).
+//! The vCPU runs whenever it is ready, without a deadline. The clock is never armed for the vCPU, and no
+//! decision is ever taken while it runs. All operations are O(1).
 
 use crate::{Decision, Policy, PolicyError, Slot, SlotSet, StopReason, Ticks, VcpuParameters};
 
-/// The policy; its only slot is slot 0. Without a vCPU the pCPU idles.
+/// The policy. Its only slot is slot 0. Without a vCPU the pCPU idles.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pinned {
     occupied: bool,
@@ -14,7 +14,7 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// A pCPU for at most one vCPU.
+    /// Returns the policy of a pCPU with at most one vCPU.
     ///
     /// # Errors
     /// [`PolicyError::TooManyVcpus`] if there are more.
@@ -24,7 +24,7 @@ impl Pinned {
         Ok(policy)
     }
 
-    /// Without a slot.
+    /// Returns a policy without a slot.
     pub(crate) const fn blank() -> Self {
         Self {
             occupied: false,
@@ -32,7 +32,7 @@ impl Pinned {
         }
     }
 
-    /// Gives a blank policy its slot. Nothing is left of it after an error.
+    /// Gives a blank policy its slot. After an error the policy must not be used.
     pub(crate) const fn fill(&mut self, vcpus: &[VcpuParameters]) -> Result<(), PolicyError> {
         if vcpus.len() > 1 {
             return Err(PolicyError::TooManyVcpus);
@@ -71,8 +71,16 @@ impl Policy for Pinned {
         }
     }
 
+    fn ready_slots(&self) -> SlotSet {
+        SlotSet(u32::from(self.ready))
+    }
+
     fn interested(&self) -> SlotSet {
         SlotSet(u32::from(self.occupied && !self.ready))
+    }
+
+    fn has_signals(&self) -> bool {
+        false
     }
 }
 

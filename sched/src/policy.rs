@@ -1,141 +1,183 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The trait every policy implements.
+//! The trait that every policy implements.
 //!
-//! A policy is told what happened and asked what to do; it never acts. A decision stands until its own end or
-//! until a slot of [`Policy::interested`] becomes ready, whichever is first: the timer behind it is one-shot.
-//! A policy may be asked late, by whatever the hypervisor spends around it: `now` is then past the end of the
-//! decision, and `ran` is what the vCPU really ran. Budgets are charged by `ran`, boundaries are computed from
-//! where they should have been; so being late neither loses nor makes time.
+//! The kernel tells a policy about events and asks it for decisions. A policy never acts. A decision stands
+//! until its own end or until a slot of [`Policy::interested`] becomes ready, whichever is first. The timer
+//! behind the decision is one-shot.
+//!
+//! The kernel may ask late, because the hypervisor spends time around a policy. Then `now` is past the end of
+//! the decision, and `ran` is the time that the vCPU really ran. Budgets are charged by `ran`. Boundaries are
+//! computed from where they should have been. So a late call neither loses nor makes time.
 
 use crate::{Signals, Slot, SlotSet, Ticks};
 
-/// Why a running vCPU does not go on.
+/// The reason why a running vCPU does not go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StopReason {
-    /// Still ready: a decision is wanted (an event, or `until` has come).
+    /// The vCPU is still ready. The kernel wants a decision, because of an event or because `until` has come.
     Preempted,
-    /// Nothing to do before it is made ready again.
+    /// The vCPU has nothing to do before it is made ready again.
     Blocked,
-    /// Still ready, and gives the rest of its turn to its equals. For kernels that have such a call; Bulkhead's has none.
+    /// The vCPU is still ready, and gives the rest of its turn to its equals. This reason is for kernels that
+    /// have such a call. The kernel of Bulkhead has none.
     Yielded,
 }
 
-/// What to do, and how long that decision stands if nothing happens.
+/// The slot to run, and how long the decision stands if nothing happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Decision {
-    /// Run this slot until then.
+    /// The policy runs this slot until then.
     Run(Slot, Ticks),
-    /// Run nothing until then.
+    /// The policy runs nothing until then.
     Idle(Ticks),
 }
 
-/// What [`Policy::decide`] and [`Policy::follow`] answer.
+/// The decision in force on a pCPU. The kernel owns it, and [`Policy::decide`] replaces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Outcome {
-    /// The decision.
-    pub decision: Decision,
-    /// The slots whose `ready` would change it.
+#[repr(C)]
+pub struct InForce {
+    /// The end of the decision.
+    pub until: Ticks,
+    /// The slots whose `ready` would change the decision.
     pub interested: SlotSet,
-    /// What it has brought about; `None` is nothing.
-    pub signals: Option<Signals>,
+    /// The slot that runs, or [`InForce::NOBODY`].
+    pub slot: Slot,
+    /// True if [`Policy::signals`] has something to report.
+    pub has_signals: bool,
 }
 
-/// Why a policy refuses.
+impl InForce {
+    /// The slot of a pCPU that idles.
+    pub const NOBODY: Slot = Slot(u8::MAX);
+    /// The state before any decision has been taken.
+    pub const NONE: Self = Self {
+        until: Ticks::MAX,
+        interested: SlotSet(0),
+        slot: Self::NOBODY,
+        has_signals: false,
+    };
+
+    /// Replaces the decision. The caller sets `has_signals`.
+    #[inline(always)]
+    pub const fn set(&mut self, decision: Decision, interested: SlotSet) {
+        (self.slot, self.until) = match decision {
+            Decision::Run(slot, until) => (slot, until),
+            Decision::Idle(until) => (Self::NOBODY, until),
+        };
+        self.interested = interested;
+    }
+
+    /// Returns the decision in the form in which a policy answers.
+    #[inline]
+    #[must_use]
+    pub fn decision(&self) -> Decision {
+        match self.slot {
+            Self::NOBODY => Decision::Idle(self.until),
+            slot => Decision::Run(slot, self.until),
+        }
+    }
+}
+
+/// The reason why a policy refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PolicyError {
-    /// More vCPUs than the policy can hold.
+    /// There are more vCPUs than the policy can hold.
     TooManyVcpus,
     /// A parameter is out of range.
     BadParameter,
-    /// This policy has no such operation.
+    /// The policy has no such operation.
     NotSupported,
-    /// The donation would come back to the vCPU it started from.
+    /// The donation would come back to the vCPU where it started.
     DonationCycle,
 }
 
-/// Which schedule a policy with several follows.
+/// The schedule that a policy with several schedules follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct ScheduleStatus {
     /// The schedule in force.
     pub current: u8,
-    /// The one that begins at the next boundary; the same as `current` if no change is pending.
+    /// The schedule that begins at the next boundary. It is the same as `current` if no change is pending.
     pub next: u8,
-    /// When the schedule in force began.
+    /// The moment at which the schedule in force began.
     pub since: Ticks,
 }
 
 /// A scheduling policy of one pCPU.
 ///
-/// Protocol: slots start blocked. `ready` may come at any time, also for a slot that is ready. After
-/// `next` returned `Run(slot, _)`, exactly one `stopped(slot, ..)` comes before the following `next`.
-/// Times never go back.
+/// Protocol: slots start blocked. `ready` may come at any time, also for a slot that is ready. After `next`
+/// returned `Run(slot, _)`, exactly one `stopped(slot, ..)` comes before the following `next`. Times never go
+/// back.
 pub trait Policy {
-    /// `slot` has something to do.
+    /// Takes note that `slot` has something to do.
     fn ready(&mut self, slot: Slot, now: Ticks);
-    /// The slot that ran stops; it ran for `ran` ticks up to `now`.
+    /// Takes note that the slot that ran stops. The slot ran for `ran` ticks up to `now`.
     fn stopped(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks);
-    /// `slot`, which is not running, is taken out of the ready set (its partition is stopped).
+    /// Takes `slot` out of the ready set, because its partition is stopped. The slot is not running.
     fn withdraw(&mut self, slot: Slot, now: Ticks);
-    /// The decision at `now`.
+    /// Returns the decision at `now`.
     fn next(&mut self, now: Ticks) -> Decision;
-    /// The slots whose `ready` would change the decision made last. Others need not interrupt it:
-    /// what happens to them is noticed at the next decision.
+    /// Returns the slots that are ready: `ready` named them, and they have neither blocked nor been withdrawn
+    /// since.
+    fn ready_slots(&self) -> SlotSet;
+    /// Returns the slots whose `ready` would change the last decision. Other slots need not interrupt that
+    /// decision. The policy takes note of them at the next decision.
     fn interested(&self) -> SlotSet;
-    /// What the decisions since the last call have brought about; taken after `next`, and cleared by it.
+    /// Takes the effects of the decisions since the last call. The caller asks after `next`. The call clears
+    /// the effects.
     fn signals(&mut self) -> Signals {
         Signals::default()
     }
-    /// [`Policy::next`], and what [`Policy::interested`] and [`Policy::signals`] say afterwards.
-    #[inline]
-    fn decide(&mut self, now: Ticks) -> Outcome {
+    /// Tells whether [`Policy::signals`] has something to report.
+    fn has_signals(&self) -> bool {
+        true
+    }
+    /// Puts [`Policy::next`] in force, with the answer of [`Policy::interested`] afterwards.
+    #[inline(always)]
+    fn decide(&mut self, now: Ticks, in_force: &mut InForce) {
         let decision = self.next(now);
-        Outcome {
-            decision,
-            interested: self.interested(),
-            signals: Some(self.signals()),
-        }
+        in_force.set(decision, self.interested());
+        in_force.has_signals = self.has_signals();
     }
-    /// [`Policy::stopped`] and [`Policy::decide`] in one step, which is what nearly every decision consists of.
-    #[inline]
-    fn follow(&mut self, slot: Slot, why: StopReason, ran: Ticks, now: Ticks) -> Outcome {
-        self.stopped(slot, why, ran, now);
-        self.decide(now)
+    /// Does [`Policy::stopped`] of a slot that blocks and [`Policy::decide`] in one step. Most switches
+    /// consist of this step.
+    #[inline(always)]
+    fn block(&mut self, slot: Slot, ran: Ticks, now: Ticks, in_force: &mut InForce) {
+        self.stopped(slot, StopReason::Blocked, ran, now);
+        self.decide(now, in_force);
     }
-    /// Whether the policy is one that [`crate::PcpuPolicy::blocked`] has a way for; that never changes.
-    fn has_short_way(&self) -> bool {
-        false
-    }
-    /// A critical interrupt made `slot` ready: it is served with precedence until it blocks, if the
-    /// policy has such a thing. A decision is wanted afterwards, whether `interested` has the slot or not.
+    /// Takes note that a critical interrupt made `slot` ready. If the policy has such a thing, it serves the
+    /// slot with precedence until the slot blocks. The kernel asks for a decision afterwards, even if
+    /// `interested` does not have the slot.
     fn critical(&mut self, slot: Slot, now: Ticks) {
         self.ready(slot, now);
     }
-    /// `from`, which is not running, blocks on `to` and lends it its place until `return_donation`.
+    /// Blocks `from`, which is not running, on `to`. Until `return_donation`, `from` lends `to` its place.
     ///
     /// # Errors
-    /// [`PolicyError::NotSupported`] unless the policy has donation, [`PolicyError::DonationCycle`] if `to`
-    /// lends its own place to `from`, also through others, [`PolicyError::BadParameter`] for a slot that does not exist and
-    /// for a `from` that lends its place already. Nothing has changed then.
+    /// [`PolicyError::NotSupported`] unless the policy has donation. [`PolicyError::DonationCycle`] if `to`
+    /// lends its own place to `from`, also through others. [`PolicyError::BadParameter`] for a slot that does
+    /// not exist, and for a `from` that lends its place already. An error changes nothing.
     fn donate(&mut self, _from: Slot, _to: Slot, _now: Ticks) -> Result<(), PolicyError> {
         Err(PolicyError::NotSupported)
     }
-    /// Ends what `donate(from, ..)` began; `from` is ready.
+    /// Ends the donation that `donate(from, ..)` began. Then `from` is ready.
     ///
     /// # Errors
-    /// [`PolicyError::NotSupported`] unless the policy has donation, [`PolicyError::BadParameter`] if `from` does
-    /// not lend its place.
+    /// [`PolicyError::NotSupported`] unless the policy has donation. [`PolicyError::BadParameter`] if `from`
+    /// does not lend its place.
     fn return_donation(&mut self, _from: Slot, _now: Ticks) -> Result<(), PolicyError> {
         Err(PolicyError::NotSupported)
     }
-    /// Switches to another of the policy's schedules at its next boundary; the last call before it counts.
+    /// Switches to another schedule of the policy at the next boundary. The last call before the boundary
+    /// counts.
     ///
     /// # Errors
-    /// [`PolicyError::NotSupported`] unless the policy has schedules, [`PolicyError::BadParameter`] if it has no
-    /// such schedule.
+    /// [`PolicyError::NotSupported`] unless the policy has schedules. [`PolicyError::BadParameter`] if it has
+    /// no such schedule.
     fn change_schedule(&mut self, _schedule: u8, _now: Ticks) -> Result<(), PolicyError> {
         Err(PolicyError::NotSupported)
     }
-    /// The schedule in force, as of the last decision.
+    /// Returns the schedule in force, as of the last decision.
     fn schedule(&self) -> ScheduleStatus {
         ScheduleStatus::default()
     }

@@ -1,98 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ready vCPUs by priority; equals take turns.
+//! Ready vCPUs by priority. Equals take turns.
 //!
-//! **Model.** vCPUs belong to classes (a partition, a time domain; or all to one). Those of one class and one
-//! priority are equals and share one turn, which passes in the order of their slots. A turn lasts one quantum of running
-//! time and is only used up while an equal waits: alone, a vCPU runs without a deadline, so it never costs a
-//! timer interrupt. A vCPU that is preempted keeps its turn and the rest of its quantum. One that blocks keeps
-//! the turn only if it is ready again before any equal ran.
+//! **Model.** vCPUs belong to classes: a partition, a time domain, or one class for all. The vCPUs of one
+//! class and one priority are equals and share one turn. The turn passes in the order of their slots. A turn
+//! lasts one quantum of running time, and is only used up while an equal waits. Alone, a vCPU runs without a
+//! deadline, so it never costs a timer interrupt. A vCPU that is preempted keeps its turn and the rest of its
+//! quantum. A vCPU that blocks keeps the turn only if it is ready again before any equal ran.
 //!
-//! **Structure.** vCPUs are sorted once, when the queue is made, by class, priority and slot; the place in
-//! that order is the rank. A set of ranks is a bitmap, a class is a contiguous band of ranks, and so is a group of
-//! equals: the most important one of a band is the highest bit. Every operation is O(1).
+//! **Structure.** The queue sorts the vCPUs once, when it is made, by class, priority and slot. The place in
+//! that order is the rank. A set of ranks is a bitmap. A class is a contiguous band of ranks, and so is a
+//! group of equals. So the most important vCPU of a band is the highest bit. Every operation is O(1).
 
 use crate::table::{Table, below, bit, highest};
-use crate::types::HAS_SHORT_WAYS;
 use crate::{Slot, SlotSet, StopReason, Ticks, VcpuParameters};
 
-/// Some of the vCPUs, as ranks and as slots: all or those of one class.
+/// Some of the vCPUs, as ranks and as slots: all vCPUs, or those of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(C)]
 pub struct Band {
     ranks: u32,
-    /// The same as slots.
+    /// The same vCPUs as slots.
     pub slots: u32,
 }
 
 impl Band {
-    /// Nobody.
+    /// The band without vCPUs.
     pub const NONE: Self = Self { ranks: 0, slots: 0 };
 }
 
-/// Equals.
+/// A group of equals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Group {
-    /// What is left of the turn.
+    /// The rest of the turn.
     left: Ticks,
-    /// Their ranks.
+    /// The ranks of the members.
     members: u32,
-    /// The rank that has the turn, if it is ready, as a bit.
+    /// The rank that has the turn, as a bit, if the rank is ready.
     turn: u32,
-    /// Their slots and those of higher ranks.
+    /// The slots of the members and of higher ranks.
     not_below: u32,
-    /// The slots of higher ranks than theirs.
+    /// The slots of ranks higher than those of the members.
     above: u32,
     /// The slot that has the turn.
     slot: u8,
 }
 
 impl Band {
-    /// Whoever is in the queue.
+    /// The band of all vCPUs in the queue.
     pub const EVERYONE: Self = Self {
         ranks: u32::MAX,
         slots: u32::MAX,
     };
 }
 
-/// Who runs.
+/// The choice of a vCPU to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
     /// The vCPU.
     pub slot: Slot,
-    /// How long its turn lasts; `Ticks::MAX` if no equal waits.
+    /// The rest of the turn. `Ticks::MAX` if no equal waits.
     pub left: Ticks,
-    /// Those of the band whose readiness would change the choice or start the clock.
+    /// The slots of the band whose readiness would change the choice or start the clock.
     pub interested: u32,
-    /// The lowest rank that belongs to one of these.
+    /// The lowest rank that belongs to one of the slots in `interested`.
     pub interested_from: u8,
 }
 
-/// The queue; what every decision touches comes first.
+/// The value of [`RunQueue::shared`] if the slot picked last has no equal that is ready.
+const UNSHARED: u8 = u8::MAX;
+
+/// The queue. The fields that every decision touches come first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct RunQueue {
-    /// The ready ones, as ranks and as slots.
+    /// The ready vCPUs, as ranks and as slots.
     ready: Band,
-    /// The group picked from last, by its lowest rank.
-    picked: u8,
-    /// Whether the turn picked last is being used up.
-    is_shared: bool,
+    /// The group of the last pick, by its lowest rank, if equals share its turn. [`UNSHARED`] otherwise.
+    shared: u8,
     quantum: Ticks,
     rank_of: Table<u8>,
     slot_of: Table<u8>,
     /// By rank: the lowest rank of its group.
     group_of: Table<u8>,
-    /// By the lowest rank of the group.
+    /// The groups, by their lowest rank.
     groups: Table<Group>,
 }
 
 impl RunQueue {
-    /// A queue without slots.
+    /// Returns a queue without slots.
     pub const fn new(quantum: Ticks) -> Self {
         Self {
             ready: Band::NONE,
-            picked: 0,
-            is_shared: false,
+            shared: UNSHARED,
             quantum,
             rank_of: Table::new(0),
             slot_of: Table::new(0),
@@ -108,7 +107,7 @@ impl RunQueue {
         }
     }
 
-    /// Gives a new queue its slots, in order of `vcpus`, and the class of each; at most 32.
+    /// Gives a new queue its slots, in order of `vcpus`, and the class of each. There are at most 32 slots.
     pub fn sort(&mut self, vcpus: &[VcpuParameters], classes: &Table<u8>) {
         let mut count = 0_u8;
         let key = |slot: u8| {
@@ -147,50 +146,54 @@ impl RunQueue {
         }
     }
 
-    /// These slots, which are all of some classes. Linear: for constructors.
+    /// Returns these slots as a band. They are all slots of some classes. The cost is linear: the function is
+    /// for constructors.
     pub fn band(&self, slots: u32) -> Band {
         let ranks = crate::table::each(slots).fold(0, |ranks, slot| ranks | bit(self.rank(slot)));
         Band { ranks, slots }
     }
 
-    /// Running time of a turn.
+    /// Returns the running time of a turn.
     pub const fn quantum(&self) -> Ticks {
         self.quantum
     }
 
-    /// The place of a slot in the order of importance.
+    /// Returns the place of a slot in the order of importance.
     pub const fn rank(&self, slot: u8) -> u8 {
         *self.rank_of.at(slot)
     }
 
-    /// The slot with this rank.
+    /// Returns the slot with this rank.
     pub const fn slot(&self, rank: u8) -> u8 {
         *self.slot_of.at(rank)
     }
 
-    /// The slots that are in the queue.
+    /// Returns the slots that are in the queue.
     pub const fn ready(&self) -> u32 {
         self.ready.slots
     }
 
     /// Puts a slot into the queue.
+    #[inline]
     pub fn add(&mut self, slot: u8) {
         self.ready.ranks |= bit(self.rank(slot));
         self.ready.slots |= bit(slot);
     }
 
     /// Takes a slot out of the queue.
+    #[inline]
     pub fn remove(&mut self, slot: u8) {
         self.ready.ranks &= !bit(self.rank(slot));
         self.ready.slots &= !bit(slot);
     }
 
-    /// The slots that are more important than this one; of its own class, if it is not the highest class.
+    /// Returns the slots that are more important than this one. They are of the slot's own class, if that is
+    /// not the highest class.
     pub fn above(&self, slot: u8) -> u32 {
         self.group_of_slot(slot).above
     }
 
-    /// The equals of a slot, itself among them, and those that are more important.
+    /// Returns the slot, its equals, and the slots that are more important.
     pub fn not_below(&self, slot: u8) -> u32 {
         self.group_of_slot(slot).not_below
     }
@@ -199,48 +202,32 @@ impl RunQueue {
         self.groups.at(*self.group_of.at(self.rank(slot)))
     }
 
-    /// One of the most important ready slots of a band; which one of equals is not said.
+    /// Returns one of the most important ready slots of a band. Among equals, the result may be any.
     pub fn top(&self, band: Band) -> Option<u8> {
         highest(self.ready.ranks & band.ranks).map(|rank| self.slot(rank))
     }
 
-    /// The slot of a band to run. Where short ways are too long for the class, it is one function for all who ask.
-    #[inline(always)]
+    /// Picks the slot of a band to run.
+    #[cfg_attr(feature = "small-tables", inline(never))]
+    #[cfg_attr(not(feature = "small-tables"), inline(always))]
     pub fn pick(&mut self, band: Band) -> Option<Pick> {
-        if HAS_SHORT_WAYS {
-            self.pick_here(band)
-        } else {
-            self.pick_once(band)
-        }
+        let ready = self.ready.ranks & band.ranks;
+        let rank = highest(ready)?;
+        Some(self.pick_from(*self.group_of.at(rank), ready, band))
     }
 
-    #[inline(never)]
-    fn pick_once(&mut self, band: Band) -> Option<Pick> {
-        self.pick_here(band)
-    }
-
+    /// Picks the slot of this group to run, among the ranks of a band that are ready. Requires: one rank of
+    /// the group is ready.
     #[inline(always)]
-    fn pick_here(&mut self, band: Band) -> Option<Pick> {
-        Some(self.pick_from(self.first_group(band)?, band))
-    }
-
-    /// The most important group of a band with a ready slot, by its lowest rank.
-    #[inline(always)]
-    fn first_group(&self, band: Band) -> Option<u8> {
-        highest(self.ready.ranks & band.ranks).map(|rank| *self.group_of.at(rank))
-    }
-
-    /// The slot of this group to run. Requires: one is ready.
-    #[inline(always)]
-    fn pick_from(&mut self, first: u8, band: Band) -> Pick {
+    fn pick_from(&mut self, first: u8, ready: u32, band: Band) -> Pick {
         let group = self.groups.at_mut(first);
-        let ready = self.ready.ranks & group.members;
+        let ready = ready & group.members;
         if ready & group.turn == 0 {
             group.pass_turn(ready, self.quantum, &self.slot_of);
         }
         let is_shared = ready != group.turn;
-        (self.is_shared, self.picked) = (is_shared, first);
-        // Alone, the first equal to become ready starts the clock.
+        self.shared = if is_shared { first } else { UNSHARED };
+        // While the vCPU is alone, the first equal to become ready starts the clock.
         let (left, interested) = if is_shared {
             (group.left, group.above)
         } else {
@@ -258,15 +245,43 @@ impl RunQueue {
         }
     }
 
-    /// The slot picked last stops; it stays in the queue.
-    #[inline]
+    /// Takes note that the slot picked last stops. The slot has the turn of its group, and stays in the
+    /// queue. The turn is used up only while equals share it.
+    #[inline(always)]
     pub fn stopped(&mut self, slot: u8, why: StopReason, ran: Ticks) {
-        let rank = self.rank(slot);
-        let group = self.groups.at_mut(*self.group_of.at(rank));
-        if group.turn != bit(rank) {
-            return;
+        if self.shared != UNSHARED || why == StopReason::Yielded {
+            self.use_turn(slot, why, ran);
         }
-        if self.is_shared {
+    }
+
+    /// Does [`RunQueue::stopped`], [`RunQueue::remove`] and [`RunQueue::pick`] for the slot picked last,
+    /// which blocks. The rest of the slot's turn matters only if no equal takes the turn over at once.
+    #[inline(always)]
+    pub fn blocked(&mut self, slot: u8, ran: Ticks, band: Band) -> Option<Pick> {
+        self.remove(slot);
+        let ready = self.ready.ranks & band.ranks;
+        let Some(rank) = highest(ready) else {
+            self.keep_turn(slot, ran);
+            return None;
+        };
+        let first = *self.group_of.at(rank);
+        if self.shared != first && self.shared != UNSHARED {
+            self.keep_turn(slot, ran);
+        }
+        Some(self.pick_from(first, ready, band))
+    }
+
+    /// Keeps the rest of a turn that was shared, for the slot that was picked last and has been removed.
+    #[inline(never)]
+    fn keep_turn(&mut self, slot: u8, ran: Ticks) {
+        self.add(slot);
+        self.stopped(slot, StopReason::Blocked, ran);
+        self.remove(slot);
+    }
+
+    fn use_turn(&mut self, slot: u8, why: StopReason, ran: Ticks) {
+        let group = self.groups.at_mut(*self.group_of.at(self.rank(slot)));
+        if self.shared != UNSHARED {
             group.left = group.left.saturating_sub(ran);
         }
         if group.left == 0 || why == StopReason::Yielded {
@@ -274,49 +289,22 @@ impl RunQueue {
             group.pass_turn(ready, self.quantum, &self.slot_of);
         }
     }
-
-    /// [`RunQueue::stopped`], [`RunQueue::remove`] and [`RunQueue::pick`] in one step: the slot picked last blocks, and one of
-    /// everyone is to run. What is left of a turn matters only if no equal takes it over at once.
-    #[inline(always)]
-    pub fn blocked(&mut self, slot: u8, ran: Ticks) -> Option<Pick> {
-        self.remove(slot);
-        let first = self.first_group(Band::EVERYONE);
-        if self.is_shared && first != Some(self.picked) {
-            self.keep_turn(slot, ran);
-        }
-        Some(self.pick_from(first?, Band::EVERYONE))
-    }
-
-    /// The slot picked last keeps the rest of its turn.
-    #[inline(never)]
-    fn keep_turn(&mut self, slot: u8, ran: Ticks) {
-        let rank = self.rank(slot);
-        let group = self.groups.at_mut(*self.group_of.at(rank));
-        if group.turn == bit(rank) {
-            group.left = group.left.saturating_sub(ran);
-            if group.left == 0 {
-                let ready = (self.ready.ranks | bit(rank)) & group.members;
-                group.pass_turn(ready, self.quantum, &self.slot_of);
-            }
-        }
-    }
 }
 
 impl Group {
-    /// Gives the turn to the next of these ranks in cyclic order; to the same one if there is no other.
+    /// Gives the turn to the next of these ranks in cyclic order. If there is no other, the same rank has the
+    /// turn again. Requires: one rank is ready.
     #[inline(always)]
     fn pass_turn(&mut self, ready: u32, quantum: Ticks, slot_of: &Table<u8>) {
         let behind = ready & self.turn.wrapping_shl(1).wrapping_neg();
         let next = if behind == 0 { ready } else { behind };
-        if next != 0 {
-            self.turn = next & next.wrapping_neg();
-            self.slot = *slot_of.at(next.trailing_zeros() as u8);
-        }
+        self.turn = next & next.wrapping_neg();
+        self.slot = *slot_of.at(next.trailing_zeros() as u8);
         self.left = quantum;
     }
 }
 
-/// The set of all `count` slots.
+/// Returns the set of all `count` slots.
 pub const fn all_slots(count: usize) -> SlotSet {
     SlotSet(below(count))
 }

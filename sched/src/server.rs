@@ -1,42 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Budgets of `fixed-priority`: deferrable and sporadic servers.
 //!
-//! **Deferrable** (Strosnider, Lehoczky and Sha, "The Deferrable Server Algorithm", 1995): periods are counted
-//! from the first time the vCPU is ready; at the start of each the budget is full. What is not used in
-//! a period is lost at its end, not before: a vCPU that waits keeps its budget. It may therefore run for two
-//! budgets in a row across a boundary, which the analysis charges to the less important ones.
+//! **Deferrable** (Strosnider, Lehoczky and Sha, "The Deferrable Server Algorithm", 1995). Periods are
+//! counted from the first time the vCPU is ready. At the start of each period the budget is full. Budget that
+//! is not used in a period is lost at the end of the period, and not before: a vCPU that waits keeps its
+//! budget. The vCPU may therefore run for two budgets in a row across a boundary. The analysis charges this
+//! to the less important vCPUs.
 //!
-//! **Sporadic** (Sprunt, Sha and Lehoczky, "Aperiodic Task Scheduling for Hard Real-Time Systems", 1989): each
-//! piece of budget comes back one period after the vCPU became ready to use it, so that the less important ones see no more
-//! than a periodic task. The POSIX text of that rule lets budget come back too early and grow; the rules here are
-//! those of Stanovich, Baker, Wang and Gonzalez Harbour, "Defects of the POSIX Sporadic Server and How to Correct Them",
-//! 2010: the budget is a queue of pieces whose amounts always add up to the budget; who becomes ready starts now with all
-//! pieces that are due or become due while the first is used (never with the time of an earlier activation); what is used
-//! goes to the end of the queue, due one period after the piece it was taken from; overruns are taken from the
-//! next pieces. The queue is short: when it is full, what is used is joined with the last piece at the later of
-//! the two times. That may deliver late to a vCPU that blocks more often than that in a period, and never early.
+//! **Sporadic** (Sprunt, Sha and Lehoczky, "Aperiodic Task Scheduling for Hard Real-Time Systems", 1989).
+//! Each piece of budget comes back one period after the vCPU became ready to use the piece. So the less
+//! important vCPUs see no more than a periodic task. The POSIX text of that rule lets budget come back too
+//! early and grow. The rules here are those of Stanovich, Baker, Wang and Gonzalez Harbour, "Defects of the
+//! POSIX Sporadic Server and How to Correct Them", 2010:
 //!
-//! Both are hard: without budget a vCPU does not run. A budget of the whole period is none. Everything is O(1):
-//! the queue has at most [`PIECES`] entries.
+//! - The budget is a queue of pieces. The amounts of the pieces always add up to the budget.
+//! - A vCPU that becomes ready starts now with all pieces that are due or become due while the first is used.
+//!   It never starts with the time of an earlier activation.
+//! - Used time goes to the end of the queue. It is due one period after the piece it was taken from.
+//! - Overruns are taken from the next pieces.
+//!
+//! The queue is short. When the queue is full, used time is joined with the last piece at the later of the
+//! two times. If a vCPU blocks more often than that in a period, its budget may come late, and never early.
+//!
+//! Both servers are hard: without budget a vCPU does not run. A budget of the whole period is no limit.
+//! Everything is O(1): the queue has at most [`PIECES`] entries.
 
 use crate::{PolicyError, Server, ServerKind, Ticks};
 
-/// Pieces into which a sporadic budget can be divided.
+/// Largest number of pieces into which a sporadic budget can be divided.
 pub const PIECES: usize = 4;
 
-/// What a vCPU may still use.
+/// The time that a vCPU may still use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Budget {
-    /// Everything.
+    /// The vCPU may use all time.
     Unlimited,
-    /// See the head of this file.
+    /// The budget of a deferrable server. See the head of this file.
     Deferrable(Deferrable),
-    /// See the head of this file.
+    /// The budget of a sporadic server. See the head of this file.
     Sporadic(Sporadic),
 }
 
 impl Budget {
-    /// The budget of a manifest.
+    /// Returns the budget of a manifest.
     pub fn new(server: Option<Server>) -> Result<Self, PolicyError> {
         let Some(Server { budget, period, kind }) = server else {
             return Ok(Self::Unlimited);
@@ -61,7 +67,7 @@ impl Budget {
         })
     }
 
-    /// The vCPU becomes ready.
+    /// Takes note that the vCPU becomes ready.
     pub fn activate(&mut self, now: Ticks) {
         match self {
             Self::Unlimited => {}
@@ -70,14 +76,14 @@ impl Budget {
         }
     }
 
-    /// The vCPU is no longer ready.
+    /// Takes note that the vCPU is no longer ready.
     pub fn deactivate(&mut self) {
         if let Self::Sporadic(server) = self {
             server.deactivate();
         }
     }
 
-    /// Since when, or from when on, there is budget.
+    /// Returns the time since when, or from when on, there is budget.
     pub fn available_from(&mut self, now: Ticks) -> Ticks {
         match self {
             Self::Unlimited => 0,
@@ -86,7 +92,7 @@ impl Budget {
         }
     }
 
-    /// When the budget ends if the vCPU runs from now on. Requires: there is budget.
+    /// Returns the time at which the budget ends if the vCPU runs from now on. Requires: there is budget.
     pub fn lasts_until(&mut self, now: Ticks) -> Ticks {
         match self {
             Self::Unlimited => Ticks::MAX,
@@ -98,7 +104,7 @@ impl Budget {
         }
     }
 
-    /// The vCPU ran for `ran` ticks up to `now`.
+    /// Takes note that the vCPU ran for `ran` ticks up to `now`.
     pub fn charge(&mut self, ran: Ticks, now: Ticks) {
         match self {
             Self::Unlimited => {}
@@ -114,9 +120,9 @@ pub struct Deferrable {
     budget: Ticks,
     period: Ticks,
     left: Ticks,
-    /// What was used beyond the budget: the hypervisor came late.
+    /// The time that was used beyond the budget, because the hypervisor came late.
     debt: Ticks,
-    /// When the next period starts; never before the first activation.
+    /// Start of the next period. It is never before the first activation.
     boundary: Ticks,
 }
 
@@ -128,7 +134,7 @@ impl Deferrable {
         self.refresh(now);
     }
 
-    /// Starts the periods that are due. Those that were missed pay back what is owed.
+    /// Starts the periods that are due. Missed periods pay back the debt.
     const fn refresh(&mut self, now: Ticks) {
         let Some(late) = now.checked_sub(self.boundary) else {
             return;
@@ -160,7 +166,7 @@ impl Deferrable {
         if end < self.boundary {
             return end;
         }
-        // It is full again before it is empty.
+        // The budget is full again before it is empty.
         self.boundary.saturating_add(self.budget)
     }
 
@@ -178,7 +184,7 @@ impl Deferrable {
 /// A piece of a sporadic server's budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Piece {
-    /// Since when, or from when on, it can be used.
+    /// The time since when, or from when on, the piece can be used.
     due: Ticks,
     amount: Ticks,
 }
@@ -187,14 +193,18 @@ const NO_PIECE: Piece = Piece { due: 0, amount: 0 };
 
 /// A sporadic server.
 ///
-/// Invariants: 1 <= count <= PIECES; the amounts add up to the budget; pieces are in the order of `due`, and
-/// the last is due at most a period after the first; `used` is less than the first amount; entries behind
-/// the last are `NO_PIECE`.
+/// Invariants:
+///
+/// - 1 <= count <= PIECES.
+/// - The amounts add up to the budget.
+/// - Pieces are in the order of `due`, and the last is due at most a period after the first.
+/// - `used` is less than the first amount.
+/// - Entries behind the last are `NO_PIECE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sporadic {
     budget: Ticks,
     period: Ticks,
-    /// What has been used of the first piece since the activation.
+    /// The time that has been used of the first piece since the activation.
     used: Ticks,
     pieces: [Piece; PIECES],
     count: u8,
@@ -226,7 +236,7 @@ impl Sporadic {
             first = first.saturating_add(piece.amount);
             gone = u8::saturating_add(gone, 1);
         }
-        // The joined pieces move out at the front, and the first one back in.
+        // The joined pieces move out at the front, and the first piece moves back in.
         for _ in 1..gone {
             self.pop();
         }
@@ -264,7 +274,7 @@ impl Sporadic {
 
     fn charge(&mut self, ran: Ticks) {
         self.used = self.used.saturating_add(ran);
-        // Whole budgets: each piece once.
+        // A whole budget uses each piece once.
         let rounds = self.used.checked_div(self.budget).unwrap_or(0);
         if rounds > 0 {
             self.used = self.used.saturating_sub(rounds.wrapping_mul(self.budget));
@@ -294,7 +304,7 @@ impl Sporadic {
         self.count = self.count.saturating_sub(1);
     }
 
-    /// Adds a piece at the end, which is not due before the last one.
+    /// Adds a piece at the end. The piece is not due before the last one.
     fn push(&mut self, piece: Piece) {
         let count = usize::from(self.count);
         if let Some(last) = count.checked_sub(1).and_then(|last| self.pieces.get_mut(last)) {

@@ -1,46 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables and bitmaps of 32, indexed without a way to fail.
+//! Tables and bitmaps of 32. Indexing has no way to fail.
 
 use crate::MAX_SLOTS;
 
-/// One entry for each slot, or for each rank of a slot. An index is taken modulo the length: callers only
-/// have numbers below it, so this is never seen; it spares every access a branch that cannot be taken.
+/// A table with one entry for each slot, or for each rank of a slot. An index is taken modulo the length.
+/// Callers only have numbers below the length, so the modulo never shows. It spares every access a branch
+/// that cannot be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Table<T>([T; MAX_SLOTS]);
 
 impl<T: Copy> Table<T> {
-    /// The same everywhere.
+    /// Returns a table with the same entry everywhere.
     pub const fn new(entry: T) -> Self {
         Self([entry; MAX_SLOTS])
     }
 
-    /// An entry.
+    /// Returns an entry.
     #[inline]
     #[expect(clippy::indexing_slicing, reason = "a masked index is below MAX_SLOTS")]
     pub const fn at(&self, number: u8) -> &T {
         &self.0[number as usize & (MAX_SLOTS - 1)]
     }
 
-    /// An entry, to change.
+    /// Returns an entry, to change.
     #[inline]
     #[expect(clippy::indexing_slicing, reason = "a masked index is below MAX_SLOTS")]
     pub const fn at_mut(&mut self, number: u8) -> &mut T {
         &mut self.0[number as usize & (MAX_SLOTS - 1)]
     }
 
-    /// All entries.
+    /// Returns all entries.
     pub const fn all(&self) -> &[T; MAX_SLOTS] {
         &self.0
     }
 }
 
-/// The bit of a slot, rank or domain; numbers are below 32.
+/// Returns the bit of a slot, rank or domain. The number is below 32.
 #[inline]
 pub const fn bit(number: u8) -> u32 {
     1_u32.wrapping_shl(number as u32)
 }
 
-/// The bits of the numbers below `count`.
+/// Returns the bits of the numbers below `count`.
 pub const fn below(count: usize) -> u32 {
     if count >= u32::BITS as usize {
         u32::MAX
@@ -49,13 +50,13 @@ pub const fn below(count: usize) -> u32 {
     }
 }
 
-/// The highest number in a bitmap.
+/// Returns the highest number in a bitmap.
 #[inline]
 pub fn highest(bits: u32) -> Option<u8> {
     bits.checked_ilog2().map(|number| number as u8)
 }
 
-/// The numbers in a bitmap, lowest first; at most 32 steps.
+/// Returns the numbers in a bitmap, lowest first. There are at most 32 steps.
 pub fn each(bits: u32) -> impl Iterator<Item = u8> {
     let mut rest = bits;
     core::iter::from_fn(move || {

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Points in time, one for each rank, of which the earliest is wanted.
+//! Points in time, one for each rank. The policies want the earliest.
 //!
-//! A tournament: a complete binary tree over 32 leaves in which every node is the earlier of its children.
-//! Setting one is five steps, the earliest of all is at the root, the earliest among the ranks from some rank
-//! on is at most five steps. No other structure is as small and bounded in the worst case as well.
+//! The structure is a tournament: a complete binary tree over 32 leaves in which every node is the earlier of
+//! its children. Setting a time takes five steps. The earliest of all times is at the root. The earliest
+//! among the ranks from some rank on takes at most five steps. No other structure is as small and bounded in
+//! the worst case as well.
 
 use crate::{MAX_SLOTS, Ticks};
 
 const NODES: usize = 2 * MAX_SLOTS;
 
-/// The times; `Ticks::MAX` is none.
+/// The times. `Ticks::MAX` means that no time is set.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Timers {
-    /// Node 1 is the root, the children of n are 2n and 2n + 1, leaf r is `MAX_SLOTS + r`.
+    /// Node 1 is the root. The children of n are 2n and 2n + 1. Leaf r is `MAX_SLOTS + r`.
     nodes: [Ticks; NODES],
 }
 
 impl Timers {
-    /// None is set.
+    /// Returns timers of which none is set.
     pub const fn new() -> Self {
         Self {
             nodes: [Ticks::MAX; NODES],
@@ -29,12 +30,12 @@ impl Timers {
         self.nodes[number & (NODES - 1)]
     }
 
-    /// The time of a rank.
+    /// Returns the time of a rank.
     pub const fn get(&self, rank: u8) -> Ticks {
         self.node(MAX_SLOTS | rank as usize)
     }
 
-    /// Sets the time of a rank; `Ticks::MAX` clears it.
+    /// Sets the time of a rank. `Ticks::MAX` clears the time.
     #[expect(clippy::indexing_slicing, reason = "a masked index is below NODES")]
     pub fn set(&mut self, rank: u8, time: Ticks) {
         let mut number = MAX_SLOTS | usize::from(rank);
@@ -46,12 +47,19 @@ impl Timers {
         }
     }
 
-    /// The earliest of all.
+    /// Does [`Timers::set`] for callers that mostly change nothing.
+    pub fn update(&mut self, rank: u8, time: Ticks) {
+        if self.get(rank) != time {
+            self.set(rank, time);
+        }
+    }
+
+    /// Returns the earliest of all times.
     pub const fn earliest(&self) -> Ticks {
         self.node(1)
     }
 
-    /// The lowest rank with the earliest time, if any is set.
+    /// Returns the lowest rank with the earliest time, if any is set.
     pub fn first(&self) -> Option<u8> {
         let earliest = self.earliest();
         let mut number = 1;
@@ -64,9 +72,10 @@ impl Timers {
         (earliest != Ticks::MAX).then_some((number & (MAX_SLOTS - 1)) as u8)
     }
 
-    /// The earliest among the ranks from `rank` on; never, if `rank` is beyond the last.
+    /// Returns the earliest time among the ranks from `rank` on. The result is "never" if `rank` is beyond
+    /// the last.
     pub fn earliest_from(&self, rank: u8) -> Ticks {
-        if usize::from(rank) >= MAX_SLOTS {
+        if usize::from(rank) >= MAX_SLOTS || self.earliest() == Ticks::MAX {
             return Ticks::MAX;
         }
         let mut number = MAX_SLOTS | usize::from(rank);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The charts in `docs/policies/` are what the policies do: each is drawn again here, tick by tick, and looked for in
-//! its page, as text and as a picture (`cargo run -p xtask -- bless` draws the pictures anew). So is the example of a policy of one's
-//! own.
+//! The charts in `docs/policies/` show the decisions of the policies. Each chart is drawn again here, tick by
+//! tick, and looked for in its page, as text and as a picture. (`cargo run -p xtask -- bless` draws the
+//! pictures anew.) The example of a policy of one's own is looked for in its page as well.
 
 #[path = "doc_charts/picture.rs"]
 mod picture;
@@ -14,7 +14,7 @@ use bulkhead_sched::{
     VcpuParameters, Window,
 };
 
-/// What happens to a vCPU before a tick.
+/// The event of a vCPU before a tick.
 enum Event {
     Wakes(u8),
     Blocks(u8),

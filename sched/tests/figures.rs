@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the policies promise in numbers, over long stretches of simulated time: a full pCPU under `edf`, exact shares of time
-//! domains, the starts of windows. The figures are those of docs/scheduling.md; a tenth of them in every run, all in the long tests.
+//! The promises of the policies in numbers, over long stretches of simulated time: a full pCPU under `edf`,
+//! exact shares of time domains, the starts of windows. The figures are those of docs/scheduling.md. Every
+//! run covers a tenth of them, and the long tests cover all.
 
 use bulkhead_sched::analysis::{Overheads, Task};
 use bulkhead_sched::simulate::{Event, Observer, Pattern, Simulator, Source, SourceState};
@@ -11,7 +12,7 @@ use bulkhead_sched::{
 
 const NEVER: u64 = u64::MAX;
 
-/// So many in the long tests, else a tenth.
+/// Returns `count` in the long tests, else a tenth of it.
 fn many(count: u64) -> u64 {
     if std::env::var_os("BULKHEAD_LONG_TESTS").is_some() {
         count
@@ -24,7 +25,7 @@ fn source(slot: u8, pattern: Pattern, period: Ticks, wcet: Ticks) -> Source {
     Source::new(Slot(slot), Task::new(period, wcet), pattern)
 }
 
-/// Budget and period of each; together all of the pCPU.
+/// Budget and period of each vCPU. Together the budgets take all of the pCPU.
 const FULL: [(Ticks, Ticks); 4] = [(10, 20), (10, 50), (20, 100), (20, 200)];
 
 fn full_edf() -> AnyPolicy {
@@ -62,7 +63,7 @@ fn a_full_pcpu_misses_nothing_under_edf_in_a_million_periods() {
     }
 }
 
-/// Each in turn wants three times its budget, or all there is.
+/// Lets each vCPU in turn want three times its budget, or all there is.
 #[test]
 fn an_overrun_never_eats_a_neighbours_budget() {
     for greedy in 0..4_u8 {
@@ -121,7 +122,8 @@ fn time_domains_have_exactly_their_budgets_in_a_thousand_cycles() {
     let end = 1000 * budgets.iter().sum::<Ticks>();
     assert!(simulator.run(end, NEVER, &mut ()));
     let ran = |slots: &[u8]| slots.iter().map(|slot| simulator.ran(Slot(*slot))).sum::<Ticks>();
-    // What is late at the end of a turn is taken from the next one, so nothing adds up: at the end one event is open.
+    // Lateness at the end of a turn is taken from the next turn, so nothing adds up. At the end one event is
+    // open.
     for (slots, budget) in [(&[0][..], 2000), (&[1, 2][..], 5000), (&[3][..], 3000)] {
         let got = ran(slots);
         assert!(
@@ -131,7 +133,7 @@ fn time_domains_have_exactly_their_budgets_in_a_thousand_cycles() {
     }
 }
 
-/// How late windows start.
+/// The lateness with which windows start.
 struct Starts {
     frame: Ticks,
     offsets: [Ticks; 2],
@@ -152,7 +154,8 @@ impl Observer for Starts {
     }
 }
 
-/// Beside a neighbour that comes and goes as fast as it can, with calls of the hypervisor that take as long as can be.
+/// Starts windows beside a neighbour that comes and goes as fast as it can. The calls of the hypervisor take
+/// as long as can be.
 #[test]
 fn windows_start_late_by_what_is_under_way_in_a_hundred_thousand_frames() {
     let overheads = Overheads {

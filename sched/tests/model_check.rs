@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every interleaving of a few vCPUs, for each policy: nobody loses a guaranteed budget, nobody waits for a less important
-//! one beyond inheritance, no wake-up is lost, no donation goes in a circle. That the search would find what is wrong is
-//! shown by policies with a fault (`mutants`).
+//! Every interleaving of a few vCPUs, for each policy. No vCPU loses a guaranteed budget. No vCPU waits for a
+//! less important one beyond inheritance. No wake-up is lost. No donation goes in a circle. Policies with a
+//! fault (`mutants`) show that the search would find errors.
 //!
-//! The horizons are such that this takes seconds; `BULKHEAD_MODEL_TICKS=4` searches four ticks further,
-//! the long tests (`bulkhead test --long`) two.
+//! The horizons are such that this takes seconds. `BULKHEAD_MODEL_TICKS=4` searches four ticks further. The
+//! long tests (`bulkhead test --long`) search two ticks further.
 
 mod model;
 

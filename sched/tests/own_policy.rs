@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A policy of one's own is tested like any function, and runs on the virtual clock of the simulator. Under the kernel:
-//! `kernel/tests/own_policy.rs`.
+//! A policy of one's own is tested like any function, and runs on the virtual clock of the simulator.
+//! `kernel/tests/own_policy.rs` runs it under the kernel.
 
 mod weighted_turns;
 
@@ -17,7 +17,7 @@ fn vcpus(weights: &[u8]) -> Vec<VcpuParameters> {
     weights.iter().map(parameters).collect()
 }
 
-/// Who runs for how long, for a while in which nobody blocks.
+/// Returns the slots that run and their times, for a while in which nobody blocks.
 fn turns(policy: &mut impl Policy, count: usize) -> Vec<(u8, Ticks)> {
     let mut now = 0;
     let mut turns = Vec::new();
@@ -66,12 +66,12 @@ fn donation_comes_with_a_layer() {
 }
 // ANCHOR_END: tests
 
-/// On a virtual clock, with jobs and with what the hypervisor takes.
+/// Runs the policy on a virtual clock, with jobs and with the time that the hypervisor takes.
 #[test]
 fn it_runs_in_the_simulator() {
     let source = |slot, pattern, period, wcet| Source::new(Slot(slot), Task::new(period, wcet), pattern);
     let sources = [
-        // Its turn of 10 pays for the switch to it, too.
+        // The turn of 10 pays for the switch to the slot, too.
         source(0, Pattern::Periodic, 200, 9),
         source(1, Pattern::AlwaysReady, 1, 1),
         source(2, Pattern::AlwaysReady, 1, 1),
@@ -84,7 +84,7 @@ fn it_runs_in_the_simulator() {
     };
     let mut simulator = Simulator::new(policy, &sources, &mut states, overheads, 1);
     assert!(simulator.run(60_000, 100_000, &mut ()));
-    // Two thirds of what is left go to the one with the larger weight.
+    // Two thirds of the rest go to the slot with the larger weight.
     let ran = [0, 1, 2].map(|slot| simulator.ran(Slot(slot)));
     assert_eq!(ran.iter().sum::<Ticks>(), 60_000);
     assert!(

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The analysis against the simulator, on random systems: what the analysis accepts never misses a deadline, and no
-//! response is ever longer than its bound.
+//! The analysis against the simulator, on random systems. A system that the analysis accepts never misses a
+//! deadline, and no response is ever longer than its bound.
 //!
-//! `BULKHEAD_SYSTEMS=100000 cargo test --release -p bulkhead-sched --test prop_analysis -- --nocapture` runs that many
-//! systems per policy and prints how tight the bounds are, as rows of the table in docs/analysis.md. Systems are numbered; a failure names its number and shows
-//! the system, and `BULKHEAD_SYSTEM=n` runs that one alone.
+//! `BULKHEAD_SYSTEMS=100000 cargo test --release -p bulkhead-sched --test prop_analysis -- --nocapture` runs
+//! that many systems per policy and prints how tight the bounds are, as rows of the table in
+//! docs/analysis.md. Systems are numbered. A failure names its number and shows the system.
+//! `BULKHEAD_SYSTEM=n` runs that system alone.
 
 mod systems;
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Donation and the analysis: what a client has to declare so that everybody's bounds hold.
+//! Donation and the analysis: the declaration that a client needs so that everybody's bounds hold.
 //!
-//! **Model.** A client's job computes, asks a server that takes the most important request first and lends it its place meanwhile, and
-//! computes again. The analysis knows nothing of servers; it is right if the `wcet` of a client holds what the server does for it and
-//! one request, the longest, of a less important client: that may be under way, and is completed in the place of who waits.
-//! The random systems of this file that the analysis accepts so miss nothing and keep to their bounds, those who use no server
-//! among them; without that one request, some do not.
+//! **Model.** A client's job computes, asks a server, and computes again. The server takes the most important
+//! request first, and the client lends the server its place meanwhile. The analysis knows nothing of servers.
+//! The analysis is right if the `wcet` of a client holds two more times: the time that the server works for
+//! the client, and one request of a less important client, the longest. That request may be under way, and is
+//! completed in the place of the client that waits. The random systems of this file that the analysis accepts
+//! so miss nothing and keep to their bounds. This includes the clients that use no server. Without the charge
+//! for that one request, some systems do not.
 //!
 //! `BULKHEAD_SYSTEMS=n` tries that many systems.
 
@@ -16,22 +18,22 @@ use bulkhead_sched::{
     AnyPolicy, Decision, FixedPriorityParameters, Policy, Slot, StopReason, Ticks, VcpuParameters,
 };
 
-/// How long each system runs.
+/// Running time of each system.
 const HORIZON: Ticks = 3000;
 const PARAMETERS: FixedPriorityParameters = FixedPriorityParameters { quantum: 1000 };
 
-/// Its priority is its place among the clients, the last one's is the highest.
+/// A client. Its priority is its place among the clients. The last client has the highest priority.
 #[derive(Clone, Copy, Debug)]
 struct Client {
     period: Ticks,
     first: Ticks,
     before: Ticks,
-    /// What the server does for it; 0: it does not ask.
+    /// The time that the server works for the client. 0 means that the client does not ask.
     service: Ticks,
     after: Ticks,
 }
 
-/// Where a client's job is.
+/// The phase of a client's job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     Waiting,
@@ -46,9 +48,9 @@ struct Run<'a> {
     phases: Vec<Phase>,
     released: Vec<Ticks>,
     next: Vec<Ticks>,
-    /// Whose request is served, and what is left of it.
+    /// The client whose request is served, and the rest of the request.
     served: Option<(usize, Ticks)>,
-    /// The longest response of each client; `None`: a job was not done when the next came.
+    /// The longest response of each client. `None` means that a job was not done when the next came.
     longest: Vec<Option<Ticks>>,
 }
 
@@ -81,13 +83,14 @@ fn random_clients(numbers: &mut Numbers) -> Vec<Client> {
     (0..count).map(client).collect()
 }
 
-/// The longest request of those less important than a client that asks.
+/// Returns the longest request of the clients that are less important than a client that asks.
 fn blocking(clients: &[Client], of: usize) -> Ticks {
     let less = clients.iter().take(of).map(|client| client.service);
     less.max().filter(|_| clients[of].service > 0).unwrap_or(0)
 }
 
-/// The bounds of all clients, if one request of a less important one is charged or not.
+/// Returns the bounds of all clients. `charge` says whether one request of a less important client is
+/// charged.
 fn bounds(clients: &[Client], charge: bool) -> Vec<Bound> {
     let task = |(number, client): (usize, &Client)| {
         let own = client.before + client.service + client.after;
@@ -119,7 +122,7 @@ fn bounds(clients: &[Client], charge: bool) -> Vec<Bound> {
     (0..clients.len()).map(bound).collect()
 }
 
-/// Of the clients, in their order, and of what comes behind them.
+/// Returns the parameters of the clients, in their order. Other vCPUs may come behind them.
 fn parameters(count: usize) -> Vec<VcpuParameters> {
     let vcpu = |number| VcpuParameters {
         priority: number as u8 + 1,
@@ -131,7 +134,7 @@ fn parameters(count: usize) -> Vec<VcpuParameters> {
 impl<'a> Run<'a> {
     fn new(clients: &'a [Client]) -> Self {
         let mut vcpus = parameters(clients.len());
-        // The server, which is the least important by itself.
+        // This is the server. By itself, the server is the least important.
         vcpus.push(VcpuParameters::default());
         Self {
             clients,
@@ -179,7 +182,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A client has run for a tick, up to `now`.
+    /// Takes note that a client has run for a tick, up to `now`.
     fn advance(&mut self, slot: Slot, now: Ticks) {
         let number = usize::from(slot.0);
         let client = self.clients[number];
@@ -205,7 +208,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The server has run for a tick, up to `now`.
+    /// Takes note that the server has run for a tick, up to `now`.
     fn serve(&mut self, now: Ticks) {
         let (number, left) = self.served.expect("it runs for somebody");
         if left > 1 {
@@ -214,7 +217,7 @@ impl<'a> Run<'a> {
         }
         self.phases[number] = Phase::After(self.clients[number].after);
         self.policy.return_donation(Slot(number as u8), now).unwrap();
-        // The most important of those who wait is the next.
+        // The most important client among those that wait is the next.
         let next = self.phases.iter().rposition(|phase| *phase == Phase::Asking);
         self.served = next.map(|next| (next, self.clients[next].service));
         let why = match self.served {

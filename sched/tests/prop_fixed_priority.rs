@@ -18,11 +18,11 @@ enum Step {
     Stop(StopReason, Ticks),
 }
 
-/// The policy as its documentation tells it, with lists instead of bitmaps.
+/// The policy according to its documentation, with lists instead of bitmaps.
 struct Model {
     priorities: Vec<u8>,
     ready: Vec<bool>,
-    /// Per level: who has the turn and what is left of it.
+    /// Per level: the slot that has the turn, and the rest of the turn.
     turns: Vec<(usize, Ticks)>,
 }
 
@@ -115,7 +115,7 @@ fn run(priorities: &[u8], steps: &[Step]) {
     let mut decision = policy.next(now);
     assert_eq!(decision, model.next(now));
     for step in steps {
-        // A decision is settled before anything that may change it, as the kernel does.
+        // A decision is settled before any event that may change the decision. The kernel does the same.
         let (why, wanted) = match *step {
             Step::Stop(why, ran) => (why, ran),
             Step::Ready(_) | Step::Withdraw(_) => (StopReason::Preempted, 1),
@@ -167,8 +167,8 @@ proptest! {
         run(&priorities, &steps);
     }
 
-    /// Over any stretch in which a level has the pCPU and its members stay ready, no member gets more than
-    /// one quantum ahead of another.
+    /// Checks that equals share fairly. Over any stretch in which a level has the pCPU and its members stay
+    /// ready, no member gets more than one quantum ahead of another.
     #[test]
     fn equals_share_fairly(equals in 2..8_usize, turns in 1..50_usize) {
         let mut policy = new_policy(&vec![4; equals]);
@@ -186,7 +186,7 @@ proptest! {
     }
 }
 
-/// Every sequence of five steps of three slots, for every order of their priorities.
+/// Checks every sequence of five steps of three slots, for every order of their priorities.
 #[test]
 fn all_short_sequences_behave_like_the_model() {
     let steps: Vec<Step> = (0..3)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a system test is, as data.
+//! System tests as data.
 
-use bulkhead::pattern::Pattern;
+use bulkhead::serial::pattern::Pattern;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How a run must end.
+/// The required end of a run.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
@@ -34,8 +34,8 @@ pub struct Send {
     pub text: String,
 }
 
-/// How long one stretch of a run may take, compared with another. A stretch is from the first line that matches one
-/// pattern to the first that matches another; patterns are `CONSOLE: REGEX`, as everywhere.
+/// The longest time of one stretch of a run, compared with another. A stretch is from the first line that
+/// matches one pattern to the first that matches another. Patterns are `CONSOLE: REGEX`, as everywhere.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Share {
@@ -43,24 +43,24 @@ pub struct Share {
     pub part: [String; 2],
     /// Start and end of the other.
     pub whole: [String; 2],
-    /// What the part takes at most, as a fraction of the whole.
+    /// The longest time of the part, as a fraction of the whole.
     pub at_most: f64,
 }
 
-/// What a serial line of the board that no console uses is plugged into: a peer that sends and listens.
+/// A peer that sends and listens. A serial line of the board that no console uses is plugged into it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {
     /// Arguments for the emulator, with `{socket}` for the peer's.
     pub arguments: Vec<String>,
-    /// What the peer sends once the emulator is there.
+    /// The text that the peer sends once the emulator is there.
     pub sends: String,
-    /// What it must have heard in the end.
+    /// The text that the peer must have heard in the end.
     pub hears: String,
 }
 
-/// How the flashable file is damaged. Offsets count from the start of the system image, negative ones from
-/// its end.
+/// Damage to the flashable file. Offsets count from the start of the system image, negative ones from its
+/// end.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Damage {
@@ -70,16 +70,18 @@ pub enum Damage {
     Flip(i64),
     /// This byte gets this value.
     Set(i64, u8),
-    /// The hypervisor's code for the exception vector of this number is broken: it crashes at the first such exception.
+    /// The hypervisor's code for the exception vector of this number is broken: the hypervisor crashes at the
+    /// first such exception.
     Vector(u8),
-    /// The hypervisor's exception vector of the first number branches to that of the second: an exception is taken for another.
+    /// The hypervisor's exception vector of the first number branches to that of the second, so one exception
+    /// is taken for another.
     Redirect(u8, u8),
-    /// The first instruction of the hypervisor's function of this name becomes an undefined one, which is what a broken invariant is on a
-    /// microcontroller. Only for class binaries that execute in place.
+    /// The first instruction of the hypervisor's function of this name becomes an undefined one. On a
+    /// microcontroller a broken invariant looks the same. Only for class binaries that execute in place.
     Undefined(String),
 }
 
-/// What a case, or all cases of a folder, say.
+/// The text of a case, or of all cases of a folder.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct Text {
@@ -100,10 +102,14 @@ struct Text {
     log_area: Vec<String>,
     replace: Vec<(String, String)>,
     agrees_within_us: Option<u64>,
+    longest: Option<bool>,
+    within_bound: Vec<String>,
+    shift: Option<u8>,
     share: Option<Share>,
     damage: Option<Damage>,
     peer: Option<Peer>,
     case: Vec<Text>,
+    axis: Vec<Vec<Text>>,
 }
 
 /// A system test, ready to run.
@@ -111,7 +117,7 @@ struct Text {
 pub struct Case {
     /// `FOLDER` or `FOLDER/CASE`.
     pub name: String,
-    /// Where the manifest is; paths in it are relative to this.
+    /// The folder of the manifest. Paths in the manifest are relative to this folder.
     pub path: PathBuf,
     /// The manifest's text.
     pub manifest: String,
@@ -119,32 +125,40 @@ pub struct Case {
     pub time_limit: f64,
     /// Limit on the wall clock, seconds.
     pub real_limit: f64,
-    /// Whether it takes minutes: it runs only if long tests are asked for.
+    /// True if the case takes minutes. It runs only if long tests are asked for.
     pub long: bool,
-    /// Whether the checks of `arch/conformance` run instead of the kernel.
+    /// True if the checks of `arch/conformance` run instead of the kernel.
     pub conformance: bool,
-    /// How the run must end.
+    /// The required end of the run.
     pub end: End,
     /// Per console, what must be seen in this order.
     pub expect: BTreeMap<String, Vec<Pattern>>,
     /// Per console, the greatest number of lines.
     pub at_most: BTreeMap<String, u64>,
-    /// What must not be seen on any console.
+    /// Patterns that no console may show.
     pub forbid: Vec<Pattern>,
-    /// What is typed.
+    /// The input that is typed.
     pub send: Vec<(Pattern, Send)>,
     /// The board is reset, with its memory kept, once a line matches.
     pub reset_after: Option<Pattern>,
-    /// What the hypervisor's log area must hold at the end in some line of what `bulkhead log` shows.
+    /// Patterns that some line of the log area must match at the end, as `bulkhead log` shows it.
     pub log_area: Vec<Pattern>,
-    /// The run is traced, no record is lost, and each switch is the one that the policy decides, at most so many
+    /// The run is traced, no record is lost. Each switch is the one that the policy decides, at most so many
     /// microseconds later.
     pub agrees_within_us: Option<u64>,
-    /// The two stretches whose times are compared: start and end of the one, then of the other; and the greatest fraction.
+    /// The run is counted, and no stretch in which the hypervisor looks at no interrupt is longer than the
+    /// board charges.
+    pub longest: bool,
+    /// Critical loops that miss no release and take as long as `check` says at most.
+    pub within_bound: Vec<String>,
+    /// An instruction takes two to the power of this nanoseconds of virtual time, instead of one.
+    pub shift: Option<u8>,
+    /// The two stretches whose times are compared: start and end of the one, then of the other. Behind them
+    /// is the greatest fraction.
     pub share: Option<([Pattern; 4], f64)>,
     /// Damage to the flashable file.
     pub damage: Option<Damage>,
-    /// Who is at another serial line.
+    /// The peer at another serial line.
     pub peer: Option<Peer>,
 }
 
@@ -187,14 +201,42 @@ fn load(folder: &Path, test: &str) -> Result<Vec<Case>, String> {
         text: read(&path)?,
         path,
     };
-    if text.case.is_empty() {
+    let mut cases = text.case.clone();
+    cases.extend(product(&text.axis));
+    if cases.is_empty() {
         return Ok(vec![join(name, &manifest, &text, &Text::default())?]);
     }
     let one = |case: &Text| {
         let case_name = case.name.as_deref().ok_or("a case needs a `name`")?;
         join(format!("{name}/{case_name}"), &manifest, &text, case)
     };
-    text.case.iter().map(one).collect()
+    cases.iter().map(one).collect()
+}
+
+/// Returns a case for each way to choose one of each axis. Its name is made of the names of the chosen ones,
+/// and its replacements are theirs, in the order of the axes. It is long if one of them is.
+fn product(axes: &[Vec<Text>]) -> Vec<Text> {
+    let Some((first, others)) = axes.split_first() else {
+        return Vec::new();
+    };
+    let together = |cases: Vec<Text>, choices: &Vec<Text>| {
+        let both = |case: &Text, choice: &Text| Text {
+            name: Some(
+                [case.name.clone(), choice.name.clone()]
+                    .map(Option::unwrap_or_default)
+                    .join("-"),
+            ),
+            replace: [case.replace.as_slice(), &choice.replace].concat(),
+            within_bound: [case.within_bound.as_slice(), &choice.within_bound].concat(),
+            long: Some(case.long.unwrap_or(false) || choice.long.unwrap_or(false)),
+            ..Text::default()
+        };
+        let pairs = cases
+            .iter()
+            .flat_map(|case| choices.iter().map(move |choice| both(case, choice)));
+        pairs.collect()
+    };
+    others.iter().fold(first.clone(), together)
 }
 
 /// A manifest before the replacements of a case.
@@ -203,7 +245,7 @@ struct Manifest {
     text: String,
 }
 
-/// What the folder says, overridden and added to by the case.
+/// Joins the text of the folder and the text of the case, which overrides and adds to it.
 fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<Case, String> {
     let mut text = manifest.text.clone();
     for (from, to) in base.replace.iter().chain(&case.replace) {
@@ -259,6 +301,9 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         reset_after,
         log_area,
         agrees_within_us: case.agrees_within_us.or(base.agrees_within_us),
+        longest: case.longest.or(base.longest).unwrap_or(false),
+        shift: case.shift.or(base.shift),
+        within_bound: [base.within_bound.as_slice(), &case.within_bound].concat(),
         share,
         damage,
         peer: case.peer.clone().or_else(|| base.peer.clone()),
@@ -327,15 +372,15 @@ impl Damage {
 const VECTORS: usize = 16;
 const VECTOR_SIZE: usize = 0x80;
 
-/// Where the hypervisor's code for the exception vector of this number is.
+/// Returns where the hypervisor's code for the exception vector of this number is.
 fn vector(program: &[u8], number: u8) -> Result<usize, String> {
     let table = vectors(program).ok_or("the class binary has no exception vectors")?;
     Ok(table + usize::from(number) % VECTORS * VECTOR_SIZE)
 }
 
-/// Where the hypervisor's vectors are: the only aligned place whose first eight entries, which are all for exceptions
-/// of the hypervisor itself, begin with the same instruction.
-fn vectors(program: &[u8]) -> Option<usize> {
+/// Returns where the hypervisor's vectors are. This is the only aligned place whose first eight entries begin
+/// with the same instruction. All eight are for exceptions of the hypervisor itself.
+pub(crate) fn vectors(program: &[u8]) -> Option<usize> {
     (0..program.len()).step_by(VECTORS * VECTOR_SIZE).find(|table| {
         let first = |number: usize| program.get(table + number * VECTOR_SIZE..)?.first_chunk::<4>();
         first(0).is_some_and(|word| *word != [0; 4] && (1..8).all(|number| first(number) == Some(word)))
@@ -394,6 +439,30 @@ at-most.b = 7
         assert_eq!((cases[0].long, cases[1].long), (false, true));
         assert_eq!((cases[0].at_most["b"], cases[1].at_most["b"]), (6, 7));
         assert_eq!(cases[1].at_most["a"], 5);
+    }
+
+    #[test]
+    fn axes_make_a_case_of_each_way_to_choose() {
+        let test = r#"
+description = "x"
+axis = [
+    [{ name = "log" }, { name = "stop", replace = [['"log"', '"stop"']] }],
+    [{ name = "a", within-bound = ["a"] }, { name = "b", long = true }],
+]
+"#;
+        let cases = load_with("axes", test).unwrap();
+        let ends = ["log-a", "log-b", "stop-a", "stop-b"];
+        assert!(
+            cases
+                .iter()
+                .zip(ends)
+                .all(|(case, end)| case.name.ends_with(&format!("/{end}")))
+        );
+        assert_eq!(cases.len(), 4);
+        assert_eq!(cases[1].manifest, "action = \"log\"\n");
+        assert_eq!(cases[2].manifest, "action = \"stop\"\n");
+        assert_eq!((cases[2].long, cases[3].long), (false, true));
+        assert_eq!((cases[0].within_bound.len(), cases[1].within_bound.len()), (1, 0));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a function of a class binary that executes in place is in the flashable file, which is an ELF file too.
+//! Finds a function of a class binary that executes in place. The function is in the flashable file, which is
+//! an ELF file too.
 
 use object::read::elf::ElfFile32;
 use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
@@ -7,8 +8,8 @@ use std::path::Path;
 
 type Elf<'d> = ElfFile32<'d, object::Endianness>;
 
-/// Offset in `flash` of the only function of `class_binary` whose symbol has `name` in it as a whole part (as compilers mangle
-/// names: with its length in front).
+/// Returns the offset in `flash` of the only function of `class_binary` whose symbol has `name` in it as a
+/// whole part (as compilers mangle names: with its length in front).
 ///
 /// # Errors
 /// There is none, or more than one.

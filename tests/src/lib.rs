@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! System tests: whole systems in the emulator of their board, on an instruction-counted clock.
 //!
-//! A test is data: a folder `tests/system/NAME` with a manifest and a `test.toml` that says what must be seen
-//! on each console, in order, what must never be seen, what is typed, how the run ends, and perhaps how the
-//! flashable file is damaged first. Variants of one system are cases of one folder: each replaces some
-//! text of the manifest.
+//! A test is data: a folder `tests/system/NAME` with a manifest and a `test.toml`. The file says what must be
+//! seen on each console, in order, what must never be seen, what is typed, and how the run ends. It may also
+//! say how the flashable file is damaged first. Variants of one system are cases of one folder: each replaces
+//! some text of the manifest.
 //!
-//! The tests boot machines and take seconds each, so a plain `cargo test` skips them; `./bulkhead test` sets
-//! [`ENABLE`]. Cases that take minutes say `long = true` and run only with [`ENABLE_LONG`], too. The output is that of Rust's own test programs, as far as a reader counts it.
+//! The tests boot machines and take seconds each, so a plain `cargo test` skips them. `./bulkhead test` sets
+//! [`ENABLE`]. Cases that take minutes say `long = true` and run only with [`ENABLE_LONG`], too. Readers that
+//! count Rust's own test programs can count this output, too.
 #![forbid(unsafe_code)]
 
+mod bound;
 mod case;
 mod function;
 mod peer;
 mod runner;
+pub mod stretch;
 mod verdict;
 
 pub use case::{Case, load_all};

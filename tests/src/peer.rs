@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Somebody at a serial line of the emulated board that no console uses: sends a text, and keeps what comes back.
+//! A peer at a serial line of the emulated board that no console uses. It sends a text, and keeps what comes
+//! back.
 
 use crate::case;
 use std::io::{Read, Write};
@@ -14,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A peer that waits for the emulator, or talks to it.
 pub(crate) struct Peer {
-    /// What plugs it in.
+    /// The arguments that plug the peer in.
     pub(crate) arguments: Vec<String>,
     expected: String,
     socket: PathBuf,
@@ -40,7 +41,7 @@ impl Peer {
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
             if let Ok((mut line, _)) = listener.accept() {
-                // What cannot be sent is not heard either; an emulator that is killed ends the line.
+                // Text that cannot be sent is not heard either. An emulator that is killed ends the line.
                 let _ = line.write_all(text.as_bytes());
                 let _ = line.read_to_end(&mut bytes);
             }
@@ -56,7 +57,7 @@ impl Peer {
         })
     }
 
-    /// What was heard instead, now that the emulator has ended.
+    /// Returns what was heard instead, now that the emulator has ended.
     pub(crate) fn finding(self) -> Option<String> {
         let heard = self.heard.recv_timeout(PATIENCE).unwrap_or_default();
         let heard = String::from_utf8_lossy(&heard);

@@ -3,19 +3,25 @@
 
 use crate::case::Case;
 use crate::peer::Peer;
+use crate::stretch::{Instrument, Trouble, table};
 use crate::verdict::Judge;
-use bulkhead::launch::{self, Launch};
-use bulkhead::log_area::LogArea;
-use bulkhead::objects::difference;
-use bulkhead::prepare::{Options, Prepared, prepare_text};
-use bulkhead::progress::Progress;
-use bulkhead::session::{NoInput, Outcome};
+use bulkhead::bounds::bounds;
+use bulkhead::build::prepare::{Options, Prepared, prepare_text};
+use bulkhead::emulator::launch::{self, Launch};
+use bulkhead::emulator::session::{NoInput, Outcome};
+use bulkhead::log::log_area::LogArea;
+use bulkhead::log::objects::difference;
 use bulkhead::trace::replay::{self, Tolerance};
+use bulkhead::ui::progress::Progress;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 const AT_ONCE: usize = 2;
+/// Environment variable with which every case shows its longest stretches.
+const SHOW: &str = "BULKHEAD_STRETCHES";
+/// Kinds of stretches whose profiles are shown then.
+const PROFILES: usize = 5;
 /// Records of each pCPU's ring in a traced run.
 const TRACE_RECORDS: u32 = 1 << 18;
 
@@ -82,6 +88,9 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         Ok(emulator) => emulator,
         Err(problem) => return vec![problem.to_string()],
     };
+    if let Some(shift) = case.shift {
+        slow_down(&mut emulator.arguments, shift);
+    }
     launch.log_base = Some(prepared.system().log_base());
     let mut flash = prepared.flash().to_vec();
     if let Some(damage) = &case.damage
@@ -96,6 +105,12 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     emulator
         .arguments
         .extend(peer.iter().flat_map(|peer| peer.arguments.clone()));
+    let instrument = match instrument(case, &prepared, &emulator.program) {
+        Ok(instrument) => instrument,
+        Err(why) => return vec![why],
+    };
+    let wanted = instrument.iter().flat_map(Instrument::arguments);
+    emulator.arguments.extend(wanted.cloned());
     let mut judge = Judge::new(case);
     match launch::run(
         &launch,
@@ -106,17 +121,59 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         None,
     ) {
         Ok(outcome) => {
-            let mut findings = judge.findings(&outcome);
+            let mut findings = judge.findings(&outcome, &bounds(prepared.system()));
             findings.extend(disagreement(case, &prepared, &outcome));
             findings.extend(other_objects(case, &prepared, &outcome));
             findings.extend(peer.and_then(Peer::finding));
+            findings.extend(instrument.and_then(|instrument| too_long(case, &instrument)));
             findings
         }
         Err(problem) => vec![problem.to_string()],
     }
 }
 
-/// What objects the board has otherwise than the manifest says. A damaged image may say anything, and checks make their own.
+/// Tells what counts the stretches, if the case, or whoever set [`SHOW`], wants that and the emulator can.
+fn instrument(case: &Case, prepared: &Prepared, program: &str) -> Result<Option<Instrument>, String> {
+    if !case.longest && std::env::var_os(SHOW).is_none() {
+        return Ok(None);
+    }
+    match Instrument::new(prepared, program) {
+        Ok(instrument) => Ok(Some(instrument)),
+        Err(trouble @ Trouble::NotHere(_)) => {
+            println!("system {}: stretches are {trouble}", case.name);
+            Ok(None)
+        }
+        Err(Trouble::Wrong(why)) => Err(why),
+    }
+}
+
+/// Returns the stretch that is longer than the board charges, if the case wants to know of one.
+fn too_long(case: &Case, instrument: &Instrument) -> Option<String> {
+    if std::env::var_os(SHOW).is_some() {
+        match instrument.found() {
+            Ok(found) => println!(
+                "system {}: stretches\n{}",
+                case.name,
+                table(instrument, &found, PROFILES)
+            ),
+            Err(why) => println!("system {}: {why}", case.name),
+        }
+    }
+    if !case.longest {
+        return None;
+    }
+    instrument.finding().unwrap_or_else(Some)
+}
+
+/// Makes an instruction take two to the power of `shift` nanoseconds.
+fn slow_down(arguments: &mut [String], shift: u8) {
+    for argument in arguments {
+        *argument = argument.replace("shift=0,", &format!("shift={shift},"));
+    }
+}
+
+/// Returns the objects that the board has otherwise than the manifest says. A damaged image may say anything,
+/// and the checks make objects of their own.
 fn other_objects(case: &Case, prepared: &Prepared, outcome: &Outcome) -> Option<String> {
     if case.damage.is_some() || case.conformance {
         return None;
@@ -125,7 +182,7 @@ fn other_objects(case: &Case, prepared: &Prepared, outcome: &Outcome) -> Option<
     difference(prepared.system(), &area)
 }
 
-/// How the run differs from what the policies say, if the case wants to know.
+/// Returns how the run differs from what the policies say, if the case wants to know.
 fn disagreement(case: &Case, prepared: &Prepared, outcome: &Outcome) -> Option<String> {
     let tolerance = Tolerance {
         overhead: case.agrees_within_us?.saturating_mul(1000),
@@ -147,8 +204,8 @@ fn disagreement(case: &Case, prepared: &Prepared, outcome: &Outcome) -> Option<S
     }
 }
 
-/// What the analysis charges for an interrupt, a decision and a switch.
+/// Returns the time that the analysis charges for an interrupt, a decision and a switch.
 fn charged(prepared: &Prepared) -> u64 {
-    let overheads = prepared.system().board().overheads.unwrap_or_default();
-    overheads.event()
+    let costs = prepared.system().board().costs;
+    costs.map_or(0, |costs| costs.with_vcpus(0).event())
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a run was what its case wants: an observer that ticks off what it sees.
+//! Tells whether a run was what its case wants: an observer that ticks off what it sees.
 
+use crate::bound::Loops;
 use crate::case::{Case, End};
-use bulkhead::consoles::{Control, Line, Observer};
-use bulkhead::log_area::LogArea;
-use bulkhead::pattern::Pattern;
-use bulkhead::session::{Ending, Outcome};
+use bulkhead::emulator::session::{Ending, Outcome};
+use bulkhead::log::log_area::LogArea;
+use bulkhead::serial::consoles::{Control, Line, Observer};
+use bulkhead::serial::pattern::Pattern;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Lines of each console that a failure shows.
@@ -20,6 +21,7 @@ pub(crate) struct Judge<'a> {
     forbidden: Option<String>,
     tail: BTreeMap<String, VecDeque<String>>,
     lines: BTreeMap<String, u64>,
+    loops: Loops,
     /// When the ends of the two stretches of `share` were seen, in microseconds.
     ends: [Option<u64>; 4],
 }
@@ -35,6 +37,7 @@ impl<'a> Judge<'a> {
             forbidden: None,
             tail: BTreeMap::new(),
             lines: BTreeMap::new(),
+            loops: Loops::new(&case.within_bound),
             ends: [None; 4],
         }
     }
@@ -91,7 +94,7 @@ impl<'a> Judge<'a> {
         self.seen.iter().filter_map(next).collect()
     }
 
-    /// The part of `share` took too much of the whole, or they were not seen.
+    /// Returns a finding if the part of `share` took too much of the whole, or was not seen.
     fn too_large_a_share(&self) -> Option<String> {
         let (patterns, at_most) = self.case.share.as_ref()?;
         let [Some(a), Some(b), Some(c), Some(d)] = self.ends else {
@@ -103,8 +106,12 @@ impl<'a> Judge<'a> {
         (!good).then(|| format!("{part} us are not above 0 and at most {at_most} of {whole} us"))
     }
 
-    /// What was wrong; empty if nothing was.
-    pub(crate) fn findings(self, outcome: &Outcome) -> Vec<String> {
+    /// Tells what was wrong; empty if nothing was. `bounds` is what `check` says, by partition.
+    pub(crate) fn findings(
+        self,
+        outcome: &Outcome,
+        bounds: &BTreeMap<String, Vec<Option<u64>>>,
+    ) -> Vec<String> {
         let mut findings: Vec<String> = self.forbidden.iter().cloned().collect();
         findings.extend(
             self.missing()
@@ -118,6 +125,7 @@ impl<'a> Judge<'a> {
             }
         }
         findings.extend(self.too_large_a_share());
+        findings.extend(self.loops.findings(bounds));
         let area = outcome.log_area.as_deref().and_then(LogArea::find);
         let text = area.map(|(_, area)| area.text_of_all()).unwrap_or_default();
         for pattern in &self.case.log_area {
@@ -151,6 +159,7 @@ impl<'a> Judge<'a> {
 
 impl Observer for Judge<'_> {
     fn line(&mut self, line: Line<'_>, control: &mut Control) {
+        self.loops.look(line.console, line.text);
         self.look(line, control);
         *self.lines.entry(line.console.to_owned()).or_default() += 1;
         let tail = self.tail.entry(line.console.to_owned()).or_default();

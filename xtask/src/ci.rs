@@ -2,7 +2,7 @@
 //! Everything continuous integration checks besides the tests, in one command.
 
 use crate::workspace::{Package, packages, root};
-use crate::{Findings, Outcome, dependencies, size, spdx, toolchain, unsafety};
+use crate::{Findings, Outcome, classes, dependencies, english, size, spdx, toolchain, unsafety};
 use std::process::Command;
 use std::time::Instant;
 
@@ -16,8 +16,11 @@ pub fn run() -> Outcome {
         ("dependency rule", dependencies::check),
         ("unsafe budget", unsafety::check),
         ("licence lines", spdx::check),
+        ("plain English", english::check),
+        ("names of classes", classes::check),
         ("lints, host crates", lint_host),
         ("lints, target crates", lint_target),
+        ("a class is a folder", stub_class),
         ("documentation", documentation),
         ("size, no heap", || size::check(None, false, None)),
     ];
@@ -82,7 +85,7 @@ fn lint_host() -> Outcome {
 
 fn lint_target() -> Outcome {
     let mut findings = Findings::new();
-    for class in toolchain::CLASSES {
+    for class in toolchain::Class::all() {
         let mut command = toolchain::target_command(class, "clippy")?;
         command.arg("--quiet");
         for name in target_packages(class, &packages()?) {
@@ -94,10 +97,25 @@ fn lint_target() -> Outcome {
     Ok(findings)
 }
 
-fn target_packages(class: &toolchain::Class, packages: &[Package]) -> Vec<String> {
+/// Checks that a class that is added by its folders and its lines in the lists builds, checks and simulates a
+/// system.
+fn stub_class() -> Outcome {
+    outcome_of(cargo(&[
+        "test",
+        "--quiet",
+        "-p",
+        "bulkhead",
+        "--features",
+        "stub-class",
+        "--test",
+        "stub_class",
+    ]))
+}
+
+fn target_packages(class: toolchain::Class, packages: &[Package]) -> Vec<String> {
     packages
         .iter()
-        .filter(|package| class.has(&package.folder()))
+        .filter(|package| class.has(&package.folder(), package.target()))
         .map(|package| package.name.clone())
         .collect()
 }

@@ -7,10 +7,14 @@
 
 mod bless;
 mod ci;
+mod classes;
 mod dependencies;
+mod english;
 mod picture;
+mod prose;
 mod size;
 mod spdx;
+mod stretch;
 mod toolchain;
 mod unsafety;
 mod workspace;
@@ -19,7 +23,7 @@ use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What is wrong, one finding a line; empty means the rule holds.
+/// The findings of a check, one a line. An empty list means that the rule holds.
 type Findings = Vec<String>;
 /// A check that could not be carried out says why.
 type Outcome = Result<Findings, String>;
@@ -34,7 +38,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything continuous integration checks besides the tests: format, lints, rules, documentation, target builds
+    /// Run all checks of continuous integration but the tests: format, lints, rules, documentation, builds
     Ci,
     /// The dependency rule: which crate of the workspace may use which
     Deps,
@@ -42,6 +46,11 @@ enum Command {
     Unsafe,
     /// The SPDX line at the top of every source file
     Spdx,
+    /// Sentences that are hard to read, per crate or folder against `english-budget.toml`
+    English {
+        /// List the places in this folder or file instead
+        folder: Option<String>,
+    },
     /// Text, read-only data, data and bss of an ELF file, and no heap in it
     Size {
         /// The file; without it the class binary is built and measured
@@ -55,8 +64,22 @@ enum Command {
     },
     /// Lines of code per crate
     Lines,
-    /// Rewrite the generated files (C header, schema, manifest reference, expected error texts)
+    /// Rewrite the generated files (C header, schema, reference, errors), and lower the budget of `english`
     Bless,
+    /// Run a system in its emulator, and show the longest stretches without a look at interrupts
+    Stretch {
+        /// The manifest
+        system: PathBuf,
+        /// Seconds of the board's time
+        #[arg(long = "for", default_value_t = 1.0)]
+        seconds: f64,
+        /// Kinds of stretches whose profiles are shown
+        #[arg(long, default_value_t = 5)]
+        profiles: usize,
+        /// The run is traced
+        #[arg(long)]
+        trace: bool,
+    },
     /// Turn captured terminal output (with colour codes) on standard input into an SVG picture
     Picture {
         /// Where to write it
@@ -71,6 +94,8 @@ fn main() -> ExitCode {
         Command::Deps => dependencies::check(),
         Command::Unsafe => unsafety::check(),
         Command::Spdx => spdx::check(),
+        Command::English { folder: None } => english::check(),
+        Command::English { folder: Some(folder) } => english::list(folder),
         Command::Size {
             elf,
             small,
@@ -78,6 +103,12 @@ fn main() -> ExitCode {
         } => size::check(elf.as_deref(), *small, *functions),
         Command::Lines => size::lines(),
         Command::Bless => bless::run(),
+        Command::Stretch {
+            system,
+            seconds,
+            profiles,
+            trace,
+        } => stretch::show(system, *seconds, *profiles, *trace),
         Command::Picture { output } => picture::draw(output),
     };
     match outcome {

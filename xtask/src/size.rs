@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a class binary weighs, and that it has no heap.
+//! Measures the size of a class binary, and checks that the binary has no heap.
 
 use crate::workspace::{Source, sources};
 use crate::{Outcome, toolchain};
-use bulkhead::artifacts::Workspace;
 use bulkhead::bench::{Lines, Sizes};
-use bulkhead::progress::Progress;
+use bulkhead::build::artifacts::Workspace;
+use bulkhead::ui::progress::Progress;
 use object::{Object, ObjectSymbol, SymbolKind};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,18 +13,15 @@ use std::path::Path;
 /// Symbols only a program with an allocator has.
 const HEAP_SYMBOLS: &[&str] = &["__rust_alloc", "__rg_alloc", "malloc"];
 
-/// Prints the sizes of `elf`, or of a class binary (that of microcontrollers if `is_small`), with so many of its largest functions; a heap in it is a finding.
+/// Prints the sizes of `elf`, or of a class binary (that of microcontrollers if `is_small`), with so many of
+/// its largest functions; a heap in it is a finding.
 pub fn check(elf: Option<&Path>, is_small: bool, functions: Option<usize>) -> Outcome {
     let path = match elf {
         Some(path) => path.to_path_buf(),
         None => {
             let workspace = Workspace::locate().map_err(|problem| problem.to_string())?;
-            let class = if is_small {
-                &toolchain::ARMV7M
-            } else {
-                &toolchain::AARCH64
-            };
-            let name = class.binary.to_owned();
+            let class = toolchain::Class::with_tables(is_small).ok_or("no class has such tables")?;
+            let name = class.binary();
             let programs = core::slice::from_ref(&name);
             let built = workspace.build(programs, &Progress::new());
             built.map_err(|problem| problem.to_string())?;
@@ -54,7 +51,8 @@ pub fn check(elf: Option<&Path>, is_small: bool, functions: Option<usize>) -> Ou
         .collect())
 }
 
-/// Prints the code of each crate and the largest functions. Generic code counts for the crate that has its source.
+/// Prints the code of each crate and the largest functions. Generic code counts for the crate that has its
+/// source.
 fn print_functions(file: &object::File<'_>, count: usize) {
     let mut functions: Vec<(u64, String)> = file
         .symbols()
@@ -81,7 +79,7 @@ fn print_functions(file: &object::File<'_>, count: usize) {
     }
 }
 
-/// The crate in front of the first `::` of a demangled name.
+/// Returns the crate in front of the first `::` of a demangled name.
 fn crate_of(name: &str) -> &str {
     let path = name.trim_start_matches(['<', '&', '*']);
     let path = path.strip_prefix("mut ").unwrap_or(path);

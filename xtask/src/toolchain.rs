@@ -5,79 +5,95 @@
 //! (`-Zbuild-std`, allowed on a stable compiler by `RUSTC_BOOTSTRAP`), else with the prebuilt target.
 
 use crate::workspace::{output, root};
+use bulkhead::class::{self, Tool};
+use bulkhead_abi::size::Tables;
 use std::path::Path;
 use std::process::Command;
 
 /// A class: what its on-target code is built with.
-pub struct Class {
-    /// Target.
-    pub target: &'static str,
-    /// Package of its class binary.
-    pub binary: &'static str,
-    /// Features of the compiler's own library.
-    library: &'static str,
-    /// Packages of this class alone.
-    folders: &'static [&'static str],
-    /// How the folders of its guests begin.
-    guests: &'static str,
-}
+#[derive(Clone, Copy)]
+pub struct Class(&'static dyn Tool);
 
-/// Class `aarch64`, which has the packages that no other class claims.
-pub const AARCH64: Class = Class {
-    target: "aarch64-unknown-none-softfloat",
-    binary: "bulkhead-hypervisor-aarch64",
-    library: "compiler-builtins-mem",
-    folders: &[
-        "arch/aarch64",
-        "arch/support",
-        "drivers",
-        "guest",
-        "hypervisor/aarch64",
-        "hypervisor/conformance-aarch64",
-    ],
-    guests: "guests/",
-};
-
-/// Class `armv7m`.
-pub const ARMV7M: Class = Class {
-    target: "thumbv7em-none-eabi",
-    binary: "bulkhead-hypervisor-armv7m",
-    library: "compiler-builtins-mem,optimize_for_size",
-    folders: &[
-        "arch/armv7m",
-        "hypervisor/armv7m",
-        "hypervisor/conformance-armv7m",
-        "guest/mcu",
-    ],
-    guests: "guests/mcu-",
-};
-
-/// All classes.
-pub const CLASSES: [&Class; 2] = [&AARCH64, &ARMV7M];
+/// Folders that several classes share. Their code is checked as that of the usual class.
+const SHARED: &[&str] = &["arch/support", "drivers", "guest"];
 
 impl Class {
-    /// Whether a package exists on this class's target only.
-    pub fn has(&self, folder: &str) -> bool {
-        let claims = |class: &Self| class.folders.contains(&folder) || folder.starts_with(class.guests);
-        claims(self) && (self.binary == ARMV7M.binary || !claims(&ARMV7M))
+    /// Returns all classes.
+    pub fn all() -> impl Iterator<Item = Self> {
+        class::all().map(Self)
+    }
+
+    /// Returns the class that has the packages that no other class claims.
+    pub fn usual() -> Self {
+        Self(class::default())
+    }
+
+    /// Returns the first class with small tables, or with large ones.
+    pub fn with_tables(is_small: bool) -> Option<Self> {
+        let tables = if is_small { Tables::Small } else { Tables::Large };
+        Self::all().find(|class| class.0.facts().tables == tables)
+    }
+
+    /// Target.
+    pub fn target(self) -> &'static str {
+        self.0.target()
+    }
+
+    /// Package of its class binary.
+    pub fn binary(self) -> String {
+        format!("bulkhead-hypervisor-{}", self.name())
+    }
+
+    fn name(self) -> &'static str {
+        self.0.facts().name
+    }
+
+    /// Features of the compiler's own library.
+    fn library(self) -> &'static str {
+        match self.0.facts().tables {
+            Tables::Small => "compiler-builtins-mem,optimize_for_size",
+            Tables::Large => "compiler-builtins-mem",
+        }
+    }
+
+    /// Tells whether a package exists on this class's target only. `target` is the one that the package
+    /// itself names.
+    pub fn has(self, folder: &str, target: Option<&str>) -> bool {
+        let owner = Self::all().find(|class| class.claims(folder, target));
+        let usual = SHARED.contains(&folder) || folder.starts_with("guests/");
+        owner
+            .or(usual.then(Self::usual))
+            .is_some_and(|owner| owner.name() == self.name())
+    }
+
+    /// Tells whether the folder has the name of the class, or a guest is for a CPU of the class.
+    fn claims(self, folder: &str, target: Option<&str>) -> bool {
+        let (room, own) = folder.rsplit_once('/').unwrap_or_default();
+        let own = own.strip_prefix("conformance-").unwrap_or(own);
+        let cpu = |target: &str| target.split('-').next().map(str::to_owned);
+        match room {
+            "arch" | "hypervisor" => own == self.name(),
+            "guest" | "guests" => target.and_then(cpu) == cpu(self.target()) && target.is_some(),
+            _ => false,
+        }
     }
 }
 
-/// The cargo that runs us, so that every step uses one toolchain.
+/// Returns the cargo that runs us, so that every step uses one toolchain.
 pub fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".into())
 }
 
 /// `cargo SUBCOMMAND --target ...` for packages of a class.
-pub fn target_command(class: &Class, subcommand: &str) -> Result<Command, String> {
+pub fn target_command(class: Class, subcommand: &str) -> Result<Command, String> {
     let mut command = Command::new(cargo());
     command
-        .args([subcommand, "--target", class.target])
+        .args([subcommand, "--target", class.target()])
         .current_dir(root());
     if has_library_source()? {
         command.env("RUSTC_BOOTSTRAP", "1");
         command.args(["-Zbuild-std=core,compiler_builtins"]);
-        command.arg(format!("-Zbuild-std-features={}", class.library));
+        command.arg(format!("-Zbuild-std-features={}", class.library()));
     }
     Ok(command)
 }
@@ -103,16 +119,18 @@ mod tests {
 
     #[test]
     fn every_package_of_a_target_has_one_class() {
-        for (folder, is_small) in [
-            ("arch/support", false),
-            ("guests/hello", false),
-            ("guests/mcu-hello", true),
-            ("hypervisor/armv7m", true),
-            ("hypervisor/aarch64", false),
+        for (folder, target, owner) in [
+            ("arch/support", None, "aarch64"),
+            ("guests/hello", None, "aarch64"),
+            ("guests/hello-32", Some("armv7a-none-eabi"), "aarch64"),
+            ("guests/mcu-hello", Some("thumbv7em-none-eabihf"), "armv7m"),
+            ("guest/mcu", Some("thumbv7em-none-eabi"), "armv7m"),
+            ("hypervisor/conformance-armv7m", None, "armv7m"),
+            ("hypervisor/aarch64", None, "aarch64"),
         ] {
-            assert_eq!(ARMV7M.has(folder), is_small, "{folder}");
-            assert_eq!(AARCH64.has(folder), !is_small, "{folder}");
+            let owners: Vec<_> = Class::all().filter(|class| class.has(folder, target)).collect();
+            assert!(owners.iter().map(|class| class.name()).eq([owner]), "{folder}");
         }
-        assert!(CLASSES.iter().all(|class| !class.has("kernel")));
+        assert!(!Class::all().any(|class| class.has("kernel", None)));
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Unsafe code, counted per crate against a budget.
 //!
-//! `unsafe-budget.toml` lists the crates that may have any, how much, and why. A crate that is not in
-//! it must forbid unsafe code at its root. More than the budget, but also less, is a finding: the number in the
-//! file is the truth, and every change of it is read in review. Counted are unsafe blocks, functions,
+//! `unsafe-budget.toml` lists the crates that may have any, how much, and why. A crate that is not in it must
+//! forbid unsafe code at its root. More than the budget, but also less, is a finding: the number in the file
+//! is the truth, and every change of it is read in review. Counted are unsafe blocks, functions,
 //! implementations, traits and attributes, by parsing, not by text search. Two things are forbidden
 //! everywhere: `static mut`, and functions that return `&'static mut`.
 

@@ -13,8 +13,10 @@ pub struct Package {
     pub name: String,
     /// Its Cargo.toml.
     pub manifest_path: PathBuf,
-    /// What it depends on.
+    /// The packages that it depends on.
     pub dependencies: Vec<Dependency>,
+    /// The settings of the package for our own tools.
+    pub metadata: Option<serde_json::Value>,
 }
 
 /// One dependency of a package.
@@ -34,7 +36,12 @@ struct Metadata {
 }
 
 impl Package {
-    /// Its folder, relative to the root of the repository, with `/`.
+    /// Returns the target that it asks for itself.
+    pub fn target(&self) -> Option<&str> {
+        self.metadata.as_ref()?.get("bulkhead")?.get("target")?.as_str()
+    }
+
+    /// Returns its folder, relative to the root of the repository, with `/`.
     pub fn folder(&self) -> String {
         let folder = self.manifest_path.parent().unwrap_or(Path::new(""));
         let relative = folder.strip_prefix(root()).unwrap_or(folder);
@@ -42,7 +49,7 @@ impl Package {
     }
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -50,7 +57,7 @@ pub fn root() -> PathBuf {
         .unwrap_or_default()
 }
 
-/// All packages of the workspace.
+/// Returns all packages of the workspace.
 pub fn packages() -> Result<Vec<Package>, String> {
     let mut command = Command::new(toolchain::cargo());
     command
@@ -88,7 +95,7 @@ pub struct Source {
     pub folder: String,
 }
 
-/// All Rust files, each with the innermost package that it lies in.
+/// Returns all Rust files, each with the innermost package that it lies in.
 pub fn sources() -> Result<Vec<Source>, String> {
     let mut folders: Vec<String> = packages()?.iter().map(Package::folder).collect();
     folders.sort_by_key(|folder| std::cmp::Reverse(folder.len()));

@@ -2,26 +2,37 @@
 //! First steps, and the end when one of them fails.
 
 use crate::sysreg::read_register;
-use crate::{console, crash, mmu};
+use crate::{console, crash, layout, mmu, parking};
 
 /// MPIDR_EL1: affinity fields (Arm DDI 0487 D19.2.101).
 const MPIDR_AFFINITY: u64 = 0xFF_00FF_FFFF;
 
-/// The system image behind the class binary, as long as its own header says; nothing else of it is checked.
+/// Returns the system image behind the class binary. The image is as long as its own header says. Nothing
+/// else of the header is checked.
 pub(crate) fn system_image() -> &'static [u8] {
-    let (address, length) = (mmu::image_address() as *const u8, mmu::image_length() as usize);
-    // SAFETY: `mmu::build` mapped these bytes read-only, and nothing of ours or a partition's is there:
-    // the memory plan gives them to the image, and no mapping of a partition may touch them (checked by
-    // `bulkhead_image`).
+    let (address, length) = (
+        layout::image_address() as *const u8,
+        layout::image_length() as usize,
+    );
+    // SAFETY: `mmu::build` mapped these bytes read-only, and nothing of the hypervisor's or a partition's is
+    // there: the memory plan gives them to the image, and no mapping of a partition may touch them (checked
+    // by `bulkhead_image`).
     unsafe { core::slice::from_raw_parts(address, length) }
 }
 
-/// Affinity fields of this CPU.
+/// Returns the affinity fields of this CPU.
 pub(crate) fn own_hardware_id() -> u64 {
     read_register!("mpidr_el1") & MPIDR_AFFINITY
 }
 
-/// Entered below EL2 (or above). Runs with the MMU off.
+/// Fills the translation tables of EL2. Runs with the MMU off.
+pub(crate) extern "C" fn build_tables() {
+    if mmu::build().is_err() {
+        halt("LOCKDOWN: the hypervisor's own memory does not fit its tables");
+    }
+}
+
+/// Ends the start of a CPU that was entered below EL2 (or above). Runs with the MMU off.
 pub(crate) extern "C" fn wrong_level(_level: u64) {
     console::find_unmapped(system_image());
     crash::refuse(
@@ -32,5 +43,5 @@ pub(crate) extern "C" fn wrong_level(_level: u64) {
 /// Ends this CPU with a reason, before the kernel could.
 pub(crate) fn halt(reason: &str) -> ! {
     crash::refuse(reason);
-    crash::stop()
+    parking::park()
 }

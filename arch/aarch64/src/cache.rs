@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Cache maintenance by address (Arm DDI 0487 D7.5).
 //!
-//! Partitions start with their caches off and read memory past them; instruction fetches may come from
-//! a cache that does not watch the data side. What we write for them is therefore cleaned and
-//! invalidated to the point of coherency, even on systems (and emulators) that would forgive.
+//! Partitions start with their caches off and read memory past them. Instruction fetches may come from a
+//! cache that does not watch the data side. Bytes that the hypervisor writes for partitions are therefore
+//! cleaned and invalidated to the point of coherency, even on systems (and emulators) that do not need this.
 
 use crate::sysreg::{instruction, instruction_with, read_register};
 use bulkhead_arch_api::CLEAR_AT_ONCE;
@@ -12,22 +12,24 @@ use bulkhead_arch_support::physical;
 
 /// Lines that the loops take in one turn.
 const GROUP: u64 = 8;
-/// Lines that are cleared in one turn: a partition's whole RAM goes through that loop.
+/// Lines that are cleared in one turn. A partition's whole RAM goes through that loop.
 const CLEAR_GROUP: u64 = 32;
 
-/// Bytes of the smallest data cache line (CTR_EL0.DminLine).
+/// Returns the bytes of the smallest data cache line (CTR_EL0.DminLine).
 pub(crate) fn line_size() -> u64 {
     4 << (read_register!("ctr_el0") >> 16 & 0xF)
 }
 
-/// Applies a maintenance instruction to each line of `length` bytes from `address` on, eight a turn where they fit.
+/// Applies a maintenance instruction to each line of `length` bytes from `address` on, eight a turn where
+/// they fit.
 macro_rules! each_line {
     ($operation:literal, $address:expr, $length:expr) => {{
         let line = line_size();
         let (mut at, end) = ($address & !(line - 1), $address.saturating_add($length));
         let groups = end.saturating_sub(at) / (line * GROUP);
         if groups != 0 {
-            // SAFETY: maintenance by address changes no byte; at most it faults, which is a bug of the caller.
+            // SAFETY: maintenance by address changes no byte; at most it faults, which is a bug of the
+            // caller.
             unsafe {
                 core::arch::asm!(
                     "2:",
@@ -65,22 +67,22 @@ pub(crate) fn clean_and_invalidate(address: u64, length: u64) {
     each_line!("dc civac", address, length);
 }
 
-/// Drops lines of `length` bytes from `address` on, whatever is in them.
+/// Drops lines of `length` bytes from `address` on, whatever their contents are.
 #[inline(never)]
 pub(crate) fn invalidate(address: u64, length: u64) {
     each_line!("dc ivac", address, length);
 }
 
-/// Drops everything the instruction caches of all CPUs hold; after [`clean_and_invalidate`].
+/// Drops everything that the instruction caches of all CPUs hold. Call this after [`clean_and_invalidate`].
 pub(crate) fn invalidate_instructions() {
     instruction!("ic ialluis");
     instruction!("dsb ish");
     instruction!("isb");
 }
 
-/// Zeroes `length` bytes from `address` on and cleans them to memory: by whole blocks of DC ZVA (DCZID_EL0) where
-/// they fit. A partition's whole RAM goes through here, so each line is visited once. Stops after a group of lines when an
-/// interrupt is pending; returns how many bytes are done.
+/// Zeroes `length` bytes from `address` on and cleans them to memory, by whole blocks of DC ZVA (DCZID_EL0)
+/// where they fit. A partition's whole RAM is cleared here, so each line is visited once. Stops after a group
+/// of lines when an interrupt is pending. Returns the number of bytes that are done.
 ///
 /// # Safety
 /// The range is mapped as normal write-back memory to which no Rust reference exists.
@@ -89,7 +91,7 @@ pub(crate) unsafe fn clear(address: u64, length: u64) -> u64 {
     let length = if block == line_size() {
         length
     } else {
-        // The other loop does not look.
+        // The other loop does not look for interrupts.
         length.min(CLEAR_AT_ONCE)
     };
     let end = address.saturating_add(length);
@@ -118,8 +120,8 @@ pub(crate) unsafe fn clear(address: u64, length: u64) -> u64 {
     length
 }
 
-/// Zeroes and cleans `groups` times [`CLEAR_GROUP`] lines; returns how many groups are left because an interrupt is
-/// pending (ISR_EL1, which at EL2 shows the physical ones).
+/// Zeroes and cleans `groups` times [`CLEAR_GROUP`] lines. Returns the number of groups that are left because
+/// an interrupt is pending (ISR_EL1, which at EL2 shows the physical ones).
 ///
 /// # Safety
 /// As for [`clear`]; `at` is a multiple of `line`, which is the size of lines and of blocks of DC ZVA.
@@ -153,7 +155,8 @@ unsafe fn clear_lines(at: u64, groups: u64, line: u64) -> u64 {
     left
 }
 
-/// Zeroes a page that stays in the caches: one for translation tables, which the CPU walks through them.
+/// Zeroes a page that stays in the caches: a page for translation tables, which the CPU walks through the
+/// caches.
 ///
 /// # Safety
 /// As for [`clear`]; the range is one page.
@@ -180,7 +183,7 @@ unsafe fn clear_blocks(from: u64, to: u64, block: u64) {
 /// # Safety
 /// As for [`clear`].
 unsafe fn clear_words(from: u64, to: u64) {
-    /// Aligned, so that words are written where the destination is.
+    /// Zeroes, aligned so that words are written at aligned destinations.
     #[repr(align(8))]
     struct Zeroes([u8; 64]);
     static ZEROES: Zeroes = Zeroes([0; 64]);
@@ -201,7 +204,8 @@ const COPY_AT_ONCE: usize = 4;
 /// Copies `bytes` to memory and cleans them to the point of coherency.
 ///
 /// # Safety
-/// `bytes.len()` bytes from `destination` on are mapped as normal write-back memory to which no Rust reference exists.
+/// `bytes.len()` bytes from `destination` on are mapped as normal write-back memory to which no Rust
+/// reference exists.
 pub(crate) unsafe fn copy(destination: u64, bytes: &[u8]) {
     let aligned = destination.is_multiple_of(COPY_UNIT as u64) && bytes.as_ptr().addr().is_multiple_of(8);
     let units = if aligned && line_size() == COPY_UNIT as u64 {
@@ -221,7 +225,8 @@ pub(crate) unsafe fn copy(destination: u64, bytes: &[u8]) {
 /// Copies and cleans `units` times [`COPY_UNIT`] bytes.
 ///
 /// # Safety
-/// As for [`copy`]; `units` is a multiple of [`COPY_AT_ONCE`]; the destination is a multiple of [`COPY_UNIT`], which is the size of a line, the source one of 8.
+/// As for [`copy`]. `units` is a multiple of [`COPY_AT_ONCE`]. The destination is a multiple of
+/// [`COPY_UNIT`], which is the size of a line, and the source is a multiple of 8.
 unsafe fn copy_lines(destination: u64, source: *const u8, units: usize) {
     if units == 0 {
         return;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The board's serial line.
 //!
-//! A bad system image must still be able to say so, and only the image knows the UART. So [`find`] looks
-//! for the console record in the *unchecked* tables, bounds-checked and no more: it runs before
-//! anything else does, and all it can do with a wrong address is to write the reason of a lockdown to it.
+//! A bad system image must still be reported, and only the image knows the UART. So [`find`] looks for the
+//! console record in the *unchecked* tables, with no check but that of bounds. It runs before anything else
+//! does. The only use of an address that may be wrong is to write the reason of a lockdown to it.
 
-use crate::machine::Machine;
 use crate::sysreg::read_register;
 use crate::{log, mmu};
 use bulkhead_arch_api::{Console, HostPhys, Line};
@@ -23,7 +22,7 @@ static LINE: AtomicU32 = AtomicU32::new(NONE);
 /// The driver, `CONTROLLER_*`.
 static DRIVER: AtomicU32 = AtomicU32::new(CONTROLLER_PL011);
 
-/// The UART, whichever it is.
+/// The UART of either kind.
 enum Uart {
     Pl011(Pl011),
     Cadence(CadenceUart),
@@ -59,7 +58,7 @@ impl Uart {
     }
 }
 
-/// The console record of an image that may be damaged.
+/// Returns the console record of an image that may be damaged.
 fn record(image: &[u8]) -> Option<ControllerRecord> {
     let record = bulkhead_image::claimed_console(image)?;
     let [base, ..] = record.base;
@@ -120,7 +119,7 @@ fn uart() -> Option<Uart> {
     })
 }
 
-/// Seconds and microseconds since the log began this life.
+/// Returns the seconds and microseconds since the log began this life.
 fn since_boot() -> [u64; 2] {
     let header = &log::area().header;
     let hertz = header.hertz.load(Ordering::Relaxed);
@@ -131,7 +130,7 @@ fn since_boot() -> [u64; 2] {
     [seconds, rest.saturating_mul(1_000_000) / hertz]
 }
 
-/// Writes a line to the console, waiting for it, as the last thing this CPU does.
+/// Writes a line to the console and waits for the line to go out. This is the last thing that the CPU does.
 pub(crate) fn last_words(text: &str) {
     let Some(mut uart) = uart() else { return };
     let [seconds, micros] = since_boot();
@@ -146,7 +145,11 @@ pub(crate) fn last_words(text: &str) {
     uart.flush();
 }
 
-impl Console for Machine {
+/// The board's serial line, which [`find`] has found.
+#[derive(Clone, Copy, Debug)]
+pub struct Serial;
+
+impl Console for Serial {
     fn send(&mut self, bytes: &[u8]) -> usize {
         uart().map_or(bytes.len(), |mut uart| uart.send(bytes))
     }

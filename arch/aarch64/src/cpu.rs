@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Physical CPUs: the firmware's PSCI (Arm DEN 0022E) by SMC.
 
-use crate::entry;
-use crate::irq;
-use crate::machine::{BOARD, Machine};
-use crate::serror;
+use crate::board::BOARD;
+use crate::machine::Machine;
 use crate::sysreg::instruction;
+use crate::{enter, irq, serror};
 use bulkhead_arch_api::{Cpus, Exit, Irqs, Line, LineRoute, PartitionId, PcpuId, StartError};
 
 /// PSCI functions.
@@ -18,8 +17,8 @@ const NO_SUCH_PCPU: i64 = -2;
 fn firmware(function: u64, arguments: [u64; 3]) -> i64 {
     let [first, second, third] = arguments;
     let result: i64;
-    // SAFETY: an SMCCC call (DEN 0028F 2.6): x0..x17 may change, memory of ours does not, except what a
-    // started CPU does from its entry point on, which is our own code.
+    // SAFETY: an SMCCC call (DEN 0028F 2.6): x0..x17 may change; the hypervisor's memory does not change,
+    // except by the code of a started CPU from its entry point on, which is the hypervisor's own code.
     unsafe {
         core::arch::asm!(
             "smc #0",
@@ -37,7 +36,7 @@ impl Machine {
     /// Handles an acknowledged interrupt, outside a guest.
     fn take_interrupt(&mut self, line: u32) -> Option<Exit> {
         let exit = irq::handle_idle(&mut self.irq, line);
-        // After the kick was taken: who asks from now on kicks again.
+        // The kick is taken before this. A pCPU that asks from now on kicks again.
         if irq::is_kick(line) {
             self.answer();
         }
@@ -57,9 +56,10 @@ impl Cpus for Machine {
         let Some(hardware_id) = hardware_id else {
             return Err(StartError { code: NO_SUCH_PCPU });
         };
-        // What was written for it must be in memory the other CPU sees once its caches are on.
+        // Everything that was written for the other CPU must be in memory that this CPU sees once its caches
+        // are on.
         instruction!("dsb sy");
-        let entry = entry::bulkhead_secondary_start as *const () as u64;
+        let entry = enter::bulkhead_secondary_start as *const () as u64;
         match firmware(CPU_ON_64, [*hardware_id, entry, u64::from(pcpu.0)]) {
             0 => Ok(()),
             code => Err(StartError { code }),
@@ -73,16 +73,16 @@ impl Cpus for Machine {
     fn wait(&mut self) -> Exit {
         loop {
             let line = irq::acknowledge();
-            // The usual end of a wait needs no look at what else it could be.
+            // The usual end of a wait does not look at other causes.
             if irq::takes_signal(line) {
                 return Exit::Signal;
             }
             if irq::is_none(line) {
                 instruction!("dsb sy");
-                // One that is pending would end every wait at once (Arm DDI 0487 D1.6.2).
+                // A pending SError would end every wait at once (Arm DDI 0487 D1.6.2).
                 if serror::is_pending() {
                     self.unload();
-                    // If nobody is current, whoever caused it is off.
+                    // If no vCPU is current, the vCPU that caused the SError is off.
                     serror::take();
                 }
                 instruction!("wfi");

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The end: an exception or a panic of the hypervisor itself, or a first step that fails.
 //!
-//! Its own invariant is broken, so it stops every other pCPU, leaves a record in the log area, reports and
-//! stops. An exception runs on the emergency stack of its pCPU. Nothing here uses what could be what
-//! broke: no lock, no formatting machinery, the UART by polling. The record comes before the console, for the
-//! latter may be what is in the way.
+//! The hypervisor's own invariant is broken, so it stops every other pCPU, leaves a record in the log area,
+//! reports and stops. An exception runs on the emergency stack of its pCPU. Nothing here uses a part that may
+//! have broken: no lock, no formatting machinery, the UART by polling. The record comes before the console,
+//! because the console may hang.
 
-use crate::entry::{EMERGENCY_SIZE, EMERGENCY_STACKS, GUARD_SIZE, STACK_SIZE, STACKS};
-use crate::sysreg::{instruction, read_register};
-use crate::{console, irq, log, mmu};
+use crate::parking::park;
+use crate::stacks::{EMERGENCY_SIZE, EMERGENCY_STACKS, GUARD_SIZE, STACK_SIZE, STACKS};
+use crate::sysreg::read_register;
+use crate::{console, irq, layout, log};
 use bulkhead_abi::log::{AREA_SIZE, CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, NONE, STACK_WORDS};
 use bulkhead_arch_api::MAX_PCPUS;
 use bulkhead_arch_support::{Report, physical};
@@ -22,33 +23,26 @@ const ROOM: usize = 256;
 /// Makes sure that only the first CPU to crash reports, and only once: a crash while reporting ends here.
 fn claim() {
     if CRASHED.swap(true, Ordering::AcqRel) {
-        stop();
+        park();
     }
     irq::stop_others();
 }
 
-/// Ends this CPU.
-pub(crate) fn stop() -> ! {
-    loop {
-        instruction!("wfe");
-    }
-}
-
-/// Makes a crash record: `details` adds what is known besides the message.
+/// Makes a crash record. `details` adds everything that is known besides the message.
 fn leave(kind: u32, pcpu: u32, message: &str, details: impl FnOnce(&Crash)) {
     let area = log::area();
     area.make_if_invalid();
     area.crash
         .begin(kind, pcpu, read_register!("cntpct_el0"), message.as_bytes());
-    area.crash.base.store(mmu::load_address(), Ordering::Relaxed);
+    area.crash.base.store(layout::load_address(), Ordering::Relaxed);
     details(&area.crash);
     log::keep(0, AREA_SIZE);
     area.crash.complete(area.header.boots.load(Ordering::Relaxed));
     log::keep(0, AREA_SIZE);
 }
 
-/// The vectors of EL2's own exceptions end here, with the general registers, which vector, and the stack pointer
-/// as they were.
+/// Ends the run at an exception of EL2 itself. The vectors of such exceptions lead here, with the general
+/// registers, the number of the vector, and the stack pointer as they were.
 pub(crate) extern "C" fn crash(registers: &[u64; 31], vector: u64, stack: u64) -> ! {
     claim();
     let (syndrome, pc) = (read_register!("esr_el2"), read_register!("elr_el2"));
@@ -60,8 +54,8 @@ pub(crate) extern "C" fn crash(registers: &[u64; 31], vector: u64, stack: u64) -
     line.text(" elr=0x").number(pc, 1);
     line.text(" far=0x").number(address, 1);
     line.text(" sp=0x").number(stack, 1);
-    // An address in the binary's ELF is the ELR less this.
-    line.text(" base=0x").number(mmu::load_address(), 1);
+    // An address in the binary's ELF file is the ELR less this address.
+    line.text(" base=0x").number(layout::load_address(), 1);
     leave(CRASH_EXCEPTION, own_pcpu(), line.as_str(), |record| {
         record.syndrome.store(syndrome, Ordering::Relaxed);
         record.address.store(address, Ordering::Relaxed);
@@ -74,10 +68,10 @@ pub(crate) extern "C" fn crash(registers: &[u64; 31], vector: u64, stack: u64) -
         store_stack(record, stack);
     });
     console::last_words(line.as_str());
-    stop()
+    park()
 }
 
-/// A panic: which is a broken invariant as well.
+/// Ends the run at a panic, which is a broken invariant as well.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     claim();
     let mut line = Report::<ROOM>::new();
@@ -91,16 +85,17 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
         store_stack(record, stack);
     });
     console::last_words(line.as_str());
-    stop()
+    park()
 }
 
-/// Something at the very beginning is not as it must be. Also with the MMU off and below EL2.
+/// Refuses to start, because something at the very beginning is wrong. Also works with the MMU off and below
+/// EL2.
 pub(crate) fn refuse(reason: &str) {
     leave(CRASH_LOCKDOWN, NONE, reason, |_| ());
     console::last_words(reason);
 }
 
-/// Words of the stack from `from` on, if that is in the stack of a pCPU.
+/// Stores words of the stack from `from` on, if that is in the stack of a pCPU.
 fn store_stack(record: &Crash, from: u64) {
     record.sp.store(from, Ordering::Relaxed);
     let part = (GUARD_SIZE + STACK_SIZE) as u64;
@@ -111,14 +106,15 @@ fn store_stack(record: &Crash, from: u64) {
     }
     let words = ((part - offset % part) / 8).min(STACK_WORDS as u64);
     for (place, index) in record.stack.iter().zip(0..words) {
-        // SAFETY: between `from` and the end of the stack it is in, which is mapped; `from` is a multiple of 8.
+        // SAFETY: the word is between `from` and the end of the stack that contains `from`. This stack is
+        // mapped, and `from` is a multiple of 8.
         let word = unsafe { physical::read_word((from + 8 * index) as usize) };
         place.store(word, Ordering::Relaxed);
     }
     record.stack_words.store(words as u32, Ordering::Relaxed);
 }
 
-/// The number of this pCPU, by its emergency stack.
+/// Returns the number of this pCPU, by its emergency stack.
 fn own_pcpu() -> u32 {
     let offset = read_register!("tpidr_el2").wrapping_sub((&raw const EMERGENCY_STACKS) as u64);
     (offset / EMERGENCY_SIZE as u64).wrapping_sub(1) as u32

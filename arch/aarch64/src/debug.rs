@@ -1,37 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Self-hosted debug for guests: breakpoints, watchpoints and single step of their own.
 //!
-//! Every debug register traps (MDCR_EL2.TDA, TDRA, TDOSA) and works on a shadow. Only while the shadow
-//! has debug exceptions switched on (MDSCR_EL1.SS, KDE or MDE, and the OS lock open) are the comparators really
-//! loaded, so that the common switch moves one register. The hypervisor is never the target of a guest's debug
-//! exceptions: they go to EL1 (MDCR_EL2.TDE is 0), and none is generated at a level above their target
-//! (Arm DDI 0487 D2.2).
+//! Every debug register traps (MDCR_EL2.TDA, TDRA, TDOSA) and works on a shadow. The comparators are really
+//! loaded only while the shadow has debug exceptions switched on (MDSCR_EL1.SS, KDE or MDE, and the OS lock
+//! open), so that the common switch moves one register. The hypervisor is never the target of a guest's debug
+//! exceptions. They go to EL1 (MDCR_EL2.TDE is 0), and none is generated at a level above their target (Arm
+//! DDI 0487 D2.2).
 
 use crate::sysreg::{read_register, write_guest_register};
+use bulkhead_arch_aarch64_core::registers::Comparator;
 
 /// MDCR_EL2: TDRA, TDOSA, TDA; TPM and TPMCR; TPMS, TTRF.
 const MDCR_TRAPS: u64 = 1 << 11 | 1 << 10 | 1 << 9 | 1 << 6 | 1 << 5 | 1 << 14 | 1 << 19;
-/// MDCR_EL2.HPMN: counters of EL1; kept at what the hardware has.
+/// MDCR_EL2.HPMN: counters of EL1, kept at the hardware's number.
 const MDCR_HPMN: u64 = 0x1F;
 /// MDSCR_EL1 bits that generate debug exceptions: SS, KDE, MDE.
 const MDSCR_ACTIVE: u64 = 1 | 1 << 13 | 1 << 15;
-/// MDSCR_EL1 bits that reach the hardware: TDCC besides; no halting debug, no external debugger's flags.
+/// MDSCR_EL1 bits that reach the hardware: TDCC besides, but no halting debug and no external debugger's
+/// flags.
 const MDSCR_EFFECTIVE: u64 = MDSCR_ACTIVE | 1 << 12;
-/// MDSCR_EL1 bits a guest can change: those and ERR, TDCC, INTdis are plain storage.
+/// MDSCR_EL1 bits that a guest can change. Beside the bits above, ERR, TDCC and INTdis are plain storage.
 const MDSCR_WRITABLE: u64 = 0xFFFF_FFFF;
-
-/// One kind of comparator register.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Comparator {
-    /// DBGBVR<n>_EL1.
-    BreakValue,
-    /// DBGBCR<n>_EL1.
-    BreakControl,
-    /// DBGWVR<n>_EL1.
-    WatchValue,
-    /// DBGWCR<n>_EL1.
-    WatchControl,
-}
 
 /// Debug registers of a vCPU.
 #[derive(Clone, Copy)]
@@ -73,7 +62,7 @@ impl Debug {
         written: false,
     };
 
-    /// Cold reset: the OS lock is set (H9.2.x, OSLSR_EL1.OSLK).
+    /// Resets the debug registers as a cold reset does: the OS lock is set (H9.2.x, OSLSR_EL1.OSLK).
     pub(crate) fn reset(&mut self) {
         if self.written {
             self.comparators = [[0; 16]; 4];
@@ -81,12 +70,12 @@ impl Debug {
         (self.mdscr, self.locked, self.written) = (0, true, false);
     }
 
-    /// Whether debug exceptions are switched on, so that the registers are really loaded.
+    /// Tells whether debug exceptions are switched on, so that the registers are really loaded.
     pub(crate) const fn active(&self) -> bool {
         self.mdscr & MDSCR_ACTIVE != 0 && !self.locked
     }
 
-    /// Makes the registers the hardware's, where MDSCR_EL1 is 0.
+    /// Loads the registers into the hardware, where MDSCR_EL1 is 0.
     #[inline]
     pub(crate) fn load(&self) {
         if self.active() {
@@ -94,7 +83,8 @@ impl Debug {
         }
     }
 
-    /// Takes them out: nothing to save, the shadow is the truth. MDSCR_EL1 is 0 afterwards.
+    /// Takes the registers out of the hardware. There is nothing to save: the shadow has the true values.
+    /// MDSCR_EL1 is 0 afterwards.
     #[inline]
     pub(crate) fn unload(&self) {
         if self.active() {
@@ -119,7 +109,7 @@ impl Debug {
         write_guest_register!("mdscr_el1", self.mdscr & MDSCR_EFFECTIVE);
     }
 
-    /// A comparator register as the guest reads it; `None` if the hardware has no such one.
+    /// Returns a comparator register as the guest reads it, or `None` if the hardware has no such register.
     pub(crate) fn comparator(&mut self, kind: Comparator, number: usize) -> Option<&mut u64> {
         let features = read_register!("id_aa64dfr0_el1");
         let field = match kind {
@@ -132,7 +122,7 @@ impl Debug {
         self.comparators.get_mut(kind as usize)?.get_mut(number)
     }
 
-    /// Writes a comparator of the current vCPU; false if the hardware has no such one.
+    /// Writes a comparator of the current vCPU. Returns false if the hardware has no such comparator.
     pub(crate) fn write_comparator(&mut self, kind: Comparator, number: usize, value: u64) -> bool {
         let Some(register) = self.comparator(kind, number) else {
             return false;
@@ -145,29 +135,30 @@ impl Debug {
         true
     }
 
-    /// MDSCR_EL1 as the guest reads it.
+    /// Returns MDSCR_EL1 as the guest reads it.
     pub(crate) const fn mdscr(&self) -> u64 {
         self.mdscr
     }
 
-    /// The guest writes MDSCR_EL1.
+    /// Writes MDSCR_EL1 for the guest.
     pub(crate) fn write_mdscr(&mut self, value: u64) {
         self.mdscr = value & MDSCR_WRITABLE;
         self.apply();
     }
 
-    /// OSLSR_EL1: an OS lock is implemented (OSLM = 0b10), OSLK its state.
+    /// Returns OSLSR_EL1: an OS lock is implemented (OSLM = 0b10), OSLK is its state.
     pub(crate) const fn os_lock_status(&self) -> u64 {
         1 << 3 | (self.locked as u64) << 1
     }
 
-    /// The guest writes OSLAR_EL1.
+    /// Writes OSLAR_EL1 for the guest.
     pub(crate) fn write_os_lock(&mut self, value: u64) {
         self.locked = value & 1 != 0;
         self.apply();
     }
 
-    /// Whether the instruction after one that we completed must be stepped to (PSTATE.SS is consumed).
+    /// Tells whether the next instruction must be stepped to, after an instruction that the hypervisor has
+    /// completed (PSTATE.SS is consumed).
     #[inline]
     pub(crate) const fn stepping(&self) -> bool {
         self.mdscr & 1 != 0

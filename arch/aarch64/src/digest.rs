@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! SHA-256 by the CPU's own instructions (FEAT_SHA256), where it has them.
 //!
-//! A kernel image of tens of megabytes is checked before anything runs; in portable code that would take
+//! A kernel image of tens of megabytes is checked before anything runs. In portable code the check would take
 //! longer than the kernel's own boot. FP registers are opened for the duration only. Nobody owns them then:
 //! digests are computed before any partition runs.
 
@@ -17,7 +17,7 @@ pub struct CpuDigest;
 const BLOCK: usize = 64;
 /// Place of the length in the last block (5.1.1).
 const LENGTH_AT: usize = BLOCK - size_of::<u64>();
-/// What fills up a block.
+/// The bytes that fill up a block.
 const ZEROES: [u8; BLOCK] = [0; BLOCK];
 /// Initial hash value (5.3.3).
 const INITIAL: [u32; 8] = [
@@ -99,7 +99,8 @@ static ROUNDS: [u32; 64] = [
 ];
 
 unsafe extern "C" {
-    /// x0 = hash value, x1 = data, x2 = blocks (at least 1), x3 = round constants. Clobbers v0..v31, x1, x2.
+    /// Computes blocks of SHA-256. x0 = hash value, x1 = data, x2 = blocks (at least 1), x3 = round
+    /// constants. Clobbers v0..v31, x1, x2.
     fn bulkhead_sha256(state: *mut [u32; 8], data: *const u8, blocks: usize, rounds: *const [u32; 64]);
 }
 
@@ -160,7 +161,7 @@ bulkhead_sha256:
 "#
 );
 
-/// Whether the CPU has the instructions: ID_AA64ISAR0_EL1.SHA2 (Arm DDI 0487 D19.2.61).
+/// Tells whether the CPU has the instructions: ID_AA64ISAR0_EL1.SHA2 (Arm DDI 0487 D19.2.61).
 fn has_instructions() -> bool {
     read_register!("id_aa64isar0_el1") >> 12 & 0xF != 0
 }
@@ -215,7 +216,7 @@ impl Hash {
         }
     }
 
-    /// Padding (5.1.1) and result.
+    /// Pads (5.1.1) and returns the result.
     fn finish(mut self) -> [u8; 32] {
         let bits = (self.length * 8).to_be_bytes();
         self.append(&[0x80]);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! All assembly of the backend that is more than one instruction: image header, first instructions of
-//! every pCPU, exception vectors, and the way into and out of a guest.
+//! All assembly of the backend that is more than one instruction: image header, first instructions of every
+//! pCPU, exception vectors, and the way into and out of a guest.
 //!
 //! **Boot.** The flashable file starts with the 64-byte header of the arm64 boot protocol (Linux
-//! Documentation/arm64/booting.rst), so that any loader that can start Linux can start it. The class
-//! binary is a static position-independent executable; it relocates itself, builds the translation
-//! tables of EL2 with the MMU off ([`crate::mmu::build`]), and only then runs ordinary Rust code.
+//! Documentation/arm64/booting.rst), so that any loader that can start Linux can start it. The class binary
+//! is a static position-independent executable. It relocates itself, builds the translation tables of EL2
+//! with the MMU off ([`boot::build_tables`]), and only then runs ordinary Rust code.
 //!
 //! | at | register | meaning in | meaning out |
 //! |---|---|---|---|
@@ -13,12 +13,13 @@
 //! | `_secondary_start` | x0 | index of the pCPU (PSCI context id) | |
 //! | `primary_main`, `secondary_main` | x0 | index of the pCPU | never returns |
 //!
-//! **Guest entry and exit.** The stack pointer of EL2 never moves while a guest runs, and below it
-//! lies a frame with the host's callee-saved registers, the guest's [`Context`] and the [`Machine`]. An
-//! exception saves only what Rust's calling convention clobbers and calls a handler; if that answers
-//! [`RESUME`], only those are loaded again. A handler that must look at x19..x29, because the instruction names one
-//! of them, answers [`ALL_REGISTERS`] before it does anything; it is called again with all of them
-//! saved, and all are loaded again. Any other answer makes `bulkhead_enter` return.
+//! **Guest entry and exit.** The stack pointer of EL2 never moves while a guest runs. Below it lies a frame
+//! with the host's callee-saved registers, the guest's [`Context`] and the [`Machine`](crate::Machine). An
+//! exception saves only the registers that Rust's calling convention clobbers, and calls a handler. If the
+//! handler answers [`RESUME`](crate::enter::RESUME), only those registers are loaded again. A handler must
+//! look at x19..x29 if the instruction names one of them. Such a handler answers [`ALL_REGISTERS`] before it
+//! does anything. It is called again with all registers saved, and all are loaded again. Any other answer
+//! makes `bulkhead_enter` return.
 //!
 //! | at | register | meaning in | meaning out |
 //! |---|---|---|---|
@@ -33,26 +34,14 @@
 //! | | x1..x3 | | any; ELR_EL2 and SPSR_EL2 are lost |
 //! | crash | TPIDR_EL2 | top of this pCPU's emergency stack | |
 
+use crate::context::Context;
 use crate::crash::crash;
-use crate::traps::{on_interrupt, on_serror, on_synchronous, on_synchronous_narrow};
-use crate::vcpu::Context;
+use crate::enter::ALL_REGISTERS;
+use crate::stacks::{EMERGENCY_SIZE, EMERGENCY_STACKS, GUARD_SIZE, STACK_SIZE, STACKS};
+use crate::traps::{on_interrupt, on_serror, on_synchronous, on_synchronous_aarch32};
 use crate::{boot, mmu};
-use bulkhead_arch_api::MAX_PCPUS;
 use core::arch::global_asm;
 use core::mem::offset_of;
-
-/// Handler's answer: go on in the guest. Of its registers only those may have changed that are saved.
-pub(crate) const RESUME: u64 = 0;
-/// Handler of a synchronous exception: nothing done yet, call again with x19..x29 saved.
-pub(crate) const ALL_REGISTERS: u64 = 3;
-
-/// Bytes of a pCPU's stack; an unmapped page of the same granule lies under each. 31 KiB are used at most, while a pCPU
-/// makes its policy. With the page it must be a constant that one instruction can load.
-pub(crate) const STACK_SIZE: usize = 44 * 1024;
-/// Bytes of the unmapped page under each stack.
-pub(crate) const GUARD_SIZE: usize = 4096;
-/// Bytes of a pCPU's emergency stack, on which a crash is reported.
-pub(crate) const EMERGENCY_SIZE: usize = 2048;
 
 // Frame at the stack pointer while a guest runs: six pairs x29,x30,x19..x28, then context and machine.
 const FRAME_SIZE: usize = 112;
@@ -65,41 +54,6 @@ const SCTLR_OFF: u64 = 0x30C5_0830 | 1 << 1;
 const SCTLR_ON: u64 = SCTLR_OFF | 1 | 1 << 2 | 1 << 3 | 1 << 12 | 1 << 19;
 /// HCR_EL2 while no guest runs: EL1 is AArch64, E2H is 0.
 const HCR_BOOT: u64 = 1 << 31;
-
-#[allow(
-    improper_ctypes,
-    reason = "assembly passes the pointers on and knows three fields by offset_of!"
-)]
-unsafe extern "C" {
-    /// Runs the guest whose registers are in `context`; see the table above.
-    pub(crate) fn bulkhead_enter(context: *mut Context, machine: *mut crate::Machine) -> u64;
-    /// Lets an SError that is pending be taken; its ESR_EL2, or 0 if none came.
-    pub(crate) fn bulkhead_take_serror() -> u64;
-    /// First instruction of a secondary pCPU.
-    pub(crate) fn bulkhead_secondary_start();
-}
-
-/// Memory on which a crash is reported, because the ordinary stack may be what is broken.
-#[repr(C, align(16))]
-pub(crate) struct EmergencyStacks(core::cell::UnsafeCell<[[u8; EMERGENCY_SIZE]; MAX_PCPUS]>);
-
-// SAFETY: only reached through SP in the crash vectors; each pCPU has its own part.
-unsafe impl Sync for EmergencyStacks {}
-
-pub(crate) static EMERGENCY_STACKS: EmergencyStacks =
-    EmergencyStacks(core::cell::UnsafeCell::new([[0; EMERGENCY_SIZE]; MAX_PCPUS]));
-
-/// The stacks; `crate::mmu` leaves the first page of each part unmapped.
-#[repr(C, align(4096))]
-pub(crate) struct Stacks(core::cell::UnsafeCell<[[u8; GUARD_SIZE + STACK_SIZE]; MAX_PCPUS]>);
-
-// SAFETY: only reached through SP; each pCPU has its own part.
-unsafe impl Sync for Stacks {}
-
-#[unsafe(link_section = ".stacks")]
-pub(crate) static STACKS: Stacks = Stacks(core::cell::UnsafeCell::new(
-    [[0; GUARD_SIZE + STACK_SIZE]; MAX_PCPUS],
-));
 
 global_asm!(
     r#"
@@ -116,8 +70,9 @@ _start:
     .long   0
 1:
     msr     daifset, #0xF
-    // Relocate; linked at 0. Each entry of RELR (System V ABI, "Relative relocations") is the address of a word to which the load
-    // address is added, or, with bit 0 set, says which of the 63 words behind the last one are such words too.
+    // Relocate; the binary is linked at 0. An entry of RELR (System V ABI, "Relative relocations") is the
+    // address of a word to which the load address is added. With bit 0 set, an entry says instead which of
+    // the 63 words behind the last one are such words too.
     adrp    x9, __image_start
     adrp    x10, __relr_start
     add     x10, x10, :lo12:__relr_start
@@ -200,7 +155,7 @@ bulkhead_secondary_start:
     isb
     ret
 
-// Turns MMU and caches on. All it needs is an address or a constant, so that a secondary reads nothing
+// Turns MMU and caches on. The code needs only addresses and constants, so that a secondary reads nothing
 // that may sit in another CPU's cache. Clobbers x9..x11.
 .Lenable_mmu:
     ldr     x9, ={mair}
@@ -284,8 +239,8 @@ bulkhead_secondary_start:
     b       .Lcrash
 .endm
 
-// An SError of EL2 is expected at one place, where it ends with its syndrome in x0 and the next one masked; PSTATE.A is set
-// everywhere else.
+// An SError of EL2 is expected at one place. The handler ends there with the SError's syndrome in x0 and the
+// next SError masked. PSTATE.A is set everywhere else.
 .macro  serror_vector
     .balign 0x80
     msr     sp_el0, x0
@@ -322,7 +277,7 @@ bulkhead_secondary_start:
     interrupt_vector {on_interrupt}
     interrupt_vector {on_interrupt}
     interrupt_vector {on_serror}
-    synchronous_vector {on_synchronous_narrow}, .Lother_narrow  // EL1 is AArch32
+    synchronous_vector {on_synchronous_aarch32}, .Lother_aarch32  // EL1 is AArch32
     interrupt_vector {on_interrupt}
     interrupt_vector {on_interrupt}
     interrupt_vector {on_serror}
@@ -394,7 +349,7 @@ bulkhead_enter:
     dsb     nsh                             // no speculation past eret
     isb
 
-// x0 = a handler's answer, not RESUME: does what it asks.
+// Does what a handler's answer in x0 asks. The answer is not RESUME.
 .macro  synchronous_other handler
     cmp     x0, #{all_registers}
     b.ne    .Lsave_and_leave
@@ -409,8 +364,8 @@ bulkhead_enter:
 
 .Lother:
     synchronous_other {on_synchronous}
-.Lother_narrow:
-    synchronous_other {on_synchronous_narrow}
+.Lother_aarch32:
+    synchronous_other {on_synchronous_aarch32}
 
 .Lleave:
     ldr     x1, [sp, #{frame_context}]
@@ -431,13 +386,13 @@ bulkhead_enter:
     .text
 "#,
     wrong_level = sym boot::wrong_level,
-    build = sym mmu::build,
+    build = sym boot::build_tables,
     root = sym mmu::TABLES,
     stacks = sym STACKS,
     emergency = sym EMERGENCY_STACKS,
     crash = sym crash,
     on_synchronous = sym on_synchronous,
-    on_synchronous_narrow = sym on_synchronous_narrow,
+    on_synchronous_aarch32 = sym on_synchronous_aarch32,
     on_interrupt = sym on_interrupt,
     on_serror = sym on_serror,
     emergency_size = const EMERGENCY_SIZE,

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! FP and SIMD registers, switched when they are used and not before.
 //!
-//! A pCPU remembers whose values its FP registers hold. A vCPU that becomes current and is not that
-//! owner runs with CPTR_EL2.TFP set; its first FP instruction traps here, the owner's values go to its
-//! context and the vCPU's come in. A guest's own CPACR_EL1 is its own business: its trap comes first.
-//! The hypervisor itself is compiled without FP.
+//! A pCPU remembers whose values its FP registers hold. A vCPU that becomes current and is not that owner
+//! runs with CPTR_EL2.TFP set. Its first FP instruction traps here. The owner's values then go to its context
+//! and the vCPU's come in. A guest's own CPACR_EL1 is its own business: its trap comes first. The hypervisor
+//! itself is compiled without FP.
 
-use crate::machine::Machine;
-use crate::sysreg::{instruction, write_guest_register};
-use crate::vcpu::Context;
 use core::arch::global_asm;
 
 /// CPTR_EL2 (Arm DDI 0487 D19.2.31, E2H = 0): RES1 bits, TZ, TSM, TTA and TAM, so that SVE, SME, trace and
@@ -27,7 +24,7 @@ pub(crate) struct FpRegisters {
 }
 
 impl FpRegisters {
-    /// All zero, which is also a fine state after reset.
+    /// All registers zero, which is also a fine state after reset.
     pub(crate) const ZERO: Self = Self {
         vectors: [0; 32],
         fpcr: 0,
@@ -36,10 +33,10 @@ impl FpRegisters {
 }
 
 unsafe extern "C" {
-    /// x0 = where to store. Needs CPTR_EL2.TFP clear.
-    fn bulkhead_fp_save(registers: *mut FpRegisters);
-    /// x0 = where to load from. Needs CPTR_EL2.TFP clear.
-    fn bulkhead_fp_load(registers: *const FpRegisters);
+    /// Stores the FP registers to x0. Needs CPTR_EL2.TFP clear.
+    pub(crate) fn bulkhead_fp_save(registers: *mut FpRegisters);
+    /// Loads the FP registers from x0. Needs CPTR_EL2.TFP clear.
+    pub(crate) fn bulkhead_fp_load(registers: *const FpRegisters);
 }
 
 global_asm!(
@@ -85,30 +82,3 @@ bulkhead_fp_load:
     .arch_extension nofp
 "#
 );
-
-impl Machine {
-    /// The current vCPU used FP without owning it.
-    pub(crate) fn fp_take(&mut self, context: &mut Context) {
-        write_guest_register!("cptr_el2", CPTR_OPEN);
-        instruction!("isb");
-        if let Some(owner) = self.fp_owner_context(context.id) {
-            // SAFETY: the slot is adopted by this pCPU and is not `context`, the only one referred to now.
-            let owner = unsafe { &mut *owner };
-            owner.cptr = CPTR_TRAP;
-            // SAFETY: the storage is there, FP does not trap.
-            unsafe { bulkhead_fp_save(&raw mut owner.fp) }
-        }
-        // SAFETY: as above; what the registers held is saved or of no use.
-        unsafe { bulkhead_fp_load(&raw const context.fp) }
-        self.fp_owner = Some(context.id);
-        (context.cptr, context.fp_used) = (CPTR_OPEN, true);
-    }
-
-    /// What the FP registers hold of the vCPU is of no use any more.
-    pub(crate) fn fp_drop(&mut self, context: &mut Context) {
-        context.cptr = CPTR_TRAP;
-        if self.fp_owner == Some(context.id) {
-            self.fp_owner = None;
-        }
-    }
-}

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Interrupts: the physical GIC, and between it and the guests the virtual one (`arch/vgic`), both of the version
-//! the crate is built for.
+//! Interrupts: the physical GIC, and between it and the guests the virtual one (`arch/vgic`). The version of
+//! both is the one that the crate is built for.
 //!
-//! An interrupt of the running guest is acknowledged, its priority dropped, latched in the virtual GIC and
-//! moved into a list register, all without leaving the exit handler ([`interrupt`], [`resume`]). One for a
-//! vCPU that is loaded on another pCPU is latched, and that pCPU *kicked* by a software-generated interrupt; it
-//! then does the second half. One for a vCPU that is loaded nowhere is a matter of scheduling: [`Exit::Wake`].
+//! An interrupt of the running guest is acknowledged, its priority is dropped, it is latched in the virtual
+//! GIC and moved into a list register, all without leaving the exit handler ([`interrupt`], [`resume`]). If
+//! the vCPU is loaded on another pCPU, the interrupt is latched, and that pCPU is *kicked* by a
+//! software-generated interrupt and does the second half. If the vCPU is loaded nowhere, the interrupt is a
+//! matter of scheduling: [`Exit::Wake`].
 //!
-//! Who is kicked: `KICKED[pcpu]` is a set of vCPUs; only who adds to an empty set sends the interrupt, and
-//! the receiver takes the whole set, so any number of kicks costs one. A vCPU that was loaded when the
-//! kicker looked and is not any more when the interrupt arrives is reported to the kernel instead, so no
-//! wake-up is lost in between.
+//! `KICKED[pcpu]` is the set of vCPUs that are kicked. Only a pCPU that adds to an empty set sends the
+//! interrupt, and the receiver takes the whole set, so any number of kicks costs one. A vCPU may be loaded
+//! when the kicker looks, but not any more when the interrupt arrives. Such a vCPU is reported to the kernel
+//! instead, so no wake-up is lost in between.
 //!
-//! The timers' private lines are linked: what the guest has enabled is enabled physically while it is loaded,
-//! and its end of interrupt ends the physical one. They cannot storm, because an acknowledged one is active
-//! until the guest ends it or the virtual GIC gives it back.
+//! The timers' private lines are linked. A line that the guest has enabled is enabled physically while the
+//! guest is loaded, and the guest's end of interrupt ends the physical one. The lines cannot storm, because
+//! an acknowledged interrupt is active until the guest ends it or the virtual GIC gives it back.
 
 mod guest;
 #[cfg_attr(feature = "gic-v2", path = "irq/interface_v2.rs")]
@@ -26,19 +27,20 @@ mod physical;
 mod short;
 mod switch;
 
-pub(crate) use guest::{SysRegister, mmio_read, mmio_write, sysreg_write};
+pub(crate) use guest::{mmio_read, mmio_write, sysreg_write};
 pub(crate) use interface::has_fine_priorities;
 pub(crate) use lines::GicConfig;
 pub(crate) use short::{
     deliver_timer, enable_changed, read_word, send_to_one, send_to_self, sent_by_word, take_kick, write_word,
 };
-pub(crate) use switch::{close, come, exchange, load, unload};
+pub(crate) use switch::{close, load, load_fast, switch_fast, unload};
 
-use crate::machine::MaybeVcpu;
+use crate::parking::park;
 use crate::sysreg::{instruction, write_guest_register};
+use bulkhead_arch_api::class::device::{GIC_V2, GIC_V3};
 use bulkhead_arch_api::{
     Exit, GuestPhys, Line, LineRoute, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind,
-    PcpuId, VcpuId, VcpuPlan, VcpuSet, VirtualController, VirtualLine,
+    PcpuId, VcpuId, VcpuPlan, VcpuSet, VirtualDevice, VirtualLine,
 };
 use bulkhead_arch_vgic::{Bank, Distributor, Hardware, NO_VCPU, PhysicalLines, Redistributor, Vgic};
 use core::sync::atomic::{
@@ -59,18 +61,18 @@ const PHYSICAL_TIMER_LINE: u32 = 30;
 const SGI_STOP: u32 = 2;
 /// Interrupts handled in a row outside a guest before the caller gets a word in.
 pub(crate) const IDLE_BURST: u32 = 64;
-/// Whether this is for a GICv2.
+/// True if this is for a GICv2.
 const VERSION_2: bool = cfg!(feature = "gic-v2");
 const DISTRIBUTOR_SIZE: u64 = if VERSION_2 { 0x1000 } else { 0x1_0000 };
-/// Registers that are not there: no guest-physical address (48 bits) is at or after it.
+/// The address of registers that are not there: no guest-physical address (48 bits) is at or after it.
 const NOWHERE: u64 = 1 << 63;
 
-/// What the pCPUs share about a VM.
+/// The data of a VM that the pCPUs share.
 struct Vm {
     /// First vCPU in bits 7:0, vCPUs in bits 15:8.
     vcpus: AtomicU32,
     distributor: AtomicU64,
-    /// Redistributors; of a GICv2 the CPU interface.
+    /// The redistributors, or the CPU interface of a GICv2.
     second: AtomicU64,
 }
 
@@ -85,19 +87,38 @@ static VMS: [Vm; MAX_PARTITIONS] = [const {
 }; MAX_PARTITIONS];
 /// pCPU of each vCPU.
 static HOME: [AtomicU8; MAX_VCPUS] = [const { AtomicU8::new(u8::MAX) }; MAX_VCPUS];
-/// How shared lines are routed to each pCPU that is up; all ones if it is not.
+/// The value that routes shared lines to each pCPU that is up; all ones if the pCPU is not.
 static PCPU_ROUTES: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(u64::MAX) }; MAX_PCPUS];
-/// How each pCPU that is up is called by a software-generated interrupt, see [`interface::send`].
+/// The value that calls each pCPU that is up by a software-generated interrupt, see [`interface::send`].
 static CALLS: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(0) }; MAX_PCPUS];
 /// vCPUs each pCPU was kicked for.
 static KICKED: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(0) }; MAX_PCPUS];
-/// Owner of each shared physical line: [`ROUTED`], [`CRITICAL`], partition in bits 23:16, virtual line in bits 15:0.
+/// Owner of each shared physical line: [`ROUTED`], [`CRITICAL`], partition in bits 23:16, virtual line in
+/// bits 15:0.
 static ROUTES: [AtomicU32; SPURIOUS as usize] = [const { AtomicU32::new(0) }; SPURIOUS as usize];
-/// Behind the last line that is routed to a partition.
+/// The number behind the last line that is routed to a partition.
 static ROUTES_END: AtomicUsize = AtomicUsize::new(0);
 const ROUTED: u32 = 1 << 31;
 /// Flag of a route: the kernel is told of each interrupt.
 const CRITICAL: u32 = 1 << 30;
+
+/// A vCPU or none, in one byte.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct MaybeVcpu(u8);
+
+impl MaybeVcpu {
+    const NONE: Self = Self(u8::MAX);
+
+    #[inline(always)]
+    const fn some(vcpu: VcpuId) -> Self {
+        Self(vcpu.0)
+    }
+
+    #[inline(always)]
+    fn get(self) -> Option<VcpuId> {
+        (self != Self::NONE).then_some(VcpuId(self.0))
+    }
+}
 
 /// Interrupt state of a pCPU.
 pub(crate) struct PcpuIrq {
@@ -109,10 +130,10 @@ pub(crate) struct PcpuIrq {
     maintenance: u32,
     /// The vCPU of a VM whose state is in the virtual CPU interface.
     loaded: MaybeVcpu,
-    /// Its private lines that are to interrupt.
+    /// Private lines of the loaded vCPU that are to interrupt.
     wanted: u32,
-    /// Private lines of guests that are enabled physically: those, and what vCPUs before it have left so. Of these
-    /// each is disabled if it interrupts.
+    /// Private lines of guests that are enabled physically: the wanted ones, and those that vCPUs before have
+    /// left enabled. A line that is left over is disabled if it interrupts.
     private_enabled: u32,
     /// vCPUs to make ready that the kernel has not been told of yet.
     wake: VcpuSet,
@@ -120,7 +141,7 @@ pub(crate) struct PcpuIrq {
 
 /// Interrupt state of a vCPU that only its own pCPU touches.
 pub(crate) struct VcpuIrq {
-    /// The virtual GIC of its partition; absent for a task.
+    /// The virtual GIC of its partition. Absent for a task.
     vgic: Option<Vgic<'static>>,
     id: VcpuId,
     index: usize,
@@ -181,7 +202,7 @@ impl VcpuIrq {
     }
 }
 
-/// The virtual GIC of a partition with these vCPUs.
+/// Returns the virtual GIC of a partition with these vCPUs.
 #[inline]
 fn vgic_of(partition: PartitionId, first: u8, count: u8) -> Option<Vgic<'static>> {
     let first = usize::from(first);
@@ -192,7 +213,7 @@ fn vgic_of(partition: PartitionId, first: u8, count: u8) -> Option<Vgic<'static>
     ))
 }
 
-/// The same by what [`adopt`] noted, and the partition's first vCPU.
+/// Returns the virtual GIC that [`adopt`] noted for a partition, and the partition's first vCPU.
 fn vgic_by_id(partition: PartitionId) -> Option<(Vgic<'static>, u8)> {
     let [first, count, ..] = VMS
         .get(usize::from(partition.0))?
@@ -220,21 +241,44 @@ fn call(pcpu: u8, line: u32) {
     }
 }
 
-/// What a GICv2's virtual CPU interface is to a VM, all but `GICC_DIR`: where the guest has it, where it is, bytes.
-#[cfg(feature = "gic-v2")]
-pub(crate) fn interface_mapping(controller: &VirtualController) -> Option<(GuestPhys, u64, u64)> {
-    let [_, (guest, size)] = controller.windows;
-    let (host, most) = physical::virtual_interface()?;
-    Some((guest, host, size.min(most).min(guest::DEACTIVATE)))
+/// The virtual interrupt controller of a VM: where its registers are, and its lines.
+pub(crate) struct Controller {
+    /// Distributor; redistributors or CPU interface.
+    windows: [(u64, u64); 2],
+    lines: u32,
 }
 
-/// A GICv3's is not memory-mapped.
+impl Controller {
+    /// Returns the controller among the virtual devices of a partition, if there is one.
+    pub(crate) fn of(lines: u32, devices: impl Iterator<Item = VirtualDevice>) -> Option<Self> {
+        let mut windows = [(0, 0); 2];
+        let is_own = |device: &VirtualDevice| [GIC_V2.number, GIC_V3.number].contains(&device.kind());
+        for device in devices.filter(is_own) {
+            if let Some(window) = windows.get_mut(usize::from(device.window())) {
+                *window = (device.base(), device.size().into());
+            }
+        }
+        let [(_, size), _] = windows;
+        (size != 0).then_some(Self { windows, lines })
+    }
+}
+
+/// Returns the place of a GICv2's virtual CPU interface in a VM, all but `GICC_DIR`: the guest's address, the
+/// hardware's address, bytes.
+#[cfg(feature = "gic-v2")]
+pub(crate) fn interface_mapping(controller: &Controller) -> Option<(GuestPhys, u64, u64)> {
+    let [_, (guest, size)] = controller.windows;
+    let (host, most) = physical::virtual_interface()?;
+    Some((GuestPhys(guest), host, size.min(most).min(guest::DEACTIVATE)))
+}
+
+/// Returns nothing: the CPU interface of a GICv3 is not memory-mapped.
 #[cfg(not(feature = "gic-v2"))]
-pub(crate) fn interface_mapping(_controller: &VirtualController) -> Option<(GuestPhys, u64, u64)> {
+pub(crate) fn interface_mapping(_controller: &Controller) -> Option<(GuestPhys, u64, u64)> {
     None
 }
 
-/// Brings up the distributor. Once, by the boot pCPU.
+/// Brings up the distributor. Called once, by the boot pCPU.
 ///
 /// # Safety
 /// The windows are those of a GIC of the version this is built for and mapped as device memory for good.
@@ -243,7 +287,7 @@ pub(crate) unsafe fn init_distributor(config: &GicConfig) {
     unsafe { physical::init_distributor(config) }
 }
 
-/// Brings up this pCPU's part. False if the controller has none for `mpidr`.
+/// Brings up this pCPU's part. Returns false if the controller has none for `mpidr`.
 pub(crate) fn init_pcpu(p: &mut PcpuIrq, id: PcpuId, mpidr: u64) -> bool {
     let Some(controller) = physical::controller() else {
         return false;
@@ -299,7 +343,7 @@ pub(crate) fn adopt(v: &mut VcpuIrq, id: VcpuId, plan: &VcpuPlan, pcpu: PcpuId) 
         own.link(PHYSICAL_TIMER_LINE, controller.config.physical_timer);
     }
     if plan.index == 0 {
-        // Lines routed before this vCPU's pCPU was known.
+        // These lines were routed before this vCPU's pCPU was known.
         for (line, route) in (0..).zip(ROUTES.iter().take(ROUTES_END.load(SeqCst))) {
             if owner(route.load(SeqCst)).is_some_and(|(partition, _)| partition == plan.partition) {
                 SharedLines(plan.first.0).set_target(line, 0);
@@ -308,13 +352,13 @@ pub(crate) fn adopt(v: &mut VcpuIrq, id: VcpuId, plan: &VcpuPlan, pcpu: PcpuId) 
     }
 }
 
-/// See [`bulkhead_arch_api::Spaces::build`]: where the guest finds its interrupt controller.
-pub(crate) fn configure(partition: PartitionId, controller: Option<&VirtualController>) {
+/// Stores the place of the guest's interrupt controller. See [`bulkhead_arch_api::Spaces::build`].
+pub(crate) fn configure(partition: PartitionId, controller: Option<&Controller>) {
     let Some(controller) = controller else { return };
     let [(distributor, _), (second, _)] = controller.windows;
     if let Some(vm) = VMS.get(usize::from(partition.0)) {
-        vm.distributor.store(distributor.0, SeqCst);
-        vm.second.store(second.0, SeqCst);
+        vm.distributor.store(distributor, SeqCst);
+        vm.second.store(second, SeqCst);
     }
     if let Some(shared) = DISTRIBUTORS.get(usize::from(partition.0)) {
         shared.set_lines(controller.lines);
@@ -328,7 +372,7 @@ pub(crate) fn reset_shared(partition: PartitionId, part: u32) -> Option<u32> {
         .and_then(|next| u32::try_from(next).ok())
 }
 
-/// Where the guest finds its interrupt controller, once its partition's space is built.
+/// Finds the addresses of the guest's interrupt controller, once its partition's space is built.
 pub(crate) fn find_registers(v: &mut VcpuIrq) {
     if let Some(vm) = VMS.get(usize::from(v.partition.0)) {
         v.distributor = vm.distributor.load(SeqCst);
@@ -387,33 +431,32 @@ fn drop_loaded(p: &mut PcpuIrq, v: &mut VcpuIrq) {
 
 /// See [`bulkhead_arch_api::Vcpus::has_work`].
 #[inline(always)]
-pub(crate) fn has_work(v: &VcpuIrq) -> bool {
+pub(crate) fn has_work(v: &mut VcpuIrq) -> bool {
     v.own.is_some_and(|own| !own.is_quiet(&v.bank, &Interface)) && finds_work(v)
 }
 
-/// Whether it has a virtual GIC.
+/// Tells whether the vCPU has a virtual GIC.
 #[inline(always)]
 pub(crate) const fn is_vm(v: &VcpuIrq) -> bool {
     v.own.is_some()
 }
 
-/// The short way of [`has_work`] for the vCPU that waits just now: false is no answer.
+/// Takes the short way of [`has_work`] for the vCPU that waits just now. The answer false decides nothing.
 #[inline(always)]
 pub(crate) fn is_idle(v: &VcpuIrq) -> bool {
     !is_vm(v) || is_quiet(v)
 }
 
-/// The same for one that has a virtual GIC.
+/// Does the same as [`is_idle`], for a vCPU that has a virtual GIC.
 #[inline(always)]
 pub(crate) fn is_quiet(v: &VcpuIrq) -> bool {
     v.bank.is_idle(&Interface)
 }
 
 #[inline(never)]
-fn finds_work(v: &VcpuIrq) -> bool {
+fn finds_work(v: &mut VcpuIrq) -> bool {
     v.vgic
-        .as_ref()
-        .is_some_and(|vgic| vgic.has_work(v.index, &v.bank, &Interface))
+        .is_some_and(|vgic| vgic.has_work(v.index, &mut v.bank, &Interface))
 }
 
 /// See [`bulkhead_arch_api::Vcpus::inject`].
@@ -504,7 +547,7 @@ pub(crate) fn complete(_p: &mut PcpuIrq, line: Line) {
     interface::deactivate(line.0);
 }
 
-/// Registers of a line of the hypervisor's own.
+/// Returns the registers of a line of the hypervisor's own.
 fn own_line(p: &PcpuIrq, line: Line) -> Option<lines::LineRegisters> {
     match line.0 {
         0..16 => None,
@@ -518,14 +561,14 @@ pub(crate) fn signal(_p: &mut PcpuIrq, target: PcpuId) {
     call(target.0, SGI_SIGNAL);
 }
 
-/// Ends all other pCPUs, at once where a partition runs, else before one does.
+/// Ends all other pCPUs: at once on a pCPU that runs a partition, else before it runs one.
 pub(crate) fn stop_others() {
     if physical::controller().is_some() {
         interface::send_to_others(SGI_STOP);
     }
 }
 
-/// Last step before the guest is entered from outside an exit handler.
+/// Delivers interrupts as the last step before the guest is entered from outside an exit handler.
 #[inline(always)]
 pub(crate) fn resume(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     if let Some(own) = v.own
@@ -537,7 +580,7 @@ pub(crate) fn resume(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     }
 }
 
-/// Does what there is to do before the guest goes on; who became due by that.
+/// Does all work before the guest goes on. Returns the vCPUs that became due by this work.
 #[inline(always)]
 pub(crate) fn settle(p: &mut PcpuIrq, v: &mut VcpuIrq) -> VcpuSet {
     if let Some(own) = v.own
@@ -548,7 +591,7 @@ pub(crate) fn settle(p: &mut PcpuIrq, v: &mut VcpuIrq) -> VcpuSet {
     VcpuSet::EMPTY
 }
 
-/// Whether [`resume`] has nothing to do.
+/// Tells whether [`resume`] has nothing to do.
 #[inline(always)]
 pub(crate) fn is_settled(v: &VcpuIrq) -> bool {
     !v.own.is_some_and(Redistributor::is_dirty)
@@ -569,7 +612,8 @@ fn service(p: &mut PcpuIrq, v: &mut VcpuIrq) -> VcpuSet {
     p.take_wake()
 }
 
-/// vCPUs became due where nobody can return [`Exit::Wake`]: this pCPU kicks itself and does it then.
+/// Hands over vCPUs that became due in a place that cannot return [`Exit::Wake`]. This pCPU kicks itself and
+/// returns the exit then.
 #[inline(never)]
 fn hand_over(p: &PcpuIrq, wake: VcpuSet) {
     if wake.is_empty() {
@@ -587,18 +631,19 @@ pub(crate) fn acknowledge() -> u32 {
     interface::acknowledge()
 }
 
-/// An acknowledged interrupt was taken while the vCPU ran. `None`: go on with [`resume`].
+/// Handles an acknowledged interrupt that was taken while the vCPU ran. After `None`, the caller goes on with
+/// [`resume`].
 pub(crate) fn interrupt(p: &mut PcpuIrq, v: &mut VcpuIrq, line: u32) -> Option<Exit> {
     handle(p, Some(v), line)
 }
 
-/// Whether nothing was acknowledged.
+/// Tells whether nothing was acknowledged.
 #[inline(always)]
 pub(crate) const fn is_none(line: u32) -> bool {
     line >= SPURIOUS
 }
 
-/// Finishes an acknowledged signal of another pCPU; false if it is none.
+/// Finishes an acknowledged signal of another pCPU. Returns false if the interrupt is none.
 #[inline(always)]
 pub(crate) fn takes_signal(line: u32) -> bool {
     let is_signal = line == SGI_SIGNAL;
@@ -608,17 +653,18 @@ pub(crate) fn takes_signal(line: u32) -> bool {
     is_signal
 }
 
-/// For [`bulkhead_arch_api::Cpus::wait`]: an acknowledged interrupt, outside a guest.
+/// Handles an acknowledged interrupt outside a guest, for [`bulkhead_arch_api::Cpus::wait`].
 pub(crate) fn handle_idle(p: &mut PcpuIrq, line: u32) -> Option<Exit> {
     handle(p, None, line)
 }
 
-/// Whether an acknowledged interrupt was another pCPU's kick.
+/// Tells whether an acknowledged interrupt was another pCPU's kick.
 pub(crate) const fn is_kick(line: u32) -> bool {
     line == SGI_KICK
 }
 
-/// The vCPU is loaded and does not run, and its pCPU was kicked: another pCPU may wait to hear what its list registers hold.
+/// Answers a kick of this pCPU whose vCPU is loaded and does not run: another pCPU may wait for the contents
+/// of the vCPU's list registers.
 #[cold]
 pub(crate) fn answer(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     if let (Some(vgic), true) = (v.vgic(), p.loaded == MaybeVcpu::some(v.id)) {
@@ -629,7 +675,7 @@ pub(crate) fn answer(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     }
 }
 
-/// An acknowledged interrupt. `running` is the vCPU it interrupted.
+/// Handles an acknowledged interrupt. `running` is the vCPU that it interrupted.
 fn handle(p: &mut PcpuIrq, running: Option<&mut VcpuIrq>, line: u32) -> Option<Exit> {
     if line >= SPURIOUS {
         return None;
@@ -644,14 +690,14 @@ fn handle(p: &mut PcpuIrq, running: Option<&mut VcpuIrq>, line: u32) -> Option<E
         return Some(Exit::Signal);
     }
     if line == SGI_STOP {
-        crate::crash::stop();
+        park();
     }
     if line == SGI_KICK {
         interface::deactivate(line);
         let kicked = KICKED
             .get(usize::from(p.id.0))
             .map_or(0, |kicked| kicked.swap(0, SeqCst));
-        // The running vCPU looks for itself on its way back.
+        // The running vCPU looks for interrupts itself on its way back.
         let others = kicked & !running.map_or(0, |v| VcpuSet::of(v.id).0);
         return (others != 0).then_some(Exit::Wake(VcpuSet(others)));
     }
@@ -681,7 +727,7 @@ fn handle(p: &mut PcpuIrq, running: Option<&mut VcpuIrq>, line: u32) -> Option<E
     }
 }
 
-/// A timer of the loaded vCPU, which runs or waits.
+/// Handles an interrupt of a timer of the loaded vCPU, which runs or waits.
 fn timer(p: &mut PcpuIrq, running: bool, line: u32) -> Option<Exit> {
     let guest_line = if line == p.virtual_timer {
         VIRTUAL_TIMER_LINE
@@ -692,7 +738,8 @@ fn timer(p: &mut PcpuIrq, running: bool, line: u32) -> Option<Exit> {
     let vcpu = p.loaded.get().filter(|_| wanted);
     let own = vcpu.and_then(|vcpu| REDISTRIBUTORS.get(usize::from(vcpu.0)));
     let (Some(own), Some(vcpu)) = (own, vcpu) else {
-        // Nobody's: it was on its way while its vCPU was unloaded, or is not enabled by this one.
+        // The interrupt is nobody's: it was on its way while its vCPU was unloaded, or the loaded vCPU has
+        // not enabled it.
         let wanted = p.loaded.get().map_or(0, |_| p.wanted);
         Local { pcpu: p, first: 0 }.enable_private(wanted);
         interface::deactivate(line);
@@ -702,7 +749,7 @@ fn timer(p: &mut PcpuIrq, running: bool, line: u32) -> Option<Exit> {
     (!running).then_some(Exit::Wake(VcpuSet::of(vcpu)))
 }
 
-/// A physical line of a partition.
+/// Handles an interrupt of a physical line of a partition.
 fn device(p: &mut PcpuIrq, running: Option<&mut VcpuIrq>, line: u32, route: u32) -> Option<Exit> {
     let (partition, virtual_line) = (PartitionId((route >> 16) as u8), route & 0xFFFF);
     let Some((vgic, first)) = vgic_by_id(partition) else {
@@ -716,7 +763,7 @@ fn device(p: &mut PcpuIrq, running: Option<&mut VcpuIrq>, line: u32, route: u32)
     vgic.raise_linked(me, virtual_line, &mut Local { pcpu: p, first });
     let mut wake = p.take_wake();
     if route & CRITICAL != 0 {
-        // Also one that runs, here or on another pCPU: how it goes on is a matter of scheduling.
+        // A vCPU that runs, here or on another pCPU, is told as well: scheduling decides how it goes on.
         wake.insert_all(VcpuSet(u64::from(vgic.takers(virtual_line)) << first));
     }
     (!wake.is_empty()).then_some(Exit::Device(wake, Line(line)))

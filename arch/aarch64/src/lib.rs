@@ -1,52 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Backend of class `aarch64`: EL2 of Armv8-A, stage-2 translation, GICv3 virtual interface.
 //!
-//! One [`Machine`] per pCPU implements the boundary. It is made by the class binary's two entry
-//! functions ([`entry_points`]) out of the checked system image, owns what its pCPU owns, and reaches the rest
-//! (translation tables, virtual interrupt controllers) through statics that are constant after boot or atomic.
+//! One [`Machine`] per pCPU implements the boundary. The class binary's two entry functions
+//! ([`entry_points`]) make the machine out of the checked system image. The machine owns everything that its
+//! pCPU owns. It reaches the rest (translation tables, virtual interrupt controllers) through statics that
+//! are constant after boot or atomic.
 //!
-//! Way through the files: `entry` (assembly) -> `boot` and `mmu` (first steps) -> `machine` -> `vcpu` (contexts,
-//! switch) -> `traps` (exceptions of a guest) -> `system`, `psci`, `irq` (what is answered here). `state`,
-//! `timer`, `fp`, `debug` are the parts of a context; `space`, `clock`, `cpu`, `console` the remaining verbs.
+//! Imports run one way. From the ground up:
+//!
+//! | layer | files |
+//! |---|---|
+//! | instructions and memory | `sysreg`, `memory`, `parking`, `stacks`, `layout`, `board`, `cache`, `tables`, `mmu` |
+//! | parts of a context | `state`, `banked`, `fp`, `debug`, `timer`, `irq` |
+//! | a vCPU and its pCPU | `context`, `machine`, `enter`, `serror` |
+//! | verbs of a pCPU | `clock`, `console`, `log`, `space`, `crash`, `digest` |
+//! | exceptions of a guest | `status`, `inject`, `outcome`, `wait`, `psci`, `system`, `data_abort`, `traps` |
+//! | the current vCPU | `switch`, `vcpu`, `cpu` |
+//! | roof | `boot`, `bring_up`, `entry` |
 #![no_std]
 
-mod aarch32;
+mod banked;
+mod board;
 mod boot;
+mod bring_up;
 mod cache;
 mod clock;
 mod console;
+mod context;
 mod cpu;
 mod crash;
+mod data_abort;
 mod debug;
 mod digest;
+mod enter;
 mod entry;
 mod fp;
 mod inject;
 mod irq;
+mod layout;
 mod log;
 mod machine;
 mod memory;
 mod mmu;
+mod outcome;
+mod parking;
 mod psci;
 mod serror;
 mod space;
+mod stacks;
 mod state;
 mod status;
+mod switch;
 mod sysreg;
 mod system;
 mod tables;
 mod timer;
 mod traps;
 mod vcpu;
+mod wait;
 
+pub use board::Relax;
+pub use console::Serial;
 pub use crash::panic;
 pub use digest::CpuDigest;
-pub use machine::{Machine, Relax};
+pub use machine::Machine;
 
-/// Makes the class binary's two functions the ones that `entry` jumps to, on the boot pCPU and on every other.
+/// Makes the class binary's two functions the ones that `entry` jumps to, on the boot pCPU and on every
+/// other.
 ///
-/// Both take the [`Machine`] of their pCPU and do not return; the boot pCPU's also gets what [`Machine::primary`] says of
-/// the system image.
+/// Both functions take the [`Machine`] of their pCPU and do not return. The boot pCPU's function also gets
+/// the result of [`Machine::primary`] for the system image.
 #[macro_export]
 macro_rules! entry_points {
     ($primary:path, $secondary:path) => {

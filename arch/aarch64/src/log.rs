@@ -1,39 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The log area (`bulkhead_abi::log`): the bytes directly below the class binary. And the rings of the trace.
+//! The log area (`bulkhead_abi::log`), which is the bytes directly below the class binary, and the rings of
+//! the trace.
 //!
-//! Its place depends on nothing but the load address, so it can be written before the system image is
-//! understood, or if that never happens. The memory is ordinary and cached; [`keep`] writes back what must outlive a
-//! reset, because a reset empties the caches.
+//! The area's place depends on nothing but the load address, so the area can be written before the system
+//! image is understood, or if that never happens. The memory is ordinary and cached. [`keep`] writes back the
+//! bytes that must outlive a reset, because a reset empties the caches.
 
-use crate::machine::{BOARD, Machine};
-use crate::{cache, mmu};
-use bulkhead_abi::log::{AREA_SIZE, Area};
+use crate::board::BOARD;
+use crate::machine::Machine;
+use crate::{cache, layout};
+use bulkhead_abi::log::Area;
 use bulkhead_abi::trace::{Entry, RECORD_SIZE};
-use bulkhead_arch_api::{Network, Traces};
+use bulkhead_arch_api::{Frames, Traces};
 
-/// Address of the area.
-pub(crate) fn address() -> u64 {
-    mmu::load_address() - AREA_SIZE as u64
-}
-
-/// The area.
+/// Returns the area.
 pub(crate) fn area() -> &'static Area {
-    let area = address() as *const Area;
-    // SAFETY: a board's RAM begins at least this far before the load address (checked by the host tool), `mmu::build`
-    // maps it for good, no partition may have a mapping there (checked by `bulkhead_image`), and any bytes are an
-    // Area, which is all atomics.
+    let area = layout::log_address() as *const Area;
+    // SAFETY: a board's RAM begins at least this far before the load address (checked by the host tool),
+    // `mmu::build` maps it for good, no partition may have a mapping there (checked by `bulkhead_image`), and
+    // any bytes are an Area, which is all atomics.
     unsafe { &*area }
 }
 
 /// Writes part of the area back to memory.
 pub(crate) fn keep(offset: usize, length: usize) {
     if length != 0 {
-        cache::clean(address() + offset as u64, length as u64);
+        cache::clean(layout::log_address() + offset as u64, length as u64);
     }
 }
 
-/// The boards of this class have no network interface that the hypervisor drives.
-impl Network for Machine {}
+/// The class has no networks of the hypervisor.
+impl Frames for Machine {}
 
 impl Traces for Machine {
     fn log_area(&self) -> &'static Area {
@@ -50,8 +47,9 @@ impl Traces for Machine {
             return &[];
         }
         let own = base as usize + usize::from(self.pcpu.0) * records * RECORD_SIZE;
-        // SAFETY: the image's check has found room for the rings of all pCPUs, on page boundaries, in RAM that is
-        // neither the hypervisor's own nor a partition's; `map_board` has mapped it; nobody else has it by another name, and any bytes are an Entry, which is all atomics.
+        // SAFETY: the image's check has found room for the rings of all pCPUs, on page boundaries, in RAM
+        // that is neither the hypervisor's own nor a partition's. `map_board` has mapped this RAM. Nobody
+        // else has it by another name, and any bytes are an Entry, which is all atomics.
         unsafe { core::slice::from_raw_parts(own as *const Entry, records) }
     }
 }

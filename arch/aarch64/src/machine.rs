@@ -1,109 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The handle of a pCPU, and what the backend knows of the board.
-//!
-//! [`Machine::primary`] checks the tables of the system image (not the payloads), once for backend and kernel, and only
-//! then believes an address in them. If they are bad the machine is made with the console alone, so that the kernel
-//! can say why.
+//! The handle of a pCPU: the vCPUs that it has adopted, the current one of them, and the owner of its FP
+//! registers.
 
-use crate::irq::{self, GicConfig, PcpuIrq};
-use crate::vcpu::Context;
-use crate::{boot, console, digest::CpuDigest, log, mmu, space, sysreg::write_guest_register};
-use bulkhead_arch_api::{
-    Arch, ArchCaps, HostPhys, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS_PER_PARTITION, PcpuId, VcpuId, VcpuSet,
-};
-use bulkhead_arch_paging::MapError;
-use bulkhead_image::layout::{
-    CLASS_AARCH64, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, ControllerRecord, MAP_DEVICE, MAP_RAM,
-    ROLE_INTERRUPTS, ROLE_TIMER,
-};
-use bulkhead_image::{Image, ImageError};
-use spin::once::Once;
-
-/// The interrupt controller this is built for.
-const CONTROLLER_GIC: u32 = if cfg!(feature = "gic-v2") {
-    CONTROLLER_GIC_V2
-} else {
-    CONTROLLER_GIC_V3
-};
-
-/// What every pCPU must know of the board.
-pub(crate) struct Board {
-    /// MPIDR affinity fields of each pCPU.
-    pub(crate) hardware_ids: [u64; MAX_PCPUS],
-    /// Memory for translation tables of partitions: address and bytes.
-    pub(crate) pool: (u64, u64),
-    /// Rings of the trace: address, and records of each.
-    pub(crate) trace: (u64, usize),
-}
-
-pub(crate) static BOARD: Once<Board, Relax> = Once::new();
-
-/// A vCPU or none, in one byte.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct MaybeVcpu(u8);
-
-impl MaybeVcpu {
-    pub(crate) const NONE: Self = Self(u8::MAX);
-
-    #[inline(always)]
-    pub(crate) const fn some(vcpu: VcpuId) -> Self {
-        Self(vcpu.0)
-    }
-
-    #[inline(always)]
-    pub(crate) fn get(self) -> Option<VcpuId> {
-        (self != Self::NONE).then_some(VcpuId(self.0))
-    }
-}
+use crate::board::Relax;
+use crate::context::{CONTEXTS, Context};
+use crate::fp::{self, CPTR_OPEN, CPTR_TRAP};
+use crate::irq::PcpuIrq;
+use crate::sysreg::{instruction, write_guest_register};
+use bulkhead_arch_api::{Arch, ClassFacts, MAX_PARTITIONS, MAX_VCPUS, PcpuId, VcpuId, VcpuSet, class};
 
 /// A pCPU's machine.
 pub struct Machine {
-    /// Which pCPU.
+    /// The pCPU.
     pub(crate) pcpu: PcpuId,
     /// Interrupt state of the pCPU.
     pub(crate) irq: PcpuIrq,
     /// vCPUs adopted here.
     pub(crate) owned: VcpuSet,
-    /// The vCPU whose state is in the hardware: its context, or null. Only set to that of an adopted one.
+    /// The vCPU whose state is in the hardware: its context, or null. The context is always that of an
+    /// adopted vCPU.
     pub(crate) current: *mut Context,
-    /// The CPU's implementation-defined registers of EL1 are to be switched.
+    /// True if the CPU's implementation-defined registers of EL1 are to be switched.
     pub(crate) auxiliary: bool,
     /// The vCPU whose FP registers are in the hardware.
     pub(crate) fp_owner: Option<VcpuId>,
     /// Per partition, the index of the vCPU that used its VMID here last.
     pub(crate) last_index: [u8; MAX_PARTITIONS],
-    /// Whether the SPSR of an AArch32 mode must be asked for in that mode; see `status`.
+    /// True if the SPSR of an AArch32 mode must be asked for in that mode. See `status`.
     pub(crate) visits_status: bool,
-}
-
-/// How to wait inside a spin loop.
-#[derive(Debug)]
-pub enum Relax {}
-
-impl spin::RelaxStrategy for Relax {
-    #[inline]
-    fn relax() {
-        bulkhead_arch_support::relax();
-    }
 }
 
 impl Arch for Machine {
     type Relax = Relax;
-    const CAPS: ArchCaps = ArchCaps {
-        class: "aarch64",
-        class_number: CLASS_AARCH64,
-        page_size: 4096,
-        guest_address_limit: 1 << 40,
-        max_vcpus_per_partition: MAX_VCPUS_PER_PARTITION as u8,
-        frozen_time: true,
-        max_virtual_lines: 1024,
-        masks_lines: false,
-        semihosting: false,
-    };
+    const CAPS: ClassFacts = class::AARCH64;
 }
 
 impl Machine {
-    const fn new(pcpu: PcpuId) -> Self {
+    pub(crate) const fn new(pcpu: PcpuId) -> Self {
         Self {
             pcpu,
             irq: PcpuIrq::new(),
@@ -116,177 +49,41 @@ impl Machine {
         }
     }
 
-    /// The boot pCPU's machine, and the system image or what is wrong with it. Called once, by `entry_points`.
-    pub fn primary() -> (Self, Result<Image<'static>, ImageError>) {
-        let bytes = boot::system_image();
-        console::find(bytes);
-        match Image::check(bytes, CLASS_AARCH64, &CpuDigest) {
-            Ok(image) => (Self::on_board(&image), Ok(image)),
-            Err(error) => (Self::new(PcpuId(0)), Err(error)),
+    /// Returns the context of a vCPU this pCPU has adopted.
+    pub(crate) fn adopted(&self, vcpu: VcpuId) -> Option<*mut Context> {
+        self.owned
+            .contains(vcpu)
+            .then(|| CONTEXTS.slot(usize::from(vcpu.0) % MAX_VCPUS))
+    }
+
+    /// Gives the FP registers to the current vCPU, which used FP without owning them.
+    pub(crate) fn fp_take(&mut self, context: &mut Context) {
+        write_guest_register!("cptr_el2", CPTR_OPEN);
+        instruction!("isb");
+        if let Some(owner) = self.fp_owner_context(context.id) {
+            // SAFETY: the slot is adopted by this pCPU and is not `context`, the only one referred to now.
+            let owner = unsafe { &mut *owner };
+            owner.cptr = CPTR_TRAP;
+            // SAFETY: the storage is there, FP does not trap.
+            unsafe { fp::bulkhead_fp_save(&raw mut owner.fp) }
+        }
+        // SAFETY: as above; the values in the registers are saved or of no use.
+        unsafe { fp::bulkhead_fp_load(&raw const context.fp) }
+        self.fp_owner = Some(context.id);
+        (context.cptr, context.fp_used) = (CPTR_OPEN, true);
+    }
+
+    /// Forgets the values of the vCPU in the FP registers.
+    pub(crate) fn fp_drop(&mut self, context: &mut Context) {
+        context.cptr = CPTR_TRAP;
+        if self.fp_owner == Some(context.id) {
+            self.fp_owner = None;
         }
     }
 
-    fn on_board(image: &Image<'_>) -> Self {
-        if image.board().load_address.get() != mmu::load_address() {
-            boot::halt("LOCKDOWN: loaded at the wrong address");
-        }
-        if image.board().log_base.get() != log::address() {
-            boot::halt("LOCKDOWN: the log's place is not directly below the load address");
-        }
-        let board = BOARD.call_once(|| survey(image));
-        if map_board(image).is_err() {
-            boot::halt("LOCKDOWN: the board's memory map does not fit the hypervisor's tables");
-        }
-        let mut machine = Self::new(boot_pcpu(board));
-        init_interrupts(image);
-        machine.init();
-        machine
+    /// Returns the context of the vCPU whose FP registers this pCPU holds, if it is another than `vcpu`.
+    fn fp_owner_context(&mut self, vcpu: VcpuId) -> Option<*mut Context> {
+        let owner = self.fp_owner.filter(|owner| *owner != vcpu)?;
+        self.adopted(owner)
     }
-
-    /// The machine of a pCPU that [`bulkhead_arch_api::Cpus::start`] started. Called once per pCPU, by `entry_points`.
-    #[must_use]
-    pub fn secondary(index: u64) -> Self {
-        let mut machine = Self::new(PcpuId(index as u8));
-        machine.init();
-        machine
-    }
-
-    /// Registers of EL2 that stay as they are, and the pCPU's part of the interrupt controller.
-    fn init(&mut self) {
-        crate::timer::real_time();
-        crate::state::shut_translation(0, crate::state::NO_WALKS_NARROW);
-        self.auxiliary = crate::state::Auxiliary::exist();
-        crate::debug::init();
-        write_guest_register!("vpidr_el2", crate::sysreg::read_register!("midr_el1"));
-        write_guest_register!("hstr_el2", 0);
-        no_fine_controls();
-        space::enable();
-        if !irq::init_pcpu(&mut self.irq, self.pcpu, boot::own_hardware_id()) {
-            boot::halt("LOCKDOWN: no GIC redistributor for this pCPU");
-        }
-    }
-}
-
-/// Whatever the firmware has left in the controls of later architectures, which are unknown after a reset: no fine-grained
-/// trap, and none of the features of which guests are not told (FEAT_FGT, FEAT_FGT2, FEAT_HCX, FEAT_MPAM; Arm DDI 0487 D19.2).
-/// The registers by their encodings, because assemblers know the names only with the extension.
-fn no_fine_controls() {
-    let fine = crate::sysreg::read_register!("id_aa64mmfr0_el1") >> 56 & 0xF;
-    if fine >= 1 {
-        // HFGRTR_EL2, HFGWTR_EL2, HFGITR_EL2, HDFGRTR_EL2, HDFGWTR_EL2.
-        write_guest_register!("s3_4_c1_c1_4", 0);
-        write_guest_register!("s3_4_c1_c1_5", 0);
-        write_guest_register!("s3_4_c1_c1_6", 0);
-        write_guest_register!("s3_4_c3_c1_4", 0);
-        write_guest_register!("s3_4_c3_c1_5", 0);
-    }
-    if fine >= 2 {
-        // HDFGRTR2_EL2, HDFGWTR2_EL2, HFGRTR2_EL2, HFGWTR2_EL2, HFGITR2_EL2.
-        write_guest_register!("s3_4_c3_c1_0", 0);
-        write_guest_register!("s3_4_c3_c1_1", 0);
-        write_guest_register!("s3_4_c3_c1_2", 0);
-        write_guest_register!("s3_4_c3_c1_3", 0);
-        write_guest_register!("s3_4_c3_c1_7", 0);
-    }
-    if crate::sysreg::read_register!("id_aa64mmfr1_el1") >> 40 & 0xF != 0 {
-        // HCRX_EL2.
-        write_guest_register!("s3_4_c1_c2_2", 0);
-    }
-    let partitioning = crate::sysreg::read_register!("id_aa64pfr0_el1") >> 40
-        | crate::sysreg::read_register!("id_aa64pfr1_el1") >> 16;
-    if partitioning & 0xF != 0 {
-        // MPAM2_EL2: TRAPMPAM0EL1 and TRAPMPAM1EL1, so that no guest picks whose share of a cache it uses (DDI 0598); and
-        // MPAM1_EL1 and MPAM0_EL1, what all of them use.
-        write_guest_register!("s3_4_c10_c5_0", 3 << 48);
-        write_guest_register!("s3_0_c10_c5_0", 0);
-        write_guest_register!("s3_0_c10_c5_1", 0);
-        // MPAMIDR_EL1.HAS_HCR: MPAMHCR_EL2.TRAP_MPAMIDR_EL1, and no virtual partition.
-        if crate::sysreg::read_register!("s3_0_c10_c4_4") & 1 << 17 != 0 {
-            write_guest_register!("s3_4_c10_c4_0", 1 << 31);
-        }
-    }
-}
-
-fn survey(image: &Image<'_>) -> Board {
-    let mut hardware_ids = [u64::MAX; MAX_PCPUS];
-    for (slot, record) in hardware_ids.iter_mut().zip(image.pcpus()) {
-        *slot = record.hardware_id.get();
-    }
-    let board = image.board();
-    Board {
-        hardware_ids,
-        pool: (board.pool_base.get(), board.pool_size.get()),
-        trace: (board.trace_base.get(), board.trace_records.get() as usize),
-    }
-}
-
-/// The number of the pCPU this runs on.
-fn boot_pcpu(board: &Board) -> PcpuId {
-    let own = boot::own_hardware_id();
-    match board.hardware_ids.iter().position(|id| *id == own) {
-        Some(0) => PcpuId(0),
-        _ => boot::halt("LOCKDOWN: the boot CPU is not pCPU 0 of the board"),
-    }
-}
-
-fn map_board(image: &Image<'_>) -> Result<(), MapError> {
-    for record in image.map() {
-        let (base, size) = (HostPhys(record.base.get()), record.size.get());
-        match record.kind.get() {
-            MAP_RAM => mmu::map_ram(base, size)?,
-            MAP_DEVICE => mmu::map_device(base, size)?,
-            _ => {}
-        }
-    }
-    for record in image.controllers() {
-        for (base, size) in record.base.iter().zip(&record.size) {
-            if size.get() != 0 && !is_device(image, base.get(), size.get()) {
-                mmu::map_device(HostPhys(base.get()), size.get())?;
-            }
-        }
-    }
-    for record in image.registers() {
-        mmu::map_device(HostPhys(record.host.get()), record.size.get())?;
-    }
-    Ok(())
-}
-
-/// Whether one device of the address map covers these registers.
-fn is_device(image: &Image<'_>, base: u64, size: u64) -> bool {
-    image.map().iter().any(|record| {
-        let start = record.base.get();
-        record.kind.get() == MAP_DEVICE
-            && start <= base
-            && base.saturating_add(size) <= start.saturating_add(record.size.get())
-    })
-}
-
-fn controller<'i>(image: &Image<'i>, role: u32) -> Option<&'i ControllerRecord> {
-    image
-        .controllers()
-        .iter()
-        .find(|record| record.role.get() == role)
-}
-
-/// Brings up the distributor with the lines the image names.
-fn init_interrupts(image: &Image<'_>) {
-    let gic = controller(image, ROLE_INTERRUPTS).filter(|record| record.compatible.get() == CONTROLLER_GIC);
-    let (Some(gic), Some(timer)) = (gic, controller(image, ROLE_TIMER)) else {
-        boot::halt("LOCKDOWN: no timer, or not the GIC this hypervisor is for, in the board's tables");
-    };
-    let mut windows = [(0, 0); 4];
-    for ((window, base), size) in windows.iter_mut().zip(&gic.base).zip(&gic.size) {
-        *window = (base.get() as usize, size.get() as usize);
-    }
-    let [maintenance, ..] = gic.lines;
-    let [hypervisor_timer, virtual_timer, physical_timer, _] = timer.lines;
-    let config = GicConfig {
-        windows,
-        maintenance: maintenance.get(),
-        hypervisor_timer: hypervisor_timer.get(),
-        virtual_timer: virtual_timer.get(),
-        physical_timer: physical_timer.get(),
-    };
-    // SAFETY: the image is checked and `map_board` has mapped the controllers' windows as device memory.
-    unsafe { irq::init_distributor(&config) }
 }

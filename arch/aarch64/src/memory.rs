@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `memcpy` and `memset`, which the compiler calls for larger values: registers of a vCPU, exits, lines of a console.
+//! `memcpy` and `memset`, which the compiler calls for larger values: registers of a vCPU, exits, lines of a
+//! console.
 //!
-//! Those of the compiler's own library move one word, or one byte, a turn. These move four words a turn where both sides are
-//! equally far from a word, which is nearly always; else one word, put together from two; one byte up to the first word and
-//! at the end. The linker prefers them because the library's are weak.
-//! EL2 checks alignment (SCTLR_EL2.A), so a word is never accessed across its boundary.
+//! The functions of the compiler's own library move one word, or one byte, a turn. These move four words a
+//! turn where both sides are equally far from a word, which is nearly always. Elsewhere they move one word,
+//! put together from two. They move one byte a turn up to the first word and at the end. The linker prefers
+//! them because the library's are weak. EL2 checks alignment (SCTLR_EL2.A), so a word is never accessed
+//! across its boundary.
 //!
-//! Contract: that of the C library (Arm AAPCS64: x0 = target, x1 = source or byte, x2 = bytes; x0 is returned).
+//! Contract: that of the C library (Arm AAPCS64: x0 = target, x1 = source or byte, x2 = bytes; x0 is
+//! returned).
 
 use core::arch::global_asm;
 

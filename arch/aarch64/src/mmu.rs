@@ -1,35 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //! EL2's own translation: an identity map, never writable and executable at once.
 //!
-//! Built in two steps. [`build`] runs with the MMU off, before anything else, and maps the class binary by
-//! its sections and the system image behind it as long as its header says; nothing of the image is
-//! believed but that length, and a lie only widens a read-only view. When the image has been checked,
-//! [`map_ram`] and [`map_device`] add the board's RAM and the devices the hypervisor drives. Tables come from a small
-//! static pool, so that none of this depends on the image's own memory plan. Mappings are only ever
-//! added, and an entry once valid never changes, so no TLB maintenance is needed.
+//! The map is built in two steps. [`build`] runs with the MMU off, before anything else. It maps the class
+//! binary by its sections, and the system image behind it as long as the image's header says. Nothing of the
+//! image is trusted but that length, and a false length only widens a read-only view. When the image has been
+//! checked, [`map_ram`] and [`map_device`] add the board's RAM and the devices the hypervisor drives. Tables
+//! come from a small static pool, so that none of this depends on the image's own memory plan. Mappings are
+//! only ever added, and an entry once valid never changes, so no TLB maintenance is needed.
 //!
-//! Stacks: the first page of each pCPU's part stays unmapped, an overflow is a translation fault.
+//! Stacks: the first page of each pCPU's part stays unmapped, so an overflow is a translation fault.
 
-use crate::boot;
-use crate::cache;
-use crate::entry::{GUARD_SIZE, STACK_SIZE, STACKS};
+use crate::stacks::{GUARD_SIZE, STACK_SIZE, STACKS};
 use crate::sysreg::instruction;
-use crate::{log, tables};
+use crate::{cache, layout, tables};
 use bulkhead_arch_api::{HostPhys, MAX_PCPUS, MemoryKind, Permissions};
 use bulkhead_arch_paging::vmsa::HypervisorStage1;
 use bulkhead_arch_paging::{Attributes, Geometry, MapError, Mapping, PAGE_SIZE, TableMemory, Tree};
-use bulkhead_arch_support::physical;
-use bulkhead_image::layout::{Header, MAGIC};
 use core::cell::UnsafeCell;
-use core::mem::offset_of;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// MAIR_EL2 for the attributes that the table format uses.
 pub(crate) const MAIR: u64 = HypervisorStage1::MAIR;
-/// TCR_EL2 without PS (Arm DDI 0487 D19.2.133): T0SZ 16, walks inner-shareable write-back, 4 KiB granule, RES1.
+/// TCR_EL2 without PS (Arm DDI 0487 D19.2.133): T0SZ 16, walks inner-shareable write-back, 4 KiB granule,
+/// RES1.
 pub(crate) const TCR: u64 = 16 | 1 << 8 | 1 << 10 | 3 << 12 | 1 << 23 | 1 << 31;
 
-/// What of the hypervisor is what.
+/// Attributes of the parts of the hypervisor.
 const TEXT: Attributes = attributes(false, true, MemoryKind::Ram);
 const RODATA: Attributes = attributes(false, false, MemoryKind::Ram);
 const DATA: Attributes = attributes(true, false, MemoryKind::Ram);
@@ -46,8 +42,6 @@ const fn attributes(write: bool, execute: bool, kind: MemoryKind) -> Attributes 
     }
 }
 
-/// Most of a system image that is mapped on the word of its unchecked header.
-const IMAGE_LIMIT: u64 = 1 << 30;
 /// Tables: one root, and for each of binary, image, RAM ends and devices up to three levels.
 const TABLE_COUNT: usize = 32;
 
@@ -62,7 +56,8 @@ unsafe impl Sync for Tables {}
 #[unsafe(link_section = ".tables")]
 pub(crate) static TABLES: Tables = Tables(UnsafeCell::new([[0; 512]; TABLE_COUNT]));
 
-/// How many of the tables are in use. Loads and stores only: the boot pCPU is the only writer, and its MMU is off at first.
+/// The number of tables in use. The code uses loads and stores only: the boot pCPU is the only writer, and
+/// its MMU is off at first.
 static USED: AtomicUsize = AtomicUsize::new(1);
 
 /// Addresses of EL2, one root at level 0.
@@ -96,7 +91,7 @@ impl TableMemory for Pool {
             return None;
         }
         USED.store(next + 1, Ordering::Relaxed);
-        // Zero as loaded, and never given back.
+        // The tables are zero as loaded, and are never given back.
         Some(HostPhys((&raw const TABLES) as u64 + next as u64 * PAGE_SIZE))
     }
 
@@ -105,89 +100,37 @@ impl TableMemory for Pool {
     }
 }
 
-unsafe extern "C" {
-    static __image_start: u8;
-    static __text_end: u8;
-    static __relro_start: u8;
-    static __rodata_end: u8;
-    static __stacks_start: u8;
-    static __image_end: u8;
-}
-
-/// The address of a linker symbol.
-macro_rules! address_of {
-    ($symbol:ident) => {
-        (&raw const $symbol) as u64
-    };
-}
-
-/// Where the class binary runs.
-pub(crate) fn load_address() -> u64 {
-    address_of!(__image_start)
-}
-
-/// Where the system image is.
-pub(crate) fn image_address() -> u64 {
-    address_of!(__image_end)
-}
-
-/// Bytes of the system image by its own, unchecked word, limited to what is mapped.
-pub(crate) fn image_length() -> u64 {
-    let base = image_address() as usize;
-    let mut magic = [0; MAGIC.len()];
-    // SAFETY: a system image, or at least RAM, follows the class binary in the flashable file.
-    unsafe { physical::read(base, &mut magic) }
-    let mut length = [0; 8];
-    // SAFETY: as above.
-    unsafe { physical::read(base + offset_of!(Header, total_len), &mut length) }
-    let length = u64::from_le_bytes(length);
-    if magic == MAGIC && length <= IMAGE_LIMIT {
-        length
-    } else {
-        PAGE_SIZE
-    }
-}
-
-/// Fills the tables with what the hypervisor itself needs. Runs with the MMU off: no atomic
+/// Fills the tables with the mappings that the hypervisor itself needs. Runs with the MMU off: no atomic
 /// read-modify-write, no unaligned access.
-pub(crate) extern "C" fn build() {
-    let own = || {
-        map(log::address(), load_address(), DATA)?;
-        map(load_address(), address_of!(__text_end), TEXT)?;
-        map(address_of!(__text_end), address_of!(__rodata_end), RODATA)?;
-        map(address_of!(__rodata_end), address_of!(__stacks_start), DATA)?;
-        for pcpu in 0..MAX_PCPUS as u64 {
-            let part = (&raw const STACKS) as u64 + pcpu * (GUARD_SIZE + STACK_SIZE) as u64;
-            map(
-                part + GUARD_SIZE as u64,
-                part + (GUARD_SIZE + STACK_SIZE) as u64,
-                DATA,
-            )?;
-        }
-        map(image_address(), image_end(), RODATA)
-    };
-    if own().is_err() {
-        boot::halt("LOCKDOWN: the hypervisor's own memory does not fit its tables");
+pub(crate) fn build() -> Result<(), MapError> {
+    map(layout::log_address(), layout::load_address(), DATA)?;
+    map(layout::load_address(), layout::text_end(), TEXT)?;
+    map(layout::text_end(), layout::constants_end(), RODATA)?;
+    map(layout::constants_end(), layout::data_end(), DATA)?;
+    for pcpu in 0..MAX_PCPUS as u64 {
+        let part = (&raw const STACKS) as u64 + pcpu * (GUARD_SIZE + STACK_SIZE) as u64;
+        map(
+            part + GUARD_SIZE as u64,
+            part + (GUARD_SIZE + STACK_SIZE) as u64,
+            DATA,
+        )?;
     }
-    // What was written past the caches must not be hidden by older lines of them.
-    let constants = address_of!(__relro_start);
-    cache::invalidate(constants, address_of!(__rodata_end) - constants);
+    map(layout::image_address(), layout::image_end(), RODATA)?;
+    // Older lines of the caches must not hide bytes that were written past the caches.
+    let constants = layout::constants();
+    cache::invalidate(constants, layout::constants_end() - constants);
     let used = USED.load(Ordering::Relaxed) as u64 * PAGE_SIZE;
     cache::invalidate((&raw const TABLES) as u64, used);
     cache::invalidate((&raw const USED) as u64, size_of::<AtomicUsize>() as u64);
-}
-
-/// First page behind the system image.
-fn image_end() -> u64 {
-    image_address() + image_length().next_multiple_of(PAGE_SIZE)
+    Ok(())
 }
 
 /// Maps a stretch of the board's memory, without the binary and the image, which have their own mappings
 /// and holes.
 pub(crate) fn map_ram(from: HostPhys, size: u64) -> Result<(), MapError> {
     let end = from.0.saturating_add(size);
-    fill(from.0, end.min(load_address()), DATA)?;
-    fill(from.0.max(image_end()), end, DATA)
+    fill(from.0, end.min(layout::load_address()), DATA)?;
+    fill(from.0.max(layout::image_end()), end, DATA)
 }
 
 /// Maps device registers, all of each page they touch.
@@ -209,7 +152,7 @@ fn identity(from: u64, to: u64, attributes: Attributes) -> Mapping {
     }
 }
 
-/// Maps what nothing else may have mapped.
+/// Maps a range that nothing else may have mapped.
 fn map(from: u64, to: u64, attributes: Attributes) -> Result<(), MapError> {
     if from >= to {
         return Ok(());
@@ -217,7 +160,7 @@ fn map(from: u64, to: u64, attributes: Attributes) -> Result<(), MapError> {
     tree().map(&mut Pool, &identity(from, to, attributes))
 }
 
-/// Maps what is not mapped yet, and makes it visible to this CPU's table walks.
+/// Maps the part of a range that is not mapped yet, and makes it visible to this CPU's table walks.
 fn fill(from: u64, to: u64, attributes: Attributes) -> Result<(), MapError> {
     if from >= to {
         return Ok(());

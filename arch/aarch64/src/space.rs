@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Address spaces of partitions: stage-2 translation, and our own way to their memory.
+//! Address spaces of partitions: stage-2 translation, and the hypervisor's own way to their memory.
 //!
-//! A space is a tree of `arch/paging` in memory that the system image sets aside. It is built by the boot pCPU before
-//! any vCPU runs and then only read, except by [`Spaces::revoke`]. The VMID of a partition is its number plus
-//! one; VMID 0 is nobody's. The guest-physical size is 40 bits, or what the CPU has if that is less.
+//! A space is a tree of `arch/paging` in memory that the system image sets aside. The boot pCPU builds the
+//! tree before any vCPU runs. After that the tree is only read, except by [`Spaces::revoke`]. The VMID of a
+//! partition is its number plus one; VMID 0 is nobody's. The guest-physical size is 40 bits, or the size that
+//! the CPU has if that is less.
 //!
-//! Partition memory is never a Rust reference: it is looked up in the same tree that the partition's own
-//! accesses go through, and then read or written by address ([`physical`]).
+//! Partition memory is never a Rust reference. The hypervisor looks an address up in the same tree that the
+//! partition's own accesses go through, and then reads or writes by address ([`physical`]).
 
-use crate::machine::{BOARD, Machine};
+use crate::board::BOARD;
+use crate::irq::{self, Controller};
+use crate::machine::Machine;
 use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
-use crate::{cache, irq, tables};
+use crate::{cache, tables};
 use bulkhead_arch_api::{
     AccessKind, BuildError, CopyError, GuestPhys, HostPhys, MAX_PARTITIONS, MemoryKind, PartitionId,
-    Permissions, Region, Spaces, VirtualController,
+    Permissions, Region, SpacePlan, Spaces, VirtualDevice,
 };
 use bulkhead_arch_paging::vmsa::Stage2;
 use bulkhead_arch_paging::{
@@ -29,19 +32,21 @@ const ADDRESS_BITS: u8 = 40;
 
 /// Root of each partition's tree, 0 until it is built.
 static ROOTS: [AtomicU64; MAX_PARTITIONS] = [const { AtomicU64::new(0) }; MAX_PARTITIONS];
-/// First address and bytes of each partition's largest piece of RAM that nobody takes parts of; no bytes if there is none.
+/// First address and bytes of each partition's largest piece of RAM that nobody takes parts of; no bytes if
+/// there is none.
 static LARGEST: [(AtomicU64, AtomicU64); MAX_PARTITIONS] =
     [const { (AtomicU64::new(0), AtomicU64::new(0)) }; MAX_PARTITIONS];
 /// Tables of the pool that are in use.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
-/// Guest-physical addresses of this CPU, by ID_AA64MMFR0_EL1.PARange. All pCPUs of a board agree.
+/// Returns the size of guest-physical addresses of this CPU, by ID_AA64MMFR0_EL1.PARange. All pCPUs of a
+/// board agree.
 #[inline]
 fn geometry() -> Geometry {
-    const NARROW: [Geometry; 2] = [concatenated(32), concatenated(36)];
+    const SMALLER: [Geometry; 2] = [concatenated(32), concatenated(36)];
     const WIDEST: Geometry = concatenated(ADDRESS_BITS);
     let range = read_register!("id_aa64mmfr0_el1") & 0xF;
-    NARROW.get(range as usize).copied().unwrap_or(WIDEST)
+    SMALLER.get(range as usize).copied().unwrap_or(WIDEST)
 }
 
 const fn concatenated(bits: u8) -> Geometry {
@@ -53,7 +58,7 @@ const fn concatenated(bits: u8) -> Geometry {
 
 /// Sets this pCPU up for stage 2.
 pub(crate) fn enable() {
-    // PS: 48 bits (5) are what the 4 KiB granule reaches without FEAT_LPA.
+    // PS: the 4 KiB granule reaches 48 bits (5) without FEAT_LPA.
     let physical_size = (read_register!("id_aa64mmfr0_el1") & 0xF).min(5);
     write_guest_register!("vtcr_el2", VTCR | Stage2::vtcr(geometry()) | physical_size << 16);
     instruction!("isb");
@@ -62,7 +67,7 @@ pub(crate) fn enable() {
     instruction!("isb");
 }
 
-/// VTTBR_EL2 of a partition whose space is built.
+/// Returns VTTBR_EL2 of a partition whose space is built.
 pub(crate) fn of(partition: PartitionId) -> u64 {
     let root = ROOTS
         .get(usize::from(partition.0))
@@ -86,7 +91,7 @@ fn look_up(partition: PartitionId, guest: GuestPhys) -> Option<Translation> {
     tree_of(partition)?.translate(&Pool, guest.0)
 }
 
-/// Whether this address is in the partition's largest region of memory.
+/// Tells whether this address is in the partition's largest region of memory.
 #[inline(always)]
 pub(crate) fn is_in_largest(partition: PartitionId, guest: GuestPhys) -> bool {
     LARGEST
@@ -97,7 +102,7 @@ pub(crate) fn is_in_largest(partition: PartitionId, guest: GuestPhys) -> bool {
         })
 }
 
-/// Whether there is memory of the partition at this address.
+/// Tells whether there is memory of the partition at this address.
 pub(crate) fn is_memory(partition: PartitionId, guest: GuestPhys) -> bool {
     is_in_largest(partition, guest)
         || look_up(partition, guest).is_some_and(|found| found.attributes.kind == MemoryKind::Ram)
@@ -125,7 +130,7 @@ fn each_piece(
     Ok(())
 }
 
-/// The part of a buffer that a piece is about.
+/// Returns the part of a buffer that a piece is about.
 fn part(done: u64, bytes: u64) -> core::ops::Range<usize> {
     done as usize..(done + bytes) as usize
 }
@@ -174,7 +179,8 @@ impl TableMemory for Pool {
     }
 
     fn forget(&mut self, input: u64, _size: u64) {
-        // One entry, so one address of it suffices; stage-1 results that include it go too (D8, "TLB maintenance").
+        // One entry was changed, so one address of it suffices. Stage-1 results that include the entry go too
+        // (D8, "TLB maintenance").
         instruction!("dsb ishst");
         instruction_with!("tlbi ipas2e1is", input >> 12);
         instruction!("dsb ish");
@@ -214,16 +220,18 @@ impl Spaces for Machine {
     fn build(
         &mut self,
         partition: PartitionId,
-        regions: &[Region],
-        controller: Option<&VirtualController>,
+        plan: &SpacePlan<'_>,
+        devices: impl Iterator<Item = VirtualDevice>,
     ) -> Result<(), BuildError> {
+        let regions = plan.regions;
+        let controller = Controller::of(plan.lines, devices);
         let geometry = geometry();
         let root = Pool::take(geometry.root_tables() as usize).ok_or(BuildError::TablesExhausted)?;
         let tree = Tree::<Stage2>::new(root, geometry);
         for region in regions {
             map(&tree, region)?;
         }
-        if let Some((guest, host, size)) = controller.and_then(irq::interface_mapping) {
+        if let Some((guest, host, size)) = controller.as_ref().and_then(irq::interface_mapping) {
             let region = Region {
                 guest,
                 host: HostPhys(host),
@@ -249,7 +257,7 @@ impl Spaces for Machine {
             first.store(largest.guest.0, Ordering::Relaxed);
             size.store(largest.size, Ordering::Release);
         }
-        irq::configure(partition, controller);
+        irq::configure(partition, controller.as_ref());
         Ok(())
     }
 
@@ -261,7 +269,8 @@ impl Spaces for Machine {
         // The invalidations are for the VMID in VTTBR_EL2: nobody else's state may be current then.
         self.unload();
         enter(of(partition));
-        // Out of tables: the block in question stays mapped as a whole, which the kernel finds by `translate`.
+        // If no tables are left, the block in question stays mapped as a whole. The kernel finds such a block
+        // by `translate`.
         let _kept_whole = tree.unmap(&mut Pool, guest.0, size);
     }
 
@@ -271,7 +280,7 @@ impl Spaces for Machine {
 
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {
         each_piece(partition, guest, bytes.len() as u64, |host, done, length| {
-            // What the partition wrote with its caches off must not be hidden by older lines.
+            // Older lines must not hide bytes that the partition wrote with its caches off.
             cache::clean_and_invalidate(host, length);
             if let Some(target) = bytes.get_mut(part(done, length)) {
                 // SAFETY: memory of the partition, mapped at EL2 as RAM of the board.
@@ -283,7 +292,8 @@ impl Spaces for Machine {
     fn copy_out(&mut self, partition: PartitionId, guest: GuestPhys, bytes: &[u8]) -> Result<(), CopyError> {
         each_piece(partition, guest, bytes.len() as u64, |host, done, length| {
             if let Some(source) = bytes.get(part(done, length)) {
-                // SAFETY: memory of the partition, mapped at EL2 as RAM of the board; no reference to it exists.
+                // SAFETY: memory of the partition, mapped at EL2 as RAM of the board; no reference to it
+                // exists.
                 unsafe { cache::copy(host, source) }
             }
         })?;
@@ -291,21 +301,7 @@ impl Spaces for Machine {
         Ok(())
     }
 
-    fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
-        let mut done = 0;
-        while done < length {
-            let at = guest.offset(done).map_err(|_| CopyError { address: guest })?;
-            done += self.clear_some(partition, at, length - done)?;
-        }
-        Ok(())
-    }
-
-    fn clear_some(
-        &mut self,
-        partition: PartitionId,
-        guest: GuestPhys,
-        length: u64,
-    ) -> Result<u64, CopyError> {
+    fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {
         let run = tree_of(partition).and_then(|tree| tree.translate_run(&Pool, guest.0, length));
         let found = run
             .filter(|found| found.attributes.kind == MemoryKind::Ram)
@@ -323,8 +319,9 @@ impl Spaces for Machine {
     }
 
     fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64 {
-        // SAFETY: the window is one access wide. `map_board` has mapped every window of the registers table as device
-        // memory (the caller promises that this is inside one), and the image check that it is nobody else's.
+        // SAFETY: the window is one access wide. `map_board` has mapped every window of the registers table
+        // as device memory (the caller promises that this is inside one), and the image check has shown that
+        // it is nobody else's.
         let window = unsafe { Mmio::new(register.0 as usize, usize::from(size)) };
         let (mut value, width) = (0, size);
         match (kind, width) {

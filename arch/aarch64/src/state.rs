@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! EL1 and EL0 registers of a vCPU that is not current.
 //!
-//! The list is every register of the EL1&0 regime that an Armv8.0 guest can use without a trap, plus
-//! those of later extensions that the ID registers still advertise (none so far). Registers that only
-//! AArch32 at EL1 can reach are not switched, because a VM's EL1 is AArch64 (HCR_EL2.RW).
+//! The list is every register of the EL1&0 regime that an Armv8.0 guest can use without a trap, plus those of
+//! later extensions that the ID registers still advertise (none so far). Registers that only AArch32 at EL1
+//! can reach are not switched, because a VM's EL1 is AArch64 (HCR_EL2.RW).
 //!
-//! Order of loading: on Cortex-A57 and A72 (errata 1319537, 1319367) a speculative address translation
-//! may be made with a mix of two guests' registers and stay in the TLB. So [`El1State::save`] shuts walks off
-//! (EPD0, EPD1 and M set), then everything else changes, and last [`El1State::load`] gives SCTLR_EL1 and
-//! TCR_EL1 the new guest's values. While no vCPU is current they are shut.
+//! Order of loading: on Cortex-A57 and A72 (errata 1319537, 1319367) a speculative address translation may be
+//! made with a mix of two guests' registers and stay in the TLB. So [`El1State::save`] shuts walks off (EPD0,
+//! EPD1 and M set). Then everything else changes. Last, [`El1State::load`] gives SCTLR_EL1 and TCR_EL1 the
+//! new guest's values. While no vCPU is current, walks are shut off.
 
 use crate::sysreg::{instruction, read_register, write_guest_register};
 
@@ -17,7 +17,8 @@ pub(crate) const RESET_PSTATE: u64 = 0x3C5;
 /// SPSR_EL2 of a task's first instruction: EL0t, nothing masked.
 pub(crate) const TASK_PSTATE: u64 = 0;
 
-/// SCTLR_EL1 after reset: RES1 bits of Armv8.0 and what Cortex-A cores reset to 1; MMU and caches off.
+/// SCTLR_EL1 after reset: RES1 bits of Armv8.0 and the bits that Cortex-A cores reset to 1; MMU and caches
+/// off.
 const SCTLR_RESET: u64 = 0x30D5_0838;
 /// SCTLR_EL1 of a task: RES1, and at EL0: UCI, UCT, DZE, nTWE, nTWI; I, so that code is cacheable.
 const SCTLR_TASK: u64 = 0x30D0_0800 | 1 << 26 | 1 << 15 | 1 << 14 | 1 << 18 | 1 << 16 | 1 << 12;
@@ -27,8 +28,8 @@ const CPACR_FP: u64 = 3 << 20;
 const CNTKCTL_VIRTUAL_COUNTER: u64 = 1 << 1;
 /// TCR_EL1.EPD0 and EPD1: no walk by either table.
 pub(crate) const NO_WALKS: u64 = 1 << 7 | 1 << 23;
-/// The same whatever the state is: PD0 and PD1 say so in a TTBCR of short descriptors.
-pub(crate) const NO_WALKS_NARROW: u64 = NO_WALKS | 1 << 4 | 1 << 5;
+/// The same bits for every state: PD0 and PD1 shut walks off in a TTBCR of short descriptors.
+pub(crate) const NO_WALKS_AARCH32: u64 = NO_WALKS | 1 << 4 | 1 << 5;
 /// SCTLR_EL1.M.
 const SCTLR_M: u64 = 1;
 /// PSTATE.M: mask and value of EL1 with its own stack pointer.
@@ -36,7 +37,7 @@ const PSTATE_MODE: u64 = 0x1F;
 const PSTATE_EL1H: u64 = 0x5;
 
 macro_rules! el1_registers {
-    // In pairs, so that the compiler moves two at a time.
+    // The registers are listed in pairs, so that the compiler moves two at a time.
     ($($field:ident = $name:literal, $other:ident = $other_name:literal;)*) => {
         /// Registers of EL1 and EL0.
         #[derive(Clone, Copy)]
@@ -51,7 +52,8 @@ macro_rules! el1_registers {
             /// Every register zero.
             pub(crate) const ZERO: Self = Self { sctlr: 0, tcr: 0, $($field: 0, $other: 0),* };
 
-            /// Reads all from the hardware, and makes translation-table walks of the EL1&0 regime impossible: by these bits of TCR_EL1.
+            /// Reads all from the hardware, and makes translation-table walks of the EL1&0 regime impossible:
+            /// by these bits of TCR_EL1.
             #[inline(always)]
             pub(crate) fn save(&mut self, no_walks: u64) {
                 (self.sctlr, self.tcr) = (read_register!("sctlr_el1"), read_register!("tcr_el1"));
@@ -96,7 +98,7 @@ impl El1State {
         ..Self::ZERO
     };
 
-    /// Of a task, which runs at EL0 with `stack`.
+    /// Returns the state of a task, which runs at EL0 with `stack`.
     pub(crate) const fn task(stack: u64) -> Self {
         Self {
             sctlr: SCTLR_TASK,
@@ -107,7 +109,7 @@ impl El1State {
         }
     }
 
-    /// The stack pointer that code with this PSTATE uses.
+    /// Returns the stack pointer that code with this PSTATE uses.
     pub(crate) const fn stack_pointer(&self, pstate: u64) -> u64 {
         if pstate & PSTATE_MODE == PSTATE_EL1H {
             self.sp_el1
@@ -117,7 +119,8 @@ impl El1State {
     }
 }
 
-/// Makes translation-table walks of the EL1&0 regime impossible until [`El1State::load`], by a `tcr` that says so.
+/// Makes translation-table walks of the EL1&0 regime impossible until [`El1State::load`], by a `tcr` that
+/// says so.
 #[inline(always)]
 pub(crate) fn shut_translation(sctlr: u64, tcr: u64) {
     write_guest_register!("tcr_el1", tcr);
@@ -126,7 +129,8 @@ pub(crate) fn shut_translation(sctlr: u64, tcr: u64) {
     instruction!("isb");
 }
 
-/// Registers whose meaning is the implementation's. Where a CPU has only constants there, nothing is switched.
+/// Registers whose meaning is the implementation's. Where a CPU has only constants there, nothing is
+/// switched.
 #[derive(Clone, Copy)]
 pub(crate) struct Auxiliary {
     afsr0: u64,
@@ -134,13 +138,24 @@ pub(crate) struct Auxiliary {
     amair: u64,
 }
 
-/// Whether the CPU has the RAS extension (ID_AA64PFR0_EL1.RAS).
+/// Tells whether EL1 of this CPU can be in AArch32 state (ID_AA64PFR0_EL1.EL1).
+pub(crate) fn has_aarch32() -> bool {
+    read_register!("id_aa64pfr0_el1") >> 4 & 0xF == 2
+}
+
+/// Tells whether the CPU has PAN (ID_AA64MMFR1_EL1.PAN).
+pub(crate) fn has_pan() -> bool {
+    read_register!("id_aa64mmfr1_el1") >> 20 & 0xF != 0
+}
+
+/// Tells whether the CPU has the RAS extension (ID_AA64PFR0_EL1.RAS).
 pub(crate) fn has_ras() -> bool {
     read_register!("id_aa64pfr0_el1") >> 28 & 0xF != 0
 }
 
-/// Forgets what `ESB` left of a virtual SError. Guests are not told of the RAS extension, so nobody may rely on it, but what is behind
-/// their `DISR_EL1` would be one register for all of them. Only if the CPU [has it](has_ras).
+/// Forgets the record that `ESB` left of a virtual SError. Guests are not told of the RAS extension, so
+/// nobody may rely on the record. The register behind their `DISR_EL1` would however be one for all of them.
+/// Only if the CPU [has the extension](has_ras).
 #[inline(always)]
 pub(crate) fn forget_deferred() {
     // VDISR_EL2, which assemblers know with the extension only.
@@ -155,7 +170,7 @@ impl Auxiliary {
         amair: 0,
     };
 
-    /// Whether this CPU's can be changed. No guest's values are in them.
+    /// Tells whether this CPU's registers can be changed. No guest's values are in them.
     pub(crate) fn exist() -> bool {
         write_guest_register!("afsr0_el1", u64::MAX);
         write_guest_register!("afsr1_el1", u64::MAX);

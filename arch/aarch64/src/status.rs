@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! SPSR of the AArch32 mode that a vCPU is in, where the system registers do not show it.
 //!
-//! EL2 reads and writes SPSR_svc, _abt, _und, _irq and _fiq as system registers (Arm DDI 0487 D19.2.142 ff.). QEMU 7.2
-//! keeps the one of the present mode elsewhere while the CPU is in AArch32 state, and exception entry to and return from
-//! AArch64 do not move it: EL2 reads an old value, and what it writes the mode does not see. Without more, two 32-bit
-//! vCPUs on a pCPU would see each other's, and a handler of an injected exception would return to where another came from.
+//! EL2 reads and writes SPSR_svc, _abt, _und, _irq and _fiq as system registers (Arm DDI 0487 D19.2.142 ff.).
+//! QEMU 7.2 keeps the SPSR of the present mode elsewhere while the CPU is in AArch32 state, and exception
+//! entry to and return from AArch64 do not move it. EL2 then reads an old value, and the mode does not see a
+//! value that EL2 writes. Without more, two 32-bit vCPUs on a pCPU would see each other's SPSR, and a handler
+//! of an injected exception would return to where another came from.
 //!
-//! The register is right where the mode itself names it. So a *visit* enters the mode for one instruction, `mrs r0, spsr`
-//! or `msr spsr, r0`, and HVC. Stage 1 and 2 are off during it and interrupts are masked, so that nothing else runs, and
-//! its VMID 0 is nobody's. The general registers are the vCPU's throughout.
+//! The register is right where the mode itself names it. So a *visit* enters the mode for one instruction,
+//! `mrs r0, spsr` or `msr spsr, r0`, and HVC. Stage 1 and 2 are off during the visit and interrupts are
+//! masked, so that nothing else runs, and its VMID 0 is nobody's. The general registers are the vCPU's
+//! throughout.
 //!
-//! Whether visits are needed is measured when a pCPU adopts a 32-bit vCPU, by what a visit itself sees of a value in
-//! SPSR_und. A CPU that does as the manual says pays that once. An address above 4 GiB cannot be visited: then none are made.
+//! When a pCPU adopts a 32-bit vCPU, a measurement shows whether visits are needed: a visit itself reads back
+//! a value in SPSR_und. A CPU that follows the manual pays for this once. An address above 4 GiB cannot be
+//! visited, and then no visits are made.
 
-use crate::aarch32::{
-    self, MODE_ABORT, MODE_FIQ, MODE_IRQ, MODE_SUPERVISOR, MODE_UNDEFINED, PSTATE_ALL_MASKED, SCTLR_RESET,
-};
-use crate::entry;
+use crate::context::Context;
+use crate::enter;
 use crate::machine::Machine;
+use crate::state::has_aarch32;
 use crate::sysreg::{instruction, read_register, write_guest_register};
-use crate::vcpu::Context;
+use bulkhead_arch_aarch64_core::aarch32::{
+    ALL_MASKED, MODE_ABORT, MODE_FIQ, MODE_IRQ, MODE_SUPERVISOR, MODE_UNDEFINED, SCTLR_RESET,
+};
 use core::arch::global_asm;
 
 /// The immediate of a visit's HVC. A guest may use it as well, but then stage 2 is on.
@@ -32,7 +36,7 @@ const HCR_VISIT: u64 = 0;
 const HCR_VM: u64 = 1;
 /// SCTLR.I: the image is ordinary memory, so its instructions may be cached.
 const SCTLR_I: u64 = 1 << 12;
-/// What the measurement writes: flags alone, which every implementation keeps.
+/// The value that the measurement writes: flags alone, which every implementation keeps.
 const PATTERN: u64 = 0xA000_0010;
 
 // Two instructions each, and inside one page.
@@ -55,12 +59,12 @@ unsafe extern "C" {
     static bulkhead_status_write: u32;
 }
 
-/// Whether an HVC with the immediate [`VISIT`] is the end of a visit.
+/// Tells whether an HVC with the immediate [`VISIT`] is the end of a visit.
 pub(crate) fn is_visit() -> bool {
     read_register!("hcr_el2") & HCR_VM == 0
 }
 
-/// Where the SPSR of the mode in `pstate` is stored; User and System mode have none.
+/// Returns the place in which the SPSR of the mode in `pstate` is stored. User and System mode have none.
 fn stored(context: &mut Context, pstate: u64) -> Option<&mut u64> {
     let banked = &mut context.banked;
     match pstate & 0x1F {
@@ -76,7 +80,7 @@ fn stored(context: &mut Context, pstate: u64) -> Option<&mut u64> {
 impl Machine {
     /// Finds out whether this pCPU needs visits. No vCPU is current.
     pub(crate) fn measure_status(&mut self, context: &mut Context) {
-        if !aarch32::is_supported() || (&raw const bulkhead_status_write).addr() >> 32 != 0 {
+        if !has_aarch32() || (&raw const bulkhead_status_write).addr() >> 32 != 0 {
             return;
         }
         write_guest_register!("spsr_und", PATTERN);
@@ -95,7 +99,8 @@ impl Machine {
         }
     }
 
-    /// Before a vCPU becomes current: the AArch32 mode that it goes on in, if it does, sees its stored register.
+    /// Shows its stored register to the AArch32 mode in which a vCPU goes on, if it goes on in one. Call this
+    /// before the vCPU becomes current.
     pub(crate) fn load_status(&mut self, context: &mut Context) {
         let mode = context.pstate;
         if !context.plan.aarch32 {
@@ -106,15 +111,17 @@ impl Machine {
         }
     }
 
-    /// The mode in `pstate` sees `value`, in addition to what was written to the system register.
+    /// Shows `value` to the mode in `pstate`, in addition to the value that was written to the system
+    /// register.
     pub(crate) fn give_status(&mut self, context: &mut Context, pstate: u64, value: u64) {
         if self.visits_status {
             self.visit(context, pstate, &raw const bulkhead_status_write, value);
         }
     }
 
-    /// Runs two instructions in a mode with `value` in r0; what r0 holds then. All general registers are in the context,
-    /// and what the hardware holds besides for the vCPU that is or was current stays.
+    /// Runs two instructions in a mode with `value` in r0. Returns the value that r0 holds then. All general
+    /// registers are in the context. All other state that the hardware holds for the vCPU that is or was
+    /// current stays.
     fn visit(&mut self, context: &mut Context, mode: u64, code: *const u32, value: u64) -> u64 {
         let (hcr, vttbr, sctlr) = (
             read_register!("hcr_el2"),
@@ -129,11 +136,11 @@ impl Machine {
         write_guest_register!("sctlr_el1", SCTLR_RESET | SCTLR_I);
         instruction!("isb");
         context.pc = code.addr() as u64;
-        context.pstate = PSTATE_ALL_MASKED | mode & 0x1F;
+        context.pstate = ALL_MASKED | mode & 0x1F;
         context.write_general(0, value);
-        // SAFETY: the vCPU is adopted by this pCPU, and both references are lent to the handler until the return;
-        // the code is two instructions that touch r0, a status register and nothing else.
-        unsafe { entry::bulkhead_enter(&raw mut *context, &raw mut *self) };
+        // SAFETY: the vCPU is adopted by this pCPU, and both references are lent to the handler until the
+        // return; the code is two instructions that touch r0, a status register and nothing else.
+        unsafe { enter::bulkhead_enter(&raw mut *context, &raw mut *self) };
         let answer = context.read_general(0) & 0xFFFF_FFFF;
         context.write_general(0, first);
         (context.pc, context.pstate) = (pc, pstate);

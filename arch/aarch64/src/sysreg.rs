@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! System registers by name.
 //!
-//! Sorted by what a mistake could break: reading breaks nothing; writing a register of the *guest's*
-//! regimes (EL1, EL0, timers, virtualization controls that act below EL2) cannot break Rust's memory. EL2's
-//! own registers (SCTLR, TTBR0, VBAR, ...) could; only `entry` writes them, before any Rust code that relies on them.
+//! The accessors are sorted by the harm that a mistake could do. Reading breaks nothing. Writing a register
+//! of the *guest's* regimes (EL1, EL0, timers, virtualization controls that act below EL2) cannot break
+//! Rust's memory. Writing EL2's own registers (SCTLR, TTBR0, VBAR, ...) could. Only `entry` writes them,
+//! before any Rust code that relies on them.
 
 /// Reads the system register with this assembler name.
 macro_rules! read_register {

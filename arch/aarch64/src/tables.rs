@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Words of translation tables, for EL2's own tree ([`crate::mmu`]) and those of partitions ([`crate::space`]).
+//! Words of translation tables, for EL2's own tree ([`crate::mmu`]) and those of partitions
+//! ([`crate::space`]).
 //!
-//! A table is reached by address only. What was written before must be there before an entry that leads to it
-//! is: each store comes behind a barrier (Arm DDI 0487 chapter B2).
+//! A table is reached by address only. A table's earlier words must be in memory before an entry that leads
+//! to the table is. Each store therefore comes behind a barrier (Arm DDI 0487 chapter B2).
 
 use crate::sysreg::instruction;
 use bulkhead_arch_api::HostPhys;
@@ -12,10 +13,10 @@ fn place(table: HostPhys, index: usize) -> usize {
     table.0 as usize + index * size_of::<u64>()
 }
 
-/// Entry `index` of a table.
+/// Reads entry `index` of a table.
 ///
 /// # Safety
-/// It is one of a table of ours, mapped or reached with the MMU off.
+/// The table is one of the hypervisor's, mapped or reached with the MMU off, and has this entry.
 pub(crate) unsafe fn read(table: HostPhys, index: usize) -> u64 {
     // SAFETY: the caller's promise.
     unsafe { physical::read_word(place(table, index)) }
@@ -24,15 +25,16 @@ pub(crate) unsafe fn read(table: HostPhys, index: usize) -> u64 {
 /// Replaces entry `index` of a table.
 ///
 /// # Safety
-/// As for [`read`]; no Rust reference to it exists.
+/// As for [`read`]; no Rust reference to the table exists.
 pub(crate) unsafe fn write(table: HostPhys, index: usize, entry: u64) {
     instruction!("dsb ishst");
     // SAFETY: the caller's promise.
     unsafe { physical::write_word(place(table, index), entry) }
 }
 
-/// Fills entries from `index` on as long as they are 0, and no more than `limit`: `entry` into the first, into each
-/// other the one before it plus `step`. Returns how many. Whole address maps go through here.
+/// Fills entries from `index` on as long as they are 0, and no more than `limit`. The first entry becomes
+/// `entry`, and each other one the entry before plus `step`. Returns the number of filled entries. Whole
+/// address maps go through here.
 ///
 /// # Safety
 /// As for [`write`], for `limit` entries.
@@ -45,8 +47,8 @@ pub(crate) unsafe fn fill(table: HostPhys, index: usize, limit: usize, (entry, s
     // SAFETY: loads and stores between `start` and `end` only, which is the caller's range.
     unsafe {
         core::arch::asm!(
-            // Eight at a time where all of them are 0; one at a time up to a multiple of eight, behind the last one, and
-            // up to one that is not 0.
+            // The loop goes eight at a time where all eight are 0. It goes one at a time up to a multiple of
+            // eight, behind the last group of eight, and up to an entry that is not 0.
             "2: cmp {at}, {last_group}",
             "b.hs 3f",
             "tst {at}, #63",

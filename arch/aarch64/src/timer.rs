@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The virtual and the physical timer of a vCPU (Arm DDI 0487 D11).
 //!
-//! While a vCPU is current both timers are in the hardware and count, whether it runs or waits. While it is not,
-//! they are off; the kernel wakes an idle vCPU by the time its [`bulkhead_arch_api::Exit::Idle`] named.
+//! While a vCPU is current both timers are in the hardware and count, whether the vCPU runs or waits. While
+//! the vCPU is not current, they are off. The kernel then wakes an idle vCPU by the time that the vCPU's
+//! [`bulkhead_arch_api::Exit::Idle`] named.
 //!
-//! Real time: CNTVOFF_EL2 is zero and the guest uses both timers directly. Frozen time: the guest's
-//! counters are the hardware's minus an offset that grows by the time the vCPU was ready but not
-//! current. No hardware of this class offsets the physical counter, so there CNTPCT_EL0 and CNTP_*
-//! trap and are converted. Time spent idle is not frozen; if the vCPU was idle when it left, time
-//! stands still from the moment its own timer wanted it.
+//! Real time: CNTVOFF_EL2 is zero and the guest uses both timers directly. Frozen time: the guest's counters
+//! are the hardware's minus an offset that grows by the time the vCPU was ready but not current. No hardware
+//! of this class offsets the physical counter, so there CNTPCT_EL0 and CNTP_* trap and are converted. Time
+//! spent idle is not frozen. If the vCPU was idle when it left, time stands still from the moment for which
+//! its own timer was set.
 
 use crate::sysreg::{read_register, write_guest_register};
+use bulkhead_arch_aarch64_core::registers::PhysicalTimer;
 use bulkhead_arch_api::Ticks;
 
 /// CNTx_CTL.ENABLE and IMASK: a timer that can interrupt is enabled and not masked.
@@ -30,9 +32,10 @@ pub(crate) struct Timers {
     physical_compare: u64,
     /// The hardware's counter minus the guest's.
     offset: u64,
-    /// When it ceased to be current, or when its own timer wanted it back; `NEVER`: it was never current.
+    /// The time when the vCPU ceased to be current, or when its own timer wanted it back. `NEVER` if it was
+    /// never current.
     frozen_since: Ticks,
-    /// When an idle vCPU's own timer wants it back; in the past if it is not idle.
+    /// The time when an idle vCPU's own timer wants it back. In the past if the vCPU is not idle.
     idle_until: Ticks,
 }
 
@@ -42,7 +45,7 @@ pub(crate) fn real_time() {
     write_guest_register!("cntvoff_el2", 0);
 }
 
-/// The counter, read in program order.
+/// Returns the counter, read in program order.
 #[inline]
 pub(crate) fn counter() -> Ticks {
     crate::sysreg::instruction!("isb");
@@ -61,7 +64,7 @@ impl Timers {
         idle_until: Ticks(0),
     };
 
-    /// Takes both out of the hardware and switches them off. `irq` has taken their interrupts before.
+    /// Takes both timers out of the hardware and switches them off. `irq` has taken their interrupts before.
     #[inline]
     pub(crate) fn save(&mut self) {
         (self.virtual_control, self.virtual_compare) =
@@ -72,10 +75,10 @@ impl Timers {
         write_guest_register!("cntp_ctl_el0", 0);
     }
 
-    /// [`Timers::save`] of one vCPU and [`Timers::load`] of the one that follows it. Their levels settle before an
-    /// interrupt can be taken.
+    /// Does [`Timers::save`] of one vCPU and [`Timers::load`] of the one that follows it. Their levels settle
+    /// before an interrupt can be taken.
     #[inline(always)]
-    pub(crate) fn exchange(before: &mut Self, after: &Self) {
+    pub(crate) fn switch(before: &mut Self, after: &Self) {
         let (control, compare) = (after.virtual_control, after.virtual_compare);
         (before.virtual_control, before.virtual_compare) =
             (read_register!("cntv_ctl_el0"), read_register!("cntv_cval_el0"));
@@ -97,15 +100,15 @@ impl Timers {
         write_guest_register!("cntp_ctl_el0", self.physical_control);
     }
 
-    /// What [`Timers::save`] leaves to do for frozen time. While no vCPU with frozen time is current, the hardware is
-    /// set up for real time.
+    /// Does the part of the work for frozen time that [`Timers::save`] leaves. While no vCPU with frozen time
+    /// is current, the hardware is set up for real time.
     pub(crate) fn freeze(&mut self) {
         self.frozen_since = counter();
         real_time();
     }
 
-    /// What must be done for frozen time before [`Timers::load`]: moves the guest's time back by how long it was ready
-    /// but not current.
+    /// Does the work for frozen time that must come before [`Timers::load`]: moves the guest's time back by
+    /// the time for which the vCPU was ready but not current.
     pub(crate) fn thaw(&mut self) {
         if self.frozen_since != Ticks::NEVER {
             let since = self.frozen_since.max(self.idle_until);
@@ -117,25 +120,25 @@ impl Timers {
         write_guest_register!("cntvoff_el2", self.offset);
     }
 
-    /// The vCPU waits until then, or for an interrupt.
+    /// Notes that the vCPU waits until then, or for an interrupt.
     pub(crate) fn idle(&mut self, until: Ticks) {
         self.idle_until = until;
     }
 
-    /// What [`Timers::idle`] was told.
+    /// Returns the time that [`Timers::idle`] was told.
     #[inline]
     pub(crate) const fn idle_until(&self) -> Ticks {
         self.idle_until
     }
 
-    /// The vCPU runs.
+    /// Notes that the vCPU runs.
     #[inline]
     pub(crate) fn busy(&mut self) {
         self.idle_until = Ticks(0);
     }
 }
 
-/// When the first enabled timer of the current vCPU expires, in the hypervisor's ticks.
+/// Returns the time at which the first enabled timer of the current vCPU expires, in the hypervisor's ticks.
 pub(crate) fn next_expiry(timers: &Timers) -> Ticks {
     let mut first = Ticks::NEVER;
     if read_register!("cntv_ctl_el0") & (ENABLE | IMASK) == ENABLE {
@@ -148,37 +151,27 @@ pub(crate) fn next_expiry(timers: &Timers) -> Ticks {
     first
 }
 
-/// A trapped access of a frozen-time vCPU to its physical counter or timer.
-#[derive(Clone, Copy)]
-pub(crate) enum PhysicalTimer {
-    /// CNTPCT_EL0.
-    Counter,
-    /// CNTP_TVAL_EL0.
-    Value,
-    /// CNTP_CTL_EL0.
-    Control,
-    /// CNTP_CVAL_EL0.
-    Compare,
-}
-
-impl PhysicalTimer {
-    /// The guest reads it.
-    pub(crate) fn read(self, timers: &Timers) -> u64 {
-        match self {
-            Self::Counter => counter().0.wrapping_sub(timers.offset),
-            Self::Value => u64::from(read_register!("cntp_tval_el0") as u32),
-            Self::Control => read_register!("cntp_ctl_el0"),
-            Self::Compare => read_register!("cntp_cval_el0").wrapping_sub(timers.offset),
+/// Accesses of a frozen-time vCPU to its physical counter and timer, which trap.
+impl Timers {
+    /// Reads a register for the guest.
+    pub(crate) fn read_physical(&self, register: PhysicalTimer) -> u64 {
+        match register {
+            PhysicalTimer::Counter => counter().0.wrapping_sub(self.offset),
+            PhysicalTimer::Value => u64::from(read_register!("cntp_tval_el0") as u32),
+            PhysicalTimer::Control => read_register!("cntp_ctl_el0"),
+            PhysicalTimer::Compare => read_register!("cntp_cval_el0").wrapping_sub(self.offset),
         }
     }
 
-    /// The guest writes it.
-    pub(crate) fn write(self, timers: &Timers, value: u64) {
-        match self {
-            Self::Counter => {}
-            Self::Value => write_guest_register!("cntp_tval_el0", value),
-            Self::Control => write_guest_register!("cntp_ctl_el0", value),
-            Self::Compare => write_guest_register!("cntp_cval_el0", value.wrapping_add(timers.offset)),
+    /// Writes a register for the guest.
+    pub(crate) fn write_physical(&self, register: PhysicalTimer, value: u64) {
+        match register {
+            PhysicalTimer::Counter => {}
+            PhysicalTimer::Value => write_guest_register!("cntp_tval_el0", value),
+            PhysicalTimer::Control => write_guest_register!("cntp_ctl_el0", value),
+            PhysicalTimer::Compare => {
+                write_guest_register!("cntp_cval_el0", value.wrapping_add(self.offset));
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ pub struct HostPhys(pub u64);
 pub struct OutOfRange;
 
 impl GuestPhys {
-    /// `self + bytes`.
+    /// Returns `self + bytes`.
     ///
     /// # Errors
     /// [`OutOfRange`] if the sum does not fit 64 bits.
@@ -27,7 +27,7 @@ impl GuestPhys {
 }
 
 impl HostPhys {
-    /// `self + bytes`.
+    /// Returns `self + bytes`.
     ///
     /// # Errors
     /// [`OutOfRange`] if the sum does not fit 64 bits.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Why a vCPU stopped running, and what it is told before it goes on.
 
-use crate::{DUMP_REGISTERS, GuestPhys, Line, Ticks, VcpuSet};
+use crate::{AddressSpace, DUMP_REGISTERS, GuestPhys, Line, Ticks, VcpuSet};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::size::Register;
 
@@ -19,7 +19,8 @@ pub enum Exit {
     /// An interrupt or an action of the vCPU gave these vCPUs something to do; those of them that
     /// are idle become ready. (Members on other pCPUs are reached through their mailbox.)
     Wake(VcpuSet),
-    /// A physical line of a partition ([`crate::Irqs::route`]) gave these vCPUs something to do; else as `Wake`.
+    /// A physical line of a partition ([`crate::Irqs::route`]) gave these vCPUs something to do; else as
+    /// `Wake`.
     Device(VcpuSet, Line),
     /// The vCPU asked for something. Answered with [`Reply::Hypercall`].
     Hypercall(Hypercall),
@@ -27,7 +28,8 @@ pub enum Exit {
     /// Answered with [`Reply::Read`] or [`Reply::Written`].
     Access(Access),
     /// The vCPU has nothing to do before an interrupt, or before `until` (its own timer). No answer:
-    /// the instruction has been completed.
+    /// the instruction has been completed. The backend has looked before: no deliverable interrupt waits, and
+    /// the kernel is told of whatever comes later.
     Idle {
         /// When the vCPU's own timer will want it, [`Ticks::NEVER`] if it is off.
         until: Ticks,
@@ -54,12 +56,13 @@ pub enum Exit {
     /// is to reflect it, by [`crate::Vcpus::skip`] if it is to log only, else by whatever the health action
     /// does to the partition.
     Fault(FaultReport),
-    /// The vCPU asks a debugger or emulator for a service. Only if [`crate::ArchCaps::semihosting`]. Answered with [`Reply::Host`]; if
-    /// it is not answered, or not to the end, it is made again when the vCPU runs next.
+    /// The vCPU asks a debugger or emulator for a service. Only if [`crate::ClassFacts::semihosting`].
+    /// Answered with [`Reply::Host`]; if it is not answered, or not to the end, it is made again when the
+    /// vCPU runs next.
     Host(HostCall),
     /// The backend cannot go on with this vCPU for a reason that is no fault of the partition.
     Failed {
-        /// What the backend found, in its own numbering, for the crash record.
+        /// The finding of the backend, in its own numbering, for the crash record.
         code: u64,
     },
 }
@@ -73,8 +76,9 @@ pub struct Hypercall {
     pub arguments: [u64; 6],
 }
 
-/// What a program asks of the debugger or emulator that it takes for granted (semihosting), as far as it needs more than its own memory
-/// and the time. What it names of its memory, it may load or store; that is at least one byte, and at most [`crate::HOST_BYTES`].
+/// A call of a program to the debugger or emulator that it takes for granted (semihosting), as far as the
+/// call needs more than the program's own memory and the time. The program may load or store the memory that
+/// it names; that is at least one byte, and at most [`crate::HOST_BYTES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostCall {
     /// Its console is to print this. Answered with how many bytes of it were taken.
@@ -83,7 +87,8 @@ pub enum HostCall {
     Read(GuestPhys, u8),
     /// One byte of it. Answered with the byte.
     ReadByte,
-    /// The name of its partition, and a zero. Answered with how many bytes that is; what does not fit is left out.
+    /// The name of its partition, and a zero. Answered with how many bytes that is; what does not fit is left
+    /// out.
     Name(GuestPhys, u8),
     /// It has ended with an error. No answer. (One that ended well: [`Exit::Reset`].)
     Failed(u32),
@@ -92,7 +97,9 @@ pub enum HostCall {
 /// A load or store that no memory answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Where.
+    /// In which address space.
+    pub space: AddressSpace,
+    /// Where: an address, or the number of a port or of a register.
     pub address: GuestPhys,
     /// Bytes: 1, 2, 4 or 8.
     pub size: u8,
@@ -111,7 +118,7 @@ pub enum AccessKind {
     Write(u64),
 }
 
-/// What a vCPU did wrong.
+/// A fault of a vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultReport {
     /// Class, which selects the health action.
@@ -126,7 +133,7 @@ pub struct FaultReport {
     pub virtual_address: Option<u64>,
 }
 
-/// Whether a partition asked to end or to start anew.
+/// A reset that a partition asked for: to end, or to start anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResetKind {
     /// Power off.
@@ -159,7 +166,7 @@ pub enum CpuPower {
     OnPending,
 }
 
-/// What a vCPU is told before it goes on, as the answer to its last exit.
+/// The answer to a vCPU's last exit, which it is told before it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// To [`Exit::Hypercall`]: status and up to four results. On an error the result registers keep
@@ -181,7 +188,8 @@ pub enum Reply {
 /// (aarch64: x0..x30, SP of the current level, PC, PSTATE; armv7m: r0..r12 and LR, SP, PC, xPSR).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dump {
-    /// General registers in the class's order.
+    /// General registers in the class's order. The stack pointer is not among them, so 32 registers of which
+    /// one is the stack pointer have room.
     pub general: [Register; DUMP_REGISTERS],
     /// Their names in a report; `r` and the number for those that have none here.
     pub names: &'static [&'static str],

@@ -1,35 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The boundary between the kernel and a CPU class.
 //!
-//! The kernel sees a machine as one handle per pCPU that implements [`Arch`]: eight groups of verbs
-//! over ids, ticks and guest-physical addresses. Storage (register contexts, translation tables,
+//! The kernel sees a machine as one handle per pCPU that implements [`Arch`]: seven groups of verbs
+//! over ids, ticks and guest-physical addresses. Drivers of the board's own devices come beside it
+//! ([`Drivers`]). Storage (register contexts, translation tables,
 //! interrupt state) belongs to the backend; decisions (who runs, who may, what a failure means)
 //! belong to the kernel. Control goes one way: the kernel calls [`Vcpus::run`] and gets a reason back.
 //!
-//! A handle is used by its own pCPU only. What several pCPUs share behind it, the backend keeps
-//! consistent by itself, without blocking for longer than a bounded number of instructions.
+//! A handle is used by its own pCPU only. The backend itself keeps the state consistent that several pCPUs
+//! share behind a handle, without blocking for longer than a bounded number of instructions.
 #![no_std]
 #![forbid(unsafe_code)]
 
 mod address;
+pub mod class;
+mod device;
+mod driver;
 mod exit;
 mod ids;
+mod space;
 mod verbs;
-mod window;
 
 use bulkhead_abi::size::limit;
 
 pub use address::{GuestPhys, HostPhys, OutOfRange};
+pub use class::ClassFacts;
+pub use device::{FrameWords, Stored, VirtualDevice, Window};
+pub use driver::{Console, Devices, Drivers, Network, NoNetwork, Received};
 pub use exit::{
     Access, AccessKind, CpuOnResult, CpuPower, Dump, Exit, FaultReport, HostCall, Hypercall, Reply, ResetKind,
 };
 pub use ids::{Line, PartitionId, PcpuId, Ticks, VcpuId, VcpuSet, VirtualLine};
+pub use space::{AddressSpace, RegisterRule, Treatment, treatment};
 pub use verbs::{
-    Arch, ArchCaps, BuildError, CLEAR_AT_ONCE, Clock, Console, ControllerKind, CopyError, Cpus, Irqs,
-    LineRoute, MemoryKind, Network, PartitionKind, Permissions, Received, Region, Spaces, StartError,
-    TimeMode, Traces, VcpuPlan, VcpuReset, Vcpus, VirtualController,
+    Arch, BuildError, CLEAR_AT_ONCE, Clock, CopyError, Cpus, EntryState, Frames, Irqs, LineRoute, MemoryKind,
+    PartitionKind, Permissions, Region, SpacePlan, Spaces, StartError, TimeMode, Traces, VcpuPlan, VcpuReset,
+    Vcpus,
 };
-pub use window::{FrameWords, Place, Stored, Window};
 
 /// Partitions a system can have; bounds every table and loop over partitions.
 pub const MAX_PARTITIONS: usize = limit(8, 32);

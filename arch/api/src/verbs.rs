@@ -1,48 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The groups of verbs a class implements.
 
-use crate::window::NoWords;
+use crate::device::NoWords;
 use crate::{
-    AccessKind, Dump, Exit, FaultReport, FrameWords, GuestPhys, HostPhys, Line, PartitionId, PcpuId, Place,
-    Reply, Ticks, VcpuId, VcpuSet, VirtualLine, Window,
+    AccessKind, ClassFacts, Dump, Exit, FaultReport, FrameWords, GuestPhys, HostPhys, Line, PartitionId,
+    PcpuId, Reply, Ticks, VcpuId, VcpuSet, VirtualDevice, VirtualLine, Window,
 };
 use bulkhead_abi::log::Area;
 use bulkhead_abi::trace::Entry;
 
 /// One pCPU's view of its machine: all groups of verbs.
-pub trait Arch: Cpus + Vcpus + Spaces + Irqs + Clock + Console + Network + Traces {
-    /// How to wait inside a spin loop, so that a lock's holder on another pCPU makes progress.
+pub trait Arch: Cpus + Vcpus + Spaces + Irqs + Clock + Frames + Traces {
+    /// The way to wait inside a spin loop, so that a lock's holder on another pCPU makes progress.
     type Relax: spin::RelaxStrategy;
-    /// What this class can do.
-    const CAPS: ArchCaps;
-}
-
-/// What a class can do; the host tool checks a manifest against it before the board is powered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArchCaps {
-    /// Name of the class, as in the board file.
-    pub class: &'static str,
-    /// Number of the class in a system image.
-    pub class_number: u32,
-    /// Granule of memory mappings in bytes.
-    pub page_size: u64,
-    /// First guest-physical address that cannot be mapped.
-    pub guest_address_limit: u64,
-    /// vCPUs a partition can have.
-    pub max_vcpus_per_partition: u8,
-    /// Whether a VM's time can stand still while it is not running.
-    pub frozen_time: bool,
-    /// Virtual interrupt lines a VM can have.
-    pub max_virtual_lines: u32,
-    /// Whether [`Irqs::admit`] does anything.
-    pub masks_lines: bool,
-    /// Whether its VMs' calls of a debugger can be answered ([`Exit::Host`]).
-    pub semihosting: bool,
+    /// The facts of this class.
+    const CAPS: ClassFacts;
 }
 
 /// Physical CPUs.
 pub trait Cpus {
-    /// The pCPU this handle belongs to. Worst case: constant.
+    /// Returns the pCPU this handle belongs to. Worst case: constant.
     fn current(&self) -> PcpuId;
     /// Starts another pCPU at the class binary's secondary entry.
     ///
@@ -52,11 +29,11 @@ pub trait Cpus {
     /// Makes another pCPU return [`Exit::Signal`] (or leave [`Cpus::wait`]) soon. Writes made before
     /// are visible there by then. Worst case: constant.
     fn signal(&mut self, pcpu: PcpuId);
-    /// Waits, without a partition, for what the next [`Vcpus::run`] could return besides exits of the
-    /// vCPU itself, and returns it: [`Exit::Interrupt`], [`Exit::Deadline`], [`Exit::Signal`] or [`Exit::Wake`].
+    /// Waits, without a partition, for what the next [`Vcpus::run`] could return besides exits of the vCPU
+    /// itself, and returns it: [`Exit::Interrupt`], [`Exit::Deadline`], [`Exit::Signal`] or [`Exit::Wake`].
     fn wait(&mut self) -> Exit;
-    /// Like [`Cpus::wait`], but returns `None` at once if there is nothing. The kernel calls it between
-    /// the chunks of its own long work, so that nobody's interrupt waits for the end of that work.
+    /// Returns what [`Cpus::wait`] would return, or `None` at once if there is nothing. The kernel calls it
+    /// between the chunks of its own long work, so that no interrupt waits for the end of that work.
     /// Worst case: constant.
     fn poll(&mut self) -> Option<Exit>;
     /// Ends this pCPU's part for good (lockdown). Interrupts stay masked.
@@ -72,7 +49,7 @@ pub struct StartError {
     pub code: i64,
 }
 
-/// Whether a partition is a machine or a program.
+/// The kind of a partition: a machine or a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartitionKind {
     /// Runs an operating system on virtual hardware.
@@ -81,7 +58,7 @@ pub enum PartitionKind {
     Task,
 }
 
-/// What time does for a partition while it is ready but not running.
+/// The way time passes for a partition while it is ready but not running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeMode {
     /// It goes on.
@@ -90,7 +67,7 @@ pub enum TimeMode {
     Frozen,
 }
 
-/// What the backend must know of a vCPU for good; given once, at boot, on the vCPU's own pCPU.
+/// The facts that the backend must know of a vCPU for good; given once, at boot, on the vCPU's own pCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VcpuPlan {
     /// Its partition.
@@ -103,19 +80,30 @@ pub struct VcpuPlan {
     pub first: VcpuId,
     /// vCPUs of the partition.
     pub count: u8,
-    /// What time does while the vCPU is ready but not running.
+    /// The way time passes while the vCPU is ready but not running.
     pub time: TimeMode,
-    /// Whether it starts in AArch32 state, for a class that has another.
+    /// True if it starts in AArch32 state, for a class that has another.
     pub aarch32: bool,
-    /// Whether an idle instruction may wait in the partition, because nothing else runs on the pCPU.
+    /// True if an idle instruction may wait in the partition, because nothing else runs on the pCPU.
     pub idle_in_place: bool,
-    /// Whether its calls of a debugger are answered. Only if [`ArchCaps::semihosting`].
+    /// True if its calls of a debugger are answered. Only if [`ClassFacts::semihosting`].
     pub semihosting: bool,
+}
+
+/// The state in which a vCPU starts: its number in [`ClassFacts::entry_states`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryState(pub u8);
+
+impl EntryState {
+    /// The usual one. A vCPU that another one switches on starts in it.
+    pub const USUAL: Self = Self(0);
 }
 
 /// First state of a vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VcpuReset {
+    /// The state of the processor. A class with one entry state ignores it.
+    pub state: EntryState,
     /// First instruction.
     pub entry: GuestPhys,
     /// First argument register (aarch64: x0; the device tree or startup page).
@@ -137,37 +125,36 @@ pub trait Vcpus {
     fn run(&mut self, vcpu: VcpuId) -> Exit;
     /// Answers the vCPU's last exit. Worst case: constant.
     fn reply(&mut self, vcpu: VcpuId, reply: Reply);
-    /// Raises a level on a virtual interrupt line of the partition's shared lines. *Any pCPU.*
+    /// Raises a level on a virtual interrupt line of the partition's shared lines, or sends a vector to its
+    /// vCPU 0 ([`VirtualLine::vector`]). *Any pCPU.*
     /// Returns the vCPUs that must be made ready if they are idle; those the backend can reach while
     /// they run on another pCPU, it has told already.
     fn inject(&mut self, partition: PartitionId, line: VirtualLine) -> VcpuSet;
-    /// Takes the level back. *Any pCPU.* What has become pending by it stays so if the class's interrupt controller keeps it.
+    /// Takes the level back; a vector has none. *Any pCPU.* An interrupt that has become pending by the level
+    /// stays so if the class's interrupt controller keeps it.
     fn withdraw(&mut self, partition: PartitionId, line: VirtualLine);
-    /// Whether a deliverable interrupt waits for the vCPU, so that it must not sleep. On its own pCPU.
+    /// Tells whether a deliverable interrupt waits for the vCPU, so that it must not sleep. On its own pCPU.
     fn has_work(&mut self, vcpu: VcpuId) -> bool;
-    /// The same about a vCPU that has just answered [`Exit::Idle`]: whether it may be left waiting. A backend that has looked
-    /// before it made that exit, and is told of whatever comes later, need not look again.
-    fn may_wait(&mut self, vcpu: VcpuId) -> bool {
-        !self.has_work(vcpu)
-    }
-    /// The vCPU, which has just exited and is current, is about to wait for something of the kernel's: when its own
-    /// timers will interrupt it, in the past if they do already, [`Ticks::NEVER`] if they will not. Until it runs
-    /// again, time passes for it as for an idle one. Worst case: constant.
+    /// Prepares the current vCPU, which has just exited, to wait for something of the kernel's. Returns when
+    /// its own timers will interrupt it, in the past if a deliverable interrupt waits for it already,
+    /// [`Ticks::NEVER`] if they will not.
+    /// Until it runs again, time passes for it as for an idle one. Worst case: constant.
     fn pause(&mut self, vcpu: VcpuId) -> Ticks;
     /// Reflects a fault into the vCPU as its architecture would report it, if it is a VM.
     /// Returns false if that is impossible (a task): the caller must then stop the partition.
     fn fault(&mut self, vcpu: VcpuId, report: &FaultReport) -> bool;
     /// Completes what led to the vCPU's last [`Exit::Fault`] as if it had no effect: what it reads is zero,
-    /// what it writes is ignored. Returns false, and changes nothing, if the backend cannot do that for this fault.
+    /// what it writes is ignored. Returns false, and changes nothing, if the backend cannot do that for this
+    /// fault.
     fn skip(&mut self, vcpu: VcpuId) -> bool;
-    /// The vCPU's registers.
+    /// Returns the vCPU's registers.
     fn dump(&mut self, vcpu: VcpuId) -> Dump;
-    /// The vCPU stops being run for reasons of its partition (stop, restart): whatever of it is still
+    /// Stops running the vCPU for reasons of its partition (stop, restart): whatever of it is still
     /// on this pCPU (FP registers, list registers, active interrupts) is saved or dropped.
     fn detach(&mut self, vcpu: VcpuId);
 }
 
-/// What a mapping lets the partition do.
+/// The rights that a mapping gives to the partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permissions {
     /// Loads.
@@ -178,7 +165,7 @@ pub struct Permissions {
     pub execute: bool,
 }
 
-/// What is behind a mapping.
+/// The kind of memory behind a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryKind {
     /// Cacheable memory.
@@ -196,29 +183,18 @@ pub struct Region {
     pub host: HostPhys,
     /// Bytes.
     pub size: u64,
-    /// What the partition may do.
+    /// The rights of the partition.
     pub permissions: Permissions,
-    /// What is there.
+    /// The kind of memory there.
     pub kind: MemoryKind,
 }
 
-/// Kind of virtual interrupt controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ControllerKind {
-    /// Arm GICv3: window 0 is the distributor, window 1 the redistributors.
-    GicV3,
-    /// Arm GICv2: window 0 is the distributor, window 1 the CPU interface.
-    GicV2,
-}
-
-/// The virtual interrupt controller of a VM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VirtualController {
-    /// Which one.
-    pub kind: ControllerKind,
-    /// Its register windows: base and size.
-    pub windows: [(GuestPhys, u64); 2],
-    /// Interrupt lines, private ones included (a multiple of 32).
+/// The parts of a partition's space.
+#[derive(Clone, Copy, Debug)]
+pub struct SpacePlan<'a> {
+    /// Its mappings.
+    pub regions: &'a [Region],
+    /// Interrupt lines of its virtual controller, private ones included; 0 if it has none.
     pub lines: u32,
 }
 
@@ -245,82 +221,72 @@ pub const CLEAR_AT_ONCE: u64 = 16 * 1024;
 
 /// Address spaces of partitions. Built once at boot, by one pCPU, before any vCPU of theirs runs.
 pub trait Spaces {
-    /// Builds the space of a partition. Bounded by the number of translation tables it needs.
+    /// Builds the space of a partition. The backend answers those of its virtual `devices` that it knows, its
+    /// interrupt controller above all. Bounded by the number of translation tables it needs.
     ///
     /// # Errors
     /// [`BuildError`]; the space must not be used then.
     fn build(
         &mut self,
         partition: PartitionId,
-        regions: &[Region],
-        controller: Option<&VirtualController>,
+        plan: &SpacePlan<'_>,
+        devices: impl Iterator<Item = VirtualDevice>,
     ) -> Result<(), BuildError>;
-    /// Takes the mapping of `size` bytes from `guest` on away; no CPU can use it afterwards. Where the hardware maps coarser pieces than it was
-    /// asked for, the rest of a piece goes with them.
+    /// Takes the mapping of `size` bytes from `guest` on away; no CPU can use it afterwards. Where the
+    /// hardware maps coarser pieces than it was asked for, the rest of a piece goes with them.
     fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64);
-    /// Where an address of the partition is on the bus, if it is mapped.
+    /// Returns where an address of the partition is on the bus, if it is mapped. A class whose translations
+    /// software loads answers a miss by the same tables, and makes an [`Exit::Access`] if this is `None`.
     fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys>;
     /// Copies from the partition's memory. Bounded by the length of `bytes`.
     ///
     /// # Errors
     /// [`CopyError`] at the first byte that is not mapped memory; `bytes` is then undefined.
     fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError>;
-    /// Copies into the partition's memory, whatever its own permissions are, and makes the bytes
-    /// visible to its instruction fetches and to accesses with its caches off. Bounded by the length of `bytes`.
+    /// Copies into the partition's memory, whatever its own permissions are, and makes the bytes visible to
+    /// its instruction fetches and to accesses with its caches off. Bounded by the length of `bytes`.
     ///
     /// # Errors
     /// [`CopyError`] at the first byte that is not mapped memory.
     fn copy_out(&mut self, partition: PartitionId, guest: GuestPhys, bytes: &[u8]) -> Result<(), CopyError>;
-    /// Like [`Spaces::copy_out`] with `length` zero bytes.
+    /// Clears some of `length` bytes, as [`Spaces::copy_out`] of zeros would. Stops when an interrupt is
+    /// pending, so that none has to wait for all. Returns how many bytes it has cleared, at least one.
+    /// Bounded by `length`, and without a look at interrupts by [`CLEAR_AT_ONCE`]: a backend that does not
+    /// look clears no more than that.
     ///
     /// # Errors
     /// [`CopyError`] at the first byte that is not mapped memory.
-    fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError>;
-    /// Like [`Spaces::clear`], but stops after some of it when an interrupt is pending, so that none has to wait for all;
-    /// says how many bytes it has cleared, at least one. Bounded by `length`, and without a look at interrupts by
-    /// [`CLEAR_AT_ONCE`]: a backend that does not look clears no more than that.
-    ///
-    /// # Errors
-    /// [`CopyError`] at the first byte that is not mapped memory.
-    fn clear_some(
-        &mut self,
-        partition: PartitionId,
-        guest: GuestPhys,
-        length: u64,
-    ) -> Result<u64, CopyError> {
-        let behind = (guest.0 / CLEAR_AT_ONCE)
-            .saturating_add(1)
-            .saturating_mul(CLEAR_AT_ONCE);
-        let length = length.min(behind.saturating_sub(guest.0));
-        self.clear(partition, guest, length).map(|()| length)
-    }
-    /// Makes what the caches hold of `length` bytes of the partition's memory visible to its instruction fetches and
-    /// to accesses with its caches off. Bounded by `length`.
+    fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError>;
+    /// Makes what the caches hold of `length` bytes of the partition's memory visible to its instruction
+    /// fetches and to accesses with its caches off. Bounded by `length`.
     ///
     /// # Errors
     /// [`CopyError`] at the first byte that is not mapped memory.
     fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError>;
-    /// Reads or writes a register for the partition that owns it; returns what was read, or 0. Requires: inside a
-    /// window of the system image's registers table, aligned to `size`, which is 1, 2, 4 or 8. Worst case: one bus access.
+    /// Reads or writes a register for the partition that owns it; returns what was read, or 0. Requires:
+    /// inside a window of the system image's registers table, aligned to `size`, which is 1, 2, 4 or 8. Worst
+    /// case: one bus access.
     fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64;
     /// Puts the partition's virtual interrupt controller and everything else its vCPUs share into the state
-    /// after a cold reset, a part at a time: the first is 0, each call returns the next, `None` at the end. Requires: all
-    /// its vCPUs detached until the end. Worst case of a part: constant; nobody's interrupt is taken meanwhile.
+    /// after a cold reset, a part at a time: the first is 0, each call returns the next, `None` at the end.
+    /// Requires: all its vCPUs detached until the end. Worst case of a part: constant; no interrupt is taken
+    /// meanwhile.
     fn reset_shared(&mut self, partition: PartitionId, part: u32) -> Option<u32>;
 }
 
-/// How a physical line of a partition is delivered.
+/// The way a physical line of a partition is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineRoute {
     /// As what the guest sees it.
     pub virtual_line: VirtualLine,
     /// It is edge-triggered, else level-triggered.
     pub edge: bool,
-    /// Each of its interrupts is answered by [`Exit::Device`], whatever its vCPU is doing. An interrupt of any other line is so only
-    /// if a vCPU that does not run has something to do by it.
+    /// Each of its interrupts is answered by [`Exit::Device`], whatever its vCPU is doing. An interrupt of
+    /// any other line is so only if a vCPU that does not run has something to do by it.
     pub critical: bool,
-    /// How long after its arrival an interrupt of it lets its vCPU go on, not earlier, if that runs next; 0: as soon as possible. A class
-    /// whose guests take their interrupts themselves ignores it.
+    /// The time from the arrival of an interrupt of the line until its vCPU goes on, if that vCPU runs next.
+    /// The vCPU does not go on earlier; 0: as soon as possible. A class whose guests take their interrupts
+    /// themselves ignores it.
     pub latency: Ticks,
 }
 
@@ -331,10 +297,16 @@ pub trait Irqs {
     fn route(&mut self, line: Line, partition: PartitionId, route: LineRoute);
     /// Lets a line of the hypervisor's own interrupt this pCPU.
     fn enable(&mut self, line: Line, edge: bool);
-    /// The reverse of [`Irqs::enable`].
+    /// Lets a line of the hypervisor's own interrupt, as a line of these partitions (a bitmap; see
+    /// [`Irqs::admit`]). At boot. Only called where there are networks.
+    fn share(&mut self, line: Line, _partitions: u32) {
+        self.enable(line, false);
+    }
+    /// Keeps the line from interrupting this pCPU: the reverse of [`Irqs::enable`].
     fn disable(&mut self, line: Line);
-    /// Only that these vCPUs become ready would change who runs: lines of other partitions need not interrupt before the next
-    /// call. What they ask for must not be lost. Only called if [`ArchCaps::masks_lines`]. Worst case: one step per line.
+    /// Names the vCPUs whose readiness would change the decision in force. Lines of other partitions need not
+    /// interrupt before the next call. The interrupts of those lines must not be lost. Only called if
+    /// [`ClassFacts::masks_lines`]. Worst case: one step per line.
     fn admit(&mut self, _vcpus: VcpuSet) {}
     /// Ends an [`Exit::Interrupt`].
     fn complete(&mut self, line: Line);
@@ -342,84 +314,44 @@ pub trait Irqs {
 
 /// Time: one counter for all pCPUs, one one-shot timer per pCPU.
 pub trait Clock {
-    /// Ticks since some point before boot.
+    /// Returns the number of ticks since some point before boot.
     fn now(&self) -> Ticks;
-    /// Ticks per second. Constant.
+    /// Returns the number of ticks per second. Constant.
     fn hertz(&self) -> u64;
-    /// From `deadline` on, run and wait return [`Exit::Deadline`]; replaces an earlier deadline.
+    /// Makes run and wait return [`Exit::Deadline`] from `deadline` on; replaces an earlier deadline.
     fn arm(&mut self, deadline: Ticks);
-    /// No deadline.
+    /// Takes the deadline away.
     fn disarm(&mut self);
 }
 
-/// The board's serial line.
-pub trait Console {
-    /// Hands bytes to the transmitter without waiting; returns how many it took.
-    fn send(&mut self, bytes: &[u8]) -> usize;
-    /// Takes a received byte, if there is one.
-    fn receive(&mut self) -> Option<u8>;
-    /// The line on which the receiver interrupts.
-    fn receive_line(&self) -> Option<Line>;
-    /// Waits until everything sent has left. Only for lockdown and power-off. Bounded by the FIFO's depth.
-    fn flush(&mut self);
-}
-
-/// A frame that the board's network interface has received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
-    /// Its bytes, CRC included.
-    pub bytes: u32,
-    /// The first of them.
-    pub head: [u32; 2],
-}
-
-/// Frames on their way, and the board's network interface. A class without networks keeps the defaults.
+/// Frames on their way between VMs. A class without networks keeps the defaults.
 ///
-/// Addresses are bus addresses inside the memory that the system image sets aside for frames, and multiples of 4.
-pub trait Network {
-    /// Whether the class has networks; if not, nothing of this is called, and the code for it is not built.
-    const HAS_NETWORK: bool = false;
-    /// [`Vcpus::run`] with a virtual device at `place` that may be asked without an exit.
-    fn run_beside(&mut self, vcpu: VcpuId, _place: &Place, _window: &mut impl Window) -> Exit
+/// Addresses are bus addresses inside the memory that the system image sets aside for frames, and multiples
+/// of 4.
+pub trait Frames {
+    /// Runs the vCPU as [`Vcpus::run`] does, with a virtual device that may be asked without an exit.
+    fn run_beside(&mut self, vcpu: VcpuId, _device: &VirtualDevice, _window: &mut impl Window) -> Exit
     where
         Self: Vcpus,
     {
         self.run(vcpu)
     }
-    /// Memory for frames, a word at a time.
-    fn frame_words(&mut self) -> impl FrameWords {
+    /// Returns the memory for frames, a word at a time.
+    fn frame_words(&mut self) -> impl FrameWords + use<Self> {
         NoWords
     }
     /// Copies words of a frame. Worst case: linear in `words`, which are at most those of the longest frame.
     fn copy_frame(&mut self, _from: HostPhys, _to: HostPhys, _words: u32) {}
-    /// The line of the board's interface, if the hypervisor drives it.
-    fn network_line(&self) -> Option<Line> {
-        None
-    }
-    /// Lets the line of the board's interface interrupt, as a line of these partitions (a bitmap; see [`Irqs::admit`]). At boot.
-    fn open_network(&mut self, _partitions: u32) {}
-    /// The oldest frame the board's interface has received; bad ones are dropped, one at a call.
-    fn next_frame(&mut self) -> Option<Received> {
-        None
-    }
-    /// Moves the next words of that frame, behind its head, to memory. Worst case: linear in `words`.
-    fn take_frame(&mut self, _to: HostPhys, _words: u32) {}
-    /// Forgets the rest of that frame.
-    fn end_frame(&mut self) {}
-    /// Sends `bytes` bytes (without CRC) by the board's interface; false if it has no room. Worst case: linear in `bytes`.
-    fn send_frame(&mut self, _from: HostPhys, _bytes: u32) -> bool {
-        false
-    }
 }
 
-/// What the hypervisor leaves for those who come after it.
+/// The records that the hypervisor leaves for those who come after it.
 pub trait Traces {
-    /// The log area: RAM that a warm reset keeps. Its contents are whatever they were.
+    /// Returns the log area: RAM that a warm reset keeps. Its contents are whatever they were.
     fn log_area(&self) -> &'static Area;
-    /// What was stored in the log area in `length` bytes from `offset` on reaches the memory itself, out of any
+    /// Writes `length` bytes of the log area, from `offset` on, back to the memory itself, out of any
     /// cache that a reset would empty. Worst case: linear in `length`.
     fn keep(&mut self, offset: usize, length: usize);
-    /// This pCPU's ring of the trace, as the system image places it: its length is a power of two, or 0 if nothing
-    /// is traced. Its contents are whatever they were, and nobody else writes it.
+    /// Returns this pCPU's ring of the trace, as the system image places it: its length is a power of two, or
+    /// 0 if nothing is traced. Its contents are whatever they were, and no other code writes it.
     fn trace_ring(&self) -> &'static [Entry];
 }

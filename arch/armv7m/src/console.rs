@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The board's serial line.
 //!
-//! A bad system image must still be able to say so, and only the image knows the UART. So [`find`] looks for the
-//! console record in the *unchecked* tables ([`bulkhead_image::claimed_console`]): all it can do with a
-//! wrong address is to write the reason of a lockdown to it.
+//! A bad system image must still be reported, and only the image knows the UART. So [`find`] looks for the
+//! console record in the *unchecked* tables ([`bulkhead_image::claimed_console`]). The only use of an address
+//! that may be wrong is to write the reason of a lockdown to it.
 
-use crate::machine::Machine;
 use bulkhead_arch_api::{Console, Line};
 use bulkhead_arch_support::Mmio;
 use bulkhead_drivers::cmsdk::CmsdkUart;
@@ -15,7 +14,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// Bytes of the UART's registers.
 const WINDOW: usize = 4096;
-/// Where devices are on every Armv7-M chip (B3.1): nothing else is taken for a UART.
+/// The range of devices on every Armv7-M chip (B3.1). No other address is taken for a UART.
 const DEVICES: core::ops::Range<u64> = 0x4000_0000..0x6000_0000;
 
 static BASE: AtomicUsize = AtomicUsize::new(0);
@@ -47,14 +46,18 @@ fn uart() -> Option<CmsdkUart> {
     registers().map(CmsdkUart::attach)
 }
 
-/// Writes a line to the console, waiting for it, as the last thing this CPU does.
+/// Writes a line to the console and waits for the line to go out. This is the last thing that the CPU does.
 pub(crate) fn last_words(text: &str) {
     let Some(mut uart) = uart() else { return };
     bulkhead_arch_support::last_words(|bytes| uart.send(bytes), "", text);
     uart.flush();
 }
 
-impl Console for Machine {
+/// The board's serial line, which [`find`] has found.
+#[derive(Clone, Copy, Debug)]
+pub struct Serial;
+
+impl Console for Serial {
     fn send(&mut self, bytes: &[u8]) -> usize {
         uart().map_or(bytes.len(), |mut uart| uart.send(bytes))
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The one CPU: waiting, and the end.
 
-use crate::entry::{RETURN_BASIC, Registers, bulkhead_enter, bulkhead_exit_emulator, bulkhead_idle};
+use crate::context::RETURN_BASIC;
+use crate::entry::{bulkhead_enter, bulkhead_exit_emulator, bulkhead_idle};
 use crate::machine::Machine;
 use crate::system::AIRCR;
-use crate::{irq, system};
+use crate::{lines, system};
 use bulkhead_arch_api::{Cpus, Exit, PcpuId, StartError};
 use core::cell::UnsafeCell;
 
@@ -16,7 +17,7 @@ const RESET_REQUEST: u32 = 0x05FA_0004;
 const NO_SUCH_PCPU: i64 = -2;
 /// xPSR.T.
 const THUMB: u32 = 1 << 24;
-/// Words of a frame, and where its PC and xPSR are.
+/// Words of a frame, and the places of its PC and xPSR.
 const FRAME_WORDS: usize = 8;
 const FRAME_PC: usize = 6;
 const FRAME_STATE: usize = 7;
@@ -25,18 +26,10 @@ const FRAME_STATE: usize = 7;
 #[repr(C, align(8))]
 struct IdleFrame(UnsafeCell<[u32; FRAME_WORDS]>);
 
-// SAFETY: only the CPU itself and `Machine::wait` touch it, and there is one of either.
+// SAFETY: only the CPU itself and `Machine::wait` touch the frame, and there is one of either.
 unsafe impl Sync for IdleFrame {}
 
 static IDLE_FRAME: IdleFrame = IdleFrame(UnsafeCell::new([0; FRAME_WORDS]));
-
-pub(crate) fn idle_registers() -> Registers {
-    Registers {
-        general: [0; 8],
-        frame: 0,
-        exc_return: RETURN_BASIC,
-    }
-}
 
 impl Machine {
     /// Lets the CPU sleep until an exception wants something.
@@ -55,7 +48,8 @@ impl Machine {
         self.runs = false;
         let registers = &raw mut self.idle;
         system::set_unprivileged(false);
-        // SAFETY: `registers` and the machine are lent until it returns; the frame leads to `bulkhead_idle`.
+        // SAFETY: `registers` and the machine are lent until the function returns; the frame leads to
+        // `bulkhead_idle`.
         unsafe { bulkhead_enter(registers, core::ptr::from_mut(self)) }
         system::set_unprivileged(true);
     }
@@ -82,9 +76,9 @@ impl Cpus for Machine {
     }
 
     fn poll(&mut self) -> Option<Exit> {
-        // Who ran last does not: what comes for it has to wake it.
+        // The vCPU that ran last does not run any more: an interrupt for it has to wake it.
         self.runs = false;
-        let line = irq::take_pending()?;
+        let line = lines::take_pending()?;
         self.interrupt(line).then(|| self.told())
     }
 
@@ -92,7 +86,9 @@ impl Cpus for Machine {
         crate::crash::stop()
     }
 
-    /// An emulator that takes a reset for the end can still be asked for the board's memory, one that is told of the end by semihosting is gone.
+    /// Switches the board off. An emulated board is switched off by a reset: an emulator that takes a reset
+    /// for the end can still be asked for the board's memory. An emulator that is told of the end by
+    /// semihosting is gone.
     fn power_off(&mut self) {
         if self.is_emulated {
             system::write(AIRCR, RESET_REQUEST);

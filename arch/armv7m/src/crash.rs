@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The end: an exception or a panic of the hypervisor itself, or a first step that fails.
 //!
-//! Its own invariant is broken, so it leaves a record in the log area, reports and stops. Nothing here uses what could be
-//! what broke: no lock, no formatting machinery, the UART by polling. The record comes before the console, for the
-//! latter may be what is in the way.
+//! The hypervisor's own invariant is broken, so it leaves a record in the log area, reports and stops.
+//! Nothing here uses a part that may have broken: no lock, no formatting machinery, the UART by polling. The
+//! record comes before the console, because the console may hang.
 
 use crate::system::{self, BFAR, CFSR, HFSR};
 use crate::{console, log};
@@ -17,7 +17,7 @@ unsafe extern "C" {
     static __stack_top: u8;
 }
 
-/// Where in a frame the PC is.
+/// Offset of the PC in a frame.
 const FRAME_PC: usize = 24;
 
 /// Bytes of a report.
@@ -26,23 +26,24 @@ const ROOM: usize = 128;
 /// Windows of registers of partitions' devices, once the image is checked.
 static DEVICES: spin::Once<&'static [RegistersRecord]> = spin::Once::new();
 
-/// What [`stop`] has to make quiet. Requires: of a checked image.
+/// Stores the devices that [`stop`] has to make quiet. Requires: of a checked image.
 pub(crate) fn remember_devices(records: &'static [RegistersRecord]) {
     DEVICES.call_once(|| records);
 }
 
-/// Ends what devices of partitions do, as it is done to those of a partition that stops.
+/// Ends the activity of partitions' devices, as for a partition that stops.
 fn make_devices_quiet() {
     for record in DEVICES.get().copied().unwrap_or(&[]) {
         if record.flags.get() & REGISTERS_QUIESCED != 0 {
             let register = record.host.get() as usize + record.quiesce_offset.get() as usize;
-            // SAFETY: the image is checked: this is a register of a partition's device, and none of its vCPUs runs any more.
+            // SAFETY: the image is checked: this is a register of a partition's device, and none of its vCPUs
+            // runs any more.
             unsafe { Mmio::new(register, size_of::<u32>()) }.write32(0, record.quiesce_value.get());
         }
     }
 }
 
-/// Ends this CPU, and what devices of partitions do.
+/// Ends this CPU, and the activity of partitions' devices.
 pub(crate) fn stop() -> ! {
     make_devices_quiet();
     loop {
@@ -58,7 +59,7 @@ pub(crate) fn halt(reason: &str) -> ! {
     stop()
 }
 
-/// Makes a crash record: `details` adds what is known besides the message.
+/// Makes a crash record. `details` adds everything that is known besides the message.
 fn leave(kind: u32, message: &str, details: impl FnOnce(&Crash)) {
     let area = log::area();
     area.make_if_invalid();
@@ -68,7 +69,8 @@ fn leave(kind: u32, message: &str, details: impl FnOnce(&Crash)) {
     area.crash.complete(area.header.boots.load(Ordering::Relaxed));
 }
 
-/// The vectors of exceptions that are nobody's end here, with the stack pointer as it was and the exception's number.
+/// Ends the run at an exception that is nobody's. The vectors of such exceptions lead here, with the stack
+/// pointer as it was and the exception's number.
 pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
     let (cause, hard) = (system::read(CFSR), system::read(HFSR));
     let pc = stack_word(stack as usize + FRAME_PC).unwrap_or(0);
@@ -91,7 +93,7 @@ pub(crate) extern "C" fn crash(stack: u32, number: u32) -> ! {
     stop()
 }
 
-/// A panic: which is a broken invariant as well.
+/// Ends the run at a panic, which is a broken invariant as well.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     let mut line = Report::<ROOM>::new();
     line.text("LOCKDOWN: panic in the hypervisor");
@@ -105,7 +107,7 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     stop()
 }
 
-/// A word of the main stack, if the address is one of it.
+/// Returns a word of the main stack, if the address is on this stack.
 fn stack_word(address: usize) -> Option<u32> {
     let stack = (&raw const __stack_bottom).addr()..(&raw const __stack_top).addr();
     let inside = stack.contains(&address) && address & 3 == 0;
@@ -113,7 +115,7 @@ fn stack_word(address: usize) -> Option<u32> {
     inside.then(|| unsafe { physical::read_word32(address) })
 }
 
-/// Words of the stack from `from` on.
+/// Stores words of the stack from `from` on.
 fn store_stack(record: &Crash, from: usize) {
     record.sp.store(from as u64, Ordering::Relaxed);
     let mut words = 0;

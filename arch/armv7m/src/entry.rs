@@ -3,13 +3,14 @@
 //! way into and out of a guest.
 //!
 //! **Boot.** The CPU starts in Thread mode. The first steps make memory what the compiler expects, enable the
-//! configurable faults and make PendSV pending; its handler never returns: it is where the hypervisor begins.
-//! PendSV is never pending again.
+//! configurable faults and make PendSV pending. The handler of PendSV is where the hypervisor begins, and it
+//! never returns. PendSV is never pending again.
 //!
 //! **Guest entry and exit.** While a guest runs, the main stack holds the registers that Rust code wants
-//! back, and above them the guest's [`Registers`] and the [`Machine`]. Any exception of the guest saves r4 to r11 there and
-//! calls `on_trap`, or the shortest way of that exception first; if that answers 0, the guest goes on, else `bulkhead_enter` returns: still in
-//! Handler mode, as the handler of that exception. The next `bulkhead_enter` returns from the exception.
+//! back, and above them the guest's [`Registers`] and the [`Machine`]. Any exception of the guest saves r4 to
+//! r11 there and calls `on_trap`, or the shortest way of that exception first. If that answers 0, the guest
+//! goes on. Otherwise `bulkhead_enter` returns, still in Handler mode, as the handler of that exception. The
+//! next `bulkhead_enter` returns from the exception.
 //!
 //! | at | register | meaning in | meaning out |
 //! |---|---|---|---|
@@ -23,34 +24,17 @@
 //! | `crash` | r0 | where the stack pointer was | |
 //! | | r1 | number of the exception | |
 //!
-//! References are to the Armv7-M Architecture Reference Manual, Arm DDI 0403E.e, here and everywhere in this crate.
+//! References are to the Armv7-M Architecture Reference Manual, Arm DDI 0403E.e, here and everywhere in this
+//! crate.
 
 use crate::arrival::ARRIVALS;
+use crate::context::Registers;
 use crate::crash::crash;
-use crate::irq::{MAX_LINES, OWN, PARTITIONS};
+use crate::lines::{OWN, PARTITIONS};
 use crate::quick::{on_bus, on_call, on_memory, on_usage};
+use crate::system::MAX_LINES;
 use crate::traps::on_trap;
 use core::arch::global_asm;
-use core::mem::offset_of;
-
-/// What of a guest is not in the frame that the CPU pushes.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct Registers {
-    /// r4 to r11.
-    pub(crate) general: [u32; 8],
-    /// The process stack pointer: address of the frame.
-    pub(crate) frame: u32,
-    /// The value that returns to the guest (B1.5.8).
-    pub(crate) exc_return: u32,
-}
-
-const _: () = assert!(offset_of!(Registers, frame) == 32 && offset_of!(Registers, exc_return) == 36);
-
-/// EXC_RETURN to Thread mode on the process stack, with a basic frame.
-pub(crate) const RETURN_BASIC: u32 = 0xFFFF_FFFD;
-/// The same with an extended frame.
-pub(crate) const RETURN_EXTENDED: u32 = 0xFFFF_FFED;
 
 global_asm!(
     r#"
@@ -151,8 +135,8 @@ bulkhead_first:
     trap    bulkhead_usage, {on_usage}
     trap    bulkhead_trap, {on_trap}
 
-    // A line. If it is prompt, it may have interrupted the hypervisor: the time is noted, and it waits for its turn. Only what the
-    // CPU has pushed is changed.
+    // The handler of a line. If the line is prompt, it may have interrupted the hypervisor. The handler then
+    // notes the time, and the line waits for its turn. Only registers that the CPU has pushed are changed.
     .type   bulkhead_line, %function
     .thumb_func
 bulkhead_line:
@@ -186,8 +170,8 @@ bulkhead_enter:
     msr     psp, r1
     bx      lr
 
-    // From Thread mode it is a guest's: BKPT without a debugger (C1.5.1). The hypervisor itself has one such instruction,
-    // to ask an emulator to end; where nobody listens, it does nothing.
+    // A fault from Thread mode is a guest's: BKPT without a debugger (C1.5.1). The hypervisor itself has one
+    // such instruction, to ask an emulator to end. Where nobody listens, that instruction does nothing.
     .type   bulkhead_hard_fault, %function
     .thumb_func
 bulkhead_hard_fault:
@@ -248,10 +232,10 @@ bulkhead_idle:
     reason = "the machine goes through the assembly as an address"
 )]
 unsafe extern "C" {
-    /// Runs with these registers until `on_trap` wants it back. See the module's table.
+    /// Runs with these registers until `on_trap` ends the run. See the module's table.
     pub(crate) fn bulkhead_enter(registers: *mut Registers, machine: *mut crate::Machine);
-    /// Asks a debugger or emulator to end everything with this reason; returns if there is none.
+    /// Asks a debugger or emulator to end everything with this reason. Returns if there is none.
     pub(crate) fn bulkhead_exit_emulator(reason: u32);
-    /// The code that waits.
+    /// Waits for an interrupt.
     pub(crate) fn bulkhead_idle() -> !;
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Floating-point registers of guests.
 //!
-//! They stay in the hardware as long as no other guest that uses them runs. Instructions are written as
-//! numbers: the hypervisor itself is built without floating point, so that no register of a guest is ever in its way.
+//! A guest's registers stay in the hardware until another guest that uses floating point runs. Instructions
+//! are written as numbers: the hypervisor itself is built without floating point, so that no register of a
+//! guest is ever in its way.
 //!
-//! **Lazy stacking.** When a trap interrupts code that uses floating point, the CPU reserves room in the frame and fills it
-//! at the next floating-point instruction, whoever executes it (B1.5.7), with the rights of the guest: it could fault in the middle of
-//! the hypervisor. So it never comes to that: [`settle`] fills the room itself, if it is where the frame is and the guest's
-//! memory, and takes the CPU's note of it away. While the hypervisor touches the registers, automatic preservation is
-//! off ([`Held`]): with it on, the first instruction would change FPSCR to FPDSCR (B1.5.7, ExecuteFPCheck).
+//! **Lazy stacking.** When a trap interrupts code that uses floating point, the CPU reserves room in the
+//! frame. The CPU fills the room at the next floating-point instruction, whoever executes it (B1.5.7), with
+//! the rights of the guest. That instruction could fault in the middle of the hypervisor. So the hypervisor
+//! never lets it come to that. [`settle`] fills the room itself, if the room is in the frame and the guest's
+//! memory, and takes the CPU's note of the room away. While the hypervisor touches the registers, automatic
+//! preservation is off ([`Held`]): with it on, the first instruction would change FPSCR to FPDSCR (B1.5.7,
+//! ExecuteFPCheck).
 
 use crate::system::{CPACR, FPCAR, FPCCR, FPDSCR, MVFR0, read, synchronize, write};
 use core::mem::MaybeUninit;
@@ -29,24 +32,25 @@ const LAZY_ACTIVE: u32 = 1;
 
 /// FPCCR.ASPEN and LSPEN.
 const PRESERVED: u32 = 0xC000_0000;
-/// Where in an extended frame the floating-point registers are (B1.5.7).
+/// Offset of the floating-point registers in an extended frame (B1.5.7).
 const BASIC: u32 = 0x20;
 
 /// S0 to S15 and FPSCR.
 const STACKED_WORDS: usize = 17;
 
-/// Whether the CPU has floating point.
+/// Tells whether the CPU has floating point.
 pub(crate) fn exists() -> bool {
     read(MVFR0) != 0
 }
 
-/// Whether the guest's code may use it.
+/// Allows or forbids floating point to the guest's code.
 pub(crate) fn allow(allowed: bool) {
     write(CPACR, if allowed { ACCESS_ALL } else { ACCESS_PRIVILEGED });
     crate::system::synchronize();
 }
 
-/// While this lives, floating-point instructions do what they say and no more.
+/// Automatic preservation is off while a value of this type lives: floating-point instructions do what they
+/// say and no more.
 struct Held {
     control: u32,
 }
@@ -68,28 +72,31 @@ impl Drop for Held {
     }
 }
 
-/// What the guest decides about: its FPDSCR, and whether and when the CPU keeps registers in frames (FPCCR).
+/// Sets the settings that belong to the guest: its FPDSCR, and whether and when the CPU keeps registers in
+/// frames (FPCCR).
 pub(crate) fn configure(default_status: u32, context_control: u32) {
     write(FPDSCR, default_status);
     write(FPCCR, context_control & PRESERVED | read(FPCCR) & !PRESERVED);
 }
 
-/// Fills the room that lazy stacking has reserved in the frame at `frame`, if there is such, and if `fits`: all of that frame is
-/// memory the guest may write. Room anywhere else is not filled.
+/// Fills the room that lazy stacking has reserved in the frame at `frame`. Does so if there is such room, and
+/// if `fits`: all of that frame is memory the guest may write. Room anywhere else is not filled.
 pub(crate) fn settle(frame: u32, fits: bool) {
     if read(FPCCR) & LAZY_ACTIVE != 0 {
         fill(frame, fits);
     }
 }
 
-/// [`settle`] in as many instructions if nothing is reserved: when a guest is left must not depend on what it did.
+/// Does the same as [`settle`], in as many instructions even if nothing is reserved. The time to leave a
+/// guest must not depend on the guest's actions.
 pub(crate) fn settle_evenly(frame: u32, fits: bool) {
     if exists() {
         fill(frame, fits);
     }
 }
 
-/// Stores the registers that room is reserved for: there, if it is in the frame at `frame` and that `fits`, else nowhere.
+/// Stores the registers for which room is reserved. They go to the room, if it is in the frame at `frame` and
+/// that frame `fits`, and otherwise nowhere.
 #[inline(never)]
 fn fill(frame: u32, fits: bool) {
     let mut nowhere = MaybeUninit::<[u32; STACKED_WORDS]>::uninit();
@@ -102,8 +109,9 @@ fn fill(frame: u32, fits: bool) {
         nowhere.as_mut_ptr() as u32
     };
     let held = Held::new();
-    // SAFETY: `vstmia {to}!, {s0-s15}` with `to` in r0, `vmrs r1, fpscr`, `str r1, [r0]`: seventeen words, of `nowhere` or of the frame,
-    // which is memory of the guest (see above), to which no Rust reference exists.
+    // SAFETY: `vstmia {to}!, {s0-s15}` with `to` in r0, `vmrs r1, fpscr`, `str r1, [r0]`: these store
+    // seventeen words, of `nowhere` or of the frame. The frame is memory of the guest (see above), to which
+    // no Rust reference exists.
     unsafe {
         core::arch::asm!(".inst.w 0xECA00A10", ".inst.w 0xEEF11A10", ".inst.n 0x6001", inout("r0") to => _, out("r1") _, options(nostack));
     }
@@ -127,7 +135,8 @@ impl FpRegisters {
         let _held = Held::new();
         let at = self.registers.as_mut_ptr();
         let status: u32;
-        // SAFETY: `vstmia {at}, {s0-s31}` with `at` in r0 stores 32 words, which `registers` has; `vmrs r1, fpscr`.
+        // SAFETY: `vstmia {at}, {s0-s31}` with `at` in r0 stores 32 words, and `registers` has 32 words;
+        // `vmrs r1, fpscr`.
         unsafe {
             core::arch::asm!(".inst.w 0xEC800A20", ".inst.w 0xEEF11A10", in("r0") at, out("r1") status, options(nostack));
         }
@@ -138,10 +147,29 @@ impl FpRegisters {
     pub(crate) fn load(&self) {
         let _held = Held::new();
         let at = self.registers.as_ptr();
-        // SAFETY: `vldmia {at}, {s0-s31}` with `at` in r0 loads 32 words, which `registers` has; `vmsr fpscr, r1`. No Rust
-        // code keeps a value in these registers.
+        // SAFETY: `vldmia {at}, {s0-s31}` with `at` in r0 loads 32 words, and `registers` has 32 words;
+        // `vmsr fpscr, r1`. No Rust code keeps a value in these registers.
         unsafe {
             core::arch::asm!(".inst.w 0xEC900A20", ".inst.w 0xEEE11A10", in("r0") at, in("r1") self.status, options(nostack));
         }
     }
+}
+
+/// Returns S`number` as the hardware has it. Requires: settled.
+#[inline(never)]
+pub(crate) fn register(number: u8) -> u32 {
+    let mut all = FpRegisters::ZERO;
+    all.save();
+    all.registers.get(usize::from(number)).copied().unwrap_or(0)
+}
+
+/// Changes S`number` in the hardware. Requires: settled.
+#[inline(never)]
+pub(crate) fn set_register(number: u8, value: u32) {
+    let mut all = FpRegisters::ZERO;
+    all.save();
+    if let Some(register) = all.registers.get_mut(usize::from(number)) {
+        *register = value;
+    }
+    all.load();
 }

@@ -1,46 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Backend of class `armv7m`: Cortex-M3/M4/M7, which have no support for virtual machines.
 //!
-//! A guest always runs in Thread mode, unprivileged, on the process stack. What it does to the processor itself
-//! traps, and `bulkhead_arch_deprivileged` says what a processor of its own would have done. Memory is kept apart
-//! by the memory protection unit (`bulkhead_arch_regions`); there is no translation.
+//! A guest always runs in Thread mode, unprivileged, on the process stack. The guest's operations on the
+//! processor itself trap, and `bulkhead_arch_armv7m_core` says what a processor of its own would have done.
+//! The memory protection unit keeps memory apart (`bulkhead_arch_regions`). There is no translation.
 //!
-//! The hypervisor runs in Handler mode from its first moments on: it *is* the handler of the exception that took
-//! the CPU out of a guest, until it returns from it into the same or another guest. All exceptions have
-//! the same priority, so nothing interrupts it, and nothing has to be masked.
+//! The hypervisor runs in Handler mode from its first moments on: it *is* the handler of the exception that
+//! took the CPU out of a guest, until it returns from this exception into the same or another guest. All
+//! exceptions have the same priority, so nothing interrupts the hypervisor, and nothing has to be masked.
 //!
-//! Way through the files: `entry` (assembly) -> `machine` -> `vcpu` (contexts, switch) -> `traps` (what took the
-//! CPU out of a guest; `quick`: the same on the shortest way) -> `live` (a guest at its trap). `irq`, `network`, `clock`, `space`, `fp`, `cpu`, `console`, `log`, `pool` are
-//! the remaining verbs, `crash` the end.
+//! Way through the files, from the ground up; imports point from a line to the lines above it only.
+//! - **Ground**: `system`, `fp` (the processor's registers), `pool`, `context`, `protection` (spaces in the
+//!   memory protection unit), `lines`, `counter`, `arrival`: hardware and plain data.
+//! - **Machine**: `machine` (the struct), `window`, `log`.
+//! - **Guest at a trap**: `live` (its registers and memory), `trapped` (with its processor and space).
+//! - **Time and lines**: `clock`, `latency`, `irq`; and `switch`: the vCPU whose configuration is in the
+//!   hardware.
+//! - **Traps**: `answer` (the answers to a guest's trap) -> `traps` (the way of every trap) -> `quick` (the
+//!   shortest ways) -> `entry` (assembly).
+//! - **The kernel's verbs**: `vcpu`, `cpu`, `space`, `console`, `network`; `crash` is the end.
+//! - **Roof**: `bring_up`.
+//!
+//! The decoding, and the behaviour of a real processor, are in `bulkhead_arch_armv7m_core`, where the host
+//! tests them.
 #![no_std]
 
+mod answer;
 mod arrival;
+mod bring_up;
 mod clock;
 mod console;
+mod context;
+mod counter;
 mod cpu;
 mod crash;
 mod entry;
 mod fp;
 mod irq;
+mod latency;
+mod lines;
 mod live;
 mod log;
 mod machine;
 mod network;
 mod pool;
+mod protection;
 mod quick;
 mod space;
+mod switch;
 mod system;
+mod trapped;
 mod traps;
 mod vcpu;
 mod window;
 
+pub use console::Serial;
 pub use crash::panic;
 pub use machine::{Machine, Relax};
 
 /// Makes the class binary's function the one that `entry` jumps to.
 ///
-/// It takes the [`Machine`] and the system image, or what is wrong with it, and does not return. The machine is
-/// made after the image has been checked, so that the stack has to hold the one or the other.
+/// The function takes the [`Machine`] and the system image, or the image's error, and does not return. The
+/// machine is made after the image has been checked, so the stack has to hold only one of the two at a time.
 #[macro_export]
 macro_rules! entry_point {
     ($primary:path) => {

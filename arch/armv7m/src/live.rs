@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A guest at one of its traps, as the model of its processor wants it.
 //!
-//! The frame is in the guest's memory, where the guest or a device of it may change it at any moment, so it is
-//! read and written a word at a time. That all of it is the guest's was seen to before: by the CPU, which
-//! pushed it with the guest's own rights, or by [`Guest::reaches`], when the model made it the live one. It is looked at once
-//! more all the same: what neither has vouched for is not touched.
+//! The frame is in the guest's memory, where the guest or a device of it may change it at any moment, so the
+//! frame is read and written a word at a time. Somebody has checked before that the whole frame is the
+//! guest's. Either the CPU has pushed it with the guest's own rights, or [`Guest::reaches`] checked it when
+//! the model made it the live one. The frame is checked once more all the same: a frame that neither has
+//! vouched for is not touched.
 
-use crate::entry::{RETURN_BASIC, RETURN_EXTENDED, Registers};
+use crate::context::{RETURN_BASIC, RETURN_EXTENDED, Registers};
 use crate::fp;
-use crate::space::Space;
-use bulkhead_arch_deprivileged::{Guest, frame_size};
+use crate::protection::Space;
+use bulkhead_arch_armv7m_core::{Guest, frame_size};
 use bulkhead_arch_support::physical;
 
 /// The guest.
 pub(crate) struct Live<'a> {
     registers: &'a mut Registers,
     space: &'a Space,
-    /// Whether the frame is there; if not, its registers read as zero and cannot be changed.
+    /// True if the frame is there. Otherwise its registers read as zero and cannot be changed.
     has_frame: bool,
 }
 
 impl<'a> Live<'a> {
-    /// At a trap whose frame the CPU has pushed.
+    /// Makes the guest at a trap whose frame the CPU has pushed.
     pub(crate) fn new(registers: &'a mut Registers, space: &'a Space) -> Self {
         let has_frame = space.writable(registers.frame, frame_size(false));
         Self {
@@ -31,7 +32,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// At a trap whose frame is known to be in the partition's RAM.
+    /// Makes the guest at a trap whose frame is known to be in the partition's RAM.
     #[inline(always)]
     pub(crate) fn on_ram(registers: &'a mut Registers, space: &'a Space) -> Self {
         Self {
@@ -41,13 +42,13 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// The PC of the code that trapped.
+    /// Returns the PC of the code that trapped.
     #[inline(always)]
     pub(crate) fn pc(&self) -> u32 {
         self.word(6)
     }
 
-    /// At a trap whose frame the CPU could not push.
+    /// Makes the guest at a trap whose frame the CPU could not push.
     pub(crate) fn without_frame(registers: &'a mut Registers, space: &'a Space) -> Self {
         Self {
             registers,
@@ -56,18 +57,26 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Settles floating point for good: its guest is left.
+    /// Settles floating point for good, because its guest is left.
     pub(crate) fn leave_floating_point(&mut self) {
         let fits = self.has_full_frame();
         fp::settle_evenly(self.registers.frame, fits);
     }
 
-    /// Whether the frame has room for floating-point registers, in memory the guest may write.
+    /// Tells whether the frame has room for floating-point registers, in memory the guest may write.
     fn has_full_frame(&self) -> bool {
         self.has_frame && self.extended() && self.space.writable(self.registers.frame, frame_size(true))
     }
 
-    /// Word `index` of the frame.
+    /// Returns the address of S`number` in the frame, if the register is there. Otherwise it is in the
+    /// hardware.
+    fn float_word(&self, number: u8) -> Option<u32> {
+        let fits = self.has_full_frame();
+        fp::settle(self.registers.frame, fits);
+        (fits && number < STACKED_FLOATS).then(|| u32::from(number) + FIRST_FLOAT)
+    }
+
+    /// Returns word `index` of the frame.
     #[inline(always)]
     fn word(&self, index: u32) -> u32 {
         if !self.has_frame {
@@ -86,7 +95,7 @@ impl<'a> Live<'a> {
     }
 }
 
-/// Where in a frame a register is.
+/// Returns the offset of a register in a frame, if it is there.
 const fn place(number: u8) -> Option<u32> {
     match number {
         0..=3 => Some(number as u32),
@@ -98,6 +107,9 @@ const fn place(number: u8) -> Option<u32> {
 }
 
 const STATE: u32 = 7;
+/// The word of S0: S0 to S15 are behind the basic frame in an extended frame (B1.5.7).
+const FIRST_FLOAT: u32 = 8;
+const STACKED_FLOATS: u8 = 16;
 
 impl Guest for Live<'_> {
     #[inline(always)]
@@ -209,6 +221,20 @@ impl Guest for Live<'_> {
         } else {
             (word >> 16) as u16
         })
+    }
+
+    fn float(&self, number: u8) -> u32 {
+        match self.float_word(number) {
+            Some(index) => self.word(index),
+            None => fp::register(number),
+        }
+    }
+
+    fn set_float(&mut self, number: u8, value: u32) {
+        match self.float_word(number) {
+            Some(index) => self.set_word(index, value),
+            None => fp::set_register(number, value),
+        }
     }
 
     fn settle_floating_point(&mut self) {

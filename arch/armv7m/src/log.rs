@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The log area (`bulkhead_abi::log`): the last bytes of the RAM that is the hypervisor's. And the rings of the trace.
+//! The log area (`bulkhead_abi::log`): the last bytes of the RAM that is the hypervisor's. And the rings of
+//! the trace.
 
 use crate::machine::Machine;
 use bulkhead_abi::log::Area;
@@ -10,12 +11,12 @@ unsafe extern "C" {
     static __log_area: u8;
 }
 
-/// Address of the area.
+/// Returns the address of the area.
 pub(crate) fn address() -> u64 {
     (&raw const __log_area) as u64
 }
 
-/// The area.
+/// Returns the area.
 pub(crate) fn area() -> &'static Area {
     let area = (&raw const __log_area).cast::<Area>();
     // SAFETY: the linker script keeps these bytes free, no partition may have a mapping there (checked by
@@ -29,7 +30,7 @@ impl Traces for Machine {
     }
 
     fn keep(&mut self, _offset: usize, _length: usize) {
-        // No cache is on: what was stored is in memory.
+        // No cache is on, so all stored bytes are in memory.
     }
 
     fn trace_ring(&self) -> &'static [Entry] {
@@ -37,8 +38,9 @@ impl Traces for Machine {
         if records == 0 {
             return &[];
         }
-        // SAFETY: the image's check has found room for the ring in RAM that is neither the hypervisor's own nor a
-        // partition's; nobody else has it by another name, and any bytes are an Entry, which is all atomics.
+        // SAFETY: the image's check has found room for the ring in RAM that is neither the hypervisor's own
+        // nor a partition's. Nobody else has this memory by another name, and any bytes are an Entry, which
+        // is all atomics.
         unsafe { core::slice::from_raw_parts(base as *const Entry, records) }
     }
 }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory for what there are as many of as the system image says: contexts, spaces, routes of lines.
+//! Memory for tables whose length the system image decides: contexts, spaces, routes of lines.
 //!
-//! It begins behind the variables of the class binary and is handed out at boot, a value at a time, for ever. So a system with
-//! four partitions takes what four need; the linker script sees to it that there is enough for the most that an image can say.
+//! The pool begins behind the variables of the class binary and is handed out at boot, a value at a time, for
+//! ever. So a system with four partitions takes the memory of four. The linker script ensures that there is
+//! enough for the most that an image can say.
 
-use crate::space::Space;
-use crate::vcpu::Context;
-use core::arch::global_asm;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,24 +13,14 @@ unsafe extern "C" {
     static __ram_end: u8;
 }
 
-// For the linker script and for whoever measures: what a partition and an interrupt line take of it.
-global_asm!(
-    ".global __pool_partition",
-    ".set __pool_partition, {partition}",
-    ".global __pool_line",
-    ".set __pool_line, {line}",
-    partition = const size_of::<Context>() + size_of::<Space>(),
-    line = const crate::irq::BYTES_OF_LINE,
-);
-
-/// What is left of it, as addresses.
+/// The rest of the pool, as addresses.
 pub(crate) struct Pool {
     next: usize,
     end: usize,
 }
 
 impl Pool {
-    /// All of it for the first who asks, nothing for others.
+    /// Returns the whole pool to the first caller, and an empty one to all others.
     pub(crate) fn take() -> Self {
         static IS_TAKEN: AtomicBool = AtomicBool::new(false);
         let next = (&raw const __pool_start).expose_provenance();
@@ -45,7 +33,8 @@ impl Pool {
         Self { next, end }
     }
 
-    /// Room for `count` values, or `None` if there is not so much left. Nobody else gets it.
+    /// Takes room for `count` values, or returns `None` if there is not so much left. Nobody else gets this
+    /// room.
     fn room<T>(&mut self, count: usize) -> Option<NonNull<T>> {
         let start = self.next.checked_next_multiple_of(align_of::<T>())?;
         let next = start.checked_add(size_of::<T>().checked_mul(count)?)?;
@@ -56,7 +45,7 @@ impl Pool {
         NonNull::new(core::ptr::with_exposed_provenance_mut(start))
     }
 
-    /// A table of so many entries, all alike, for ever.
+    /// Returns a table of so many entries, all alike, for ever.
     pub(crate) fn table<T: Copy>(&mut self, entry: T, count: usize) -> Option<&'static mut [T]> {
         let first = self.room::<T>(count)?;
         for index in 0..count {

@@ -31,17 +31,19 @@ pub(crate) const FPCCR: usize = 0xF34;
 pub(crate) const FPCAR: usize = 0xF38;
 pub(crate) const FPDSCR: usize = 0xF3C;
 pub(crate) const MVFR0: usize = 0xF40;
+pub(crate) const PID4: usize = 0xFD0;
 
-/// CFSR: the valid bits of MMFAR and BFAR, and what says that a frame could not be pushed.
-pub(crate) const MMARVALID: u32 = 1 << 7;
-pub(crate) const BFARVALID: u32 = 1 << 15;
-pub(crate) const MSTKERR: u32 = 1 << 4;
-pub(crate) const STKERR: u32 = 1 << 12;
+/// Lines of the interrupt controller that the vector table has vectors for.
+pub(crate) const MAX_LINES: u32 = 64;
 
-/// The system control space.
+/// SHCSR: exceptions that wait for another to end.
+pub(crate) const PENDED: u32 = 0xF << 12;
+
+/// Returns the registers of the system control space.
 pub(crate) const fn control_space() -> Mmio {
-    // SAFETY: the system control space is at this address on every Armv7-M CPU (B3.1) and always device memory; what
-    // is written there changes what memory partitions reach, never what the compiler knows of.
+    // SAFETY: the system control space is at this address on every Armv7-M CPU (B3.1) and always device
+    // memory. A write there changes the memory that partitions reach, never memory that the compiler knows
+    // of.
     unsafe { Mmio::new(0xE000_E000, 0x1000) }
 }
 
@@ -55,17 +57,18 @@ pub(crate) fn write(offset: usize, value: u32) {
     control_space().write32(offset, value);
 }
 
-/// What has been written to the control space is in force for what follows (B2.4.4 of the manual's barriers).
+/// Makes all writes to the control space take effect for the code that follows (B2.4.4 of the manual's
+/// barriers).
 #[inline(always)]
 pub(crate) fn synchronize() {
     // SAFETY: barriers without any other effect.
     unsafe { core::arch::asm!("dsb", "isb", options(nostack, preserves_flags)) }
 }
 
-/// Whether Thread mode is unprivileged: CONTROL.nPRIV. The hypervisor itself is in Handler mode.
+/// Makes Thread mode unprivileged or not: CONTROL.nPRIV. The hypervisor itself is in Handler mode.
 pub(crate) fn set_unprivileged(unprivileged: bool) {
-    // SAFETY: in Handler mode this bit changes nothing but what the next exception return leads to; SPSEL cannot be
-    // changed there, and FPCA only decides about the hypervisor's own frames.
+    // SAFETY: in Handler mode this bit takes effect only at the place that the next exception return leads
+    // to. SPSEL cannot be changed there, and FPCA only decides about the hypervisor's own frames.
     unsafe {
         core::arch::asm!("msr control, {}", "isb", in(reg) u32::from(unprivileged), options(nostack, preserves_flags));
     }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The registers of the kernel's device that are at hand while a vCPU runs: [`Window`], without its type.
 //!
-//! The handlers of exceptions have fixed types, so what a loan is made of is an address and two functions that know what is there. It
-//! lasts as long as [`Network::run_beside`], which neither reads nor moves the device meanwhile.
+//! The handlers of exceptions have fixed types, so a loan consists of an address and two functions that know
+//! the type of the device. The loan lasts as long as [`Network::run_beside`], which neither reads nor moves
+//! the device meanwhile.
 //!
-//! [`Network::run_beside`]: bulkhead_arch_api::Network::run_beside
+//! [`Frames::run_beside`]: bulkhead_arch_api::Frames::run_beside
 
 use crate::network::Words;
-use bulkhead_arch_api::{Place, Stored, Window};
+use bulkhead_arch_api::{Stored, VirtualDevice, Window};
 use core::ptr::null_mut;
 
 type Load = unsafe fn(*mut (), u32) -> Option<u32>;
@@ -59,25 +60,25 @@ impl Loan {
 
     /// # Safety
     /// `window` is neither used nor moved as long as this is.
-    pub(crate) unsafe fn of<W: Window>(place: &Place, window: &mut W) -> Self {
+    pub(crate) unsafe fn of<W: Window>(place: &VirtualDevice, window: &mut W) -> Self {
         Self {
-            base: place.base.0 as u32,
-            size: place.size,
-            line: place.line.map(|line| line.0 as u8),
+            base: place.base() as u32,
+            size: place.size(),
+            line: place.interrupt().map(|line| line.0 as u8),
             device: core::ptr::from_mut(window).cast(),
             load: load::<W>,
             store: store::<W>,
         }
     }
 
-    /// Whether the device has a word at this address.
+    /// Tells whether the device has a word at this address.
     #[inline(always)]
     pub(crate) const fn holds(&self, address: u32) -> bool {
         address & 3 == 0 && address.wrapping_sub(self.base) < self.size
     }
 
-    /// Loads, or stores `stored` to, the word at an address: what was loaded. `None`: nothing has been done. What a store makes of the device's line
-    /// is left in `level`.
+    /// Loads the word at an address, or stores `stored` to it. Returns the loaded word, or `None` if nothing
+    /// has been done. A store leaves the new level of the device's line in `level`.
     #[inline(always)]
     pub(crate) fn access(&self, address: u32, stored: Option<u32>, level: &mut Option<bool>) -> Option<u32> {
         if !self.holds(address) {
@@ -96,20 +97,20 @@ impl Loan {
         }
     }
 
-    /// The device's line.
+    /// Returns the device's line.
     #[inline(always)]
     pub(crate) const fn line(&self) -> Option<u8> {
         self.line
     }
 
-    /// Loads the word at an address that it holds.
+    /// Loads the word at an address that the device holds.
     #[inline(always)]
     fn load(&self, address: u32) -> Option<u32> {
         // SAFETY: `of` was told that the device is there and that nobody else uses it; `load` knows its type.
         unsafe { (self.load)(self.device, address.wrapping_sub(self.base)) }
     }
 
-    /// Stores to it.
+    /// Stores a word to the device.
     #[inline(always)]
     fn store(&self, address: u32, value: u32) -> Stored {
         // SAFETY: as for `load`.

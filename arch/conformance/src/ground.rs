@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the checks stand on: partitions that are built once and vCPUs that are started again and again.
+//! The ground of the checks: partitions that are built once and vCPUs that are started again and again.
 
 use crate::{At, Bench, Outcome, PATIENCE, Role, Space, Step};
-use bulkhead_arch_api::{Clock, Exit, GuestPhys, Irqs, Reply, Spaces, TimeMode, VcpuPlan, Vcpus};
+use bulkhead_arch_api::{Clock, Exit, GuestPhys, Irqs, Reply, SpacePlan, Spaces, TimeMode, VcpuPlan, Vcpus};
 
 /// The bench, and what has been done on it for good.
 #[derive(Debug)]
@@ -41,18 +41,26 @@ impl<'b, B: Bench> Ground<'b, B> {
             return Ok(());
         }
         let space = self.bench.space(role);
-        let controller = self.bench.controller();
+        let (devices, lines) = match self.bench.controller() {
+            Some((windows, lines)) => (Some(windows), lines),
+            None => (None, 0),
+        };
         let with_program = [space.ram, space.constant, space.program.unwrap_or(space.ram)];
         let count = 2 + usize::from(space.program.is_some());
         let regions = with_program.get(..count).unwrap_or(&with_program);
         self.machine()
-            .build(role.partition(), regions, controller.as_ref())
+            .build(
+                role.partition(),
+                &SpacePlan { regions, lines },
+                devices.into_iter().flatten(),
+            )
             .map_err(|_| "a good space was refused")?;
         self.built |= bit;
         Ok(())
     }
 
-    /// Gives the role's partition its space, and starts its vCPU with a program, as the kernel starts it anew.
+    /// Gives the role's partition its space, and starts its vCPU with a program, as the kernel starts it
+    /// anew.
     pub(crate) fn start(&mut self, role: Role, steps: &'static [Step]) -> Outcome {
         self.build(role)?;
         let bit = 1 << role as u8;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What every backend must do, as one list of checks.
+//! The duties of every backend, as one list of checks.
 //!
 //! The kernel relies on what `arch/api` says of its verbs, for every class alike. Here those sentences are
-//! executed: [`checks`] lists functions that use a backend as the kernel would and say what was wrong. The
-//! same list runs on the mock in the host tests, so that the kernel's own tests rest on a mock that keeps the
-//! contract, and on each class in its emulator, linked into a class binary of its own instead of the kernel.
+//! executed: [`checks`] lists functions that use a backend as the kernel would, and that say what was wrong.
+//! The list runs on the mock in the host tests, so the kernel's own tests rest on a mock that keeps the
+//! contract. The same list runs on each class in its emulator, linked into a class binary of its own instead
+//! of the kernel.
 //!
-//! What only a class can give is the trait [`Bench`]: where a partition's memory is, guest programs (described by [`Step`]s,
-//! because each class has its own instructions), and what the class does not have ([`Need`]): a check that needs
-//! it is not run there, and the report says why. Checks share few partitions ([`Role`]), because a microcontroller has
-//! few; each starts its vCPU anew, as the kernel restarts a partition.
+//! The trait [`Bench`] is the part that only a class can give: where a partition's memory is,
+//! guest programs (described by [`Step`]s, because each class has its own instructions), and what the class
+//! does not have ([`Need`]): a check that needs it is not run there, and the report says why. Checks share
+//! few partitions ([`Role`]), because a microcontroller has few; each starts its vCPU anew, as the kernel
+//! restarts a partition.
 //!
 //! No heap, no panic: it is linked into a class binary for the emulator.
 #![no_std]
@@ -23,32 +25,32 @@ mod time;
 mod vcpu;
 
 use bulkhead_arch_api::{
-    Arch, GuestPhys, HostPhys, MemoryKind, PartitionId, PartitionKind, Permissions, Region, VcpuId,
-    VcpuReset, VirtualController, VirtualLine,
+    Arch, Console, GuestPhys, HostPhys, MemoryKind, PartitionId, PartitionKind, Permissions, Region, VcpuId,
+    VcpuReset, VirtualDevice, VirtualLine,
 };
 
 pub use ground::Ground;
 pub use program::{Dialect, RECORDS, Record, operation, write_program};
 pub use report::{Tally, report_all};
 
-/// What a check says: what was wrong, in a sentence.
+/// The result of a check: a sentence says what was wrong.
 pub type Outcome = Result<(), &'static str>;
 
 /// A check and what it shows.
 #[derive(Debug)]
 pub struct Check<B> {
-    /// What it shows.
+    /// The property that it shows.
     pub name: &'static str,
-    /// What the class must have for it.
+    /// The ability that the class must have for it.
     pub need: Need,
     /// Runs it.
     pub run: fn(&mut Ground<'_, B>) -> Outcome,
 }
 
-/// What a class may lack.
+/// An ability that a class may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// What every class has.
+    /// Nothing but what every class has.
     Nothing,
     /// Signals between pCPUs.
     Signals,
@@ -60,7 +62,7 @@ pub enum Need {
     SwitchingOff,
 }
 
-/// What a partition is for. Each has its own number and its own vCPU, which has the same.
+/// The purpose of a partition. Each has its own number and its own vCPU, which has the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A VM.
@@ -76,19 +78,19 @@ pub enum Role {
 }
 
 impl Role {
-    /// Its partition.
+    /// Returns its partition.
     #[must_use]
     pub const fn partition(self) -> PartitionId {
         PartitionId(self as u8)
     }
 
-    /// Its vCPU.
+    /// Returns its vCPU.
     #[must_use]
     pub const fn vcpu(self) -> VcpuId {
         VcpuId(self as u8)
     }
 
-    /// Its kind.
+    /// Returns its kind.
     #[must_use]
     pub const fn kind(self) -> PartitionKind {
         match self {
@@ -118,8 +120,8 @@ pub enum Step {
     Load(At, u8),
     /// Stores so many bytes of a value.
     Store(At, u8, u64),
-    /// Makes the hypercall with this number and the accumulator as its first argument; the first result goes to the
-    /// accumulator, unless the call fails.
+    /// Makes the hypercall with this number and the accumulator as its first argument; the first result goes
+    /// to the accumulator, unless the call fails.
     Call(u16),
     /// Lets the vCPU's interrupt controller deliver [`Bench::line`].
     Accept,
@@ -142,7 +144,7 @@ pub struct Space {
     pub program: Option<Region>,
 }
 
-/// A region of RAM that can be read; `write` and `execute` say what else.
+/// Returns a region of RAM that can be read; `write` and `execute` say what else.
 #[must_use]
 pub const fn ram_region(guest: u64, host: u64, size: u64, write: bool, execute: bool) -> Region {
     Region {
@@ -158,32 +160,35 @@ pub const fn ram_region(guest: u64, host: u64, size: u64, write: bool, execute: 
     }
 }
 
-/// What a class gives to the checks.
+/// The parts that a class gives to the checks.
 pub trait Bench {
     /// The backend under test: the handle of the pCPU that runs the checks.
     type Machine: Arch;
-    /// The backend under test.
+    /// Returns the backend under test.
     fn machine(&mut self) -> &mut Self::Machine;
-    /// The space of a partition. [`Role::Other`] shares no memory with the others, which may share theirs.
+    /// Returns the board's serial line, for the report.
+    fn console(&mut self) -> &mut impl Console;
+    /// Returns the space of a partition. [`Role::Other`] shares no memory with the others, which may share
+    /// theirs.
     fn space(&self, role: Role) -> Space;
-    /// An address where no partition has anything, a multiple of a page.
+    /// Returns an address where no partition has anything, a multiple of a page.
     fn nowhere(&self) -> GuestPhys;
-    /// The virtual interrupt controller of a VM, if it is in the space.
-    fn controller(&self) -> Option<VirtualController> {
+    /// Returns the windows of the virtual interrupt controller of a VM, if it is in the space, and its lines.
+    fn controller(&self) -> Option<([VirtualDevice; 2], u32)> {
         None
     }
-    /// A line of it.
+    /// Returns a line of it.
     fn line(&self) -> VirtualLine;
-    /// Bits of a general register.
+    /// Returns the number of bits of a general register.
     fn register_bits(&self) -> u32;
-    /// Why the class does not have that, if it does not.
+    /// Returns the reason why the class does not have that, if it does not.
     fn lacks(&self, _need: Need) -> Option<&'static str> {
         None
     }
-    /// Makes `steps` the program of the role's vCPU: what to reset it with. Its space is built; what of a program lies in
-    /// RAM lies behind [`PROGRAM`].
+    /// Makes `steps` the program of the role's vCPU: what to reset it with. Its space is built; what of a
+    /// program lies in RAM lies behind [`PROGRAM`].
     fn load(&mut self, role: Role, steps: &'static [Step]) -> VcpuReset;
-    /// An address of a role's space.
+    /// Returns an address of a role's space.
     fn address(&self, role: Role, at: At) -> GuestPhys {
         let (base, offset) = match at {
             At::Ram(offset) => (self.space(role).ram.guest, offset),
@@ -201,10 +206,11 @@ pub const RAM_SIZE: u64 = 0x4000;
 pub const PAGE: u64 = 0x1000;
 /// From here on RAM is the guest program's; its stack ends here.
 pub const PROGRAM: u64 = 0x2000;
-/// Exits that are nobody's fault (an interrupt of the board, say) before a check gives up waiting for its own.
+/// Exits that are nobody's fault (an interrupt of the board, say) before a check gives up waiting for its
+/// own.
 const PATIENCE: usize = 1000;
 
-/// All checks.
+/// Returns all checks.
 #[must_use]
 pub const fn checks<B: Bench>() -> [Check<B>; 29] {
     macro_rules! list {
@@ -245,7 +251,7 @@ pub const fn checks<B: Bench>() -> [Check<B>; 29] {
     }
 }
 
-/// What came of a check.
+/// The verdict of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The backend did what it must.
@@ -271,7 +277,7 @@ pub fn run_all<B: Bench>(bench: &mut B, mut report: impl FnMut(&mut B, &'static 
     }
 }
 
-/// `Err(message)` unless `condition`.
+/// Returns `Err(message)` unless `condition`.
 fn ensure(condition: bool, message: &'static str) -> Outcome {
     if condition { Ok(()) } else { Err(message) }
 }

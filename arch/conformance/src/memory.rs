@@ -2,7 +2,9 @@
 //! Spaces: build, translate, copy, clear, revoke, and what the guest sees of it.
 
 use crate::{At, Bench, Ground, Outcome, PAGE, RAM_SIZE, RECORDS, Role, Step, behind, ensure};
-use bulkhead_arch_api::{Arch, BuildError, CopyError, Exit, GuestPhys, Region, Reply, Spaces};
+use bulkhead_arch_api::{
+    Arch, BuildError, CopyError, Exit, GuestPhys, PartitionId, Region, Reply, SpacePlan, Spaces,
+};
 
 const VM: Role = Role::Vm;
 
@@ -14,6 +16,31 @@ fn store<B: Bench>(ground: &mut Ground<'_, B>, role: Role, to: At, bytes: &[u8])
     let to = ground.address(role, to);
     let stored = ground.machine().copy_out(role.partition(), to, bytes);
     stored.map_err(|_| "a copy out was refused")
+}
+
+/// Clears all of `length` bytes, a part at a time.
+fn clear_all<A: Spaces>(
+    machine: &mut A,
+    of: PartitionId,
+    from: GuestPhys,
+    length: u64,
+) -> Result<(), CopyError> {
+    let mut done = 0;
+    while done < length {
+        // A part is never empty; if it were, the check of parts would say so.
+        done += machine.clear(of, at(from, done), length - done)?.max(1);
+    }
+    Ok(())
+}
+
+/// Builds a space of these regions, for a partition without devices.
+fn build<B: Bench>(
+    ground: &mut Ground<'_, B>,
+    of: PartitionId,
+    regions: &[Region],
+) -> Result<(), BuildError> {
+    let plan = SpacePlan { regions, lines: 0 };
+    ground.machine().build(of, &plan, core::iter::empty())
 }
 
 fn fetch<B: Bench>(ground: &mut Ground<'_, B>, role: Role, from: At, bytes: &mut [u8]) -> Outcome {
@@ -60,7 +87,7 @@ pub(crate) fn copy_bounds<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
             "a copy out across a border is not refused at it",
         )?;
         ensure(
-            refused(machine.clear(of, from, 16)),
+            refused(clear_all(machine, of, from, 16)),
             "clearing across a border is not refused at it",
         )?;
     }
@@ -72,7 +99,7 @@ pub(crate) fn copy_bounds<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
     fetch(ground, VM, At::Ram(RAM_SIZE - 16), &mut [0; 16]).map_err(|_| "a copy up to a border is refused")
 }
 
-/// Whether RAM around a stretch that has been cleared is as [`fill`] made it, and the stretch zero.
+/// Checks that RAM around a stretch that has been cleared is as [`fill`] made it, and the stretch zero.
 fn is_clear<B: Bench>(ground: &mut Ground<'_, B>, (start, length): (u64, u64), around: u64) -> Outcome {
     for offset in start - around..start + length + around {
         let mut byte = [0x77];
@@ -98,10 +125,7 @@ pub(crate) fn clears<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
     ground.build(VM)?;
     fill(ground, STRETCH, 11)?;
     let start = ground.address(VM, At::Ram(STRETCH.0));
-    ground
-        .machine()
-        .clear(VM.partition(), start, STRETCH.1)
-        .map_err(|_| "clearing was refused")?;
+    clear_all(ground.machine(), VM.partition(), start, STRETCH.1).map_err(|_| "clearing was refused")?;
     is_clear(ground, STRETCH, 11)
 }
 
@@ -114,7 +138,7 @@ pub(crate) fn clears_in_parts<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
         let next = ground.address(VM, At::Ram(STRETCH.0 + done));
         let part = ground
             .machine()
-            .clear_some(VM.partition(), next, STRETCH.1 - done)
+            .clear(VM.partition(), next, STRETCH.1 - done)
             .map_err(|_| "clearing a part was refused")?;
         ensure(part != 0, "clearing a part cleared nothing")?;
         done += part;
@@ -180,7 +204,7 @@ pub(crate) fn refuses<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
     ];
     for region in bad {
         ensure(
-            ground.machine().build(of, &[region], None) == Err(BuildError::BadRegion(region.guest)),
+            build(ground, of, &[region]) == Err(BuildError::BadRegion(region.guest)),
             "a bad region is not refused as such",
         )?;
     }
@@ -190,10 +214,7 @@ pub(crate) fn refuses<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
         ..good
     };
     ensure(
-        matches!(
-            ground.machine().build(of, &[good, second], None),
-            Err(BuildError::Overlap(_))
-        ),
+        matches!(build(ground, of, &[good, second]), Err(BuildError::Overlap(_))),
         "overlapping regions are not refused as such",
     )
 }

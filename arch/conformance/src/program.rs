@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Programs as the guests of the class binaries for the emulator read them.
 //!
-//! Such a guest is a few dozen instructions that interpret [`Record`]s in its own RAM, because on a microcontroller code
-//! is in memory that nobody writes. What a step means that has no operation of its own (which registers to write so that the
-//! interrupt controller delivers a line, say) is the class's [`Dialect`].
+//! Such a guest is a few dozen instructions that interpret [`Record`]s in its own RAM, because on a
+//! microcontroller code is in memory that nobody writes. Some steps have no operation of their own (which
+//! registers to write so that the interrupt controller delivers a line, say): the class's [`Dialect`] gives
+//! their meaning.
 
 use crate::{Bench, Outcome, PAGE, Role, Step};
 use bulkhead_abi::hypercall::FUNCTION_BASE;
@@ -12,7 +13,7 @@ use bulkhead_arch_api::{GuestPhys, Spaces};
 /// Where in RAM the records are.
 pub const RECORDS: u64 = 0x3000;
 
-/// What a record tells a guest to do.
+/// Operations: the things that a record tells a guest to do.
 pub mod operation {
     /// Be busy for ever.
     pub const END: u32 = 0;
@@ -35,9 +36,9 @@ pub mod operation {
 /// A step as a guest reads it, little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What to do, see [`operation`].
+    /// The operation, see [`operation`].
     pub operation: u32,
-    /// How many bytes.
+    /// The number of bytes.
     pub size: u32,
     /// Where.
     pub address: u64,
@@ -49,7 +50,7 @@ impl Record {
     /// Bytes of a record.
     pub const SIZE: u64 = 24;
 
-    /// An operation on nothing but a value.
+    /// Makes an operation on nothing but a value.
     #[must_use]
     pub const fn of(operation: u32, value: u64) -> Self {
         Self {
@@ -60,7 +61,7 @@ impl Record {
         }
     }
 
-    /// A store.
+    /// Makes a store.
     #[must_use]
     pub const fn store(address: u64, size: u32, value: u64) -> Self {
         Self {
@@ -71,7 +72,7 @@ impl Record {
         }
     }
 
-    /// As it is in memory.
+    /// Returns the record as it is in memory.
     #[must_use]
     pub fn bytes(&self) -> [u8; Self::SIZE as usize] {
         let head = u64::from(self.operation) | u64::from(self.size) << 32;
@@ -84,7 +85,7 @@ impl Record {
     }
 }
 
-/// What steps are on a class.
+/// The meaning of steps on a class.
 #[derive(Clone, Copy, Debug)]
 pub struct Dialect<'d> {
     /// [`Step::Accept`].
@@ -133,7 +134,7 @@ pub fn write_program<B: Bench>(
     Ok(start)
 }
 
-/// A step that is one record on every class.
+/// Makes a step that is one record on every class.
 fn plain<B: Bench>(bench: &B, role: Role, step: Step) -> Record {
     match step {
         Step::Load(at, size) => Record {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a class binary says on the board's serial line: a line for each check, and how many there were.
+//! The report of a class binary on the board's serial line: a line for each check, and the number of checks.
 
 use crate::{Bench, Verdict, run_all};
 use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
-use bulkhead_arch_api::{Arch, Console};
+use bulkhead_arch_api::{Arch, Clock, Console};
 use core::fmt::{self, Write};
 
 /// Checks by what came of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// What the backend did right.
+    /// The number of checks that passed.
     pub passed: u32,
-    /// What it did wrong.
+    /// The number of checks that failed.
     pub failed: u32,
-    /// What the class does not have.
+    /// The number of checks that need something the class does not have.
     pub left_out: u32,
 }
 
@@ -29,7 +29,7 @@ impl Tally {
     }
 }
 
-/// The console of a machine, as something that takes text; it waits until all of it is sent.
+/// A console, as something that takes text; it waits until all of it is sent.
 struct Out<'m, M>(&'m mut M);
 
 impl<M: Console> Out<'_, M> {
@@ -48,34 +48,35 @@ impl<M: Console> Write for Out<'_, M> {
 }
 
 /// Writes a line of the hypervisor's console.
-fn say<M: Arch>(machine: &mut M, text: fmt::Arguments<'_>) {
+fn say<B: Bench>(bench: &mut B, text: fmt::Arguments<'_>) {
     const MILLION: u64 = 1_000_000;
+    let machine = bench.machine();
     let micros = u128::from(machine.now().0)
         .saturating_mul(MILLION.into())
         .checked_div(machine.hertz().into())
         .unwrap_or(0) as u64;
     let (seconds, rest) = (micros / MILLION, micros % MILLION);
-    let mut out = Out(machine);
+    let mut out = Out(bench.console());
     out.bytes(&[RS]);
     // Writing to a console does not fail.
     let _always_ok = write!(out, "[{seconds}.{rest:06}] {HYPERVISOR_CONSOLE}: ");
     out.bytes(&[US]);
     let _always_ok = write!(out, "{text}\r\n");
-    machine.flush();
+    bench.console().flush();
 }
 
 /// Runs all checks and writes what comes of them to the console.
 pub fn report_all<B: Bench>(bench: &mut B) -> Tally {
-    let class = <B::Machine as Arch>::CAPS.class;
-    say(bench.machine(), format_args!("conformance of class {class}"));
+    let class = <B::Machine as Arch>::CAPS.name;
+    say(bench, format_args!("conformance of class {class}"));
     let mut tally = Tally::default();
     run_all(bench, |bench, name, verdict| {
         tally.add(verdict);
         match verdict {
-            Verdict::Passed => say(bench.machine(), format_args!("ok: {name}")),
-            Verdict::Failed(why) => say(bench.machine(), format_args!("FAILED: {name}: {why}")),
+            Verdict::Passed => say(bench, format_args!("ok: {name}")),
+            Verdict::Failed(why) => say(bench, format_args!("FAILED: {name}: {why}")),
             Verdict::NotOfThisClass(why) => {
-                say(bench.machine(), format_args!("not of this class: {name}: {why}"));
+                say(bench, format_args!("not of this class: {name}: {why}"));
             }
         }
     });
@@ -85,7 +86,7 @@ pub fn report_all<B: Bench>(bench: &mut B) -> Tally {
         left_out,
     } = tally;
     say(
-        bench.machine(),
+        bench,
         format_args!("conformance: {passed} passed, {failed} failed, {left_out} not of this class"),
     );
     tally

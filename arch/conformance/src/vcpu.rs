@@ -16,7 +16,8 @@ fn first_argument<B: Bench>(ground: &mut Ground<'_, B>, role: Role) -> Result<u6
     }
 }
 
-/// The next exit is a load of `size` bytes, so many behind nowhere; it takes `value`, and the next hypercall shows it.
+/// Checks that the next exit is a load of `size` bytes, so many behind nowhere; it takes `value`, and the
+/// next hypercall shows it.
 fn takes_answer<B: Bench>(ground: &mut Ground<'_, B>, (size, offset): (u8, u64), value: u64) -> Outcome {
     let nowhere = ground.address(VM, At::Nowhere(offset));
     let Exit::Access(access) = ground.run(VM)? else {
@@ -56,7 +57,7 @@ pub(crate) fn wide_load_exits<B: Bench>(ground: &mut Ground<'_, B>) -> Outcome {
     takes_answer(ground, (8, 24), 0xF1F2_F3F4_F5F6_F7F8)
 }
 
-/// The next exit is a store of `size` bytes of `value` to nowhere.
+/// Checks that the next exit is a store of `size` bytes of `value` to nowhere.
 fn stores<B: Bench>(ground: &mut Ground<'_, B>, size: u8, value: u64) -> Outcome {
     let nowhere = ground.address(VM, At::Nowhere(0));
     let Exit::Access(access) = ground.run(VM)? else {

@@ -2,7 +2,7 @@
 //! The mock keeps the contract it stands for.
 #![forbid(unsafe_code)]
 
-use bulkhead_arch_api::{GuestPhys, PcpuId, Reply, ResetKind, VcpuReset, VirtualLine};
+use bulkhead_arch_api::{Console, EntryState, GuestPhys, PcpuId, Reply, ResetKind, VcpuReset, VirtualLine};
 use bulkhead_arch_conformance::{
     At, Bench, Need, PAGE, RAM_SIZE, Record, Role, Space, Step, Tally, Verdict, checks, ram_region, run_all,
 };
@@ -55,6 +55,10 @@ impl Bench for SimBench {
         &mut self.machine
     }
 
+    fn console(&mut self) -> &mut impl Console {
+        &mut self.machine
+    }
+
     fn space(&self, role: Role) -> Space {
         let host = 0x8000_0000 + APART * role as u64;
         Space {
@@ -99,6 +103,7 @@ impl Bench for SimBench {
             }
         });
         VcpuReset {
+            state: EntryState::USUAL,
             entry: RAM,
             argument: 0,
             stack: RAM.0 + RAM_SIZE,
@@ -129,6 +134,10 @@ impl Bench for Shared {
 
     fn machine(&mut self) -> &mut SimMachine {
         self.0.machine()
+    }
+
+    fn console(&mut self) -> &mut impl Console {
+        self.0.console()
     }
 
     fn space(&self, role: Role) -> Space {

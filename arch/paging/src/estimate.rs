@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many tables a tree will need, before there is one.
+//! Estimates the number of tables that a tree will need, before there is one.
 
 use crate::format::Format;
 use crate::geometry::{Geometry, LAST_LEVEL, span_of};
@@ -8,8 +8,8 @@ use crate::tree::Mapping;
 /// Tables that a tree with these mappings needs at most, its root included. Exact for a single mapping; two
 /// mappings that share a table have it counted for each.
 ///
-/// A mapping needs a table behind every entry that it touches and that cannot be a block: those at its two ends,
-/// which it covers in part, or all of them, if input and output are not aligned to each other.
+/// A mapping needs a table behind every entry that it touches and that cannot be a block: those at its two
+/// ends, which it covers in part, or all of them, if input and output are not aligned to each other.
 pub fn tables_needed<'m, F: Format>(
     geometry: Geometry,
     mappings: impl IntoIterator<Item = &'m Mapping>,
@@ -41,12 +41,12 @@ fn of_level<F: Format>(level: u8, mapping: &Mapping) -> u64 {
     touched.saturating_sub(behind_whole.saturating_sub(first_whole))
 }
 
-/// Number of the entry of `level` that covers `address`, counted from address 0.
+/// Returns the number of the entry of `level` that covers `address`, counted from address 0.
 const fn index_of(address: u64, level: u8) -> u64 {
     address >> span_of(level).trailing_zeros()
 }
 
-/// Number of the first entry of `level` that covers nothing below `address`.
+/// Returns the number of the first entry of `level` that covers nothing below `address`.
 const fn index_behind(address: u64, level: u8) -> u64 {
     index_of(address.saturating_add(span_of(level).saturating_sub(1)), level)
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an entry says.
+//! The format of an entry.
 
 use bulkhead_arch_api::{HostPhys, MemoryKind, Permissions};
 
-/// What a mapping is like, apart from where it leads.
+/// The attributes of a mapping, apart from where it leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// What may be done.
+    /// The rights.
     pub permissions: Permissions,
-    /// What is there.
+    /// The kind of memory.
     pub kind: MemoryKind,
 }
 
@@ -23,16 +23,17 @@ pub enum Entry {
     Leaf(HostPhys, Attributes),
 }
 
-/// The entries of one kind of table. The invalid entry is 0 in all of them, and an output address stands in its entry at
-/// its own place: of two leaves side by side in both address spaces the second is larger by the span of their level.
+/// The entries of one kind of table. The invalid entry is 0 in all of them, and an output address stands in
+/// its entry at its own place: of two leaves side by side in both address spaces the second is larger by the
+/// span of their level.
 pub trait Format {
-    /// Whether an entry of `level` can be a block. Pages always can.
+    /// Tells whether an entry of `level` can be a block. Pages always can.
     fn has_blocks(level: u8) -> bool;
-    /// The entry of `level` that leads to memory at `output`, which is aligned to the level's span.
+    /// Returns the entry of `level` that leads to memory at `output`, which is aligned to the level's span.
     fn leaf(level: u8, output: HostPhys, attributes: Attributes) -> u64;
-    /// The entry that leads to a table of the next level.
+    /// Returns the entry that leads to a table of the next level.
     fn table(table: HostPhys) -> u64;
-    /// What an entry of `level` says. For attributes that the format cannot express, `leaf` writes the nearest that
-    /// allow less of what can be withheld, and that is what `decode` returns.
+    /// Decodes an entry of `level`. For attributes that the format cannot express, `leaf` writes the nearest
+    /// that allow less of what can be withheld, and that is what `decode` returns.
     fn decode(level: u8, entry: u64) -> Entry;
 }

@@ -2,9 +2,9 @@
 //! Levels, spans and indices of a tree with 4 KiB tables.
 //!
 //! Levels are numbered as in the Arm architecture: 3 is that of pages, each level above covers 512 times as
-//! much with an entry. A tree starts at the level that its input size needs. A stage-2 tree may instead start one
-//! level further down with up to 16 tables side by side, as if they were one larger table (Arm DDI 0487 chapter D8,
-//! "Concatenated translation tables"): one read less on every walk.
+//! much with an entry. A tree starts at the level that its input size needs. A stage-2 tree may instead start
+//! one level further down with up to 16 tables side by side, as if they were one larger table (Arm DDI 0487
+//! chapter D8, "Concatenated translation tables"): one read less on every walk.
 
 /// Bytes of a page, and of a table.
 pub const PAGE_SIZE: u64 = 1 << PAGE_SHIFT;
@@ -20,14 +20,14 @@ const CONCATENATION_BITS: u32 = 4;
 /// Sizes of input and output addresses without the large-address extensions (FEAT_LPA2).
 const MAX_BITS: u32 = 48;
 
-/// Bytes that an entry of `level` covers.
+/// Returns the number of bytes that an entry of `level` covers.
 #[must_use]
 #[inline(always)]
 pub const fn span_of(level: u8) -> u64 {
     1 << shift_of(level)
 }
 
-/// Bits of an address below the index of `level`.
+/// Returns the number of bits of an address below the index of `level`.
 #[inline(always)]
 const fn shift_of(level: u8) -> u32 {
     let below = LAST_LEVEL.saturating_sub(level) as u32;
@@ -51,7 +51,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// A tree with one root table, for input addresses of so many bits (22..=48).
+    /// Describes a tree with one root table, for input addresses of so many bits (22..=48).
     ///
     /// # Errors
     /// [`GeometryError`] for another number.
@@ -59,7 +59,8 @@ impl Geometry {
         Self::with_root_bits(input_bits, INDEX_BITS)
     }
 
-    /// A tree with up to 16 root tables side by side, for input addresses of so many bits (22..=48).
+    /// Describes a tree with up to 16 root tables side by side, for input addresses of so many bits
+    /// (22..=48).
     ///
     /// | input bits | first level | root tables |
     /// |---|---|---|
@@ -94,19 +95,19 @@ impl Geometry {
         })
     }
 
-    /// Bits of an input address.
+    /// Returns the number of bits of an input address.
     #[must_use]
     pub const fn input_bits(self) -> u8 {
         self.input_bits
     }
 
-    /// First input address that the tree cannot map.
+    /// Returns the first input address that the tree cannot map.
     #[must_use]
     pub const fn input_limit(self) -> u64 {
         1_u64.wrapping_shl(self.input_bits as u32)
     }
 
-    /// Level of the root.
+    /// Returns the level of the root.
     #[must_use]
     pub const fn start_level(self) -> u8 {
         self.start_level
@@ -118,7 +119,8 @@ impl Geometry {
         (self.root_entries as u64).div_ceil(ENTRIES as u64)
     }
 
-    /// Index of `input` in a table of `level`; at the first level, in all root tables taken together.
+    /// Returns the index of `input` in a table of `level`; at the first level, in all root tables taken
+    /// together.
     #[inline(always)]
     pub(crate) const fn index(self, level: u8, input: u64) -> usize {
         let index = (input >> shift_of(level)) as usize;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Translation tables as radix trees: one algorithm for every CPU whose tables have 512 entries of 64 bits.
 //!
-//! [`Tree`] maps, unmaps and translates. It is generic over two things: a [`Format`] knows what an entry looks
-//! like (stage 2 and EL2 stage 1 of the Armv8-A VMSA here, [`vmsa`]), and a [`TableMemory`] knows how to read and write
-//! one, where new tables come from, and how to make the CPUs forget. So the algorithm runs unchanged on a `Vec` in
-//! the tests and on physical memory in a backend, and it needs no unsafe code.
+//! [`Tree`] maps, unmaps and translates. It is generic over two things. A [`Format`] knows the bits of an
+//! entry (stage 2 and EL2 stage 1 of the Armv8-A VMSA here, [`vmsa`]). A [`TableMemory`] knows how to read
+//! and write an entry, where new tables come from, and how to make the CPUs forget an entry. So the algorithm
+//! runs unchanged on a `Vec` in the tests and on physical memory in a backend, and it needs no unsafe code.
 //!
 //! Invariants:
 //! - A mapping is made of the largest blocks that its alignment allows.
 //! - A valid entry is never changed into another valid entry: it is made invalid, forgotten by the CPUs, then
 //!   made anew (Arm DDI 0487 chapter D8, "Using break-before-make when updating translation table entries").
 //! - A table is complete before the entry that leads to it is written.
-//! - Tables are never given back: what is taken apart at run time leaves its tables where they are.
+//! - Tables are never given back: a mapping that is taken apart at run time leaves its tables where they are.
 //!
-//! No recursion: every step walks down from the root, four reads at most, because a loop whose bound can be read
-//! off the size of the region is worth more than the reads it saves.
+//! No recursion: every step walks down from the root, four reads at most, because a loop whose bound can be
+//! read off the size of the region is worth more than the reads it saves.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(

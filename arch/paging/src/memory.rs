@@ -3,19 +3,22 @@
 
 use bulkhead_arch_api::HostPhys;
 
-/// Access to the memory of tables, given by whoever owns it.
+/// Access to the memory of tables, given by its owner.
 ///
 /// A tree only ever names entries of its root and of tables that [`TableMemory::allocate`] returned.
 pub trait TableMemory {
-    /// Entry `index` of `table`. For the root of a concatenated tree the index goes on into the tables behind.
+    /// Returns entry `index` of `table`. For the root of a concatenated tree the index goes on into the
+    /// tables behind.
     fn read(&self, table: HostPhys, index: usize) -> u64;
 
-    /// Replaces an entry. Requires: if CPUs may be walking the tree, this write is not seen by them
-    /// before any earlier one (Arm: a `DSB ISHST` in between, DDI 0487 chapter B2; where nobody walks yet, one at the end).
+    /// Replaces an entry. Requires: if CPUs may be walking the tree, this write is not seen by them before
+    /// any earlier one (Arm: a `DSB ISHST` in between, DDI 0487 chapter B2; where nobody walks yet, one at
+    /// the end).
     fn write(&mut self, table: HostPhys, index: usize, entry: u64);
 
-    /// Fills entries of one table from `index` on, as far as they are 0 and no more than `limit`: the first with `entry`, each
-    /// other with the one before it plus `step`. Returns how many. Requires what [`TableMemory::write`] does, once for all.
+    /// Fills entries of one table from `index` on, as far as they are 0 and no more than `limit`: the first
+    /// with `entry`, each other with the one before it plus `step`. Returns how many. Requires what
+    /// [`TableMemory::write`] does, once for all.
     fn fill(&mut self, table: HostPhys, index: usize, limit: usize, (entry, step): (u64, u64)) -> usize {
         let (mut entry, mut done) = (entry, 0_usize);
         for index in (index..).take(limit) {
@@ -29,11 +32,12 @@ pub trait TableMemory {
         done
     }
 
-    /// A fresh table: 4096 bytes, aligned to that, all zero. `None` when there are no more.
+    /// Returns a fresh table: 4096 bytes, aligned to that, all zero. `None` when there are no more.
     fn allocate(&mut self) -> Option<HostPhys>;
 
-    /// Makes all CPUs forget every translation of the `size` input addresses from `input` on. Called between an entry's
-    /// being made invalid and its next use; returns when no CPU can use the old entry any more (Arm stage 2: `DSB ISHST`,
-    /// `TLBI IPAS2E1IS`, `DSB ISH`, `TLBI VMALLE1IS`, `DSB ISH`, `ISB`, DDI 0487 chapter D8, "TLB maintenance").
+    /// Makes all CPUs forget every translation of the `size` input addresses from `input` on. Called between
+    /// an entry's being made invalid and its next use; returns when no CPU can use the old entry any more
+    /// (Arm stage 2: `DSB ISHST`, `TLBI IPAS2E1IS`, `DSB ISH`, `TLBI VMALLE1IS`, `DSB ISH`, `ISB`, DDI 0487
+    /// chapter D8, "TLB maintenance").
     fn forget(&mut self, input: u64, size: u64);
 }

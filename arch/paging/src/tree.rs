@@ -19,7 +19,7 @@ pub struct Mapping {
     pub output: HostPhys,
     /// Bytes.
     pub size: u64,
-    /// What the stretch is like.
+    /// The attributes of the stretch.
     pub attributes: Attributes,
 }
 
@@ -30,7 +30,7 @@ pub struct Translation {
     pub output: HostPhys,
     /// Bytes from here to the end of the block or page: the same answer holds for all of them.
     pub contiguous: u64,
-    /// What the mapping is like.
+    /// The attributes of the mapping.
     pub attributes: Attributes,
 }
 
@@ -45,7 +45,7 @@ pub enum MapError {
     Overlap(u64),
 }
 
-/// What to do about addresses that are mapped already.
+/// The treatment of addresses that are mapped already.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mapped {
     Refuse,
@@ -77,7 +77,8 @@ impl<F> Clone for Tree<F> {
 impl<F> Copy for Tree<F> {}
 
 impl<F: Format> Tree<F> {
-    /// The tree with this root: [`Geometry::root_tables`] tables side by side, all zero for an empty tree.
+    /// Returns the tree with this root: [`Geometry::root_tables`] tables side by side, all zero for an empty
+    /// tree.
     #[must_use]
     pub const fn new(root: HostPhys, geometry: Geometry) -> Self {
         Self {
@@ -87,13 +88,13 @@ impl<F: Format> Tree<F> {
         }
     }
 
-    /// The root, for the register that tells the CPU.
+    /// Returns the root, for the register that tells the CPU.
     #[must_use]
     pub const fn root(&self) -> HostPhys {
         self.root
     }
 
-    /// Size and first level.
+    /// Returns the size and first level.
     #[must_use]
     pub const fn geometry(&self) -> Geometry {
         self.geometry
@@ -107,7 +108,8 @@ impl<F: Format> Tree<F> {
         self.add(memory, mapping, Mapped::Refuse)
     }
 
-    /// Maps what of the stretch is not mapped yet, and leaves what is mapped as it is. Bounded like [`Tree::map`].
+    /// Maps what of the stretch is not mapped yet, and leaves what is mapped as it is. Bounded like
+    /// [`Tree::map`].
     ///
     /// # Errors
     /// [`MapError::OutOfTables`] or [`MapError::BadRange`]; part of the stretch may then be mapped.
@@ -152,10 +154,11 @@ impl<F: Format> Tree<F> {
         Ok(())
     }
 
-    /// Fills entries of one table from `place` on, as long as they are 0, for whole entries of the stretch. The
-    /// first is known to be invalid and to fit. Returns the first address that is left to do.
+    /// Fills entries of one table from `place` on, as long as they are 0, for whole entries of the stretch.
+    /// The first is known to be invalid and to fit. Returns the first address that is left to do.
     ///
-    /// No entry behind the first could be part of a larger block: that starts with the first entry of a table.
+    /// No entry behind the first could be part of a larger block: that starts with the first entry of a
+    /// table.
     fn add_leaves<M: TableMemory>(&self, memory: &mut M, place: Place, mapping: &Mapping) -> u64 {
         let span = span_of(place.level);
         let wanted = mapping.size.checked_div(span).unwrap_or(0);
@@ -163,12 +166,13 @@ impl<F: Format> Tree<F> {
         let room = ENTRIES.saturating_sub(place.index % ENTRIES);
         let count = usize::try_from(wanted).unwrap_or(usize::MAX).min(room);
         let first = F::leaf(place.level, mapping.output, mapping.attributes);
-        // An entry that is invalid without being 0 is nobody's: it is in the way.
+        // An entry that is invalid without being 0 belongs to no mapping: it is in the way.
         let done = memory.fill(place.table, place.index, count, (first, span));
         mapping.input.saturating_add(span.saturating_mul(done as u64))
     }
 
-    /// Goes past the leaf at `place`, which covers `input`, and those that follow it in the same table, as far as `end`.
+    /// Goes past the leaf at `place`, which covers `input`, and those that follow it in the same table, as
+    /// far as `end`.
     fn skip_leaves<M: TableMemory>(&self, memory: &M, place: Place, input: u64, end: u64) -> u64 {
         let span = span_of(place.level);
         let mut at = end_of_entry(input, place.level);
@@ -186,8 +190,9 @@ impl<F: Format> Tree<F> {
         at
     }
 
-    /// The entry of `input` at `level`, or the one in its way: a leaf further up, or a table at `level` in which
-    /// smaller pieces are mapped, followed down to the first entry that is none. Makes the tables on the way.
+    /// Returns the entry of `input` at `level`, or the one in its way: a leaf further up, or a table at
+    /// `level` in which smaller pieces are mapped, followed down to the first entry that is none. Makes the
+    /// tables on the way.
     fn descend<M: TableMemory>(
         &self,
         memory: &mut M,
@@ -210,8 +215,8 @@ impl<F: Format> Tree<F> {
         }
     }
 
-    /// Takes away what is mapped of a stretch; a block that reaches beyond it is split. Returns when no CPU can use
-    /// any of it. Bounded by the blocks and pages of the stretch.
+    /// Takes away what is mapped of a stretch; a block that reaches beyond it is split. Returns when no CPU
+    /// can use any of it. Bounded by the blocks and pages of the stretch.
     ///
     /// While a block is split, none of it is mapped for a moment. A partition that could take that for a
     /// fault of its own must not run meanwhile.
@@ -261,7 +266,7 @@ impl<F: Format> Tree<F> {
         Ok(())
     }
 
-    /// Where an input address leads, if anywhere. At most four reads.
+    /// Returns where an input address leads, if anywhere. At most four reads.
     #[must_use]
     pub fn translate<M: TableMemory>(&self, memory: &M, input: u64) -> Option<Translation> {
         if input >= self.geometry.input_limit() {
@@ -271,7 +276,7 @@ impl<F: Format> Tree<F> {
         Self::found(place, entry, input)
     }
 
-    /// What an entry that decides about `input` says about it.
+    /// Returns what an entry that decides about `input` says about it.
     #[inline(always)]
     fn found(place: Place, entry: Entry, input: u64) -> Option<Translation> {
         let Entry::Leaf(output, attributes) = entry else {
@@ -286,8 +291,9 @@ impl<F: Format> Tree<F> {
         })
     }
 
-    /// Like [`Tree::translate`], but says how far the answer holds over several pages, if they are entries of one table
-    /// and side by side on the bus as well. At most four reads, and one more for each page of `length`.
+    /// Translates as [`Tree::translate`] does, but says how far the answer holds over several pages, if they
+    /// are entries of one table and side by side on the bus as well. At most four reads, and one more for
+    /// each page of `length`.
     #[must_use]
     pub fn translate_run<M: TableMemory>(&self, memory: &M, input: u64, length: u64) -> Option<Translation> {
         if input >= self.geometry.input_limit() {
@@ -308,7 +314,7 @@ impl<F: Format> Tree<F> {
         Some(found)
     }
 
-    /// The entry that decides about `input`: never one that leads to a table.
+    /// Returns the entry that decides about `input`: never one that leads to a table.
     fn find<M: TableMemory>(&self, memory: &M, input: u64) -> (Place, Entry) {
         let mut place = self.first(input);
         loop {
@@ -329,7 +335,8 @@ impl<F: Format> Tree<F> {
         }
     }
 
-    /// The entry of `input` in the table that `place` leads to. No format has tables behind the last level.
+    /// Returns the entry of `input` in the table that `place` leads to. No format has tables behind the last
+    /// level.
     #[inline(always)]
     fn below(&self, place: Place, table: HostPhys, input: u64) -> Place {
         let level = place.level.saturating_add(1).min(LAST_LEVEL);
@@ -340,7 +347,7 @@ impl<F: Format> Tree<F> {
         }
     }
 
-    /// End of a stretch of whole pages that the tree can map.
+    /// Returns the end of a stretch of whole pages that the tree can map.
     fn end_of(&self, input: u64, size: u64) -> Result<u64, MapError> {
         let end = input.checked_add(size).ok_or(MapError::BadRange)?;
         let whole = input.is_multiple_of(PAGE_SIZE) && size.is_multiple_of(PAGE_SIZE);
@@ -351,14 +358,15 @@ impl<F: Format> Tree<F> {
     }
 }
 
-/// The level of the largest block that fits: `address` is aligned to it, and it is no larger than `size`.
+/// Returns the level of the largest block that fits: `address` is aligned to it, and it is no larger than
+/// `size`.
 fn largest_block<F: Format>(address: u64, size: u64) -> u8 {
     let fits =
         |level: u8| F::has_blocks(level) && address.is_multiple_of(span_of(level)) && size >= span_of(level);
     (0..LAST_LEVEL).find(|level| fits(*level)).unwrap_or(LAST_LEVEL)
 }
 
-/// First address behind the entry of `level` that covers `input`.
+/// Returns the first address behind the entry of `level` that covers `input`.
 #[inline(always)]
 fn end_of_entry(input: u64, level: u8) -> u64 {
     let last_byte = span_of(level).saturating_sub(1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Entries of the Armv8-A VMSA with the 4 KiB granule: stage 2 and the EL2 stage 1.
 //!
-//! All references are to Arm DDI 0487, chapter D8, by the title of the section, because its numbers change with
-//! every issue. "VMSAv8-64 descriptor formats", bits of both stages:
+//! All references are to Arm DDI 0487, chapter D8, by the title of the section, because its numbers change
+//! with every issue. "VMSAv8-64 descriptor formats", bits of both stages:
 //!
 //! | bits | meaning |
 //! |---|---|
@@ -23,8 +23,8 @@ const VALID: u64 = 1;
 const TABLE_OR_PAGE: u64 = 1 << 1;
 const INNER_SHAREABLE: u64 = 3 << 8;
 const ACCESSED: u64 = 1 << 10;
-/// Bit 54 at either stage: no instruction fetch (stage 2: the upper of two bits; the lower one belongs to FEAT_XNX
-/// and stays 0).
+/// Bit 54 at either stage: no instruction fetch (stage 2: the upper of two bits; the lower one belongs to
+/// FEAT_XNX and stays 0).
 const EXECUTE_NEVER: u64 = 1 << 54;
 /// Bits 47:12.
 const ADDRESS: u64 = (1 << 48) - PAGE_SIZE;
@@ -38,19 +38,21 @@ impl Stage2 {
     const READ: u64 = 1 << 6;
     /// S2AP[1]: stores.
     const WRITE: u64 = 1 << 7;
-    /// MemAttr[3:0] with HCR_EL2.FWB clear ("Stage 2 memory region type and Cacheability attributes"): normal, write-back both inner and outer.
+    /// MemAttr[3:0] with HCR_EL2.FWB clear ("Stage 2 memory region type and Cacheability attributes"):
+    /// normal, write-back both inner and outer.
     const NORMAL: u64 = 0b1111 << 2;
     /// MemAttr: Device-nGnRE.
     const DEVICE: u64 = 0b0001 << 2;
     /// MemAttr[3:2]: zero for every kind of device memory.
     const KIND: u64 = 0b1100 << 2;
 
-    /// VTCR_EL2.T0SZ (bits 5:0) and SL0 (7:6) for a tree of this geometry with the 4 KiB granule (TG0 = 0).
+    /// Returns VTCR_EL2.T0SZ (bits 5:0) and SL0 (7:6) for a tree of this geometry with the 4 KiB granule (TG0
+    /// = 0).
     ///
-    /// T0SZ is 64 less the input size. SL0 counts the first level from below: 0 for level 2, 1 for level 1, 2 for
-    /// level 0; the number of concatenated tables follows from both. The input size must not exceed the
-    /// CPU's physical address size (ID_AA64MMFR0_EL1.PARange). For a Cortex-A53 or an A57 limited to
-    /// 40 bits that is a level-1 root of two tables.
+    /// T0SZ is 64 less the input size. SL0 counts the first level from below: 0 for level 2, 1 for level 1, 2
+    /// for level 0; the number of concatenated tables follows from both. The input size must not exceed the
+    /// CPU's physical address size (ID_AA64MMFR0_EL1.PARange). For a Cortex-A53 or an A57 limited to 40 bits
+    /// that is a level-1 root of two tables.
     #[must_use]
     pub const fn vtcr(geometry: Geometry) -> u64 {
         let size = 64_u8.saturating_sub(geometry.input_bits()) as u64;
@@ -164,7 +166,7 @@ const fn table_entry(table: HostPhys) -> u64 {
     table.0 & ADDRESS | TABLE_OR_PAGE | VALID
 }
 
-/// At the last level a page has bit 1 set, and an entry without it is invalid.
+/// Decodes an entry. At the last level a page has bit 1 set, and an entry without it is invalid.
 #[inline(always)]
 fn decode(level: u8, entry: u64, attributes: impl Fn(u64) -> Attributes) -> Entry {
     let address = HostPhys(entry & ADDRESS);

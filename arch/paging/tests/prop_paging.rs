@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A tree does to random stretches what a plain list of mappings does.
 //!
-//! The model is a map from page to (output page, attributes); addresses are drawn from a few neighbourhoods, so
-//! that stretches meet, share tables and are aligned in all possible ways. The table memory notes every
+//! The model is a map from page to (output page, attributes); addresses are drawn from a few neighbourhoods,
+//! so that stretches meet, share tables and are aligned in all possible ways. The table memory notes every
 //! step, so that the order of writes and invalidations is checked as well.
 
 use bulkhead_arch_api::{HostPhys, MemoryKind, Permissions};
@@ -84,7 +84,7 @@ fn covers(attributes: Attributes) -> (bool, bool, bool, bool) {
     (read, write, execute, attributes.kind == MemoryKind::Ram)
 }
 
-/// All leaves of a tree: input, level, output, attributes.
+/// Returns all leaves of a tree: input, level, output, attributes.
 fn leaves<F: Format>(tables: &Tables, geometry: Geometry) -> Vec<(u64, u8, u64, Attributes)> {
     let mut found = Vec::new();
     let mut todo = vec![(
@@ -281,7 +281,7 @@ fn largest_levels(mapping: &Mapping) -> Vec<(u64, u8)> {
     levels
 }
 
-/// Wide stretches, for blocks of 1 GiB; in 2 MiB, with an odd number of pages now and then.
+/// Makes wide stretches, for blocks of 1 GiB; in 2 MiB, with an odd number of pages now and then.
 fn wide() -> impl Strategy<Value = Mapping> {
     (
         0..2048_u64,

@@ -22,9 +22,9 @@ pub struct GuestRegion {
 pub struct GuestView<'a> {
     /// Its regions; of those that cover an address the last one counts.
     pub regions: &'a [GuestRegion],
-    /// Whether what no region covers is open to it.
+    /// True if memory that no region covers is open to it.
     pub background: bool,
-    /// Whether it runs privileged.
+    /// True if it runs privileged.
     pub privileged: bool,
 }
 
@@ -43,7 +43,7 @@ impl GuestRegion {
         self.attributes & 1 != 0
     }
 
-    /// The region, with what it allows code that is privileged or not; `None` if it is not enabled.
+    /// Decodes the region, with what it allows code that is privileged or not; `None` if it is not enabled.
     /// A size below the smallest is UNPREDICTABLE; here it is the smallest.
     #[must_use]
     pub const fn decode(self, privileged: bool) -> Option<Region> {
@@ -76,9 +76,15 @@ impl GuestRegion {
 }
 
 impl GuestView<'_> {
-    /// Whether the guest's unit lets it execute what is at `address`.
+    /// Returns the rights that the guest's unit gives the guest to the byte at `address`.
     #[must_use]
-    pub fn executable(&self, address: u32) -> bool {
+    pub fn rights(&self, address: u32) -> Rights {
+        const ALL: Rights = Rights {
+            read: true,
+            write: true,
+            execute: true,
+        };
+        let elsewhere = if self.background { ALL } else { Rights::NONE };
         let mut last_first = self.regions.iter().rev();
         last_first
             .find_map(|region| {
@@ -86,7 +92,13 @@ impl GuestView<'_> {
                     .decode(self.privileged)
                     .filter(|region| region.covers(address))
             })
-            .map_or(self.background, |region| region.rights.execute)
+            .map_or(elsewhere, |region| region.rights)
+    }
+
+    /// Tells whether the guest's unit lets the guest execute the instruction at `address`.
+    #[must_use]
+    pub fn executable(&self, address: u32) -> bool {
+        self.rights(address).execute
     }
 }
 
@@ -115,9 +127,10 @@ pub fn combine(partition: &[Region], guest: &GuestView<'_>, available: u8) -> Re
     Ok(result)
 }
 
-/// Combines as many of the guest's regions as there is room for, and leaves out those with the lowest numbers if there is not enough. What they
-/// alone allow is then refused: nothing lies below them. Only privileged code with the background region on gets its
-/// partition's rights there instead, which are what it has where its unit says nothing. Bounded by their number of [`combine`].
+/// Combines as many of the guest's regions as there is room for, and leaves out those with the lowest numbers
+/// if there is not enough. Accesses that only these allow are then refused: nothing lies below them. Only
+/// privileged code with the background region on gets its partition's rights there instead, which are what it
+/// has where its unit says nothing. Bounded by their number of [`combine`].
 #[must_use]
 pub fn combine_what_fits(partition: &[Region], guest: &GuestView<'_>, available: u8) -> Plan {
     let mut view = *guest;
@@ -132,7 +145,8 @@ pub fn combine_what_fits(partition: &[Region], guest: &GuestView<'_>, available:
     }
 }
 
-/// Whether the region changes nothing: what is seen of those before it where it is has its rights already.
+/// Tells whether the region changes nothing: what is seen of those before it where it is has its rights
+/// already.
 fn is_idle(plan: &Plan, region: &Region) -> bool {
     let alike = |before: &Region| {
         before.rights == region.rights && before.memory.is_device() == region.memory.is_device()
@@ -151,13 +165,13 @@ fn is_idle(plan: &Plan, region: &Region) -> bool {
         .is_some_and(alike)
 }
 
-/// Appends a region that overrides those before it, and drops what nobody can see any more.
+/// Appends a region that overrides those before it, and drops regions that can no longer be seen.
 fn append(plan: &mut Plan, region: Region, available: u8) -> Result<(), TooMany> {
     if is_idle(plan, &region) {
         return Ok(());
     }
     plan.retain(|before| !within(before, &region));
-    // What nobody has rights to anyway needs no region that says so.
+    // Memory that nobody has rights to anyway needs no region that says so.
     let hides = |before: &Region| intersect(before, &region).is_some();
     if region.rights.is_none() && !plan.regions().iter().any(hides) {
         return Ok(());
@@ -170,7 +184,7 @@ fn append(plan: &mut Plan, region: Region, available: u8) -> Result<(), TooMany>
     }
 }
 
-/// What two regions share, with the rights that both give.
+/// Returns what two regions share, with the rights that both give.
 #[must_use]
 fn intersect(own: &Region, wanted: &Region) -> Option<Region> {
     let (small, large) = if own.size_log2 <= wanted.size_log2 {
@@ -211,7 +225,7 @@ fn intersect(own: &Region, wanted: &Region) -> Option<Region> {
     })
 }
 
-/// The eighths of a block to leave out: those whose first address `inside` says no to.
+/// Returns the eighths of a block to leave out: those whose first address `inside` says no to.
 fn eighths(block: &Region, inside: impl Fn(u32) -> bool) -> u8 {
     (0..8_u32).fold(0_u8, |mask, eighth| {
         let offset = block.granule().wrapping_mul(u64::from(eighth)) as u32;
@@ -224,8 +238,8 @@ fn eighths(block: &Region, inside: impl Fn(u32) -> bool) -> u8 {
     })
 }
 
-/// Whether every byte of `inner` is one of `outer`: then nothing of `inner` is seen behind it. (False for a larger
-/// block of which only that part is covered: it stays, which is right as well.)
+/// Tells whether every byte of `inner` is one of `outer`: then nothing of `inner` is seen behind it. (False
+/// for a larger block of which only that part is covered: it stays, which is right as well.)
 fn within(inner: &Region, outer: &Region) -> bool {
     if inner.size_log2 > outer.size_log2 || !outer.spans(inner.base) {
         return false;
@@ -248,7 +262,8 @@ mod tests {
 
     #[test]
     fn what_the_guests_own_unit_lets_it_execute() {
-        // All may read and write; 1 KiB of which the lowest eighth is left out; the second one executes never.
+        // All may read and write; 1 KiB of which the lowest eighth is left out; the second one executes
+        // never.
         let size = 9 << 1 | 1;
         let open = GuestRegion {
             base: 0x2000_0000,

@@ -12,18 +12,18 @@ use crate::{MAX_REGIONS, SMALLEST};
 pub struct Cover {
     /// As many of them as fit in a plan.
     regions: [Region; MAX_REGIONS],
-    /// How many are needed.
+    /// The number of regions needed.
     needed: u32,
 }
 
 impl Cover {
-    /// How many regions are needed, be there room for them or not.
+    /// Returns how many regions are needed, be there room for them or not.
     #[must_use]
     pub const fn needed(&self) -> u32 {
         self.needed
     }
 
-    /// The regions; not all of them if more are needed than a unit has.
+    /// Returns the regions; not all of them if more are needed than a unit has.
     #[must_use]
     pub fn regions(&self) -> &[Region] {
         self.regions.get(..self.needed as usize).unwrap_or(&self.regions)
@@ -68,7 +68,7 @@ fn end_of(start: u32, bytes: u64) -> Option<u64> {
     (bytes != 0 && end <= 1 << 32).then_some(end)
 }
 
-/// The region inside \[`start`, `end`) that covers `at` and reaches furthest, and how far.
+/// Returns the region inside \[`start`, `end`) that covers `at` and reaches furthest, and how far.
 fn furthest(start: u64, at: u64, end: u64, like: &Region) -> (Region, u64) {
     // A block of the smallest size always fits.
     let mut best = (
@@ -100,7 +100,7 @@ fn furthest(start: u64, at: u64, end: u64, like: &Region) -> (Region, u64) {
     best
 }
 
-/// The eighths of the block that are not in \[`first`, `last`); none of a block without eighths.
+/// Returns the eighths of the block that are not in \[`first`, `last`); none of a block without eighths.
 fn left_out(region: &Region, first: u64, last: u64) -> u8 {
     if region.size_log2 < 8 {
         return 0;
@@ -120,8 +120,8 @@ const fn round_up(value: u64, unit: u64) -> u64 {
     value.wrapping_add(unit.wrapping_sub(1)) & !unit.wrapping_sub(1)
 }
 
-/// One region for what these two cover, if there is one: with the same rights and the same memory, where the eighths of the
-/// smallest block around both are covered all or not at all by each.
+/// Returns one region for what these two cover, if there is one: with the same rights and the same memory,
+/// where the eighths of the smallest block around both are covered all or not at all by each.
 pub(crate) fn joined(one: &Region, other: &Region) -> Option<Region> {
     if one.rights != other.rights || one.memory != other.memory {
         return None;
@@ -145,7 +145,8 @@ pub(crate) fn joined(one: &Region, other: &Region) -> Option<Region> {
     Some(both)
 }
 
-/// Whether the region covers all of the eighth of `block` that begins at `first` (true) or nothing of it (false).
+/// Tells whether the region covers all of the eighth of `block` that begins at `first` (true) or nothing of
+/// it (false).
 fn all_or_none(region: &Region, first: u64, block: &Region) -> Option<bool> {
     let last = first.wrapping_add(block.granule());
     let hit = region.eighths_in(first, block.granule());
@@ -155,8 +156,8 @@ fn all_or_none(region: &Region, first: u64, block: &Region) -> Option<bool> {
     (hit & region.disabled == 0 && u64::from(region.base) <= first && last <= region.end()).then_some(true)
 }
 
-/// The smallest range around this one that is a single region: its start and length. `None` if it leaves
-/// the address space.
+/// Returns the smallest range around this one that is a single region: its start and length. `None` if it
+/// leaves the address space.
 #[must_use]
 pub fn in_one_region(start: u32, bytes: u64) -> Option<(u32, u64)> {
     let end = end_of(start, bytes)?;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Regions of the Armv7-M memory protection unit (PMSAv7; Arm DDI 0403E.e, B3.5), planned.
 //!
-//! Model. A region is a block whose size is a power of two, at a multiple of its size, of which each
-//! eighth can be left out (blocks of 256 bytes and up). Of the regions that cover an address the one with the highest
-//! number counts; what none covers is closed to unprivileged code. Partitions run unprivileged always.
+//! Model. A region is a block whose size is a power of two, at a multiple of its size, of which each eighth
+//! can be left out (blocks of 256 bytes and up). Of the regions that cover an address the one with the
+//! highest number counts; what none covers is closed to unprivileged code. Partitions run unprivileged
+//! always.
 //!
 //! - [`cover`]: the fewest regions that are exactly a range of memory.
-//! - [`plan`]: the regions of a partition, or why they do not fit; [`smallest_fix`]: the smallest change that makes
-//!   them fit. The host tool and the backend use the same function, so what was checked is what runs.
+//! - [`plan`]: the regions of a partition, or why they do not fit; [`smallest_fix`]: the smallest change that
+//!   makes them fit. The host tool and the backend use the same function, so what was checked is what runs.
 //! - [`combine`]: a partition's regions and those its guest wrote into its own virtual unit: the guest's
 //!   can only take rights away. Two blocks are nested or disjoint, so what two regions share is always a
 //!   region again.

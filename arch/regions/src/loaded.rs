@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A plan in the form in which it is loaded: what MPU_RBAR and MPU_RASR are to be, slot by slot.
 //!
-//! A partition's regions are loaded at every switch and looked at one by one only now and then, so this is the form to keep
-//! them in: it takes half the room, and loading computes nothing and takes as long for one region as for eight. Slots
-//! without a region switch theirs off.
+//! A partition's regions are loaded at every switch and looked at one by one only now and then, so this is
+//! the form to keep them in: it takes half the room, and loading computes nothing and takes as long for one
+//! region as for eight. Slots without a region switch theirs off.
 
 use crate::MAX_REGIONS;
 use crate::plan::Plan;
@@ -14,7 +14,7 @@ use crate::region::{Region, Rights};
 pub struct Loaded([(u32, u32); MAX_REGIONS]);
 
 impl Loaded {
-    /// These regions, the first in slot 0; at most [`MAX_REGIONS`] of them.
+    /// Returns these regions, the first in slot 0; at most [`MAX_REGIONS`] of them.
     #[must_use]
     pub fn of(regions: &[Region]) -> Self {
         let mut registers = [(0, 0); MAX_REGIONS];
@@ -28,34 +28,34 @@ impl Loaded {
         Self(registers)
     }
 
-    /// MPU_RBAR and MPU_RASR of each slot.
+    /// Returns MPU_RBAR and MPU_RASR of each slot.
     #[inline(always)]
     #[must_use]
     pub const fn registers(&self) -> &[(u32, u32); MAX_REGIONS] {
         &self.0
     }
 
-    /// The regions.
+    /// Returns the regions.
     pub fn regions(&self) -> impl DoubleEndedIterator<Item = Region> + '_ {
         self.0
             .iter()
             .filter_map(|(base, attributes)| Region::said_by(*base, *attributes))
     }
 
-    /// The region that counts for `address`.
+    /// Returns the region that counts for `address`.
     #[must_use]
     pub fn region_at(&self, address: u32) -> Option<Region> {
         self.regions().rev().find(|region| region.covers(address))
     }
 
-    /// The rights to `address`.
+    /// Returns the rights to `address`.
     #[must_use]
     pub fn rights_at(&self, address: u32) -> Rights {
         self.region_at(address)
             .map_or(Rights::NONE, |region| region.rights)
     }
 
-    /// The plan.
+    /// Returns the plan.
     #[must_use]
     pub fn plan(&self) -> Plan {
         let mut plan = Plan::EMPTY;

@@ -12,9 +12,9 @@ pub struct Request {
     pub start: u32,
     /// Bytes.
     pub bytes: u64,
-    /// What the partition may do there.
+    /// The rights of the partition there.
     pub rights: Rights,
-    /// What is there.
+    /// The kind of memory there.
     pub memory: Memory,
 }
 
@@ -40,7 +40,7 @@ impl Plan {
         count: 0,
     };
 
-    /// The regions.
+    /// Returns the regions.
     #[must_use]
     pub fn regions(&self) -> &[Region] {
         self.regions.get(..usize::from(self.count)).unwrap_or(&[])
@@ -56,7 +56,8 @@ impl Plan {
         true
     }
 
-    /// Appends a region, or one in its place and in that of others that it can be joined with; false if there is no room.
+    /// Appends a region, or one in its place and in that of others that it can be joined with; false if there
+    /// is no room.
     fn join(&mut self, region: Region) -> bool {
         let mut region = region;
         // Every round has one region less.
@@ -92,8 +93,8 @@ impl Plan {
         }
     }
 
-    /// Leaves out `bytes` bytes from `start` on, and with them what shares an eighth of a region with them (the whole region, if it has no
-    /// eighths). Bounded by the eighths of the regions.
+    /// Leaves out `bytes` bytes from `start` on, and with them what shares an eighth of a region with them
+    /// (the whole region, if it has no eighths). Bounded by the eighths of the regions.
     pub fn leave_out(&mut self, start: u64, bytes: u64) {
         let old = *self;
         self.count = 0;
@@ -114,7 +115,7 @@ impl Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forbidden {
     /// The bit-band alias of RAM or of devices: the unit checks the alias, not what it stands for
-    /// (Arm DDI 0403E.e, B3.5.1 note), so whoever has it has all of it.
+    /// (Arm DDI 0403E.e, B3.5.1 note), so an owner of the region has all of it.
     BitBand,
     /// The private peripheral bus and what is above it.
     System,
@@ -141,7 +142,7 @@ pub enum Refusal {
     Unaligned {
         /// Which request.
         index: usize,
-        /// What it could be.
+        /// The change that would help.
         fix: Option<Fix>,
     },
     /// A range has addresses no partition may have.
@@ -160,9 +161,9 @@ pub enum Refusal {
     },
     /// More regions are needed than there are; [`smallest_fix`] tells what helps.
     TooMany {
-        /// How many are needed.
+        /// The number of regions needed.
         needed: u32,
-        /// How many there are.
+        /// The number of regions there are.
         available: u32,
     },
 }
@@ -201,8 +202,8 @@ pub fn plan(requests: &[Request], available: u32) -> Result<Plan, Refusal> {
     Ok(result)
 }
 
-/// The regions of these ranges, the one at an index replaced by another, those of different ranges joined where that is possible;
-/// and how many are needed.
+/// Returns the regions of these ranges, the one at an index replaced by another, those of different ranges
+/// joined where that is possible; and how many are needed.
 fn laid(requests: &[Request], instead: Option<(usize, &Request)>) -> (Plan, u32) {
     let mut result = Plan::EMPTY;
     let mut no_room = 0_u32;
@@ -252,8 +253,9 @@ fn aligned(index: usize, request: &Request) -> Option<Fix> {
     })
 }
 
-/// The single change that adds the fewest bytes among those that help enough, or else among those that help most. Every change makes
-/// one range a single region. The bytes it adds may not be free: that is the caller's to know.
+/// Returns the single change that adds the fewest bytes among those that help enough, or else among those
+/// that help most. Every change makes one range a single region. The bytes it adds may not be free: that is
+/// the caller's to know.
 #[must_use]
 pub fn smallest_fix(requests: &[Request], available: u32) -> Option<Fix> {
     let changes = requests.iter().enumerate().filter_map(|(index, request)| {

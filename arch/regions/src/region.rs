@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One region, and how the unit's registers say it (Arm DDI 0403E.e, B3.5.8 and B3.5.9).
 
-/// What unprivileged code may do.
+/// The rights of unprivileged code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Rights {
     /// Loads.
@@ -20,7 +20,7 @@ impl Rights {
         execute: false,
     };
 
-    /// What both allow.
+    /// Returns what both allow.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self {
@@ -30,14 +30,14 @@ impl Rights {
         }
     }
 
-    /// Whether nothing is allowed.
+    /// Tells whether nothing is allowed.
     #[must_use]
     pub const fn is_none(self) -> bool {
         !self.read && !self.write && !self.execute
     }
 }
 
-/// What is there: the bits TEX, S, C and B of MPU_RASR, in place.
+/// The kind of memory: the bits TEX, S, C and B of MPU_RASR, in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory(pub u32);
 
@@ -49,7 +49,8 @@ impl Memory {
     /// The bits that say it.
     pub const MASK: u32 = 0x003F_0000;
 
-    /// Whether it is device or strongly-ordered memory: TEX 0 with C 0, or TEX 2 with C and B 0 (B3.5.9, table B3-14).
+    /// Tells whether it is device or strongly-ordered memory: TEX 0 with C 0, or TEX 2 with C and B 0
+    /// (B3.5.9, table B3-14).
     #[must_use]
     pub const fn is_device(self) -> bool {
         let texture = self.0 >> 19 & 7;
@@ -67,9 +68,9 @@ pub struct Region {
     pub size_log2: u8,
     /// The eighths that are left out: bit 0 is the lowest. 0 for blocks below 256 bytes.
     pub disabled: u8,
-    /// What unprivileged code may do there. The hypervisor may read and write always.
+    /// The rights of unprivileged code there. The hypervisor may read and write always.
     pub rights: Rights,
-    /// What is there.
+    /// The kind of memory there.
     pub memory: Memory,
 }
 
@@ -80,18 +81,18 @@ const ENABLE: u32 = 1;
 const NEVER_EXECUTED: u32 = 1 << 28;
 
 impl Region {
-    /// MPU_RBAR for this region as number `slot`.
+    /// Returns MPU_RBAR for this region as number `slot`.
     #[must_use]
     pub const fn rbar(&self, slot: u8) -> u32 {
         self.base | VALID | slot as u32 & 0xF
     }
 
-    /// MPU_RBAR if number `slot` is to be no region.
+    /// Returns MPU_RBAR if number `slot` is to be no region.
     pub(crate) const fn nothing_in(slot: u8) -> u32 {
         VALID | slot as u32 & 0xF
     }
 
-    /// MPU_RASR.
+    /// Returns MPU_RASR.
     #[must_use]
     pub const fn rasr(&self) -> u32 {
         let access: u32 = match (self.rights.read, self.rights.write) {
@@ -108,7 +109,7 @@ impl Region {
             | ENABLE
     }
 
-    /// The region that these registers say, if it is enabled.
+    /// Returns the region that these registers say, if it is enabled.
     #[must_use]
     pub const fn said_by(rbar: u32, rasr: u32) -> Option<Self> {
         if rasr & ENABLE == 0 {
@@ -128,13 +129,13 @@ impl Region {
         })
     }
 
-    /// Size of the block in bytes.
+    /// Returns the size of the block in bytes.
     #[must_use]
     pub const fn size(&self) -> u64 {
         1_u64.wrapping_shl(self.size_log2 as u32)
     }
 
-    /// Binary logarithm of the size of an eighth, of the block itself if it has none.
+    /// Returns the binary logarithm of the size of an eighth, of the block itself if it has none.
     #[must_use]
     pub const fn granule_log2(&self) -> u8 {
         if self.size_log2 >= 8 {
@@ -144,19 +145,20 @@ impl Region {
         }
     }
 
-    /// Size of an eighth, of the block itself if it has none.
+    /// Returns the size of an eighth, of the block itself if it has none.
     #[must_use]
     pub const fn granule(&self) -> u64 {
         1_u64.wrapping_shl(self.granule_log2() as u32)
     }
 
-    /// First address behind the block.
+    /// Returns the first address behind the block.
     #[must_use]
     pub const fn end(&self) -> u64 {
         (self.base as u64).wrapping_add(self.size())
     }
 
-    /// The eighths that any of these bytes are in, lowest first; the lowest stands for the block if it has none.
+    /// Returns the eighths that any of these bytes are in, lowest first; the lowest stands for the block if
+    /// it has none.
     #[must_use]
     pub fn eighths_in(&self, start: u64, bytes: u64) -> u8 {
         let end = start.saturating_add(bytes);
@@ -170,7 +172,7 @@ impl Region {
             .fold(0, |bits, eighth| bits | 1_u8.wrapping_shl(eighth))
     }
 
-    /// Whether `address` is inside the block.
+    /// Tells whether `address` is inside the block.
     #[inline]
     #[must_use]
     pub const fn spans(&self, address: u32) -> bool {
@@ -181,7 +183,7 @@ impl Region {
         }
     }
 
-    /// Whether the region covers `address`.
+    /// Tells whether the region covers `address`.
     #[inline]
     #[must_use]
     pub const fn covers(&self, address: u32) -> bool {
@@ -198,7 +200,7 @@ impl Region {
     }
 }
 
-/// The rights `address` has under these regions; of those that cover it the last one counts.
+/// Returns the rights `address` has under these regions; of those that cover it the last one counts.
 #[must_use]
 pub fn rights_at(regions: &[Region], address: u32) -> Rights {
     regions

@@ -15,7 +15,8 @@ const READ_WRITE: Rights = Rights {
 const BASE: u32 = 0x2000_0000;
 const UNITS: u32 = 128;
 
-/// The fewest regions inside the range that cover it, by trying everything: `best[n]` for the first n units.
+/// Returns the fewest regions inside the range that cover it, by trying everything: `best[n]` for the first n
+/// units.
 fn fewest(start: u32, units: u32) -> u32 {
     let mut best = vec![u32::MAX; units as usize + 1];
     best[0] = 0;

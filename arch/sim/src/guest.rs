@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What runs in a simulated vCPU.
+//! The program that runs in a simulated vCPU.
 
-use bulkhead_arch_api::{FaultReport, HostCall, Reply, ResetKind, VcpuReset};
+use bulkhead_arch_api::{AccessKind, AddressSpace, FaultReport, HostCall, Reply, ResetKind, VcpuReset};
 
-/// What a guest does next.
+/// The next action of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Keeps the CPU busy for so many ticks.
@@ -25,8 +25,19 @@ pub enum Action {
         address: u64,
         /// Bytes.
         size: u8,
-        /// What.
+        /// The value.
         value: u64,
+    },
+    /// Loads from, or stores to, a port or a numbered register.
+    Reach {
+        /// Which.
+        space: AddressSpace,
+        /// Its number.
+        number: u64,
+        /// Bytes.
+        size: u8,
+        /// Which way.
+        kind: AccessKind,
     },
     /// Sets its own timer to an absolute time, or switches it off.
     SetTimer(Option<u64>),
@@ -52,7 +63,7 @@ pub enum Action {
     Fail(u64),
 }
 
-/// What came of a guest's last action.
+/// The outcome of a guest's last action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// None yet: this is the first instruction.
@@ -61,7 +72,7 @@ pub enum Outcome {
     Done,
     /// The answer to an exit.
     Replied(Reply),
-    /// What memory answered.
+    /// The value that memory answered.
     Value(u64),
     /// The interrupt taken: a line of the partition, `Some(TIMER)`, `Some(SENT)`, or none.
     Interrupt(Option<u32>),
@@ -71,7 +82,7 @@ pub enum Outcome {
 
 /// A program for a vCPU.
 pub trait Guest {
-    /// What it does next, given what came of the last action and the time.
+    /// Returns what the guest does next, given what came of the last action and the time.
     fn next(&mut self, last: Outcome, now: u64) -> Action;
 }
 
@@ -81,7 +92,7 @@ impl<F: FnMut(Outcome, u64) -> Action> Guest for F {
     }
 }
 
-/// A guest that does these things in turn and then idles for ever.
+/// Returns a guest that does these things in turn and then idles for ever.
 pub fn script(actions: impl IntoIterator<Item = Action>) -> impl Guest {
     let mut rest = actions.into_iter().collect::<Vec<_>>().into_iter();
     move |_: Outcome, _: u64| rest.next().unwrap_or(Action::Idle)

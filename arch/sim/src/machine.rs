@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One pCPU's handle on a simulated board.
 
+use crate::classes::{Sim, SimClass};
 use crate::guest::Outcome;
 use crate::memory::View;
 use crate::network::NETWORK_LINE;
@@ -8,29 +9,17 @@ use crate::world::{What, World};
 use bulkhead_abi::log::{AREA_SIZE, Area};
 use bulkhead_abi::trace::Entry;
 use bulkhead_arch_api::{
-    AccessKind, Arch, ArchCaps, BuildError, Clock, Console, CopyError, Cpus, DUMP_REGISTERS, Dump, Exit,
-    FaultReport, GuestPhys, HostPhys, Irqs, Line, LineRoute, MAX_VCPUS_PER_PARTITION, PartitionId,
-    PartitionKind, PcpuId, Region, Reply, Spaces, StartError, Ticks, Traces, VcpuId, VcpuPlan, VcpuReset,
-    VcpuSet, Vcpus, VirtualController, VirtualLine,
+    AccessKind, Arch, BuildError, CLEAR_AT_ONCE, ClassFacts, Clock, Console, CopyError, Cpus, DUMP_REGISTERS,
+    Dump, Exit, FaultReport, GuestPhys, HostPhys, Irqs, Line, LineRoute, PartitionId, PartitionKind, PcpuId,
+    Reply, SpacePlan, Spaces, StartError, Ticks, Traces, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus,
+    VirtualDevice, VirtualLine,
 };
 use std::cell::{RefCell, RefMut};
+use std::marker::PhantomData;
 use std::rc::Rc;
 
 /// The line on which the serial line interrupts.
 pub const CONSOLE_LINE: Line = Line(33);
-
-/// What the mock can do.
-pub const CAPS: ArchCaps = ArchCaps {
-    class: "sim",
-    class_number: 1,
-    page_size: 4096,
-    guest_address_limit: 1 << 40,
-    max_vcpus_per_partition: MAX_VCPUS_PER_PARTITION as u8,
-    frozen_time: true,
-    max_virtual_lines: 1024,
-    masks_lines: false,
-    semihosting: true,
-};
 
 /// Parts in which the state that vCPUs share is reset.
 pub const RESET_PARTS: u32 = 3;
@@ -38,22 +27,27 @@ pub const RESET_PARTS: u32 = 3;
 /// Ticks that copying or clearing 16 bytes takes.
 const TICKS_PER_16_BYTES: u64 = 1;
 
-/// What [`Cpus::stop`] unwinds with, since it cannot return: a driver catches it.
+/// The value that [`Cpus::stop`] unwinds with, since it cannot return: a driver catches it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Halted(pub PcpuId);
 
-/// One pCPU of a [`World`].
+/// One pCPU of a [`World`], as one of class `C`.
 #[derive(Clone, Debug)]
-pub struct SimMachine {
+pub struct SimMachine<C = Sim> {
     world: Rc<RefCell<World>>,
     pub(crate) pcpu: PcpuId,
+    class: PhantomData<C>,
 }
 
-impl SimMachine {
-    /// The handle of `pcpu`.
+impl<C: SimClass> SimMachine<C> {
+    /// Returns the handle of `pcpu`.
     #[must_use]
     pub const fn new(world: Rc<RefCell<World>>, pcpu: PcpuId) -> Self {
-        Self { world, pcpu }
+        Self {
+            world,
+            pcpu,
+            class: PhantomData,
+        }
     }
 
     pub(crate) fn world(&self) -> RefMut<'_, World> {
@@ -71,12 +65,12 @@ impl SimMachine {
     }
 }
 
-impl Arch for SimMachine {
+impl<C: SimClass> Arch for SimMachine<C> {
     type Relax = spin::Spin;
-    const CAPS: ArchCaps = CAPS;
+    const CAPS: ClassFacts = *C::FACTS;
 }
 
-impl Cpus for SimMachine {
+impl<C: SimClass> Cpus for SimMachine<C> {
     fn current(&self) -> PcpuId {
         self.pcpu
     }
@@ -124,7 +118,7 @@ impl Cpus for SimMachine {
     }
 }
 
-impl Vcpus for SimMachine {
+impl<C: SimClass> Vcpus for SimMachine<C> {
     fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan) {
         let mut world = self.world();
         let state = world.vcpus.entry(vcpu.0).or_default();
@@ -135,6 +129,8 @@ impl Vcpus for SimMachine {
     }
 
     fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset) {
+        let states = C::FACTS.entry_states.len();
+        assert!(usize::from(reset.state.0) < states, "{vcpu:?}: {:?}", reset.state);
         let mut world = self.world();
         let guest = world.start_guest(vcpu, reset);
         let state = world.vcpu(vcpu, self.pcpu);
@@ -161,6 +157,10 @@ impl Vcpus for SimMachine {
 
     fn inject(&mut self, partition: PartitionId, line: VirtualLine) -> VcpuSet {
         let mut world = self.world();
+        assert!(
+            line.as_vector().is_none() || C::FACTS.vectors,
+            "{line:?} is a vector"
+        );
         world.record(self.pcpu, What::Inject(partition, line));
         let state = world.partitions.entry(partition.0).or_default();
         state.asserted.insert(line.0);
@@ -170,6 +170,10 @@ impl Vcpus for SimMachine {
     fn withdraw(&mut self, partition: PartitionId, line: VirtualLine) {
         let mut world = self.world();
         world.record(self.pcpu, What::Withdraw(partition, line));
+        // A vector has no level.
+        if line.as_vector().is_some() {
+            return;
+        }
         world
             .partitions
             .entry(partition.0)
@@ -183,6 +187,9 @@ impl Vcpus for SimMachine {
     }
 
     fn pause(&mut self, vcpu: VcpuId) -> Ticks {
+        if self.has_work(vcpu) {
+            return Ticks(0);
+        }
         let mut world = self.world();
         world.vcpu(vcpu, self.pcpu).timer.map_or(Ticks::NEVER, Ticks)
     }
@@ -229,28 +236,26 @@ impl Vcpus for SimMachine {
     }
 }
 
-impl Spaces for SimMachine {
+impl<C: SimClass> Spaces for SimMachine<C> {
     fn build(
         &mut self,
         partition: PartitionId,
-        regions: &[Region],
-        _controller: Option<&VirtualController>,
+        plan: &SpacePlan<'_>,
+        _devices: impl Iterator<Item = VirtualDevice>,
     ) -> Result<(), BuildError> {
         let mut world = self.world();
         if world.build_error == Some(partition) {
             return Err(BuildError::TablesExhausted);
         }
-        world.partitions.entry(partition.0).or_default().view = View::build(regions)?;
+        world.partitions.entry(partition.0).or_default().view = View::build(plan.regions)?;
         Ok(())
     }
 
     fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
-        self.world()
-            .partitions
-            .entry(partition.0)
-            .or_default()
-            .view
-            .revoke(guest.0, size);
+        let mut world = self.world();
+        let own = world.partitions.entry(partition.0).or_default();
+        own.view.revoke(guest.0, size);
+        own.loaded.clear();
     }
 
     fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
@@ -278,10 +283,13 @@ impl Spaces for SimMachine {
             })
     }
 
-    fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
+    fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {
+        let behind = (guest.0 / CLEAR_AT_ONCE).saturating_add(1) * CLEAR_AT_ONCE;
+        let length = length.min(behind - guest.0);
         self.spend(length);
         self.world()
             .each_stretch(partition, guest, length, |memory| memory.fill(0))
+            .map(|()| length)
     }
 
     fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
@@ -315,7 +323,7 @@ impl Spaces for SimMachine {
     }
 }
 
-impl Irqs for SimMachine {
+impl<C: SimClass> Irqs for SimMachine<C> {
     fn route(&mut self, line: Line, partition: PartitionId, route: LineRoute) {
         self.world()
             .routes
@@ -328,6 +336,11 @@ impl Irqs for SimMachine {
 
     fn disable(&mut self, line: Line) {
         self.world().pcpu(self.pcpu).enabled.remove(&line.0);
+    }
+
+    fn admit(&mut self, vcpus: VcpuSet) {
+        assert!(C::FACTS.masks_lines, "lines are not masked on this class");
+        self.world().pcpu(self.pcpu).admitted = Some(vcpus);
     }
 
     fn complete(&mut self, line: Line) {
@@ -343,7 +356,7 @@ impl Irqs for SimMachine {
     }
 }
 
-impl Clock for SimMachine {
+impl<C: SimClass> Clock for SimMachine<C> {
     fn now(&self) -> Ticks {
         Ticks(self.world().now(self.pcpu))
     }
@@ -363,7 +376,7 @@ impl Clock for SimMachine {
     }
 }
 
-impl Console for SimMachine {
+impl<C: SimClass> Console for SimMachine<C> {
     fn send(&mut self, bytes: &[u8]) -> usize {
         let mut world = self.world();
         let taken = bytes.len().min(world.transmitter_room);
@@ -388,7 +401,7 @@ impl Console for SimMachine {
     }
 }
 
-impl Traces for SimMachine {
+impl<C: SimClass> Traces for SimMachine<C> {
     fn log_area(&self) -> &'static Area {
         self.world().log_area
     }

@@ -14,11 +14,11 @@ pub struct Memory {
     pages: BTreeMap<u64, Box<[u8]>>,
 }
 
-/// What fresh memory contains.
+/// The contents of fresh memory.
 const GARBAGE: u8 = 0xA5;
 
 impl Memory {
-    /// The byte at a bus address.
+    /// Returns the byte at a bus address.
     #[must_use]
     pub fn byte(&self, address: u64) -> u8 {
         self.pages
@@ -31,7 +31,7 @@ impl Memory {
         self.page(address)[(address % PAGE) as usize] = value;
     }
 
-    /// The rest of the page from a bus address on.
+    /// Returns the rest of the page from a bus address on.
     pub(crate) fn rest_of_page(&mut self, address: u64) -> &mut [u8] {
         &mut self.page(address)[(address % PAGE) as usize..]
     }
@@ -75,12 +75,24 @@ impl View {
             .find(|region| address >= region.guest.0 && address - region.guest.0 < region.size)
     }
 
+    /// Returns the mapping of the page that an address is in.
+    pub(crate) fn page(&self, address: u64) -> Option<Region> {
+        let region = self.region(address)?;
+        let guest = address - address % PAGE;
+        Some(Region {
+            guest: GuestPhys(guest),
+            host: HostPhys(region.host.0 + (guest - region.guest.0)),
+            size: PAGE,
+            ..*region
+        })
+    }
+
     pub(crate) fn translate(&self, address: u64) -> Option<HostPhys> {
         self.region(address)
             .map(|region| HostPhys(region.host.0 + (address - region.guest.0)))
     }
 
-    /// Where `length` bytes are on the bus, in stretches within a page.
+    /// Returns where `length` bytes are on the bus, in stretches within a page.
     pub(crate) fn stretches(&self, guest: GuestPhys, length: u64) -> Result<Vec<(u64, usize)>, CopyError> {
         let mut stretches = Vec::new();
         let mut done = 0;

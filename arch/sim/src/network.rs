@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The board's network interface: frames that a test puts there, and frames that the hypervisor has sent.
 
+use crate::classes::SimClass;
 use crate::machine::SimMachine;
-use bulkhead_arch_api::{FrameWords, HostPhys, Line, Network, Received};
+use bulkhead_arch_api::{FrameWords, Frames, HostPhys, Line, Network, Received};
 use std::collections::VecDeque;
 
 /// The line on which the board's network interface interrupts.
@@ -27,7 +28,7 @@ pub struct Uplink {
 }
 
 impl Uplink {
-    /// The words of the oldest frame from where it was left off, zeros behind its end.
+    /// Returns the words of the oldest frame from where it was left off, zeros behind its end.
     fn word(&mut self) -> u32 {
         let frame = self.arrived.front();
         let at = self.taken;
@@ -42,7 +43,7 @@ impl Uplink {
     }
 }
 
-impl SimMachine {
+impl<C: SimClass> SimMachine<C> {
     fn word_at(&self, at: HostPhys) -> u32 {
         let world = self.world();
         u32::from_le_bytes([0, 1, 2, 3].map(|index| world.memory.byte(at.0 + index)))
@@ -57,9 +58,9 @@ impl SimMachine {
 }
 
 /// All memory for frames.
-struct Words<'m>(&'m SimMachine);
+struct Words<C>(SimMachine<C>);
 
-impl FrameWords for Words<'_> {
+impl<C: SimClass> FrameWords for Words<C> {
     fn word(&mut self, at: HostPhys) -> u32 {
         self.0.word_at(at)
     }
@@ -69,11 +70,9 @@ impl FrameWords for Words<'_> {
     }
 }
 
-impl Network for SimMachine {
-    const HAS_NETWORK: bool = true;
-
-    fn frame_words(&mut self) -> impl FrameWords {
-        Words(self)
+impl<C: SimClass> Frames for SimMachine<C> {
+    fn frame_words(&mut self) -> impl FrameWords + use<C> {
+        Words(self.clone())
     }
 
     fn copy_frame(&mut self, from: HostPhys, to: HostPhys, words: u32) {
@@ -81,14 +80,13 @@ impl Network for SimMachine {
             self.set_word_at(HostPhys(to.0 + offset), self.word_at(HostPhys(from.0 + offset)));
         }
     }
+}
+
+impl<C: SimClass> Network for SimMachine<C> {
+    const HAS_NETWORK: bool = true;
 
     fn network_line(&self) -> Option<Line> {
         Some(NETWORK_LINE)
-    }
-
-    fn open_network(&mut self, _partitions: u32) {
-        let pcpu = self.pcpu;
-        self.world().pcpu(pcpu).enabled.insert(NETWORK_LINE.0);
     }
 
     fn next_frame(&mut self) -> Option<Received> {
@@ -99,11 +97,11 @@ impl Network for SimMachine {
         Some(Received { bytes, head })
     }
 
-    fn take_frame(&mut self, to: HostPhys, words: u32) {
+    fn take_frame(&mut self, to: HostPhys, words: u32, memory: &mut impl FrameWords) {
         self.spend(4 * u64::from(words));
         for offset in (0..u64::from(words)).map(|index| 4 * index) {
             let word = self.world().uplink.word();
-            self.set_word_at(HostPhys(to.0 + offset), word);
+            memory.set_word(HostPhys(to.0 + offset), word);
         }
     }
 
@@ -111,15 +109,14 @@ impl Network for SimMachine {
         self.world().uplink.arrived.pop_front();
     }
 
-    fn send_frame(&mut self, from: HostPhys, bytes: u32) -> bool {
-        let mut world = self.world();
-        if world.uplink.is_full {
+    fn send_frame(&mut self, from: HostPhys, bytes: u32, memory: &mut impl FrameWords) -> bool {
+        if self.world().uplink.is_full {
             return false;
         }
-        let frame = (0..u64::from(bytes))
-            .map(|index| world.memory.byte(from.0 + index))
-            .collect();
-        world.uplink.sent.push(frame);
+        let words = (0..u64::from(bytes.div_ceil(4))).map(|index| memory.word(HostPhys(from.0 + 4 * index)));
+        let mut frame: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
+        frame.truncate(bytes as usize);
+        self.world().uplink.sent.push(frame);
         true
     }
 }

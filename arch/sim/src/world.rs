@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The board: pCPUs, vCPUs, memory, and everything that was recorded.
 
+use crate::classes::{Sim, SimClass};
 use crate::guest::{Action, Guest, Outcome};
 use crate::machine::CONSOLE_LINE;
 use crate::memory::{Memory, View};
@@ -8,9 +9,11 @@ use crate::network::{NETWORK_LINE, Uplink};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::log::Area;
 use bulkhead_abi::trace::Entry;
+use bulkhead_arch_api::class::Endianness;
 use bulkhead_arch_api::{
-    Access, AccessKind, CopyError, Exit, FaultReport, GuestPhys, HostPhys, Hypercall, Line, PartitionId,
-    PcpuId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, VirtualLine,
+    Access, AccessKind, AddressSpace, ClassFacts, CopyError, Exit, FaultReport, GuestPhys, HostPhys,
+    Hypercall, Line, PartitionId, PcpuId, Region, Reply, Ticks, Treatment, VcpuId, VcpuPlan, VcpuReset,
+    VcpuSet, VirtualLine, treatment,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -28,11 +31,11 @@ pub struct Record {
     pub time: u64,
     /// Where.
     pub pcpu: PcpuId,
-    /// What.
+    /// The event.
     pub what: What,
 }
 
-/// What happened.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// Another vCPU than before runs.
@@ -68,7 +71,8 @@ pub enum External {
     Input(u8),
     /// A physical interrupt.
     Line(Line),
-    /// A frame at the board's network interface, which interrupts: so many bytes for this address, the last of them `0xEE`.
+    /// A frame at the board's network interface, which interrupts: so many bytes for this address, the last
+    /// of them `0xEE`.
     Frame([u8; 6], usize),
 }
 
@@ -83,6 +87,8 @@ pub(crate) struct PcpuState {
     pub(crate) woken: VcpuSet,
     /// Physical lines of partitions that came, and for whom.
     pub(crate) devices: VecDeque<(VcpuSet, Line)>,
+    /// The vCPUs whose lines may interrupt; none says that all may.
+    pub(crate) admitted: Option<VcpuSet>,
     pub(crate) last: Option<VcpuId>,
     pub(crate) exit: Option<Exit>,
 }
@@ -103,6 +109,10 @@ pub(crate) struct VcpuState {
 pub(crate) struct PartitionState {
     pub(crate) view: View,
     pub(crate) asserted: BTreeSet<u32>,
+    /// Translations of pages that are loaded, the newest first.
+    pub(crate) loaded: VecDeque<Region>,
+    /// Numbered registers that its vCPUs have to themselves.
+    pub(crate) registers: BTreeMap<u64, u64>,
     pub(crate) first: Option<VcpuId>,
 }
 
@@ -110,7 +120,12 @@ type Factory = Box<dyn Fn(&VcpuReset) -> Box<dyn Guest>>;
 
 /// A simulated board.
 pub struct World {
+    pub(crate) facts: &'static ClassFacts,
     pub(crate) hertz: u64,
+    /// The number of translations that software can load, if the hardware does not walk the tables.
+    loadable: Option<usize>,
+    /// Accesses to memory for which no translation was loaded.
+    pub misses: u64,
     pub(crate) pcpus: Vec<PcpuState>,
     pub(crate) vcpus: BTreeMap<u8, VcpuState>,
     pub(crate) partitions: BTreeMap<u8, PartitionState>,
@@ -134,7 +149,7 @@ pub struct World {
     pub transmitter_depth: usize,
     /// Bytes it takes now.
     pub transmitter_room: usize,
-    /// What was last written to each device register.
+    /// The value last written to each device register.
     pub registers: BTreeMap<u64, u64>,
     /// The board is off.
     pub powered_off: bool,
@@ -157,12 +172,21 @@ impl std::fmt::Debug for World {
 }
 
 impl World {
-    /// A board with so many pCPUs and a clock of 1 GHz; only pCPU 0 is on.
+    /// Makes a board with so many pCPUs and a clock of 1 GHz; only pCPU 0 is on.
     #[must_use]
     pub fn new(pcpus: u8) -> Self {
+        Self::of::<Sim>(pcpus)
+    }
+
+    /// Makes the same for a class.
+    #[must_use]
+    pub fn of<C: SimClass>(pcpus: u8) -> Self {
         let mut states: Vec<PcpuState> = (0..pcpus).map(|_| PcpuState::default()).collect();
         states[0].started = true;
         Self {
+            facts: C::FACTS,
+            loadable: C::LOADED_TRANSLATIONS,
+            misses: 0,
             hertz: 1_000_000_000,
             pcpus: states,
             vcpus: BTreeMap::new(),
@@ -187,7 +211,8 @@ impl World {
         }
     }
 
-    /// An access to a register for a partition. A register reads as what was written to it, cut to its size.
+    /// Carries out an access to a register for a partition. A register reads as what was written to it, cut
+    /// to its size.
     pub(crate) fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64 {
         match kind {
             AccessKind::Read => {
@@ -213,19 +238,19 @@ impl World {
         self.externals.sort_by_key(|(time, _)| *time);
     }
 
-    /// The clock of a pCPU.
+    /// Returns the clock of a pCPU.
     #[must_use]
     pub fn now(&self, pcpu: PcpuId) -> u64 {
         self.pcpus[usize::from(pcpu.0)].now
     }
 
-    /// Whether a pCPU has been started (or was on from the beginning).
+    /// Tells whether a pCPU has been started (or was on from the beginning).
     #[must_use]
     pub fn is_started(&self, pcpu: PcpuId) -> bool {
         self.pcpus[usize::from(pcpu.0)].started
     }
 
-    /// The marks a vCPU has left, with their times.
+    /// Returns the marks a vCPU has left, with their times.
     pub fn marks(&self, vcpu: VcpuId) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.records.iter().filter_map(move |record| match record.what {
             What::Mark(of, value) if of == vcpu => Some((record.time, value)),
@@ -262,8 +287,8 @@ impl World {
         }
     }
 
-    /// Moves a pCPU on, with `vcpu` running or waiting if `None`, until the next `run` or `wait` has something
-    /// to return (then true) or its clock has reached `horizon` (then false).
+    /// Moves a pCPU on, with `vcpu` running or waiting if `None`, until the next `run` or `wait` has
+    /// something to return (then true) or its clock has reached `horizon` (then false).
     pub fn advance(&mut self, pcpu: PcpuId, vcpu: Option<VcpuId>, horizon: u64) -> bool {
         if let Some(vcpu) = vcpu
             && self.pcpu(pcpu).last != Some(vcpu)
@@ -349,13 +374,16 @@ impl World {
             .unwrap_or(PcpuId(0))
     }
 
-    /// What interrupts the pCPU now.
+    /// Returns what interrupts the pCPU now.
     fn asynchronous(&mut self, pcpu: PcpuId) -> Option<Exit> {
         let own = self.pcpu(pcpu);
         if let Some(position) = own.lines.iter().position(|line| own.enabled.contains(&line.0)) {
             return own.lines.remove(position).map(Exit::Interrupt);
         }
-        if let Some((woken, line)) = own.devices.pop_front() {
+        // Lines that are masked wait, and are not lost.
+        let open = own.admitted.unwrap_or(VcpuSet(u64::MAX));
+        let next = own.devices.iter().position(|(woken, _)| woken.0 & open.0 != 0);
+        if let Some((woken, line)) = next.and_then(|position| own.devices.remove(position)) {
             return Some(Exit::Device(woken, line));
         }
         if !own.woken.is_empty() {
@@ -370,7 +398,7 @@ impl World {
             .then_some(Exit::Deadline)
     }
 
-    /// When the next thing interrupts the pCPU, as far as that is known.
+    /// Returns when the next thing interrupts the pCPU, as far as that is known.
     fn next_asynchronous(&self, pcpu: PcpuId) -> u64 {
         let armed = self.pcpus[usize::from(pcpu.0)].armed.unwrap_or(u64::MAX);
         let external = self
@@ -383,7 +411,7 @@ impl World {
         armed.min(external)
     }
 
-    /// Whether an interrupt waits for the vCPU.
+    /// Returns the interrupt that waits for the vCPU, if there is one.
     pub(crate) fn has_interrupt(&self, vcpu: VcpuId) -> Option<u32> {
         let state = self.vcpus.get(&vcpu.0)?;
         let plan = state.plan?;
@@ -400,7 +428,7 @@ impl World {
         None
     }
 
-    /// One action of the running guest, or a part of one that ends at `limit`.
+    /// Takes one action of the running guest, or a part of one that ends at `limit`.
     fn guest_step(&mut self, pcpu: PcpuId, vcpu: VcpuId, limit: u64) -> Option<Exit> {
         let now = self.now(pcpu);
         let state = self.vcpu(vcpu, pcpu);
@@ -479,21 +507,19 @@ impl World {
                 (Outcome::Done, None, false)
             }
             Action::Acknowledge => (Outcome::Interrupt(self.acknowledge(vcpu, pcpu)), None, false),
-            Action::Read { address, size } => match self.load(&plan, address, size) {
-                Some(value) => (Outcome::Value(value), None, false),
-                None => (Outcome::Done, Some(access(address, size, AccessKind::Read)), true),
-            },
-            Action::Write { address, size, value } => {
-                if self.store(&plan, address, size, value) {
-                    (Outcome::Done, None, false)
-                } else {
-                    (
-                        Outcome::Done,
-                        Some(access(address, size, AccessKind::Write(value))),
-                        true,
-                    )
-                }
+            Action::Read { address, size } => {
+                self.guest_accesses(&plan, AddressSpace::Memory, address, (size, AccessKind::Read))
             }
+            Action::Write { address, size, value } => {
+                let store = (size, AccessKind::Write(value));
+                self.guest_accesses(&plan, AddressSpace::Memory, address, store)
+            }
+            Action::Reach {
+                space,
+                number,
+                size,
+                kind,
+            } => self.guest_accesses(&plan, space, number, (size, kind)),
             Action::Send(index) => {
                 let target = VcpuId(plan.first.0 + index % plan.count);
                 self.vcpus.entry(target.0).or_default().sent = true;
@@ -533,19 +559,71 @@ impl World {
         exit
     }
 
+    /// Carries out a load or store, or makes an exit of it.
+    fn guest_accesses(
+        &mut self,
+        plan: &VcpuPlan,
+        space: AddressSpace,
+        address: u64,
+        (size, kind): (u8, AccessKind),
+    ) -> (Outcome, Option<Exit>, bool) {
+        let outcome = match (space, kind) {
+            (AddressSpace::Memory, AccessKind::Read) => self.load(plan, address, size).map(Outcome::Value),
+            (AddressSpace::Memory, AccessKind::Write(value)) => {
+                self.store(plan, address, size, value).then_some(Outcome::Done)
+            }
+            (AddressSpace::Ports | AddressSpace::Registers, _) => self.reach(plan, space, address, kind),
+        };
+        match outcome {
+            Some(outcome) => (outcome, None, false),
+            None => (Outcome::Done, Some(access(space, address, size, kind)), true),
+        }
+    }
+
+    /// Answers an access to a port or a numbered register, if the filter says that it needs no exit.
+    fn reach(
+        &mut self,
+        plan: &VcpuPlan,
+        space: AddressSpace,
+        number: u64,
+        kind: AccessKind,
+    ) -> Option<Outcome> {
+        let facts = self.facts;
+        if space != AddressSpace::Registers {
+            assert!(facts.ports, "there are no ports on class {}", facts.name);
+            return None;
+        }
+        let own = self.partitions.entry(plan.partition.0).or_default();
+        let value = match treatment(facts.registers, number, kind) {
+            Treatment::Exit => return None,
+            Treatment::Constant(value) => value,
+            Treatment::Own => own.registers.get(&number).copied().unwrap_or(0),
+        };
+        Some(match kind {
+            AccessKind::Read => Outcome::Value(value),
+            AccessKind::Write(value) => {
+                own.registers.insert(number, value);
+                Outcome::Done
+            }
+        })
+    }
+
     fn acknowledge(&mut self, vcpu: VcpuId, pcpu: PcpuId) -> Option<u32> {
         let line = self.has_interrupt(vcpu)?;
         let state = self.vcpu(vcpu, pcpu);
         match line {
             SENT => state.sent = false,
             TIMER => state.timer = None,
-            // A level stays until its device takes it back; an edge from a routed line is taken here.
+            // A level stays until its device takes it back. A vector, and an edge from a routed line, is
+            // taken here.
             _ => {
                 let partition = state.plan?.partition;
-                if self
-                    .routes
-                    .values()
-                    .any(|route| *route == (partition, VirtualLine(line)))
+                let is_vector = VirtualLine(line).as_vector().is_some();
+                if is_vector
+                    || self
+                        .routes
+                        .values()
+                        .any(|route| *route == (partition, VirtualLine(line)))
                 {
                     self.partitions
                         .entry(partition.0)
@@ -558,38 +636,58 @@ impl World {
         Some(line)
     }
 
-    fn load(&self, plan: &VcpuPlan, address: u64, size: u8) -> Option<u64> {
-        let view = &self.partitions.get(&plan.partition.0)?.view;
-        let mut bytes = [0; 8];
-        for (offset, byte) in bytes.iter_mut().enumerate().take(usize::from(size)) {
-            let region = view
-                .region(address + offset as u64)
-                .filter(|region| region.permissions.read)?;
-            *byte = self
-                .memory
-                .byte(region.host.0 + (address + offset as u64 - region.guest.0));
+    /// Returns where a byte of a partition's memory is, if it may load from it or store to it. Where software
+    /// loads translations, by one that is loaded; a miss loads one from the tables of the space.
+    fn place_of(&mut self, partition: PartitionId, address: u64, is_store: bool) -> Option<u64> {
+        let own = self.partitions.entry(partition.0).or_default();
+        let region = match self.loadable {
+            None => *own.view.region(address)?,
+            Some(most) => {
+                let of_page = |region: &Region| address.wrapping_sub(region.guest.0) < region.size;
+                if let Some(loaded) = own.loaded.iter().copied().find(of_page) {
+                    loaded
+                } else {
+                    self.misses += 1;
+                    let page = own.view.page(address)?;
+                    own.loaded.truncate(most - 1);
+                    own.loaded.push_front(page);
+                    page
+                }
+            }
+        };
+        let rights = region.permissions;
+        let may = if is_store { rights.write } else { rights.read };
+        may.then(|| region.host.0 + (address - region.guest.0))
+    }
+
+    fn load(&mut self, plan: &VcpuPlan, address: u64, size: u8) -> Option<u64> {
+        let mut value = 0;
+        for offset in 0..u64::from(size) {
+            let place = self.place_of(plan.partition, address.checked_add(offset)?, false)?;
+            let byte = u64::from(self.memory.byte(place));
+            value |= byte << (8 * self.significance(size, offset));
         }
-        Some(u64::from_le_bytes(bytes))
+        Some(value)
     }
 
     fn store(&mut self, plan: &VcpuPlan, address: u64, size: u8, value: u64) -> bool {
-        let Some(partition) = self.partitions.get(&plan.partition.0) else {
-            return false;
-        };
         let places: Option<Vec<u64>> = (0..u64::from(size))
-            .map(|offset| {
-                let region = partition.view.region(address.checked_add(offset)?)?;
-                region
-                    .permissions
-                    .write
-                    .then(|| region.host.0 + (address + offset - region.guest.0))
-            })
+            .map(|offset| self.place_of(plan.partition, address.checked_add(offset)?, true))
             .collect();
         let Some(places) = places else { return false };
-        for (place, byte) in places.into_iter().zip(value.to_le_bytes()) {
-            self.memory.set_byte(place, byte);
+        for (place, offset) in places.into_iter().zip(0..) {
+            let byte = value >> (8 * self.significance(size, offset));
+            self.memory.set_byte(place, byte as u8);
         }
         true
+    }
+
+    /// Returns how many bytes of a number of `size` bytes are less significant than the one at `offset`.
+    fn significance(&self, size: u8, offset: u64) -> u64 {
+        match self.facts.endianness {
+            Endianness::Little => offset,
+            Endianness::Big => u64::from(size) - 1 - offset,
+        }
     }
 
     /// Hands each stretch of a partition's memory to `act`; all of it must be mapped.
@@ -631,7 +729,7 @@ impl World {
     }
 }
 
-fn access(address: u64, size: u8, kind: AccessKind) -> Exit {
+fn access(space: AddressSpace, address: u64, size: u8, kind: AccessKind) -> Exit {
     let report = FaultReport {
         class: HealthClass::Memory,
         syndrome: u64::from(size),
@@ -640,6 +738,7 @@ fn access(address: u64, size: u8, kind: AccessKind) -> Exit {
         virtual_address: None,
     };
     Exit::Access(Access {
+        space,
         address: GuestPhys(address),
         size,
         kind,

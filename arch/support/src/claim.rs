@@ -18,7 +18,7 @@ pub struct ClaimTable<T, const N: usize> {
 unsafe impl<T: Send, const N: usize> Sync for ClaimTable<T, N> {}
 
 impl<T, const N: usize> ClaimTable<T, N> {
-    /// A table of these slots, none claimed.
+    /// Makes a table of these slots, none claimed.
     #[must_use]
     pub const fn new(slots: [UnsafeCell<T>; N]) -> Self {
         assert!(N <= 64, "one bit per slot");
@@ -39,8 +39,8 @@ impl<T, const N: usize> ClaimTable<T, N> {
             .is_some_and(|word| word.fetch_or(bit, Ordering::AcqRel) & bit == 0)
     }
 
-    /// The slot, or null if it does not exist. Only whoever claimed it may dereference it, and must not make
-    /// two overlapping references from it.
+    /// Returns the slot, or null if it does not exist. Only whoever claimed it may dereference it, and must
+    /// not make two overlapping references from it.
     #[inline]
     #[must_use]
     pub fn slot(&self, index: usize) -> *mut T {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a CPU says on the console before it stops.
+//! The last words of a CPU on the console before it stops.
 
 use bulkhead_abi::framing::{HYPERVISOR_CONSOLE, RS, US};
 
 /// Fruitless tries in a row after which a transmitter is given up: a byte at 9600 baud takes a millisecond.
 const PATIENCE: u32 = 10_000_000;
 
-/// Writes a line of the hypervisor's console, waiting for each byte, but not for ever: a wrong address need not be a UART.
+/// Writes a line of the hypervisor's console, waiting for each byte, but not for ever: a wrong address need
+/// not be a UART.
 ///
-/// `send` is given bytes and says how many of them the transmitter took. `stamp` is the line's time in the form of the
-/// framing, or nothing.
+/// `send` is given bytes and says how many of them the transmitter took. `stamp` is the line's time in the
+/// form of the framing, or nothing.
 pub fn last_words(mut send: impl FnMut(&[u8]) -> usize, stamp: &str, text: &str) {
     let mut patience = PATIENCE;
     let mut put = |mut rest: &[u8]| {

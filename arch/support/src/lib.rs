@@ -4,13 +4,13 @@
 //! Three things a hypervisor cannot say in safe Rust, each behind the smallest interface that keeps
 //! the rest of a backend honest:
 //!
-//! - [`Mmio`]: a window of device registers, made once by whoever knows that it is one;
+//! - [`Mmio`]: a window of device registers, made once by the code that knows that it is one;
 //! - [`ClaimTable`]: static storage whose slots are each handed to exactly one owner at boot;
 //! - [`physical`]: loads and stores of bus addresses that partitions may change at any moment, which
 //!   is why they are never Rust references.
 //!
-//! and two that every backend's end needs: [`Report`], a line of text without formatting machinery, and [`last_words`],
-//! which gets it to the console.
+//! and two that every backend's end needs: [`Report`], a line of text without formatting machinery, and
+//! [`last_words`], which gets it to the console.
 //!
 //! It is written to compile and to be tested on the host as well.
 #![cfg_attr(not(test), no_std)]
@@ -26,7 +26,8 @@ pub use last_words::last_words;
 pub use mmio::Mmio;
 pub use report::Report;
 
-/// One turn of a spin loop: lets the other CPUs go on, on a core with hardware threads and in an emulator.
+/// Takes one turn of a spin loop: lets the other CPUs go on, on a core with hardware threads and in an
+/// emulator.
 #[inline]
 pub fn relax() {
     #[cfg(target_arch = "aarch64")]

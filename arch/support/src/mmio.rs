@@ -37,7 +37,7 @@ macro_rules! access {
 }
 
 impl Mmio {
-    /// The `size` bytes of registers from `base` on.
+    /// Makes a window of the `size` bytes of registers from `base` on.
     ///
     /// # Safety
     /// The range is mapped as device memory for as long as the value or a copy of it is used, and no
@@ -47,7 +47,7 @@ impl Mmio {
         Self { base, size }
     }
 
-    /// The address of the register at `offset`, for code that cannot have a window.
+    /// Returns the address of the register at `offset`, for code that cannot have a window.
     #[must_use]
     pub const fn address(&self, offset: usize) -> usize {
         self.base.wrapping_add(offset)

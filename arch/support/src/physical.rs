@@ -119,7 +119,8 @@ pub unsafe fn read_word32(source: usize) -> u32 {
 /// Writes one word of 32 bits.
 ///
 /// # Safety
-/// `destination` is a multiple of 4 and the word there is mapped writable memory to which no Rust reference exists.
+/// `destination` is a multiple of 4 and the word there is mapped writable memory to which no Rust reference
+/// exists.
 #[inline]
 pub unsafe fn write_word32(destination: usize, value: u32) {
     // SAFETY: the caller's promise.

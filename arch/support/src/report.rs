@@ -15,7 +15,7 @@ impl<const ROOM: usize> Default for Report<ROOM> {
 }
 
 impl<const ROOM: usize> Report<ROOM> {
-    /// An empty line.
+    /// Makes an empty line.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -72,7 +72,7 @@ impl<const ROOM: usize> Report<ROOM> {
         self
     }
 
-    /// The line so far; a plain word if the cut went through a character.
+    /// Returns the line so far; a plain word if the cut went through a character.
     #[must_use]
     pub fn as_str(&self) -> &str {
         let bytes = self.bytes.get(..self.used);

@@ -3,63 +3,24 @@
 //!
 //! [`Vgic::service`] has three steps. *Fold*: slots the guest has emptied are released. *Recheck* (only if
 //! asked for): requests of others are carried out, and what is no longer deliverable as it was loaded goes
-//! back into the words. *Fill*: what dirty words have to deliver goes into free slots, most urgent first.
+//! back into the words. *Fill*: dirty words are looked at, and what waits goes into slots, most urgent first.
+//! All of it takes the same time however many lines there are. A step looks at [`DIRTY_LOOKS`] dirty words at
+//! most and fills each slot once. The rest is done in a further step. Before that step the pCPU takes
+//! interrupts.
 //!
-//! Level-triggered virtual lines are resampled when the guest ends them: as long as the input is high,
-//! their list register asks for a maintenance interrupt at its end, which marks nothing dirty itself but
-//! makes the fold find the released line still wanting. Whoever sees the input low clears the
-//! request, so that the usual interrupt (input low before its end) has no extra exit.
+//! Level-triggered virtual lines are resampled when the guest ends them. As long as the input is high, the
+//! list register asks for a maintenance interrupt at the end. The maintenance interrupt marks nothing dirty
+//! itself, but then the fold finds that the released line still wants delivery. Whoever sees the input low
+//! clears the request, so that the usual interrupt (input low before its end) has no extra exit.
 
 use crate::lines::{Lines, clear};
 use crate::state::{ALL_WORDS, NOBODY, PLAIN, RECHECK, STRUCK, SYNC, word_flag};
+use crate::waiting::{DIRTY_LOOKS, LOOKS, WAIT_LOOKS, first_looks};
 use crate::{
     Bank, Control, CpuInterface, Hardware, ListRegister, MAX_SLOTS, PRIVATE_LINES, Redistributor, Vgic, bit,
     bits,
 };
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-
-/// Something deliverable.
-#[derive(Clone, Copy, Default)]
-struct Candidate {
-    line: u32,
-    priority: u8,
-}
-
-/// The most urgent candidates found so far, most urgent first; equal priorities by line number.
-struct Selection {
-    best: [Candidate; MAX_SLOTS],
-    count: usize,
-    room: usize,
-    overflow: bool,
-}
-
-impl Selection {
-    const fn new(room: usize) -> Self {
-        Self {
-            best: [Candidate { line: 0, priority: 0 }; MAX_SLOTS],
-            count: 0,
-            room,
-            overflow: false,
-        }
-    }
-
-    /// Inserts, lines arriving in ascending order, and forgets the least urgent if there is no room.
-    fn offer(&mut self, new: Candidate) {
-        let mut carried = new;
-        for place in self.best.iter_mut().take(self.count) {
-            if carried.priority < place.priority {
-                core::mem::swap(place, &mut carried);
-            }
-        }
-        match self.best.get_mut(self.count) {
-            Some(place) if self.count < self.room => {
-                *place = carried;
-                self.count = self.count.saturating_add(1);
-            }
-            _ => self.overflow = true,
-        }
-    }
-}
 
 impl Redistributor {
     /// Makes `plain_lines` and `plain_slots` of the bank anew.
@@ -82,11 +43,13 @@ impl Redistributor {
         }
     }
 
-    /// The slot of private line `line`, and what was written there, if both can be used once more: the guest has ended
-    /// that interrupt, nothing else waits for the slot, and the line is in no other state.
+    /// Returns the slot of private line `line` and the value written there, if both can be used once more.
+    /// That needs three things: the guest has ended that interrupt, nothing else waits for the slot, and the
+    /// line is in no other state.
     ///
-    /// Nothing about the line can have changed since it was loaded: a change of a held line asks for a recheck, and
-    /// until the recheck is done `dirty` says so. `acknowledged` and `repended` are written on this pCPU only.
+    /// Nothing about the line can have changed since it was loaded. A change of a held line asks for a
+    /// recheck, and until the recheck is done `dirty` says so. `acknowledged` and `repended` are written on
+    /// this pCPU only.
     #[inline(always)]
     #[expect(clippy::indexing_slicing, reason = "masked indices are below the lengths")]
     fn reusable<C: CpuInterface>(&self, bank: &Bank, hardware: &C, line: u32) -> Option<(u32, ListRegister)> {
@@ -97,13 +60,14 @@ impl Redistributor {
         (hardware.empty_slots().wrapping_shr(slot) & 1 != 0).then(|| (slot, bank.slots[(slot & 15) as usize]))
     }
 
-    /// The short cut of [`Redistributor::raise`] and [`Vgic::service`] for what comes again and again: a private line
-    /// (timer, SGI) of this vCPU, loaded on this pCPU, becomes pending, nothing else is to be done, and its list
-    /// register is still where it was. It is written once more. False: nothing was done.
+    /// Delivers a frequent interrupt by a short way of [`Redistributor::raise`] and [`Vgic::service`]. The
+    /// way is for a private line (timer, SGI) of this vCPU, loaded on this pCPU, that becomes pending, when
+    /// nothing else is to be done and the list register of the line is still where it was. The list register
+    /// is then written once more. False: nothing was done.
     ///
-    /// No read-modify-write of a shared word is needed. If another pCPU changes something after the look at `dirty`, it
-    /// kicks this one, which then takes back what was loaded here; a latch set meanwhile is found
-    /// then, too. So it is as if the change came after the delivery.
+    /// No read-modify-write of a shared word is needed. If another pCPU changes something after the look at
+    /// `dirty`, it kicks this pCPU, which then takes back what was loaded here. A latch set meanwhile is
+    /// found then, too. So it is as if the change came after the delivery.
     #[inline(always)]
     pub fn deliver_now<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C, line: u32) -> bool {
         if self.dirty.load(SeqCst) != 0 || self.private.latch.load(Relaxed) & bit(line) != 0 {
@@ -116,8 +80,9 @@ impl Redistributor {
         true
     }
 
-    /// The same for a software-generated interrupt of a GICv2 that this vCPU, of which `sender` is the bit, sends to itself. That of
-    /// another sender is another interrupt.
+    /// Delivers a software-generated interrupt of a GICv2 that this vCPU sends to itself, like
+    /// [`Redistributor::deliver_now`]. `sender` is the bit of this vCPU. The interrupt of another sender is
+    /// another interrupt.
     #[inline(always)]
     pub fn deliver_sent<C: CpuInterface>(
         &self,
@@ -138,8 +103,8 @@ impl Redistributor {
         }
     }
 
-    /// The short cut of [`Vgic::has_work`]: the vCPU is loaded, nothing is marked, nothing waits for a slot, and the
-    /// guest has ended whatever was in one.
+    /// Tells by the short way of [`Vgic::has_work`] that there is no work: the vCPU is loaded, nothing is
+    /// marked, nothing waits for a slot, and the guest has ended whatever was in one.
     #[inline(always)]
     pub fn is_quiet<C: CpuInterface>(&self, bank: &Bank, hardware: &C) -> bool {
         self.is_present()
@@ -148,7 +113,7 @@ impl Redistributor {
             && bank.used & !hardware.empty_slots() == 0
     }
 
-    /// The short cut of [`Vgic::service`] for a private line that somebody else has latched.
+    /// Takes the short way of [`Vgic::service`] for a private line that somebody else has latched.
     #[inline(always)]
     pub fn deliver_again<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) -> bool {
         let latch = &self.private.latch;
@@ -185,7 +150,7 @@ impl Redistributor {
         false
     }
 
-    /// Whether software-generated interrupt `line` waits, of this sender only (GICv2).
+    /// Tells whether software-generated interrupt `line` waits, of this sender only (GICv2).
     #[inline(always)]
     fn is_sent_by(&self, line: u32, sender: u8) -> bool {
         self.senders
@@ -193,8 +158,9 @@ impl Redistributor {
             .is_some_and(|senders| senders.load(SeqCst) == sender)
     }
 
-    /// Software-generated interrupt `line` of this sender waits no longer (GICv2), and its latch was cleared. That of a sender who came
-    /// meanwhile keeps the latch, and is marked: its own mark may be the one that was taken.
+    /// Notes that software-generated interrupt `line` of this sender waits no longer (GICv2), and its latch
+    /// was cleared. The interrupt of a sender that came meanwhile keeps the latch. It is marked, because its
+    /// own mark may be the one that was taken.
     #[inline(always)]
     fn take_sent(&self, line: u32, sender: u8) {
         if let Some(senders) = self.senders.get(line as usize)
@@ -207,8 +173,9 @@ impl Redistributor {
 }
 
 impl Bank {
-    /// Whether what the list registers and the bank say is that nothing waits for the vCPU, which is loaded on this pCPU and asks
-    /// for nothing but an interrupt. What another pCPU has marked it has also kicked this one for, or is about to.
+    /// Tells whether nothing waits for the vCPU, by the list registers and the bank. The vCPU is loaded on
+    /// this pCPU and asks for nothing but an interrupt. If another pCPU has marked something, it has also
+    /// kicked this pCPU for that, or is about to.
     #[inline(always)]
     pub fn is_idle<C: CpuInterface>(&self, hardware: &C) -> bool {
         self.plain_slots & PLAIN != 0 && self.used & !hardware.empty_slots() == 0
@@ -221,27 +188,27 @@ impl Vgic<'_> {
         let Some(own) = self.redistributor(me) else { return };
         bank.forget();
         let dirty = own.dirty.swap(0, SeqCst);
-        let mut words = (dirty & ALL_WORDS) | bank.leftover;
+        let mut words = dirty & ALL_WORDS;
         let plain = dirty & (RECHECK | SYNC | STRUCK) == 0;
         words |= self.fold(me, bank, hardware, plain);
         if !plain || !bank.evicted.is_empty() {
             words |= self.attend(me, bank, hardware, dirty);
         }
-        if words != 0 {
-            self.fill(me, bank, hardware, words);
+        if words != 0 || bank.crowded || dirty & RECHECK != 0 {
+            self.fill(own, me, (bank, hardware), words as u32);
         }
         own.remember(bank);
     }
 
-    /// A maintenance interrupt came while `me` was loaded.
+    /// Handles a maintenance interrupt that came while `me` was loaded.
     pub fn maintain<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         let words = self.end_counted(me, bank, hardware);
         self.mark(me, words);
         self.service(me, bank, hardware);
     }
 
-    /// Releases the slots the guest has emptied; the words to look at again. With `keep`, private lines that want
-    /// nothing stay where they are, for [`Redistributor::deliver_again`].
+    /// Releases the slots that the guest has emptied, and returns the words to look at again. With `keep`,
+    /// private lines that want nothing stay where they are, for [`Redistributor::deliver_again`].
     #[inline]
     pub(crate) fn fold<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, keep: bool) -> u64 {
         let mut words = 0;
@@ -263,8 +230,9 @@ impl Vgic<'_> {
         words
     }
 
-    /// The line left its list register, not active any more. Its word, if it wants delivery again here; another
-    /// vCPU, to which it may have been routed meanwhile, is told.
+    /// Releases a line that left its list register and is not active any more. Returns the line's word if the
+    /// line wants delivery again here. If it may have been routed to another vCPU meanwhile, that vCPU is
+    /// told.
     pub(crate) fn release<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) -> u64 {
         let Some(lines) = self.lines_of(me, line) else {
             return 0;
@@ -292,7 +260,8 @@ impl Vgic<'_> {
         word_flag(line)
     }
 
-    /// After the latch was cleared: a software-generated interrupt that another vCPU has sent keeps it.
+    /// Latches the line again after its latch was cleared, if another vCPU has sent this software-generated
+    /// interrupt.
     fn latch_senders(&self, me: usize, line: u32, lines: &Lines) {
         if self
             .senders(me, line)
@@ -302,104 +271,93 @@ impl Vgic<'_> {
         }
     }
 
-    /// Candidates of one word: wanting, enabled, not active, not held, and this vCPU's.
-    #[inline]
-    pub(crate) fn deliverable(&self, me: usize, word: u32, lines: &Lines) -> u32 {
-        self.deliverable_besides(me, word, lines, lines.held.load(SeqCst))
-    }
-
-    /// The same if these lines of the word are held.
-    fn deliverable_besides(&self, me: usize, word: u32, lines: &Lines, held: u32) -> u32 {
-        let control = self.distributor.control.load(SeqCst);
-        let group1 = lines.group1.load(SeqCst);
-        let groups = if control & 2 != 0 { group1 } else { 0 } | if control & 1 != 0 { !group1 } else { 0 };
-        let found =
-            lines.wanting() & lines.enabled.load(SeqCst) & !lines.active.load(SeqCst) & !held & groups;
-        if word == 0 || found == 0 {
-            return found;
-        }
-        let base = word.wrapping_mul(32);
-        bits(found)
-            .filter(|n| self.target(base | n) == Some(me))
-            .fold(0, |mask, n| mask | bit(n))
-    }
-
-    /// Moves what `words` have to deliver into list registers. The usual case: everything fits, so its order does
-    /// not matter, the hardware sorts.
-    #[inline]
-    fn fill<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, words: u64) {
-        let slots = hardware.slots().clamp(1, MAX_SLOTS as u32);
-        let all = u32::MAX.wrapping_shr(32u32.wrapping_sub(slots));
-        bank.leftover = 0;
+    /// Looks at these words and moves what waits into list registers, the most urgent first.
+    #[inline(never)]
+    fn fill<H: Hardware>(
+        &self,
+        own: &Redistributor,
+        me: usize,
+        (bank, hardware): (&mut Bank, &mut H),
+        words: u32,
+    ) {
+        let (now, mut later) = first_looks(words, DIRTY_LOOKS);
         let mut again = 0;
-        let mut again_words = 0;
-        for word in bits(words as u32) {
-            let Some(lines) = self.word(me, word) else {
-                continue;
-            };
-            again |= lines.latch.load(SeqCst) & lines.held.load(SeqCst) & !lines.linked.load(SeqCst);
-            for n in bits(self.deliverable(me, word, lines)) {
-                let mut free = all & !bank.used;
-                if free == 0 {
-                    again_words |= self.fold(me, bank, hardware, false);
-                    free = all & !bank.used;
-                }
-                if free == 0 {
-                    return self.choose(me, bank, hardware, words | again_words);
-                }
-                let line = word.wrapping_mul(32) | n;
-                self.place(me, bank, hardware, (free.trailing_zeros(), lines, line));
-            }
+        for word in bits(now) {
+            self.look(me, bank, word);
+            again |= self.word(me, word).map_or(0, latched_again);
         }
-        bank.leftover |= again_words;
+        let groups = self.groups();
+        let mut looks = LOOKS;
+        // Each fills a slot for good, but for those that another vCPU takes meanwhile.
+        for _ in 0..2 * MAX_SLOTS {
+            let Some(candidate) = self.next_waiting(me, bank, groups, &mut looks) else {
+                break;
+            };
+            let Some(slot) = self.make_room(me, bank, hardware, candidate.level) else {
+                break;
+            };
+            self.place(me, bank, hardware, (slot, candidate.lines, candidate.line));
+        }
+        bank.crowded = bank.waiting.is_noted(groups);
         if again != 0 {
             self.repend(me, bank, hardware);
         }
+        if looks == 0 && bank.crowded {
+            later |= bank.waiting.first_word(groups);
+        }
+        if later != 0 {
+            own.dirty.fetch_or(u64::from(later), SeqCst);
+            hardware.look_again(me);
+        }
         bank.set_control(hardware);
     }
 
-    /// The same if there is more to deliver than list registers: the most urgent get one.
-    #[cold]
-    #[inline(never)]
-    fn choose<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, words: u64) {
+    /// Finds a slot for a waiting line of this level. The first choice is a free slot. The second is that of
+    /// the least urgent line that is loaded and not yet acknowledged, if that line is less urgent. If all are
+    /// active, it is the slot of the least urgent active line.
+    #[inline]
+    fn make_room<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, level: u8) -> Option<u32> {
         let slots = hardware.slots().clamp(1, MAX_SLOTS as u32);
         let all = u32::MAX.wrapping_shr(32u32.wrapping_sub(slots));
-        // What is loaded but not yet acknowledged competes again.
-        let words = words | self.take_back(me, bank, hardware);
         if all & !bank.used == 0 {
-            self.evict(me, bank, hardware);
+            self.empty_slot(me, bank, hardware, level);
         }
-        let selection = self.select(me, words, (all & !bank.used).count_ones() as usize);
-        bank.leftover = 0;
-        let mut free = bits(all & !bank.used);
-        for candidate in selection.best.iter().take(selection.count) {
-            let (Some(slot), Some(lines)) = (free.next(), self.lines_of(me, candidate.line)) else {
-                break;
-            };
-            self.place(me, bank, hardware, (slot, lines, candidate.line));
-        }
-        self.repend(me, bank, hardware);
-        if selection.overflow {
-            bank.leftover = words;
-        }
-        bank.set_control(hardware);
+        let free = all & !bank.used;
+        (free != 0).then(|| free.trailing_zeros())
     }
 
-    fn select(&self, me: usize, words: u64, room: usize) -> Selection {
-        let mut selection = Selection::new(room);
-        for word in bits(words as u32) {
-            let Some(lines) = self.word(me, word) else {
-                continue;
-            };
-            for n in bits(self.deliverable(me, word, lines)) {
-                let line = word.wrapping_mul(32) | n;
-                selection.offer(Candidate {
-                    line,
-                    priority: lines.priority_of(line),
-                });
+    #[cold]
+    #[inline(never)]
+    fn empty_slot<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, level: u8) {
+        let words = self.fold(me, bank, hardware, false);
+        self.look_at_all(me, bank, words);
+        let slots = u32::MAX.wrapping_shr(32u32.wrapping_sub(hardware.slots().clamp(1, MAX_SLOTS as u32)));
+        if slots & !bank.used != 0 {
+            return;
+        }
+        let mut least = None;
+        for slot in bits(bank.used) {
+            let now = hardware.list_register(slot);
+            let urgency = now.priority() >> 3;
+            if !now.is_active() && least.is_none_or(|(_, other)| other < urgency) {
+                least = Some((slot, urgency));
             }
         }
-        selection
+        match least {
+            Some((slot, urgency)) if urgency > level => {
+                let words = self.take_back_slot(me, bank, hardware, slot);
+                self.look_at_all(me, bank, words);
+            }
+            Some(_) => {}
+            None => self.evict(me, bank, hardware),
+        }
+    }
+
+    /// Notes anew what waits in these words, at most as many as there are slots.
+    fn look_at_all(&self, me: usize, bank: &mut Bank, words: u64) {
+        for word in bits(words as u32) {
+            self.look(me, bank, word);
+        }
     }
 
     /// Puts a deliverable line into a free slot: `(slot, its word, line)`.
@@ -411,11 +369,14 @@ impl Vgic<'_> {
         hardware: &mut H,
         (slot, lines, line): (u32, &Lines, u32),
     ) {
+        let word = line / 32;
         if line >= PRIVATE_LINES
             && let Some(holder) = self.distributor.holder_of(line)
             // Another vCPU can see itself as the target while the guest changes the route.
             && holder.compare_exchange(NOBODY, me as u8, SeqCst, SeqCst).is_err()
         {
+            // The vCPU that holds the line tells whoever gets it next.
+            self.look_besides(me, bank, word, bit(line));
             return;
         }
         let mask = bit(line);
@@ -425,7 +386,8 @@ impl Vgic<'_> {
             lines.latch.fetch_and(!mask, SeqCst);
         } else if lines.high() & mask == 0 {
             // Taken by another vCPU, or withdrawn, since it was selected.
-            bank.leftover |= self.release(me, line, hardware);
+            self.release(me, line, hardware);
+            self.look(me, bank, word);
             return;
         }
         let group1 = lines.group1.load(SeqCst) & mask != 0;
@@ -436,7 +398,7 @@ impl Vgic<'_> {
         }
         if let Some((sender, more)) = self.take_sender(me, line) {
             value = value.sent_by(sender).with_end_notice(more);
-            // It is pending once more.
+            // The line is pending once more.
             self.latch_senders(me, line, lines);
         }
         bank.set_slot(slot, value);
@@ -450,20 +412,18 @@ impl Vgic<'_> {
             bank.from_latch &= !bit(slot);
         }
         hardware.set_list_register(slot, value);
+        self.look(me, bank, word);
     }
 
-    /// Held lines that were latched again. Not yet acknowledged: it is the same interrupt. Active: pending once more
-    /// in the same list register, or, if it could not be delivered as it was loaded, noticed at its end. Linked
-    /// lines stay latched: the end of a linked interrupt shows by the next physical one. So do software-generated
-    /// ones of a GICv2: each sender's is an interrupt of its own.
+    /// Handles held lines that were latched again. A line that is not yet acknowledged is the same interrupt.
+    /// An active one becomes pending once more in the same list register. If it could not be delivered as it
+    /// was loaded, its end is noticed instead. Linked lines stay latched: the end of a linked interrupt shows
+    /// by the next physical one. So do software-generated interrupts of a GICv2: each sender's is an
+    /// interrupt of its own.
     #[cold]
     #[inline(never)]
     fn repend<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
-        let again = |word: u32| {
-            self.word(me, word).map_or(0, |lines| {
-                lines.latch.load(SeqCst) & lines.held.load(SeqCst) & !lines.linked.load(SeqCst)
-            })
-        };
+        let again = |word: u32| self.word(me, word).map_or(0, latched_again);
         for slot in bits(bank.used) {
             let line = bank.slot(slot).line();
             let Some(lines) = self
@@ -507,7 +467,7 @@ impl Vgic<'_> {
         words
     }
 
-    /// The same for one slot. An interrupt that is active as well keeps its slot.
+    /// Takes back what one slot holds. An interrupt that is active as well keeps its slot.
     pub(crate) fn take_back_slot<H: Hardware>(
         &self,
         me: usize,
@@ -551,8 +511,8 @@ impl Vgic<'_> {
         self.release(me, line, hardware)
     }
 
-    /// Every slot is active and something is pending: the least urgent active interrupt leaves its slot.
-    /// The guest's end of it is then counted by the hardware, or trapped.
+    /// Frees a slot when every slot is active and something is pending: the least urgent active interrupt
+    /// leaves its slot. Then the hardware counts the guest's end of it, or the end is trapped.
     fn evict<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         let least = bits(bank.used).max_by_key(|slot| hardware.list_register(*slot).priority());
         let Some(slot) = least else { return };
@@ -560,6 +520,8 @@ impl Vgic<'_> {
         let Some(lines) = self.lines_of(me, line) else {
             return;
         };
+        // An interrupt that is pending as well waits in the words.
+        self.take_back_slot(me, bank, hardware, slot);
         let mask = bit(line);
         // `holder` stays: the active interrupt is this vCPU's until it ends.
         lines.active.fetch_or(mask, SeqCst);
@@ -571,25 +533,32 @@ impl Vgic<'_> {
         hardware.set_list_register(slot, ListRegister::EMPTY);
     }
 
-    /// Whether something that the vCPU's masks let through waits for it.
-    /// For its own pCPU, whether the vCPU is loaded or not.
+    /// Tells whether something that the vCPU's masks let through waits for it. To be called on the vCPU's own
+    /// pCPU, whether the vCPU is loaded or not.
     #[inline(always)]
-    pub fn has_work<C: CpuInterface>(&self, me: usize, bank: &Bank, hardware: &C) -> bool {
+    pub fn has_work<C: CpuInterface>(&self, me: usize, bank: &mut Bank, hardware: &C) -> bool {
         let Some(own) = self.redistributor(me) else {
             return false;
         };
         if own.is_quiet(bank, hardware) {
             return false;
         }
-        // Its lines are off until it comes: nothing else would tell it of what they have.
-        if own.dirty.load(SeqCst) & STRUCK != 0 {
+        // The lines of this vCPU are off until it comes: nothing else would tell it of their interrupts.
+        let dirty = own.dirty.load(SeqCst);
+        if dirty & STRUCK != 0 {
             return true;
         }
-        self.finds_work(me, bank, hardware, own.is_present())
+        self.finds_work(me, bank, hardware, (own.is_present(), dirty as u32))
     }
 
     #[inline(never)]
-    fn finds_work<C: CpuInterface>(&self, me: usize, bank: &Bank, hardware: &C, loaded: bool) -> bool {
+    fn finds_work<C: CpuInterface>(
+        &self,
+        me: usize,
+        bank: &mut Bank,
+        hardware: &C,
+        (loaded, dirty): (bool, u32),
+    ) -> bool {
         let (control, priorities) = if loaded {
             (hardware.machine_control(), hardware.active_priorities())
         } else {
@@ -601,33 +570,50 @@ impl Vgic<'_> {
             let group_on = control & if group1 { 2 } else { 1 } != 0;
             group_on && u32::from(priority) < limit
         };
-        // What the guest has ended since its slots were looked at last is not held any more.
-        let ended = if loaded {
-            bank.used & (hardware.empty_slots() | hardware.ended_slots())
-        } else {
-            bank.parked()
-        };
         if loaded {
             let mut held = bits(bank.used & !hardware.empty_slots()).map(|slot| hardware.list_register(slot));
             if held.any(|lr| lr.is_pending() && !lr.is_active() && passes(lr.is_group1(), lr.priority())) {
                 return true;
             }
         }
-        let words = self.distributor.lines.load(SeqCst) / 32;
-        (0..words).any(|word| {
-            let Some(lines) = self.word(me, word) else {
-                return false;
-            };
-            let group1 = lines.group1.load(SeqCst);
-            let gone = bits(ended).map(|slot| bank.slot(slot).line());
-            let gone = gone
-                .filter(|line| line / 32 == word)
-                .fold(0, |mask, line| mask | bit(line));
-            let held = lines.held.load(SeqCst) & !gone;
-            bits(self.deliverable_besides(me, word, lines, held))
-                .any(|n| passes(group1 & bit(n) != 0, lines.priority_of(n)))
-        })
+        // Interrupts that the guest has ended since the last look at its slots are not held any more.
+        let ended = if loaded {
+            bank.used & (hardware.empty_slots() | hardware.ended_slots())
+        } else {
+            bank.parked()
+        };
+        let groups = self.groups() & control as u32;
+        let waits_again = |slot| {
+            let line = bank.slot(slot).line();
+            self.lines_of(me, line).is_some_and(|lines| {
+                let group1 = lines.group1.load(SeqCst) & bit(line) != 0;
+                self.deliverable_besides(me, line / 32, lines, 0) & bit(line) != 0
+                    && groups & if group1 { 2 } else { 1 } != 0
+                    && passes(group1, lines.priority_of(line))
+            })
+        };
+        bits(ended).any(waits_again) || self.waits(me, bank, (groups, limit), dirty)
     }
+
+    /// Tells whether something waits in these groups that is more urgent than the priority `limit`. Says so
+    /// as well if more words are dirty than can be looked at in one step: the vCPU looks for itself then.
+    fn waits(&self, me: usize, bank: &mut Bank, (groups, limit): (u32, u32), dirty: u32) -> bool {
+        let (now, later) = first_looks(dirty, WAIT_LOOKS);
+        if later != 0 {
+            return true;
+        }
+        self.look_at_all(me, bank, u64::from(now));
+        let mut looks = LOOKS;
+        match self.next_waiting(me, bank, groups, &mut looks) {
+            Some(candidate) => u32::from(candidate.level) << 3 < limit,
+            None => looks == 0 && bank.waiting.is_noted(groups),
+        }
+    }
+}
+
+/// Lines of a word that are held and were latched again, but for linked ones.
+fn latched_again(lines: &Lines) -> u32 {
+    lines.latch.load(SeqCst) & lines.held.load(SeqCst) & !lines.linked.load(SeqCst)
 }
 
 /// Priority of the most urgent active interrupt by the active-priorities registers, 0x100 if none.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Registers with one bit a line: group, enabled, pending, active.
 //!
-//! A change that concerns a held line reaches its list register in one way only, whether the holder is the
-//! vCPU that makes the change or another: words and request bits are changed, the holder is told to recheck.
-//! The order within a change matters. A request is posted first and the holder is looked at second, so
-//! that either the holder finds the request before it releases the line, or the line is seen released here.
+//! A change that concerns a held line reaches its list register in one way only: words and request bits are
+//! changed, and the holder is told to recheck. The way is the same whether the holder makes the change itself
+//! or another vCPU does. The order within a change matters. A request is posted first and the holder is
+//! looked at second, so that either the holder finds the request before it releases the line, or the line is
+//! seen released here.
 
 use crate::lines::{Lines, clear};
 use crate::registers::Field;
@@ -15,7 +16,7 @@ use core::sync::atomic::{
     Ordering::{Relaxed, SeqCst},
 };
 
-/// One word of lines, who accesses it, and whose it is if they are private.
+/// One word of lines, the vCPU that accesses it, and the vCPU that owns it if the lines are private.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     me: usize,
@@ -49,7 +50,8 @@ fn set_enable(lines: &Lines, value: u32, on: bool) -> u32 {
     }
 }
 
-/// The same; only those that concern somebody else: a physical line is behind, or they want delivery or have it.
+/// Enables or disables lines and returns only those that concern somebody else: a physical line is behind, or
+/// they want delivery or have it.
 #[inline(always)]
 pub(crate) fn set_enable_quietly(lines: &Lines, value: u32, on: bool) -> u32 {
     let changed = set_enable(lines, value, on);
@@ -143,8 +145,8 @@ impl Vgic<'_> {
         }
     }
 
-    /// Makes words say what list registers hold, those of other vCPUs within a bound. The lines that are held, but only
-    /// parked.
+    /// Makes words say what list registers hold, those of other vCPUs within a bound. Returns the lines that
+    /// are held, but only parked.
     fn bring_up_to_date<H: Hardware>(
         &self,
         me: usize,
@@ -194,9 +196,7 @@ impl Vgic<'_> {
             self.notify(me, index, 1 | RECHECK, hardware);
             return;
         }
-        for n in bits(concerned) {
-            self.announce(me, word.wrapping_mul(32) | n, hardware);
-        }
+        self.announce_all(me, word, (lines, concerned), hardware);
     }
 
     /// Shared lines of a word were enabled or disabled by vCPU `me`.
@@ -242,7 +242,8 @@ impl Vgic<'_> {
     /// Linked lines are made pending physically, so that what the guest will end has begun there.
     fn set_pending<H: Hardware>(&self, place: Place<'_>, value: u32, hardware: &mut H) {
         let Place { word, lines, .. } = place;
-        // Parked lines are no matter here: they are another vCPU's private ones, whose physical side is out of reach.
+        // Parked lines do not matter here: they are another vCPU's private ones, whose physical side is out
+        // of reach.
         let already = lines.latch.load(SeqCst) | lines.held.load(SeqCst) & !lines.acknowledged.load(SeqCst);
         let linked = value & !already & place.reachable();
         self.note_altered(&place, linked);
@@ -256,7 +257,7 @@ impl Vgic<'_> {
         self.touched(place.who(), word, plain, hardware);
     }
 
-    /// The physical sides of these lines of the vCPU's own must not outlast its stay.
+    /// Notes that the physical sides of these lines of the vCPU's own must not outlast its stay.
     fn note_altered(&self, place: &Place<'_>, linked: u32) {
         if let (0, Some(own)) = (place.word, self.redistributor(place.me)) {
             own.altered.fetch_or(linked, SeqCst);
@@ -286,7 +287,7 @@ impl Vgic<'_> {
         let Place { word, lines, .. } = place;
         lines.active.fetch_or(value, SeqCst);
         for n in bits(value) {
-            // Whose `ICC_DIR_EL1` ends it.
+            // The holder is the vCPU whose `ICC_DIR_EL1` ends the line.
             if let Some(holder) = self.distributor.holder_of(word.wrapping_mul(32) | n) {
                 let _ = holder.compare_exchange(NOBODY, place.me as u8, SeqCst, SeqCst);
             }
@@ -337,17 +338,14 @@ impl Vgic<'_> {
         request.fetch_or(held, SeqCst);
         let released = held & !lines.held.load(SeqCst);
         clear(request, released);
-        for n in bits(held & !released) {
-            let line = word.wrapping_mul(32) | n;
-            let holder = match self.distributor.holder_of(line) {
-                Some(holder) => usize::from(holder.load(SeqCst)),
-                None => index,
-            };
-            if holder == usize::from(NOBODY) {
-                clear(request, bit(n));
-            } else {
-                self.notify(me, holder, RECHECK | word_flag(line), hardware);
-            }
+        let flags = RECHECK | word_flag(word.wrapping_mul(32));
+        if word == 0 {
+            return self.notify(me, index, flags, hardware);
+        }
+        let (holders, gone) = self.holders(word, held & !released);
+        clear(request, gone);
+        for index in bits(holders) {
+            self.notify(me, index as usize, flags, hardware);
         }
     }
 }

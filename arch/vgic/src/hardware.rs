@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the virtual GIC needs of the pCPU it runs on.
+//! The services of the pCPU that the virtual GIC runs on.
 
 use crate::ListRegister;
 
@@ -40,7 +40,7 @@ pub trait CpuInterface {
     fn set_machine_control(&mut self, value: u64);
     /// `ICH_AP0R<n>_EL2` and `ICH_AP1R<n>_EL2`.
     fn active_priorities(&self) -> [[u32; 4]; 2];
-    /// Whether any of them is not 0.
+    /// Tells whether any of them is not 0.
     #[inline]
     fn has_active_priorities(&self) -> bool {
         self.active_priorities() != [[0; 4]; 2]
@@ -50,7 +50,8 @@ pub trait CpuInterface {
     fn open(&mut self) {
         self.set_control(Control::default());
     }
-    /// Whether a software-generated interrupt is its sender's, of whom the list register tells (GICv2).
+    /// Tells whether each sender has a software-generated interrupt of its own, and the list register names
+    /// the sender (GICv2).
     #[inline(always)]
     fn names_senders(&self) -> bool {
         false
@@ -69,9 +70,9 @@ pub trait PhysicalLines {
     fn set_priority(&mut self, physical: u32, priority: u8);
     /// Delivers a shared line where vCPU `index` of this VM runs.
     fn set_target(&mut self, physical: u32, index: usize);
-    /// Whether the line is edge-triggered.
+    /// Tells whether the line is edge-triggered.
     fn is_edge(&self, physical: u32) -> bool;
-    /// Whether the line is pending, or its input is high.
+    /// Tells whether the line is pending, or its input is high.
     fn is_pending(&self, physical: u32) -> bool;
     /// Makes the line pending, or takes that back.
     fn set_pending(&mut self, physical: u32, on: bool);
@@ -81,11 +82,16 @@ pub trait PhysicalLines {
 
 /// Everything the virtual GIC needs of the pCPU it runs on.
 pub trait Hardware: CpuInterface + PhysicalLines {
-    /// Of this pCPU's private lines that a VM can have, lets exactly these interrupt.
+    /// Lets exactly these of this pCPU's private lines interrupt, of those that a VM can have.
     fn enable_private(&mut self, physical: u32);
-    /// Sees to it that vCPU `index` of this VM passes through [`crate::Vgic::service`] soon: if it is loaded on
-    /// another pCPU, by interrupting that; else by telling whoever decides what runs. `present`: whether it is loaded.
+    /// Makes sure that vCPU `index` of this VM passes through [`crate::Vgic::service`] soon. If the vCPU is
+    /// loaded on another pCPU, this interrupts that pCPU. Otherwise it tells whoever decides what runs.
+    /// `present` is true if the vCPU is loaded.
     fn kick(&mut self, index: usize, present: bool);
-    /// One step of a bounded wait for another pCPU.
+    /// Makes sure that vCPU `me`, which acts, passes through [`crate::Vgic::service`] once more as soon as
+    /// the pCPU has taken its waiting interrupts. There is more to do than fits between two looks at
+    /// interrupts.
+    fn look_again(&mut self, me: usize);
+    /// Waits for one step of a bounded wait for another pCPU.
     fn relax(&self);
 }

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The interrupt controller a VM sees: a GICv3 (Arm IHI 0069) or a GICv2 (IHI 0048B), as plain data and functions.
+//! The interrupt controller a VM sees: a GICv3 (Arm IHI 0069) or a GICv2 (IHI 0048B), as plain data and
+//! functions.
 //!
-//! Model. A line's state is one bit in each of a few words ([`Lines`]): enabled, latch, level, active
-//! and so on. Shared lines live in the VM's [`Distributor`], private ones in each vCPU's
-//! [`Redistributor`]. Whoever changes a word marks it *dirty* for the vCPU that takes the line; that
-//! vCPU's own pCPU looks at dirty words only, before it enters the guest ([`Vgic::service`]), and moves
-//! what can be delivered into list registers. What a list register holds is out of the words until it
-//! is *released*: the guest ended it, or it was taken back.
+//! Model. A line's state is one bit in each of a few words ([`Lines`]): enabled, latch, level, active and so
+//! on. Shared lines live in the VM's [`Distributor`], private ones in each vCPU's [`Redistributor`]. Code
+//! that changes a word marks the word *dirty* for the vCPU that takes the line. The vCPU's own pCPU looks at
+//! dirty words only, before it enters the guest ([`Vgic::service`]), and moves deliverable lines into list
+//! registers. A line in a list register is out of the words until it is *released*: the guest ended it, or it
+//! was taken back.
 //!
 //! Invariants:
 //! - A line is in at most one list register of the whole VM (shared lines: `holder`, claimed by
 //!   compare-and-exchange; private lines: only their own vCPU ever loads them).
-//! - List registers are touched by the pCPU on which their vCPU is loaded, nobody else. Another vCPU
-//!   that wants to change a held line posts a request bit, marks `RECHECK` dirty and has it notified.
+//! - Only the pCPU on which a vCPU is loaded touches the vCPU's list registers. Another vCPU that wants to
+//!   change a held line posts a request bit, marks `RECHECK` dirty and has it notified.
 //! - A vCPU that is not loaded keeps only active interrupts in its saved list registers.
-//! - If something deliverable does not fit, at least one list register is pending and the
-//!   "no pending" maintenance interrupt is on, so nothing waits for ever.
+//! - If something deliverable does not fit, at least one list register is pending and the "no pending"
+//!   maintenance interrupt is on, so nothing waits for ever.
 //!
-//! All shared words are atomics with sequentially consistent ordering and there is no lock: a lost
-//! interrupt would be a lost "set word, then look at who runs" race, and with one total order the
-//! argument is a two-line interleaving. On AArch64 that costs acquire/release instructions only.
+//! All shared words are atomics with sequentially consistent ordering, and there is no lock. A lost interrupt
+//! would be a lost "set word, then look at who runs" race. With one total order the argument is a two-line
+//! interleaving. On AArch64 that costs acquire/release instructions only.
 //!
-//! Knows nothing of registers of the physical GIC: those are behind [`Hardware`]. The state is not tied
-//! to a register layout either: those of both versions are confined to the `registers` and `fields` files.
+//! The crate knows nothing of registers of the physical GIC: those are behind [`Hardware`]. The state is not
+//! tied to a register layout either: the layouts of both versions are confined to the `registers` and
+//! `fields` files.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -47,6 +49,7 @@ mod registers;
 mod registers_v2;
 mod requests;
 mod state;
+mod waiting;
 
 pub use hardware::{Control, CpuInterface, Hardware, PhysicalLines};
 pub use lines::Lines;
@@ -75,18 +78,44 @@ const WORDS: usize = (MAX_LINES / 32) as usize;
 /// Words of shared lines.
 const SHARED_WORDS: usize = WORDS - 1;
 
-/// The bit of `line` within its word.
+/// Counts what takes time, so that a test can search for the longest operation.
+#[cfg(feature = "steps")]
+pub mod steps {
+    use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    static TAKEN: AtomicU64 = AtomicU64::new(0);
+
+    /// Steps since this was asked last, of all threads.
+    pub fn take() -> u64 {
+        TAKEN.swap(0, Relaxed)
+    }
+
+    /// Counts a step: what costs some ten instructions.
+    pub fn count() {
+        TAKEN.fetch_add(1, Relaxed);
+    }
+}
+
+/// Counts a turn of a loop, or a look at a word.
+#[inline(always)]
+fn step() {
+    #[cfg(feature = "steps")]
+    steps::count();
+}
+
+/// Returns the bit of `line` within its word.
 const fn bit(line: u32) -> u32 {
     1u32.wrapping_shl(line & 31)
 }
 
-/// The set bits of a word, lowest first; at most 32 steps.
+/// Returns the set bits of a word, lowest first, in at most 32 steps.
 fn bits(word: u32) -> impl Iterator<Item = u32> {
     let mut rest = word;
     core::iter::from_fn(move || {
         if rest == 0 {
             return None;
         }
+        step();
         let lowest = rest.trailing_zeros();
         rest &= rest.wrapping_sub(1);
         Some(lowest)

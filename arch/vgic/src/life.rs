@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A vCPU comes to its pCPU, leaves it, starts anew.
 //!
-//! A vCPU that leaves takes only active interrupts along in its saved list registers; what is merely
-//! pending goes back into the words, where every other vCPU sees it as it is. Linked private lines (the
-//! timers) are one physical line for all vCPUs of a pCPU: their active state is put into the physical GIC
-//! for the vCPU that is loaded, whether a list register holds it or not, and a pending one is left to the physical
-//! line, which is still high. So a pending state that the guest gave a timer's line by software does not survive the
-//! vCPU's leaving, and what it did to the physical line is undone.
+//! A vCPU that leaves takes only active interrupts along in its saved list registers. Pending interrupts go
+//! back into the words, where every other vCPU sees them as they are.
+//!
+//! Linked private lines (the timers) are one physical line for all vCPUs of a pCPU. Their active state is put
+//! into the physical GIC for the vCPU that is loaded, whether a list register holds it or not. A pending one
+//! is left to the physical line, which is still high. So a pending state that the guest gave a timer's line
+//! by software does not survive the vCPU's leaving, and the guest's changes of the physical line are undone.
 //!
 //! A vCPU that has ended all its interrupts leaves without touching the words of its lines (`park`).
 
@@ -18,19 +19,22 @@ use crate::{
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{AtomicU32, fence};
 
-/// Words of shared lines that [`Vgic::reset_shared`] resets at a time: while it does, the pCPU takes no interrupt.
+/// The words of shared lines that [`Vgic::reset_shared`] resets at a time. The pCPU takes no interrupt
+/// meanwhile.
 const RESET_WORDS: usize = 2;
 /// SGIs are edge-triggered for good; everything else starts level-triggered.
 const PRIVATE_EDGE: u32 = 0xFFFF;
 
 impl Redistributor {
-    /// Whether [`Redistributor::leave`] has a short way: the guest has ended all its interrupts, and all that are held are plain.
+    /// Tells whether [`Redistributor::leave`] has a short way: the guest has ended all its interrupts, and
+    /// all held ones are plain.
     #[inline(always)]
     fn may_leave<C: CpuInterface>(&self, bank: &Bank, hardware: &C) -> bool {
         self.has_ended_all(bank, hardware) && !hardware.has_active_priorities()
     }
 
-    /// The same, but for active priorities that no list register has any more.
+    /// Tells whether the guest has ended all its interrupts and all held ones are plain. Active priorities
+    /// that no list register has any more do not count.
     #[inline(always)]
     pub fn has_ended_all<C: CpuInterface>(&self, bank: &Bank, hardware: &C) -> bool {
         let busy = bank.used & !hardware.empty_slots();
@@ -38,12 +42,13 @@ impl Redistributor {
         if self.is_dirty() || (busy | strange | self.altered.load(Relaxed)) != 0 {
             return false;
         }
-        // Private lines have no level of their own. What another pCPU latches from now on it also marks.
+        // Private lines have no level of their own. Whatever another pCPU latches from now on, it also marks.
         let kept = bank.plain_lines | self.private.linked.load(Relaxed);
         self.private.latch.load(Relaxed) & kept == 0
     }
 
-    /// What [`Redistributor::leave`] does. Requires: it has ended all, and no priority is active.
+    /// Does the work of [`Redistributor::leave`]. Requires: the guest has ended all its interrupts, and no
+    /// priority is active.
     #[inline(always)]
     pub fn leave_now<C: CpuInterface>(&self, bank: &mut Bank, hardware: &C) {
         bank.left_otherwise = false;
@@ -52,9 +57,9 @@ impl Redistributor {
         self.present.store(false, SeqCst);
     }
 
-    /// The short way of [`Vgic::unload`], which is the usual one. What is held stays held and keeps its slot, so that the next
-    /// interrupts have a short way ([`Redistributor::deliver_now`]); `parked` tells the others what that means. False:
-    /// nothing was done.
+    /// Takes the short way of [`Vgic::unload`], which is the usual one. Held lines stay held and keep their
+    /// slots, so that the next interrupts have a short way ([`Redistributor::deliver_now`]). `parked` tells
+    /// the others what that means. False: nothing was done.
     #[inline(always)]
     pub fn leave<C: CpuInterface>(&self, bank: &mut Bank, hardware: &C) -> bool {
         let may = self.may_leave(bank, hardware);
@@ -64,13 +69,14 @@ impl Redistributor {
         may
     }
 
-    /// Whether [`Redistributor::enter`] has a short way.
+    /// Tells whether [`Redistributor::enter`] has a short way.
     #[inline(always)]
     pub fn may_enter(&self, bank: &Bank) -> bool {
         u32::from(bank.left_otherwise) | self.private.active.load(Relaxed) == 0
     }
 
-    /// Private lines as after a cold reset, so that a start finds them so. Requires: the vCPU is off line, or about to be.
+    /// Makes private lines as after a cold reset, so that a start finds them so. Requires: the vCPU is off
+    /// line, or about to be.
     pub fn make_blank(&self) {
         self.touched.store(false, SeqCst);
         self.private.reset(PRIVATE_EDGE);
@@ -79,7 +85,7 @@ impl Redistributor {
         }
     }
 
-    /// What [`Redistributor::enter`] does. Requires: it may.
+    /// Does the work of [`Redistributor::enter`]. Requires: `may_enter` is true.
     #[inline(always)]
     pub fn enter_now<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) {
         self.present.store(true, SeqCst);
@@ -87,8 +93,8 @@ impl Redistributor {
         hardware.open();
     }
 
-    /// The short way of [`Vgic::load`] after [`Redistributor::leave`]. [`Bank::mirrored`] is still to be seen to. False:
-    /// nothing was done.
+    /// Takes the short way of [`Vgic::load`] after [`Redistributor::leave`]. The caller still has to take
+    /// care of [`Bank::mirrored`]. False: nothing was done.
     #[inline(always)]
     pub fn enter<C: CpuInterface>(&self, bank: &mut Bank, hardware: &mut C) -> bool {
         let may = self.may_enter(bank);
@@ -124,7 +130,7 @@ impl Vgic<'_> {
             self.activate(own, active, hardware);
         }
         hardware.set_control(bank.control);
-        // What was changed meanwhile is marked for a recheck.
+        // Lines that were changed meanwhile are marked for a recheck.
         hardware.enable_private(bank.mirrored);
     }
 
@@ -154,7 +160,8 @@ impl Vgic<'_> {
         own.present.store(false, SeqCst);
     }
 
-    /// What [`Redistributor::leave`] does, if all held lines are at least private. False: nothing was done.
+    /// Does the work of [`Redistributor::leave`], if all held lines are at least private. False: nothing was
+    /// done.
     fn park<H: Hardware>(&self, own: &Redistributor, bank: &mut Bank, hardware: &mut H) -> bool {
         if own.is_dirty()
             || bank.is_crowded()
@@ -171,7 +178,7 @@ impl Vgic<'_> {
             }
             lines |= bit(line);
         }
-        // Private lines have no level of their own. What another pCPU latches from now on it also marks.
+        // Private lines have no level of their own. Whatever another pCPU latches from now on, it also marks.
         if own.private.latch.load(Relaxed) & (lines | own.private.linked.load(Relaxed)) != 0 {
             return false;
         }
@@ -181,7 +188,7 @@ impl Vgic<'_> {
         true
     }
 
-    /// Any other end: what is ended or merely pending leaves its list register.
+    /// Leaves in any other way: ended and merely pending interrupts leave their list registers.
     #[inline(never)]
     fn empty<H: Hardware>(&self, me: usize, own: &Redistributor, bank: &mut Bank, hardware: &mut H) {
         bank.forget();
@@ -234,15 +241,16 @@ impl Vgic<'_> {
         own.make_blank();
         own.online.store(false, SeqCst);
         fence(SeqCst);
-        // Of what wants delivery now nobody will tell this vCPU again; if it is for others, its next look finds that.
+        // Nobody will tell this vCPU again of lines that want delivery now. If such a line is for others, the
+        // next look finds that.
         let words = self.wanting_words(false);
         if words != 0 {
             own.dirty.fetch_or(words, SeqCst);
         }
-        // What anybody may take was marked for this vCPU alone, if it was the first one online.
+        // Lines that anybody may take were marked for this vCPU alone, if it was the first one online.
         if self.has_open_routes() {
-            self.pass_on(own, hardware);
             let first = self.redistributors.iter().position(|r| r.online.load(SeqCst));
+            self.pass_on(me, first, hardware);
             let words = self.wanting_words(true);
             if let (Some(first), true) = (first, words != 0) {
                 self.notify(me, first, words, hardware);
@@ -250,16 +258,17 @@ impl Vgic<'_> {
         }
     }
 
-    /// Cold reset of vCPU `me`, which is then online and not loaded. If it was detached before, its bank and
-    /// its private lines are as they were made, and what others may have done to these since then is all there is to undo. It comes as a vCPU that has left by
-    /// the short way: it holds nothing.
+    /// Does a cold reset of vCPU `me`, which is then online and not loaded. If the vCPU was detached before,
+    /// its bank and its private lines are as they were made. Then only the changes of others since that time
+    /// have to be undone. The vCPU comes like one that has left by the short way: it holds nothing.
     pub fn reset<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
         let Some(own) = self.redistributor(me) else { return };
         if own.online.load(SeqCst) || own.is_present() {
             self.detach(me, bank, hardware);
         }
-        // The marks first: what others change from here on marks itself, and that mark stays. What became pending since the
-        // vCPU was detached is marked for whom it is routed to, whether that is online or not.
+        // The marks come first: a change of others from here on marks itself, and that mark stays. A line
+        // that became pending since the vCPU was detached is marked for the vCPU that it is routed to,
+        // whether that one is online or not.
         own.dirty.fetch_and((ALL_WORDS & !1) | STRUCK, SeqCst);
         if own.touched.load(SeqCst) {
             own.make_blank();
@@ -267,11 +276,12 @@ impl Vgic<'_> {
         self.go_online(me, own, bank);
     }
 
-    /// [`Vgic::reset`] of a vCPU that was detached before and whose state nobody has changed since then; `own` is its
-    /// redistributor. False: nothing was done.
+    /// Resets like [`Vgic::reset`] a vCPU that was detached before and whose state nobody has changed since
+    /// then. `own` is its redistributor. False: nothing was done.
     #[inline(always)]
     pub fn reset_quietly(&self, me: usize, own: &Redistributor, bank: &mut Bank) -> bool {
-        // What another pCPU changed before somebody wanted the start is seen here: the wish came through a lock.
+        // Changes that another pCPU made before somebody wanted the start are seen here: the wish came
+        // through a lock.
         let is_up = own.online.load(Relaxed) | own.present.load(Relaxed);
         if is_up | own.touched.load(Relaxed) || own.dirty.load(Relaxed) != 0 {
             return false;
@@ -288,7 +298,8 @@ impl Vgic<'_> {
         own.online.store(true, SeqCst);
         bank.start();
         fence(SeqCst);
-        // What became pending while nobody was online has marked nobody; what does after this look finds this vCPU online.
+        // A line that became pending while nobody was online has marked nobody. One that becomes pending
+        // after this look finds this vCPU online.
         let is_alone = !self.has_another_online(me);
         if is_alone || self.has_open_routes() {
             self.look_around(own, is_alone);
@@ -298,11 +309,11 @@ impl Vgic<'_> {
     /// Marks what is pending and may be a vCPU's that has come on line.
     #[inline(never)]
     fn look_around(&self, own: &Redistributor, is_alone: bool) {
-        // What anybody may take is marked for another vCPU, and may be this one's from now on.
+        // Lines that anybody may take are marked for another vCPU, and may be this vCPU's from now on.
         own.dirty.fetch_or(self.wanting_words(!is_alone), SeqCst);
     }
 
-    /// Whether another vCPU than `me` is on line; mostly the first one is.
+    /// Tells whether another vCPU than `me` is on line. Mostly the first one is.
     #[inline(always)]
     fn has_another_online(&self, me: usize) -> bool {
         match self.redistributors {
@@ -317,7 +328,7 @@ impl Vgic<'_> {
         self.redistributors.iter().enumerate().any(is_online)
     }
 
-    /// Whether there may be lines that any vCPU takes.
+    /// Tells whether there may be lines that any vCPU takes.
     fn has_open_routes(&self) -> bool {
         self.distributor.has_open_routes.load(SeqCst)
     }
@@ -327,6 +338,7 @@ impl Vgic<'_> {
         let used = (self.distributor.lines.load(Relaxed) / 32).saturating_sub(1) as usize;
         let words = self.distributor.shared.iter().zip(&self.distributor.any);
         let of_interest = |lines: &Lines, any: &AtomicU32| {
+            crate::step();
             if open {
                 lines.wanting() & any.load(SeqCst) != 0
             } else {
@@ -339,8 +351,9 @@ impl Vgic<'_> {
             .fold(0, |mask, (word, _)| mask | word_flag(word.wrapping_mul(32)))
     }
 
-    /// A part of the cold reset of what the vCPUs share, from the word `first` of shared lines on; returns where to
-    /// go on, `None` at the end. Requires: all vCPUs detached. Words that the guest has no lines in are as they were made.
+    /// Does a part of the cold reset of the vCPUs' shared state, from the word `first` of shared lines on.
+    /// Returns where to go on, `None` at the end. Requires: all vCPUs detached. Words in which the guest has
+    /// no lines are as they were made.
     pub fn reset_shared<P: PhysicalLines>(&self, first: usize, hardware: &mut P) -> Option<usize> {
         self.distributor.control.store(0, SeqCst);
         self.distributor.has_open_routes.store(false, SeqCst);
@@ -366,9 +379,13 @@ impl Vgic<'_> {
         (next < used).then_some(next)
     }
 
-    /// Where the lines of a shared word go, and who has them: nobody. Published when a vCPU goes online.
+    /// Resets where the lines of a shared word go, and who has them: nobody. Published when a vCPU goes
+    /// online.
     fn reset_routes(&self, index: usize) {
         let distributor = self.distributor;
+        if let Some(routed) = distributor.routed.get(index) {
+            routed.reset();
+        }
         if let Some(routes) = distributor.route.get(index) {
             store_all(routes, |route| route.store(0, Relaxed));
         }
@@ -380,10 +397,12 @@ impl Vgic<'_> {
         }
     }
 
-    /// Active interrupts of `me` outside the list registers end.
-    fn drop_active<H: Hardware>(&self, me: usize, bank: &Bank, hardware: &mut H) {
-        if bank.made_active || !bank.evicted.is_empty() {
-            self.drop_shared(me, hardware);
+    /// Active interrupts of `me` that had to leave their list register end, and all private ones. A shared
+    /// line that the guest made active stays active until the guest ends it or the VM starts anew, as on a
+    /// GIC whose CPU goes off.
+    fn drop_active<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
+        while let Some(line) = bank.evicted.pop() {
+            self.end_outside(me, line, hardware);
         }
         if let Some(own) = self.redistributor(me) {
             clear(&own.private.active, u32::MAX);
@@ -391,26 +410,9 @@ impl Vgic<'_> {
             clear(&own.private.held, u32::MAX);
         }
     }
-
-    #[inline(never)]
-    fn drop_shared<H: Hardware>(&self, me: usize, hardware: &mut H) {
-        for (index, lines) in self.distributor.shared.iter().enumerate() {
-            let word = (index as u32).wrapping_add(1);
-            for n in bits(lines.active.load(SeqCst)) {
-                let line = word.wrapping_mul(32) | n;
-                let holder = self
-                    .distributor
-                    .holder_of(line)
-                    .map_or(NOBODY, |holder| holder.load(SeqCst));
-                if usize::from(holder) == me {
-                    self.end_outside(me, line, hardware);
-                }
-            }
-        }
-    }
 }
 
-/// The same for each entry of a table, eight a turn: each start of a partition waits for that.
+/// Stores to each entry of a table, eight a turn, because each start of a partition waits for that.
 #[inline(always)]
 fn store_all<T>(entries: &[T], store: impl Fn(&T)) {
     let (groups, rest) = entries.as_chunks();
@@ -427,7 +429,7 @@ fn store_all<T>(entries: &[T], store: impl Fn(&T)) {
     rest.iter().for_each(store);
 }
 
-/// The physical line behind an active private one.
+/// Returns the physical line behind an active private one.
 fn private_link(value: ListRegister) -> Option<u32> {
     value
         .physical()

@@ -1,8 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The state of 32 interrupt lines, one bit per line in each word.
 
-use crate::{PRIORITY_MASK, bit};
+use crate::bit;
+use crate::waiting::NO_LEVEL;
 use core::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+
+/// Implemented bits of a priority.
+const PLANES: usize = 5;
+/// The least significant of them.
+const FIRST_BIT: u32 = 3;
+/// The least significant bit of each byte.
+const ONES: u32 = 0x0101_0101;
+/// Multiplies a value of four bits so that each of them is the least significant bit of a byte.
+const SPREAD: u32 = 0x0020_4081;
+/// Multiplies a value with bits only where [`ONES`] has them so that they are the most significant four.
+const GATHER: u32 = 0x1020_4080;
 
 /// 32 consecutive interrupt lines.
 ///
@@ -32,10 +44,12 @@ pub struct Lines {
     pub(crate) clear_pending: AtomicU32,
     /// Request to the holder: no longer active.
     pub(crate) clear_active: AtomicU32,
-    /// There is a physical line behind.
+    /// Lines with a physical line behind them.
     pub(crate) linked: AtomicU32,
-    /// Four priorities a word, as in `IPRIORITYR`.
-    pub(crate) priority: [AtomicU32; 8],
+    /// The implemented bits of the priorities, one word a bit, the least significant first: so the most
+    /// urgent of any lines is found without a look at each. Two vCPUs that write the priority of a line at
+    /// the same time may leave bits of both.
+    pub(crate) priority: [AtomicU32; PLANES],
     /// The physical line behind, where linked.
     pub(crate) physical: [AtomicU16; 32],
 }
@@ -55,7 +69,7 @@ impl Lines {
             clear_pending: AtomicU32::new(0),
             clear_active: AtomicU32::new(0),
             linked: AtomicU32::new(0),
-            priority: [const { AtomicU32::new(0) }; 8],
+            priority: [const { AtomicU32::new(0) }; PLANES],
             physical: [const { AtomicU16::new(0) }; 32],
         }
     }
@@ -78,7 +92,7 @@ impl Lines {
         self.edge.store(edge, Relaxed);
     }
 
-    /// Whether [`Lines::wanting`] is not empty, to a look whose order the caller sees to.
+    /// Tells whether [`Lines::wanting`] is not empty. The caller takes care of the order of this look.
     pub(crate) fn wants_anything(&self) -> bool {
         let level = self.level.load(Relaxed) & !self.edge.load(Relaxed);
         self.latch.load(Relaxed) | level != 0
@@ -95,24 +109,51 @@ impl Lines {
     }
 
     pub(crate) fn priority_of(&self, line: u32) -> u8 {
-        let word = self
-            .priority
-            .get((line >> 2 & 7) as usize)
-            .map_or(0, |word| word.load(SeqCst));
-        word.wrapping_shr((line & 3).wrapping_mul(8)) as u8
+        let planes = self.priority.iter().zip(FIRST_BIT..);
+        planes.fold(0, |priority, (plane, shift)| {
+            priority | (plane.load(Relaxed).wrapping_shr(line & 31) as u8 & 1) << shift
+        })
     }
 
-    /// Sets the priorities selected by `mask` (one byte per line) in `IPRIORITYR<index>`.
-    pub(crate) fn set_priorities(&self, index: usize, mask: u32, value: u32) {
-        let implemented = u32::from_ne_bytes([PRIORITY_MASK; 4]);
-        if let Some(word) = self.priority.get(index) {
-            let _ = word.fetch_update(SeqCst, SeqCst, |old| {
-                Some(old & !mask | value & mask & implemented)
-            });
+    /// Returns the most urgent of these lines, all of them, and their level: the implemented bits of their
+    /// priority, as a number. [`NO_LEVEL`] if there are no lines.
+    #[inline]
+    pub(crate) fn most_urgent(&self, lines: u32) -> (u8, u32) {
+        if lines == 0 {
+            return (NO_LEVEL, 0);
+        }
+        let planes = self.priority.iter().rev();
+        planes.fold((0, lines), |(level, left), plane| {
+            let urgent = left & !plane.load(Relaxed);
+            if urgent == 0 {
+                (level << 1 | 1, left)
+            } else {
+                (level << 1, urgent)
+            }
+        })
+    }
+
+    /// Returns the priorities of four lines, as in `IPRIORITYR`; `line` is the first.
+    pub(crate) fn priorities(&self, line: u32) -> u32 {
+        let planes = self.priority.iter().zip(FIRST_BIT..);
+        planes.fold(0, |value, (plane, shift)| {
+            let nibble = plane.load(Relaxed).wrapping_shr(line & 28) & 0xF;
+            value | (nibble.wrapping_mul(SPREAD) & ONES) << shift
+        })
+    }
+
+    /// Sets the priorities of the lines in `changed`, among four lines of which `line` is the first, to those
+    /// of `value`, laid out as in `IPRIORITYR`.
+    pub(crate) fn set_priorities(&self, line: u32, changed: u32, value: u32) {
+        for (plane, shift) in self.priority.iter().zip(FIRST_BIT..) {
+            let nibble = ((value >> shift) & ONES).wrapping_mul(GATHER) >> 28;
+            let ones = nibble.wrapping_shl(line & 28) & changed;
+            set(plane, ones);
+            clear(plane, changed & !ones);
         }
     }
 
-    /// The physical line behind `line`, if it is linked.
+    /// Returns the physical line behind `line`, if it is linked.
     pub(crate) fn physical_of(&self, line: u32) -> Option<u32> {
         if self.linked.load(SeqCst) & bit(line) == 0 {
             return None;
@@ -127,6 +168,13 @@ impl Lines {
             slot.store(physical as u16, SeqCst);
             self.linked.fetch_or(bit(line), SeqCst);
         }
+    }
+}
+
+/// Sets bits, without a write if there is nothing to set.
+fn set(word: &AtomicU32, mask: u32) {
+    if !word.load(Relaxed) & mask != 0 {
+        word.fetch_or(mask, SeqCst);
     }
 }
 

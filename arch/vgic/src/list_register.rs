@@ -13,7 +13,7 @@ const PRIORITY_SHIFT: u32 = 48;
 const PHYSICAL_SHIFT: u32 = 32;
 const PHYSICAL_MASK: u64 = 0x1FFF;
 const NOTICE_END: u64 = 1 << 41;
-/// Not linked: who sent a software-generated interrupt of a GICv2, one bit a vCPU. Nothing to a GICv3.
+/// Not linked: the sender of a software-generated interrupt of a GICv2, one bit a vCPU. A GICv3 ignores it.
 const SENDER_SHIFT: u32 = 32;
 
 /// `GICH_LR` (IHI 0048B, 5.3.10): the same on a GICv2, in 32 bits.
@@ -30,20 +30,20 @@ impl ListRegister {
     /// Invalid: free for use.
     pub const EMPTY: Self = Self(0);
 
-    /// A pending interrupt.
+    /// Returns a pending interrupt.
     #[must_use]
     pub const fn pending(line: u32, priority: u8, group1: bool) -> Self {
         let group = if group1 { GROUP1 } else { 0 };
         Self(PENDING | group | (priority as u64) << PRIORITY_SHIFT | line as u64)
     }
 
-    /// The same, linked: its deactivation by the guest deactivates the physical interrupt.
+    /// Returns a pending, linked interrupt: its deactivation by the guest deactivates the physical interrupt.
     #[must_use]
     pub const fn linked_to(self, physical: u32) -> Self {
         Self(self.0 | HARDWARE | (physical as u64 & PHYSICAL_MASK) << PHYSICAL_SHIFT)
     }
 
-    /// The same, with or without a maintenance interrupt at the end of the interrupt. Not for linked ones.
+    /// Returns this interrupt with or without a maintenance interrupt at its end. Not for linked ones.
     #[must_use]
     pub const fn with_end_notice(self, on: bool) -> Self {
         if on {
@@ -53,13 +53,13 @@ impl ListRegister {
         }
     }
 
-    /// The same, of a software-generated interrupt of a GICv2 with this sender (one bit a vCPU).
+    /// Returns this interrupt as a software-generated one of a GICv2 with this sender (one bit a vCPU).
     #[must_use]
     pub const fn sent_by(self, sender: u8) -> Self {
         Self(self.0 | (sender as u64) << SENDER_SHIFT)
     }
 
-    /// Who sent it, one bit a vCPU; 0 if that is not known.
+    /// Returns the sender, one bit a vCPU; 0 if that is not known.
     #[must_use]
     pub const fn sender(self) -> u8 {
         if self.0 & HARDWARE != 0 {
@@ -68,12 +68,12 @@ impl ListRegister {
         (self.0 >> SENDER_SHIFT) as u8
     }
 
-    /// The same as `GICH_LR` of a GICv2 has it.
+    /// Returns this interrupt in the format of `GICH_LR` of a GICv2.
     #[inline]
     #[must_use]
     pub const fn version2(self) -> u32 {
-        // Pending and active are neighbours in both formats, and so are group and hardware; the bit for the notice is as far from
-        // the number.
+        // Pending and active are neighbours in both formats, and so are group and hardware. The bit for the
+        // notice is as far from the number in both.
         let state = (self.0 >> PENDING.trailing_zeros()) as u32 & 3;
         let kind = (self.0 >> GROUP1.trailing_zeros()) as u32 & 3;
         let value = self.line() & V2_LINE
@@ -88,7 +88,7 @@ impl ListRegister {
         value | notice | (self.sender().trailing_zeros() & 7) << V2_NUMBER_SHIFT
     }
 
-    /// What `GICH_LR` of a GICv2 says.
+    /// Returns the interrupt that `GICH_LR` of a GICv2 holds.
     #[must_use]
     pub const fn from_version2(value: u32) -> Self {
         let line = value & V2_LINE;
@@ -109,7 +109,7 @@ impl ListRegister {
         this.with_end_notice(value & V2_NOTICE_END != 0)
     }
 
-    /// The same, pending or not.
+    /// Returns this interrupt, pending or not.
     #[must_use]
     pub const fn with_pending(self, on: bool) -> Self {
         if on {
@@ -119,7 +119,7 @@ impl ListRegister {
         }
     }
 
-    /// The same, active or not.
+    /// Returns this interrupt, active or not.
     #[must_use]
     pub const fn with_active(self, on: bool) -> Self {
         if on {
@@ -150,39 +150,39 @@ impl ListRegister {
         (self.0 >> PRIORITY_SHIFT) as u8
     }
 
-    /// Whether it belongs to group 1 (virtual IRQ), else to group 0 (virtual FIQ).
+    /// Tells whether it belongs to group 1 (virtual IRQ). Otherwise it belongs to group 0 (virtual FIQ).
     #[must_use]
     pub const fn is_group1(self) -> bool {
         self.0 & GROUP1 != 0
     }
 
-    /// Whether it is pending (perhaps active as well).
+    /// Tells whether it is pending (perhaps active as well).
     #[must_use]
     pub const fn is_pending(self) -> bool {
         self.0 & PENDING != 0
     }
 
-    /// Whether it is active (perhaps pending as well).
+    /// Tells whether it is active (perhaps pending as well).
     #[must_use]
     pub const fn is_active(self) -> bool {
         self.0 & ACTIVE != 0
     }
 
-    /// Whether it is the private `line`, pending, not active, and its end is not to be noticed. (If it is linked, its
-    /// physical line is a private one, whose number does not reach the bit for the notice.)
+    /// Tells whether it is the private `line`, pending, not active, and its end is not to be noticed. (If it
+    /// is linked, its physical line is a private one, whose number does not reach the bit for the notice.)
     #[inline(always)]
     #[must_use]
     pub const fn is_plain(self, line: u32) -> bool {
         self.0 & (PENDING | ACTIVE | NOTICE_END | 0xFFFF_FFFF) == PENDING | line as u64
     }
 
-    /// Whether its end makes a maintenance interrupt.
+    /// Tells whether its end makes a maintenance interrupt.
     #[must_use]
     pub const fn notices_end(self) -> bool {
         self.0 & (HARDWARE | NOTICE_END) == NOTICE_END
     }
 
-    /// Whether it is neither pending nor active.
+    /// Tells whether it is neither pending nor active.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 & (PENDING | ACTIVE) == 0

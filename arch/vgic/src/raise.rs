@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where interrupts come from: levels of virtual devices, physical lines, and the vCPUs themselves.
+//! The sources of interrupts: levels of virtual devices, physical lines, and the vCPUs themselves.
 //!
 //! `me` is the vCPU on whose behalf the pCPU acts, which will pass through `service` by itself. A pCPU that
 //! acts for no vCPU of this VM passes [`NONE`](crate::NO_VCPU).
@@ -24,11 +24,14 @@ const EVERYONE_ELSE: u64 = 1 << 40;
 /// Aff3, RS, Aff2 and Aff1 name a cluster that is not there, unless they are zero.
 const OTHER_CLUSTER: u64 = 0x00FF_F0FF_00FF_0000;
 
+/// Lines that a vCPU readmits in one step.
+const READMITTED: usize = 8;
 /// Looks at what decides whether a physical line is on, in a row.
 const FOLLOW_STEPS: usize = 4;
 
 impl crate::Redistributor {
-    /// The physical line behind a private line has been acknowledged on the vCPU's pCPU and is active.
+    /// Notes that the physical line behind a private line has been acknowledged on the vCPU's pCPU and is
+    /// active.
     #[inline]
     pub fn raise(&self, line: u32) {
         if line < PRIVATE_LINES {
@@ -39,7 +42,7 @@ impl crate::Redistributor {
 }
 
 impl Vgic<'_> {
-    /// The input of a shared line goes high.
+    /// Notes that the input of a shared line goes high.
     pub fn raise<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) {
         let Some(lines) = self.shared(line) else { return };
         let mask = bit(line);
@@ -53,8 +56,8 @@ impl Vgic<'_> {
         self.announce(me, line, hardware);
     }
 
-    /// The input of a shared line goes low. A vCPU that already has it in a list register takes it back at its
-    /// next exit; it is not interrupted for that.
+    /// Notes that the input of a shared line goes low. A vCPU that already has the line in a list register
+    /// takes it back at its next exit, and is not interrupted for that.
     pub fn lower(&self, line: u32) {
         let Some(lines) = self.shared(line) else { return };
         lines.level.fetch_and(!bit(line), SeqCst);
@@ -65,7 +68,7 @@ impl Vgic<'_> {
         }
     }
 
-    /// The physical line behind a shared line has been acknowledged and is active.
+    /// Notes that the physical line behind a shared line has been acknowledged and is active.
     pub fn raise_linked<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) {
         if let Some(lines) = self.shared(line) {
             lines.latch.fetch_or(bit(line), SeqCst);
@@ -76,7 +79,8 @@ impl Vgic<'_> {
         }
     }
 
-    /// The vCPUs that a shared line concerns, as a bitmap: the one that has it, and the one that gets it next if it is enabled.
+    /// Returns the vCPUs that a shared line concerns, as a bitmap: the one that has it, and the one that gets
+    /// it next if it is enabled.
     #[must_use]
     pub fn takers(&self, line: u32) -> u32 {
         let (Some(lines), Some(holder)) = (self.shared(line), self.distributor.holder_of(line)) else {
@@ -90,16 +94,17 @@ impl Vgic<'_> {
         of(holder) | of(next)
     }
 
-    /// A line has interrupted a pCPU on which no vCPU of this VM runs. The line is active now, but the VM has vCPUs on other
-    /// pCPUs that can change that at once and as often as they like: end it, clear its pending state, disable or route it. So
-    /// it is switched off until the vCPU it was meant for has been here.
+    /// Switches off a line that has interrupted a pCPU on which no vCPU of this VM runs. The line is active
+    /// now, but the VM has vCPUs on other pCPUs that can change that at once and as often as they like: end
+    /// it, clear its pending state, disable or route it. So the line stays off until the vCPU it was meant
+    /// for has been here.
     #[cold]
     #[inline(never)]
     fn intruded<H: Hardware>(&self, lines: &crate::Lines, line: u32, hardware: &mut H) {
         let target = self.target(line);
         match target.and_then(|index| self.redistributor(index)) {
             Some(other) if other.is_present() => {
-                // It waits here, or two vCPUs have routed the line at the same time.
+                // The target waits here, or two vCPUs have routed the line at the same time.
                 if let (Some(physical), Some(index)) = (lines.physical_of(line), target) {
                     hardware.set_target(physical, index);
                 }
@@ -115,8 +120,8 @@ impl Vgic<'_> {
         }
     }
 
-    /// Whether the physical line behind a shared line is to interrupt: the guest wants it, it goes to a vCPU, and
-    /// it has not cost anybody else time since that vCPU looked last.
+    /// Tells whether the physical line behind a shared line may interrupt. The guest must want it, and it
+    /// must go to a vCPU. It must not have cost anybody else time since that vCPU looked last.
     fn lets_in(&self, lines: &crate::Lines, line: u32) -> bool {
         let struck = self
             .target(line)
@@ -127,8 +132,9 @@ impl Vgic<'_> {
             && struck.is_some_and(|struck| struck.load(SeqCst) & bit(line) == 0)
     }
 
-    /// Switches the physical line behind a shared line on or off, after something that decides about it has changed. If
-    /// another vCPU changes something meanwhile, one of both finds it; who changes it all the time has it as it was at some time.
+    /// Switches the physical line behind a shared line on or off, after something that decides about it has
+    /// changed. If another vCPU changes something meanwhile, one of the two finds it. If a vCPU changes it
+    /// all the time, the line is as it was at some time.
     pub(crate) fn follow<H: Hardware>(&self, lines: &crate::Lines, line: u32, hardware: &mut H) {
         let Some(physical) = lines.physical_of(line) else {
             return;
@@ -142,39 +148,55 @@ impl Vgic<'_> {
         }
     }
 
-    /// The vCPU `me` looks: what has interrupted its pCPU without it may do so again.
+    /// Readmits lines when the vCPU `me` looks: those that have interrupted its pCPU without it may do so
+    /// again. A step is about [`READMITTED`] lines.
     #[cold]
     pub(crate) fn readmit<H: Hardware>(&self, me: usize, hardware: &mut H) {
         let Some(own) = self.redistributor(me) else { return };
         let used = (self.distributor.lines.load(SeqCst) / 32).saturating_sub(1) as usize;
         let words = own.struck.iter().zip(&self.distributor.shared).zip(1u32..);
+        let mut left = READMITTED;
         for ((struck, lines), word) in words.take(used) {
-            if struck.load(SeqCst) == 0 {
-                continue;
-            }
-            for n in bits(struck.swap(0, SeqCst)) {
-                self.follow(lines, word.wrapping_mul(32) | n, hardware);
-            }
-        }
-    }
-
-    /// This vCPU has gone off line: what any vCPU takes, and has interrupted its pCPU without it, goes to another one.
-    #[cold]
-    pub(crate) fn pass_on<H: Hardware>(&self, own: &crate::Redistributor, hardware: &mut H) {
-        let words = self.distributor.shared.iter().zip(&self.distributor.any);
-        for (((lines, any), struck), word) in words.zip(&own.struck).zip(1u32..) {
-            for n in bits(any.load(SeqCst) & struck.load(SeqCst)) {
+            for n in bits(struck.load(SeqCst)).take(left) {
+                struck.fetch_and(!bit(n), SeqCst);
                 self.rerouted(lines, word.wrapping_mul(32) | n, hardware);
+                left = left.saturating_sub(1);
+            }
+            if left == 0 {
+                own.dirty.fetch_or(STRUCK, SeqCst);
+                return hardware.look_again(me);
             }
         }
     }
 
-    /// A linked shared line goes to another vCPU now, or to nobody.
+    /// vCPU `me` has gone off line: what any vCPU takes, and has interrupted its pCPU without it, goes to the
+    /// first one that is on line.
+    #[cold]
+    pub(crate) fn pass_on<H: Hardware>(&self, me: usize, first: Option<usize>, hardware: &mut H) {
+        let next = first.and_then(|index| Some((index, self.redistributor(index)?)));
+        let (Some(own), Some((index, next))) = (self.redistributor(me), next) else {
+            return;
+        };
+        let mut moved = 0;
+        for ((from, to), any) in own.struck.iter().zip(&next.struck).zip(&self.distributor.any) {
+            let struck = from.load(SeqCst) & any.load(SeqCst);
+            if struck != 0 {
+                to.fetch_or(struck, SeqCst);
+                from.fetch_and(!struck, SeqCst);
+                moved |= struck;
+            }
+        }
+        if moved != 0 {
+            self.notify(me, index, STRUCK, hardware);
+        }
+    }
+
+    /// Sends a linked shared line to another vCPU, or to nobody.
     pub(crate) fn rerouted<H: Hardware>(&self, lines: &crate::Lines, line: u32, hardware: &mut H) {
         let Some(physical) = lines.physical_of(line) else {
             return;
         };
-        // Not a moment at a pCPU where it may not interrupt.
+        // The line must not be for a moment at a pCPU where it may not interrupt.
         if !self.lets_in(lines, line) {
             hardware.set_enabled(physical, false);
         }
@@ -184,7 +206,8 @@ impl Vgic<'_> {
         self.follow(lines, line, hardware);
     }
 
-    /// The vCPU and the line, if `value` (as for [`Vgic::send`]) names one vCPU only. The vCPU need not exist.
+    /// Returns the vCPU and the line, if `value` (as for [`Vgic::send`]) names one vCPU only. The vCPU need
+    /// not exist.
     #[inline(always)]
     #[must_use]
     pub fn single_target(value: u64) -> Option<(usize, u32)> {
@@ -193,7 +216,8 @@ impl Vgic<'_> {
             .then(|| (targets.trailing_zeros() as usize, (value >> 24) as u32 & 15))
     }
 
-    /// A write of `value` to a register that sends a software-generated interrupt (IHI 0069, 12.11.15).
+    /// Handles a write of `value` to a register that sends a software-generated interrupt (IHI 0069,
+    /// 12.11.15).
     pub fn send<H: Hardware>(&self, me: usize, register: Sgi, value: u64, hardware: &mut H) {
         let line = (value >> 24) as u32 & 15;
         let everyone = 0xFFu32.wrapping_shr(8u32.saturating_sub(self.redistributors.len() as u32));
@@ -209,7 +233,7 @@ impl Vgic<'_> {
         }
     }
 
-    /// The short way of [`Vgic::send`] by `ICC_SGI1R_EL1` to one vCPU, see [`Vgic::single_target`].
+    /// Takes the short way of [`Vgic::send`] by `ICC_SGI1R_EL1` to one vCPU, see [`Vgic::single_target`].
     #[inline(always)]
     pub fn send_single<H: Hardware>(&self, me: usize, (index, line): (usize, u32), hardware: &mut H) {
         if let Some(target) = self.redistributor(index)
@@ -224,7 +248,8 @@ impl Vgic<'_> {
             return;
         };
         let lines = &target.private;
-        // With one security state, group 1 requests reach either group, the others group 0 only (IHI 0069, 8.1.10).
+        // With one security state, group 1 requests reach either group, the others group 0 only (IHI 0069,
+        // 8.1.10).
         if register != Sgi::Group1 && lines.group1.load(SeqCst) & bit(line) != 0 {
             return;
         }
@@ -233,8 +258,8 @@ impl Vgic<'_> {
         }
     }
 
-    /// A shared line wants delivery: tells whoever has to look.
-    pub(crate) fn announce<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) {
+    /// Tells whoever has to look that a shared line wants delivery.
+    fn announce<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) {
         let holder = self
             .distributor
             .holder_of(line)
@@ -248,6 +273,42 @@ impl Vgic<'_> {
             // Not enabled: whoever enables it looks whether it wants delivery.
             self.notify(me, target, word_flag(line), hardware);
         }
+    }
+
+    /// Tells whoever has to look that lines of a word of shared ones want delivery. Each vCPU concerned is
+    /// told once.
+    pub(crate) fn announce_all<H: Hardware>(
+        &self,
+        me: usize,
+        word: u32,
+        (lines, concerned): (&crate::Lines, u32),
+        hardware: &mut H,
+    ) {
+        let flag = word_flag(word.wrapping_mul(32));
+        let (holders, loose) = self.holders(word, concerned);
+        for index in bits(holders) {
+            self.notify(me, index as usize, flag | RECHECK, hardware);
+        }
+        // Not enabled: whoever enables it looks whether it wants delivery.
+        let loose = loose & lines.enabled.load(SeqCst);
+        for index in 0..self.redistributors.len() {
+            if loose & self.routed(index, word) != 0 {
+                self.notify(me, index, flag, hardware);
+            }
+        }
+    }
+
+    /// Returns the vCPUs that have one of these lines of a word of shared ones, as a bitmap, and the lines
+    /// that nobody has.
+    pub(crate) fn holders(&self, word: u32, lines: u32) -> (u32, u32) {
+        let holders = shared_word(word.wrapping_mul(32)).and_then(|word| self.distributor.holder.get(word));
+        let Some(holders) = holders else { return (0, lines) };
+        bits(lines).fold((0, 0), |(found, loose), n| {
+            match holders.get(n as usize).map(|holder| holder.load(SeqCst)) {
+                Some(holder) if holder != NOBODY => (found | bit(u32::from(holder)), loose),
+                _ => (found, loose | bit(n)),
+            }
+        })
     }
 
     fn shared(&self, line: u32) -> Option<&crate::Lines> {

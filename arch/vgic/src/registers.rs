@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The memory-mapped registers of a GICv3 (IHI 0069, 12.8, 12.10 and 12.11), with one security state
-//! (`GICD_CTLR.DS` = 1), affinity routing always on, no LPIs and no message-based interrupts: what QEMU's
-//! `virt` board shows to software at EL1.
+//! (`GICD_CTLR.DS` = 1), affinity routing always on, no LPIs and no message-based interrupts. QEMU's `virt`
+//! board shows the same to software at EL1.
 //!
 //! Registers are 32 bits wide. `IPRIORITYR` has byte access as well, `IROUTER` and `GICR_TYPER` have 64-bit
 //! access. Whatever else is tried reads as zero and changes nothing.
 
 use crate::fields::set_enable_quietly as set_enable;
-use crate::state::{ALL_WORDS, RECHECK, shared_word};
+use crate::state::{RECHECK, shared_word};
 use crate::{Bank, FIRST_SPECIAL, Hardware, PRIVATE_LINES, Vgic, bit};
 use core::sync::atomic::Ordering::SeqCst;
 
@@ -47,7 +47,7 @@ pub(crate) enum Field {
     ClearActive,
 }
 
-/// What is at an offset that both frames lay out alike.
+/// The register at an offset that both frames lay out alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Array {
     Bits(Field, u32),
@@ -57,14 +57,15 @@ pub(crate) enum Array {
     Config(u32),
 }
 
-/// `GICD_IIDR`, `GICR_IIDR`: product 'B', implementer Arm's JEP106 code, as the virtual GICs of others have it.
+/// `GICD_IIDR`, `GICR_IIDR`: product 'B', implementer Arm's JEP106 code, as other virtual GICs have it.
 const IIDR: u32 = 0x4200_043B;
 /// `GICD_CTLR.ARE_NS` and `.DS`, both fixed.
 const CTLR_FIXED: u32 = 1 << 4 | 1 << 6;
 /// `GICD_TYPER`: 10 interrupt identifier bits, affinity level 3 valid.
 const TYPER_FIXED: u32 = 9 << 19 | 1 << 24;
 const SGI_FRAME: u32 = 0x1_0000;
-/// `GICC_DIR.Interrupt_ID`; the sender of a software-generated interrupt follows, of which each has one active at most.
+/// `GICC_DIR.Interrupt_ID`. The sender of a software-generated interrupt follows. Each sender has one active
+/// at most.
 const INTERRUPT_MASK: u32 = 0x3FF;
 const IROUTER: u32 = 0x6000;
 const IROUTER_END: u32 = 0x8000;
@@ -75,8 +76,8 @@ const PROCESSOR_SLEEP: u32 = 1 << 1;
 const CHILDREN_ASLEEP: u32 = 1 << 2;
 
 impl Vgic<'_> {
-    /// The short way of a 32-bit load from the distributor: registers that are one word and need no look at a list
-    /// register. `None`: use [`Vgic::read`].
+    /// Loads 32 bits from the distributor by the short way: registers that are one word and need no look at a
+    /// list register. `None`: use [`Vgic::read`].
     #[inline(always)]
     #[must_use]
     pub fn read_word(&self, offset: u32) -> Option<u32> {
@@ -88,8 +89,8 @@ impl Vgic<'_> {
         }
     }
 
-    /// The short way of a 32-bit store to the distributor: `GICD_ISENABLER` and `GICD_ICENABLER`. `None`: nothing was
-    /// done, use [`Vgic::write`]. Not 0: [`Vgic::written_word`] must follow.
+    /// Stores 32 bits to the distributor by the short way: `GICD_ISENABLER` and `GICD_ICENABLER`. `None`:
+    /// nothing was done, use [`Vgic::write`]. Not 0: [`Vgic::written_word`] must follow.
     #[inline(always)]
     #[must_use]
     pub fn write_word(&self, offset: u32, value: u32) -> Option<u32> {
@@ -102,12 +103,13 @@ impl Vgic<'_> {
         Some(changed)
     }
 
-    /// The second half of [`Vgic::write_word`], by the loaded vCPU `me`, which passes through `service` afterwards.
+    /// Does the second half of [`Vgic::write_word`], for the loaded vCPU `me`, which passes through `service`
+    /// afterwards.
     pub fn written_word<H: Hardware>(&self, me: usize, offset: u32, changed: u32, hardware: &mut H) {
         self.enabled_shared(me, offset >> 2 & 31, changed, hardware);
     }
 
-    /// A load by the loaded vCPU `me`. Does not change what the guest could see.
+    /// Does a load by the loaded vCPU `me`. Does not change what the guest could see.
     pub fn read<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, access: Access) -> u64 {
         let Access { frame, offset, size } = access;
         if offset & u32::from(size).wrapping_sub(1) != 0 {
@@ -135,7 +137,7 @@ impl Vgic<'_> {
         }
     }
 
-    /// A store by the loaded vCPU `me`. `me` passes through `service` afterwards.
+    /// Does a store by the loaded vCPU `me`. `me` passes through `service` afterwards.
     pub fn write<H: Hardware>(
         &self,
         me: usize,
@@ -226,7 +228,7 @@ impl Vgic<'_> {
         let new = value & 3;
         if self.distributor.control.swap(new, SeqCst) != new {
             for index in 0..self.redistributors.len() {
-                self.notify(me, index, ALL_WORDS | RECHECK, hardware);
+                self.notify(me, index, RECHECK, hardware);
             }
         }
     }
@@ -238,10 +240,7 @@ impl Vgic<'_> {
         if size == 1 {
             return u32::from(lines.priority_of(line));
         }
-        lines
-            .priority
-            .get((line >> 2 & 7) as usize)
-            .map_or(0, |word| word.load(SeqCst))
+        lines.priorities(line)
     }
 
     pub(crate) fn write_priority<H: Hardware>(
@@ -255,19 +254,18 @@ impl Vgic<'_> {
         let Some(lines) = self.lines_of(index, line) else {
             return;
         };
-        let shift = (line & 3).wrapping_mul(8);
-        let (mask, count) = if size == 1 { (0xFFu32, 1) } else { (u32::MAX, 4) };
-        lines.set_priorities(
-            (line >> 2 & 7) as usize,
-            mask.wrapping_shl(shift),
-            value.wrapping_shl(shift),
-        );
+        let (value, count) = if size == 1 {
+            (value.wrapping_shl((line & 3).wrapping_mul(8)), 1)
+        } else {
+            (value, 4)
+        };
+        let changed = 1u32.wrapping_shl(count).wrapping_sub(1).wrapping_shl(line & 31);
+        lines.set_priorities(line, changed, value);
         for line in line..line.saturating_add(count) {
             if let Some(physical) = lines.physical_of(line).filter(|_| line >= PRIVATE_LINES) {
                 hardware.set_priority(physical, lines.priority_of(line));
             }
         }
-        let changed = 1u32.wrapping_shl(count).wrapping_sub(1).wrapping_shl(line & 31);
         self.touched((me, index), line / 32, changed, hardware);
     }
 
@@ -342,6 +340,7 @@ impl Vgic<'_> {
                 any.fetch_and(!bit(line), SeqCst);
             }
         }
+        self.distributor.settle_route(line);
         self.rerouted(lines, line, hardware);
         self.touched((me, me), line / 32, bit(line), hardware);
     }
@@ -354,7 +353,7 @@ fn array(frame: Frame, offset: u32, size: u8) -> Option<Array> {
     (private == is_private).then_some(found)
 }
 
-/// What all versions lay out alike, and whether it is about private lines.
+/// Returns the register that all versions lay out alike, and whether it is about private lines.
 pub(crate) fn layout(offset: u32, size: u8) -> Option<(Array, bool)> {
     Some(match (offset, size) {
         (0x080..0x400, 4) => {

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The memory-mapped registers of a GICv2's distributor (Arm IHI 0048B, 4.3), without security extensions.
 //!
-//! What concerns private lines is banked: every vCPU sees its own. The differences from a GICv3 are targets instead
-//! of routes, and software-generated interrupts that are sent by a register here and stay apart by
-//! sender: each (sender, number) is an interrupt of its own, of which a vCPU has at most one in a list register.
-//! The CPU interface is the hardware's and does not come this way, with one exception: `GICC_DIR`, which has a page of its own and is
-//! not let through. Of an active interrupt that had to leave its list register the hardware would only count that there
-//! was a deactivation, not of which.
+//! Registers of private lines are banked: every vCPU sees its own. A GICv2 differs from a GICv3 in two ways.
+//! It has targets instead of routes. Software-generated interrupts are sent by a register here and stay apart
+//! by sender: each (sender, number) is an interrupt of its own, of which a vCPU has at most one in a list
+//! register.
 //!
-//! Registers are 32 bits wide. `IPRIORITYR`, `ITARGETSR`, `CPENDSGIR` and `SPENDSGIR` have byte access as well.
-//! Whatever else is tried reads as zero and changes nothing.
+//! The CPU interface is the hardware's and does not come this way, with one exception: `GICC_DIR`, which has
+//! a page of its own and is not let through. If an active interrupt had to leave its list register, the
+//! hardware would only count that there was a deactivation, not of which interrupt.
+//!
+//! Registers are 32 bits wide. `IPRIORITYR`, `ITARGETSR`, `CPENDSGIR` and `SPENDSGIR` have byte access as
+//! well. Any other access reads as zero and changes nothing.
 
 use crate::registers::{Access, Array, Field, layout};
 use crate::state::{RECHECK, shared_word};
@@ -31,7 +33,7 @@ const SENT_END: u32 = 0xF30;
 const NOWHERE: u32 = 0xFF;
 
 impl Vgic<'_> {
-    /// As [`Vgic::read_word`], of a GICv2.
+    /// Loads like [`Vgic::read_word`], from a GICv2.
     #[inline(always)]
     #[must_use]
     pub fn read_word_version2(&self, offset: u32) -> Option<u32> {
@@ -43,7 +45,7 @@ impl Vgic<'_> {
         }
     }
 
-    /// A load by the loaded vCPU `me`, naturally aligned.
+    /// Does a load by the loaded vCPU `me`, naturally aligned.
     pub(crate) fn read_version2<H: Hardware>(
         &self,
         me: usize,
@@ -77,7 +79,7 @@ impl Vgic<'_> {
         u64::from(value)
     }
 
-    /// A store by the loaded vCPU `me`, naturally aligned. `me` passes through `service` afterwards.
+    /// Does a store by the loaded vCPU `me`, naturally aligned. `me` passes through `service` afterwards.
     pub(crate) fn write_version2<H: Hardware>(
         &self,
         me: usize,
@@ -132,7 +134,7 @@ impl Vgic<'_> {
         lines.fold(0, |word, (line, shift)| word | u32::from(value(line)) << shift)
     }
 
-    /// All vCPUs there are, one bit each.
+    /// Returns all vCPUs there are, one bit each.
     fn everyone(&self) -> u8 {
         u8::MAX.wrapping_shr((MAX_VCPUS as u32).saturating_sub(self.redistributors.len() as u32))
     }
@@ -167,7 +169,8 @@ impl Vgic<'_> {
         Some((word, (line & 3).wrapping_mul(8)))
     }
 
-    /// Of several targets the first is as good as any (IHI 0048B, 1.4.3: the 1-N model).
+    /// Sets the targets of a line. Of several targets the first is as good as any (IHI 0048B, 1.4.3: the 1-N
+    /// model).
     fn set_targets<H: Hardware>(&self, me: usize, line: u32, targets: u8, hardware: &mut H) {
         let Some(lines) = self.lines_of(me, line).filter(|_| self.redistributors.len() > 1) else {
             return;
@@ -188,6 +191,7 @@ impl Vgic<'_> {
             targets.trailing_zeros()
         };
         route.store(index, SeqCst);
+        self.distributor.settle_route(line);
         self.rerouted(lines, line, hardware);
         self.touched((me, me), line / 32, bit(line), hardware);
     }
@@ -206,8 +210,8 @@ impl Vgic<'_> {
         }
     }
 
-    /// The vCPU and the line, if a store of `value` at `offset` of the distributor is one to `GICD_SGIR` that names one vCPU only. The
-    /// vCPU need not exist.
+    /// Returns the vCPU and the line, if a store of `value` at `offset` of the distributor goes to
+    /// `GICD_SGIR` and names one vCPU only. The vCPU need not exist.
     #[inline(always)]
     #[must_use]
     pub fn single_target_version2(offset: u64, value: u32) -> Option<(usize, u32)> {
@@ -216,7 +220,7 @@ impl Vgic<'_> {
             .then(|| (targets.trailing_zeros() as usize, value & 15))
     }
 
-    /// The short way of a store to `GICD_SGIR`, see [`Vgic::single_target_version2`].
+    /// Takes the short way of a store to `GICD_SGIR`, see [`Vgic::single_target_version2`].
     #[inline(always)]
     pub fn send_single_version2<H: Hardware>(
         &self,
@@ -225,7 +229,7 @@ impl Vgic<'_> {
         hardware: &mut H,
     ) {
         if let (Some(target), Some(senders)) = (self.redistributor(index), self.senders(index, line)) {
-            // In this order: who sees the latch finds the sender.
+            // The order matters: code that sees the latch finds the sender.
             senders.fetch_or(bit(me as u32) as u8, SeqCst);
             target.touched.store(true, SeqCst);
             target.private.latch.fetch_or(bit(line), SeqCst);
@@ -233,13 +237,14 @@ impl Vgic<'_> {
         }
     }
 
-    /// Senders whose interrupt `line` waits for a list register of vCPU `index`; software-generated ones only.
+    /// Returns the senders whose interrupt `line` waits for a list register of vCPU `index`.
+    /// Software-generated interrupts only.
     #[inline]
     pub(crate) fn senders(&self, index: usize, line: u32) -> Option<&AtomicU8> {
         self.redistributor(index)?.senders.get(line as usize)
     }
 
-    /// The sender whose interrupt goes into a list register now, and whether there are more.
+    /// Returns the sender whose interrupt goes into a list register now, and whether there are more.
     #[inline]
     pub(crate) fn take_sender(&self, me: usize, line: u32) -> Option<(u8, bool)> {
         let senders = self.senders(me, line)?;

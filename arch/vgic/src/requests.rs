@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a vCPU's own pCPU does for others: requests about held lines, and active interrupts that had to
+//! The work of a vCPU's own pCPU for others: requests about held lines, and active interrupts that had to
 //! leave their list register.
 
 use crate::lines::{Lines, clear};
@@ -9,7 +9,11 @@ use core::sync::atomic::Ordering::SeqCst;
 
 /// Steps to wait for another pCPU to say what its list registers hold. It answers from within one exit;
 /// if it is in the middle of something longer, what it said last has to do.
-const SYNC_STEPS: u32 = 300;
+const SYNC_STEPS: u32 = 96;
+
+/// The number of these steps that an answer to another pCPU takes. vCPUs that ask all the time do not make
+/// the wait longer.
+const ANSWER_STEPS: u32 = 16;
 
 /// `ICH_VMCR_EL2.VEOIM`: the guest ends in two steps.
 const SPLIT_END: u64 = 1 << 9;
@@ -21,6 +25,7 @@ impl Vgic<'_> {
         let Some(target) = self.redistributor(index) else {
             return;
         };
+        crate::step();
         target.dirty.fetch_or(flags, SeqCst);
         if index != me {
             hardware.kick(index, target.is_present());
@@ -157,7 +162,8 @@ impl Vgic<'_> {
         0
     }
 
-    /// The end of a virtual line is noticed if, and only if, it wants delivery again as things are now.
+    /// Arranges that the end of a virtual line is noticed if, and only if, the line wants delivery again as
+    /// things are now.
     fn resample<H: Hardware>(&self, lines: &Lines, slot: u32, hardware: &mut H) {
         let now = hardware.list_register(slot);
         // A latch is another interrupt than the loaded one if that is active, or was sent by another vCPU.
@@ -172,7 +178,7 @@ impl Vgic<'_> {
         }
     }
 
-    /// Whether a pending interrupt would be loaded now as it is in `value`.
+    /// Tells whether a pending interrupt would be loaded now as it is in `value`.
     pub(crate) fn as_loaded(&self, me: usize, lines: &Lines, value: ListRegister) -> bool {
         let (line, mask) = (value.line(), bit(value.line()));
         let group = if value.is_group1() { 2 } else { 1 };
@@ -183,8 +189,8 @@ impl Vgic<'_> {
             && (line < PRIVATE_LINES || self.target(line) == Some(me))
     }
 
-    /// A linked level-triggered line is latched but cannot be delivered: the physical line, which stays high
-    /// by itself, keeps it instead, and it is not active meanwhile.
+    /// Gives a linked level-triggered line that is latched but cannot be delivered back to the physical line.
+    /// The physical line stays high by itself and keeps the state, and it is not active meanwhile.
     pub(crate) fn give_back<H: Hardware>(&self, lines: &Lines, line: u32, hardware: &mut H) {
         let Some(physical) = lines.physical_of(line) else {
             return;
@@ -204,27 +210,22 @@ impl Vgic<'_> {
         word: u32,
         held: u32,
     ) {
-        let mut others = 0u32;
-        for n in bits(held) {
-            let line = word.wrapping_mul(32) | n;
-            let holder = self
-                .distributor
-                .holder_of(line)
-                .map_or(NOBODY, |holder| holder.load(SeqCst));
-            let index = usize::from(holder);
-            let Some(other) = self.redistributor(index) else {
-                continue;
-            };
-            if index != me && others & bit(u32::from(holder)) == 0 && other.is_present() {
-                others |= bit(u32::from(holder));
+        let (holders, _) = self.holders(word, held);
+        let mut others = 0;
+        for index in bits(holders & !bit(me as u32)) {
+            if let Some(other) = self.redistributor(index as usize)
+                && other.is_present()
+            {
+                others |= bit(index);
                 other.sync.store(true, SeqCst);
-                self.notify(me, index, SYNC, hardware);
+                self.notify(me, index as usize, SYNC, hardware);
             }
         }
         self.await_sync(me, bank, hardware, others);
     }
 
-    /// The same for the private lines of vCPU `index`. Those of its held lines that are only parked.
+    /// Has vCPU `index` bring the words of its private lines up to date, within a bound. Returns those of its
+    /// held lines that are only parked.
     pub(crate) fn synchronize_private<H: Hardware>(
         &self,
         me: usize,
@@ -250,35 +251,40 @@ impl Vgic<'_> {
         0
     }
 
-    /// For a vCPU that is loaded and does not run: if somebody waits to hear what its list registers hold, says so. One that
-    /// runs answers on its way back into the guest.
-    pub fn answer<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) {
-        let Some(own) = self.redistributor(me) else { return };
-        if own.is_present() && own.sync.load(SeqCst) {
+    /// Answers for a vCPU that is loaded and does not run, if somebody waits to hear what its list registers
+    /// hold. A vCPU that runs answers on its way back into the guest. Returns whether somebody waited.
+    pub fn answer<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> bool {
+        let Some(own) = self.redistributor(me).filter(|own| own.is_present()) else {
+            return false;
+        };
+        let is_asked = own.sync.load(SeqCst);
+        if is_asked {
             let words = self.publish(me, bank, hardware);
             self.mark(me, words);
+            // This is the last step: the vCPU that asked looks at the words after this.
             own.sync.store(false, SeqCst);
         }
+        is_asked
     }
 
     /// Waits for the vCPUs in `others`, and answers them if they wait for us.
     fn await_sync<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, others: u32) {
-        // Who has left meanwhile need not answer: what its list registers held is in the words again, or parked.
+        // A vCPU that has left meanwhile need not answer: the contents of its list registers are in the words
+        // again, or parked.
         let waits = |index: u32| {
             self.redistributor(index as usize)
                 .is_some_and(|r| r.sync.load(SeqCst) && r.is_present())
         };
-        for _ in 0..SYNC_STEPS {
-            if !bits(others).any(waits) {
-                break;
-            }
-            self.answer(me, bank, hardware);
+        let mut left = SYNC_STEPS;
+        while left > 0 && bits(others).any(waits) {
+            let is_asked = self.answer(me, bank, hardware);
+            left = left.saturating_sub(if is_asked { ANSWER_STEPS } else { 1 });
             hardware.relax();
         }
     }
 
-    /// `ICC_DIR_EL1`, trapped while active interrupts are outside the list registers, or `GICC_DIR`, always trapped: ends
-    /// `line`.
+    /// Ends `line` by `ICC_DIR_EL1`, trapped while active interrupts are outside the list registers, or by
+    /// `GICC_DIR`, always trapped.
     pub fn deactivate<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, line: u32) {
         bank.forget();
         let slot = bits(bank.used & !hardware.empty_slots()).find(|slot| bank.slot(*slot).line() == line);
@@ -300,8 +306,9 @@ impl Vgic<'_> {
         self.mark(me, word_flag(line));
     }
 
-    /// Ends of interrupts outside the list registers, as the hardware counted them. With EOImode 1 an end only
-    /// drops the priority, and the deactivation that follows is trapped; some hardware counts it all the same.
+    /// Ends interrupts outside the list registers, as many as the hardware counted. With EOImode 1 an end
+    /// only drops the priority, and the deactivation that follows is trapped. Some hardware counts it all the
+    /// same.
     pub(crate) fn end_counted<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H) -> u64 {
         let count = hardware.take_end_count().min(31);
         if hardware.machine_control() & SPLIT_END != 0 {
@@ -318,7 +325,7 @@ impl Vgic<'_> {
         words
     }
 
-    /// An active interrupt outside the list registers is not active any more.
+    /// Ends an active interrupt outside the list registers.
     pub(crate) fn end_outside<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) {
         let Some(lines) = self.lines_of(me, line) else {
             return;
@@ -345,7 +352,7 @@ impl Vgic<'_> {
         }
     }
 
-    /// Whether an active interrupt outside the list registers is this vCPU's.
+    /// Tells whether an active interrupt outside the list registers is this vCPU's.
     fn is_mine(&self, me: usize, line: u32) -> bool {
         line < PRIVATE_LINES
             || self

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the state of a VM's interrupt controller is kept.
+//! The state of a VM's interrupt controller.
 
 use crate::lines::Lines;
+use crate::waiting::Waiting;
 use crate::{
     Control, CpuInterface, ListRegister, MAX_LINES, MAX_SLOTS, MAX_VCPUS, PRIVATE_LINES, SHARED_WORDS, bit,
 };
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
 /// Dirty flag: list registers and requests must be looked at, not only words.
 pub(crate) const RECHECK: u64 = 1 << 32;
@@ -18,7 +19,7 @@ pub(crate) const ALL_WORDS: u64 = 0xFFFF_FFFF;
 /// [`Distributor::holder`]: nobody.
 pub(crate) const NOBODY: u8 = u8::MAX;
 
-/// What all vCPUs of a VM share.
+/// The state that all vCPUs of a VM share.
 #[derive(Debug)]
 pub struct Distributor {
     /// `GICD_CTLR.EnableGrp0` and `.EnableGrp1`.
@@ -26,6 +27,9 @@ pub struct Distributor {
     /// Lines there are, private ones included.
     pub(crate) lines: AtomicU32,
     pub(crate) shared: [Lines; SHARED_WORDS],
+    /// The vCPU each shared line goes to, as [`Distributor::route`] says: [`Distributor::settle_route`]
+    /// follows it.
+    pub(crate) routed: [Routes; SHARED_WORDS],
     /// Affinity each shared line is routed to, as in `GICD_IROUTER` with Aff3 in bits 31:24.
     pub(crate) route: [[AtomicU32; 32]; SHARED_WORDS],
     /// `GICD_IROUTER.Interrupt_Routing_Mode`.
@@ -39,13 +43,14 @@ pub struct Distributor {
 }
 
 impl Distributor {
-    /// The state before [`Vgic::reset_shared`].
+    /// Returns the state before [`Vgic::reset_shared`].
     #[must_use]
     pub const fn new() -> Self {
         Self {
             control: AtomicU32::new(0),
             lines: AtomicU32::new(PRIVATE_LINES),
             shared: [const { Lines::new() }; SHARED_WORDS],
+            routed: [const { Routes::new() }; SHARED_WORDS],
             route: [const { [const { AtomicU32::new(0) }; 32] }; SHARED_WORDS],
             any: [const { AtomicU32::new(0) }; SHARED_WORDS],
             has_open_routes: AtomicBool::new(false),
@@ -71,8 +76,79 @@ impl Distributor {
         self.route.get(shared_word(line)?)?.get((line & 31) as usize)
     }
 
+    /// Lets a line go where its [`Distributor::route`] says, after that was written. If another vCPU writes
+    /// the route meanwhile, the last one finds the final value. A VM whose vCPUs all write the same route all
+    /// the time may have its line at any of those vCPUs.
+    pub(crate) fn settle_route(&self, line: u32) {
+        let (Some(route), Some(routed)) = (
+            self.route_of(line),
+            shared_word(line).and_then(|word| self.routed.get(word)),
+        ) else {
+            return;
+        };
+        let mut target = route.load(SeqCst);
+        for _ in 0..MAX_VCPUS {
+            routed.set(line, target);
+            let now = route.load(SeqCst);
+            if now == target {
+                break;
+            }
+            target = now;
+        }
+    }
+
     pub(crate) fn holder_of(&self, line: u32) -> Option<&AtomicU8> {
         self.holder.get(shared_word(line)?)?.get((line & 31) as usize)
+    }
+}
+
+/// To which vCPU each of 32 shared lines goes.
+#[derive(Debug)]
+pub(crate) struct Routes {
+    /// The bits of the vCPU's number, a word each, the least significant first.
+    number: [AtomicU32; 3],
+    /// To none.
+    nowhere: AtomicU32,
+}
+
+impl Routes {
+    const fn new() -> Self {
+        Self {
+            number: [const { AtomicU32::new(0) }; 3],
+            nowhere: AtomicU32::new(0),
+        }
+    }
+
+    /// Sends all lines to the first vCPU.
+    pub(crate) fn reset(&self) {
+        for word in self.number.iter().chain([&self.nowhere]) {
+            word.store(0, Relaxed);
+        }
+    }
+
+    /// Returns the lines that go to vCPU `index`.
+    pub(crate) fn of(&self, index: usize) -> u32 {
+        let nowhere = self.nowhere.load(SeqCst);
+        let words = self.number.iter().zip(0u32..);
+        words.fold(!nowhere, |lines, (word, shift)| {
+            let ones = word.load(SeqCst);
+            lines & if index >> shift & 1 != 0 { ones } else { !ones }
+        })
+    }
+
+    /// Lets a line go to a vCPU; a number that no vCPU can have is none.
+    fn set(&self, line: u32, target: u32) {
+        let change = |word: &AtomicU32, on: bool| {
+            if on {
+                word.fetch_or(bit(line), SeqCst);
+            } else {
+                word.fetch_and(!bit(line), SeqCst);
+            }
+        };
+        for (word, shift) in self.number.iter().zip(0u32..) {
+            change(word, target >> shift & 1 != 0);
+        }
+        change(&self.nowhere, target >= MAX_VCPUS as u32);
     }
 }
 
@@ -82,18 +158,18 @@ impl Default for Distributor {
     }
 }
 
-/// What each vCPU has for itself, as far as others may touch it.
+/// The state of each vCPU that others may touch.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Redistributor {
-    /// What [`Vgic::service`] must look at: bit n for word n, [`RECHECK`], [`SYNC`]. The way into each guest looks here first,
-    /// and an acquiring load has no offset.
+    /// The words that [`Vgic::service`] must look at: bit n for word n, [`RECHECK`], [`SYNC`]. The way into
+    /// each guest looks here first, and an acquiring load has no offset.
     pub(crate) dirty: AtomicU64,
     pub(crate) private: Lines,
-    /// Of a GICv2: vCPUs whose software-generated interrupt of each number waits for a list register.
+    /// GICv2 only: vCPUs whose software-generated interrupt of each number waits for a list register.
     pub(crate) senders: [AtomicU8; 16],
-    /// While the vCPU is not loaded: private lines that are held only so that their list register can be used again.
-    /// The guest has ended them.
+    /// While the vCPU is not loaded: private lines that are held only so that their list register can be used
+    /// again. The guest has ended them.
     pub(crate) parked: AtomicU32,
     /// The vCPU is loaded on its pCPU.
     pub(crate) present: AtomicBool,
@@ -101,20 +177,22 @@ pub struct Redistributor {
     pub(crate) online: AtomicBool,
     /// Somebody waits for [`SYNC`] to be done.
     pub(crate) sync: AtomicBool,
-    /// Linked private lines that the guest made active or pending by its redistributor since the vCPU was loaded:
-    /// their physical lines may still be.
+    /// Linked private lines that the guest made active or pending by its redistributor since the vCPU was
+    /// loaded. Their physical lines may still be active or pending.
     pub(crate) altered: AtomicU32,
     /// `GICR_WAKER.ProcessorSleep`.
     pub(crate) sleeping: AtomicBool,
-    /// Linked shared lines that have interrupted this vCPU's pCPU while the vCPU was not loaded there, since it looked last:
-    /// somebody else's time was spent on them, once. While they are routed to this vCPU they are off physically.
+    /// Linked shared lines that have interrupted this vCPU's pCPU while the vCPU was not loaded there, since
+    /// it looked last. Each has cost somebody else time, once. While they are routed to this vCPU they are
+    /// off physically.
     pub(crate) struck: [AtomicU32; SHARED_WORDS],
-    /// While the vCPU is off line: not [`Redistributor::make_blank`] was the last to write its private words, but another vCPU.
+    /// While the vCPU is off line: true if another vCPU was the last to write its private words, and not
+    /// [`Redistributor::make_blank`].
     pub(crate) touched: AtomicBool,
 }
 
 impl Redistributor {
-    /// The state before [`Vgic::reset`].
+    /// Returns the state before [`Vgic::reset`].
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -132,14 +210,14 @@ impl Redistributor {
         }
     }
 
-    /// Whether [`Vgic::service`] has something to do. The one check on the way into the guest.
+    /// Tells whether [`Vgic::service`] has something to do. This is the one check on the way into the guest.
     #[inline(always)]
     #[must_use]
     pub fn is_dirty(&self) -> bool {
         self.dirty.load(SeqCst) != 0
     }
 
-    /// Whether the vCPU is loaded on its pCPU, so that a kick reaches it.
+    /// Tells whether the vCPU is loaded on its pCPU, so that a kick reaches it.
     #[must_use]
     pub fn is_present(&self) -> bool {
         self.present.load(SeqCst)
@@ -159,9 +237,9 @@ impl Default for Redistributor {
     }
 }
 
-/// Active interrupts outside the list registers, outermost first: the least urgent leaves first, and a guest ends
-/// the most urgent first (IHI 0069, 4.8.2), so the last one in is the next to end. No more than there are
-/// preemption levels.
+/// Active interrupts outside the list registers, outermost first. The least urgent leaves first, and a guest
+/// ends the most urgent first (IHI 0069, 4.8.2), so the last one in is the next to end. There are no more
+/// than preemption levels.
 #[derive(Clone, Debug)]
 pub(crate) struct Evicted {
     lines: [u16; 32],
@@ -213,24 +291,25 @@ impl Evicted {
     }
 }
 
-/// [`Bank::plain_slots`]: what it says is true, nothing waits for a slot, and the control bits are those after reset.
+/// A bit of [`Bank::plain_slots`]: its contents are true, nothing waits for a slot, and the control bits are
+/// those after reset.
 pub(crate) const PLAIN: u32 = 1 << 31;
 
-/// What each vCPU has for itself and only its own pCPU touches.
+/// The state of each vCPU that only its own pCPU touches.
 ///
-/// `plain_lines` and `plain_slots` are a memory of what the other fields and the words say anyway, for the short ways
-/// ([`Redistributor::deliver_now`], [`Redistributor::leave`]). Whatever may change that begins with `forget`;
-/// `Redistributor::remember` makes them anew.
+/// `plain_lines` and `plain_slots` only repeat what the other fields and the words say, for the short ways
+/// ([`Redistributor::deliver_now`], [`Redistributor::leave`]). Code that may change this begins with
+/// `forget`. `Redistributor::remember` makes both fields anew.
 #[derive(Clone, Debug)]
 pub struct Bank {
-    /// Private lines in a near slot, the one `private_slots` names, as plain pending interrupts that came by their
-    /// latch, and not seen active or pending again since.
+    /// Private lines in a near slot, the one that `private_slots` names. They are plain pending interrupts
+    /// that came by their latch, and were not seen active or pending again since.
     pub(crate) plain_lines: u32,
-    /// Their slots, and [`PLAIN`].
+    /// The slots of `plain_lines`, and [`PLAIN`].
     pub(crate) plain_slots: u32,
     /// The vCPU did not leave by the short way, and cannot come back by it.
     pub(crate) left_otherwise: bool,
-    /// What was last written to each list register; the current value while not loaded.
+    /// The last value written to each list register; the current value while not loaded.
     pub(crate) slots: [ListRegister; MAX_SLOTS],
     /// Slots in use: written, and not yet found empty.
     pub(crate) used: u32,
@@ -238,12 +317,15 @@ pub struct Bank {
     pub(crate) from_latch: u32,
     /// Slot each private line was loaded into last.
     pub(crate) private_slots: [u8; PRIVATE_LINES as usize],
-    /// While not loaded, unless it left quietly: slots in use whose interrupt the guest has ended. See [`Bank::parked`].
+    /// While not loaded, unless it left quietly: slots in use whose interrupt the guest has ended. See
+    /// [`Bank::parked`].
     pub(crate) parked: u32,
     /// This pCPU's private lines that the guest lets interrupt, when that was looked at last.
     pub(crate) mirrored: u32,
-    /// Words with something deliverable that did not fit.
-    pub(crate) leftover: u64,
+    /// The lines that wait for a list register.
+    pub(crate) waiting: Waiting,
+    /// Some of them are of a group that the distributor forwards: they did not fit.
+    pub(crate) crowded: bool,
     /// Active interrupts that had to leave their list register.
     pub(crate) evicted: Evicted,
     /// The guest made something active that it may end by `ICC_DIR_EL1` without a list register.
@@ -254,7 +336,7 @@ pub struct Bank {
 }
 
 impl Bank {
-    /// The state after reset.
+    /// Returns the state after reset.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -267,7 +349,8 @@ impl Bank {
             private_slots: [0; PRIVATE_LINES as usize],
             parked: 0,
             mirrored: 0,
-            leftover: 0,
+            waiting: Waiting::EMPTY,
+            crowded: false,
             evicted: Evicted::NONE,
             made_active: false,
             control: Control {
@@ -279,7 +362,8 @@ impl Bank {
         }
     }
 
-    /// While not loaded: slots in use whose interrupt the guest has ended. Who left quietly holds no others.
+    /// Returns, while not loaded, the slots in use whose interrupt the guest has ended. A vCPU that left
+    /// quietly holds no others.
     pub(crate) const fn parked(&self) -> u32 {
         if self.left_otherwise {
             self.parked
@@ -288,12 +372,13 @@ impl Bank {
         }
     }
 
-    /// Back to the state after reset. What `used` does not name needs no look.
+    /// Goes back to the state after reset. Slots that `used` does not name need no look.
     pub(crate) fn clear(&mut self) {
         self.forget();
         self.left_otherwise = true;
         (self.used, self.from_latch, self.parked, self.mirrored) = (0, 0, 0, 0);
-        self.leftover = 0;
+        self.crowded = false;
+        self.waiting.clear();
         self.evicted.clear();
         self.made_active = false;
         self.control = Control::default();
@@ -301,26 +386,27 @@ impl Bank {
         self.active_priorities = [[0; 4]; 2];
     }
 
-    /// A new life, after [`Bank::clear`]: what [`Redistributor::remember`] and [`Redistributor::leave`] would note.
+    /// Starts a new life, after [`Bank::clear`]: notes what [`Redistributor::remember`] and
+    /// [`Redistributor::leave`] would note.
     pub(crate) fn start(&mut self) {
         self.plain_slots = PLAIN;
         self.left_otherwise = false;
     }
 
-    /// The short ways are closed until [`Redistributor::remember`].
+    /// Closes the short ways until [`Redistributor::remember`].
     #[inline]
     pub(crate) fn forget(&mut self) {
         (self.plain_lines, self.plain_slots) = (0, 0);
     }
 
-    /// The pCPU's private lines that are to interrupt while the vCPU is loaded.
+    /// Returns the pCPU's private lines that are to interrupt while the vCPU is loaded.
     #[inline]
     #[must_use]
     pub const fn mirrored(&self) -> u32 {
         self.mirrored
     }
 
-    /// The active-priorities registers while the vCPU is not loaded; all 0 if it left quietly.
+    /// Returns the active-priorities registers while the vCPU is not loaded; all 0 if it left quietly.
     pub(crate) fn saved_priorities(&self) -> [[u32; 4]; 2] {
         if self.left_otherwise {
             self.active_priorities
@@ -329,15 +415,15 @@ impl Bank {
         }
     }
 
-    /// Whether something waits for a slot, or had to leave one.
+    /// Tells whether something waits for a slot, or had to leave one.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.leftover != 0 || !self.evicted.is_empty()
+        self.crowded || !self.evicted.is_empty()
     }
 
     pub(crate) fn wanted_control(&self) -> Control {
         let trap_deactivate = !self.evicted.is_empty() || self.made_active;
         Control {
-            refill: self.leftover != 0,
+            refill: self.crowded,
             trap_deactivate,
         }
     }
@@ -390,7 +476,7 @@ impl<'a> Vgic<'a> {
         self.redistributors.get(index)
     }
 
-    /// The word of `line` as vCPU `index` sees it; `None` if the line does not exist.
+    /// Returns the word of `line` as vCPU `index` sees it, or `None` if the line does not exist.
     pub(crate) fn lines_of(&self, index: usize, line: u32) -> Option<&'a Lines> {
         self.word(index, line / 32)
     }
@@ -405,15 +491,11 @@ impl<'a> Vgic<'a> {
         self.distributor.shared.get(word.wrapping_sub(1) as usize)
     }
 
-    /// The vCPU a shared line is delivered to now.
+    /// Returns the vCPU that a shared line is delivered to now.
     pub(crate) fn target(&self, line: u32) -> Option<usize> {
         let any = self.distributor.any.get(shared_word(line)?)?.load(SeqCst) & bit(line) != 0;
         if any {
-            return self
-                .redistributors
-                .iter()
-                .position(|r| r.online.load(SeqCst))
-                .or(Some(0));
+            return Some(self.first_online());
         }
         let affinity = self.distributor.route_of(line)?.load(SeqCst) as usize;
         (affinity < self.redistributors.len()).then_some(affinity)
@@ -427,7 +509,7 @@ impl<'a> Vgic<'a> {
     }
 }
 
-/// Index of a shared line's word; `None` for a private line.
+/// Returns the index of a shared line's word, or `None` for a private line.
 pub(crate) fn shared_word(line: u32) -> Option<usize> {
     (line / 32).checked_sub(1).map(|word| word as usize)
 }

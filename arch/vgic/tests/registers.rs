@@ -354,7 +354,7 @@ fn a_linked_line_goes_where_the_guest_routes_it() {
     assert!(!world.physical(0, 100, |line| line.enabled));
 }
 
-/// A world in which any vCPU takes line 40.
+/// Returns a world in which any vCPU takes line 40.
 fn open_world() -> World {
     let mut world = world();
     prepare(&mut world, 0, 40);
@@ -454,8 +454,8 @@ fn work_is_what_the_masks_let_through() {
     assert!(has_work(&mut world), "not loaded");
 }
 
-/// The interrupt is active and latched once more, cannot be delivered as it was loaded, and so its end is to be
-/// noticed; then the guest ends it not by its CPU interface but by the distributor.
+/// Ends an interrupt by the distributor and not by the CPU interface. The interrupt is active and latched
+/// once more, and cannot be delivered as it was loaded, so its end is to be noticed.
 #[test]
 fn an_end_to_be_noticed_that_is_taken_away_does_not_storm() {
     for line in [5, 64] {
@@ -480,7 +480,8 @@ fn an_end_to_be_noticed_that_is_taken_away_does_not_storm() {
     }
 }
 
-/// The timer's physical line is one for all vCPUs of a pCPU: what one makes active there must not stay.
+/// Checks that a timer's active state does not stay. The timer's physical line is one for all vCPUs of a
+/// pCPU, and one vCPU makes it active there.
 #[test]
 fn what_is_done_to_a_timers_line_does_not_stay_for_the_next_vcpu() {
     let mut world = world();

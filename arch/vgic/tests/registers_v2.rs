@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Each register of a GICv2's distributor as IHI 0048B describes it, `GICC_DIR`, and the list registers in 32 bits.
+//! Each register of a GICv2's distributor as IHI 0048B describes it, `GICC_DIR`, and the list registers in
+//! their 32-bit form.
 
 mod sim;
 
@@ -15,7 +16,7 @@ const TARGETS: u32 = 0x800;
 const CLEAR_SENT: u32 = 0xF10;
 const SET_SENT: u32 = 0xF20;
 
-/// Two vCPUs; software-generated interrupts 0..16 and the shared lines 64..67 are enabled.
+/// Returns a world of two vCPUs. Software-generated interrupts 0..16 and the shared lines 64..67 are enabled.
 fn world(slots: usize) -> World {
     let mut world = World::new_version2(2, slots, &[]);
     world.write(0, DISTRIBUTOR, 0, 4, 3);
@@ -30,7 +31,7 @@ fn read(world: &mut World, cpu: usize, offset: u32) -> u64 {
     world.read(cpu, DISTRIBUTOR, offset, 4)
 }
 
-/// What is acknowledged and who sent it.
+/// Acknowledges an interrupt, and returns it and its sender.
 fn take(world: &mut World, cpu: usize) -> (u32, u8) {
     let line = world.acknowledge(cpu);
     let sender = world.cpus[cpu].sender;
@@ -238,7 +239,7 @@ fn other_widths_and_places_read_as_zero() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, rng_seed: proptest::test_runner::RngSeed::Fixed(5), ..ProptestConfig::default() })]
 
-    /// All that a list register of ours says fits into one of a GICv2, and comes back.
+    /// Checks that all contents of a list register of ours fit into one of a GICv2, and come back.
     #[test]
     fn list_registers_are_the_same_in_32_bits(
         line in 0..1020u32,
@@ -279,8 +280,8 @@ proptest! {
     }
 }
 
-/// What is sent again by the same vCPU goes into the list register where it was, without a look at anything else; what another one
-/// sends does not.
+/// Checks that an interrupt that the same vCPU sends again goes into the list register where it was, without
+/// a look at anything else. One that another vCPU sends does not.
 #[test]
 fn what_the_same_sends_again_has_a_short_way() {
     let mut world = world(4);
@@ -295,7 +296,8 @@ fn what_the_same_sends_again_has_a_short_way() {
     assert!(!again(&mut world, 4, 1), "another interrupt");
     assert!(again(&mut world, 3, 1));
     assert_eq!(take(&mut world, 0), (3, 0));
-    // From another vCPU: the first one the long way, the next the short one, and not once more by the first's sender.
+    // From another vCPU: the first one goes the long way, the next the short one, and not once more by the
+    // first's sender.
     world.send_version2(1, 3, 1);
     assert_eq!(take(&mut world, 0), (3, 1));
     assert!(!again(&mut world, 3, 1));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A vCPU that makes a physical line of its VM interrupt another pCPU again and again, on which a vCPU of somebody else
-//! runs. Each line costs that pCPU one interrupt (the simulated board panics at the second), and none is lost.
+//! A vCPU makes a physical line of its VM interrupt another pCPU again and again, where a vCPU of somebody
+//! else runs. Each line costs that pCPU one interrupt (the simulated board panics at the second), and none is
+//! lost.
 
 mod sim;
 
@@ -17,7 +18,7 @@ const SET_ACTIVE: u32 = 0x300;
 const CLEAR_ACTIVE: u32 = 0x380;
 const ROUNDS: usize = 20;
 
-/// A VM whose line goes to vCPU 0, which is not loaded.
+/// Returns a VM whose line goes to vCPU 0, which is not loaded.
 fn world(version2: bool, edge: bool) -> World {
     let links = [(LINE, PHYSICAL, edge)];
     let mut world = if version2 {
@@ -59,7 +60,7 @@ fn come(world: &mut World) {
     world.settle();
 }
 
-/// Every attack, on a VM of either version.
+/// Makes every attack, on a VM of either version.
 fn each(edge: bool, attack: impl Fn(&mut World)) {
     for version2 in [false, true] {
         let mut world = world(version2, edge);

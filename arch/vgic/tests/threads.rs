@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Several pCPUs at once: every software-generated interrupt sent to a vCPU that has taken the one before arrives,
-//! and shared lines that wander between vCPUs are taken exactly once. The same of a GICv2, whose interrupts are their senders'.
-//! And who waits for an interrupt, on its pCPU or away from it, is woken by the one that comes just then.
+//! Several pCPUs at once. Every software-generated interrupt sent to a vCPU that has taken the one before
+//! arrives. Shared lines that wander between vCPUs are taken exactly once. The same is true of a GICv2, whose
+//! interrupts are their senders'. A vCPU that waits for an interrupt, on its pCPU or away from it, is woken
+//! by the one that comes just then.
 
 use bulkhead_arch_vgic::{
     Access, Bank, Control, CpuInterface, Distributor, Frame, Hardware, ListRegister, PhysicalLines,
@@ -13,18 +14,19 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 const ROUNDS: u32 = 50_000;
 const LINE: u32 = 50;
 
-/// What reaches vCPU 0 from elsewhere.
+/// Signals that reach vCPU 0 from elsewhere.
 #[derive(Default)]
 struct Bells {
-    /// The software-generated interrupt of its pCPU: it was loaded there.
+    /// The software-generated interrupt to its pCPU, sent if the vCPU was loaded there.
     kick: AtomicBool,
-    /// Its kernel's mailbox: it was not.
+    /// Mail for its kernel, posted if the vCPU was not loaded.
     mail: AtomicBool,
-    /// How often it has looked at them while it waited.
+    /// The number of looks at them while it waited.
     looks: AtomicU32,
 }
 
-/// A pCPU that takes and ends whatever is pending, without priorities. Who has no bells needs no kicks: it polls.
+/// A pCPU that takes and ends whatever is pending, without priorities. A pCPU without bells needs no kicks:
+/// it polls.
 struct Poller<'a> {
     slots: [ListRegister; 2],
     taken: [u32; 288],
@@ -94,6 +96,10 @@ impl Hardware for Poller<'_> {
             bell.store(true, SeqCst);
         }
     }
+    fn look_again(&mut self, me: usize) {
+        // A dirty vCPU is looked at in each pass; the one that waits for its bell hears it.
+        self.kick(me, true);
+    }
     fn relax(&self) {
         std::thread::yield_now();
     }
@@ -109,7 +115,7 @@ impl Poller<'_> {
         }
     }
 
-    /// One pass of the guest: takes everything pending and ends it.
+    /// Runs one pass of the guest: takes everything pending and ends it.
     fn guest(&mut self, taken: &[AtomicU32]) {
         for slot in &mut self.slots {
             if slot.is_pending() {
@@ -129,8 +135,8 @@ fn word(line: u32, base: u32) -> Access {
     }
 }
 
-/// What vCPU `me` of two does: sends the other an interrupt whenever the last one was taken, and makes the shared line
-/// pending for a random one of the two whenever it was taken.
+/// Runs vCPU `me` of two. It sends the other an interrupt whenever the last one was taken, and makes the
+/// shared line pending for a random one of the two whenever it was taken.
 fn run(me: usize, vgic: &Vgic<'_>, counts: &[Vec<AtomicU32>; 2], raised: &AtomicU32, started: &Barrier) {
     let mut cpu = Poller::new(false);
     let mut bank = Bank::new();
@@ -144,17 +150,20 @@ fn run(me: usize, vgic: &Vgic<'_>, counts: &[Vec<AtomicU32>; 2], raised: &Atomic
     vgic.write(me, &mut bank, &mut cpu, enable, 1);
     started.wait();
     let other = 1 - me;
+    let total = |line: usize| counts.iter().map(|count| count[line].load(SeqCst)).sum::<u32>();
     let mut sent = 0;
+    // Passes after all has been taken, for what comes twice. Before that, a vCPU goes on for the other one's
+    // sake.
     let mut idle = 0;
     while idle < 2000 {
-        idle += 1;
+        let all_taken = total(0) >= 2 * ROUNDS && total(LINE as usize) >= ROUNDS;
+        idle = if all_taken { idle + 1 } else { 0 };
         // Interrupt 0 of the other carries no count, so one may be under way at a time.
         if sent < ROUNDS && counts[other][0].load(SeqCst) == sent {
             sent += 1;
-            idle = 0;
             vgic.send(me, Sgi::Group1, 1 << other, &mut cpu);
         }
-        let shared: u32 = counts.iter().map(|count| count[LINE as usize].load(SeqCst)).sum();
+        let shared = total(LINE as usize);
         let before = raised.load(SeqCst);
         if before < ROUNDS
             && shared == before
@@ -162,7 +171,6 @@ fn run(me: usize, vgic: &Vgic<'_>, counts: &[Vec<AtomicU32>; 2], raised: &Atomic
                 .compare_exchange(before, before + 1, SeqCst, SeqCst)
                 .is_ok()
         {
-            idle = 0;
             vgic.write(me, &mut bank, &mut cpu, word(LINE, 0x200), 1 << (LINE % 32));
             let route = Access {
                 frame: Frame::Distributor,
@@ -174,9 +182,6 @@ fn run(me: usize, vgic: &Vgic<'_>, counts: &[Vec<AtomicU32>; 2], raised: &Atomic
         vgic.service(me, &mut bank, &mut cpu);
         cpu.guest(&counts[me]);
         std::thread::yield_now();
-        if sent < ROUNDS || raised.load(SeqCst) < ROUNDS {
-            idle = 0;
-        }
     }
     assert_eq!(sent, ROUNDS);
 }
@@ -306,8 +311,9 @@ fn two_senders_at_once_lose_nothing() {
 /// Rounds of [`who_waits_is_woken`].
 const WAKES: u32 = 3_000;
 
-/// A pCPU, as far as vCPU 0 goes: the vCPU takes what it has and waits for more, on its pCPU or, every other time, away from it, while
-/// another vCPU is there. What the hypervisor does at each point is what the backend and the kernel do there.
+/// Plays a pCPU, as far as vCPU 0 goes. The vCPU takes what it has and waits for more, on its pCPU or, every
+/// other time, away from it, while another vCPU is there. At each point it does what the backend and the
+/// kernel do there.
 fn wait_for_each(
     vgic: &Vgic<'_>,
     own: &Redistributor,
@@ -345,7 +351,7 @@ fn wait_for_each(
             continue;
         }
         // WFI.
-        if !bank.is_idle(&cpu) && vgic.has_work(0, &bank, &cpu) {
+        if !bank.is_idle(&cpu) && vgic.has_work(0, &mut bank, &cpu) {
             continue;
         }
         waits += 1;
@@ -373,7 +379,8 @@ fn wait_for_each(
     }
 }
 
-/// Makes one interrupt after another pending for vCPU 0, in all ways that there are from another pCPU; the lines.
+/// Plays the lines: makes one interrupt after another pending for vCPU 0, in all ways that there are from
+/// another pCPU.
 fn wake_each(vgic: &Vgic<'_>, bells: &Bells, counts: &[AtomicU32]) {
     let mut cpu = Poller::new(false);
     cpu.bells = Some(bells);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a class binary weighs, and how many lines of code are in it.
+//! Sizes of a class binary, and the number of lines of code in it.
 
 use crate::problem::Problem;
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, elf};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a program by what they are.
+/// Bytes of a program by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sizes {
     /// Instructions.
@@ -16,20 +16,21 @@ pub struct Sizes {
     pub data: u64,
     /// Data that starts as zero, stacks included.
     pub bss: u64,
-    /// What is taken besides, of a pool that has no section of its own: by each interrupt line, and by each partition.
+    /// Further memory, from a pool that has no section of its own: bytes of each interrupt line, and of each
+    /// partition.
     pub pool: (u64, u64),
 }
 
-/// How many partitions the figure of RAM is for.
+/// The number of partitions in the figure of RAM.
 const PARTITIONS: u64 = 4;
-/// Lines of its interrupt controller: those of the MPS2 boards.
+/// Lines of the interrupt controller in the figure of RAM: those of the MPS2 boards.
 const LINES: u64 = 32;
 
 impl Sizes {
-    /// The sizes of an ELF file.
+    /// Returns the sizes of an ELF file.
     ///
     /// # Errors
-    /// It is none.
+    /// The bytes are no ELF file.
     pub fn of(bytes: &[u8]) -> Result<Self, String> {
         let file = object::File::parse(bytes).map_err(|error| error.to_string())?;
         let mut sizes = Self::default();
@@ -61,7 +62,7 @@ impl Sizes {
         Ok(sizes)
     }
 
-    /// RAM with four partitions and 32 interrupt lines, the stack included.
+    /// Returns the RAM with four partitions and 32 interrupt lines, the stack included.
     #[must_use]
     pub const fn ram(&self) -> u64 {
         let (line, partition) = self.pool;
@@ -79,7 +80,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The lines of a file; tests within it are by our convention the last item.
+    /// Counts the lines of a file. By our convention the tests within a file are its last item.
     #[must_use]
     pub fn of(text: &str, is_test_file: bool) -> Self {
         let mut in_tests = is_test_file;
@@ -98,7 +99,7 @@ impl Lines {
         lines
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -140,7 +141,7 @@ impl Footprint {
     }
 }
 
-/// All Rust files below a folder. The depth is that of our own tree.
+/// Returns all Rust files below a folder. The depth is bounded by that of our own tree.
 fn sources(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Linux's own operations cost on the bare board and in a VM.
+//! Costs of Linux's own operations, on the bare board and in a VM.
 //!
-//! Debian's kernel starts the same program (`guests/linux-bench`) as its first process on both, with one CPU and the same memory.
-//! An operation that needs no exit costs what it costs bare, plus its share of the exits of the tick. Bare, the board has no EL2, as a VM has none,
-//! so the kernel does the same on both.
+//! Debian's kernel starts the same program (`guests/linux-bench`) as its first process in both runs, with one
+//! CPU and the same memory. An operation that needs no exit costs the same in both runs, plus its share of
+//! the exits of the tick. The bare board has no EL2, as a VM has none, so the kernel does the same in both
+//! runs.
 
 use super::board_named;
 use super::runs::{Reader, counting, emulator_of, launch, prepare, run};
-use crate::artifacts::Workspace;
-use crate::host::cache_folder;
-use crate::launch::TemporaryFile;
-use crate::payloads::{Payloads, Request};
+use crate::build::artifacts::Workspace;
+use crate::build::host::cache_folder;
+use crate::build::payloads::{Payloads, Request};
+use crate::build::tables::table;
+use crate::emulator::launch::TemporaryFile;
+use crate::emulator::session::{self, Limits, NoInput};
 use crate::problem::Problem;
-use crate::progress::Progress;
-use crate::session::{self, Limits, NoInput};
-use crate::tables::table;
+use crate::ui::progress::Progress;
 use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::with_init;
 use std::collections::BTreeMap;
@@ -29,15 +30,15 @@ const BOOTARGS: &str = "console=ttyAMA0 quiet nokaslr";
 
 /// Most that an operation may cost more in a VM, in percent.
 const BAR: u64 = 5;
-/// A figure below this differs by more than that for nothing, in nanoseconds.
+/// The slack of a figure, in nanoseconds: a smaller figure differs by more than the bar without a cause.
 const SLACK: u64 = 100;
 
-/// The lateness of sleeps has a bar of its own, in nanoseconds: ticks and what the kernel does in the background fall among the
-/// sleeps of one run and not of the other.
+/// The slack of the lateness of sleeps, in nanoseconds. Ticks and background work of the kernel fall among
+/// the sleeps of one run and not of the other, so this lateness has a slack of its own.
 const LATER: u64 = 10_000;
 const SLEEP: &str = "sleep";
 
-/// What is measured: name, and what a person reads.
+/// The measured operations: the name, and the title for people.
 const ROWS: &[(&str, &str)] = &[
     ("syscall", "system call (getppid)"),
     ("read", "read of a byte from /dev/zero"),
@@ -89,7 +90,7 @@ fn manifest() -> String {
     )
 }
 
-/// The file of a payload from Debian.
+/// Returns the file of a payload from Debian.
 fn payload(name: &str, progress: &Progress) -> Result<PathBuf, Problem> {
     let request = Request::read(name).ok_or_else(|| Problem::new(format!("no payload `{name}`")))?;
     Payloads::new(cache_folder()).provide(request, progress)
@@ -128,7 +129,7 @@ impl Linux {
         })
     }
 
-    /// The table for a person.
+    /// Returns the table for people.
     #[must_use]
     pub fn text(&self) -> String {
         let mut table = table(&["operation of Linux, in instructions", "bare", "in a VM", "ratio"]);
@@ -143,7 +144,7 @@ impl Linux {
         format!("{table}\n")
     }
 
-    /// Operations that cost too much in a VM, and those that were not measured.
+    /// Returns the operations that cost too much in a VM, and those that were not measured.
     #[must_use]
     pub fn broken(&self) -> Vec<String> {
         let missing = ROWS
@@ -172,12 +173,12 @@ struct Measured {
 }
 
 impl Measured {
-    /// How often the first figure is in the second one.
+    /// Returns the ratio of the second figure to the first one.
     fn ratio(&self) -> String {
         format!("{:.3}", self.hypervised as f64 / self.bare.max(1) as f64)
     }
 
-    /// Most that it may be in a VM.
+    /// Returns the most that the operation may cost in a VM.
     fn most(&self) -> u64 {
         let slack = if self.key == SLEEP { LATER } else { SLACK };
         self.bare.saturating_mul(100 + BAR) / 100 + slack

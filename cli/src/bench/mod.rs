@@ -1,45 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the hypervisor costs, in instructions: the guest `bench` on the bare board and in a VM.
+//! Costs of the hypervisor, in instructions: the guest `bench` runs on the bare board and in a VM.
 //!
 //! Both runs count time in instructions, so the figures repeat exactly and no other load of the machine
-//! changes them. A path length is not time: a trap, a barrier and an addition all count 1, and there are no caches.
+//! changes them. A path length is not time: a trap, a barrier and an addition all count 1, and there are no
+//! caches.
 //!
 //! | file | |
 //! |---|---|
 //! | `page` | the pages with blessed figures, one for each class |
 //! | `latency` | the experiment of a serial receive |
-//! | `linux` | what operations of Linux cost bare and in a VM |
-//! | `mcu` | what is measured of class armv7m |
+//! | `linux` | costs of operations of Linux, bare and in a VM |
+//! | `mcu` | the figures of class armv7m |
 //! | `ping` | the round trip of a ping on that class |
-//! | `rows` | what is measured, and the bars |
+//! | `rows` | the measured operations, and the bars |
 //! | `waivers` | bars that do not hold yet |
 //! | `systems` | the manifests of the runs |
 //! | `runs` | the runs |
-//! | `overheads` | what the analysis charges, against what was measured |
+//! | `overheads` | the analysis' charges, against the measured figures |
 //! | `footprint` | sizes and lines of code |
 //! | `report` | tables for people and for `docs/timing.md`, and the comparison with the blessed one |
 
-use crate::artifacts::{Workspace, compiler};
+use crate::build::artifacts::{Workspace, compiler};
+use crate::class;
 use crate::problem::Problem;
-use crate::progress::Progress;
+use crate::ui::progress::Progress;
 use bulkhead_manifest::Board;
 
+pub(crate) mod bare;
 mod footprint;
 pub mod latency;
 pub mod linux;
-mod mcu;
 mod overheads;
 mod page;
-mod ping;
+pub(crate) mod ping;
 mod report;
-mod rows;
-mod runs;
+pub(crate) mod rows;
+pub(crate) mod runs;
 mod systems;
-mod waivers;
+pub(crate) mod waivers;
 
 pub use footprint::{Footprint, Lines, Sizes};
 pub use overheads::{Charge, latency_charges};
-pub use page::{AARCH64, ARMV7M, Page};
+pub use page::{Page, pages};
 pub use report::{Blessed, Timing, blessed};
 pub use rows::{ROWS, Row};
 pub use runs::{Results, measure};
@@ -51,20 +53,20 @@ pub use runs::{Results, measure};
 pub fn timing(board: &str, progress: &Progress) -> Result<Timing, Problem> {
     let board = board_named(board)?;
     let results = measure(&board, progress)?;
-    let page = Page::of(board.class);
+    let page = class::of(&board).page();
     Ok(Timing {
         page,
-        charges: overheads::charges(&results, &board.overheads.unwrap_or_default()),
+        charges: overheads::charges(&results, &board.overheads(1).unwrap_or_default()),
         footprint: Footprint::measure(&results.class_binary, Workspace::locate()?.root(), page.crates)?,
         results,
         compiler: compiler()?,
     })
 }
 
-/// A board by its name.
+/// Returns a board by its name.
 ///
 /// # Errors
-/// There is none.
+/// There is no board of this name.
 pub fn board_named(name: &str) -> Result<Board, Problem> {
     let mut boards = bulkhead_manifest::boards().into_iter();
     boards.find(|known| known.name == name).ok_or_else(|| {
@@ -72,10 +74,10 @@ pub fn board_named(name: &str) -> Result<Board, Problem> {
     })
 }
 
-/// What differs from the blessed figures; `None` if those come from another compiler.
+/// Returns the differences from the blessed figures, or `None` if those come from another compiler.
 ///
 /// # Errors
-/// There are none.
+/// There are no blessed figures.
 pub fn differences(timing: &Timing) -> Result<Option<Vec<String>>, Problem> {
     let path = Workspace::locate()?.root().join(timing.page.file);
     let page = std::fs::read_to_string(&path).map_err(Problem::io(path.display()))?;

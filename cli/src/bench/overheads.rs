@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the analysis charges for the hypervisor, against what the hypervisor was measured to cost.
+//! The analysis' charges for the hypervisor, against the measured costs of the hypervisor.
 //!
-//! The figures of a board's `[overheads]` are round, and the analysis is only as safe as they are: none may be below what is
-//! measured. The emulator runs one instruction per nanosecond, so its boards compare directly; those of hardware need
-//! times measured on it. A measured switch has the decision in it, so both are charged for it.
+//! The figures of a board's `[overheads]` are round, and the analysis is only as safe as these figures: none
+//! may be below the measured cost. The emulator runs one instruction per nanosecond, so its boards compare
+//! directly. The boards of hardware need times measured on the hardware. A measured switch contains the
+//! decision, so both are charged for it.
 
 use super::latency::{Distribution, Measured};
 use super::runs::Results;
 use bulkhead_sched::analysis::Overheads;
 
-/// Measured figures of one kind, and what the board has for them.
+/// Measured figures of one kind, and the board's overhead for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
-    /// What it is.
+    /// The name of the charge.
     pub what: &'static str,
-    /// The figure that is the largest, and how large.
+    /// The largest figure: its name, and its value.
     pub measured: (String, u64),
-    /// What is charged, in nanoseconds.
+    /// The charge, in nanoseconds.
     pub charged: u64,
 }
 
 impl Charge {
-    /// In a line.
+    /// Returns the comparison as one line of text.
     #[must_use]
     pub fn text(&self) -> String {
         let (name, measured) = &self.measured;
@@ -33,14 +34,14 @@ impl Charge {
         )
     }
 
-    /// Whether the board has enough for it.
+    /// Tells whether the board's figure covers the measured one.
     #[must_use]
     pub const fn is_enough(&self) -> bool {
         self.measured.1 <= self.charged
     }
 }
 
-/// What was measured of everything that is charged.
+/// Returns the measured figures of everything that is charged.
 #[must_use]
 pub fn charges(results: &Results, overheads: &Overheads) -> Vec<Charge> {
     let largest = |prefix: &str, but: &str| {
@@ -76,8 +77,8 @@ pub fn charges(results: &Results, overheads: &Overheads) -> Vec<Charge> {
     .collect()
 }
 
-/// The same of the latency of a serial receive: from the hypervisor's first instruction on it takes the interrupt, decides and switches; from the
-/// arrival on something else may be under way first.
+/// Returns the charges for the latency of a serial receive. From its first instruction on, the hypervisor
+/// takes the interrupt, decides and switches. From the arrival on, other work may be under way first.
 #[must_use]
 pub fn latency_charges(measured: &[Measured], overheads: &Overheads) -> Vec<Charge> {
     let worst = |what, of: fn(&Measured) -> &Distribution, charged| {

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The round trip of a ping: the same program (`guests/mcu-ping`) on the bare board, with the board's Ethernet controller passed through to
-//! it, and with a virtual controller in front of the hypervisor's switch, alone and beside a second one.
+//! The round trip of a ping, measured with the same program (`guests/mcu-ping`) in several places. The
+//! program runs on the bare board, and with the board's Ethernet controller passed through to it. It also
+//! runs with a virtual controller in front of the hypervisor's switch, alone and beside a second one.
 //!
-//! The other end is the emulator, which answers at once: what is counted is all that programs and hypervisor execute.
+//! The other end is the emulator, which answers at once. The figures therefore count everything that programs
+//! and hypervisor execute.
 
-use super::mcu::Bare;
+use super::bare::Bare;
 use super::rows::{Row, row};
 use super::runs::{Figures, counting, launch, prepare};
-use crate::artifacts::Workspace;
-use crate::consoles::{Control, Line, Observer};
-use crate::launch;
-use crate::prepare::Prepared;
+use crate::build::artifacts::Workspace;
+use crate::build::prepare::Prepared;
+use crate::emulator::launch;
+use crate::emulator::session::NoInput;
 use crate::problem::Problem;
-use crate::progress::Progress;
-use crate::session::NoInput;
+use crate::serial::consoles::{Control, Line, Observer};
+use crate::ui::progress::Progress;
 use bulkhead_manifest::board::{Board, Emulator};
 
 const PASSED_THROUGH: &str = "ping-passed-through";
@@ -21,8 +23,8 @@ const BRIDGED: &str = "ping-bridged";
 const BRIDGED_PAIR: &str = "ping-bridged-pair";
 const NEIGHBOUR: &str = "ping-neighbour";
 
-/// What is measured. The bar of a bridged ping is 15 % of what the bare board needs.
-pub(super) const ROWS: [Row; 4] = [
+/// The measured operations. The bar of a bridged ping is 15 % of the figure of the bare board.
+pub(crate) const ROWS: [Row; 4] = [
     row(PASSED_THROUGH, "ping, controller passed through", None),
     row(BRIDGED, "ping, virtual controller", Some(306)),
     row(BRIDGED_PAIR, "ping, virtual controller beside a second one", None),
@@ -35,7 +37,7 @@ pub(super) const ROWS: [Row; 4] = [
 
 /// Nanoseconds, and so instructions, of a tick of the program's clock.
 const TICK: u64 = 40;
-/// The system with the partition that pings.
+/// Returns the system with the partition that pings.
 fn manifest(board: &str, controller: &str, more: &str) -> String {
     format!(
         "board = \"{board}\"\n[pcpu.0]\npolicy = \"fixed-priority\"\n[emulator]\nnetworks = [{{ device = \"ethernet\" }}]\n\
@@ -44,7 +46,8 @@ fn manifest(board: &str, controller: &str, more: &str) -> String {
     )
 }
 
-/// The systems: the key of a ping of the gateway, that of a ping of the neighbour if there is one, and the manifest.
+/// Returns the systems: the key of a ping of the gateway, the key of a ping of the neighbour if there is one,
+/// and the manifest.
 fn systems(board: &str) -> [(&'static str, Option<&'static str>, String); 3] {
     const LAN: &str = "[network.lan]\nuplink = \"ethernet\"\n";
     let virtual_one = "network = \"lan\"\nmac = \"02:00:00:00:00:10\"\n";
@@ -66,7 +69,7 @@ fn systems(board: &str) -> [(&'static str, Option<&'static str>, String); 3] {
 }
 
 /// Measures on the bare board and in partitions.
-pub(super) fn measure(
+pub(crate) fn measure(
     board: &Board,
     emulator: &Emulator,
     progress: &Progress,
@@ -109,7 +112,7 @@ fn in_partition(system: &Prepared) -> Result<Pings, Problem> {
     Ok(pings)
 }
 
-/// On the bare board, with the network that `system` is plugged into.
+/// Runs the program on the bare board, with the network that `system` is plugged into.
 fn on_board(emulator: &Emulator, system: &Prepared) -> Result<Pings, Problem> {
     let mut pings = Pings::default();
     let image = Workspace::locate()?.program("guest-mcu-ping");
@@ -119,7 +122,7 @@ fn on_board(emulator: &Emulator, system: &Prepared) -> Result<Pings, Problem> {
     Ok(pings)
 }
 
-/// What the program says of its pings: instructions of a round trip, on the mean.
+/// The program's figures: instructions of a round trip, on the mean.
 #[derive(Default)]
 struct Pings {
     gateway: Option<u64>,
@@ -144,7 +147,7 @@ impl Pings {
     }
 }
 
-/// The mean of a line of the program, all of whose pings were answered.
+/// Returns the mean in a line of the program, if all its pings were answered.
 fn mean(line: &str, whom: &str) -> Option<u64> {
     let rest = line.strip_prefix("ping: ")?.strip_prefix(whom)?;
     let (answered, times) = rest.strip_prefix(": ")?.split_once(" answered;")?;

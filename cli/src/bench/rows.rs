@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is measured.
+//! The measured operations.
 
 /// One figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// Name under which the guest reports it.
+    /// Name under which the guest reports the figure.
     pub key: &'static str,
-    /// What a person reads.
+    /// The title for people.
     pub title: &'static str,
     /// Most net instructions that are good enough, if there is such a limit.
     pub bar: Option<u64>,
 }
 
-pub(super) const fn row(key: &'static str, title: &'static str, bar: Option<u64>) -> Row {
+pub(crate) const fn row(key: &'static str, title: &'static str, bar: Option<u64>) -> Row {
     Row { key, title, bar }
 }
 
 /// Row that needs the digests' share taken off.
 pub const RESET: &str = "reset";
 
-/// Name under which the guest reports a switch; the figures of other systems have the system's name behind it.
+/// Name under which the guest reports a switch. The figures of other systems have the system's name behind
+/// it.
 pub const SWITCH: &str = "switch";
 /// A switch while the pCPU is traced.
 pub const SWITCH_TRACED: &str = "switch-traced";
-/// What one record of the trace costs.
+/// The key of the cost of one record of the trace.
 pub const TRACE_RECORD: &str = "trace-record";
 
 /// Everything that is measured, in the order of the table.

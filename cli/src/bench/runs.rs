@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The runs of a measurement.
 //!
-//! Each part of the guest runs in the smallest system that it needs. From reset on, digests of the image are
-//! computed, whose length has nothing to do with the hypervisor: a second image with a large
+//! Each part of the guest runs in the smallest system that it needs. From reset on, the hypervisor computes
+//! digests of the image, whose length has nothing to do with the hypervisor. A second image with a large
 //! payload that nobody loads gives the cost of a byte, and the share of all bytes is taken off.
 
-use super::mcu;
 use super::rows::{RESET, SWITCH, SWITCH_TRACED, TRACE_RECORD};
 use super::systems::{self, manifest};
-use crate::artifacts::Workspace;
-use crate::consoles::{Control, Line, Observer};
-use crate::launch::{self, Launch, TemporaryFile};
-use crate::prepare::{Options, Prepared, prepare_text};
+use crate::build::artifacts::Workspace;
+use crate::build::prepare::{Options, Prepared, prepare_text};
+use crate::class;
+use crate::emulator::launch::{self, Launch, TemporaryFile};
+use crate::emulator::session::{self, NoInput};
 use crate::problem::Problem;
-use crate::progress::Progress;
-use crate::session::{self, NoInput};
-use bulkhead_manifest::Class;
+use crate::serial::consoles::{Control, Line, Observer};
+use crate::ui::progress::Progress;
 use bulkhead_manifest::board::{Board, Emulator};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,28 +36,28 @@ const PARTS: &[(&str, &str)] = &[
 ];
 /// The part with two vCPUs on one pCPU.
 const SWITCH_PART: (&str, &str) = (SWITCH, "{ pcpu = 0 }, { pcpu = 0 }");
-/// Records of the ring of a traced run, and those that a switch leaves: exit, block, switch.
+/// Records of the ring of a traced run, and the records that a switch leaves: exit, block, switch.
 const TRACE_RECORDS: u32 = 1024;
 const RECORDS_OF_SWITCH: u64 = 3;
 
 /// Figures by name.
 pub type Figures = BTreeMap<String, u64>;
 
-/// What was measured.
+/// The measured figures.
 #[derive(Debug, Clone, Default)]
 pub struct Results {
     /// On the bare board.
     pub bare: Figures,
     /// In a VM.
     pub hypervised: Figures,
-    /// Instructions that digests take between reset and guest, of those in `hypervised`.
+    /// Instructions that digests take between reset and guest. They are part of those in `hypervised`.
     pub digests: u64,
     /// The class binary, with symbols.
     pub class_binary: std::path::PathBuf,
 }
 
 impl Results {
-    /// What the hypervisor adds to a figure.
+    /// Returns the hypervisor's part of a figure.
     #[must_use]
     pub fn net(&self, key: &str) -> Option<u64> {
         let digests = if key == RESET { self.digests } else { 0 };
@@ -77,10 +76,16 @@ impl Results {
 /// # Errors
 /// The board cannot be measured on, or a run fails.
 pub fn measure(board: &Board, progress: &Progress) -> Result<Results, Problem> {
-    let emulator = emulator_of(board)?;
-    if board.class == Class::Armv7m {
-        return mcu::measure(board, emulator, progress);
-    }
+    class::of(board).measure(board, emulator_of(board)?, progress)
+}
+
+/// Measures with the parts of the guest `bench`, each on the bare board and in the smallest system that it
+/// needs.
+pub(crate) fn measure_parts(
+    board: &Board,
+    emulator: &Emulator,
+    progress: &Progress,
+) -> Result<Results, Problem> {
     let mut results = Results::default();
     let mut systems = Vec::new();
     for (part, vcpus) in PARTS {
@@ -105,8 +110,8 @@ pub fn measure(board: &Board, progress: &Progress) -> Result<Results, Problem> {
     Ok(results)
 }
 
-/// The emulator of a board that can be measured on.
-pub(super) fn emulator_of(board: &Board) -> Result<&Emulator, Problem> {
+/// Returns the emulator of a board on which the tool can measure.
+pub(crate) fn emulator_of(board: &Board) -> Result<&Emulator, Problem> {
     let emulator = board
         .emulator
         .as_ref()
@@ -120,7 +125,7 @@ pub(super) fn emulator_of(board: &Board) -> Result<&Emulator, Problem> {
     })
 }
 
-pub(super) fn prepare(text: &str, progress: &Progress) -> Result<Prepared, Problem> {
+pub(crate) fn prepare(text: &str, progress: &Progress) -> Result<Prepared, Problem> {
     prepare_with(text, Options::default(), progress)
 }
 
@@ -132,7 +137,7 @@ fn prepare_with(text: &str, options: Options, progress: &Progress) -> Result<Pre
     prepare_text(Path::new("bench/system.toml"), text, &options, progress)
 }
 
-/// The switch under every policy among 2, 8 and 32 vCPUs, and with the trace on.
+/// Measures the switch under every policy among 2, 8 and 32 vCPUs, and with the trace on.
 fn switches(
     board: &Board,
     emulator: &Emulator,
@@ -169,7 +174,7 @@ fn switches(
     })
 }
 
-pub(super) fn launch() -> Launch {
+pub(crate) fn launch() -> Launch {
     Launch {
         deterministic: true,
         virtual_seconds: Some(VIRTUAL_LIMIT),
@@ -180,8 +185,8 @@ pub(super) fn launch() -> Launch {
     }
 }
 
-/// The emulator with a counter that counts instructions.
-pub(super) fn counting(emulator: &Emulator, arguments: &[String]) -> Emulator {
+/// Returns the emulator with a counter that counts instructions.
+pub(crate) fn counting(emulator: &Emulator, arguments: &[String]) -> Emulator {
     let mut counting = emulator.clone();
     counting.arguments = arguments
         .iter()
@@ -191,7 +196,7 @@ pub(super) fn counting(emulator: &Emulator, arguments: &[String]) -> Emulator {
     counting
 }
 
-pub(super) fn run(emulator: &Emulator, system: &Prepared) -> Result<Figures, Problem> {
+pub(crate) fn run(emulator: &Emulator, system: &Prepared) -> Result<Figures, Problem> {
     let counting = counting(emulator, &emulator.arguments);
     let mut reader = Reader::default();
     let cpus = system.system().cpu_count();
@@ -206,7 +211,8 @@ pub(super) fn run(emulator: &Emulator, system: &Prepared) -> Result<Figures, Pro
     reader.figures()
 }
 
-/// The guest on the bare board, once with one CPU and once with two: an idle CPU must not disturb the first part.
+/// Runs the guest on the bare board, once with one CPU and once with two: an idle CPU must not disturb the
+/// first part.
 fn run_bare(emulator: &Emulator) -> Result<Figures, Problem> {
     let guest = Workspace::locate()?.program("guest-bench");
     let bytes = std::fs::read(&guest).map_err(Problem::io(guest.display()))?;
@@ -226,7 +232,7 @@ fn run_bare(emulator: &Emulator) -> Result<Figures, Problem> {
     Ok(figures)
 }
 
-/// Instructions that all digests of `system` take.
+/// Returns the instructions that all digests of `system` take.
 fn digests(
     board: &Board,
     emulator: &Emulator,
@@ -251,16 +257,16 @@ fn digests(
     Ok((system.image().len() as f64 * per_byte) as u64)
 }
 
-/// Collects what the guest prints.
+/// Collects the guest's output.
 #[derive(Default)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     figures: Figures,
     done: bool,
     rest: Vec<String>,
 }
 
 impl Reader {
-    pub(super) fn figures(self) -> Result<Figures, Problem> {
+    pub(crate) fn figures(self) -> Result<Figures, Problem> {
         if self.done {
             Ok(self.figures)
         } else {
@@ -291,7 +297,7 @@ impl Reader {
 impl Observer for Reader {
     fn line(&mut self, line: Line<'_>, control: &mut Control) {
         self.take(line.text);
-        // Others on the board may go on for ever.
+        // Other partitions on the board may go on for ever.
         control.stop = self.done;
     }
 }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The systems that are measured: the smallest one for each part of the guest, and pCPUs with more and more vCPUs under each
-//! policy.
+//! The systems that are measured: the smallest one for each part of the guest, and pCPUs with more and more
+//! vCPUs under each policy.
 //!
-//! On a pCPU that is shared, the two vCPUs of the guest are before all others wherever the policy can say so, and the others
-//! are ready all the time: they fill the policy's queues and never run in between.
+//! On a shared pCPU, the two vCPUs of the guest are before all others wherever the policy can say so. The
+//! others are ready all the time: they fill the policy's queues and never run in between.
 
 use std::fmt::Write;
 use std::path::Path;
 
 /// vCPUs of a pCPU that is measured.
 const SIZES: [usize; 3] = [2, 8, 32];
-/// Domains beside the guest's own; there can be 16.
+/// Number of domains beside the guest's own. There can be 16 domains.
 const OTHER_DOMAINS: usize = 15;
 
-/// A policy: its name, what its pCPU has besides, the keys of the guest's two vCPUs, and those of each other one.
+/// A policy: its name, the further keys of its pCPU, the keys of the guest's two vCPUs, and those of each
+/// other vCPU.
 struct Shared {
     policy: &'static str,
     pcpu: fn(usize) -> String,
@@ -31,7 +32,7 @@ const POLICIES: &[Shared] = &[
     Shared {
         policy: "edf",
         pcpu: |_| String::new(),
-        // The first one is always the more urgent.
+        // The first vCPU of the two is always the more urgent.
         own: [
             ", budget = \"2ms\", period = \"10ms\", deadline = \"5ms\"",
             ", budget = \"4ms\", period = \"10ms\"",
@@ -52,7 +53,7 @@ const POLICIES: &[Shared] = &[
     },
 ];
 
-/// The system for a part of the guest.
+/// Returns the system for a part of the guest.
 pub(super) fn manifest(board: &str, part: &str, vcpus: &str, ballast: Option<&Path>) -> String {
     let mut text = format!(
         "board = \"{board}\"\n[partition.bench]\nkind = \"vm\"\nimage = \"@guests/bench\"\nmemory = \"1M\"\n\
@@ -67,7 +68,7 @@ pub(super) fn manifest(board: &str, part: &str, vcpus: &str, ballast: Option<&Pa
     text
 }
 
-/// Systems in which two vCPUs of the guest share a pCPU with others, by policy and size.
+/// Returns the systems in which two vCPUs of the guest share a pCPU with others, by policy and size.
 pub(super) fn shared(board: &str) -> Vec<(String, String)> {
     let each = POLICIES
         .iter()
@@ -97,7 +98,8 @@ fn one(board: &str, shared: &Shared, size: usize) -> String {
     text
 }
 
-/// The guest's window is long enough for all it does; each other partition has one of its own.
+/// Returns the windows. The guest's window is long enough for all its work, and each other partition has a
+/// window of its own.
 fn windows(others: usize) -> String {
     let mut text = "[pcpu.0.schedule.only]\nframe = \"200ms\"\nwindows = [\n\
                     { partition = \"bench\", offset = \"0ms\", duration = \"100ms\" },\n"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `bulkhead bench`: what the hypervisor costs.
+//! `bulkhead bench`: the costs of the hypervisor.
 
 use super::BenchArgs;
-use crate::artifacts::Workspace;
 use crate::bench::{
-    AARCH64, ARMV7M, Charge, Page, Timing, board_named, differences, latency, latency_charges, linux, timing,
+    Charge, Timing, board_named, differences, latency, latency_charges, linux, pages, timing,
 };
+use crate::build::artifacts::Workspace;
 use crate::problem::{Code, Problem};
-use crate::progress::Progress;
+use crate::ui::progress::Progress;
 use std::fs;
 
 pub(super) fn run(args: &BenchArgs) -> Result<Code, Problem> {
@@ -17,11 +17,11 @@ pub(super) fn run(args: &BenchArgs) -> Result<Code, Problem> {
     if args.linux {
         return operations_of_linux();
     }
-    let blessed = |page: &Page| page.board == args.board;
-    if (args.bless || args.check) && ![AARCH64, ARMV7M].iter().any(blessed) {
+    if (args.bless || args.check) && !pages().any(|page| page.board == args.board) {
+        let boards: Vec<String> = pages().map(|page| format!("`{}`", page.board)).collect();
         return Err(Problem::usage(format!(
-            "there are blessed figures of the boards `{}` and `{}` only",
-            AARCH64.board, ARMV7M.board
+            "there are blessed figures of the boards {} only",
+            boards.join(" and ")
         )));
     }
     let progress = Progress::new();
@@ -49,7 +49,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<Code, Problem> {
     Ok(Code::Done)
 }
 
-/// What operations of Linux cost.
+/// Measures the costs of operations of Linux.
 fn operations_of_linux() -> Result<Code, Problem> {
     let progress = Progress::new();
     let measured = linux::measure(&progress)?;
@@ -65,7 +65,7 @@ fn operations_of_linux() -> Result<Code, Problem> {
     )))
 }
 
-/// The experiment of a serial receive.
+/// Runs the experiment of a serial receive.
 fn latencies(args: &BenchArgs) -> Result<Code, Problem> {
     let progress = Progress::new();
     let board = board_named(&args.board)?;
@@ -76,7 +76,10 @@ fn latencies(args: &BenchArgs) -> Result<Code, Problem> {
         fs::write(path, latency::picture(&measured)).map_err(Problem::io(path.display()))?;
     }
     super::print("\n")?;
-    let charges = latency_charges(&measured, &board.overheads.unwrap_or_default());
+    let charges = latency_charges(
+        &measured,
+        &board.overheads(latency::PARTITIONS).unwrap_or_default(),
+    );
     for charge in &charges {
         super::print(&format!("{}\n", charge.text()))?;
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `bulkhead boards`: what a manifest can name as its board.
+//! `bulkhead boards`: the boards that a manifest can name.
 
+use crate::build::tables::table;
 use crate::problem::{Code, Problem};
-use crate::tables::table;
 
 pub(super) fn run() -> Result<Code, Problem> {
     let mut rows = table(&[

@@ -2,10 +2,11 @@
 //! `bulkhead build`: the files for a board.
 
 use super::BuildArgs;
-use crate::prepare::{Options, prepare};
+use crate::build::output::{self, Output};
+use crate::build::prepare::{Options, prepare};
+use crate::class;
 use crate::problem::{Code, Problem};
-use crate::progress::Progress;
-use bulkhead_manifest::Class;
+use crate::ui::progress::Progress;
 use std::fs;
 
 pub(super) fn run(args: &BuildArgs) -> Result<Code, Problem> {
@@ -15,10 +16,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<Code, Problem> {
     let folder = &args.output;
     fs::create_dir_all(folder).map_err(Problem::io(folder.display()))?;
     let map = super::check::report(prepared.system());
-    let flash_name = match prepared.system().board().class {
-        Class::Aarch64 => "bulkhead.bin",
-        Class::Armv7m => "bulkhead.elf",
-    };
+    let flash_name = class::of(prepared.system().board()).flash_name();
     let files = [
         (
             flash_name,
@@ -28,9 +26,25 @@ pub(super) fn run(args: &BuildArgs) -> Result<Code, Problem> {
         ("system.img", prepared.image(), "the system image alone"),
         ("memory-map.txt", map.as_bytes(), "who has what"),
     ];
-    for (name, bytes, what) in files {
+    let inputs: Vec<_> = prepared.inputs().chain([args.system.as_path()]).collect();
+    // All before the first is written: a payload may have the name of any of them.
+    let outputs = files
+        .iter()
+        .map(|(name, ..)| Output::claim(&folder.join(name), &inputs))
+        .collect::<Result<Vec<_>, _>>()?;
+    // Of another class, from an earlier time: on a board it would be the wrong one.
+    for stale in class::all()
+        .map(class::Tool::flash_name)
+        .filter(|name| *name != flash_name)
+    {
+        let path = folder.join(stale);
+        if path.exists() && !output::is_one_of(&path, &inputs) {
+            fs::remove_file(&path).map_err(Problem::io(path.display()))?;
+        }
+    }
+    for (output, (name, bytes, what)) in outputs.into_iter().zip(files) {
+        output.write(bytes)?;
         let path = folder.join(name);
-        fs::write(&path, bytes).map_err(Problem::io(path.display()))?;
         super::print(&format!("{:>10}  {}  ({what})\n", bytes.len(), path.display()))?;
     }
     Ok(Code::Done)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `bulkhead check`: what a manifest means, as tables, or what is wrong with it.
+//! `bulkhead check`: the meaning of a manifest as tables, or the errors in it.
 
-use super::timing::{deadlines, processor_time};
+use super::timing::{deadlines, hypervisor_time, processor_time};
 use super::{CheckArgs, schedule};
-use crate::prepare;
+use crate::build::prepare;
+use crate::build::tables::table;
 use crate::problem::{Code, Problem};
-use crate::progress::Progress;
-use crate::tables::table;
+use crate::ui::progress::Progress;
 use bulkhead_manifest::board::Trigger;
 use bulkhead_manifest::system::MappingKind;
 use bulkhead_manifest::{Policy, System, format_duration, format_size, timing};
@@ -29,13 +29,13 @@ pub(super) fn run(args: &CheckArgs) -> Result<Code, Problem> {
     }
     let findings = timing::judge(&system);
     if findings.has_errors() {
-        let text = findings.render(crate::terminal::has_colour());
+        let text = findings.render(crate::ui::terminal::has_colour());
         return Err(Problem::reported(text));
     }
     Ok(Code::Done)
 }
 
-/// Per pCPU, what would be enough for what is declared.
+/// Suggests, per pCPU, values that would be enough for everything that is declared.
 fn suggestions(system: &System) -> String {
     let mut text = "\nSuggestions\n".to_owned();
     for pcpu in timing::pcpus(system) {
@@ -58,7 +58,7 @@ fn suggestions(system: &System) -> String {
     text
 }
 
-/// All tables.
+/// Returns all tables.
 pub(super) fn report(system: &System) -> String {
     let pcpus = timing::pcpus(system);
     let sections = [
@@ -75,6 +75,7 @@ pub(super) fn report(system: &System) -> String {
         ("Networks", networks(system)),
         ("Who can touch what, beyond its own memory", touch(system)),
         ("Health actions", health(system)),
+        ("Time that the hypervisor takes", hypervisor_time(&pcpus)),
         ("Processor time", processor_time(&pcpus)),
         ("Deadlines", deadlines(&pcpus)),
     ];
@@ -91,7 +92,7 @@ pub(super) fn report(system: &System) -> String {
     text
 }
 
-/// What the MPU lets each partition do, on boards that have one.
+/// Returns the accesses that the MPU allows each partition, on boards that have an MPU.
 fn mpu(system: &System) -> Table {
     let mut rows = table(&[
         "partition",
@@ -108,7 +109,7 @@ fn mpu(system: &System) -> Table {
                 .map(|eighth| eighth.to_string())
                 .collect();
             rows.add_row([
-                partition.name.clone(),
+                partition.name().to_owned(),
                 region.to_string(),
                 format!("{:#010x}", found.base),
                 format_size(found.size),
@@ -120,13 +121,13 @@ fn mpu(system: &System) -> Table {
     rows
 }
 
-/// What was changed in the programs of boards where that is needed.
+/// Returns the changes in the programs of boards on which programs must be changed.
 fn replaced(system: &System) -> Table {
     let mut rows = table(&["partition", "replaced", "undefined of its own"]);
     for (number, partition) in system.partitions().iter().enumerate() {
         if let Some((replaced, undefined)) = system.replaced(number) {
             rows.add_row([
-                partition.name.clone(),
+                partition.name().to_owned(),
                 replaced.to_string(),
                 undefined.to_string(),
             ]);
@@ -135,9 +136,9 @@ fn replaced(system: &System) -> Table {
     rows
 }
 
-/// How many objects of each kind there are; kinds without any are left out.
+/// Returns the number of objects of each kind. Kinds without any objects are left out.
 fn objects(system: &System) -> Table {
-    let counts = crate::objects::counts(system);
+    let counts = crate::log::objects::counts(system);
     let (kinds, numbers): (Vec<&str>, Vec<String>) = counts
         .into_iter()
         .filter(|(_, count)| *count > 0)
@@ -162,21 +163,21 @@ fn partitions(system: &System) -> Table {
     for partition in system.partitions() {
         // Registers of devices are no memory.
         let own = partition
-            .mappings
-            .iter()
+            .mappings()
+            .into_iter()
             .filter(|mapping| !matches!(mapping.kind, MappingKind::Device | MappingKind::Forwarded));
         let memory: u64 = own.map(|mapping| mapping.size).sum();
         rows.add_row([
-            partition.name.clone(),
-            partition.kind.name().to_owned(),
-            partition.vcpus.len().to_string(),
+            partition.name().to_owned(),
+            partition.kind().name().to_owned(),
+            partition.vcpus().len().to_string(),
             format_size(memory),
-            format!("{:#x}", partition.entry),
+            format!("{:#x}", partition.entry()),
             partition
-                .watchdog_ns
+                .watchdog_ns()
                 .map_or_else(|| "-".to_owned(), format_duration),
-            if partition.frozen_time { "frozen" } else { "real" }.to_owned(),
-            if partition.autostart {
+            if partition.frozen_time() { "frozen" } else { "real" }.to_owned(),
+            if partition.autostart() {
                 "at boot"
             } else {
                 "when told"
@@ -286,16 +287,16 @@ fn health(system: &System) -> Table {
         "restarts allowed",
     ]);
     for partition in system.partitions() {
-        let mut cells = vec![partition.name.clone()];
+        let mut cells = vec![partition.name().to_owned()];
         cells.extend(
             partition
-                .health
+                .health()
                 .iter()
                 .map(|(_, action)| action.name().to_owned()),
         );
         cells.push(
             partition
-                .restart_limit
+                .restart_limit()
                 .map_or_else(|| "no limit".to_owned(), |limit| limit.to_string()),
         );
         rows.add_row(cells);

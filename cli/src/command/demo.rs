@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `bulkhead demo`: the showcase, with a list of what it promises, ticked off as it is seen.
+//! `bulkhead demo`: the showcase, with a list of its promises. Each promise is ticked off when it is seen.
 //!
-//! The run is deterministic and ends by itself when everything was seen, or when the time limit says
-//! that something never will be. A promise is a pattern on one console; what the pattern captures is
+//! The run is deterministic. It ends by itself when all promises were seen, or when the time limit says that
+//! one of them will never be. A promise is a pattern on one console. The text that the pattern captures is
 //! the figure in the list.
 
-use crate::artifacts::Workspace;
-use crate::consoles::{Control, Line, Observer};
-use crate::launch::{self, Launch};
-use crate::pattern::Pattern;
-use crate::prepare::{Options, prepare};
+use crate::build::artifacts::Workspace;
+use crate::build::prepare::{Options, prepare};
+use crate::emulator::launch::{self, Launch};
+use crate::emulator::session::{Ending, NoInput, Outcome};
+use crate::log::summary::Summary;
 use crate::problem::{Code, Problem};
-use crate::progress::Progress;
-use crate::screen::{Look, Screen};
-use crate::session::{Ending, NoInput, Outcome};
-use crate::summary::Summary;
-use crate::terminal;
+use crate::serial::consoles::{Control, Line, Observer};
+use crate::serial::pattern::Pattern;
+use crate::ui::progress::Progress;
+use crate::ui::screen::{Look, Screen};
+use crate::ui::terminal;
 use std::io::{Stdout, stdout};
 use std::os::fd::AsFd;
 
@@ -36,7 +36,7 @@ Four partitions of mixed criticality on one emulated two-core Arm board, isolate
 struct Promise {
     text: &'static str,
     console: &'static str,
-    /// One capture group is the figure to show.
+    /// The pattern. Its one capture group, if there is one, is the figure to show.
     pattern: &'static str,
     /// Times it must be seen.
     times: u32,
@@ -116,7 +116,7 @@ pub(super) fn run() -> Result<Code, Problem> {
         virtual_seconds: Some(LIMIT),
         ..Launch::default()
     };
-    let signals = super::signals()?;
+    let signals = super::Signals::listen()?;
     let board = (&emulator, prepared.system().cpu_count());
     let outcome = launch::run(
         &launch,
@@ -124,7 +124,7 @@ pub(super) fn run() -> Result<Code, Problem> {
         prepared.flash(),
         &mut audience,
         &mut NoInput,
-        Some(signals.as_fd()),
+        Some(signals.stream.as_fd()),
     )?;
     audience.conclude(&outcome, look.colour)
 }
@@ -155,8 +155,8 @@ impl Audience {
         })
     }
 
-    /// Looks for the promises in a line. One that `is_partial` is seen again when it is whole, so only what
-    /// need not be counted is looked for in it.
+    /// Looks for the promises in a line. A line that `is_partial` comes again when it is whole. The tool
+    /// therefore looks in such a line only for promises that need not be counted.
     fn look(&mut self, line: Line<'_>, is_partial: bool, control: &mut Control) {
         for (promise, (pattern, count, figure)) in PROMISES.iter().zip(&mut self.promises) {
             if promise.console != line.console || is_partial && promise.times > 1 {
@@ -178,7 +178,7 @@ impl Audience {
     }
 
     fn conclude(mut self, outcome: &Outcome, colour: bool) -> Result<Code, Problem> {
-        // What cannot be shown any more is not the showcase's fault.
+        // A screen that cannot be written any more is not the showcase's fault.
         let _ = self.screen.close();
         let mut list: Vec<(bool, String)> = PROMISES
             .iter()
@@ -267,7 +267,7 @@ impl Observer for Audience {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::framing::VirtualTime;
+    use crate::serial::framing::VirtualTime;
 
     fn audience() -> Audience {
         Audience::new(Screen::new(stdout(), Look::default(), &[])).unwrap()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `bulkhead explain`: what the health reports in a log mean.
+//! `bulkhead explain`: the meaning of the health reports in a log.
 
 use super::ExplainArgs;
+use crate::build::prepare::{Options, prepare};
 use crate::explain::Explainer;
-use crate::prepare::{Options, prepare};
 use crate::problem::{Code, Problem};
-use crate::progress::Progress;
+use crate::ui::progress::Progress;
 use std::fs::File;
 use std::io::{BufRead, BufReader, stdin};
 

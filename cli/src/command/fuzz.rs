@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stage `fuzz` of `bulkhead test`: builds the targets of `fuzz/` and runs each for a fixed number of inputs from a
-//! fixed seed.
+//! The stage `fuzz` of `bulkhead test`: builds the targets of `fuzz/` and runs each for a fixed number of
+//! inputs from a fixed seed.
 //!
-//! The compiler flags are those of `cargo fuzz build --sanitizer none`, which any toolchain takes; so a target can be
-//! run by cargo-fuzz for as long as one likes, and here without installing it. libFuzzer itself is C++.
+//! The compiler flags are those of `cargo fuzz build --sanitizer none`, which any toolchain takes. A target
+//! can therefore be run by cargo-fuzz for as long as one likes, and here without installing cargo-fuzz.
+//! libFuzzer itself is C++.
 
-use crate::artifacts::Workspace;
+use crate::build::artifacts::Workspace;
 use crate::problem::Problem;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,9 +18,10 @@ const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
     -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing -Ccodegen-units=1";
 
 /// Targets, and how many inputs each gets: seconds of one CPU.
-const TARGETS: [(&str, u32); 7] = [
+const TARGETS: [(&str, u32); 8] = [
     ("image", 20_000),
     ("manifest", 1_000),
+    ("keys", 5_000),
     ("payload", 2_000),
     ("in_place", 10_000),
     ("vgic", 50_000),
@@ -27,7 +29,7 @@ const TARGETS: [(&str, u32); 7] = [
     ("framing", 50_000),
 ];
 
-/// How many targets did what.
+/// The number of targets by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) passed: u32,
@@ -76,7 +78,7 @@ pub(super) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<Counts,
     Ok(counts)
 }
 
-/// The triple of the machine this runs on, which keeps the flags away from build scripts.
+/// Returns the triple of this machine, which keeps the flags away from build scripts.
 fn host_triple() -> Result<String, String> {
     let output = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
         .arg("-vV")
@@ -111,13 +113,14 @@ fn run_one(folder: &Path, output: &Path, target: &str, runs: u32) -> Result<(), 
         .arg(format!("-runs={runs}"))
         .arg(format!("-artifact_prefix={target}-"));
     if target == "in_place" {
-        // A program of some instructions and a few changes are that long; shorter ones are all alike.
+        // A program of some instructions and a few changes is that long. Shorter inputs are all alike.
         command.args(["-len_control=0", "-max_len=160"]);
     }
     if target == "manifest" {
-        // What is wrong in one way each is where to start from. Read only: libFuzzer writes to its first folder.
+        // The search starts from manifests with one mistake each. They are read only: libFuzzer writes to its
+        // first folder.
         let corpus = output.join("corpus-manifest");
-        // Nothing of the run before: the same inputs every time.
+        // The files of the run before are removed: the inputs are the same every time.
         let _ = std::fs::remove_dir_all(&corpus);
         std::fs::create_dir_all(&corpus).map_err(|error| error.to_string())?;
         command
@@ -127,7 +130,7 @@ fn run_one(folder: &Path, output: &Path, target: &str, runs: u32) -> Result<(), 
     finish(&mut command)
 }
 
-/// Runs a command; what it said if it failed.
+/// Runs a command. The error is the command's output.
 fn finish(command: &mut Command) -> Result<(), String> {
     let output = command
         .stdin(Stdio::null())

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `run --gdb`: a command file for the debugger, and how to start it.
 
-use crate::prepare::Prepared;
+use crate::build::prepare::Prepared;
+use crate::class::{self, Symbols};
 use crate::problem::Problem;
 use std::fs;
 
-/// Writes the command file and tells the user what to type in another terminal.
+/// Writes the command file and shows the user the command to type in another terminal.
 pub(super) fn announce(prepared: &Prepared, partition: Option<&str>, port: u16) -> Result<(), Problem> {
-    let hypervisor = prepared.class_binary().display().to_string();
+    let board = prepared.system().board();
+    let debugger = class::of(board).debugger();
+    let moved = match debugger.symbols {
+        Symbols::AtLoadAddress => format!(" -o {:#x}", board.load_address),
+        Symbols::WhereLinked => String::new(),
+    };
     let mut commands = format!(
-        "set architecture aarch64\nset confirm off\nsymbol-file {hypervisor} -o {:#x}\n",
-        prepared.system().board().load_address
+        "set architecture {}\nset confirm off\nsymbol-file {}{moved}\n",
+        debugger.architecture,
+        prepared.class_binary().display()
     );
     if let Some(name) = partition {
         let image = prepared.image_of(name)?;
@@ -28,7 +35,7 @@ pub(super) fn announce(prepared: &Prepared, partition: Option<&str>, port: u16) 
         "bulkhead: stopped at the first instruction; in another terminal:\n  gdb-multiarch -x {}",
         path.display()
     );
-    if !crate::host::is_installed("gdb-multiarch") {
+    if !crate::build::host::is_installed("gdb-multiarch") {
         eprintln!("  (apt-get install gdb-multiarch)");
     }
     Ok(())

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `bulkhead log`: what the hypervisor has in RAM, from a memory dump or from a board that runs.
+//! `bulkhead log`: the hypervisor's records in RAM, from a memory dump or from a board that runs.
 
 use super::LogArgs;
-use crate::debugger::Debugger;
-use crate::log_area::{self, LogArea};
+use crate::emulator::debugger::Debugger;
+use crate::log::log_area::{self, LogArea};
 use crate::problem::{Code, Problem};
 use std::path::Path;
 
@@ -38,7 +38,7 @@ fn from_dump(path: &Path) -> Result<Code, Problem> {
     Ok(Code::Done)
 }
 
-/// Where the log of a board is.
+/// Returns the address of the log of a board.
 fn place(board: &str) -> Result<u64, Problem> {
     let boards = bulkhead_manifest::boards();
     let Some(found) = boards.iter().find(|known| known.name == board) else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The commands of the tool, one file each, and how they are called.
+//! The commands of the tool, one file each, and their arguments.
 //!
 //! Exit codes: 0 done, 1 the system or the manifest is at fault, 2 usage, 124 time ran out.
 
@@ -26,8 +26,10 @@ use clap::{Args, Parser, Subcommand};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub use crate::pattern::Pattern;
+pub use crate::serial::pattern::Pattern;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -127,7 +129,7 @@ What partitions do is in their `workload`, or else in their `demand`; without bo
 struct SimulateArgs {
     /// The manifest
     system: PathBuf,
-    /// How much of the board's time
+    /// Length of the simulated time of the board
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "1")]
     duration: f64,
     /// Another seed for what is left to chance
@@ -177,7 +179,8 @@ struct RunArgs {
     /// End after this much of the board's time, with exit code 124
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<f64>,
-    /// End after this much time on the wall, with exit code 124 [default with --timeout: 30 s + 10 times that]
+    /// End after this much time on the wall, with exit code 124 [default with --timeout: 30 s + 10 times
+    /// that]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     real_timeout: Option<f64>,
     /// Write the exact bytes of each console to DIR/NAME.log, and what is left in RAM to DIR/log-area.bin
@@ -186,7 +189,8 @@ struct RunArgs {
     /// Write what every pCPU did and when to FILE, for `bulkhead report`
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Stop at the first instruction and wait for a debugger, with the symbols of the hypervisor and of PARTITION
+    /// Stop at the first instruction and wait for a debugger, with the symbols of the hypervisor and of
+    /// PARTITION
     #[arg(long, value_name = "PARTITION", num_args = 0..=1)]
     gdb: Option<Option<String>>,
     /// The console that has the keyboard first [default: the first VM's]
@@ -265,10 +269,12 @@ struct ReportArgs {
     /// With --against: microseconds a switch may come later than the policy alone would have it
     #[arg(long, value_name = "MICROSECONDS", value_parser = positive, default_value = "5")]
     overhead: f64,
-    /// With --against: excuse nothing. Otherwise a CPU may be late while another one is busy, because the emulator runs one at a time
+    /// With --against: excuse nothing. Otherwise a CPU may be late while another one is busy, because the
+    /// emulator runs one at a time
     #[arg(long, requires = "against")]
     strict: bool,
-    /// Instead of the summary, list the records one by one, all or those between two times in milliseconds after boot
+    /// Instead of the summary, list the records one by one, all or those between two times in milliseconds
+    /// after boot
     #[arg(long, value_name = "FROM..TO", value_parser = range, num_args = 0..=1, default_missing_value = "..")]
     list: Option<(u64, u64)>,
 }
@@ -290,10 +296,12 @@ struct BenchArgs {
     /// Write the figures into the page of the board's class
     #[arg(long)]
     bless: bool,
-    /// Instead, measure operations of Linux (system call, page fault, fork...) bare and in a VM; fail if one costs over 5 % more there
+    /// Instead, measure operations of Linux (system call, page fault, fork...) bare and in a VM; fail if one
+    /// costs over 5 % more there
     #[arg(long, conflicts_with_all = ["bless", "check", "latency", "board"])]
     linux: bool,
-    /// Instead, measure the latency of a serial receive on a microcontroller: an RTOS alone and a partition, quiet and flooded
+    /// Instead, measure the latency of a serial receive on a microcontroller: an RTOS alone and a partition,
+    /// quiet and flooded
     #[arg(long, conflicts_with_all = ["bless", "check"])]
     latency: bool,
     /// Bytes that are sent in each of its settings
@@ -313,7 +321,7 @@ struct NewArgs {
     board: String,
 }
 
-/// A number, hexadecimal with `0x`.
+/// Parses a number, hexadecimal with `0x`.
 fn address(text: &str) -> Result<u64, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
@@ -326,7 +334,7 @@ fn positive(text: &str) -> Result<f64, String> {
     seconds(text).map_err(|_| format!("`{text}` is not a number above 0"))
 }
 
-/// `FROM..TO` in milliseconds, either may be missing; in nanoseconds.
+/// Parses a range `FROM..TO` in milliseconds, of which either may be missing. Returns nanoseconds.
 fn range(text: &str) -> Result<(u64, u64), String> {
     let wrong = || "FROM..TO is two times in milliseconds, as in 99.5..101".to_owned();
     let (from, to) = text.split_once("..").ok_or_else(wrong)?;
@@ -342,7 +350,7 @@ fn range(text: &str) -> Result<(u64, u64), String> {
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    // A year is more than anybody waits, and far from what a duration cannot hold.
+    // A year is longer than anybody waits, and far below the longest duration.
     let good = |seconds: &f64| seconds.is_finite() && *seconds > 0.0 && *seconds < 31_536_000.0;
     text.parse()
         .ok()
@@ -377,7 +385,7 @@ fn report(problem: &Problem) -> Code {
     problem.code()
 }
 
-/// Writes to standard output; a reader that has gone away (`| head`) ends the tool quietly.
+/// Writes to standard output. A reader that has gone away (`| head`) ends the tool quietly.
 fn print(text: &str) -> Result<(), Problem> {
     use std::io::{ErrorKind, Write, stdout};
     match stdout()
@@ -389,19 +397,40 @@ fn print(text: &str) -> Result<(), Problem> {
     }
 }
 
-/// A stream that becomes readable when the user or the system asks us to end.
-fn signals() -> Result<UnixStream, Problem> {
-    let problem = || Problem::io("signals");
-    let (ours, theirs) = UnixStream::pair().map_err(problem())?;
-    for signal in [
-        signal_hook::consts::SIGINT,
-        signal_hook::consts::SIGTERM,
-        signal_hook::consts::SIGHUP,
-    ] {
-        let sender = theirs.try_clone().map_err(problem())?;
-        signal_hook::low_level::pipe::register(signal, sender).map_err(problem())?;
+/// The signals by which the user or the system asks us to end.
+struct Signals {
+    /// Becomes readable with the first one.
+    stream: UnixStream,
+    /// The exit code for the last one, 0 if there was none.
+    last: Arc<AtomicUsize>,
+}
+
+impl Signals {
+    /// Listens from now on.
+    fn listen() -> Result<Self, Problem> {
+        let problem = || Problem::io("signals");
+        let (stream, theirs) = UnixStream::pair().map_err(problem())?;
+        let last = Arc::new(AtomicUsize::new(0));
+        for (signal, code) in [
+            (signal_hook::consts::SIGINT, Code::Interrupt),
+            (signal_hook::consts::SIGTERM, Code::Terminate),
+            (signal_hook::consts::SIGHUP, Code::HangUp),
+        ] {
+            // Before the stream: who wakes finds out which one it was.
+            signal_hook::flag::register_usize(signal, Arc::clone(&last), code as usize).map_err(problem())?;
+            let sender = theirs.try_clone().map_err(problem())?;
+            signal_hook::low_level::pipe::register(signal, sender).map_err(problem())?;
+        }
+        Ok(Self { stream, last })
     }
-    Ok(ours)
+
+    /// Returns the exit code that says which signal came last.
+    fn code(&self) -> Option<Code> {
+        let last = self.last.load(Ordering::SeqCst);
+        [Code::Interrupt, Code::Terminate, Code::HangUp]
+            .into_iter()
+            .find(|code| *code as usize == last)
+    }
 }
 
 #[cfg(test)]

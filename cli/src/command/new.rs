@@ -2,28 +2,10 @@
 //! `bulkhead new`: a system to start from, which runs as it is.
 
 use super::NewArgs;
+use crate::class;
 use crate::problem::{Code, Problem};
-use bulkhead_manifest::{Class, board_names, boards};
+use bulkhead_manifest::{board_names, boards};
 use std::fs;
-
-/// What a new folder begins with on boards of a class.
-struct Template {
-    manifest: &'static str,
-    readme: &'static str,
-}
-
-const fn template(class: Class) -> Template {
-    match class {
-        Class::Aarch64 => Template {
-            manifest: include_str!("../../templates/aarch64/system.toml"),
-            readme: include_str!("../../templates/aarch64/README.md"),
-        },
-        Class::Armv7m => Template {
-            manifest: include_str!("../../templates/armv7m/system.toml"),
-            readme: include_str!("../../templates/armv7m/README.md"),
-        },
-    }
-}
 
 pub(super) fn run(args: &NewArgs) -> Result<Code, Problem> {
     let boards = boards();
@@ -31,7 +13,7 @@ pub(super) fn run(args: &NewArgs) -> Result<Code, Problem> {
         return Err(Problem::usage(format!("there is no board `{}`", args.board))
             .remedy(format!("boards: {}", board_names().join(", "))));
     };
-    let template = template(board.class);
+    let template = class::of(board).template();
     let folder = &args.folder;
     let taken = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     if taken || folder.is_file() {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `bulkhead policies`: how a pCPU can be scheduled, and what the manifest says for that.
+//! `bulkhead policies`: the policies of a pCPU, and their keys in the manifest.
 
+use crate::build::tables::table;
 use crate::problem::{Code, Problem};
-use crate::tables::table;
 
 pub(super) fn run() -> Result<Code, Problem> {
     super::print(&report())?;
     Ok(Code::Done)
 }
 
-/// A row per policy.
+/// Returns a table with a row per policy.
 fn report() -> String {
     let mut rows = table(&["policy", "keys of the pCPU", "keys of a vCPU", "what it does"]);
     for policy in bulkhead_manifest::policies() {

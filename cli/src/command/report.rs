@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `bulkhead report`: what a trace says.
+//! `bulkhead report`: the contents of a trace.
 
 use super::ReportArgs;
+use crate::build::output::Output;
+use crate::build::prepare;
 use crate::gantt;
-use crate::prepare;
 use crate::problem::{Code, Problem};
-use crate::progress::Progress;
 use crate::trace::Trace;
 use crate::trace::replay::{self, Tolerance};
+use crate::ui::progress::Progress;
 use std::path::Path;
 
 pub(super) fn run(args: &ReportArgs) -> Result<Code, Problem> {
+    let inputs: Vec<&Path> = [Some(args.file.as_path()), args.against.as_deref()]
+        .into_iter()
+        .flatten()
+        .collect();
     let trace = read(&args.file)?;
-    if let Some(path) = &args.perfetto {
-        std::fs::write(path, trace.perfetto()).map_err(Problem::io(path.display()))?;
+    if let Some(output) = Output::claim_if(args.perfetto.as_deref(), &inputs)? {
+        output.write(trace.perfetto())?;
     }
-    if let Some(path) = &args.html {
+    if let Some(output) = Output::claim_if(args.html.as_deref(), &inputs)? {
         let title = format!("{}, executed", args.file.display());
         let page = gantt::page(&gantt::of_trace(&trace, title));
-        std::fs::write(path, page).map_err(Problem::io(path.display()))?;
+        output.write(page)?;
     }
     match args.list {
         Some((from, to)) => super::print(&trace.list(from, to))?,
@@ -29,7 +34,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<Code, Problem> {
         .map_or(Ok(Code::Done), |system| compare(&trace, system, args))
 }
 
-/// Executed against simulated. A difference is no failure of the tool.
+/// Compares the executed run with the simulated one. A difference is no failure of the tool.
 fn compare(trace: &Trace, system: &Path, args: &ReportArgs) -> Result<Code, Problem> {
     let progress = Progress::new();
     let system = prepare::check(system, &progress)?;

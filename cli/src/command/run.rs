@@ -1,47 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `bulkhead run`: a system in the emulator of its board, on the user's terminal or in a script.
 
-use super::RunArgs;
-use crate::consoles::{Control, Line, Observer};
+use super::{RunArgs, Signals};
+use crate::build::output::Output;
+use crate::build::prepare::{Options, Prepared, prepare};
+use crate::emulator::launch::{self, Launch};
+use crate::emulator::session::{Ending, Outcome};
 use crate::explain::Explainer;
-use crate::launch::{self, Launch};
-use crate::log_area::LogArea;
-use crate::log_files::LogFiles;
-use crate::objects;
-use crate::pattern::Pattern;
-use crate::prepare::{Options, Prepared, prepare};
+use crate::log::log_area::LogArea;
+use crate::log::log_files::LogFiles;
+use crate::log::objects;
+use crate::log::summary::Summary;
 use crate::problem::{Code, Problem};
-use crate::progress::Progress;
-use crate::screen::{Look, Screen};
-use crate::session::{Ending, Outcome};
-use crate::summary::Summary;
-use crate::terminal;
+use crate::serial::consoles::{Control, Line, Observer};
+use crate::serial::pattern::Pattern;
 use crate::trace::Trace;
-use crate::typing::{Activity, Note, Typist};
+use crate::ui::progress::Progress;
+use crate::ui::screen::{Look, Screen};
+use crate::ui::terminal;
+use crate::ui::typing::{Activity, Note, Typist};
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 use bulkhead_manifest::System;
 use std::cell::{Cell, RefCell};
 use std::io::{self, Stdout, stdout};
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::time::Instant;
 
-/// Where a debugger connects: QEMU's own customary port.
+/// The port on which a debugger connects: QEMU's own customary port.
 const GDB_PORT: u16 = 1234;
 /// Seconds of the board's time that no run comes to: 46 days.
 const NO_LIMIT: f64 = 4_000_000.0;
 /// Seconds in which the hypervisor says that its time is up, and switches the board off.
 const LAST_WORDS: f64 = 0.01;
-/// Records of each pCPU's ring, if there is so much RAM: some tenths of a second of the busiest system, and
-/// the rings are emptied all the time.
+/// Records of each pCPU's ring, if there is so much RAM. They cover some tenths of a second of the busiest
+/// system, and the rings are emptied all the time.
 const TRACE_RECORDS: u32 = 1 << 18;
 
 pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     let interactive = terminal::is_interactive();
     let mut launch = launch_of(&args, interactive);
+    let trace = Output::claim_if(args.trace.as_deref(), &[&args.system])?;
     let progress = Progress::new();
     let options = Options {
-        // Always one, so that the hypervisor knows it is emulated.
+        // There always is a limit, so that the hypervisor knows it is emulated.
         stop_after: Some(args.timeout.unwrap_or(NO_LIMIT)),
         trace_records: args.trace.as_ref().map(|_| TRACE_RECORDS),
         conformance: false,
@@ -71,7 +72,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     let activity = Cell::new(Activity::default());
     let notify = |note: Note<'_>| {
         let mut screen = screen.borrow_mut();
-        // What cannot be shown does not stop the system.
+        // A note that cannot be shown does not stop the system.
         let _ = match note {
             Note::Focus(console) => screen.focus(console),
             Note::Remark(text) => screen.remark(text),
@@ -89,7 +90,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         summary: Summary::default(),
         explainer: Explainer::new(&prepared, &args.system.display().to_string()),
     };
-    let signals = super::signals()?;
+    let signals = Signals::listen()?;
     let outcome = {
         let mut typist = Typist::new(names, first, interactive, &activity, &notify);
         let board = (&emulator, prepared.system().cpu_count());
@@ -99,7 +100,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
             prepared.flash(),
             &mut viewer,
             &mut typist,
-            Some(signals.as_fd()),
+            Some(signals.stream.as_fd()),
         )
     };
     // A screen whose reader has gone away is no error of the system.
@@ -110,13 +111,16 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         std::fs::write(&path, area).map_err(Problem::io(path.display()))?;
     }
     let code = viewer.conclude(&outcome, prepared.system())?;
-    if let Some(file) = &args.trace {
+    if let Some(file) = trace {
         save_trace(file, outcome.trace.as_ref())?;
     }
-    Ok(code)
+    let by_signal = signals
+        .code()
+        .filter(|_| matches!(outcome.ending, Ending::Interrupted));
+    Ok(by_signal.unwrap_or(code))
 }
 
-/// How the emulator is to run; where the log area is depends on the system.
+/// Returns the way in which the emulator is run. The system determines where the log area is.
 fn launch_of(args: &RunArgs, interactive: bool) -> Launch {
     Launch {
         deterministic: args.deterministic || !(interactive || args.realtime || args.gdb.is_some()),
@@ -129,13 +133,14 @@ fn launch_of(args: &RunArgs, interactive: bool) -> Launch {
 }
 
 /// Writes the trace, and says how much there is of it.
-fn save_trace(file: &Path, trace: Option<&Trace>) -> Result<(), Problem> {
+fn save_trace(file: Output, trace: Option<&Trace>) -> Result<(), Problem> {
     let Some(trace) = trace.filter(|trace| !trace.records.is_empty()) else {
         return Err(Problem::new(
             "there is no trace: nothing could be read from the emulator's memory",
         ));
     };
-    std::fs::write(file, trace.encode()).map_err(Problem::io(file.display()))?;
+    let path = file.path().to_owned();
+    file.write(trace.encode())?;
     let lost = match trace.lost() {
         0 => "none lost".to_owned(),
         lost => format!("{lost} LOST"),
@@ -143,7 +148,7 @@ fn save_trace(file: &Path, trace: Option<&Trace>) -> Result<(), Problem> {
     eprintln!(
         "bulkhead: {} trace records, {lost}, in {}",
         trace.records.len(),
-        file.display()
+        path.display()
     );
     Ok(())
 }
@@ -196,7 +201,7 @@ impl Viewer<'_> {
         }
     }
 
-    /// A screen that cannot be written any more (its pipe is closed) ends the session.
+    /// Ends the session if the screen cannot be written any more (its pipe is closed).
     fn shown(result: io::Result<()>, control: &mut Control) {
         control.stop |= result.is_err();
     }
@@ -209,7 +214,7 @@ impl Viewer<'_> {
             .collect()
     }
 
-    /// Says why the run ended and what happened; the exit code.
+    /// Tells the user why the run ended and what happened. Returns the exit code.
     fn conclude(self, outcome: &Outcome, system: &System) -> Result<Code, Problem> {
         let missing = self.missing();
         let wanted = !self.until.is_empty();

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tables of `bulkhead check` that say who runs when: budgets, frames, time domains.
+//! The tables of `bulkhead check` about the times of vCPUs: budgets, frames, time domains.
 
-use crate::tables::table;
+use crate::build::tables::table;
 use bulkhead_manifest::{Policy, System, format_duration};
 use comfy_table::Table;
 
-/// `part` of `whole` in percent with one decimal; exact, rounded down.
+/// Formats `part` of `whole` in percent with one decimal: exact, rounded down.
 fn percent(part: u64, whole: u64) -> String {
     let thousandths = u128::from(part) * 1000 / u128::from(whole.max(1));
     format!("{}.{} %", thousandths / 10, thousandths % 10)
 }
 
-/// A row per vCPU with a budget.
+/// Returns a table with a row per vCPU with a budget.
 pub(super) fn reservations(system: &System) -> Table {
     let mut rows = table(&["vCPU", "pCPU", "server", "budget", "period", "deadline", "share"]);
     for partition in system.partitions() {
-        for (index, vcpu) in partition.vcpus.iter().enumerate() {
+        for (index, vcpu) in partition.vcpus().iter().enumerate() {
             let Some(own) = vcpu.reservation else { continue };
             let (server, deadline) = if vcpu.deadline_ns == 0 {
                 (own.server.name(), "-".to_owned())
@@ -23,7 +23,7 @@ pub(super) fn reservations(system: &System) -> Table {
                 ("constant-bandwidth", format_duration(vcpu.deadline_ns))
             };
             rows.add_row([
-                format!("{}/{index}", partition.name),
+                format!("{}/{index}", partition.name()),
                 vcpu.pcpu.to_string(),
                 server.to_owned(),
                 format_duration(own.budget_ns),
@@ -36,7 +36,7 @@ pub(super) fn reservations(system: &System) -> Table {
     rows
 }
 
-/// A row per window, and one per stretch of a frame that is nobody's.
+/// Returns a table with a row per window, and one per stretch of a frame that is nobody's.
 pub(super) fn frames(system: &System) -> Table {
     let mut rows = table(&["pCPU", "schedule", "from", "to", "partition", "share", "period"]);
     for pcpu in system.pcpus() {
@@ -61,7 +61,7 @@ pub(super) fn frames(system: &System) -> Table {
                 let name = system
                     .partitions()
                     .get(window.partition)
-                    .map_or("?", |partition| &partition.name);
+                    .map_or("?", |partition| partition.name());
                 row(window.offset_ns, end, name, window.period_start);
             }
             if end < schedule.frame_ns {
@@ -72,7 +72,7 @@ pub(super) fn frames(system: &System) -> Table {
     rows
 }
 
-/// A row per time domain.
+/// Returns a table with a row per time domain.
 pub(super) fn domains(system: &System) -> Table {
     let mut rows = table(&["pCPU", "domain", "budget", "share of a cycle", "vCPUs"]);
     for pcpu in system
@@ -82,10 +82,10 @@ pub(super) fn domains(system: &System) -> Table {
     {
         let cycle: u64 = pcpu.domains.iter().map(|domain| domain.budget_ns).sum();
         for (domain, number) in pcpu.domains.iter().zip(0_u32..) {
-            let vcpus = system.partitions().iter().flat_map(|partition| {
-                let own = partition.vcpus.iter().enumerate();
+            let vcpus = system.partitions().into_iter().flat_map(|partition| {
+                let own = partition.vcpus().into_iter().enumerate();
                 own.filter(|(_, vcpu)| vcpu.pcpu == pcpu.number && vcpu.domain == Some(number))
-                    .map(|(index, vcpu)| format!("{}/{index} ({})", partition.name, vcpu.priority))
+                    .map(move |(index, vcpu)| format!("{}/{index} ({})", partition.name(), vcpu.priority))
             });
             rows.add_row([
                 pcpu.number.to_string(),

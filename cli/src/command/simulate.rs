@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `bulkhead simulate`: the policies' very code on a virtual clock, with the workloads of the manifest.
 //!
-//! pCPUs decide independently, so each is simulated alone; what they do is told as the records of a trace, which the
-//! same drawing shows that shows traces of a board.
+//! pCPUs decide independently, so each is simulated alone. Their actions become the records of a trace. The
+//! drawing of such a trace is the same as that of a board's trace.
 
 use super::SimulateArgs;
 use super::timing::time;
+use crate::build::output::Output;
+use crate::build::prepare;
+use crate::build::tables::table;
 use crate::gantt::{self, Chart, Lane};
-use crate::prepare;
 use crate::problem::{Code, Problem};
-use crate::progress::Progress;
-use crate::tables::table;
 use crate::trace::{Trace, TraceVcpu};
+use crate::ui::progress::Progress;
 use bulkhead_abi::trace::{BlockReason, Event as TraceEvent, Record, SwitchReason};
 use bulkhead_manifest::timing::{self, PcpuTiming};
 use bulkhead_manifest::{Policy, System};
 use bulkhead_sched::simulate::{Event, Observer, Pattern, Simulator, Source, SourceState, Statistics};
 use bulkhead_sched::{Slot, StopReason};
 use comfy_table::Table;
-use std::fs;
 
-/// Records kept for the chart, per pCPU; what comes later is in the tables only.
+/// Records kept for the chart, per pCPU. Later events are in the tables only.
 const RECORDS_MAX: usize = 50_000;
 /// Jobs of a simulation, per pCPU: more would take hours.
 const JOBS_MAX: u64 = 20_000_000;
-/// Steps of a simulation, per pCPU, before it is given up: a policy that never lets time pass.
+/// Steps of a simulation, per pCPU, after which the simulation is given up: its policy never lets time pass.
 const STEPS_MAX: u64 = 500_000_000;
 
-/// Nanoseconds per second; the simulator counts nanoseconds.
+/// Nanoseconds per second: the simulator counts nanoseconds.
 const HERTZ: u64 = 1_000_000_000;
 
-/// What one pCPU came to.
+/// The result of one pCPU.
 struct Outcome {
     pcpu: PcpuTiming,
     /// Per source, in the order of the vCPUs.
@@ -40,7 +40,7 @@ struct Outcome {
     records: Vec<Record>,
 }
 
-/// Writes down what happens.
+/// Records the events of the simulation.
 struct Recorder<'a> {
     pcpu: &'a PcpuTiming,
     sources: &'a [Source],
@@ -112,6 +112,9 @@ impl Observer for Recorder<'_> {
 }
 
 pub(super) fn run(args: &SimulateArgs) -> Result<Code, Problem> {
+    let inputs = [args.system.as_path()];
+    let html = Output::claim_if(args.html.as_deref(), &inputs)?;
+    let recorded = Output::claim_if(args.trace.as_deref(), &inputs)?;
     let progress = Progress::new();
     let system = prepare::check(&args.system, &progress)?;
     drop(progress);
@@ -144,13 +147,11 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Code, Problem> {
         if missed == 1 { "" } else { "s" }
     ));
     super::print(&text)?;
-    if let Some(path) = &args.html {
-        let page = gantt::page(&chart(&system, &outcomes, args));
-        fs::write(path, page).map_err(Problem::io(path.display()))?;
+    if let Some(output) = html {
+        output.write(gantt::page(&chart(&system, &outcomes, args)))?;
     }
-    if let Some(path) = &args.trace {
-        let bytes = trace(&system, &outcomes).encode();
-        fs::write(path, bytes).map_err(Problem::io(path.display()))?;
+    if let Some(output) = recorded {
+        output.write(trace(&system, &outcomes).encode())?;
     }
     Ok(if missed == 0 { Code::Done } else { Code::Fault })
 }
@@ -222,7 +223,7 @@ fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, 
     })
 }
 
-/// Jobs that these sources release up to `end`, at most.
+/// Returns the most jobs that these sources release up to `end`.
 fn jobs(sources: &[Source], end: u64) -> u64 {
     let of_source = |source: &Source| {
         let at_once = match source.pattern {
@@ -291,7 +292,7 @@ fn responses(outcomes: &[Outcome]) -> Table {
     rows
 }
 
-/// The first part of the simulation as a trace.
+/// Returns the first part of the simulation as a trace.
 fn trace(system: &System, outcomes: &[Outcome]) -> Trace {
     let mut vcpus: Vec<(u8, TraceVcpu)> = outcomes
         .iter()
@@ -322,14 +323,14 @@ fn trace(system: &System, outcomes: &[Outcome]) -> Trace {
         partitions: system
             .partitions()
             .iter()
-            .map(|partition| partition.name.clone())
+            .map(|partition| partition.name().to_owned())
             .collect(),
         vcpus: vcpus.into_iter().map(|(_, vcpu)| vcpu).collect(),
         records,
     }
 }
 
-/// Up to when the records of all pCPUs are complete.
+/// Returns the time up to which the records of all pCPUs are complete.
 fn complete(outcomes: &[Outcome]) -> u64 {
     let cut = outcomes
         .iter()
@@ -338,7 +339,7 @@ fn complete(outcomes: &[Outcome]) -> u64 {
     last.map(|record| record.time).min().unwrap_or(u64::MAX)
 }
 
-/// The first part of the simulation as a chart.
+/// Returns the first part of the simulation as a chart.
 fn chart(system: &System, outcomes: &[Outcome], args: &SimulateArgs) -> Chart {
     let mut lanes: Vec<Lane> = outcomes
         .iter()

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `bulkhead test`: all tests, with one line per test program and one closing line with the totals.
 //!
-//! cargo runs them, and after them come the fuzz targets (`fuzz`); the system tests are a test program of the crate
-//! `bulkhead-tests`, which speaks the same language. What cargo says is shown in full only for what failed.
+//! cargo runs the tests, and after them come the fuzz targets (`fuzz`). The system tests are a test program
+//! of the crate `bulkhead-tests`, which speaks the same language. The output of cargo is shown in full only
+//! for failures.
 
 use super::TestArgs;
-use crate::artifacts::Workspace;
+use crate::build::artifacts::Workspace;
 use crate::problem::{Code, Problem};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -29,7 +30,7 @@ pub(super) fn run(args: &TestArgs) -> Result<Code, Problem> {
             command.env("BULKHEAD_LONG_TESTS", "1");
         }
     }
-    let mut totals = run_tests(command.args(&args.filter).stdin(Stdio::null()))?;
+    let (mut totals, failed) = run_tests(command.args(&args.filter).stdin(Stdio::null()))?;
     if !args.no_fuzz && !args.system {
         let fuzzed = super::fuzz::run(&workspace, args.filter.as_deref())?;
         totals.passed += fuzzed.passed;
@@ -37,8 +38,12 @@ pub(super) fn run(args: &TestArgs) -> Result<Code, Problem> {
         totals.ignored += fuzzed.skipped;
     }
     if totals == Totals::default() {
-        // Nothing ran: that is no success, whatever the reason.
+        // If nothing ran, that is no success, whatever the reason.
         totals.failed = 1;
+    }
+    // The names are repeated at the end: the output before can have thousands of lines.
+    for name in failed {
+        super::print(&format!("failed: {name}\n"))?;
     }
     super::print(&totals.closing_line())?;
     Ok(if totals.failed == 0 {
@@ -89,8 +94,8 @@ impl Totals {
     }
 }
 
-/// Runs cargo and shows the digest of what it says.
-fn run_tests(command: &mut Command) -> Result<Totals, Problem> {
+/// Runs cargo and shows the digest of its output. Returns the sums, and the names of the failed tests.
+fn run_tests(command: &mut Command) -> Result<(Totals, Vec<String>), Problem> {
     let (reader, writer) = std::io::pipe().map_err(Problem::io("cargo test"))?;
     let errors = writer.try_clone().map_err(Problem::io("cargo test"))?;
     let mut child = command
@@ -98,7 +103,7 @@ fn run_tests(command: &mut Command) -> Result<Totals, Problem> {
         .stderr(errors)
         .spawn()
         .map_err(Problem::io("cargo test"))?;
-    // The command holds writing ends, too; without this the pipe would never end.
+    // The command holds writing ends, too. Without this statement the pipe would never end.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut digest = Digest::new();
     for line in BufReader::new(reader).split(b'\n') {
@@ -109,11 +114,11 @@ fn run_tests(command: &mut Command) -> Result<Totals, Problem> {
     }
     let status = child.wait().map_err(Problem::io("cargo test"))?;
     if !status.success() && digest.totals.failed == 0 {
-        // Not a test but the build, or a test program that crashed.
+        // The failure is not that of a test: the build failed, or a test program crashed.
         super::print(&format!("{}\n", digest.section.join("\n")))?;
         digest.totals.failed = 1;
     }
-    Ok(digest.totals)
+    Ok((digest.totals, digest.failed))
 }
 
 /// Condenses the output of `cargo test`.
@@ -121,6 +126,7 @@ struct Digest {
     totals: Totals,
     program: String,
     section: Vec<String>,
+    failed: Vec<String>,
     started: Instant,
 }
 
@@ -130,11 +136,12 @@ impl Digest {
             totals: Totals::default(),
             program: String::new(),
             section: Vec::new(),
+            failed: Vec::new(),
             started: Instant::now(),
         }
     }
 
-    /// Takes a line of cargo's output; what to show.
+    /// Takes a line of cargo's output. Returns the lines to show.
     fn line(&mut self, line: &str) -> Vec<String> {
         if let Some(program) = program_of(line) {
             self.program = program;
@@ -142,6 +149,8 @@ impl Digest {
             self.started = Instant::now();
             return Vec::new();
         }
+        self.failed
+            .extend(failure_in(line).map(|test| format!("{}: {test}", self.program)));
         // The lines of the system tests are shown as they come: each takes seconds.
         if line.starts_with("system ") || line.starts_with("skipped ") {
             return vec![line.to_owned()];
@@ -166,7 +175,17 @@ impl Digest {
     }
 }
 
-/// The test program in `Running unittests src/lib.rs (target/debug/deps/bulkhead-0123)` or `Doc-tests x`.
+/// Returns the test that `test x ... FAILED` or `system x FAILED (2.1 s)` is about.
+fn failure_in(line: &str) -> Option<&str> {
+    if let Some(test) = line.strip_prefix("test ") {
+        return test.strip_suffix(" ... FAILED");
+    }
+    let (case, rest) = line.strip_prefix("system ")?.split_once(' ')?;
+    rest.trim_start().starts_with("FAILED (").then_some(case)
+}
+
+/// Returns the test program in `Running unittests src/lib.rs (target/debug/deps/bulkhead-0123)` or
+/// `Doc-tests x`.
 fn program_of(line: &str) -> Option<String> {
     let line = line.trim_start();
     if let Some(name) = line.strip_prefix("Doc-tests ") {
@@ -216,5 +235,14 @@ mod tests {
         assert_eq!(shown[1], "test bad ... FAILED");
         assert!(shown[3].starts_with("prop_image "), "{shown:?}");
         assert_eq!(shown.len(), 4);
+        assert_eq!(digest.failed, ["prop_image: bad"]);
+    }
+
+    #[test]
+    fn a_system_test_that_failed_is_named() {
+        let line = format!("system {:<38} FAILED (2.1 s)", "hostile/all");
+        assert_eq!(failure_in(&line), Some("hostile/all"));
+        assert_eq!(failure_in("system hostile/all: the guest printed FAILED"), None);
+        assert_eq!(failure_in("system hostile/all ok (2.1 s)"), None);
     }
 }

@@ -1,13 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The analysis's tables for `bulkhead check`.
 
-use crate::tables::table;
+use crate::build::tables::table;
 use bulkhead_manifest::timing::{PcpuTiming, VcpuTiming, Verdict};
 use bulkhead_manifest::{Policy, format_duration};
 use bulkhead_sched::analysis::Miss;
 use comfy_table::Table;
 
-/// Per vCPU: what it declares, what it is given, how much room is left.
+/// Makes a table of the hypervisor's times that the analysis charges, per pCPU. The table is empty if nobody
+/// declares anything.
+pub(super) fn hypervisor_time(pcpus: &[PcpuTiming]) -> Table {
+    let mut rows = table(&[
+        "pCPU",
+        "vCPUs",
+        "interrupt",
+        "decision",
+        "switch",
+        "longest without a look at interrupts",
+    ]);
+    for pcpu in pcpus.iter().filter(|pcpu| declares(pcpu)) {
+        let overheads = &pcpu.overheads;
+        rows.add_row([
+            pcpu.number.to_string(),
+            pcpu.vcpus.len().to_string(),
+            format_duration(overheads.interrupt),
+            format_duration(overheads.decision),
+            format_duration(overheads.switch),
+            format_duration(overheads.under_way()),
+        ]);
+    }
+    rows
+}
+
+/// Makes a table of each vCPU's declared time, its given time, and the room that is left.
 pub(super) fn processor_time(pcpus: &[PcpuTiming]) -> Table {
     let mut rows = table(&[
         "pCPU",
@@ -56,7 +81,7 @@ pub(super) fn processor_time(pcpus: &[PcpuTiming]) -> Table {
     rows
 }
 
-/// Per task: its bound against its deadline. Empty if nobody declares anything.
+/// Makes a table of each task's bound against its deadline. The table is empty if nobody declares anything.
 pub(super) fn deadlines(pcpus: &[PcpuTiming]) -> Table {
     let mut rows = table(&[
         "vCPU",
@@ -90,12 +115,12 @@ pub(super) fn deadlines(pcpus: &[PcpuTiming]) -> Table {
     rows
 }
 
-/// Whether any vCPU of the pCPU declares anything.
+/// Tells whether any vCPU of the pCPU declares anything.
 pub(super) fn declares(pcpu: &PcpuTiming) -> bool {
     pcpu.vcpus.iter().any(|vcpu| vcpu.tasks.is_some())
 }
 
-/// What the policy gives the vCPU, in a few words.
+/// Describes in a few words the time that the policy gives the vCPU.
 fn given(pcpu: &PcpuTiming, slot: usize, vcpu: &VcpuTiming) -> String {
     let server = vcpu.parameters.server.map(|server| {
         format!(
@@ -135,7 +160,7 @@ fn given(pcpu: &PcpuTiming, slot: usize, vcpu: &VcpuTiming) -> String {
     }
 }
 
-/// The share of the pCPU that budgets and windows take, the largest of all schedules.
+/// Returns the share of the pCPU that budgets and windows take, the largest of all schedules.
 fn reserved(pcpu: &PcpuTiming) -> String {
     let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
     let reserved = match pcpu.policy {
@@ -183,7 +208,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A time that was measured or computed: in milliseconds or microseconds, with three digits behind the point.
+/// Formats a measured or computed time: in milliseconds or microseconds, with three digits behind the point.
 pub(super) fn time(nanoseconds: u64) -> String {
     if nanoseconds >= 1_000_000 {
         format!("{}.{:03} ms", nanoseconds / 1_000_000, nanoseconds / 1000 % 1000)

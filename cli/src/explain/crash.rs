@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The last line of a hypervisor that failed: an exception that it caused itself, or an invariant that did not hold.
+//! The last line of a hypervisor that failed: an exception that it caused itself, or an invariant that did
+//! not hold.
 //!
-//! On a microcontroller a broken invariant is an undefined instruction, because texts would take more code memory than all the rest of
-//! the crash; so the address is all there is, and the class binary's symbols say whose it is.
+//! On a microcontroller a broken invariant is an undefined instruction, because texts would take more code
+//! memory than all the rest of the crash. The report therefore has only the address, and the class binary's
+//! symbols say which code is there.
 
-/// How such a line begins.
+/// The beginning of such a line.
 const CRASH: &str = "LOCKDOWN: exception ";
 
-/// Where the class binary failed, as an address of its ELF file.
+/// Returns the place where the class binary failed, as an address of its ELF file.
 pub fn place(text: &str) -> Option<u64> {
     let line = &text[text.find(CRASH)?..];
-    // aarch64: the binary runs where it was loaded.
+    // aarch64: the binary runs at the address at which it was loaded, so that address is subtracted.
     match (number(line, " pc=0x"), number(line, " elr=0x")) {
         (Some(pc), _) => Some(pc),
         (None, Some(pc)) => pc.checked_sub(number(line, " base=0x")?),
@@ -18,7 +20,7 @@ pub fn place(text: &str) -> Option<u64> {
     }
 }
 
-/// The hexadecimal number behind a key.
+/// Returns the hexadecimal number behind a key.
 fn number(line: &str, key: &str) -> Option<u64> {
     let rest = &line[line.find(key)? + key.len()..];
     let end = rest
@@ -37,7 +39,7 @@ mod tests {
         assert_eq!(place(small), Some(0x003d_8a2c));
         let large = "the hypervisor crashed in boot 1: LOCKDOWN: exception in the hypervisor: vector=0x4 esr=0x2000000 elr=0x40200c00 far=0x0 sp=0x40212f30 base=0x40200000";
         assert_eq!(place(large), Some(0xc00));
-        // A line that was cut off, and one of a partition's making.
+        // One line was cut off, and the other is of a partition's making.
         assert_eq!(
             place("LOCKDOWN: exception in the hypervisor: vector=0x4 elr=0x40200c00"),
             None

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A health report, read back from its line: `health: partition=NAME vcpu=0 class=CLASS key=value ...`.
 
-/// What the line says. Keys that are not there are `None`.
+/// The contents of the line. Keys that are not there are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
     /// Partition.
@@ -22,14 +22,14 @@ pub struct Event {
     pub syndrome: Option<u64>,
     /// Number of the hypercall.
     pub operation: Option<u64>,
-    /// Capability it named.
+    /// The capability that the partition named.
     pub capability: Option<u64>,
-    /// Why it was refused.
+    /// The reason why the hypercall was refused.
     pub error: Option<String>,
 }
 
 impl Event {
-    /// Reads a line; `None` if it is no health report.
+    /// Reads a line. Returns `None` if the line is no health report.
     #[must_use]
     pub fn read(line: &str) -> Option<Self> {
         let fields = &line[line.find("health: partition=")? + "health: ".len()..];

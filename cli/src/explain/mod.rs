@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a health report means: from the hypervisor's one line to what a user wants to know.
+//! The meaning of a health report: from the hypervisor's one line to an explanation for the user.
 //!
-//! The hypervisor reports numbers, because names cost memory and time on the target. Here are the manifest, the
-//! board and the partition's own symbols, so here the numbers become: what was tried, by which line of
-//! which program, what is at that address, which line of the manifest decides, and what probably helps.
+//! The hypervisor reports numbers, because names cost memory and time on the target. The host tool has the
+//! manifest, the board and the partition's own symbols, so the tool turns the numbers into an explanation.
+//! The explanation says which access was tried, by which line of which program, and what is at that address.
+//! The explanation also names the line of the manifest that decides, and a probable remedy.
 //!
 //! | file | |
 //! |---|---|
 //! | `event` | the report, read back from its line |
 //! | `crash` | the hypervisor's own end, read back from its line |
-//! | `syndrome`, `fault_status` | what the instruction tried, by class of CPU |
 //! | `symbols` | the line of the program |
-//! | `place` | what is at an address of a partition |
-//! | `remedy` | what probably helps |
+//! | `place` | the meaning of an address of a partition |
+//! | `remedy` | the probable remedy |
 
 mod crash;
 mod event;
-mod fault_status;
 mod place;
 mod remedy;
 mod symbols;
-mod syndrome;
 
-use crate::prepare::Prepared;
+use crate::build::prepare::Prepared;
+use crate::class;
+use bulkhead_manifest::System;
 use bulkhead_manifest::system::Partition;
-use bulkhead_manifest::{Class, System};
 use symbols::Symbols;
 
 pub use event::Event;
 
-/// Most events that are explained in one run; a partition that faults for ever says nothing new.
+/// Most events that are explained in one run. A partition that faults for ever says nothing new.
 const EVENTS: usize = 12;
 
 /// Explains the events of one system.
@@ -43,14 +42,14 @@ pub struct Explainer<'a> {
 }
 
 impl<'a> Explainer<'a> {
-    /// For a prepared system whose manifest is called `manifest`.
+    /// Makes an explainer for a prepared system whose manifest is called `manifest`.
     #[must_use]
     pub fn new(prepared: &'a Prepared, manifest: &str) -> Self {
         let system = prepared.system();
         let symbols = system
             .partitions()
             .iter()
-            .map(|partition| Symbols::of(prepared.image_of(&partition.name).ok()))
+            .map(|partition| Symbols::of(prepared.image_of(partition.name()).ok()))
             .collect();
         Self {
             system,
@@ -61,8 +60,8 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// The explanation of a line, if it is a health report that has not been explained yet, or the hypervisor's own end. Lines
-    /// begin with `  `.
+    /// Explains a line, if it is a health report that has not been explained yet, or the hypervisor's own
+    /// end. Lines of the explanation begin with `  `.
     pub fn line(&mut self, text: &str) -> Option<String> {
         if let Some(at) = crash::place(text) {
             return Some(self.explain_crash(at));
@@ -77,11 +76,11 @@ impl<'a> Explainer<'a> {
             .system
             .partitions()
             .iter()
-            .position(|partition| partition.name == event.partition)?;
+            .position(|partition| partition.name() == event.partition)?;
         Some(self.explain(number, &event))
     }
 
-    /// Why the hypervisor stopped: `at` is an address of its class binary.
+    /// Explains why the hypervisor stopped. The number `at` is an address of its class binary.
     fn explain_crash(&mut self, at: u64) -> String {
         let place = self.own.find(at);
         let place =
@@ -95,7 +94,7 @@ impl<'a> Explainer<'a> {
     fn explain(&mut self, number: usize, event: &Event) -> String {
         let partition = &self.system.partitions()[number];
         let mut lines = vec![self.what(partition, event)];
-        // What could not be fetched belongs to no function.
+        // An instruction that could not be fetched belongs to no function.
         if let Some(pc) = event.pc.filter(|pc| Some(*pc) != event.address) {
             let place = self.symbols.get_mut(number).and_then(|symbols| symbols.find(pc));
             lines.push(format!(
@@ -107,15 +106,16 @@ impl<'a> Explainer<'a> {
             lines.push(place::describe(self.system, partition, address));
         }
         if let Some(syndrome) = event.syndrome {
-            let fields = match self.system.board().class {
-                Class::Aarch64 => syndrome::fields(syndrome),
-                Class::Armv7m => fault_status::fields(syndrome),
-            };
+            let fields = class::of(self.system.board()).fields(syndrome);
             lines.push(format!("syndrome {syndrome:#x}: {fields}"));
         }
         lines.push(format!(
             "{}:{}: action `{}`, decided by [partition.{}.health] {}",
-            self.manifest, partition.line, event.action, partition.name, event.class
+            self.manifest,
+            partition.line(),
+            event.action,
+            partition.name(),
+            event.class
         ));
         lines.push(format!(
             "likely remedy: {}",
@@ -130,9 +130,9 @@ impl<'a> Explainer<'a> {
         text
     }
 
-    /// Who did what, in a sentence.
-    fn what(&self, partition: &Partition, event: &Event) -> String {
-        let who = format!("{}, vCPU {}", partition.name, event.vcpu);
+    /// Describes the subject and its action in a sentence.
+    fn what(&self, partition: &Partition<'_>, event: &Event) -> String {
+        let who = format!("{}, vCPU {}", partition.name(), event.vcpu);
         let what = match event.class.as_str() {
             "hypercall" => format!(
                 "hypercall {} on capability {} refused: {}",
@@ -148,14 +148,9 @@ impl<'a> Explainer<'a> {
                 event.error.as_deref().unwrap_or("?")
             ),
             "watchdog" => "the watchdog was not kicked in time".to_owned(),
-            _ => event
-                .syndrome
-                .map_or("a fault".to_owned(), |syndrome| match self.system.board().class {
-                    Class::Aarch64 => {
-                        syndrome::sentence(syndrome, event.address, event.virtual_address, partition.aarch32)
-                    }
-                    Class::Armv7m => fault_status::sentence(syndrome, event.address),
-                }),
+            _ => event.syndrome.map_or("a fault".to_owned(), |syndrome| {
+                class::of(self.system.board()).sentence(syndrome, event, partition)
+            }),
         };
         format!("{who}: {what}")
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is at an address of a partition, or would have to be.
+//! The meaning of an address of a partition: the thing at that address, or the thing that is missing there.
 
 use bulkhead_manifest::System;
 use bulkhead_manifest::system::{Mapping, MappingKind, Partition};
@@ -7,10 +7,10 @@ use bulkhead_manifest::system::{Mapping, MappingKind, Partition};
 /// A wild pointer lands near zero more often than anywhere else.
 const NULL_PAGE: u64 = 0x1000;
 
-/// What an address is to a partition.
+/// The meaning of an address to a partition.
 pub enum Place<'a> {
-    /// The partition has this there, but not with every permission.
-    Mapped(&'a Mapping),
+    /// The partition has this mapping there, but not with every permission.
+    Mapped(Mapping),
     /// A device of the board that the partition does not have, and its owner.
     Device(&'a str, Option<String>),
     /// Close to zero.
@@ -22,16 +22,16 @@ pub enum Place<'a> {
 }
 
 /// Finds out.
-pub fn find<'a>(system: &'a System, partition: &'a Partition, address: u64) -> Place<'a> {
-    let covers = |mapping: &&Mapping| {
+pub fn find<'a>(system: &'a System, partition: &Partition<'_>, address: u64) -> Place<'a> {
+    let covers = |mapping: &Mapping| {
         address
             .checked_sub(mapping.guest)
             .is_some_and(|at| at < mapping.size)
     };
-    if let Some(mapping) = partition.mappings.iter().find(covers) {
+    if let Some(mapping) = partition.mappings().into_iter().find(covers) {
         return Place::Mapped(mapping);
     }
-    // A device is passed through where the board has it.
+    // A device that is passed through has the same address in the partition as on the board.
     let device = system.board().devices.iter().find(|device| {
         device.registers.iter().any(|window| {
             address
@@ -42,16 +42,16 @@ pub fn find<'a>(system: &'a System, partition: &'a Partition, address: u64) -> P
     if let Some(device) = device {
         let owner = system
             .partitions()
-            .iter()
-            .find(|other| other.devices.contains(&device.name));
-        return Place::Device(&device.name, owner.map(|owner| owner.name.clone()));
+            .into_iter()
+            .find(|other| other.devices().any(|own| own == device.name));
+        return Place::Device(&device.name, owner.map(|owner| owner.name().to_owned()));
     }
     if address < NULL_PAGE {
         return Place::Null;
     }
     let ram = partition
-        .mappings
-        .iter()
+        .mappings()
+        .into_iter()
         .filter(|mapping| mapping.kind == MappingKind::Ram);
     let below = ram
         .map(|mapping| mapping.guest + mapping.size)
@@ -60,15 +60,15 @@ pub fn find<'a>(system: &'a System, partition: &'a Partition, address: u64) -> P
     below.map_or(Place::Nothing, Place::Behind)
 }
 
-/// In a sentence.
-pub fn describe(system: &System, partition: &Partition, address: u64) -> String {
-    let name = &partition.name;
+/// Describes the address in a sentence.
+pub fn describe(system: &System, partition: &Partition<'_>, address: u64) -> String {
+    let name = partition.name();
     match find(system, partition, address) {
         Place::Mapped(mapping) => format!(
             "there `{name}` has {:#x}..{:#x} with access {}",
             mapping.guest,
             mapping.guest + mapping.size,
-            letters(mapping)
+            letters(&mapping)
         ),
         Place::Device(device, Some(owner)) => {
             format!("there the board has its device `{device}`, which belongs to partition `{owner}`")
@@ -87,7 +87,7 @@ pub fn describe(system: &System, partition: &Partition, address: u64) -> String 
     }
 }
 
-/// Permissions as `rwx`.
+/// Returns the permissions as `rwx`.
 fn letters(mapping: &Mapping) -> String {
     let access = mapping.access;
     [(access.read, 'r'), (access.write, 'w'), (access.execute, 'x')]
@@ -99,8 +99,8 @@ fn letters(mapping: &Mapping) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::emulator::launch::TemporaryFile;
     use crate::explain::{event::Event, remedy};
-    use crate::launch::TemporaryFile;
     use bulkhead_manifest::load_text;
     use std::path::{Path, PathBuf};
 

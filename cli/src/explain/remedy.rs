@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What probably helps. A guess, and worded as one; the facts stand above it.
+//! Probable remedies. A remedy is a guess, and is worded as one. The facts stand above it.
 
 use super::event::Event;
 use super::place::{Place, find};
-use super::{fault_status, syndrome};
+use crate::class;
+use bulkhead_manifest::System;
 use bulkhead_manifest::system::{MappingKind, Partition};
-use bulkhead_manifest::{Class, System};
 
-/// How far behind its RAM an access may be to look like too little RAM.
+/// The largest distance of an access behind the partition's RAM that looks like too little RAM.
 const NEAR: u64 = 64 << 20;
 
-/// What probably helps against the event.
-pub fn of(system: &System, partition: &Partition, event: &Event) -> String {
+/// Returns a probable remedy against the event.
+pub fn of(system: &System, partition: &Partition<'_>, event: &Event) -> String {
+    if let Some(remedy) = class::of(system.board()).remedy(event) {
+        return remedy.to_owned();
+    }
     match event.class.as_str() {
         "memory" => memory(system, partition, event),
-        "system" if event.syndrome.is_some_and(fault_status::is_lockup) && system.board().class == Class::Armv7m => {
-            "look at its vector table, at the stack and at the handler of its HardFault or NMI: one of them faults, and a bare chip \
-             would stand still here"
-                .to_owned()
-        }
         "system" => {
             "leave that register or instruction out; or, if the guest probes for it and can do without, \
                      health.system = \"inject\" lets it find out as on hardware without it"
@@ -32,14 +30,14 @@ pub fn of(system: &System, partition: &Partition, event: &Event) -> String {
     }
 }
 
-fn memory(system: &System, partition: &Partition, event: &Event) -> String {
-    let name = &partition.name;
+fn memory(system: &System, partition: &Partition<'_>, event: &Event) -> String {
+    let name = partition.name();
     let Some(address) = event.address else {
-        let is_asynchronous = match system.board().class {
-            Class::Aarch64 => syndrome::is_asynchronous,
-            Class::Armv7m => fault_status::is_asynchronous,
-        };
-        return if event.syndrome.is_some_and(is_asynchronous) {
+        let class = class::of(system.board());
+        return if event
+            .syndrome
+            .is_some_and(|syndrome| class.is_asynchronous(syndrome))
+        {
             "look at the driver of the device that was accessed last: it can be long before that line"
                 .to_owned()
         } else {
@@ -69,8 +67,8 @@ fn memory(system: &System, partition: &Partition, event: &Event) -> String {
     }
 }
 
-fn hypercall(partition: &Partition, event: &Event) -> String {
-    let name = &partition.name;
+fn hypercall(partition: &Partition<'_>, event: &Event) -> String {
+    let name = partition.name();
     let capability = event.capability.unwrap_or_default();
     match event.error.as_deref() {
         Some("no-capability") => format!(
@@ -87,10 +85,10 @@ fn hypercall(partition: &Partition, event: &Event) -> String {
     }
 }
 
-fn watchdog(partition: &Partition) -> String {
-    let period = partition.watchdog_ns.unwrap_or_default() as f64 / 1e6;
+fn watchdog(partition: &Partition<'_>) -> String {
+    let period = partition.watchdog_ns().unwrap_or_default() as f64 / 1e6;
     format!(
         "if `{}` only was late: a period above {period} ms, a higher priority, or fewer neighbours on its pCPU",
-        partition.name
+        partition.name()
     )
 }

@@ -13,17 +13,17 @@ pub enum Symbols {
     File(PathBuf),
     /// Read.
     Loaded(Box<Loader>),
-    /// There are none: a raw binary, a kernel without symbols, or no file.
+    /// There are no symbols: a raw binary, a kernel without symbols, or no file.
     Nothing,
 }
 
 impl Symbols {
-    /// Of a file, if there is one.
+    /// Returns the symbols of a file, if there is one.
     pub fn of(file: Option<PathBuf>) -> Self {
         file.map_or(Self::Nothing, Self::File)
     }
 
-    /// `function (file:line)`, and the functions it was inlined into, as far as the symbols tell.
+    /// Returns `function (file:line)`, and the functions it was inlined into, as far as the symbols tell.
     pub fn find(&mut self, address: u64) -> Option<String> {
         if let Self::File(path) = self {
             *self = Loader::new(&*path).map_or(Self::Nothing, |loader| Self::Loaded(Box::new(loader)));
@@ -31,7 +31,7 @@ impl Symbols {
         let Self::Loaded(loader) = self else {
             return None;
         };
-        // The last address has no successor, which the library asks for.
+        // The library asks for the successor of the address, and the last address has none.
         address.checked_add(1)?;
         let mut places = frames(loader, address);
         if places.is_empty() {
@@ -42,7 +42,7 @@ impl Symbols {
     }
 }
 
-/// Functions inlined into each other that an address belongs to, the innermost first.
+/// Returns the functions to which an address belongs by inlining, the innermost first.
 fn frames(loader: &Loader, address: u64) -> Vec<String> {
     let mut places = Vec::new();
     let Ok(mut frames) = loader.find_frames(address) else {
@@ -65,7 +65,7 @@ fn frames(loader: &Loader, address: u64) -> Vec<String> {
     places
 }
 
-/// The path as seen from here, if it is below.
+/// Returns the path relative to the current folder, if the path is below that folder.
 fn shorter(path: &str) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     Path::new(path)

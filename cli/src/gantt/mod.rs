@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A Gantt chart of a schedule, simulated or traced: one HTML page that needs nothing else.
 //!
-//! The chart is an SVG with a lane per vCPU, grouped by pCPU: a bar where it runs, marks where it becomes ready, where its
-//! budget ends and comes back, where a window or period starts, where a deadline is missed. Without scripts, and on paper, the
-//! page shows the beginning of the schedule; the page's own script redraws it from the same data for any stretch of time:
-//! wheel or buttons to zoom, drag to move, hover for exact times.
+//! The chart is an SVG with a lane per vCPU, grouped by pCPU. A lane has a bar where its vCPU runs. Marks
+//! show where the vCPU becomes ready, where its budget ends and comes back, where a window or period starts,
+//! and where a deadline is missed. Without scripts, and on paper, the page shows the beginning of the
+//! schedule. The page's own script redraws the chart from the same data for any stretch of time: wheel or
+//! buttons to zoom, drag to move, hover for exact times.
 
 mod spans;
 mod svg;
@@ -17,7 +18,7 @@ use bulkhead_abi::trace::Record;
 pub struct Lane {
     /// Number of the vCPU in the records.
     pub vcpu: u8,
-    /// What it is called.
+    /// The name of the lane.
     pub name: String,
     /// Its pCPU.
     pub pcpu: u8,
@@ -25,12 +26,12 @@ pub struct Lane {
     pub partition: usize,
 }
 
-/// What to draw.
+/// The contents of a chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
     /// Headline.
     pub title: String,
-    /// What stands below it.
+    /// The text below the headline.
     pub subtitle: String,
     /// Ticks per second of the records' times.
     pub hertz: u64,
@@ -40,13 +41,13 @@ pub struct Chart {
     pub end: u64,
     /// The rows, grouped by pCPU.
     pub lanes: Vec<Lane>,
-    /// What to say about each pCPU.
+    /// A text about each pCPU.
     pub policies: Vec<(u8, String)>,
-    /// What happened; those of one pCPU in the order of time.
+    /// The records. Those of one pCPU are in the order of time.
     pub records: Vec<Record>,
 }
 
-/// A trace as a chart with this headline.
+/// Returns a trace as a chart with this headline.
 #[must_use]
 pub fn of_trace(trace: &Trace, title: String) -> Chart {
     let range = trace.range();
@@ -72,7 +73,7 @@ pub fn of_trace(trace: &Trace, title: String) -> Chart {
     }
 }
 
-/// The page.
+/// Returns the page.
 #[must_use]
 pub fn page(chart: &Chart) -> String {
     let data = spans::collect(chart);

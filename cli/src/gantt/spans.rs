@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From records to what is drawn: who ran from when to when, and marks.
+//! From records to the parts of a drawing: the stretches in which each vCPU ran, and marks.
 
 use super::Chart;
 use bulkhead_abi::trace::{Event, Record};
 
-/// What a mark stands for.
+/// The meaning of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     Wake,
@@ -27,7 +27,7 @@ impl Mark {
         Self::Critical,
     ];
 
-    /// Its class in the page, and what the legend says.
+    /// Returns the class of the mark in the page, and its text in the legend.
     pub const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Wake => ("wake", "becomes ready"),
@@ -54,7 +54,7 @@ impl Mark {
     }
 }
 
-/// What is drawn in one lane; times count from the start of the chart.
+/// The drawing of one lane. Times count from the start of the chart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LaneData {
     /// From and to.
@@ -62,7 +62,7 @@ pub(super) struct LaneData {
     pub marks: Vec<(Mark, u64)>,
 }
 
-/// The lanes' data, in the order of the lanes.
+/// Returns the data of the lanes, in the order of the lanes.
 pub(super) fn collect(chart: &Chart) -> Vec<LaneData> {
     chart
         .lanes
@@ -82,7 +82,7 @@ fn lane_data<'a>(records: impl Iterator<Item = &'a Record>, lane: u8, chart: &Ch
         let at = record.time.saturating_sub(chart.start);
         match record.event {
             Event::Switch { from, to, .. } if from == Some(lane) || to == Some(lane) => {
-                // Who runs at the first switch has run since the start.
+                // The vCPU that runs at the first switch has run since the start.
                 if let (true, start) = (from == Some(lane), since.take().unwrap_or(0)) {
                     push(&mut data.spans, start, at);
                 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The chart as SVG in a page.
 //!
-//! All bars of a lane are one path, in ticks from the start; zooming changes the part of it that is shown (the inner
-//! `viewBox`), and strokes keep their width. So the page holds each time once, and its script finds the exact times
-//! that it shows on hover in the path itself.
+//! All bars of a lane are one path, in ticks from the start. Zooming changes the visible part of the path
+//! (the inner `viewBox`), and strokes keep their width. So the page holds each time once, and its script
+//! finds the exact times that it shows on hover in the path itself.
 
 use super::Chart;
 use super::spans::{LaneData, Mark};
@@ -14,10 +14,10 @@ const WIDTH: u32 = 1050;
 const LANE: u32 = 30;
 const HEAD: u32 = 26;
 const AXIS: u32 = 26;
-/// Bars at most in the part that is shown first.
+/// Most bars in the part that is shown first.
 const SHOWN_FIRST: usize = 120;
 
-/// Fills that differ in print too; each partition has one.
+/// Fills that differ in print too. Each partition has one.
 const COLOURS: [&str; 10] = [
     "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb", "#994f00", "#005f73",
     "#e9a3c9",
@@ -26,7 +26,7 @@ const COLOURS: [&str; 10] = [
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The page.
+/// Returns the page.
 pub(super) fn page(chart: &Chart, data: &[LaneData]) -> String {
     let shown = shown_first(chart, data);
     let title = escape(&chart.title);
@@ -49,7 +49,8 @@ pub(super) fn page(chart: &Chart, data: &[LaneData]) -> String {
     out
 }
 
-/// How much of the chart is shown first: as much as has so many bars.
+/// Returns the length of the part of the chart that is shown first: the longest part with at most so many
+/// bars.
 fn shown_first(chart: &Chart, data: &[LaneData]) -> u64 {
     let length = chart.end.saturating_sub(chart.start).max(1);
     let mut ends: Vec<u64> = data
@@ -152,7 +153,7 @@ fn lane_paths(out: &mut String, (name, partition): (&str, usize), data: &LaneDat
     }
 }
 
-/// The axis of the part that is shown first; the script makes those of others.
+/// Draws the axis of the part that is shown first. The script draws the axes of other parts.
 fn axis(out: &mut String, shown: u64, hertz: u64, height: u32) {
     let nanoseconds = |ticks: f64| ticks * 1e9 / hertz.max(1) as f64;
     let length = nanoseconds(shown as f64);
@@ -200,7 +201,7 @@ mod tests {
         let page = page(&of_trace(&sample(3), "a & <b>".to_owned()));
         assert!(page.contains("<h1>a &amp; &lt;b&gt;</h1>"));
         assert!(page.contains(">pCPU 0</text>") && page.contains(">control</text>"));
-        // `control` runs for 10 ticks from 102 ticks after the start on, every 100.
+        // `control` runs for 10 ticks, first from 102 ticks after the start on, then every 100 ticks.
         for start in [102, 202, 302] {
             assert!(page.contains(&format!("M{start} ")), "{start} is not drawn");
         }

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From the rings in a board's memory to a trace.
 //!
-//! While the board runs its rings are emptied again and again: the counters, then what they say has been stored since, then
-//! the counters once more, because what was overwritten meanwhile is not what it was. No record is lost without being
-//! counted, and each gap has an [`Event::Lost`] where it is.
+//! While the board runs, its rings are emptied again and again. The collector reads the counters, then the
+//! records that have been stored since by these counters, then the counters once more: a record that was
+//! overwritten meanwhile is not valid. No record is lost without being counted, and each gap has an
+//! [`Event::Lost`] where it is.
 //!
-//! Memory is believed as little as a file: numbers are bounded, words that are no record are lost ones, and
-//! times that go back do not. (A switch is stamped with the start of its decision, other records
-//! with the moment they are stored.)
+//! Memory is trusted as little as a file: numbers are bounded, words that are no record count as lost
+//! records, and a time that goes back is replaced by the time before. (A switch is stamped with the start of
+//! its decision, other records with the moment they are stored.)
 
 use super::{Trace, TraceVcpu};
-use crate::log_area::{self, LogArea, ReadMemory, Rings};
+use crate::log::log_area::{self, LogArea, ReadMemory, Rings};
 use bulkhead_abi::trace::{Event, RECORD_SIZE, Record};
+use bulkhead_arch_api::class::Endianness;
 use std::mem;
 
 /// One ring.
 #[derive(Debug, Default)]
 struct Ring {
-    /// Records of it that were dealt with.
+    /// Records of the ring that were dealt with.
     taken: u64,
     /// Records that were missed since the last one.
     lost: u64,
@@ -36,7 +38,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// For a board whose log area is at `log_base`.
+    /// Makes a collector for a board whose log area is at `log_base`.
     #[must_use]
     pub fn new(log_base: u64) -> Self {
         Self {
@@ -47,7 +49,7 @@ impl Collector {
         }
     }
 
-    /// Takes what is new in the rings. A board that has not come far has none yet.
+    /// Takes the new records in the rings. A board that has not come far has no rings yet.
     ///
     /// # Errors
     /// Memory could not be read.
@@ -60,7 +62,7 @@ impl Collector {
             return Ok(());
         };
         if before.boots() != self.boots {
-            // Another life of the hypervisor, with its rings empty.
+            // This is another life of the hypervisor, with its rings empty.
             self.begin(&before);
         }
         let mut words = Vec::new();
@@ -72,7 +74,7 @@ impl Collector {
         let after = LogArea::at_start(&after).and_then(|after| after.rings());
         for (number, (from, words)) in words.into_iter().enumerate() {
             let stored = after.as_ref().and_then(|after| after.stored.get(number));
-            // The one that is being stored is not counted yet, but has overwritten another.
+            // The record that is being stored is not counted yet, but has overwritten another one.
             let overwritten = stored.map_or(u64::MAX, |stored| {
                 stored.saturating_add(1).saturating_sub(rings.records)
             });
@@ -81,7 +83,7 @@ impl Collector {
         Ok(())
     }
 
-    /// The trace so far; the collector starts anew.
+    /// Returns the trace so far. The collector starts anew.
     pub fn finish(&mut self) -> Trace {
         let mut trace = mem::take(&mut self.trace);
         let last = trace.records.iter().map(|record| record.time).max();
@@ -93,7 +95,7 @@ impl Collector {
         }
         self.rings.clear();
         self.boots = 0;
-        // Stable: what one pCPU stored stays in its order.
+        // The sort is stable: the records of one pCPU stay in their order.
         trace.records.sort_by_key(|record| record.time);
         trace
     }
@@ -104,7 +106,8 @@ impl Collector {
         self.rings = (0..self.trace.pcpus).map(|_| Ring::default()).collect();
     }
 
-    /// Takes the records of a ring from number `from` on; those before `overwritten` are not what they were.
+    /// Takes the records of a ring from number `from` on. Records before `overwritten` have been overwritten
+    /// meanwhile.
     fn accept(&mut self, number: usize, from: u64, overwritten: u64, words: &[[u8; RECORD_SIZE]]) {
         let Some(ring) = self.rings.get_mut(number) else {
             return;
@@ -143,7 +146,17 @@ fn gap(lost: u64, time: u64, pcpu: u8) -> Record {
     }
 }
 
-/// The records of a ring with these numbers; at most a ring full of them.
+/// Returns a record as it is in a file, whose words are little-endian.
+fn in_file_order(record: [u8; RECORD_SIZE], order: Endianness) -> [u8; RECORD_SIZE] {
+    let mut record = record;
+    let (words, _) = record.as_chunks_mut();
+    for word in words {
+        *word = order.long(*word).to_le_bytes();
+    }
+    record
+}
+
+/// Reads the records of a ring with these numbers, at most a ring full of them.
 fn read_ring<E>(
     rings: &Rings,
     number: usize,
@@ -162,7 +175,8 @@ fn read_ring<E>(
         records.extend(
             bytes
                 .chunks_exact(RECORD_SIZE)
-                .filter_map(|chunk| chunk.first_chunk()),
+                .filter_map(|chunk| chunk.first_chunk())
+                .map(|record| in_file_order(*record, rings.order)),
         );
         next += count;
     }
@@ -189,5 +203,38 @@ impl LogArea<'_> {
                 .collect(),
             records: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_of_a_big_endian_class_is_read_as_any_other() {
+        let record = Record {
+            time: 0x1122_3344_5566,
+            pcpu: 0,
+            event: Event::Lost { count: 3 },
+        };
+        let of_file = record.to_bytes();
+        let mut in_memory = of_file;
+        in_memory
+            .as_chunks_mut::<8>()
+            .0
+            .iter_mut()
+            .for_each(|word| word.reverse());
+        let read = |order, memory: [u8; RECORD_SIZE]| {
+            let rings = Rings {
+                base: 0x1000,
+                records: 64,
+                stored: vec![1],
+                order,
+            };
+            let records = read_ring::<()>(&rings, 0, 0..1, &mut |_, _| Ok(memory.to_vec()));
+            Record::from_bytes(records.unwrap()[0])
+        };
+        assert_eq!(read(Endianness::Big, in_memory), Ok(record));
+        assert_eq!(read(Endianness::Little, of_file), Ok(record));
     }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When a pCPU may have stood still because the emulator ran another one.
+//! Times in which a pCPU may have stood still because the emulator ran another one.
 //!
-//! An emulator that counts instructions runs its CPUs in turns on one clock. From a trace one cannot see whose turn it was, but one
-//! can see when it can only have been one's own: while all others waited for an interrupt. Time in which another
-//! pCPU was not waiting is excused; time in which all others were is not.
+//! An emulator that counts instructions runs its CPUs in turns on one clock. A trace does not show which CPU
+//! had its turn, but it shows when only one CPU can have had the turn: while all others waited for an
+//! interrupt. Time in which another pCPU was not waiting is excused. Time in which all others were waiting is
+//! not.
 
 use super::Trace;
 use bulkhead_abi::trace::Event;
@@ -15,7 +16,7 @@ pub(super) struct Excuses {
 }
 
 impl Excuses {
-    /// What the pCPUs other than `pcpu` did.
+    /// Collects the busy times of the pCPUs other than `pcpu`.
     pub fn of_others(trace: &Trace, pcpu: u8) -> Self {
         let others = (0..trace.pcpus).filter(|other| *other != pcpu);
         let mut busy: Vec<(u64, u64)> = others.flat_map(|other| busy(trace, other)).collect();
@@ -30,7 +31,7 @@ impl Excuses {
         Self { busy: union }
     }
 
-    /// How long from `due` to `now`, without what is excused.
+    /// Returns the time from `due` to `now`, without the excused parts.
     pub fn lateness(&self, due: u64, now: u64) -> u64 {
         let from = self.busy.partition_point(|(_, end)| *end <= due);
         let meanwhile = self.busy.iter().skip(from).take_while(|(start, _)| *start < now);
@@ -41,8 +42,9 @@ impl Excuses {
     }
 }
 
-/// When `pcpu` was not waiting. It waits from a switch to nobody until the exit that ends the wait; before its first record and behind
-/// its last one nothing is known, which counts as busy.
+/// Returns the times in which `pcpu` was not waiting. A pCPU waits from a switch to nobody until the exit
+/// that ends the wait. Nothing is known before its first record and behind its last one, which counts as
+/// busy.
 fn busy(trace: &Trace, pcpu: u8) -> Vec<(u64, u64)> {
     let mut busy = Vec::new();
     let mut since = Some(0);
@@ -68,7 +70,8 @@ mod tests {
     use crate::trace::TraceVcpu;
     use bulkhead_abi::trace::{ExitCause, Record, SwitchReason};
 
-    /// pCPU 1 runs from 10 us to 20 us and from 50 us on; pCPU 2 from 15 us to 30 us.
+    /// Returns a trace in which pCPU 1 runs from 10 us to 20 us and from 50 us on, and pCPU 2 from 15 us to
+    /// 30 us.
     fn trace() -> Trace {
         let exit = Event::Exit {
             vcpu: None,

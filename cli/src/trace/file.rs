@@ -27,11 +27,11 @@ use bulkhead_abi::trace::{BadRecord, RECORD_SIZE, Record};
 const MAGIC: &[u8; 8] = b"BULKTRC1";
 const VERSION: u32 = 1;
 const FIXED: usize = 88;
-/// More of anything is no trace of ours.
+/// A trace of a real system has no more of anything than this.
 const COUNT_MAX: u32 = 255;
 
 impl Trace {
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let header = header_size(self.partitions.len(), self.vcpus.len());
@@ -64,10 +64,10 @@ impl Trace {
         bytes
     }
 
-    /// The trace that is in the bytes of a file.
+    /// Decodes the trace in the bytes of a file.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The error says why the bytes are no trace.
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let mut reader = Reader { bytes, at: 0 };
         if reader.array::<8>().as_ref() != Ok(MAGIC) {
@@ -122,7 +122,7 @@ impl Trace {
     }
 }
 
-/// Why two words are no record, as a user is told it.
+/// Explains to a user why two words are no record.
 #[must_use]
 pub fn describe(error: BadRecord) -> String {
     match error {
@@ -140,7 +140,7 @@ fn header_size(partitions: usize, vcpus: usize) -> usize {
 
 fn padded(name: &str) -> [u8; NAME_LEN] {
     let mut bytes = [0; NAME_LEN];
-    // A name of a manifest fits.
+    // A name of a manifest fits into the bytes.
     for (to, from) in bytes.iter_mut().zip(name.bytes()) {
         *to = from;
     }
@@ -216,7 +216,7 @@ mod tests {
         );
     }
 
-    /// Whatever has passed the reader can be shown in every form.
+    /// Shows a trace in every form, as is possible for every trace that has passed the reader.
     fn show(trace: &Trace) {
         let _ = (
             trace.report(),
@@ -241,7 +241,7 @@ mod tests {
         for _ in 0..4000 {
             let mut bytes = good.clone();
             for _ in 0..=random(3) {
-                // A whole number: of the header, or the time or the rest of a record.
+                // The position is that of a whole number: of the header, or the time or the rest of a record.
                 let at = 8 * random(bytes.len() / 8);
                 let value = match random(4) {
                     0 => [0xff; 8],

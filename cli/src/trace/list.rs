@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The records of a trace one by one, in words: for a look at what exactly happened around a moment.
+//! The records of a trace one by one, in words: for an exact look at the events around a moment.
 
 use super::Trace;
 use bulkhead_abi::trace::{Event, Record};
 use std::fmt::Write;
 
 impl Trace {
-    /// The records from `from` to `to` nanoseconds after boot, a line each.
+    /// Lists the records from `from` to `to` nanoseconds after boot, a line each.
     #[must_use]
     pub fn list(&self, from: u64, to: u64) -> String {
         let mut text = String::new();
@@ -26,7 +26,7 @@ impl Trace {
         text
     }
 
-    /// What happened.
+    /// Describes the event of a record.
     fn words(&self, record: &Record) -> String {
         let who = |vcpu: Option<u8>| vcpu.map_or("nobody".to_owned(), |vcpu| self.vcpu_name(vcpu));
         let about = |vcpu: u8, what: &str| format!("{:<9} {}", what, self.vcpu_name(vcpu));

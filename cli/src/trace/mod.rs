@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A trace: what every pCPU of a system did and when, as records of [`bulkhead_abi::trace`] with the names that
-//! belong to them.
+//! A trace: the actions of every pCPU of a system with their times, as records of [`bulkhead_abi::trace`]
+//! with the names that belong to them.
 //!
-//! It comes from the rings of a board ([`collect`]), from a file ([`mod@file`]), or from the scheduling simulator, and goes
-//! to a file, a report ([`report`]), a list ([`list`]), Perfetto ([`perfetto`]) or a drawing. Whoever makes one keeps what
-//! [`Trace::check`] checks, and whoever reads one can count on it: the records are in the order of their times, and name only pCPUs,
-//! vCPUs and partitions that exist.
+//! A trace comes from the rings of a board ([`collect`]), from a file ([`mod@file`]), or from the scheduling
+//! simulator. It goes to a file, a report ([`report`]), a list ([`list`]), Perfetto ([`perfetto`]) or a
+//! drawing. Every maker of a trace keeps the rules that [`Trace::check`] checks, and every reader can count
+//! on them: the records are in the order of their times, and name only pCPUs, vCPUs and partitions that
+//! exist.
 
 pub mod collect;
 mod excuses;
@@ -19,7 +20,7 @@ mod workload;
 
 use bulkhead_abi::trace::{Event, Record};
 
-/// A vCPU of a traced system; its number in the records is its place in [`Trace::vcpus`].
+/// A vCPU of a traced system. Its number in the records is its place in [`Trace::vcpus`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceVcpu {
     /// Its partition.
@@ -35,7 +36,7 @@ pub struct TraceVcpu {
 pub struct Trace {
     /// Name of the board.
     pub board: String,
-    /// Ticks of the records' times per second; not 0.
+    /// Ticks of the records' times per second. Not 0.
     pub hertz: u64,
     /// The tick at which the hypervisor booted.
     pub origin: u64,
@@ -50,20 +51,20 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Nanoseconds since boot.
+    /// Returns the nanoseconds since boot.
     #[must_use]
     pub fn nanoseconds(&self, time: u64) -> u64 {
         self.duration(time.saturating_sub(self.origin))
     }
 
-    /// Nanoseconds that `ticks` last.
+    /// Returns the nanoseconds that `ticks` last.
     #[must_use]
     pub fn duration(&self, ticks: u64) -> u64 {
         let nanoseconds = u128::from(ticks) * 1_000_000_000 / u128::from(self.hertz.max(1));
         u64::try_from(nanoseconds).unwrap_or(u64::MAX)
     }
 
-    /// What a vCPU is called: its partition's name, with its number if the partition has several.
+    /// Returns the name of a vCPU: its partition's name, with its number if the partition has several.
     #[must_use]
     pub fn vcpu_name(&self, vcpu: u8) -> String {
         let Some(info) = self.vcpus.get(usize::from(vcpu)) else {
@@ -81,7 +82,7 @@ impl Trace {
         }
     }
 
-    /// What a partition is called.
+    /// Returns the name of a partition.
     #[must_use]
     pub fn partition_name(&self, partition: u8) -> &str {
         self.partitions
@@ -89,7 +90,7 @@ impl Trace {
             .map_or("?", String::as_str)
     }
 
-    /// Time of the first and of the last record.
+    /// Returns the time of the first and of the last record.
     #[must_use]
     pub fn range(&self) -> Option<(u64, u64)> {
         Some((self.records.first()?.time, self.records.last()?.time))
@@ -105,10 +106,10 @@ impl Trace {
         lost.sum()
     }
 
-    /// Whether everything a record names exists, and the records are in order.
+    /// Checks that everything a record names exists, and that the records are in order.
     ///
     /// # Errors
-    /// What is wrong first.
+    /// The error names the first fault.
     pub fn check(&self) -> Result<(), String> {
         if self.hertz == 0 {
             return Err("its clock stands still".to_owned());
@@ -132,10 +133,10 @@ impl Trace {
         Ok(())
     }
 
-    /// Whether everything the record names exists.
+    /// Checks that everything the record names exists.
     ///
     /// # Errors
-    /// What does not.
+    /// The error names the thing that does not exist.
     pub fn check_record(&self, record: &Record) -> Result<(), String> {
         if record.pcpu >= self.pcpus {
             return Err(format!("pCPU {}", record.pcpu));
@@ -171,7 +172,8 @@ pub(crate) mod tests {
     use super::*;
     use bulkhead_abi::trace::{BlockReason, ExitCause, SwitchReason};
 
-    /// Two partitions that share a pCPU: `control` wakes every 100 ticks for 10, `noise` has the rest.
+    /// Returns a trace of two partitions that share a pCPU: `control` wakes every 100 ticks for 10, `noise`
+    /// has the rest.
     pub(crate) fn sample(periods: u64) -> Trace {
         let vcpu = |partition, index| TraceVcpu {
             partition,

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A trace for Perfetto (<https://ui.perfetto.dev>) and Chrome: the JSON trace event format.
 //!
-//! A process per pCPU, a thread per vCPU bound to it: spans are complete events, everything else is an instant on the
-//! thread of the vCPU it is about, or on thread 0 if it is about the pCPU. Times are microseconds since boot.
+//! The format has a process per pCPU, and a thread per vCPU bound to it. Spans are complete events.
+//! Everything else is an instant on the thread of the vCPU it is about, or on thread 0 if it is about the
+//! pCPU. Times are microseconds since boot.
 
 use super::Trace;
 use bulkhead_abi::trace::{Event, Record};
 use std::fmt::Write;
 
 impl Trace {
-    /// The JSON text.
+    /// Returns the JSON text.
     #[must_use]
     pub fn perfetto(&self) -> String {
         let mut events = Vec::new();
@@ -80,7 +81,7 @@ impl Trace {
     }
 }
 
-/// Process 0 is none.
+/// Returns the number of the process of a pCPU. Process 0 is none.
 fn process(pcpu: u8) -> u32 {
     u32::from(pcpu) + 1
 }
@@ -101,7 +102,7 @@ fn micros(nanoseconds: u64) -> String {
     format!("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000)
 }
 
-/// A JSON string.
+/// Returns a JSON string.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {

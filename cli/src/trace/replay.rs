@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Executed against simulated: is what a pCPU did what the policy's code says?
+//! Comparison of executed and simulated time: does a pCPU do what the policy's code says?
 //!
-//! The policy, the very code that ran in the hypervisor, is given what the trace says about the outside (who became ready and
-//! who had nothing to do, and when) and no overhead at all. From each switch on it predicts the next: to whom, and when.
-//! The executed switch must go to the same vCPU, must have a reason, and may come later than predicted by the
-//! hypervisor's own overhead only. Likewise all that a decision signals: budgets, windows, periods, schedules. After each switch
-//! the simulated clock is set to the executed one, so overheads do not add up and a deviation is seen where it arises.
+//! The replay runs the policy, the very code that ran in the hypervisor. The policy is told what the trace
+//! says about the outside: which vCPU became ready, which had nothing to do, and when. The policy is charged
+//! no overhead at all. From each switch on, the policy predicts the next one: the vCPU and the time. The
+//! executed switch must go to the same vCPU and must have a reason. It may come later than predicted by the
+//! hypervisor's own overhead only. The same holds for all signals of a decision: budgets, windows, periods,
+//! schedules. After each switch the simulated clock is set to the executed one, so overheads do not add up
+//! and a deviation is seen where it arises.
 //!
-//! **Workloads.** Of a vCPU whose manifest has a workload the wakes and blocks are predicted too, from the manifest alone
-//! (module `workload`).
+//! **Workloads.** If the manifest gives a vCPU a workload, the vCPU's wakes and blocks are predicted too,
+//! from the manifest alone (module `workload`).
 //!
-//! **Turns.** An emulator that counts instructions runs one CPU at a time: virtual time goes by for a CPU that has its turn later.
-//! [`Tolerance::turns`] therefore excuses a pCPU for the time in which another one was busy, and for no other. Who runs, in which order and
-//! why is compared all the same.
+//! **Turns.** An emulator that counts instructions runs one CPU at a time: virtual time goes by for a CPU
+//! that has its turn later. [`Tolerance::turns`] therefore excuses a pCPU for the time in which another one
+//! was busy, and for no other. The running vCPU, the order and the reasons are compared all the same.
 //!
 //! Times are nanoseconds since boot, as in the manifest.
 
@@ -25,42 +27,42 @@ use bulkhead_manifest::{System, timing};
 use bulkhead_sched::{AnyPolicy, Decision, Policy, Signals, Slot, SlotSet, StopReason};
 use std::collections::BTreeMap;
 
-/// The board's clock has its own grain: a time of the manifest is rounded to it, in either direction.
+/// The grain of the board's clock: a time of the manifest is rounded to it, in either direction.
 const GRAIN: u64 = 100;
-/// Decisions that change nothing between two records. Each lets time go on, so more are an error.
+/// Most decisions that change nothing between two records. Each lets time go on, so more are an error.
 const QUIET_DECISIONS: usize = 1_000_000;
 
-/// How much later than the policy alone would have it things may happen.
+/// The largest delay of an event against the prediction of the policy alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tolerance {
-    /// In nanoseconds, what the hypervisor itself may take.
+    /// The nanoseconds that the hypervisor itself may take.
     pub overhead: u64,
-    /// CPUs run one at a time, as in an emulator that counts instructions.
+    /// True if CPUs run one at a time, as in an emulator that counts instructions.
     pub turns: bool,
 }
 
-/// What the comparison has seen.
+/// The figures of the comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreement {
     /// Switches that were predicted.
     pub switches: u64,
     /// Signals that were predicted.
     pub signals: u64,
-    /// How much later than predicted an executed switch was at most, in nanoseconds; those that a partition's stop or start
-    /// comes before are not counted.
+    /// The largest delay of an executed switch against its prediction, in nanoseconds. Switches that a
+    /// partition's stop or start comes before are not counted.
     pub latest: u64,
     /// vCPUs with a workload of jobs.
     pub workloads: usize,
     /// Jobs that were released and done as the workloads of the manifest say.
     pub jobs: u64,
-    /// How much of the time of a late switch was excused at most, because it was another pCPU's turn.
+    /// The longest excused part of a late switch's delay, because it was another pCPU's turn.
     pub excused: u64,
 }
 
 /// A signal about a vCPU.
 type OfVcpu = fn(u8) -> Signal;
 
-/// What a decision signals, and about which vCPU.
+/// A signal of a decision, and the vCPU that it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Signal {
     Exhausted(u8),
@@ -70,7 +72,7 @@ enum Signal {
 }
 
 impl Agreement {
-    /// A line about it.
+    /// Returns a line of text about the agreement.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = format!(
@@ -92,12 +94,12 @@ impl Agreement {
     }
 }
 
-/// Compares what all pCPUs did with what the policies of `system` say.
+/// Compares the actions of all pCPUs with the decisions of the policies of `system`.
 ///
 /// # Errors
-/// The first difference.
+/// The error is the first difference.
 pub fn agree(trace: &Trace, system: &System, tolerance: Tolerance) -> Result<Vec<Agreement>, String> {
-    let own = system.partitions().iter().map(|partition| &partition.name);
+    let own = system.partitions().into_iter().map(|partition| partition.name());
     if trace.partitions.iter().ne(own) || usize::from(trace.pcpus) != system.pcpus().len() {
         return Err("the trace is not one of this system".to_owned());
     }
@@ -116,10 +118,11 @@ pub fn agree(trace: &Trace, system: &System, tolerance: Tolerance) -> Result<Vec
         .collect()
 }
 
-/// Compares what `pcpu` did with what `policy` says, and with the workloads of those slots that have one.
+/// Compares the actions of `pcpu` with the decisions of `policy`, and with the workloads of those slots that
+/// have one.
 ///
 /// # Errors
-/// The first difference.
+/// The error is the first difference.
 pub(super) fn compare(
     trace: &Trace,
     pcpu: u8,
@@ -142,21 +145,23 @@ struct Replay<'a> {
     since: u64,
     until: u64,
     interested: SlotSet,
-    /// The policy has been told that the running one stopped.
+    /// True if the policy has been told that the running vCPU stopped.
     is_settled: bool,
-    /// The running one has nothing to do.
+    /// True if the running vCPU has nothing to do.
     is_blocked: bool,
-    /// When the record before was stored, and when the one before it that has another time.
+    /// The time of the record before, and the time of the last record that has another time.
     stored: (u64, u64),
-    /// How much earlier than its record the decision in force may have been taken: a trace is in order, so a switch that was decided
-    /// before something else was told has the time of that.
+    /// The longest time by which the decision in force may be earlier than its record. A trace is in order:
+    /// if another event was recorded after the decision and before the switch, the switch carries the time of
+    /// that event.
     skew: u64,
-    /// How much earlier than predicted a budget may run out: one that ran out before without a change of who runs was overdrawn until
-    /// the decision about it, whose time the trace does not tell, and some policies take that from a later turn.
+    /// The longest time by which a budget may run out earlier than predicted. A budget that ran out before,
+    /// without a change of the running vCPU, was overdrawn until the decision about it. The trace does not
+    /// tell the time of this decision, and some policies take the overdrawn time from a later turn.
     overdrawn: u64,
     /// Since then another vCPU should run.
     due: Option<u64>,
-    /// A partition has changed its state since then.
+    /// True if a partition has changed its state since then.
     has_life_cycle: bool,
     /// Schedules that came into force, the first one first.
     schedules: Vec<(u64, u8)>,
@@ -211,7 +216,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Compares everything; the first difference is an error.
+    /// Compares everything. The first difference is an error.
     fn run(mut self) -> Result<Agreement, String> {
         let (trace, pcpu) = (self.trace, self.pcpu);
         let workloads = self.workloads.iter().flatten();
@@ -230,7 +235,7 @@ impl<'a> Replay<'a> {
         Ok(self.agreement)
     }
 
-    /// The pCPU's first decision is the one with its first record: at the same time, or just before.
+    /// Takes the pCPU's first decision, which belongs to its first record: at the same time, or just before.
     fn begin(&mut self) {
         let Some(first) = self.trace.of_pcpu(self.pcpu).next() else {
             return;
@@ -279,7 +284,7 @@ impl<'a> Replay<'a> {
             Event::WindowStart { vcpu } => self.signalled(Signal::Window(vcpu), now),
             Event::PeriodStart { vcpu } => self.signalled(Signal::Period(vcpu), now),
             Event::Lost { count } => return Err(format!("{count} records are missing")),
-            // To stop, clear or start a partition takes its own time, and says so.
+            // Stopping, clearing or starting a partition takes its own time, and the trace says so.
             Event::State { partition, state } => {
                 self.has_life_cycle |= self.due.is_some();
                 self.due = self.due.map(|due| due.max(now));
@@ -304,7 +309,8 @@ impl<'a> Replay<'a> {
         result.map_err(|what| format!("{}: {what}", self.name(Some(slot))))
     }
 
-    /// The partition does no more of what it declares: it is loaded, stops, or has stopped.
+    /// Ends the workloads of a partition, which does no more of what it declares: it is loaded, stops, or has
+    /// stopped.
     fn end_workloads(&mut self, partition: u8) {
         let trace = self.trace;
         for (work, vcpu) in self.workloads.iter_mut().zip(&self.slots) {
@@ -318,7 +324,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Whether each vCPU has woken up that should have, by the workloads of the manifest.
+    /// Checks that each vCPU has woken up that should have, by the workloads of the manifest.
     fn check_workloads(&mut self, now: u64) -> Result<(), String> {
         for (slot, work) in (0..).map(Slot).zip(&mut self.workloads) {
             if let Some(work) = work
@@ -330,7 +336,8 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// Decisions by the clock alone, up to `now`. One that changes who runs waits for the executed switch.
+    /// Takes the decisions that the clock alone causes, up to `now`. A decision that changes the running vCPU
+    /// waits for the executed switch.
     fn pass_time(&mut self, now: u64) -> Result<(), String> {
         for _ in 0..QUIET_DECISIONS {
             if let Some(due) = self.due
@@ -350,7 +357,8 @@ impl<'a> Replay<'a> {
         Err("the policy's decisions do not let time go on".to_owned())
     }
 
-    /// A decision at `now`, if it does not change who runs. Otherwise the executed switch will tell when it was taken.
+    /// Takes a decision at `now`, if it does not change which vCPU runs. Otherwise the executed switch will
+    /// tell the time of the decision.
     fn try_decide(&mut self, now: u64) {
         let before = (self.policy.clone(), self.is_settled, self.schedules.clone());
         self.change_schedule(now);
@@ -366,7 +374,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// The decision at `now`, whatever it is.
+    /// Takes the decision at `now`, whatever it is.
     fn decide(&mut self, now: u64) -> Option<Slot> {
         self.change_schedule(now);
         self.settle(now);
@@ -409,20 +417,20 @@ impl<'a> Replay<'a> {
         signals
     }
 
-    /// A schedule that came into force about now had been asked for before.
+    /// Tells the policy of a change of schedule that was asked for before and came into force about now.
     fn change_schedule(&mut self, now: u64) {
         if let Some((time, schedule)) = self.schedules.first().copied()
             && time <= now.saturating_add(self.overhead)
         {
             self.schedules.remove(0);
-            // One that does not exist is a difference that shows.
+            // A schedule that does not exist leads to a difference that shows.
             let _known = self.policy.change_schedule(schedule, now);
         }
     }
 
     fn woken(&mut self, slot: Slot, now: u64) {
         if self.running == Some(slot) && self.is_blocked {
-            // It was stopped before it was woken, and may well go on.
+            // The vCPU was stopped before it was woken, and may well go on.
             self.settle(now);
             self.is_blocked = false;
         }
@@ -486,8 +494,8 @@ impl<'a> Replay<'a> {
         self.executed.entry(signal).or_default().push(now);
     }
 
-    /// Each executed signal has been predicted, one by one, and the other way round. What is predicted for the last
-    /// moments may not have been recorded any more.
+    /// Compares the executed signals with the predicted ones, one by one in both directions. A signal that is
+    /// predicted for the last moments may not have been recorded any more.
     fn compare_signals(&mut self, end: u64) -> Result<(), String> {
         let mut kinds: Vec<Signal> = self
             .predicted

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A trace in words and numbers: who had which share of which pCPU, why the hypervisor got control, how long who waited, how
-//! regular windows were, and what happened to budgets, deadlines and partitions.
+//! A trace in words and numbers: the share of each vCPU of its pCPU, the reasons why the hypervisor got
+//! control, and the waiting times. The report also says how regular windows were, and tells the events of
+//! budgets, deadlines and partitions.
 //!
 //! Times are of the board's clock. Nothing is averaged away: each figure comes with its worst case.
 
@@ -16,7 +17,7 @@ const LISTED: usize = 30;
 const BAR: u64 = 40;
 
 impl Trace {
-    /// The report, in at most 100 columns.
+    /// Returns the report, in at most 100 columns.
     #[must_use]
     pub fn report(&self) -> String {
         let mut text = self.heading();
@@ -52,7 +53,7 @@ impl Trace {
         text
     }
 
-    /// The vCPUs of a pCPU, and what they had of it.
+    /// Writes the vCPUs of a pCPU, and their shares of it.
     fn shares(&self, pcpu: u8, text: &mut String) {
         let spans = self.spans(pcpu);
         let total: u64 = spans.iter().map(Span::length).sum();
@@ -107,7 +108,7 @@ impl Trace {
         }
     }
 
-    /// From ready to running.
+    /// Writes the latencies from ready to running.
     fn latencies(&self, text: &mut String) {
         let mut waits: BTreeMap<u8, Vec<u64>> = BTreeMap::new();
         for response in self.responses() {
@@ -141,7 +142,7 @@ impl Trace {
         }
     }
 
-    /// How regular windows come.
+    /// Writes how regularly windows come.
     fn windows(&self, text: &mut String) {
         let mut starts: BTreeMap<u8, Vec<u64>> = BTreeMap::new();
         for record in &self.records {
@@ -199,7 +200,7 @@ impl Trace {
         }
     }
 
-    /// What became of partitions.
+    /// Writes the events in the lives of partitions.
     fn life(&self, text: &mut String) {
         let mut lines = Vec::new();
         for record in &self.records {
@@ -231,7 +232,7 @@ impl Trace {
     }
 }
 
-/// Sorted waits in nanoseconds by powers of two.
+/// Writes sorted waits in nanoseconds by powers of two.
 fn histogram(name: &str, waits: &[u64], text: &mut String) {
     let class = |wait: &u64| wait.checked_ilog2().map_or(0, |log| log + 1);
     let mut counts: BTreeMap<u32, u64> = BTreeMap::new();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who ran when, and how long each vCPU waited: what reports and drawings are made of.
+//! The spans in which vCPUs ran, and the time that each vCPU waited. Reports and drawings are made of them.
 //!
-//! A switch ends a span and begins another. Where records are missing nobody is said to have run: the span before
-//! ends at its last record, and the next one begins behind the gap with the vCPU that the next switch says had been running.
+//! A switch ends a span and begins another. Where records are missing, no vCPU is said to have run. The span
+//! before such a gap ends at its last record. The next span begins behind the gap, with the vCPU that the
+//! next switch says had been running.
 
 use super::Trace;
 use bulkhead_abi::trace::{Event, Record};
@@ -12,18 +13,18 @@ use bulkhead_abi::trace::{Event, Record};
 pub struct Span {
     /// The pCPU.
     pub pcpu: u8,
-    /// Who; `None`: nobody.
+    /// The vCPU, or `None` for nobody.
     pub vcpu: Option<u8>,
     /// First tick.
     pub start: u64,
     /// The tick behind the last.
     pub end: u64,
-    /// It ends because somebody else came first, and not because there was nothing to do.
+    /// The span ends because another vCPU came first, and not because there was nothing to do.
     pub preempted: bool,
 }
 
 impl Span {
-    /// Ticks.
+    /// Returns the length in ticks.
     #[must_use]
     pub const fn length(&self) -> u64 {
         self.end.saturating_sub(self.start)
@@ -33,30 +34,30 @@ impl Span {
 /// A vCPU that became ready, and when it ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// Who.
+    /// The vCPU.
     pub vcpu: u8,
-    /// When it became ready.
+    /// The time at which the vCPU became ready.
     pub woken: u64,
-    /// When it ran.
+    /// The time at which the vCPU ran.
     pub ran: u64,
 }
 
-/// What one pCPU is doing, as far as is known.
+/// The state of one pCPU, as far as is known.
 #[derive(Clone, Copy)]
 enum State {
-    /// Records are missing, or none has come yet; since then.
+    /// Records are missing, or none has come yet, since this time.
     Unknown(u64),
-    /// This one has it since then.
+    /// This vCPU has run since this time.
     Runs(Option<u8>, u64),
 }
 
 impl Trace {
-    /// The records of a pCPU.
+    /// Returns the records of a pCPU.
     pub fn of_pcpu(&self, pcpu: u8) -> impl Iterator<Item = &Record> {
         self.records.iter().filter(move |record| record.pcpu == pcpu)
     }
 
-    /// The spans of a pCPU, in order; the last one ends with the trace.
+    /// Returns the spans of a pCPU, in order. The last span ends with the trace.
     #[must_use]
     pub fn spans(&self, pcpu: u8) -> Vec<Span> {
         let Some((first, last)) = self.range() else {
@@ -100,7 +101,8 @@ impl Trace {
         spans
     }
 
-    /// How long each vCPU that became ready waited for its pCPU. One that was ready again before another ran did not wait.
+    /// Returns the time that each vCPU that became ready waited for its pCPU. A vCPU that was ready again
+    /// before another ran did not wait.
     #[must_use]
     pub fn responses(&self) -> Vec<Response> {
         let mut woken = vec![None; self.vcpus.len()];
@@ -122,9 +124,9 @@ impl Trace {
                     }
                 }
                 Event::Switch { to: Some(vcpu), .. } => ran(&mut woken, vcpu, Some(record.time)),
-                // It is doing something and never left.
+                // The vCPU is doing something and never left.
                 Event::Exit { vcpu: Some(vcpu), .. } => ran(&mut woken, vcpu, None),
-                // Whether one of these ran meanwhile nobody knows.
+                // Nobody knows whether one of these vCPUs ran meanwhile.
                 Event::Lost { .. } => {
                     for (place, vcpu) in woken.iter_mut().zip(&self.vcpus) {
                         if vcpu.pcpu == record.pcpu {
@@ -170,7 +172,7 @@ mod tests {
             pcpu: 0,
             event: Event::Lost { count: 3 },
         };
-        // Right behind the return to the one in the background.
+        // The place is right behind the return to the vCPU in the background.
         let place = trace.records.iter().rposition(|record| record.time == 1112);
         trace.records.insert(place.unwrap() + 1, gap);
         let spans = trace.spans(0);

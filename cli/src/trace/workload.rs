@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a manifest says its vCPUs do, held against what a trace says they did.
+//! The workload that a manifest gives its vCPUs, compared with the trace of their execution.
 //!
-//! The policy alone predicts who runs, given who is ready. With the workload of the manifest who is ready is predicted too: a job is
-//! released at its time, its vCPU wakes up as soon as anybody may notice (at once if the decision in force depends on it, at
-//! the next decision otherwise), and blocks when it ran for as long as its jobs take. Nothing is predicted before the first
+//! The policy alone predicts the running vCPU, if it is told which vCPUs are ready. The workload of the
+//! manifest predicts which vCPUs are ready: a job is released at its time, and its vCPU wakes up as soon as
+//! anybody may notice. That is at once if the decision in force depends on the vCPU, and at the next decision
+//! otherwise. The vCPU blocks when it ran for as long as its jobs take. Nothing is predicted before the first
 //! release: until then the guest starts.
 //!
-//! Releases of kind `sporadic` and `interrupt` are left to chance: of them only the least distance is known, so a wake-up can be
-//! too early but not too late.
+//! Releases of kind `sporadic` and `interrupt` are left to chance. Only their least distance is known, so a
+//! wake-up can be too early but not too late.
 
 use super::excuses::Excuses;
 use super::replay::micros;
@@ -17,20 +18,21 @@ use bulkhead_sched::simulate::{Pattern, Source};
 #[derive(Clone, Debug)]
 pub(super) struct Workload {
     works: Vec<Work>,
-    /// From then on everything is predicted.
+    /// The time from which everything is predicted.
     from: u64,
-    /// Released, and nobody has noticed yet.
+    /// The release of the oldest job that nobody has noticed yet.
     oldest: Option<u64>,
     /// The least and the most that the pending jobs take.
     pending: (u64, u64),
-    /// What the vCPU ran since it woke up, and how much of that cannot have been another pCPU's turn.
+    /// The time that the vCPU ran since it woke up, and the part of that time that cannot have been another
+    /// pCPU's turn.
     ran: u64,
     ran_surely: u64,
     running_since: Option<u64>,
     is_awake: bool,
-    /// It is done with what it does to start.
+    /// The vCPU is done with its work to start.
     is_started: bool,
-    /// Since then the decision in force depends on it.
+    /// The time since which the decision in force depends on the vCPU.
     noticed_since: Option<u64>,
     /// Jobs that were released and done as declared.
     pub done: u64,
@@ -84,12 +86,12 @@ impl Workload {
         }
     }
 
-    /// Whether it has jobs, and is not just always ready.
+    /// Tells whether the vCPU has jobs, and is not just always ready.
     pub fn has_jobs(&self) -> bool {
         !self.works.iter().any(Work::is_endless)
     }
 
-    /// The decision in force depends on the vCPU, or no longer does.
+    /// Records whether the decision in force depends on the vCPU from now on.
     pub fn notice(&mut self, is_interesting: bool, now: u64) {
         self.noticed_since = match (is_interesting, self.noticed_since) {
             (true, None) => Some(now),
@@ -98,7 +100,7 @@ impl Workload {
         };
     }
 
-    /// The vCPU runs from now on, or no longer does.
+    /// Records whether the vCPU runs from now on.
     pub fn runs(&mut self, runs: bool, now: u64, excuses: &Excuses) {
         if let Some(since) = self.running_since.take() {
             self.ran += now.saturating_sub(since);
@@ -107,7 +109,7 @@ impl Workload {
         self.running_since = runs.then_some(now);
     }
 
-    /// Whether a release was missed by `now`.
+    /// Checks that no release was missed by `now`.
     pub fn check(&mut self, now: u64, overhead: u64, excuses: &Excuses) -> Result<(), String> {
         if self.is_awake || now < self.from {
             return Ok(());
@@ -179,7 +181,7 @@ impl Workload {
         Ok(())
     }
 
-    /// The jobs released up to `now`.
+    /// Releases the jobs up to `now`.
     fn release(&mut self, now: u64) {
         for work in &mut self.works {
             if work.is_by_chance() || work.is_endless() {
@@ -217,7 +219,7 @@ mod tests {
         }
     }
 
-    /// What `control` does in [`sample`]: it runs for 10 us every 100 us.
+    /// The work of `control` in [`sample`]: it runs for 10 us every 100 us.
     const CONTROL: Source = source(0, 100_000, 10_000, 10_000, Pattern::Periodic);
     const NOISE: Source = source(1, 1, 1, 1, Pattern::AlwaysReady);
 
@@ -246,7 +248,7 @@ mod tests {
     #[test]
     fn what_is_done_as_declared_agrees_from_the_second_job_on() {
         let agreement = hold(&sample(20), &[CONTROL, NOISE]).unwrap();
-        // The one at 100 us is before the first that is declared, that at 200 us is the first.
+        // The job at 100 us is before the first that is declared, and the job at 200 us is the first.
         assert_eq!((agreement.switches, agreement.jobs), (41, 18));
         let mut half = CONTROL;
         (half.shortest, half.task.wcet) = (5_000, 5_000);

@@ -64,7 +64,7 @@ impl Mac {
         }
     }
 
-    /// What the EEPROM holds.
+    /// Returns what the EEPROM holds.
     pub(super) const fn loaded(&self) -> [u8; 6] {
         self.loaded
     }
@@ -73,7 +73,7 @@ impl Mac {
         self.control & RECEIVE_ENABLE != 0
     }
 
-    /// A command is done at once.
+    /// Returns the last command; a command is done at once.
     pub(super) const fn command(&self) -> u32 {
         self.command
     }
@@ -130,7 +130,7 @@ impl Mac {
         }
     }
 
-    /// MII_ACC: the PHY has address 1.
+    /// Does a command of MII_ACC: the PHY has address 1.
     fn reach_phy(&mut self, command: u32) {
         self.phy_address = (command & 0xFFC2) as u16;
         let register = command >> 6 & 0x1F;
@@ -149,7 +149,8 @@ impl Mac {
         }
     }
 
-    /// The link is up, with what the other side always offers: 100 Mbit/s, full duplex.
+    /// Reads a register of the PHY. The link is up, with what the other side always offers: 100 Mbit/s, full
+    /// duplex.
     const fn read_phy(&self, register: u32) -> u16 {
         match register {
             0 => self.phy_control,
@@ -166,7 +167,7 @@ impl Mac {
         }
     }
 
-    /// Whether a frame with these first bytes passes the filter (3.4), and whom it is for.
+    /// Tells whether a frame with these first bytes passes the filter (3.4), and whom it is for.
     pub(super) fn wants(&self, head: [u32; 2]) -> Option<Kind> {
         if !self.receives() {
             return None;
@@ -189,7 +190,8 @@ impl Mac {
         (all || passes).then_some(kind)
     }
 
-    /// The hash of an address is the upper six bits of its CRC.
+    /// Tells whether an address is in the hash table. The hash of an address is the upper six bits of its
+    /// CRC.
     fn is_in_hash(&self, address: [u8; 6]) -> bool {
         let mut crc = u32::MAX;
         for byte in address {

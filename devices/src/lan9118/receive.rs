@@ -24,7 +24,7 @@ pub(super) enum Kind {
 pub struct Piece {
     /// The first.
     pub at: u32,
-    /// How many.
+    /// The number of words.
     pub words: u32,
 }
 
@@ -60,12 +60,12 @@ const LENGTH: u16 = 0x3FFF;
 const IS_GROUP: u16 = 1 << 14;
 const IS_BROADCAST: u16 = 1 << 15;
 
-/// Words of a frame by its entry.
+/// Returns the number of words of a frame by its entry.
 const fn words_of(entry: u16) -> u16 {
     (entry & LENGTH).wrapping_add(3) >> 2
 }
 
-/// What the guest reads of it.
+/// Returns what the guest reads of it.
 const fn status_of(entry: u16) -> u32 {
     let group = if entry & IS_GROUP == 0 { 0 } else { MULTICAST };
     let broadcast = if entry & IS_BROADCAST == 0 { 0 } else { BROADCAST };
@@ -76,7 +76,7 @@ const fn slot(frame: u8) -> usize {
     (frame % FRAMES) as usize
 }
 
-/// A place in the ring, some words further.
+/// Returns a place in the ring, some words further.
 const fn further(at: u16, words: u16) -> u16 {
     let sum = at.wrapping_add(words);
     if sum >= RING { sum.wrapping_sub(RING) } else { sum }
@@ -100,7 +100,7 @@ impl Receive {
         self.arrived.wrapping_sub(self.status_taken) as u32
     }
 
-    /// RX_FIFO_INF (5.3.11).
+    /// Returns RX_FIFO_INF (5.3.11).
     pub(super) const fn filling(&self) -> u32 {
         self.statuses() << 16 | (self.used as u32) << 2
     }
@@ -109,7 +109,7 @@ impl Receive {
         self.frames.get(slot(frame)).copied().unwrap_or(0)
     }
 
-    /// The oldest status.
+    /// Returns the oldest status.
     pub(super) fn status(&self) -> u32 {
         if self.statuses() == 0 {
             0
@@ -126,7 +126,8 @@ impl Receive {
         status
     }
 
-    /// The next word of data: those in front of the frame (RXDOFF, 5.3.7) and behind it (RX end alignment) are zero.
+    /// Takes the next word of data: those in front of the frame (RXDOFF, 5.3.7) and behind it (RX end
+    /// alignment) are zero.
     pub(super) fn take_word(&mut self, config: u32, memory: &mut impl FrameMemory) -> u32 {
         if self.data_taken == self.arrived {
             return 0;
@@ -175,7 +176,7 @@ impl Receive {
         self.data_taken = self.data_taken.wrapping_add(1);
     }
 
-    /// Where a frame of `bytes` bytes, CRC included, goes.
+    /// Returns where a frame of `bytes` bytes, CRC included, goes.
     pub(super) fn room(&self, bytes: u32, kind: Kind) -> Option<Arrival> {
         let length = u16::try_from(bytes).ok().filter(|length| *length <= LENGTH)?;
         let entry = length
@@ -201,7 +202,7 @@ impl Receive {
         Some(Arrival { pieces, entry })
     }
 
-    /// It is there.
+    /// Adds the frame, which is there now.
     pub(super) fn commit(&mut self, arrival: &Arrival) {
         if let Some(entry) = self.frames.get_mut(slot(self.arrived)) {
             *entry = arrival.entry;

@@ -53,7 +53,7 @@ impl Chip {
         self.read(MAC_CSR_DATA)
     }
 
-    /// What the switch does with a frame for this device.
+    /// Does what the switch does with a frame for this device.
     fn deliver(&mut self, frame: &[u8]) -> bool {
         let mut words: Vec<u32> = frame
             .chunks(4)
@@ -262,7 +262,8 @@ fn the_interrupt_follows_levels_enables_and_polarity() {
     assert_eq!(chip.mac_read(2), 0x0700, "the address is loaded anew");
 }
 
-/// As the driver of FreeRTOS+TCP for these boards: its handler acknowledges everything, and a task takes what waits.
+/// Acts as the driver of FreeRTOS+TCP for these boards: its handler acknowledges everything, and a task takes
+/// what waits.
 #[test]
 fn a_handler_that_only_acknowledges_comes_to_an_end() {
     let mut chip = Chip::new();
@@ -275,7 +276,7 @@ fn a_handler_that_only_acknowledges_comes_to_an_end() {
     chip.write(INT_STS, u32::MAX);
     chip.write(INT_STS, u32::MAX);
     assert!(!chip.device.level(), "its task gets to run");
-    // What comes now interrupts, and what is left behind by somebody who takes one frame at a time.
+    // A frame that comes now interrupts, and so do those that a driver leaves which takes one at a time.
     assert!(chip.deliver(&frame(64)));
     assert!(chip.device.level());
     chip.write(INT_STS, TXE_INT);

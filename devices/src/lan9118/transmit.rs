@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The frame that the guest is writing: commands, then data (3.12).
 //!
-//! A frame may consist of several buffers, each with an offset in its first word and an alignment of its end, so its bytes are put
-//! together in an accumulator and stored a word at a time.
+//! A frame may consist of several buffers, each with an offset in its first word and an alignment of its end,
+//! so its bytes are put together in an accumulator and stored a word at a time.
 
 use super::{FRAME_MAX, FrameMemory, Lan9118};
 
@@ -15,7 +15,7 @@ const COMMAND_LAST: u32 = 1 << 12;
 /// TX status (3.12.4): an error.
 const STATUS_ERROR: u32 = 1 << 15;
 
-/// What the next word is.
+/// The meaning of the next word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expects {
     CommandA,
@@ -76,13 +76,13 @@ impl Transmit {
         self.pushed.wrapping_sub(self.taken) as u32
     }
 
-    /// TX_FIFO_INF (5.3.12).
+    /// Returns TX_FIFO_INF (5.3.12).
     pub(super) const fn filling(&self, space: u32) -> u32 {
         let used = (self.length as u32).wrapping_add(3) & !3;
         self.statuses() << 16 | space.saturating_sub(used)
     }
 
-    /// The oldest status.
+    /// Returns the oldest status.
     pub(super) fn status(&self) -> u32 {
         let index = usize::from(self.taken % STATUSES);
         if self.statuses() == 0 {
@@ -110,7 +110,7 @@ impl Transmit {
         self.part = 0;
     }
 
-    /// Whether the next word is the last one of a frame.
+    /// Tells whether the next word is the last one of a frame.
     pub(super) const fn would_complete(&self) -> bool {
         let is_last = match self.expects {
             Expects::CommandA => false,
@@ -120,7 +120,7 @@ impl Transmit {
         is_last && self.command & COMMAND_LAST != 0
     }
 
-    /// A word for the FIFO.
+    /// Takes a word for the FIFO.
     pub(super) fn push(&mut self, value: u32, memory: &mut impl FrameMemory) -> Option<Done> {
         match self.expects {
             Expects::CommandA => {
@@ -146,7 +146,8 @@ impl Transmit {
         }
     }
 
-    /// Command A: a buffer, its place in the words to come, and whether it is the first or last of a frame.
+    /// Takes command A: a buffer, its place in the words to come, and whether it is the first or last of a
+    /// frame.
     const fn begin(&mut self, command: u32) {
         self.command = command;
         if command & COMMAND_FIRST != 0 {
@@ -165,7 +166,7 @@ impl Transmit {
         self.expects = Expects::CommandB;
     }
 
-    /// The bytes of a word that belong to the buffer.
+    /// Adds the bytes of a word that belong to the buffer.
     fn add(&mut self, value: u32, memory: &mut impl FrameMemory) {
         let unwanted = self.skip.min(4);
         self.skip = self.skip.wrapping_sub(unwanted);
@@ -182,10 +183,10 @@ impl Transmit {
         let filled = self.length & 3;
         let joined = u64::from(self.part) | bytes.wrapping_shl(u32::from(filled).wrapping_mul(8));
         let index = u32::from(self.length >> 2);
-        // What is too long stays too long.
+        // A frame that is too long stays too long.
         self.length = self.length.saturating_add(count);
         if filled.wrapping_add(count) >= 4 {
-            // What is too long is not stored, and not sent.
+            // A frame that is too long is not stored, and not sent.
             if index <= FRAME_MAX >> 2 {
                 memory.set_word(Lan9118::TRANSMIT_AT.wrapping_add(index), joined as u32);
             }
@@ -220,7 +221,8 @@ impl Transmit {
         })
     }
 
-    /// Stores the last bytes, and zeros where receivers find the CRC: nothing of an earlier frame leaves with this one.
+    /// Stores the last bytes, and zeros where receivers find the CRC: nothing of an earlier frame leaves with
+    /// this one.
     fn close(&self, bytes: u32, memory: &mut impl FrameMemory) {
         let index = Lan9118::TRANSMIT_AT.wrapping_add(bytes >> 2);
         memory.set_word(index, if bytes & 3 == 0 { 0 } else { self.part });

@@ -37,7 +37,8 @@ pub(super) enum Register {
 }
 
 impl Register {
-    /// The register that an access of `size` bytes at `offset` falls into, and the byte of it where it starts.
+    /// Returns the register that an access of `size` bytes at `offset` falls into, and the byte of it where
+    /// it starts.
     pub(super) const fn at(offset: u64, size: u8) -> Option<(Self, u64)> {
         let lane = offset & 3;
         if !matches!(size, 1 | 2 | 4) || lane.saturating_add(size as u64) > 4 {

@@ -267,7 +267,8 @@ fn without_fifos_one_place_is_enough() {
     assert_eq!(uart.read(RIS, 4) & TX, TX);
 }
 
-/// Linux `drivers/tty/serial/amba-pl011.c`: fills until TXFF, then half a FIFO per interrupt without looking.
+/// Acts as Linux `drivers/tty/serial/amba-pl011.c`: fills until TXFF, then half a FIFO per interrupt without
+/// looking.
 #[test]
 fn the_linux_transmit_path_loses_nothing() {
     let mut uart = with_fifos();

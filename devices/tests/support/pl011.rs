@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a guest and the line do to a UART, as data, and what must hold after each of it: for the property test and
-//! the fuzz target.
+//! The acts of a guest and of the line on a UART, as data, and the properties that hold after each act: for
+//! the property test and the fuzz target.
 
 use bulkhead_devices::pl011::{FIFO_DEPTH, Pl011};
 
@@ -18,7 +18,7 @@ pub enum Event {
     Reset,
 }
 
-/// The line is raw status and mask, whatever happens.
+/// Checks that the line is raw status and mask, whatever happens.
 pub fn exercise(events: &[Event]) {
     let mut uart = Pl011::new();
     let mut room = FIFO_DEPTH;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The board as a device crate describes it: names of the interrupts, their part of the vector table, bits of priority.
+//! The board as a device crate describes it: names of the interrupts, their part of the vector table, bits of
+//! priority.
 //!
-//! Names and numbers: Arm DAI 0386D, table 4-2. What `svd2rust` makes of a chip has the same items, and frameworks such as RTIC ask
-//! for them by these names. A handler is a function with the name of its interrupt; the linker script `device.x` gives
-//! interrupts without one `DefaultHandler`.
+//! Names and numbers: Arm DAI 0386D, table 4-2. The crate that `svd2rust` makes of a chip has the same items,
+//! and frameworks such as RTIC ask for them by these names. A handler is a function with the name of its
+//! interrupt; the linker script `device.x` gives interrupts without one `DefaultHandler`.
 
 use cortex_m::interrupt::InterruptNumber;
 
-/// Bits of a priority that programs for this board use (CMSIS header of the board). The emulator's NVIC has all eight.
+/// Bits of a priority that programs for this board use (CMSIS header of the board). The emulator's NVIC has
+/// all eight.
 pub const NVIC_PRIO_BITS: u8 = 3;
 
 macro_rules! interrupts {
@@ -25,7 +27,8 @@ macro_rules! interrupts {
         }
 
         /// Interrupts' part of the vector table, as `cortex-m-rt` wants it; unused lines have 0.
-        // SAFETY: `link.x` of `cortex-m-rt` puts this section behind the exceptions' vectors, which is where the CPU looks.
+        // SAFETY: `link.x` of `cortex-m-rt` puts this section behind the exceptions' vectors, which is where
+        // the CPU looks.
         #[unsafe(link_section = ".vector_table.interrupts")]
         // SAFETY: `cortex-m-rt` with its feature `device` asks for this name, and nobody else has it.
         #[unsafe(no_mangle)]

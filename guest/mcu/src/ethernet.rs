@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The LAN9118 Ethernet controller of an MPS2 board, as its vendor's driver uses it: FIFOs a word at a time, polled; the interrupt only
-//! wakes the CPU. Section numbers are those of its datasheet, revision 1.5.
+//! The LAN9118 Ethernet controller of an MPS2 board, as its vendor's driver uses it: FIFOs a word at a time,
+//! polled; the interrupt only wakes the CPU. Section numbers are those of its datasheet, revision 1.5.
 
 use crate::register;
 use cortex_m::peripheral::CPUID;
 
-/// Where the controller is, by board (Arm DAI 0386D and 0500A, memory map). They differ in their CPU.
+/// The address of the controller, by board (Arm DAI 0386D and 0500A, memory map). They differ in their CPU.
 const BASE_M4: usize = 0x4020_0000;
 const BASE_M7: usize = 0xa000_0000;
 /// CPUID.PARTNO of a Cortex-M7.
@@ -62,7 +62,7 @@ impl Default for Frame {
 }
 
 impl Frame {
-    /// An empty frame.
+    /// Returns an empty frame.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Frame {
         }
     }
 
-    /// Byte `index`.
+    /// Returns byte `index`.
     #[must_use]
     pub fn byte(&self, index: usize) -> u8 {
         let word = self.words.get(index / 4).copied().unwrap_or(0);
@@ -86,7 +86,7 @@ impl Frame {
         }
     }
 
-    /// The bytes from `index` on.
+    /// Returns the bytes from `index` on.
     #[must_use]
     pub fn bytes<const N: usize>(&self, index: usize) -> [u8; N] {
         core::array::from_fn(|offset| self.byte(index + offset))
@@ -188,7 +188,7 @@ impl Ethernet {
         (0..1000).any(|_| self.phy(1) & 1 << 2 != 0)
     }
 
-    /// Whether a frame has been received.
+    /// Tells whether a frame has been received.
     #[must_use]
     pub fn has_frame(&self) -> bool {
         self.read(RX_FIFO_INF) >> 16 & 0xFF != 0

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! As much of the Internet protocols as a ping needs: ARP (RFC 826), IPv4 without options (RFC 791), ICMP echo (RFC 792).
+//! The parts of the Internet protocols that a ping needs: ARP (RFC 826), IPv4 without options (RFC 791), ICMP
+//! echo (RFC 792).
 
 use crate::ethernet::{Ethernet, Frame};
 
@@ -23,7 +24,7 @@ const ICMP: u8 = 1;
 const ECHO_REPLY: u8 = 0;
 const ECHO_REQUEST: u8 = 8;
 
-/// What a received frame was.
+/// The kind of a received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// Somebody asked, and was answered.
@@ -32,7 +33,7 @@ pub enum Heard {
     Address(Ip, Mac),
     /// The answer to the echo with this number, from this address.
     Echo(Ip, u16),
-    /// Nothing of interest.
+    /// A frame of no interest.
     Other,
 }
 
@@ -44,7 +45,7 @@ pub struct Host {
     pub ip: Ip,
 }
 
-/// The Internet checksum of bytes of a frame (RFC 1071).
+/// Returns the Internet checksum of bytes of a frame (RFC 1071).
 fn checksum(frame: &Frame, from: usize, length: usize) -> [u8; 2] {
     let mut sum = 0_u32;
     for index in (from..from + length).step_by(2) {
@@ -60,7 +61,7 @@ fn checksum(frame: &Frame, from: usize, length: usize) -> [u8; 2] {
 }
 
 impl Host {
-    /// A host in 10.0.2.0/24, at a number that follows from its MAC address.
+    /// Returns a host in 10.0.2.0/24, at a number that follows from its MAC address.
     #[must_use]
     pub fn new(chip: Ethernet) -> Self {
         let [.., last] = chip.address;
@@ -70,13 +71,13 @@ impl Host {
         }
     }
 
-    /// Whether a frame waits.
+    /// Tells whether a frame waits.
     #[must_use]
     pub fn has_frame(&self) -> bool {
         self.chip.has_frame()
     }
 
-    /// Asks who has `ip`.
+    /// Asks which host has `ip`.
     pub fn ask(&self, frame: &mut Frame, ip: Ip) -> bool {
         self.arp(frame, ARP_REQUEST, ([0xFF; 6], ip));
         self.chip.send(frame)
@@ -174,7 +175,7 @@ impl Host {
     }
 }
 
-/// The number of a host with this last byte of its MAC address; those below 100 are the emulator's.
+/// Returns the number of a host with this last byte of its MAC address; those below 100 are the emulator's.
 #[must_use]
 pub const fn number(last: u8) -> u8 {
     100 + last % 100

@@ -6,7 +6,8 @@ use cortex_m::peripheral::NVIC;
 
 /// Lets an interrupt through.
 pub fn enable(line: Line) {
-    // SAFETY: unmasking can break a critical section that masks lines one by one; none of our programs has such.
+    // SAFETY: unmasking can break a critical section that masks lines one by one; none of our programs has
+    // such.
     unsafe { NVIC::unmask(line) }
 }
 
@@ -14,7 +15,8 @@ pub fn enable(line: Line) {
 #[macro_export]
 macro_rules! handler {
     ($name:ident, $function:path) => {
-        // SAFETY: `device.x` gives this name `DefaultHandler` unless the program has one, and two definitions do not link.
+        // SAFETY: `device.x` gives this name `DefaultHandler` unless the program has one, and two definitions
+        // do not link.
         #[unsafe(no_mangle)]
         extern "C" fn $name() {
             $function();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Runtime library of our guests for microcontrollers.
 //!
-//! Such a guest is a program as one would write it for the board itself, an Arm MPS2: vector table and start-up come from the
-//! crate `cortex-m-rt`, its addresses from a `memory.x` of its own, and nothing in it knows of a hypervisor. The same
-//! file runs on the bare board (`bulkhead` calls that `bare`), which is how a fault of a guest is told from one of
-//! the hypervisor.
+//! Such a guest is a program as one would write it for the board itself, an Arm MPS2. Its vector table and
+//! start-up come from the crate `cortex-m-rt`, its addresses from a `memory.x` of its own. Nothing in the
+//! program knows of a hypervisor. The same file runs on the bare board (`bulkhead` calls that `bare`), which
+//! is how a fault of a guest is told from one of the hypervisor.
 //!
 //! All unsafe code of these guests is in here; a guest itself forbids it.
 #![no_std]

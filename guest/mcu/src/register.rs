@@ -3,8 +3,9 @@
 
 use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 
-/// Bus addresses that hold device registers on an MPS2 board (Arm DAI 0386D, section 4.2): the only ones these functions
-/// touch. Devices of the board access no memory by themselves, so no access to them can break what Rust promises.
+/// Bus addresses that hold device registers on an MPS2 board (Arm DAI 0386D, section 4.2): the only ones
+/// these functions touch. Devices of the board access no memory by themselves, so no access to them can break
+/// what Rust promises.
 const DEVICES: [(usize, usize); 3] = [
     (0x4000_0000, 0x4003_0000),
     (0x4020_0000, 0x4021_0000),
@@ -27,8 +28,8 @@ pub fn read(address: usize) -> u32 {
     if !is_device(address) {
         return 0;
     }
-    // SAFETY: `is_device` has found an aligned address of the device space, where there is no memory of Rust's; a
-    // read without a device there is a bus fault, not undefined behaviour.
+    // SAFETY: `is_device` has found an aligned address of the device space, where there is no memory of
+    // Rust's; a read without a device there is a bus fault, not undefined behaviour.
     unsafe { with_exposed_provenance::<u32>(address).read_volatile() }
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The CMSDK APB timers (Arm DDI 0479D, section 4.1), as clocks for alarms; the first is often the system's own.
+//! The CMSDK APB timers (Arm DDI 0479D, section 4.1), as clocks for alarms; the first is often the system's
+//! own.
 //!
-//! One counts down with the CPU's clock and starts over from `reload`, so what it has counted since then is how late a handler is.
+//! One counts down with the CPU's clock and starts over from `reload`, so what it has counted since then is
+//! how late a handler is.
 
 use crate::register;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -33,13 +35,14 @@ impl Timer {
         register::write(self.base + CONTROL, ENABLE | ENABLE_INTERRUPT);
     }
 
-    /// Whether it neither counts nor interrupts, as after a reset of the board. What it has counted out before is remembered all the same.
+    /// Tells whether it neither counts nor interrupts, as after a reset of the board. It remembers all the
+    /// same what it has counted out before.
     #[must_use]
     pub fn is_quiet(self) -> bool {
         register::read(self.base + CONTROL) == 0
     }
 
-    /// Whether it has gone off since the last acknowledgement.
+    /// Tells whether it has gone off since the last acknowledgement.
     #[must_use]
     pub fn has_gone_off(self) -> bool {
         register::read(self.base + INTERRUPT) != 0
@@ -51,7 +54,7 @@ impl Timer {
         register::write(self.base + INTERRUPT, 1);
     }
 
-    /// What is left until the next alarm.
+    /// Returns the time that is left until the next alarm.
     #[inline]
     #[must_use]
     pub fn left(self) -> u32 {
@@ -82,30 +85,30 @@ impl Alarms {
         }
     }
 
-    /// From now on.
+    /// Starts the alarms, from now on.
     pub fn start(&self) {
         self.timer.start(self.period);
     }
 
-    /// For the handler, and for it alone: first of all, how late it is.
+    /// Notes an alarm and how late it is. The handler alone calls this, before anything else.
     #[inline]
     pub fn note(&self) {
         let late = self.period - 1 - self.timer.left();
         self.timer.acknowledge();
-        // Nobody else writes them while alarms come.
+        // No other code writes these registers while alarms come.
         self.earliest
             .store(self.earliest.load(Relaxed).min(late), Relaxed);
         self.latest.store(self.latest.load(Relaxed).max(late), Relaxed);
         self.count.store(self.count.load(Relaxed) + 1, Relaxed);
     }
 
-    /// How many there were.
+    /// Returns the number of alarms there were.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count.load(Relaxed)
     }
 
-    /// How late the handler was at best and at worst, in nanoseconds where an instruction takes one.
+    /// Returns how late the handler was at best and at worst, in nanoseconds where an instruction takes one.
     #[must_use]
     pub fn lateness(&self) -> [u32; 2] {
         /// Instructions of a tick there.

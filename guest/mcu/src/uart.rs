@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The CMSDK APB UART (Arm DDI 0479D, section 4.3), polled for output; [`crate::println!`] writes to the first one.
+//! The CMSDK APB UART (Arm DDI 0479D, section 4.3), polled for output; [`crate::println!`] writes to the
+//! first one.
 
 use crate::register;
 use core::fmt::{self, Write};
@@ -53,8 +54,8 @@ impl Uart {
         );
     }
 
-    /// A byte that has been received; its interrupt is over. In this order: the next byte comes as soon as this one is read, and its interrupt
-    /// is another.
+    /// Takes a byte that has been received, and ends its interrupt. In this order: the next byte comes as
+    /// soon as this one is read, and its interrupt is another.
     pub fn receive(self) -> Option<u8> {
         register::write(self.base + INTERRUPT, RECEIVED);
         let full = register::read(self.base + STATE) & RECEIVE_FULL != 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Interrupts that wake the CPU and do no more.
 //!
-//! With PRIMASK set, WFI ends when an enabled interrupt is pending, and no handler runs (Arm DDI 0403E, B1.5.19).
+//! With PRIMASK set, WFI ends when an enabled interrupt is pending, and no handler runs (Arm DDI 0403E,
+//! B1.5.19).
 
 use crate::interrupts::{Line, enable};
 use cortex_m::peripheral::NVIC;
@@ -11,7 +12,7 @@ use cortex_m::peripheral::NVIC;
 pub struct Wake(Line);
 
 impl Wake {
-    /// From here on no handler runs, that of SysTick neither.
+    /// Enables the line and masks interrupts: from here on no handler runs, that of SysTick neither.
     #[must_use]
     pub fn by(line: Line) -> Self {
         cortex_m::interrupt::disable();

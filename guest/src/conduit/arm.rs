@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hypercalls of a task on a microcontroller: `SVC #0`, twelve registers in, ten out.
 //!
-//! The compiler keeps r6 and r7 for itself, so they are not operands of inline assembly, and all twelve go through memory.
+//! The compiler keeps r6 and r7 for itself, so they are not operands of inline assembly, and all twelve go
+//! through memory.
 //!
 //! | register | at `bulkhead_supervisor_call` |
 //! |---|---|
@@ -33,8 +34,8 @@ unsafe extern "C" {
     fn bulkhead_supervisor_call(registers: *mut [u32; REGISTERS]);
 }
 
-/// Makes a call with `identifier` in r0, the first argument in r1, the others in pairs from r2 on; returns r0 (as a signed number) and the
-/// pairs r2:r3 to r8:r9.
+/// Makes a call with `identifier` in r0, the first argument in r1, the others in pairs from r2 on; returns r0
+/// (as a signed number) and the pairs r2:r3 to r8:r9.
 pub(crate) fn call(identifier: u64, arguments: [u64; 6]) -> [u64; 5] {
     let [capability, pairs @ ..] = arguments;
     let mut registers = [0; REGISTERS];
@@ -45,8 +46,8 @@ pub(crate) fn call(identifier: u64, arguments: [u64; 6]) -> [u64; 5] {
         words[0] = value as u32;
         words[1] = (value >> 32) as u32;
     }
-    // SAFETY: the function reads and writes the twelve words and nothing else; the hypervisor changes r0 to r9 only, and no memory of
-    // ours (head of `bulkhead-abi`).
+    // SAFETY: the function reads and writes the twelve words and nothing else; the hypervisor changes r0 to
+    // r9 only, and no memory of ours (head of `bulkhead-abi`).
     unsafe { bulkhead_supervisor_call(&raw mut registers) }
     let pair = |low: usize| u64::from(registers[low]) | u64::from(registers[low + 1]) << 32;
     let status = i64::from(registers[0].cast_signed()).cast_unsigned();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The instruction that makes a hypercall, and the registers around it, as the CPU has them.
 //!
-//! Both kinds of CPU take the same numbers (head of `bulkhead-abi`), so what is above this module does not ask for the CPU.
+//! Both kinds of CPU take the same numbers (head of `bulkhead-abi`), so what is above this module does not
+//! ask for the CPU.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

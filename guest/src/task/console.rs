@@ -20,7 +20,7 @@ pub(super) fn attach(page: &StartupPage<'_>) {
     CONSOLE.store(console.map_or(NONE, |console| console.index), Ordering::Relaxed);
 }
 
-/// The task's console, if it has one.
+/// Returns the task's console, if it has one.
 #[must_use]
 pub fn handle() -> Option<Handle> {
     let index = CONSOLE.load(Ordering::Relaxed);

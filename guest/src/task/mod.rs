@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A task partition: one program without privileges directly on the hypervisor.
 //!
-//! The hypervisor enters `_task_start` with the address of the startup page in the first register and the stack at
-//! the end of the task's memory. The task's `main` is named by [`task_main!`](crate::task_main).
+//! The hypervisor enters `_task_start` with the address of the startup page in the first register and the
+//! stack at the end of the task's memory. The task's `main` is named by [`task_main!`](crate::task_main).
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -47,11 +47,11 @@ pub fn fail() -> ! {
     }
 }
 
-/// The startup page at `address`.
+/// Returns the startup page at `address`.
 fn startup_page(address: usize) -> Option<StartupPage<'static>> {
     let head = core::ptr::with_exposed_provenance::<[u8; HEADER_SIZE]>(address);
-    // SAFETY: the hypervisor maps the page read-only for as long as the task runs (head of `bulkhead_abi::startup`), page aligned,
-    // and nobody writes it.
+    // SAFETY: the hypervisor maps the page read-only for as long as the task runs (head of
+    // `bulkhead_abi::startup`), page aligned, and nobody writes it.
     let size = StartupPage::size(unsafe { head.as_ref() }?)?;
     let first = core::ptr::with_exposed_provenance(address);
     // SAFETY: as above; the page is as long as its head says.

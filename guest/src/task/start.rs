@@ -6,7 +6,7 @@ use crate::environment;
 use crate::startup_page::StartupPage;
 
 unsafe extern "Rust" {
-    /// The task's program, defined by [`task_main!`](crate::task_main).
+    /// Runs the task's program, defined by [`task_main!`](crate::task_main).
     fn bulkhead_task_main(page: StartupPage<'static>);
 }
 

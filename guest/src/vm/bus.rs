@@ -3,8 +3,8 @@
 //! nobody's or somebody else's.
 //!
 //! These functions are safe because they refuse the program's own image (where every Rust object lives,
-//! stacks included): nothing the compiler knows of is behind the addresses that remain. What an access does to
-//! the machine, up to the end of the partition, is what the tests are for.
+//! stacks included): nothing the compiler knows of is behind the addresses that remain. The tests examine
+//! what an access does to the machine, up to the end of the partition.
 //!
 //! Each access is exactly one instruction without write-back, the form a hypervisor can decode
 //! (Arm ARM DDI 0487 ESR_ELx, ISV).
@@ -69,8 +69,8 @@ macro_rules! big_endian_accessors {
             pub fn $name(address: u64, value: u64) -> u64 {
                 check(address);
                 let mut value = value;
-                // SAFETY: an access outside the program (`check`) changes nothing the compiler knows of; no interrupt and no access
-                // of the compiler's own is between the two changes.
+                // SAFETY: an access outside the program (`check`) changes nothing the compiler knows of; no
+                // interrupt and no access of the compiler's own is between the two changes.
                 unsafe {
                     asm!(
                         "mrs {masks}, daif",

@@ -3,7 +3,7 @@
 
 use core::arch::asm;
 
-/// Index of the current CPU: affinity level 0, which numbers the CPUs of the default machine.
+/// Returns the index of the current CPU: affinity level 0, which numbers the CPUs of the default machine.
 #[must_use]
 pub fn index() -> usize {
     let mpidr: u64;
@@ -48,8 +48,8 @@ pub fn send_event() {
     unsafe { asm!("dsb sy", "sev", options(nostack)) }
 }
 
-/// Waits with interrupts let in until `done`, sleeping in between. An interrupt that makes `done` true between
-/// the test and the sleep still ends the sleep, because it stays masked from the test on.
+/// Waits with interrupts let in until `done`, sleeping in between. An interrupt that makes `done` true
+/// between the test and the sleep still ends the sleep, because it stays masked from the test on.
 pub fn sleep_until(mut done: impl FnMut() -> bool) {
     loop {
         mask_interrupts();

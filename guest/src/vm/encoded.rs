@@ -41,15 +41,16 @@ pub struct Encoding {
 }
 
 impl Encoding {
-    /// Bits 20:5 of `MRS`/`MSR` (Arm ARM DDI 0487 C5.1.3).
+    /// Returns bits 20:5 of `MRS`/`MSR` (Arm ARM DDI 0487 C5.1.3).
     const fn field(self) -> u32 {
         let op0 = (self.op0 as u32 & 1 | 2) << 19;
         let rest = (self.op1 as u32 & 7) << 16 | (self.crn as u32 & 15) << 12 | (self.crm as u32 & 15) << 8;
         op0 | rest | (self.op2 as u32 & 7) << 5
     }
 
-    /// Whether a write can change nothing this library depends on: registers of higher exception levels,
-    /// implementation-defined ones (CRn 11 and 15), and the performance monitors (CRn 9, and 14 with CRm 8 to 15).
+    /// Tells whether a write can change nothing this library depends on: registers of higher exception
+    /// levels, implementation-defined ones (CRn 11 and 15), and the performance monitors (CRn 9, and 14 with
+    /// CRm 8 to 15).
     #[must_use]
     pub const fn is_harmless_to_write(self) -> bool {
         let monitors = self.crn == 9 && self.crm >= 12 || self.crn == 14 && self.crm >= 8;

@@ -2,7 +2,7 @@
 //! Exception vectors of a VM, and what a guest can do about an exception.
 //!
 //! - An interrupt calls the function given to [`set_interrupt_handler`], with interrupts masked.
-//! - A synchronous exception within [`probe`] is noted and skipped: that is how a guest asks "does this
+//! - A synchronous exception within [`probe`] is noted and skipped: a guest uses this to ask "does this
 //!   instruction work here?".
 //! - An SError within [`probe`] is noted too.
 //! - Anything else is printed as `exception ec=.. ..` and ends the machine.
@@ -24,7 +24,7 @@ use crate::println;
 pub struct Frame {
     /// x0..x30.
     pub general: [u64; 31],
-    /// Where it goes on.
+    /// The address at which it goes on.
     pub pc: u64,
     /// Its processor state.
     pub state: u64,
@@ -42,7 +42,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Exception class (`ESR_ELx.EC`).
+    /// Returns the exception class (`ESR_ELx.EC`).
     #[must_use]
     pub const fn class(&self) -> u64 {
         self.syndrome >> 26 & 0x3F
@@ -73,7 +73,7 @@ pub mod class {
 
 static INTERRUPT_HANDLER: AtomicUsize = AtomicUsize::new(0);
 
-/// What [`probe`] notes, per CPU.
+/// The notes of [`probe`], per CPU.
 struct Probe {
     active: AtomicBool,
     faults: AtomicU32,
@@ -117,7 +117,7 @@ pub fn probe<T>(action: impl FnOnce() -> T) -> Result<T, Fault> {
     })
 }
 
-/// Number of synchronous exceptions in the last [`probe`] of this CPU.
+/// Returns the number of synchronous exceptions in the last [`probe`] of this CPU.
 #[must_use]
 pub fn probed_faults() -> u32 {
     PROBES[cpu::index() % MAX_CPUS].faults.load(Ordering::Relaxed)

@@ -4,7 +4,7 @@
 
 use core::arch::asm;
 
-/// Who may use the registers without a trap to EL1 (`CPACR_EL1.FPEN`).
+/// The exception levels that may use the registers without a trap to EL1 (`CPACR_EL1.FPEN`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Allowed {
@@ -58,7 +58,7 @@ pub fn fill(seed: u64) {
     }
 }
 
-/// Number of the registers that do not hold what [`fill`] put there.
+/// Returns the number of the registers that do not hold what [`fill`] put there.
 #[must_use]
 pub fn differences(seed: u64) -> u32 {
     let mut registers = [[0_u64; 2]; 32];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The VM's event gate: an interrupt while there are events, and the way to take them.
 //!
-//! The interrupt is a level. It ends when the events are taken, so a handler takes them ([`EventGate::take`]) before it ends
-//! the interrupt at the controller. Where the gate is, the device tree says (`/event-gate`): a VM has it if its manifest gives it the
-//! right to wait for the events of its own gate.
+//! The interrupt is a level. It ends when the events are taken, so a handler takes them ([`EventGate::take`])
+//! before it ends the interrupt at the controller. The device tree says where the gate is (`/event-gate`). A
+//! VM has this node if its manifest gives it the right to wait for the events of its own gate.
 
 use super::Machine;
 use super::gic::FIRST_SHARED;
@@ -17,7 +17,7 @@ pub struct EventGate {
 }
 
 impl EventGate {
-    /// The gate of this machine, if it has one.
+    /// Returns the gate of this machine, if it has one.
     #[must_use]
     pub fn of(machine: &Machine) -> Option<Self> {
         let tree = machine.device_tree()?;
@@ -28,13 +28,13 @@ impl EventGate {
         Some(Self { line, handle })
     }
 
-    /// Its interrupt.
+    /// Returns its interrupt.
     #[must_use]
     pub const fn line(&self) -> u32 {
         self.line
     }
 
-    /// The capability by which events are taken.
+    /// Returns the capability by which events are taken.
     #[must_use]
     pub const fn handle(&self) -> Handle {
         self.handle

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arm GICv3 as a guest uses it: distributor and redistributors in memory, the CPU interface in system
 //! registers (Arm IHI 0069). Group 1 only, affinity routing, one security state, as on QEMU's `virt` board.
-//! Where the CPU has no such registers it is a GICv2 (IHI 0048B), which does the same operations by other ones, in
-//! group 0; what only a GICv3 has must not be used then.
+//! If the CPU has no such registers, the controller is a GICv2 (IHI 0048B). It does the same operations by
+//! other registers, in group 0. Features that only a GICv3 has must not be used then.
 //!
-//! Thin on purpose: one function per architectural operation, no state of its own but who sent an interrupt (GICv2), because its main user is a
-//! test of exactly those operations.
+//! The module is thin on purpose, because its main user is a test of exactly these operations: one function
+//! per architectural operation, and no state of its own but the sender of an interrupt (GICv2).
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -29,7 +29,8 @@ pub const FIRST_SHARED: u32 = 32;
 /// Interrupt numbers from here on mean "no interrupt" (IHI 0069 section 2.2.1).
 pub const FIRST_SPECIAL: u32 = 1020;
 
-/// Register offsets, the same in the distributor and in the SGI frame where both have the register (IHI 0069 sections 12.8-12.11).
+/// Register offsets, the same in the distributor and in the SGI frame where both have the register (IHI 0069
+/// sections 12.8-12.11).
 pub mod offset {
     /// `GICD_CTLR`
     pub const CONTROL: u64 = 0x0000;
@@ -78,11 +79,12 @@ const PATIENCE: u32 = 1_000_000;
 /// Priority given to every interrupt by [`init_distributor`] and [`init_cpu`].
 pub const DEFAULT_PRIORITY: u8 = 0xA0;
 
-/// What [`is_version2`] found: 0 = not asked yet, 1 = no, 2 = yes. Identification registers trap under a hypervisor, and
-/// sending an interrupt is not to pay for that each time.
+/// The finding of [`is_version2`]: 0 = not asked yet, 1 = no, 2 = yes. Identification registers trap under a
+/// hypervisor, and sending an interrupt is not to pay for that each time.
 static VERSION2: AtomicU8 = AtomicU8::new(0);
 
-/// Whether it is a GICv2: ID_AA64PFR0_EL1.GIC says that there are no registers of a GICv3's CPU interface.
+/// Tells whether it is a GICv2: ID_AA64PFR0_EL1.GIC says that there are no registers of a GICv3's CPU
+/// interface.
 #[must_use]
 #[inline]
 pub fn is_version2() -> bool {
@@ -102,7 +104,8 @@ mod v2 {
 
     use super::{DISTRIBUTOR, INTERFACE, bus, cpu};
 
-    /// `GICC_CTLR`, `GICC_PMR`, `GICC_BPR`, `GICC_EOIR`, `GICC_RPR`, `GICC_HPPIR`, `GICC_APR0`, `GICC_DIR` (IHI 0048B section 4.4).
+    /// `GICC_CTLR`, `GICC_PMR`, `GICC_BPR`, `GICC_EOIR`, `GICC_RPR`, `GICC_HPPIR`, `GICC_APR0`, `GICC_DIR`
+    /// (IHI 0048B section 4.4).
     pub(super) const CONTROL: u64 = 0;
     pub(super) const PRIORITY_MASK: u64 = 4;
     pub(super) const BINARY_POINT: u64 = 8;
@@ -124,7 +127,8 @@ mod v2 {
 
     pub(super) const SGIS: u32 = 16;
     const CPUS: usize = 8;
-    /// Per CPU, who sent the software-generated interrupt of each number that was acknowledged last: its end must say.
+    /// The sender of the software-generated interrupt of each number that was acknowledged last, per CPU. The
+    /// end of the interrupt must name the sender.
     static SENDERS: [[AtomicU8; SGIS as usize]; CPUS] =
         [const { [const { AtomicU8::new(0) }; SGIS as usize] }; CPUS];
 
@@ -153,19 +157,20 @@ mod v2 {
     }
 }
 
-/// Who sent the software-generated `interrupt` that the calling CPU acknowledged last, on a GICv2.
+/// Returns the CPU that sent the software-generated `interrupt` that the calling CPU acknowledged last, on a
+/// GICv2.
 #[must_use]
 pub fn sender(interrupt: u32) -> u8 {
     v2::sender(interrupt).map_or(0, |sender| sender.load(Relaxed))
 }
 
-/// Registers of `interrupt` that start at `offset`, one bit each: the word's address and the bit.
+/// Returns the registers of `interrupt` that start at `offset`, one bit each: the word's address and the bit.
 fn bit_register(offset: u64, interrupt: u32) -> (u64, u32) {
     let word = u64::from(interrupt / 32) * 4;
     (frame(interrupt) + offset + word, 1 << (interrupt % 32))
 }
 
-/// Where the registers of `interrupt` are, for the calling CPU.
+/// Returns where the registers of `interrupt` are, for the calling CPU.
 fn frame(interrupt: u32) -> u64 {
     if interrupt < FIRST_SHARED && !is_version2() {
         redistributor(cpu::index()) + SGI_FRAME
@@ -174,13 +179,13 @@ fn frame(interrupt: u32) -> u64 {
     }
 }
 
-/// Where the registers of the calling CPU's private interrupts are.
+/// Returns where the registers of the calling CPU's private interrupts are.
 #[must_use]
 pub fn private_registers() -> u64 {
     frame(0)
 }
 
-/// The redistributor of a CPU.
+/// Returns the redistributor of a CPU.
 #[must_use]
 pub fn redistributor(index: usize) -> u64 {
     REDISTRIBUTORS + index as u64 * REDISTRIBUTOR_SIZE
@@ -196,7 +201,7 @@ fn test_bit(offset: u64, interrupt: u32) -> bool {
     bus::read_u32(address) & bit != 0
 }
 
-/// Interrupt lines of the distributor, private ones included.
+/// Returns the number of interrupt lines of the distributor, private ones included.
 #[must_use]
 pub fn lines() -> u32 {
     ((bus::read_u32(DISTRIBUTOR + offset::TYPE) & 0x1F) + 1) * 32
@@ -248,7 +253,8 @@ pub fn rearm_interface() {
     set_group_enable(true);
 }
 
-/// Disables the calling CPU's private interrupts and ends their active states; they are in the group in use afterwards.
+/// Disables the calling CPU's private interrupts and ends their active states; they are in the group in use
+/// afterwards.
 pub fn rearm_private() {
     let group = if is_version2() { 0 } else { u32::MAX };
     for (register, value) in [
@@ -313,7 +319,7 @@ pub fn disable(interrupt: u32) {
     }
 }
 
-/// Whether `interrupt` is let through.
+/// Tells whether `interrupt` is let through.
 #[must_use]
 pub fn is_enabled(interrupt: u32) -> bool {
     test_bit(offset::SET_ENABLE, interrupt)
@@ -335,7 +341,7 @@ pub fn clear_pending(interrupt: u32) {
     set_bit(offset::CLEAR_PENDING, interrupt);
 }
 
-/// Whether `interrupt` is pending.
+/// Tells whether `interrupt` is pending.
 #[must_use]
 pub fn is_pending(interrupt: u32) -> bool {
     test_bit(offset::SET_PENDING, interrupt)
@@ -351,7 +357,7 @@ pub fn clear_active(interrupt: u32) {
     set_bit(offset::CLEAR_ACTIVE, interrupt);
 }
 
-/// Whether `interrupt` is active.
+/// Tells whether `interrupt` is active.
 #[must_use]
 pub fn is_active(interrupt: u32) -> bool {
     test_bit(offset::SET_ACTIVE, interrupt)
@@ -372,7 +378,7 @@ pub fn set_priority(interrupt: u32, priority: u8) {
     );
 }
 
-/// The priority of `interrupt`, as far as it is implemented.
+/// Returns the priority of `interrupt`, as far as it is implemented.
 #[must_use]
 pub fn priority(interrupt: u32) -> u8 {
     bus::read_u8(frame(interrupt) + offset::PRIORITY + u64::from(interrupt))
@@ -386,7 +392,7 @@ pub fn set_edge(interrupt: u32, edge: bool) {
     bus::write_u32(address, if edge { word | bit } else { word & !bit });
 }
 
-/// Whether `interrupt` is edge-triggered.
+/// Tells whether `interrupt` is edge-triggered.
 #[must_use]
 pub fn is_edge(interrupt: u32) -> bool {
     let address = frame(interrupt) + offset::CONFIGURATION + u64::from(interrupt / 16) * 4;
@@ -401,7 +407,7 @@ pub fn route(interrupt: u32, index: u64) {
     bus::write_u64(DISTRIBUTOR + offset::ROUTE + u64::from(interrupt) * 8, index);
 }
 
-/// The CPU the shared `interrupt` is sent to.
+/// Returns the CPU the shared `interrupt` is sent to.
 #[must_use]
 pub fn routed(interrupt: u32) -> u64 {
     if is_version2() {
@@ -471,11 +477,25 @@ interface! {
     write set_active_priorities "S3_0_C12_C9_0" (priorities: u64) priorities, (v2::ACTIVE_PRIORITIES, priorities as u32);
     /// `ICC_SGI1R_EL1`, as it is.
     write write_sgi_register "S3_0_C12_C11_5" (value: u64) value;
+    /// `ICC_ASGI1R_EL1`, as it is; a GICv3 only.
+    write write_other_sgi_register "S3_0_C12_C11_6" (value: u64) value;
+    /// `ICC_SGI0R_EL1`, as it is; a GICv3 only.
+    write write_sgi0_register "S3_0_C12_C11_7" (value: u64) value;
+    /// `ICC_IGRPEN0_EL1`; a GICv3 only.
+    write set_group0_enable "S3_0_C12_C12_6" (on: bool) u64::from(on);
+    /// `ICC_BPR0_EL1`; a GICv3 only.
+    write set_group0_binary_point "S3_0_C12_C8_3" (point: u8) u64::from(point);
+    /// `ICC_EOIR0_EL1`; a GICv3 only.
+    write end_group0 "S3_0_C12_C8_1" (interrupt: u32) u64::from(interrupt);
+    /// `ICC_AP0R0_EL1`; a GICv3 only.
+    write set_active_priorities0 "S3_0_C12_C8_4" (priorities: u64) priorities;
 }
 
 interface_read! {
     /// `ICC_IAR1_EL1`: takes the highest pending interrupt; [`FIRST_SPECIAL`] or more means none.
     acknowledge "S3_0_C12_C12_0" u32, v2::acknowledge();
+    /// `ICC_IAR0_EL1`: takes the highest pending interrupt of group 0; a GICv3 only.
+    acknowledge_group0 "S3_0_C12_C8_0" u32;
     /// `ICC_HPPIR1_EL1`: the highest pending interrupt.
     highest_pending "S3_0_C12_C12_2" u32, bus::read_u32(INTERFACE + v2::HIGHEST_PENDING) & 0x3FF;
     /// `ICC_RPR_EL1`: the priority that is being served, 0xFF if none.

@@ -39,7 +39,7 @@ macro_rules! vm_main {
     };
 }
 
-/// What the startup code found.
+/// The findings of the startup code.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     device_tree: Option<DeviceTree<'static>>,
@@ -47,8 +47,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The machine whose device tree is at `address`; without one there, the start of RAM is tried, because
-    /// QEMU's `virt` board puts it there and does not say so to an ELF file.
+    /// Describes the machine whose device tree is at `address`; without one there, the start of RAM is tried,
+    /// because QEMU's `virt` board puts it there and does not say so to an ELF file.
     fn new(address: usize, started: u64) -> Self {
         Self {
             device_tree: device_tree(address).or_else(|| device_tree(RAM_BASE as usize)),
@@ -56,26 +56,26 @@ impl Machine {
         }
     }
 
-    /// The physical counter (`CNTPCT_EL0`) at the machine's first instruction.
+    /// Returns the physical counter (`CNTPCT_EL0`) at the machine's first instruction.
     #[must_use]
     pub const fn started(&self) -> u64 {
         self.started
     }
 
-    /// The kernel command line, empty if there is none.
+    /// Returns the kernel command line, empty if there is none.
     #[must_use]
     pub fn bootargs(&self) -> &'static str {
         self.device_tree.map_or("", |tree| tree.bootargs())
     }
 
-    /// The device tree, if the machine has one.
+    /// Returns the device tree, if the machine has one.
     #[must_use]
     pub const fn device_tree(&self) -> Option<DeviceTree<'static>> {
         self.device_tree
     }
 }
 
-/// Whether the hypervisor is below (else the bare board).
+/// Tells whether the hypervisor is below (else the bare board).
 #[must_use]
 pub fn is_hypervised() -> bool {
     hypercall::version().is_ok()

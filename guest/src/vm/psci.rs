@@ -79,8 +79,8 @@ pub fn call(conduit: Conduit, function: u32, arguments: [u64; 3]) -> [u64; 4] {
     let [mut x1, mut x2, mut x3] = arguments;
     let mut x0 = u64::from(function);
     match conduit {
-        // SAFETY: SMCCC 1.0 (DEN 0028B section 2.2) lets the callee change x0..x17, all declared; the calls of
-        // this library that end or start a CPU do so at entries of ours.
+        // SAFETY: SMCCC 1.0 (DEN 0028B section 2.2) lets the callee change x0..x17, all declared; the calls
+        // of this library that end or start a CPU do so at entries of ours.
         Conduit::Hvc => unsafe {
             asm!("hvc #0", inout("x0") x0, inout("x1") x1, inout("x2") x2, inout("x3") x3, clobber_abi("C"));
         },

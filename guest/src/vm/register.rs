@@ -17,13 +17,13 @@ macro_rules! readable {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The register's name in the manual.
+            /// Returns the register's name in the manual.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// The register's value.
+            /// Returns the register's value.
             #[must_use]
             pub fn read(self) -> u64 {
                 let value: u64;

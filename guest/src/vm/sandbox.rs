@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs machine code that may do anything, and gets out of it again: random instructions, system registers of any
-//! encoding, loads and stores of every form.
+//! Runs machine code that may do anything, and gets out of it again: random instructions, system registers of
+//! any encoding, loads and stores of every form.
 //!
 //! The code runs at addresses of its own ([`map`]), far from the program, with registers and a stack of its
-//! choice, at EL1 or EL0. Every exception ends it: its own `BRK` behind the last word, whatever it did, or the virtual
-//! timer when its time is over. The vectors abandon its state: they keep what an observer wants to see
-//! ([`Outcome`]), put the translation back as it was, and return to the caller of [`Sandbox::run`].
+//! choice, at EL1 or EL0. Every exception ends it: its own `BRK` behind the last word, whatever it did, or
+//! the virtual timer when its time is over. The vectors abandon its state: they keep what an observer wants
+//! to see ([`Outcome`]), put the translation back as it was, and return to the caller of [`Sandbox::run`].
 //!
 //! The vectors run in the upper half of the address space, whose table no code of the sandbox can change
-//! ([`is_survivable`]), so a broken lower half is no obstacle. Uses `TPIDR_EL1`, `TPIDRRO_EL0`, the virtual timer
-//! and its interrupt; CPU 0 only.
+//! ([`is_survivable`]), so a broken lower half is no obstacle. Uses `TPIDR_EL1`, `TPIDRRO_EL0`, the virtual
+//! timer and its interrupt, and `CONTEXTIDR_EL1`. Each CPU has its own.
 
 mod map;
 
@@ -18,7 +18,7 @@ use core::cell::UnsafeCell;
 use core::mem::offset_of;
 
 use super::timer::Timer;
-use super::{cpu, gic};
+use super::{bus, cpu, gic, smp};
 
 pub use map::{CODE, DEVICES, NARROW_CODE, NARROW_DEVICES, PROBED, STACK};
 
@@ -38,14 +38,15 @@ const MASK_DEBUG: u64 = 1 << 9;
 /// PSTATE.SS, with which a debugger returns to what it steps (D2.12.3).
 const STEP: u64 = 1 << 21;
 
-/// How a run begins.
+/// The registers with which a run begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
-    /// x0..x30. What is an address of the program becomes 0 ([`without_program`]).
+    /// x0..x30. A value that is an address of the program becomes 0 ([`without_program`]).
     pub general: [u64; 31],
     /// At EL0 instead of EL1.
     pub program: bool,
-    /// Debug exceptions are let in; with `step`, one comes after the first instruction if `MDSCR_EL1.SS` is set.
+    /// Debug exceptions are let in; with `step`, one comes after the first instruction if `MDSCR_EL1.SS` is
+    /// set.
     pub debug: bool,
     /// See `debug`.
     pub step: bool,
@@ -53,7 +54,7 @@ pub struct Start {
     pub budget: u64,
 }
 
-/// How it ended, and the registers then.
+/// The end of a run, and the registers then.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Outcome {
@@ -65,39 +66,39 @@ pub struct Outcome {
     pub syndrome: u64,
     /// `FAR_EL1`.
     pub address: u64,
-    /// Where it was.
+    /// Its program counter.
     pub pc: u64,
     /// Its processor state.
     pub state: u64,
 }
 
 impl Outcome {
-    /// Whether the code came to its end.
+    /// Tells whether the code came to its end.
     #[must_use]
     pub const fn finished(&self) -> bool {
         self.vector.is_multiple_of(4) && self.syndrome == END_SYNDROME
     }
 
-    /// Whether its time was over (or another interrupt came).
+    /// Tells whether its time was over (or another interrupt came).
     #[must_use]
     pub const fn interrupted(&self) -> bool {
         self.vector % 4 == 1
     }
 
-    /// Exception class.
+    /// Returns the exception class.
     #[must_use]
     pub const fn class(&self) -> u64 {
         self.syndrome >> 26 & 0x3F
     }
 
-    /// The index of the word that it came to.
+    /// Returns the index of the word that it came to.
     #[must_use]
     pub const fn word(&self) -> u64 {
         self.pc.wrapping_sub(map::CODE) / 4
     }
 }
 
-/// What [`sandbox_enter`] loads.
+/// The registers that [`sandbox_enter`] loads.
 #[repr(C)]
 struct Entry {
     general: [u64; 31],
@@ -106,8 +107,8 @@ struct Entry {
     state: u64,
 }
 
-/// What it saves of the caller: x19..x30, SP, VBAR_EL1, TTBR0_EL1; and the outcome.
-#[repr(C, align(64))]
+/// The state of the caller that it saves: x19..x30, SP, VBAR_EL1, TTBR0_EL1; and the outcome.
+#[repr(C, align(512))]
 struct Saved {
     caller: [u64; 12],
     sp: u64,
@@ -117,12 +118,19 @@ struct Saved {
     outcome: Outcome,
 }
 
-struct Cell(UnsafeCell<Saved>);
+/// The size is a power of two, so that a vector finds its CPU's with a shift.
+const SAVED_SHIFT: u32 = 9;
+const _: () = assert!(size_of::<Saved>() == 1 << SAVED_SHIFT && smp::MAX_CPUS == 4);
 
-// SAFETY: used by CPU 0 only, in `Sandbox::run`, which borrows the one `Sandbox` exclusively.
-unsafe impl Sync for Cell {}
+struct Cells([UnsafeCell<Saved>; smp::MAX_CPUS]);
 
-static SAVED: Cell = Cell(UnsafeCell::new(Saved {
+// SAFETY: a CPU uses its own only, in `Sandbox::run`, which borrows the one `Sandbox` of that CPU
+// exclusively.
+unsafe impl Sync for Cells {}
+
+static SAVED: Cells = Cells([const { UnsafeCell::new(NOTHING) }; smp::MAX_CPUS]);
+
+const NOTHING: Saved = Saved {
     caller: [0; 12],
     sp: 0,
     vectors: 0,
@@ -136,7 +144,7 @@ static SAVED: Cell = Cell(UnsafeCell::new(Saved {
         pc: 0,
         state: 0,
     },
-}));
+};
 
 global_asm!(
     ".pushsection .text.sandbox, \"ax\"",
@@ -144,6 +152,9 @@ global_asm!(
     "sandbox_enter:",
     "adrp x1, {saved}",
     "add x1, x1, :lo12:{saved}",
+    "mrs x2, mpidr_el1",
+    "ubfiz x2, x2, #{shift}, #2",
+    "add x1, x1, x2",
     "stp x19, x20, [x1]",
     "stp x21, x22, [x1, #16]",
     "stp x23, x24, [x1, #32]",
@@ -195,7 +206,8 @@ global_asm!(
     "sandbox_vector \\kind",
     ".endr",
     ".purgem sandbox_vector",
-    // in: x0 = index of the vector, its old value in TPIDR_EL1. No access to memory before the translation is known.
+    // in: x0 = index of the vector, its old value in TPIDR_EL1. No access to memory before the translation is
+    // known.
     "sandbox_leave:",
     "msr tpidrro_el0, x1",
     "movz x1, #{system_0}",
@@ -208,8 +220,13 @@ global_asm!(
     "mov x1, #{attributes}",
     "msr mair_el1, x1",
     "isb",
+    "msr contextidr_el1, x0",
+    "mrs x0, mpidr_el1",
+    "ubfiz x0, x0, #{shift}, #2",
     "adrp x1, {saved}",
     "add x1, x1, :lo12:{saved}",
+    "add x1, x1, x0",
+    "mrs x0, contextidr_el1",
     "add x1, x1, #{outcome}",
     "stp x2, x3, [x1, #16]",
     "stp x4, x5, [x1, #32]",
@@ -254,6 +271,7 @@ global_asm!(
     "ret",
     ".popsection",
     saved = sym SAVED,
+    shift = const SAVED_SHIFT,
     outcome = const offset_of!(Saved, outcome),
     upper = const map::UPPER,
     system_0 = const map::SYSTEM_CONTROL & 0xFFFF,
@@ -274,8 +292,9 @@ unsafe extern "C" {
     static __image_end: u8;
 }
 
-/// Whether the vectors can get out of `word`: not a write to a register that says where they are or how memory is
-/// translated (`SCTLR`, `TCR`, `TTBR1`, `MAIR`, `VBAR`), nor one that masks the interrupt that ends an endless loop.
+/// Tells whether the vectors can get out of `word`: not a write to a register that says where they are or how
+/// memory is translated (`SCTLR`, `TCR`, `TTBR1`, `MAIR`, `VBAR`), nor one that masks the interrupt that ends
+/// an endless loop.
 #[must_use]
 pub const fn is_survivable(word: u32) -> bool {
     !matches!(
@@ -291,8 +310,9 @@ pub const fn is_survivable(word: u32) -> bool {
     )
 }
 
-/// Whether `word` can keep the timer's interrupt away: it writes `CNTV_*`, `ICC_PMR_EL1`, `ICC_AP0R*_EL1`, `ICC_AP1R*_EL1` or
-/// `ICC_IGRPEN*_EL1`. A WFI or a loop behind it might have no end, and rightly so: no interrupt is left that could end it.
+/// Tells whether `word` can keep the timer's interrupt away: it writes `CNTV_*`, `ICC_PMR_EL1`,
+/// `ICC_AP0R*_EL1`, `ICC_AP1R*_EL1` or `ICC_IGRPEN*_EL1`. A WFI or a loop behind it might have no end, and
+/// rightly so: no interrupt is left that could end it.
 #[must_use]
 pub const fn is_silencing(word: u32) -> bool {
     matches!(
@@ -311,7 +331,8 @@ pub const fn is_silencing(word: u32) -> bool {
 const _: () = assert!(is_silencing(0xD51B_E342) && is_silencing(0xD51B_E322) && is_silencing(0xD518_4602));
 const _: () = assert!(!is_silencing(0xD53B_E322) && is_survivable(0xD51B_E342));
 
-/// op0, op1, CRn, CRm and op2 of `word`, if it is of the "system" group (DDI 0487 C4.1.66: MSR, SYS, ...) and writes.
+/// Returns op0, op1, CRn, CRm and op2 of `word`, if it is of the "system" group (DDI 0487 C4.1.66: MSR, SYS,
+/// ...) and writes.
 const fn written(word: u32) -> Option<(u32, u32, u32, u32, u32)> {
     if word & 0xFFE0_0000 != 0xD500_0000 {
         return None;
@@ -321,18 +342,36 @@ const fn written(word: u32) -> Option<(u32, u32, u32, u32, u32)> {
     Some((op0, op1, crn, crm, op2))
 }
 
-/// The sandbox. Only one at a time makes sense.
+/// The sandbox of the CPU that makes it. Only one at a time makes sense on each.
 #[derive(Debug)]
-pub struct Sandbox(());
+pub struct Sandbox {
+    /// Lets its code run with all private interrupts enabled, not only the timer's.
+    keeps_lines: bool,
+}
 
 impl Sandbox {
-    /// Switches the MMU on, with the program where it was and the sandbox beside it, and the timer's interrupt.
+    /// Switches the MMU on, with the program where it was and the sandbox beside it, and the timer's
+    /// interrupt.
     #[must_use]
     pub fn new() -> Self {
         map::enable();
         gic::init_distributor();
         gic::init_cpu();
-        Self(())
+        Self { keeps_lines: false }
+    }
+
+    /// Does as [`Sandbox::new`], for a CPU that leaves the distributor as it is. Its code runs with all
+    /// private interrupts enabled.
+    #[must_use]
+    pub fn beside_others() -> Self {
+        map::enable();
+        gic::init_cpu();
+        Self { keeps_lines: true }
+    }
+
+    /// Lets its code run with all private interrupts enabled from now on.
+    pub fn keep_lines(&mut self) {
+        self.keeps_lines = true;
     }
 
     /// Makes the gigabyte at the guest-physical `address` visible at [`PROBED`].
@@ -340,15 +379,15 @@ impl Sandbox {
         map::look_at(address);
     }
 
-    /// Puts `descriptor` as it is into the level-1 table, for the gigabyte at [`PROBED`]: what the sandbox sees there, or a
-    /// table that is not one.
+    /// Puts `descriptor` as it is into the level-1 table, for the gigabyte at [`PROBED`]: what the sandbox
+    /// sees there, or a table that is not one.
     pub fn describe(&mut self, descriptor: u64) {
         map::describe(descriptor);
     }
 
     /// Executes `words` until they end or `start.budget` is over. Words that are not [`is_survivable`] are
-    /// replaced by NOP, and, unless there is but one word, those that are [`is_silencing`]; registers with addresses of the
-    /// program by 0.
+    /// replaced by NOP, and, unless there is but one word, those that are [`is_silencing`]; registers with
+    /// addresses of the program by 0.
     pub fn run(&mut self, words: &[u32], start: &Start) -> Outcome {
         const NOP: u32 = 0xD503_201F;
         let words = &words[..words.len().min(MAX_WORDS)];
@@ -359,41 +398,42 @@ impl Sandbox {
         let state = if start.program { STATE_EL0 } else { STATE_EL1 };
         let masked = if start.debug { 0 } else { MASK_DEBUG };
         let step = if start.step { STEP } else { 0 };
-        execute(map::CODE, state | masked | step, start)
+        execute(map::CODE, state | masked | step, start, self.keeps_lines)
     }
 
-    /// Executes `words` of A32 or T32 instructions as a 32-bit program, with its interrupts masked, until they raise an
-    /// exception, which they must. The code is at [`NARROW_CODE`], the lowest gigabyte of guest-physical addresses at [`NARROW_DEVICES`].
+    /// Executes `words` of A32 or T32 instructions as a 32-bit program, with its interrupts masked, until
+    /// they raise an exception, which they must. The code is at [`NARROW_CODE`], the lowest gigabyte of
+    /// guest-physical addresses at [`NARROW_DEVICES`].
     pub fn run_narrow(&mut self, words: &[u32], t32: bool, start: &Start) -> Outcome {
         map::write_code(words.iter().copied().take(MAX_WORDS));
         map::show_narrow(true);
         let set = if t32 { STATE_T32 } else { 0 };
-        let outcome = execute(NARROW_CODE, STATE_USER | set, start);
+        let outcome = execute(NARROW_CODE, STATE_USER | set, start, self.keeps_lines);
         map::show_narrow(false);
         outcome
     }
 }
 
 /// Executes the code that is written, from `pc` on.
-fn execute(pc: u64, state: u64, start: &Start) -> Outcome {
+fn execute(pc: u64, state: u64, start: &Start, keeps_lines: bool) -> Outcome {
     let entry = Entry {
         general: start.general.map(without_program),
         stack: STACK + map::STACK_SIZE / 2,
         pc,
         state,
     };
-    rearm();
+    rearm(keeps_lines);
     Timer::Virtual.arm(Timer::Virtual.now().wrapping_add(start.budget));
     // SAFETY: the code cannot name the program's memory: its addresses are far away, no register holds one,
-    // and what says where memory is survives (`is_survivable`; a 32-bit program is at EL0). The routine saves and restores all
-    // registers a call must keep and changes memory in `SAVED` only.
+    // and what says where memory is survives (`is_survivable`; a 32-bit program is at EL0). The routine saves
+    // and restores all registers a call must keep and changes memory in `SAVED` only.
     unsafe {
         asm!("bl {enter}", enter = sym sandbox_enter, inout("x0") &raw const entry => _, clobber_abi("C"));
     }
     Timer::Virtual.disarm();
     settle();
-    // SAFETY: the routine has written it and nobody else does (`Cell`).
-    unsafe { (*SAVED.0.get()).outcome }
+    // SAFETY: the routine has written it and nobody else does (`Cells`).
+    unsafe { (*SAVED.0[cpu::index() % smp::MAX_CPUS].get()).outcome }
 }
 
 impl Default for Sandbox {
@@ -402,7 +442,8 @@ impl Default for Sandbox {
     }
 }
 
-/// The value, or 0 if it is an address of the program in either half: what [`Sandbox::run`] makes of a register.
+/// Returns the value, or 0 if it is an address of the program in either half: what [`Sandbox::run`] makes of
+/// a register.
 #[must_use]
 pub fn without_program(value: u64) -> u64 {
     let start = (&raw const __image_start).addr() as u64;
@@ -415,11 +456,14 @@ pub fn without_program(value: u64) -> u64 {
     }
 }
 
-/// The timer's interrupt comes in whatever the last run did to the CPU interface.
-fn rearm() {
+/// Lets the timer's interrupt come in whatever the last run did to the CPU interface.
+fn rearm(keeps_lines: bool) {
     let line = Timer::Virtual.line();
     gic::rearm_interface();
     gic::rearm_private();
+    if keeps_lines {
+        bus::write_u32(gic::private_registers() + gic::offset::SET_ENABLE, u32::MAX);
+    }
     gic::set_priority(line, gic::DEFAULT_PRIORITY);
     gic::enable(line);
     gic::enable_distributor();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The VM's other CPUs: started by PSCI, each with its own stack, running one function.
 //!
-//! The function is left in a table before `CPU_ON`; its argument is PSCI's context. A CPU starts with its caches
-//! off, so the table is cleaned to memory first; if the caller uses the MMU, the new CPU switches it on
-//! before it reads anything the caller may still have in its cache.
+//! The function is left in a table before `CPU_ON`; its argument is PSCI's context. A CPU starts with its
+//! caches off, so the table is cleaned to memory first. If the caller uses the MMU, the new CPU switches its
+//! MMU on before it reads anything that the caller may still have in its cache.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -31,7 +31,8 @@ pub fn prepare(index: usize, program: fn(u64)) {
     cpu::clean_line((&raw const PROGRAMS[index]).addr());
 }
 
-/// Starts CPU `index` (not 0) with `program`; when that returns, the CPU switches itself off. Returns PSCI's code.
+/// Starts CPU `index` (not 0) with `program`; when that returns, the CPU switches itself off. Returns PSCI's
+/// code.
 pub fn start(index: usize, program: fn(u64), argument: u64) -> i64 {
     if index == 0 || index >= MAX_CPUS {
         return code::INVALID_PARAMETERS;
@@ -40,7 +41,7 @@ pub fn start(index: usize, program: fn(u64), argument: u64) -> i64 {
     psci::code_of(Conduit::Hvc, function::CPU_ON, [index as u64, entry(), argument])
 }
 
-/// First Rust function of a secondary CPU.
+/// Runs as the first Rust function of a secondary CPU.
 pub(super) extern "C" fn secondary(argument: u64) -> ! {
     mmu::follow();
     let program = PROGRAMS

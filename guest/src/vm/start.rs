@@ -62,7 +62,7 @@ global_asm!(
 );
 
 unsafe extern "Rust" {
-    /// The VM's program, defined by [`vm_main!`](crate::vm_main).
+    /// Runs the VM's program, defined by [`vm_main!`](crate::vm_main).
     fn bulkhead_vm_main(machine: Machine);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The generic timer as an EL1 guest has it (Arm ARM DDI 0487 chapter D12): one counter in two views, a timer on each.
+//! The generic timer as an EL1 guest has it (Arm ARM DDI 0487 chapter D12): one counter in two views, a timer
+//! on each.
 
 use core::arch::asm;
 
@@ -16,6 +17,8 @@ pub enum Timer {
 
 /// Timer is on (`CNTx_CTL_EL0.ENABLE`).
 const ENABLE: u64 = 1;
+/// The interrupt is kept back (`CNTx_CTL_EL0.IMASK`).
+const MASK: u64 = 1 << 1;
 /// The condition is met (`CNTx_CTL_EL0.ISTATUS`).
 const STATUS: u64 = 1 << 2;
 
@@ -39,7 +42,7 @@ macro_rules! write {
 const NAP: u64 = 20;
 
 impl Timer {
-    /// Interrupt of the timer on the default machine.
+    /// Returns the interrupt of the timer on the default machine.
     #[must_use]
     pub const fn line(self) -> u32 {
         match self {
@@ -48,7 +51,7 @@ impl Timer {
         }
     }
 
-    /// The counter.
+    /// Returns the counter.
     #[must_use]
     #[inline]
     pub fn now(self) -> u64 {
@@ -58,7 +61,7 @@ impl Timer {
         }
     }
 
-    /// The comparator.
+    /// Returns the comparator.
     #[must_use]
     pub fn deadline(self) -> u64 {
         match self {
@@ -95,6 +98,20 @@ impl Timer {
         }
     }
 
+    /// Counts `ticks` down and keeps its interrupt to itself.
+    pub fn count_down(self, ticks: u32) {
+        match self {
+            Self::Virtual => {
+                write!("cntv_tval_el0", u64::from(ticks));
+                write!("cntv_ctl_el0", ENABLE | MASK);
+            }
+            Self::Physical => {
+                write!("cntp_tval_el0", u64::from(ticks));
+                write!("cntp_ctl_el0", ENABLE | MASK);
+            }
+        }
+    }
+
     /// Takes the interrupt's level back.
     pub fn disarm(self) {
         match self {
@@ -103,7 +120,7 @@ impl Timer {
         }
     }
 
-    /// Whether the deadline has come.
+    /// Tells whether the deadline has come.
     #[must_use]
     pub fn has_fired(self) -> bool {
         let control = match self {
@@ -114,7 +131,7 @@ impl Timer {
     }
 }
 
-/// Ticks per second of both counters.
+/// Returns the number of ticks per second of both counters.
 #[must_use]
 pub fn frequency() -> u64 {
     read!("cntfrq_el0")
@@ -126,14 +143,14 @@ pub fn nanoseconds(ticks: u64) -> u64 {
     ticks.saturating_mul(1_000_000_000) / frequency().max(1)
 }
 
-/// Ticks of `microseconds`.
+/// Returns the number of ticks of `microseconds`.
 #[must_use]
 pub fn ticks(microseconds: u64) -> u64 {
     microseconds.saturating_mul(frequency()) / 1_000_000
 }
 
-/// Sleeps for `microseconds`, CPU idle, after setting the interrupt controller up for it. For programs that use no
-/// interrupt otherwise; the others have [`nap`].
+/// Sleeps for `microseconds`, CPU idle, after setting the interrupt controller up for it. For programs that
+/// use no interrupt otherwise; the others have [`nap`].
 pub fn sleep(microseconds: u64) {
     gic::init_distributor();
     gic::init_cpu();
@@ -141,8 +158,8 @@ pub fn sleep(microseconds: u64) {
     nap(microseconds);
 }
 
-/// Sleeps for `microseconds`, CPU idle: the virtual timer's interrupt, which must be enabled and nobody else's
-/// meanwhile, wakes the CPU while interrupts are masked, and is taken and ended here.
+/// Sleeps for `microseconds`, CPU idle: the virtual timer's interrupt, which must be enabled and nobody
+/// else's meanwhile, wakes the CPU while interrupts are masked, and is taken and ended here.
 pub fn nap(microseconds: u64) {
     let timer = Timer::Virtual;
     timer.arm(timer.now() + ticks(microseconds));

@@ -14,7 +14,8 @@ const UART: usize = 0x0900_0000;
 const DISTRIBUTOR: usize = 0x0800_0000;
 const REDISTRIBUTOR: usize = 0x080A_0000;
 const VIRTUAL_TIMER: u32 = 27;
-/// Where operations are, and where their registers point to now and then: behind the program, in RAM of 4 MiB.
+/// The address of operations. Their registers also point here now and then. It is behind the program, in 4
+/// MiB of RAM.
 const CODE: usize = 0x4020_0000;
 const SCRATCH: u32 = 0x4030_0000;
 /// Words of an operation, of which the last ones are calls that end it.
@@ -45,7 +46,7 @@ unsafe extern "C" {
     fn attack_enter(registers: *const [u32; 13], entry: u32, status: u32) -> !;
 }
 
-/// What is kept over operations. There is one CPU, and nothing of it is in use while an operation runs.
+/// State that outlives an operation. There is one CPU, and no operation uses this state while it runs.
 struct State {
     random: u64,
     count: u32,
@@ -98,8 +99,8 @@ macro_rules! coprocessor {
     }};
 }
 
-/// Called after each operation with the number of the vector it ended with, and first of all with 0 and, in r2, the address of
-/// the device tree (`arch/arm/booting` of the kernel documentation).
+/// Called after each operation with the number of the vector that ended it. The first call has number 0 and,
+/// in r2, the address of the device tree (`arch/arm/booting` of the kernel documentation).
 #[unsafe(no_mangle)]
 extern "C" fn attack_next(vector: u32, _: u32, tree: u32) -> ! {
     // SAFETY: one CPU, interrupts are masked, and the life that held this reference before is over.
@@ -115,7 +116,8 @@ extern "C" fn attack_next(vector: u32, _: u32, tree: u32) -> ! {
         tell(state);
         if state.done >= state.count {
             writeln!(Console, "hostile: end").unwrap_or(());
-            // An operation may have led here too early: not the partition ends, only this life, when the watchdog has seen enough.
+            // An operation may have jumped here too early. Then only this life ends, when the watchdog bites.
+            // The partition does not end.
             loop {
                 // SAFETY: waits, and changes nothing.
                 unsafe { asm!("wfi", options(nomem, nostack)) }
@@ -141,14 +143,15 @@ fn begin(state: &mut State, tree: u32) {
     state.random = u64::from(low) << 16 | 1;
     state.count = count(tree);
     writeln!(Console, "hostile: life").unwrap_or(());
-    // Group 1 with affinity routing; lines 0 to 31 in group 1, the timer's enabled (Arm IHI 0069H 12.9 to 12.11).
+    // Group 1 with affinity routing; lines 0 to 31 in group 1, the line of the timer enabled (Arm IHI 0069H
+    // 12.9 to 12.11).
     write_word(DISTRIBUTOR, 0x12);
     write_word(REDISTRIBUTOR + 0x14, 0);
     write_word(REDISTRIBUTOR + 0x1_0080, u32::MAX);
     write_word(REDISTRIBUTOR + 0x1_0100, 1 << VIRTUAL_TIMER);
 }
 
-/// What stops an operation that never ends is off, and its interrupt, if it has come, is ended.
+/// Turns off the timer that stops an endless operation, and ends its interrupt if the interrupt has come.
 fn timer_off() {
     coprocessor!("0, {}, c14, c3, 1", 0);
     // ICC_SRE, ICC_PMR, ICC_IGRPEN1: as after an operation that changed them.
@@ -185,7 +188,8 @@ fn kick() {
     }
 }
 
-/// The number behind `count=` in the command line, which is somewhere in the device tree; a billion if there is none.
+/// Returns the number behind `count=` in the command line, which is somewhere in the device tree. The default
+/// is a billion.
 fn count(tree: u32) -> u32 {
     const NAME: &[u8] = b"count=";
     let byte = |at: u32| {
@@ -204,7 +208,7 @@ fn count(tree: u32) -> u32 {
         .fold(0, |number, digit| number * 10 + u32::from(digit - b'0'))
 }
 
-/// A random number: the high half of PCG's multiplier, whose bits are the good ones.
+/// Draws a random number: the high half of PCG's product, whose bits are the good ones.
 fn draw(random: &mut u64) -> u32 {
     *random = random
         .wrapping_mul(0x5851_F42D_4C95_7F2D)
@@ -239,13 +243,13 @@ fn prepare(state: &mut State) -> (u32, u32) {
     (CODE as u32, mode | MASKED | state_bits)
 }
 
-/// An access to a coprocessor; in T32 its halfwords change places.
+/// Draws an access to a coprocessor. In T32 its halfwords change places.
 fn coprocessor_word(random: &mut u64, thumb: bool) -> u32 {
     let word = strange_word(u64::from(draw(random))).unwrap_or(SVC_A32);
     if thumb { word.rotate_left(16) } else { word }
 }
 
-/// A register: often small, often an address somebody may be interested in.
+/// Draws a value for a register: often small, often an address that is of interest to somebody.
 fn value(random: &mut u64) -> u32 {
     let number = draw(random);
     match number % 8 {

@@ -1,7 +1,8 @@
 @ SPDX-License-Identifier: Apache-2.0
 @ First instructions, vectors, and the way into an operation and back from wherever it has led.
 @
-@ `attack_next` is called in Supervisor mode with r0 = the number of the vector that was taken, 0 at the start.
+@ `attack_next` is called in Supervisor mode with r0 = the number of the vector that was taken, 0 at the
+@ start.
     .arch armv7-a
     .arch_extension virt
     .arch_extension sec
@@ -35,7 +36,8 @@ vectors:
     b       recover
 7:  mov     r0, #7
 
-@ Whatever the operation has changed that the program needs: mode, byte order, control register, vectors, stack.
+@ Whatever the operation has changed that the program needs: mode, byte order, control register, vectors,
+@ stack.
 recover:
     cpsid   aif, #0x13
     setend  le

@@ -1,7 +1,8 @@
 @ SPDX-License-Identifier: Apache-2.0
 @ First instructions, vectors and the probes that need registers of their own.
 @
-@ A probe is called with r0..r3, in Supervisor mode, and gives its result in r0. A mode's own registers are lost by it.
+@ A probe is called with r0..r3, in Supervisor mode, and gives its result in r0. A mode's own registers are
+@ lost by it.
     .arch armv7-a
     .arch_extension virt
     .arch_extension sec
@@ -100,8 +101,9 @@ on_irq:
     isb
     ldm     sp!, {r0-r3, r12, pc}^
 
-@ The same vectors in T32: counts what is undefined, keeps the state that the handler was entered with, and goes on behind the
-@ instruction (A32). r0 and r1 are lost: of what would be pushed, the byte order is not known.
+@ The same vectors in T32. The handler counts undefined instructions, keeps the state with which it was
+@ entered, and goes on behind the instruction (A32). r0 and r1 are lost, because the byte order of a push is
+@ not known here.
     .thumb
     .balign 32
     .global thumb_vectors
@@ -139,8 +141,9 @@ probe_fetch:
     str     lr, [r1]
     bx      r0
 
-@ In mode \mode: sp and lr keep their values over an exit, and each can be what a trapped load fills and a trapped store
-@ gives. r0 = register of a device that can be read and written. r0 out: 0, or the number of the step that failed.
+@ In mode \mode: sp and lr keep their values over an exit, and each can be what a trapped load fills and a
+@ trapped store gives. r0 = register of a device that can be read and written. r0 out: 0, or the number of the
+@ step that failed.
     .macro  mode_probe name, mode
     .global probe_\name
 probe_\name:
@@ -208,8 +211,8 @@ probe_\name:
     mode_probe irq, 0x12
     mode_probe system, 0x1F
 
-@ SPSR of each mode that has one keeps what it is given over r0 rounds of a loop, in which another vCPU may have its turn.
-@ r1 = the value. r0 out: 0, or the mode that lost it.
+@ SPSR of each mode that has one keeps what it is given over r0 rounds of a loop, in which another vCPU may
+@ have its turn. r1 = the value. r0 out: 0, or the mode that lost it.
     .macro  status_probe mode
     cpsid   aif, #\mode
     msr     spsr_fsxc, r1
@@ -268,7 +271,8 @@ probe_fiq:
     pop     {r4-r11, pc}
     .ltorg
 
-@ r0 = device register. In T32: 16-bit loads and stores that trap, in IT blocks of which half is skipped. r0 out: 0 if right.
+@ r0 = device register. In T32: 16-bit loads and stores that trap, in IT blocks of which half is skipped. r0
+@ out: 0 if right.
     .thumb
     .thumb_func
     .global probe_thumb
@@ -331,8 +335,8 @@ probe_condition:
     mrcne   p15, 0, r0, c9, c12, 0
     bx      lr
 
-@ r0 = an instruction for any coprocessor that names r0 to r3 at most, r1 = memory it may reach. Runs it; if it is undefined it
-@ is skipped.
+@ r0 = an instruction for any coprocessor that names r0 to r3 at most, r1 = memory it may reach. Runs it; if
+@ it is undefined it is skipped.
     .global probe_word
 probe_word:
     push    {r4-r6, lr}

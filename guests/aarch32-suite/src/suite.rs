@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The checks. What needs registers of its own is in `start.s`; a probe's answer names the step that failed.
+//! The checks. Code that needs registers of its own is in `start.s`. The answer of a probe names the step
+//! that failed.
 
 use core::arch::{asm, global_asm};
 use core::fmt::{self, Debug, Write};
@@ -83,7 +84,7 @@ fn read_word(address: usize) -> u32 {
     unsafe { (address as *const u32).read_volatile() }
 }
 
-/// Whether the interrupt controller is a GICv2: GICD_ICPIDR2, where a GICv3 has nothing.
+/// Tells whether the interrupt controller is a GICv2. It reads GICD_ICPIDR2, where a GICv3 has nothing.
 fn is_version2() -> bool {
     read_word(DISTRIBUTOR + 0xFE8) >> 4 & 0xF == 2
 }
@@ -202,7 +203,8 @@ fn modes(report: &mut Report) {
     // SAFETY: as above.
     let fiq = unsafe { probe_fiq(PLAIN_REGISTER) };
     report.equal("r8 to r12 of FIQ mode at exits", fiq, 0);
-    // SAFETY: as above. Abort, undefined and other handlers are not entered with a status that was not stored first.
+    // SAFETY: as above. The handlers for aborts, undefined instructions and the rest are not entered with a
+    // status that was not stored first.
     let status = unsafe { probe_status(ROUNDS, counter() << 28 | 0x110) };
     report.equal("SPSR of each mode while others have their turn", status, 0);
     // SAFETY: as above.
@@ -270,7 +272,8 @@ fn registers(report: &mut Report) {
 macro_rules! big_endian {
     ($instruction:literal, $address:expr, $value:expr) => {{
         let value: u32;
-        // SAFETY: an access to a device register; nothing else is between the two changes, interrupts are masked.
+        // SAFETY: an access to a device register. Nothing else is between the two changes, and interrupts are
+        // masked.
         unsafe {
             asm!("setend be", concat!($instruction, " {0}, [{1}]"), "setend le",
                 inout(reg) $value => value, in(reg) $address, options(nostack));
@@ -342,8 +345,8 @@ fn faults(report: &mut Report) {
 fn fault_with(control: u32, vectors_at: usize) -> u32 {
     let before = seen!(undefined_count);
     let kept = coprocessor!("0, {}, c1, c0, 0");
-    // SAFETY: VBAR and SCTLR are as before behind it, and the handlers change r0 and r1 at most. The code and the data that
-    // it and they reach are mapped as they are without translation.
+    // SAFETY: after the probe VBAR and SCTLR are as before, and the handlers change r0 and r1 at most. The
+    // code and data that the probe and the handlers reach are mapped as they are without translation.
     unsafe {
         asm!(
             "mcr p15, 0, {vbar}, c12, c0, 0", "mcr p15, 0, {new}, c1, c0, 0", "isb",
@@ -357,7 +360,7 @@ fn fault_with(control: u32, vectors_at: usize) -> u32 {
     seen!(undefined_count) - before
 }
 
-/// The state a handler starts in is what SCTLR says.
+/// Checks that a handler starts in the state that SCTLR says.
 fn handlers(report: &mut Report) {
     // PSTATE.E and the mode; T reads as zero, but nothing else than T32 could have come through.
     const STATE: u32 = 1 << 9 | 0x1F;
@@ -414,7 +417,8 @@ fn translate() {
     unsafe { asm!("dsb", "isb", options(nostack)) }
 }
 
-/// Random accesses to coprocessors. What is undefined arrives as such, and nothing else happens to anyone.
+/// Runs random accesses to coprocessors. An undefined access arrives as undefined, and nothing else happens
+/// to anyone.
 fn words(report: &mut Report) {
     let mut scratch = [0u32; 64];
     let before = seen!(undefined_count);
@@ -512,7 +516,7 @@ fn second_cpu(report: &mut Report) {
     report.equal("CPU_ON in T32", call!("hvc", CPU_ON, 1, entry, 0x89AB_CDEF), 0);
     let mut off = 0;
     for _ in 0..1000 {
-        // A sleep, because a machine that counts instructions need not let the other CPU have its turn before.
+        // Sleeps, because a machine that counts instructions may let the other CPU run no earlier.
         nap();
         off = call!("hvc", AFFINITY_INFO, 1, 0);
         if seen!(second_argument) != 0 && off == 1 {

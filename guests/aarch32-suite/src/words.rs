@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Random instructions for coprocessors.
 
-/// A random instruction for a coprocessor that a guest survives, or none: what would move its own vectors, translation
-/// or control registers is left out, everything else that the encodings have is in.
+/// Returns a random coprocessor instruction that a guest survives, or none. Instructions that change the
+/// guest's own vectors, translation or control registers are left out. Everything else in the encodings is
+/// in.
 pub fn strange_word(random: u64) -> Option<u32> {
     let field = |shift: u32, bits: u32| (random >> shift) as u32 & ((1 << bits) - 1);
     let coprocessor = field(0, 2) | 0xC | if field(2, 2) == 0 { 0 } else { 0xE };

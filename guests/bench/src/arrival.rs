@@ -13,7 +13,7 @@ pub const SGI_WAKE: u32 = 1;
 /// SGI whose arrival is measured.
 pub const SGI_MEASURED: u32 = 2;
 
-/// The handler.
+/// Handles the interrupt.
 pub fn on_interrupt() {
     let now = Timer::Virtual.now();
     let interrupt = gic::acknowledge();
@@ -29,12 +29,12 @@ pub fn on_interrupt() {
     }
 }
 
-/// Nothing has arrived.
+/// Forgets an interrupt that has arrived.
 pub fn forget() {
     ARRIVED.store(0, Ordering::Release);
 }
 
-/// Whether something has.
+/// Tells whether an interrupt has arrived.
 pub fn has_come() -> bool {
     ARRIVED.load(Ordering::Acquire) != 0
 }

@@ -6,8 +6,8 @@ use bulkhead_guest::abi::Operation;
 use bulkhead_guest::abi::hypercall::function_id;
 use bulkhead_guest::vm::psci::{self, Conduit, function};
 
-/// Measures. On the bare board every call is `PSCI_VERSION` by HVC, which the emulator answers in one instruction:
-/// what is left is the cost of calling.
+/// Measures calls. On the bare board every call is `PSCI_VERSION` by HVC, which the emulator answers in one
+/// instruction. The figure is then the cost of the call alone.
 pub fn run(bare: bool) {
     let call = |conduit, function| {
         let conduit = if bare { Conduit::Hvc } else { conduit };

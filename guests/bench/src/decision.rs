@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a decision costs: the hypervisor's own policies, run here with 2, 8 and 32 vCPUs.
+//! The cost of a decision: the hypervisor's own policies, run here with 2, 8 and 32 vCPUs.
 //!
-//! A decision is what the hypervisor asks of a policy when something has happened: the one that ran stopped, and who is
-//! next? The vCPUs wake up, block and use up their time at random, the same way in every run; what is reported is the call
-//! that took longest, a decision or a wake-up. Nothing but the policy is measured.
+//! The hypervisor asks a policy for a decision when something has happened: the running vCPU stopped, and the
+//! policy must say which one is next. The vCPUs wake up, block and use up their time at random, in the same
+//! way in every run. The figure is the longest call, be it a decision or a wake-up. Only the policy is
+//! measured.
 
 use crate::show;
 use bulkhead_guest::random::Random;
@@ -103,7 +104,7 @@ fn vcpus(count: usize, server: Option<ServerKind>) -> [VcpuParameters; MAX_SLOTS
     })
 }
 
-/// A window for each vCPU.
+/// Measures with a window for each vCPU.
 #[inline(never)]
 fn in_windows(name: &str, count: usize) {
     let windows: [Window; MAX_SLOTS] = core::array::from_fn(|slot| Window {
@@ -131,7 +132,7 @@ fn in_windows(name: &str, count: usize) {
     );
 }
 
-/// As many domains as there can be, or one for each vCPU.
+/// Measures with as many domains as there can be, or with one for each vCPU.
 #[inline(never)]
 fn in_domains(name: &str, count: usize) {
     let domains = [Domain { budget: QUANTUM }; MAX_DOMAINS];
@@ -146,8 +147,9 @@ fn in_domains(name: &str, count: usize) {
     );
 }
 
-/// Shows the ticks of the longest call of a policy. The same walk is made several times, because the hypervisor interrupts
-/// this program now and then, to send what it has printed: that never hits the same call again.
+/// Shows the ticks of the longest call of a policy. The same walk is made several times, because the
+/// hypervisor interrupts this program now and then to send its output. Such an interrupt never hits the same
+/// call twice.
 #[inline(never)]
 fn walk(name: &str, vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>) {
     let mut least = u64::MAX;
@@ -160,7 +162,7 @@ fn walk(name: &str, vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>)
     show(name, least);
 }
 
-/// The ticks of the longest call in a random walk.
+/// Returns the ticks of the longest call in a random walk.
 #[inline(never)]
 fn longest_call(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>) -> Option<u64> {
     let mut policy = POLICY.lock();

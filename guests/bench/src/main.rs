@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a VM pays for each service of the hypervisor, in ticks of the counter.
+//! The price a VM pays for each service of the hypervisor, in ticks of the counter.
 //!
-//! The same file runs on the bare board. On an emulator with one instruction a tick, the difference of the two
-//! runs is the number of instructions that the hypervisor adds. Each line is `bench NAME TICKS`: the median of
-//! [`REPEATS`] turns, after turns that nobody counts.
+//! The same file runs on the bare board. On an emulator with one instruction a tick, the difference of the
+//! two runs is the number of instructions that the hypervisor adds. Each line is `bench NAME TICKS`: the
+//! median of [`REPEATS`] turns. The turns before these warm up and are not counted.
 //!
 //! Bootargs: `part=single` (one CPU), `part=pair` (two CPUs), `part=switch` (two vCPUs on one pCPU),
-//! `part=decisions` (the policies of the scheduler, without the hypervisor around them). Without, as on
-//! the bare board, everything that the CPUs there are can do.
+//! `part=decisions` (the policies of the scheduler, without the hypervisor around them). Without `part`, as
+//! on the bare board, the program measures everything that its CPUs can do.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -71,7 +71,7 @@ fn measure(name: &str, mut turn: impl FnMut() -> u64) {
     show(name, results[REPEATS / 2]);
 }
 
-/// Ticks that `action` takes.
+/// Returns the ticks that `action` takes.
 #[inline(always)]
 fn ticks_of(action: impl FnOnce()) -> u64 {
     let start = Timer::Virtual.now();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What takes two CPUs. Results are sums over both: the emulator runs one at a time, and the counter counts both.
+//! Measurements with two CPUs. Results are sums over both: the emulator runs one CPU at a time, and the
+//! counter counts both.
 //!
-//! CPU 0 measures and waits idle for CPU 1, which does what [`ORDER`] says and wakes CPU 0 when it is done.
+//! CPU 0 measures and waits idle for CPU 1. CPU 1 does what [`ORDER`] says and wakes CPU 0 when it is done.
 
 use crate::arrival::{self, SGI_MEASURED, SGI_WAKE};
 use crate::measure;
@@ -10,12 +11,12 @@ use bulkhead_guest::vm::timer::Timer;
 use bulkhead_guest::vm::{cpu, gic, smp};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// What CPU 1 is to do next; 0 = it has done it.
+/// The next order for CPU 1. Zero if CPU 1 has done the last one.
 static ORDER: AtomicU64 = AtomicU64::new(0);
 /// When CPU 1 was where it was sent.
 static THERE: AtomicU64 = AtomicU64::new(0);
 
-/// Whether CPU 1 waits for orders.
+/// True if CPU 1 waits for orders.
 static PARKED: AtomicU64 = AtomicU64::new(0);
 
 const DONE: u64 = 0;
@@ -26,7 +27,7 @@ const SLEEP: u64 = 3;
 /// Turns of CPU 0 in which CPU 1 must get ready; more than it takes.
 const HEAD_START: u64 = 20_000;
 
-/// Whether there is a CPU 1.
+/// Tells whether there is a CPU 1.
 pub fn is_there() -> bool {
     code_of(Conduit::Hvc, function::AFFINITY_INFO, [1, 0, 0]) == affinity::OFF
 }
@@ -126,7 +127,7 @@ fn park_other() {
 fn switch() -> u64 {
     park_other();
     THERE.store(0, Ordering::Release);
-    // It becomes ready, but this vCPU goes on: they are equals, or this one is more urgent.
+    // The other vCPU becomes ready, but this vCPU goes on: they are equals, or this one is more urgent.
     order(SLEEP);
     let start = Timer::Virtual.now();
     idle_until(|| THERE.load(Ordering::Acquire) != 0);

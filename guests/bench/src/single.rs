@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What one CPU can measure alone.
+//! Measurements that need one CPU only.
 
 use crate::arrival::{self, SGI_MEASURED};
 use crate::{calls, measure, ticks_of};

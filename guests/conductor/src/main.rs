@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A task that leads other partitions through their lives. What it does depends on whom it has control over:
+//! A task that leads other partitions through their lives. Its work depends on the partitions that it
+//! controls:
 //!
-//! - `phoenix`, the guest of that name: it restarts it while it is busy, stops and starts it while it sleeps, warm and
-//!   cold in turns, and stops it for good after a thousand lives.
-//! - `actor`, any VM that ends by itself: each time it has ended it is started with the next alternative, last
-//!   with one that there is not and with its own payloads again.
-//! - `victim-N`, anything that takes long to start: it is restarted (cold) N times in the middle of that, each time
-//!   after another while, and then left alone.
+//! - `phoenix`, the guest of that name: the task restarts it while it is busy, and stops and starts it while
+//!   it sleeps, warm and cold in turns. After a thousand lives the task stops it for good.
+//! - `actor`, any VM that ends by itself: each time it has ended, the task starts it with the next
+//!   alternative. The last two are an alternative that does not exist, and its own payloads again.
+//! - `victim-N`, anything that takes long to start: the task restarts it (cold) N times in the middle of its
+//!   start, each time after another while. Then the task leaves it alone.
 //!
-//! It needs an event gate that is told of that one's changes, and a timer.
+//! The task needs a timer, and an event gate that hears of that partition's changes.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -27,14 +28,14 @@ const LIVES: u32 = 1000;
 const WAYS: u32 = 8;
 const BUSY: u32 = 6;
 const ASLEEP: u32 = 7;
-/// How long `phoenix` is left alone in a life that we end, in nanoseconds.
+/// The time `phoenix` is left alone in a life that this task ends, in nanoseconds.
 const PATIENCE: u64 = 200_000;
-/// A victim is left alone for this long in nanoseconds, and up to so many milliseconds more; the stride between one
-/// round and the next has no divisor in common with these.
+/// The shortest time that a victim is left alone, in nanoseconds. Up to so many milliseconds are added. The
+/// stride between one round and the next has no divisor in common with these numbers.
 const SHORTEST: u64 = 500_000;
 const SPREAD: u32 = 400;
 const STRIDE: u32 = 67;
-/// How long at most nothing happens.
+/// The longest time in which nothing may happen.
 const LIMIT: u64 = 1_000_000_000;
 
 struct Tools {
@@ -82,8 +83,9 @@ impl Tools {
         hypercall::partition_start_as(self.other, options)
     }
 
-    /// Whether the stopped one was restarted as often as its lives say: each life began with a restart but the first
-    /// one and those behind a stop of ours. One more is a restart that our stop overtook.
+    /// Checks that the stopped partition was restarted as often as its lives say. Each life began with a
+    /// restart, but for the first one and those behind a stop of this task. One restart more is possible: one
+    /// that the stop overtook.
     fn count(&self) -> Result<(), Error> {
         let (status, start) = self.status()?;
         let lives = start.starts;
@@ -132,7 +134,7 @@ impl Tools {
         self.perform(0)
     }
 
-    /// One run of the actor with the payloads of this number, from its start to its end.
+    /// Runs the actor once with the payloads of this number, from its start to its end.
     fn perform(&self, number: u8) -> Result<(), Error> {
         let options = StartOptions {
             mode: StartMode::Warm,

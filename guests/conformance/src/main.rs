@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The guest of the checks in `arch/conformance`: it does what the records say whose address it gets in `x0`.
+//! The guest of the checks in `arch/conformance`. It gets the address of records in `x0` and does what they
+//! say.
 //!
-//! It runs wherever it is copied to, as the kernel of a VM without translation or as a task, without a stack. A record has 24 bytes:
-//! operation and size (words), address and value (doublewords); the numbers are those of `arch/conformance`.
+//! It runs wherever it is copied to, without a stack: as the kernel of a VM without translation, or as a
+//! task. A record has 24 bytes: operation and size (words), address and value (doublewords). The numbers are
+//! those of `arch/conformance`.
 #![no_std]
 #![no_main]
 

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bare-metal real-time program: a control computation released periodically by its own virtual timer.
+//! A bare-metal real-time program: its own virtual timer periodically releases a control computation.
 //!
-//! Releases have absolute deadlines: the comparator moves on by one period, whatever happened in between, so that
+//! Releases have absolute deadlines. The comparator moves on by one period, whatever happened in between, so
 //! lateness shows and does not add up. The jitter of a release is the counter at the handler's first
-//! instruction minus the deadline that was programmed. A release is missed if it is late by a period
-//! or more; it is then skipped, and the phase stays.
+//! instruction minus the deadline that was programmed. A release is missed if it is late by a period or more.
+//! It is then skipped, and the phase stays.
 //!
-//! Prints a line per second:
-//! `control: second 3, releases 3000, missed 0, jitter max 1234 ns, mean 456 ns`
-//! with releases and misses since the start, and the jitter within that second.
+//! The program prints a line per second: `control: second 3, releases 3000, missed 0, jitter max 1234 ns,
+//! mean 456 ns, response max 1567 ns` with releases and misses since the start, and the jitter and the
+//! response within that second. The response is the counter at the end of the handler, after the end of the
+//! interrupt, minus the deadline that was programmed.
 //!
-//! Bootargs: `period=MICROSECONDS` (1000), `seconds=N` after which it switches itself off (0: never),
-//! `report=MILLISECONDS` (1000): how long its seconds are, for runs that have to be short;
-//! `align=MICROSECONDS`: the releases are that long after multiples of the period since boot, where the windows of the
-//! partition are. For that its first capability must be for the timer.
-//! No state survives a restart: it starts as if it were the first time.
+//! Bootargs:
+//!
+//! - `period=MICROSECONDS` (1000): the period.
+//! - `seconds=N`: the program switches itself off after N seconds (0: never).
+//! - `report=MILLISECONDS` (1000): the length of its seconds, for runs that have to be short.
+//! - `work=N` (1): the control steps of a release, for a job that takes long.
+//! - `align=MICROSECONDS`: the releases are that long after multiples of the period since boot, where the
+//!   windows of the partition are. For that its first capability must be for the timer.
+//!
+//! No state survives a restart: the program starts as if it were the first time.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -38,6 +44,9 @@ struct State {
     jitter_max: AtomicU64,
     jitter_sum: AtomicU64,
     jitter_count: AtomicU64,
+    response_max: AtomicU64,
+    /// Control steps of a release.
+    work: AtomicU64,
     plant: Plant,
     finished: Second,
 }
@@ -49,6 +58,7 @@ struct Second {
     missed: AtomicU64,
     jitter_max: AtomicU64,
     jitter_mean: AtomicU64,
+    response_max: AtomicU64,
 }
 
 /// A first-order plant under proportional-integral control, in 16.16 fixed point.
@@ -66,6 +76,8 @@ static STATE: State = State {
     jitter_max: AtomicU64::new(0),
     jitter_sum: AtomicU64::new(0),
     jitter_count: AtomicU64::new(0),
+    response_max: AtomicU64::new(0),
+    work: AtomicU64::new(1),
     plant: Plant {
         value: AtomicU32::new(0),
         integral: AtomicU32::new(0),
@@ -76,11 +88,12 @@ static STATE: State = State {
         missed: AtomicU64::new(0),
         jitter_max: AtomicU64::new(0),
         jitter_mean: AtomicU64::new(0),
+        response_max: AtomicU64::new(0),
     },
 };
 
 impl Plant {
-    /// One control step towards the set point.
+    /// Makes one control step towards the set point.
     fn step(&self) {
         const SET_POINT: u32 = 1000 << 16;
         let value = self.value.load(Relaxed);
@@ -97,14 +110,16 @@ impl Plant {
 }
 
 impl State {
-    /// The timer's interrupt at counter `now`.
-    fn release(&self, now: u64) {
+    /// Handles the timer's interrupt at counter `now`. Returns the deadline that was programmed.
+    fn release(&self, now: u64) -> u64 {
         let period = self.period.load(Relaxed);
         let deadline = self.deadline.load(Relaxed);
         let jitter = now.saturating_sub(deadline);
         let skipped = jitter / period;
         if skipped == 0 {
-            self.plant.step();
+            for _ in 0..self.work.load(Relaxed) {
+                self.plant.step();
+            }
             self.releases.store(self.releases.load(Relaxed) + 1, Relaxed);
         }
         self.missed.store(self.missed.load(Relaxed) + skipped, Relaxed);
@@ -114,10 +129,19 @@ impl State {
             .store(self.jitter_sum.load(Relaxed) + jitter, Relaxed);
         self.jitter_count
             .store(self.jitter_count.load(Relaxed) + 1, Relaxed);
-        // A release that came a period or more too late stands for those it skipped; the next one is in the future.
+        // A release that came a period or more too late stands for those that it skipped. The next one is in
+        // the future.
         let next = deadline + period * skipped.max(1);
         self.deadline.store(next, Relaxed);
         Timer::Virtual.arm(next);
+        deadline
+    }
+
+    /// Notes that the job of `deadline` is done.
+    fn done(&self, deadline: u64) {
+        let response = Timer::Virtual.now().saturating_sub(deadline);
+        self.response_max
+            .store(self.response_max.load(Relaxed).max(response), Relaxed);
         self.close_second();
     }
 
@@ -137,8 +161,16 @@ impl State {
         self.finished
             .jitter_mean
             .store(timer::nanoseconds(self.jitter_sum.load(Relaxed)) / count, Relaxed);
+        self.finished
+            .response_max
+            .store(timer::nanoseconds(self.response_max.load(Relaxed)), Relaxed);
         self.finished.number.store(second, Relaxed);
-        for counter in [&self.jitter_max, &self.jitter_sum, &self.jitter_count] {
+        for counter in [
+            &self.jitter_max,
+            &self.jitter_sum,
+            &self.jitter_count,
+            &self.response_max,
+        ] {
             counter.store(0, Relaxed);
         }
     }
@@ -148,14 +180,16 @@ fn interrupt() {
     let now = Timer::Virtual.now();
     let line = gic::acknowledge();
     if line == Timer::Virtual.line() {
-        STATE.release(now);
-    }
-    if line < gic::FIRST_SPECIAL {
+        let deadline = STATE.release(now);
+        gic::end(line);
+        STATE.done(deadline);
+    } else if line < gic::FIRST_SPECIAL {
         gic::end(line);
     }
 }
 
-/// The counter a whole number of periods and `offset` (microseconds) after boot, at least a period from now.
+/// Returns the counter a whole number of periods and `offset` (microseconds) after boot, at least a period
+/// from now.
 fn aligned(period: u64, offset: u64) -> u64 {
     const CLOCK: Handle = Handle(1);
     let now = Timer::Virtual.now();
@@ -171,6 +205,9 @@ fn aligned(period: u64, offset: u64) -> u64 {
 fn main(machine: Machine) {
     let period = arguments::number(machine.bootargs(), "period", 1000).clamp(1, 1_000_000);
     let seconds = arguments::number(machine.bootargs(), "seconds", 0);
+    STATE
+        .work
+        .store(arguments::number(machine.bootargs(), "work", 1), Relaxed);
     let report = arguments::number(machine.bootargs(), "report", 1000).clamp(1, 1000) * 1000;
     println!(
         "control: start, period {period} us, counter {} Hz",
@@ -201,9 +238,10 @@ fn main(machine: Machine) {
             finished.jitter_max.load(Relaxed),
             finished.jitter_mean.load(Relaxed),
         );
+        let response = finished.response_max.load(Relaxed);
         cpu::unmask_interrupts();
         println!(
-            "control: second {printed}, releases {releases}, missed {missed}, jitter max {max} ns, mean {mean} ns"
+            "control: second {printed}, releases {releases}, missed {missed}, jitter max {max} ns, mean {mean} ns, response max {response} ns"
         );
         if printed == seconds {
             return;

@@ -120,8 +120,8 @@ fn waiting(report: &mut Report) {
     gic::end(1);
 }
 
-/// Registers of a device, seen by a kernel whose data is big-endian. The UART stands for what one part of a hypervisor
-/// answers, the interrupt controller for another.
+/// Checks registers of a device as a kernel with big-endian data sees them. The UART stands for the devices
+/// that one part of a hypervisor answers, the interrupt controller for those that another part answers.
 fn big_endian(report: &mut Report) {
     /// UARTPCellID3 (DDI 0183 section 3.3.15).
     const CELL: u64 = pl011::BASE + 0xFFC;
@@ -228,7 +228,8 @@ fn atomics(report: &mut Report) {
     );
 }
 
-/// The longest time this vCPU did not run, as it sees it: with frozen time there is next to none.
+/// Prints the longest time in which this vCPU did not run, as the vCPU sees it. With frozen time there is
+/// next to none.
 fn gaps() {
     let end = Timer::Virtual.now() + timer::ticks(50_000);
     let mut last = Timer::Virtual.now();

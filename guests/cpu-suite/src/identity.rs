@@ -8,7 +8,7 @@ use bulkhead_guest::vm::exception::{class, probe};
 use bulkhead_guest::vm::register::Register;
 use bulkhead_guest::vm::{self, bus, gic, timer};
 
-/// A 4-bit field of an identification register.
+/// Returns a 4-bit field of an identification register.
 fn field(register: Register, shift: u32) -> u64 {
     register.read() >> shift & 0xF
 }
@@ -130,8 +130,8 @@ pub fn run(report: &mut Report) {
     );
 }
 
-/// What `GICD_PIDR2` says of a GICv2, whose distributor is 4 KiB long (Arm IHI 0048B section 4.3.18); a GICv3 has
-/// nothing there.
+/// Tells whether the board has a GICv2. Its distributor is 4 KiB long and has `GICD_PIDR2` at its end (Arm
+/// IHI 0048B section 4.3.18). A GICv3 has nothing there.
 fn board_has_version2() -> bool {
     bus::read_u32(gic::DISTRIBUTOR + 0xFE8) >> 4 & 0xF == 2
 }
@@ -174,7 +174,8 @@ fn not_ours(report: &mut Report) {
     }
 }
 
-/// Every identification register of the architecture's range reads, as zero if it is reserved (D19.2).
+/// Checks that every identification register of the architecture's range can be read. Reserved ones are zero
+/// (D19.2).
 fn all_readable(report: &mut Report) {
     let mut faults = 0;
     for crm in 1..8 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of the CPU as a VM sees it at EL1: what is advertised works, what is not advertised is undefined, and what
-//! the program put into registers is still there after others have run.
+//! Tests of the CPU as a VM sees it at EL1. Advertised features work, others are undefined, and values that
+//! the program put into registers are still there after others have run.
 //!
 //! - [`state`]: FP/SIMD and system registers across sleep and preemption.
 //! - [`identity`]: identification registers against what really works.
 //! - [`execution`]: exceptions, hardware debug, MMU and caches, atomics, WFE, the counters.
 //!
-//! Holds on the bare board too. Uses a second CPU if there is one.
+//! All this is true on the bare board too. A second CPU is used if there is one.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The guest's own debugging (Arm ARM DDI 0487 chapter D2): its debug exceptions come to its EL1, single steps stop behind
-//! instructions that the hypervisor completes, and each CPU has debug registers of its own.
+//! The guest's own debugging (Arm ARM DDI 0487 chapter D2): its debug exceptions come to its EL1. Single
+//! steps stop behind instructions that the hypervisor completes. Each CPU has debug registers of its own.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -56,7 +56,7 @@ fn debugged(level: Level, address: u64, step: bool) -> Start {
     }
 }
 
-/// Each comparator there is, at both levels: it hits, and only while it is enabled.
+/// Checks each comparator at both levels: it hits, and only while it is enabled.
 fn comparators(report: &mut Report, sandbox: &mut Sandbox) {
     let fields = Register::DFR0.read();
     let (breakpoints, watchpoints) = (fields >> 12 & 0xF, fields >> 20 & 0xF);
@@ -181,14 +181,15 @@ fn steps(report: &mut Report, sandbox: &mut Sandbox) {
     }
 }
 
-/// What each CPU watches, and how often it was hit.
+/// The address that each CPU watches, and the number of its hits.
 static WATCHED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static ROUNDS: AtomicU64 = AtomicU64::new(0);
 static WRONG: AtomicU64 = AtomicU64::new(0);
 /// Rounds of the other CPU.
 const ENOUGH: u64 = 20;
 
-/// Arms a watchpoint on its own word, then stores to both words: its own must be hit each time, the other's never.
+/// Arms a watchpoint on its own word, then stores to both words. Its own must be hit each time, the other's
+/// never.
 fn watch(index: usize) -> u64 {
     let [first, second] = &WATCHED;
     let (own, other) = if index == 0 {

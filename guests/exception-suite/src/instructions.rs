@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Instructions whose effect is an exception, or that are one because of the level or of a control register. All of
-//! them belong to the guest's own EL1 (Arm ARM DDI 0487 D1.13), none is anybody else's business.
+//! Instructions whose effect is an exception, or that cause one because of the level or of a control
+//! register. All these exceptions go to the guest's own EL1 (Arm ARM DDI 0487 D1.13) and concern nobody else.
 
 use bulkhead_guest::report::Report;
 use bulkhead_guest::vm::exception::class;
@@ -58,7 +58,7 @@ const EVERYWHERE: &[Case] = &[
     },
 ];
 
-/// What EL0 may not.
+/// Instructions that are forbidden at EL0.
 const PROGRAM_ONLY: &[Case] = &[
     case("HVC", &[0xD400_00E2], class::UNKNOWN),
     case("SMC", &[0xD400_00E3], class::UNKNOWN),
@@ -69,7 +69,8 @@ const PROGRAM_ONLY: &[Case] = &[
     case("MRS of DAIF", &[0xD53B_4222], SYSTEM),
 ];
 
-/// Forged states of a return that EL1 must not make: EL2 with either stack pointer, EL3, and AArch32's Hyp mode.
+/// Forged states of an exception return that EL1 must not make: EL2 with either stack pointer, EL3, and
+/// AArch32's Hyp mode.
 const FORGED: [(&str, u64); 4] = [
     ("return to EL2h", 0x3C9),
     ("return to EL2t", 0x3C8),

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every exception that a guest can cause, at EL1 and at EL0: which vector it comes to, with which syndrome, where it
-//! says it was, and that nothing else changed. What the architecture gives to EL1 must come to the guest's own vector as on a
-//! bare board; what only the hypervisor can see must come as the external abort that the health action `inject` promises.
+//! Every exception that a guest can cause, at EL1 and at EL0. The tests check the vector, the syndrome, the
+//! address, and that nothing else changed. Exceptions that the architecture gives to EL1 must come to the
+//! guest's own vector as on a bare board. Those that only the hypervisor can see must come as the external
+//! abort that the health action `inject` promises.
 //!
 //! - [`instructions`]: undefined instructions, calls, breakpoints, FP that is switched off, illegal returns.
-//! - [`memory`]: forms of loads and stores on registers that are emulated, holes, walks and fetches that go wrong.
-//! - [`debug`]: every breakpoint and watchpoint register, single steps over what is emulated, two CPUs at a time.
+//! - [`memory`]: forms of loads and stores on registers that are emulated, holes, walks and fetches that go
+//!   wrong.
+//! - [`debug`]: every breakpoint and watchpoint register, single steps over emulated instructions, two CPUs
+//!   at a time.
 //! - [`narrow`]: 32-bit programs under this 64-bit kernel.
 //!
-//! The code under test runs in the library's sandbox. Holds on the bare board too, where [`memory`] has less to do.
+//! The code under test runs in the library's sandbox. The tests pass on the bare board too, where [`memory`]
+//! has less to do.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -27,7 +31,7 @@ bulkhead_guest::vm_main!(main);
 
 /// Time of one run, in microseconds.
 const BUDGET: u64 = 100;
-/// Where the code runs.
+/// The level at which the code runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
     /// A kernel.
@@ -36,7 +40,7 @@ enum Level {
     El0,
 }
 
-/// How a run ended, as far as it is compared.
+/// The end of a run, as far as it is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// At its end.
@@ -54,7 +58,7 @@ struct Case {
     registers: [u64; 3],
     /// Class at EL1 (for EL0 see [`class_at`]) and the word; `None`: it comes to its end.
     class: Option<(u64, u64)>,
-    /// What the masked rest of the syndrome must be: mask and value.
+    /// The masked rest of the syndrome: mask and value.
     rest: (u64, u64),
 }
 
@@ -71,7 +75,7 @@ fn main(_: Machine) {
     report.finish();
 }
 
-/// How a run begins.
+/// Returns the start of a run.
 fn start(level: Level, registers: [u64; 3]) -> Start {
     let mut general = [0; 31];
     for (register, number) in general.iter_mut().zip(MARK..) {
@@ -87,8 +91,8 @@ fn start(level: Level, registers: [u64; 3]) -> Start {
     }
 }
 
-/// The class of an abort or debug exception "from a lower level" is one below "from the same level" (Arm DDI 0487
-/// D19.2.37); the others have one class.
+/// Returns the class of an exception from this level. The class of an abort or debug exception "from a lower
+/// level" is one below "from the same level" (Arm DDI 0487 D19.2.37). The others have one class.
 fn class_at(level: Level, class: u64) -> u64 {
     let paired = matches!(class, 0x21 | 0x25 | 0x31 | 0x33 | 0x35);
     class - u64::from(paired && level == Level::El0)
@@ -105,7 +109,7 @@ fn end_of(outcome: &Outcome, mask: u64) -> End {
     }
 }
 
-/// Index of the vector of a synchronous exception from this level.
+/// Returns the index of the vector of a synchronous exception from this level.
 fn vector_of(level: Level) -> u64 {
     match level {
         Level::El1 => 4,
@@ -113,7 +117,8 @@ fn vector_of(level: Level) -> u64 {
     }
 }
 
-/// Runs `case` at `level` and checks its end. Where it did not come to its end, no register may have changed.
+/// Runs `case` at `level` and checks its end. If the code did not come to its end, no register may have
+/// changed.
 fn check(report: &mut Report, sandbox: &mut Sandbox, level: Level, case: &Case) -> Outcome {
     let start = start(level, case.registers);
     let outcome = sandbox.run(case.words, &start);
@@ -132,7 +137,7 @@ fn check(report: &mut Report, sandbox: &mut Sandbox, level: Level, case: &Case) 
     outcome
 }
 
-/// The address of a word of the sandbox's code.
+/// Returns the address of a word of the sandbox's code.
 const fn word_address(index: u64) -> u64 {
     CODE + 4 * index
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Accesses that do not go through: forms that a syndrome does not describe, holes, fetches and table walks that end where no
-//! memory is. The bare board answers most of them in its own way, so they run under the hypervisor only; the health
-//! action must be `inject`.
+//! Accesses that do not go through: forms that a syndrome does not describe, holes, fetches and table walks
+//! that end where there is no memory. The bare board answers most of them in its own way, so they run under
+//! the hypervisor only. The health action must be `inject`.
 //!
-//! The rule: an access to an emulated register is done exactly if the CPU describes it (Arm ARM DDI 0487 ESR_ELx.ISV)
-//! and it is aligned; what is not aligned is an alignment fault, everything else an external abort. Neither changes a
-//! register or the device.
+//! The rule: an access to an emulated register is done exactly if the CPU describes the access (Arm ARM DDI
+//! 0487 ESR_ELx.ISV) and the access is aligned. An access that is not aligned is an alignment fault,
+//! everything else an external abort. Neither changes a register or the device.
 
 use bulkhead_guest::println;
 use bulkhead_guest::report::Report;
@@ -95,7 +95,7 @@ fn both(mut action: impl FnMut(Level)) {
     action(Level::El0);
 }
 
-/// One access of form `word` at `address`, which must be an abort with this status.
+/// Makes one access of form `word` at `address`, which must be an abort with this status.
 fn aborts(
     report: &mut Report,
     sandbox: &mut Sandbox,
@@ -106,7 +106,7 @@ fn aborts(
     aborts_at(report, sandbox, level, (name, words), (address, address), rest);
 }
 
-/// The same with another address in x1 than the one that must be reported.
+/// Makes the same access with an address in x1 that differs from the one to be reported.
 fn aborts_at(
     report: &mut Report,
     sandbox: &mut Sandbox,
@@ -190,7 +190,7 @@ fn unaligned(report: &mut Report, sandbox: &mut Sandbox) {
     }
 }
 
-/// Where the machine has nothing.
+/// Checks accesses where the machine has nothing.
 fn outside(report: &mut Report, sandbox: &mut Sandbox) {
     for place in [
         0,

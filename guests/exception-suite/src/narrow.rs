@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! 32-bit programs under a 64-bit kernel: what traps to the hypervisor from AArch32 state at EL0 (waiting, emulated
-//! registers) goes on at the right instruction, whether that is 16 or 32 bits long, conditional or in an IT block; and what is
-//! the kernel's comes to its vector for such programs.
+//! 32-bit programs under a 64-bit kernel. An instruction of AArch32 state at EL0 that traps to the hypervisor
+//! (waiting, emulated registers) goes on at the right instruction. It may be 16 or 32 bits long, conditional
+//! or in an IT block. Exceptions that belong to the kernel come to its vector for such programs.
 //!
 //! WFI in an IT block is left out: QEMU 7.2 gives the hypervisor the IT state of the instruction behind it.
-//! Every piece of code ends with an exception. Waiting ends with the virtual timer that ends a run, because interrupts
-//! are masked.
+//! Every piece of code ends with an exception. Waiting ends with the virtual timer that ends a run, because
+//! interrupts are masked.
 
 use bulkhead_guest::report::Report;
 use bulkhead_guest::vm::bus;
@@ -36,7 +36,7 @@ struct Program {
     registers: [u64; 2],
 }
 
-/// Two T32 instructions of 16 bits each.
+/// Returns two T32 instructions of 16 bits each as one word.
 const fn pair(first: u32, second: u32) -> u32 {
     second << 16 | first
 }

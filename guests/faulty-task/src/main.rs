@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A task that does wrong things, for the tests of health events and actions.
 //!
-//! Which ones, and in which order, is said by the names of its capabilities (of whatever kind), because that is
-//! all a task can be told: `fault-memory`, `fault-undefined`, `fault-hypercall`, `fault-hang`.
+//! A task can be told nothing but its capabilities, so their names (of whatever kind) say which wrong things
+//! it does, and in which order: `fault-memory`, `fault-undefined`, `fault-hypercall`, `fault-hang`.
 //!
-//! Prints `before NAME`; then `after NAME` if it survives.
+//! The task prints `before NAME`, and `after NAME` if it survives.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -14,7 +14,7 @@ use crate::{FREE, FREE_COUNT};
 const LOGGED: usize = 160;
 /// The CPU that serves interrupts only.
 const OTHER: usize = 1;
-/// How long the other CPU may take, in microseconds.
+/// The longest time that the other CPU may take, in microseconds.
 const PATIENCE: u64 = 1_000_000;
 /// SGIs: counted, answered with [`ANSWER`], end of the other CPU.
 const COUNTED: u32 = 1;
@@ -22,7 +22,7 @@ const QUESTION: u32 = 4;
 const ANSWER: u32 = 5;
 const END: u32 = 7;
 
-/// How often each interrupt came, per CPU; written by that CPU alone.
+/// The number of times each interrupt came, per CPU. Only that CPU writes it.
 static LOG: [[AtomicU32; LOGGED]; 2] = [const { [const { AtomicU32::new(0) }; LOGGED] }; 2];
 
 /// The other CPU is up and listens.

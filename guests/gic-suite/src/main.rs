@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of the interrupt controller (GICv3, Arm IHI 0069, or GICv2, IHI 0048B) and its interrupt sources as a VM with two vCPUs sees them.
+//! Tests of the interrupt controller (GICv3, Arm IHI 0069, or GICv2, IHI 0048B) and its interrupt sources, as
+//! a VM with two vCPUs sees them.
 //!
-//! Most tests run with interrupts masked and take them by reading the acknowledge register: what comes, in which
-//! order and how often is then exact. [`arrival`] takes them through the vector. Everything here holds on the
+//! Most tests mask interrupts and take them by reading the acknowledge register. The interrupts, their order
+//! and their number are then exact. [`arrival`] takes interrupts through the vector. The tests pass on the
 //! bare board too, which is where the tests were tested.
 //!
 //! - [`registers`]: identification, access widths, every register reads back what it should.
-//! - [`version2`]: what only a GICv2 has: targets, senders, the CPU interface in memory.
+//! - [`version2`]: features that only a GICv2 has: targets, senders, the CPU interface in memory.
 //! - [`order`]: priorities, masks, groups, many pending at once.
 //! - [`states`]: pending, active, both; level and edge; both modes of ending.
 //! - [`arrival`]: vectors, WFI, the other vCPU, timers.
@@ -53,7 +54,7 @@ fn take() -> Option<u32> {
     Some(interrupt)
 }
 
-/// Whether no interrupt is pending for this CPU.
+/// Tells whether no interrupt is pending for this CPU.
 fn is_quiet() -> bool {
     gic::acknowledge() >= gic::FIRST_SPECIAL
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Interrupts masked by their priority alone, with PSTATE.I clear: how a kernel with pseudo-NMIs works.
+//! Interrupts masked by their priority alone, with PSTATE.I clear, as a kernel with pseudo-NMIs does it.
 //!
-//! Its critical sections raise the priority mask, so that ordinary interrupts wait and urgent ones do not; and the
-//! handler of an ordinary one lets urgent ones in. The priorities are those that Linux uses
-//! (`irqchip.gicv3_pseudo_nmi=1`). Nothing of this leaves the virtual CPU interface, so whether the right
-//! interrupt is in a list register when the mask is raised or lowered is what is tested.
+//! A critical section raises the priority mask, so that ordinary interrupts wait and urgent ones do not. The
+//! handler of an ordinary interrupt lets urgent ones in. The priorities are those of Linux
+//! (`irqchip.gicv3_pseudo_nmi=1`). Nothing of this leaves the virtual CPU interface. So the tests check that
+//! the right interrupt is in a list register when the mask is raised or lowered.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -29,18 +29,18 @@ const CLOSED: u8 = 0x60;
 const COUNTED: usize = 160;
 /// The CPU that sends.
 const OTHER: usize = 1;
-/// How often it sends.
+/// The number of times it sends.
 const ROUNDS: u32 = 50;
-/// How long the other CPU may take, in microseconds.
+/// The longest time that the other CPU may take, in microseconds.
 const PATIENCE: u64 = 1_000_000;
 
-/// How often each interrupt came to CPU 0.
+/// The number of times each interrupt came to CPU 0.
 static COUNTS: [AtomicU32; COUNTED] = [const { AtomicU32::new(0) }; COUNTED];
 /// The next [`ORDINARY`] interrupt is interrupted itself.
 static NESTS: AtomicBool = AtomicBool::new(false);
 /// The running priority in that handler, in the one within, and in the former after that.
 static RUNNING: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
-/// What came while that handler ran: [`URGENT`], [`SECOND`].
+/// The interrupts that came while that handler ran: [`URGENT`], [`SECOND`].
 static WITHIN: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 /// The other CPU waits for orders, and is to end.
 static LISTENS: AtomicBool = AtomicBool::new(false);
@@ -85,7 +85,7 @@ fn interrupt() {
     gic::end(interrupt);
 }
 
-/// In the handler of an ordinary interrupt: what follows can be interrupted, but not by its like.
+/// Lets other interrupts in, from the handler of an ordinary interrupt. Its like stay out.
 fn let_urgent_in() {
     note_running(0);
     let before = [URGENT, SECOND].map(count);
@@ -110,7 +110,8 @@ pub fn run(report: &mut Report) {
     }
     gic::set_priority(URGENT, URGENT_PRIORITY);
     if !gic::is_version2() {
-        // Linux then needs no barrier behind a change of the mask (IHI 0069 section 12.2.8, ICC_CTLR_EL1.PMHE).
+        // Linux then needs no barrier behind a change of the mask (IHI 0069 section 12.2.8,
+        // ICC_CTLR_EL1.PMHE).
         report.equal(
             "ICC_CTLR_EL1: no hint by the mask",
             gic::interface_control() & 1 << 6,

@@ -62,7 +62,7 @@ fn masks(report: &mut Report) {
     gic::set_priority(FREE, gic::DEFAULT_PRIORITY);
 }
 
-/// An interrupt being served lets only higher priorities through.
+/// Checks that an interrupt being served lets only higher priorities through.
 fn nesting(report: &mut Report) {
     let [low, high, lowest] = [FREE, FREE + 1, FREE + 2];
     for (interrupt, priority) in [(low, 0x80), (high, 0x40), (lowest, 0xC0)] {
@@ -145,8 +145,8 @@ fn many(report: &mut Report) {
     report.check("forty pending: in order of priority", ordered);
 }
 
-/// The same while others are being served and come again: with every interrupt taken, one of the earlier ones is
-/// made pending once more.
+/// Checks the same while others are being served and come again. With every interrupt taken, one of the
+/// earlier ones is made pending once more.
 fn many_while_serving(report: &mut Report) {
     raise_all();
     let mut counts = [0_u32; FREE_COUNT as usize];

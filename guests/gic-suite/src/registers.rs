@@ -210,7 +210,7 @@ fn reserved(report: &mut Report) {
     }
 }
 
-/// A redistributor can be used from another CPU; the distributor has nothing private.
+/// Checks that a redistributor can be used from another CPU. The distributor has nothing private.
 fn private_of_the_other(report: &mut Report) {
     bus::write_u32(gic::DISTRIBUTOR + offset::SET_ENABLE, u32::MAX);
     let private = bus::read_u32(gic::DISTRIBUTOR + offset::SET_ENABLE);

@@ -106,7 +106,8 @@ fn split_end(report: &mut Report) {
     gic::set_end_mode(false);
 }
 
-/// More served at a time than there are list registers, deactivated in an order that has nothing to do with it.
+/// Serves more interrupts at a time than there are list registers, and deactivates them in an unrelated
+/// order.
 fn split_end_of_many(report: &mut Report) {
     for i in 0..MANY {
         gic::set_priority(FREE + i, 0x80 - 8 * i as u8);
@@ -158,7 +159,7 @@ fn private_states(report: &mut Report) {
     }
 }
 
-/// The UART's transmit interrupt stays up until its cause is cleared.
+/// Checks that the UART's transmit interrupt stays up until its cause is cleared.
 fn uart_level(report: &mut Report) {
     gic::enable(pl011::LINE);
     pl011::enable_transmit_interrupt();
@@ -197,8 +198,8 @@ fn timer_level(report: &mut Report, timer: Timer) {
     report.equal("timer: comes", gic::acknowledge(), line);
     gic::end(line);
     if gic::is_version2() {
-        // QEMU 7.2 does not look at a physical line again when its virtual interrupt ends (`gic_complete_irq`), but
-        // when something is written to the distributor.
+        // When a virtual interrupt ends (`gic_complete_irq`), QEMU 7.2 does not look at its physical line
+        // again. It looks when something is written to the distributor.
         gic::disable(line);
         gic::enable(line);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What only a GICv2 has (Arm IHI 0048B): identification, lists of targets, software-generated interrupts that stay apart by
-//! sender, and a CPU interface in memory.
+//! Features that only a GICv2 has (Arm IHI 0048B): identification, lists of targets, software-generated
+//! interrupts that stay apart by sender, and a CPU interface in memory.
 
 use bulkhead_guest::report::Report;
 use bulkhead_guest::vm::gic::{self, DISTRIBUTOR, INTERFACE, offset};
@@ -82,7 +82,7 @@ fn targets(report: &mut Report) {
     bus::write_u32(line, 0x0101_0101);
 }
 
-/// Each sender's is an interrupt of its own.
+/// Checks that the interrupt of each sender is an interrupt of its own.
 fn senders(report: &mut Report) {
     gic::enable(SGI);
     let register = SET_SENT + u64::from(SGI);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Families that are machine code in the sandbox. Where it is known what the code may change, everything else is compared.
+//! Families that are machine code in the sandbox. Where the registers that the code may change are known,
+//! everything else is compared.
 
 use bulkhead_guest::abi::Operation;
 use bulkhead_guest::random::Random;
@@ -40,8 +41,8 @@ const SPARED: &[Operation] = &[
     Operation::TimerSleep,
 ];
 
-/// Runs `code` with `general`; registers not in `may_change` that changed are damage, if it came to its end or was
-/// refused (after an interrupt nobody knows how far it got).
+/// Runs `code` with `general`. Registers outside `may_change` that changed are damage, if the code came to
+/// its end or was refused. After an interrupt nobody knows how far the code got.
 fn run(attack: &mut Attack, code: &[u32], start: Start, may_change: u32) -> Outcome {
     let outcome = attack.sandbox.run(code, &start);
     attack.count(&outcome);
@@ -71,7 +72,7 @@ fn start(random: &mut Random) -> Start {
     }
 }
 
-/// A random value; often small, often an address somebody may be interested in.
+/// Draws a value: often small, often an address that is of interest to somebody.
 fn value(random: &mut Random) -> u64 {
     match random.below(8) {
         0 => random.below(SLOTS),
@@ -84,7 +85,7 @@ fn value(random: &mut Random) -> u64 {
     }
 }
 
-/// An address in a window, often at its edges, mostly aligned.
+/// Draws an address in a window, often at its edges, mostly aligned.
 fn device_address(random: &mut Random) -> u64 {
     let (base, size) = pick(random, WINDOWS);
     let offset = match random.below(8) {
@@ -101,7 +102,7 @@ fn device_address(random: &mut Random) -> u64 {
     DEVICES + base + aligned
 }
 
-/// Any hypercall or firmware call with any arguments.
+/// Makes any hypercall or firmware call with any arguments.
 pub fn hypercall(attack: &mut Attack) {
     let random = &mut attack.random;
     let number = if random.below(4) == 0 {
@@ -117,7 +118,7 @@ pub fn hypercall(attack: &mut Attack) {
         1 => u64::from(random.draw() as u32 | 0x8400_0040),
         _ => 0xC600_0000 | u64::from(number),
     };
-    // What ends a power state or the partition has its own family.
+    // Calls that end a power state or the partition have their own family.
     let function = if function as u32 & 0xBF00_FFC0 == 0x8400_0000 {
         0
     } else {
@@ -129,8 +130,8 @@ pub fn hypercall(attack: &mut Attack) {
         *x1 = random.below(SLOTS);
     }
     if Operation::from_number(number).is_some_and(|operation| SPARED.contains(&operation)) {
-        // Nobody has that slot, and there is no waiting without a capability. No address of ours looks like it, which
-        // the sandbox would take for one and make 0.
+        // Nobody has that slot, and nobody waits without a capability. No address of this program looks like
+        // the slot. The sandbox would take such a value for an address and make it 0.
         *x1 = 1 << 31 | random.below(1 << 31);
         *x2 = 1;
     }
@@ -149,7 +150,7 @@ pub fn hypercall(attack: &mut Attack) {
     run(attack, &[call | immediate], start, changes);
 }
 
-/// Any form of access to any register of a virtual device.
+/// Makes any form of access to any register of a virtual device.
 pub fn device(attack: &mut Attack) {
     let word = pick(&mut attack.random, words::ACCESSES);
     let mut start = start(&mut attack.random);
@@ -158,14 +159,14 @@ pub fn device(attack: &mut Attack) {
     run(attack, &[word], start, DATA);
 }
 
-/// Any system register or system instruction.
+/// Makes any access to a system register, or any system instruction.
 pub fn register(attack: &mut Attack) {
     let word = words::system(&mut attack.random);
     let start = start(&mut attack.random);
     run(attack, &[word], start, 1 << 2);
 }
 
-/// A few random words.
+/// Runs a few random words.
 pub fn instructions(attack: &mut Attack) {
     let mut code = [0; 6];
     for word in &mut code {
@@ -176,7 +177,7 @@ pub fn instructions(attack: &mut Attack) {
     run(attack, &code[..length], start, u32::MAX);
 }
 
-/// Any form of access to any guest-physical address, own RAM excepted; and fetches from there.
+/// Makes any form of access to any guest-physical address but its own RAM, and fetches from there.
 pub fn probe(attack: &mut Attack) {
     let random = &mut attack.random;
     let address = match random.below(4) {
@@ -202,7 +203,8 @@ pub fn probe(attack: &mut Attack) {
     run(attack, &[word], start, DATA);
 }
 
-/// Translation by random tables with random controls, maintenance of TLBs and caches by set and way; then an access.
+/// Sets up translation by random tables with random controls, maintains TLBs and caches by set and way, and
+/// makes an access.
 pub fn translation(attack: &mut Attack) {
     /// `MSR TTBR0_EL1, x2`, ISB, `TLBI VMALLE1`, `DC CISW, x2`, `DC CSW, x2`, `DC ISW, x2`, `AT S1E1R, x1`.
     const STEPS: &[u32] = &[
@@ -285,7 +287,8 @@ pub fn debug(attack: &mut Attack) {
     start.general[7] = start.general[1] & !7;
     start.general[8] = 0x1FFF;
     run(attack, &code[..length], start, u32::MAX);
-    // Nothing may fire outside: debug exceptions are masked there, but each write of a comparator costs time.
+    // No debug exception may fire outside the sandbox. They are masked there, but each write of a comparator
+    // costs time.
     let mut quiet = start;
     quiet.debug = false;
     quiet.step = false;

@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A hostile VM: it does what a broken or malicious kernel could do, as often as it is told. Nothing of it may disturb
-//! anybody else, and whatever it is answered, it goes on.
+//! A hostile VM. It does what a broken or malicious kernel could do, as often as it is told. Nothing of this
+//! may disturb anybody else. Whatever the answer, the VM goes on.
 //!
-//! Bootargs: `family=NAME` (`all`), `count=N` operations (10000), `seed=N` (1). The same seed does the same.
-//! The families are those of [`FAMILIES`]; `all` draws one for each operation. Ends with
-//! `hostile: FAMILY done N, damage D, finished F, interrupted I, undefined U, aborted A, debug B, other O`: how the
-//! operations ended (those of `psci` are `other` if they were refused). `damage` counts registers that changed although nothing that was
-//! executed may change them, and must be 0.
+//! Bootargs: `family=NAME` (`all`), `count=N` operations (10000), `seed=N` (1), `cpus=N` (1). The same seed
+//! draws the same operations. With more than one CPU, the others do the same family all the time, with
+//! numbers of their own and all lines of the interrupt controller pending (`crowd`), until CPU 0 has done its
+//! count. Then there is a line `hostile: cpu C did N` for each of them. The families are those of
+//! [`FAMILIES`]. `all` draws one for each operation.
 //!
-//! It spares what would only end itself: PSCI's system functions and `CPU_OFF` of its first CPU, requests to stop its own partition,
-//! waits without an end, and the registers that say where its own vectors are. Its health actions should be
-//! `inject` or `log`. CPUs besides the first are used by the family `psci`.
+//! The program ends with `hostile: FAMILY done N, damage D, finished F, interrupted I, undefined U, aborted
+//! A, debug B, other O`, the ends of the operations. Those of `psci` are `other` if they were refused.
+//! `damage` counts registers that changed although no executed instruction may change them. It must be 0.
+//!
+//! The program spares whatever would only end itself: PSCI's system functions and `CPU_OFF` of its first CPU,
+//! requests to stop its own partition, waits without an end, and the registers that say where its own vectors
+//! are. Its health actions should be `inject` or `log`. Without `cpus`, only the families `psci` and `others`
+//! use CPUs besides the first.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
 mod code;
+mod crowd;
 mod others;
 mod storm;
 mod words;
@@ -27,7 +33,7 @@ use bulkhead_guest::{arguments, println};
 
 bulkhead_guest::vm_main!(main);
 
-/// What the operations share.
+/// State that the operations share.
 pub struct Attack {
     random: Random,
     sandbox: Sandbox,
@@ -35,7 +41,7 @@ pub struct Attack {
     seen: Seen,
 }
 
-/// How operations ended.
+/// The ends of operations, counted.
 #[derive(Default)]
 pub struct Seen {
     finished: u64,
@@ -47,7 +53,23 @@ pub struct Seen {
 }
 
 impl Attack {
-    /// A register changed: `register` is its number, its value before and after.
+    /// Starts with the numbers of `seed`, on the CPU of `sandbox`.
+    fn new(seed: u64, sandbox: Sandbox) -> Self {
+        Self {
+            random: Random::new(seed),
+            sandbox,
+            damage: 0,
+            seen: Seen::default(),
+        }
+    }
+
+    /// Does an operation of the family of this number in [`FAMILIES`]; `None`: of any.
+    fn operate(&mut self, family: Option<usize>) {
+        let number = family.unwrap_or_else(|| self.random.below(FAMILIES.len() as u64) as usize);
+        FAMILIES[number].1(self);
+    }
+
+    /// Counts a register that changed: its number, its value before and after.
     fn damage(&mut self, code: &[u32], outcome: &Outcome, register: (usize, u64, u64)) {
         self.damage += 1;
         if self.damage <= MAX_REPORTS {
@@ -104,38 +126,41 @@ fn main(machine: Machine) {
     let count = arguments::number(bootargs, "count", 10_000);
     let seed = arguments::number(bootargs, "seed", 1);
     let family = arguments::value(bootargs, "family").unwrap_or("all");
-    let known = FAMILIES.iter().find(|(name, _)| *name == family);
-    if known.is_none() && family != "all" {
+    let number = FAMILIES.iter().position(|(name, _)| *name == family);
+    if number.is_none() && family != "all" {
         println!("hostile: no family {family}");
         return;
     }
     println!("hostile: {family} start");
-    let mut attack = Attack {
-        random: Random::new(seed),
-        sandbox: Sandbox::new(),
-        damage: 0,
-        seen: Seen::default(),
-    };
+    let mut attack = Attack::new(seed, Sandbox::new());
+    let cpus = arguments::number(bootargs, "cpus", 1) as usize;
+    if cpus > 1 {
+        attack.sandbox.keep_lines();
+    }
+    crowd::start(cpus, number, seed);
     for done in 0..count {
         if done % ROUND == 0 {
             check_floating_point(&mut attack, done, family);
         }
-        let operation = match known {
-            Some((_, operation)) => *operation,
-            None => words::pick(&mut attack.random, FAMILIES).1,
-        };
-        operation(&mut attack);
+        crowd::beside(done);
+        attack.operate(number);
     }
+    crowd::stop();
     storm::quieten();
     pl011::reset();
-    let Attack { damage, seen, .. } = attack;
+    let Attack { mut damage, seen, .. } = attack;
+    damage += crowd::damage();
+    for (cpu, operations) in crowd::done() {
+        println!("hostile: cpu {cpu} did {operations}");
+    }
     println!(
         "hostile: {family} done {count}, damage {damage}, finished {}, interrupted {}, undefined {}, aborted {}, debug {}, other {}",
         seen.finished, seen.interrupted, seen.undefined, seen.aborted, seen.debug, seen.other
     );
 }
 
-/// The FP registers hold what was put there before the last round, unless the round itself changes them.
+/// Checks that the FP registers hold what was put there before the last round, unless the round itself
+/// changes them.
 fn check_floating_point(attack: &mut Attack, done: u64, family: &str) {
     let changes_them = matches!(
         family,

@@ -9,6 +9,7 @@ use bulkhead_guest::vm::timer::{self, Timer};
 use bulkhead_guest::vm::{bus, cpu, exception, gic, smp};
 
 use crate::Attack;
+use crate::crowd;
 use crate::words::{self, pick};
 
 /// Registers of interrupts with a bit or more per line.
@@ -23,9 +24,11 @@ const ARRAYS: &[u64] = &[
     gic::offset::PRIORITY,
     gic::offset::CONFIGURATION,
 ];
-/// What only a GICv2 has: targets, and software-generated interrupts by sender (Arm IHI 0048B section 4.3).
+/// Registers that only a GICv2 has: targets, and software-generated interrupts by sender (Arm IHI 0048B
+/// section 4.3).
 const ARRAYS_VERSION2: &[u64] = &[0x0800, 0x0F10, 0x0F20];
-/// GICR_PROPBASER and GICR_PENDBASER: tables of LPIs, which this controller does not have (Arm IHI 0069 section 12.11).
+/// GICR_PROPBASER and GICR_PENDBASER: tables of LPIs, which this controller does not have (Arm IHI 0069
+/// section 12.11).
 const LPI_REGISTERS: &[u64] = &[0x0070, 0x0078];
 
 static TAKEN: AtomicU64 = AtomicU64::new(0);
@@ -45,14 +48,14 @@ fn take() {
         }
         _ => gic::end(line),
     }
-    // A storm needs somebody who calms it: what comes too often is switched off.
+    // Something must calm a storm: an interrupt that comes too often is switched off.
     if taken.is_multiple_of(16) && line < gic::FIRST_SPECIAL {
         gic::disable(line);
         gic::clear_pending(line);
     }
 }
 
-/// One operation on the interrupt controller or a timer, with interrupts let in afterwards.
+/// Makes one operation on the interrupt controller or a timer, and lets interrupts in afterwards.
 pub fn interrupts(attack: &mut Attack) {
     exception::set_interrupt_handler(take);
     let random = &mut attack.random;
@@ -89,7 +92,7 @@ pub fn interrupts(attack: &mut Attack) {
     }
 }
 
-/// One word of a register array, of the own redistributor or the distributor.
+/// Uses one word of a register array, of the own redistributor or the distributor.
 fn array(random: &mut Random) {
     let frame = if random.below(2) == 0 {
         gic::private_registers()
@@ -100,7 +103,7 @@ fn array(random: &mut Random) {
     bus::write_u32(address, random.draw() as u32);
 }
 
-/// What other CPUs do: nothing, or start the next one.
+/// Runs on the other CPUs: does nothing, or starts the next one.
 fn other(argument: u64) {
     if argument & 1 == 1 {
         let next = (cpu::index() + 1) as u64;
@@ -115,7 +118,7 @@ fn other(argument: u64) {
     }
 }
 
-/// Any function of PSCI and its neighbours, with good and bad arguments; CPUs go on and off.
+/// Calls any function of PSCI and its neighbours, with good and bad arguments. CPUs go on and off.
 pub fn psci(attack: &mut Attack) {
     let random = &mut attack.random;
     let wide = (random.below(2) as u32) << 30;
@@ -144,7 +147,9 @@ pub fn psci(attack: &mut Attack) {
         _ => smp::entry(),
     };
     if let 1..4 = target {
-        smp::prepare(target as usize, other);
+        // An attacker that has not begun yet, or has been off, must be one when it comes on.
+        let program = if crowd::is_on() { crowd::attack } else { other };
+        smp::prepare(target as usize, program);
     }
     if function & !(1 << 30) == function::CPU_SUSPEND_32 {
         wake_soon(random);
@@ -189,7 +194,7 @@ pub fn wait(attack: &mut Attack) {
     Timer::Virtual.disarm();
 }
 
-/// The virtual timer's interrupt is pending now or within some microseconds.
+/// Makes the virtual timer's interrupt pending now or within some microseconds.
 fn wake_soon(random: &mut Random) {
     gic::set_mask(0xFF);
     gic::set_group_enable(true);
@@ -200,7 +205,7 @@ fn wake_soon(random: &mut Random) {
     Timer::Virtual.arm(Timer::Virtual.now().wrapping_add(later));
 }
 
-/// No timer, and nothing of the interrupt controller's state left.
+/// Turns off the timer and clears the state of the interrupt controller.
 pub fn quieten() {
     Timer::Virtual.disarm();
     Timer::Physical.disarm();

@@ -88,7 +88,7 @@ pub const YIELD: u32 = 0xD503_203F;
 /// `SEV`
 pub const SEV: u32 = 0xD503_209F;
 
-/// One of a list.
+/// Picks one of a list.
 pub fn pick<T: Copy>(random: &mut Random, list: &[T]) -> T {
     list[random.below(list.len() as u64) as usize]
 }
@@ -171,7 +171,7 @@ const GROUPS: &[(u32, u32)] = &[
     (0x1000_0000, 0xE3FF_FFFF), // data processing, immediate
 ];
 
-/// A word of a random group.
+/// Draws a word of a random group.
 pub fn any(random: &mut Random) -> u32 {
     let (fixed, free) = pick(random, GROUPS);
     fixed | random.draw() as u32 & free

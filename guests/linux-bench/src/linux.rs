@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The system calls of Linux for 64-bit Arm that the measurements are about.
 //!
-//! Numbers and structures are those of the kernel's `include/uapi/asm-generic/unistd.h` and `arch/arm64/include/uapi/asm`. A call
-//! that fails ends the program with its name: a measurement of failures would be none.
+//! Numbers and structures are those of the kernel's `include/uapi/asm-generic/unistd.h` and
+//! `arch/arm64/include/uapi/asm`. A call that fails ends the program and prints the name of the call, so that
+//! nobody measures failures.
 
 use core::arch::{asm, global_asm};
 use core::ffi::CStr;
@@ -56,16 +57,16 @@ global_asm!(
     main = sym entered,
 );
 
-/// Where the kernel enters. On the stack are the number of arguments and a pointer to each; the first one is the name under which
-/// the program was started, and this its first letter.
+/// Runs first: the kernel enters here. The stack holds the number of arguments and a pointer to each. The
+/// first argument is the name under which the program was started, and `letter` is its first letter.
 extern "C" fn entered(letter: u8) -> ! {
     crate::main(AGAIN.to_bytes().starts_with(&[letter]))
 }
 
-/// A system call; negative if it failed.
+/// Makes a system call. The result is negative if the call failed.
 ///
 /// # Safety
-/// What the arguments point to is what the call expects there, and nobody else uses what it writes.
+/// The arguments point to what the call expects there, and nobody else uses the memory that the call writes.
 unsafe fn call(number: usize, [x0, x1, x2, x3, x4, x5]: [usize; 6]) -> isize {
     let result: isize;
     // SAFETY: the kernel changes x0 and, as the caller promises, memory that is the call's.
@@ -76,7 +77,7 @@ unsafe fn call(number: usize, [x0, x1, x2, x3, x4, x5]: [usize; 6]) -> isize {
     result
 }
 
-/// The result, unless the call failed.
+/// Returns the result, unless the call failed.
 fn good(what: &str, result: isize) -> usize {
     usize::try_from(result).unwrap_or_else(|_| {
         say(format_args!("{what}: error {}\n", -result));
@@ -141,7 +142,8 @@ pub fn say(text: fmt::Arguments<'_>) {
     let _ = Output.write_fmt(text);
 }
 
-/// Waits until the kernel has random numbers: until then it makes some anew in every system call, to move its stack about.
+/// Waits until the kernel has random numbers. Until then the kernel makes some in every system call, to move
+/// its stack about.
 pub fn wait_for_randomness() {
     let mut byte = 0_u8;
     // SAFETY: one byte is written, to a variable of ours.
@@ -150,13 +152,13 @@ pub fn wait_for_randomness() {
     });
 }
 
-/// The least there is to ask of a kernel.
+/// Makes the smallest system call of a kernel.
 pub fn parent() {
     // SAFETY: no memory is involved.
     unsafe { call(GETPPID, [0; 6]) };
 }
 
-/// What the kernel knows of a file.
+/// Asks what the kernel knows of a file.
 pub fn status(path: &CStr) {
     let mut room = [0_u64; 16];
     let arguments = [
@@ -213,7 +215,7 @@ pub fn signal_first() {
     good("kill", unsafe { call(KILL, [1, SIGUSR1, 0, 0, 0, 0]) });
 }
 
-/// The two ends of a pipe: for reading, for writing.
+/// Returns the two ends of a pipe: for reading, for writing.
 pub fn pipe() -> [File; 2] {
     let mut ends = [0_i32; 2];
     // SAFETY: two words are written, to a variable of ours.
@@ -223,7 +225,7 @@ pub fn pipe() -> [File; 2] {
     ends.map(|end| File(end as usize))
 }
 
-/// Two connected sockets.
+/// Returns two connected sockets.
 pub fn sockets() -> [File; 2] {
     let mut ends = [0_i32; 2];
     let arguments = [AF_UNIX, SOCK_STREAM, 0, ends.as_mut_ptr() as usize, 0, 0];
@@ -313,7 +315,8 @@ pub fn map(pages: usize, touch: bool) {
 /// Time, in nanoseconds. Linux lets programs read the virtual counter (CNTKCTL_EL1.EL0VCTEN).
 pub fn now() -> u64 {
     let (ticks, hertz): (u64, u64);
-    // SAFETY: reads two registers; the barrier keeps the counter from being read early (Arm DDI 0487, D11.1.2).
+    // SAFETY: reads two registers. The barrier keeps the counter from being read early (Arm DDI 0487,
+    // D11.1.2).
     unsafe {
         asm!("isb", "mrs {ticks}, cntvct_el0", "mrs {hertz}, cntfrq_el0", ticks = out(reg) ticks, hertz = out(reg) hertz,
              options(nomem, nostack));

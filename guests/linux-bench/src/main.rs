@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Linux does all the time, measured by a program that is its first process.
+//! The everyday work of Linux, measured by a program that is its first process.
 //!
-//! The operations are those of the usual micro-benchmarks of operating systems (McVoy and Staelin, "lmbench: Portable Tools for
-//! Performance Analysis", USENIX 1996, section 6). On an emulator that counts instructions as time, the figures of the bare
-//! machine and of a VM differ by what the hypervisor adds: the exits of the tick, of timers and of waiting. Each figure is the
-//! mean of many, so that such exits have their share of it.
+//! The operations are those of the usual micro-benchmarks of operating systems (McVoy and Staelin, "lmbench:
+//! Portable Tools for Performance Analysis", USENIX 1996, section 6). On an emulator that counts instructions
+//! as time, the figures of the bare machine and of a VM differ by what the hypervisor adds: the exits of the
+//! tick, of timers and of waiting. Each figure is the mean of many, so that such exits have their share of
+//! it.
 #![no_std]
 #![no_main]
 
@@ -16,7 +17,7 @@ use linux::{File, fork, now, say, wait};
 const PATH: &core::ffi::CStr = c"/dev/null";
 /// Pages that are mapped at a time.
 const PAGES: usize = 64;
-/// How often they are, to touch them.
+/// The number of times the pages are mapped, to touch them.
 const TOUCHED: u64 = 200;
 /// A sleep, in nanoseconds.
 const PAUSE: u64 = 1_000_000;
@@ -40,7 +41,7 @@ fn report(name: &str, nanoseconds: u64) {
     say(format_args!("bench {name} {nanoseconds}\n"));
 }
 
-/// A byte to another process and back: `ours` and `theirs` are what each reads and writes.
+/// Sends a byte to another process and back. `ours` and `theirs` are what each reads and writes.
 fn round_trip(name: &str, ours: [File; 2], theirs: [File; 2]) {
     fork(|| {
         let [from, to] = theirs;
@@ -103,7 +104,7 @@ fn processes() {
     });
 }
 
-/// How late the end of a sleep is: the CPU waits meanwhile.
+/// Measures how late the end of a sleep is. The CPU waits meanwhile.
 fn sleeps() {
     linux::be_punctual();
     let begun = now();

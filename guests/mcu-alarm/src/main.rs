@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A second program that must be punctual, and that crashes: it owns timer 0, and lives in its handler.
+//! A second program that must be punctual, and that crashes. It owns timer 0, and lives in its handler.
 //!
-//! It says at its start whether the timer is as a reset of the board leaves it, and whether an interrupt of it is pending. Every
-//! 100 alarms it prints how late they were. After 300 it waits, with interrupts masked, for one more and stores to a register that it
-//! does not have: the timer runs on then, and its interrupt is pending. What becomes of both is seen by the next life.
+//! At its start it says whether the timer is as a reset of the board leaves it, and whether an interrupt of
+//! the timer is pending. Every 100 alarms it prints how late they were. After 300 alarms it masks interrupts,
+//! waits for one more, and stores to a register that it does not have. At that moment the timer runs, and its
+//! interrupt is pending. The next life sees what becomes of both.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -15,7 +16,7 @@ use cortex_m::asm;
 use cortex_m::peripheral::NVIC;
 use cortex_m_rt::entry;
 
-/// Not a multiple of anybody else's.
+/// The period, which is no multiple of any other program's.
 const PERIOD: u32 = 1499 * 25;
 /// Alarms of a report, and of a life.
 const REPORT: u32 = 100;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The guest of the checks in `arch/conformance` on a microcontroller: it does what the records say that its first stack pointer points
-//! to.
+//! The guest of the checks in `arch/conformance` on a microcontroller. Its first stack pointer points to
+//! records, and it does what they say.
 //!
-//! It runs in place as a VM or as a task, and uses no stack. A record has 24 bytes: operation and size (words), address and value
-//! (doublewords, of which only the lower word counts); the numbers are those of `arch/conformance`.
+//! It runs in place as a VM or as a task, and uses no stack. A record has 24 bytes: operation and size
+//! (words), address and value (doublewords, of which only the lower word counts). The numbers are those of
+//! `arch/conformance`.
 #![no_std]
 #![no_main]
 

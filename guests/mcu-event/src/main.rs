@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Idles by WFE, as executors of `async` functions do: it polls until nothing is left, and waits for an event.
+//! Idles by WFE, as executors of `async` functions do: it polls until nothing is left, and waits for an
+//! event.
 //!
-//! SysTick comes every millisecond; every tenth time it wakes the only task, by SEV. The task prints a line every ten times: how
-//! often it was polled, and how often there was nothing to do. The latter counts the ends of WFE: a tick ends it, and once more the event that its
-//! handler was.
+//! SysTick comes every millisecond. Every tenth SysTick wakes the only task, by SEV. The task prints a line
+//! every ten times: how often it was polled, and how often there was nothing to do. The latter counts the
+//! ends of WFE: a tick ends it, and the run of the tick's handler is an event that ends it once more.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Says who it is, and then, five times and without any interrupt, that it is still there.
+//! Prints its name and then, five times and without any interrupt, that it is still there.
 //!
-//! The smallest guest of a microcontroller: vector table, start-up, UART. It checks what every program relies on after
-//! a reset: variables have their initial values or are zero, and the CPU is in Thread mode.
+//! The smallest guest of a microcontroller: vector table, start-up, UART. It checks what every program relies
+//! on after a reset: variables have their initial values or are zero, and the CPU is in Thread mode.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -7,15 +7,15 @@ use bulkhead_guest::abi::Operation;
 use bulkhead_guest::hypercall;
 use bulkhead_guest::random::Random;
 
-/// Where this program is linked to be (`memory.x`).
+/// The addresses that this program is linked to (`memory.x`).
 const CODE: u32 = 0x000B_0000;
 const RAM: u32 = 0x2003_D000;
 const RAM_SIZE: u32 = 0x1000;
 /// Halfwords of `hostile_code`.
 const HALFWORDS: u32 = 4096;
 
-// Random halfwords, by a linear congruential generator: of two instructions in a row one is mostly of 16 bits. `hostile_run` gives them
-// thirteen registers and a stack pointer; they never return.
+// Random halfwords, by a linear congruential generator: of two instructions in a row one is mostly of 16
+// bits. `hostile_run` gives these instructions thirteen registers and a stack pointer; they never return.
 global_asm!(
     ".pushsection .text.hostile, \"ax\"",
     ".syntax unified",
@@ -53,7 +53,8 @@ unsafe extern "C" {
 /// Instructions that may do anything.
 macro_rules! attack {
     ($($operand:tt)*) => {
-        // SAFETY: what they touch is nobody's in this program, or is put right by what follows; what they do elsewhere is what the test is about.
+        // SAFETY: nothing in this program owns what they touch, or later code puts it right. Their effects
+        // elsewhere are the subject of the test.
         unsafe { asm!($($operand)*) }
     };
 }
@@ -66,7 +67,7 @@ fn draw(random: &mut Random) -> u32 {
     (random.draw() >> 24) as u32
 }
 
-/// An address: somewhere, or near a border somebody might have got wrong.
+/// Draws an address: somewhere, or near a border that somebody might have got wrong.
 fn address(random: &mut Random) -> u32 {
     const BORDERS: [u32; 21] = [
         0,
@@ -101,7 +102,7 @@ fn address(random: &mut Random) -> u32 {
     }
 }
 
-/// A register of the processor, more often one that is there.
+/// Draws a register of the processor, more often one that is there.
 fn private(random: &mut Random) -> u32 {
     match below(random, 4) {
         0 => 0xE000_0000 + below(random, 0x10_0000),
@@ -111,7 +112,7 @@ fn private(random: &mut Random) -> u32 {
     }
 }
 
-/// A word that means something to the hypervisor, or nothing.
+/// Draws a word that means something to the hypervisor, or nothing.
 fn argument(random: &mut Random) -> u64 {
     match below(random, 6) {
         0 => below(random, 70).into(),
@@ -123,7 +124,7 @@ fn argument(random: &mut Random) -> u64 {
     }
 }
 
-/// A hypercall with any number and any arguments, but the one that would end everything.
+/// Makes a hypercall with any number and any arguments, but not the one that would end everything.
 fn call(random: &mut Random) {
     let all = Operation::ALL;
     let function = match below(random, 8) {
@@ -139,7 +140,7 @@ fn call(random: &mut Random) {
     }
 }
 
-/// One load or store, or several, anywhere but in the memory this program needs for its next attack.
+/// Makes one load or store, or several, anywhere but in the memory this program needs for its next attack.
 fn memory(random: &mut Random) {
     let mut at = if below(random, 3) == 0 {
         private(random)
@@ -204,7 +205,8 @@ fn jump(random: &mut Random) {
     run(random, at, RAM + 0x400)
 }
 
-/// A stack pointer anywhere, then something that pushes a frame there: a call, a fault, registers, an interrupt.
+/// Puts the stack pointer anywhere, then causes a push of a frame there: a call, a fault, registers, an
+/// interrupt.
 fn stack_pointer(random: &mut Random) {
     let (at, kind) = (address(random), below(random, 6));
     // SAFETY: whatever happens to the stack, if the program goes on it has its own again.
@@ -266,7 +268,7 @@ fn sensitive(random: &mut Random) {
     }
 }
 
-/// One attack.
+/// Makes one attack.
 pub fn one(random: &mut Random) {
     match below(random, 32) {
         0..=9 => call(random),

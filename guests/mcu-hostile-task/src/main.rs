@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A task of a microcontroller that does what a broken or malicious program without privileges could do, at random: hypercalls of every
-//! number with any arguments, loads and stores anywhere (others' memory, borders, the private peripheral bus), a stack pointer
-//! anywhere and then a call, an undefined instruction, floating-point registers to be stacked, or an interrupt; a stack
-//! without end; jumps into others' code, into data, to EXC_RETURN values and to random instructions with random registers.
+//! A task of a microcontroller that does what a broken or malicious program without privileges could do, at
+//! random:
 //!
-//! Most attacks end in a fault, and so in a restart, which the manifest must make warm: memory is then as it was, but for what the
-//! start-up does. Nothing is remembered in it all the same: the number of its starts, which the hypervisor tells it, is the seed of a life. A
-//! life that survives its attacks restarts itself; one that sleeps or loops too long is ended by its watchdog.
+//! - hypercalls of every number with any arguments;
+//! - loads and stores anywhere (others' memory, borders, the private peripheral bus);
+//! - a stack pointer anywhere, and then a call, an undefined instruction, floating-point registers to be
+//!   stacked, or an interrupt;
+//! - a stack without end;
+//! - jumps into others' code, into data, to EXC_RETURN values and to random instructions with random
+//!   registers.
 //!
-//! Needs the capabilities `console` and `clock`; anything else it is given, it abuses.
+//! Most attacks end in a fault, and so in a restart. The manifest must make this restart warm: memory is then
+//! as it was, but for the changes of the start-up. Still nothing is remembered in memory. The hypervisor
+//! tells the task the number of its starts, which is the seed of a life. A life that survives its attacks
+//! restarts itself. The watchdog ends a life that sleeps or loops too long.
+//!
+//! The task needs the capabilities `console` and `clock`. It abuses any other capability that it is given.
 #![no_std]
 #![no_main]
 
@@ -45,11 +52,11 @@ fn main(_: StartupPage<'static>) {
         alternative: None,
     };
     let _ = hypercall::partition_restart_as(SELF, warm);
-    // It has deleted the capability for itself.
+    // The task has deleted the capability for itself.
     task::fail()
 }
 
-/// Whether a capability lets its holder stop this task for good, which would be the end of all attacks.
+/// Tells whether a capability lets its holder stop this task for good, which would be the end of all attacks.
 fn is_deadly(capability: u64) -> bool {
     let handle = Handle(u32::try_from(capability).unwrap_or(u32::MAX));
     hypercall::capability_inspect(handle).is_ok_and(|(_, rights)| rights.contains(Rights::CONTROL))

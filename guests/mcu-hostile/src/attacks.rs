@@ -6,7 +6,7 @@ use core::arch::{asm, global_asm};
 use crate::cpu::{barrier, call, change_masks, load, load_byte, store, store_byte, store_half};
 use crate::{below, draw, edges};
 
-/// Where this program is linked to be.
+/// The addresses that this program is linked to.
 pub const CODE: u32 = 0x0006_0000;
 pub const RAM: u32 = 0x2003_0000;
 /// Hypercalls (abi/include/bulkhead.h).
@@ -17,8 +17,8 @@ const PARTITION_KICK: u32 = 0x0104;
 pub const SCRATCH: u32 = RAM + 0x9000;
 const SCRATCH_SIZE: u32 = 0x4000;
 
-// Undefined instructions: every one of 16 bits, with a return behind it, and some of 32 bits; among them those
-// the host tool puts in the place of others.
+// Undefined instructions: every one of 16 bits, with a return behind it, and some of 32 bits. Among them are
+// those that the host tool puts in the place of others.
 global_asm!(
     ".section .text.hostile_undefined, \"ax\"",
     ".balign 4",
@@ -48,7 +48,7 @@ unsafe extern "C" {
     fn hostile_undefined_wide();
 }
 
-/// An address: somewhere, or near a border somebody might have got wrong.
+/// Draws an address: somewhere, or near a border that somebody might have got wrong.
 pub fn address() -> u32 {
     const BORDERS: [u32; 14] = [
         0,
@@ -77,7 +77,7 @@ pub fn address() -> u32 {
     }
 }
 
-/// An address that is not of this program's own memory, but perhaps of its scratch area.
+/// Draws an address outside this program's own memory, but perhaps in its scratch area.
 pub fn victim() -> u32 {
     let address = address();
     if address.wrapping_sub(RAM) < 0x1_0000 || address.wrapping_sub(CODE) < 0x1_0000 {
@@ -87,7 +87,7 @@ pub fn victim() -> u32 {
     }
 }
 
-/// A register of the processor, more often one that is there.
+/// Draws a register of the processor, more often one that is there.
 pub fn private() -> u32 {
     match below(4) {
         0 => 0xE000_0000 + below(0x10_0000),
@@ -146,7 +146,7 @@ fn memory() {
     }
 }
 
-/// A stack pointer of a thread anywhere, then something that pushes a frame there.
+/// Puts the stack pointer of a thread anywhere, then causes a push of a frame there.
 fn process_stack() {
     let (at, kind) = (address(), below(4));
     if below(2) == 0 {
@@ -178,7 +178,7 @@ fn process_stack() {
     }
 }
 
-/// The main stack pointer anywhere: the processor can hardly go on.
+/// Puts the main stack pointer anywhere, so that the processor can hardly go on.
 fn main_stack() {
     if below(2) == 0 {
         floating_point();
@@ -207,7 +207,8 @@ pub fn floating_point() {
     unsafe { asm!(".inst.w 0xEEB00A40") }
 }
 
-/// An exception return of garbage, from a thread or from wherever this runs, with garbage on the stacks.
+/// Makes an exception return of garbage, from a thread or from wherever this runs, with garbage on the
+/// stacks.
 fn exception_return() {
     let value = 0xF000_0000 | draw() | if below(2) == 0 { 0x0FFF_FFE0 } else { 0 };
     for word in 0..32 {
@@ -231,7 +232,7 @@ unsafe extern "C" {
     fn hostile_handler();
 }
 
-/// A value that ends an exception, or looks like one.
+/// Draws a value that ends an exception, or looks like one.
 pub fn return_value() -> u32 {
     const VALUES: [u32; 6] = [
         0xFFFF_FFF1,
@@ -248,8 +249,8 @@ pub fn return_value() -> u32 {
     }
 }
 
-/// An exception return of garbage from a handler, to a frame of garbage, with and without floating point. One that is valid may
-/// lead into this program, into others', or into data, with any state.
+/// Makes an exception return of garbage from a handler, to a frame of garbage, with and without floating
+/// point. A valid one may lead into this program, into others', or into data, with any state.
 fn return_from_handler() {
     let frame = SCRATCH + 0x400 + below(8) * 4;
     for word in 0..48 {
@@ -278,7 +279,7 @@ fn return_from_handler() {
     }
 }
 
-/// A vector table of garbage, and an exception.
+/// Takes an exception with a vector table of garbage.
 fn vectors() {
     for word in 0..48 {
         let value = if below(2) == 0 {
@@ -372,8 +373,8 @@ fn exceptions() {
     barrier();
 }
 
-// Code whose replaced instructions somebody jumps into: between MSR, MRS and CPS in and outside of IT blocks, and branch
-// tables beside them, so that a jump to any half-word of it runs halves of instructions and data.
+// Code whose replaced instructions somebody jumps into. It has MSR, MRS and CPS in and outside of IT blocks,
+// and branch tables beside them. A jump to any half-word of it runs halves of instructions and data.
 global_asm!(
     ".section .text.hostile_middle, \"ax\"",
     ".syntax unified",
@@ -420,7 +421,8 @@ fn middle() {
     }
 }
 
-/// Loads and stores with the rights of unprivileged code, and exclusive ones, whose monitor does not survive a switch.
+/// Makes loads and stores with the rights of unprivileged code, and exclusive ones, whose monitor does not
+/// survive a switch.
 fn unusual_accesses() {
     let at = if below(2) == 0 { private() } else { victim() } & !3;
     let value = draw();
@@ -443,7 +445,8 @@ fn unusual_accesses() {
     }
 }
 
-/// The aliases of single bits of others' memory and devices, the registers of debug and trace, and keys that do not fit.
+/// Uses the aliases of single bits of others' memory and devices, the registers of debug and trace, and wrong
+/// keys.
 fn aliases_and_keys() {
     let at = match below(5) {
         0 => 0x2200_0000 + (below(0x40_0000) << 2),
@@ -458,7 +461,8 @@ fn aliases_and_keys() {
         1 => {
             let _ = load(at);
         }
-        // AIRCR with another key: nothing may happen, whatever else is written. SysTick's calibration cannot be written.
+        // AIRCR with another key: nothing may happen, whatever else is written. SysTick's calibration cannot
+        // be written.
         2 => store(0xE000_ED0C, draw() & 0xFFFF | 0x05FB_0000),
         _ => store(0xE000_E01C, draw()),
     }
@@ -483,8 +487,8 @@ fn waiting() {
     store(0xE000_ED10, 0);
 }
 
-/// A call of a debugger with any number but those that end the program, about anything; or one that is under way. What waits for input waits for
-/// the watchdog.
+/// Makes a call of a debugger with any number but those that end the program, about anything. Or it continues
+/// a call that is under way. A call that waits for input waits for the watchdog.
 fn ask_debugger() {
     let operation = match below(8) {
         0 => draw(),
@@ -529,7 +533,7 @@ fn special() {
     }
 }
 
-/// A hypercall: three registers that mean something, and what is drawn.
+/// Makes a hypercall: three registers that mean something, and random ones.
 fn hypercall(function: u32, capability: u32, argument: u32) {
     // SAFETY: a hypercall changes r0 to r9 of this program and nothing else of it.
     unsafe {
@@ -541,7 +545,7 @@ fn hypercall(function: u32, capability: u32, argument: u32) {
     }
 }
 
-/// The watchdog is to wait longer.
+/// Makes the watchdog wait longer.
 pub fn kick() {
     hypercall(FUNCTIONS | PARTITION_KICK, 0, 0);
 }
@@ -564,7 +568,7 @@ fn hypercalls() {
     }
 }
 
-/// One attack.
+/// Makes one attack.
 pub fn one() {
     match below(80) {
         56..=65 => edges::transfers(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! More attacks: instructions with several accesses across borders, jumps by every instruction that can make one, IT blocks, faults
-//! inside faults, tables that change under an exception, and a timer with hardly any period.
+//! More attacks: instructions with several accesses across borders, jumps by every instruction that can make
+//! one, IT blocks, faults inside faults, tables that change under an exception, and a timer with hardly any
+//! period.
 
 use core::arch::{asm, global_asm};
 
@@ -26,8 +27,9 @@ macro_rules! pieces {
     };
 }
 
-// Loads and stores of several registers or of odd sizes: r0 is the base, all others but SP are data. Those of floating-point registers by their
-// encodings: VLDM, VSTM, VLDR, VSTR of words and doublewords, up and down.
+// Loads and stores of several registers or of odd sizes: r0 is the base, all others but SP are data.
+// Transfers of floating-point registers are written as encodings: VLDM, VSTM, VLDR, VSTR of words and
+// doublewords, up and down.
 pieces!(
     "hostile_transfers",
     "8",
@@ -65,8 +67,9 @@ pieces!(
     ["ldmia.w r0, {r1, pc}"],
 );
 
-// Blocks of conditional instructions: loads and stores, replaced instructions, what is undefined, BKPT, SVC. IT is written as a number, so that
-// the assembler lets any instruction be in its block: ITETT NE, ITTE CS, ITE HI, ITET VS, ITEE MI.
+// Blocks of conditional instructions: loads and stores, replaced instructions, undefined ones, BKPT, SVC. IT
+// is written as a number, so that the assembler lets any instruction be in its block: ITETT NE, ITTE CS, ITE
+// HI, ITET VS, ITEE MI.
 pieces!(
     "hostile_conditions",
     "16",
@@ -132,7 +135,8 @@ const ENDS: u32 = 9;
 
 /// Calls code of this file, with a base in r0.
 fn call_with(at: u32, base: u32, flags: u32) {
-    // SAFETY: the handler copes; what is stored is at the base, which callers choose as they choose that of other stores.
+    // SAFETY: the handler copes. The store goes to the base, which callers choose as they choose that of
+    // other stores.
     unsafe {
         asm!(
             "msr apsr_nzcvq, {flags}", "blx {at}",
@@ -142,14 +146,14 @@ fn call_with(at: u32, base: u32, flags: u32) {
     }
 }
 
-/// How many pieces of `size` bytes there are from `start` to `end`, one of them.
+/// Picks one of the pieces of `size` bytes from `start` to `end`.
 fn piece(start: unsafe extern "C" fn(), end: *const u8, size: u32) -> u32 {
     let start = start as *const () as u32 & !1;
     start + below((end as u32 - start) / size) * size
 }
 
-/// One of the transfers, at a border, at registers of the processor, or at the end of these. What is this program's own may be ruined where it is at
-/// a border, but not everywhere.
+/// Makes one of the transfers, at a border, at registers of the processor, or at the end of these. At a
+/// border it may ruin this program's own memory, but not everywhere.
 pub fn transfers() {
     let base = match below(6) {
         0 => private() & !3,
@@ -177,7 +181,7 @@ pub fn transfers() {
     );
 }
 
-/// A conditional block with random flags.
+/// Runs a conditional block with random flags.
 pub fn conditions() {
     let base = if below(2) == 0 { private() } else { victim() } & !3;
     call_with(
@@ -200,13 +204,15 @@ pub fn push_and_pop() {
     }
 }
 
-/// A copy of the vector table with one of these handlers for everything but what brings this program back, in force.
+/// Puts a copy of the vector table in force, with one of these handlers for everything but what brings this
+/// program back.
 fn table_of_ends(kind: u32, faults: bool) {
     let handler = hostile_ends as *const () as u32 + kind * END;
     for word in 0..48 {
         store(SCRATCH + word * 4, load(CODE + word * 4));
     }
-    // SVCall, PendSV and SysTick end so, and mostly the faults do not: two inside each other are the end of a life.
+    // SVCall, PendSV and SysTick end so. Mostly the faults do not: two faults inside each other are the end
+    // of a life.
     for exception in [11, 14, 15] {
         store(SCRATCH + exception * 4, handler);
     }
@@ -218,7 +224,8 @@ fn table_of_ends(kind: u32, faults: bool) {
     store(0xE000_ED08, SCRATCH);
 }
 
-/// An exception return by each instruction that can make one, and by some that cannot, from handlers of threads and of other handlers.
+/// Makes an exception return by each instruction that can make one, and by some that cannot, from handlers of
+/// threads and of other handlers.
 pub fn ends() {
     table_of_ends(below(ENDS), below(16) == 0);
     let frame = SCRATCH + 0x400 + below(4) * 4;
@@ -242,7 +249,7 @@ pub fn jumps() {
     call_with(kind, at, draw());
 }
 
-/// The vector table changes while exceptions wait.
+/// Changes the vector table while exceptions wait.
 pub fn moving_table() {
     table_of_ends(below(ENDS), false);
     change_masks(true, false);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How far the attacks have come: counts that survive what the attacks do to this program's own memory.
+//! The progress of the attacks: counts that survive what the attacks do to this program's own memory.
 //!
-//! They are kept three times, far apart, each with a check word. An attack may ruin any of them: stack pointers go
-//! anywhere, and jumps into this program's own code store anything. Of the copies whose check word is right, what two say
-//! is true; if only one is left, what that says. A copy that somebody's jump into the middle of `keep` has made has
-//! a check word of other counts. If none is left the attacks begin again, which is printed, for a test to see.
+//! There are three copies, far apart, each with a check word. An attack may ruin any of them: stack pointers
+//! go anywhere, and jumps into this program's own code store anything. Only copies with a right check word
+//! count. A value that two of them agree on is true. If only one is left, its value is true. A jump into the
+//! middle of `keep` may make a copy with a check word of other counts. If no copy is left the attacks begin
+//! again. The program prints this, for a test to see.
 //!
-//! What an attack draws depends on its number only: nothing it leaves behind makes the next ones alike.
+//! The draws of an attack depend on its number only. Nothing that an attack leaves behind makes the next ones
+//! alike.
 
 use crate::attacks::RAM;
 use crate::cpu::{load, store};
@@ -18,7 +20,7 @@ const COPIES: [u32; 3] = [RAM + 0x8810, RAM + 0xD400, RAM + 0xE800];
 const SEED: u32 = RAM + 0x8800;
 const KEY: u32 = 0x9E37_79B9;
 
-/// What has been counted.
+/// The counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Attacks begun.
@@ -53,7 +55,7 @@ impl Progress {
         (load(copy + 12) == progress.check_word()).then_some(progress)
     }
 
-    /// What the copies say.
+    /// Returns the counts that the copies agree on.
     pub fn recall() -> Self {
         let [first, second, third] = COPIES.map(Self::at);
         let agreed = [(first, second), (first, third), (second, third)]
@@ -86,7 +88,7 @@ impl Progress {
     }
 }
 
-/// A random number (xorshift32).
+/// Draws a random number (xorshift32).
 pub fn draw() -> u32 {
     let mut state = load(SEED) | u32::from(load(SEED) == 0);
     state ^= state << 13;
@@ -96,7 +98,7 @@ pub fn draw() -> u32 {
     state
 }
 
-/// A random number below `limit`.
+/// Draws a random number below `limit`.
 pub fn below(limit: u32) -> u32 {
     (draw() >> 8) % limit
 }

@@ -6,7 +6,7 @@ use core::arch::global_asm;
 use crate::cpu::{set_basepri, set_control, set_faultmask, set_primask, store, store_byte};
 
 // Every exception: a fresh main stack with a frame that leads to `hostile_again` in a privileged thread, from
-// whichever depth (CCR.NONBASETHRDENA, Arm DDI 0403E.e, B3.2.8). Nothing is kept.
+// whichever depth (CCR.NONBASETHRDENA, Arm DDI 0403E.e, B3.2.8). No state of the attack is kept.
 global_asm!(
     ".section .text.guest_entry, \"ax\"",
     ".global guest_entry",
@@ -35,7 +35,7 @@ global_asm!(
 
 const ALL_FAULTS: u32 = 7 << 16;
 
-/// The processor as after a reset, as far as it can be done from a thread.
+/// Puts the processor into its state after a reset, as far as a thread can do that.
 pub fn restore() {
     set_primask(1);
     // MPU, SysTick, lines, pending states, vector table, configuration.
@@ -69,7 +69,7 @@ pub fn restore() {
     set_primask(0);
 }
 
-/// What comes next may take longer than an attack.
+/// Allows the next step to take longer than an attack.
 pub fn without_end() {
     store(0xE000_E010, 0);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Misuses its Ethernet controller in every way that a program can: registers at random in all sizes, half frames, lengths that lie, resets in
-//! the middle, floods of neighbours, frames in others' names, and, where there is a gateway, floods from outside: many pings in a row, each of which
-//! that answers. It never reads what it receives but by accident, so its own queue is full.
+//! Misuses its Ethernet controller in every way that a program can: registers at random in all sizes, half
+//! frames, lengths that lie, resets in the middle, floods of neighbours, and frames in others' names. Where
+//! there is a gateway, it also causes floods from outside: many pings in a row, each of which the gateway
+//! answers. It never reads what it receives but by accident, so its own queue is full.
 //!
-//! What it does next is drawn from a fixed seed. It says how far it is at powers of two.
+//! Each next step is drawn from a fixed seed. The program says how far it is at powers of two.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -40,7 +41,7 @@ struct Attacker {
 }
 
 impl Attacker {
-    /// The next number (xorshift).
+    /// Draws the next number (xorshift).
     fn draw(&mut self) -> u32 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 17;
@@ -61,7 +62,8 @@ impl Attacker {
         self.write(MAC_CSR_CMD, 1 << 31 | 1);
     }
 
-    /// A frame of so many words for `last`, the end of a neighbour's address, or for all; `own`: in its own name.
+    /// Sends a frame of so many words. The receiver is `last`, the end of a neighbour's address, or all. With
+    /// `own` it is in its own name.
     fn frame(&mut self, words: u32, own: bool) {
         let [a, b, c, d, e, f] = self.chip.address;
         let to = match self.below(4) {
@@ -79,7 +81,7 @@ impl Attacker {
         }
     }
 
-    /// The gateway gets to know this host, and then as many pings as fit.
+    /// Makes this host known to the gateway, and then sends as many pings as fit.
     fn flood(&mut self) {
         self.write(HW_CFG, 1);
         self.receive_everything();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pings the emulator's gateway, then its neighbour on the network if there is one, and says how long that took.
+//! Pings the emulator's gateway, then its neighbour on the network if there is one, and prints the time.
 //!
-//! A program for the bare board: LAN9118, SysTick, one interrupt line. The time is that of SysTick, from the first word written to the
-//! controller to the answer that was read and checked. It sleeps while it waits.
+//! A program for the bare board: LAN9118, SysTick, one interrupt line. SysTick measures the time from the
+//! first word written to the controller to the answer that was read and checked. The program sleeps while it
+//! waits.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -30,7 +31,7 @@ struct Pinger {
     wake: Wake,
 }
 
-/// Ticks since then, which is less than one round ago.
+/// Returns the ticks since `start`, which is less than one round ago.
 fn since(start: u32) -> u32 {
     let now = SYST::get_current();
     if now <= start {

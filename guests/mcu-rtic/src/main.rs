@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An application for RTIC as its book shows them: tasks of three priorities, shared resources, a channel, a monotonic clock.
+//! An application for RTIC as its book shows them: tasks of three priorities, shared resources, a channel, a
+//! monotonic clock.
 //!
-//! `control` has a release every 2 ms and preempts everything; `receive` is the handler of the console's UART, `network` that of the
-//! Ethernet controller, which answers pings; `report` collects what
-//! `control` sends and prints. The resource that all of them share is locked by raising BASEPRI, and a task starts when
-//! its dispatcher, an interrupt nobody else uses, is made pending: so priorities, preemption and masking are the CPU's own.
+//! `control` has a release every 2 ms and preempts everything. `receive` is the handler of the console's
+//! UART. `network` is the handler of the Ethernet controller and answers pings. `report` collects what
+//! `control` sends and prints. All of them share a resource, which is locked by raising BASEPRI. A task
+//! starts when its dispatcher, an interrupt nobody else uses, is made pending. So priorities, preemption and
+//! masking are the CPU's own.
 #![no_std]
 #![no_main]
 
@@ -33,7 +35,7 @@ mod app {
     /// CPU's clock.
     const FREQUENCY: u32 = 25_000_000;
 
-    /// What `control` has done.
+    /// The results of `control`.
     pub struct Batch {
         releases: u32,
         late: u32,

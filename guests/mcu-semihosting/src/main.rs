@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prints, reads and ends by semihosting, as most programs for microcontrollers do in an emulator: `cortex-m-semihosting` as it comes, and
-//! calls that no library makes.
+//! Prints, reads and ends by semihosting, as most programs for microcontrollers do in an emulator. It uses
+//! `cortex-m-semihosting` unchanged, and calls that no library makes.
 //!
-//! It ends with code 3, from the handler of the HardFault that a call without privileges is, as in an emulator without a hypervisor.
+//! It ends with code 3, from the handler of a HardFault. A call without privileges is such a fault, as in an
+//! emulator without a hypervisor.
 #![no_std]
 #![no_main]
 
@@ -16,7 +17,7 @@ use cortex_m::register::control::{self, Npriv};
 use cortex_m_rt::{ExceptionFrame, entry, exception};
 use cortex_m_semihosting::{heprintln, hprintln, nr, syscall};
 
-/// What fails.
+/// The result of a call that fails.
 const FAILED: usize = usize::MAX;
 /// Operations that the crate does not name.
 const EXIT: usize = 0x18;
@@ -28,13 +29,13 @@ const RAM_END: usize = 0x2006_4000;
 
 static TICKS: AtomicU32 = AtomicU32::new(0);
 
-/// A call with the address of a block, or whatever else is in its place.
+/// Makes a call with the address of a block, or whatever else is in its place.
 fn call(operation: usize, parameter: usize) -> usize {
     // SAFETY: what these calls store goes to places of `Buffer`, or is refused.
     unsafe { cortex_m_semihosting::syscall1(operation, parameter) }
 }
 
-/// A call with a block.
+/// Makes a call with a block.
 fn ask(operation: usize, block: &[usize]) -> usize {
     call(operation, block.as_ptr() as usize)
 }
@@ -43,7 +44,7 @@ fn open(name: &CStr, mode: usize) -> usize {
     ask(nr::OPEN, &[name.as_ptr() as usize, mode, name.count_bytes()])
 }
 
-/// What calls store.
+/// A buffer that calls store to.
 struct Buffer(UnsafeCell<[u8; 16]>);
 // SAFETY: only the thread reads it, and not while a call is made.
 unsafe impl Sync for Buffer {}
@@ -60,7 +61,7 @@ impl Buffer {
     }
 }
 
-/// The console's handles and the file of the features.
+/// Checks the console's handles and the file of the features.
 fn files() {
     let [input, output, errors] = [0, 4, 8].map(|mode| open(c":tt", mode));
     let terminals = [input, output, errors].map(|handle| ask(nr::ISTTY, &[handle]));
@@ -100,7 +101,7 @@ fn files() {
     );
 }
 
-/// A long text in one call, while interrupts go on.
+/// Prints a long text in one call, while interrupts go on.
 fn long_text() {
     let mut text = [b'.'; 1024];
     for (number, line) in (0_u8..).zip(text.chunks_mut(64)) {
@@ -129,7 +130,8 @@ fn long_text() {
 
 /// Blocks, texts and buffers that are not this program's, or not all of it.
 fn hostile() {
-    // Nothing, other programs, the hypervisor, the private bus, devices, the ends of everything.
+    // Places outside: nothing, other programs, the hypervisor, the private bus, devices, the ends of
+    // everything.
     let places = [
         0,
         3,
@@ -172,7 +174,7 @@ fn hostile() {
         others += u32::from(ask(nr::HEAPINFO, &[place]) != FAILED);
         others += u32::from(ask(nr::OPEN, &[place, 0, 3]) != FAILED);
     }
-    // What it may read, but not write.
+    // Memory that the program may read, but not write.
     others += u32::from(ask(nr::READ, &[1, code, 5]) != 5);
     others += u32::from(ask(nr::GET_CMDLINE, &[code, 80]) != FAILED);
     others += u32::from(ask(nr::HEAPINFO, &[code]) != FAILED);
@@ -183,7 +185,7 @@ fn hostile() {
     hprintln!("\nhostile: {:x} bytes left", left);
 }
 
-/// What depends on who answers.
+/// Prints answers that depend on who gives them.
 fn answers() {
     let mut block = [BUFFER.address(), 16];
     let found = call(nr::GET_CMDLINE, block.as_mut_ptr() as usize);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A bare-metal program that must be punctual: it owns UART 1 and timer 1, and lives in their handlers.
 //!
-//! Each byte that UART 1 receives is sent back with bit 5 turned over (letters change their case) by the handler itself. Timer 1
-//! stands for the device whose latency can be told from inside: it goes off every 997 microseconds, and what it has counted
-//! since is how late the handler began. Every 500 alarms the main loop prints how late they were at best and at worst. Its
-//! output follows an alarm and takes less than the time to the next, so the program is never late because of itself.
+//! The handler of UART 1 sends back each byte with bit 5 turned over (letters change their case). Timer 1
+//! stands for the device whose latency can be told from inside: it goes off every 997 microseconds, and its
+//! count since then is how late the handler began. Every 500 alarms the main loop prints how late they were
+//! at best and at worst. Its output follows an alarm and takes less than the time to the next, so the program
+//! is never late because of itself.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

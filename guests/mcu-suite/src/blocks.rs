@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random straight-line code (see `build.rs`), each block on several random sets of registers. What it leaves in
-//! registers, flags, memory and system registers goes into a digest.
+//! Random straight-line code (see `build.rs`), each block on several random sets of registers. A digest
+//! covers the registers, flags, memory and system registers after each block.
 
 use core::arch::global_asm;
 
@@ -100,7 +100,7 @@ fn run_block(block: u32, registers: &mut [u32; 14], digest: &mut Digest) {
     }
 }
 
-/// Where the addresses of the blocks are, and how many.
+/// Returns the address of the table of the blocks, and their number.
 fn table() -> (u32, u32) {
     let (first, end) = (&raw const suite_blocks as u32, &raw const suite_blocks_end as u32);
     (first, (end - first) / 4)

@@ -18,10 +18,11 @@ pub fn load_unprivileged(address: u32) -> u32 {
     value
 }
 
-/// Stores a word, and lets what follows from it happen before anything else: an exception that the store makes
-/// pending is taken with the same registers wherever in these three instructions the processor takes it.
+/// Stores a word, and lets the consequences happen before anything else. An exception that the store makes
+/// pending has the same registers wherever in these three instructions the processor takes it.
 pub fn store(address: u32, value: u32) {
-    // SAFETY: addresses are registers of the chip or frames of exceptions, never a Rust object (callers here).
+    // SAFETY: addresses are registers of the chip or frames of exceptions, never a Rust object (see the
+    // callers here).
     unsafe { asm!("str {}, [{}]", "dsb", "isb", in(reg) value, in(reg) address) }
 }
 
@@ -61,7 +62,8 @@ pub fn wait() {
     unsafe { asm!("wfi") }
 }
 
-/// SEV and WFE in both encodings, and in an IT block one that is done and one that is not. As an event always is there, none of them waits.
+/// Runs SEV and WFE in both encodings, and an IT block with one that is done and one that is not. An event is
+/// always there, so none of them waits.
 pub fn send_and_wait() {
     // SAFETY: they change nothing but the event register.
     unsafe {
@@ -146,7 +148,7 @@ pub fn call() {
     unsafe { asm!("svc #7") }
 }
 
-/// An undefined instruction of 16 or 32 bits.
+/// Runs an undefined instruction of 16 or 32 bits.
 pub fn undefined(wide: bool) {
     if wide {
         // SAFETY: the handler goes on behind it.

@@ -22,7 +22,7 @@ global_asm!(
     "pop {{r4-r11}}",
     "bx r0",
     ".ltorg",
-    // As small as a region of the unit for memory protection can be, and alone in it.
+    // This code is alone in a region of the memory protection unit, the smallest that there can be.
     ".balign 32",
     ".thumb_func",
     ".global suite_closed_code",
@@ -32,11 +32,11 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    /// A function that returns at once, and has its 32 bytes for itself.
+    /// Returns at once. The function has its 32 bytes for itself.
     #[link_name = "suite_closed_code"]
     pub fn closed_code();
 }
 
-/// Where the linker script puts the program and its RAM.
+/// The addresses at which the linker script puts the program and its RAM.
 pub const CODE: u32 = 0x0005_0000;
 pub const RAM: u32 = 0x2002_0000;

@@ -30,24 +30,24 @@ pub const ICER: u32 = 0xE000_E180;
 pub const ISPR: u32 = 0xE000_E200;
 pub const PRIORITIES: u32 = 0xE000_E400;
 const STIR: u32 = 0xE000_EF00;
-/// Where no device answers.
+/// An address at which no device answers.
 pub const NOWHERE: u32 = 0x5000_0000;
 const MPU_CTRL: u32 = 0xE000_ED94;
 const MSTKERR: u32 = 1 << 4;
 const ALL_FAULTS: u32 = 7 << 16;
 
-/// What the handler of an exception does, once; indexed by exception.
+/// The action of an exception's handler, done once; indexed by exception.
 static ACTIONS: [AtomicU32; 48] = [const { AtomicU32::new(0) }; 48];
 static OPERANDS: [AtomicU32; 48] = [const { AtomicU32::new(0) }; 48];
 /// EXC_RETURN of the handler that returned with a wrong value.
 static RIGHT_RETURN: AtomicU32 = AtomicU32::new(0);
-/// Where `stack_guard` goes on.
+/// The address at which `stack_guard` goes on.
 static BEHIND_GUARD: AtomicU32 = AtomicU32::new(0);
-/// Its frame, if the xPSR in it was changed, and what was there.
+/// The frame of an exception whose xPSR was changed, and the old xPSR.
 static CHANGED_FRAME: AtomicU32 = AtomicU32::new(0);
 static RIGHT_STATE: AtomicU32 = AtomicU32::new(0);
 
-/// What a handler can be told to do.
+/// An action of a handler.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 enum Action {
@@ -90,7 +90,7 @@ fn prepare(exception: usize, action: Action, operand: u32) {
     }
 }
 
-/// The handler of all exceptions.
+/// Handles all exceptions.
 #[unsafe(no_mangle)]
 extern "C" fn suite_exception(exc_return: u32, frame: u32) -> u32 {
     if crate::storm::running() {
@@ -216,7 +216,8 @@ pub fn mend(exc_return: u32, frame: u32) -> u32 {
     exc_return
 }
 
-/// The frame could not be pushed, so what is there is anything: it becomes one that leads to where `stack_guard` goes on.
+/// Writes a frame after the push of one failed. The memory there holds anything, so this makes it a frame
+/// that leads to where `stack_guard` goes on.
 fn make_frame(frame: u32) {
     store(MPU_CTRL, 0);
     barrier();
@@ -280,7 +281,7 @@ extern "C" fn calls() {
     undefined(true);
 }
 
-/// An SVC with the stack not aligned to 8.
+/// Makes an SVC with the stack not aligned to 8.
 fn call_unaligned() {
     // SAFETY: the stack is as it was afterwards.
     unsafe { asm!("sub sp, sp, #4", "svc #1", "add sp, sp, #4") }
@@ -367,7 +368,8 @@ fn arithmetic() {
     store(CCR, 0x210);
     // SAFETY: the handler goes on behind it.
     unsafe { asm!("udiv r2, r0, r1", in("r0") 5, in("r1") 0, out("r2") _) }
-    // CCR.UNALIGN_TRP is left out: QEMU 7.2 does not see it change between blocks of code it has linked already.
+    // CCR.UNALIGN_TRP is left out: QEMU 7.2 does not see it change between blocks of code it has linked
+    // already.
     store(CCR, 0x200);
     let value: u32;
     // SAFETY: reads RAM of the suite's own.
@@ -588,12 +590,12 @@ fn stack_to_come() {
     print!("  control={} process={:08x}\n", control(), pushed);
 }
 
-/// An SVC whose frame would lie in the guard.
+/// Makes an SVC whose frame would lie in the guard.
 fn stack_guard() {
     at_guard!("svc #9");
 }
 
-/// An interrupt whose frame would, when it is unmasked.
+/// Unmasks an interrupt whose frame would lie in the guard.
 fn guard_and_masks() {
     store(ISER, 1);
     priority(0, 0x80);

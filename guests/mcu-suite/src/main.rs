@@ -11,9 +11,9 @@
 //!
 //! The last part comes behind the storms, so that what those print does not depend on it.
 //!
-//! It ends with `suite: done`, and goes on with more of `blocks` and `storm` for ever.
+//! The suite ends with `suite: done`, and goes on with more of `blocks` and `storm` for ever.
 //!
-//! What depends on time is not printed. Where the architecture leaves a value open, it is not printed either.
+//! Values that depend on time are not printed, nor values that the architecture leaves open.
 #![no_std]
 #![no_main]
 
@@ -36,12 +36,12 @@ const GROUP: u32 = 50;
 pub struct Random(u32);
 
 impl Random {
-    /// A generator with a seed.
+    /// Returns a generator with a seed.
     pub const fn new(seed: u32) -> Self {
         Self(seed | 1)
     }
 
-    /// The next number.
+    /// Draws the next number.
     pub fn draw(&mut self) -> u32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 17;
@@ -49,7 +49,7 @@ impl Random {
         self.0
     }
 
-    /// The next number below `limit`.
+    /// Draws the next number below `limit`.
     pub fn below(&mut self, limit: u32) -> u32 {
         self.draw() % limit
     }

@@ -168,7 +168,7 @@ fn configuration() {
         store(CCR, reset | 1 << bit);
         *value = load(CCR);
     }
-    // Not with unaligned accesses trapped: printing makes some.
+    // Unaligned accesses must not trap here: printing makes some.
     store(CCR, reset);
     print!("configuration:");
     for value in seen {

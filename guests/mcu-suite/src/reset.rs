@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The vector table and what happens at a reset: RAM as the linker script wants it, floating point on (Arm DDI 0403E.e,
-//! B3.2.20), the process stack set, then `guest_main`. Every exception enters at `guest_entry`.
+//! The vector table and the work at a reset: RAM as the linker script wants it, floating point on (Arm DDI
+//! 0403E.e, B3.2.20), the process stack set, then `guest_main`. Every exception enters at `guest_entry`.
 
 use core::arch::global_asm;
 

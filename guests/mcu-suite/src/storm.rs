@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random sequences of what makes, masks, nests and ends exceptions.
+//! Random sequences of operations that make, mask, nest and end exceptions.
 //!
-//! A storm starts in a thread on one of the stacks and draws operations from its seed; every handler draws from the
-//! same sequence, so what runs next depends on which exception is taken when. After each operation the visible
-//! state goes into a digest; one digest is printed for every few storms.
+//! A storm starts in a thread on one of the stacks and draws operations from its seed. Every handler draws
+//! from the same sequence, so the next operation depends on which exception is taken when. After each
+//! operation the visible state goes into a digest. One digest is printed for every few storms.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -28,7 +28,7 @@ const DEEPEST: u32 = 20;
 
 static RUNNING: AtomicBool = AtomicBool::new(false);
 static SEED: AtomicU32 = AtomicU32::new(1);
-/// What the storms do to the processor, whatever a compiler made of this program.
+/// The effects of the storms on the processor, independent of the compiler's work on this program.
 static DIGEST: AtomicU32 = AtomicU32::new(0);
 /// Registers, stack pointers and floating-point state as well: the same wherever the same binary runs.
 static STRICT: AtomicU32 = AtomicU32::new(0);
@@ -36,7 +36,7 @@ static LEFT: AtomicU32 = AtomicU32::new(0);
 static DEPTH: AtomicU32 = AtomicU32::new(0);
 static TAKEN: AtomicU32 = AtomicU32::new(0);
 
-/// Whether exceptions belong to a storm.
+/// Tells whether exceptions belong to a storm.
 pub fn running() -> bool {
     RUNNING.load(Relaxed)
 }
@@ -72,12 +72,12 @@ fn note_state() {
     }
 }
 
-/// Whether a fault or a call can be taken here; else the processor would lock up.
+/// Tells whether a fault or a call can be taken here. Otherwise the processor would lock up.
 fn faults_allowed() -> bool {
     !matches!(handler(), 2 | 3) && faultmask() == 0
 }
 
-/// One operation; false: the handler ends.
+/// Does one operation. Returns false if the handler ends.
 fn operation() -> bool {
     match draw(24) {
         0..=2 => store(ISPR, 1 << draw(32)),
@@ -119,7 +119,7 @@ fn operation() -> bool {
     true
 }
 
-/// An exception of a storm; see `exceptions::suite_exception`.
+/// Handles an exception of a storm; see `exceptions::suite_exception`.
 pub fn exception(exc_return: u32, frame: u32) -> u32 {
     TAKEN.fetch_add(1, Relaxed);
     let depth = DEPTH.fetch_add(1, Relaxed);
@@ -163,7 +163,7 @@ extern "C" fn thread() {
     }
 }
 
-/// One storm.
+/// Runs one storm.
 fn one(storm: u32) {
     restore();
     SEED.store(storm.wrapping_mul(0x9E37_79B9) | 1, Relaxed);
@@ -175,7 +175,7 @@ fn one(storm: u32) {
     } else {
         on_process_stack(thread);
     }
-    // What is still pending is taken, with nothing left to draw.
+    // Pending exceptions are taken now, with nothing left to draw.
     store(0xE000_ED0C, 0x05FA_0000);
     change_masks(false, false);
     change_masks(false, true);

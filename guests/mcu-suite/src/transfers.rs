@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Loads and stores of several registers and of odd sizes, in and outside of IT blocks, at registers of the processor, at their ends and where
-//! nothing is, aligned and not: what is in the registers afterwards, and which fault it was, with the state that its frame holds.
+//! Loads and stores of several registers and of odd sizes, in and outside of IT blocks, aligned and not. They
+//! go to registers of the processor, to their ends, and to places where nothing is. The output has the
+//! registers afterwards, and the fault with the state that its frame holds.
 
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -83,14 +84,15 @@ unsafe extern "C" {
 }
 
 const PIECE: u32 = 16;
-/// From here on the pieces load or store one register. Where that is not aligned and not in memory, the architecture leaves open what happens (B3.1.1).
+/// From here on the pieces load or store one register. If the access is not aligned and not in memory, the
+/// architecture leaves open what happens (B3.1.1).
 const FIRST_SINGLE: u32 = 15;
 const PRIORITIES: u32 = 0xE000_E400;
 const HANDLER_PRIORITIES: u32 = 0xE000_ED18;
 const FAULT_ADDRESSES: u32 = 0xE000_ED34;
 const SCRATCH: u32 = RAM + 0x8100;
 
-/// Where the loads and stores are.
+/// The addresses of the loads and stores.
 const BASES: [u32; 12] = [
     PRIORITIES,
     PRIORITIES + 8,
@@ -111,7 +113,7 @@ static DIGEST: AtomicU32 = AtomicU32::new(0);
 static FAULTS: AtomicU32 = AtomicU32::new(0);
 static START: AtomicU32 = AtomicU32::new(0);
 
-/// Whether exceptions belong to a transfer.
+/// Tells whether exceptions belong to a transfer.
 pub fn running() -> bool {
     RUNNING.load(Relaxed)
 }
@@ -122,7 +124,7 @@ fn note(word: u32) {
     DIGEST.store(digest.0, Relaxed);
 }
 
-/// An exception of a transfer; see `exceptions::suite_exception`.
+/// Handles an exception of a transfer; see `exceptions::suite_exception`.
 pub fn exception(exc_return: u32, frame: u32) -> u32 {
     FAULTS.fetch_add(1, Relaxed);
     note(handler());
@@ -161,7 +163,8 @@ fn one(piece: u32, base: u32) {
     registers[0] = base;
     START.store(piece & !1, Relaxed);
     RUNNING.store(true, Relaxed);
-    // SAFETY: a piece changes nothing but the registers, RAM at SCRATCH, and registers of the processor that are put back.
+    // SAFETY: a piece changes only the registers, RAM at SCRATCH, and registers of the processor that are put
+    // back.
     unsafe { suite_run_block(piece, &mut registers) };
     barrier();
     RUNNING.store(false, Relaxed);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Driven by its timer: SysTick every millisecond, a line every hundred, and it sleeps in between.
+//! Driven by its timer: SysTick comes every millisecond, a line every hundred, and the program sleeps in
+//! between.
 //!
-//! The line says how many ticks the handler has counted and how many times the main loop woke: a tick that is lost or counted
-//! twice shows, and so does a CPU that never sleeps.
+//! The line says how many ticks the handler has counted and how many times the main loop woke. A tick that is
+//! lost or counted twice shows, and so does a CPU that never sleeps.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A task that lives in windows and changes the schedule: one turn of work per period start.
 //!
-//! It waits at its gate for the starts of its windows and periods (`watch.windows`), counts them, and measures where in
-//! the frame it hears of its period starts: since frames count from boot, that is the time since boot modulo the frame. Every [`PERIODS`] periods it asks for the next schedule, says when that came into force, and after
-//! one round through all of them it stops itself.
+//! It waits at its gate for the starts of its windows and periods (`watch.windows`) and counts them. It also
+//! measures where in the frame it hears of its period starts. Frames count from boot, so that is the time
+//! since boot modulo the frame. Every [`PERIODS`] periods it asks for the next schedule and says when that
+//! came into force. After one round through all schedules it stops itself.
 //!
-//! Prints, per schedule:
-//! `modes: schedule 0, periods 20, windows 40, jitter 1234 ns, first at 1001234 ns of the frame` and
-//! `modes: change to schedule 1 asked for, in force 12345678 ns later at a frame boundary`.
+//! It prints, per schedule: `modes: schedule 0, periods 20, windows 40, jitter 1234 ns, first at 1001234 ns
+//! of the frame` and `modes: change to schedule 1 asked for, in force 12345678 ns later at a frame boundary`.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -24,17 +24,17 @@ bulkhead_guest::task_main!(main);
 const PERIODS: u64 = 20;
 /// Length of the frame of every schedule it is used with, in nanoseconds.
 const FRAME: u64 = 10_000_000;
-/// How long a change can take at most: a frame, and some more.
+/// The longest time a change can take: a frame, and some more.
 const PATIENCE: u64 = 2 * FRAME;
 
-/// What it works with.
+/// The capabilities that it works with.
 struct Tools {
     gate: Handle,
     clock: Handle,
     schedule: Handle,
 }
 
-/// What it saw of one schedule.
+/// Its observations of one schedule.
 struct Seen {
     windows: u64,
     periods: u64,

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A noisy neighbour: a VM that uses as much as it can of one thing, beside a partition that must not notice.
 //!
-//! Bootargs: `noise=KIND` says of what:
-//! `cpu` (computes and never waits), `wfi` (wakes and sleeps as often as it can), `timer` (its timer's interrupt
-//! never ends), `console` (floods its console), `hypercall`, `sgi` (interrupts to itself, and to its
-//! second vCPU if it has one), `gic` (distributor accesses), `line` (makes the line of its real-time clock, which it routes to its second
-//! vCPU, pending again and again, by software and with changes of its other states), `stop` (restarts itself for ever).
+//! Bootargs: `noise=KIND` says which thing:
+//!
+//! - `cpu`: it computes and never waits.
+//! - `wfi`: it wakes and sleeps as often as it can.
+//! - `timer`: the interrupt of its timer never ends.
+//! - `console`: it floods its console.
+//! - `hypercall`: it makes hypercalls.
+//! - `sgi`: it sends interrupts to itself, and to its second vCPU if it has one.
+//! - `gic`: it accesses the distributor.
+//! - `line`: it routes the line of its real-time clock to its second vCPU and makes that line pending again
+//!   and again, by software and with changes of its other states.
+//! - `stop`: it restarts itself for ever.
+//!
 //! `count=N` ends it after N turns with `noisy: done N` (0: never).
 #![no_std]
 #![no_main]

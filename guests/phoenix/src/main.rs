@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A VM that is restarted for ever, each life in another way, and checks what it is told about it.
+//! A VM that is restarted for ever. Each life ends in another way and checks what it is told about its start.
 //!
-//! Life number n (`starts` of its own start word) ends as [`WAYS`] says for n. From that, life n + 1 knows with
-//! which mode and for which cause it must have been started, and whether its word of memory must be there
-//! still. Its second vCPU, if it has one, makes hypercalls all the while. The ways that it cannot go alone are
-//! walked with the task `conductor`, which knows the same table.
+//! Life number n (`starts` of its own start word) ends as [`WAYS`] says for n. From that, life n + 1 knows
+//! the mode and the cause with which it must have been started, and whether its word of memory must still be
+//! there. Its second vCPU, if it has one, makes hypercalls all the while. The task `conductor` knows the same
+//! table, and helps with the ways that this VM cannot go alone.
 //!
-//! Prints `FAIL ...` for what is not as it should be, and a line every 100 lives.
+//! It prints `FAIL ...` for a check that fails, and a line every 100 lives.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -30,7 +30,7 @@ const NOWHERE: u64 = 0x8000_0000;
 /// Its first capability after that for itself.
 const CLOCK: Handle = Handle(1);
 
-/// How a life ends.
+/// The end of a life.
 #[derive(Clone, Copy)]
 enum Way {
     /// PSCI reset.
@@ -47,11 +47,12 @@ enum Way {
     Hypercall,
     /// The conductor restarts it while it is busy.
     Busy,
-    /// The conductor stops it while it sleeps, and starts it; a sleep that its own timer interrupts comes before.
+    /// The conductor stops this VM while it sleeps, and starts it. Before that comes a sleep that its own
+    /// timer interrupts.
     Asleep,
 }
 
-/// What comes of life n: the entry n modulo the length.
+/// The end of life n is the entry n modulo the length.
 const WAYS: [Way; 8] = [
     Way::Reset,
     Way::WarmReset,
@@ -67,7 +68,7 @@ fn way(life: u32) -> Way {
     WAYS[life as usize % WAYS.len()]
 }
 
-/// How life `life` must have been started, by the end of the one before.
+/// Returns how life `life` must have been started, by the end of the one before.
 fn expected(life: u32) -> StartWord {
     let before = life - 1;
     let health = StartCause::Health;
@@ -119,7 +120,7 @@ fn end(way: Way) {
     }
 }
 
-/// A sleep in the hypervisor ends when the VM's own timer fires.
+/// Checks that a sleep in the hypervisor ends when the VM's own timer fires.
 fn interrupted_sleep() {
     let end = hypercall::timer_now(CLOCK).unwrap_or(0) + 1_000_000_000;
     Timer::Virtual.arm_relative(timer::ticks(20) as u32);

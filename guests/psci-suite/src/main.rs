@@ -20,9 +20,9 @@ bulkhead_guest::vm_main!(main);
 
 /// The CPU that is switched on and off.
 const OTHER: usize = 1;
-/// How often.
+/// The number of rounds.
 const ROUNDS: u64 = 100;
-/// How long the other CPU may take, in microseconds.
+/// The longest time that the other CPU may take, in microseconds.
 const PATIENCE: u64 = 1_000_000;
 /// An argument with all its bytes different.
 const CONTEXT: u64 = 0x0123_4567_89AB_CDEF;
@@ -241,7 +241,7 @@ fn suspend(report: &mut Report, conduit: Conduit) {
     let answer = psci::code_of(conduit, function::CPU_SUSPEND, [0; 3]);
     equal!(report, conduit, "CPU_SUSPEND to standby", answer, code::SUCCESS);
     while !timer.has_fired() {
-        // It may wake early (DEN 0022 section 5.4).
+        // The CPU may wake early (DEN 0022 section 5.4).
         psci::code_of(conduit, function::CPU_SUSPEND, [0; 3]);
     }
     equal!(
@@ -254,7 +254,7 @@ fn suspend(report: &mut Report, conduit: Conduit) {
     timer::nap(1);
 }
 
-/// The vendor hypervisor service names itself (DEN 0028 section 6.2: UID).
+/// Checks that the vendor hypervisor service names itself (DEN 0028 section 6.2: UID).
 fn identity(report: &mut Report) {
     let uid = psci::call(Conduit::Hvc, 0x8600_FF01, [0; 3]);
     let known = uid.iter().any(|word| *word as u32 != u32::MAX && *word != 0);
@@ -312,7 +312,7 @@ fn on_and_off(report: &mut Report) {
         good += u64::from(on && ran && off && context);
     }
     report.equal("on and off a hundred times", good, ROUNDS);
-    // Nothing above may have raised an exception that `probe` would have had to skip.
+    // No call above may have raised an exception, which `probe` would have had to skip.
     report.equal("no exception", exception::probed_faults(), 0);
 }
 

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Uses the board's real-time clock (a PL031, Arm DDI 0224) as a device of its own: registers and interrupt.
 //!
-//! The alarm is set to now, so that the interrupt comes at once, whatever the clock's second is worth. Its level
-//! stays up until the guest clears it at the device: the second alarm shows that the line was released.
+//! The alarm is set to now, so that the interrupt comes at once, whatever the clock's second is worth. Its
+//! level stays up until the guest clears it at the device. The second alarm shows that the line was released.
 //!
-//! Bootargs: `alarms=N` (0) instead waits for N alarms, each set to a second ahead, and says how late each handler began:
-//! `rtc: alarm 1 handled 1234 ns late`. Between alarms the program has nothing to do, not even a timer. The emulated device counts its seconds from the
-//! moment the alarm is set; what the access itself takes is part of the figure. With `busy=MS` besides, the program computes without
-//! a break, and says for how long it did so without being interrupted for a millisecond, in the MS milliseconds after each handler:
-//! `rtc: computed for 1234 ns in a row after alarm 1`.
+//! Bootargs:
+//!
+//! - `alarms=N` (0): the program instead waits for N alarms, each set to a second ahead, and says how late
+//!   each handler began: `rtc: alarm 1 handled 1234 ns late`. Between alarms the program has nothing to do,
+//!   not even a timer. The emulated device counts its seconds from the moment the alarm is set, so the figure
+//!   includes the time of that access.
+//! - `busy=MS`, together with `alarms`: the program computes without a break. For the MS milliseconds after
+//!   each handler it prints the longest time in which no interruption took a millisecond: `rtc: computed for
+//!   1234 ns in a row after alarm 1`.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -21,7 +25,7 @@ use bulkhead_guest::{arguments, println};
 
 bulkhead_guest::vm_main!(main);
 
-/// Where the board has it.
+/// Its place on the board.
 const BASE: u64 = 0x0901_0000;
 const LINE: u32 = 34;
 
@@ -31,7 +35,7 @@ const MATCH: u64 = BASE + 0x04;
 const MASK: u64 = BASE + 0x10;
 const CLEAR: u64 = BASE + 0x1C;
 const PART: u64 = BASE + 0xFE0;
-/// How long an interrupt may take, in microseconds.
+/// The longest time that an interrupt may take, in microseconds.
 const PATIENCE: u64 = 1_000_000;
 
 static INTERRUPTS: AtomicU64 = AtomicU64::new(0);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a VM sees of an SError that the hypervisor gives to it.
+//! An SError that the hypervisor gives to a VM, as the VM sees it.
 //!
-//! No board of the emulator can be made to report an SError, so the test sends the hypervisor's vector for synchronous
-//! exceptions to the one for SErrors: each HVC of this program is one. For the same reason the program must do nothing else that
-//! the hypervisor sees, such as printing. Its results are in x0 when it makes a call: [`FIRST`], then [`DONE`] with the number of
-//! the step that failed, 0 if none, in the low half.
+//! No board of the emulator can be made to report an SError. So the test sends the hypervisor's vector for
+//! synchronous exceptions to the one for SErrors: each HVC of this program is one. For the same reason the
+//! program must do nothing else that the hypervisor sees, such as printing. Its results are in x0 when it
+//! makes a call: [`FIRST`], then [`DONE`] with the number of the step that failed, 0 if none, in the low
+//! half.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

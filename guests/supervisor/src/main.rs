@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A task that watches partitions and prints every change of their state.
 //!
-//! Everything it does comes from its startup page: it watches each partition it has a readable capability for,
-//! and sleeps at its event gate until the hypervisor says that one of them changed.
+//! Everything it does comes from its startup page. It watches each partition for which it has a readable
+//! capability, and sleeps at its event gate until the hypervisor says that one of them changed.
 //!
 //! - With a `timer` capability it also wakes up every 50 ms.
-//! - With a partition capability named `watchdog` (for itself) it kicks its own watchdog whenever it wakes up.
-//! - A partition it has the right `control` on it starts again when that one has failed.
+//! - With a partition capability named `watchdog` (for itself) it kicks its own watchdog whenever it wakes
+//!   up.
+//! - If it has the right `control` on a partition, it starts that partition again when the partition has
+//!   failed.
 //! - Without an event gate but with a timer it looks at all partitions whenever it wakes up.
 #![no_std]
 #![no_main]
@@ -22,7 +24,7 @@ bulkhead_guest::task_main!(main);
 
 /// Most partitions it watches: one per event.
 const MAX_WATCHED: usize = 64;
-/// How long it sleeps at most if it has a timer, in nanoseconds.
+/// The longest sleep if it has a timer, in nanoseconds.
 const ROUND: u64 = 50_000_000;
 /// Name of the capability that makes it kick its own watchdog.
 const WATCHDOG: &str = "watchdog";
@@ -97,7 +99,7 @@ fn print_status(name: &str, status: StatusWord) {
     }
 }
 
-/// What it sleeps on.
+/// The capabilities that it sleeps on.
 struct Alarm {
     gate: Option<Handle>,
     timer: Option<Handle>,

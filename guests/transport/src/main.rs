@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Looks at virtio-mmio transports of the board (virtio 1.2, section 4.2.2): its own and, at the end, another's.
+//! Looks at virtio-mmio transports of the board (virtio 1.2, section 4.2.2): its own and, at the end,
+//! another's.
 //!
-//! Bootargs: `own=NUMBER` of the transport that is its own, `kind=NUMBER` the virtio device type behind it,
-//! `foreign=NUMBER` of one that is not (none). Then it asks for a restart (`restart=1`), so that the next life shows
-//! whether the device was stopped meanwhile, or powers off.
+//! Bootargs: `own=NUMBER` is its own transport, `kind=NUMBER` the virtio device type behind it,
+//! `foreign=NUMBER` a transport that is not its own (none). At the end it powers off. With `restart=1` it
+//! asks for a restart instead, and the next life shows whether the device was stopped meanwhile.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -14,7 +15,7 @@ use bulkhead_guest::{arguments, println};
 
 bulkhead_guest::vm_main!(main);
 
-/// Where the board has transport 0, and the distance to the next.
+/// The address of transport 0 on the board, and the distance to the next transport.
 const BASE: u64 = 0x0a00_0000;
 const STRIDE: u64 = 0x200;
 /// Registers: virtio 1.2, table 4.1.

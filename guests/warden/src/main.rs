@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A task that tests what a capability lets its holder do: life cycle of another partition, refused rights,
+//! A task that tests the rights of a capability's holder: life cycle of another partition, refused rights,
 //! derive, grant and revoke, events and their time limits.
 //!
-//! Needs these capabilities: `ward` (a partition that goes on running by itself; read, control and grant), `events`
-//! (its own event gate; read, write) connected to the ward by `watch`, `clock` (timer), and a console.
+//! It needs these capabilities: `ward` (a partition that goes on running by itself; read, control and grant),
+//! `events` (its own event gate; read, write) connected to the ward by `watch`, `clock` (timer), and a
+//! console.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -18,7 +19,7 @@ use bulkhead_guest::startup_page::{Capability, StartupPage};
 
 bulkhead_guest::task_main!(main);
 
-/// How long the ward may take to change its state, in nanoseconds.
+/// The longest time that the ward may take to change its state, in nanoseconds.
 const PATIENCE: u64 = 2_000_000_000;
 /// Pause between two looks at it.
 const ROUND: u64 = 1_000_000;
@@ -200,7 +201,7 @@ fn derivation(report: &mut Report, tools: &Tools) {
     space_is_finite(report, tools);
 }
 
-/// A space that is full says so, and is as it was after a revoke.
+/// Checks that a full space is refused as full, and is as before after a revoke.
 fn space_is_finite(report: &mut Report, tools: &Tools) {
     let mut made = 0;
     let error = loop {
@@ -281,7 +282,8 @@ fn life_cycle(report: &mut Report, tools: &Tools) {
         let _ = call::partition_start(tools.ward);
         let _ = call::partition_restart(tools.ward);
     }
-    // Some of the calls above came while a change was under way and may have been refused; the last word is this one.
+    // Some of the calls above came while a change was under way and may have been refused. This call is the
+    // last word.
     let settled = reaches(tools, &[PartitionState::Stopped, PartitionState::Running]);
     report.check("it settles after a storm of requests", settled);
 }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bare-metal VM that lives in windows and learns of them by interrupt: the interrupt of its event gate is the only one it
-//! has enabled, and between its windows and behind its work it waits.
+//! A bare-metal VM that lives in windows and learns of them by interrupt. The interrupt of its event gate is
+//! the only one that is enabled. Between its windows, and after its work, the VM waits.
 //!
-//! Each interrupt takes the events there are. A window start is counted with its place in the frame: since frames count from boot,
-//! that is the time since boot modulo the frame.
+//! Each interrupt takes the events there are. A window start is counted with its place in the frame. Frames
+//! count from boot, so that is the time since boot modulo the frame.
 //!
-//! Bootargs: `frame=MICROSECONDS` (10000), `windows=N` (20) after which it prints
-//! `windows: 20 windows, 20 periods, 0 interrupts without, at 1002000 to 1002400 ns of the frame`
-//! and switches itself off. With `other=MICROSECONDS`, the frame of another pCPU, it first asks for schedule 1 of its own and of that pCPU
-//! at once, and goes on until both are in force:
-//! `windows: schedule 1 of the own pCPU in force 7000000 ns later at a frame boundary` and the same for `the other pCPU`.
+//! Bootargs: `frame=MICROSECONDS` (10000), `windows=N` (20) after which it prints `windows: 20 windows, 20
+//! periods, 0 interrupts without, at 1002000 to 1002400 ns of the frame` and switches itself off. With
+//! `other=MICROSECONDS`, the frame of another pCPU, it first asks for schedule 1 of its own and of that pCPU
+//! at once, and goes on until both are in force: `windows: schedule 1 of the own pCPU in force 7000000 ns
+//! later at a frame boundary` and the same for `the other pCPU`.
 //!
-//! Its capabilities after that for its gate: the timer, the schedules of its own pCPU, those of the other.
+//! Its capabilities, after the one for its gate: the timer, the schedules of its own pCPU, those of the
+//! other.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -33,14 +34,14 @@ const OTHER_SCHEDULES: Handle = Handle(4);
 /// The schedule it asks for.
 const WANTED: u64 = 1;
 
-/// What the handler works with, written before its interrupt is enabled.
+/// State of the handler, written before its interrupt is enabled.
 struct Setup {
     line: AtomicU64,
     gate: AtomicU64,
     frame: AtomicU64,
 }
 
-/// What the handler has seen.
+/// Observations of the handler.
 struct Seen {
     windows: AtomicU64,
     periods: AtomicU64,

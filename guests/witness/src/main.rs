@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A VM that watches what is its own: a mebibyte of memory with a pattern, all FP registers, and system registers
-//! with values only it knows. Whoever else runs on its CPU must not change any of it, nor see it.
+//! A VM that watches what is its own: a mebibyte of memory with a pattern, all FP registers, and system
+//! registers with values that only it knows. Others run on its CPU. They must not change or see any of this.
 //!
-//! Bootargs: `seconds=N` (1), after which it switches itself off. Each round fills everything with new values, lets
-//! others run, and compares. Prints `witness: second N, rounds R, differences D` each second.
+//! Bootargs: `seconds=N` (1), after which it switches itself off. Each round fills everything with new
+//! values, lets others run, and compares. The program prints `witness: second N, rounds R, differences D`
+//! each second.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -57,7 +58,7 @@ fn round(seed: u64) -> u64 {
     u64::from(floating_point::differences(seed)) + registers.count() as u64 + memory.count() as u64
 }
 
-/// The words of one round.
+/// Returns the words of one round.
 fn words(seed: u64) -> impl Iterator<Item = u64> {
     let first = (seed * 64 % STRIDE) & !7;
     (first..SIZE)

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The class binary of `armv7m`: kernel and backend, put together.
+//! The class binary of `armv7m`: kernel, backend and drivers, put together.
 //!
-//! Nothing else belongs here. The backend's `entry` calls [`primary`], which hands its machine to the kernel and
-//! never comes back.
+//! Nothing else belongs here. The backend's `entry` calls [`primary`], which hands its machine to the kernel
+//! and never returns.
 #![no_std]
 
-use bulkhead_arch_armv7m::{Machine, Relax, entry_point};
+use bulkhead_arch_api::Devices;
+use bulkhead_arch_api::class::driver::LAN9118;
+use bulkhead_arch_armv7m::{Machine, Relax, Serial, entry_point};
+use bulkhead_drivers::lan9118::Lan9118;
 use bulkhead_image::{Image, ImageError, Portable};
 use bulkhead_kernel::{AnyPolicy, Hooks, Shared, boot};
 
@@ -19,7 +22,14 @@ fn primary(machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
         digest: Portable,
         version: env!("CARGO_PKG_VERSION"),
     };
-    boot::primary::<AnyPolicy, _, _>(machine, &SHARED, image, &hooks)
+    let network = image.as_ref().ok();
+    let drivers = Devices {
+        console: Serial,
+        network: network
+            .and_then(|image| Machine::device(image, &LAN9118))
+            .map(|(registers, line)| Lan9118::new(registers, line)),
+    };
+    boot::primary::<AnyPolicy, _, _, _>(machine, drivers, &SHARED, image, &hooks)
 }
 
 #[panic_handler]

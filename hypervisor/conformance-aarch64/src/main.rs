@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The checks of `arch/conformance` on the backend of class `aarch64`, instead of the kernel.
 //!
-//! The system image has one partition: the guest that does what the checks say. Its code is copied into the RAM of each
-//! partition of the checks; they share the memory of that partition, but for the one that must have some of its own.
+//! The system image has one partition: the guest that does what the checks say. Its code is copied into the
+//! RAM of each partition of the checks. They share the memory of that partition, but for the one that must
+//! have some of its own.
 #![no_std]
 #![no_main]
 
-use bulkhead_arch_aarch64::{Machine, entry_points};
-use bulkhead_arch_api::{ControllerKind, Cpus, GuestPhys, Spaces, VcpuReset, VirtualController, VirtualLine};
+use bulkhead_arch_aarch64::{Machine, Serial, entry_points};
+use bulkhead_arch_api::class::device::{GIC_V2, GIC_V3};
+use bulkhead_arch_api::{
+    AddressSpace, Console, Cpus, EntryState, GuestPhys, Spaces, VcpuReset, VirtualDevice, VirtualLine,
+};
 use bulkhead_arch_conformance::{
     At, Bench, Dialect, PAGE, PROGRAM, RAM_SIZE, Record, Role, Space, Step, operation, ram_region,
     report_all, write_program,
 };
-use bulkhead_image::layout::{VIRTUAL_GIC_V2, VIRTUAL_GIC_V3};
 use bulkhead_image::{Image, ImageError};
 
 /// Memory of a partition.
 const SLICE: u64 = 0x8000;
-/// Where a partition sees its RAM, what it may only read, and nothing.
+/// The addresses at which a partition sees its RAM, memory that it may only read, and nothing.
 const RAM: u64 = 0x4000_0000;
 const CONSTANT: u64 = 0x5000_0000;
 const NOWHERE: u64 = 0x6000_0000;
@@ -40,6 +43,7 @@ entry_points!(primary, secondary);
 
 struct Board {
     machine: Machine,
+    serial: Serial,
     guest: Guest,
 }
 
@@ -47,37 +51,38 @@ struct Board {
 struct Guest {
     memory: u64,
     code: &'static [u8],
-    controller: VirtualController,
+    /// The windows of its interrupt controller, and the lines of that.
+    controller: ([VirtualDevice; 2], u32),
     accept: [Record; 6],
 }
 
-/// What a guest writes so that [`LINE`] is delivered to its first vCPU.
-fn accept(controller: &VirtualController) -> [Record; 6] {
-    let [(distributor, _), (interface, _)] = controller.windows;
-    let at = |offset, size, value| Record::store(distributor.0 + offset, size, value);
-    match controller.kind {
+/// Returns the writes of a guest that make [`LINE`] arrive at its first vCPU.
+fn accept([distributor, interface]: &[VirtualDevice; 2]) -> [Record; 6] {
+    let at = |offset, size, value| Record::store(distributor.base() + offset, size, value);
+    if distributor.kind() == GIC_V3.number {
         // Group 1, with affinity routing, which starts with the first vCPU.
-        ControllerKind::GicV3 => [
+        [
             at(GROUP, 4, BIT),
             at(PRIORITY, 1, 0x80),
             at(CONTROL, 4, 1 << 1 | 1 << 4),
             at(SET_ENABLE, 4, BIT),
             Record::of(operation::OPEN, 0),
             at(SET_ENABLE, 4, BIT),
-        ],
-        ControllerKind::GicV2 => [
+        ]
+    } else {
+        [
             at(TARGETS, 1, 1),
             at(PRIORITY, 1, 0x80),
             at(CONTROL, 4, 1),
             at(SET_ENABLE, 4, BIT),
-            Record::store(interface.0 + PRIORITY_MASK, 4, 0xFF),
-            Record::store(interface.0 + CONTROL, 4, 1),
-        ],
+            Record::store(interface.base() + PRIORITY_MASK, 4, 0xFF),
+            Record::store(interface.base() + CONTROL, 4, 1),
+        ]
     }
 }
 
 impl Guest {
-    /// The guest of the system image; `None` if it is not there.
+    /// Returns the guest of the system image, or `None` if it is not there.
     fn find(image: &Image<'static>) -> Option<Self> {
         let guest = image.partitions().first()?;
         let entry = guest.entry.get();
@@ -93,31 +98,28 @@ impl Guest {
         Some(Self {
             memory: memory.host.get(),
             code: code.get(..(PAGE as usize).min(code.len()))?,
-            accept: accept(&controller),
+            accept: accept(&controller.0),
             controller,
         })
     }
 }
 
-/// The virtual interrupt controller of the system image's partition.
-fn controller(image: &Image<'_>, lines: u32) -> Option<VirtualController> {
-    let is_one = |kind: u32| matches!(kind, VIRTUAL_GIC_V2 | VIRTUAL_GIC_V3);
+/// Returns the virtual interrupt controller of the system image's partition.
+fn controller(image: &Image<'_>, lines: u32) -> Option<([VirtualDevice; 2], u32)> {
     let device = image
         .virtual_devices_of(0)
-        .find(|device| is_one(device.kind.get()))?;
-    let window = |index: usize| {
-        let (base, size) = (device.base.get(index)?, device.size.get(index)?);
-        Some((GuestPhys(base.get()), size.get()))
+        .find(|device| [GIC_V2.number, GIC_V3.number].contains(&device.kind.get()))?;
+    let window = |number: u8| {
+        let index = usize::from(number);
+        let place = (device.base.get(index)?.get(), device.size.get(index)?.get());
+        Some(VirtualDevice::new(
+            device.kind.get(),
+            (number, AddressSpace::Memory),
+            place,
+            None,
+        ))
     };
-    Some(VirtualController {
-        kind: if device.kind.get() == VIRTUAL_GIC_V2 {
-            ControllerKind::GicV2
-        } else {
-            ControllerKind::GicV3
-        },
-        windows: [window(0)?, window(1)?],
-        lines,
-    })
+    Some(([window(0)?, window(1)?], lines))
 }
 
 impl Bench for Board {
@@ -125,6 +127,10 @@ impl Bench for Board {
 
     fn machine(&mut self) -> &mut Machine {
         &mut self.machine
+    }
+
+    fn console(&mut self) -> &mut impl Console {
+        &mut self.serial
     }
 
     fn space(&self, role: Role) -> Space {
@@ -140,7 +146,7 @@ impl Bench for Board {
         GuestPhys(NOWHERE)
     }
 
-    fn controller(&self) -> Option<VirtualController> {
+    fn controller(&self) -> Option<([VirtualDevice; 2], u32)> {
         Some(self.guest.controller)
     }
 
@@ -167,6 +173,7 @@ impl Bench for Board {
         };
         let records = write_program(self, role, steps, &dialect);
         VcpuReset {
+            state: EntryState::USUAL,
             entry,
             argument: records.map_or(0, |records| records.0),
             stack: entry.0,
@@ -177,13 +184,17 @@ impl Bench for Board {
 fn primary(mut machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
     let guest = image.ok().and_then(|image| Guest::find(&image));
     let Some(guest) = guest else { machine.stop() };
-    let mut board = Board { machine, guest };
+    let mut board = Board {
+        machine,
+        serial: Serial,
+        guest,
+    };
     report_all(&mut board);
     board.machine.power_off();
     board.machine.stop()
 }
 
-/// No other pCPU is started.
+/// Stops: no other pCPU is started.
 fn secondary(mut machine: Machine) -> ! {
     machine.stop()
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The checks of `arch/conformance` on the backend of class `armv7m`, instead of the kernel.
 //!
-//! The system image has one partition: the guest that does what the checks say. All partitions of the checks execute its
-//! code where it is and share its RAM, but for the one that must have some of its own.
+//! The system image has one partition: the guest that does what the checks say. All partitions of the checks
+//! execute its code where it is and share its RAM, but for the one that must have some of its own.
 #![no_std]
 
-use bulkhead_arch_api::{Cpus, GuestPhys, Region, VcpuReset, VirtualLine};
-use bulkhead_arch_armv7m::{Machine, entry_point};
+use bulkhead_arch_api::{Console, Cpus, EntryState, GuestPhys, Region, VcpuReset, VirtualLine};
+use bulkhead_arch_armv7m::{Machine, Serial, entry_point};
 use bulkhead_arch_conformance::{
     At, Bench, Dialect, Need, PAGE, RAM_SIZE, RECORDS, Record, Role, Space, Step, ram_region, report_all,
     write_program,
@@ -16,9 +16,9 @@ use bulkhead_image::{Image, ImageError};
 
 /// RAM of a partition, with what it may only read and a gap between them.
 const SLICE: u64 = 0x8000;
-/// Where in the slice the read-only page is.
+/// The offset of the read-only page in the slice.
 const CONSTANT: u64 = 0x6000;
-/// Where nothing is: the board has no memory here, and no partition a device.
+/// An address with nothing behind it: the board has no memory here, and no partition has a device here.
 const NOWHERE: u64 = 0x7000_0000;
 /// An interrupt line of the board.
 const LINE: u32 = 20;
@@ -36,6 +36,7 @@ entry_point!(primary);
 
 struct Board {
     machine: Machine,
+    serial: Serial,
     guest: Guest,
 }
 
@@ -48,7 +49,7 @@ struct Guest {
 }
 
 impl Guest {
-    /// The guest of the system image; `None` if it is not there.
+    /// Returns the guest of the system image, or `None` if it is not there.
     fn find(image: &Image<'_>) -> Option<Self> {
         let has = |flag| image.memory_of(0).find(|record| record.flags.get() & flag != 0);
         let (code, ram) = (has(MEMORY_EXECUTE)?, has(MEMORY_WRITE)?);
@@ -66,6 +67,10 @@ impl Bench for Board {
 
     fn machine(&mut self) -> &mut Machine {
         &mut self.machine
+    }
+
+    fn console(&mut self) -> &mut impl Console {
+        &mut self.serial
     }
 
     fn space(&self, role: Role) -> Space {
@@ -105,6 +110,7 @@ impl Bench for Board {
         // Without its program the guest finds that of an earlier check, which this one then sees.
         let _is_seen = write_program(self, role, steps, &DIALECT);
         VcpuReset {
+            state: EntryState::USUAL,
             entry: GuestPhys(self.guest.entry),
             argument: self.guest.code.guest.0,
             stack: records,
@@ -115,7 +121,11 @@ impl Bench for Board {
 fn primary(mut machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
     let guest = image.ok().and_then(|image| Guest::find(&image));
     let Some(guest) = guest else { machine.stop() };
-    let mut board = Board { machine, guest };
+    let mut board = Board {
+        machine,
+        serial: Serial,
+        guest,
+    };
     report_all(&mut board);
     board.machine.power_off();
     board.machine.stop()

@@ -43,7 +43,7 @@ pub(super) fn capability(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The pCPU has schedules.
+/// Checks that the pCPU has schedules.
 fn schedules(image: &Image<'_>, pcpu: u32) -> Result<(), Fault> {
     refers(pcpu, image.pcpus().len(), Table::Pcpus)?;
     require(image.schedules_of(pcpu).next().is_some(), Fault::WrongPolicy)

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the image says about the board: the hypervisor's own memory, pCPUs, the address map, controllers.
+//! Checks what the image says about the board: the hypervisor's own memory, pCPUs, the address map,
+//! controllers.
 
 use super::{at, earlier, named, require};
 use crate::error::{Fault, Table};
 use crate::layout::{
-    CLASS_ARMV7M, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_UART,
-    CONTROLLER_DUAL_TIMER, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_LAN9118, CONTROLLER_NVIC,
-    CONTROLLER_PL011, ControllerRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, NONE, POLICY_ARINC653, POLICY_DOMAINS,
-    POLICY_EDF, POLICY_FIXED_PRIORITY, POLICY_PINNED, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_NETWORK,
-    ROLE_TIMER,
+    ControllerRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, NONE, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF,
+    POLICY_FIXED_PRIORITY, POLICY_PINNED,
 };
 use crate::reader::Image;
 use crate::span::Span;
-use bulkhead_abi::log::{AREA_SIZE, SMALL_AREA_SIZE};
-use bulkhead_abi::size::{IS_SMALL, IS_TARGET};
+use bulkhead_abi::log::Layout;
 use bulkhead_abi::trace::{RECORD_SIZE, RING_MAX, RING_MIN};
 
-/// The hypervisor's own memory.
+/// Returns the hypervisor's own memory.
 fn hypervisor(image: &Image<'_>) -> Result<Span, Fault> {
     let board = image.board();
     Span::granules(
@@ -26,32 +23,19 @@ fn hypervisor(image: &Image<'_>) -> Result<Span, Fault> {
     )
 }
 
-/// The log area.
+/// Returns the log area.
 fn log_area(image: &Image<'_>) -> Result<Span, Fault> {
-    let size = if runs_in_place(image) {
-        SMALL_AREA_SIZE
-    } else {
-        AREA_SIZE
-    };
+    let size = Layout::of(image.facts().tables).size;
     Span::granules(image.board().log_base.get(), size as u64, image.granule())
 }
 
-/// The pool.
+/// Returns the pool.
 fn pool(image: &Image<'_>) -> Result<Span, Fault> {
     let board = image.board();
     Span::granules(board.pool_base.get(), board.pool_size.get(), image.granule())
 }
 
-/// Whether code is executed from code memory where it is linked, and nothing is translated.
-pub(crate) fn runs_in_place(image: &Image<'_>) -> bool {
-    if IS_TARGET {
-        IS_SMALL
-    } else {
-        image.class() == CLASS_ARMV7M
-    }
-}
-
-/// `span` has nothing of the hypervisor's, the log or the trace.
+/// Checks that `span` has nothing of the hypervisor's, the log or the trace.
 pub(super) fn not_the_hypervisors(image: &Image<'_>, span: Span) -> Result<(), Fault> {
     for own in [hypervisor(image)?, log_area(image)?, pool(image)?] {
         require(!span.overlaps(own), Fault::InHypervisor)?;
@@ -62,7 +46,7 @@ pub(super) fn not_the_hypervisors(image: &Image<'_>, span: Span) -> Result<(), F
     }
 }
 
-/// The register windows of a controller that are in use, and its interrupt lines.
+/// Returns the register windows of a controller that are in use, and its interrupt lines.
 fn windows(controller: &ControllerRecord) -> impl Iterator<Item = Result<Span, Fault>> {
     let windows = controller.base.iter().zip(controller.size.iter());
     windows
@@ -70,17 +54,17 @@ fn windows(controller: &ControllerRecord) -> impl Iterator<Item = Result<Span, F
         .map(|(base, size)| Span::new(base.get(), size.get()))
 }
 
-/// Whether `span` lies within one stretch of RAM.
+/// Tells whether `span` lies within one stretch of RAM.
 pub(super) fn in_ram(image: &Image<'_>, span: Span) -> bool {
     stretches(image, MAP_RAM).any(|stretch| stretch.covers(span))
 }
 
-/// Whether `span` lies within one stretch of code memory.
+/// Tells whether `span` lies within one stretch of code memory.
 pub(super) fn in_code(image: &Image<'_>, span: Span) -> bool {
     stretches(image, MAP_CODE).any(|stretch| stretch.covers(span))
 }
 
-/// Whether `span` shares an address with RAM or code memory.
+/// Tells whether `span` shares an address with RAM or code memory.
 fn touches_ram(image: &Image<'_>, span: Span) -> bool {
     let mut all = stretches(image, MAP_RAM).chain(stretches(image, MAP_CODE));
     all.any(|stretch| stretch.overlaps(span))
@@ -96,7 +80,7 @@ pub(super) fn map_entry(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.map(), index)?;
     let known = match record.kind.get() {
         MAP_RAM | MAP_DEVICE => true,
-        MAP_CODE => runs_in_place(image),
+        MAP_CODE => image.facts().runs_in_place(),
         _ => false,
     };
     require(known, Fault::UnknownKind)?;
@@ -117,7 +101,7 @@ pub(super) fn board(image: &Image<'_>, _index: u16) -> Result<(), Fault> {
     let log = log_area(image)?;
     require(in_ram(image, log), Fault::OutsideRam)?;
     let pool = pool(image)?;
-    if runs_in_place(image) {
+    if image.facts().runs_in_place() {
         require(in_code(image, own), Fault::OutsideCode)?;
         require(in_ram(image, pool), Fault::OutsideRam)?;
         require(!log.overlaps(pool), Fault::InHypervisor)?;
@@ -139,7 +123,7 @@ pub(super) fn board(image: &Image<'_>, _index: u16) -> Result<(), Fault> {
     require(is_apart, Fault::InHypervisor)
 }
 
-/// The rings of the trace, if there are any.
+/// Returns the rings of the trace, if there are any.
 pub(super) fn trace(image: &Image<'_>) -> Result<Option<Span>, Fault> {
     let record = image.board();
     let records = record.trace_records.get();
@@ -174,18 +158,11 @@ pub(super) fn pcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
 
 pub(super) fn controller(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.controllers(), index)?;
-    let fits = matches!(
-        (record.role.get(), record.compatible.get()),
-        (
-            ROLE_CONSOLE,
-            CONTROLLER_PL011 | CONTROLLER_CADENCE_UART | CONTROLLER_CMSDK_UART
-        ) | (
-            ROLE_INTERRUPTS,
-            CONTROLLER_GIC_V2 | CONTROLLER_GIC_V3 | CONTROLLER_NVIC
-        ) | (ROLE_TIMER, CONTROLLER_ARM_TIMER | CONTROLLER_DUAL_TIMER)
-            | (ROLE_NETWORK, CONTROLLER_LAN9118)
-    );
-    require(fits, Fault::UnknownKind)?;
+    let mut drivers = image.facts().drivers.iter();
+    let driver = drivers
+        .find(|driver| driver.number == record.compatible.get())
+        .filter(|driver| driver.role.number() == record.role.get())
+        .ok_or(Fault::UnknownKind)?;
     require(record.reserved.get() == 0, Fault::Reserved)?;
     let unused = record
         .base
@@ -204,11 +181,11 @@ pub(super) fn controller(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         only_device(image, window, index)?;
     }
     roles_and_lines(image, index, record)?;
-    let needed = record.size.iter().take(windows_of(record.compatible.get()));
+    let needed = record.size.iter().take(driver.windows);
     require(needed.into_iter().all(|size| size.get() != 0), Fault::Empty)
 }
 
-/// `span` has nothing of RAM, of code memory or of the first `controllers` controllers.
+/// Checks that `span` has nothing of RAM, of code memory or of the first `controllers` controllers.
 #[inline(never)]
 pub(super) fn only_device(image: &Image<'_>, span: Span, controllers: u16) -> Result<(), Fault> {
     require(!touches_ram(image, span), Fault::InRam)?;
@@ -223,17 +200,7 @@ pub(super) fn only_device(image: &Image<'_>, span: Span, controllers: u16) -> Re
     Ok(())
 }
 
-/// Register windows that a driver needs.
-fn windows_of(compatible: u32) -> usize {
-    match compatible {
-        CONTROLLER_GIC_V2 => 4,
-        CONTROLLER_GIC_V3 | CONTROLLER_DUAL_TIMER => 2,
-        CONTROLLER_ARM_TIMER | CONTROLLER_NVIC => 0,
-        _ => 1,
-    }
-}
-
-/// One controller has a role, and one use of it has an interrupt line.
+/// Checks that one controller has a role, and that one use of it has an interrupt line.
 fn roles_and_lines(image: &Image<'_>, index: u16, record: &ControllerRecord) -> Result<(), Fault> {
     let used = || record.lines.iter().filter(|line| line.get() != NONE);
     for (line, position) in used().zip(0..) {

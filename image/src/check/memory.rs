@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Mappings and loads: the rules that spatial separation rests on. Relies on the rules of `board`.
 
-use super::board::{in_code, in_ram, not_the_hypervisors, only_device, runs_in_place};
+use super::board::{in_code, in_ram, not_the_hypervisors, only_device};
 use super::{at, earlier, named, refers, require};
 use crate::error::{Fault, Table};
 use crate::layout::{MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MemoryRecord};
@@ -23,7 +23,7 @@ pub(super) fn mapping(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     apart(image, index, record)
 }
 
-/// What the partition sees of a mapping.
+/// Returns the addresses at which the partition sees a mapping.
 pub(super) fn guest_span(image: &Image<'_>, record: &MemoryRecord) -> Result<Span, Fault> {
     Span::granules(record.guest.get(), record.size.get(), image.granule())
 }
@@ -47,13 +47,13 @@ fn flags(record: &MemoryRecord) -> Result<(), Fault> {
     )
 }
 
-/// The mapping is where it may be: RAM in RAM but not the hypervisor's, devices neither in RAM nor the hypervisor's;
-/// what nobody writes can be in code memory.
+/// Checks that the mapping is where it may be: RAM in RAM but not the hypervisor's, devices neither in RAM
+/// nor the hypervisor's; what nobody writes can be in code memory.
 fn place(image: &Image<'_>, record: &MemoryRecord) -> Result<(), Fault> {
     guest_span(image, record)?;
     let host = host_span(image, record)?;
     let identical = record.guest == record.host;
-    require(identical || !runs_in_place(image), Fault::NotIdentical)?;
+    require(identical || !image.facts().runs_in_place(), Fault::NotIdentical)?;
     if record.flags.get() & MEMORY_DEVICE == 0 {
         let constant = record.flags.get() & (MEMORY_WRITE | MEMORY_CLEAR) == 0;
         let inside = in_ram(image, host) || constant && in_code(image, host);
@@ -63,8 +63,8 @@ fn place(image: &Image<'_>, record: &MemoryRecord) -> Result<(), Fault> {
     only_device(image, host, u16::MAX)
 }
 
-/// No partition sees two things at one address, and no two partitions see one thing. (A partition may see its
-/// own memory at two addresses.)
+/// Checks that no partition sees two things at one address, and that no two partitions see one thing. (A
+/// partition may see its own memory at two addresses.)
 fn apart(image: &Image<'_>, index: u16, record: &MemoryRecord) -> Result<(), Fault> {
     let (guest, host) = (guest_span(image, record)?, host_span(image, record)?);
     let mut siblings = 0_usize;
@@ -118,7 +118,8 @@ pub(super) fn load(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether `guest` lies in `mapping`, and the hypervisor can copy there: neither registers nor code memory.
+/// Tells whether `guest` lies in `mapping`, and the hypervisor can copy there: neither registers nor code
+/// memory.
 fn loads_into(image: &Image<'_>, mapping: &MemoryRecord, guest: Span) -> bool {
     mapping.flags.get() & MEMORY_DEVICE == 0
         && host_span(image, mapping).is_ok_and(|host| in_ram(image, host))

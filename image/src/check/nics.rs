@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Interfaces of VMs to networks. Relies on the rules of `memory` and `devices`.
 //!
-//! Frames on their way lie in memory that no partition can reach, and an address stands for one interface: so a
-//! partition sees the frames that are for it, and no other's.
+//! Frames on their way lie in memory that no partition can reach, and an address stands for one interface: so
+//! a partition sees the frames that are for it, and no other's.
 
 use super::board::{in_ram, not_the_hypervisors};
 use super::devices::machine;
 use super::memory::host_span;
 use super::{at, earlier, require};
 use crate::error::{Fault, Table};
-use crate::layout::{NIC_MEMORY, NicRecord, VIRTUAL_LAN9118};
+use crate::layout::{NIC_MEMORY, NicRecord};
 use crate::reader::Image;
 use crate::span::Span;
+use bulkhead_arch_api::class::DeviceRole;
 
 /// Networks beside the first, which the board's interface is on.
 const NETWORKS: usize = 4;
@@ -20,7 +21,10 @@ pub(super) fn nic(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.nics(), index)?;
     machine(image, record.partition.get())?;
     let mut devices = image.virtual_devices_of(record.partition.get());
-    let has_registers = devices.any(|device| device.kind.get() == VIRTUAL_LAN9118);
+    let has_registers = devices.any(|device| {
+        let facts = image.facts().device(device.kind.get());
+        facts.is_some_and(|facts| facts.role == DeviceRole::Network)
+    });
     require(has_registers, Fault::NoSuch(Table::VirtualDevices))?;
     // As many as could each have one of the interfaces, and the one that has the board's.
     require(record.network.get() as usize <= NETWORKS, Fault::OutOfRange)?;
@@ -36,19 +40,19 @@ pub(super) fn nic(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether a partition has one.
+/// Tells whether a partition has a network interface.
 pub(super) fn has_one(image: &Image<'_>, partition: u32) -> bool {
     image.nics().iter().any(|nic| nic.partition.get() == partition)
 }
 
-/// The address is one of a station, not of a group (IEEE 802, 8.2).
+/// Checks that the address is one of a station, not of a group (IEEE 802, 8.2).
 fn address(record: &NicRecord) -> Result<(), Fault> {
     let [first, _, _, _, _, _, rest @ ..] = record.address;
     require(rest == [0; 2], Fault::Reserved)?;
     require(first & 1 == 0 && record.address != [0; 8], Fault::OutOfRange)
 }
 
-/// The memory is RAM that nobody else has.
+/// Checks that the memory is RAM that nobody else has.
 fn memory(image: &Image<'_>, index: u16, record: &NicRecord) -> Result<(), Fault> {
     let span = Span::granules(record.memory.get(), NIC_MEMORY, image.granule())?;
     require(in_ram(image, span), Fault::OutsideRam)?;

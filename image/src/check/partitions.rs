@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Partitions and their vCPUs. Relies on the rules of `memory`.
 
-use super::board::runs_in_place;
 use super::{at, covers, earlier, refers, require};
 use crate::error::{Fault, Table};
 use crate::layout::{
@@ -19,7 +18,8 @@ use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 const PRIORITIES: u32 = 32;
 /// Interrupt lines of a virtual controller come in groups of this many.
 const LINE_GROUP: u32 = 32;
-/// Lines a virtual controller can have: the special INTIDs start in the last group (Arm IHI 0069 section 2.2).
+/// Lines a virtual controller can have: the special INTIDs start in the last group (Arm IHI 0069 section
+/// 2.2).
 const MAX_LINES: u32 = 1024;
 /// Alignment of a stack that calls can be made on (AAPCS64 section 6.4.5.1).
 const STACK_ALIGN: u64 = 16;
@@ -30,13 +30,15 @@ pub(super) fn partition(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.partitions(), index)?;
     name(image, index, record)?;
     kind_and_flags(record)?;
+    let states = image.facts().entry_states.len();
+    require((record.entry_state.get() as usize) < states, Fault::OutOfRange)?;
     actions(record)?;
     vcpus(image, index, record)?;
     let state = (record.entry.get(), record.argument.get(), record.stack.get());
     first_state(image, index.into(), record, state)
 }
 
-/// Behind the vCPUs of the last partition there are no more.
+/// Checks that there are no more vCPUs behind those of the last partition.
 pub(super) fn last(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     covers(image.partitions(), index, image.vcpus().len(), |record| {
         record.vcpu_count.get()
@@ -57,7 +59,6 @@ fn kind_and_flags(record: &PartitionRecord) -> Result<(), Fault> {
         matches!(record.kind.get(), PARTITION_VM | PARTITION_TASK),
         Fault::UnknownKind,
     )?;
-    require(record.reserved.get() == 0, Fault::Reserved)?;
     const FOR_VM: u32 = FLAG_AARCH32 | FLAG_NO_SEMIHOSTING;
     let flags = record.flags.get();
     require(
@@ -89,7 +90,7 @@ fn actions(record: &PartitionRecord) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The partition's vCPUs start where those of the partition before it end.
+/// Checks that the partition's vCPUs start where those of the partition before it end.
 fn vcpus(image: &Image<'_>, index: u16, record: &PartitionRecord) -> Result<(), Fault> {
     let count = record.vcpu_count.get();
     require(
@@ -109,7 +110,7 @@ fn vcpus(image: &Image<'_>, index: u16, record: &PartitionRecord) -> Result<(), 
     )
 }
 
-/// An alternative is named, belongs to a partition, is in order, and starts as a partition may.
+/// Checks that an alternative is named, belongs to a partition, is in order, and starts as a partition may.
 pub(super) fn alternative(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.alternatives(), index)?;
     record.name.text().map_err(|_| Fault::BadName)?;
@@ -128,7 +129,7 @@ pub(super) fn alternative(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     first_state(image, partition, owner, state)
 }
 
-/// Entry, argument and stack are in memory with the permissions they need.
+/// Checks that entry, argument and stack are in memory with the permissions they need.
 fn first_state(
     image: &Image<'_>,
     index: u32,
@@ -141,11 +142,10 @@ fn first_state(
                 && Span::new(mapping.guest.get(), mapping.size.get()).is_ok_and(|span| span.contains(address))
         })
     };
-    let in_place = runs_in_place(image);
-    // Bit 0 says T32, the only instruction set of the class; the instruction is at the even address.
-    let thumb = u64::from(in_place);
+    let in_place = image.facts().runs_in_place();
+    let bits = image.facts().entry_bits;
     require(
-        entry & thumb == thumb && inside(entry & !thumb, MEMORY_EXECUTE),
+        entry & bits == bits && inside(entry & !bits, MEMORY_EXECUTE),
         Fault::BadEntry,
     )?;
     let vm = record.kind.get() == PARTITION_VM;

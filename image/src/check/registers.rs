@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Device registers that the hypervisor touches for their owner. Relies on the rules of `memory` and `devices`.
+//! Device registers that the hypervisor touches for their owner. Relies on the rules of `memory` and
+//! `devices`.
 //!
 //! A forwarded window is smaller than a page and nobody has its page mapped; a window that is only quiesced
 //! lies in registers its owner has mapped. Either way no byte of it belongs to anybody else.
@@ -13,6 +14,7 @@ use crate::layout::{MEMORY_DEVICE, REGISTERS_FORWARDED, REGISTERS_QUIESCED, Regi
 use crate::limits::PAGE_SIZE;
 use crate::reader::Image;
 use crate::span::Span;
+use bulkhead_arch_api::AddressSpace;
 
 pub(super) fn window(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.registers(), index)?;
@@ -55,7 +57,7 @@ fn shape(record: &RegistersRecord) -> Result<(), Fault> {
     require(inside, Fault::OutOfRange)
 }
 
-/// Nobody has mapped what is forwarded, and only the owner what is not.
+/// Checks that no partition has mapped a forwarded window, and that only the owner has mapped another one.
 fn mapped_or_not(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Fault> {
     let (guest, host) = (seen(record)?, real(record)?);
     let mut mapped = false;
@@ -71,7 +73,8 @@ fn mapped_or_not(image: &Image<'_>, record: &RegistersRecord) -> Result<(), Faul
         require(!clash, Fault::Overlaps(Table::Memory, index))?;
     }
     for (device, index) in image.virtual_devices().iter().zip(0..) {
-        let clash = device.partition == record.partition && touches(image, device, guest)?;
+        let clash =
+            device.partition == record.partition && touches(image, device, (AddressSpace::Memory, guest))?;
         require(!clash, Fault::Overlaps(Table::VirtualDevices, index))?;
     }
     require(mapped || is_forwarded(record), Fault::OutsideMemory)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Code memory of partitions, and what in it looks like a replaced instruction. Relies on the rules of `memory`.
+//! Code memory of partitions, and what in it looks like a replaced instruction. Relies on the rules of
+//! `memory`.
 //!
-//! What a digest covers is what runs: a stretch lies in a mapping that its owner cannot write, and every
-//! lookalike lies in such a stretch. Their order is what a binary search needs.
+//! A digest covers exactly the code that runs: a stretch lies in a mapping that its owner cannot write, and
+//! every lookalike lies in such a stretch. Their order is what a binary search needs.
 
 use super::board::{in_code, not_the_hypervisors};
 use super::memory::host_span;

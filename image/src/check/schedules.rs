@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who runs when: budgets of vCPUs, schedules and their windows, time domains. Relies on the rules of `partitions`.
+//! Checks which vCPU runs when: budgets of vCPUs, schedules and their windows, time domains. Relies on the
+//! rules of `partitions`.
 //!
-//! What passes here is what the policies of `sched` accept, once nanoseconds are ticks.
+//! The policies of `sched` accept whatever passes here, once nanoseconds are ticks.
 
 use super::{at, covers, earlier, named, refers, require};
 use crate::error::{Fault, Table};
@@ -13,7 +14,7 @@ use crate::layout::{
 use crate::limits::{MAX_DOMAINS_PER_PCPU, MAX_DURATION_NS, MAX_SCHEDULES_PER_PCPU, MAX_WINDOWS_PER_PCPU};
 use crate::reader::{Image, record as record_at};
 
-/// Behind the windows of the last schedule there are no more.
+/// Checks that there are no more windows behind those of the last schedule.
 pub(super) fn last(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     covers(image.schedules(), index, image.windows().len(), |record| {
         record.window_count.get()
@@ -24,15 +25,15 @@ fn policy_of(image: &Image<'_>, pcpu: u32) -> u32 {
     record_at(image.pcpus(), pcpu).map_or(0, |record| record.policy.get())
 }
 
-/// A duration that is there, and not so long that sums could overflow.
+/// Returns a duration if it is there, and not so long that sums could overflow.
 fn possible(duration: U64) -> Result<u64, Fault> {
     let nanoseconds = duration.get();
     require((1..=MAX_DURATION_NS).contains(&nanoseconds), Fault::OutOfRange)?;
     Ok(nanoseconds)
 }
 
-/// Something named that belongs to a pCPU: those before it are of the same pCPU, or of one before it. Returns how many
-/// of the same pCPU there are.
+/// Checks something named that belongs to a pCPU: those before it are of the same pCPU, or of one before it.
+/// Returns how many of the same pCPU there are.
 fn member<'r>(
     (name, pcpu): (&Name, U32),
     before: impl Iterator<Item = ((&'r Name, U32), u16)>,
@@ -130,7 +131,7 @@ pub(super) fn domain(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     possible(record.budget_ns).map(|_| ())
 }
 
-/// A policy that lives on schedules or domains has some.
+/// Checks that a policy which lives on schedules or domains has some.
 pub(super) fn pcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.pcpus(), index)?;
     let there = match record.policy.get() {
@@ -141,7 +142,7 @@ pub(super) fn pcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     require(there, Fault::WrongPolicy)
 }
 
-/// Server and domain are those of the pCPU's policy.
+/// Checks that server and domain are those of the pCPU's policy.
 pub(super) fn vcpu(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.vcpus(), index)?;
     let policy = policy_of(image, record.pcpu.get());

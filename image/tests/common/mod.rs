@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A small valid system for the tests to start from: two VMs and a task on two pCPUs.
 
+use bulkhead_arch_api::class::AARCH64;
 use bulkhead_image::layout::*;
 use bulkhead_image::{ImageBuilder, Payload};
 use zerocopy::FromZeros;
@@ -26,12 +27,12 @@ pub const HEALTH: [u8; 8] = [
     0,
 ];
 
-/// `text` as a name.
+/// Returns `text` as a name.
 pub fn name(text: &str) -> Name {
     Name::new(text).unwrap()
 }
 
-/// A partition with vCPUs from `first_vcpu` on and memory at 0x40000000.
+/// Makes a partition with vCPUs from `first_vcpu` on and memory at 0x40000000.
 pub fn partition(text: &str, kind: u32, first_vcpu: u32, vcpu_count: u32) -> PartitionRecord {
     PartitionRecord {
         name: name(text),
@@ -57,7 +58,7 @@ pub fn partition(text: &str, kind: u32, first_vcpu: u32, vcpu_count: u32) -> Par
     }
 }
 
-/// RAM of a partition at 0x40000000.
+/// Returns the RAM of a partition at 0x40000000.
 pub fn ram(partition: u32, host: u64, size: u64) -> MemoryRecord {
     MemoryRecord {
         partition: partition.into(),
@@ -146,9 +147,9 @@ fn board(builder: &mut ImageBuilder) {
     builder.controllers = controllers();
 }
 
-/// The system. Partition 0: VM with two vCPUs and the RTC; 1: VM; 2: task that watches both.
+/// Returns the system. Partition 0: VM with two vCPUs and the RTC; 1: VM; 2: task that watches both.
 pub fn sample() -> ImageBuilder {
-    let mut builder = ImageBuilder::new(CLASS_AARCH64, "qemu-virt-aarch64").unwrap();
+    let mut builder = ImageBuilder::new(&AARCH64, "qemu-virt-aarch64").unwrap();
     board(&mut builder);
     builder.partitions = vec![
         partition("linux", PARTITION_VM, 0, 2),

@@ -5,9 +5,9 @@ use crate::log::{STAMP_LEN, put, stamp};
 use bulkhead_abi::framing::{DLE, ESCAPE_MASK, RS, US, needs_escape};
 use bulkhead_image::layout::NAME_LEN;
 
-/// The longest tag: RS, CR LF, `[`, time, `] `, name, `: `, US.
+/// The length of the longest tag: RS, CR LF, `[`, time, `] `, name, `: `, US.
 const TAG_MAX: usize = 1 + 2 + 1 + STAMP_LEN + 2 + NAME_LEN + 2 + 1;
-/// Bytes of the stage: a tag and some text.
+/// The size of the stage in bytes: a tag and some text.
 const STAGE: usize = 160;
 const _: () = assert!(
     TAG_MAX + 2 <= STAGE,
@@ -35,18 +35,18 @@ impl Stage {
         self.sent == self.length
     }
 
-    /// Bytes of text that fit even if all of them must be escaped.
+    /// Returns the number of bytes of text that fit even if all of them must be escaped.
     pub(super) const fn room(&self) -> usize {
         STAGE.saturating_sub(self.length) / 2
     }
 
-    /// The bytes to send next, at most `limit`.
+    /// Returns the bytes to send next, at most `limit`.
     pub(super) fn unsent(&self, limit: usize) -> &[u8] {
         let end = self.length.min(self.sent.saturating_add(limit));
         self.bytes.get(self.sent..end).unwrap_or(&[])
     }
 
-    /// `count` bytes have been sent.
+    /// Notes that `count` bytes have been sent.
     pub(super) const fn advance(&mut self, count: usize) {
         self.sent = self.sent.saturating_add(count);
         if self.sent >= self.length {
@@ -55,7 +55,7 @@ impl Stage {
         }
     }
 
-    /// Adds the text that `produce` hands on a byte at a time, escaped where need be.
+    /// Adds the text that `produce` hands on a byte at a time. Bytes that need it are escaped.
     #[inline(always)]
     pub(super) fn text<T>(&mut self, produce: impl FnOnce(&mut TextSink<'_>) -> T) -> T {
         let mut sink = TextSink {
@@ -74,14 +74,14 @@ impl Stage {
     }
 }
 
-/// Where text is put.
+/// The place where text is put.
 #[derive(Debug)]
 pub(super) struct TextSink<'s> {
     free: core::slice::IterMut<'s, u8>,
 }
 
 impl TextSink<'_> {
-    /// Adds a byte. Part of its caller, since there are many.
+    /// Adds a byte. The function is a part of its caller, because there are many bytes.
     #[inline(always)]
     pub(super) fn put(&mut self, byte: u8) {
         let mut byte = byte;
@@ -97,7 +97,7 @@ impl TextSink<'_> {
     }
 }
 
-/// Adds a tag; `break_line` if another console's line is unfinished.
+/// Adds a tag. `break_line` is set if another console's line is unfinished.
 pub(super) fn tag(stage: &mut Stage, break_line: bool, now: u64, name: &[u8]) {
     stage.push(&[RS]);
     if break_line {

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A ring of bytes between one writer and one reader that never wait for each other.
 //!
-//! The writer is whoever holds the console's writer lock, the reader whoever holds the transmitter. Positions
-//! only grow (they wrap as 32-bit numbers); each is stored by one side only, and stored after the bytes it
-//! speaks for were written or read, so the other side sees either the old ring or the new.
+//! The writer is the holder of the console's writer lock. The reader is the holder of the transmitter.
+//! Positions only grow (they wrap as 32-bit numbers). Only one side stores a position. That side stores it
+//! after it has written or read the bytes that the position counts. So the other side sees either the old
+//! ring or the new ring.
 
 use crate::log::store_in_ring;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 #[derive(Debug)]
 struct Positions {
-    /// Bytes ever put in.
+    /// The number of bytes ever put in.
     written: AtomicU32,
-    /// Bytes ever taken out.
+    /// The number of bytes ever taken out.
     read: AtomicU32,
-    /// Line ends ever put in; stored after `written`.
+    /// The number of line ends ever put in. This number is stored after `written`.
     lines_written: AtomicU32,
-    /// Line ends ever taken out.
+    /// The number of line ends ever taken out.
     lines_read: AtomicU32,
-    /// When the piece of a line at the end was begun, in microseconds.
+    /// The time at which the piece of a line at the end was begun, in microseconds.
     since: AtomicU32,
 }
 
@@ -65,13 +66,13 @@ pub(super) struct View<'r> {
 }
 
 impl View<'_> {
-    /// Bytes in the ring.
+    /// Returns the number of bytes in the ring.
     pub(super) fn length(self) -> usize {
         let read = self.positions.read.load(Ordering::Acquire);
         self.positions.written.load(Ordering::Acquire).wrapping_sub(read) as usize
     }
 
-    /// Line ends in the ring.
+    /// Returns the number of line ends in the ring.
     pub(super) fn lines(self) -> u32 {
         let written = self.positions.lines_written.load(Ordering::Acquire);
         let lines = written.wrapping_sub(self.positions.lines_read.load(Ordering::Relaxed));
@@ -79,21 +80,22 @@ impl View<'_> {
         if lines > u32::MAX / 2 { 0 } else { lines }
     }
 
-    /// How long the piece of a line at the end has been waiting.
+    /// Returns the time that the piece of a line at the end has been waiting.
     pub(super) fn age(self, now: u32) -> u32 {
         let age = now.wrapping_sub(self.positions.since.load(Ordering::Relaxed));
         // Another pCPU may have read the clock later than this one.
         if age > u32::MAX / 2 { 0 } else { age }
     }
 
-    /// Writer: puts in as many bytes as there is room for; returns how many.
+    /// Puts in as many bytes as there is room for. Returns the number of these bytes. Only the writer calls
+    /// this.
     pub(super) fn push(self, bytes: &[u8], now: u32) -> usize {
         let used = self.length();
         let room = self.bytes.len().saturating_sub(used);
         let bytes = bytes.get(..room).unwrap_or(bytes);
         let last = self.positions.written.load(Ordering::Relaxed).wrapping_sub(1);
         let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
-        // Where all lines are whole nobody asks the age.
+        // Nobody asks the age of a ring in which all lines are whole.
         if lines != 0 || used == 0 || self.at(last) == b'\n' {
             self.positions.since.store(now, Ordering::Relaxed);
         }
@@ -105,7 +107,8 @@ impl View<'_> {
         bytes.len()
     }
 
-    /// Writer: puts in all of these bytes, or none; false if there is no room. For a ring whose lines and age nobody asks.
+    /// Puts in all of these bytes, or none. Returns false if there is no room. Only the writer calls this,
+    /// and only for a ring whose lines and age nobody asks.
     pub(super) fn push_all(self, parts: &[&[u8]]) -> bool {
         let needed = parts
             .iter()
@@ -117,7 +120,7 @@ impl View<'_> {
         fits
     }
 
-    /// Writer: puts in bytes that there is room for.
+    /// Puts in bytes that there is room for. Only the writer calls this.
     #[inline(never)]
     fn append(self, bytes: &[u8]) {
         let start = self.positions.written.load(Ordering::Relaxed);
@@ -126,8 +129,8 @@ impl View<'_> {
         self.positions.written.store(end, Ordering::Release);
     }
 
-    /// Reader: takes up to `limit` bytes out, but none behind a line end; hands them to `sink` and says how many there were
-    /// and whether the last is a line end.
+    /// Takes up to `limit` bytes out, but none behind a line end, and hands the bytes to `sink`. Returns the
+    /// number of bytes and whether the last byte is a line end. Only the reader calls this.
     pub(super) fn take_line(self, limit: usize, mut sink: impl FnMut(u8)) -> (u32, bool) {
         let start = self.positions.read.load(Ordering::Relaxed);
         let available = self.positions.written.load(Ordering::Acquire).wrapping_sub(start);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Carrying hypercalls out, once [`crate::hypercall`] has checked them.
+//! Carries out hypercalls that [`crate::hypercall`] has checked.
 
 use super::Pcpu;
 use crate::hypercall::{Command, READ_LEN, decode, is_malformed, read_results};
-use crate::local::Activity;
+use crate::local::{Activity, Pause};
 use crate::partition::{Launch, Request};
 use bulkhead_abi::hypercall::ABI_VERSION;
 use bulkhead_abi::status::StartOptions;
 use bulkhead_abi::{Error, StartCause};
-use bulkhead_arch_api::{Arch, Hypercall, PartitionId, Reply, Ticks, VcpuId};
+use bulkhead_arch_api::{Arch, Drivers, Hypercall, PartitionId, Reply, Ticks, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
 type Answer = Result<[u64; 4], Error>;
@@ -17,8 +17,8 @@ const fn one(result: u64) -> Answer {
     Ok([result, 0, 0, 0])
 }
 
-impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
-    /// A hypercall: checked, carried out, answered unless it blocks.
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+    /// Checks a hypercall, carries it out, and answers it unless it blocks.
     #[inline]
     pub(super) fn call(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) {
         let caller = self.system.binding(vcpu).partition;
@@ -26,6 +26,13 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             Ok(Command::Null) => Ok([0; 4]),
             Ok(Command::Wait(gate, until)) => return self.wait_for_events(slot, vcpu, gate, until),
             Ok(Command::Sleep(until)) => return self.sleep(slot, vcpu, until),
+            Ok(Command::Revoke(index, own)) => match self.shared.capabilities.revoke(caller, index, own) {
+                Ok(false) => {
+                    self.local.slot_mut(slot).activity = Activity::Revoking(index, own);
+                    return;
+                }
+                done => done.map(|_| [0; 4]),
+            },
             Ok(command) => self.carry_out(caller, command),
             Err(error) => Err(error),
         };
@@ -37,10 +44,21 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
+    /// Does the next part of a revocation, then looks at interrupts that came meanwhile. The capability
+    /// itself may be gone by now, with everything that was derived from it.
+    pub(super) fn revoke_chunk(&mut self, slot: Slot, vcpu: VcpuId, (index, own): (u64, bool)) {
+        let caller = self.system.binding(vcpu).partition;
+        if self.shared.capabilities.revoke(caller, index, own) != Ok(false) {
+            self.machine.reply(vcpu, Reply::Hypercall(Ok([0; 4])));
+            self.local.slot_mut(slot).activity = Activity::Ready;
+        }
+        self.look();
+    }
+
     #[inline(never)]
     fn carry_out(&mut self, caller: PartitionId, command: Command) -> Answer {
         match command {
-            Command::Null | Command::Wait(..) | Command::Sleep(_) => Ok([0; 4]),
+            Command::Null | Command::Wait(..) | Command::Sleep(_) | Command::Revoke(..) => Ok([0; 4]),
             Command::Version => one(u64::from(ABI_VERSION)),
             Command::Status(partition) => {
                 let shared = self.shared.partition(partition);
@@ -92,11 +110,6 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
                 .capabilities
                 .derive(caller, index, receiver, rights)
                 .and_then(|index| one(u64::from(index))),
-            Command::Revoke(index, own) => self
-                .shared
-                .capabilities
-                .revoke(caller, index, own)
-                .map(|()| [0; 4]),
             Command::ScheduleStatus(pcpu) => Ok(self.schedule_status(pcpu)),
             Command::ScheduleChange(pcpu, schedule) => self.wish_schedule(pcpu, schedule).map(|()| [0; 4]),
             Command::Inspect(capability) => {
@@ -105,8 +118,8 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// A capability holder starts or restarts a partition. Whoever does that from outside knows of the failures
-    /// until now: the restart limit counts anew.
+    /// Starts or restarts a partition for the holder of a capability. Such a start from outside shows that
+    /// the holder knows of the failures so far. So the count for the restart limit begins anew.
     fn launch(
         &mut self,
         caller: PartitionId,
@@ -140,14 +153,17 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     fn wait_for_events(&mut self, slot: Slot, vcpu: VcpuId, gate: PartitionId, until: Option<u64>) {
         let until = until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds));
         let events = self.shared.partition(gate).gate.wait(vcpu);
-        // Also if there are none: the level may have stayed behind, and would end this wait and the next.
+        // Also if there are no events: the level may have stayed behind, and would end this wait and the next
+        // one.
         self.events_taken(gate);
         if events != 0 {
             self.machine.reply(vcpu, Reply::Hypercall(one(events)));
             return;
         }
         match self.interruption(vcpu) {
-            Some(own) => self.local.block(slot, Activity::Waiting(gate, until, own)),
+            Some(own) => self
+                .local
+                .block(slot, Activity::Blocked(Pause::Events(gate, until, own))),
             None => {
                 let events = self.shared.partition(gate).gate.give_up(vcpu);
                 self.events_taken(gate);
@@ -157,11 +173,12 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// When the timer of a vCPU that is about to block in a call will interrupt it; `None` if an interrupt is there
-    /// already. One that comes later finds the vCPU blocked, as for one that is idle.
+    /// Returns the time of the next timer interrupt of a vCPU that is about to block in a call. Returns
+    /// `None` if an interrupt is pending already. An interrupt that comes later finds the vCPU blocked, as it
+    /// finds an idle vCPU.
     fn interruption(&mut self, vcpu: VcpuId) -> Option<Ticks> {
         let own = self.machine.pause(vcpu);
-        (own > self.machine.now() && !self.machine.has_work(vcpu)).then_some(own)
+        (own > self.machine.now()).then_some(own)
     }
 
     fn sleep(&mut self, slot: Slot, vcpu: VcpuId, until: u64) {
@@ -171,7 +188,9 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             return;
         }
         match self.interruption(vcpu) {
-            Some(own) => self.local.block(slot, Activity::Sleeping(until, own)),
+            Some(own) => self
+                .local
+                .block(slot, Activity::Blocked(Pause::Sleep(until, own))),
             None => self
                 .machine
                 .reply(vcpu, Reply::Hypercall(Err(Error::Interrupted))),

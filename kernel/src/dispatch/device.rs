@@ -1,54 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Virtual devices and consoles: what `bulkhead-devices` and the terminal decide, carried out.
+//! Virtual devices and consoles: this file carries out the decisions of `bulkhead-devices` and of the
+//! terminal.
 
 use super::Pcpu;
 use crate::log::Line;
 use crate::mailbox::bits;
 use bulkhead_abi::PartitionState;
-use bulkhead_arch_api::{Access, AccessKind, Arch, PartitionId, Reply, Ticks, VcpuId, VcpuSet, VirtualLine};
+use bulkhead_arch_api::class::DeviceRole;
+use bulkhead_arch_api::{
+    Access, AccessKind, AddressSpace, Arch, Drivers, PartitionId, Reply, Ticks, VcpuId, VcpuSet,
+    VirtualDevice, VirtualLine,
+};
 use bulkhead_devices::pl011::FIFO_DEPTH;
 use bulkhead_devices::uart::Uart;
 use bulkhead_sched::PcpuPolicy;
 
 /// Bytes of a register that stops a device.
 const QUIESCE_SIZE: u8 = 4;
-/// Received bytes handled per interrupt; more than any UART's FIFO, so that none is left behind.
+/// Received bytes handled per interrupt. The number is larger than the FIFO of any UART, so no byte is left
+/// behind.
 const INPUT_BATCH: usize = 64;
 
-/// What happens to a virtual UART beside accesses to its registers.
+/// A change of a virtual UART beside accesses to its registers.
 pub(super) enum Change<'b> {
-    /// So many bytes of output find room.
+    /// Output has room for this many bytes.
     Room(usize),
-    /// A byte arrives: whether somebody may be waiting for it besides the interrupt lines.
+    /// A byte arrives. The result is 1 if a reader may wait for the byte beside the interrupt lines, else 0.
     Byte(u8),
     /// A cold reset.
     Reset,
-    /// Received bytes are taken: how many there were.
+    /// A reader takes received bytes. The result is their number.
     Take(&'b mut [u8]),
 }
 
-impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
-    /// An access to no memory. False, and nothing has been done, if there is no device of the partition either.
+impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
+    /// Carries out an access to an address without memory. Returns false, and has done nothing, if the
+    /// partition has no device there either.
     #[inline(never)]
     pub(super) fn access(&mut self, vcpu: VcpuId, access: &Access) -> bool {
         let partition = self.system.binding(vcpu).partition;
-        if let Some(uart) = self.system.facts_of(partition).uart
-            && let Some(offset) = access
-                .address
-                .0
-                .checked_sub(uart.base.0)
-                .filter(|offset| *offset < uart.size)
-        {
-            if let Some(reply) = self.access_uart(partition, uart.line, offset, access) {
+        if let Some((device, offset)) = self.device_at(partition, access) {
+            let reply = match self.system.role_of(device) {
+                Some(DeviceRole::Console(_)) => {
+                    self.access_uart(partition, device.interrupt(), offset, access)
+                }
+                Some(DeviceRole::Network) if D::HAS_NETWORK => self.access_nic(partition, offset, access),
+                _ => None,
+            };
+            if let Some(reply) = reply {
                 self.machine.reply(vcpu, reply);
             }
-        } else if A::HAS_NETWORK
-            && let Some(nic) = self.system.facts_of(partition).nic
-            && let Some(offset) = self.system.nic(nic).offset_of(access.address)
+        } else if access.space == AddressSpace::Memory
+            && let Some(register) = self.system.register_at(partition, access.address, access.size)
         {
-            let reply = self.access_nic(nic, offset, access);
-            self.machine.reply(vcpu, reply);
-        } else if let Some(register) = self.system.register_at(partition, access.address, access.size) {
             let value = self.machine.forward(register, access.size, access.kind);
             let reply = match access.kind {
                 AccessKind::Read => Reply::Read(value),
@@ -61,7 +65,19 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         true
     }
 
-    /// The partition has ended, or is about to be loaded: its devices must leave memory alone.
+    /// Returns the virtual device that an access is for, and the offset in its window.
+    #[inline]
+    fn device_at(&self, partition: PartitionId, access: &Access) -> Option<(&'s VirtualDevice, u64)> {
+        let mut devices = self.system.devices_of(partition).iter();
+        devices.find_map(|device| {
+            let is_there = !A::CAPS.has_other_spaces() || device.is_in(access.space);
+            let offset = device.offset_of(access.address.0).filter(|_| is_there)?;
+            Some((device, offset))
+        })
+    }
+
+    /// Stops the devices of a partition that has ended or is about to be loaded: they must leave memory
+    /// alone.
     pub(super) fn quiesce(&mut self, partition: PartitionId) {
         for (register, value) in self.system.quiescing(partition) {
             let write = AccessKind::Write(value.into());
@@ -69,7 +85,8 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// An access to the partition's virtual UART. A byte it sends goes to the terminal before the vCPU goes on.
+    /// Carries out an access to the partition's virtual UART. A byte that the UART sends goes to the terminal
+    /// before the vCPU goes on.
     fn access_uart(
         &mut self,
         partition: PartitionId,
@@ -98,9 +115,10 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         reply
     }
 
-    /// The virtual UART is told when there is room for a whole FIFO again: its driver waits for the transmit
-    /// interrupt. The mark comes first and the second look behind it, so that a pump on another pCPU that makes room
-    /// in between is noticed by one of both.
+    /// Marks the partition, so that its virtual UART is told when there is room for a whole FIFO again. The
+    /// driver of the UART waits for the transmit interrupt. The mark comes first and the second look at the
+    /// room comes after the mark. So if a pump on another pCPU makes room in between, either the pump or this
+    /// function notices the room.
     fn starve(&mut self, partition: PartitionId) {
         self.shared.mark_starved(partition);
         let room = self.shared.terminal.output.room(partition);
@@ -109,8 +127,9 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// Changes the virtual UART of a partition that has one. Its lock is kept while the interrupt line follows its state, so that two pCPUs
-    /// cannot leave the line as the first wanted it after the registers as the second did.
+    /// Changes the virtual UART of a partition that has one. The lock of the UART is kept while the interrupt
+    /// line follows the registers. Without the lock, one pCPU could change the registers last and another one
+    /// the line.
     fn with_uart<T>(
         &mut self,
         partition: PartitionId,
@@ -128,10 +147,12 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         Some(result)
     }
 
-    /// The same for what its guest does not do by registers; what that says. One place for all: nothing of it is frequent.
+    /// Changes the virtual UART beside accesses to its registers. Returns the result of the change. There is
+    /// one copy for all changes, because none of them is frequent.
     #[inline(never)]
     pub(super) fn change_uart(&mut self, partition: PartitionId, change: Change<'_>) -> usize {
-        let line = self.system.facts_of(partition).uart.and_then(|uart| uart.line);
+        let console = self.system.console_of(partition);
+        let line = console.and_then(VirtualDevice::interrupt);
         let result = self.with_uart(partition, line, |uart| match change {
             Change::Byte(byte) => usize::from(uart.receive(byte)),
             Change::Room(room) => {
@@ -147,7 +168,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         result.unwrap_or(0)
     }
 
-    /// The lines of a virtual device, from this one on, take their new levels.
+    /// Gives the lines of a virtual device, from this one on, their new levels. Returns the vCPUs to wake.
     #[inline(never)]
     pub(super) fn set_lines(
         &mut self,
@@ -166,25 +187,25 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         woken
     }
 
-    /// The board's UART has received something.
+    /// Takes the bytes that the board's UART has received.
     pub(super) fn take_input(&mut self) {
         for _ in 0..INPUT_BATCH {
-            let Some(byte) = self.machine.receive() else { break };
+            let Some(byte) = self.drivers.receive() else { break };
             if let Some((partition, byte)) = self.shared.terminal.receive(byte) {
                 self.deliver(partition, byte);
             }
         }
     }
 
-    /// A byte for a partition's console. A partition that does not run, or does not read, loses it, as a
-    /// UART does.
+    /// Delivers a byte to a partition's console. A partition that does not run, or does not read, loses the
+    /// byte, as with a UART.
     fn deliver(&mut self, partition: PartitionId, byte: u8) {
         let shared = self.shared.partition(partition);
         if shared.state() != PartitionState::Running {
             return;
         }
         let facts = self.system.facts_of(partition);
-        if facts.uart.is_none() {
+        if self.system.console_of(partition).is_none() {
             if let Some(input) = shared.reader.lock().input() {
                 input.put(byte);
             }
@@ -196,7 +217,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// Bytes of a partition for its console; returns how many were taken.
+    /// Writes bytes of a partition to its console. Returns the number of bytes that were taken.
     pub(super) fn write_console(&mut self, partition: PartitionId, bytes: &[u8]) -> usize {
         let now = self.now_ns();
         let taken = self.shared.terminal.output.put(partition, bytes, now);
@@ -204,7 +225,8 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         taken
     }
 
-    /// The partition has printed, or waits for room: it pays for a bounded part of what can be sent now.
+    /// Sends output for a partition that has printed or waits for room. The partition pays for a bounded part
+    /// of the output that can be sent now.
     fn send_for(&mut self, partition: PartitionId, now: u64) {
         if self.shared.terminal.output.is_urgent(partition) {
             self.pump_at(now);
@@ -220,7 +242,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     }
 
     fn pump_at(&mut self, now: u64) {
-        self.shared.terminal.output.pump(&mut self.machine, now);
+        self.shared.terminal.output.pump(&mut self.drivers, now);
         self.mind_output(now);
         for partition in bits(self.shared.take_starved()).map(PartitionId) {
             let room = self.shared.terminal.output.room(partition);
@@ -232,7 +254,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// The pCPU whose partition left output behind looks after it: at a low rate, by its own clock.
+    /// Makes this pCPU look after output that its partition left behind: at a low rate, by its own clock.
     fn mind_output(&mut self, now: u64) {
         if !self.local.has_output()
             && let Some(delay) = self.shared.terminal.output.due(now)
@@ -243,19 +265,20 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// Writes a line to the hypervisor's log, behind what it is still to be told.
+    /// Writes a line to the hypervisor's log.
     pub(super) fn log(&mut self, line: &Line) {
-        self.tell_states();
         let now = self.machine.now();
         self.log_at(line, now);
     }
 
-    /// Writes a line about what happened then.
+    /// Writes a line about an event at the time `then`. The transmitter gets the line in a step of its own,
+    /// with a look at interrupts before and after the step.
     pub(super) fn log_at(&mut self, line: &Line, then: Ticks) {
         let then = self.system.time.nanoseconds(then);
         self.shared.recorder.line(&mut self.machine, line, then);
         self.shared.terminal.output.log(line);
-        self.pump();
+        self.local.has_line = true;
+        self.come_at_once();
     }
 
     fn now_ns(&self) -> u64 {

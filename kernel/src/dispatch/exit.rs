@@ -1,67 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an exit leads to, and who is woken by what.
+//! Handling of exits, and waking of vCPUs.
 
 use super::{Pcpu, SEVERAL_VCPUS};
-use crate::local::Activity;
+use crate::local::{Activity, Pause};
 use crate::record::add;
 use bulkhead_abi::log::Vcpu;
 use bulkhead_abi::{Error, StartCause, StartMode};
 use bulkhead_arch_api::{
-    Arch, CpuOnResult, Exit, GuestPhys, Hypercall, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
+    Arch, CpuOnResult, Drivers, Exit, GuestPhys, Hypercall, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
 };
 use bulkhead_sched::{PcpuPolicy, Slot};
 use core::sync::atomic::AtomicU32;
 
 use crate::partition::{Launch, Request};
 
-impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
-    /// Handles an exit of the running vCPU.
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+    /// Handles an exit other than [`Exit::Idle`], and records the exit if the pCPU is traced.
     #[inline(always)]
     pub(super) fn handle(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
-        if let Exit::Idle { until } = exit {
-            self.count(slot, |counters| &counters.idle);
-            self.idle(slot, vcpu, *until);
+        if self.local.tracer.is_on() {
+            self.handle_traced(slot, vcpu, exit);
         } else {
             self.handle_other(slot, vcpu, exit);
         }
     }
 
-    /// The vCPU has nothing to do: [`Pcpu::handle`], and who runs next, if that is clear at once.
-    #[inline(always)]
-    pub(super) fn pass(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) -> Option<Slot> {
-        self.count(slot, |counters| &counters.idle);
-        if !self.machine.may_wait(vcpu) {
-            return None;
-        }
-        let next = self.local.pass(slot, until, self.mailbox, || self.machine.now());
-        if next.is_some() {
-            self.admit();
-        } else if !self.local.reschedule {
-            self.follow_up();
-        }
-        next
-    }
-
-    /// A device asks for one vCPU of this pCPU. Whether the decision that follows stands and is in force: the shortest way from an
-    /// interrupt to its owner. If not, nothing has been done.
+    /// Handles an exit, and records it.
     #[inline(never)]
-    pub(super) fn rise(&mut self, vcpus: VcpuSet) -> bool {
-        let Some(vcpu) = vcpus.iter().next() else {
-            return false;
-        };
-        let binding = self.system.binding(vcpu);
-        if vcpus != VcpuSet::of(vcpu) || !self.is_here(binding.pcpu) {
-            return false;
+    pub(super) fn handle_traced(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
+        self.trace_exit(Some(vcpu), exit);
+        if let Exit::Idle { until } = exit {
+            self.idle(slot, *until);
+            self.local.reschedule = true;
+        } else {
+            self.handle_other(slot, vcpu, exit);
         }
-        let now = self.machine.now();
-        let stands = self.local.rise(binding.slot, self.mailbox, now);
-        if stands {
-            self.follow_up();
-        }
-        stands
+        self.trace_block(slot, vcpu);
     }
 
-    /// Any other exit. No call but in tail position: each that is frequent has a frame of its own size.
+    /// Handles an exit other than [`Exit::Idle`]. All calls are in tail position, so each frequent one has a
+    /// frame of its own size.
     #[inline(never)]
     pub(super) fn handle_other(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
         match *exit {
@@ -117,7 +95,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
                 self.host_call(slot, vcpu, call);
             }
             Exit::Failed { code } => self.backend_failed(slot, vcpu, code),
-            // Interrupts: nothing that the vCPU has done.
+            // Interrupts: the vCPU has done nothing.
             _ => {
                 self.count(slot, |counters| &counters.interrupts);
                 self.handle_common(exit);
@@ -130,16 +108,16 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     pub(super) fn handle_common(&mut self, exit: &Exit) {
         match *exit {
             Exit::Interrupt(line) => {
-                if self.machine.receive_line() == Some(line) {
+                if self.drivers.receive_line() == Some(line) {
                     self.take_input();
-                } else if A::HAS_NETWORK && self.machine.network_line() == Some(line) && !self.take_frame() {
+                } else if D::HAS_NETWORK && self.drivers.network_line() == Some(line) && !self.take_frame() {
                     // The line stays masked until there is time for it.
                     return;
                 }
                 self.machine.complete(line);
             }
             Exit::Deadline => {
-                // What was armed has fired: the next decision arms anew even for the same time.
+                // The clock has fired: the next decision arms it anew, even for the same time.
                 self.local.armed = Ticks(0);
                 self.local.reschedule = true;
             }
@@ -151,7 +129,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
                     self.urge_all(vcpus);
                 }
             }
-            // The others cannot come from `wait` and `poll`.
+            // The other exits cannot come from `wait` and `poll`.
             _ => {}
         }
     }
@@ -161,13 +139,12 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         add(which(self.local.slot(slot).counters));
     }
 
-    /// The vCPU has nothing to do. An interrupt that came just before is found by `may_wait`; one that
-    /// comes later finds the vCPU idle, here or through the mailbox.
+    /// Marks a vCPU as idle. The caller sees to the decision that has to follow. An interrupt that comes now
+    /// finds the vCPU idle, on this pCPU or through the mailbox.
     #[inline(always)]
-    fn idle(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) {
-        if self.machine.may_wait(vcpu) {
-            self.local.idle(slot, until);
-        }
+    pub(super) fn idle(&mut self, slot: Slot, until: Ticks) {
+        self.count(slot, |counters| &counters.idle);
+        self.local.wait(slot, Activity::Idle(until));
     }
 
     fn cpu_power(&mut self, vcpu: VcpuId, target: u8) {
@@ -193,7 +170,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             .with_control(|control| control.switch_on(target, entry, argument));
         self.machine.reply(vcpu, Reply::CpuOn(result));
         if result == CpuOnResult::Started {
-            // Those of a partition have consecutive numbers.
+            // The vCPUs of a partition have consecutive numbers.
             let target = vcpu.0.wrapping_sub(own.index).wrapping_add(target);
             let binding = self.system.binding(VcpuId(target));
             let wanted = self.shared.mailboxes.of(binding.pcpu).post_start(binding.slot);
@@ -201,7 +178,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// Wakes vCPUs wherever they are.
+    /// Wakes vCPUs, on whichever pCPUs they are.
     pub(super) fn wake_all(&mut self, vcpus: VcpuSet) {
         for vcpu in vcpus.iter() {
             let binding = self.system.binding(vcpu);
@@ -213,7 +190,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// A critical interrupt came for vCPUs, wherever they are.
+    /// Tells the policies of a critical interrupt for vCPUs, on whichever pCPUs they are.
     #[inline(never)]
     fn urge_all(&mut self, vcpus: VcpuSet) {
         for vcpu in vcpus.iter() {
@@ -228,7 +205,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// Somebody says that the slot may have something to do.
+    /// Looks at a slot that may have something to do.
     pub(super) fn look_at(&mut self, slot: Slot) {
         let state = self.local.slot(slot);
         let vcpu = state.vcpu;
@@ -237,67 +214,101 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
                 let now = self.machine.now();
                 self.local.make_ready(slot, now);
             }
-            Activity::Waiting(gate, ..) => {
-                let shared = &self.shared.partition(gate).gate;
-                let events = shared.take();
-                if events != 0 {
-                    shared.leave(vcpu);
-                    self.events_taken(gate);
-                    self.release(slot, Ok([events, 0, 0, 0]));
-                } else if self.machine.has_work(vcpu) {
-                    self.give_up(slot, Error::Interrupted);
-                }
-            }
-            Activity::Sleeping(..) => {
-                if self.machine.has_work(vcpu) {
-                    self.release(slot, Err(Error::Interrupted));
+            // A vCPU can be woken without end. The budget of this vCPU pays for each wake.
+            Activity::Blocked(pause) => {
+                if !self.end_pause(slot, vcpu, pause) && SEVERAL_VCPUS {
+                    let now = self.machine.now();
+                    self.local.make_looking(slot, pause, now);
                 }
             }
             Activity::Off
             | Activity::Ready
             | Activity::Loading(_)
             | Activity::Reporting
+            | Activity::Revoking(..)
+            | Activity::Looking(_)
             | Activity::Ending => {}
         }
     }
 
-    /// The slot's own timer has come.
+    /// Ends a blocking hypercall if there is a reason to. Returns whether there was one.
+    fn end_pause(&mut self, slot: Slot, vcpu: VcpuId, pause: Pause) -> bool {
+        if let Pause::Events(gate, ..) = pause {
+            let shared = &self.shared.partition(gate).gate;
+            let events = shared.take();
+            if events != 0 {
+                shared.leave(vcpu);
+                self.events_taken(gate);
+                self.release(slot, Ok([events, 0, 0, 0]));
+                return true;
+            }
+        }
+        let interrupted = self.machine.has_work(vcpu);
+        if interrupted {
+            self.give_up(slot, pause, Error::Interrupted);
+        }
+        interrupted
+    }
+
+    /// Looks for the reason why a vCPU was woken, in the time of that vCPU. Blocks the vCPU as before if
+    /// there is none.
+    pub(super) fn look_in_turn(&mut self, slot: Slot, vcpu: VcpuId, pause: Pause) {
+        if !self.end_pause(slot, vcpu, pause) {
+            self.local.block(slot, Activity::Blocked(pause));
+        }
+    }
+
+    /// Handles the end of the slot's own timer.
     pub(super) fn timer_due(&mut self, slot: Slot, now: Ticks) {
         match self.local.slot(slot).activity {
             Activity::Idle(_) => self.local.make_ready(slot, now),
-            Activity::Sleeping(until, _) if until <= now => self.release(slot, Ok([0; 4])),
-            Activity::Sleeping(..) => self.release(slot, Err(Error::Interrupted)),
-            Activity::Waiting(_, until, _) if until <= now => self.give_up(slot, Error::TimedOut),
-            Activity::Waiting(..) => self.give_up(slot, Error::Interrupted),
+            Activity::Blocked(Pause::Sleep(until, _)) if until <= now => self.release(slot, Ok([0; 4])),
+            Activity::Blocked(pause @ Pause::Events(_, until, _)) if until <= now => {
+                self.give_up(slot, pause, Error::TimedOut);
+            }
+            Activity::Blocked(pause) => self.give_up(slot, pause, Error::Interrupted),
             Activity::Off
             | Activity::Ready
             | Activity::Loading(_)
             | Activity::Reporting
+            | Activity::Revoking(..)
+            | Activity::Looking(_)
             | Activity::Ending => {}
         }
     }
 
-    /// Ends the waiting for events; `error` if none has come.
-    fn give_up(&mut self, slot: Slot, error: Error) {
-        let state = self.local.slot(slot);
-        let Activity::Waiting(gate, ..) = state.activity else {
-            return;
+    /// Ends a blocking hypercall with `error`, unless events have come that the hypercall waits for.
+    fn give_up(&mut self, slot: Slot, pause: Pause, error: Error) {
+        let result = match pause {
+            Pause::Sleep(..) => Err(error),
+            Pause::Events(gate, ..) => {
+                let events = self
+                    .shared
+                    .partition(gate)
+                    .gate
+                    .give_up(self.local.slot(slot).vcpu);
+                self.events_taken(gate);
+                events.map(|events| [events, 0, 0, 0]).ok_or(error)
+            }
         };
-        let events = self.shared.partition(gate).gate.give_up(state.vcpu);
-        self.events_taken(gate);
-        self.release(slot, events.map(|events| [events, 0, 0, 0]).ok_or(error));
+        self.release(slot, result);
     }
 
     /// Ends a blocking hypercall.
     fn release(&mut self, slot: Slot, result: Result<[u64; 4], Error>) {
         let vcpu = self.local.slot(slot).vcpu;
         self.machine.reply(vcpu, Reply::Hypercall(result));
-        let now = self.machine.now();
-        self.local.make_ready(slot, now);
+        if self.local.slot(slot).activity.is_ready() {
+            // The vCPU has looked in its own time, and goes on.
+            self.local.slot_mut(slot).activity = Activity::Ready;
+        } else {
+            let now = self.machine.now();
+            self.local.make_ready(slot, now);
+        }
     }
 }
 
-/// What a partition wants of itself; a restart keeps the payloads it has.
+/// Returns the request of a partition about itself. A restart keeps the payloads that the partition has.
 const fn own_wish(kind: ResetKind) -> Request {
     let mode = match kind {
         ResetKind::Off => return Request::Off,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Health events: from a fault to what the manifest wants done about it.
+//! Health events: the way from a fault to the action that the manifest demands.
 //!
 //! | class | `log` | `inject` | `stop`, `restart`, `restart-warm` |
 //! |---|---|---|---|
@@ -9,10 +9,10 @@
 //! | watchdog | a new period begins | - | the partition ends |
 //! | task | - | - | the partition ends |
 //!
-//! *Below*: an operation that the backend cannot complete on the vCPU's behalf (an instruction fetch, a load
-//! of several registers, an unknown instruction) is reflected even if the action is `log`: going on as if it
-//! had happened would be worse than saying so. Where there is a `-`, the action is `stop`; the host
-//! tool refuses such a manifest.
+//! *Below*: the backend cannot complete some operations on the vCPU's behalf (an instruction fetch, a load of
+//! several registers, an unknown instruction). Such an operation is reflected even if the action is `log`: to
+//! go on as if the operation had happened would be worse than to report it. Where there is a `-`, the action
+//! is `stop`. The host tool refuses a manifest that demands another action there.
 
 use super::Pcpu;
 use crate::health::Verdict;
@@ -21,13 +21,13 @@ use crate::partition::{Launch, Request};
 use bulkhead_abi::trace::Event;
 use bulkhead_abi::{Error, HealthClass, PartitionState, StartCause, StartMode};
 use bulkhead_arch_api::{
-    Access, AccessKind, Arch, FaultReport, GuestPhys, Hypercall, PartitionId, Reply, Ticks, VcpuId,
+    Access, AccessKind, Arch, Drivers, FaultReport, GuestPhys, Hypercall, PartitionId, Reply, Ticks, VcpuId,
 };
 use bulkhead_image::layout::HealthAction;
 use bulkhead_sched::{PcpuPolicy, Slot};
 
-impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
-    /// The vCPU did something that cannot be completed.
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+    /// Handles an operation of the vCPU that cannot be completed.
     #[inline(never)]
     pub(super) fn fault(&mut self, slot: Slot, vcpu: VcpuId, report: &FaultReport) {
         let action = self.judge(vcpu, report);
@@ -42,9 +42,10 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             HealthAction::Restart | HealthAction::RestartWarm => self.restart_own(slot, action, report.class),
         }
         self.report_first(slot, vcpu);
+        self.look_behind_line();
     }
 
-    /// The vCPU touched an address where nothing is.
+    /// Handles an access to an address where nothing is.
     #[inline(never)]
     pub(super) fn no_such_address(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) {
         let action = self.judge(vcpu, &access.report);
@@ -63,9 +64,11 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             }
         }
         self.report_first(slot, vcpu);
+        self.look_behind_line();
     }
 
-    /// A hypercall was refused for a reason that is the caller's fault. It has been answered.
+    /// Handles a hypercall that was refused for a reason that is the caller's fault. The hypercall has been
+    /// answered.
     #[inline(never)]
     pub(super) fn malformed_call(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall, error: Error) {
         let partition = self.system.binding(vcpu).partition;
@@ -79,6 +82,15 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             HealthAction::Restart | HealthAction::RestartWarm => {
                 self.restart_own(slot, verdict.action, HealthClass::Hypercall);
             }
+        }
+        self.look_behind_line();
+    }
+
+    /// Ends an exit. If the exit has written a line, interrupts are looked at before the decision: the
+    /// decision does not wait for the line as well.
+    fn look_behind_line(&mut self) {
+        if self.local.has_line {
+            self.look();
         }
     }
 
@@ -96,21 +108,21 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         self.report_tail(vcpu, &mut line, verdict, None);
     }
 
-    /// The deadline of a watchdog has come. A kick on another pCPU only writes down when it happened, so
-    /// the period may have begun anew meanwhile.
-    pub(super) fn watchdog_due(&mut self, slot: Slot, now: Ticks) {
+    /// Handles the deadline of a watchdog. A kick on another pCPU only writes down its time, so the period
+    /// may have begun anew meanwhile. Returns whether the watchdog has ended.
+    pub(super) fn watchdog_due(&mut self, slot: Slot, now: Ticks) -> bool {
         let vcpu = self.local.slot(slot).vcpu;
         let partition = self.system.binding(vcpu).partition;
         let shared = self.shared.partition(partition);
         if shared.state() != PartitionState::Running {
             self.local.set_watchdog(slot, Ticks::NEVER);
-            return;
+            return false;
         }
         let period = self.system.facts_of(partition).watchdog;
         let due = shared.kicked().plus(period);
         if due > now {
             self.local.set_watchdog(slot, due);
-            return;
+            return false;
         }
         shared.kick(now);
         self.local.set_watchdog(slot, now.plus(period));
@@ -119,14 +131,15 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             self.tell_watchdog(vcpu, period, verdict);
         }
         let request = match verdict.action {
-            HealthAction::Log => return,
+            HealthAction::Log => return true,
             HealthAction::Inject | HealthAction::Stop => Request::Fail,
             HealthAction::Restart | HealthAction::RestartWarm => {
                 health_restart(verdict.action, HealthClass::Watchdog)
             }
         };
-        // Somebody else may be ending the partition at this very moment; then that stands.
+        // Somebody else may be ending the partition at this very moment. Then that end stands.
         let _already_ending = self.request(partition, request);
+        true
     }
 
     #[inline(never)]
@@ -138,19 +151,20 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         self.report_tail(vcpu, &mut line, verdict, None);
     }
 
-    /// The backend gives a vCPU up. Its partition cannot go on; the others can.
+    /// Handles a vCPU that the backend gives up. The partition of the vCPU cannot go on. The others can.
     #[inline(never)]
     pub(super) fn backend_failed(&mut self, slot: Slot, vcpu: VcpuId, code: u64) {
         self.fail(slot, vcpu, ": backend failure ", code);
     }
 
-    /// The vCPU's partition has failed, and why is a number.
+    /// Ends the vCPU's partition, which has failed. The number `code` is the reason.
     pub(super) fn fail(&mut self, slot: Slot, vcpu: VcpuId, what: &str, code: u64) {
         self.tell_failure(vcpu, what, code);
         self.end_own(slot, Request::Fail);
     }
 
-    /// On its own, as whatever makes lines: so that the stack holds one of them at a time.
+    /// Writes the line about a failure. A function that makes lines is not inlined, so the stack holds one
+    /// line at a time.
     #[inline(never)]
     fn tell_failure(&mut self, vcpu: VcpuId, what: &str, code: u64) {
         let name = self.system.name(self.system.binding(vcpu).partition);
@@ -163,14 +177,14 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         self.end_own(slot, health_restart(action, class));
     }
 
-    /// Lets the fault arrive in the partition; a partition that has no way to take it is stopped.
+    /// Lets the fault arrive in the partition. Stops a partition that has no way to take the fault.
     fn reflect(&mut self, slot: Slot, vcpu: VcpuId, report: &FaultReport) {
         if !self.machine.fault(vcpu, report) {
             self.end_own(slot, Request::Fail);
         }
     }
 
-    /// Counts, decides and reports.
+    /// Counts a fault, decides the action, and reports both.
     fn judge(&mut self, vcpu: VcpuId, report: &FaultReport) -> HealthAction {
         let partition = self.system.binding(vcpu).partition;
         let verdict = self.decide_action(partition, report.class);
@@ -233,8 +247,9 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         self.log(line);
     }
 
-    /// The line of the manifest that a user should look at: that of the mapping, if the address is in one (a
-    /// permission is missing), else that of the partition (the mapping is missing).
+    /// Returns the line of the manifest that a user should look at. If the address is in a mapping, a
+    /// permission is missing: the line is that of the mapping. Else the mapping is missing: the line is that
+    /// of the partition.
     fn manifest_line(&self, partition: PartitionId, address: Option<GuestPhys>) -> u32 {
         let image = &self.system.image;
         let of_mapping = address.and_then(|GuestPhys(address)| {
@@ -258,7 +273,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     }
 }
 
-/// The restart that a health action demands, with the payloads the partition has.
+/// Returns the restart that a health action demands, with the payloads that the partition has.
 const fn health_restart(action: HealthAction, class: HealthClass) -> Request {
     let mode = match action {
         HealthAction::RestartWarm => StartMode::Warm,

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Calls of a debugger or an emulator that a VM takes for granted: its console, its name, its end.
 //!
-//! A vCPU whose console has no room, or no input, is idle until that may have changed or until an interrupt of its own. Then it makes its call
-//! again: nothing is remembered here. If an interrupt is pending that its guest masks, it asks again at once, in its own time, as
-//! a driver does that polls a register.
+//! A vCPU whose console has no room, or no input, is idle. The idle time ends when that may have changed, or
+//! with an interrupt of the vCPU. Then the vCPU makes its call again: nothing is remembered here. If an
+//! interrupt is pending that the guest masks, the vCPU asks again at once, in its own time, as a driver does
+//! that polls a register.
 
 use super::Pcpu;
 use super::device::Change;
 use crate::console::DRAIN_PERIOD_NS;
-use bulkhead_arch_api::{Arch, HOST_BYTES, HostCall, Reply, VcpuId};
+use crate::local::Activity;
+use bulkhead_arch_api::{Arch, Drivers, HOST_BYTES, HostCall, Reply, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
-impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(never)]
     pub(super) fn host_call(&mut self, slot: Slot, vcpu: VcpuId, call: &HostCall) {
         let partition = self.system.binding(vcpu).partition;
@@ -20,7 +22,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         let (to, length) = match *call {
             HostCall::Write(from, length) => {
                 let (bytes, _) = bytes.split_at_mut(part(length));
-                // The backend has seen to it that it can be read.
+                // The backend has made sure that this memory can be read.
                 let _ = self.machine.copy_in(partition, from, bytes);
                 (None, self.write_console(partition, bytes))
             }
@@ -47,7 +49,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             return self.wait_for_console(slot, vcpu);
         }
         if let Some(to) = to {
-            // As above.
+            // The backend has made sure that this memory can be written.
             let _ = self
                 .machine
                 .copy_out(partition, to, bytes.get(..length).unwrap_or(&[]));
@@ -58,14 +60,14 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         self.machine.reply(vcpu, Reply::Host(answer));
     }
 
-    /// Input wakes the vCPU, room for output does not.
+    /// Blocks the vCPU until its console may be ready. Input wakes the vCPU. Room for output does not.
     fn wait_for_console(&mut self, slot: Slot, vcpu: VcpuId) {
         let drained = self
             .machine
             .now()
             .plus(self.system.time.duration(DRAIN_PERIOD_NS));
-        // In the past, if it has an interrupt to look at.
+        // The time is in the past if the vCPU has an interrupt to look at.
         let until = self.machine.pause(vcpu).min(drained);
-        self.local.idle(slot, until);
+        self.local.block(slot, Activity::Idle(until));
     }
 }

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Carrying out what the control blocks of partitions say: stop, load, start, and the end of the system.
+//! Carries out the orders of the control blocks of partitions: stop, load, start, and the end of the system.
 
 use super::device::Change;
+use super::report::TOLD_AT_ONCE;
 use super::{Pcpu, SEVERAL_VCPUS};
 use crate::boot::{all_stopped, end_if_all_stopped, end_system};
 use crate::load::{Chunk, Cursor};
-use crate::local::Activity;
+use crate::local::{Activity, Pause};
 use crate::log::Line;
 use crate::mailbox::bits;
 use crate::partition::{Effects, Request};
 use bulkhead_abi::status::state_change_event;
 use bulkhead_abi::trace::Event;
 use bulkhead_abi::{Error, PartitionState};
-use bulkhead_arch_api::{Arch, CopyError, GuestPhys, PartitionId, PcpuId, Ticks, VcpuId, VcpuReset};
+use bulkhead_arch_api::{
+    Arch, CopyError, Drivers, EntryState, GuestPhys, PartitionId, PcpuId, Ticks, VcpuId, VcpuReset,
+};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
-impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
-    /// Someone wants something of a partition.
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+    /// Makes a request about a partition, and carries out its effects.
     pub(super) fn request(&mut self, partition: PartitionId, request: Request) -> Result<(), Error> {
         let homes = &self.system.facts_of(partition).homes;
         let effects = self
@@ -27,16 +30,17 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         Ok(())
     }
 
-    /// The running vCPU ends its own partition, or a fault of it does. It does not go on, whatever the answer
-    /// is: whoever ends a partition that is running tells each pCPU on which one of its vCPUs is on, so the
-    /// message for this one is in the mailbox or on its way.
+    /// Ends the partition of the running vCPU, for the vCPU itself or because of its fault. The vCPU does not
+    /// go on, whatever the answer is. The end of a running partition is told to each pCPU on which a vCPU of
+    /// the partition is switched on. So the message to stop the vCPU is in the mailbox of this pCPU or on its
+    /// way, no matter which pCPU ends the partition.
     pub(super) fn end_own(&mut self, slot: Slot, request: Request) {
         self.local.block(slot, Activity::Ending);
         let vcpu = self.local.slot(slot).vcpu;
         let _already_ending = self.request(self.system.binding(vcpu).partition, request);
     }
 
-    /// Tells whom it concerns.
+    /// Carries the effects of a request to the pCPUs and partitions that they concern.
     fn apply(&mut self, partition: PartitionId, effects: Effects) {
         for pcpu in effects.stop.iter() {
             self.shared.mailboxes.of(pcpu).post_stop(partition);
@@ -66,7 +70,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// Mail was posted for `pcpu`; `wanted` says whether it wants to be interrupted for it.
+    /// Tells `pcpu` about mail. The flag `wanted` says whether `pcpu` wants to be interrupted for the mail.
     pub(super) fn notify(&mut self, pcpu: PcpuId, wanted: bool) {
         if self.is_here(pcpu) {
             self.local.reschedule = true;
@@ -75,7 +79,8 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// A partition has entered a state: log it, tell its watchers, and see whether it was the last.
+    /// Announces a state that a partition has entered: logs the state, tells the watchers, and ends the
+    /// system if the partition was the last one.
     fn announce(&mut self, partition: PartitionId, state: PartitionState) {
         self.shared.recorder.state(partition, state);
         self.trace(Event::State {
@@ -86,24 +91,35 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             self.keep_state(partition, state);
         }
         let event = state_change_event(partition.0);
+        let mut told = 0;
         for watcher in bits(self.system.facts_of(partition).watchers) {
-            self.raise(PartitionId(watcher), event);
+            if told < TOLD_AT_ONCE || !self.local.reports.defer(watcher, event) {
+                self.raise(PartitionId(watcher), event);
+            } else if told == TOLD_AT_ONCE {
+                self.come_at_once();
+            }
+            told = told.saturating_add(1);
         }
         if matches!(state, PartitionState::Stopped | PartitionState::Failed) {
             if all_stopped(self.shared, self.system) {
                 self.finish_reports();
             }
-            end_if_all_stopped(&mut self.machine, self.shared, self.system);
+            end_if_all_stopped(&mut self.machine, &mut self.drivers, self.shared, self.system);
         }
     }
 
-    /// The virtual time that the image allows is over.
+    /// Ends the system because the virtual time that the image allows is over.
     pub(super) fn time_is_up(&mut self) {
         self.finish_reports();
-        end_system(&mut self.machine, self.shared, "stopping: time limit");
+        end_system(
+            &mut self.machine,
+            &mut self.drivers,
+            self.shared,
+            "stopping: time limit",
+        );
     }
 
-    /// Message: stop the partition's vCPUs of this pCPU. Requires: settled.
+    /// Carries out a message: stops the partition's vCPUs on this pCPU. Requires: settled.
     pub(super) fn stop_here(&mut self, partition: PartitionId, now: Ticks) {
         if self.shared.partition(partition).state() != PartitionState::Stopping {
             return;
@@ -113,7 +129,9 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             if self.system.binding(state.vcpu).partition != partition || state.activity == Activity::Off {
                 continue;
             }
-            if let Activity::Waiting(gate, ..) = state.activity {
+            if let Activity::Blocked(Pause::Events(gate, ..)) | Activity::Looking(Pause::Events(gate, ..)) =
+                state.activity
+            {
                 self.shared.partition(gate).gate.leave(state.vcpu);
             }
             self.local.switch_off(slot, now);
@@ -126,7 +144,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         self.apply(partition, effects);
     }
 
-    /// Message: load the partition, whose vCPU 0 is bound here. Requires: settled.
+    /// Carries out a message: loads the partition, whose vCPU 0 is bound here. Requires: settled.
     pub(super) fn load_here(&mut self, partition: PartitionId, now: Ticks) {
         if self.shared.partition(partition).state() == PartitionState::Loading {
             self.quiesce(partition);
@@ -139,7 +157,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// Message: switch the vCPUs in these slots on. Requires: settled, or nobody is running.
+    /// Carries out a message: switches the vCPUs in these slots on. Requires: settled, or no vCPU is running.
     #[inline(never)]
     pub(super) fn start_here(&mut self, slots: u32, now: Ticks) {
         for slot in bits(slots).map(Slot) {
@@ -159,6 +177,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             self.machine.reset(
                 vcpu,
                 &VcpuReset {
+                    state: EntryState::USUAL,
                     entry,
                     argument,
                     stack: 0,
@@ -168,7 +187,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// The running vCPU has switched itself off.
+    /// Handles a running vCPU that has switched itself off.
     pub(super) fn cpu_off(&mut self, slot: Slot, vcpu: VcpuId) {
         if !SEVERAL_VCPUS {
             return;
@@ -186,11 +205,19 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         self.apply(binding.partition, effects);
     }
 
-    /// One chunk of loading, then a look at what came meanwhile: no interrupt waits for more than a chunk.
+    /// Does one chunk of loading, then looks at interrupts that came meanwhile. So no interrupt waits for
+    /// more than a chunk.
     #[inline(never)]
     pub(super) fn load_chunk(&mut self, slot: Slot, vcpu: VcpuId) {
-        let Activity::Loading(mut cursor) = self.local.slot(slot).activity else {
-            return;
+        // The decision that has led here may have taken as long as the chunk will take.
+        if let Some(exit) = self.machine.poll() {
+            return self.handle_common(&exit);
+        }
+        let mut cursor = match self.local.slot(slot).activity {
+            Activity::Loading(cursor) => cursor,
+            Activity::Revoking(index, own) => return self.revoke_chunk(slot, vcpu, (index, own)),
+            Activity::Looking(pause) => return self.look_in_turn(slot, vcpu, pause),
+            _ => return,
         };
         let partition = self.system.binding(vcpu).partition;
         let image = &self.system.image;
@@ -208,7 +235,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         let result = match chunk {
             Chunk::Capabilities(_) | Chunk::Devices(_) => Ok(()),
             Chunk::Clear { guest, length } => {
-                let done = self.machine.clear_some(partition, guest, length);
+                let done = self.machine.clear(partition, guest, length);
                 if let Ok(done) = done
                     && let Activity::Loading(cursor) = &mut self.local.slot_mut(slot).activity
                 {
@@ -229,7 +256,8 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             }
         };
         if let Err(CopyError { address }) = result {
-            // The image check has seen to it that this cannot be; without its memory the partition must not run.
+            // The image check has made sure that this cannot happen. Without its memory the partition must
+            // not run.
             let mut line = Line::of("partition ");
             line.text(self.system.name(partition))
                 .text(": cannot load at ")
@@ -256,20 +284,21 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         self.machine.copy_out(partition, guest, bytes)
     }
 
-    /// A part of the partition's state beside its memory and its vCPUs is put into its first state; returns the
-    /// next part.
+    /// Puts a part of the partition's state, other than its memory and its vCPUs, into its first state.
+    /// Returns the next part.
     fn reset_devices(&mut self, partition: PartitionId, part: u32) -> Option<u32> {
         let next = self.machine.reset_shared(partition, part);
         if next.is_some() {
             return next;
         }
-        // Another pCPU that sends what an earlier life has printed may have raised the line again since the line was reset.
+        // Another pCPU may have sent output of an earlier life, and so have raised the line again after its
+        // reset.
         self.change_uart(partition, Change::Reset);
         let shared = self.shared.partition(partition);
         if let Some(input) = shared.reader.lock().input() {
             input.clear();
         }
-        if A::HAS_NETWORK
+        if D::HAS_NETWORK
             && let Some(nic) = self.system.facts_of(partition).nic
         {
             self.reset_nic(nic);
@@ -279,7 +308,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         None
     }
 
-    /// Everything else is in place: vCPU 0 starts.
+    /// Starts vCPU 0 of a partition. Everything else is in place.
     fn go_live(&mut self, partition: PartitionId, slot: Slot, vcpu: VcpuId, alternative: u8) {
         let shared = self.shared.partition(partition);
         if let Some(reset) = self.system.first_state(partition, alternative) {

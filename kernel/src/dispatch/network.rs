@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Networks: accesses to virtual interfaces, and the switch behind them.
 //!
-//! A frame is moved in the exit that completes it (the last word a guest writes, or an interrupt of the board's interface): at most one
-//! frame per exit, copied once for each receiver, so an exit costs at most `MAX_NICS + 1` copies of the longest frame. A guest pays for what it
-//! sends. What comes from outside interrupts only while one of the receivers would be let run (`Network::open_network`).
+//! A frame is moved in the exit that completes the frame: the last word that a guest writes, or an interrupt
+//! of the board's interface. An exit moves at most one frame, and copies the frame once for each receiver. So
+//! an exit costs at most `MAX_NICS + 1` copies of the longest frame. A guest pays for the frames that it
+//! sends. Frames from outside interrupt only while one of their receivers would be let run
+//! (`Network::open_network`).
 
 use super::Pcpu;
 use crate::log::Line;
 use crate::network::{Address, Frames, NicFacts, NicId, NicWindow, OUTSIDE, word_at};
 use bulkhead_abi::PartitionState;
-use bulkhead_arch_api::{Access, AccessKind, Arch, Exit, FrameWords, HostPhys, Reply, VcpuId, VcpuSet};
-use bulkhead_devices::lan9118::{Arrival, FRAME_MAX, FREE_RUN, Lan9118};
+use bulkhead_arch_api::{
+    Access, AccessKind, Arch, Drivers, Exit, FrameWords, HostPhys, PartitionId, Reply, VcpuId, VcpuSet,
+};
+use bulkhead_devices::nic::{Adapter, Arrival, FRAME_MAX, counted, is_counter};
 use bulkhead_sched::PcpuPolicy;
 
-/// Nanoseconds of a tick of the chip's counter, which runs at 25 MHz.
-const COUNTER_NS: u64 = 40;
 /// Bytes of the header of a frame: destination, source, type (IEEE 802.3, 3.1.1).
 const HEADER: u32 = 14;
 const CRC: u32 = 4;
 
-/// Words of memory that follow each other.
+/// Consecutive words of memory.
 #[derive(Clone, Copy)]
 struct Run {
     at: HostPhys,
@@ -32,7 +34,7 @@ impl Run {
         words: 0,
     };
 
-    /// Without its first words.
+    /// Returns the run without its first words.
     const fn behind(self, words: u32) -> Self {
         Self {
             at: word_at(self.at, words),
@@ -41,28 +43,28 @@ impl Run {
     }
 }
 
-/// Where a frame is in memory: in at most two runs.
+/// The place of a frame in memory: at most two runs.
 type Runs = [Run; 2];
 
-/// Where a frame comes from.
+/// The origin of a frame.
 #[derive(Clone, Copy)]
 enum Source {
     Memory(Runs),
-    /// The board's interface, which has handed out these words of it.
+    /// The board's interface, which has handed out these words of the frame.
     Outside([u32; 2]),
 }
 
-/// The first address in a frame.
+/// Returns the first address in a frame.
 const fn destination([low, high]: [u32; 2]) -> Address {
     let ([a, b, c, d], [e, f, ..]) = (low.to_le_bytes(), high.to_le_bytes());
     [a, b, c, d, e, f]
 }
 
-impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
-    /// Runs a vCPU; its interface, if it has one, is at hand.
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+    /// Runs a vCPU, with its interface, if it has one, at hand.
     #[inline(always)]
     pub(super) fn run_vcpu(&mut self, vcpu: VcpuId) -> Exit {
-        if A::HAS_NETWORK && self.system.has_nic(vcpu) {
+        if D::HAS_NETWORK && self.system.has_nic(vcpu) {
             self.run_beside_nic(vcpu)
         } else {
             self.machine.run(vcpu)
@@ -80,19 +82,25 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             nic: self.shared.nics.of(nic),
             memory: facts.memory,
         };
-        self.machine.run_beside(vcpu, &facts.place, &mut window)
+        self.machine.run_beside(vcpu, &facts.device, &mut window)
     }
 
-    /// An access to the virtual interface of a partition.
-    pub(super) fn access_nic(&mut self, nic: NicId, offset: u64, access: &Access) -> Reply {
-        match access.kind {
-            AccessKind::Read if offset == FREE_RUN => {
+    /// Carries out an access to the virtual interface of a partition.
+    pub(super) fn access_nic(
+        &mut self,
+        partition: PartitionId,
+        offset: u64,
+        access: &Access,
+    ) -> Option<Reply> {
+        let nic = self.system.facts_of(partition).nic?;
+        Some(match access.kind {
+            AccessKind::Read if is_counter(offset) => {
                 let now = self.system.time.nanoseconds(self.machine.now());
-                Reply::Read(u64::from((now / COUNTER_NS) as u32))
+                Reply::Read(counted(now).into())
             }
             AccessKind::Read => {
                 let size = access.size;
-                let value = self.with_nic(nic, |device, machine, base| {
+                let value = self.with_nic(nic, |device, (machine, _), base| {
                     let words = &mut machine.frame_words();
                     device.read(offset, size, &mut Frames { words, base })
                 });
@@ -100,7 +108,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             }
             AccessKind::Write(value) => {
                 let size = access.size;
-                let sent = self.with_nic(nic, |device, machine, base| {
+                let sent = self.with_nic(nic, |device, (machine, _), base| {
                     let words = &mut machine.frame_words();
                     device.write(offset, size, value as u32, &mut Frames { words, base })
                 });
@@ -109,27 +117,36 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
                 }
                 Reply::Written
             }
-        }
+        })
     }
 
-    /// Changes a virtual interface, whose memory begins at the address given; its interrupt line follows.
-    fn with_nic<T>(&mut self, nic: NicId, change: impl FnOnce(&mut Lan9118, &mut A, HostPhys) -> T) -> T {
+    /// Changes a virtual interface, then its interrupt line. The change gets the address at which the memory
+    /// of the interface begins.
+    fn with_nic<T>(
+        &mut self,
+        nic: NicId,
+        change: impl FnOnce(&mut Adapter, (&mut A, &mut D), HostPhys) -> T,
+    ) -> T {
         let facts = self.system.nic(nic);
         let mut state = self.shared.nics.of(nic).lock();
         let before = state.device.level();
-        let result = change(&mut state.device, &mut self.machine, facts.memory);
+        let result = change(
+            &mut state.device,
+            (&mut self.machine, &mut self.drivers),
+            facts.memory,
+        );
         let after = state.device.level();
-        let line = facts.place.line.filter(|_| before != after);
+        let line = facts.device.interrupt().filter(|_| before != after);
         let woken = line.map(|line| self.set_lines(facts.partition, line, ([before, false], [after, false])));
         drop(state);
         self.wake_all(woken.unwrap_or(VcpuSet::EMPTY));
         result
     }
 
-    /// A guest has completed a frame.
+    /// Switches a frame that a guest has completed.
     fn switch(&mut self, nic: NicId, bytes: u32) {
         let facts = self.system.nic(nic);
-        let start = word_at(facts.memory, Lan9118::TRANSMIT_AT);
+        let start = word_at(facts.memory, Adapter::TRANSMIT_AT);
         let [first, second, third] =
             [0, 1, 2].map(|index| self.machine.frame_words().word(word_at(start, index)));
         let head = [first, second];
@@ -151,12 +168,14 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             Source::Memory([run, Run::EMPTY]),
         );
         if !taken && facts.network == OUTSIDE {
-            // Without room in the board's interface it is lost, as on any network.
-            let _is_sent = self.machine.send_frame(start, bytes);
+            // Without room in the board's interface the frame is lost, as on any network.
+            let memory = &mut self.machine.frame_words();
+            let _is_sent = self.drivers.send_frame(start, bytes, memory);
         }
     }
 
-    /// A frame with a foreign address, or none at all. It is said once per start of the partition.
+    /// Refuses a frame with a foreign address, or with none at all. The log says so once per start of the
+    /// partition.
     #[cold]
     fn refuse(&mut self, nic: NicId) {
         let partition = self.system.nic(nic).partition;
@@ -173,7 +192,8 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// Gives a frame of `bytes` bytes, CRC not included, to those on a network that it is for; true if nobody else can want it.
+    /// Gives a frame of `bytes` bytes, without the CRC, to its receivers on a network. Returns true if no
+    /// other receiver is possible.
     fn distribute(
         &mut self,
         network: u8,
@@ -191,7 +211,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
             if facts.network != network || Some(nic) == sender || !is_for_it {
                 continue;
             }
-            // What has left the board's interface is in memory from then on.
+            // A frame that has left the board's interface is in memory from then on.
             if let Some(runs) = self.hand_over(nic, facts, head, bytes, source) {
                 source = Source::Memory(runs);
             }
@@ -202,7 +222,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         false
     }
 
-    /// Copies a frame to an interface, if that wants it and has room; returns where it is then.
+    /// Copies a frame to an interface that wants the frame and has room. Returns the place of the copy.
     fn hand_over(
         &mut self,
         nic: NicId,
@@ -214,22 +234,23 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         if self.shared.partition(facts.partition).state() != PartitionState::Running {
             return None;
         }
-        self.with_nic(nic, |device, machine, base| {
+        self.with_nic(nic, |device, (machine, drivers), base| {
             let arrival = device.offer(head, bytes.wrapping_add(CRC))?;
             let to = runs(base, &arrival);
             match source {
                 Source::Memory(from) => copy(machine, from, to),
-                Source::Outside(head) => receive(machine, head, to),
+                Source::Outside(head) => receive(machine, drivers, head, to),
             }
             device.arrived(&arrival);
             Some(to)
         })
     }
 
-    /// The board's interface has interrupted. False if there is no time for another frame.
+    /// Takes a frame after an interrupt of the board's interface. Returns false if there is no time for
+    /// another frame.
     pub(super) fn take_frame(&mut self) -> bool {
         let began = self.machine.now();
-        if let Some(received) = self.machine.next_frame()
+        if let Some(received) = self.drivers.next_frame()
             && let Some(bytes) = received
                 .bytes
                 .checked_sub(CRC)
@@ -243,19 +264,19 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
                 Source::Outside(received.head),
             );
         }
-        self.machine.end_frame();
+        self.drivers.end_frame();
         self.local.charge_intake(began, self.machine.now())
     }
 
-    /// There is time again for frames from outside.
+    /// Opens the board's interface again: there is time again for frames from outside.
     #[inline(never)]
     pub(super) fn listen_again(&mut self) {
-        if let Some(line) = self.machine.network_line() {
+        if let Some(line) = self.drivers.network_line() {
             self.machine.complete(line);
         }
     }
 
-    /// The partition starts anew: its interface is as after a reset.
+    /// Puts the interface of a partition that starts anew into its state after a reset.
     pub(super) fn reset_nic(&mut self, nic: NicId) {
         let address = self.system.nic(nic).address;
         *self.shared.nics.of(nic).lock() = crate::network::Nic::new(address);
@@ -269,7 +290,7 @@ fn runs(base: HostPhys, arrival: &Arrival) -> Runs {
     })
 }
 
-/// Copies as many words as both have. Each round finishes a run of one of them.
+/// Copies as many words as both places have. Each round finishes a run of one of them.
 fn copy<A: Arch>(machine: &mut A, from: Runs, to: Runs) {
     let ([mut source, mut next_source], [mut target, mut next_target]) = (from, to);
     for _ in 0..3 {
@@ -286,8 +307,8 @@ fn copy<A: Arch>(machine: &mut A, from: Runs, to: Runs) {
     }
 }
 
-/// Moves the frame that the board's interface is handing out; `head` is what it has handed out already.
-fn receive<A: Arch>(machine: &mut A, head: [u32; 2], to: Runs) {
+/// Moves the frame that the board's interface is handing out. The words `head` are handed out already.
+fn receive<A: Arch, D: Drivers>(machine: &mut A, drivers: &mut D, head: [u32; 2], to: Runs) {
     let mut head = head.iter();
     for run in to {
         let mut rest = run;
@@ -295,6 +316,6 @@ fn receive<A: Arch>(machine: &mut A, head: [u32; 2], to: Runs) {
             machine.frame_words().set_word(rest.at, *word);
             rest = rest.behind(1);
         }
-        machine.take_frame(rest.at, rest.words);
+        drivers.take_frame(rest.at, rest.words, &mut machine.frame_words());
     }
 }

@@ -1,28 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the log is told a line at a time: the states that partitions enter, and the registers behind a health report.
+//! Lines that wait for the log: the states that partitions enter, and the registers behind a health report.
 //!
-//! All lines at once would keep this pCPU from everybody's interrupts for as long as they take. So the facts are kept when
-//! something happens, and formatted later: in the time of the vCPU concerned if it goes on or is loaded, while the pCPU is
-//! idle, or else one line per period. After each line interrupts are taken and a waiting vCPU of more importance
-//! gets its turn.
+//! All lines at once would keep this pCPU from all interrupts for as long as the lines take. So the facts are
+//! kept when something happens, and formatted later, a line at a time. A line is written in the time of the
+//! vCPU concerned if this vCPU goes on or is loaded, or while the pCPU is idle, or else once per period.
+//! After each line interrupts are taken, and a waiting vCPU of more importance gets its turn.
 //!
-//! **States.** Only where there is one pCPU: the lines of several would lose their order. They come before whatever else is logged
-//! after them, so nothing overtakes them; one that finds no place makes the oldest be written at once.
+//! **States.** States are written as soon as interrupts have been looked at: at the next step of the
+//! partition's own vCPU or, where several pCPUs tell of one partition, at the next step of any vCPU. Lines
+//! that others log meanwhile may come first, with a later time. A state that finds no place makes the oldest
+//! state be written at once.
 //!
-//! **Registers.** A pCPU keeps [`KEPT`] reports; the registers of a fault that finds no place are left out, which the log
-//! says: finishing an earlier report at once would be the delay that all this avoids. They wait for room in the log.
+//! **Registers.** A pCPU keeps [`KEPT`] reports. The registers of a fault that finds no place are left out,
+//! and the log says so: to finish an earlier report at once would cause the very delay that this file avoids.
+//! The registers wait for room in the log.
 //!
-//! Before the system ends all are finished.
+//! Before the system ends all reports are finished.
 
 use super::Pcpu;
 use crate::console::{DRAIN_PERIOD_NS, PUMP_BYTES};
-use crate::local::Activity;
+use crate::local::{Activity, Chore};
 use crate::log::{LINE_LEN, Line};
+use crate::mailbox::{bit, bits};
 use crate::system::System;
 use bulkhead_abi::size::limit;
 use bulkhead_abi::status::StartWord;
 use bulkhead_abi::{PartitionState, StartMode};
-use bulkhead_arch_api::{Arch, DUMP_REGISTERS, Dump, PartitionId, Ticks, VcpuId};
+use bulkhead_arch_api::{Arch, DUMP_REGISTERS, Drivers, Dump, MAX_PARTITIONS, PartitionId, Ticks, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
 /// General registers of a line.
@@ -30,7 +34,11 @@ const PER_LINE: usize = 4;
 /// Reports that wait at a time.
 const KEPT: usize = limit(2, 4);
 /// States that wait at a time.
-const STATES: usize = 2;
+const STATES: usize = limit(2, 8);
+/// Partitions that are told of a state at a time. The others follow in steps of their own.
+pub(super) const TOLD_AT_ONCE: usize = 4;
+/// Partitions that can be told later. Where there are few, all are told at once.
+const WATCHERS: usize = limit(0, MAX_PARTITIONS);
 /// Lines of a report.
 const LINES: usize = DUMP_REGISTERS.div_ceil(PER_LINE) + 1;
 
@@ -54,24 +62,49 @@ struct Entered {
     start: StartWord,
 }
 
-/// What of a pCPU is still to be written, the oldest first.
+/// The reports of a pCPU that are still to be written, the oldest first, and the partitions that are still to
+/// be told of states.
 #[derive(Clone, Copy, Debug)]
 pub struct Reports {
     states: [Option<Entered>; STATES],
     waiting: [Option<Pending>; KEPT],
+    /// The partitions whose gates are to get events, as a bitmap.
+    watchers: u32,
+    /// The events, by partition.
+    events: [u64; WATCHERS],
 }
 
 impl Reports {
-    /// None.
+    /// Returns an empty set of reports.
     #[must_use]
     pub(crate) const fn new() -> Self {
         Self {
             states: [None; STATES],
             waiting: [None; KEPT],
+            watchers: 0,
+            events: [0; WATCHERS],
         }
     }
 
-    /// Whether all is written.
+    /// Keeps an event of a partition's gate. Returns false if there is no place for the event.
+    pub(super) fn defer(&mut self, watcher: u8, event: u64) -> bool {
+        let Some(place) = self.events.get_mut(usize::from(watcher)) else {
+            return false;
+        };
+        *place |= event;
+        self.watchers |= bit(watcher);
+        true
+    }
+
+    /// Takes the events of one partition, if there are any.
+    fn take_events(&mut self) -> Option<(PartitionId, u64)> {
+        let watcher = bits(self.watchers).next()?;
+        self.watchers &= !bit(watcher);
+        let events = self.events.get_mut(usize::from(watcher))?;
+        Some((PartitionId(watcher), core::mem::take(events)))
+    }
+
+    /// Tells whether all reports are written.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -79,15 +112,15 @@ impl Reports {
         first.is_none() && self.has_told_states()
     }
 
-    /// Whether all states are written.
+    /// Tells whether all states are written, and told to all watchers.
     #[inline]
     #[must_use]
     pub const fn has_told_states(&self) -> bool {
         let [first, ..] = &self.states;
-        first.is_none()
+        first.is_none() && self.watchers == 0
     }
 
-    /// The oldest state, which is to be written now.
+    /// Takes the oldest state, which is to be written now.
     fn take_state(&mut self) -> Option<Entered> {
         let [first, ..] = &mut self.states;
         let taken = first.take();
@@ -95,12 +128,12 @@ impl Reports {
         taken
     }
 
-    /// Whether registers of this vCPU are among them.
+    /// Tells whether registers of this vCPU are among the reports.
     fn has(&self, vcpu: VcpuId) -> bool {
         self.waiting.iter().flatten().any(|pending| pending.vcpu == vcpu)
     }
 
-    /// Where the next one goes, if there is a place.
+    /// Returns the place for the next report of registers, if there is one.
     fn free(&mut self) -> Option<&mut Option<Pending>> {
         self.waiting.iter_mut().find(|place| place.is_none())
     }
@@ -110,7 +143,7 @@ impl Reports {
         first.as_mut()
     }
 
-    /// The oldest one is written.
+    /// Drops the oldest report of registers, which is written.
     fn drop_oldest(&mut self) {
         let [first, ..] = &mut self.waiting;
         *first = None;
@@ -118,7 +151,7 @@ impl Reports {
     }
 }
 
-impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Keeps the vCPU's registers, to be reported.
     pub(super) fn keep_registers(&mut self, vcpu: VcpuId) {
         let Some(place) = self.local.reports.free() else {
@@ -140,7 +173,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         self.log(&line);
     }
 
-    /// The partition has entered a state, which the log is to be told.
+    /// Keeps a state that the partition has entered, to be told to the log.
     pub(super) fn keep_state(&mut self, partition: PartitionId, state: PartitionState) {
         let entered = Entered {
             at: self.machine.now(),
@@ -151,15 +184,16 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
                 .partition(partition)
                 .control(|control| control.start()),
         };
-        if self.system.pcpus().count() != 1 {
-            return self.tell_state(&entered);
-        }
         let [.., last] = &self.local.reports.states;
         if last.is_some() {
             self.tell_oldest_state();
         }
         if let Some(place) = self.local.reports.states.iter_mut().find(|place| place.is_none()) {
             *place = Some(entered);
+        }
+        // Lines of one partition may come from several pCPUs, and none of the lines must be late.
+        if self.system.pcpus().count() != 1 {
+            return self.come_at_once();
         }
         let binding = self.system.binding_of(partition, 0);
         let slot = self.local.slot_mut(binding.slot);
@@ -169,15 +203,14 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         self.come_back();
     }
 
-    /// What was kept before something else is logged.
-    #[inline]
-    pub(super) fn tell_states(&mut self) {
-        while !self.local.reports.has_told_states() {
-            self.tell_oldest_state();
-        }
+    /// Lets the work that is due be done before anything runs, in steps of its own.
+    pub(super) fn come_at_once(&mut self) {
+        let now = self.machine.now();
+        self.local.drain_by(now);
+        self.local.reschedule = true;
     }
 
-    /// Whether there was a state to tell.
+    /// Writes the line of the oldest state. Returns whether there was a state to tell.
     #[inline(never)]
     fn tell_oldest_state(&mut self) -> bool {
         let state = self.local.reports.take_state();
@@ -214,7 +247,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         self.log_at(&line, at);
     }
 
-    /// The vCPU in `slot`, if it goes on, does so after its report.
+    /// Holds the vCPU in `slot` back, if the vCPU is ready, until its report is written.
     pub(super) fn report_first(&mut self, slot: Slot, vcpu: VcpuId) {
         let its_own = self.local.reports.has(vcpu);
         let state = self.local.slot_mut(slot);
@@ -223,9 +256,9 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// One line, in the time of whoever runs: the vCPU in `slot`, or nobody.
+    /// Writes one line, in the time of the vCPU in `slot`, or in the idle time of the pCPU.
     pub(super) fn report_in_turn(&mut self, slot: Option<Slot>) {
-        // What has led here may have taken as long as the line will.
+        // The steps that have led here may have taken as long as the line will take.
         if let Some(exit) = self.machine.poll() {
             return self.handle_common(&exit);
         }
@@ -240,17 +273,62 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         self.look();
     }
 
-    /// One line, because its time has come.
-    pub(super) fn report_in_time(&mut self) {
-        self.report_line();
-        if !self.local.reports.is_empty() {
-            self.come_back();
-        }
+    /// Plans the lines or the output that are due. The slot `before` ran before the decision. If another slot
+    /// runs now, that slot comes first, but not twice.
+    pub(super) fn plan_chore(&mut self, before: Option<Slot>) {
+        let running = self.local.running();
+        self.local.chore = match self.local.chore {
+            Chore::None if running.is_some() && running != before => self.put_off(),
+            Chore::None => Chore::Due,
+            _ => Chore::Owed,
+        };
     }
 
-    /// All that is left. Bounded by the lines of the reports kept.
+    fn put_off(&mut self) -> Chore {
+        self.drain_later();
+        Chore::PutOff
+    }
+
+    /// Sees to it that lines and output are due in a drain period.
+    fn drain_later(&mut self) {
+        let period = self.system.time.duration(DRAIN_PERIOD_NS);
+        let due = self.machine.now().plus(period);
+        self.local.drain_by(due);
+    }
+
+    /// Writes one line, or hands one call's part of the output to the transmitter, between two looks at
+    /// interrupts.
+    #[inline(never)]
+    pub(super) fn do_chore(&mut self) {
+        let chore = core::mem::replace(&mut self.local.chore, Chore::None);
+        if let Some(exit) = self.machine.poll() {
+            self.handle_common(&exit);
+            if chore == Chore::Due {
+                self.local.chore = self.put_off();
+                return;
+            }
+        }
+        let has_line = core::mem::replace(&mut self.local.has_line, false);
+        if self.tell_watchers() {
+            self.local.has_line = has_line;
+        } else if has_line || self.local.reports.is_empty() || !self.shared.terminal.output.has_log_room() {
+            self.pump();
+        } else {
+            self.report_line();
+        }
+        if !self.local.reports.has_told_states() && self.local.running().is_none() {
+            self.come_at_once();
+        } else if !self.local.reports.is_empty() {
+            self.come_back();
+        }
+        self.look();
+    }
+
+    /// Writes all reports that are left. Bounded by the lines of the reports kept.
     pub(super) fn finish_reports(&mut self) {
-        self.tell_states();
+        for _ in 0..STATES {
+            self.tell_oldest_state();
+        }
         for _ in 0..LINES.saturating_mul(KEPT) {
             for _ in 0..PUMPS_PER_LINE {
                 self.pump();
@@ -260,16 +338,25 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     }
 
     fn come_back(&mut self) {
-        let due = self
-            .machine
-            .now()
-            .plus(self.system.time.duration(DRAIN_PERIOD_NS));
-        self.local.drain_by(due);
+        self.drain_later();
         self.local.reschedule = true;
     }
 
+    /// Tells some of the watchers of a partition. Returns whether there were any.
+    pub(super) fn tell_watchers(&mut self) -> bool {
+        let mut told = false;
+        for _ in 0..TOLD_AT_ONCE {
+            let Some((watcher, events)) = self.local.reports.take_events() else {
+                break;
+            };
+            told = true;
+            self.raise(watcher, events);
+        }
+        told
+    }
+
     fn report_line(&mut self) {
-        if self.tell_oldest_state() {
+        if self.tell_watchers() || self.tell_oldest_state() {
             return;
         }
         if self.shared.terminal.output.has_log_room() {
@@ -310,7 +397,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
     }
 }
 
-/// A register as the log prints it, however wide it is.
+/// Returns a register as the log prints it, for a register of any width.
 fn wide(register: impl Into<u64>) -> u64 {
     register.into()
 }

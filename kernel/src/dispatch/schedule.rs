@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What follows from a decision besides the choice itself: partitions learn of their windows, and others which
+//! Effects of a decision besides the choice itself: partitions learn of their windows, and others learn which
 //! schedule is in force.
 //!
-//! A change of the schedule is asked for on any pCPU and made by the owner of the schedule. What is wanted is kept
-//! next to what is in force, under one short lock per pCPU; the message only says that there is something to look at.
+//! A change of the schedule is asked for on any pCPU, and made by the owner of the schedule. The schedule
+//! that is wanted is kept next to the one in force, under one short lock per pCPU. The message only says that
+//! there is something to look at.
 
 use super::Pcpu;
 use crate::mailbox::bits;
 use bulkhead_abi::Error;
 use bulkhead_abi::status::{PERIOD_START_EVENT, WINDOW_START_EVENT};
-use bulkhead_arch_api::{Arch, PcpuId, Ticks};
-use bulkhead_sched::{PcpuPolicy, Signals, Slot};
+use bulkhead_arch_api::{Arch, Drivers, PcpuId, Ticks};
+use bulkhead_sched::{PcpuPolicy, Slot};
 
-impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
-    /// Tells whom it concerns. Bounded by the slots in use.
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+    /// Tells the partitions concerned about the effects of the decision in force. Bounded by the slots in
+    /// use. Returns whether that has woken a vCPU which changes the decision.
     #[inline(never)]
-    pub(super) fn tell(&mut self, signals: Signals) {
+    pub(super) fn tell(&mut self) -> bool {
+        let signals = self.local.take_signals();
         self.local.trace_signals(signals);
         for slot in bits(signals.window_start.0) {
             let vcpu = self.local.slot(Slot(slot)).vcpu;
@@ -35,18 +38,20 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
                 state.wanted = None;
             }
         }
+        self.local.reschedule
     }
 
-    /// Message: another schedule is wanted. Requires: settled.
+    /// Carries out a message: another schedule is wanted. Requires: settled.
     pub(super) fn schedule_wanted(&mut self, now: Ticks) {
         let wanted = self.shared.schedules.of(self.id).lock().wanted;
         if let Some(schedule) = wanted {
-            // Whoever asked knew how many schedules there are.
+            // The number of the schedule was checked when the change was asked for.
             let _known = self.local.change_schedule(schedule, now);
         }
     }
 
-    /// Hypercall: which schedule of a pCPU is in force, which follows, and since when.
+    /// Answers a hypercall: the schedule of a pCPU that is in force, the schedule that follows, and the time
+    /// since which the first is in force.
     pub(super) fn schedule_status(&self, pcpu: PcpuId) -> [u64; 4] {
         let state = *self.shared.schedules.of(pcpu).lock();
         let next = state.wanted.unwrap_or(state.current);
@@ -54,7 +59,7 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         [u64::from(state.current), u64::from(next), since, 0]
     }
 
-    /// Hypercall: another schedule of a pCPU from its next frame on.
+    /// Carries out a hypercall: asks for another schedule of a pCPU from its next frame on.
     pub(super) fn wish_schedule(&mut self, pcpu: PcpuId, schedule: u64) -> Result<(), Error> {
         let known = self.system.image.schedules_of(u32::from(pcpu.0)).count();
         let wanted = u8::try_from(schedule)

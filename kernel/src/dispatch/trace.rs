@@ -1,42 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The loop of a pCPU that is traced.
+//! Records of a pCPU that is traced.
 //!
-//! The same steps as the other loop, in the same order, with records in between; so a pCPU that is not traced does not even
-//! ask. What is recorded where: exits and blocking here, getting ready and being switched off in [`crate::local`] where the
-//! policy learns of it, switches after the decision that stands, states and health where they are announced.
+//! A pCPU that is not traced asks at each of these places, and goes on. Exits and blocking are recorded here.
+//! Getting ready and being switched off are recorded in [`crate::local`], where the policy learns of both.
+//! Switches are recorded after the decision that stands. States and health are recorded where they are
+//! announced.
 
-use super::{Next, Pcpu};
-use crate::local::Activity;
+use super::Pcpu;
+use crate::local::{Activity, Pause};
 use bulkhead_abi::trace::{BlockReason, Event, ExitCause};
-use bulkhead_arch_api::{Arch, Exit, Ticks, VcpuId};
+use bulkhead_arch_api::{Arch, Drivers, Exit, Ticks, VcpuId};
 use bulkhead_sched::{PcpuPolicy, Slot};
 
-impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
-    /// [`Pcpu::execute`], traced.
-    #[inline(never)]
-    pub(super) fn execute_traced(&mut self, next: Next) {
-        match next {
-            Next::Run(slot, vcpu) => {
-                let exit = self.run_vcpu(vcpu);
-                self.trace_exit(Some(vcpu), &exit);
-                self.handle(slot, vcpu, &exit);
-                self.trace_block(slot, vcpu);
-            }
-            Next::Load(slot, vcpu) => {
-                self.load_chunk(slot, vcpu);
-                self.trace_block(slot, vcpu);
-            }
-            Next::Report(slot) => self.report_in_turn(slot),
-            Next::Idle => {
-                let exit = self.machine.wait();
-                self.trace_exit(None, &exit);
-                self.handle_common(&exit);
-            }
-            Next::Again => {}
-        }
-    }
-
-    /// What happens to a partition or the pCPU at this moment.
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+    /// Records an event of a partition or of the pCPU at this moment.
     #[inline]
     pub(super) fn trace(&self, event: Event) {
         if self.local.tracer.is_on() {
@@ -44,13 +21,15 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         }
     }
 
-    /// The decision that was taken at `now` stands.
+    /// Records the decision that was taken at `now` and stands.
     #[inline(never)]
     pub(super) fn trace_decision(&mut self, now: Ticks) {
         self.local.trace_decision(now);
     }
 
-    fn trace_exit(&self, vcpu: Option<VcpuId>, exit: &Exit) {
+    /// Records the exit that has ended a vCPU's run, or the wait of the pCPU.
+    #[inline(never)]
+    pub(super) fn trace_exit(&self, vcpu: Option<VcpuId>, exit: &Exit) {
         let (cause, argument) = describe(exit);
         self.trace(Event::Exit {
             vcpu: vcpu.map(|vcpu| vcpu.0),
@@ -59,27 +38,32 @@ impl<A: Arch, P: PcpuPolicy> Pcpu<'_, '_, A, P> {
         });
     }
 
-    /// The slot ran; if it does not go on, the policy is told at the next decision.
-    fn trace_block(&self, slot: Slot, vcpu: VcpuId) {
+    /// Records that the slot which ran does not go on, if so. The policy is told at the next decision.
+    #[inline(never)]
+    pub(super) fn trace_block(&self, slot: Slot, vcpu: VcpuId) {
         if let Some(why) = block_reason(self.local.slot(slot).activity) {
             self.trace(Event::Block { vcpu: vcpu.0, why });
         }
     }
 }
 
-/// What a vCPU that is not ready waits for.
+/// Returns the reason why a vCPU is not ready, if there is one to record.
 const fn block_reason(activity: Activity) -> Option<BlockReason> {
     match activity {
         Activity::Off => Some(BlockReason::Off),
         Activity::Ending => Some(BlockReason::Ending),
         Activity::Idle(_) => Some(BlockReason::Idle),
-        Activity::Waiting(..) => Some(BlockReason::Waiting),
-        Activity::Sleeping(..) => Some(BlockReason::Sleeping),
-        Activity::Ready | Activity::Loading(_) | Activity::Reporting => None,
+        Activity::Blocked(Pause::Events(..)) => Some(BlockReason::Waiting),
+        Activity::Blocked(Pause::Sleep(..)) => Some(BlockReason::Sleeping),
+        Activity::Ready
+        | Activity::Loading(_)
+        | Activity::Reporting
+        | Activity::Revoking(..)
+        | Activity::Looking(_) => None,
     }
 }
 
-/// An exit as the trace has it.
+/// Returns an exit as the trace has it.
 fn describe(exit: &Exit) -> (ExitCause, u32) {
     match *exit {
         Exit::Interrupt(line) => (ExitCause::Interrupt, line.0),

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The short way of a vCPU that waits equals the long one, in every state that random histories lead to; and who is urged.
+//! Tests of two facts. The decision in force is the policy's, in every state that random histories lead to. A
+//! critical interrupt urges the right slots only.
 
 use super::{Activity, Local};
 use crate::load::Cursor;
-use crate::mailbox::Mailbox;
 use crate::trace::Tracer;
-use bulkhead_abi::log::Area;
+use bulkhead_abi::log::{Area, NONE};
 use bulkhead_arch_api::{PcpuId, Ticks, VcpuId};
 use bulkhead_sched::{
-    Domain, DomainsParameters, EdfParameters, FixedPriorityParameters, PcpuPolicy, PolicyParameters, Server,
-    ServerKind, Slot, VcpuParameters,
+    Domain, DomainsParameters, EdfParameters, FixedPriorityParameters, PcpuPolicy, Policy, PolicyParameters,
+    Server, ServerKind, Signals, Slot, VcpuParameters,
 };
+use core::sync::atomic::Ordering::Relaxed;
 use std::boxed::Box;
 use std::vec::Vec;
 
-/// A pCPU with these vCPUs, and nobody ready.
+/// Returns a pCPU with these vCPUs, none of which is ready.
 fn local(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>) -> (Box<Local>, &'static Area) {
     let area: &'static Area = Box::leak(Box::new(Area::new()));
     let tracer = Tracer::new(&[], &area.pcpus[0], PcpuId(0));
@@ -38,86 +39,56 @@ impl Random {
     }
 }
 
-/// What a decision leaves behind, besides the policy.
-fn outcome(local: &Local, area: &Area) -> impl PartialEq + core::fmt::Debug + use<> {
-    let ran: Vec<u64> = area
-        .vcpus
-        .iter()
-        .map(|vcpu| vcpu.ran.load(core::sync::atomic::Ordering::Relaxed))
-        .collect();
-    let shown = area.pcpus[0].running.load(core::sync::atomic::Ordering::Relaxed);
-    let activities: Vec<Activity> = local.all().map(|slot| local.slot(slot).activity).collect();
-    let decision = (
-        local.running,
-        local.until,
-        local.interested,
-        local.since,
-        local.due,
-    );
-    (decision, ran, shown, activities)
-}
-
-/// Both ways through the same history.
-fn same_decisions(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>, seed: u64) -> [u32; 2] {
-    let ((mut short, short_area), (mut long, long_area)) =
-        (local(vcpus, parameters), local(vcpus, parameters));
-    let (mailbox, mut random) = (Mailbox::new(), Random(seed));
+/// Lives a random life of a pCPU, and checks three facts. The policy is told what its protocol says, the
+/// decision in force is the one that the policy takes, and every tick is counted once.
+fn live(vcpus: &[VcpuParameters], parameters: &PolicyParameters<'_>, seed: u64) -> Box<Local> {
+    let (mut local, area) = local(vcpus, parameters);
+    let mut policy = local.policy.clone();
+    let mut random = Random(seed);
     let mut now = Ticks(0);
-    let mut taken = [0; 2];
+    local.settle(now);
+    local.pick(now);
+    policy.next(now.0);
+    let mut since = now;
     for step in 0..2000 {
         now = Ticks(now.0 + 1 + random.below(9));
-        for local in [&mut short, &mut long] {
-            for slot in local
-                .all()
-                .filter(|slot| local.slot(*slot).activity.until() <= now)
-                .collect::<Vec<_>>()
-            {
+        let before = local.running();
+        if let (0, Some(slot)) = (random.below(3), before) {
+            local.block(slot, Activity::Idle(Ticks(now.0 + random.below(20))));
+        }
+        for slot in local.all() {
+            let is_due = local.slot(slot).activity.until() <= now;
+            if is_due || random.below(4) == 0 && !local.slot(slot).activity.is_ready() {
                 local.make_ready(slot, now);
-            }
-            if local.reschedule {
-                local.settle(now);
-                local.pick(now);
-            }
-            // As if the clock had been armed for it, or not.
-            local.armed = if step % 7 == 0 { Ticks(0) } else { local.deadline() };
-        }
-        assert_eq!(outcome(&short, short_area), outcome(&long, long_area));
-        now = Ticks(now.0 + 1 + random.below(9));
-        if random.below(3) > 0 {
-            let slot = Slot(random.below(vcpus.len() as u64) as u8);
-            for local in [&mut short, &mut long] {
-                if !local.slot(slot).activity.is_ready() {
-                    local.make_ready(slot, now);
-                }
+                policy.ready(slot, now.0);
             }
         }
-        let Some(slot) = long.running().filter(|_| !long.reschedule) else {
+        if !local.reschedule && now < local.deadline() {
+            assert_eq!(local.running(), before);
             continue;
-        };
-        let until = match random.below(8) {
-            0 => Ticks(now.0 + random.below(20)),
-            _ => Ticks::NEVER,
-        };
-        let next = short.pass(slot, until, &mailbox, || now);
-        long.idle(slot, until);
-        long.follow(slot, now);
-        taken[usize::from(next.is_some())] += 1;
-        if short.reschedule {
-            assert!(next.is_none());
-            short.follow(slot, now);
         }
-        assert_eq!(
-            outcome(&short, short_area),
-            outcome(&long, long_area),
-            "step {step}"
-        );
-        assert_eq!(short.policy, long.policy, "step {step}");
-        if let Some(next) = next {
-            assert_eq!(Some(next), long.running());
-            assert_eq!(short.armed, long.deadline(), "nothing is to be armed");
+        local.settle(now);
+        assert_eq!(local.running(), None);
+        if let Some(slot) = before {
+            let why = local.slot(slot).activity.stop_reason();
+            policy.stopped(slot, why, now.since(since).0, now.0);
         }
+        local.pick(now);
+        since = now;
+        assert!(!local.reschedule);
+        assert_eq!(local.in_force.decision(), policy.next(now.0), "step {step}");
+        assert_eq!(local.interested(), policy.interested());
+        let signals = policy.signals();
+        assert_eq!(local.has_signals(), signals != Signals::default());
+        assert_eq!(local.take_signals(), signals);
+        assert_eq!(local.policy, policy, "step {step}");
+        let shown = area.pcpus[0].running.load(Relaxed);
+        assert_eq!(shown, local.running().map_or(NONE, |slot| u32::from(slot.0)));
+        let counted = area.vcpus.iter().map(|vcpu| vcpu.ran.load(Relaxed)).sum::<u64>();
+        assert_eq!(counted + area.pcpus[0].idle.load(Relaxed), now.0);
+        assert_eq!(area.pcpus[0].since.load(Relaxed), now.0);
     }
-    taken
+    local
 }
 
 fn vcpu(priority: u8) -> VcpuParameters {
@@ -128,20 +99,14 @@ fn vcpu(priority: u8) -> VcpuParameters {
 }
 
 #[test]
-fn the_short_way_of_waiting_equals_the_long_one() {
-    let parameters = PolicyParameters::FixedPriority(FixedPriorityParameters { quantum: 12 });
-    let mut shortly = 0;
+fn the_decision_in_force_is_the_one_that_the_policy_takes() {
+    let quantum = FixedPriorityParameters { quantum: 12 };
     for seed in 0..40 {
         let mut random = Random(seed);
         let count = 1 + random.below(6);
         let vcpus: Vec<_> = (0..count).map(|_| vcpu(random.below(3) as u8)).collect();
-        shortly += same_decisions(&vcpus, &parameters, seed)[1];
+        live(&vcpus, &PolicyParameters::FixedPriority(quantum), seed);
     }
-    assert!(shortly > 1000, "{shortly}");
-}
-
-#[test]
-fn who_has_no_short_way_of_waiting_takes_the_long_one() {
     let server = |kind| VcpuParameters {
         server: Some(Server {
             budget: 20,
@@ -151,29 +116,16 @@ fn who_has_no_short_way_of_waiting_takes_the_long_one() {
         ..vcpu(1)
     };
     let budgets = [server(ServerKind::Deferrable), vcpu(0), vcpu(2)];
-    let parameters = PolicyParameters::FixedPriority(FixedPriorityParameters { quantum: 12 });
-    assert_eq!(same_decisions(&budgets, &parameters, 1)[1], 0);
+    live(&budgets, &PolicyParameters::FixedPriority(quantum), 1);
     let servers = [server(ServerKind::ConstantBandwidth), vcpu(0), vcpu(0)];
-    let parameters = PolicyParameters::Edf(EdfParameters { quantum: 12 });
-    assert_eq!(same_decisions(&servers, &parameters, 2)[1], 0);
-}
-
-#[test]
-fn mail_replaces_the_decision_of_the_short_way() {
-    let parameters = PolicyParameters::FixedPriority(FixedPriorityParameters { quantum: 12 });
-    let (mut local, _) = local(&[vcpu(1), vcpu(0)], &parameters);
-    let mailbox = Mailbox::new();
-    for slot in [Slot(0), Slot(1)] {
-        local.make_ready(slot, Ticks(1));
-    }
-    local.settle(Ticks(2));
-    local.pick(Ticks(2));
-    local.armed = local.deadline();
-    assert_eq!(local.running(), Some(Slot(0)));
-    let _wanted = mailbox.post_wake(Slot(0));
-    assert_eq!(local.pass(Slot(0), Ticks::NEVER, &mailbox, || Ticks(5)), None);
-    assert!(local.reschedule);
-    assert_eq!(local.running(), Some(Slot(1)));
+    live(&servers, &PolicyParameters::Edf(EdfParameters { quantum: 12 }), 2);
+    let domains = [Domain { budget: 10 }, Domain { budget: 50 }];
+    let parameters = DomainsParameters {
+        domains: &domains,
+        quantum: 5,
+    };
+    let in_domains = [0, 1, 1].map(|domain| VcpuParameters { domain, ..vcpu(3) });
+    live(&in_domains, &PolicyParameters::Domains(parameters), 3);
 }
 
 #[test]

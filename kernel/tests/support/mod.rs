@@ -6,12 +6,12 @@ use bulkhead_abi::framing::{RS, US};
 use bulkhead_abi::log::AREA_SIZE;
 use bulkhead_abi::{ObjectKind, Rights};
 use bulkhead_arch_api::{PcpuId, Reply, VcpuId, VcpuReset};
-use bulkhead_arch_sim::{Action, CAPS, Guest, Halted, Outcome, Record, SimMachine, What, World};
+use bulkhead_arch_sim::{Action, Guest, Halted, Outcome, Record, Sim, SimClass, SimMachine, What, World};
 use bulkhead_image::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, FLAG_AUTOSTART, HealthAction, LoadRecord, MAP_RAM,
     MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name,
-    PARTITION_TASK, PARTITION_VM, POLICY_FIXED_PRIORITY, PartitionRecord, PcpuRecord, VIRTUAL_PL011,
-    VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    PARTITION_TASK, PARTITION_VM, POLICY_FIXED_PRIORITY, PartitionRecord, PcpuRecord, VcpuRecord,
+    VirtualDeviceRecord, WatchRecord,
 };
 use bulkhead_image::{Image, ImageBuilder, Payload, Portable};
 use bulkhead_kernel::dispatch::{Next, Pcpu};
@@ -19,24 +19,27 @@ use bulkhead_kernel::{AnyPolicy, Hooks, Shared, boot};
 use bulkhead_sched::PcpuPolicy;
 use std::cell::{Ref, RefCell, RefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+// This file is also used inside the crate, which has no prelude of `std`.
+use std::format;
+use std::prelude::rust_2024::*;
 use std::rc::Rc;
 
-/// Where RAM of every partition starts.
+/// The address at which RAM of every partition starts.
 pub const RAM: u64 = 0x4000_0000;
-/// Where the virtual UART of every VM is.
+/// The address of the virtual UART of every VM.
 pub const UART: u64 = 0x0900_0000;
-/// Line of the virtual UART.
+/// The line of the virtual UART.
 pub const UART_LINE: u32 = 33;
 /// An address at which nothing is.
 pub const NOWHERE: u64 = 0x8000_0000;
 
-/// Ticks that a pCPU may be ahead of another: how late a signal can seem to arrive.
+/// The ticks that a pCPU may be ahead of another. A signal can seem to arrive that late.
 const LOOKAHEAD: u64 = 50;
 const BOARD_RAM: u64 = 0x4000_0000;
 const BOARD_SIZE: u64 = 1 << 30;
 const HYPERVISOR: u64 = 1 << 24;
 
-/// A partition to be.
+/// A partition that the system is to have.
 #[derive(Clone)]
 pub struct Part {
     pub name: &'static str,
@@ -53,7 +56,7 @@ pub struct Part {
     pub watches: Vec<u32>,
 }
 
-/// A VM with these vCPUs (pCPU, priority).
+/// Returns a VM with these vCPUs (pCPU, priority).
 pub fn vm(name: &'static str, vcpus: &[(u32, u32)]) -> Part {
     Part {
         name,
@@ -80,7 +83,7 @@ pub fn vm(name: &'static str, vcpus: &[(u32, u32)]) -> Part {
     }
 }
 
-/// A task.
+/// Returns a task.
 pub fn task(name: &'static str, pcpu: u32, priority: u32) -> Part {
     Part {
         task: true,
@@ -105,7 +108,8 @@ impl Part {
     }
 }
 
-/// A guest that wakes every `period` ticks by its own timer, and then does what `work` says of how late it is.
+/// Returns a guest that wakes every `period` ticks by its own timer. Then the guest does the action that
+/// `work` returns for its lateness.
 pub fn periodic(period: u64, mut work: impl FnMut(u64) -> Action) -> impl FnMut(Outcome, u64) -> Action {
     let mut due = 0;
     let mut phase = 0;
@@ -120,7 +124,7 @@ pub fn periodic(period: u64, mut work: impl FnMut(u64) -> Action) -> impl FnMut(
             3 => Action::Acknowledge,
             _ if last == Outcome::Interrupt(Some(27)) => work(now - due),
             _ => {
-                // Woken for nothing: sleep on.
+                // The guest was woken for nothing, and sleeps on.
                 phase = 1;
                 Action::Compute(1)
             }
@@ -128,9 +132,14 @@ pub fn periodic(period: u64, mut work: impl FnMut(u64) -> Action) -> impl FnMut(
     }
 }
 
-/// The tables of a system of these partitions.
+/// Returns the tables of a system of these partitions.
 pub fn tables(pcpus: u32, parts: &[Part]) -> ImageBuilder {
-    let mut image = ImageBuilder::new(CAPS.class_number, "sim").unwrap();
+    tables_of::<Sim>(pcpus, parts)
+}
+
+/// Returns the tables of a system of these partitions, for a board of a class.
+pub fn tables_of<C: SimClass>(pcpus: u32, parts: &[Part]) -> ImageBuilder {
+    let mut image = ImageBuilder::new(C::FACTS, "sim").unwrap();
     image.board = BoardRecord {
         load_address: BOARD_RAM.into(),
         hypervisor_size: HYPERVISOR.into(),
@@ -159,13 +168,13 @@ pub fn tables(pcpus: u32, parts: &[Part]) -> ImageBuilder {
     }
     let mut host = BOARD_RAM + HYPERVISOR;
     for (part, number) in parts.iter().zip(0_u32..) {
-        add_partition(&mut image, part, number, host);
+        add_partition::<C>(&mut image, part, number, host);
         host += part.memory;
     }
     image
 }
 
-fn add_partition(image: &mut ImageBuilder, part: &Part, number: u32, host: u64) {
+fn add_partition<C: SimClass>(image: &mut ImageBuilder, part: &Part, number: u32, host: u64) {
     let first_vcpu = image.vcpus.len() as u32;
     for (pcpu, priority) in &part.vcpus {
         image.vcpus.push(VcpuRecord::plain(number, *pcpu, *priority));
@@ -173,7 +182,7 @@ fn add_partition(image: &mut ImageBuilder, part: &Part, number: u32, host: u64) 
     image.partitions.push(PartitionRecord {
         name: Name::new(part.name).unwrap(),
         uuid: [number as u8; 16],
-        entry: RAM.into(),
+        entry: (RAM | C::FACTS.entry_bits).into(),
         argument: RAM.into(),
         stack: if part.task { RAM + part.memory } else { 0 }.into(),
         watchdog_ns: part.watchdog_ns.into(),
@@ -184,7 +193,7 @@ fn add_partition(image: &mut ImageBuilder, part: &Part, number: u32, host: u64) 
         manifest_line: (10 * number + 10).into(),
         restart_limit: part.restart_limit.into(),
         virtual_lines: if part.task { 0 } else { 64 }.into(),
-        reserved: 0.into(),
+        entry_state: 0.into(),
         health: part.health,
     });
     image.memory.push(MemoryRecord {
@@ -205,7 +214,7 @@ fn add_partition(image: &mut ImageBuilder, part: &Part, number: u32, host: u64) 
     if !part.task {
         image.virtual_devices.push(VirtualDeviceRecord {
             partition: number.into(),
-            kind: VIRTUAL_PL011.into(),
+            kind: C::FACTS.console().unwrap().0.number.into(),
             base: [UART.into(), 0.into()],
             size: [0x1000.into(), 0.into()],
             virtual_line: UART_LINE.into(),
@@ -231,7 +240,8 @@ fn add_partition(image: &mut ImageBuilder, part: &Part, number: u32, host: u64) 
     }
 }
 
-/// A payload at the start of RAM, and the alternative it makes, if it is not the partition's own.
+/// Adds a payload at the start of RAM, and the alternative it makes, if the payload is not the partition's
+/// own.
 fn add_payload(image: &mut ImageBuilder, part: &Part, number: u32, (alternative, bytes): (u32, &[u8])) {
     if alternative != 0 {
         image.alternatives.push(AlternativeRecord {
@@ -261,34 +271,37 @@ fn add_payload(image: &mut ImageBuilder, part: &Part, number: u32, (alternative,
     });
 }
 
-type SimPcpu<P> = Pcpu<'static, 'static, SimMachine, P>;
+type SimPcpu<P, C> = Pcpu<'static, 'static, SimMachine<C>, SimMachine<C>, P>;
 
-/// A mock board with the kernel on it, and with these policies.
-pub struct Bench<P = AnyPolicy> {
+/// A pCPU that is on, and its next step if that step has not come to its end.
+type Driven<P, C> = Option<(SimPcpu<P, C>, Option<Next>)>;
+
+/// A mock board of a class with the kernel on it, and with these policies.
+pub struct Bench<P = AnyPolicy, C: SimClass = Sim> {
     world: Rc<RefCell<World>>,
     shared: &'static Shared<'static, spin::Spin>,
     image: &'static [u8],
-    pcpus: Vec<Option<(SimPcpu<P>, Option<Next>)>>,
+    pcpus: Vec<Driven<P, C>>,
     seed: u64,
 }
 
 impl Bench {
-    /// A board with this system, not yet booted.
+    /// Returns a board with this system, not yet booted.
     pub fn new(pcpus: u32, parts: &[Part]) -> Self {
         Self::with_image(pcpus, tables(pcpus, parts).build().unwrap())
     }
 
-    /// A board with these bytes as its image.
+    /// Returns a board with these bytes as its image.
     pub fn with_image(pcpus: u32, image: Vec<u8>) -> Self {
         Self::with_policies(pcpus, image)
     }
 }
 
-impl<P: PcpuPolicy> Bench<P> {
-    /// A board with these bytes as its image, and a class binary with policies of one's own.
+impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
+    /// Returns a board with these bytes as its image, and a class binary with policies of one's own.
     pub fn with_policies(pcpus: u32, image: Vec<u8>) -> Self {
         Self {
-            world: Rc::new(RefCell::new(World::new(pcpus as u8))),
+            world: Rc::new(RefCell::new(World::of::<C>(pcpus as u8))),
             shared: Box::leak(Box::new(Shared::new())),
             image: image.leak(),
             pcpus: (0..pcpus).map(|_| None).collect(),
@@ -301,6 +314,11 @@ impl<P: PcpuPolicy> Bench<P> {
         self.seed = seed;
     }
 
+    /// Returns the state that the pCPUs share.
+    pub fn shared(&self) -> &'static Shared<'static, spin::Spin> {
+        self.shared
+    }
+
     pub fn world(&self) -> RefMut<'_, World> {
         self.world.borrow_mut()
     }
@@ -309,13 +327,13 @@ impl<P: PcpuPolicy> Bench<P> {
         self.world.borrow()
     }
 
-    /// What vCPU `vcpu` runs each time it starts.
+    /// Sets the program that vCPU `vcpu` runs each time it starts.
     pub fn program<G: Guest + 'static>(&self, vcpu: u8, make: impl Fn(&VcpuReset) -> G + 'static) {
         self.world().program(VcpuId(vcpu), make);
     }
 
-    /// Another handle of a pCPU's machine, for what the kernel does between two steps.
-    pub fn machine(&self, pcpu: u8) -> SimMachine {
+    /// Returns another handle of a pCPU's machine, for work of the kernel between two steps.
+    pub fn machine(&self, pcpu: u8) -> SimMachine<C> {
         SimMachine::new(Rc::clone(&self.world), PcpuId(pcpu))
     }
 
@@ -341,8 +359,9 @@ impl<P: PcpuPolicy> Bench<P> {
                 digest: Portable,
                 version: "test",
             };
-            let image = Image::check(image, CAPS.class_number, &Portable);
-            self.pcpus[0] = guarded(|| boot::boot(machine, shared, image, &hooks)).map(|pcpu| (pcpu, None));
+            let image = Image::check(image, C::FACTS, &Portable);
+            self.pcpus[0] = guarded(|| boot::boot((machine.clone(), machine), shared, image, &hooks))
+                .map(|pcpu| (pcpu, None));
         }
         self.join_secondaries();
     }
@@ -354,12 +373,13 @@ impl<P: PcpuPolicy> Bench<P> {
             if waits && self.look().is_started(id) {
                 let machine = SimMachine::new(Rc::clone(&self.world), id);
                 let shared = self.shared;
-                self.pcpus[index] = guarded(|| boot::join(machine, shared)).map(|pcpu| (pcpu, None));
+                self.pcpus[index] =
+                    guarded(|| boot::join((machine.clone(), machine), shared)).map(|pcpu| (pcpu, None));
             }
         }
     }
 
-    /// The pCPU whose clock is behind, and how far it may go.
+    /// Returns the pCPU whose clock is behind, and the time to which it may go.
     fn next_pcpu(&self) -> Option<(u8, u64)> {
         let world = self.look();
         let count = self.pcpus.len() as u64;
@@ -388,7 +408,7 @@ impl<P: PcpuPolicy> Bench<P> {
             let vcpu = match next {
                 Next::Run(_, vcpu) => Some(vcpu),
                 Next::Idle => None,
-                Next::Load(..) | Next::Report(_) | Next::Again => return pcpu.perform(next),
+                Next::Load(..) | Next::Report(_) | Next::Chore | Next::Again => return pcpu.perform(next),
             };
             if world.borrow_mut().advance(PcpuId(index), vcpu, horizon) {
                 pcpu.perform(next);
@@ -401,12 +421,12 @@ impl<P: PcpuPolicy> Bench<P> {
         }
     }
 
-    /// The hypervisor's own log.
+    /// Returns the hypervisor's own log.
     pub fn log(&self) -> Vec<String> {
         self.console("bulkhead").lines().map(str::to_owned).collect()
     }
 
-    /// Everything a console has shown.
+    /// Returns everything that a console has shown.
     pub fn console(&self, name: &str) -> String {
         let output = self.look().output.clone();
         let mut text = Vec::new();
@@ -430,17 +450,17 @@ impl<P: PcpuPolicy> Bench<P> {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// Whether some line of the log contains `text`.
+    /// Tells whether some line of the log contains `text`.
     pub fn logged(&self, text: &str) -> bool {
         self.log().iter().any(|line| line.contains(text))
     }
 
-    /// The marks of a vCPU, without their times.
+    /// Returns the marks of a vCPU, without their times.
     pub fn marks(&self, vcpu: u8) -> Vec<u64> {
         self.look().marks(VcpuId(vcpu)).map(|(_, mark)| mark).collect()
     }
 
-    /// What was recorded and fits.
+    /// Returns the records that fit.
     pub fn records(&self, fits: impl Fn(&What) -> bool) -> Vec<Record> {
         self.look()
             .records
@@ -451,7 +471,7 @@ impl<P: PcpuPolicy> Bench<P> {
     }
 }
 
-/// Runs something that may end in `Cpus::stop`: then the result is `None`.
+/// Runs a function that may end in `Cpus::stop`. Then the result is `None`.
 fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(value) => Some(value),
@@ -460,7 +480,7 @@ fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// A guest that does `actions` in turn; each reply to a hypercall leaves a mark: its first result, or
+/// Returns a guest that does `actions` in turn. Each reply to a hypercall leaves a mark: its first result, or
 /// [`error_mark`] of its error.
 pub fn caller(actions: Vec<Action>) -> impl Guest {
     let mut rest = actions.into_iter();
@@ -471,12 +491,12 @@ pub fn caller(actions: Vec<Action>) -> impl Guest {
     }
 }
 
-/// The mark that stands for an error.
+/// Returns the mark that stands for an error.
 pub fn error_mark(error: bulkhead_abi::Error) -> u64 {
     error as i64 as u64
 }
 
-/// A hypercall with up to six arguments.
+/// Returns a hypercall with up to six arguments.
 pub fn call(operation: bulkhead_abi::Operation, arguments: &[u64]) -> Action {
     let mut registers = [0; 6];
     registers[..arguments.len()].copy_from_slice(arguments);

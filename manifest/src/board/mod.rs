@@ -3,6 +3,7 @@
 //!
 //! The boards of the repository are compiled in, so that the tool works from anywhere; a manifest can
 //! also name a board file of its own. A new board needs a data file and one line in `EMBEDDED`.
+#![deny(clippy::arithmetic_side_effects)]
 
 mod read;
 
@@ -12,14 +13,16 @@ use std::path::Path;
 
 use read::read;
 
-use bulkhead_image::MPU_GRANULE;
-use bulkhead_image::layout::{CLASS_AARCH64, CLASS_ARMV7M};
+use crate::class::Class;
+use crate::driver::{Controller, Role};
 
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::AttachmentKind;
-use crate::plan::{LOG_SIZE, SMALL_LOG_SIZE};
-use crate::schema;
-use crate::units::{self, PAGE};
+use crate::schema::declare::{choices, tables};
+use crate::schema::form::{Form, Map, Whole};
+use crate::schema::{self, Kind};
+use crate::units::{self, Address, Duration, PAGE, Size};
+use crate::value::Value;
 
 /// The board files that come with the tool.
 const EMBEDDED: &[(&str, &str)] = &[
@@ -37,10 +40,6 @@ const EMBEDDED: &[(&str, &str)] = &[
     ("xlnx-zcu102", include_str!("../../../boards/xlnx-zcu102.toml")),
 ];
 
-/// Where a CPU of class `armv7m` finds its first stack pointer and the address of its first instruction after a reset: 0 on the boards
-/// there are (VTOR after a reset, Arm DDI 0403E, section B3.2.5).
-pub(crate) const RESET_VECTORS: Window = Window { base: 0, size: 8 };
-
 /// A stretch of an address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Window {
@@ -57,19 +56,19 @@ impl Window {
         self.base.saturating_add(self.size)
     }
 
-    /// Whether the two share an address.
+    /// Tells whether the two share an address.
     #[must_use]
     pub const fn overlaps(self, other: Self) -> bool {
         self.size > 0 && other.size > 0 && self.base < other.end() && other.base < self.end()
     }
 
-    /// Whether all of `other` is inside.
+    /// Tells whether all of `other` is inside.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.base <= other.base && other.end() <= self.end() && other.base.checked_add(other.size).is_some()
     }
 
-    /// The whole pages it touches.
+    /// Returns the whole pages it touches.
     #[must_use]
     pub fn pages(self) -> Self {
         let base = self.base & !(PAGE - 1);
@@ -81,207 +80,178 @@ impl Window {
     }
 }
 
-/// Class of a board: which hypervisor runs on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Class {
-    /// Armv8-A with EL2.
-    #[default]
-    Aarch64,
-    /// Armv7-M with an MPU: nothing is translated, code is executed where it is linked.
-    Armv7m,
-}
+impl Form for Window {
+    const KIND: Kind = <Stretch as Form>::KIND;
 
-impl Class {
-    /// Its name in board files and of its class binary.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Aarch64 => "aarch64",
-            Self::Armv7m => "armv7m",
-        }
-    }
-
-    /// Its number in a system image.
-    #[must_use]
-    pub const fn number(self) -> u32 {
-        match self {
-            Self::Aarch64 => CLASS_AARCH64,
-            Self::Armv7m => CLASS_ARMV7M,
-        }
-    }
-
-    /// Multiple at which mappings start and end.
-    #[must_use]
-    pub const fn granule(self) -> u64 {
-        match self {
-            Self::Aarch64 => PAGE,
-            Self::Armv7m => MPU_GRANULE,
-        }
+    fn read(value: &Value) -> Option<Self> {
+        let Stretch { base, size } = <Stretch as Form>::read(value)?;
+        Some(Self {
+            base: base.get(),
+            size: size.get(),
+        })
     }
 }
 
-/// How an interrupt is signalled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trigger {
-    /// As long as the line is active.
-    Level,
-    /// Once per rising edge.
-    Edge,
-}
+/// The largest number of an interrupt line.
+pub(crate) const LINE_MAX: u32 = 1019;
 
-/// An interrupt of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interrupt {
-    /// Line in the numbering of the board's interrupt controller.
-    pub line: u32,
-    /// How it is signalled.
-    pub trigger: Trigger,
-}
+tables! {
+    /// A stretch of the board's address space.
+    pub(crate) Stretch = "a window" {
+        /// first address
+        base "base": Address, required;
+        /// bytes
+        size "size": Size, required;
+    }
 
-/// A driver for the UART of the hypervisor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Uart {
-    /// Arm PrimeCell PL011.
-    #[default]
-    Pl011,
-    /// Cadence UART.
-    Cadence,
-    /// Arm CMSDK APB UART.
-    Cmsdk,
-}
+    /// Facts about a piece of hardware.
+    pub Board
+    with {
+        /// Code memory, of a class that executes code in place.
+        code: Vec<Window>,
+        /// The hypervisor's own code memory, of such a class.
+        own_code: Window,
+        /// The hypervisor's own RAM, of such a class.
+        own_ram: Window,
+        /// The place of the hypervisor: bus address of its first byte, and of its first instruction.
+        load_address: u64,
+        /// The devices that the hypervisor drives, by role. Without a console, its log is in RAM only.
+        controllers: Vec<Controller>,
+        /// Lines of the interrupt controller, private ones included.
+        line_count: u32,
+    }
+    completed_by read::all_keys
+    = "a board file" {
+        /// the board's name
+        name "name": String, required;
+        /// one line for people
+        description "description": String, required;
+        /// class of the hypervisor that runs on it
+        class "class": Class, required;
+        /// identification of each CPU, in the order of pCPU numbers (aarch64: MPIDR_EL1 affinity fields;
+        /// armv7m: 0)
+        cpus "cpus": Vec<u64>, required;
+        /// stretches of RAM
+        ram "ram": Vec<Window>, required;
+        /// whether an IOMMU that the hypervisor drives confines DMA
+        iommu "iommu": bool, default(false);
+        /// devices that can be given to partitions
+        devices "device": Map<Device>, optional;
+        /// what the hypervisor costs; without it the analysis takes it to cost nothing, and says so
+        costs "overheads": Option<Costs>, optional;
+        /// how to emulate the board
+        emulator "emulator": Option<Emulator>, optional;
+    }
 
-/// The UART of the hypervisor.
-#[derive(Clone, Debug, Default)]
-pub struct Console {
-    /// Driver.
-    pub driver: Uart,
-    /// Registers.
-    pub registers: Window,
-    /// Interrupt line; of a CMSDK UART the one for receive, before the one for transmit.
-    pub line: u32,
-    /// Input clock, 0 = do not program the baud rate.
-    pub clock_hz: u32,
-}
+    /// A device, or with `count` a row of equal ones named NAME-0, NAME-1 and so on.
+    pub Device
+    with {
+        /// Name for manifests.
+        name: String,
+        /// Number in a row of equal ones.
+        index: u32,
+    }
+    = "a device" {
+        /// one line for people
+        description "description": String, default("");
+        /// `compatible` of its device tree node
+        compatible "compatible": Vec<String>, required;
+        /// its registers
+        registers "registers": Vec<Window>, required;
+        /// its interrupt lines
+        interrupts "interrupts": Vec<Interrupt>, default([]);
+        /// whether it can read and write memory by itself
+        dma "dma": bool, default(false);
+        /// whether its DMA sees the caches
+        dma_coherent "dma-coherent": bool, default(false);
+        /// name of the clock input that gets the fixed bus clock
+        clock "clock": Option<String>, optional;
+        /// how many of them in a row
+        count "count": Option<Whole<1, 256>>, default(1);
+        /// bytes from one's registers to the next one's; with `count`
+        stride "stride": Size, optional;
+        /// whether the hypervisor may access the registers for the owner, so that devices in one page can
+        /// have several owners; only for devices that answer every access
+        forward "forward": bool, default(false);
+        /// what stops the device, interrupts and DMA included, when its owner has ended
+        quiesce "quiesce": Option<Quiesce>, optional;
+        /// what its emulator can plug into it
+        plugs "emulator": Plugs, optional;
+    }
 
-/// What a GIC has besides its distributor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gic {
-    /// GICv2 with virtualization extensions.
-    V2 {
-        /// CPU interface, `GICC`.
-        cpu_interface: Window,
-        /// Virtual interface control, `GICH`.
-        hypervisor_interface: Window,
-        /// Virtual CPU interface, `GICV`: what VMs see as their CPU interface.
-        virtual_cpu_interface: Window,
-    },
-    /// GICv3; its CPU interfaces are system registers.
-    V3 {
-        /// Redistributors of all CPUs.
-        redistributors: Window,
-    },
-    /// No GIC at all: the NVIC of an M-profile CPU.
-    Nvic,
-}
+    /// A write of 32 bits to a register of the device.
+    pub Quiesce derive(Copy) = "a register write" {
+        /// offset of the register in the first window
+        offset "offset": u32, required;
+        /// what is written
+        value "value": u32, required;
+    }
 
-impl Default for Gic {
-    fn default() -> Self {
-        Self::V3 {
-            redistributors: Window::default(),
-        }
+    /// Further arguments of the emulator that plug something into the device. `{device}` stands for the
+    /// device's name, `{index}` for its number in a row.
+    pub Plugs = "attachments" {
+        /// a disk; `{file}` stands for its image, `{read-only}` for `on` or `off`
+        disk "disk": Vec<String>, optional;
+        /// a network
+        network "network": Vec<String>, optional;
+    }
+
+    /// A shared interrupt line.
+    pub Interrupt derive(Copy) = "an interrupt" {
+        /// line in the numbering of the interrupt controller
+        line "line": Whole<0, LINE_MAX>, required;
+        /// trigger
+        trigger "trigger": Trigger, required;
+    }
+
+    /// The command that emulates the board; `{image}` stands for the flashable file, `{cpus}` for the number
+    /// of CPUs, `{port}` for a TCP port.
+    pub Emulator = "an emulator" {
+        /// the program
+        program "program": String, required;
+        /// its arguments
+        arguments "arguments": Vec<String>, required;
+        /// further arguments for runs that repeat exactly
+        deterministic "deterministic": Vec<String>, optional;
+        /// further arguments to wait for a debugger
+        gdb "gdb": Vec<String>, optional;
+        /// further arguments for a QMP monitor on the socket `{monitor}` that keeps a board that is off until
+        /// it is told to quit
+        monitor "monitor": Vec<String>, optional;
+        /// further arguments, besides `deterministic`, with which a tick of the counter is one instruction
+        instruction_clock "instruction-clock": Vec<String>, optional;
+        /// arguments instead of `arguments` to run a program of a VM, `{image}`, without the hypervisor
+        bare "bare": Vec<String>, optional;
+        /// parts of messages of the emulator that mean nothing
+        ignore "ignore": Vec<String>, optional;
+    }
+
+    /// Costs of the hypervisor on the board, for the analysis: each rounded up from what `bulkhead bench`
+    /// measures.
+    pub Costs derive(Copy) = "a table of overheads" {
+        /// one vCPU in the place of another
+        switch "switch": Duration, required;
+        /// an interrupt, from the board to the vCPU
+        interrupt "interrupt": Duration, required;
+        /// a decision who runs
+        decision "decision": Duration, required;
+        /// the longest stretch in which the hypervisor does not look at interrupts; without it, an interrupt,
+        /// a decision and a switch
+        longest "longest": Duration, optional;
+        /// the time that each vCPU of the pCPU adds to that stretch, as all of them may become ready at once;
+        /// 0, if left out
+        longest_per_vcpu "longest-per-vcpu": Duration, optional;
     }
 }
 
-impl Gic {
-    /// Version of the architecture, 0 if there is none.
-    #[must_use]
-    pub const fn version(self) -> u64 {
-        match self {
-            Self::V2 { .. } => 2,
-            Self::V3 { .. } => 3,
-            Self::Nvic => 0,
-        }
+choices! {
+    /// The signal of an interrupt.
+    pub Trigger {
+        /// level-triggered, high
+        Level = "level",
+        /// rising edge
+        Edge = "edge",
     }
-}
-
-/// The interrupt controller.
-#[derive(Clone, Debug, Default)]
-pub struct Controller {
-    /// Distributor.
-    pub distributor: Window,
-    /// The rest, by version.
-    pub gic: Gic,
-    /// Maintenance interrupt.
-    pub maintenance: u32,
-    /// Lines, private ones included.
-    pub lines: u32,
-}
-
-impl Controller {
-    /// All register windows, in the order of the system image.
-    #[must_use]
-    pub fn windows(&self) -> Vec<Window> {
-        let rest = match self.gic {
-            Gic::Nvic => return Vec::new(),
-            Gic::V2 {
-                cpu_interface,
-                hypervisor_interface,
-                virtual_cpu_interface,
-            } => vec![cpu_interface, hypervisor_interface, virtual_cpu_interface],
-            Gic::V3 { redistributors } => vec![redistributors],
-        };
-        std::iter::once(self.distributor).chain(rest).collect()
-    }
-}
-
-/// The system timer: of an Armv8-A CPU its private lines, else a device.
-#[derive(Clone, Debug, Default)]
-pub struct Timer {
-    /// Timer of EL2.
-    pub hypervisor: u32,
-    /// Virtual timer.
-    pub virtual_line: u32,
-    /// Physical timer.
-    pub physical: u32,
-    /// Registers of a dual timer.
-    pub registers: Window,
-    /// Registers with a counter that always runs.
-    pub counter: Window,
-    /// Line of a dual timer.
-    pub line: u32,
-    /// Clock of both.
-    pub clock_hz: u32,
-}
-
-/// A device that can be given to a partition.
-#[derive(Clone, Debug, Default)]
-pub struct Device {
-    /// Name for manifests.
-    pub name: String,
-    /// One line for people.
-    pub description: String,
-    /// `compatible` of its device tree node.
-    pub compatible: Vec<String>,
-    /// Registers.
-    pub registers: Vec<Window>,
-    /// Interrupts.
-    pub interrupts: Vec<Interrupt>,
-    /// Whether it accesses memory by itself.
-    pub dma: bool,
-    /// Whether its DMA sees the caches.
-    pub dma_coherent: bool,
-    /// Name of its clock input.
-    pub clock: Option<String>,
-    /// Whether the hypervisor may access its registers for the owner.
-    pub forward: bool,
-    /// What stops it: offset in its first window, and value.
-    pub quiesce: Option<(u32, u32)>,
-    /// Number in a row of equal ones.
-    pub index: u64,
-    /// Arguments with which the emulator plugs a disk into it.
-    pub disk: Vec<String>,
-    /// Arguments with which the emulator plugs a network into it.
-    pub network: Vec<String>,
 }
 
 impl Device {
@@ -289,93 +259,47 @@ impl Device {
     #[must_use]
     pub fn attach(&self, kind: AttachmentKind) -> &[String] {
         match kind {
-            AttachmentKind::Disk => &self.disk,
-            AttachmentKind::Network => &self.network,
+            AttachmentKind::Disk => &self.plugs.disk,
+            AttachmentKind::Network => &self.plugs.network,
         }
     }
 }
 
-/// How to emulate the board.
-#[derive(Clone, Debug, Default)]
-pub struct Emulator {
-    /// The program.
-    pub program: String,
-    /// Its arguments.
-    pub arguments: Vec<String>,
-    /// More of them for runs that repeat exactly.
-    pub deterministic: Vec<String>,
-    /// More of them to wait for a debugger.
-    pub gdb: Vec<String>,
-    /// More of them for a monitor on a socket that keeps a board that is off until it has been looked at.
-    pub monitor: Vec<String>,
-    /// More of them with which a tick of the counter is one instruction.
-    pub instruction_clock: Vec<String>,
-    /// Its arguments to run a program of a VM without the hypervisor.
-    pub bare: Vec<String>,
-    /// Parts of messages of the emulator that mean nothing.
-    pub ignore: Vec<String>,
-}
-
-/// A board.
-#[derive(Clone, Debug, Default)]
-pub struct Board {
-    /// Its name.
-    pub name: String,
-    /// One line for people.
-    pub description: String,
-    /// Class of the hypervisor.
-    pub class: Class,
-    /// Identification of each CPU, by pCPU number.
-    pub cpus: Vec<u64>,
-    /// Code memory, of a class that executes code in place.
-    pub code: Vec<Window>,
-    /// RAM.
-    pub ram: Vec<Window>,
-    /// The hypervisor's own code memory, of such a class.
-    pub own_code: Window,
-    /// The hypervisor's own RAM, of such a class.
-    pub own_ram: Window,
-    /// Where the hypervisor is: bus address of its first byte, and of its first instruction.
-    pub load_address: u64,
-    /// Whether DMA is confined.
-    pub iommu: bool,
-    /// UART of the hypervisor, if there is one; without, its log is in RAM only.
-    pub console: Option<Console>,
-    /// The interrupt controller.
-    pub controller: Controller,
-    /// The timer.
-    pub timer: Timer,
-    /// Devices for partitions.
-    pub devices: Vec<Device>,
-    /// What the hypervisor costs, in nanoseconds; `None`: not known.
-    pub overheads: Option<Overheads>,
-    /// How to emulate it.
-    pub emulator: Option<Emulator>,
+impl Costs {
+    /// Returns the times of a pCPU with this many vCPUs.
+    #[must_use]
+    pub fn with_vcpus(&self, vcpus: usize) -> Overheads {
+        let each = self.longest_per_vcpu.get();
+        let more = each.saturating_mul(u64::try_from(vcpus).unwrap_or(u64::MAX));
+        Overheads {
+            switch: self.switch.get(),
+            interrupt: self.interrupt.get(),
+            decision: self.decision.get(),
+            longest: self.longest.get().saturating_add(more),
+        }
+    }
 }
 
 impl Board {
-    /// Where the hypervisor's log is.
+    /// Returns the times that the hypervisor takes on a pCPU with this many vCPUs; `None`: not known.
     #[must_use]
-    pub fn log(&self) -> Window {
-        match self.class {
-            Class::Aarch64 => Window {
-                base: self.load_address.saturating_sub(LOG_SIZE),
-                size: LOG_SIZE,
-            },
-            Class::Armv7m => Window {
-                size: SMALL_LOG_SIZE,
-                ..self.own_ram
-            },
-        }
+    pub fn overheads(&self, vcpus: usize) -> Option<Overheads> {
+        self.costs.map(|costs| costs.with_vcpus(vcpus))
     }
 
-    /// The device of that name.
+    /// Tells where the hypervisor's log is.
+    #[must_use]
+    pub fn log(&self) -> Window {
+        self.class.host().log(self)
+    }
+
+    /// Returns the device of that name.
     #[must_use]
     pub fn device(&self, name: &str) -> Option<&Device> {
         self.devices.iter().find(|device| device.name == name)
     }
 
-    /// The devices, other than itself, with registers in one of the pages of `device`'s registers.
+    /// Returns the devices, other than itself, with registers in one of the pages of `device`'s registers.
     pub fn page_neighbours<'a>(&'a self, device: &'a Device) -> impl Iterator<Item = &'a Device> {
         self.devices.iter().filter(move |other| {
             other.name != device.name
@@ -388,42 +312,31 @@ impl Board {
         })
     }
 
-    /// The interrupt lines that the hypervisor itself uses.
+    /// Tells what the hypervisor drives in that role.
     #[must_use]
-    pub fn hypervisor_lines(&self) -> Vec<u32> {
-        let timer = &self.timer;
-        let (own, console) = match self.class {
-            Class::Aarch64 => (
-                vec![
-                    timer.hypervisor,
-                    timer.virtual_line,
-                    timer.physical,
-                    self.controller.maintenance,
-                ],
-                1,
-            ),
-            Class::Armv7m => (vec![timer.line], 2),
-        };
-        let first = self.console.iter().map(|console| console.line);
-        own.into_iter()
-            .chain(first.flat_map(|line| line..line + console))
+    pub fn driven(&self, role: Role) -> Option<&Controller> {
+        let mut controllers = self.controllers.iter();
+        controllers.find(|controller| controller.driver.role == role)
+    }
+
+    /// Returns the interrupt lines that the hypervisor itself uses, with names for people.
+    #[must_use]
+    pub fn hypervisor_lines(&self) -> Vec<(u32, &'static str)> {
+        self.controllers
+            .iter()
+            .flat_map(Controller::named_lines)
             .collect()
     }
 
-    /// What the hypervisor itself drives: a name for messages, and the registers.
+    /// Tells what the hypervisor itself drives: a name for messages, and the registers.
     #[must_use]
     pub fn hypervisor_devices(&self) -> Vec<(&'static str, Window)> {
-        let controller = self.controller.windows();
-        let controller = controller
-            .into_iter()
-            .map(|window| ("interrupt-controller", window));
-        let console = self.console.iter().map(|console| ("console", console.registers));
-        let timer = [self.timer.registers, self.timer.counter];
-        let timer = timer.into_iter().filter(|window| window.size > 0);
-        console
-            .chain(controller)
-            .chain(timer.map(|window| ("timer", window)))
-            .collect()
+        let registers = |controller: &Controller| {
+            let name = controller.driver.role.table();
+            let windows = controller.windows.clone().into_iter();
+            windows.map(move |window| (name, window)).collect::<Vec<_>>()
+        };
+        self.controllers.iter().flat_map(registers).collect()
     }
 }
 
@@ -433,7 +346,7 @@ pub fn board_names() -> Vec<&'static str> {
     EMBEDDED.iter().map(|(name, _)| *name).collect()
 }
 
-/// The boards that come with the tool. Those that fail their own checks are left out; a test sees to
+/// Returns the boards that come with the tool. Those that fail their own checks are left out; a test sees to
 /// it that there is none.
 #[must_use]
 pub fn boards() -> Vec<Board> {
@@ -444,7 +357,7 @@ pub fn boards() -> Vec<Board> {
         .collect()
 }
 
-/// The board a manifest names at `place`; `base` is the folder of the manifest.
+/// Returns the board a manifest names at `place`; `base` is the folder of the manifest.
 pub(crate) fn find(name: &str, place: Place, base: &Path, report: &mut Report) -> Option<Board> {
     if let Some((_, text)) = EMBEDDED.iter().find(|(embedded, _)| *embedded == name) {
         return read(Path::new(&format!("boards/{name}.toml")), text, report);
@@ -481,7 +394,8 @@ pub(crate) fn find(name: &str, place: Place, base: &Path, report: &mut Report) -
 
 #[cfg(test)]
 mod tests {
-    use super::{Uart, Window, board_names, boards};
+    use super::{Window, board_names, boards};
+    use crate::driver::{CADENCE_UART, GIC_V2, GIC_V3, Role};
 
     #[test]
     fn embedded_boards_pass_their_checks() {
@@ -500,7 +414,7 @@ mod tests {
                 size: 0x200
             }
         );
-        assert_eq!(last.interrupts[0].line, 79);
+        assert_eq!(last.interrupts[0].line.get(), 79);
         assert_eq!(board.page_neighbours(last).count(), 7);
         assert_eq!(board.load_address, 0x4020_0000);
     }
@@ -509,8 +423,10 @@ mod tests {
     fn one_machine_with_two_controllers_differs_in_nothing_else() {
         let boards = boards();
         let (v3, v2) = (&boards[0], &boards[1]);
-        assert_eq!((v3.controller.gic.version(), v2.controller.gic.version()), (3, 2));
-        assert_eq!(v3.controller.maintenance, v2.controller.maintenance);
+        let (of_v3, of_v2) = (v3.driven(Role::Interrupts), v2.driven(Role::Interrupts));
+        let (of_v3, of_v2) = (of_v3.expect("a GICv3"), of_v2.expect("a GICv2"));
+        assert_eq!((of_v3.driver, of_v2.driver), (&GIC_V3, &GIC_V2));
+        assert_eq!(of_v3.lines, of_v2.lines);
         assert_eq!(v3.cpus, v2.cpus);
         assert_eq!(v3.ram, v2.ram);
         assert_eq!(v3.load_address, v2.load_address);
@@ -532,11 +448,10 @@ mod tests {
             }]
         );
         assert_eq!(board.load_address, 0x20_0000);
-        assert_eq!(
-            board.console.as_ref().map(|console| console.driver),
-            Some(Uart::Cadence)
-        );
-        assert_eq!(board.controller.windows().len(), 4);
+        let console = board.driven(Role::Console);
+        assert_eq!(console.map(|console| console.driver), Some(&CADENCE_UART));
+        let controller = board.driven(Role::Interrupts).expect("a GICv2");
+        assert_eq!(controller.windows.len(), 4);
         assert_eq!(board.hypervisor_devices().len(), 5);
     }
 

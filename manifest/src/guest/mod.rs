@@ -1,29 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is in a partition's memory when it starts: image, RAM disk, device tree, startup page.
 //!
-//! Placement inside a VM follows QEMU's `virt` board (hw/arm/boot.c of QEMU 7.2), because software built
-//! for that board may depend on it: a Linux Image at RAM base plus its offset; a raw binary at RAM base
-//! plus 512K; the RAM disk at 128M or half of RAM, whichever is less; the device tree behind it, or, for
-//! an ELF image and for firmware, at the start of RAM. Where that does not fit, the RAM disk and the
-//! device tree go to the end of RAM. x0 is always the device tree's address.
+//! How a VM is built is up to the class of the board ([`crate::class`]). What is here serves every class that
+//! translates.
 //!
 //! A task is mapped page by page with the permissions its ELF segments ask for; the rest of its memory is
 //! readable and writable, and its stack grows down from the end. The startup page is mapped read-only in
 //! the page below its memory, so that a stack that overflows cannot reach it before the program's own data.
 
-mod image;
-mod in_place;
-mod linux;
-mod task;
-mod task_in_place;
-mod vm;
+pub(crate) mod elf;
+pub(crate) mod task;
 
-use crate::board::{Board, Class, Window};
+use crate::board::{Board, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Access, Kind, PartitionSpec, Placed};
-use crate::payload::in_place::Stretch;
-use crate::payload::{Loader, Piece};
+use crate::payload::{Loader, Piece, Stretch};
 use crate::system::Capability;
+use crate::units::Address;
 
 /// What an area is, for the memory map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +35,12 @@ pub(crate) struct Area {
     pub window: Window,
     pub access: Access,
     /// Where the manifest wants it on the board.
-    pub at: Option<Placed<u64>>,
+    pub at: Option<Placed<Address>>,
     pub place: Place,
 }
 
 impl Area {
-    /// Which addresses a guest's main memory has, for a diagnostic.
+    /// Tells which addresses a guest's main memory has, for a diagnostic.
     pub(crate) fn ram_note(&self) -> String {
         let last = self.window.end().saturating_sub(1);
         format!("RAM: {:#x} to {last:#x}", self.window.base)
@@ -64,7 +57,7 @@ pub(crate) struct Part {
 
 impl Part {
     /// Areas each of which has the same permissions everywhere.
-    fn whole(areas: &[Area]) -> Vec<Self> {
+    pub(crate) fn whole(areas: &[Area]) -> Vec<Self> {
         let part = |(area, whole): (usize, &Area)| Self {
             area,
             window: whole.window,
@@ -106,7 +99,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.spec.name.value
     }
 }
@@ -114,12 +107,10 @@ impl Context<'_> {
 /// Builds a partition's memory; `None` if something was reported.
 pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
     let errors = report.error_count();
-    let in_place = context.board.class == Class::Armv7m;
+    let class = context.board.class.host();
     let mut guest = match context.spec.kind {
-        Kind::Vm if in_place => in_place::build(context, loader, report),
-        Kind::Vm => vm::build(context, loader, report),
-        Kind::Task if in_place => task_in_place::build(context, loader, report),
-        Kind::Task => task::build(context, loader, report),
+        Kind::Vm => class.build_vm(context, loader, report),
+        Kind::Task => class.build_task(context, loader, report),
     };
     for alternative in &context.spec.alternatives {
         let spec = context.spec.with(alternative);
@@ -127,7 +118,7 @@ pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
             spec: &spec,
             ..*context
         };
-        if let (Some(guest), Some(other)) = (&mut guest, vm::build(&other, loader, report)) {
+        if let (Some(guest), Some(other)) = (&mut guest, class.build_vm(&other, loader, report)) {
             if guest.aarch32 != other.aarch32 {
                 let message =
                     "the image of the alternative is of another width than the partition's own".to_owned();

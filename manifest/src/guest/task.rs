@@ -6,7 +6,7 @@ use std::rc::Rc;
 use bulkhead_abi::hypercall::ABI_VERSION;
 use bulkhead_abi::{ObjectKind, STARTUP_MAGIC, StartupCapability, StartupHeader};
 
-use super::image::{elf_pieces, parse_elf};
+use super::elf::{elf_pieces, parse_elf};
 use super::{Area, AreaKind, Context, Guest, Part};
 use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
@@ -23,12 +23,12 @@ const STARTUP_PAGE: u64 = TASK_BASE - PAGE;
 const STACK_MIN: u64 = PAGE;
 
 /// Builds the memory of a task; `None` if something was reported.
-pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
+pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
     let spec = context.spec;
     let (name, memory) = (spec.image.as_ref()?, spec.memory.as_ref()?);
     let ram = Window {
         base: TASK_BASE,
-        size: memory.value,
+        size: memory.value.get(),
     };
     let startup = Window {
         base: STARTUP_PAGE,
@@ -46,7 +46,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         area(AreaKind::Startup, startup, Access::READ, None),
     ];
     let contents = loader.load(name, report)?;
-    let program = read_program(name, &contents, report)?;
+    let program = read_program(context, name, &contents, report)?;
     let mut pieces = elf_pieces(context, name, &program, &areas[..1], report)?;
     leaves_stack(&program, ram, memory.place, report)?;
     let mut parts = task_parts(ram, &program);
@@ -78,10 +78,15 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     })
 }
 
-fn read_program(name: &Placed<String>, contents: &[u8], report: &mut Report) -> Option<Program> {
+fn read_program(
+    context: &Context<'_>,
+    name: &Placed<String>,
+    contents: &[u8],
+    report: &mut Report,
+) -> Option<Program> {
     if elf::is_elf(contents) {
-        let program = parse_elf(name, contents, report)?;
-        if !program.aarch32 {
+        let program = parse_elf(context, name, contents, report)?;
+        if !program.is_other_state {
             return Some(program);
         }
         let message = format!("the program `{}` of a task is for 32-bit Arm", name.value);
@@ -95,8 +100,8 @@ fn read_program(name: &Placed<String>, contents: &[u8], report: &mut Report) -> 
     None
 }
 
-/// The image of a task is something else.
-pub(super) fn needs_elf(name: &Placed<String>) -> Diagnostic {
+/// Returns the finding that the image of a task is something else.
+pub(crate) fn needs_elf(name: &Placed<String>) -> Diagnostic {
     let message = format!("the image `{}` of a task is not an ELF file", name.value);
     Diagnostic::at(Code::TaskNeedsElf, name.place, message)
         .help("give the linked program itself: its segments say which pages can be written or executed")
@@ -158,7 +163,8 @@ fn warn_writable_code(parts: &[Part], name: &Placed<String>, report: &mut Report
     }
 }
 
-/// The task's memory cut where permissions change. Pages that two segments share get the permissions of both.
+/// Returns the task's memory cut where permissions change. Pages that two segments share get the permissions
+/// of both.
 fn task_parts(ram: Window, program: &Program) -> Vec<Part> {
     let pages: Vec<(Window, Access)> = program
         .segments
@@ -230,8 +236,9 @@ fn split(pieces: Vec<Piece>, parts: &[Part]) -> Vec<Piece> {
     out
 }
 
-/// What tells a task its capabilities, from the beginning of its startup page on; layout: `bulkhead_abi::startup`.
-pub(super) fn startup_records(ram: Window, capabilities: &[Capability]) -> Vec<u8> {
+/// Tells what tells a task its capabilities, from the beginning of its startup page on; layout:
+/// `bulkhead_abi::startup`.
+pub(crate) fn startup_records(ram: Window, capabilities: &[Capability]) -> Vec<u8> {
     let header = StartupHeader {
         magic: STARTUP_MAGIC,
         count: capabilities.len() as u32,

@@ -1,198 +1,178 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who runs when, as the author of a manifest wrote it.
+//! The tables of scheduling: pCPUs, schedules, time domains, vCPUs.
 
-use super::Placed;
-use super::read::{duration, entries, flag, integer, text, word};
-use crate::diagnostic::Place;
-use crate::value::{Entry, Table, Value};
+use super::{Given, Map, Placed};
+use crate::schema::declare::{choices, tables};
+use crate::schema::form::{Form, Whole, Words, word};
+use crate::units::Duration;
 
-/// Scheduling policy of a pCPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// Preemptive, round robin among equals, budgets as servers.
-    FixedPriority,
-    /// One vCPU owns the pCPU.
-    Pinned,
-    /// Earliest deadline first among constant-bandwidth servers.
-    Edf,
-    /// Frames of windows.
-    Arinc653,
-    /// Time domains in round robin.
-    Domains,
-}
-
-impl Policy {
-    /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 5] = [
-        Self::Pinned,
-        Self::FixedPriority,
-        Self::Edf,
-        Self::Arinc653,
-        Self::Domains,
-    ];
-
-    /// The word for it in a manifest.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::FixedPriority => "fixed-priority",
-            Self::Pinned => "pinned",
-            Self::Edf => "edf",
-            Self::Arinc653 => "arinc653",
-            Self::Domains => "domains",
-        }
+tables! {
+    /// Scheduling of one physical CPU. A pCPU without such a table has the defaults.
+    pub(crate) PcpuSpec [name] by "pCPU number" = "a pCPU" {
+        /// scheduling policy
+        policy "policy": Policy, default("fixed-priority");
+        /// turn of a vCPU among its equals, 100us to 10s; not for `pinned`
+        quantum "quantum": Given<Duration>, default("10ms");
+        /// the schedules of policy `arinc653`, numbered from 0 in the order of the file; the system starts
+        /// with the first
+        schedules "schedule": Given<Map<ScheduleSpec>>, optional;
+        /// the time domains of policy `domains`, in the order of their turns; the first one is driven by
+        /// priority
+        domains "domain": Given<Map<DomainSpec>>, optional;
     }
-}
 
-/// How a used budget comes back under `fixed-priority`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServerKind {
-    /// What was used comes back one period after its use began.
-    Sporadic,
-    /// All of it comes back at the start of every period.
-    Deferrable,
-}
-
-impl ServerKind {
-    /// The word for it in a manifest.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sporadic => "sporadic",
-            Self::Deferrable => "deferrable",
-        }
+    /// A frame of windows that is repeated for ever. Time in no window is nobody's.
+    pub(crate) ScheduleSpec [name] = "a schedule" {
+        /// length of the frame, 100us to 100s
+        frame "frame": Option<Placed<Duration>>, required;
+        /// the windows, in the order of their offsets; at most 64 in all schedules of a pCPU
+        windows "windows": Vec<WindowSpec>, required;
     }
-}
 
-#[derive(Clone, Debug)]
-pub(crate) struct PcpuSpec {
-    pub name: Placed<String>,
-    pub policy: Policy,
-    pub quantum: Option<Placed<u64>>,
-    /// Where `schedule` and `domain` are given, if they are.
-    pub schedule_place: Option<Place>,
-    pub domain_place: Option<Place>,
-    pub schedules: Vec<ScheduleSpec>,
-    pub domains: Vec<DomainSpec>,
-}
+    /// Time of a frame in which the vCPUs of one partition run, and nobody else.
+    pub(crate) WindowSpec [place] = "a window" {
+        /// whose it is
+        partition "partition": Option<Placed<String>>, required;
+        /// its start, from the start of the frame
+        offset "offset": Option<Placed<Duration>>, required;
+        /// its length, at least 10us
+        duration "duration": Option<Placed<Duration>>, required;
+        /// whether the partition's periodic processing starts with it
+        period_start "period-start": bool, default(false);
+    }
 
-#[derive(Clone, Debug)]
-pub(crate) struct ScheduleSpec {
-    pub name: Placed<String>,
-    pub frame: Option<Placed<u64>>,
-    pub windows: Vec<WindowSpec>,
-}
+    /// Time that is kept apart from that of other domains.
+    pub(crate) DomainSpec [name] = "a time domain" {
+        /// its execution time per cycle of all domains, 10us to 10s
+        budget "budget": Option<Placed<Duration>>, required;
+    }
 
-#[derive(Clone, Debug)]
-pub(crate) struct WindowSpec {
-    pub place: Place,
-    pub partition: Option<Placed<String>>,
-    pub offset: Option<Placed<u64>>,
-    pub duration: Option<Placed<u64>>,
-    pub period_start: bool,
+    /// A virtual CPU and its place in the schedule.
+    pub(crate) VcpuSpec [place] = "a vCPU" {
+        /// the pCPU it is bound to
+        pcpu "pcpu": Option<Placed<u32>>, required;
+        /// larger is more important; not for `edf`
+        priority "priority": Given<Whole<0, 31>>, default(8);
+        /// execution time per `period`, 10us to 10s; `fixed-priority`: without it there is no limit; `edf`:
+        /// without it the vCPU gets what the others leave
+        budget "budget": Option<Placed<Duration>>, optional;
+        /// after which the budget is there again, 100us to 10s; with `budget` only
+        period "period": Option<Placed<Duration>>, optional;
+        /// how a used budget comes back; `fixed-priority` with `budget` only
+        server "server": Given<ServerKind>, default("sporadic");
+        /// relative deadline, not longer than the period; `edf` with `budget` only
+        deadline "deadline": Option<Placed<Duration>>, otherwise("the period");
+        /// its time domain; `domains` only, and required there
+        domain "domain": Option<Placed<String>>, optional;
+    }
 }
 
 impl WindowSpec {
-    /// Its start and its end, if both are known.
+    /// Returns its start and its end, if both are known.
     pub fn span(&self) -> Option<(u64, u64)> {
         let offset = self.offset.as_ref()?.value;
-        Some((offset, offset.saturating_add(self.duration.as_ref()?.value)))
+        let end = offset
+            .plus(self.duration.as_ref()?.value)
+            .unwrap_or(Duration::MAX);
+        Some((offset.get(), end.get()))
     }
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct DomainSpec {
-    pub name: Placed<String>,
-    pub budget: Option<Placed<u64>>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct VcpuSpec {
-    pub place: Place,
-    pub pcpu: Option<Placed<u32>>,
-    pub priority: u32,
-    /// Where the priority is given, if it is.
-    pub priority_place: Option<Place>,
-    pub budget: Option<Placed<u64>>,
-    pub period: Option<Placed<u64>>,
-    pub server: Option<Placed<ServerKind>>,
-    pub deadline: Option<Placed<u64>>,
-    pub domain: Option<Placed<String>>,
-}
-
-pub(super) fn read_pcpu(entry: &Entry) -> Option<PcpuSpec> {
-    let table = entry.value.table()?;
-    let policies = Policy::ALL.map(|policy| (policy.name(), policy));
-    let place = |key| table.entry(key).map(|entry| entry.key_place);
-    Some(PcpuSpec {
-        name: key_of(entry),
-        policy: word(table, "policy", &policies).map_or(Policy::FixedPriority, |policy| policy.value),
-        quantum: duration(table, "quantum"),
-        schedule_place: place("schedule"),
-        domain_place: place("domain"),
-        schedules: entries(table, "schedule").filter_map(read_schedule).collect(),
-        domains: entries(table, "domain").filter_map(read_domain).collect(),
-    })
-}
-
-fn key_of(entry: &Entry) -> Placed<String> {
-    Placed {
-        value: entry.key.clone(),
-        place: entry.key_place,
+choices! {
+    /// Scheduling policy of a pCPU.
+    pub Policy {
+        /// preemptive, round robin among vCPUs of the same priority; a vCPU can have a budget
+        FixedPriority = "fixed-priority",
+        /// exactly one vCPU, which owns the pCPU; no scheduling timer
+        Pinned = "pinned",
+        /// earliest deadline first among constant-bandwidth servers; vCPUs without budget get what is left
+        Edf = "edf",
+        /// a frame of windows, each for one partition, repeated for ever; several schedules
+        Arinc653 = "arinc653",
+        /// time domains in round robin, each with a budget; the first one is driven by priority and preempts
+        /// the others
+        Domains = "domains",
     }
 }
 
-fn read_schedule(entry: &Entry) -> Option<ScheduleSpec> {
-    let table = entry.value.table()?;
-    let windows = table.get("windows").map(Value::list).unwrap_or_default();
-    Some(ScheduleSpec {
-        name: key_of(entry),
-        frame: duration(table, "frame"),
-        windows: windows.iter().filter_map(read_window).collect(),
-    })
+impl Policy {
+    /// Returns the word for it in a manifest.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        word(self)
+    }
 }
 
-fn read_window(value: &Value) -> Option<WindowSpec> {
-    let table = value.table()?;
-    Some(WindowSpec {
-        place: value.place,
-        partition: text(table, "partition"),
-        offset: duration(table, "offset"),
-        duration: duration(table, "duration"),
-        period_start: flag(table, "period-start", false),
-    })
+choices! {
+    /// The way in which a used budget comes back under `fixed-priority`.
+    pub ServerKind {
+        /// what was used comes back one period after its use began: to the others it is a periodic load
+        Sporadic = "sporadic",
+        /// the whole budget comes back at the start of every period: quicker answers, but twice the budget
+        /// back to back
+        Deferrable = "deferrable",
+    }
 }
 
-fn read_domain(entry: &Entry) -> Option<DomainSpec> {
-    let table = entry.value.table()?;
-    Some(DomainSpec {
-        name: key_of(entry),
-        budget: duration(table, "budget"),
-    })
+impl ServerKind {
+    /// Returns the word for it in a manifest.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        word(self)
+    }
 }
 
-pub(super) fn read_vcpu(value: &Value) -> Option<VcpuSpec> {
-    let table = value.table()?;
-    let servers = [ServerKind::Sporadic, ServerKind::Deferrable].map(|kind| (kind.name(), kind));
-    let priority = integer(table, "priority");
-    Some(VcpuSpec {
-        place: value.place,
-        pcpu: small(table, "pcpu"),
-        priority_place: priority.as_ref().map(|priority| priority.place),
-        priority: priority.and_then(|p| u32::try_from(p.value).ok()).unwrap_or(8),
-        budget: duration(table, "budget"),
-        period: duration(table, "period"),
-        server: word(table, "server", &servers),
-        deadline: duration(table, "deadline"),
-        domain: text(table, "domain"),
-    })
+/// A policy, for those who list them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyRow {
+    /// The word for it in a manifest.
+    pub name: &'static str,
+    /// A description in one line.
+    pub description: &'static str,
+    /// Keys of a pCPU that it reads besides `policy`.
+    pub pcpu_keys: &'static [&'static str],
+    /// Keys of a vCPU that it reads besides `pcpu`.
+    pub vcpu_keys: &'static [&'static str],
 }
 
-/// An integer of 32 bits.
-pub(super) fn small(table: &Table, key: &str) -> Option<Placed<u32>> {
-    let found = integer(table, key)?;
-    Some(Placed {
-        value: u32::try_from(found.value).ok()?,
-        place: found.place,
-    })
+/// Returns all policies.
+#[must_use]
+pub fn policies() -> Vec<PolicyRow> {
+    let descriptions = <Policy as Form>::KIND.choices();
+    let rows = Policy::WORDS
+        .iter()
+        .zip(descriptions)
+        .map(|((_, policy), (name, description))| {
+            let (pcpu_keys, vcpu_keys): (&[_], &[_]) = match policy {
+                Policy::Pinned => (&[], &[]),
+                Policy::FixedPriority => (&["quantum"], &["priority", "budget", "period", "server"]),
+                Policy::Edf => (&["quantum"], &["budget", "period", "deadline"]),
+                Policy::Arinc653 => (&["quantum", "schedule"], &["priority"]),
+                Policy::Domains => (&["quantum", "domain"], &["priority", "domain"]),
+            };
+            PolicyRow {
+                name,
+                description,
+                pcpu_keys,
+                vcpu_keys,
+            }
+        });
+    rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PcpuSpec, VcpuSpec, policies};
+    use crate::schema::TableSchema;
+    use crate::schema::form::Declared;
+
+    #[test]
+    fn every_policy_reads_keys_that_exist() {
+        let known = |schema: &TableSchema, key: &str| schema.keys().iter().any(|entry| entry.name == key);
+        for row in policies() {
+            let (pcpu, vcpu) = (PcpuSpec::SCHEMA, VcpuSpec::SCHEMA);
+            assert!(row.pcpu_keys.iter().all(|key| known(pcpu, key)), "{}", row.name);
+            assert!(row.vcpu_keys.iter().all(|key| known(vcpu, key)), "{}", row.name);
+        }
+    }
 }

@@ -1,121 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What partitions have to do, as the author of a manifest wrote it.
+//! The tables of demands and workloads.
 
 use bulkhead_sched::analysis::TaskScheduler;
 
-use super::Placed;
-use super::read::{duration, flag, integer, text, texts, word};
-use super::scheduling::small;
-use crate::diagnostic::Place;
-use crate::value::{Table, Value};
+use super::{Given, Placed};
+use crate::schema::declare::{choices, tables, words};
+use crate::schema::form::Whole;
+use crate::units::Duration;
 
-/// What a partition has to do.
-#[derive(Clone, Debug)]
-pub(crate) struct DemandSpec {
-    pub scheduler: TaskScheduler,
-    pub tasks: Vec<TaskSpec>,
-    /// The schedules of the pCPU in which the demand holds; empty: all.
-    pub schedules: Vec<Placed<String>>,
+tables! {
+    /// Work of a partition with its deadlines: read by `check`, which proves that they hold, and by
+    /// `simulate`. Nothing of it is in the system image.
+    pub(crate) DemandSpec = "a demand" {
+        /// how the partition chooses among its own tasks
+        scheduler "scheduler": TaskScheduler, default("fixed-priority");
+        /// its tasks; at most 32 on each vCPU
+        tasks "tasks": Vec<TaskSpec>, required;
+        /// policy `arinc653`: the schedules in which it has to be done; without it in all of them
+        schedules "schedules": Vec<Placed<String>>, optional;
+    }
+
+    /// Work that comes again and again: released at most once per period, done within the deadline.
+    pub(crate) TaskSpec [place] = "a task of a demand" {
+        /// its name, for tables and charts
+        name "name": Option<Placed<String>>, required;
+        /// least time from one release to the next
+        period "period": Option<Placed<Duration>>, required;
+        /// longest execution time of one job, the vCPU not being interrupted
+        wcet "wcet": Option<Placed<Duration>>, required;
+        /// from the release to completion, at most the period; without it the period
+        deadline "deadline": Option<Placed<Duration>>, optional;
+        /// which of the partition's vCPUs runs it
+        vcpu "vcpu": Given<VcpuNumber>, default(0);
+        /// larger is more important; scheduler `fixed-priority` only
+        priority "priority": Given<Whole<0, 255>>, default(0);
+    }
+
+    /// Activity of a vCPU in `simulate`, instead of its demand; without both it is always ready.
+    pub(crate) WorkSpec [place] = "a workload" {
+        /// when there is something to do
+        kind "kind": WorkKind, required;
+        /// which vCPU does it
+        vcpu "vcpu": Given<VcpuNumber>, default(0);
+        /// time between releases; not for `always-ready`
+        period "period": Option<Placed<Duration>>, optional;
+        /// execution time of a job; not for `always-ready`
+        execution "execution": Option<Placed<Duration>>, optional;
+        /// jobs take between this and `execution`, by chance
+        shortest "shortest": Option<Placed<Duration>>, optional;
+        /// without it the period
+        deadline "deadline": Option<Placed<Duration>>, optional;
+        /// `sporadic` and `interrupt`; without it the period
+        spread "spread": Option<Placed<Duration>>, optional;
+        /// jobs of a burst
+        count "count": Given<Whole<1, 16>>, default(4);
+        /// the first release
+        first "first": Given<Duration>, default("0ms");
+        /// as that of a task of a demand
+        priority "priority": Given<Whole<0, 255>>, default(0);
+        /// the interrupt is marked critical; `interrupt` under policy `domains` only
+        critical "critical": bool, default(false);
+    }
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct TaskSpec {
-    pub place: Place,
-    pub name: Option<Placed<String>>,
-    pub vcpu: Option<Placed<u32>>,
-    pub period: Option<Placed<u64>>,
-    pub wcet: Option<Placed<u64>>,
-    pub deadline: Option<Placed<u64>>,
-    pub priority: u8,
+/// The number of a vCPU within its partition.
+pub(crate) type VcpuNumber = Whole<0, 7>;
+
+words! {
+    TaskScheduler {
+        /// preemptive, the most important pending task
+        "fixed-priority" => TaskScheduler::FixedPriority,
+        /// preemptive, the pending task with the earliest deadline
+        "edf" => TaskScheduler::EarliestDeadline,
+    }
 }
 
-/// When there is something to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WorkKind {
-    AlwaysReady,
-    Periodic,
-    Sporadic,
-    Bursty,
-    Interrupt,
-}
-
-/// What a vCPU does in the simulator.
-#[derive(Clone, Debug)]
-pub(crate) struct WorkSpec {
-    pub place: Place,
-    pub kind: WorkKind,
-    pub vcpu: Option<Placed<u32>>,
-    pub period: Option<Placed<u64>>,
-    pub execution: Option<Placed<u64>>,
-    pub shortest: Option<Placed<u64>>,
-    pub deadline: Option<Placed<u64>>,
-    pub spread: Option<Placed<u64>>,
-    pub count: u32,
-    pub first: u64,
-    pub priority: u8,
-    pub critical: bool,
-}
-
-pub(super) fn read_demand(table: &Table) -> Option<DemandSpec> {
-    let schedulers = [
-        ("fixed-priority", TaskScheduler::FixedPriority),
-        ("edf", TaskScheduler::EarliestDeadline),
-    ];
-    let demand = table.get("demand").and_then(Value::table)?;
-    let tasks = demand.get("tasks").map(Value::list).unwrap_or_default();
-    Some(DemandSpec {
-        scheduler: word(demand, "scheduler", &schedulers)
-            .map_or(TaskScheduler::FixedPriority, |scheduler| scheduler.value),
-        tasks: tasks.iter().filter_map(read_task).collect(),
-        schedules: texts(demand, "schedules"),
-    })
-}
-
-fn priority(table: &Table) -> u8 {
-    integer(table, "priority")
-        .and_then(|priority| u8::try_from(priority.value).ok())
-        .unwrap_or(0)
-}
-
-fn read_task(value: &Value) -> Option<TaskSpec> {
-    let table = value.table()?;
-    Some(TaskSpec {
-        place: value.place,
-        name: text(table, "name"),
-        vcpu: small(table, "vcpu"),
-        period: duration(table, "period"),
-        wcet: duration(table, "wcet"),
-        deadline: duration(table, "deadline"),
-        priority: priority(table),
-    })
-}
-
-pub(super) fn read_workload(table: &Table) -> Vec<WorkSpec> {
-    let list = table.get("workload").map(Value::list).unwrap_or_default();
-    list.iter().filter_map(read_work).collect()
-}
-
-fn read_work(value: &Value) -> Option<WorkSpec> {
-    let kinds = [
-        ("always-ready", WorkKind::AlwaysReady),
-        ("periodic", WorkKind::Periodic),
-        ("sporadic", WorkKind::Sporadic),
-        ("bursty", WorkKind::Bursty),
-        ("interrupt", WorkKind::Interrupt),
-    ];
-    let table = value.table()?;
-    Some(WorkSpec {
-        place: value.place,
-        kind: word(table, "kind", &kinds)?.value,
-        vcpu: small(table, "vcpu"),
-        period: duration(table, "period"),
-        execution: duration(table, "execution"),
-        shortest: duration(table, "shortest"),
-        deadline: duration(table, "deadline"),
-        spread: duration(table, "spread"),
-        count: small(table, "count").map_or(4, |count| count.value),
-        first: duration(table, "first").map_or(0, |first| first.value),
-        priority: priority(table),
-        critical: flag(table, "critical", false),
-    })
+choices! {
+    /// The times at which there is something to do.
+    pub(crate) WorkKind {
+        /// there is always something to do
+        AlwaysReady = "always-ready",
+        /// a job each period
+        Periodic = "periodic",
+        /// a job a period after the last, and by chance up to `spread` later
+        Sporadic = "sporadic",
+        /// `count` jobs at once each period
+        Bursty = "bursty",
+        /// as `sporadic`, by a device's interrupt instead of the vCPU's timer
+        Interrupt = "interrupt",
+    }
 }

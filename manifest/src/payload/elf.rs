@@ -5,10 +5,12 @@
 //! contents of the loadable segments are packed into one blob without symbols and debug information, so
 //! that these do not take space on the target.
 
-use object::LittleEndian;
+use bulkhead_arch_api::ClassFacts;
+use bulkhead_arch_api::class::{self, ProgramFacts, Word};
+use object::Endianness;
 use object::elf::{
-    ELFCLASS32, ELFCLASS64, ELFDATA2LSB, EM_AARCH64, EM_ARM, ET_DYN, ET_EXEC, FileHeader32, FileHeader64,
-    Machine, PF_R, PF_W, PF_X, PT_LOAD,
+    ELFCLASS32, ELFCLASS64, ELFDATA2LSB, ELFDATA2MSB, ET_DYN, ET_EXEC, FileHeader32, FileHeader64, PF_R,
+    PF_W, PF_X, PT_LOAD,
 };
 use object::read::elf::{FileHeader, ProgramHeader};
 
@@ -46,8 +48,8 @@ pub(crate) struct Program {
     pub blob: Vec<u8>,
     /// First instruction, as a physical address.
     pub entry: u64,
-    /// For AArch32 state.
-    pub aarch32: bool,
+    /// True if it is for another state of the processor than the usual one.
+    pub is_other_state: bool,
 }
 
 /// Why a file cannot be loaded.
@@ -62,37 +64,42 @@ pub(crate) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
-pub(super) fn damaged(what: impl Into<String>) -> ElfError {
+pub(crate) fn damaged(what: impl Into<String>) -> ElfError {
     ElfError::Damaged(what.into())
 }
 
-/// Takes an ELF file for Arm apart, 64-bit or 32-bit.
+/// Takes an ELF file for a class apart.
 ///
 /// # Errors
 /// [`ElfError`].
-pub(crate) fn parse(bytes: &[u8]) -> Result<Program, ElfError> {
-    let [class, data] = bytes
+pub(crate) fn parse(bytes: &[u8], class: &ClassFacts) -> Result<Program, ElfError> {
+    let [width, data] = bytes
         .get(4..6)
         .and_then(|ident| ident.try_into().ok())
         .ok_or_else(|| damaged("it ends within its header"))?;
-    if data != ELFDATA2LSB.0 {
-        return Err(ElfError::Machine("it is a big-endian ELF file".to_owned()));
+    let (own, other) = match class.endianness {
+        class::Endianness::Little => (ELFDATA2LSB, "big"),
+        class::Endianness::Big => (ELFDATA2MSB, "little"),
+    };
+    if data != own.0 {
+        return Err(ElfError::Machine(format!("it is a {other}-endian ELF file")));
     }
-    if class == ELFCLASS64.0 {
-        parse_class::<FileHeader64<LittleEndian>>(bytes, EM_AARCH64)
-    } else if class == ELFCLASS32.0 {
-        parse_class::<FileHeader32<LittleEndian>>(bytes, EM_ARM)
+    let programs = |word| class.programs.iter().filter(move |program| program.word == word);
+    if width == ELFCLASS64.0 {
+        parse_class::<FileHeader64<Endianness>>(bytes, programs(Word::Bits64))
+    } else if width == ELFCLASS32.0 {
+        parse_class::<FileHeader32<Endianness>>(bytes, programs(Word::Bits32))
     } else {
         Err(damaged("its class is neither 32 nor 64 bits"))
     }
 }
 
-fn parse_class<H: FileHeader<Endian = LittleEndian>>(
+fn parse_class<'p, H: FileHeader<Endian = Endianness>>(
     bytes: &[u8],
-    machine: Machine,
+    programs: impl Iterator<Item = &'p ProgramFacts>,
 ) -> Result<Program, ElfError> {
-    let header = check_header::<H>(bytes, machine)?;
-    let endian = LittleEndian;
+    let (header, facts) = check_header::<H>(bytes, programs)?;
+    let endian = header.endian().map_err(|_| damaged("its byte order is none"))?;
     let headers = header
         .program_headers(endian, bytes)
         .map_err(|_| damaged("its program headers are not in the file"))?;
@@ -100,12 +107,11 @@ fn parse_class<H: FileHeader<Endian = LittleEndian>>(
         segments: Vec::new(),
         blob: Vec::new(),
         entry: 0,
-        aarch32: machine == EM_ARM,
+        is_other_state: facts.is_other_state,
     };
     let start: u64 = header.e_entry(endian).into();
-    // Bit 0 of an AArch32 entry says T32; the instruction is at the even address.
-    let thumb = if program.aarch32 { start & 1 } else { 0 };
-    let start = start - thumb;
+    let bits = start & facts.entry_bits;
+    let start = start - bits;
     let mut entry = None;
     for segment in headers
         .iter()
@@ -137,7 +143,7 @@ fn parse_class<H: FileHeader<Endian = LittleEndian>>(
         };
         let within = start.wrapping_sub(segment.p_vaddr(endian).into());
         if within < size {
-            entry = entry.or(Some((guest + within) | thumb));
+            entry = entry.or(Some((guest + within) | bits));
         }
         // As far from a cache line's beginning as in memory, so that the loader copies lines, not bytes.
         let offset = program.blob.len() as u64;
@@ -158,29 +164,30 @@ fn parse_class<H: FileHeader<Endian = LittleEndian>>(
     Ok(program)
 }
 
-fn check_header<H: FileHeader<Endian = LittleEndian>>(
-    bytes: &[u8],
-    expected: Machine,
-) -> Result<&H, ElfError> {
-    let header =
-        H::parse(bytes).map_err(|_| damaged("it ends within its header, or the header is not ELF's"))?;
-    let machine = header.e_machine(LittleEndian);
-    if machine != expected {
+fn check_header<'p, 'b, H: FileHeader<Endian = Endianness>>(
+    bytes: &'b [u8],
+    mut programs: impl Iterator<Item = &'p ProgramFacts>,
+) -> Result<(&'b H, &'p ProgramFacts), ElfError> {
+    let ends = || damaged("it ends within its header, or the header is not ELF's");
+    let header = H::parse(bytes).map_err(|_| ends())?;
+    let endian = header.endian().map_err(|_| ends())?;
+    let machine = header.e_machine(endian);
+    let Some(facts) = programs.find(|program| program.machine == machine.0) else {
         return Err(ElfError::Machine(format!(
             "it is an ELF file for machine {} ({})",
             machine.0,
             machine_name(machine.0)
         )));
-    }
-    match header.e_type(LittleEndian) {
-        ET_EXEC | ET_DYN => Ok(header),
+    };
+    match header.e_type(endian) {
+        ET_EXEC | ET_DYN => Ok((header, facts)),
         _ => Err(ElfError::Machine(
             "it is not a linked program (an object file or a core dump)".to_owned(),
         )),
     }
 }
 
-pub(super) fn machine_name(number: u16) -> &'static str {
+pub(crate) fn machine_name(number: u16) -> &'static str {
     match number {
         3 => "x86",
         8 => "MIPS",

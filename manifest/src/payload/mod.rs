@@ -5,20 +5,15 @@
 //! hostile or damaged: every number in it is checked before use, decompression stops at the size of the
 //! memory it is for, and nothing but ordinary files is read (a device or a pipe could be endless).
 
-mod disassemble;
 pub(crate) mod elf;
-pub(crate) mod in_place;
 pub(crate) mod initramfs;
-pub(crate) mod kernel;
-mod reread;
-mod rewrite;
-mod untold;
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::Placed;
 use crate::units::format_size;
@@ -28,7 +23,7 @@ const FILE_MAX: u64 = 4 << 30;
 
 /// Finds named payloads (`@...`).
 pub trait PayloadResolver {
-    /// The file that `name` (with its `@`) stands for, made if need be.
+    /// Returns the file that `name` (with its `@`) stands for, made if need be.
     ///
     /// # Errors
     /// Why there is none, in one line for the user.
@@ -51,6 +46,22 @@ impl<F: Fn(&str) -> Result<PathBuf, String>> PayloadResolver for F {
     }
 }
 
+/// Bytes at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub address: u64,
+    pub bytes: Vec<u8>,
+}
+
+impl Stretch {
+    pub fn window(&self) -> Window {
+        Window {
+            base: self.address,
+            size: self.bytes.len() as u64,
+        }
+    }
+}
+
 /// Bytes of a payload, shared between the partitions that use it.
 pub(crate) type Bytes = Rc<Vec<u8>>;
 
@@ -66,7 +77,7 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// All of `blob`.
+    /// Returns all of `blob`.
     pub fn whole(name: String, blob: Bytes, guest: u64) -> Self {
         Self {
             name,
@@ -82,7 +93,7 @@ impl Piece {
     }
 }
 
-/// The words of an I/O error without the operating system's number, which differs between systems.
+/// Returns the words of an I/O error without the operating system's number, which differs between systems.
 pub(crate) fn reason(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => "there is no such file".to_owned(),
@@ -109,7 +120,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// The file a manifest names; reports why there is none.
+    /// Returns the file a manifest names; reports why there is none.
     pub fn path(&self, name: &Placed<String>, report: &mut Report) -> Option<PathBuf> {
         if !name.value.starts_with('@') {
             return Some(self.base.join(&name.value));
@@ -127,7 +138,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// The contents of a payload.
+    /// Returns the contents of a payload.
     pub fn load(&mut self, name: &Placed<String>, report: &mut Report) -> Option<Bytes> {
         let path = self.path(name, report)?;
         if let Some(bytes) = self.files.get(&path) {
@@ -232,7 +243,7 @@ const FOREIGN: [(usize, &[u8], &str); 12] = [
     (0, b"PK\x03\x04", "a zip file"),
 ];
 
-/// What a file is that cannot be loaded as a program.
+/// Tells what a file is that cannot be loaded as a program.
 pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
     let starts = |at: usize, magic: &[u8]| bytes.get(at..).is_some_and(|rest| rest.starts_with(magic));
     FOREIGN
@@ -241,7 +252,7 @@ pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
         .map(|(_, _, what)| *what)
 }
 
-/// Whether a file is something that Linux takes as initial RAM disk.
+/// Tells whether a file is something that Linux takes as initial RAM disk.
 pub(crate) fn is_ramdisk(bytes: &[u8]) -> bool {
     const KNOWN: [&[u8]; 8] = [
         b"070701",

@@ -2,23 +2,22 @@
 //! Capabilities and watches.
 
 use bulkhead_abi::Rights;
-use bulkhead_abi::hypercall::{CAPABILITY_SLOTS, SMALL_CAPABILITY_SLOTS};
+use bulkhead_abi::hypercall::capability_slots;
+use bulkhead_abi::size::TABLES;
 
-use crate::board::{Board, Class};
+use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{CapabilitySpec, Manifest, PartitionSpec, Placed, Policy, Target, right_names};
 use crate::schema::shape::nearest;
 use crate::system::policy_of;
 
 pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
-    let slots = match board.map(|board| board.class) {
-        Some(Class::Armv7m) => SMALL_CAPABILITY_SLOTS,
-        Some(Class::Aarch64) | None => CAPABILITY_SLOTS,
-    };
+    let slots = capability_slots(board.map_or(TABLES, |board| board.class.facts().tables));
     for partition in &manifest.partitions {
         few_capabilities(partition, slots, report);
         for capability in &partition.capabilities {
             one_object(capability, report);
+            some_right(capability, report);
             target_exists(capability, manifest, report);
             rights_have_meaning(capability, partition, report);
         }
@@ -29,11 +28,11 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
 
 fn few_capabilities(partition: &PartitionSpec, slots: usize, report: &mut Report) {
     // Index 0 is the partition itself.
-    if let Some(extra) = partition.capabilities.get(slots - 1) {
+    let others = slots.saturating_sub(1);
+    if let Some(extra) = partition.capabilities.get(others) {
         let message = format!(
-            "partition `{}` has more than {} capabilities",
-            partition.name.value,
-            slots - 1
+            "partition `{}` has more than {others} capabilities",
+            partition.name.value
         );
         report.push(
             Diagnostic::at(Code::TooManyCapabilities, extra.name.place, message)
@@ -44,8 +43,8 @@ fn few_capabilities(partition: &PartitionSpec, slots: usize, report: &mut Report
 }
 
 fn one_object(capability: &CapabilitySpec, report: &mut Report) {
-    if capability.targets.len() != 1 {
-        let number = if capability.targets.is_empty() {
+    if capability.targets().len() != 1 {
+        let number = if capability.targets().is_empty() {
             "no object"
         } else {
             "several objects"
@@ -54,6 +53,19 @@ fn one_object(capability: &CapabilitySpec, report: &mut Report) {
         report.push(
             Diagnostic::at(Code::CapabilityShape, capability.name.place, message)
                 .help("give exactly one of `partition = \"NAME\"`, `event-gate = \"NAME\"`, `timer = true`, `console = true`, `schedule = PCPU`"),
+        );
+    }
+}
+
+/// A list without rights is an error of its own only if all its words are understood.
+fn some_right(capability: &CapabilitySpec, report: &mut Report) {
+    let Some(rights) = &capability.rights else { return };
+    if rights.value.is_empty() && !report.blames(rights.place) {
+        let message = format!("capability `{}` gives no right", capability.name.value);
+        report.push(
+            Diagnostic::at(Code::CapabilityRight, rights.place, message)
+                .label("its holder could do nothing with the object")
+                .help("list a right, or remove `rights` for the default"),
         );
     }
 }
@@ -77,7 +89,7 @@ fn exists(name: &str, manifest: &Manifest) -> bool {
 }
 
 fn target_exists(capability: &CapabilitySpec, manifest: &Manifest, report: &mut Report) {
-    for target in &capability.targets {
+    for target in capability.targets() {
         if let Target::Schedule(pcpu) = target {
             pcpu_has_schedules(capability, pcpu, manifest, report);
         }
@@ -115,7 +127,7 @@ fn pcpu_has_schedules(
     }
 }
 
-/// The rights that some operation on the object asks for.
+/// Returns the rights that some operation on the object asks for.
 fn meaningful(target: &Target, own: bool) -> Rights {
     match target {
         Target::Partition(_) => Rights::READ.union(Rights::CONTROL).union(Rights::GRANT),
@@ -129,13 +141,14 @@ fn meaningful(target: &Target, own: bool) -> Rights {
 }
 
 fn rights_have_meaning(capability: &CapabilitySpec, holder: &PartitionSpec, report: &mut Report) {
-    let [target] = &capability.targets[..] else { return };
+    let [target] = capability.targets()[..] else {
+        return;
+    };
     let own = matches!(target, Target::EventGate(name) if name.value == holder.name.value);
-    let allowed = meaningful(target, own);
+    let allowed = meaningful(&target, own);
     for right in capability
-        .rights
+        .listed()
         .iter()
-        .flatten()
         .filter(|right| !allowed.contains(right.value))
     {
         let names = right_names(right.value).join(", ");
@@ -170,6 +183,7 @@ fn rights_have_meaning(capability: &CapabilitySpec, holder: &PartitionSpec, repo
 fn watched_exist(partition: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
     for name in partition
         .watch
+        .partitions
         .iter()
         .filter(|name| !exists(&name.value, manifest))
     {
@@ -179,8 +193,8 @@ fn watched_exist(partition: &PartitionSpec, manifest: &Manifest, report: &mut Re
                 .help(help_with_name(&name.value, manifest)),
         );
     }
-    for (index, name) in partition.watch.iter().enumerate() {
-        if let Some(first) = partition.watch[..index]
+    for (index, name) in partition.watch.partitions.iter().enumerate() {
+        if let Some(first) = partition.watch.partitions[..index]
             .iter()
             .find(|other| other.value == name.value)
         {
@@ -198,8 +212,8 @@ fn watched_exist(partition: &PartitionSpec, manifest: &Manifest, report: &mut Re
 }
 
 fn watcher_can_wait(partition: &PartitionSpec, report: &mut Report) {
-    let first = partition.watch.first().map(|name| name.place);
-    let Some(place) = first.or(partition.watch_windows) else {
+    let first = partition.watch.partitions.first().map(|name| name.place);
+    let Some(place) = first.or(partition.watch_windows()) else {
         return;
     };
     if !partition.can_wait() {

@@ -8,8 +8,8 @@ use bulkhead_sched::MAX_SLOTS;
 
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::{Kind, Manifest, PartitionSpec, PcpuSpec, Policy};
-use crate::units::format_duration;
+use crate::model::{Kind, Manifest, PartitionSpec, PcpuSpec, Placed, Policy};
+use crate::units::{Duration, format_duration};
 
 /// Below, the scheduler itself would be most of the load; above, it would not be round robin any more.
 const QUANTUM: RangeInclusive<u64> = 100_000..=10_000_000_000;
@@ -53,7 +53,9 @@ fn pcpu_exists(pcpu: &PcpuSpec, board: &Board, report: &mut Report) {
 }
 
 fn quantum_is_possible(pcpu: &PcpuSpec, report: &mut Report) {
-    let Some(quantum) = &pcpu.quantum else { return };
+    let Some(quantum) = pcpu.quantum.given() else {
+        return;
+    };
     if pcpu.policy == Policy::Pinned {
         report.push(
             Diagnostic::at(
@@ -64,17 +66,17 @@ fn quantum_is_possible(pcpu: &PcpuSpec, report: &mut Report) {
             .help("remove `quantum`"),
         );
     }
-    possible_duration("quantum", quantum.value, quantum.place, &QUANTUM, report);
+    possible_duration("quantum", &quantum, &QUANTUM, report);
 }
 
 /// Reports a duration outside `range`.
 pub(super) fn possible_duration(
     name: &str,
-    value: u64,
-    place: Place,
+    given: &Placed<Duration>,
     range: &RangeInclusive<u64>,
     report: &mut Report,
 ) {
+    let value = given.value.get();
     if !range.contains(&value) {
         let side = if value < *range.start() { "short" } else { "long" };
         let message = format!("`{name}` of {} is too {side}", format_duration(value));
@@ -83,7 +85,7 @@ pub(super) fn possible_duration(
             format_duration(*range.start()),
             format_duration(*range.end())
         );
-        report.push(Diagnostic::at(Code::BadDuration, place, message).help(help));
+        report.push(Diagnostic::at(Code::BadDuration, given.place, message).help(help));
     }
 }
 
@@ -106,7 +108,7 @@ fn pcpu_is_used(pcpu: &PcpuSpec, manifest: &Manifest, report: &mut Report) {
 }
 
 fn some_vcpu(partition: &PartitionSpec, report: &mut Report) {
-    if let (Some(place), true) = (partition.vcpus_place, partition.vcpus.is_empty()) {
+    if let (Some(place), true) = (partition.vcpus.key, partition.vcpus.is_empty()) {
         let message = format!("partition `{}` has no vCPU", partition.name.value);
         report.push(
             Diagnostic::at(Code::NoVcpu, place, message)
@@ -164,7 +166,7 @@ fn vcpus_have_pcpus(partition: &PartitionSpec, board: &Board, report: &mut Repor
 }
 
 fn frozen_is_alone(partition: &PartitionSpec, report: &mut Report) {
-    if let (Some(place), true) = (partition.frozen, partition.vcpus.len() > 1) {
+    if let (Some(place), true) = (partition.frozen(), partition.vcpus.len() > 1) {
         let message = format!(
             "partition `{}` has frozen time and {} vCPUs",
             partition.name.value,

@@ -4,11 +4,12 @@
 use std::ops::RangeInclusive;
 
 use super::cpus::possible_duration;
-use crate::board::{Board, Class, Device, Window};
+use super::machine::uart_lines;
+use crate::board::{Board, Device, Overheads, Window};
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::model::{Kind, MachineSpec, Manifest, PartitionSpec, Placed};
+use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 use crate::schema::shape::nearest;
-use crate::units::format_duration;
+use crate::units::{Duration, format_duration};
 use bulkhead_image::layout::MAX_LATENCY_NS;
 
 /// Less than an interrupt takes at best does nothing; in more than this the CPU would do nothing but wait.
@@ -22,7 +23,7 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
         .collect();
     for partition in &vms {
         dma_is_confined(partition, board, report);
-        latency_is_possible(partition, board, report);
+        latency_is_possible(partition, manifest, board, report);
         for name in &partition.devices {
             device_exists(name, board, report);
         }
@@ -35,12 +36,13 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     one_owner_per_line(&vms, board, report);
 }
 
-/// Only a class whose interrupts are taken by the hypervisor, with nothing between it and the CPU, can hold them back.
-fn latency_is_possible(partition: &PartitionSpec, board: &Board, report: &mut Report) {
+/// Checks that only a class whose interrupts are taken by the hypervisor, with nothing between it and the
+/// CPU, can hold them back.
+fn latency_is_possible(partition: &PartitionSpec, manifest: &Manifest, board: &Board, report: &mut Report) {
     let Some(latency) = &partition.interrupt_latency else {
         return;
     };
-    let foreign = if board.class != Class::Armv7m {
+    let foreign = if !board.class.facts().delays_interrupts {
         Some(("the class of the board has no `interrupt-latency`", "remove it"))
     } else if owned(partition, board).all(|(_, device)| device.interrupts.is_empty()) {
         Some((
@@ -54,22 +56,18 @@ fn latency_is_possible(partition: &PartitionSpec, board: &Board, report: &mut Re
         report.push(Diagnostic::at(Code::ForeignParameter, latency.place, message).help(help));
         return;
     }
-    possible_duration(
-        "interrupt-latency",
-        latency.value,
-        latency.place,
-        &LATENCY,
-        report,
-    );
-    latency_is_kept(latency, board, report);
+    possible_duration("interrupt-latency", latency, &LATENCY, report);
+    // A board of such a class has one pCPU.
+    if let Some(overheads) = board.overheads(manifest.partitions.len()) {
+        latency_is_kept(latency, board, &overheads, report);
+    }
 }
 
-/// What takes longer than the promised time arrives late. In the worst case the hypervisor does the longest thing it ever does when the interrupt
-/// arrives, and then takes it, decides, and switches.
-fn latency_is_kept(latency: &Placed<u64>, board: &Board, report: &mut Report) {
-    let Some(overheads) = &board.overheads else { return };
+/// What takes longer than the promised time arrives late. In the worst case the hypervisor does the longest
+/// thing it ever does when the interrupt arrives, and then takes it, decides, and switches.
+fn latency_is_kept(latency: &Placed<Duration>, board: &Board, overheads: &Overheads, report: &mut Report) {
     let least = overheads.at_ends();
-    if latency.value >= least {
+    if latency.value.get() >= least {
         return;
     }
     let under_way = format_duration(overheads.under_way());
@@ -90,7 +88,7 @@ fn latency_is_kept(latency: &Placed<u64>, board: &Board, report: &mut Report) {
     );
 }
 
-/// The devices of a partition that exist on the board.
+/// Returns the devices of a partition that exist on the board.
 pub(crate) fn owned<'a>(
     partition: &'a PartitionSpec,
     board: &'a Board,
@@ -101,15 +99,16 @@ pub(crate) fn owned<'a>(
         .filter_map(|name| Some((name, board.device(&name.value)?)))
 }
 
-/// Whether a device of the partition does DMA that nothing confines, so that the addresses the guest
+/// Tells whether a device of the partition does DMA that nothing confines, so that the addresses the guest
 /// gives it must be bus addresses.
 pub(crate) fn does_trusted_dma(partition: &PartitionSpec, board: &Board) -> bool {
     !board.iommu && partition.trusted_dma && owned(partition, board).any(|(_, device)| device.dma)
 }
 
-/// Whether the RAM of a partition must be at its bus addresses, and the manifest leaves open which these are.
+/// Tells whether the RAM of a partition must be at its bus addresses, and the manifest leaves open which
+/// these are.
 pub(crate) fn chooses_ram_base(partition: &PartitionSpec, board: &Board) -> bool {
-    partition.machine.ram_base_place.is_none() && does_trusted_dma(partition, board)
+    partition.machine.ram_base.key.is_none() && does_trusted_dma(partition, board)
 }
 
 fn device_exists(name: &Placed<String>, board: &Board, report: &mut Report) {
@@ -135,7 +134,7 @@ fn device_exists(name: &Placed<String>, board: &Board, report: &mut Report) {
     }
 }
 
-/// The names of a board's devices, each row of numbered ones once.
+/// Returns the names of a board's devices, each row of numbered ones once.
 fn rows(board: &Board) -> String {
     let stem = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
     let mut rows: Vec<(String, &str, &str)> = Vec::new();
@@ -184,12 +183,16 @@ fn one_owner(partitions: &[&PartitionSpec], report: &mut Report) {
 }
 
 fn one_owner_per_line(partitions: &[&PartitionSpec], board: &Board, report: &mut Report) {
-    let own = board.hypervisor_lines();
+    let own: Vec<u32> = board
+        .hypervisor_lines()
+        .into_iter()
+        .map(|(line, _)| line)
+        .collect();
     let mut seen: Vec<(u32, &Placed<String>)> = Vec::new();
     for partition in partitions {
         for (name, device) in owned(partition, board) {
             for interrupt in &device.interrupts {
-                let line = interrupt.line;
+                let line = interrupt.line.get();
                 let first = seen
                     .iter()
                     .find(|(other, by)| *other == line && by.value != name.value);
@@ -229,7 +232,7 @@ pub(crate) struct Registers<'a> {
     pub forwarded: bool,
 }
 
-/// The registers of a partition's devices.
+/// Returns the registers of a partition's devices.
 pub(crate) fn registers<'a>(
     partition: &'a PartitionSpec,
     board: &'a Board,
@@ -251,7 +254,7 @@ pub(crate) fn registers<'a>(
     })
 }
 
-/// Nobody else has registers in the pages of a device, or its registers can be forwarded.
+/// Checks that nobody else has registers in the pages of a device, or its registers can be forwarded.
 fn page_is_free(
     name: &Placed<String>,
     device: &Device,
@@ -300,15 +303,6 @@ fn page_is_free(
     }
 }
 
-/// The lines of the virtual UART.
-fn uart_lines(machine: &MachineSpec, board: &Board) -> RangeInclusive<u32> {
-    let lines = match board.class {
-        Class::Armv7m => 2,
-        Class::Aarch64 => 1,
-    };
-    machine.uart_line..=machine.uart_line.saturating_add(lines - 1)
-}
-
 fn line_is_free(
     name: &Placed<String>,
     device: &Device,
@@ -318,21 +312,22 @@ fn line_is_free(
 ) {
     let machine = &partition.machine;
     for interrupt in &device.interrupts {
-        let line = interrupt.line;
-        let (message, help) = if line >= machine.lines {
+        let line = interrupt.line.get();
+        let (message, help) = if line >= machine.lines() {
             (
                 format!(
                     "line {line} of `{}` is beyond the {} lines of the virtual interrupt controller",
-                    name.value, machine.lines
+                    name.value,
+                    machine.lines()
                 ),
                 "raise `gic.lines` of its machine",
             )
-        } else if partition.console && uart_lines(machine, board).contains(&line) {
+        } else if partition.console && uart_lines(machine, Some(board)).contains(&line) {
             (
                 format!("line {line} of `{}` is the virtual UART's", name.value),
                 "move the UART to another line (`uart.line` of its machine)",
             )
-        } else if partition.has_gate_interrupt() && line == machine.gate_line {
+        } else if partition.has_gate_interrupt() && line == machine.gate_line() {
             (
                 format!("line {line} of `{}` is the event gate's", name.value),
                 "move the event gate to another line (`event-gate.line` of its machine)",

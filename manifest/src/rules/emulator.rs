@@ -4,14 +4,18 @@
 use super::networks;
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::model::{AttachmentKind, AttachmentSpec, Manifest, Placed};
+use crate::model::{AttachmentKind, DiskSpec, Manifest, Placed};
 
 pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     let mut seen: Vec<&Placed<String>> = Vec::new();
-    for attachment in &manifest.attachments {
-        source_is_clear(attachment, report);
-        let Some(name) = &attachment.device else { continue };
-        possible(name, attachment.kind, board, report);
+    for attachment in manifest.emulator.attachments() {
+        if let Some(disk) = attachment.disk() {
+            source_is_clear(disk, report);
+        }
+        let Some(name) = attachment.device() else {
+            continue;
+        };
+        possible(name, attachment.kind(), board, report);
         if let Some(first) = seen.iter().find(|other| other.value == name.value) {
             let message = format!("`{}` is given two disks or networks", name.value);
             report.push(
@@ -39,23 +43,22 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     }
 }
 
-/// A disk is a file that stays or an empty one of a size; a network is neither.
-fn source_is_clear(attachment: &AttachmentSpec, report: &mut Report) {
-    let is_disk = attachment.kind == AttachmentKind::Disk;
-    if is_disk && attachment.file.is_some() == attachment.size.is_some() {
+/// A disk is a file that stays or an empty one of a size.
+fn source_is_clear(disk: &DiskSpec, report: &mut Report) {
+    if disk.file.is_some() == disk.size.is_some() {
         report.push(
             Diagnostic::at(
                 Code::Attachment,
-                attachment.place,
+                disk.start,
                 "a disk needs either a `file` or a `size`",
             )
             .help("`file` names an image that stays; `size` makes an empty disk for one run"),
         );
     }
-    if let Some(size) = attachment
+    if let Some(size) = disk
         .size
         .as_ref()
-        .filter(|size| size.value == 0 || size.value % 512 != 0)
+        .filter(|size| size.value.get() == 0 || !size.value.is_multiple_of(512))
     {
         report.push(
             Diagnostic::at(

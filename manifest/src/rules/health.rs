@@ -18,7 +18,7 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
         actions_are_possible(partition, report);
         actions_are_used(partition, report);
         if let Some(watchdog) = &partition.watchdog {
-            possible_duration("watchdog", watchdog.value, watchdog.place, &WATCHDOG, report);
+            possible_duration("watchdog", watchdog, &WATCHDOG, report);
         }
         somebody_starts(partition, manifest, report);
     }
@@ -38,8 +38,8 @@ fn impossible(kind: Kind, class: HealthClass, action: HealthAction) -> Option<&'
 }
 
 fn actions_are_possible(partition: &PartitionSpec, report: &mut Report) {
-    for (class, action) in &partition.health {
-        if let Some(why) = impossible(partition.kind, *class, action.value) {
+    for (class, action) in partition.health.actions() {
+        if let Some(why) = impossible(partition.kind, class, action.value) {
             let message = format!(
                 "\"{}\" is impossible for health events of class `{}` here",
                 action.value.name(),
@@ -47,7 +47,7 @@ fn actions_are_possible(partition: &PartitionSpec, report: &mut Report) {
             );
             let possible: Vec<_> = HealthAction::ALL
                 .iter()
-                .filter(|action| impossible(partition.kind, *class, **action).is_none())
+                .filter(|action| impossible(partition.kind, class, **action).is_none())
                 .map(|action| format!("\"{}\"", action.name()))
                 .collect();
             report.push(
@@ -60,7 +60,7 @@ fn actions_are_possible(partition: &PartitionSpec, report: &mut Report) {
 }
 
 fn actions_are_used(partition: &PartitionSpec, report: &mut Report) {
-    for (class, action) in &partition.health {
+    for (class, action) in partition.health.actions() {
         let (message, help) = match (partition.kind, class) {
             (_, HealthClass::Watchdog) if partition.watchdog.is_none() => (
                 "the partition has no watchdog",
@@ -81,8 +81,8 @@ fn somebody_starts(partition: &PartitionSpec, manifest: &Manifest, report: &mut 
     let starts = |other: &PartitionSpec| {
         other.name.value != partition.name.value
             && other.capabilities.iter().any(|capability| {
-                matches!(capability.targets.first(), Some(Target::Partition(target)) if target.value == partition.name.value)
-                    && capability.rights.iter().flatten().any(|r| r.value.contains(bulkhead_abi::Rights::CONTROL))
+                matches!(capability.target(), Some(Target::Partition(target)) if target.value == partition.name.value)
+                    && capability.gives(bulkhead_abi::Rights::CONTROL)
             })
     };
     if !partition.autostart && !manifest.partitions.iter().any(starts) {

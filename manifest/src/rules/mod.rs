@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rules that need to know what the keys mean: one function per rule, grouped by subject.
 //!
-//! A rule looks at the manifest as written and at the board, reports, and changes nothing; so the order
-//! of the rules does not matter, and all of them run even if some find something (but for surprises). Rules about the
-//! contents of payloads and about places in the board's RAM are where payloads are loaded
+//! A rule looks at the manifest as written and at the board, reports, and changes nothing; so the order of
+//! the rules does not matter, and all of them run even if some find something (but for surprises). Rules
+//! about the contents of payloads and about places in the board's RAM are where payloads are loaded
 //! ([`crate::payload`], [`crate::guest`]) and places are found ([`crate::plan`]).
+#![deny(clippy::arithmetic_side_effects)]
 
 mod capabilities;
 mod cpus;
 mod devices;
 mod emulator;
 mod health;
-mod in_place;
+pub(crate) mod machine;
 pub(crate) mod memory;
 mod names;
 pub(crate) mod networks;
@@ -21,8 +22,9 @@ mod tasks;
 mod timing;
 
 use crate::board::Board;
+use crate::class::Class;
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::model::Manifest;
+use crate::model::{Manifest, PartitionSpec};
 
 pub(crate) use devices::{chooses_ram_base, does_trusted_dma, owned, registers};
 
@@ -32,13 +34,17 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     tasks::check(manifest, report);
     timing::check(manifest, report);
     memory::check(manifest, board, report);
+    machine::check(manifest, board, report);
     health::check(manifest, report);
     capabilities::check(manifest, board, report);
     scheduling::check(manifest, board, report);
     networks::check(manifest, board, report);
     trace_is_possible(manifest, report);
     if let Some(board) = board {
-        in_place::check(manifest, board, report);
+        board.class.host().check(manifest, board, report);
+        for partition in &manifest.partitions {
+            semihosting_is_possible(partition, board, report);
+        }
         cpus::check(manifest, board, report);
         devices::check(manifest, board, report);
         emulator::check(manifest, board, report);
@@ -50,15 +56,42 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     }
 }
 
+/// Reports the key `machine.semihosting` on a board of a class that answers no calls of a debugger.
+fn semihosting_is_possible(partition: &PartitionSpec, board: &Board, report: &mut Report) {
+    if board.class.facts().semihosting {
+        return;
+    }
+    let Some(place) = partition.machine.semihosting.key else {
+        return;
+    };
+    let able = Class::all().filter(|class| class.facts().semihosting);
+    let able: Vec<String> = able.map(|class| format!("`{}`", class.name())).collect();
+    let message = format!(
+        "`machine.semihosting` has no meaning on a board of class `{}`",
+        board.class.name()
+    );
+    report.push(
+        Diagnostic::at(Code::NotForClass, place, message)
+            .label("no program of this class has such calls answered")
+            .help(format!(
+                "remove it, or choose a board of class {}",
+                able.join(" or ")
+            )),
+    );
+}
+
 /// A ring wraps with a mask.
 fn trace_is_possible(manifest: &Manifest, report: &mut Report) {
-    if let Some(records) = &manifest.trace
-        && !records.value.is_power_of_two()
+    let Some(records) = manifest.trace.as_ref().and_then(|trace| trace.records.given()) else {
+        return;
+    };
+    let number = records.value.get();
+    // The largest number that a ring can have is a power of two.
+    if let Some(above) = number
+        .checked_next_power_of_two()
+        .filter(|above| *above != number)
     {
-        let (above, message) = (
-            records.value.next_power_of_two(),
-            format!("{} records are no power of two", records.value),
-        );
+        let message = format!("{number} records are no power of two");
         report.push(
             Diagnostic::at(Code::BadTrace, records.place, message)
                 .help(format!("give {above} or {}", above / 2)),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Networks that VMs share: who is on which, with what address, and what connects it with the outside.
 
-use crate::board::{Board, Class, Device};
+use crate::board::{Board, Device};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::driver::{Controller, Driver, Role};
 use crate::model::{Kind, Manifest, NetworkSpec, PartitionSpec, Placed};
 use crate::schema::shape::nearest;
+use crate::units::Duration;
 
-/// What the hypervisor can drive, and emulates.
-const CONTROLLER: &str = "smsc,lan9118";
 /// Interfaces that the tables of the class binary hold.
 const INTERFACES: usize = 4;
 
@@ -18,13 +18,37 @@ pub(crate) struct Interface<'a> {
     pub address: [u8; 6],
 }
 
-/// The Ethernet controller of a board, which is also what VMs find.
+/// Returns the Ethernet controller of a board that the class has a driver for, which is also what VMs find.
 pub(crate) fn controller(board: &Board) -> Option<&Device> {
-    let mut devices = board.devices.iter();
-    devices.find(|device| device.compatible.iter().any(|name| name == CONTROLLER))
+    driven(board).map(|(device, _)| device)
 }
 
-/// The interface of partition `number`, if it has one.
+fn driven(board: &Board) -> Option<(&Device, &'static Driver)> {
+    let drivers = board.class.host().drivers().iter().copied();
+    let mut drivers = drivers.filter(|driver| driver.role == Role::Network);
+    drivers.find_map(|driver| {
+        let is_it = |device: &&Device| device.compatible.iter().any(|name| name == driver.compatible);
+        Some((board.devices.iter().find(is_it)?, driver))
+    })
+}
+
+/// Tells what the hypervisor drives as the uplink.
+pub(crate) fn uplink_controller(manifest: &Manifest, board: &Board) -> Option<Controller> {
+    let device = uplink(manifest, board)?;
+    let (_, driver) = driven(board).filter(|(driven, _)| driven.name == device.name)?;
+    Some(Controller {
+        driver,
+        windows: device.registers.clone(),
+        lines: device
+            .interrupts
+            .iter()
+            .map(|interrupt| interrupt.line.get())
+            .collect(),
+        clock_hz: 0,
+    })
+}
+
+/// Returns the interface of partition `number`, if it has one.
 pub(crate) fn interface(number: usize, partition: &PartitionSpec) -> Option<Interface<'_>> {
     let network = partition.network.as_ref()?;
     let given = partition.mac.as_ref().and_then(|mac| parse(&mac.value));
@@ -36,7 +60,7 @@ pub(crate) fn interface(number: usize, partition: &PartitionSpec) -> Option<Inte
     })
 }
 
-/// The number of a network in the system image: 0 is the one with an uplink.
+/// Returns the number of a network in the system image: 0 is the one with an uplink.
 pub(crate) fn number(manifest: &Manifest, name: &str) -> Option<u32> {
     let network = manifest
         .networks
@@ -50,10 +74,10 @@ pub(crate) fn number(manifest: &Manifest, name: &str) -> Option<u32> {
         .iter()
         .filter(|network| network.uplink.is_none());
     let position = inner.position(|network| network.name.value == name)?;
-    u32::try_from(position + 1).ok()
+    u32::try_from(position.checked_add(1)?).ok()
 }
 
-/// The device that the hypervisor drives for a network.
+/// Returns the device that the hypervisor drives for a network.
 pub(crate) fn uplink<'b>(manifest: &Manifest, board: &'b Board) -> Option<&'b Device> {
     let mut uplinks = manifest
         .networks
@@ -62,32 +86,25 @@ pub(crate) fn uplink<'b>(manifest: &Manifest, board: &'b Board) -> Option<&'b De
     board.device(&uplinks.next()?.value)
 }
 
-/// What frames from outside may take of the hypervisor's time, and how often, if the manifest does not say: in nanoseconds.
-const BUDGET: u64 = 2_000_000;
-const PERIOD: u64 = 10_000_000;
-/// The shortest and the longest of either.
-const SHORTEST: u64 = 10_000;
-const LONGEST: u64 = 1_000_000_000;
+/// The shortest and the longest budget, and period.
+const SHORTEST: Duration = Duration::new(10_000);
+const LONGEST: Duration = Duration::new(1_000_000_000);
 
 /// Budget and period of the network with an uplink in microseconds; zeros if there is none.
 pub(crate) fn intake(manifest: &Manifest) -> (u32, u32) {
     let Some(network) = manifest.networks.iter().find(|network| network.uplink.is_some()) else {
         return (0, 0);
     };
-    let value = |given: &Option<Placed<u64>>, default| {
-        given.as_ref().map_or(default, |given: &Placed<u64>| given.value)
-    };
-    let microseconds = |nanoseconds: u64| u32::try_from(nanoseconds / 1000).unwrap_or(u32::MAX);
-    (
-        microseconds(value(&network.budget, BUDGET)),
-        microseconds(value(&network.period, PERIOD)),
-    )
+    let microseconds = |given: &Duration| u32::try_from(given.get() / 1000).unwrap_or(u32::MAX);
+    (microseconds(&network.budget), microseconds(&network.period))
 }
 
 /// Budgets that cannot be kept, or that nobody has a use for.
 fn budgeted(network: &NetworkSpec, report: &mut Report) {
     for (name, given) in [("budget", &network.budget), ("period", &network.period)] {
-        let Some(given) = given else { continue };
+        let Some(given) = given.given() else {
+            continue;
+        };
         if network.uplink.is_none() {
             let message = format!(
                 "network `{}` has no uplink, so nothing comes from outside",
@@ -107,19 +124,16 @@ fn budgeted(network: &NetworkSpec, report: &mut Report) {
             );
         }
     }
-    let budget = network.budget.as_ref().map_or(BUDGET, |budget| budget.value);
-    let period = network.period.as_ref().map_or(PERIOD, |period| period.value);
-    if let Some(given) = network.budget.as_ref().or(network.period.as_ref())
+    if let Some(given) = network.budget.place.or(network.period.place)
         && network.uplink.is_some()
-        && budget > period
+        && network.budget.value > network.period.value
     {
         let message = format!(
             "the budget of network `{}` is more than its period",
             network.name.value
         );
         report.push(
-            Diagnostic::at(Code::BadNetwork, given.place, message)
-                .help("give less, or both the same for no limit"),
+            Diagnostic::at(Code::BadNetwork, given, message).help("give less, or both the same for no limit"),
         );
     }
 }
@@ -258,7 +272,7 @@ fn unknown(network: &Placed<String>, manifest: &Manifest) -> Diagnostic {
     Diagnostic::at(Code::UnknownNetwork, network.place, message).help(help)
 }
 
-/// The place of the virtual controller is not also that of the real one.
+/// Checks that the place of the virtual controller is not also that of the real one.
 fn has_room(partition: &PartitionSpec, board: &Board, report: &mut Report) {
     let (Some(network), Some(device)) = (&partition.network, controller(board)) else {
         return;
@@ -276,9 +290,9 @@ fn has_room(partition: &PartitionSpec, board: &Board, report: &mut Report) {
     }
 }
 
-/// The board has what networks need.
+/// Checks that the board has what networks need.
 fn possible(manifest: &Manifest, board: &Board, report: &mut Report) {
-    let able = board.class == Class::Armv7m && controller(board).is_some();
+    let able = controller(board).is_some();
     for partition in &manifest.partitions {
         has_room(partition, board, report);
     }

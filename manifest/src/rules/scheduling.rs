@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Budgets, schedules and time domains: what the policy of a pCPU reads, and what it can promise.
 //!
-//! A key that the policy does not read is an error where its author must believe in a guarantee that nobody gives (a
-//! budget, a deadline, a domain), and a warning where it merely has no effect (a priority). Whether the promises
-//! are enough for what the partitions declare is the analysis's question, not asked here.
+//! A key that the policy does not read is an error where its author must believe in a guarantee that nobody
+//! gives (a budget, a deadline, a domain), and a warning where it merely has no effect (a priority). Whether
+//! the promises are enough for what the partitions declare is the analysis's question, not asked here.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
+use bulkhead_abi::size::TABLES;
 use bulkhead_image::PcpuLimits;
 
 use super::cpus::possible_duration;
-use crate::board::{Board, Class};
+use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{
     DomainSpec, Manifest, PartitionSpec, PcpuSpec, Placed, Policy, ScheduleSpec, VcpuSpec, WindowSpec,
@@ -25,14 +26,12 @@ const BUDGET: RangeInclusive<u64> = 10_000..=10_000_000_000;
 const PERIOD: RangeInclusive<u64> = 100_000..=10_000_000_000;
 const FRAME: RangeInclusive<u64> = 100_000..=100_000_000_000;
 const WINDOW: RangeInclusive<u64> = 10_000..=100_000_000_000;
-/// Utilisation is summed up in parts of this; each part is rounded down, so that exactly one pCPU's worth passes.
+/// Utilisation is summed up in parts of this; each part is rounded down, so that exactly one pCPU's worth
+/// passes.
 const WHOLE: u128 = 1 << 64;
 
 pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
-    let limits = match board.map(|board| board.class) {
-        Some(Class::Armv7m) => PcpuLimits::SMALL,
-        Some(Class::Aarch64) | None => PcpuLimits::LARGE,
-    };
+    let limits = PcpuLimits::of(board.map_or(TABLES, |board| board.class.facts().tables));
     for pcpu in &manifest.pcpus {
         tables_fit_the_policy(pcpu, report);
         few_enough(pcpu, &limits, report);
@@ -67,13 +66,13 @@ fn tables_fit_the_policy(pcpu: &PcpuSpec, report: &mut Report) {
     let tables = [
         (
             "schedule",
-            pcpu.schedule_place,
+            pcpu.schedules.key,
             pcpu.schedules.is_empty(),
             Policy::Arinc653,
         ),
         (
             "domain",
-            pcpu.domain_place,
+            pcpu.domains.key,
             pcpu.domains.is_empty(),
             Policy::Domains,
         ),
@@ -139,7 +138,7 @@ fn few_enough(pcpu: &PcpuSpec, limits: &PcpuLimits, report: &mut Report) {
 fn schedule(pcpu: &PcpuSpec, schedule: &ScheduleSpec, manifest: &Manifest, report: &mut Report) {
     let name = &schedule.name.value;
     if let Some(frame) = &schedule.frame {
-        possible_duration("frame", frame.value, frame.place, &FRAME, report);
+        possible_duration("frame", frame, &FRAME, report);
     }
     if schedule.windows.is_empty() {
         let message = format!("schedule `{name}` has no window");
@@ -150,7 +149,7 @@ fn schedule(pcpu: &PcpuSpec, schedule: &ScheduleSpec, manifest: &Manifest, repor
     }
     for (index, window) in schedule.windows.iter().enumerate() {
         if let Some(duration) = &window.duration {
-            possible_duration("duration", duration.value, duration.place, &WINDOW, report);
+            possible_duration("duration", duration, &WINDOW, report);
         }
         window_is_somebodys(pcpu, window, manifest, report);
         window_is_inside(schedule, window, report);
@@ -202,8 +201,8 @@ fn window_is_inside(schedule: &ScheduleSpec, window: &WindowSpec, report: &mut R
     let (Some((_, end)), Some(frame)) = (window.span(), &schedule.frame) else {
         return;
     };
-    if end > frame.value {
-        let (end, length) = (format_duration(end), format_duration(frame.value));
+    if end > frame.value.get() {
+        let (end, length) = (format_duration(end), format_duration(frame.value.get()));
         let message = format!(
             "a window of schedule `{}` ends at {end}, its frame at {length}",
             schedule.name.value
@@ -251,7 +250,7 @@ fn windows_are_apart(earlier: &[WindowSpec], window: &WindowSpec, schedule: &str
 
 fn domain(pcpu: &PcpuSpec, domain: &DomainSpec, manifest: &Manifest, report: &mut Report) {
     if let Some(budget) = &domain.budget {
-        possible_duration("budget", budget.value, budget.place, &BUDGET, report);
+        possible_duration("budget", budget, &BUDGET, report);
     }
     let mut vcpus = manifest.partitions.iter().flat_map(|partition| &partition.vcpus);
     let member = |vcpu: &VcpuSpec| {
@@ -276,7 +275,7 @@ fn domain(pcpu: &PcpuSpec, domain: &DomainSpec, manifest: &Manifest, report: &mu
     }
 }
 
-/// Every key is one that the policy reads.
+/// Checks that every key is one that the policy reads.
 fn keys_fit_the_policy(vcpu: &VcpuSpec, policy: Policy, report: &mut Report) {
     fn place<T>(value: &Option<Placed<T>>) -> Option<Place> {
         value.as_ref().map(|value| value.place)
@@ -285,7 +284,7 @@ fn keys_fit_the_policy(vcpu: &VcpuSpec, policy: Policy, report: &mut Report) {
     let keys = [
         ("budget", place(&vcpu.budget), servers),
         ("period", place(&vcpu.period), servers),
-        ("server", place(&vcpu.server), &[Policy::FixedPriority]),
+        ("server", vcpu.server.place, &[Policy::FixedPriority]),
         ("deadline", place(&vcpu.deadline), &[Policy::Edf]),
         ("domain", place(&vcpu.domain), &[Policy::Domains]),
     ];
@@ -307,7 +306,7 @@ fn keys_fit_the_policy(vcpu: &VcpuSpec, policy: Policy, report: &mut Report) {
             report.push(Diagnostic::at(Code::ForeignParameter, place, message).help(remedy));
         }
     }
-    if let (Some(place), Policy::Edf | Policy::Pinned) = (vcpu.priority_place, policy) {
+    if let (Some(place), Policy::Edf | Policy::Pinned) = (vcpu.priority.place, policy) {
         let message = format!("policy `{}` does not read `priority`", policy.name());
         report.push(Diagnostic::at(Code::UnusedPriority, place, message).help("remove it"));
     }
@@ -337,7 +336,7 @@ fn server_is_possible(vcpu: &VcpuSpec, policy: Policy, report: &mut Report) {
             );
         }
         (None, None) => {
-            let alone = vcpu.server.as_ref().map(|server| ("server", server.place));
+            let alone = vcpu.server.place.map(|place| ("server", place));
             let deadline = vcpu
                 .deadline
                 .as_ref()
@@ -356,8 +355,8 @@ fn server_is_possible(vcpu: &VcpuSpec, policy: Policy, report: &mut Report) {
     if budget.value > period.value {
         let message = format!(
             "a budget of {} in a period of {}",
-            format_duration(budget.value),
-            format_duration(period.value)
+            format_duration(budget.value.get()),
+            format_duration(period.value.get())
         );
         bad(
             budget.place,
@@ -369,9 +368,9 @@ fn server_is_possible(vcpu: &VcpuSpec, policy: Policy, report: &mut Report) {
         let (budget, period) = (budget.value, period.value);
         let message = format!(
             "a deadline of {} for a budget of {} in a period of {}",
-            format_duration(deadline.value),
-            format_duration(budget),
-            format_duration(period)
+            format_duration(deadline.value.get()),
+            format_duration(budget.get()),
+            format_duration(period.get())
         );
         if deadline.value > period || deadline.value < budget {
             bad(
@@ -381,8 +380,8 @@ fn server_is_possible(vcpu: &VcpuSpec, policy: Policy, report: &mut Report) {
             );
         }
     }
-    possible_duration("budget", budget.value, budget.place, &BUDGET, report);
-    possible_duration("period", period.value, period.place, &PERIOD, report);
+    possible_duration("budget", budget, &BUDGET, report);
+    possible_duration("period", period, &PERIOD, report);
 }
 
 fn domain_exists(vcpu: &VcpuSpec, policy: Policy, manifest: &Manifest, report: &mut Report) {
@@ -417,7 +416,7 @@ fn domain_exists(vcpu: &VcpuSpec, policy: Policy, manifest: &Manifest, report: &
     }
 }
 
-/// The density of a vCPU's server in parts of [`WHOLE`], and where it is written.
+/// Returns the density of a vCPU's server in parts of [`WHOLE`], and where it is written.
 fn density(vcpu: &VcpuSpec, policy: Policy) -> Option<(u128, Place)> {
     let (budget, period) = (vcpu.budget.as_ref()?, vcpu.period.as_ref()?.value);
     let deadline = vcpu.deadline.as_ref().filter(|_| policy == Policy::Edf);
@@ -426,7 +425,7 @@ fn density(vcpu: &VcpuSpec, policy: Policy) -> Option<(u128, Place)> {
     if budget.value > within {
         return None;
     }
-    let density = (u128::from(budget.value) * WHOLE).checked_div(u128::from(within))?;
+    let density = (u128::from(budget.value.get()) * WHOLE).checked_div(u128::from(within.get()))?;
     Some((density, budget.place))
 }
 
@@ -459,7 +458,7 @@ fn budgets_fit_together(pcpu: u32, manifest: &Manifest, report: &mut Report) {
     report.push(diagnostic);
 }
 
-/// Every vCPU gets time in some schedule of its pCPU.
+/// Checks that every vCPU gets time in some schedule of its pCPU.
 fn has_windows(partition: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
     for pcpu in manifest.pcpus.iter().filter(|pcpu| bound_to(partition, pcpu)) {
         let mut windows = pcpu
@@ -522,7 +521,7 @@ fn critical_devices_are_own(partition: &PartitionSpec, manifest: &Manifest, repo
 }
 
 fn window_events_can_come(partition: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
-    let Some(place) = partition.watch_windows else {
+    let Some(place) = partition.watch_windows() else {
         return;
     };
     let windowed = |pcpu: &&PcpuSpec| pcpu.policy == Policy::Arinc653 && bound_to(partition, pcpu);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What works as written, but probably not as meant. Warnings only: whoever knows better goes on.
 
-use crate::board::{Board, Class, Device};
+use crate::board::{Board, Device};
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::model::{Manifest, PartitionSpec, Placed, Policy, Target, VcpuSpec};
-use crate::system::DEFAULT_QUANTUM;
-use bulkhead_abi::{HealthClass, Rights};
+use crate::model::{Manifest, PartitionSpec, PcpuSpec, Placed, Policy, Target, VcpuSpec};
+use bulkhead_abi::Rights;
 use bulkhead_image::layout::HealthAction;
 
 /// Blocks of this size are mapped by one entry.
@@ -17,7 +16,7 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
         restarts_end(partition, report);
         watchdog_outlasts_a_turn(partition, manifest, report);
         // A class that does not translate maps nothing by pages.
-        if board.is_none_or(|board| board.class == Class::Aarch64) {
+        if board.is_none_or(|board| board.class.facts().translates) {
             memory_is_blocks(partition, report);
         }
         supervisor_gets_its_turn(partition, manifest, report);
@@ -29,9 +28,9 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     urgency_is_said(manifest, report);
 }
 
-/// The pCPU and the priority of a vCPU, if both are known.
+/// Returns the pCPU and the priority of a vCPU, if both are known.
 fn home(vcpu: &VcpuSpec) -> Option<(u32, u32)> {
-    Some((vcpu.pcpu.as_ref()?.value, vcpu.priority))
+    Some((vcpu.pcpu.as_ref()?.value, vcpu.priority.get()))
 }
 
 fn vcpus_run_side_by_side(partition: &PartitionSpec, report: &mut Report) {
@@ -58,16 +57,15 @@ fn vcpus_run_side_by_side(partition: &PartitionSpec, report: &mut Report) {
     }
 }
 
-/// The first health action that starts the partition anew, as the manifest says it.
+/// Returns the first health action that starts the partition anew, as the manifest says it.
 fn restart(partition: &PartitionSpec) -> Option<&Placed<HealthAction>> {
-    let mut actions = partition.health.iter().map(|(_, action)| action);
+    let mut actions = partition.health.actions().map(|(_, action)| action);
     actions.find(|action| matches!(action.value, HealthAction::Restart | HealthAction::RestartWarm))
 }
 
 /// A watchdog restarts if the manifest does not say otherwise.
 fn watchdog_restarts(partition: &PartitionSpec) -> bool {
-    let said = |(class, _): &(HealthClass, _)| *class == HealthClass::Watchdog;
-    partition.watchdog.is_some() && !partition.health.iter().any(said)
+    partition.watchdog.is_some() && partition.health.watchdog.is_none()
 }
 
 fn restarts_end(partition: &PartitionSpec, report: &mut Report) {
@@ -91,19 +89,20 @@ fn restarts_end(partition: &PartitionSpec, report: &mut Report) {
     }
 }
 
-/// The policy of a pCPU.
+/// Returns the policy of a pCPU.
 fn policy(manifest: &Manifest, pcpu: u32) -> Policy {
     let name = pcpu.to_string();
     let spec = manifest.pcpus.iter().find(|spec| spec.name.value == name);
     spec.map_or(Policy::FixedPriority, |spec| spec.policy)
 }
 
-/// Equal priorities are fine if somebody chose them; a default that makes a control loop one of two that take turns is not.
+/// Equal priorities are fine if somebody chose them; a default that makes a control loop one of two that take
+/// turns is not.
 fn urgency_is_said(manifest: &Manifest, report: &mut Report) {
     let mut seen: Vec<(u32, &PartitionSpec)> = Vec::new();
     for partition in &manifest.partitions {
         for vcpu in &partition.vcpus {
-            let Some((pcpu, _)) = home(vcpu).filter(|_| vcpu.priority_place.is_none()) else {
+            let Some((pcpu, _)) = home(vcpu).filter(|_| vcpu.priority.place.is_none()) else {
                 continue;
             };
             let same = |(other, owner): &&(u32, &PartitionSpec)| {
@@ -133,7 +132,7 @@ fn urgency_is_said(manifest: &Manifest, report: &mut Report) {
 }
 
 fn frozen_time_stands(partition: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
-    let Some(place) = partition.frozen else { return };
+    let Some(place) = partition.frozen() else { return };
     let own = |pcpu: u32| {
         let mut vcpus = partition.vcpus.iter().filter_map(home);
         vcpus.any(|(own, _)| own == pcpu)
@@ -183,9 +182,7 @@ fn watchdog_outlasts_a_turn(partition: &PartitionSpec, manifest: &Manifest, repo
         if spec.is_some_and(|spec| spec.policy == Policy::Pinned) {
             continue;
         }
-        let quantum = spec
-            .and_then(|spec| spec.quantum.as_ref())
-            .map_or(DEFAULT_QUANTUM, |quantum| quantum.value);
+        let quantum = spec.map_or_else(|| PcpuSpec::default().quantum.value, |spec| spec.quantum.value);
         let equal = manifest
             .partitions
             .iter()
@@ -214,7 +211,7 @@ fn watchdog_outlasts_a_turn(partition: &PartitionSpec, manifest: &Manifest, repo
 
 fn memory_is_blocks(partition: &PartitionSpec, report: &mut Report) {
     let Some(memory) = &partition.memory else { return };
-    if memory.value > BLOCK && !memory.value.is_multiple_of(BLOCK) {
+    if memory.value.get() > BLOCK && !memory.value.is_multiple_of(BLOCK) {
         let message = format!(
             "the memory of partition `{}` is no multiple of 2M",
             partition.name.value
@@ -229,11 +226,8 @@ fn memory_is_blocks(partition: &PartitionSpec, report: &mut Report) {
 
 fn supervisor_gets_its_turn(partition: &PartitionSpec, manifest: &Manifest, report: &mut Report) {
     for capability in &partition.capabilities {
-        let controls = capability
-            .rights
-            .as_ref()
-            .is_some_and(|rights| rights.iter().any(|right| right.value.contains(Rights::CONTROL)));
-        let [Target::Partition(name)] = capability.targets.as_slice() else {
+        let controls = capability.gives(Rights::CONTROL);
+        let [Target::Partition(name)] = capability.targets()[..] else {
             continue;
         };
         let target = manifest

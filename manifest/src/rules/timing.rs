@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Demands and workloads that make no sense by themselves. Whether the policies can satisfy a demand is not asked
-//! here, but by [`crate::timing`].
+//! Demands and workloads that make no sense by themselves. Whether the policies can satisfy a demand is not
+//! asked here, but by [`crate::timing`].
 
 use bulkhead_sched::analysis::MAX_TASKS;
 
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::{DemandSpec, Manifest, PartitionSpec, Placed, TaskSpec, WorkKind, WorkSpec};
-use crate::units::format_duration;
+use crate::model::{DemandSpec, Manifest, PartitionSpec, Placed, TaskSpec, VcpuNumber, WorkKind, WorkSpec};
+use crate::units::{Duration, format_duration};
 
 /// Longer times are taken for mistakes: they would drive the analysis to its limits.
-const LONGEST: u64 = 1_000_000_000_000;
+const LONGEST: Duration = Duration::new(1_000_000_000_000);
 
 pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     for partition in &manifest.partitions {
         if let Some(demand) = &partition.demand {
             for task in &demand.tasks {
-                vcpu_exists(task.vcpu.as_ref(), partition, Code::BadTask, report);
+                vcpu_exists(task.vcpu.given(), partition, Code::BadTask, report);
                 task_is_possible(task, report);
             }
             names_differ(&demand.tasks, report);
@@ -24,21 +24,21 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
             few_tasks(partition, &demand.tasks, report);
         }
         for work in &partition.workload {
-            vcpu_exists(work.vcpu.as_ref(), partition, Code::BadWorkload, report);
+            vcpu_exists(work.vcpu.given(), partition, Code::BadWorkload, report);
             work_is_possible(work, report);
             critical_work_is_possible(work, partition, report);
         }
     }
 }
 
-/// Nothing is charged on a board that does not say what the hypervisor costs.
+/// Reports a board that does not say what the hypervisor costs, if there is a demand: nothing is charged there.
 pub(super) fn costs_are_known(manifest: &Manifest, board: &Board, report: &mut Report) {
     let mut demands = manifest
         .partitions
         .iter()
         .filter_map(|partition| partition.demand.as_ref());
     let first = demands.find_map(|demand| demand.tasks.first());
-    if let (Some(task), None) = (first, board.overheads) {
+    if let (Some(task), None) = (first, board.costs) {
         let message = format!("board `{}` does not say what the hypervisor costs", board.name);
         report.push(
             Diagnostic::at(Code::NoOverheads, task.place, message)
@@ -48,7 +48,7 @@ pub(super) fn costs_are_known(manifest: &Manifest, board: &Board, report: &mut R
     }
 }
 
-/// The schedules of a demand are some of a pCPU on which the partition has a vCPU.
+/// Checks that the schedules of a demand are some of a pCPU on which the partition has a vCPU.
 fn schedules_exist(partition: &PartitionSpec, demand: &DemandSpec, manifest: &Manifest, report: &mut Report) {
     let on = |pcpu: &str| {
         let mut own = partition.vcpus.iter().filter_map(|vcpu| vcpu.pcpu.as_ref());
@@ -85,9 +85,9 @@ fn critical_work_is_possible(work: &WorkSpec, partition: &PartitionSpec, report:
     }
 }
 
-fn vcpu_exists(vcpu: Option<&Placed<u32>>, partition: &PartitionSpec, code: Code, report: &mut Report) {
+fn vcpu_exists(vcpu: Option<Placed<VcpuNumber>>, partition: &PartitionSpec, code: Code, report: &mut Report) {
     let Some(vcpu) = vcpu else { return };
-    if vcpu.value as usize >= partition.vcpus.len() {
+    if vcpu.value.get() as usize >= partition.vcpus.len() {
         let message = format!("partition `{}` has no vCPU {}", partition.name.value, vcpu.value);
         let help = format!("its vCPUs are 0 to {}", partition.vcpus.len().saturating_sub(1));
         report.push(Diagnostic::at(code, vcpu.place, message).help(help));
@@ -97,16 +97,16 @@ fn vcpu_exists(vcpu: Option<&Placed<u32>>, partition: &PartitionSpec, code: Code
 /// Reports `one` if it is longer than `other`, or nothing at all, or absurdly long.
 fn at_most(
     code: Code,
-    (name, one): (&str, &Placed<u64>),
-    (than, other): (&str, u64),
+    (name, one): (&str, &Placed<Duration>),
+    (than, other): (&str, Duration),
     other_place: Option<Place>,
     report: &mut Report,
 ) {
-    let given = format_duration(one.value);
-    let diagnostic = if one.value == 0 {
+    let given = format_duration(one.value.get());
+    let diagnostic = if one.value.get() == 0 {
         Diagnostic::at(code, one.place, format!("`{name}` is {given}")).help("give a time above 0")
     } else if one.value > other {
-        let limit = format_duration(other);
+        let limit = format_duration(other.get());
         let (limit, help) = if other == LONGEST {
             (
                 format!("{limit}, the longest possible"),
@@ -181,9 +181,7 @@ fn names_differ(tasks: &[TaskSpec], report: &mut Report) {
 
 fn few_tasks(partition: &PartitionSpec, tasks: &[TaskSpec], report: &mut Report) {
     for vcpu in 0..partition.vcpus.len() as u32 {
-        let mut own = tasks
-            .iter()
-            .filter(|task| task.vcpu.as_ref().map_or(0, |vcpu| vcpu.value) == vcpu);
+        let mut own = tasks.iter().filter(|task| task.vcpu.get() == vcpu);
         if let Some(extra) = own.nth(MAX_TASKS) {
             let message = format!("vCPU {vcpu} has more than {MAX_TASKS} tasks");
             report.push(

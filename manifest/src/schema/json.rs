@@ -3,25 +3,26 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Key, Kind, Need, TableSchema, manifest::MANIFEST};
+use super::form::Declared;
+use super::{Key, Kind, Need, TableSchema};
+use crate::model::Manifest;
 
-/// The schema, with a line break at its end.
+/// Returns the schema, with a line break at its end.
 #[must_use]
 pub fn schema() -> String {
-    let mut root = table(&MANIFEST);
+    let mut root = table(Manifest::SCHEMA);
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     root["title"] = json!("Bulkhead manifest");
     format!("{root:#}\n")
 }
 
 fn table(schema: &TableSchema) -> Value {
-    let properties: Map<String, Value> = schema
-        .keys
+    let keys = schema.keys();
+    let properties: Map<String, Value> = keys
         .iter()
         .map(|key| (key.name.to_owned(), property(key)))
         .collect();
-    let required: Vec<&str> = schema
-        .keys
+    let required: Vec<&str> = keys
         .iter()
         .filter(|key| matches!(key.need, Need::Required))
         .map(|key| key.name)
@@ -37,16 +38,13 @@ fn table(schema: &TableSchema) -> Value {
 
 fn property(key: &Key) -> Value {
     let mut value = kind(&key.kind);
-    let default = if let Need::Default(default) = key.need {
-        format!(" Default: {default}.")
-    } else {
-        String::new()
-    };
+    let absence = key.need.absence();
+    let default = absence.map_or_else(String::new, |absence| format!(" Default: {absence}."));
     value["description"] = json!(format!("{}.{default}", sentence(key.doc)));
     value
 }
 
-/// The first letter large.
+/// Makes the first letter large.
 pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters
@@ -65,7 +63,8 @@ fn kind(kind_of: &Kind) -> Value {
             { "type": "integer", "minimum": 0 },
         ] }),
         Kind::Duration => json!({ "type": "string", "pattern": "^[0-9]+ *(ns|us|ms|s)$" }),
-        Kind::Choice(choices) => {
+        Kind::Choice(_) | Kind::OneOf(_) => {
+            let choices = kind_of.choices();
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
             json!({ "type": "string", "enum": names })
         }

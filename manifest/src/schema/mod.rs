@@ -1,31 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a manifest and a board file may contain, as data.
+//! The form of manifests and board files.
 //!
-//! One description drives everything that must agree about the format: the check for unknown keys and
-//! wrong types ([`shape`]), the JSON Schema for editors ([`json`]) and the reference page of the book
-//! ([`reference`]). A new key is one line in [`manifest`] or [`board`] and one in the reader; forgetting
-//! the first makes every file that uses the key fail.
+//! A table of the format is declared once, by [`declare::tables`]: the words for people are the documentation
+//! of a structure and its fields, the type of a field is the type of the value. From the declaration come the
+//! structure, its reader ([`form`]), the check for unknown keys and wrong types ([`shape`]), the JSON Schema
+//! for editors ([`json`]) and the reference page of the book ([`reference`]). The last three work on
+//! [`TableSchema`], which is the declaration as data. Keys of a class or of a driver are declared where the
+//! class or the driver is, and join the table they belong to by [`TableSchema::keys`].
+#![deny(clippy::arithmetic_side_effects)]
 
-pub(crate) mod board;
+pub(crate) mod declare;
+pub(crate) mod form;
 pub(crate) mod json;
-pub(crate) mod manifest;
 pub(crate) mod reference;
-pub(crate) mod scheduling;
 pub(crate) mod shape;
-mod timing;
 
 /// A table of the format.
 #[derive(Debug)]
 pub(crate) struct TableSchema {
-    /// What it describes, for messages: "a partition".
+    /// The noun for messages: "a partition".
     pub what: &'static str,
-    /// What it is for.
+    /// A description for the reference.
     pub doc: &'static str,
-    pub keys: &'static [Key],
+    /// The keys that are declared with the table.
+    pub own: &'static [Key],
+    /// The complete list of keys from the table's own.
+    pub complete: fn(&'static [Key]) -> Vec<Key>,
+}
+
+impl TableSchema {
+    /// Returns all keys, those of classes and drivers included.
+    pub fn keys(&self) -> Vec<Key> {
+        (self.complete)(self.own)
+    }
 }
 
 /// A key of a table.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     pub name: &'static str,
     pub doc: &'static str,
@@ -33,17 +44,40 @@ pub(crate) struct Key {
     pub need: Need,
 }
 
-/// Whether a key must be there.
-#[derive(Debug)]
+/// The meaning of the absence of a key.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Need {
     Required,
     Optional,
-    /// Optional; what its absence means.
+    /// This value, as it would be written.
     Default(&'static str),
+    /// A value that depends on others, in words.
+    Otherwise(&'static str),
 }
 
+impl Need {
+    /// Returns the value that stands in for an absent key, as it would be written.
+    pub const fn literal(self) -> Option<&'static str> {
+        match self {
+            Self::Default(literal) => Some(literal),
+            Self::Required | Self::Optional | Self::Otherwise(_) => None,
+        }
+    }
+
+    /// Returns the meaning of an absent optional key in words, if there is one.
+    pub const fn absence(self) -> Option<&'static str> {
+        match self {
+            Self::Default(text) | Self::Otherwise(text) => Some(text),
+            Self::Required | Self::Optional => None,
+        }
+    }
+}
+
+/// A word of a choice, and its meaning.
+pub(crate) type Word = (&'static str, &'static str);
+
 /// Type of a value.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Text,
     Boolean,
@@ -55,20 +89,39 @@ pub(crate) enum Kind {
     Size,
     /// A string with a unit.
     Duration,
-    /// One of a few words, each with what it means.
-    Choice(&'static [(&'static str, &'static str)]),
+    /// One of a few words.
+    Choice(&'static [Word]),
+    /// The same, of words that other tables list.
+    OneOf(fn() -> Vec<Word>),
     List(&'static Kind),
     Table(&'static TableSchema),
     /// A table whose keys are names the user chooses.
     Map {
-        /// What a key is.
+        /// A noun for the keys.
         key: &'static str,
         of: &'static TableSchema,
     },
 }
 
 impl Kind {
-    /// The type in words, for messages and the reference.
+    /// Returns the words of a choice; none of other types.
+    pub fn choices(&self) -> Vec<Word> {
+        match self {
+            Self::Choice(choices) => choices.to_vec(),
+            Self::OneOf(choices) => choices(),
+            Self::Text
+            | Self::Boolean
+            | Self::Integer(..)
+            | Self::Address
+            | Self::Size
+            | Self::Duration
+            | Self::List(_)
+            | Self::Table(_)
+            | Self::Map { .. } => Vec::new(),
+        }
+    }
+
+    /// Returns the type in words, for messages and the reference.
     pub fn describe(&self) -> String {
         match self {
             Self::Text => "a string".to_owned(),
@@ -77,7 +130,8 @@ impl Kind {
             Self::Address => "an address (integer)".to_owned(),
             Self::Size => "a size such as \"64M\" (units K, M, G) or an integer of bytes".to_owned(),
             Self::Duration => "a duration such as \"10ms\" (units ns, us, ms, s)".to_owned(),
-            Self::Choice(choices) => {
+            Self::Choice(_) | Self::OneOf(_) => {
+                let choices = self.choices();
                 let names: Vec<_> = choices.iter().map(|(name, _)| format!("\"{name}\"")).collect();
                 format!("one of {}", names.join(", "))
             }

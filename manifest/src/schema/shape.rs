@@ -2,12 +2,14 @@
 //! Unknown keys, missing keys and wrong types: what can be said without knowing what anything means.
 
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::schema::manifest::MANIFEST;
-use crate::schema::{Kind, Need, TableSchema};
+use crate::model::Manifest;
+use crate::schema::form::Declared;
+use crate::schema::{Kind, Need, TableSchema, Word};
 use crate::units;
 use crate::value::{Data, Entry, Table, Value};
 
-/// The name among `known` that `word` was probably meant to be: at most a third of its letters differ.
+/// Returns the name among `known` that `word` was probably meant to be: at most a third of its letters
+/// differ.
 #[must_use]
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let tolerance = (word.chars().count() / 3).max(1);
@@ -23,17 +25,14 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 
 /// Checks `table`, whose header or braces are at `place`, against `schema`.
 pub(crate) fn check(table: &Table, place: Place, schema: &TableSchema, report: &mut Report) {
+    let keys = schema.keys();
     for entry in &table.entries {
-        match schema.keys.iter().find(|key| key.name == entry.key) {
+        match keys.iter().find(|key| key.name == entry.key) {
             Some(key) => check_value(&entry.value, &entry.key, &key.kind, report),
             None => report.push(unknown_key(entry, schema)),
         }
     }
-    for key in schema
-        .keys
-        .iter()
-        .filter(|key| matches!(key.need, Need::Required))
-    {
+    for key in keys.iter().filter(|key| matches!(key.need, Need::Required)) {
         if table.get(key.name).is_none() {
             report.push(
                 Diagnostic::at(
@@ -53,11 +52,12 @@ pub(crate) fn check(table: &Table, place: Place, schema: &TableSchema, report: &
 }
 
 fn unknown_key(entry: &Entry, schema: &TableSchema) -> Diagnostic {
-    let known = schema.keys.iter().map(|key| key.name);
+    let keys = schema.keys();
+    let known = keys.iter().map(|key| key.name);
     let help = match nearest(&entry.key, known.clone()) {
         Some(name) => format!("did you mean `{name}`?"),
         None => {
-            let elsewhere = owner_of(&entry.key, &MANIFEST)
+            let elsewhere = owner_of(&entry.key, Manifest::SCHEMA)
                 .map(|what| format!("`{}` is a key of {what}; ", entry.key))
                 .unwrap_or_default();
             let known = known.collect::<Vec<_>>().join(", ");
@@ -68,23 +68,22 @@ fn unknown_key(entry: &Entry, schema: &TableSchema) -> Diagnostic {
     Diagnostic::at(Code::UnknownKey, entry.key_place, message).help(help)
 }
 
-/// What the first table in `schema` is that has this key, tables within tables included.
+/// Tells what the first table in `schema` is that has this key, tables within tables included.
 fn owner_of(name: &str, schema: &'static TableSchema) -> Option<&'static str> {
-    if schema.keys.iter().any(|key| key.name == name) {
+    let keys = schema.keys();
+    if keys.iter().any(|key| key.name == name) {
         return Some(schema.what);
     }
-    schema
-        .keys
-        .iter()
-        .find_map(|key| inner(&key.kind).and_then(|table| owner_of(name, table)))
+    let tables = keys.iter().filter_map(|key| inner(key.kind));
+    tables.into_iter().find_map(|table| owner_of(name, table))
 }
 
-/// The tables that a value of this kind consists of.
-fn inner(kind: &'static Kind) -> Option<&'static TableSchema> {
+/// Returns the tables that a value of this kind consists of.
+fn inner(kind: Kind) -> Option<&'static TableSchema> {
     match kind {
         Kind::Table(schema) => Some(schema),
         Kind::Map { of, .. } => Some(of),
-        Kind::List(of) => inner(of),
+        Kind::List(of) => inner(*of),
         _ => None,
     }
 }
@@ -112,8 +111,9 @@ fn check_value(value: &Value, name: &str, kind: &Kind, report: &mut Report) {
             check_unit(value, name, kind, units::parse_duration(text).is_some(), report);
             true
         }
-        (Kind::Choice(choices), Data::Text(text)) => {
-            check_choice(value, name, text, choices, report);
+        (Kind::Choice(_) | Kind::OneOf(_), Data::Text(text)) => {
+            let choices = kind.choices();
+            check_choice(value, name, text, &choices, report);
             true
         }
         (Kind::List(of), Data::List(values)) => {
@@ -185,13 +185,7 @@ fn check_unit(value: &Value, name: &str, kind: &Kind, parsed: bool, report: &mut
     }
 }
 
-fn check_choice(
-    value: &Value,
-    name: &str,
-    text: &str,
-    choices: &'static [(&'static str, &'static str)],
-    report: &mut Report,
-) {
+fn check_choice(value: &Value, name: &str, text: &str, choices: &[Word], report: &mut Report) {
     if choices.iter().any(|(choice, _)| *choice == text) {
         return;
     }

@@ -3,22 +3,23 @@
 //!
 //! A [`System`] exists only if no rule found an error: places are disjoint, owners are unique, payloads are
 //! loaded and fit. Everything is in the order of the manifest, which is also the order of numbers.
+#![deny(clippy::arithmetic_side_effects)]
 
+mod partition;
 mod scheduling;
 mod views;
 
 use bulkhead_abi::hypercall::SELF_CAPABILITY;
-use bulkhead_abi::{HealthClass, ObjectKind, Rights};
+use bulkhead_abi::{ObjectKind, Rights};
 
-use crate::board::{Board, Window};
+use crate::board::Board;
 use crate::diagnostic::{Report, Sources};
-use crate::guest::{AreaKind, Guest};
-use crate::model::{Access, AttachmentSpec, Kind, Manifest, PartitionSpec, Target};
-use crate::plan::{self, Plan};
-use crate::rules::registers;
-use bulkhead_image::layout::HealthAction;
-pub(crate) use scheduling::{DEFAULT_QUANTUM, pcpus, policy_of, spec_of, vcpu};
+use crate::guest::Guest;
+use crate::model::{Access, AttachmentSpec, Manifest, PartitionSpec, Target};
+use crate::plan::Plan;
+pub use partition::Partition;
 pub use scheduling::{Domain, Pcpu, Reservation, Schedule, TimeWindow, Vcpu};
+pub(crate) use scheduling::{pcpus, policy_of, spec_of, vcpu};
 pub use views::{CpuRow, DeviceRow, InterfaceRow, InterruptRow, MemoryRow, TouchRow};
 
 /// Name under which a partition finds the capability for itself.
@@ -98,53 +99,6 @@ pub struct MpuRegion {
     pub access: Access,
 }
 
-/// A partition.
-#[derive(Clone, Debug)]
-pub struct Partition {
-    /// Its name.
-    pub name: String,
-    /// VM or task.
-    pub kind: Kind,
-    /// Line of the manifest where it starts.
-    pub line: u32,
-    /// Its vCPUs.
-    pub vcpus: Vec<Vcpu>,
-    /// Its memory and devices.
-    pub mappings: Vec<Mapping>,
-    /// Its capabilities; the first is for itself.
-    pub capabilities: Vec<Capability>,
-    /// Numbers of the partitions it watches.
-    pub watches: Vec<usize>,
-    /// Whether the starts of its windows raise events at its gate.
-    pub window_events: bool,
-    /// Names of its devices.
-    pub devices: Vec<String>,
-    /// Health action per class.
-    pub health: [(HealthClass, HealthAction); 5],
-    /// Whether it has a console.
-    pub console: bool,
-    /// Whether its time stands still while it waits.
-    pub frozen_time: bool,
-    /// Whether it is started at boot.
-    pub autostart: bool,
-    /// Whether a device of its can overwrite any memory.
-    pub unconfined_dma: bool,
-    /// Longest time between kicks in nanoseconds.
-    pub watchdog_ns: Option<u64>,
-    /// Restarts by a health action.
-    pub restart_limit: Option<u32>,
-    /// First instruction.
-    pub entry: u64,
-    /// First argument: device tree or startup page.
-    pub argument: u64,
-    /// Initial stack pointer of a task.
-    pub stack: u64,
-    /// The generated device tree of a VM.
-    pub device_tree: Vec<u8>,
-    /// Whether it starts in AArch32 state.
-    pub aarch32: bool,
-}
-
 /// A checked system.
 #[derive(Clone, Debug)]
 pub struct System {
@@ -153,24 +107,30 @@ pub struct System {
     pub(crate) guests: Vec<Guest>,
     pub(crate) plan: Plan,
     pub(crate) pcpus: Vec<Pcpu>,
-    pub(crate) partitions: Vec<Partition>,
     pub(crate) report: Report,
 }
 
 impl System {
-    /// The board.
+    /// Returns the board.
     #[must_use]
     pub fn board(&self) -> &Board {
         &self.board
     }
 
-    /// The partitions, by number.
+    /// Returns the partitions, by number.
     #[must_use]
-    pub fn partitions(&self) -> &[Partition] {
-        &self.partitions
+    pub fn partitions(&self) -> Vec<Partition<'_>> {
+        let numbers = 0..self.manifest.partitions.len();
+        numbers.filter_map(|number| self.partition(number)).collect()
     }
 
-    /// The pCPUs the system uses, by number.
+    /// Returns the partition of that number.
+    #[must_use]
+    pub fn partition(&self, number: usize) -> Option<Partition<'_>> {
+        Partition::of(self, number)
+    }
+
+    /// Returns the pCPUs the system uses, by number.
     #[must_use]
     pub fn pcpus(&self) -> &[Pcpu] {
         &self.pcpus
@@ -182,13 +142,13 @@ impl System {
         &self.report
     }
 
-    /// The files the system was read from.
+    /// Returns the files the system was read from.
     #[must_use]
     pub fn sources(&self) -> &Sources {
         &self.report.sources
     }
 
-    /// What the manifest names as the image of partition `number`: a path relative to it, or `@...`.
+    /// Tells what the manifest names as the image of partition `number`: a path relative to it, or `@...`.
     #[must_use]
     pub fn image_name(&self, number: usize) -> Option<&str> {
         self.manifest
@@ -199,15 +159,16 @@ impl System {
             .map(|image| image.value.as_str())
     }
 
-    /// How many instructions of partition `number` are replaced, and how many undefined ones it has of its own; `None`
-    /// where nothing has to be replaced.
+    /// Returns how many instructions of partition `number` are replaced, and how many undefined ones it has
+    /// of its own; `None` where nothing has to be replaced.
     #[must_use]
     pub fn replaced(&self, number: usize) -> Option<(usize, usize)> {
         let guest = self.guests.get(number)?;
         (!guest.residents.is_empty()).then_some((guest.sites.len(), guest.undefined.len()))
     }
 
-    /// The regions of the MPU while partition `number` runs; none of a class that translates addresses.
+    /// Returns the regions of the MPU while partition `number` runs; none of a class that translates
+    /// addresses.
     #[must_use]
     pub fn mpu_regions(&self, number: usize) -> Vec<MpuRegion> {
         let (Some(spec), Some(guest)) = (self.manifest.partitions.get(number), self.guests.get(number))
@@ -217,7 +178,7 @@ impl System {
         if guest.residents.is_empty() {
             return Vec::new();
         }
-        let regions = plan::in_place::regions(&self.board, spec, guest);
+        let regions = self.board.class.host().regions(&self.board, spec, guest);
         let region = |region: &bulkhead_arch_regions::Region| MpuRegion {
             base: region.base.into(),
             size: region.size(),
@@ -231,25 +192,27 @@ impl System {
         regions.iter().map(region).collect()
     }
 
-    /// What the emulator plugs into devices.
+    /// Tells what the emulator plugs into devices.
     #[must_use]
     pub fn attachments(&self) -> Vec<Attachment> {
-        let one = |spec: &AttachmentSpec| {
-            let device = self.board.device(&spec.device.as_ref()?.value)?;
+        let one = |spec: AttachmentSpec<'_>| {
+            let device = self.board.device(&spec.device()?.value)?;
+            let disk = spec.disk();
+            let read_only = disk.is_some_and(|disk| disk.read_only);
             let fill = |argument: &String| {
                 argument
                     .replace("{device}", &device.name)
                     .replace("{index}", &device.index.to_string())
-                    .replace("{read-only}", if spec.read_only { "on" } else { "off" })
+                    .replace("{read-only}", if read_only { "on" } else { "off" })
             };
             Some(Attachment {
                 device: device.name.clone(),
-                file: spec.file.as_ref().map(|file| file.value.clone()),
-                size: spec.size.as_ref().map(|size| size.value),
-                arguments: device.attach(spec.kind).iter().map(fill).collect(),
+                file: disk.and_then(|disk| Some(disk.file.as_ref()?.value.clone())),
+                size: disk.and_then(|disk| Some(disk.size.as_ref()?.value.get())),
+                arguments: device.attach(spec.kind()).iter().map(fill).collect(),
             })
         };
-        self.manifest.attachments.iter().filter_map(one).collect()
+        self.manifest.emulator.attachments().filter_map(one).collect()
     }
 
     /// CPUs that the board's emulator needs.
@@ -265,7 +228,7 @@ impl System {
     }
 }
 
-/// The capabilities of a partition: its own first, then those of the manifest.
+/// Returns the capabilities of a partition: its own first, then those of the manifest.
 pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manifest) -> Vec<Capability> {
     let find = |name: &str| {
         manifest
@@ -285,7 +248,7 @@ pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manif
         .iter()
         .zip(SELF_CAPABILITY + 1..)
         .filter_map(|(capability, index)| {
-            let (kind, object, default) = match capability.targets.first()? {
+            let (kind, object, default) = match capability.target()? {
                 Target::Partition(name) => (ObjectKind::Partition, find(&name.value)?, Rights::READ),
                 Target::EventGate(name) => (ObjectKind::EventGate, find(&name.value)?, Rights::READ),
                 Target::Timer => (ObjectKind::Timer, 0, Rights::READ),
@@ -294,6 +257,7 @@ pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manif
             };
             let rights = capability.rights.as_ref().map_or(default, |rights| {
                 rights
+                    .value
                     .iter()
                     .fold(Rights::NONE, |all, right| all.union(right.value))
             });
@@ -306,71 +270,4 @@ pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manif
             })
         });
     std::iter::once(itself).chain(named).collect()
-}
-
-/// The actions of the manifest over the defaults.
-pub(crate) fn health(spec: &PartitionSpec) -> [(HealthClass, HealthAction); 5] {
-    let system = if spec.kind == Kind::Task {
-        HealthAction::Stop
-    } else {
-        HealthAction::Inject
-    };
-    let defaults = [
-        (HealthClass::Memory, HealthAction::Stop),
-        (HealthClass::System, system),
-        (HealthClass::Hypercall, HealthAction::Log),
-        (HealthClass::Watchdog, HealthAction::Restart),
-        (HealthClass::Task, HealthAction::Stop),
-    ];
-    defaults.map(|(class, default)| {
-        let given = spec.health.iter().find(|(other, _)| *other == class);
-        (class, given.map_or(default, |(_, action)| action.value))
-    })
-}
-
-/// The mappings of a partition with the places of `plan`.
-pub(crate) fn mappings(
-    spec: &PartitionSpec,
-    guest: &Guest,
-    hosts: &[u64],
-    board: &Board,
-    sources: &Sources,
-) -> Vec<Mapping> {
-    let mut mappings = Vec::new();
-    for part in &guest.parts {
-        let area = &guest.areas[part.area];
-        mappings.push(Mapping {
-            kind: match area.kind {
-                AreaKind::Ram => MappingKind::Ram,
-                AreaKind::Region => MappingKind::Region,
-                AreaKind::Startup => MappingKind::Startup,
-                AreaKind::Code => MappingKind::Code,
-            },
-            guest: part.window.base,
-            host: hosts[part.area] + (part.window.base - area.window.base),
-            size: part.window.size,
-            access: part.access,
-            line: sources.line_column(area.place).0,
-        });
-    }
-    let mut seen: Vec<Window> = Vec::new();
-    for registers in registers(spec, board) {
-        let (kind, window) = if registers.forwarded {
-            (MappingKind::Forwarded, registers.window)
-        } else {
-            (MappingKind::Device, registers.window.pages())
-        };
-        if !seen.contains(&window) {
-            seen.push(window);
-            mappings.push(Mapping {
-                kind,
-                guest: window.base,
-                host: window.base,
-                size: window.size,
-                access: Access::DATA,
-                line: sources.line_column(registers.name.place).0,
-            });
-        }
-    }
-    mappings
 }

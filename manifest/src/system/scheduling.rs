@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who runs when, in a checked system: pCPUs with their schedules and time domains, vCPUs with their budgets.
 //!
-//! All times are nanoseconds. Numbers of schedules, domains and partitions count from 0 in the order of the manifest.
+//! All times are nanoseconds. Numbers of schedules, domains and partitions count from 0 in the order of the
+//! manifest.
 
 use crate::board::Board;
 use crate::model::{DomainSpec, Manifest, PcpuSpec, Policy, ScheduleSpec, ServerKind, VcpuSpec, WindowSpec};
-
-/// Turn of a vCPU among its equals unless the manifest says otherwise.
-pub(crate) const DEFAULT_QUANTUM: u64 = 10_000_000;
 
 /// A pCPU that the system uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,42 +83,45 @@ pub struct Vcpu {
     pub domain: Option<u32>,
 }
 
-/// What the manifest says about a pCPU, if it says anything.
+/// Tells what the manifest says about a pCPU, if it says anything.
 pub(crate) fn spec_of(manifest: &Manifest, pcpu: u32) -> Option<&PcpuSpec> {
     let name = pcpu.to_string();
     manifest.pcpus.iter().find(|spec| spec.name.value == name)
 }
 
-/// The policy of a pCPU.
+/// Returns the policy of a pCPU.
 pub(crate) fn policy_of(manifest: &Manifest, pcpu: u32) -> Policy {
     spec_of(manifest, pcpu).map_or(Policy::FixedPriority, |spec| spec.policy)
 }
 
-/// The pCPUs up to the highest one that a vCPU is bound to.
+/// Returns the pCPUs up to the highest one that a vCPU is bound to.
 pub(crate) fn pcpus(manifest: &Manifest, board: &Board) -> Vec<Pcpu> {
     let bound = manifest
         .partitions
         .iter()
         .flat_map(|partition| &partition.vcpus)
         .filter_map(|vcpu| vcpu.pcpu.as_ref());
-    let count = bound.map(|pcpu| pcpu.value as usize + 1).max().unwrap_or(0);
+    let count = bound
+        .map(|pcpu| (pcpu.value as usize).saturating_add(1))
+        .max()
+        .unwrap_or(0);
     let hardware = board.cpus.iter().take(count).zip(0_u32..);
+    let undeclared = PcpuSpec::default();
     hardware
         .map(|(id, number)| {
-            let spec = spec_of(manifest, number);
-            let policy = policy_of(manifest, number);
-            let quantum = spec
-                .and_then(|spec| spec.quantum.as_ref())
-                .map_or(DEFAULT_QUANTUM, |quantum| quantum.value);
-            let schedules = spec.map(|spec| &spec.schedules[..]).unwrap_or_default();
-            let domains = spec.map(|spec| &spec.domains[..]).unwrap_or_default();
+            let spec = spec_of(manifest, number).unwrap_or(&undeclared);
+            let (policy, quantum) = (spec.policy, spec.quantum.get());
             Pcpu {
                 number,
                 hardware_id: *id,
                 policy,
                 quantum_ns: if policy == Policy::Pinned { 0 } else { quantum },
-                schedules: schedules.iter().map(|spec| schedule(spec, manifest)).collect(),
-                domains: domains.iter().map(domain).collect(),
+                schedules: spec
+                    .schedules
+                    .iter()
+                    .map(|spec| schedule(spec, manifest))
+                    .collect(),
+                domains: spec.domains.iter().map(domain).collect(),
             }
         })
         .collect()
@@ -136,7 +137,7 @@ fn schedule(spec: &ScheduleSpec, manifest: &Manifest) -> Schedule {
                 .iter()
                 .position(|partition| partition.name.value == *name)?,
             offset_ns,
-            duration_ns: end - offset_ns,
+            duration_ns: end.saturating_sub(offset_ns),
             period_start: window.period_start,
         })
     };
@@ -144,7 +145,7 @@ fn schedule(spec: &ScheduleSpec, manifest: &Manifest) -> Schedule {
     windows.sort_by_key(|window| window.offset_ns);
     Schedule {
         name: spec.name.value.clone(),
-        frame_ns: spec.frame.as_ref().map_or(0, |frame| frame.value),
+        frame_ns: spec.frame.as_ref().map_or(0, |frame| frame.value.get()),
         windows,
     }
 }
@@ -152,7 +153,7 @@ fn schedule(spec: &ScheduleSpec, manifest: &Manifest) -> Schedule {
 fn domain(spec: &DomainSpec) -> Domain {
     Domain {
         name: spec.name.value.clone(),
-        budget_ns: spec.budget.as_ref().map_or(0, |budget| budget.value),
+        budget_ns: spec.budget.as_ref().map_or(0, |budget| budget.value.get()),
     }
 }
 
@@ -161,12 +162,9 @@ pub(crate) fn vcpu(spec: &VcpuSpec, manifest: &Manifest) -> Vcpu {
     let pcpu = spec.pcpu.as_ref().map_or(0, |pcpu| pcpu.value);
     let reservation = spec.budget.as_ref().zip(spec.period.as_ref());
     let reservation = reservation.map(|(budget, period)| Reservation {
-        budget_ns: budget.value,
-        period_ns: period.value,
-        server: spec
-            .server
-            .as_ref()
-            .map_or(ServerKind::Sporadic, |server| server.value),
+        budget_ns: budget.value.get(),
+        period_ns: period.value.get(),
+        server: spec.server.value,
     });
     let domains = spec_of(manifest, pcpu)
         .map(|spec| &spec.domains[..])
@@ -182,11 +180,11 @@ pub(crate) fn vcpu(spec: &VcpuSpec, manifest: &Manifest) -> Vcpu {
         .map(|reservation| {
             spec.deadline
                 .as_ref()
-                .map_or(reservation.period_ns, |given| given.value)
+                .map_or(reservation.period_ns, |given| given.value.get())
         });
     Vcpu {
         pcpu,
-        priority: spec.priority,
+        priority: spec.priority.get(),
         reservation,
         deadline_ns: deadline.unwrap_or(0),
         domain,

@@ -5,8 +5,8 @@ use bulkhead_abi::ObjectKind;
 use bulkhead_abi::hypercall::SELF_CAPABILITY;
 use bulkhead_image::layout::NIC_MEMORY;
 
-use super::{Mapping, MappingKind, Pcpu, System};
-use crate::board::{Class, Device, Trigger, Window};
+use super::{Mapping, MappingKind, Partition, Pcpu, System, Vcpu};
+use crate::board::{Device, Trigger, Window};
 use crate::model::right_names;
 use crate::rules::{networks, owned};
 
@@ -108,14 +108,11 @@ impl System {
             access: access.to_owned(),
         };
         let mut rows = vec![row("log", self.plan.log, "rw")];
-        match self.board.class {
-            Class::Aarch64 => rows.push(row("hypervisor, payloads", self.plan.hypervisor, "rwx")),
-            Class::Armv7m => {
-                // All of its share: how much of that a class binary takes is known only when it is there.
-                rows.push(row("hypervisor, system image", self.board.own_code, "rx"));
-                rows.push(row("hypervisor", self.plan.pool, "rw"));
-            }
-        }
+        let own = self.board.class.host().own_memory(&self.board, &self.plan);
+        rows.extend(
+            own.into_iter()
+                .map(|(what, window, access)| row(what, window, access)),
+        );
         rows.extend(
             self.board
                 .hypervisor_devices()
@@ -127,10 +124,7 @@ impl System {
                 base: *base,
                 size: NIC_MEMORY,
             };
-            let name = self
-                .partitions
-                .get(*number)
-                .map_or("", |partition| &partition.name);
+            let name = self.partition(*number).map_or("", |partition| partition.name());
             rows.push(row(&format!("frames of {name}"), window, "rw"));
         }
         if let Some(device) = networks::uplink(&self.manifest, &self.board) {
@@ -141,11 +135,11 @@ impl System {
                     .map(|window| row(&device.name, *window, "rw")),
             );
         }
-        for partition in &self.partitions {
-            rows.extend(partition.mappings.iter().map(|mapping| MemoryRow {
+        for partition in &self.partitions() {
+            rows.extend(partition.mappings().iter().map(|mapping| MemoryRow {
                 host: mapping.host,
                 size: mapping.size,
-                owner: partition.name.clone(),
+                owner: partition.name().to_owned(),
                 what: match mapping.kind {
                     MappingKind::Ram => "RAM".to_owned(),
                     MappingKind::Region => "region".to_owned(),
@@ -176,23 +170,17 @@ impl System {
             .collect()
     }
 
-    /// Who runs where.
+    /// Tells who runs where.
     #[must_use]
     pub fn cpu_assignment(&self) -> Vec<CpuRow> {
         let on = |number: u32| {
-            let mut vcpus: Vec<_> = self
-                .partitions
-                .iter()
-                .flat_map(|partition| {
-                    partition
-                        .vcpus
-                        .iter()
-                        .enumerate()
-                        .map(move |(index, vcpu)| (partition, index, vcpu))
-                })
-                .filter(|(_, _, vcpu)| vcpu.pcpu == number)
-                .map(|(partition, index, vcpu)| (partition.name.clone(), index, vcpu.priority))
-                .collect();
+            let of = |partition: Partition<'_>| {
+                let own = partition.vcpus().into_iter().enumerate();
+                let here = own.filter(|(_, vcpu)| vcpu.pcpu == number);
+                let row = |(index, vcpu): (_, Vcpu)| (partition.name().to_owned(), index, vcpu.priority);
+                here.map(row).collect::<Vec<_>>()
+            };
+            let mut vcpus: Vec<_> = self.partitions().into_iter().flat_map(of).collect();
             vcpus.sort_by_key(|(_, _, priority)| std::cmp::Reverse(*priority));
             vcpus
         };
@@ -205,27 +193,12 @@ impl System {
             .collect()
     }
 
-    /// Who owns which interrupt line, by line.
+    /// Tells who owns which interrupt line, by line.
     #[must_use]
     pub fn interrupts(&self) -> Vec<InterruptRow> {
-        let (timer, controller) = (&self.board.timer, &self.board.controller);
-        let console = self.board.console.as_ref().map(|console| console.line);
-        let own = match self.board.class {
-            Class::Aarch64 => vec![
-                (timer.hypervisor, "timer (hypervisor)"),
-                (timer.virtual_line, "timer (virtual)"),
-                (timer.physical, "timer (physical)"),
-                (controller.maintenance, "interrupt-controller (maintenance)"),
-            ],
-            Class::Armv7m => vec![(timer.line, "timer")],
-        };
-        let console = console.into_iter().flat_map(|line| match self.board.class {
-            Class::Aarch64 => vec![(line, "console")],
-            Class::Armv7m => vec![(line, "console (receive)"), (line + 1, "console (transmit)")],
-        });
+        let own = self.board.hypervisor_lines();
         let mut rows: Vec<_> = own
             .into_iter()
-            .chain(console)
             .map(|(line, device)| InterruptRow {
                 line,
                 device: device.to_owned(),
@@ -236,7 +209,7 @@ impl System {
             .collect();
         if let Some(device) = networks::uplink(&self.manifest, &self.board) {
             rows.extend(device.interrupts.iter().map(|interrupt| InterruptRow {
-                line: interrupt.line,
+                line: interrupt.line.get(),
                 device: device.name.clone(),
                 owner: HYPERVISOR.to_owned(),
                 virtual_line: None,
@@ -246,10 +219,10 @@ impl System {
         for spec in &self.manifest.partitions {
             for (_, device) in owned(spec, &self.board) {
                 rows.extend(device.interrupts.iter().map(|interrupt| InterruptRow {
-                    line: interrupt.line,
+                    line: interrupt.line.get(),
                     device: device.name.clone(),
                     owner: spec.name.value.clone(),
-                    virtual_line: Some(interrupt.line),
+                    virtual_line: Some(interrupt.line.get()),
                     trigger: interrupt.trigger,
                 }));
             }
@@ -258,10 +231,10 @@ impl System {
         rows
     }
 
-    /// Who is on which network, by partition.
+    /// Tells who is on which network, by partition.
     #[must_use]
     pub fn interfaces(&self) -> Vec<InterfaceRow> {
-        (0..self.partitions.len())
+        (0..self.manifest.partitions.len())
             .filter_map(|number| self.interface(number))
             .collect()
     }
@@ -279,11 +252,11 @@ impl System {
             uplink: uplink.as_ref().map(|uplink| uplink.value.clone()),
             address: networks::format(found.address),
             registers: device.registers.first().copied().unwrap_or_default(),
-            line: device.interrupts.first().map(|interrupt| interrupt.line),
+            line: device.interrupts.first().map(|interrupt| interrupt.line.get()),
         })
     }
 
-    /// The devices of the board and who owns them.
+    /// Returns the devices of the board and who owns them.
     #[must_use]
     pub fn devices(&self) -> Vec<DeviceRow> {
         let mut rows: Vec<DeviceRow> = Vec::new();
@@ -306,29 +279,29 @@ impl System {
                 description: device.description.clone(),
                 registers: device.registers.clone(),
                 owner: self
-                    .partitions
+                    .partitions()
                     .iter()
-                    .find(|p| p.devices.contains(&device.name))
-                    .map(|p| p.name.clone())
+                    .find(|p| p.devices().any(|own| own == device.name))
+                    .map(|p| p.name().to_owned())
                     .or_else(|| is_uplink(device).then(|| HYPERVISOR.to_owned())),
             }
         }));
         rows
     }
 
-    /// Every way in which a partition can act on something beyond its own memory and console.
+    /// Returns every way in which a partition can act on something beyond its own memory and console.
     #[must_use]
     pub fn who_can_touch_what(&self) -> Vec<TouchRow> {
         let mut rows = Vec::new();
-        for (number, partition) in self.partitions.iter().enumerate() {
+        for (number, partition) in self.partitions().iter().enumerate() {
             let mut row = |object: String, how: String| {
                 rows.push(TouchRow {
-                    partition: partition.name.clone(),
+                    partition: partition.name().to_owned(),
                     object,
                     how,
                 })
             };
-            for device in &partition.devices {
+            for device in partition.devices() {
                 row(format!("device {device}"), "registers and interrupts".to_owned());
             }
             if let Some(found) = self.interface(number) {
@@ -337,21 +310,19 @@ impl System {
                     format!("sends frames as {}", found.address),
                 );
             }
-            if partition.unconfined_dma {
+            if partition.unconfined_dma() {
                 row(
                     "all memory".to_owned(),
                     "DMA that no IOMMU confines (trusted-dma)".to_owned(),
                 );
             }
             for capability in partition
-                .capabilities
+                .capabilities()
                 .iter()
                 .filter(|capability| capability.index != SELF_CAPABILITY)
             {
-                let name = self
-                    .partitions
-                    .get(capability.object)
-                    .map_or("", |target| &target.name);
+                let target = self.partition(capability.object);
+                let name = target.map_or("", |target| target.name());
                 let own = capability.object == number;
                 let object = match capability.kind {
                     ObjectKind::Partition => format!("partition {name}"),
@@ -363,8 +334,8 @@ impl System {
                 };
                 row(object, right_names(capability.rights).join(", "));
             }
-            for watched in &partition.watches {
-                let name = self.partitions.get(*watched).map_or("", |target| &target.name);
+            for watched in &partition.watches() {
+                let name = self.partition(*watched).map_or("", |target| target.name());
                 row(
                     format!("partition {name}"),
                     "is told about state changes".to_owned(),

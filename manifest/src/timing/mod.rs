@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether partitions can do in time what they declare: the manifest's demands against the policies of its pCPUs.
+//! Whether partitions can do in time what they declare: the manifest's demands against the policies of its
+//! pCPUs.
 //!
-//! [`pcpus`] turns a system into what the analysis and the simulator of `bulkhead-sched` understand: slots, tasks and
-//! sources, in nanoseconds. [`judge`] runs the analysis; what it cannot show to be in time is a [`Diagnostic`] at the
-//! task's line with the smallest change that would help.
+//! [`pcpus`] turns a system into what the analysis and the simulator of `bulkhead-sched` understand: slots,
+//! tasks and sources, in nanoseconds. [`judge`] runs the analysis; what it cannot show to be in time is a
+//! [`Diagnostic`] at the task's line with the smallest change that would help.
 
 mod remedy;
 mod suggest;
@@ -20,9 +21,9 @@ use bulkhead_sched::{
 };
 
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::{self, PartitionSpec, Policy, TaskSpec, WorkKind, WorkSpec};
+use crate::model::{self, PartitionSpec, Placed, Policy, TaskSpec, VcpuNumber, WorkKind, WorkSpec};
 use crate::system::{self, System};
-use crate::units::format_duration;
+use crate::units::{Duration, format_duration};
 
 /// A task with its name.
 #[derive(Clone, Debug)]
@@ -98,7 +99,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// How much earlier the task is done than it must be.
+    /// Returns how much earlier the task is done than it must be.
     #[must_use]
     pub fn slack(&self) -> Option<u64> {
         self.bound
@@ -107,7 +108,18 @@ impl Verdict {
     }
 }
 
-/// The pCPUs of a system, by number.
+impl System {
+    /// Returns the longest stretch without a look at interrupts that the analysis charges on any pCPU, in
+    /// nanoseconds; `None`: the board does not say.
+    #[must_use]
+    pub fn longest_stretch(&self) -> Option<u64> {
+        self.board.costs?;
+        let pcpus = pcpus(self);
+        pcpus.iter().map(|pcpu| pcpu.overheads.under_way()).max()
+    }
+}
+
+/// Returns the pCPUs of a system, by number.
 #[must_use]
 pub fn pcpus(system: &System) -> Vec<PcpuTiming> {
     system.pcpus.iter().map(|pcpu| one(system, pcpu)).collect()
@@ -116,13 +128,9 @@ pub fn pcpus(system: &System) -> Vec<PcpuTiming> {
 fn one(system: &System, pcpu: &system::Pcpu) -> PcpuTiming {
     let mut vcpus = Vec::new();
     let mut number = 0_u8;
-    for (partition, (whole, spec)) in system
-        .partitions
-        .iter()
-        .zip(&system.manifest.partitions)
-        .enumerate()
-    {
-        for (index, vcpu) in whole.vcpus.iter().enumerate() {
+    for (partition, whole) in system.partitions().iter().enumerate() {
+        let spec = whole.spec;
+        for (index, vcpu) in whole.vcpus().iter().enumerate() {
             if vcpu.pcpu == pcpu.number {
                 let slot = Slot(vcpus.len() as u8);
                 let parameters = parameters(vcpu, pcpu.policy);
@@ -164,7 +172,7 @@ fn one(system: &System, pcpu: &system::Pcpu) -> PcpuTiming {
         number: pcpu.number,
         policy: pcpu.policy,
         quantum: pcpu.quantum_ns.max(1),
-        overheads: system.board.overheads.unwrap_or_default(),
+        overheads: system.board.overheads(vcpus.len()).unwrap_or_default(),
         schedule_names: pcpu
             .schedules
             .iter()
@@ -177,7 +185,7 @@ fn one(system: &System, pcpu: &system::Pcpu) -> PcpuTiming {
     }
 }
 
-/// The lines of the partition's critical devices: any of its vCPUs may handle them.
+/// Returns the lines of the partition's critical devices: any of its vCPUs may handle them.
 fn critical_lines(system: &System, spec: &PartitionSpec) -> u8 {
     let owned = crate::rules::owned(spec, &system.board);
     let critical = owned.filter(|(name, _)| spec.critical.iter().any(|other| other.value == name.value));
@@ -213,13 +221,13 @@ fn vcpu_timing(
     number: u8,
     (slot, parameters): (Slot, VcpuParameters),
 ) -> VcpuTiming {
-    let is_own = |vcpu: Option<&model::Placed<u32>>| vcpu.map_or(0, |vcpu| vcpu.value as usize) == index;
+    let is_own = |vcpu: VcpuNumber| vcpu.get() as usize == index;
     let tasks = spec.demand.as_ref().map(|demand| {
-        let own = demand.tasks.iter().filter(|task| is_own(task.vcpu.as_ref()));
+        let own = demand.tasks.iter().filter(|task| is_own(task.vcpu.value));
         own.map(named_task).collect::<Vec<_>>()
     });
     let mut sources: Vec<_> = if !spec.workload.is_empty() {
-        let own = spec.workload.iter().filter(|work| is_own(work.vcpu.as_ref()));
+        let own = spec.workload.iter().filter(|work| is_own(work.vcpu.value));
         own.map(|work| work_source(work, slot)).collect()
     } else if let Some(tasks) = &tasks {
         let periodic =
@@ -242,7 +250,7 @@ fn vcpu_timing(
         scheduler: spec
             .demand
             .as_ref()
-            .map_or(TaskScheduler::FixedPriority, |demand| demand.scheduler),
+            .map_or_else(TaskScheduler::default, |demand| demand.scheduler),
         tasks,
         has_workload: !spec.workload.is_empty(),
         critical: 0,
@@ -255,7 +263,7 @@ fn vcpu_timing(
 }
 
 fn named_task(spec: &TaskSpec) -> NamedTask {
-    let time = |time: &Option<model::Placed<u64>>| time.as_ref().map(|time| time.value);
+    let time = |time: &Option<Placed<Duration>>| time.as_ref().map(|time| time.value.get());
     let period = time(&spec.period).unwrap_or(0);
     NamedTask {
         name: spec
@@ -267,31 +275,32 @@ fn named_task(spec: &TaskSpec) -> NamedTask {
             period,
             wcet: time(&spec.wcet).unwrap_or(0),
             deadline: time(&spec.deadline).unwrap_or(period),
-            priority: spec.priority,
+            priority: spec.priority.get() as u8,
         },
         place: spec.place,
     }
 }
 
 fn work_source(work: &WorkSpec, slot: Slot) -> (String, Source) {
-    let time = |time: &Option<model::Placed<u64>>, default| time.as_ref().map_or(default, |time| time.value);
+    let time =
+        |time: &Option<Placed<Duration>>, default| time.as_ref().map_or(default, |time| time.value.get());
     let period = time(&work.period, 1);
     let task = Task {
         period,
         wcet: time(&work.execution, 1),
         deadline: time(&work.deadline, period),
-        priority: work.priority,
+        priority: work.priority.get() as u8,
     };
     let spread = time(&work.spread, period);
     let (name, pattern) = match work.kind {
         WorkKind::AlwaysReady => ("always-ready", Pattern::AlwaysReady),
         WorkKind::Periodic => ("periodic", Pattern::Periodic),
         WorkKind::Sporadic => ("sporadic", Pattern::Sporadic(spread)),
-        WorkKind::Bursty => ("bursty", Pattern::Burst(work.count)),
+        WorkKind::Bursty => ("bursty", Pattern::Burst(work.count.get())),
         WorkKind::Interrupt => ("interrupt", Pattern::Sporadic(spread)),
     };
     let source = Source {
-        first: work.first,
+        first: work.first.get(),
         shortest: time(&work.shortest, task.wcet),
         is_interrupt: work.kind == WorkKind::Interrupt,
         is_critical: work.critical && work.kind == WorkKind::Interrupt,
@@ -336,7 +345,7 @@ impl PcpuTiming {
         }
     }
 
-    /// The policy's very code, as the hypervisor runs it, with its frames starting at 0.
+    /// Returns the policy's very code, as the hypervisor runs it, with its frames starting at 0.
     ///
     /// # Errors
     /// What the policy finds wrong with its parameters.
@@ -360,14 +369,14 @@ impl PcpuTiming {
         }
     }
 
-    /// Whether the slot has a window in a schedule.
+    /// Tells whether the slot has a window in a schedule.
     fn has_window(&self, slot: usize, schedule: &Schedule) -> bool {
         let windows = self.windows.iter().skip(usize::from(schedule.first_window));
         let mut windows = windows.take(usize::from(schedule.window_count));
         windows.any(|window| window.slots.0 >> slot & 1 != 0)
     }
 
-    /// Whether the demand of the slot has to be met in the schedule of this number.
+    /// Tells whether the demand of the slot has to be met in the schedule of this number.
     #[must_use]
     pub fn has_to_serve(&self, slot: usize, schedule: u8) -> bool {
         let name = self.schedule_names.get(usize::from(schedule));
@@ -375,7 +384,8 @@ impl PcpuTiming {
         wanted.is_none_or(|wanted| name.is_some_and(|name| wanted.contains(name)))
     }
 
-    /// Whether a model is of interest to the slot: all, but schedules in which its demand does not hold.
+    /// Tells whether a model is of interest to the slot: all, but schedules in which its demand does not
+    /// hold.
     fn has_to_pass(&self, slot: usize, model: &PolicyModel) -> bool {
         match model {
             PolicyModel::Arinc653(_, schedule) => self.has_to_serve(slot, *schedule),
@@ -386,7 +396,7 @@ impl PcpuTiming {
         }
     }
 
-    /// The first schedule in which the slot's demand holds and its partition has no window.
+    /// Returns the first schedule in which the slot's demand holds and its partition has no window.
     fn unserved(&self, slot: usize) -> Option<String> {
         let schedules = (0_u8..).zip(&self.schedules).zip(&self.schedule_names);
         let mut unserved = schedules.filter(|((number, schedule), _)| {
@@ -395,7 +405,7 @@ impl PcpuTiming {
         unserved.next().map(|(_, name)| name.clone())
     }
 
-    /// The bounds of all declared tasks, vCPU by vCPU.
+    /// Returns the bounds of all declared tasks, vCPU by vCPU.
     #[must_use]
     pub fn verdicts(&self) -> Vec<Verdict> {
         let tasks: Vec<Option<Vec<Task>>> = self
@@ -443,13 +453,13 @@ impl PcpuTiming {
         verdicts
     }
 
-    /// Whether all declared tasks are in time.
+    /// Tells whether all declared tasks are in time.
     #[must_use]
     pub fn is_schedulable(&self) -> bool {
         self.verdicts().iter().all(|verdict| verdict.bound.is_ok())
     }
 
-    /// The share of the pCPU that `vcpu` declares to need, without overheads.
+    /// Returns the share of the pCPU that `vcpu` declares to need, without overheads.
     #[must_use]
     pub fn utilisation(&self, vcpu: &VcpuTiming) -> Option<f64> {
         let tasks = vcpu.tasks.as_ref()?;
@@ -466,7 +476,7 @@ fn worse(one: Bound, other: Bound) -> Bound {
     }
 }
 
-/// What cannot be shown to be in time.
+/// Tells what cannot be shown to be in time.
 #[must_use]
 pub fn judge(system: &System) -> Report {
     let mut report = Report {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The smallest change with which a vCPU would pass, found by trying.
 //!
-//! Each kind of change is one number; the least value with which the vCPU's tasks are in time, and all that are already, is found
-//! between the first of some places in its range where that is so and the last where it is not. A change counts only if
-//! it was tried with exactly the value that is proposed. Kinds that take nothing from others come first.
+//! Each kind of change is one number; the least value with which the vCPU's tasks are in time, and all that
+//! are already, is found between the first of some places in its range where that is so and the last where it
+//! is not. A change counts only if it was tried with exactly the value that is proposed. Kinds that take
+//! nothing from others come first.
 
 use bulkhead_sched::analysis::Task;
 use bulkhead_sched::{Server, ServerKind, Window};
@@ -18,7 +19,7 @@ const STEP: u64 = 10_000;
 /// A range is looked at in so many places before the least value is looked for between two of them.
 const GRID: u64 = 64;
 
-/// What would make the vCPU in `slot` pass, and all others that do already.
+/// Tells what would make the vCPU in `slot` pass, and all others that do already.
 pub(super) fn find(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
     let candidates: &[fn(&Goal) -> Option<String>] = match pcpu.policy {
         Policy::Pinned => &[less_work],
@@ -51,7 +52,7 @@ impl<'a> Goal<'a> {
         }
     }
 
-    /// Whether the pCPU with this change is as it should be.
+    /// Tells whether the pCPU with this change is as it should be.
     fn is_met(&self, change: impl Fn(&mut PcpuTiming)) -> bool {
         let mut changed = self.pcpu.clone();
         change(&mut changed);
@@ -93,7 +94,7 @@ impl<'a> Goal<'a> {
         best
     }
 
-    /// The least value from `low` to `high` that is enough; `None` if none is.
+    /// Returns the least value from `low` to `high` that is enough; `None` if none is.
     fn least(&self, low: u64, high: u64, change: impl Fn(&mut PcpuTiming, u64)) -> Option<u64> {
         let at = |part: u64| {
             low + u64::try_from(u128::from(high - low) * u128::from(part) / u128::from(GRID)).unwrap_or(0)
@@ -102,7 +103,7 @@ impl<'a> Goal<'a> {
         Some(self.nearest(at(first), at(first - 1), change))
     }
 
-    /// The greatest value below `now` that is enough; `None` if none is.
+    /// Returns the greatest value below `now` that is enough; `None` if none is.
     fn greatest_below(&self, now: u64, change: impl Fn(&mut PcpuTiming, u64)) -> Option<u64> {
         let at = |part: u64| {
             u64::try_from(u128::from(now) * u128::from(GRID - part) / u128::from(GRID)).unwrap_or(0)
@@ -115,7 +116,7 @@ impl<'a> Goal<'a> {
         &self.pcpu.vcpus[self.slot].name
     }
 
-    /// The end of a sentence that begins with the change.
+    /// Returns the end of a sentence that begins with the change.
     fn result(&self) -> String {
         if self.late.is_empty() {
             format!("all tasks of pCPU {} would be in time", self.pcpu.number)
@@ -185,7 +186,7 @@ fn less_budget(goal: &Goal) -> Option<String> {
     })
 }
 
-/// Whether it would help if the others declared what they do: each a job per budget.
+/// Tells whether it would help if the others declared what they do: each a job per budget.
 fn declarations(goal: &Goal) -> Option<String> {
     let pcpu = goal.pcpu;
     let place = pcpu.vcpus[goal.slot].tasks.as_ref()?.first()?.place;
@@ -248,7 +249,7 @@ fn larger_domain(goal: &Goal) -> Option<String> {
     ))
 }
 
-/// The windows of `slot`, with where the free time around each begins and ends.
+/// Returns the windows of `slot`, with where the free time around each begins and ends.
 fn windows_of(pcpu: &PcpuTiming, slot: usize) -> Vec<(usize, u64, u64)> {
     let mut found = Vec::new();
     for schedule in &pcpu.schedules {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Budgets, windows and priorities that are enough for what is declared: where to start from, not the best there is.
+//! Budgets, windows and priorities that are enough for what is declared: where to start from, not the best
+//! there is.
 //!
-//! For each pCPU the parameters its policy reads are made anew from the demands alone; what vCPUs without a demand have
-//! is kept. Whatever is proposed has passed the analysis.
+//! For each pCPU the parameters its policy reads are made anew from the demands alone; what vCPUs without a
+//! demand have is kept. Whatever is proposed has passed the analysis.
 
 use bulkhead_sched::{Domain, Schedule, Server, ServerKind, SlotSet, Window};
 
@@ -13,7 +14,8 @@ use crate::units::format_duration;
 /// Proposed times are multiples of this, or of a hundredth of what they are part of.
 const STEP: u64 = 10_000;
 
-/// Lines for the manifest that make the pCPU pass; `None` if no proposal does, or there is nothing to propose.
+/// Lines for the manifest that make the pCPU pass; `None` if no proposal does, or there is nothing to
+/// propose.
 #[must_use]
 pub fn suggest(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     if pcpu.vcpus.iter().all(|vcpu| vcpu.tasks.is_none()) {
@@ -28,7 +30,7 @@ pub fn suggest(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     }
 }
 
-/// The shortest period of the slot's tasks.
+/// Returns the shortest period of the slot's tasks.
 fn shortest_period(pcpu: &PcpuTiming, slot: usize) -> Option<u64> {
     let tasks = pcpu.vcpus[slot].tasks.as_ref()?;
     tasks
@@ -47,7 +49,7 @@ fn slot_passes(pcpu: &PcpuTiming, slot: usize) -> bool {
     own.all(|verdict| verdict.bound.is_ok())
 }
 
-/// The least multiple of a hundredth of `most` with which `change` makes `passes` true.
+/// Returns the least multiple of a hundredth of `most` with which `change` makes `passes` true.
 fn least(most: u64, passes: impl Fn(u64) -> bool) -> Option<u64> {
     let step = (most / 100).div_ceil(STEP).max(1) * STEP;
     let (mut low, mut high) = (0, most.div_ceil(step));
@@ -65,8 +67,8 @@ fn least(most: u64, passes: impl Fn(u64) -> bool) -> Option<u64> {
     Some((high * step).min(most))
 }
 
-/// Deadline-monotonic: the shorter a vCPU's shortest deadline, the more important it is; those that declare nothing
-/// come last.
+/// Deadline-monotonic: the shorter a vCPU's shortest deadline, the more important it is; those that declare
+/// nothing come last.
 fn priorities(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     let mut order: Vec<usize> = declared(pcpu).collect();
     order.sort_by_key(|slot| {
@@ -150,7 +152,8 @@ const fn server(budget: u64, period: u64) -> Server {
     }
 }
 
-/// The longest frame that will do in which each partition with a demand has one window; the others share what is left.
+/// Returns the longest frame that will do in which each partition with a demand has one window; the others
+/// share what is left.
 fn frame(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     // All demands hold in the only schedule there is then.
     let mut one = pcpu.clone();
@@ -222,7 +225,7 @@ fn rest_of_frame(pcpu: &PcpuTiming, declaring: &[usize], (offset, frame): (u64, 
     (0..).zip(&others).map(window).collect()
 }
 
-/// The slots of a partition's vCPUs.
+/// Returns the slots of a partition's vCPUs.
 fn slots_of(pcpu: &PcpuTiming, partition: usize) -> SlotSet {
     let own = (0_u32..)
         .zip(&pcpu.vcpus)
@@ -262,8 +265,8 @@ const ROUNDS: usize = 40;
 /// What partitions that declare nothing have of a cycle at first: one part of so many.
 const PARTS_OF_OTHERS: [u64; 2] = [10, 50];
 
-/// Budgets of domains: in the longest cycle that will do (so that there are few turns), each one's share of it, growing where
-/// that is not enough.
+/// Budgets of domains: in the longest cycle that will do (so that there are few turns), each one's share of
+/// it, growing where that is not enough.
 fn cycle(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     let longest = declared(pcpu)
         .filter_map(|slot| pcpu.vcpus[slot].tasks.as_ref())
@@ -279,7 +282,8 @@ fn cycle(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     Some(lines_of_domains(&changed))
 }
 
-/// The pCPU with budgets of its domains that are enough, in a cycle about that long; domains that declare nothing have `others`.
+/// Returns the pCPU with budgets of its domains that are enough, in a cycle about that long; domains that
+/// declare nothing have `others`.
 fn budgets_in(pcpu: &PcpuTiming, cycle: u64, others: u64) -> Option<PcpuTiming> {
     let mut changed = pcpu.clone();
     // What the ends of a turn take is to be a small part of it.
@@ -331,7 +335,7 @@ fn share_the_rest(pcpu: &mut PcpuTiming, cycle: u64) {
     }
 }
 
-/// The vCPUs of a time domain.
+/// Returns the vCPUs of a time domain.
 fn members(pcpu: &PcpuTiming, domain: usize) -> impl Iterator<Item = &super::VcpuTiming> {
     let is_in = move |vcpu: &&super::VcpuTiming| usize::from(vcpu.parameters.domain) == domain;
     pcpu.vcpus.iter().filter(is_in)

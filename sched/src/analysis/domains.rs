@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a time domain is given under policy `domains`.
+//! The supply of a time domain under policy `domains`.
 //!
-//! All time is charged to the budget of some domain, and a cycle ends when each of the others than 0 has had its turn
-//! and domain 0 nothing it may still use. So for `k` budgets of its own a domain waits for at most `k` turns of each of
-//! the others, and domain 0 can preempt it with `k + 1` budgets: what it kept of the one before, and one in each cycle.
-//! Domain 0 itself waits for one turn of each of the others per budget.
+//! All time is charged to the budget of some domain. A cycle ends when each domain but 0 has had its turn and
+//! domain 0 has nothing left that it may use. So for `k` budgets of its own a domain waits for at most `k`
+//! turns of each of the others. Domain 0 can preempt it with `k + 1` budgets: the rest of the budget before,
+//! and one in each cycle. Domain 0 itself waits for one turn of each of the others per budget.
 //!
-//! A vCPU of domain 0 that is more important than all in the other domains does not even wait for those, if what domain
-//! 0 declares cannot use up its budget within a cycle.
+//! A vCPU of domain 0 that is more important than all in the other domains does not even wait for those
+//! turns, if the declared work of domain 0 cannot use up its budget within a cycle.
 //!
-//! **Critical interrupts** bring vCPUs of other domains into domain 0, by their priority and on its budget: to those in domain 0
-//! they are like members of it. To other domains they are what domain 0 does anyway, within its budget. To itself a vCPU with
-//! critical interrupts is promised what its own domain has: not everything that wakes it is critical.
+//! **Critical interrupts** bring vCPUs of other domains into domain 0, by their priority and on its budget.
+//! For the vCPUs of domain 0, such a vCPU is like a member of the domain. For the other domains, it is part
+//! of what domain 0 does anyway, within its budget. A vCPU with critical interrupts is itself only promised
+//! the time of its own domain, because not everything that wakes it is critical.
 
 use super::{Shared, Supply, Vcpu};
 use crate::{Domain, SlotSet, Ticks};
@@ -28,7 +29,7 @@ pub struct DomainSupply<'a> {
 }
 
 impl<'a> DomainSupply<'a> {
-    /// The supply of the domain of `slot`; `None` if there is no such slot or domain.
+    /// Returns the supply of the domain of `slot`, or `None` if there is no such slot or domain.
     #[must_use]
     pub fn new(shared: Shared<'a>, slot: usize, domains: &'a [Domain]) -> Option<Self> {
         let vcpu = shared.vcpus.get(slot)?;
@@ -48,7 +49,8 @@ impl<'a> DomainSupply<'a> {
         Some(supply)
     }
 
-    /// The slots of the domain; of domain 0, also those that critical interrupts bring into it.
+    /// Returns the slots of the domain. For domain 0 these include the slots that critical interrupts bring
+    /// into it.
     #[must_use]
     pub fn slots(&self) -> SlotSet {
         let members = (0_u32..32)
@@ -57,12 +59,12 @@ impl<'a> DomainSupply<'a> {
         SlotSet(members.fold(0, |set, (slot, _)| set | 1_u32.rotate_left(slot)))
     }
 
-    /// Whether `vcpu` may run by the rules of the domain.
+    /// Tells whether `vcpu` may run by the rules of the domain.
     const fn holds(&self, vcpu: &Vcpu) -> bool {
         vcpu.parameters.domain == self.own || self.own == 0 && vcpu.critical > 0
     }
 
-    /// What all domains but 0 and one's own can use in a cycle, each a little late.
+    /// Returns the time that all domains but 0 and one's own can use in a cycle, each a little late.
     fn others(&self) -> Ticks {
         let others = (0_u8..).zip(self.domains).skip(1);
         others
@@ -72,7 +74,7 @@ impl<'a> DomainSupply<'a> {
             })
     }
 
-    /// A budget with what ends it.
+    /// Returns a budget together with the time that its end takes.
     const fn with_end(&self, budget: Ticks) -> Ticks {
         budget.saturating_add(self.shared.overheads.under_way())
     }
@@ -83,8 +85,8 @@ impl<'a> DomainSupply<'a> {
             .map_or(0, |domain| self.with_end(domain.budget))
     }
 
-    /// Whether the vCPUs of domain 0 cannot use up its budget in a cycle: what runs in one was released in it, or at
-    /// most a deadline before.
+    /// Tells whether the vCPUs of domain 0 cannot use up its budget in a cycle. A job that runs in a cycle
+    /// was released in the cycle, or at most a deadline before.
     fn never_runs_out(&self) -> bool {
         let cycle = self.zero().saturating_add(self.others());
         let per_job = self.shared.overheads.per_job();
@@ -107,7 +109,7 @@ impl Supply for DomainSupply<'_> {
         if self.preempts || self.domains.len() == 1 {
             return work;
         }
-        // Of each turn, the switch to the domain is lost, and what the one before was overdrawn by.
+        // The switch to the domain is lost from each turn, and so is the overrun of the one before.
         let useful = self.budget.saturating_sub(self.shared.overheads.at_ends());
         if useful == 0 {
             return Ticks::MAX;
@@ -124,8 +126,9 @@ impl Supply for DomainSupply<'_> {
             .saturating_add(by_zero)
     }
 
-    /// How often vCPUs of domain 0 that declare nothing come and go is limited by its budget alone. A critical interrupt
-    /// of one comes once for each turn in which the vCPU may have been ready for the next.
+    /// Limits vCPUs of domain 0 that declare nothing by the budget of the domain alone: it pays for their
+    /// coming and going. A critical interrupt of such a vCPU comes once for each turn in which the vCPU may
+    /// have been ready for the next.
     fn stolen(&self, interval: Ticks) -> Ticks {
         let mut undeclared = self.shared.vcpus.iter().filter(|vcpu| vcpu.demand.is_none());
         let lines = undeclared.clone().fold(0, |sum: Ticks, vcpu| {
@@ -144,7 +147,8 @@ impl Supply for DomainSupply<'_> {
 }
 
 impl DomainSupply<'_> {
-    /// The most cycles that an interval of this length meets. One is at least as long as the turns of the others.
+    /// Returns the most cycles that an interval of this length meets. A cycle is at least as long as the
+    /// turns of the others.
     fn cycles(&self, interval: Ticks) -> Ticks {
         let others = self.domains.iter().skip(1);
         let sum = others.fold(0, |sum: Ticks, domain| sum.saturating_add(domain.budget));
@@ -157,7 +161,7 @@ impl DomainSupply<'_> {
         interval.div_ceil(shortest).saturating_add(1)
     }
 
-    /// How often domain 0's budget pays for somebody to come and go.
+    /// Returns how often domain 0's budget pays for somebody to come and go.
     fn storm(&self) -> Ticks {
         let overheads = &self.shared.overheads;
         let paid = overheads.decision.saturating_add(overheads.switch);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What policy `edf` promises a vCPU with a server: its budget by each deadline, as long as the densities of all
-//! servers add up to at most one.
+//! The promise of policy `edf` to a vCPU with a server: its budget by each deadline, as long as the densities
+//! of all servers add up to at most one.
 //!
-//! A vCPU may become ready when its budget has just been used up, as early as possible; it then waits for the next
-//! period, and its budget may come as late as the deadline allows. Only a vCPU with a single task that is done
-//! before the next release always finds its budget whole.
+//! A vCPU may become ready when its budget has just been used up, as early as possible. It then waits for the
+//! next period, and its budget may come as late as the deadline allows. Only a vCPU with a single task that
+//! is done before the next release always finds its budget whole.
 //!
-//! A budget of which only a part is asked for is delivered earlier by what is not asked for: the others ask for no
-//! more than their share of any stretch that ends at the deadline.
+//! If a vCPU asks for a part of its budget only, that part is delivered earlier, by the length of the rest:
+//! the others ask for no more than their share of any stretch that ends at the deadline.
 
 use super::{ONE, Shared, Supply, Vcpu, ratio};
 use crate::{Server, Ticks};
@@ -23,7 +23,7 @@ pub struct EdfSupply<'a> {
 }
 
 impl<'a> EdfSupply<'a> {
-    /// The supply of `slot`; `None` if it has no server, or if the pCPU is overloaded.
+    /// Returns the supply of `slot`, or `None` if it has no server, or if the pCPU is overloaded.
     #[must_use]
     pub fn new(shared: Shared<'a>, slot: usize) -> Option<Self> {
         let own = shared.vcpus.get(slot)?;
@@ -52,7 +52,8 @@ impl<'a> EdfSupply<'a> {
         Some(supply)
     }
 
-    /// Of each budget, the switch to the vCPU is lost, and what the one before was overdrawn by.
+    /// Returns the useful part of each budget. The switch to the vCPU is lost, and so is the overrun of the
+    /// one before.
     const fn useful(&self) -> Ticks {
         self.server.budget.saturating_sub(self.shared.overheads.at_ends())
     }
@@ -66,7 +67,7 @@ fn relative_deadline(vcpu: &Vcpu) -> Option<Ticks> {
     })
 }
 
-/// The sum of the servers' densities, with what their ends cost the others, in parts of [`ONE`].
+/// Returns the sum of the servers' densities, with what their ends cost the others, in parts of [`ONE`].
 #[must_use]
 pub fn density(shared: &Shared) -> Ticks {
     let overdrawn = shared.overheads.at_ends();

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The tasks of one vCPU against its supply: the second level of the hierarchy.
 //!
-//! **Fixed priorities.** The response of a task is the least `t` in which the supply does the work of one job and of
-//! everything more important that can be released in `t`. That is exact for a supply that is: the worst case is the
-//! common release, because a job that arrives later within the same busy interval completes no later after it.
+//! **Fixed priorities.** The response of a task is the least `t` in which the supply does two kinds of work:
+//! one job of the task, and everything more important that can be released in `t`. That bound is exact if the
+//! supply is exact. The worst case is the common release, because a job that arrives later within the same
+//! busy interval completes no later after its arrival.
 //!
-//! **Earliest deadline first.** In every interval the work of the jobs with release and deadline in it must be
-//! supplied in time. Only ends at a deadline need a look, and only up to the length of the longest busy interval. If
-//! all deadlines could be earlier by some slack then, the order of the jobs being the same, all jobs are complete that
-//! much earlier: the bound of a task is its deadline less the slack. (The deadlines that count are the earlier ones,
-//! so the look goes beyond the busy interval by the slack.)
+//! **Earliest deadline first.** In every interval the work of the jobs with release and deadline in it must
+//! be supplied in time. Only ends at a deadline need a look, and only up to the length of the longest busy
+//! interval. Suppose that all deadlines could then be earlier by some slack. The order of the jobs is the
+//! same, so all jobs are complete that much earlier: the bound of a task is its deadline less the slack. (The
+//! deadlines that count are the earlier ones, so the look goes beyond the busy interval by the slack.)
 
 use super::{Bound, Demand, HORIZON, Miss, Overheads, Supply, Task, TaskScheduler, fixed_point, requested};
 use crate::Ticks;
@@ -68,7 +69,7 @@ fn response(demand: &Demand, number: usize, supply: &impl Supply, overheads: &Ov
     }
 }
 
-/// How much earlier all deadlines could be.
+/// Returns how much earlier all deadlines could be.
 fn least_slack(demand: &Demand, supply: &impl Supply, overheads: &Overheads) -> Result<Ticks, Miss> {
     let Some(busy) = fixed_point(1, HORIZON, |time| {
         let work = demand
@@ -106,7 +107,8 @@ fn least_slack(demand: &Demand, supply: &impl Supply, overheads: &Overheads) -> 
     Err(Miss::NotConverged)
 }
 
-/// What the hypervisor takes in an interval of this length, other than for the jobs that count.
+/// Returns the time that the hypervisor takes in an interval of this length, other than for the jobs that
+/// count.
 fn taken(demand: &Demand, supply: &impl Supply, overheads: &Overheads, interval: Ticks) -> Ticks {
     demand.tasks.iter().fold(supply.stolen(interval), |sum, task| {
         let releases = interval.div_ceil(task.period.max(1));
@@ -114,7 +116,7 @@ fn taken(demand: &Demand, supply: &impl Supply, overheads: &Overheads, interval:
     })
 }
 
-/// The first deadline after `after` if a job is released at 0 and then as often as possible.
+/// Returns the first deadline after `after` if a job is released at 0 and then as often as possible.
 fn next_deadline(task: &Task, after: Ticks) -> Ticks {
     let Some(beyond) = after.checked_sub(task.deadline) else {
         return task.deadline;
@@ -123,7 +125,7 @@ fn next_deadline(task: &Task, after: Ticks) -> Ticks {
     jobs.saturating_mul(task.period).saturating_add(task.deadline)
 }
 
-/// The work of the jobs with release and deadline in an interval of this length.
+/// Returns the work of the jobs with release and deadline in an interval of this length.
 fn due(demand: &Demand, interval: Ticks, per_job: Ticks) -> Ticks {
     demand.tasks.iter().fold(0, |sum: Ticks, task| {
         let jobs = interval.checked_sub(task.deadline).map_or(0, |rest| {

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Schedulability analysis: whether every declared task meets its deadline, whatever the others do.
 //!
-//! **Model.** A vCPU declares tasks (least distance of two releases, worst-case execution time, deadline) and the
-//! scheduler its partition uses for them. A policy gives a vCPU a *supply*: the longest time, counted from the
-//! moment the vCPU becomes ready, in which it gets a given amount of work done ([`Supply::time_for`]). The tasks of
-//! the vCPU are tested against that supply ([`bounds`]); everything a policy is known for (interference, servers,
-//! windows, domains) is in its supply, and a policy of one's own brings its own.
+//! **Model.** A vCPU declares tasks (least distance of two releases, worst-case execution time, deadline) and
+//! the scheduler its partition uses for them. A policy gives a vCPU a *supply*: the longest time, counted
+//! from the moment the vCPU becomes ready, in which it gets a given amount of work done
+//! ([`Supply::time_for`]). The tasks of the vCPU are tested against that supply ([`bounds`]). Everything that
+//! makes a policy special (interference, servers, windows, domains) is in its supply. A policy of one's own
+//! brings a supply of its own.
 //!
-//! **Hypervisor.** An event is an interrupt, a decision and a switch ([`Overheads::event`]). A job costs two events,
-//! one to come and one to go; the end of a turn, a budget, a window costs one. A longer stretch in which the hypervisor
-//! looks at nothing ([`Overheads::longest`]) may be under way whenever somebody is to run.
+//! **Hypervisor.** An event is an interrupt, a decision and a switch ([`Overheads::event`]). A job costs two
+//! events, one to come and one to go. The end of a turn, a budget or a window costs one. A longer stretch in
+//! which the hypervisor looks at nothing ([`Overheads::longest`]) may be under way whenever somebody is to
+//! run.
 //!
-//! **Bounds are safe**: a result of `Ok(response)` is never below what can happen as long as every task keeps to its
-//! declaration. The converse does not hold: a refusal may be pessimism. Vcpus without a declaration are taken to be
-//! always ready, and to block and wake as fast as the hypervisor lets them.
+//! **Bounds are safe**: a result of `Ok(response)` is never below what can happen as long as every task keeps
+//! to its declaration. The converse is not true: a refusal may be pessimism. The analysis assumes that vCPUs
+//! without a declaration are always ready, and block and wake as fast as the hypervisor lets them.
 //!
-//! No allocation and no recursion; arithmetic saturates, and [`Ticks::MAX`] stands for "never". Iterations are
-//! bounded, and say so when they end for that reason ([`Miss::NotConverged`]).
+//! There is no allocation and no recursion. Arithmetic saturates, and [`Ticks::MAX`] stands for "never".
+//! Iterations are bounded, and say so when they end for that reason ([`Miss::NotConverged`]).
 
 mod domains;
 mod edf;
@@ -48,7 +50,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// A task whose jobs must be complete when the next one may come.
+    /// Returns a task whose jobs must be complete when the next one may come.
     #[must_use]
     pub const fn new(period: Ticks, wcet: Ticks) -> Self {
         Self {
@@ -60,16 +62,17 @@ impl Task {
     }
 }
 
-/// How a partition chooses among its own tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The scheduler by which a partition chooses among its own tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TaskScheduler {
     /// Preemptive fixed priorities.
+    #[default]
     FixedPriority,
     /// Earliest deadline first, preemptive.
     EarliestDeadline,
 }
 
-/// What a vCPU has to do.
+/// The work that a vCPU has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand<'a> {
     /// The partition's scheduler.
@@ -81,15 +84,15 @@ pub struct Demand<'a> {
 /// A vCPU as the analysis sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vcpu<'a> {
-    /// What its policy knows of it.
+    /// The parameters of its policy.
     pub parameters: VcpuParameters,
-    /// What it declares to do; `None`: anything.
+    /// The work that it declares; `None`: anything.
     pub demand: Option<Demand<'a>>,
     /// Its critical interrupts, which bring it into time domain 0 for as long as it has something to do.
     pub critical: u8,
 }
 
-/// What the hypervisor costs, in ticks.
+/// The costs of the hypervisor, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Overheads {
     /// To put one vCPU in the place of another.
@@ -98,19 +101,20 @@ pub struct Overheads {
     pub interrupt: Ticks,
     /// To decide who runs.
     pub decision: Ticks,
-    /// The longest stretch in which the hypervisor looks at nothing, whatever it does; an event if that is longer.
+    /// The longest stretch in which the hypervisor looks at nothing, whatever it does; an event if that is
+    /// longer.
     pub longest: Ticks,
 }
 
 impl Overheads {
-    /// What happens when somebody else is to run: an interrupt, a decision and a switch.
+    /// Returns the cost of an event, when somebody else is to run: an interrupt, a decision and a switch.
     #[must_use]
     pub const fn event(&self) -> Ticks {
         self.arrival().saturating_add(self.switch)
     }
 
-    /// The longest time the hypervisor does something without looking up: what may be under way when a job is
-    /// released, and by how much a turn, a budget or a window may end late.
+    /// Returns the longest time for which the hypervisor does something without looking up. Such work may be
+    /// under way when a job is released. A turn, a budget or a window may end late by this time.
     #[must_use]
     pub const fn under_way(&self) -> Ticks {
         if self.longest > self.event() {
@@ -120,24 +124,24 @@ impl Overheads {
         }
     }
 
-    /// What a budget or a window loses: the switch to who has it, and what the one before took too long.
+    /// Returns the loss of a budget or a window: the switch to its owner, and the overrun of the one before.
     #[must_use]
     pub const fn at_ends(&self) -> Ticks {
         self.event().saturating_add(self.under_way())
     }
 
-    /// What is under way beyond an event.
+    /// Returns the time under way beyond an event.
     const fn excess(&self) -> Ticks {
         self.under_way().saturating_sub(self.event())
     }
 
-    /// What a job costs: one event to come, one to go.
+    /// Returns the cost of a job: one event to come, one to go.
     #[must_use]
     pub const fn per_job(&self) -> Ticks {
         self.event().saturating_mul(2)
     }
 
-    /// How often a vCPU can come and go on one budget, which pays for the decision and the switch.
+    /// Returns how often a vCPU can come and go on one budget, which pays for the decision and the switch.
     const fn storm(&self, server: Server) -> Ticks {
         let paid = self.decision.saturating_add(self.switch);
         match server.budget.checked_div(paid) {
@@ -146,7 +150,7 @@ impl Overheads {
         }
     }
 
-    /// What an arrival costs whoever runs, if it does not lead to a switch.
+    /// Returns the cost of an arrival to whoever runs, if the arrival does not lead to a switch.
     #[must_use]
     pub const fn arrival(&self) -> Ticks {
         self.interrupt.saturating_add(self.decision)
@@ -167,14 +171,14 @@ pub enum Miss {
 /// The longest time from release to completion, or why there is none.
 pub type Bound = Result<Ticks, Miss>;
 
-/// What a policy promises to one vCPU.
+/// The promise of a policy to one vCPU.
 pub trait Supply {
-    /// The longest time in which the vCPU, ready all the while, may take to run for `work` ticks. Never decreases with
-    /// more work, and is never below it; `Ticks::MAX`: for ever.
+    /// Returns the longest time in which the vCPU, ready all the while, may take to run for `work` ticks. The
+    /// time never decreases with more work, and is never below `work`. `Ticks::MAX`: for ever.
     fn time_for(&self, work: Ticks) -> Ticks;
 
-    /// What the hypervisor may take of the vCPU's own running time within any interval of this length, its own jobs'
-    /// share not counted.
+    /// Returns the time that the hypervisor may take of the vCPU's own running time within any interval of
+    /// this length. The share of its own jobs is not counted.
     fn stolen(&self, interval: Ticks) -> Ticks;
 }
 
@@ -183,12 +187,12 @@ pub trait Supply {
 pub struct Shared<'a> {
     /// Slot 0 first.
     pub vcpus: &'a [Vcpu<'a>],
-    /// What the hypervisor costs.
+    /// The costs of the hypervisor.
     pub overheads: Overheads,
 }
 
 impl<'a> Shared<'a> {
-    /// The vCPUs in `slots`.
+    /// Returns the vCPUs in `slots`.
     pub fn in_slots(&self, slots: SlotSet) -> impl Iterator<Item = &'a Vcpu<'a>> {
         let in_set = move |slot: u32| slots.0.checked_shr(slot).unwrap_or(0) & 1 != 0;
         (0_u32..)
@@ -196,7 +200,7 @@ impl<'a> Shared<'a> {
             .filter_map(move |(slot, vcpu)| in_set(slot).then_some(vcpu))
     }
 
-    /// The slots whose vCPUs `wanted` wants, other than `except`.
+    /// Returns the slots whose vCPUs `wanted` wants, other than `except`.
     pub fn slots(&self, except: usize, wanted: impl Fn(&VcpuParameters) -> bool) -> SlotSet {
         let is_wanted = |(slot, vcpu): (usize, &Vcpu)| slot != except && wanted(&vcpu.parameters);
         let bits = self.vcpus.iter().enumerate().map(is_wanted);
@@ -207,9 +211,9 @@ impl<'a> Shared<'a> {
         )
     }
 
-    /// What the comings and goings of all vCPUs take from whoever runs, in an interval of this length. A vCPU that
-    /// declares nothing and has a budget can come and go for as long as the budget pays for it, if it is one of those
-    /// that `preempt`.
+    /// Returns the time that the comings and goings of all vCPUs take from whoever runs, in an interval of
+    /// this length. A vCPU that declares nothing and has a budget can come and go for as long as the budget
+    /// pays for it, if it is one of those that `preempt`.
     pub fn stolen(&self, preempt: impl Fn(&VcpuParameters) -> bool, interval: Ticks) -> Ticks {
         let events = self.vcpus.iter().fold(0, |sum: Ticks, vcpu| {
             sum.saturating_add(match (vcpu.demand, vcpu.parameters.server) {
@@ -241,7 +245,7 @@ impl Demand<'_> {
     }
 }
 
-/// How often the tasks are released in an interval of this length.
+/// Returns how often the tasks are released in an interval of this length.
 fn releases(demand: &Demand, interval: Ticks) -> Ticks {
     demand.tasks.iter().fold(0, |sum: Ticks, task| {
         sum.saturating_add(interval.div_ceil(task.period.max(1)))
@@ -257,7 +261,8 @@ fn budgets(server: Server, interval: Ticks) -> Ticks {
     interval.saturating_add(carried).div_ceil(server.period.max(1))
 }
 
-/// Execution time asked for by the releases of `tasks` in an interval of this length, with `per_job` on top of each.
+/// Returns the execution time asked for by the releases of `tasks` in an interval of this length, with
+/// `per_job` on top of each.
 fn requested<'t>(tasks: impl Iterator<Item = &'t Task>, interval: Ticks, per_job: Ticks) -> Ticks {
     tasks.fold(0, |sum: Ticks, task| {
         let jobs = interval.div_ceil(task.period.max(1));
@@ -280,8 +285,8 @@ const HORIZON: Ticks = 1 << 48;
 /// Rounds of a fixed-point iteration before it is given up.
 const ROUNDS: u32 = 20_000;
 
-/// The least `t >= from` with `step(t) <= t`, for a `step` that never decreases, or the first `t` seen that exceeds
-/// `limit`; `None` if that takes too many rounds.
+/// Returns the least `t >= from` with `step(t) <= t`, for a `step` that never decreases, or the first `t`
+/// seen that exceeds `limit`. Returns `None` if that takes too many rounds.
 fn fixed_point(from: Ticks, limit: Ticks, step: impl Fn(Ticks) -> Ticks) -> Option<Ticks> {
     let mut time = from;
     for _ in 0..ROUNDS {

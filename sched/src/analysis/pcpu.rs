@@ -41,9 +41,10 @@ impl Supply for Whole {
     }
 }
 
-/// The bounds of the tasks of `slot`, in `results`, in their order. Nothing is written if it declares none.
+/// Writes the bounds of the tasks of `slot` to `results`, in their order. Nothing is written if the slot
+/// declares no tasks.
 ///
-/// They hold if all vCPUs of the pCPU that declare tasks have theirs within the deadlines.
+/// The bounds are true if all vCPUs of the pCPU that declare tasks meet theirs within the deadlines.
 pub fn slot_bounds(policy: &PolicyModel, shared: Shared, slot: usize, results: &mut [Bound]) {
     let Some(demand) = shared.vcpus.get(slot).and_then(|vcpu| vcpu.demand) else {
         return;
@@ -103,7 +104,7 @@ pub fn slot_bounds(policy: &PolicyModel, shared: Shared, slot: usize, results: &
     }
 }
 
-/// What a schedule gives the partition of `slot`.
+/// Returns the supply that a schedule gives the partition of `slot`.
 fn windows<'a>(
     shared: &Shared,
     slot: usize,
@@ -116,7 +117,7 @@ fn windows<'a>(
 
 const SHARINGS: [Sharing; 2] = [Sharing::Demand, Sharing::Turns];
 
-/// The better of the bounds that each of `supplies` gives.
+/// Returns the better of the bounds that each of `supplies` gives.
 fn best<S: Supply, const N: usize>(
     demand: &Demand,
     shared: Shared,
@@ -136,7 +137,7 @@ fn best<S: Supply, const N: usize>(
     }
 }
 
-/// A bound rather than none, the lower one rather than the higher.
+/// Returns the better of two bounds: a bound rather than none, the lower one rather than the higher.
 fn better(one: Bound, other: Bound) -> Bound {
     match (one, other) {
         (Ok(one), Ok(other)) => Ok(one.min(other)),

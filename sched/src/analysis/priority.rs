@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What priorities leave a vCPU of what its group is given: the group is the pCPU under `fixed-priority`, a partition in
-//! its windows under `arinc653`, a time domain under `domains`.
+//! The time that priorities leave a vCPU of the supply of its group. The group is the pCPU under
+//! `fixed-priority`, a partition in its windows under `arinc653`, a time domain under `domains`.
 //!
 //! A vCPU waits for those of its group above it, for its equals, and for its own budget.
 //!
-//! - Above, without a server: all releases of the declared tasks. With one: its budget once per period, for a
-//!   deferrable server with one budget carried over from the period before (back to back).
-//! - Equals take turns. Two ways to bound them, each valid alone ([`Sharing`]): all their demand comes first, or a
-//!   turn of each for each turn of one's own. The caller takes the better result of the two; mixing the two within
-//!   one busy interval would be unsound, since they are about intervals with different beginnings.
-//! - One's own server: the budget may just have been used up, as early as possible in its period; from then on each
-//!   budget comes as late in its period as those above allow.
+//! - Those above it without a server take all releases of the declared tasks. Those with a server take its
+//!   budget once per period. A deferrable server can carry over one budget from the period before (back to
+//!   back).
+//! - Equals take turns. There are two ways to bound them, each valid alone ([`Sharing`]): all their demand
+//!   comes first, or a turn of each for each turn of one's own. The caller takes the better of the two
+//!   results. It would be unsound to mix the two within one busy interval, since they are about intervals
+//!   with different beginnings.
+//! - One's own server: the budget may just have been used up, as early as possible in its period. From then
+//!   on each budget comes as late in its period as those above allow.
 //!
-//! A server whose declared tasks cannot use it up, all of them being in time, is as good as none.
+//! A server counts as none if its declared tasks cannot use it up, all of them being in time.
 
 use super::{HORIZON, ONE, Shared, Supply, Vcpu, budgets, fixed_point, ratio, releases};
 use crate::{Server, ServerKind, SlotSet, Ticks};
@@ -20,25 +22,25 @@ use crate::{Server, ServerKind, SlotSet, Ticks};
 /// Activations within a period up to which no piece of a sporadic budget comes back later than it might.
 const PIECES: Ticks = 4;
 
-/// How the equals of a vCPU are bounded.
+/// The way in which the equals of a vCPU are bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// As if they were more important.
+    /// Equals count as if they were more important.
     Demand,
     /// A turn of each for each turn of one's own.
     Turns,
 }
 
-/// Where a vCPU stands among others.
+/// The place of a vCPU among others.
 #[derive(Clone, Copy, Debug)]
 pub struct Level {
-    /// Those that share what is given, the vCPU itself among them.
+    /// The slots that share the supply, the vCPU itself among them.
     pub group: SlotSet,
     /// Turn among equals.
     pub quantum: Ticks,
-    /// How equals are bounded.
+    /// The way in which equals are bounded.
     pub sharing: Sharing,
-    /// Whether the policy has budgets for vCPUs.
+    /// True if the policy has budgets for vCPUs.
     pub has_servers: bool,
 }
 
@@ -50,17 +52,17 @@ pub struct PrioritySupply<'a, S> {
     level: Level,
     priority: u8,
     above: SlotSet,
-    /// Those above that take turns with others.
+    /// The slots above that take turns with others.
     sharing_above: SlotSet,
     equals: SlotSet,
     /// Unless it can never run out.
     server: Option<Server>,
-    /// How long after it is used up the budget is back, at most.
+    /// The longest time until the budget is back after it is used up.
     wait: Ticks,
 }
 
 impl<'a, S: Supply> PrioritySupply<'a, S> {
-    /// The supply of `slot`; `None` if there is no such slot.
+    /// Returns the supply of `slot`, or `None` if there is no such slot.
     #[must_use]
     pub fn new(shared: Shared<'a>, slot: usize, level: Level, given: S) -> Option<Self> {
         let own = shared.vcpus.get(slot)?;
@@ -95,8 +97,8 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         Some(supply)
     }
 
-    /// The vCPU's server, if its tasks can use it up. What runs within one period of the server was released within
-    /// that period or at most one deadline before it.
+    /// Returns the vCPU's server, if its tasks can use it up. A job that runs within one period of the server
+    /// was released within that period or at most one deadline before it.
     fn binding_server(&self, vcpu: &Vcpu) -> Option<Server> {
         let server = vcpu
             .parameters
@@ -125,7 +127,8 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         self.shared.overheads.per_job()
     }
 
-    /// The most that `vcpu` takes in an interval of this length, with what its comings and goings cost.
+    /// Returns the most that `vcpu` takes in an interval of this length, with the cost of its comings and
+    /// goings.
     fn interference(&self, vcpu: &Vcpu, interval: Ticks) -> Ticks {
         let per_job = self.per_job();
         match (self.binding_server(vcpu), vcpu.demand) {
@@ -138,7 +141,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
                     Some(demand) => budgets
                         .saturating_add(releases(&demand, interval))
                         .saturating_add(demand.tasks.len() as Ticks),
-                    // What its comings and goings cost beyond its budget is in [`Supply::stolen`].
+                    // The cost of its comings and goings beyond its budget is in [`Supply::stolen`].
                     None => budgets,
                 };
                 let each = server.budget.saturating_add(self.shared.overheads.excess());
@@ -161,7 +164,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         work.div_ceil(useful)
     }
 
-    /// What those above take in an interval of this length.
+    /// Returns the time that those above take in an interval of this length.
     fn above(&self, interval: Ticks) -> Ticks {
         let taken = self.of(self.above, interval);
         let count = Ticks::from(self.sharing_above.0.count_ones());
@@ -174,7 +177,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         taken.saturating_add(turns.saturating_mul(self.event()))
     }
 
-    /// What the equals take while this vCPU does `work`, in an interval of this length.
+    /// Returns the time that the equals take while this vCPU does `work`, in an interval of this length.
     fn shared_with_equals(&self, work: Ticks, interval: Ticks) -> Ticks {
         let count = Ticks::from(self.equals.0.count_ones());
         if count == 0 {
@@ -183,8 +186,8 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         let event = self.event();
         match self.level.sharing {
             Sharing::Demand => {
-                // What a sporadic server is late with because this very vCPU ran, it makes up for later: its budgets
-                // then meet without a gap. Only turns bound that.
+                // A sporadic server that is late because this very vCPU ran makes up for that later: its
+                // budgets then meet without a gap. Only turns bound that.
                 let is_late = |vcpu: &Vcpu| {
                     self.binding_server(vcpu)
                         .is_some_and(|server| server.kind == ServerKind::Sporadic)
@@ -226,7 +229,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         })
     }
 
-    /// The time for `work` while the budget lasts.
+    /// Returns the time for `work` while the budget lasts.
     fn while_paid(&self, work: Ticks) -> Ticks {
         if self.pressure() >= ONE {
             return Ticks::MAX;
@@ -250,7 +253,7 @@ impl<S: Supply> Supply for PrioritySupply<'_, S> {
         let Some(server) = self.server else {
             return self.while_paid(work);
         };
-        // Of each budget, the switch to the vCPU is lost, and what the one before was overdrawn by.
+        // The switch to the vCPU is lost from each budget, and so is the overrun of the one before.
         let useful = server.budget.saturating_sub(self.shared.overheads.at_ends());
         if useful == 0 || self.while_paid(useful) > server.period {
             return Ticks::MAX;

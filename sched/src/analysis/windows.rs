@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the windows of a frame give a partition: the least that any stretch of a length contains.
+//! The supply that the windows of a frame give a partition: the least that any stretch of a length contains.
 //!
-//! Exact: the worst moment to become ready is the end of one of the partition's windows, so the time for some work is
-//! the longest over those moments, found by walking along the frame. Of each window the hypervisor may take one event
-//! at its start, and before it what began in the window before and ends late.
+//! The supply is exact. The worst moment to become ready is the end of one of the partition's windows. So the
+//! time for some work is the longest over those moments, found by walking along the frame. Of each window the
+//! hypervisor may take one event at its start. Before that it may take the time for work that began in the
+//! window before and ends late.
 //!
-//! When the schedule changes ([`ChangeSupply`]), the worst moment is the end of a window of the first schedule any number of frames before
-//! the change, and the rest of the work is done in frames of the second. One change at a time: whoever changes again before
-//! the work is done has to add the frame in between.
+//! When the schedule changes ([`ChangeSupply`]), the worst moment is the end of a window of the first
+//! schedule any number of frames before the change. The rest of the work is done in frames of the second.
+//! This is for one change at a time: if the schedule changes again before the work is done, the caller has to
+//! add the frame in between.
 
 use super::{Shared, Supply};
 use crate::{Schedule, SlotSet, Ticks, Window};
@@ -22,8 +24,8 @@ pub struct WindowSupply<'a> {
 }
 
 impl<'a> WindowSupply<'a> {
-    /// The windows of `schedule` that `slot` shares, and the slots of its partition; `None` if the schedule is not within
-    /// the table of windows.
+    /// Returns the windows of `schedule` that `slot` shares, and the slots of its partition. Returns `None`
+    /// if the schedule is not within the table of windows.
     #[must_use]
     pub fn new(shared: &Shared, slot: usize, windows: &'a [Window], schedule: Schedule) -> Option<Self> {
         let first = usize::from(schedule.first_window);
@@ -41,7 +43,7 @@ impl<'a> WindowSupply<'a> {
         })
     }
 
-    /// The slots of the partition.
+    /// Returns the slots of the partition.
     #[must_use]
     pub const fn slots(&self) -> SlotSet {
         self.slots
@@ -51,19 +53,19 @@ impl<'a> WindowSupply<'a> {
         window.slots.0 & self.slots.0 != 0
     }
 
-    /// What of a window can be used.
+    /// Returns the useful part of a window.
     const fn useful(&self, window: &Window) -> Ticks {
         window.duration.saturating_sub(self.lost)
     }
 
-    /// The partition's windows with their numbers.
+    /// Returns the partition's windows with their numbers.
     fn own(&self) -> impl Iterator<Item = (usize, &'a Window)> {
         let own = self.slots.0;
         let numbered = self.windows.iter().enumerate();
         numbered.filter(move |(_, window)| window.slots.0 & own != 0)
     }
 
-    /// What can be used of the windows behind the first `passed` ones.
+    /// Returns the useful time in the windows behind the first `passed` ones.
     fn left_of_frame(&self, passed: usize) -> Ticks {
         let own = self.own().filter(|(number, _)| *number >= passed);
         own.fold(0, |sum: Ticks, (_, window)| {
@@ -71,7 +73,7 @@ impl<'a> WindowSupply<'a> {
         })
     }
 
-    /// The time for `work` from the start of a frame.
+    /// Returns the time for `work` from the start of a frame.
     fn since_start(&self, work: Ticks) -> Ticks {
         let each = self.per_frame();
         let Some(frames) = work.saturating_sub(1).checked_div(each) else {
@@ -83,14 +85,15 @@ impl<'a> WindowSupply<'a> {
             .saturating_add(self.walk(0, 0, rest))
     }
 
-    /// What the partition can use of each frame.
+    /// Returns the useful time of the partition in each frame.
     #[must_use]
     pub fn per_frame(&self) -> Ticks {
         let own = self.windows.iter().filter(|window| self.is_own(window));
         own.fold(0, |sum: Ticks, window| sum.saturating_add(self.useful(window)))
     }
 
-    /// The time for `work`, at most a frame's, from `end` on, which is behind the first `passed` windows.
+    /// Returns the time for `work`, at most a frame's, from `end` on, which is behind the first `passed`
+    /// windows.
     fn walk(&self, passed: usize, end: Ticks, work: Ticks) -> Ticks {
         let mut left = work;
         let later = self.windows.iter().skip(passed).map(|window| (window, 0));
@@ -144,20 +147,20 @@ pub struct ChangeSupply<'a> {
 }
 
 impl<'a> ChangeSupply<'a> {
-    /// From the first schedule to the second.
+    /// Returns the supply of a change from the first schedule to the second.
     #[must_use]
     pub const fn new(from: WindowSupply<'a>, to: WindowSupply<'a>) -> Self {
         Self { from, to }
     }
 
-    /// The slots of the partition.
+    /// Returns the slots of the partition.
     #[must_use]
     pub const fn slots(&self) -> SlotSet {
         self.from.slots()
     }
 
-    /// The longest time for `work` from the end of a window, `passed` windows being over, with the change at the end of that frame or
-    /// of a later one.
+    /// Returns the longest time for `work` from the end of a window, `passed` windows being over, with the
+    /// change at the end of that frame or of a later one.
     fn across(&self, passed: usize, end: Ticks, work: Ticks) -> Ticks {
         let each = self.from.per_frame();
         let mut left = work.saturating_sub(self.from.left_of_frame(passed));

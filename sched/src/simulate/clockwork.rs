@@ -6,7 +6,7 @@ use super::{Event, Observer, Source, SourceState};
 use crate::analysis::{Overheads, TaskScheduler};
 use crate::{Decision, MAX_SLOTS, Policy, Slot, SlotSet, StopReason, Ticks};
 
-/// What a slot is doing.
+/// The activity of a slot.
 #[derive(Clone, Copy, Debug)]
 struct SlotState {
     scheduler: TaskScheduler,
@@ -26,22 +26,22 @@ pub struct Simulator<'a, P> {
     chance: Chance,
     now: Ticks,
     running: Option<Slot>,
-    /// Who was on the pCPU last: to run it again takes no switch.
+    /// The slot that was on the pCPU last: to run it again takes no switch.
     loaded: Option<Slot>,
     since: Ticks,
     until: Ticks,
     interested: SlotSet,
     /// A decision is wanted.
     reschedule: bool,
-    /// What the hypervisor still has to do before anybody runs.
+    /// The work of the hypervisor that is left before anybody runs.
     busy: Ticks,
-    /// What running before this instant cost, and nobody ran.
+    /// The time up to now in which nobody ran.
     idle: Ticks,
 }
 
 impl<'a, P: Policy> Simulator<'a, P> {
-    /// A pCPU at time 0. `states` holds one for each source; what is in it does not matter. `seed` is for what is left
-    /// to chance.
+    /// Returns a pCPU at time 0. `states` has one state for each source, and the contents of a state do not
+    /// matter. `seed` is the seed of random choices.
     pub fn new(
         policy: P,
         sources: &'a [Source],
@@ -76,32 +76,32 @@ impl<'a, P: Policy> Simulator<'a, P> {
         }
     }
 
-    /// How `slot` chooses among its jobs; by priority unless said otherwise.
+    /// Sets how `slot` chooses among its jobs. Without this call, it chooses by priority.
     pub fn set_scheduler(&mut self, slot: Slot, scheduler: TaskScheduler) {
         if let Some(state) = self.slots.get_mut(usize::from(slot.0)) {
             state.scheduler = scheduler;
         }
     }
 
-    /// How long `slot` has been running, up to the last decision.
+    /// Returns how long `slot` has been running, up to the last decision.
     #[must_use]
     pub fn ran(&self, slot: Slot) -> Ticks {
         self.slots.get(usize::from(slot.0)).map_or(0, |state| state.ran)
     }
 
-    /// How long nobody has been running.
+    /// Returns how long nobody has been running.
     #[must_use]
     pub const fn idle(&self) -> Ticks {
         self.idle
     }
 
-    /// What the jobs of each source have been like.
+    /// Returns the statistics of the jobs of each source.
     #[must_use]
     pub const fn states(&self) -> &[SourceState] {
         self.states
     }
 
-    /// The policy, to change its schedule.
+    /// Returns the policy, to change its schedule.
     pub const fn policy(&mut self) -> &mut P {
         &mut self.policy
     }
@@ -129,7 +129,8 @@ impl<'a, P: Policy> Simulator<'a, P> {
         if self.busy > 0 {
             self.now = self.now.saturating_add(self.busy);
             self.busy = 0;
-            // Here too: a vCPU whose own timer keeps the hypervisor busy must not get round the end of its turn.
+            // The end of the turn is looked at here, too: a vCPU whose own timer keeps the hypervisor busy
+            // must not get round it.
             self.end_decision(end);
             return;
         }
@@ -154,7 +155,7 @@ impl<'a, P: Policy> Simulator<'a, P> {
         }
     }
 
-    /// The oldest job of source `number` got `passed` ticks.
+    /// Credits the oldest job of source `number` with `passed` ticks.
     fn work(&mut self, number: usize, passed: Ticks, observer: &mut impl Observer) {
         let (Some(source), Some(state)) = (self.sources.get(number), self.states.get_mut(number)) else {
             return;
@@ -170,14 +171,14 @@ impl<'a, P: Policy> Simulator<'a, P> {
         }
     }
 
-    /// When the next job is released that anybody notices.
+    /// Returns the time at which the next job is released that anybody notices.
     fn next_arrival(&self) -> Ticks {
         let sources = self.sources.iter().zip(self.states.iter());
         let noticed = sources.filter(|(source, _)| self.is_noticed(source));
         noticed.map(|(_, state)| state.next).min().unwrap_or(Ticks::MAX)
     }
 
-    /// Whether a release of this source is noticed at once.
+    /// Tells whether a release of this source is noticed at once.
     fn is_noticed(&self, source: &Source) -> bool {
         source.is_interrupt || self.running == Some(source.slot) || self.interested.0 & bit(source.slot) != 0
     }
@@ -205,7 +206,7 @@ impl<'a, P: Policy> Simulator<'a, P> {
         self.reschedule |= is_done;
     }
 
-    /// The jobs of source `number` up to now.
+    /// Releases the jobs of source `number` up to now.
     fn release(&mut self, number: usize, source: &Source, observer: &mut impl Observer) {
         let Some(state) = self.states.get_mut(number) else {
             return;
@@ -243,7 +244,7 @@ impl<'a, P: Policy> Simulator<'a, P> {
         }
     }
 
-    /// The loop's decision: settle, wake what is due, ask the policy.
+    /// Makes the loop's decision: settle, wake what is due, ask the policy.
     fn decide(&mut self, observer: &mut impl Observer) {
         let from = self.running;
         let is_done = from.is_some_and(|slot| !self.has_work(slot));
@@ -333,13 +334,14 @@ impl<'a, P: Policy> Simulator<'a, P> {
         }
     }
 
-    /// Whether `slot` has a job.
+    /// Tells whether `slot` has a job.
     fn has_work(&self, slot: Slot) -> bool {
         let mut sources = self.sources.iter().zip(self.states.iter());
         sources.any(|(source, state)| source.slot == slot && (state.is_pending() || state.endless))
     }
 
-    /// The job that `slot` runs: the choice of the partition's own scheduler. Work without end comes last.
+    /// Returns the job that `slot` runs: the choice of the partition's own scheduler. Work without end comes
+    /// last.
     fn job_of(&self, slot: Slot) -> Option<usize> {
         let scheduler = self.slots.get(usize::from(slot.0))?.scheduler;
         let sources = self.sources.iter().zip(self.states.iter()).enumerate();
@@ -362,12 +364,12 @@ impl<'a, P: Policy> Simulator<'a, P> {
     }
 }
 
-/// The first of a set alone.
+/// Returns the set of only the first slot of a set.
 const fn lowest(set: SlotSet) -> SlotSet {
     SlotSet(set.0 & set.0.wrapping_neg())
 }
 
-/// The bit of a slot; slots are below 32.
+/// Returns the bit of a slot; slots are below 32.
 const fn bit(slot: Slot) -> u32 {
     1_u32.rotate_left(slot.0 as u32)
 }
@@ -521,6 +523,9 @@ mod tests {
             fn withdraw(&mut self, _: Slot, _: Ticks) {}
             fn next(&mut self, now: Ticks) -> Decision {
                 Decision::Idle(now)
+            }
+            fn ready_slots(&self) -> SlotSet {
+                SlotSet(0)
             }
             fn interested(&self) -> SlotSet {
                 SlotSet(0)

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The simulator's clockwork: a policy, the very code of the hypervisor, on a virtual clock.
 //!
-//! **Model.** A [`Source`] releases jobs on a slot; the slot's own scheduler ([`TaskScheduler`](crate::analysis::TaskScheduler)) chooses among the
-//! pending ones. The pCPU follows the hypervisor's loop: a slot that wakes interrupts the decision in force only if
-//! the policy is interested in it; a timer of a slot that nobody is interested in is noticed at the next decision; an
-//! interrupt is taken at once. What the hypervisor does costs time ([`Overheads`](crate::analysis::Overheads)), is not interrupted, and counts as
-//! running time of whoever was chosen, as there.
+//! **Model.** A [`Source`] releases jobs on a slot. The slot's own scheduler
+//! ([`TaskScheduler`](crate::analysis::TaskScheduler)) chooses among the pending ones. The pCPU follows the
+//! hypervisor's loop. A slot that wakes interrupts the decision in force only if the policy is interested in
+//! that slot. A timer of any other slot is noticed at the next decision. An interrupt is taken at once. The
+//! hypervisor's work costs time ([`Overheads`](crate::analysis::Overheads)) and is not interrupted. As in the
+//! hypervisor, that time counts as running time of whoever was chosen.
 //!
-//! **Deterministic.** The same sources, seed and policy give the same events. At one instant: completions, then
-//! releases, then the end of the decision.
+//! **Deterministic.** The same sources, seed and policy give the same events. At one instant the order is:
+//! completions, then releases, then the end of the decision.
 //!
-//! The caller provides the state of the sources and sees what happens through an [`Observer`]. No allocation; the work
-//! per event is linear in the number of sources.
+//! The caller provides the state of the sources and sees the events through an [`Observer`]. There is no
+//! allocation. The work per event is linear in the number of sources.
 
 mod clockwork;
 mod source;
@@ -21,7 +22,7 @@ pub use source::{Pattern, Source, SourceState, Statistics};
 
 use crate::{Slot, StopReason, Ticks};
 
-/// What happens. The number of a source is its place in the slice.
+/// The events. The number of a source is its place in the slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A source released a job.
@@ -48,11 +49,11 @@ pub enum Event {
     PeriodStarted(Slot),
     /// This schedule has begun.
     ScheduleChanged(u8),
-    /// Who runs has changed; the reason is that of the first to leave.
+    /// The running slot has changed. The reason is that of the first to leave.
     Switched {
-        /// Who ran.
+        /// The slot that ran.
         from: Option<Slot>,
-        /// Who runs now.
+        /// The slot that runs now.
         to: Option<Slot>,
         /// Why the first one does not go on.
         why: StopReason,

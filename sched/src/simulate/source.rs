@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What makes a slot ready: a source of jobs, and what it has come to.
+//! The sources of jobs, which make a slot ready, and their states.
 
 use crate::analysis::Task;
 use crate::{Slot, Ticks};
@@ -10,13 +10,13 @@ const PENDING_MAX: usize = 16;
 /// When jobs are released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// There is always work; it is never complete.
+    /// Work that is always there and never complete.
     AlwaysReady,
     /// Every period.
     Periodic,
     /// A period after the last, and by chance up to this much later.
     Sporadic(Ticks),
-    /// So many at once, every period.
+    /// So many jobs at once, every period.
     Burst(u32),
     /// A period after the last one was complete: a device whose line stays pending until somebody has looked.
     Answered,
@@ -25,7 +25,7 @@ pub enum Pattern {
 /// A source of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Where its jobs run.
+    /// The slot that runs its jobs.
     pub slot: Slot,
     /// Period, longest execution, deadline, and priority within the slot.
     pub task: Task,
@@ -39,12 +39,13 @@ pub struct Source {
     pub is_interrupt: bool,
     /// The interrupt is marked critical.
     pub is_critical: bool,
-    /// How long the hypervisor is busy for each job at its end, without looking at anything: a long hypercall.
+    /// The time for which the hypervisor is busy for each job at its end, without looking at anything: a long
+    /// hypercall.
     pub call: Ticks,
 }
 
 impl Source {
-    /// A source of jobs that all take as long as they may, released by the slot's timer from 0 on.
+    /// Returns a source of jobs that all take as long as they may, released by the slot's timer from 0 on.
     #[must_use]
     pub const fn new(slot: Slot, task: Task, pattern: Pattern) -> Self {
         Self {
@@ -59,7 +60,7 @@ impl Source {
         }
     }
 
-    /// A slot with work that is never complete.
+    /// Returns a source of work that is never complete.
     #[must_use]
     pub const fn always_ready(slot: Slot) -> Self {
         let endless = Task {
@@ -70,12 +71,12 @@ impl Source {
     }
 }
 
-/// What the jobs of a source have been like.
+/// The statistics of the jobs of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Statistics {
     /// Complete ones.
     pub completed: u64,
-    /// Those not complete at their deadline.
+    /// Jobs that were not complete at their deadline.
     pub missed: u64,
     /// The longest time from release to completion.
     pub longest: Ticks,
@@ -85,10 +86,10 @@ pub struct Statistics {
     pub total: Ticks,
 }
 
-/// Where a source is.
+/// The state of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SourceState {
-    /// What has been.
+    /// The statistics so far.
     pub statistics: Statistics,
     /// The next release.
     pub(super) next: Ticks,
@@ -96,11 +97,11 @@ pub struct SourceState {
     releases: [Ticks; PENDING_MAX],
     oldest: usize,
     pending: usize,
-    /// What is left of the oldest job.
+    /// The work that is left of the oldest job.
     pub(super) left: Ticks,
     /// The oldest job's deadline has been found missed.
     late: bool,
-    /// There is work without end.
+    /// True if there is work without end.
     pub(super) endless: bool,
 }
 
@@ -114,7 +115,7 @@ impl Chance {
         Self(seed ^ 0x9e37_79b9_7f4a_7c15 | 1)
     }
 
-    /// A number from 0 to `most`.
+    /// Draws a number from 0 to `most`.
     fn up_to(&mut self, most: Ticks) -> Ticks {
         // xorshift64*, Vigna 2016.
         self.0 ^= self.0 >> 12;
@@ -134,13 +135,13 @@ impl SourceState {
         };
     }
 
-    /// Whether there is a job to run.
+    /// Tells whether there is a job to run.
     #[must_use]
     pub(super) const fn is_pending(&self) -> bool {
         self.pending > 0
     }
 
-    /// The deadline of the oldest job.
+    /// Returns the deadline of the oldest job.
     pub(super) fn deadline(&self, source: &Source) -> Ticks {
         let release = self.releases.get(self.oldest).copied().unwrap_or(0);
         release.saturating_add(source.task.deadline)
@@ -155,7 +156,7 @@ impl SourceState {
         }
     }
 
-    /// A job is released; whether it is kept.
+    /// Releases a job. Returns whether it is kept.
     pub(super) fn release(&mut self, source: &Source, chance: &mut Chance) -> bool {
         if self.pending >= PENDING_MAX {
             self.statistics.missed = self.statistics.missed.saturating_add(1);
@@ -197,7 +198,7 @@ impl SourceState {
         self.next = self.next.saturating_add(distance);
     }
 
-    /// The oldest job is complete at `now`; the time it took.
+    /// Completes the oldest job at `now`. Returns the time it took.
     pub(super) fn complete(&mut self, source: &Source, now: Ticks, chance: &mut Chance) -> Ticks {
         let release = self.releases.get(self.oldest).copied().unwrap_or(now);
         let response = now.saturating_sub(release);
@@ -219,7 +220,7 @@ impl SourceState {
         response
     }
 
-    /// Whether the oldest job's deadline has passed, if that is news.
+    /// Tells whether the oldest job's deadline has passed, if that is news.
     pub(super) fn is_newly_late(&mut self, source: &Source, now: Ticks) -> bool {
         if !self.is_pending() || self.late || self.deadline(source) >= now {
             return false;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A schedule as SVG: a lane per vCPU, a bar where it runs, marks for what happens to it.
+//! A schedule as SVG: a lane per vCPU, a bar where the vCPU runs, marks for the events of the vCPU.
 //!
-//! Readable on light and dark pages and on paper: no background, colours of middle lightness with an outline of their own, and
-//! text in the page's colour as far as an image can know it. Each bar has its lane, so nothing depends on colour alone.
+//! The picture is readable on light and dark pages and on paper. It has no background. Its colours have
+//! middle lightness and an outline of their own. Its text is in the page's colour as far as an image can know
+//! that colour. Each bar has its lane, so nothing depends on colour alone.
 
 use bulkhead_sched::Ticks;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// What happens to a vCPU at a moment.
+/// The event of a vCPU at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     Wakes,
@@ -29,7 +30,7 @@ impl Mark {
         }
     }
 
-    /// The shape at (`x`, `y`), the top of the lane's base line.
+    /// Returns the shape at (`x`, `y`), the top of the lane's base line.
     fn shape(self, x: u64, y: u64) -> String {
         match self {
             Self::Wakes => format!("<path class=\"up\" d=\"M{x} {}v-12m-4 5l4-5l4 5\"/>", y + 14),
@@ -51,7 +52,7 @@ const STYLE: &str = "text{font:13px sans-serif;fill:#757575}line{stroke:#888;str
 .back{fill:none;stroke:#228833;stroke-width:1.5}.window{stroke-dasharray:4 2}\
 @media (prefers-color-scheme:dark){text{fill:#ccc}.up,.window{stroke:#ccc}.down{stroke:#ff8a7a}.back{stroke:#6fd38a}}";
 
-/// The picture: `rows` have a `#` for each tick in which the vCPU runs.
+/// Draws the picture. `rows` have a `#` for each tick in which the vCPU runs.
 pub fn draw(title: &str, names: &[&str], rows: &[String], marks: &[(Mark, u8, Ticks)]) -> String {
     let length = rows.iter().map(String::len).max().unwrap_or(0) as u64;
     let bottom = TOP + LANE * names.len() as u64;
@@ -110,7 +111,7 @@ pub fn draw(title: &str, names: &[&str], rows: &[String], marks: &[(Mark, u8, Ti
     svg
 }
 
-/// Start and length of each stretch of `#`.
+/// Returns start and length of each stretch of `#`.
 fn runs(row: &str) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for (at, _) in (0_u64..).zip(row.chars()).filter(|(_, mark)| *mark == '#') {
@@ -122,7 +123,7 @@ fn runs(row: &str) -> Vec<(u64, u64)> {
     runs
 }
 
-/// The committed picture is this one; `BLESS` makes it so.
+/// Checks that the committed picture is this one. With `BLESS`, the function makes it so.
 pub fn check(page: &str, picture: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../docs/policies/{page}.svg"));
     if std::env::var_os("BLESS").is_some() {

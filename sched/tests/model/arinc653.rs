@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Oracle of `arinc653`: the frame is walked tick by tick.
+//! Oracle of `arinc653`. The oracle walks the frame tick by tick.
 
 use crate::model::{Freedom, Oracle, Pcpu, Verdict, World, check};
 use bulkhead_sched::{
@@ -12,9 +12,9 @@ pub struct Arinc653 {
     schedules: Vec<(Ticks, Vec<Window>)>,
     current: usize,
     frame_start: Ticks,
-    /// Starts that are due by now and have not been signalled.
+    /// The starts that are due by now and have not been signalled.
     due: Signals,
-    /// The schedule that was asked for when the last tick began.
+    /// The schedule that had been asked for when the last tick began.
     wanted: u8,
     /// The moment whose boundaries have been looked at.
     passed: Option<Ticks>,
@@ -22,7 +22,7 @@ pub struct Arinc653 {
 }
 
 impl Arinc653 {
-    /// The boundaries at `now`, each of which is met once.
+    /// Passes the boundaries at `now`. Each boundary is met once.
     fn pass_boundaries(&mut self, world: &World) {
         if self.passed == Some(world.now) {
             return;

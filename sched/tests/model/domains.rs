@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Oracle of `domains`: turns and budgets recounted tick by tick, and what that guarantees.
+//! Oracle of `domains`. The oracle recounts turns and budgets tick by tick, and checks the guarantee that
+//! follows.
 //!
-//! A vCPU that always wants to run, and is alone in its domain, has a whole budget in any stretch of two times the sum of all
-//! budgets, whatever domain 0, critical interrupts, donations and the other domains do: a cycle is no longer than the sum.
+//! A vCPU that always wants to run, and is alone in its domain, has a whole budget in any stretch of two
+//! times the sum of all budgets. The behaviour of domain 0, critical interrupts, donations and the other
+//! domains does not matter: a cycle is no longer than the sum.
 
 use crate::model::{Freedom, Oracle, Pcpu, Verdict, World, check};
 use bulkhead_sched::{AnyPolicy, Domain, DomainsParameters, Signals, Ticks, VcpuParameters};
@@ -15,7 +17,7 @@ pub struct Domains {
     left: Vec<Ticks>,
     turn: usize,
     always_ready: u32,
-    /// By vCPU; bit n: it was run n + 1 ticks ago.
+    /// By vCPU. Bit n means that it was run n + 1 ticks ago.
     history: Vec<u64>,
     has_lent: bool,
     has_preempted: bool,
@@ -26,7 +28,7 @@ impl Domains {
         self.places[usize::from(slot)].1
     }
 
-    /// The ready places of a domain; in domain 0 also the critical ones.
+    /// Returns the ready places of a domain. In domain 0 these include the critical ones.
     fn ready_in(&self, domain: usize, world: &World) -> Vec<u8> {
         let is_in = |slot: u8| {
             usize::from(self.places[usize::from(slot)].0) == domain
@@ -37,7 +39,7 @@ impl Domains {
             .collect()
     }
 
-    /// The highest priority among them.
+    /// Returns the highest priority among the slots.
     fn top(&self, slots: &[u8]) -> Option<u8> {
         slots.iter().map(|slot| self.priority(*slot)).max()
     }
@@ -55,7 +57,7 @@ impl Domains {
 
 impl Oracle for Domains {
     fn decided(&mut self, world: &World, _signals: Signals) -> Verdict {
-        // With nobody ready the turns go by in `tick`.
+        // If nobody is ready, the turns go by in `tick`.
         if (0..self.places.len() as u8).any(|slot| world.is_runnable(slot)) {
             self.find_turn(world);
         }

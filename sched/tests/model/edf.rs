@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Oracle of `edf`: with a density of at most 1, what every server is promised, whatever the others do.
+//! Oracle of `edf`: the promise to every server at a density of at most 1, whatever the others do.
 //!
-//! A vCPU that wakes up after a whole period in which it wanted nothing, and wants all it can get from then on, has n + 1
-//! budgets by its deadline in period n. One that is passed over for the background, or for nobody, has used its
-//! budget in the last period.
+//! The first promise is about a vCPU that wakes up after a whole period in which it wanted nothing, and wants
+//! all it can get from then on. This vCPU has n + 1 budgets by its deadline in period n. The second promise
+//! is about a vCPU that is passed over for the background, or for nobody. This vCPU has used its budget in
+//! the last period.
 
 use crate::model::{Freedom, Oracle, Pcpu, Verdict, World, check};
 use bulkhead_sched::{AnyPolicy, EdfParameters, Server, ServerKind, Signals, Ticks, VcpuParameters};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Place {
-    /// Budget, period, relative deadline; `None` is the background.
+    /// Budget, period, relative deadline. `None` is the background.
     server: Option<(Ticks, Ticks, Ticks)>,
-    /// Bit n: it was run n + 1 ticks ago.
+    /// Bit n means that the place was run n + 1 ticks ago.
     history: u64,
-    /// For how long it has wanted nothing, up to a period.
+    /// The time for which the place has wanted nothing, up to a period.
     quiet: Ticks,
-    /// Since when it has wanted all it can get after a quiet period, and what it got.
+    /// The time since the place has wanted all it can get after a quiet period, and the time it got.
     served: Option<(Ticks, Ticks)>,
 }
 
@@ -28,7 +29,7 @@ pub struct Edf {
 }
 
 impl Place {
-    /// The promise, judged at the end of a tick.
+    /// Judges the promise at the end of a tick.
     fn judge(&self) -> Verdict {
         let (Some((budget, period, deadline)), Some((since, got))) = (self.server, self.served) else {
             return Ok(());
@@ -74,7 +75,7 @@ impl Place {
 
 impl Oracle for Edf {
     fn blocked(&mut self, slot: u8, world: &World) {
-        // Even for no time, it has wanted something, and no longer wants all it can get.
+        // Even if it was for no time, the place has wanted something, and no longer wants all it can get.
         let runs = |place: u8| place == slot || world.end(place) == Some(slot);
         for (number, place) in (0..).zip(&mut self.places) {
             if runs(number) {
@@ -91,7 +92,8 @@ impl Oracle for Edf {
     }
 
     fn tick(&mut self, world: &World) -> Verdict {
-        // With donations, several places may be the one that is run: each is taken to be, to its disadvantage.
+        // With donations, several places may be the one that is run. The oracle takes each of them to be run,
+        // to its disadvantage.
         let is_run = |slot: u8| world.running.is_some() && world.end(slot) == world.running;
         let mut servers = (0_u8..)
             .zip(&self.places)
@@ -184,7 +186,8 @@ fn deadlines_are_kept_when_partitions_are_stopped_and_vcpus_yield() {
     search("edf stopping", &servers, freedom, 9);
 }
 
-/// The second server wakes up unnoticed: 14 ticks would be too late if its deadline counted from when it is noticed.
+/// Wakes the second server up unnoticed. If its deadline counted from the moment of notice, 14 ticks would be
+/// too late.
 #[test]
 fn a_deadline_counts_from_the_wake_up() {
     let servers = [Some((4, 8, 8)), Some((6, 13, 13))];

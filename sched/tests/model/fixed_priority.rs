@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Oracle of `fixed-priority` with budgets and donation.
 //!
-//! A deferrable budget is recounted tick by tick. Of a sporadic one, the oracle only keeps who ran in the last ticks: it must be
-//! there again when less than the budget was used in the last period, and for the most important vCPU,
-//! which nobody delays, it must not be there otherwise.
+//! The oracle recounts a deferrable budget tick by tick. For a sporadic budget, the oracle only keeps the
+//! places that ran in the last ticks. The budget must be there again when less than the budget was used in
+//! the last period. For the most important vCPU, which nobody delays, the budget must not be there otherwise.
 
 use crate::model::{Freedom, Oracle, Pcpu, Verdict, World, check};
 use bulkhead_sched::{
@@ -14,9 +14,9 @@ use bulkhead_sched::{
 struct Place {
     priority: u8,
     server: Option<Server>,
-    /// Bit n: it was run n ticks ago.
+    /// Bit n means that the place was run n ticks ago.
     history: u64,
-    /// Of a deferrable server: what is left, and when the next period starts.
+    /// Of a deferrable server: the rest of the budget, and the start of the next period.
     left: Ticks,
     boundary: Option<Ticks>,
 }
@@ -26,17 +26,18 @@ pub struct FixedPriority {
     places: Vec<Place>,
     has_exhausted: bool,
     has_replenished: bool,
-    /// Whether pieces of sporadic budgets may be joined, and so come late.
+    /// True if pieces of sporadic budgets may be joined, and so come late.
     may_be_late: bool,
 }
 
 impl Place {
-    /// How many of the last `ticks` ticks ran it, the one being judged among them and not counted yet.
+    /// Returns how many of the last `ticks` ticks ran the place. The tick being judged is among them and not
+    /// counted yet.
     fn used_within(&self, ticks: Ticks) -> Ticks {
         Ticks::from((self.history & ((1 << ticks) - 1)).count_ones())
     }
 
-    /// Whether it must have budget, and whether it may.
+    /// Tells whether the place must have budget, and whether it may have budget.
     fn budget(&self, is_top: bool, may_be_late: bool) -> (bool, bool) {
         match self.server {
             None => (true, true),
@@ -78,7 +79,7 @@ impl Oracle for FixedPriority {
                 place.left = server.budget;
                 place.boundary = Some(boundary + server.period);
             }
-            // Longer ago than a period does not count.
+            // Ticks longer ago than a period do not count.
             let kept = place.server.map_or(0, |server| server.period);
             place.history = place.history << 1 & ((1 << kept) - 1);
         }
@@ -167,7 +168,7 @@ fn server(kind: ServerKind, budget: Ticks, period: Ticks) -> Option<Server> {
     Some(Server { budget, period, kind })
 }
 
-/// Slot 2 is there all the time, so that who waits for nothing is seen to.
+/// Slot 2 is there all the time. So the oracle also judges the case in which a vCPU waits for nothing.
 const CALM: Freedom = Freedom {
     yields: false,
     donates: false,

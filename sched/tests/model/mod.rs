@@ -2,12 +2,13 @@
 //! A pCPU small enough to be searched: the real policy, the part of the kernel that talks to it, and vCPUs
 //! that may do anything at any tick.
 //!
-//! A state is the policy, the time, the decision in force and what an oracle remembers. From each state every vCPU
-//! that runs may block, yield or donate, every one that waits may wake up (once per tick), donations may return, partitions may
-//! be withdrawn, schedules may change; or a tick passes. The kernel's part is as in `kernel::local`: a wake-up of a vCPU that the
-//! policy is not interested in changes nothing, and the timer is the decision's end. At each tick the oracle, which
-//! knows the policy's documentation but not its code, judges who runs in it. The search visits every
-//! state up to a horizon.
+//! A state is the policy, the time, the decision in force and the memory of an oracle. From each state the
+//! search takes every possible step. A vCPU that runs may block, yield or donate. A vCPU that waits may wake
+//! up (once per tick). Donations may return, partitions may be withdrawn, schedules may change, or a tick
+//! passes. The kernel's part is as in `kernel::local`: a wake-up of a vCPU that the policy is not interested
+//! in changes nothing, and the timer is the decision's end. At each tick the oracle judges which vCPU runs.
+//! The oracle knows the policy's documentation but not its code. The search visits every state up to a
+//! horizon.
 
 use bulkhead_sched::{
     AnyPolicy, Decision, Policy, PolicyError, ScheduleStatus, Signals, Slot, SlotSet, StopReason, Ticks,
@@ -16,19 +17,19 @@ use stateright::{Checker, Model, Property};
 use std::fmt::Debug;
 use std::hash::Hash;
 
-/// Most slots of a model.
+/// Largest number of slots of a model.
 pub const SLOTS: usize = 4;
 
-/// What happens beside the policy: kept by the harness, seen by the oracle.
+/// The state beside the policy. The harness keeps it, and the oracle sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct World {
     pub now: Ticks,
     /// The slots that have something to do.
     pub ready: u32,
-    /// To whom each slot lends its place.
+    /// By slot: the slot to which it lends its place.
     pub target: [Option<u8>; SLOTS],
     pub running: Option<u8>,
-    /// Which slots are being served for a critical interrupt.
+    /// The slots that are being served for a critical interrupt.
     pub critical: u32,
     pub schedule: ScheduleStatus,
     /// The schedule asked for last.
@@ -40,7 +41,7 @@ impl World {
         self.ready >> slot & 1 == 1
     }
 
-    /// Who runs the place of `slot`; `None` for a cycle.
+    /// Returns the slot that runs the place of `slot`, or `None` for a cycle.
     pub fn end(&self, slot: u8) -> Option<u8> {
         let mut end = slot;
         for _ in 0..=SLOTS {
@@ -52,50 +53,50 @@ impl World {
         None
     }
 
-    /// Whether the place of `slot` can be run.
+    /// Tells whether the place of `slot` can be run.
     pub fn is_runnable(&self, slot: u8) -> bool {
         self.end(slot).is_some_and(|end| self.is_ready(end))
     }
 }
 
-/// What went wrong, as the oracle puts it.
+/// The verdict of an oracle. An error says what went wrong.
 pub type Verdict = Result<(), &'static str>;
 
-/// Judges a policy by its documentation.
+/// A judge of a policy by its documentation.
 pub trait Oracle: Clone + Debug + PartialEq + Eq + Hash + Send + Sync + 'static {
-    /// A slot becomes ready, of its own or because its donation has returned.
+    /// Takes note that a slot becomes ready, of its own or because its donation has returned.
     fn woke(&mut self, _slot: u8, _world: &World) {}
-    /// A slot is no longer ready.
+    /// Takes note that a slot is no longer ready.
     fn blocked(&mut self, _slot: u8, _world: &World) {}
-    /// The policy was asked for a decision.
+    /// Takes note that the policy was asked for a decision.
     fn decided(&mut self, _world: &World, _signals: Signals) -> Verdict {
         Ok(())
     }
-    /// The tick from `world.now` on is run by `world.running`.
+    /// Judges the tick from `world.now` on, which `world.running` runs.
     fn tick(&mut self, world: &World) -> Verdict;
-    /// Whether something worth seeing has happened at least once; see [`check`].
+    /// Tells whether something worth seeing has happened at least once. See [`check`].
     fn has_seen_all(&self) -> bool {
         true
     }
 }
 
-/// What the vCPUs of a model may do beside waking up and blocking.
+/// The freedom of the vCPUs of a model beside waking up and blocking.
 #[derive(Clone, Debug, Default)]
 pub struct Freedom {
     pub yields: bool,
     pub donates: bool,
     pub withdraws: bool,
-    /// Slots that have critical interrupts.
+    /// The slots that have critical interrupts.
     pub critical: u32,
     /// Number of schedules to change between.
     pub schedules: u8,
-    /// Slots whose timers may be noticed at the next decision only, while nobody is interested.
+    /// The slots whose timers may be noticed at the next decision only, while nobody is interested.
     pub unnoticed: u32,
-    /// Slots that never block, nor donate.
+    /// The slots that never block, nor donate.
     pub always_ready: u32,
 }
 
-/// What a search needs of a policy.
+/// The demands of a search on a policy.
 pub trait Searchable: Policy + Clone + Debug + PartialEq + Eq + Hash + Send + Sync + 'static {}
 
 impl<P: Policy + Clone + Debug + PartialEq + Eq + Hash + Send + Sync + 'static> Searchable for P {}
@@ -187,7 +188,7 @@ impl<P: Searchable, O: Oracle> State<P, O> {
     fn become_blocked(&mut self, slot: u8) {
         self.world.ready &= !(1 << slot);
         self.untold &= !(1 << slot);
-        // A critical place is served as one until nobody can run it.
+        // A critical place is served as critical until nobody can run the place.
         for place in 0..SLOTS as u8 {
             if !self.world.is_runnable(place) {
                 self.world.critical &= !(1 << place);
@@ -393,19 +394,20 @@ impl<P: Searchable, O: Oracle> Model for Pcpu<P, O> {
     }
 }
 
-/// How much further than usual to search: two ticks in the long tests, which takes minutes.
+/// Returns how many ticks further than usual to search: two in the long tests. That takes minutes.
 fn more_ticks() -> Ticks {
     let long = std::env::var_os("BULKHEAD_LONG_TESTS").map_or(0, |_| 2);
     let ticks = std::env::var("BULKHEAD_MODEL_TICKS");
     ticks.map_or(long, |ticks| ticks.parse().expect("a number of ticks"))
 }
 
-/// Visits every state up to the horizon, or one that is `BULKHEAD_MODEL_TICKS` later, and fails with a way
-/// to a state that the oracle refuses; with `BULKHEAD_MODEL_SHORTEST` set, the shortest.
+/// Visits every state up to the horizon, or up to one that is `BULKHEAD_MODEL_TICKS` later. Fails with a way
+/// to a state that the oracle refuses. With `BULKHEAD_MODEL_SHORTEST` set, that way is the shortest.
 pub fn check<P: Searchable, O: Oracle>(name: &str, mut pcpu: Pcpu<P, O>) {
     pcpu.horizon += more_ticks();
     if std::env::var_os("BULKHEAD_MODEL_SHORTEST").is_some() {
-        // Level by level: the first violation found is the shortest, at the price of memory.
+        // The search goes level by level. So the first violation found is the shortest, at the price of
+        // memory.
         report(name, &pcpu.clone().checker().threads(2).spawn_bfs().join());
     }
     let checker = pcpu.checker().threads(2).spawn_dfs().join();
@@ -414,7 +416,8 @@ pub fn check<P: Searchable, O: Oracle>(name: &str, mut pcpu: Pcpu<P, O>) {
     checker.assert_properties();
 }
 
-/// What the oracle of a model says of a policy that is not as it should be; `None` if it finds nothing.
+/// Returns the complaint of a model's oracle about a policy that is not as it should be. Returns `None` if
+/// the oracle finds nothing.
 pub fn complaint<P: Searchable, O: Oracle>(pcpu: Pcpu<P, O>) -> Option<&'static str> {
     let checker = pcpu.checker().spawn_dfs().join();
     let path = checker.discovery("the oracle agrees")?;
@@ -422,7 +425,7 @@ pub fn complaint<P: Searchable, O: Oracle>(pcpu: Pcpu<P, O>) -> Option<&'static 
 }
 
 impl<O> Pcpu<AnyPolicy, O> {
-    /// The same with another policy.
+    /// Returns the same pCPU with another policy.
     pub fn with<P>(self, change: impl FnOnce(AnyPolicy) -> P) -> Pcpu<P, O> {
         Pcpu {
             policy: change(self.policy),

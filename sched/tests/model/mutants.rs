@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The checker against policies that are wrong: each real policy with one fault put between it and the kernel.
+//! The checker against policies that are wrong. Each real policy has one fault put between it and the kernel.
 //!
-//! A proof is worth as much as its oracle: a fault that no oracle finds is a hole in it. The faults are those that policies
-//! have had in the course of their life, or that are easily made.
+//! A proof is worth as much as its oracle. A fault that no oracle finds is a hole in the proof. The faults
+//! are those that policies have had in the course of their life, or that are easily made.
 
 use crate::model::{Freedom, Oracle, Pcpu, complaint};
 use crate::{arinc653, domains, edf, fixed_priority};
@@ -11,22 +11,22 @@ use bulkhead_sched::{
     StopReason, Ticks, Window,
 };
 
-/// What is wrong.
+/// The fault of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Fault {
-    /// None, to see that the others are what is found.
+    /// There is no fault. This shows that the search finds the other faults and nothing else.
     None,
     /// A wake-up at an odd time is lost.
     LostWakeUp,
-    /// Nobody is interesting: a wake-up does not preempt.
+    /// No slot is interesting: a wake-up does not preempt.
     Deaf,
     /// A decision stands a tick too long.
     Late,
-    /// Who blocks is taken to be preempted.
+    /// A vCPU that blocks is taken to be preempted.
     Sleepwalker,
     /// Each stretch of running is charged a tick less.
     Generous,
-    /// Each is charged a tick more.
+    /// Each stretch of running is charged a tick more.
     Stingy,
     /// A wish for another schedule is forgotten.
     Stubborn,
@@ -34,9 +34,9 @@ enum Fault {
     Calm,
     /// A donation that would close a cycle is accepted, without doing anything.
     Blind,
-    /// A donation that comes back does not make ready.
+    /// A donation that comes back does not make its slot ready.
     Forgetful,
-    /// Who is withdrawn stays ready.
+    /// A slot that is withdrawn stays ready.
     Undead,
 }
 
@@ -75,6 +75,10 @@ impl Policy for Mutant {
             (Decision::Run(slot, until), Fault::Late) => Decision::Run(slot, until.saturating_add(1)),
             (decision, _) => decision,
         }
+    }
+
+    fn ready_slots(&self) -> SlotSet {
+        self.policy.ready_slots()
     }
 
     fn interested(&self) -> SlotSet {
@@ -122,7 +126,7 @@ impl Policy for Mutant {
     }
 }
 
-/// Each of `faults` is found in a policy that is found right without.
+/// Asserts that each of `faults` is found in a policy in which no fault is found without it.
 fn all_are_found<O: Oracle>(pcpu: &Pcpu<AnyPolicy, O>, faults: &[Fault]) {
     let search = |fault| complaint(pcpu.clone().with(|policy| Mutant { policy, fault }));
     assert_eq!(search(Fault::None), None);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Random systems of one pCPU, analysed and simulated.
 //!
-//! Times are small numbers, so that boundaries coincide often: that is where mistakes are. Periods come from a short
-//! list, so that runs of all phases are short.
+//! Times are small numbers, so that boundaries coincide often: mistakes are at such moments. Periods come
+//! from a short list, so that runs of all phases are short.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use bulkhead_sched::{
     Schedule, Server, ServerKind, Slot, SlotSet, Ticks, VcpuParameters, Window,
 };
 
-/// What the random systems are like.
+/// The kind of the random systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     Pinned,
@@ -34,7 +34,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As the table of docs/analysis.md has it.
+    /// Returns the name that the table of docs/analysis.md has.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pinned => "`pinned`",
@@ -50,14 +50,14 @@ impl Kind {
     }
 }
 
-/// How the releases of a system are chosen.
+/// The choice of the releases of a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Run {
-    /// All at once, then as often as possible, with the longest executions.
+    /// All tasks release at once, then as often as possible, with the longest executions.
     Together,
-    /// The same, from random first releases.
+    /// The same as `Together`, from random first releases.
     Phased,
-    /// Sporadic, with executions of random length, half of them by interrupts.
+    /// Releases are sporadic, with executions of random length. Half of them are by interrupts.
     Sporadic,
 }
 
@@ -65,14 +65,14 @@ impl Run {
     pub const ALL: [Self; 3] = [Self::Together, Self::Phased, Self::Sporadic];
 }
 
-/// A vCPU with what it does.
+/// A vCPU with its behaviour.
 #[derive(Clone, Debug)]
 pub struct SystemVcpu {
     pub parameters: VcpuParameters,
     pub scheduler: TaskScheduler,
-    /// None: it declares nothing and is always ready.
+    /// The declared tasks. A vCPU without tasks declares nothing and is always ready.
     pub tasks: Vec<Task>,
-    /// How many critical interrupts it has.
+    /// Number of critical interrupts of the vCPU.
     pub critical: u8,
 }
 
@@ -117,7 +117,7 @@ impl Numbers {
 const PERIODS: [Ticks; 8] = [40, 60, 80, 100, 120, 150, 200, 300];
 
 impl SystemVcpu {
-    /// A server with about the tasks' share and some more, if the policy has such a thing.
+    /// Chooses a server with about the tasks' share and some more, if the policy has such a thing.
     fn choose_server(&mut self, kind: Kind, numbers: &mut Numbers) {
         let server = match kind {
             Kind::Servers if numbers.below(3) > 0 => {
@@ -127,7 +127,7 @@ impl SystemVcpu {
             _ => return,
         };
         let period = match self.tasks[..] {
-            // The usual way: one task in a server of its own.
+            // This is the usual way: one task in a server of its own.
             [task] if numbers.below(2) == 0 => task.period,
             _ => numbers.pick(&[10, 20, 25, 40, 60]),
         };
@@ -143,7 +143,7 @@ impl SystemVcpu {
         }
     }
 
-    /// Percent of the pCPU's time that it declares.
+    /// Returns the percentage of the pCPU's time that the vCPU declares.
     fn load(&self) -> u64 {
         self.tasks
             .iter()
@@ -173,7 +173,7 @@ impl System {
         } else {
             numbers.within(2, 4)
         };
-        // From hardly loaded to overloaded.
+        // The loads go from hardly loaded to overloaded.
         let load = match kind {
             Kind::Pinned | Kind::FixedPriority | Kind::RoundRobin => numbers.within(20, 110),
             Kind::Schedules => numbers.within(5, 40),
@@ -210,13 +210,14 @@ impl System {
         system
     }
 
-    /// A frame in which each vCPU has windows of about its utilisation and some more; with luck two share one partition.
+    /// Chooses a frame in which each vCPU has windows of about its utilisation and some more. With luck two
+    /// vCPUs share one partition.
     fn choose_windows(&mut self, numbers: &mut Numbers) {
         let frame = numbers.pick(&[30, 40, 60, 100, 120]);
         let parts = numbers.within(1, 3);
         let first_window = self.windows.len();
         let partition_of = |slot: usize, shared: bool| if shared && slot == 1 { 0 } else { slot };
-        // Who shares a partition does so in every schedule.
+        // vCPUs that share a partition share it in every schedule.
         let is_shared = self.number.is_multiple_of(3);
         let mut at = 0;
         for _ in 0..parts {
@@ -249,7 +250,8 @@ impl System {
         });
     }
 
-    /// Two or three domains with budgets of about what is declared in them, in a cycle of some length.
+    /// Chooses two or three domains in a cycle of some length. Their budgets are about the time declared in
+    /// them.
     fn choose_domains(&mut self, numbers: &mut Numbers) {
         let count = numbers.within(2, 3);
         for vcpu in &mut self.vcpus {
@@ -264,7 +266,7 @@ impl System {
         }
     }
 
-    /// The bounds of each vCPU's tasks.
+    /// Returns the bounds of each vCPU's tasks.
     pub fn analyse(&self) -> Vec<Vec<Bound>> {
         let vcpus: Vec<Vcpu> = self
             .vcpus
@@ -296,7 +298,7 @@ impl System {
         self.vcpus.iter().enumerate().map(one).collect()
     }
 
-    /// What the bounds have to hold in.
+    /// Returns the models in which the bounds have to hold.
     fn models(&self) -> Vec<PolicyModel<'_>> {
         match self.model() {
             PolicyModel::Arinc653(parameters, _) if self.kind == Kind::Schedules => vec![
@@ -390,14 +392,14 @@ impl System {
         declared
     }
 
-    /// What a vCPU does that declares nothing.
+    /// Returns the behaviour of a vCPU that declares nothing.
     fn undeclared(&self, slot: Slot, run: Run, numbers: &mut Numbers) -> Source {
         let pattern = match run {
             Run::Together => Pattern::AlwaysReady,
             Run::Phased => Pattern::Periodic,
             Run::Sporadic => Pattern::Sporadic(numbers.pick(&[3, 30])),
         };
-        // One of two comes and goes as fast as it can.
+        // One vCPU of two comes and goes as fast as it can.
         let (period, wcet) = match numbers.below(2) {
             0 => (numbers.within(1, 3), 1),
             _ => (numbers.within(2, 50), numbers.within(1, 30)),
@@ -423,7 +425,7 @@ impl System {
         }
     }
 
-    /// The task with part of its time in a call of the hypervisor that takes as long as can be.
+    /// Returns the task with part of its time in a call of the hypervisor that takes as long as can be.
     fn with_call(&self, task: Task, numbers: &mut Numbers) -> (Task, Ticks) {
         let call = self.overheads.longest;
         if task.wcet > call && numbers.below(3) == 0 {
@@ -433,7 +435,7 @@ impl System {
         (task, 0)
     }
 
-    /// What the jobs of each declared task are like.
+    /// Returns the statistics of the jobs of each declared task.
     pub fn simulate(&self, run: Run) -> Vec<Statistics> {
         let mut numbers = Numbers::new(self.number ^ (run as u64 + 1) << 40);
         let sources = self.sources(run, &mut numbers);
@@ -485,7 +487,7 @@ fn vcpu(kind: Kind, slot: u64, load: u64, numbers: &mut Numbers) -> SystemVcpu {
     vcpu
 }
 
-/// A task with about this much of the pCPU's time, in percent.
+/// Returns a task with about this much of the pCPU's time, in percent.
 fn task(load: u64, numbers: &mut Numbers) -> Task {
     let period = numbers.pick(&PERIODS);
     let wcet = (period * numbers.within(load / 2, load * 3 / 2 + 1) / 100).clamp(1, period);
@@ -502,7 +504,8 @@ fn task(load: u64, numbers: &mut Numbers) -> Task {
     }
 }
 
-/// How many systems to try: what `BULKHEAD_SYSTEMS` says; as many as a proof wants in the long tests.
+/// Returns how many systems to try: the number in `BULKHEAD_SYSTEMS`, or as many as a proof wants in the long
+/// tests.
 pub fn count() -> u64 {
     let default = if std::env::var_os("BULKHEAD_LONG_TESTS").is_some() {
         100_000
@@ -512,7 +515,7 @@ pub fn count() -> u64 {
     number_in("BULKHEAD_SYSTEMS").unwrap_or(default)
 }
 
-/// The only system to try.
+/// Returns the only system to try.
 pub fn only() -> Option<u64> {
     number_in("BULKHEAD_SYSTEM")
 }
@@ -530,7 +533,7 @@ impl Tightness {
         *self.0.entry(bound * 10 / observed.max(1)).or_default() += 1;
     }
 
-    /// The ratio that so many percent of the tasks do not exceed.
+    /// Returns the ratio that this many percent of the tasks do not exceed.
     fn percentile(&self, percent: u64) -> f64 {
         let all: u64 = self.0.values().sum();
         let mut seen = 0;
@@ -555,7 +558,7 @@ impl fmt::Display for Tightness {
     }
 }
 
-/// A number with its digits in groups of three.
+/// Returns a number with its digits in groups of three.
 pub fn grouped(number: u64) -> String {
     if number < 1000 {
         return number.to_string();

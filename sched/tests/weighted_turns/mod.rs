@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A policy of one's own, in one file: weighted turns.
 //!
-//! Every vCPU has a weight, its priority plus one; it runs for that many slices, then the next ready one does. Nobody
-//! waits longer than all the other turns together, so nobody starves, and nobody is preempted within its turn.
-//! What the file needs is `bulkhead_sched` and nothing else; what it must keep is in the documentation of `Policy`.
+//! Every vCPU has a weight, its priority plus one. A vCPU runs for that many slices, then the next ready vCPU
+//! runs. Nobody waits longer than all the other turns together, so nobody starves. Nobody is preempted within
+//! its turn. The file needs `bulkhead_sched` and nothing else. The documentation of `Policy` says what the
+//! file must keep.
 
 use bulkhead_sched::{
     Decision, PcpuPolicy, Policy, PolicyError, PolicyParameters, Slot, SlotSet, StopReason, Ticks,
@@ -75,6 +76,10 @@ impl Policy for WeightedTurns {
             self.pass_turn();
         }
         Decision::Run(Slot(self.turn), now.saturating_add(self.left))
+    }
+
+    fn ready_slots(&self) -> SlotSet {
+        SlotSet(self.ready)
     }
 
     /// While somebody runs, nobody's readiness changes that; with nobody running, everybody's does.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest guest with the header of an arm64 Linux Image (Documentation/arch/arm64/booting.rst): writes a line
-// to the UART of the default machine and switches itself off. It works at any address, so that it also
-// serves as a raw binary. `tiny.img` and `tiny.img.gz` are made of it with
-//   aarch64-linux-gnu-gcc -c tiny.S && aarch64-linux-gnu-objcopy -O binary tiny.o tiny.img && gzip -9nk tiny.img
-// and `tiny.bin`, the same without its header, by (head -c 64 /dev/zero; tail -c +65 tiny.img) > tiny.bin
-// `tiny.zboot` is tiny.img.gz behind the 64 bytes of a zboot header: "MZ", 0, 0, "zimg", offset and size of what follows, 8 zeroes, "gzip", zeroes.
+// The smallest guest with the header of an arm64 Linux Image (Documentation/arch/arm64/booting.rst). It
+// writes a line to the UART of the default machine and switches itself off. It works at any address, so that
+// it also serves as a raw binary. `tiny.img` and `tiny.img.gz` are made of it with
+//   aarch64-linux-gnu-gcc -c tiny.S && aarch64-linux-gnu-objcopy -O binary tiny.o tiny.img &&
+//   gzip -9nk tiny.img
+// and `tiny.bin`, the same without its header, by (head -c 64 /dev/zero; tail -c +65 tiny.img) > tiny.bin.
+// `tiny.zboot` is tiny.img.gz behind the 64 bytes of a zboot header: "MZ", 0, 0, "zimg", offset and size of
+// the rest, 8 zeroes, "gzip", zeroes.
         b       start
         .word   0
         .quad   0x80000                 // text_offset

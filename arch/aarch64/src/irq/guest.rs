@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a guest does to its interrupt controller where it traps: registers by address, and those of the CPU interface.
+//! A guest's accesses to its interrupt controller that trap: registers by address, and those of the CPU
+//! interface.
 //!
-//! Which register it is, is found out here; what it does is a matter of `arch/vgic`.
+//! This module finds out which register is meant. The effect of the access is a matter of `arch/vgic`.
 
 use super::local::Local;
 use super::{DISTRIBUTOR_SIZE, PcpuIrq, VERSION_2, VcpuIrq};
+use bulkhead_arch_aarch64_core::registers::InterruptRegister;
 use bulkhead_arch_api::{GuestPhys, VcpuSet};
 use bulkhead_arch_vgic::{Access, Frame, Sgi};
 
@@ -17,25 +19,13 @@ const DEACTIVATE_SIZE: u64 = 0x1000;
 pub(crate) struct Answer {
     /// The value, of a load.
     pub(crate) value: u64,
-    /// Not empty: finish the instruction, then return `Exit::Wake`.
+    /// The vCPUs that the access made due. If the set is not empty: finish the instruction, then return
+    /// `Exit::Wake`.
     pub(crate) wake: VcpuSet,
 }
 
-/// System registers of the CPU interface that trap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SysRegister {
-    /// `ICC_SGI1R_EL1`.
-    Sgi1r,
-    /// `ICC_ASGI1R_EL1`.
-    Asgi1r,
-    /// `ICC_SGI0R_EL1`.
-    Sgi0r,
-    /// `ICC_DIR_EL1`.
-    Dir,
-}
-
 impl VcpuIrq {
-    /// Which registers are at `address`.
+    /// Returns the registers at `address`.
     #[inline]
     fn frame(&self, address: GuestPhys, size: u8) -> Option<Access> {
         let offset = address.0.wrapping_sub(self.distributor);
@@ -72,7 +62,7 @@ impl VcpuIrq {
     }
 }
 
-/// A guest's load. `None`: not in the interrupt controller.
+/// Handles a guest's load. Returns `None` if the address is not in the interrupt controller.
 #[inline]
 pub(crate) fn mmio_read(p: &mut PcpuIrq, v: &mut VcpuIrq, address: GuestPhys, size: u8) -> Option<Answer> {
     let access = v.frame(address, size)?;
@@ -92,7 +82,7 @@ pub(crate) fn mmio_read(p: &mut PcpuIrq, v: &mut VcpuIrq, address: GuestPhys, si
     })
 }
 
-/// A guest's store. `None`: not in the interrupt controller.
+/// Handles a guest's store. Returns `None` if the address is not in the interrupt controller.
 #[inline]
 pub(crate) fn mmio_write(
     p: &mut PcpuIrq,
@@ -119,8 +109,13 @@ pub(crate) fn mmio_write(
     })
 }
 
-/// A guest's write to a trapped register of the CPU interface.
-pub(crate) fn sysreg_write(p: &mut PcpuIrq, v: &mut VcpuIrq, register: SysRegister, value: u64) -> VcpuSet {
+/// Handles a guest's write to a trapped register of the CPU interface.
+pub(crate) fn sysreg_write(
+    p: &mut PcpuIrq,
+    v: &mut VcpuIrq,
+    register: InterruptRegister,
+    value: u64,
+) -> VcpuSet {
     let (Some(vgic), Some(_)) = (v.vgic(), v.own) else {
         return VcpuSet::EMPTY;
     };
@@ -129,10 +124,10 @@ pub(crate) fn sysreg_write(p: &mut PcpuIrq, v: &mut VcpuIrq, register: SysRegist
         first: v.first,
     };
     match register {
-        SysRegister::Sgi1r => vgic.send(v.index, Sgi::Group1, value, &mut local),
-        SysRegister::Asgi1r => vgic.send(v.index, Sgi::OtherGroup1, value, &mut local),
-        SysRegister::Sgi0r => vgic.send(v.index, Sgi::Group0, value, &mut local),
-        SysRegister::Dir => vgic.deactivate(v.index, &mut v.bank, &mut local, value as u32 & 0xFF_FFFF),
+        InterruptRegister::Sgi1r => vgic.send(v.index, Sgi::Group1, value, &mut local),
+        InterruptRegister::Asgi1r => vgic.send(v.index, Sgi::OtherGroup1, value, &mut local),
+        InterruptRegister::Sgi0r => vgic.send(v.index, Sgi::Group0, value, &mut local),
+        InterruptRegister::Dir => vgic.deactivate(v.index, &mut v.bank, &mut local, value as u32 & 0xFF_FFFF),
     }
     p.take_wake()
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The CPU interface of this pCPU: the physical one (`ICC_*`) and the control of the virtual one (`ICH_*`).
 //!
-//! IHI 0069 12.2 and 12.4. EOImode is 1 at EL2: the end of an interrupt only drops its priority, so that
-//! it stays active until the guest (linked list register) or [`deactivate`] ends it.
+//! IHI 0069 12.2 and 12.4. EOImode is 1 at EL2: the end of an interrupt only drops its priority, so that the
+//! interrupt stays active until the guest (linked list register) or [`deactivate`] ends it.
 
 use crate::sysreg::{instruction, read_register, write_guest_register};
 use bulkhead_arch_vgic::{Control, CpuInterface, ListRegister};
@@ -10,8 +10,9 @@ use bulkhead_arch_vgic::{Control, CpuInterface, ListRegister};
 /// `ICC_IAR1_EL1`: from here on no interrupt of ours.
 pub(super) const SPURIOUS: u32 = 1020;
 
-/// `ICC_SRE_EL2` and `ICC_SRE_EL1`: SRE, DFB, DIB. Not Enable: where a CPU lets SRE of EL1 be cleared, a guest could do it for
-/// all that come after it, so its accesses trap (IHI 0069 12.2.22, 12.2.23).
+/// `ICC_SRE_EL2` and `ICC_SRE_EL1`: SRE, DFB, DIB. The bit Enable is not set. On a CPU that lets SRE of EL1
+/// be cleared, a guest could clear it for all guests that come after, so the guest's accesses trap (IHI 0069
+/// 12.2.22, 12.2.23).
 const SRE: u64 = 7;
 /// `ICC_CTLR_EL1.EOImode`.
 const EOI_MODE: u64 = 1 << 1;
@@ -21,15 +22,15 @@ const HCR_NO_PENDING: u64 = 1 << 3;
 const HCR_TRAP_DEACTIVATE: u64 = 1 << 14;
 const HCR_END_COUNT: u64 = 0x1F << 27;
 
-/// `ICH_VTR_EL2.PREbits`: 4 to 6 stand for five to seven bits; more than five, and there is more than one register
-/// of active priorities.
+/// `ICH_VTR_EL2.PREbits`: 4 to 6 stand for five to seven bits. With more than five bits, there is more than
+/// one register of active priorities.
 const VTR_FINE: u64 = 3 << 26;
 
 /// Brings up the CPU interface of this pCPU.
 pub(super) fn init() {
     write_guest_register!("icc_sre_el2", SRE);
     instruction!("isb");
-    // After that of EL2, without which the register may not be there.
+    // This write comes after that of EL2, without which the register may not be there.
     write_guest_register!("icc_sre_el1", SRE);
     instruction!("isb");
     write_guest_register!("icc_pmr_el1", 0xFF);
@@ -45,17 +46,18 @@ pub(super) fn init() {
     instruction!("isb");
 }
 
-/// The virtual CPU interface is off: no vCPU of a VM is loaded.
+/// Switches the virtual CPU interface off: no vCPU of a VM is loaded.
 #[inline]
 pub(super) fn close() {
     write_guest_register!("ich_hcr_el2", 0);
 }
 
-/// Takes the most urgent pending interrupt; its priority is dropped at once, it is active from now on.
+/// Takes the most urgent pending interrupt. Its priority is dropped at once, and the interrupt is active from
+/// now on.
 #[inline]
 pub(super) fn acknowledge() -> u32 {
     let line = read_register!("icc_iar1_el1");
-    // What the interrupt announces must be seen by the loads that follow (IHI 0069, 4.1.1).
+    // The loads that follow must see everything that the interrupt announces (IHI 0069, 4.1.1).
     instruction!("dsb sy");
     if line < u64::from(SPURIOUS) {
         write_guest_register!("icc_eoir1_el1", line);
@@ -69,17 +71,19 @@ pub(super) fn deactivate(line: u32) {
     write_guest_register!("icc_dir_el1", u64::from(line));
 }
 
-/// How the pCPU with this affinity (as in MPIDR) is called: `ICC_SGI1R_EL1` without the interrupt.
+/// Returns the value that calls the pCPU with this affinity (as in MPIDR): `ICC_SGI1R_EL1` without the
+/// interrupt.
 pub(super) fn call_of(affinity: u64) -> u64 {
     let [aff0, aff1, aff2, _, aff3, ..] = affinity.to_le_bytes().map(u64::from);
     aff3 << 48 | (aff0 >> 4) << 44 | aff2 << 32 | aff1 << 16 | 1 << (aff0 & 15)
 }
 
-/// Sends a software-generated interrupt by what [`call_of`] gave; to nobody if that is 0.
+/// Sends a software-generated interrupt by a value of [`call_of`]. The value 0 reaches nobody.
 #[inline]
 pub(super) fn send(call: u64, line: u32) {
     let value = call | u64::from(line) << 24;
-    // What was written for the other pCPU is visible there before the interrupt is (IHI 0069, 4.1.1).
+    // Everything that was written for the other pCPU is visible there before the interrupt is (IHI 0069,
+    // 4.1.1).
     instruction!("dsb ishst");
     write_guest_register!("icc_sgi1r_el1", value);
     instruction!("isb");
@@ -136,25 +140,26 @@ list_registers! {
 }
 
 impl Interface {
-    /// `ICH_VTR_EL2.PREbits` + 1: bits of a preemption level.
+    /// Returns the bits of a preemption level: `ICH_VTR_EL2.PREbits` + 1.
     fn preemption_bits() -> u32 {
         ((read_register!("ich_vtr_el2") >> 26 & 7) + 1) as u32
     }
 }
 
-/// Whether there is more than one register of active priorities a group.
+/// Tells whether there is more than one register of active priorities a group.
 #[inline(always)]
 pub(crate) fn has_fine_priorities() -> bool {
     read_register!("ich_vtr_el2") & VTR_FINE != 0
 }
 
-/// The active-priorities registers that every interface has, together.
+/// Returns the active-priorities registers that every interface has, together.
 #[inline(always)]
 pub(super) fn coarse_priorities() -> u64 {
     read_register!("ich_ap0r0_el2") | read_register!("ich_ap1r0_el2")
 }
 
-/// The active-priorities registers that only interfaces with more than 5 preemption bits have, together.
+/// Returns the active-priorities registers that only interfaces with more than 5 preemption bits have,
+/// together.
 #[inline(always)]
 fn fine_priorities() -> u64 {
     let mut all = read_register!("ich_ap0r1_el2") | read_register!("ich_ap1r1_el2");
@@ -194,7 +199,7 @@ impl CpuInterface for Interface {
         }
     }
 
-    /// No call: the short ways of the exit handlers end in this.
+    /// Writes a list register without a call, because the short ways of the exit handlers end here.
     #[inline(always)]
     fn set_near_register(&mut self, slot: u32, value: ListRegister) {
         if slot & 2 != 0 {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The CPU interface of this pCPU on a GICv2: the physical one (`GICC_*`) and the control of the virtual one
-//! (`GICH_*`), both memory-mapped (Arm IHI 0048B, 4.4 and chapter 5). The same functions as for a GICv3.
+//! (`GICH_*`), both memory-mapped (Arm IHI 0048B, 4.4 and chapter 5). The functions are the same as for a
+//! GICv3.
 //!
-//! EOImode is 1 at EL2: the end of an interrupt only drops its priority, so that it stays active until the guest
-//! (linked list register) or [`deactivate`] ends it. Software-generated interrupts are the exception: their end
-//! must name the sender, and no guest ends one of ours, so both steps are done when one is acknowledged.
+//! EOImode is 1 at EL2. The end of an interrupt only drops its priority, so that the interrupt stays active
+//! until the guest (linked list register) or [`deactivate`] ends it. Software-generated interrupts are the
+//! exception: their end must name the sender, and no guest ends one of the hypervisor's, so both steps are
+//! done when one is acknowledged.
 
 use super::physical::{self, Controller};
 use crate::sysreg::instruction;
@@ -12,7 +14,7 @@ use bulkhead_arch_vgic::{Control, CpuInterface, ListRegister};
 
 /// `GICC_IAR`: from here on no interrupt of ours.
 pub(super) const SPURIOUS: u32 = 1020;
-/// `GICC_IAR.Interrupt_ID`; the sender of a software-generated interrupt follows.
+/// `GICC_IAR.Interrupt_ID`. The sender of a software-generated interrupt follows.
 const INTERRUPT_MASK: u32 = 0x3FF;
 
 /// `GICC_CTLR`: EnableGrp0 (seen from the non-secure state: EnableGrp1), EOImode.
@@ -54,32 +56,33 @@ pub(super) fn init() {
     interface.set_active_priorities(&[[0; 4]; 2]);
 }
 
-/// There is one register of active priorities for both groups.
+/// Tells whether there is more than one register of active priorities: no, there is one for both groups.
 #[inline(always)]
 pub(crate) const fn has_fine_priorities() -> bool {
     false
 }
 
-/// It.
+/// Returns the register of active priorities.
 #[inline(always)]
 pub(super) fn coarse_priorities() -> u64 {
     u64::from(read(GICH_APR))
 }
 
-/// The virtual CPU interface is off: no vCPU of a VM is loaded.
+/// Switches the virtual CPU interface off: no vCPU of a VM is loaded.
 pub(super) fn close() {
     write(GICH_HCR, 0);
     write(GICH_VMCR, 0);
 }
 
-/// Takes the most urgent pending interrupt; its priority is dropped at once, it is active from now on.
+/// Takes the most urgent pending interrupt. Its priority is dropped at once, and the interrupt is active from
+/// now on.
 #[inline]
 pub(super) fn acknowledge() -> u32 {
     let Some(Controller { interface, .. }) = physical::controller() else {
         return SPURIOUS;
     };
     let value = interface.read32(GICC_IAR);
-    // What the interrupt announces must be seen by the loads that follow.
+    // The loads that follow must see everything that the interrupt announces.
     instruction!("dsb sy");
     let line = value & INTERRUPT_MASK;
     if line < SPURIOUS {
@@ -99,15 +102,15 @@ pub(super) fn deactivate(line: u32) {
     }
 }
 
-/// How this pCPU is called: its bit in a list of targets, whatever its affinity is.
+/// Returns the value that calls this pCPU: its bit in a list of targets, whatever its affinity is.
 pub(super) fn call_of(_affinity: u64) -> u64 {
     physical::controller().map_or(0, |controller| controller.route_to(0))
 }
 
-/// Sends a software-generated interrupt by what [`call_of`] gave; to nobody if that is 0.
+/// Sends a software-generated interrupt by a value of [`call_of`]. The value 0 reaches nobody.
 #[inline]
 pub(super) fn send(call: u64, line: u32) {
-    // What was written for the other pCPU is visible there before the interrupt is.
+    // Everything that was written for the other pCPU is visible there before the interrupt is.
     instruction!("dsb ishst");
     if let Some(controller) = physical::controller() {
         controller.send((call as u32) << 16 | line);
@@ -157,7 +160,7 @@ impl CpuInterface for Interface {
         ListRegister::from_version2(read(GICH_LR + 4 * slot as usize))
     }
 
-    /// No call: the short ways of the exit handlers end in this.
+    /// Writes a list register without a call, because the short ways of the exit handlers end here.
     #[inline(always)]
     fn set_near_register(&mut self, slot: u32, value: ListRegister) {
         self.set_list_register(slot, value);
@@ -169,7 +172,7 @@ impl CpuInterface for Interface {
     }
 
     fn set_control(&mut self, control: Control) {
-        // The guest has no GICC_DIR of the hardware's, so there is nothing to trap.
+        // The guest has no access to the hardware's GICC_DIR, so there is nothing to trap.
         let mut value = HCR_ENABLE | read(GICH_HCR) & HCR_END_COUNT;
         if control.refill {
             value |= HCR_NO_PENDING;
@@ -206,7 +209,7 @@ impl CpuInterface for Interface {
         write(GICH_HCR, HCR_ENABLE);
     }
 
-    /// Both groups share one register.
+    /// Returns the active priorities. Both groups share one register.
     fn active_priorities(&self) -> [[u32; 4]; 2] {
         [[read(GICH_APR), 0, 0, 0], [0; 4]]
     }
@@ -216,7 +219,7 @@ impl CpuInterface for Interface {
         write(GICH_APR, group0 | group1);
     }
 
-    /// Five bits of priority.
+    /// Returns the shift for five bits of priority.
     fn preemption_shift(&self) -> u32 {
         3
     }

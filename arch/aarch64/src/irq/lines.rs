@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Registers of a line that all versions of the controller have alike, wherever the frame is (IHI 0069, 12.8 to
-//! 12.11; IHI 0048B, 4.3).
+//! Registers of a line that are the same in all versions of the controller, wherever the frame is (IHI 0069,
+//! 12.8 to 12.11; IHI 0048B, 4.3).
 //!
-//! Bands of priority: what belongs to the hypervisor is more urgent than anything of a guest, whose own priorities
-//! are followed within the lower half.
+//! There are two bands of priority. The hypervisor's lines are more urgent than all lines of guests. The
+//! guests' own priorities are followed within the lower half.
 
 use bulkhead_arch_support::Mmio;
 
@@ -15,13 +15,13 @@ const ISACTIVER: usize = 0x300;
 const ICACTIVER: usize = 0x380;
 const IPRIORITYR: usize = 0x400;
 const ICFGR: usize = 0xC00;
-/// Priority of the timer that ends a vCPU's turn: nothing that storms can keep it from coming.
+/// Priority of the timer that ends a vCPU's turn: no storm of interrupts can keep this timer from coming.
 const PRIORITY_DEADLINE: u8 = 0x20;
 /// Priority of the hypervisor's own lines, and the most urgent a guest's line can get.
 const PRIORITY_OWN: u8 = 0x40;
 const PRIORITY_GUEST: u8 = 0x80;
 
-/// Where the controller is and which lines are the hypervisor's and the timers'.
+/// The addresses of the controller, and the lines of the hypervisor and of the timers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GicConfig {
     /// Register windows in the order of the image's record: address and bytes.
@@ -46,7 +46,7 @@ pub(super) fn disable(registers: &Mmio, mask: u32) {
     registers.write32(ICENABLER, mask);
 }
 
-/// 32 lines: off, nothing pending or active, a guest's priority, level-triggered.
+/// Resets 32 lines: off, nothing pending or active, a guest's priority, level-triggered.
 pub(super) fn quiet(registers: &Mmio, word: usize) {
     registers.write32(ICENABLER + 4 * word, u32::MAX);
     registers.write32(ICPENDR + 4 * word, u32::MAX);
@@ -61,7 +61,7 @@ pub(super) fn quiet(registers: &Mmio, word: usize) {
     registers.write32(ICFGR + 8 * word + 4, 0);
 }
 
-/// A frame and the line to act on in it.
+/// A frame, and the line in it to act on.
 #[derive(Clone, Copy)]
 pub(super) struct LineRegisters {
     registers: Mmio,
@@ -85,38 +85,38 @@ impl LineRegisters {
             .write32(field + self.line / 32 * 4, 1 << (self.line % 32));
     }
 
-    /// Lets it interrupt.
+    /// Lets the line interrupt.
     pub(super) fn enable(self) {
         self.write(ISENABLER);
     }
 
-    /// Keeps it from interrupting. Takes effect soon, not at once.
+    /// Keeps the line from interrupting. Takes effect soon, not at once.
     pub(super) fn disable(self) {
         self.write(ICENABLER);
     }
 
-    /// Pending, or the input is high.
+    /// Tells whether the line is pending, or its input is high.
     pub(super) fn is_pending(self) -> bool {
         self.read(ISPENDR)
     }
 
-    /// Pending by software, or not any more.
+    /// Makes the line pending by software, or not any more.
     pub(super) fn set_pending(self, on: bool) {
         self.write(if on { ISPENDR } else { ICPENDR });
     }
 
-    /// Active, or not any more; complete when this returns.
+    /// Makes the line active, or not any more. The change is complete when this returns.
     pub(super) fn set_active(self, on: bool) {
         self.write(if on { ISACTIVER } else { ICACTIVER });
         crate::sysreg::instruction!("dsb sy");
     }
 
-    /// Edge-triggered.
+    /// Tells whether the line is edge-triggered.
     pub(super) fn is_edge(self) -> bool {
         self.registers.read32(ICFGR + self.line / 16 * 4) & 2 << (self.line % 16 * 2) != 0
     }
 
-    /// Edge- or level-triggered. The line is off.
+    /// Makes the line edge- or level-triggered. The line is off.
     pub(super) fn set_edge(self, edge: bool) {
         let offset = ICFGR + self.line / 16 * 4;
         let bit = 2 << (self.line % 16 * 2);
@@ -125,17 +125,17 @@ impl LineRegisters {
             .write32(offset, if edge { others | bit } else { others });
     }
 
-    /// A priority of the hypervisor's band.
+    /// Gives the line a priority of the hypervisor's band.
     pub(super) fn set_own_priority(self) {
         self.registers.write8(IPRIORITYR + self.line, PRIORITY_OWN);
     }
 
-    /// The priority of the hypervisor's timer.
+    /// Gives the line the priority of the hypervisor's timer.
     pub(super) fn set_deadline_priority(self) {
         self.registers.write8(IPRIORITYR + self.line, PRIORITY_DEADLINE);
     }
 
-    /// A guest's priority, moved into the band of guests.
+    /// Gives the line a guest's priority, moved into the band of guests.
     pub(super) fn set_guest_priority(self, priority: u8) {
         self.registers
             .write8(IPRIORITYR + self.line, PRIORITY_GUEST | priority >> 1);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `arch/vgic` needs of the machine: the CPU interface, physical lines, kicks.
+//! The machine as `arch/vgic` needs it: the CPU interface, physical lines, kicks.
 //!
-//! A line below 32 is this pCPU's own and reached through its redistributor; any other through the
-//! distributor, from every pCPU. Kicks to vCPUs that are loaded nowhere, or here, are collected for the kernel.
+//! A line below 32 is this pCPU's own and is reached through its redistributor. Any other line is reached
+//! through the distributor, from every pCPU. Kicks to vCPUs that are loaded nowhere, or here, are collected
+//! for the kernel.
 
 use super::interface::Interface;
 use super::{HOME, KICKED, PcpuIrq, SGI_KICK, call, pcpu_route};
@@ -186,6 +187,18 @@ impl Hardware for Local<'_> {
                 }
             }
             _ => self.pcpu.wake.insert_all(VcpuSet::of(vcpu)),
+        }
+    }
+
+    /// Kicks this pCPU itself. The kick is taken as soon as the vCPU is entered, behind interrupts that are
+    /// more urgent.
+    fn look_again(&mut self, me: usize) {
+        let vcpu = VcpuId(self.first.wrapping_add(me as u8));
+        let here = self.pcpu.id.0;
+        if let Some(kicked) = KICKED.get(usize::from(here))
+            && kicked.fetch_or(VcpuSet::of(vcpu).0, SeqCst) == 0
+        {
+            call(here, SGI_KICK);
         }
     }
 

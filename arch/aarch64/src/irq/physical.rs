@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The physical distributor and redistributors (IHI 0069, 12.8 to 12.11).
 //!
-//! Everything is in group 1 of the non-secure state, routed by affinity. Written here and not taken from a crate: of what the ready-made GICv3 drivers offer we need
-//! a dozen registers, and what we need besides (active state, per-line routing at run time) they do not offer.
+//! Everything is in group 1 of the non-secure state, routed by affinity. The code is written here and not
+//! taken from a crate. The hypervisor needs a dozen registers of those that ready-made GICv3 drivers offer.
+//! It also needs the active state and per-line routing at run time, which these drivers do not offer.
 
 use super::lines::{GicConfig, LineRegisters, quiet};
 use bulkhead_arch_support::{Mmio, relax};
@@ -26,9 +27,9 @@ const WAKER_PROCESSOR_SLEEP: u32 = 1 << 1;
 const WAKER_CHILDREN_ASLEEP: u32 = 1 << 2;
 const SGI_FRAME: usize = 0x1_0000;
 const FRAMES: usize = 0x2_0000;
-/// Frames of a redistributor that has those of GICv4 too.
+/// Bytes of a redistributor that has the frames of GICv4 too.
 const FRAMES_V4: usize = 0x4_0000;
-/// Polls of a register-write-pending bit; hardware needs a few cycles.
+/// Polls of a register-write-pending bit. Hardware needs a few cycles.
 const POLLS: u32 = 10_000;
 
 /// The controller, as found by [`init_distributor`].
@@ -38,9 +39,9 @@ pub(super) struct Controller {
     pub(super) config: GicConfig,
 }
 
-static CONTROLLER: Once<Controller, crate::Relax> = Once::new();
+static CONTROLLER: Once<Controller, crate::board::Relax> = Once::new();
 
-/// The controller; `None` before [`init_distributor`].
+/// Returns the controller, or `None` before [`init_distributor`].
 #[inline]
 pub(super) fn controller() -> Option<&'static Controller> {
     CONTROLLER.get()
@@ -86,12 +87,13 @@ impl Controller {
         }
     }
 
-    /// Registers of a shared line.
+    /// Returns the registers of a shared line.
     pub(super) fn shared(&self, line: u32) -> LineRegisters {
         LineRegisters::new(self.distributor, line)
     }
 
-    /// What [`Controller::set_route`] takes to deliver to the pCPU this runs on, whose MPIDR is given.
+    /// Returns the value for [`Controller::set_route`] that delivers to the pCPU this runs on, whose MPIDR is
+    /// given.
     pub(super) fn route_to(&self, mpidr: u64) -> u64 {
         mpidr & 0xFF_00FF_FFFF
     }
@@ -101,7 +103,7 @@ impl Controller {
         self.distributor.write64(GICD_IROUTER + 8 * line as usize, route);
     }
 
-    /// The redistributor of the pCPU with this affinity (as in MPIDR).
+    /// Returns the redistributor of the pCPU with this affinity (as in MPIDR).
     pub(super) fn redistributor(&self, affinity: u64) -> Option<Redistributor> {
         let wanted = affinity >> 8 & 0xFF00_0000 | affinity & 0x00FF_FFFF;
         let mut offset = 0;
@@ -136,7 +138,7 @@ pub(super) struct Redistributor {
 }
 
 impl Redistributor {
-    /// Wakes it and quiets all private lines.
+    /// Wakes the redistributor and quiets all private lines.
     pub(super) fn init(&self) {
         let waker = self.registers.read32(GICR_WAKER);
         self.registers.write32(GICR_WAKER, waker & !WAKER_PROCESSOR_SLEEP);
@@ -156,7 +158,7 @@ impl Redistributor {
         }
     }
 
-    /// Registers of a private line.
+    /// Returns the registers of a private line.
     pub(super) fn line(&self, line: u32) -> LineRegisters {
         LineRegisters::new(self.private, line & 31)
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The physical distributor of a GICv2 (Arm IHI 0048B, 4.3). The same functions as for a GICv3.
+//! The physical distributor of a GICv2 (Arm IHI 0048B, 4.3). The functions are the same as for a GICv3.
 //!
-//! Groups are left alone: without the security extensions everything is in group 0, seen from the non-secure
-//! state in group 1, and enabled by the same bit either way. Private lines are banked by the accessing pCPU.
+//! Groups are left alone. Without the security extensions everything is in group 0. Seen from the non-secure
+//! state everything is in group 1. The same bit enables it either way. Private lines are banked by the
+//! accessing pCPU.
 
 use super::lines::{GicConfig, LineRegisters, quiet};
 use bulkhead_arch_support::Mmio;
@@ -19,22 +20,22 @@ const GICD_SGIR: usize = 0xF00;
 /// The controller, as found by [`init_distributor`].
 pub(super) struct Controller {
     distributor: Mmio,
-    /// The CPU interface of whoever accesses it.
+    /// The CPU interface of the pCPU that accesses these registers.
     pub(super) interface: Mmio,
-    /// The control of the virtual CPU interface of whoever accesses it.
+    /// The control of the virtual CPU interface of the pCPU that accesses these registers.
     pub(super) hypervisor: Mmio,
     pub(super) config: GicConfig,
 }
 
-static CONTROLLER: Once<Controller, crate::Relax> = Once::new();
+static CONTROLLER: Once<Controller, crate::board::Relax> = Once::new();
 
-/// The controller; `None` before [`init_distributor`].
+/// Returns the controller, or `None` before [`init_distributor`].
 #[inline]
 pub(super) fn controller() -> Option<&'static Controller> {
     CONTROLLER.get()
 }
 
-/// Where the virtual CPU interface is, to be mapped into a VM: address and bytes.
+/// Returns the address and the bytes of the virtual CPU interface, which is mapped into a VM.
 pub(super) fn virtual_interface() -> Option<(u64, u64)> {
     let [.., (base, size)] = controller()?.config.windows;
     Some((base as u64, size as u64))
@@ -75,13 +76,13 @@ pub(super) unsafe fn init_distributor(config: &GicConfig) {
 }
 
 impl Controller {
-    /// Registers of a shared line.
+    /// Returns the registers of a shared line.
     pub(super) fn shared(&self, line: u32) -> LineRegisters {
         LineRegisters::new(self.distributor, line)
     }
 
-    /// What [`Controller::set_route`] takes to deliver to the pCPU this runs on: its bit in a list of targets. A
-    /// controller with one CPU interface reads as zero.
+    /// Returns the value for [`Controller::set_route`] that delivers to the pCPU this runs on: its bit in a
+    /// list of targets. A controller with one CPU interface reads as zero.
     pub(super) fn route_to(&self, _mpidr: u64) -> u64 {
         u64::from(self.distributor.read32(GICD_ITARGETSR) & 0xFF).max(1)
     }
@@ -97,7 +98,7 @@ impl Controller {
         self.distributor.write32(GICD_SGIR, value);
     }
 
-    /// The part of the distributor that is this pCPU's own.
+    /// Returns the part of the distributor that is this pCPU's own.
     pub(super) fn redistributor(&self, _affinity: u64) -> Option<Redistributor> {
         Some(Redistributor {
             private: self.distributor,
@@ -117,7 +118,7 @@ impl Redistributor {
         quiet(&self.private, 0);
     }
 
-    /// Registers of a private line.
+    /// Returns the registers of a private line.
     pub(super) fn line(&self, line: u32) -> LineRegisters {
         LineRegisters::new(self.private, line & 31)
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The short ways of what comes again and again: the running vCPU's virtual timer, kicks, words of the
-//! distributor, software-generated interrupts to one vCPU. docs/paths.md counts them.
+//! The short ways of the most frequent events: the running vCPU's virtual timer, kicks, words of the
+//! distributor, software-generated interrupts to one vCPU. docs/paths.md counts their instructions.
 //!
-//! Each of them is inlined into an exit handler, does its work without a call, and either does all of it or says
-//! that it did nothing; the long way in the parent module then does it.
+//! Each short way is inlined into an exit handler and works without a call. It either does all of its work or
+//! says that it did nothing. In the second case the long way in the parent module does the work.
 
 use super::interface::{self, Interface};
 use super::local::Local;
@@ -12,7 +12,7 @@ use bulkhead_arch_api::{GuestPhys, VcpuId, VcpuSet};
 use bulkhead_arch_vgic::Vgic;
 use core::sync::atomic::Ordering::SeqCst;
 
-/// The short way of the running vCPU's virtual timer. False: nothing was done.
+/// Delivers the running vCPU's virtual timer on the short way. Returns false if nothing was done.
 #[inline(always)]
 pub(crate) fn deliver_timer(p: &PcpuIrq, v: &mut VcpuIrq, line: u32) -> bool {
     let Some(own) = v.own.filter(|_| line == p.virtual_timer) else {
@@ -21,7 +21,8 @@ pub(crate) fn deliver_timer(p: &PcpuIrq, v: &mut VcpuIrq, line: u32) -> bool {
     own.deliver_now(&mut v.bank, &mut Interface, VIRTUAL_TIMER_LINE)
 }
 
-/// The short way of a kick for the running vCPU, which looks for itself on its way back. False: nothing was done.
+/// Takes a kick for the running vCPU on the short way. The vCPU looks for interrupts on its way back. Returns
+/// false if nothing was done.
 #[inline(always)]
 pub(crate) fn take_kick(p: &PcpuIrq, v: &VcpuIrq, line: u32) -> bool {
     let Some(kicked) = KICKED.get(usize::from(p.id.0)).filter(|_| line == SGI_KICK) else {
@@ -35,7 +36,7 @@ pub(crate) fn take_kick(p: &PcpuIrq, v: &VcpuIrq, line: u32) -> bool {
     true
 }
 
-/// The short way of a guest's load of a word. `None`: nothing was done.
+/// Answers a guest's load of a word on the short way. Returns `None` if nothing was done.
 #[inline(always)]
 pub(crate) fn read_word(v: &VcpuIrq, address: GuestPhys) -> Option<u32> {
     let offset = address.0.wrapping_sub(v.distributor);
@@ -49,7 +50,8 @@ pub(crate) fn read_word(v: &VcpuIrq, address: GuestPhys) -> Option<u32> {
     vgic.read_word(offset as u32)
 }
 
-/// The short way of a guest's store of a word. `None`: nothing was done. Not 0: [`enable_changed`] must follow.
+/// Does a guest's store of a word on the short way. Returns `None` if nothing was done. After an answer that
+/// is not 0, [`enable_changed`] must follow.
 #[inline(always)]
 pub(crate) fn write_word(v: &VcpuIrq, address: GuestPhys, value: u32) -> Option<u32> {
     let offset = address.0.wrapping_sub(v.distributor);
@@ -59,7 +61,7 @@ pub(crate) fn write_word(v: &VcpuIrq, address: GuestPhys, value: u32) -> Option<
     v.vgic.as_ref()?.write_word(offset as u32, value)
 }
 
-/// What [`write_word`] left to do.
+/// Does the work that [`write_word`] has left.
 pub(crate) fn enable_changed(p: &mut PcpuIrq, v: &VcpuIrq, address: GuestPhys, changed: u32) -> VcpuSet {
     let offset = address.0.wrapping_sub(v.distributor);
     let mut local = Local {
@@ -72,8 +74,8 @@ pub(crate) fn enable_changed(p: &mut PcpuIrq, v: &VcpuIrq, address: GuestPhys, c
     p.take_wake()
 }
 
-/// The vCPU and the line, if a guest's store of a word sends a software-generated interrupt to one vCPU: a GICv2 has a register
-/// of its distributor for that.
+/// Returns the vCPU and the line, if a guest's store of a word sends a software-generated interrupt to one
+/// vCPU. A GICv2 has a register of its distributor for that.
 #[inline(always)]
 pub(crate) fn sent_by_word(v: &VcpuIrq, address: GuestPhys, value: u32) -> Option<(usize, u32)> {
     if !VERSION_2 {
@@ -82,7 +84,8 @@ pub(crate) fn sent_by_word(v: &VcpuIrq, address: GuestPhys, value: u32) -> Optio
     Vgic::single_target_version2(address.0.wrapping_sub(v.distributor), value)
 }
 
-/// The short way of a software-generated interrupt to one vCPU, if it is this one. False: nothing was done.
+/// Sends a software-generated interrupt to one vCPU on the short way, if the target is this vCPU. Returns
+/// false if nothing was done.
 #[inline(always)]
 pub(crate) fn send_to_self(v: &mut VcpuIrq, target: usize, line: u32) -> bool {
     let Some(own) = v.own.filter(|_| target == v.index) else {
@@ -95,7 +98,7 @@ pub(crate) fn send_to_self(v: &mut VcpuIrq, target: usize, line: u32) -> bool {
     own.deliver_now(&mut v.bank, &mut Interface, line)
 }
 
-/// The same to any one vCPU.
+/// Sends a software-generated interrupt to any one vCPU on the short way.
 #[inline(always)]
 pub(crate) fn send_to_one(p: &mut PcpuIrq, v: &VcpuIrq, target: usize, line: u32) -> VcpuSet {
     let mut local = Local {

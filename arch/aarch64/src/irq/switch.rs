@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The interrupt state of a vCPU comes into the hardware of its pCPU and leaves it.
+//! The way of a vCPU's interrupt state into the hardware of its pCPU and out of it.
 //!
-//! Nearly always the guest has ended what it was given, and then little moves (`Redistributor::leave`, `enter`); that is
-//! inlined into the switch. Everything else takes the long way of `arch/vgic`.
+//! Nearly always the guest has ended all interrupts that it was given, and then little moves
+//! (`Redistributor::leave`, `enter`). That case is inlined into the switch. Everything else takes the long
+//! way of `arch/vgic`.
 
 use super::interface::{self, Interface};
 use super::local::Local;
-use super::{PcpuIrq, VcpuIrq, hand_over};
-use crate::machine::MaybeVcpu;
+use super::{MaybeVcpu, PcpuIrq, VcpuIrq, hand_over};
 use bulkhead_arch_api::VcpuId;
 use bulkhead_arch_vgic::Hardware;
 
-/// One vCPU follows another with this number, both by the short way and without a call. False: nothing was done. Requires: the interface has
-/// coarse active priorities only.
+/// Switches from one vCPU to another with this number, both by the short way and without a call. Returns
+/// false if nothing was done. Requires: the interface has coarse active priorities only.
 #[inline(always)]
-pub(crate) fn exchange(p: &mut PcpuIrq, before: &mut VcpuIrq, v: &mut VcpuIrq, vcpu: VcpuId) -> bool {
+pub(crate) fn switch_fast(p: &mut PcpuIrq, before: &mut VcpuIrq, v: &mut VcpuIrq, vcpu: VcpuId) -> bool {
     let (Some(old), Some(own)) = (before.own, v.own) else {
         return false;
     };
-    // What it does not want is as in `enable_private`.
+    // Lines that the vCPU does not want are as in `enable_private`.
     let wanted = v.bank.mirrored();
     if !old.has_ended_all(&before.bank, &Interface)
         || interface::coarse_priorities() != 0
@@ -34,9 +34,10 @@ pub(crate) fn exchange(p: &mut PcpuIrq, before: &mut VcpuIrq, v: &mut VcpuIrq, v
     true
 }
 
-/// A vCPU with this number comes where none was current, by the short way and without a call. False: nothing was done.
+/// Loads a vCPU with this number where none was current, by the short way and without a call. Returns false
+/// if nothing was done.
 #[inline(always)]
-pub(crate) fn come(p: &mut PcpuIrq, v: &mut VcpuIrq, vcpu: VcpuId) -> bool {
+pub(crate) fn load_fast(p: &mut PcpuIrq, v: &mut VcpuIrq, vcpu: VcpuId) -> bool {
     let Some(own) = v.own else { return false };
     let wanted = v.bank.mirrored();
     if !own.may_enter(&v.bank) || wanted & !p.private_enabled != 0 {
@@ -48,8 +49,9 @@ pub(crate) fn come(p: &mut PcpuIrq, v: &mut VcpuIrq, vcpu: VcpuId) -> bool {
     true
 }
 
-/// This pCPU's private lines interrupt as the vCPU wants it. What was changed meanwhile is marked for a recheck. A line that is
-/// enabled already, and which it does not want, stays so until it interrupts: mostly its timer is off, and the next vCPU wants it.
+/// Enables this pCPU's private lines as the vCPU wants them. Lines that were changed meanwhile are marked for
+/// a recheck. A line that is enabled already, and which the vCPU does not want, stays enabled until it
+/// interrupts: mostly its timer is off, and the next vCPU wants the line.
 #[inline(always)]
 fn enable_private(p: &mut PcpuIrq, v: &VcpuIrq) {
     p.wanted = v.bank.mirrored();
@@ -64,7 +66,7 @@ fn enable_wanted(p: &mut PcpuIrq) {
     Local { pcpu: p, first: 0 }.enable_private(wanted);
 }
 
-/// The vCPU becomes current. Before its timers are restored.
+/// Makes the vCPU current. Call this before its timers are restored.
 #[inline(always)]
 pub(crate) fn load(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     let Some(own) = v.own else {
@@ -91,8 +93,9 @@ fn load_all(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     }
 }
 
-/// The vCPU ceases to be current. Before its timers are saved and switched off. If it had no virtual interrupt in the
-/// hardware, the virtual interface stays as it is: [`load`] or [`close`] follows before a guest runs.
+/// Ends the vCPU's time as the current one. Call this before its timers are saved and switched off. If the
+/// vCPU had no virtual interrupt in the hardware, the virtual interface stays as it is: [`load`] or [`close`]
+/// follows before a guest runs.
 #[inline(always)]
 pub(crate) fn unload(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     let Some(own) = v.own else { return };
@@ -103,7 +106,7 @@ pub(crate) fn unload(p: &mut PcpuIrq, v: &mut VcpuIrq) {
     p.loaded = MaybeVcpu::NONE;
 }
 
-/// No vCPU is current.
+/// Switches the virtual interface off, because no vCPU is current.
 pub(crate) fn close() {
     interface::close();
 }
@@ -120,7 +123,7 @@ fn unload_all(p: &mut PcpuIrq, v: &mut VcpuIrq) {
             },
         );
     }
-    // What its list registers asked for is nobody's concern any more.
+    // The requests of its list registers are nobody's concern any more.
     interface::close();
     let wake = p.take_wake();
     hand_over(p, wake);

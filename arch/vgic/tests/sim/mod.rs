@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A board with a virtual CPU interface per pCPU (list registers by IHI 0069, 4.8 and 12.4) and physical
-//! interrupts, on which the virtual GIC is tested. One VM; vCPU n is always on pCPU n.
+//! interrupts. The virtual GIC is tested on it. There is one VM, and vCPU n is always on pCPU n.
 //!
-//! The CPU interface has 32 priority levels, EOImode 0 or 1, binary points at their smallest values, and a number
-//! of list registers to choose. `settle` plays the hypervisor: it takes kicks, maintenance interrupts and
-//! physical interrupts until nothing is left to do. While a vCPU is not loaded, its pCPU runs somebody else: each line may
-//! interrupt that once (`World::intrusions`).
+//! The CPU interface has 32 priority levels, EOImode 0 or 1, binary points at their smallest values, and a
+//! number of list registers to choose. `settle` plays the hypervisor: it takes kicks, maintenance interrupts
+//! and physical interrupts until nothing is left to do. While a vCPU is not loaded, its pCPU runs somebody
+//! else. Each line may interrupt that once (`World::intrusions`).
 
 #![allow(dead_code, reason = "each test binary uses its part of the board")]
 
@@ -13,7 +13,7 @@ pub mod steps;
 
 use bulkhead_arch_vgic::{
     Access, Bank, Control, CpuInterface, Distributor, Frame, Hardware, ListRegister, PhysicalLines,
-    Redistributor, Sgi, Vgic,
+    Redistributor, Sgi, Vgic, steps as counter,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,25 +63,26 @@ pub struct Cpu {
     pub end_count: u32,
     pub machine_control: u64,
     pub active_priorities: [[u32; 4]; 2],
-    /// It is a GICv2: list registers have 32 bits.
+    /// True for a GICv2: list registers have 32 bits.
     pub version2: bool,
-    /// Who sent the software-generated interrupt that was acknowledged last (GICv2).
+    /// The sender of the software-generated interrupt that was acknowledged last (GICv2).
     pub sender: u8,
     pub board: Rc<RefCell<Board>>,
 }
 
 impl Cpu {
     fn line<R>(&self, physical: u32, action: impl FnOnce(&mut Physical) -> R) -> R {
+        counter::count();
         let bank = if physical < 32 { self.id } else { 0 };
         action(&mut self.board.borrow_mut().lines[bank][physical as usize])
     }
 
-    /// Whether this pCPU, or another one of the board, was told to look.
+    /// Tells whether this pCPU, or another one of the board, was told to look.
     pub fn is_kicked(&self, vcpu: usize) -> bool {
         self.board.borrow().kicked.contains(&vcpu)
     }
 
-    /// Whether the kernel was told that a vCPU that is not loaded has something to do.
+    /// Tells whether the kernel was told that a vCPU that is not loaded has something to do.
     pub fn was_woken(&self, vcpu: usize) -> bool {
         self.board.borrow().woken.contains(&vcpu)
     }
@@ -93,7 +94,8 @@ impl Cpu {
         }
     }
 
-    /// The slot the interface would signal now: pending, group on, above mask and running priority.
+    /// Returns the slot that the interface would signal now: pending, group on, above mask and running
+    /// priority.
     pub fn best(&self) -> Option<usize> {
         let mask = (self.machine_control >> 24) as u8;
         let running = self.running();
@@ -160,7 +162,7 @@ impl Cpu {
         }
     }
 
-    /// Whether the maintenance interrupt is up.
+    /// Tells whether the maintenance interrupt is up.
     pub fn maintenance(&self) -> bool {
         let no_pending = self.slots.iter().all(|lr| !lr.is_pending() || lr.is_active());
         let ended = self.slots.iter().any(|lr| lr.is_empty() && lr.notices_end());
@@ -186,9 +188,11 @@ impl CpuInterface for Cpu {
             .fold(0, |mask, n| mask | 1 << n)
     }
     fn list_register(&self, slot: u32) -> ListRegister {
+        counter::count();
         self.slots[slot as usize]
     }
     fn set_list_register(&mut self, slot: u32, value: ListRegister) {
+        counter::count();
         assert!(value.physical().is_none() || !(value.is_pending() && value.is_active()));
         let twice = (0..self.slots.len())
             .any(|n| n != slot as usize && !self.slots[n].is_empty() && self.slots[n].line() == value.line());
@@ -255,16 +259,25 @@ impl PhysicalLines for Cpu {
 
 impl Hardware for Cpu {
     fn enable_private(&mut self, physical: u32) {
-        for line in 0..32 {
-            self.line(line, |state| state.enabled = physical & 1 << line != 0);
+        counter::count();
+        for (line, state) in self.board.borrow_mut().lines[self.id]
+            .iter_mut()
+            .enumerate()
+            .take(32)
+        {
+            state.enabled = physical & 1 << line != 0;
         }
     }
     fn kick(&mut self, index: usize, present: bool) {
+        counter::count();
         let mut board = self.board.borrow_mut();
         board.kicked.insert(index);
         if !present {
             board.woken.insert(index);
         }
+    }
+    fn look_again(&mut self, me: usize) {
+        self.board.borrow_mut().kicked.insert(me);
     }
     fn relax(&self) {}
 }
@@ -277,17 +290,21 @@ pub struct World {
     pub banks: Vec<Bank>,
     pub links: Vec<(u32, u32)>,
     pub version2: bool,
-    /// How often each line (by pCPU and virtual line) has interrupted somebody else since the vCPU of that pCPU was loaded last.
+    /// The number of times each line (by pCPU and virtual line) has interrupted somebody else since the vCPU
+    /// of that pCPU was loaded last.
     pub intrusions: BTreeMap<(usize, u32), u32>,
+    /// Steps of the longest operation so far; a call of the hardware is one as well. This is of use where
+    /// nothing else runs.
+    pub longest: u64,
 }
 
 impl World {
-    /// A VM with this many vCPUs, list registers each, and shared `(virtual, physical, edge)` links.
+    /// Returns a VM with this many vCPUs, list registers each, and shared `(virtual, physical, edge)` links.
     pub fn new(vcpus: usize, slots: usize, links: &[(u32, u32, bool)]) -> Self {
         Self::of_version(false, vcpus, slots, links)
     }
 
-    /// The same with a GICv2.
+    /// Returns the same with a GICv2.
     pub fn new_version2(vcpus: usize, slots: usize, links: &[(u32, u32, bool)]) -> Self {
         Self::of_version(true, vcpus, slots, links)
     }
@@ -326,6 +343,7 @@ impl World {
                 .collect(),
             version2,
             intrusions: BTreeMap::new(),
+            longest: 0,
         };
         world.distributor.set_lines(288);
         for (line, physical, _) in links {
@@ -344,7 +362,7 @@ impl World {
         world
     }
 
-    /// A vCPU starts anew: by the short way if there is one.
+    /// Starts a vCPU anew, by the short way if there is one.
     pub fn reset(&mut self, cpu: usize) {
         let vgic = Vgic::new(&self.distributor, &self.redistributors);
         if !vgic.reset_quietly(cpu, &self.redistributors[cpu], &mut self.banks[cpu]) {
@@ -362,7 +380,10 @@ impl World {
 
     pub fn with<R>(&mut self, cpu: usize, action: impl FnOnce(&Vgic<'_>, &mut Bank, &mut Cpu) -> R) -> R {
         let vgic = Vgic::new(&self.distributor, &self.redistributors);
-        action(&vgic, &mut self.banks[cpu], &mut self.cpus[cpu])
+        counter::take();
+        let result = action(&vgic, &mut self.banks[cpu], &mut self.cpus[cpu]);
+        self.longest = self.longest.max(counter::take());
+        result
     }
 
     pub fn physical<R>(&mut self, cpu: usize, line: u32, action: impl FnOnce(&mut Physical) -> R) -> R {
@@ -400,7 +421,7 @@ impl World {
         self.settle();
     }
 
-    /// A word of the register array at `base` that holds `line`, as vCPU `cpu` reaches it.
+    /// Returns the word of the register array at `base` that holds `line`, as vCPU `cpu` reaches it.
     pub fn place(&self, cpu: usize, base: u32, line: u32) -> (Frame, u32) {
         if self.version2 {
             (Frame::Version2, base + line / 32 * 4)
@@ -515,7 +536,7 @@ impl World {
         }
     }
 
-    /// The hypervisor until nothing is left to do.
+    /// Plays the hypervisor until nothing is left to do.
     pub fn settle(&mut self) {
         for round in 0.. {
             assert!(round < 1000, "an interrupt storm");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a hostile guest and its devices do, as data, for the property test and the fuzz target.
+//! Actions of a hostile guest and its devices, as data, for the property test and the fuzz target.
 
 use super::{PHYSICAL_TIMER, SPURIOUS, World};
 use bulkhead_arch_vgic::{Access, Sgi};
@@ -27,7 +27,7 @@ pub fn run(slots: usize, steps: &[Step]) {
     go(World::new(3, slots, LINKS), steps);
 }
 
-/// The same with a GICv2.
+/// Runs the steps with a GICv2.
 pub fn run_version2(slots: usize, steps: &[Step]) {
     go(World::new_version2(3, slots, LINKS), steps);
 }
@@ -41,7 +41,8 @@ fn go(mut world: World, steps: &[Step]) {
     restart(&mut world);
 }
 
-fn apply(world: &mut World, step: &Step) {
+/// Does one step; one of a vCPU that is not loaded does nothing.
+pub fn apply(world: &mut World, step: &Step) {
     let loaded = |world: &World, cpu: usize| world.redistributors[cpu].is_present();
     match *step {
         Step::Read(cpu, access) if loaded(world, cpu) => {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A ping flood: echo requests (RFC 792) to the RTOS's address through the board's Ethernet controller, as `ping -f` makes them.
+//! A ping flood: echo requests (RFC 792) to the RTOS's address through the board's Ethernet controller, as
+//! `ping -f` makes them.
 //!
-//! The emulator's end of the cable is a UDP socket, a datagram a frame. A few requests are always under way: each answer is
-//! followed by another request at once, and if none comes for a while, one is sent all the same. So the RTOS gets as many as it can
-//! answer, whatever the emulator's speed.
+//! The emulator's end of the cable is a UDP socket, a datagram a frame. A few requests are always under way.
+//! Each answer is followed by another request at once. If no answer comes for a while, a request is sent all
+//! the same. So the RTOS gets as many requests as it can answer, whatever the emulator's speed.
 
 use crate::problem::Problem;
 use std::net::{SocketAddr, UdpSocket};
@@ -12,16 +13,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The RTOS's MAC address. It makes its IP address of it (`guests/mcu-rtos/network.c`).
+/// The RTOS's MAC address. The RTOS makes its IP address from this address (`guests/mcu-rtos/network.c`).
 pub(super) const MAC: &str = "02:00:00:00:00:10";
 const MAC_BYTES: [u8; 6] = [2, 0, 0, 0, 0, 0x10];
 const ADDRESS: [u8; 4] = [10, 0, 2, 116];
-/// Ours, which it need not ask for: it answers to where a request came from.
+/// Our address. The RTOS need not ask for this address: it answers to the sender of a request.
 const OWN_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const OWN_ADDRESS: [u8; 4] = [10, 0, 2, 2];
 /// Requests under way.
 const WINDOW: usize = 4;
-/// When one is taken for lost.
+/// The time after which a request is taken for lost.
 const LOST: Duration = Duration::from_millis(20);
 /// Data of a request: 56 bytes, as everybody's `ping` sends.
 const DATA: u8 = 56;
@@ -44,7 +45,7 @@ impl Cable {
         Ok(Self { socket, emulator })
     }
 
-    /// The emulator's arguments for its end.
+    /// Returns the arguments that give the emulator its end of the connection.
     pub(super) fn arguments(&self) -> Result<[String; 2], Problem> {
         let own = self.socket.local_addr().map_err(Problem::io("a local port"))?;
         let emulator = self.emulator;
@@ -71,7 +72,7 @@ impl Cable {
         let mut number = 0_u16;
         let mut send = || {
             number = number.wrapping_add(1);
-            // A cable loses frames: nobody is there yet, or not any more.
+            // A cable loses frames: the other end may not be there yet, or not any more.
             let _ = self.socket.send_to(&request(number), self.emulator);
         };
         (0..WINDOW).for_each(|_| send());
@@ -82,7 +83,7 @@ impl Cable {
                     answers.fetch_add(1, Ordering::Relaxed);
                     send();
                 }
-                // What else the RTOS sends.
+                // The RTOS also sends other frames.
                 Ok(_) => {}
                 Err(_) => send(),
             }
@@ -90,7 +91,7 @@ impl Cable {
     }
 }
 
-/// A flood, until it is dropped.
+/// A flood, which lasts until it is dropped.
 pub(super) struct Flood {
     answers: Arc<AtomicU64>,
     ends: Arc<AtomicBool>,
@@ -98,7 +99,7 @@ pub(super) struct Flood {
 }
 
 impl Flood {
-    /// Requests that were answered so far.
+    /// Returns the number of requests that were answered so far.
     pub(super) fn answers(&self) -> u64 {
         self.answers.load(Ordering::Relaxed)
     }
@@ -108,13 +109,13 @@ impl Drop for Flood {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // What it did is counted.
+            // The thread has counted its work in shared counters, so its result does not matter.
             let _ = thread.join();
         }
     }
 }
 
-/// The check sum of RFC 1071.
+/// Computes the checksum of RFC 1071.
 fn sum(bytes: &[u8]) -> [u8; 2] {
     let words = bytes.chunks(2).map(|pair| match pair {
         [high, low] => u32::from(u16::from_be_bytes([*high, *low])),
@@ -128,7 +129,7 @@ fn sum(bytes: &[u8]) -> [u8; 2] {
     (!(sum as u16)).to_be_bytes()
 }
 
-/// An Ethernet frame with an echo request.
+/// Returns an Ethernet frame with an echo request.
 fn request(number: u16) -> Vec<u8> {
     let mut echo = vec![8, 0, 0, 0, 0x42, 0x4b];
     echo.extend(number.to_be_bytes());
@@ -144,7 +145,7 @@ fn request(number: u16) -> Vec<u8> {
     [&MAC_BYTES[..], &OWN_MAC, &[8, 0], &header, &echo].concat()
 }
 
-/// Whether a frame is an answer to one of ours.
+/// Tells whether a frame is an answer to one of our requests.
 fn is_answer(frame: &[u8]) -> bool {
     frame.get(..6) == Some(&OWN_MAC[..])
         && frame.get(12..15) == Some(&[8, 0, 0x45])

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A distribution of latencies: its figures, its entropy, its pictures.
 //!
-//! The entropy in bits says how much is unknown about the next latency (binary logarithm, over bins of a microsecond): 0 if it is always the same.
+//! The entropy in bits says how much is unknown about the next latency (binary logarithm, over bins of a
+//! microsecond). The entropy is 0 if the latency is always the same.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,39 +17,39 @@ pub struct Distribution {
 const BIN: u64 = 1000;
 
 impl Distribution {
-    /// The distribution of these samples.
+    /// Returns the distribution of these samples.
     #[must_use]
     pub fn new(mut samples: Vec<u64>) -> Self {
         samples.sort_unstable();
         Self { sorted: samples }
     }
 
-    /// How many there are.
+    /// Returns the number of samples.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.sorted.len()
     }
 
-    /// The latency that `percent` of the samples do not exceed.
+    /// Returns the latency that `percent` of the samples do not exceed.
     #[must_use]
     pub fn percentile(&self, percent: usize) -> u64 {
         let rank = (self.sorted.len() * percent).div_ceil(100).max(1);
         self.sorted.get(rank - 1).copied().unwrap_or(0)
     }
 
-    /// The shortest.
+    /// Returns the shortest latency.
     #[must_use]
     pub fn least(&self) -> u64 {
         self.sorted.first().copied().unwrap_or(0)
     }
 
-    /// The longest.
+    /// Returns the longest latency.
     #[must_use]
     pub fn most(&self) -> u64 {
         self.sorted.last().copied().unwrap_or(0)
     }
 
-    /// Samples by microsecond.
+    /// Returns the number of samples by microsecond.
     #[must_use]
     pub fn bins(&self) -> BTreeMap<u64, usize> {
         let mut bins = BTreeMap::new();
@@ -58,7 +59,7 @@ impl Distribution {
         bins
     }
 
-    /// In bits.
+    /// Returns the entropy of the distribution, in bits.
     #[must_use]
     pub fn entropy(&self) -> f64 {
         let all = self.sorted.len() as f64;
@@ -67,7 +68,7 @@ impl Distribution {
             .bins()
             .into_values()
             .map(|count| -share(count) * share(count).log2());
-        // A sum of -0 alone is -0, which would be printed so.
+        // A sum of -0 alone is -0, and would be printed as such.
         bits.sum::<f64>() + 0.0
     }
 }
@@ -77,7 +78,7 @@ const PLOT: f64 = 84.0;
 const ROW: f64 = 132.0;
 const LEFT: f64 = 40.0;
 
-/// The distributions below each other, on one scale of time.
+/// Draws the distributions below each other, on one scale of time.
 #[must_use]
 pub fn svg(rows: &[(String, &Distribution)]) -> String {
     let end = rows

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The latency of a serial receive: of an RTOS alone on the chip, and of a bare-metal partition beside that RTOS, each without and with a
-//! ping flood at the RTOS.
+//! The latency of a serial receive: of an RTOS alone on the chip, and of a bare-metal partition beside that
+//! RTOS, each without and with a ping flood at the RTOS.
 //!
-//! The machine is stopped at a random moment, a byte arrives at UART 1, and it goes on: that is the arrival. From there on its instructions are
-//! counted (`steps`): to the first one that belongs to its interrupt (the ISR: the RTOS's handler, or the hypervisor's), and to the first
-//! one of the user's code (the RTOS's task, or the handler in the partition). The programs are not told. An instruction takes 32 ns, so the CPU is
-//! about as fast as the board's. Both programs are the same whether there is a flood (`flood`) or not.
+//! The machine is stopped at a random moment, a byte arrives at UART 1, and the machine goes on: that moment
+//! is the arrival. From the arrival on, `steps` counts the machine's instructions up to two places. The first
+//! place is the first instruction of the interrupt (the ISR: the RTOS's handler, or the hypervisor's). The
+//! second place is the first instruction of the user's code (the RTOS's task, or the handler in the
+//! partition). The programs do not notice the measurement. An instruction takes 32 ns, so the CPU is about as
+//! fast as the board's. Both programs are the same whether there is a flood (`flood`) or not.
 
 mod flood;
 mod histogram;
@@ -14,15 +16,14 @@ mod steps;
 
 pub use histogram::{Distribution, svg};
 
-use super::mcu::Bare;
+use super::bare::Bare;
 use super::runs::{emulator_of, prepare};
-use crate::artifacts::Workspace;
-use crate::launch::{Launch, TemporaryFile};
+use crate::build::artifacts::Workspace;
+use crate::build::tables::table;
+use crate::emulator::launch::{Launch, TemporaryFile};
 use crate::problem::Problem;
-use crate::progress::Progress;
-use crate::tables::table;
+use crate::ui::progress::Progress;
 use bulkhead_manifest::Board;
-use bulkhead_manifest::Class;
 use flood::{Cable, Flood, MAC};
 use object::{Object, ObjectSegment, ObjectSymbol};
 use remote::Remote;
@@ -36,19 +37,20 @@ use steps::Log;
 
 /// The board's counter, 25 MHz (Arm DAI 0386D, section 4.9).
 const COUNTER: u32 = 0x4002_8018;
-/// What an instruction takes.
+/// The time that an instruction takes.
 const NANOSECONDS: u64 = 32;
 /// State of UART 1, and the bit that says that a byte is there (Arm DDI 0479D, section 4.3).
 const UART_STATE: u32 = 0x4000_5004;
 const RECEIVE_FULL: u32 = 2;
-/// The same of its control register: that somebody listens.
+/// Control register of UART 1, and the bit that says that somebody listens.
 const UART_CONTROL: u32 = 0x4000_5008;
 const RECEIVE_ENABLE: u32 = 2;
-/// Exception number of what it asks for, and where its vector is in a table.
+/// Number of the exception that the UART's interrupt raises, and offset of its vector in a table.
 const EXCEPTION: u32 = 16 + 2;
 const VECTOR: u32 = 4 * EXCEPTION;
-/// An instruction takes 32 ns. QEMU 7.2 takes a CPU that stands still for one that waits, and its clock goes on to the next timer of the
-/// emulator: the filter on an unconnected hub, which does nothing, has one every microsecond, so that is as far as it goes.
+/// The clock of the experiment: an instruction takes 32 ns. QEMU 7.2 takes a CPU that stands still for one
+/// that waits, and its clock goes on to the next timer of the emulator. The filter on an unconnected hub,
+/// which does nothing, has such a timer every microsecond, so the clock goes no further than that.
 const CLOCK: [&str; 6] = [
     "-icount",
     "shift=5,sleep=off",
@@ -57,13 +59,14 @@ const CLOCK: [&str; 6] = [
     "-object",
     "filter-buffer,id=slices,netdev=slice,interval=1",
 ];
-/// What the RTOS calls when its task has a byte.
+/// The function that the RTOS calls when its task has a byte.
 const USER: &str = "serial_user";
-/// How long the machine runs between two bytes: at least, and at most beyond that.
+/// The time that the machine runs between two bytes: the least time, and the most that is added to it.
 const PAUSE_US: (u64, u64) = (2000, 8000);
-/// How long everything has to start.
+/// The time that all programs have to start.
 const SETTLE: Duration = Duration::from_millis(100);
-/// Ticks of the board between two bytes, at least: a millisecond, in which everybody has done with the first one.
+/// The least number of the board's ticks between two bytes: a millisecond, in which all programs have done
+/// with the first byte.
 const SETTLED: u32 = 25_000;
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -71,11 +74,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug, Clone, Copy)]
 struct Setting {
     title: &'static str,
-    /// Whether the RTOS is a partition and the serial line belongs to another one.
+    /// True if the RTOS is a partition and the serial line belongs to another partition.
     hypervised: bool,
-    /// Whether it is flooded.
+    /// True if the RTOS is flooded with pings.
     flooded: bool,
-    /// Whether that partition's interrupts have a constant latency.
+    /// True if the interrupts of the partition with the serial line have a constant latency.
     constant: bool,
 }
 
@@ -96,19 +99,22 @@ const SETTINGS: [Setting; 6] = [
     setting("constant latency, RTOS quiet", true, false, true),
     setting("constant latency, RTOS flooded", true, true, true),
 ];
+/// Partitions of the systems that are measured.
+pub const PARTITIONS: usize = 2;
 /// Longer than any interrupt of the partition takes beside that RTOS.
 const CONSTANT: &str = "interrupt-latency = \"400us\"\n";
-/// The RTOS alone, which answers the serial line and pings, and beside a partition, where it answers pings.
+/// The RTOS in two builds: alone, where it answers the serial line and pings, and beside a partition, where
+/// it answers pings.
 const RTOS_ALONE: &str = "mcu-rtos-serial-net";
 const RTOS: &str = "mcu-rtos-net";
 const PARTITION: &str = "mcu-answer";
 
-/// What was measured in one setting.
+/// The figures of one setting.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// What it was.
+    /// The name of the setting.
     pub title: &'static str,
-    /// Whether it shows how soon the hypervisor hands an interrupt to its partition.
+    /// True if the setting shows how soon the hypervisor hands an interrupt to its partition.
     pub is_charged: bool,
     /// Pings that were answered meanwhile.
     pub pings: u64,
@@ -123,7 +129,7 @@ pub struct Measured {
 /// # Errors
 /// The board is none of the class, something cannot be built, or a byte gets no answer.
 pub fn measure(board: &Board, samples: usize, progress: &Progress) -> Result<Vec<Measured>, Problem> {
-    if board.class != Class::Armv7m {
+    if !board.class.facts().delays_interrupts {
         return Err(
             Problem::usage(format!("board `{}` is no microcontroller", board.name))
                 .remedy("`bulkhead bench --latency --board mps2-an500`"),
@@ -164,7 +170,7 @@ pub fn measure(board: &Board, samples: usize, progress: &Progress) -> Result<Vec
     Ok(measured)
 }
 
-/// The figures for a terminal.
+/// Returns the figures as text for a terminal.
 #[must_use]
 pub fn text(measured: &[Measured]) -> String {
     let mut figures = table(&[
@@ -197,7 +203,7 @@ pub fn text(measured: &[Measured]) -> String {
     figures.to_string()
 }
 
-/// All distributions as a picture.
+/// Draws all distributions in one picture.
 #[must_use]
 pub fn picture(measured: &[Measured]) -> String {
     let rows = measured.iter().flat_map(|row| {
@@ -224,7 +230,7 @@ fn manifest(board: &Board, constant: bool) -> String {
     )
 }
 
-/// Where the user's code is.
+/// The place of the user's code.
 #[derive(Debug, Clone, Copy)]
 enum Places {
     /// In the vector table of the partition.
@@ -246,7 +252,7 @@ impl Places {
     }
 }
 
-/// Where an image begins, and its user's code.
+/// Returns the address at which an image begins, and the address of its user's code.
 fn places_in(image: &std::path::Path) -> Result<(u32, Option<u32>), Problem> {
     let bytes = std::fs::read(image).map_err(Problem::io(image.display()))?;
     let file = object::File::parse(&*bytes).map_err(|error| Problem::new(error.to_string()))?;
@@ -259,7 +265,7 @@ fn places_in(image: &std::path::Path) -> Result<(u32, Option<u32>), Problem> {
     Ok((table as u32, user.map(|symbol| symbol.address() as u32 & !1)))
 }
 
-/// The command line with the clock of the experiment, and without the consoles.
+/// Returns the command line with the clock of the experiment, and without the consoles.
 fn with_line(mut command: Vec<String>) -> Vec<String> {
     for argument in &mut command {
         if argument == "stdio" {
@@ -272,7 +278,7 @@ fn with_line(mut command: Vec<String>) -> Vec<String> {
 
 /// A machine under measurement.
 struct Machine {
-    /// Ended before its debugging port is given up.
+    /// The emulator. It ends before its debugging port is given up.
     _emulator: Emulator,
     remote: Remote,
     line: UnixStream,
@@ -289,7 +295,7 @@ struct Socket(std::path::PathBuf);
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // Only a name is at stake.
+        // Only the name of the file is at stake.
         let _ = std::fs::remove_file(&self.0);
     }
 }
@@ -299,7 +305,7 @@ struct Emulator(Child);
 
 impl Drop for Emulator {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The emulator may have ended by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -307,7 +313,7 @@ impl Drop for Emulator {
 
 impl Machine {
     fn start(mut command: Vec<String>, places: Places, flooded: bool) -> Result<Self, Problem> {
-        let socket = Socket(crate::monitor::socket_path());
+        let socket = Socket(crate::emulator::monitor::socket_path());
         let path = socket.0.display();
         let port = free_port()?;
         command.extend(
@@ -364,12 +370,12 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Pings that were answered so far.
+    /// Returns the number of pings that were answered so far.
     fn pings(&self) -> u64 {
         self.flood.as_ref().map_or(0, Flood::answers)
     }
 
-    /// Lets it run for a while.
+    /// Lets the machine run for a while.
     fn run(&mut self, duration: Duration) -> Result<(), Problem> {
         self.remote.resume()?;
         sleep(duration);
@@ -387,7 +393,8 @@ impl Machine {
         Ok(self.remote.word(UART_STATE)? & RECEIVE_FULL != 0)
     }
 
-    /// Runs until a random moment at which everybody has long done with the last byte, and a flood goes on; false if that does not come.
+    /// Runs until a random moment at which all programs have long done with the last byte, and a flood goes
+    /// on. Returns false if that moment does not come.
     fn come_to_rest(&mut self) -> Result<bool, Problem> {
         let answered = self.remote.word(COUNTER)?;
         let pings = self.pings();
@@ -400,7 +407,7 @@ impl Machine {
             let goes_on = self.flood.is_none() || self.pings() > pings;
             if passed >= SETTLED && goes_on && !self.is_full()? {
                 let mut echo = [0; 64];
-                // Its answers are not what we look at; an empty line is no failure.
+                // The experiment does not look at the answers. An empty line is no failure.
                 while matches!(self.line.read(&mut echo), Ok(count) if count > 0) {}
                 return Ok(true);
             }
@@ -408,7 +415,7 @@ impl Machine {
         Ok(false)
     }
 
-    /// One byte: nanoseconds from the ISR and from the arrival to the user's code.
+    /// Sends one byte. Returns the nanoseconds from the ISR and from the arrival to the user's code.
     fn sample(&mut self, number: usize) -> Result<(u64, u64), Problem> {
         let unanswered = || Problem::new(format!("byte {number} is not answered"));
         if !self.come_to_rest()? {
@@ -435,7 +442,7 @@ impl Machine {
     }
 }
 
-/// A port that nobody listens on.
+/// Returns a port on which nobody listens.
 fn free_port() -> Result<u16, Problem> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(Problem::io("a local port"))?;
     Ok(listener.local_addr().map_err(Problem::io("a local port"))?.port())

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The emulator's debugging port, as far as a measurement needs it: stop, go on, breakpoints, registers.
 //!
-//! Memory is read by physical address, so what the CPU's protection unit forbids its program does not matter. Time stands still
-//! while the machine is stopped.
+//! Memory is read by physical address, so the CPU's protection unit does not stand in the way. Time stands
+//! still while the machine is stopped.
 
-use crate::debugger::{Debugger, decode};
+use crate::emulator::debugger::{Debugger, decode};
 use crate::problem::Problem;
 use std::net::TcpStream;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long the emulator may take to listen, and to stop.
+/// The time that the emulator may take to listen, and to stop.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Number of the PC among the registers of an M-profile CPU.
@@ -20,7 +20,7 @@ const PC: u32 = 15;
 pub(super) struct Remote(Debugger<TcpStream>);
 
 impl Remote {
-    /// The machine whose port this is.
+    /// Connects to the machine with this port.
     pub(super) fn connect(port: u16) -> Result<Self, Problem> {
         let begun = Instant::now();
         let mut debugger = loop {
@@ -31,18 +31,18 @@ impl Remote {
             }
         };
         debugger.wait_for(PATIENCE)?;
-        // QEMU tells single registers only to somebody who has asked for their description.
+        // QEMU gives single registers only to a client that has asked for their description.
         debugger.ask("qXfer:features:read:target.xml:0,ff")?;
         Ok(Self(debugger))
     }
 
-    /// A word of memory or a register of a device.
+    /// Reads a word of memory or a register of a device.
     pub(super) fn word(&mut self, address: u32) -> Result<u32, Problem> {
         let bytes = self.0.memory(address.into(), 4)?;
         word(&bytes).ok_or_else(|| Problem::new("the emulator answers with less than a word"))
     }
 
-    /// Where the CPU is.
+    /// Returns the address at which the CPU is.
     pub(super) fn program_counter(&mut self) -> Result<u32, Problem> {
         self.register(PC)
     }
@@ -58,35 +58,35 @@ impl Remote {
         self.0.ask(&format!("Z0,{address:x},2")).map(drop)
     }
 
-    /// Takes it away.
+    /// Takes a breakpoint away.
     pub(super) fn clear(&mut self, address: u32) -> Result<(), Problem> {
         self.0.ask(&format!("z0,{address:x},2")).map(drop)
     }
 
-    /// A command to the emulator's monitor.
+    /// Sends a command to the emulator's monitor.
     pub(super) fn tell(&mut self, command: &str) -> Result<(), Problem> {
         let digits: String = command.bytes().map(|byte| format!("{byte:02x}")).collect();
         self.0.ask(&format!("qRcmd,{digits}")).map(drop)
     }
 
-    /// Lets it run.
+    /// Lets the machine run.
     pub(super) fn resume(&mut self) -> Result<(), Problem> {
         self.0.send("c")
     }
 
-    /// Stops it wherever it is.
+    /// Stops the machine wherever it is.
     pub(super) fn interrupt(&mut self) -> Result<(), Problem> {
         self.0.interrupt()?;
         self.stopped()
     }
 
-    /// Waits until it stops.
+    /// Waits until the machine stops.
     pub(super) fn stopped(&mut self) -> Result<(), Problem> {
         self.0.packet().map(drop)
     }
 }
 
-/// A word as the target has it in memory; `None` if it is none.
+/// Returns the word that the target has in memory as these bytes, or `None` if they are no word.
 fn word(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.try_into().ok()?))
 }

@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Instructions between two moments, counted exactly: in the emulator's log of what it executes.
+//! Instructions between two moments, counted exactly in the emulator's log of executed instructions.
 //!
-//! Time cannot be read at a breakpoint: QEMU 7.2 takes a CPU that stands still for one that waits, and its clock goes on. So from
-//! the arrival on the machine executes one instruction at a time and writes down each (`-d exec`), and each exception that it takes
-//! (`-d int`), until it stops at the user's code. An instruction that did not come to its end, because something interrupts first or because it
-//! is a device's that is done again by itself, has a line of its own that says so. The log of a sample is some hundred kilobytes; outside of
-//! samples the machine runs at full speed.
+//! Time cannot be read at a breakpoint: QEMU 7.2 takes a CPU that stands still for one that waits, and its
+//! clock goes on. So from the arrival on, the machine executes one instruction at a time and logs each
+//! (`-d exec`), and each exception (`-d int`), until it stops at the user's code. Some instructions do not
+//! come to their end: an interrupt comes first, or the instruction accesses a device and is done again by
+//! itself. Such an instruction has a line of its own that says so. The log of a sample is some hundred
+//! kilobytes. Outside of samples the machine runs at full speed.
 
 use super::remote::Remote;
-use crate::launch::TemporaryFile;
+use crate::emulator::launch::TemporaryFile;
 use crate::problem::Problem;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-/// What the emulator is told before and after.
+/// The commands to the emulator before the measurement and after it.
 const BEGIN: [&str; 2] = ["singlestep on", "log exec,int,nochain"];
 const END: [&str; 2] = ["log none", "singlestep off"];
 
 /// The emulator's log.
 pub(super) struct Log(TemporaryFile);
 
-/// How many instructions were executed.
+/// The number of executed instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Steps {
-    /// Since the exception was taken, if it was.
+    /// The number of instructions since the exception was taken, if it was.
     pub(super) since_exception: Option<u64>,
     /// All.
     pub(super) all: u64,
 }
 
 impl Log {
-    /// A log in which nothing is.
+    /// Makes an empty log.
     pub(super) fn new() -> Result<Self, Problem> {
         TemporaryFile::write("log", &[]).map(Self)
     }
 
-    /// What the emulator is told at its start.
+    /// Returns the arguments with which the emulator starts.
     pub(super) fn arguments(&self) -> [String; 2] {
         ["-D".to_owned(), self.0.path().display().to_string()]
     }
@@ -43,7 +44,7 @@ impl Log {
     /// Runs a stopped machine until it stops again.
     pub(super) fn count(&self, remote: &mut Remote, exception: u32) -> Result<Steps, Problem> {
         let failed = |why| Problem::io(self.0.path().display())(why);
-        // The emulator appends.
+        // The emulator appends to the log, so the log is emptied first.
         File::create(self.0.path()).map_err(failed)?;
         for command in BEGIN {
             remote.tell(command)?;
@@ -58,7 +59,7 @@ impl Log {
     }
 }
 
-/// The instructions in a log.
+/// Counts the instructions in a log.
 fn count(log: impl BufRead, exception: u32) -> std::io::Result<Steps> {
     let taken = format!("exception {exception}");
     let mut steps = Steps {

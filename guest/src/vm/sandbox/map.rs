@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Addresses while there is a sandbox: one table for both halves of the address space, 39 bits each, 4 KiB granule.
+//! Addresses while there is a sandbox: one table for both halves of the address space, 39 bits each, 4 KiB
+//! granule.
 //!
 //! | low half (and the same in the upper one) | what | EL1 | EL0 |
 //! |---|---|---|---|
@@ -9,14 +10,16 @@
 //! | [`DEVICES`] | the lowest gigabyte | read, write | read, write |
 //! | [`PROBED`] | any gigabyte (`look_at`) | all | read, write |
 //!
-//! While a 32-bit program runs ([`show_narrow`]), [`NARROW_CODE`] is as [`CODE`] and [`NARROW_DEVICES`] as [`DEVICES`].
+//! While a 32-bit program runs ([`show_narrow`]), [`NARROW_CODE`] is as [`CODE`] and [`NARROW_DEVICES`] as
+//! [`DEVICES`].
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use super::super::smp::MAX_CPUS;
 use super::super::{RAM_BASE, cpu};
 
-/// Where the sandbox's code runs.
+/// The address at which the sandbox's code runs.
 pub const CODE: u64 = 128 << 30;
 /// Its stack.
 pub const STACK: u64 = CODE + 0x2000;
@@ -35,7 +38,8 @@ pub const UPPER: u64 = 0xFFFF_FF80_0000_0000;
 
 /// `MAIR_EL1`: attribute 0 is write-back memory, attribute 1 device-nGnRE.
 pub const ATTRIBUTES: u64 = 0xFF | 0x04 << 8;
-/// `TCR_EL1`: T0SZ and T1SZ 25, walks write-back inner shareable, 4 KiB granules (TG1 is 2), 40-bit addresses.
+/// `TCR_EL1`: T0SZ and T1SZ 25, walks write-back inner shareable, 4 KiB granules (TG1 is 2), 40-bit
+/// addresses.
 pub const CONTROL: u64 = LOWER | LOWER << 16 | 2 << 30 | 2 << 32;
 const LOWER: u64 = 25 | 1 << 8 | 1 << 10 | 3 << 12;
 /// `SCTLR_EL1`: reserved-one bits (SPAN among them), I, C, M; at EL0: UCI, UCT, DZE, nTWE, nTWI.
@@ -56,18 +60,43 @@ const READ_ONLY: u64 = 1 << 7;
 #[repr(C, align(4096))]
 struct Page<T, const N: usize>([T; N]);
 
-static ROOT: Page<AtomicU64, 512> = Page([const { AtomicU64::new(0) }; 512]);
-static MIDDLE: Page<AtomicU64, 512> = Page([const { AtomicU64::new(0) }; 512]);
-static LEAVES: Page<AtomicU64, 512> = Page([const { AtomicU64::new(0) }; 512]);
-static CODE_PAGE: Page<AtomicU32, 1024> = Page([const { AtomicU32::new(0) }; 1024]);
-static STACK_PAGE: Page<AtomicU64, 512> = Page([const { AtomicU64::new(0) }; 512]);
+/// The tables and pages of a CPU's sandbox.
+struct Own {
+    root: Page<AtomicU64, 512>,
+    middle: Page<AtomicU64, 512>,
+    leaves: Page<AtomicU64, 512>,
+    code: Page<AtomicU32, 1024>,
+    stack: Page<AtomicU64, 512>,
+}
 
-/// What fills the code page.
+impl Own {
+    /// Returns empty tables and pages.
+    const fn new() -> Self {
+        Self {
+            root: Page([const { AtomicU64::new(0) }; 512]),
+            middle: Page([const { AtomicU64::new(0) }; 512]),
+            leaves: Page([const { AtomicU64::new(0) }; 512]),
+            code: Page([const { AtomicU32::new(0) }; 1024]),
+            stack: Page([const { AtomicU64::new(0) }; 512]),
+        }
+    }
+}
+
+/// One of each CPU, which alone uses it.
+static OWN: [Own; MAX_CPUS] = [const { Own::new() }; MAX_CPUS];
+
+/// Returns that of the calling CPU.
+fn own() -> &'static Own {
+    &OWN[cpu::index() % MAX_CPUS]
+}
+
+/// The word that fills the code page.
 const BREAKPOINT: u32 = 0xD420_0000;
 
-/// Builds the tables and switches the MMU on.
+/// Builds the calling CPU's tables and switches its MMU on.
 pub(super) fn enable() {
-    for (gigabyte, entry) in ROOT.0.iter().enumerate().take(8) {
+    let own = own();
+    for (gigabyte, entry) in own.root.0.iter().enumerate().take(8) {
         let address = (gigabyte as u64) << 30;
         let kind = if address == RAM_BASE {
             0
@@ -77,19 +106,19 @@ pub(super) fn enable() {
         entry.store(address | BLOCK | kind, Ordering::Relaxed);
     }
     let address = |page: *const ()| page.addr() as u64;
-    ROOT.0[128].store(address((&raw const MIDDLE).cast()) | TABLE, Ordering::Relaxed);
-    ROOT.0[129].store(BLOCK | DEVICE | NO_EXECUTE | PROGRAM, Ordering::Relaxed);
-    MIDDLE.0[0].store(address((&raw const LEAVES).cast()) | TABLE, Ordering::Relaxed);
-    let code = address((&raw const CODE_PAGE).cast());
-    LEAVES.0[0].store(code | PAGE | PROGRAM | READ_ONLY, Ordering::Relaxed);
-    let stack = address((&raw const STACK_PAGE).cast());
-    LEAVES.0[2].store(stack | PAGE | PROGRAM | NO_EXECUTE, Ordering::Relaxed);
-    for word in &CODE_PAGE.0 {
+    own.root.0[128].store(address((&raw const own.middle).cast()) | TABLE, Ordering::Relaxed);
+    own.root.0[129].store(BLOCK | DEVICE | NO_EXECUTE | PROGRAM, Ordering::Relaxed);
+    own.middle.0[0].store(address((&raw const own.leaves).cast()) | TABLE, Ordering::Relaxed);
+    let code = address((&raw const own.code).cast());
+    own.leaves.0[0].store(code | PAGE | PROGRAM | READ_ONLY, Ordering::Relaxed);
+    let stack = address((&raw const own.stack).cast());
+    own.leaves.0[2].store(stack | PAGE | PROGRAM | NO_EXECUTE, Ordering::Relaxed);
+    for word in &own.code.0 {
         word.store(BREAKPOINT, Ordering::Relaxed);
     }
-    let root = address((&raw const ROOT).cast());
-    // SAFETY: an identity map of everything the program uses, so no address changes its meaning; the tables were
-    // written with the caches off, and only entries nobody of the program uses change later.
+    let root = address((&raw const own.root).cast());
+    // SAFETY: an identity map of everything the program uses, so no address changes its meaning; the tables
+    // were written with the caches off, and only entries nobody of the program uses change later.
     unsafe {
         asm!(
             "dsb sy",
@@ -113,13 +142,14 @@ pub(super) fn enable() {
     }
 }
 
-/// Shows code and devices where a 32-bit program can see them, in place of guest-physical addresses that the program does not use.
+/// Shows code and devices where a 32-bit program can see them, in place of guest-physical addresses that the
+/// program does not use.
 pub(super) fn show_narrow(on: bool) {
     let [devices, code] = [2, 3].map(|gigabyte: u64| gigabyte << 30 | BLOCK | DEVICE | NO_EXECUTE);
-    let middle = (&raw const MIDDLE).addr() as u64 | TABLE;
+    let middle = (&raw const own().middle).addr() as u64 | TABLE;
     let lowest = BLOCK | DEVICE | NO_EXECUTE | PROGRAM;
-    ROOT.0[2].store(if on { lowest } else { devices }, Ordering::Relaxed);
-    ROOT.0[3].store(if on { middle } else { code }, Ordering::Relaxed);
+    own().root.0[2].store(if on { lowest } else { devices }, Ordering::Relaxed);
+    own().root.0[3].store(if on { middle } else { code }, Ordering::Relaxed);
     forget();
 }
 
@@ -131,7 +161,7 @@ pub(super) fn look_at(address: u64) {
 
 /// Makes `descriptor` the one of [`PROBED`].
 pub(super) fn describe(descriptor: u64) {
-    ROOT.0[130].store(descriptor, Ordering::Relaxed);
+    own().root.0[130].store(descriptor, Ordering::Relaxed);
     forget();
 }
 
@@ -143,7 +173,7 @@ fn forget() {
 
 /// Replaces the code.
 pub(super) fn write_code(words: impl Iterator<Item = u32>) {
-    for (place, word) in CODE_PAGE.0.iter().zip(words) {
+    for (place, word) in own().code.0.iter().zip(words) {
         place.store(word, Ordering::Relaxed);
         cpu::publish_instruction((&raw const *place).addr());
     }

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Facts of the board that every pCPU needs, and the way a pCPU waits for another one.
+
+use bulkhead_arch_api::MAX_PCPUS;
+use spin::once::Once;
+
+/// Facts of the board that every pCPU needs.
+pub(crate) struct Board {
+    /// MPIDR affinity fields of each pCPU.
+    pub(crate) hardware_ids: [u64; MAX_PCPUS],
+    /// Memory for translation tables of partitions: address and bytes.
+    pub(crate) pool: (u64, u64),
+    /// Rings of the trace: address, and records of each.
+    pub(crate) trace: (u64, usize),
+}
+
+pub(crate) static BOARD: Once<Board, Relax> = Once::new();
+
+/// The way to wait inside a spin loop.
+#[derive(Debug)]
+pub enum Relax {}
+
+impl spin::RelaxStrategy for Relax {
+    #[inline]
+    fn relax() {
+        bulkhead_arch_support::relax();
+    }
+}

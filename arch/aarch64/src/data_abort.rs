@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Accesses of a guest that stage 2 refused. Registers of its virtual interrupt controller are answered here,
+//! those of other virtual devices by the kernel. Everything else is a fault.
+
+use crate::context::{Context, Pending};
+use crate::enter::{ALL_REGISTERS, RESUME};
+use crate::machine::Machine;
+use crate::outcome::{self, Trap, advance, advance_in_place, fault, leave, report, resume, resume_or_wake};
+use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
+use crate::{inject, irq};
+use bulkhead_abi::HealthClass;
+use bulkhead_arch_aarch64_core::data::{Load, stored};
+use bulkhead_arch_aarch64_core::pstate::{
+    AARCH32, BIG_ENDIAN, SCTLR_BIG_ENDIAN_EL0, SCTLR_BIG_ENDIAN_EL1, is_big_endian, stepped,
+};
+use bulkhead_arch_aarch64_core::syndrome::{
+    self, AbortAddress, DataAbort, DataAccess, data_abort as decode, data_register, is_word, is_write, length,
+};
+use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Exit, GuestPhys};
+
+/// Handles a load or store that stage 2 refused, of a VM whose kernel is 32-bit, or not.
+#[inline(always)]
+pub(crate) fn data_abort<const IS_AARCH32: bool>(
+    machine: &mut Machine,
+    context: &mut Context,
+    trap: Trap,
+) -> u64 {
+    let register = data_register(trap.syndrome);
+    // A word of the interrupt controller.
+    if is_word(trap.syndrome)
+        && !trap.misses(register)
+        && let pstate = read_register!("spsr_el2")
+        && is_little_endian::<IS_AARCH32>(pstate)
+    {
+        let address = faulting_address();
+        if !is_write(trap.syndrome) {
+            if let Some(value) = irq::read_word(&context.irq, address) {
+                context.write_general(register, u64::from(value));
+                step_over::<IS_AARCH32>(context, trap.syndrome, pstate);
+                return resume(machine, context);
+            }
+        } else {
+            let value = context.read_general(register) as u32;
+            if let Some(sent) = irq::sent_by_word(&context.irq, address, value) {
+                return send_by_word(machine, context, trap.syndrome, sent);
+            }
+            if let Some(changed) = irq::write_word(&context.irq, address, value) {
+                step_over::<IS_AARCH32>(context, trap.syndrome, pstate);
+                if changed == 0 {
+                    return resume(machine, context);
+                }
+                return enable_changed(machine, context, address, changed);
+            }
+        }
+    }
+    emulate(machine, context, trap)
+}
+
+/// Handles a store of a word that sends a software-generated interrupt to one vCPU, by its index.
+#[inline(never)]
+fn send_by_word(
+    machine: &mut Machine,
+    context: &mut Context,
+    syndrome: u64,
+    (target, line): (usize, u32),
+) -> u64 {
+    if !irq::send_to_self(&mut context.irq, target, line) {
+        return outcome::send_to_one(machine, context, syndrome, (target, line));
+    }
+    advance_in_place(context, syndrome);
+    resume(machine, context)
+}
+
+#[inline(never)]
+fn enable_changed(machine: &mut Machine, context: &mut Context, address: GuestPhys, changed: u32) -> u64 {
+    let wake = irq::enable_changed(&mut machine.irq, &context.irq, address, changed);
+    resume_or_wake(machine, context, wake)
+}
+
+/// Returns the address of a translation fault, for which HPFAR_EL2 is valid (D19.2.65). The offset in the
+/// page is FAR's.
+#[inline(always)]
+fn faulting_address() -> GuestPhys {
+    let page = (read_register!("hpfar_el2") & 0xFFF_FFFF_FFF0) << 8;
+    GuestPhys(page | read_register!("far_el2") & 0xFFF)
+}
+
+#[inline(never)]
+fn emulate(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
+    let syndrome = trap.syndrome;
+    let access = match decode(syndrome) {
+        DataAbort::Emulate(access) => access,
+        DataAbort::CacheMaintenance => {
+            // There is no memory at the address, so nothing there could be cached.
+            advance(context, syndrome);
+            return RESUME;
+        }
+        DataAbort::Fault => return memory_fault(context, syndrome, abort_address(syndrome)),
+    };
+    let at = Location {
+        address: faulting_address(),
+        access,
+        big_endian: is_big_endian(read_register!("spsr_el2"), read_register!("sctlr_el1")),
+    };
+    if at.address.0 & (u64::from(access.size) - 1) != 0 {
+        return misaligned(context, syndrome, at.address);
+    }
+    if trap.misses(access.register) {
+        return ALL_REGISTERS;
+    }
+    if access.write {
+        store(machine, context, syndrome, at)
+    } else {
+        load(machine, context, syndrome, at)
+    }
+}
+
+/// Answers an access that is not aligned. Registers are device memory, where a CPU gives such an access to
+/// EL1 (B2.7.2, "Device memory"). An access comes here in two cases: the guest's own translation says that
+/// the registers are normal memory, or the CPU is an emulator that does not look.
+#[cold]
+fn misaligned(context: &mut Context, syndrome: u64, address: GuestPhys) -> u64 {
+    if context.is_task() || context.plan.aarch32 {
+        return memory_fault(context, syndrome, Some(address));
+    }
+    inject::alignment_now(syndrome);
+    RESUME
+}
+
+/// An access, its address, and the order of the bytes in its register.
+struct Location {
+    address: GuestPhys,
+    access: DataAccess,
+    big_endian: bool,
+}
+
+/// Tells in two looks whether [`is_big_endian`] is surely false. A 32-bit program under a 64-bit kernel is
+/// not looked at so closely.
+#[inline(always)]
+fn is_little_endian<const IS_AARCH32: bool>(pstate: u64) -> bool {
+    if IS_AARCH32 {
+        return pstate & BIG_ENDIAN == 0;
+    }
+    pstate & AARCH32 == 0 && read_register!("sctlr_el1") & (SCTLR_BIG_ENDIAN_EL0 | SCTLR_BIG_ENDIAN_EL1) == 0
+}
+
+/// Does the same as [`advance_in_place`], where it is known whether the guest is in AArch32 state.
+#[inline(always)]
+fn step_over<const IS_AARCH32: bool>(context: &Context, syndrome: u64, pstate: u64) {
+    write_guest_register!(
+        "elr_el2",
+        read_register!("elr_el2").wrapping_add(length(syndrome))
+    );
+    if IS_AARCH32 || context.debug.stepping() {
+        write_guest_register!("spsr_el2", stepped(pstate));
+    }
+}
+
+#[inline]
+fn load(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Location) -> u64 {
+    let load = Load {
+        register: at.access.register,
+        size: at.access.size,
+        sign_extend: at.access.sign_extend,
+        wide: at.access.wide,
+        big_endian: at.big_endian,
+    };
+    if let Some(answer) = irq::mmio_read(&mut machine.irq, &mut context.irq, at.address, at.access.size) {
+        context.finish_load(load, answer.value);
+        advance(context, syndrome);
+        return resume_or_wake(machine, context, answer.wake);
+    }
+    context.pending = Pending::Load {
+        load,
+        length: length(syndrome),
+    };
+    access(context, syndrome, &at, AccessKind::Read)
+}
+
+#[inline]
+fn store(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Location) -> u64 {
+    let value = stored(
+        context.read_general(at.access.register),
+        at.access.size,
+        at.big_endian,
+    );
+    if let Some(answer) = irq::mmio_write(
+        &mut machine.irq,
+        &mut context.irq,
+        at.address,
+        at.access.size,
+        value,
+    ) {
+        advance(context, syndrome);
+        return resume_or_wake(machine, context, answer.wake);
+    }
+    context.pending = Pending::Store {
+        length: length(syndrome),
+    };
+    access(context, syndrome, &at, AccessKind::Write(value))
+}
+
+/// Leaves to the kernel an access that the kernel decides about. The kernel's answer completes the
+/// instruction.
+fn access(context: &mut Context, syndrome: u64, at: &Location, kind: AccessKind) -> u64 {
+    let report = report(HealthClass::Memory, syndrome, Some(at.address));
+    leave(
+        context,
+        Exit::Access(Access {
+            space: AddressSpace::Memory,
+            address: at.address,
+            size: at.access.size,
+            kind,
+            report,
+        }),
+    )
+}
+
+/// Returns the guest-physical address of an abort, if the hardware or a translation by it can tell.
+pub(crate) fn abort_address(syndrome: u64) -> Option<GuestPhys> {
+    let address = read_register!("far_el2");
+    match syndrome::abort_address(syndrome) {
+        AbortAddress::Page => return Some(faulting_address()),
+        AbortAddress::Unknown => return None,
+        AbortAddress::Translate => {}
+    }
+    // The address is not valid for a permission fault that is not on a walk. Translate again, keeping the
+    // guest's PAR_EL1.
+    let kept = read_register!("par_el1");
+    instruction_with!("at s1e1r", address);
+    instruction!("isb");
+    let result = read_register!("par_el1");
+    write_guest_register!("par_el1", kept);
+    (result & 1 == 0).then_some(GuestPhys(result & 0xF_FFFF_FFFF_F000 | address & 0xFFF))
+}
+
+/// Reports an access that cannot be emulated, or that hits memory the partition may not use that way.
+pub(crate) fn memory_fault(context: &mut Context, syndrome: u64, address: Option<GuestPhys>) -> u64 {
+    fault(context, HealthClass::Memory, syndrome, address)
+}

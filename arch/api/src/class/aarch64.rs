@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Class `aarch64`.
+
+use super::{ClassFacts, Endianness, ProgramFacts, Word, device, driver};
+use bulkhead_abi::size::Tables;
+
+/// The facts of class `aarch64`.
+pub const FACTS: ClassFacts = ClassFacts {
+    name: "aarch64",
+    description: "Armv8-A with EL2",
+    number: 1,
+    word: Word::Bits64,
+    endianness: Endianness::Little,
+    granule: 4096,
+    guest_address_limit: 1 << 40,
+    translates: true,
+    entry_bits: 0,
+    programs: &[
+        ProgramFacts {
+            machine: 183,
+            word: Word::Bits64,
+            entry_bits: 0,
+            is_other_state: false,
+        },
+        // AArch32: bit 0 of an entry says T32.
+        ProgramFacts {
+            machine: 40,
+            word: Word::Bits32,
+            entry_bits: 1,
+            is_other_state: true,
+        },
+    ],
+    // The lines below are private to a CPU.
+    first_device_line: 32,
+    ports: false,
+    registers: &[],
+    vectors: false,
+    entry_states: &["usual"],
+    devices: &[device::PL011, device::EVENT_GATE, device::GIC_V3, device::GIC_V2],
+    drivers: &[
+        driver::PL011,
+        driver::CADENCE_UART,
+        driver::GIC_V3,
+        driver::GIC_V2,
+        driver::ARM_TIMER,
+    ],
+    tables: Tables::Large,
+    masks_lines: false,
+    delays_interrupts: false,
+    semihosting: false,
+};

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The board's own devices that the hypervisor drives. A class lists the drivers of its binary in
+//! [`super::ClassFacts::drivers`].
+
+/// The part that a device of the board plays for the hypervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The console.
+    Console,
+    /// The interrupt controller.
+    Interrupts,
+    /// The system timer.
+    Timer,
+    /// The board's interface to network 0.
+    Network,
+}
+
+impl Role {
+    /// Returns the number of the role in a system image.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::Console => 1,
+            Self::Interrupts => 2,
+            Self::Timer => 3,
+            Self::Network => 4,
+        }
+    }
+}
+
+/// The facts of a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriverFacts {
+    /// Number of the driver in a system image. A number is never used again for another driver.
+    pub number: u32,
+    /// The part that its device plays.
+    pub role: Role,
+    /// The register windows that it needs.
+    pub windows: usize,
+}
+
+const fn driver(number: u32, role: Role, windows: usize) -> DriverFacts {
+    DriverFacts {
+        number,
+        role,
+        windows,
+    }
+}
+
+/// Arm PrimeCell PL011 UART.
+pub const PL011: DriverFacts = driver(1, Role::Console, 1);
+/// Arm GICv3: windows distributor, redistributors.
+pub const GIC_V3: DriverFacts = driver(2, Role::Interrupts, 2);
+/// Arm generic timer.
+pub const ARM_TIMER: DriverFacts = driver(3, Role::Timer, 0);
+/// Arm GICv2 with virtualization extensions: windows distributor, CPU interface, virtual interface control,
+/// virtual CPU interface.
+pub const GIC_V2: DriverFacts = driver(4, Role::Interrupts, 4);
+/// Cadence UART.
+pub const CADENCE_UART: DriverFacts = driver(5, Role::Console, 1);
+/// CMSDK APB UART: lines for receive and for transmit.
+pub const CMSDK_UART: DriverFacts = driver(6, Role::Console, 1);
+/// The interrupt controller of an M-profile CPU, at its architected place.
+pub const NVIC: DriverFacts = driver(7, Role::Interrupts, 0);
+/// Dual timer (SP804), with a window of its registers and one with those of the free-running counter of an
+/// MPS2 board.
+pub const DUAL_TIMER: DriverFacts = driver(8, Role::Timer, 2);
+/// SMSC LAN9118 Ethernet controller.
+pub const LAN9118: DriverFacts = driver(9, Role::Network, 1);

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The instructions that do not trap although they should, and the undefined ones that stand for them.
+//!
+//! MRS, MSR and CPS of unprivileged code are ignored without a trap (Arm DDI 0403E.e, B5.2), WFI and WFE keep
+//! the CPU to themselves, and what SEV tells must reach the WFE. The host tool replaces each by a permanently
+//! undefined instruction (UDF) of the same length that carries the operands, so that no code moves:
+//! - CPS: UDF.N with the immediate 0x80 + its five low bits; hints: UDF.N 0xA0 + the hint's number.
+//! - MSR, MRS: UDF.W with bit 15: MSR, bits \[13:12\]: mask, \[11:8\]: register, \[7:0\]: SYSm; hints: UDF.W
+//!   0x4000 + the number.
+//!
+//! Both directions are here, so that the tool and the target cannot disagree.
+
+use super::{field, register};
+use crate::special::Special;
+
+/// The effect of a replaced instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaced {
+    /// CPSIE, CPSID.
+    ChangeMasks {
+        /// CPSID, else CPSIE.
+        disable: bool,
+        /// Of PRIMASK.
+        primask: bool,
+        /// Of FAULTMASK.
+        faultmask: bool,
+    },
+    /// MRS.
+    ReadSpecial {
+        /// Where to.
+        register: u8,
+        /// The special register.
+        special: Special,
+    },
+    /// MSR.
+    WriteSpecial {
+        /// Where from.
+        register: u8,
+        /// The special register.
+        special: Special,
+        /// Which parts of the flags.
+        mask: u8,
+    },
+    /// WFI, WFE, SEV.
+    Hint(Hint),
+}
+
+/// A hint by its number (A5.2.5 and A5.3.4), if it must not stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hint(u8);
+
+impl Hint {
+    /// WFE.
+    pub const WAIT_FOR_EVENT: Self = Self(2);
+    /// WFI.
+    pub const WAIT: Self = Self(3);
+    /// SEV.
+    pub const SEND_EVENT: Self = Self(4);
+}
+
+const UDF: u16 = 0xDE00;
+const UDF_HINT: u16 = 0xDEA0;
+const HINT: u16 = 0xBF00;
+const HINT_WIDE: (u16, u16) = (0xF3AF, 0x8000);
+const IMMEDIATE_HINT: u16 = 0x4000;
+const IMMEDIATE_WRITE: u16 = 0x8000;
+
+const fn hint(number: u16) -> Option<Replaced> {
+    match number {
+        2..=4 => Some(Replaced::Hint(Hint(number as u8))),
+        _ => None,
+    }
+}
+
+/// Returns what the host tool puts in the place of a 16-bit instruction, if it must not stay.
+#[must_use]
+pub const fn narrow_replacement(instruction: u16) -> Option<u16> {
+    if instruction & 0xFF0F == HINT && hint(field(instruction, 4, 4)).is_some() {
+        return Some(UDF_HINT | field(instruction, 4, 4));
+    }
+    if instruction & 0xFFE0 == 0xB660 {
+        Some(UDF | 0x80 | instruction & 0x1F)
+    } else {
+        None
+    }
+}
+
+/// Returns what a 16-bit replacement stands for.
+#[inline(always)]
+#[must_use]
+pub const fn narrow_replaced(instruction: u16) -> Option<Replaced> {
+    if instruction & 0xFFE0 != UDF | 0x80 {
+        return if instruction & 0xFFF0 == UDF_HINT {
+            hint(instruction & 0xF)
+        } else {
+            None
+        };
+    }
+    Some(Replaced::ChangeMasks {
+        disable: field(instruction, 4, 1) == 1,
+        primask: field(instruction, 1, 1) == 1,
+        faultmask: field(instruction, 0, 1) == 1,
+    })
+}
+
+/// Returns what the host tool puts in the place of a 32-bit instruction, if it must not stay. The flags alone
+/// may be written, and read without IPSR, by unprivileged code as well.
+#[must_use]
+pub const fn wide_replacement(first: u16, second: u16) -> Option<(u16, u16)> {
+    if first == HINT_WIDE.0 && second & 0xFF00 == HINT_WIDE.1 && hint(second & 0xFF).is_some() {
+        return Some(wide_undefined(IMMEDIATE_HINT | second & 0xFF));
+    }
+    let special = second & 0xFF;
+    if first & 0xFFE0 == 0xF380 && second & 0xD000 == 0x8000 {
+        let flags_only = special <= 3;
+        let mask = field(second, 10, 2) << 12;
+        let operands = mask | field(first, 0, 4) << 8 | special;
+        return if flags_only {
+            None
+        } else {
+            Some(wide_undefined(IMMEDIATE_WRITE | operands))
+        };
+    }
+    if first & 0xFFE0 == 0xF3E0 && second & 0xD000 == 0x8000 {
+        let operands = field(second, 8, 4) << 8 | special;
+        return if special == 0 {
+            None
+        } else {
+            Some(wide_undefined(operands))
+        };
+    }
+    None
+}
+
+/// Returns what a 32-bit replacement stands for.
+#[inline(always)]
+#[must_use]
+pub const fn wide_replaced(first: u16, second: u16) -> Option<Replaced> {
+    if first & 0xFFF0 != 0xF7F0 || second & 0xF000 != 0xA000 {
+        return None;
+    }
+    let immediate = first << 12 | second & 0xFFF;
+    if immediate & IMMEDIATE_HINT != 0 {
+        return hint(immediate & !IMMEDIATE_HINT);
+    }
+    let special = Special(immediate as u8);
+    let register = register(immediate, 8);
+    if immediate & IMMEDIATE_WRITE != 0 {
+        Some(Replaced::WriteSpecial {
+            register,
+            special,
+            mask: field(immediate, 12, 2) as u8,
+        })
+    } else if immediate & 0x3000 == 0 {
+        Some(Replaced::ReadSpecial { register, special })
+    } else {
+        None
+    }
+}
+
+const fn wide_undefined(immediate: u16) -> (u16, u16) {
+    (0xF7F0 | immediate >> 12, 0xA000 | immediate & 0xFFF)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_replaced_is_found_again() {
+        assert_eq!(narrow_replacement(0xB672), Some(0xDE92), "CPSID i");
+        assert_eq!(
+            narrow_replaced(0xDE92),
+            Some(Replaced::ChangeMasks {
+                disable: true,
+                primask: true,
+                faultmask: false
+            })
+        );
+        let hints = [
+            (0xBF20, 0x8002, Hint::WAIT_FOR_EVENT),
+            (0xBF30, 0x8003, Hint::WAIT),
+            (0xBF40, 0x8004, Hint::SEND_EVENT),
+        ];
+        for (narrow, second, hint) in hints {
+            let expected = Replaced::Hint(hint);
+            assert_eq!(
+                narrow_replacement(narrow).and_then(narrow_replaced),
+                Some(expected)
+            );
+            let (first, second) = wide_replacement(0xF3AF, second).unwrap();
+            assert_eq!(wide_replaced(first, second), Some(expected));
+        }
+        assert_eq!(narrow_replacement(0xBF00), None, "NOP");
+        assert_eq!(narrow_replacement(0xBF10), None, "YIELD");
+        assert_eq!(wide_replacement(0xF3AF, 0x8001), None, "YIELD.W");
+        assert_eq!(wide_replacement(0xF3AF, 0x80F2), None, "DBG");
+        assert_eq!(narrow_replaced(0xDEFF), None, "what compilers use for a trap");
+        // MSR BASEPRI, r3; MRS r0, PSP
+        let (first, second) = wide_replacement(0xF383, 0x8811).unwrap();
+        assert_eq!(
+            wide_replaced(first, second),
+            Some(Replaced::WriteSpecial {
+                register: 3,
+                special: Special(17),
+                mask: 2
+            })
+        );
+        let (first, second) = wide_replacement(0xF3EF, 0x8009).unwrap();
+        assert_eq!(
+            wide_replaced(first, second),
+            Some(Replaced::ReadSpecial {
+                register: 0,
+                special: Special(9)
+            })
+        );
+    }
+
+    #[test]
+    fn only_what_must_is_replaced() {
+        for instruction in 0..=u16::MAX {
+            let replaced = narrow_replacement(instruction);
+            let sensitive =
+                matches!(instruction, 0xBF20 | 0xBF30 | 0xBF40) || (0xB660..0xB680).contains(&instruction);
+            assert_eq!(replaced.is_some(), sensitive, "{instruction:#06x}");
+            if let Some(replaced) = replaced {
+                assert!(narrow_replaced(replaced).is_some());
+            }
+        }
+        assert_eq!(wide_replacement(0xF3EF, 0x8000), None, "MRS r0, APSR");
+        assert_eq!(wide_replacement(0xF380, 0x8800), None, "MSR APSR_nzcvq, r0");
+        assert_eq!(wide_replacement(0xF3BF, 0x8F6F), None, "ISB");
+    }
+
+    #[test]
+    fn every_special_register_survives_with_its_operands() {
+        for special in 4..=255_u16 {
+            for general in 0..15_u16 {
+                let (first, second) = wide_replacement(0xF380 | general, 0x8800 | special).unwrap();
+                let expected = Replaced::WriteSpecial {
+                    register: general as u8,
+                    special: Special(special as u8),
+                    mask: 2,
+                };
+                assert_eq!(wide_replaced(first, second), Some(expected));
+                let (first, second) = wide_replacement(0xF3EF, 0x8000 | general << 8 | special).unwrap();
+                let expected = Replaced::ReadSpecial {
+                    register: general as u8,
+                    special: Special(special as u8),
+                };
+                assert_eq!(wide_replaced(first, second), Some(expected));
+            }
+        }
+    }
+}

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Builds the programs for the target: class binaries and the repository's own guests.
+//!
+//! cargo decides which programs are out of date, and one call builds everything that a system needs. `core`
+//! is built from source where the toolchain has the source, because then one setting of the compiler holds
+//! for every instruction that runs on the target. A toolchain with the prebuilt bare-metal target serves too.
+
+use crate::build::target_spec;
+use crate::class::Tool;
+use crate::problem::Problem;
+use crate::ui::progress::Progress;
+use crate::{build::c_guests, build::linker, class};
+use bulkhead_manifest::Board;
+use std::collections::BTreeMap;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Profile of the programs on the target. Other profiles are for targets where every byte counts.
+const PROFILE: &str = "firmware";
+
+/// The way in which a program for the target is built.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Recipe {
+    target: String,
+    profile: String,
+    /// Flags for the compiler, its own library included.
+    flags: String,
+    /// The changes to the compiler's own description of the target, for a target whose library is built.
+    spec: String,
+    /// The linker script, from the root of the repository. If there is one, cargo makes an archive and
+    /// [`linker`] makes the class binary of it.
+    script: String,
+}
+
+/// First minor version of the compiler that knows all flags of every recipe.
+const FLAGS_SINCE: u32 = 92;
+
+/// Section of a package's `Cargo.toml` with the keys that this tool reads.
+const METADATA: &str = "[package.metadata.bulkhead]";
+
+/// Start of the name of a class binary.
+const HYPERVISOR: &str = "bulkhead-hypervisor-";
+
+/// Second part of the name of a class binary that runs checks instead of the kernel.
+const CONFORMANCE: &str = "conformance-";
+
+/// Returns the name of the class binary for a board. With `conformance`, the class binary runs the checks of
+/// `arch/conformance`.
+#[must_use]
+pub fn class_binary(board: &Board, conformance: bool) -> String {
+    let what = if conformance { CONFORMANCE } else { "" };
+    let variant = class::of(board)
+        .variant(board)
+        .map_or("", |variant| variant.suffix);
+    format!("{HYPERVISOR}{what}{}{variant}", board.class.name())
+}
+
+/// The repository with the sources.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    root: PathBuf,
+    target: PathBuf,
+}
+
+impl Workspace {
+    /// Finds the repository at the place that the entry script names, or else at the place where the tool was
+    /// built.
+    ///
+    /// # Errors
+    /// The repository is not there any more.
+    pub fn locate() -> Result<Self, Problem> {
+        let built_in = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .unwrap_or(Path::new("/"))
+            .to_owned();
+        let root = env::var_os("BULKHEAD_ROOT").map_or(built_in, PathBuf::from);
+        if !root.join("hypervisor").is_dir() {
+            return Err(
+                Problem::new(format!("the sources of Bulkhead are not in {}", root.display()))
+                    .remedy("start the tool with the script `bulkhead` of the repository"),
+            );
+        }
+        let target =
+            env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |path| root.join(path));
+        Ok(Self { root, target })
+    }
+
+    /// Returns the root of the repository.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the folder in which cargo builds.
+    #[must_use]
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Returns the path that a program for the target has once the program is built.
+    #[must_use]
+    pub fn program(&self, name: &str) -> PathBuf {
+        if c_guests::is_one(&self.folder_of(name)) {
+            return c_guests::program(&self.target, name);
+        }
+        let Recipe {
+            target,
+            profile,
+            script,
+            ..
+        } = self.recipe_of(name);
+        let folder = self.target.join(target).join(profile);
+        if script.is_empty() {
+            folder.join(name)
+        } else {
+            folder.join(format!("lib{}.a", name.replace('-', "_")))
+        }
+    }
+
+    /// Returns the class binary for a board, once its [program](class_binary) is built. The class binary of a
+    /// class that executes code in place is linked here, for the places that the board gives.
+    ///
+    /// # Errors
+    /// The error carries the message of the linker.
+    pub fn class_binary(&self, board: &Board, conformance: bool) -> Result<PathBuf, Problem> {
+        let name = class_binary(board, conformance);
+        let (program, script) = (self.program(&name), self.recipe_of(&name).script);
+        if script.is_empty() {
+            return Ok(program);
+        }
+        let files = (program.as_path(), self.root.join(script));
+        let link = class::of(board).link(board);
+        let link = link.ok_or_else(|| {
+            Problem::new(format!(
+                "{name} has a linker script, but its class is not linked here"
+            ))
+        })?;
+        linker::link(linker()?, (files.0, &files.1), &name, &link)
+    }
+
+    /// Returns the class binary `name`, once its program is built, for the first of the tool's boards that
+    /// has this class binary. The size is the same for all boards.
+    ///
+    /// # Errors
+    /// No board has the class binary, or the linker fails with a message.
+    pub fn any_class_binary(&self, name: &str) -> Result<PathBuf, Problem> {
+        let boards = bulkhead_manifest::boards();
+        let board = boards.iter().find(|board| class_binary(board, false) == name);
+        let board = board.ok_or_else(|| Problem::new(format!("no board has the class binary {name}")))?;
+        self.class_binary(board, false)
+    }
+
+    /// Returns the way in which a program is built. The program's package can name its own `target`,
+    /// `profile`, `flags`, `spec` and `script` in `[package.metadata.bulkhead]`.
+    fn recipe_of(&self, program: &str) -> Recipe {
+        let file = self.folder_of(program).join("Cargo.toml");
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let own = |key: &str, default: &str| {
+            let mut lines = text.lines().skip_while(|line| *line != METADATA).skip(1);
+            let start = format!("{key} = \"");
+            let found = lines.find_map(|line| line.strip_prefix(&start)?.strip_suffix('"'));
+            found.unwrap_or(default).to_owned()
+        };
+        Recipe {
+            target: own("target", class::default().target()),
+            profile: own("profile", PROFILE),
+            flags: own("flags", ""),
+            spec: own("spec", "").replace('\'', "\""),
+            script: own("script", ""),
+        }
+    }
+
+    /// Returns the folder with the sources of a program.
+    fn folder_of(&self, program: &str) -> PathBuf {
+        let (package, _) = package_of(program);
+        let (room, name) = match package.strip_prefix(HYPERVISOR) {
+            Some(class) => ("hypervisor", class),
+            None => ("guests", package.strip_prefix("guest-").unwrap_or(package)),
+        };
+        self.root.join(room).join(name)
+    }
+
+    /// Tells whether the repository has a guest of this name.
+    #[must_use]
+    pub fn has_guest(&self, name: &str) -> bool {
+        let plain = name
+            .chars()
+            .all(|char| char.is_ascii_alphanumeric() || char == '-' || char == '_');
+        let folder = self.root.join("guests").join(name);
+        plain && (folder.join("Cargo.toml").is_file() || c_guests::is_one(&folder))
+    }
+
+    /// Returns the names of the repository's guests.
+    #[must_use]
+    pub fn guests(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.root.join("guests"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .filter(|name| self.has_guest(name))
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Builds these programs for the target.
+    ///
+    /// # Errors
+    /// The error carries the message of the compiler.
+    pub fn build(&self, programs: &[String], progress: &Progress) -> Result<(), Problem> {
+        let title = format!("building {}", programs.join(", "));
+        let mut by_recipe: BTreeMap<Recipe, Vec<&String>> = BTreeMap::new();
+        let (in_c, in_rust): (Vec<&String>, Vec<&String>) = programs
+            .iter()
+            .partition(|program| c_guests::is_one(&self.folder_of(program)));
+        for program in in_rust {
+            by_recipe
+                .entry(self.recipe_of(program))
+                .or_default()
+                .push(program);
+        }
+        progress.step(&title, || {
+            for program in in_c {
+                c_guests::build(&self.folder_of(program), &self.program(program))?;
+            }
+            by_recipe
+                .iter()
+                .try_for_each(|(recipe, programs)| run(&mut self.cargo(recipe, programs)?))
+        })
+    }
+
+    fn cargo(&self, recipe: &Recipe, programs: &[&String]) -> Result<Command, Problem> {
+        let Recipe {
+            target,
+            profile,
+            flags,
+            spec,
+            script,
+        } = recipe;
+        let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command
+            .current_dir(&self.root)
+            .args(["build", "--profile", profile, "--target"]);
+        let libraries = sysroot()?.join("lib/rustlib");
+        if libraries.join("src/rust/library/core/Cargo.toml").is_file() {
+            let minor = minor_version()?;
+            if !spec.is_empty() && minor >= target_spec::SINCE {
+                command.arg(target_spec::write(
+                    &self.target.join("target-spec"),
+                    target,
+                    spec,
+                )?);
+                command.arg("-Zjson-target-spec");
+            } else {
+                command.arg(target);
+            }
+            let features = if profile == PROFILE {
+                "compiler-builtins-mem"
+            } else {
+                "compiler-builtins-mem,optimize_for_size"
+            };
+            command.args([
+                "-Zbuild-std=core,compiler_builtins",
+                &format!("-Zbuild-std-features={features}"),
+            ]);
+            // Building `core` is a nightly option, and the compiler is a stable one. Nothing else depends on
+            // this variable.
+            command.env("RUSTC_BOOTSTRAP", "1");
+            if !flags.is_empty() && minor >= FLAGS_SINCE {
+                let list: Vec<String> = flags.split(' ').map(|flag| format!("{flag:?}")).collect();
+                command.args([
+                    "--config",
+                    &format!("target.{target}.rustflags=[{}]", list.join(",")),
+                ]);
+            }
+        } else if libraries.join(target).is_dir() {
+            command.arg(target);
+        } else {
+            return Err(Problem::new(format!(
+                "the Rust toolchain has neither its library's source nor {target}"
+            ))
+            .remedy(
+                "start the tool with the script `bulkhead` of the repository, which chooses a toolchain",
+            ));
+        }
+        if own_linker(&libraries).is_none() {
+            // Debian's toolchain leaves out `rust-lld`. Debian's package `lld` is the same linker.
+            let variable = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
+            command.env(variable, "ld.lld");
+        }
+        for program in programs.iter().map(|name| name.as_str()) {
+            let (package, feature) = package_of(program);
+            command.args(["-p", package]);
+            if script.is_empty() {
+                // The programs are named one by one: a feature must not change a program of the package that
+                // others call by its name.
+                command.args(["--bin", program]);
+            } else {
+                command.arg("--lib");
+            }
+            if let Some(feature) = feature {
+                command.args(["--features", &format!("{package}/{feature}")]);
+            }
+        }
+        Ok(command)
+    }
+}
+
+/// Returns the package of a program, and the feature with which the package is built. A class binary exists
+/// once for each kind of hardware for which it is compiled.
+fn package_of(program: &str) -> (&str, Option<&str>) {
+    let mut variants = class::all().flat_map(Tool::variants);
+    let found =
+        variants.find_map(|variant| Some((program.strip_suffix(variant.suffix)?, Some(variant.feature))));
+    found.unwrap_or((program, None))
+}
+
+/// Returns the linker that the targets ask for, if the toolchain brings it.
+fn own_linker(libraries: &Path) -> Option<PathBuf> {
+    let hosts = std::fs::read_dir(libraries).into_iter().flatten().flatten();
+    hosts
+        .into_iter()
+        .map(|host| host.path().join("bin/rust-lld"))
+        .find(|linker| linker.is_file())
+}
+
+/// Returns the linker, for direct calls by this tool.
+fn linker() -> Result<Command, Problem> {
+    let Some(own) = own_linker(&sysroot()?.join("lib/rustlib")) else {
+        return Ok(Command::new("ld.lld"));
+    };
+    let mut command = Command::new(own);
+    command.args(["-flavor", "gnu"]);
+    Ok(command)
+}
+
+/// Returns the second number of the compiler's version, or 0 for a name without one.
+fn minor_version() -> Result<u32, Problem> {
+    let name = compiler()?;
+    let minor = name.split('.').nth(1).and_then(|minor| minor.parse().ok());
+    Ok(minor.unwrap_or(0))
+}
+
+/// Returns the name and version that the compiler in use prints of itself.
+///
+/// # Errors
+/// There is no compiler.
+pub fn compiler() -> Result<String, Problem> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    crate::build::debian::run(Command::new(rustc).arg("--version")).map(|text| text.trim().to_owned())
+}
+
+/// Returns the folder of the compiler in use.
+fn sysroot() -> Result<PathBuf, Problem> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let text = crate::build::debian::run(Command::new(rustc).args(["--print", "sysroot"]))?;
+    Ok(PathBuf::from(text.trim()))
+}
+
+/// Runs cargo. The output of cargo matters only if cargo fails.
+fn run(command: &mut Command) -> Result<(), Problem> {
+    let output = command
+        .stdin(std::process::Stdio::null())
+        .output()
+        .map_err(|error| Problem::new(format!("cannot start cargo: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let errors = said.find("error").map_or(said.as_ref(), |start| &said[start..]);
+    Err(Problem::new(format!(
+        "the build of the on-target code failed:\n{}",
+        errors.trim()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guests_are_folders_of_the_repository_and_nothing_else() {
+        let workspace = Workspace::locate().unwrap();
+        assert!(workspace.has_guest("control-loop"));
+        assert!(workspace.guests().contains(&"control-loop".to_owned()));
+        for bad in ["", "..", "../cli", "control-loop/", "no-such-guest"] {
+            assert!(!workspace.has_guest(bad), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Guests in C, built with the stock toolchain for microcontrollers.
+//!
+//! Such a guest is a folder of `guests/` with a file `gcc.options` in the place of a `Cargo.toml`. The file
+//! holds all options of the compiler, sources and linker scripts included. Anybody can do the same as the
+//! tool in that folder: `arm-none-eabi-gcc @gcc.options -o PROGRAM`. Each build is a whole one, for the
+//! folder has only a dozen short files. The result replaces the old one at once, so a run at the same time
+//! sees one or the other.
+
+use crate::problem::Problem;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{fs, process};
+
+/// The file with the compiler's options in the folder of a guest.
+const OPTIONS: &str = "gcc.options";
+/// The compiler, of Debian's package `gcc-arm-none-eabi`.
+const COMPILER: &str = "arm-none-eabi-gcc";
+/// Folder of the built programs, among the targets of cargo.
+const TARGET: &str = "arm-none-eabi";
+
+/// Tells whether the folder of a guest has one in C.
+#[must_use]
+pub fn is_one(folder: &Path) -> bool {
+    folder.join(OPTIONS).is_file()
+}
+
+/// Returns the path that the program of a guest has once the program is built.
+#[must_use]
+pub fn program(target: &Path, name: &str) -> PathBuf {
+    target.join(TARGET).join(name)
+}
+
+/// Builds the guest in `folder`.
+///
+/// # Errors
+/// There is no compiler, or the compiler fails with a message.
+pub fn build(folder: &Path, program: &Path) -> Result<(), Problem> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let unfinished = program.with_extension(format!("new-{}-{number}", process::id()));
+    if let Some(parent) = program.parent() {
+        fs::create_dir_all(parent).map_err(Problem::io(parent.display()))?;
+    }
+    let mut command = Command::new(COMPILER);
+    command
+        .current_dir(folder)
+        .arg(format!("@{OPTIONS}"))
+        .arg("-o")
+        .arg(&unfinished);
+    crate::build::debian::run(&mut command)?;
+    fs::rename(&unfinished, program).map_err(Problem::io(program.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_is_in_c_or_a_package_of_cargo() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+        let folders = fs::read_dir(root.join("guests")).unwrap().flatten();
+        let mut in_c = 0;
+        for folder in folders.filter(|entry| entry.path().is_dir()) {
+            let name = folder.file_name().into_string().unwrap();
+            let has_package = folder.path().join("Cargo.toml").is_file();
+            assert_ne!(is_one(&folder.path()), has_package, "{name}");
+            // Cargo must not look for packages in these folders.
+            assert_eq!(
+                manifest.contains(&format!("\"guests/{name}\"")),
+                !has_package,
+                "{name}"
+            );
+            in_c += u32::from(!has_package);
+        }
+        assert!(in_c > 0);
+    }
+}

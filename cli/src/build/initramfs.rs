@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Makes the initramfs of the stock Linux guest: busybox, its applets, and an `/init`.
+//!
+//! The archive is `newc` cpio (Linux: Documentation/driver-api/early-userspace/buffer-format.rst). It is
+//! uncompressed, because the guest's own time is dearer than the host's. Equal input gives equal bytes: inode
+//! numbers are counted, times are zero, entries come in a fixed order.
+
+use crate::build::modules::Module;
+
+const DIRECTORY: u32 = 0o040_755;
+const EXECUTABLE: u32 = 0o100_755;
+const FILE: u32 = 0o100_644;
+const LINK: u32 = 0o120_777;
+const CHARACTER_DEVICE: u32 = 0o020_600;
+
+/// Directories of the archive.
+const DIRECTORIES: &[&str] = &[
+    "bin", "dev", "etc", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "usr/bin", "usr/sbin",
+];
+
+/// Applets that get a link in `/bin`. Any other applet runs as `busybox NAME`.
+const APPLETS: &[&str] = &[
+    "[",
+    "ash",
+    "awk",
+    "basename",
+    "cat",
+    "chmod",
+    "clear",
+    "cmp",
+    "cp",
+    "cut",
+    "cttyhack",
+    "date",
+    "dd",
+    "devmem",
+    "df",
+    "dirname",
+    "dmesg",
+    "du",
+    "echo",
+    "env",
+    "expr",
+    "false",
+    "find",
+    "free",
+    "grep",
+    "gunzip",
+    "gzip",
+    "halt",
+    "head",
+    "hexdump",
+    "hostname",
+    "id",
+    "ifconfig",
+    "insmod",
+    "ip",
+    "kill",
+    "killall",
+    "less",
+    "ln",
+    "ls",
+    "lsmod",
+    "md5sum",
+    "mkdir",
+    "mknod",
+    "modprobe",
+    "mount",
+    "mv",
+    "nc",
+    "nproc",
+    "od",
+    "pgrep",
+    "pidof",
+    "ping",
+    "poweroff",
+    "printf",
+    "ps",
+    "pwd",
+    "reboot",
+    "rm",
+    "rmdir",
+    "rmmod",
+    "sed",
+    "seq",
+    "setsid",
+    "sh",
+    "sha256sum",
+    "sleep",
+    "sort",
+    "stat",
+    "stty",
+    "sync",
+    "sysctl",
+    "tail",
+    "tar",
+    "taskset",
+    "tee",
+    "test",
+    "time",
+    "timeout",
+    "top",
+    "touch",
+    "tr",
+    "true",
+    "tty",
+    "udhcpc",
+    "umount",
+    "uname",
+    "uniq",
+    "uptime",
+    "usleep",
+    "vi",
+    "watch",
+    "wc",
+    "which",
+    "xargs",
+    "yes",
+    "zcat",
+];
+
+/// `/init`, unless the manifest's `init` puts another in its place: an interactive shell on the console.
+const DEFAULT_INIT: &str = "\
+#!/bin/sh
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME=/root PS1='~ # '
+cd /root
+echo \"Linux $(uname -r) on $(nproc) CPUs\"
+while :; do setsid cttyhack sh; done
+";
+
+/// Folder of the modules. A number in front of each name lets the shell list them in the order of loading.
+const MODULES: &str = "lib/modules";
+
+/// `/init` of an archive of modules: loads them and becomes `/sbin/init`.
+const LOADING_INIT: &str = "\
+#!/bin/sh
+for module in /lib/modules/*.ko; do
+    insmod \"$module\" || echo \"init: cannot load $module\"
+done
+exec /sbin/init
+";
+
+/// Returns an archive to put behind that of [`build`]. The archive's `/init` loads `modules` in their order
+/// and becomes `/sbin/init`, which can be replaced by a script of the user's.
+#[must_use]
+pub fn build_modules(modules: &[Module]) -> Vec<u8> {
+    let mut archive = Archive::default();
+    archive.entry("lib", DIRECTORY, (0, 0), &[]);
+    archive.entry(MODULES, DIRECTORY, (0, 0), &[]);
+    for (number, module) in modules.iter().enumerate() {
+        let name = format!("{MODULES}/{number:03}-{}.ko", module.name);
+        archive.entry(&name, FILE, (0, 0), &module.bytes);
+    }
+    archive.entry("sbin/init", EXECUTABLE, (0, 0), DEFAULT_INIT.as_bytes());
+    archive.entry("init", EXECUTABLE, (0, 0), LOADING_INIT.as_bytes());
+    archive.finish()
+}
+
+/// Returns the archive with `busybox` as `/bin/busybox`.
+#[must_use]
+pub fn build(busybox: &[u8]) -> Vec<u8> {
+    let mut archive = Archive::default();
+    for name in DIRECTORIES {
+        archive.entry(name, DIRECTORY, (0, 0), &[]);
+    }
+    archive.entry("dev/console", CHARACTER_DEVICE, (5, 1), &[]);
+    archive.entry("dev/null", CHARACTER_DEVICE | 0o066, (1, 3), &[]);
+    archive.entry("bin/busybox", EXECUTABLE, (0, 0), busybox);
+    for applet in APPLETS {
+        archive.entry(&format!("bin/{applet}"), LINK, (0, 0), b"busybox");
+    }
+    archive.entry("init", EXECUTABLE, (0, 0), DEFAULT_INIT.as_bytes());
+    archive.finish()
+}
+
+#[derive(Default)]
+struct Archive {
+    bytes: Vec<u8>,
+    inode: u32,
+}
+
+impl Archive {
+    fn entry(&mut self, name: &str, mode: u32, device: (u32, u32), data: &[u8]) {
+        self.inode += 1;
+        // All fields are 8 hexadecimal digits. The files of these archives are far smaller than 4 GiB.
+        let size = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        let name_size = u32::try_from(name.len() + 1).unwrap_or(u32::MAX);
+        let links = if mode & 0o170_000 == DIRECTORY & 0o170_000 {
+            2
+        } else {
+            1
+        };
+        let fields = [
+            self.inode, mode, 0, 0, links, 0, size, 0, 0, device.0, device.1, name_size, 0,
+        ];
+        self.bytes.extend_from_slice(b"070701");
+        for field in fields {
+            self.bytes.extend_from_slice(format!("{field:08x}").as_bytes());
+        }
+        self.bytes.extend_from_slice(name.as_bytes());
+        self.bytes.push(0);
+        self.align(4);
+        self.bytes.extend_from_slice(data);
+        self.align(4);
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.entry("TRAILER!!!", 0, (0, 0), &[]);
+        self.align(512);
+        self.bytes
+    }
+
+    fn align(&mut self, multiple: usize) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(multiple), 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the names, modes and data of an archive.
+    fn entries(mut archive: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
+        let mut found = Vec::new();
+        loop {
+            assert_eq!(&archive[..6], b"070701");
+            let field = |index: usize| {
+                let digits = std::str::from_utf8(&archive[6 + 8 * index..14 + 8 * index]).unwrap();
+                u32::from_str_radix(digits, 16).unwrap() as usize
+            };
+            let (mode, size, name_size) = (field(1), field(6), field(11));
+            let name = String::from_utf8(archive[110..110 + name_size - 1].to_vec()).unwrap();
+            if name == "TRAILER!!!" {
+                return found;
+            }
+            let data = (110 + name_size).next_multiple_of(4);
+            found.push((
+                name,
+                u32::try_from(mode).unwrap(),
+                archive[data..data + size].to_vec(),
+            ));
+            archive = &archive[(data + size).next_multiple_of(4)..];
+        }
+    }
+
+    #[test]
+    fn the_archive_has_what_linux_needs() {
+        let archive = build(b"ELF!!");
+        assert_eq!(archive.len() % 512, 0);
+        let entries = entries(&archive);
+        let find = |name: &str| entries.iter().find(|entry| entry.0 == name).unwrap();
+        assert_eq!(find("bin/busybox").2, b"ELF!!");
+        assert!(find("init").2.starts_with(b"#!/bin/sh\n"));
+        assert_eq!(find("init").1, 0o100_755);
+        assert_eq!(find("dev/console").1, 0o020_600);
+        assert_eq!(find("dev/null").1, 0o020_666);
+        assert_eq!(find("bin/sh").2, b"busybox");
+        assert!(
+            entries.iter().position(|entry| entry.0 == "bin")
+                < entries.iter().position(|entry| entry.0 == "bin/sh")
+        );
+    }
+
+    #[test]
+    fn modules_are_listed_in_the_order_of_loading() {
+        let module = |name: &str| Module {
+            name: name.to_owned(),
+            bytes: b"ELF".to_vec(),
+        };
+        let archive = build_modules(&[module("virtio_mmio"), module("ext4")]);
+        let entries = entries(&archive);
+        let files: Vec<&str> = entries
+            .iter()
+            .map(|entry| entry.0.as_str())
+            .filter(|name| name.ends_with(".ko"))
+            .collect();
+        assert_eq!(
+            files,
+            ["lib/modules/000-virtio_mmio.ko", "lib/modules/001-ext4.ko"]
+        );
+        assert!(
+            entries
+                .iter()
+                .any(|entry| entry.0 == "sbin/init" && entry.1 == EXECUTABLE)
+        );
+        assert_eq!(entries.last().unwrap().0, "init");
+    }
+
+    #[test]
+    fn equal_input_gives_equal_bytes() {
+        assert_eq!(build(b"a"), build(b"a"));
+        assert_ne!(build(b"a"), build(b"b"));
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The parts that a run needs and does not have yet: programs, kernels, archives, class binaries.
+
+pub mod artifacts;
+pub mod c_guests;
+pub mod debian;
+pub mod host;
+pub mod initramfs;
+pub mod linker;
+pub mod modules;
+pub mod output;
+pub mod payloads;
+pub mod prepare;
+pub mod tables;
+pub mod target_spec;

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Named payloads that come from Debian: `@debian/linux-arm64`, `@debian/initramfs` and their kin.
+//!
+//! Payloads are fetched once and cached outside the repository. A cached file has its digest and its origin
+//! (package and version) beside it. The file is used only if it still has that digest. A file is written
+//! under another name and renamed, and one tool at a time fills the cache (a lock file), so an interrupted or
+//! a concurrent run leaves either a good file or none. The package of a kernel stays in the cache too: its
+//! modules fit that very kernel only, so both are always taken from the same package.
+
+use crate::build::debian::{self, Archive, sha256_hex};
+use crate::build::initramfs;
+use crate::build::modules::Modules;
+use crate::problem::Problem;
+use crate::ui::progress::Progress;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// A payload from Debian.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// Its name behind `@debian/`.
+    pub name: &'static str,
+    /// The description of the payload.
+    pub description: &'static str,
+    /// Debian's name of the architecture.
+    architecture: &'static str,
+    source: Source,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// The kernel that this package depends on.
+    Kernel(&'static str),
+    /// Busybox with an `/init`.
+    Busybox,
+}
+
+/// Every payload from Debian.
+pub const PAYLOADS: &[Payload] = &[
+    Payload {
+        name: "linux-arm64",
+        description: "Debian's arm64 kernel",
+        architecture: "arm64",
+        source: Source::Kernel("linux-image-arm64"),
+    },
+    Payload {
+        name: "linux-rt-arm64",
+        description: "Debian's arm64 kernel with PREEMPT_RT",
+        architecture: "arm64",
+        source: Source::Kernel("linux-image-rt-arm64"),
+    },
+    Payload {
+        name: "linux-armhf",
+        description: "Debian's kernel for 32-bit Arm with LPAE",
+        architecture: "armhf",
+        source: Source::Kernel("linux-image-armmp-lpae"),
+    },
+    Payload {
+        name: "initramfs",
+        description: "a root file system of Debian's busybox for arm64",
+        architecture: "arm64",
+        source: Source::Busybox,
+    },
+    Payload {
+        name: "initramfs-armhf",
+        description: "the same for armhf",
+        architecture: "armhf",
+        source: Source::Busybox,
+    },
+];
+
+/// Part of the name in the cache. The number changes whenever other modules are picked for the same names, or
+/// packed otherwise.
+const MODULES_RULE: u32 = 1;
+
+/// Returns the payload of that name (without `@debian/`).
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Payload> {
+    PAYLOADS.iter().find(|payload| payload.name == name)
+}
+
+/// The request that a name behind `@debian/` stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request<'a> {
+    /// A payload.
+    Whole(&'static Payload),
+    /// `KERNEL/modules/NAME,NAME...`: an archive with modules of a kernel and an `/init` that loads them.
+    Modules(&'static Payload, &'a str),
+}
+
+impl<'a> Request<'a> {
+    /// Reads a name (without `@debian/`).
+    #[must_use]
+    pub fn read(name: &'a str) -> Option<Self> {
+        match name.split_once("/modules/") {
+            None => find(name).map(Self::Whole),
+            Some((kernel, modules)) => find(kernel)
+                .filter(|payload| matches!(payload.source, Source::Kernel(_)))
+                .map(|payload| Self::Modules(payload, modules)),
+        }
+    }
+}
+
+/// The cache of payloads.
+#[derive(Debug)]
+pub struct Payloads {
+    folder: PathBuf,
+}
+
+impl Payloads {
+    /// Returns the cache in `folder` (see [`crate::build::host::cache_folder`]).
+    #[must_use]
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Returns the file of a payload, fetched or made if need be.
+    ///
+    /// # Errors
+    /// The payload cannot be fetched.
+    pub fn provide(&self, request: Request<'_>, progress: &Progress) -> Result<PathBuf, Problem> {
+        let (Request::Whole(payload) | Request::Modules(payload, _)) = request;
+        match (payload.source, request) {
+            (Source::Busybox, _) => self.initramfs(payload, progress),
+            (Source::Kernel(package), Request::Whole(_)) => self.kernel(payload, package, progress),
+            (Source::Kernel(package), Request::Modules(_, names)) => {
+                let kernel = KernelPackage { payload, package };
+                self.modules(&kernel, names, progress)
+            }
+        }
+    }
+
+    /// Returns an archive of the modules `names` (separated by commas) and all they need.
+    fn modules(
+        &self,
+        kernel: &KernelPackage<'_>,
+        names: &str,
+        progress: &Progress,
+    ) -> Result<PathBuf, Problem> {
+        let KernelPackage { payload, package } = *kernel;
+        let kernel = payload.name;
+        let deb = self.kernel_package(payload, package, progress)?;
+        let origin = self.origin(&format!("{kernel}.deb")).unwrap_or_default();
+        let digest = sha256_hex(format!("{MODULES_RULE} {origin} {names}").as_bytes());
+        let name = format!("{kernel}-modules-{}.cpio", &digest[..16]);
+        if !self.is_good(&name) {
+            progress.step(&format!("picking modules of {kernel}"), || {
+                let _lock = self.lock()?;
+                let files = Unpacked::new(&deb, &self.folder, kernel)?;
+                let modules = Modules::read(&files.0)?.select(names.split(','))?;
+                self.store(&name, &initramfs::build_modules(&modules), &origin)
+            })?;
+        }
+        Ok(self.folder.join(name))
+    }
+
+    fn kernel(&self, payload: &Payload, package: &str, progress: &Progress) -> Result<PathBuf, Problem> {
+        let name = payload.name;
+        let package_name = format!("{name}.deb");
+        let same_origin = || {
+            self.origin(name)
+                .is_some_and(|origin| Some(origin) == self.origin(&package_name))
+        };
+        if !(same_origin() && self.is_good(name)) {
+            let deb = self.kernel_package(payload, package, progress)?;
+            let _lock = self.lock()?;
+            let files = Unpacked::new(&deb, &self.folder, name)?;
+            let kernel = file_in(&files.0.join("boot"), "vmlinuz-")?;
+            let bytes = fs::read(&kernel).map_err(Problem::io(kernel.display()))?;
+            self.store(name, &bytes, &self.origin(&package_name).unwrap_or_default())?;
+        }
+        Ok(self.folder.join(name))
+    }
+
+    /// Returns the package with a kernel and its modules.
+    fn kernel_package(
+        &self,
+        payload: &Payload,
+        package: &str,
+        progress: &Progress,
+    ) -> Result<PathBuf, Problem> {
+        let name = format!("{}.deb", payload.name);
+        self.fetch(&name, payload.architecture, progress, |archive| {
+            let newest = archive.find(package)?;
+            let depends = newest
+                .dependency("linux-image-")
+                .ok_or_else(|| Problem::new(format!("Debian's {package} depends on no kernel")))?;
+            let package = archive.find(depends)?;
+            Ok((archive.download(&package)?, package.origin()))
+        })
+    }
+
+    fn initramfs(&self, payload: &Payload, progress: &Progress) -> Result<PathBuf, Problem> {
+        let name = format!("busybox-{}", payload.architecture);
+        let busybox = self.fetch(&name, payload.architecture, progress, |archive| {
+            let package = archive.find("busybox-static")?;
+            let deb = self.folder.join(format!("{name}.deb"));
+            write_whole(&deb, &archive.download(&package)?)?;
+            let files = Unpacked::new(&deb, &self.folder, &name)?;
+            // Only disk space is at stake.
+            let _ = fs::remove_file(&deb);
+            let path = files.0.join("bin/busybox");
+            let bytes = fs::read(&path).map_err(Problem::io(path.display()))?;
+            Ok((bytes, package.origin()))
+        })?;
+        let busybox = fs::read(&busybox).map_err(Problem::io(busybox.display()))?;
+        let archive = initramfs::build(&busybox);
+        let digest = sha256_hex(&archive);
+        let path = self.folder.join(format!("initramfs-{}.cpio", &digest[..16]));
+        if !has_digest(&path, &digest) {
+            write_whole(&path, &archive)?;
+        }
+        Ok(path)
+    }
+
+    /// Returns the path of the cached file `name`. If the cache has no good one, `get` gets the bytes and
+    /// their origin.
+    fn fetch(
+        &self,
+        name: &str,
+        architecture: &'static str,
+        progress: &Progress,
+        get: impl FnOnce(&Archive) -> Result<(Vec<u8>, String), Problem>,
+    ) -> Result<PathBuf, Problem> {
+        let path = self.folder.join(name);
+        if self.is_good(name) {
+            return Ok(path);
+        }
+        progress.step(&format!("getting {name} from Debian's packages"), || {
+            let state = self.folder.join(format!("apt-{architecture}"));
+            let archive = Archive::new(state, architecture)?;
+            let _lock = self.lock()?;
+            if self.is_good(name) {
+                return Ok(());
+            }
+            // Old lists serve if the package they name is still there, and so does a mirror that cannot be
+            // reached for some of its lists. A failed update is a problem only if the package cannot be had.
+            let updated = archive.update();
+            let fetched = get(&archive).map_err(|problem| updated.err().unwrap_or(problem));
+            let (bytes, origin) = fetched.map_err(|problem| {
+                problem.remedy(
+                    "Debian's package servers must be reachable the first time; later the cache is used",
+                )
+            })?;
+            self.store(name, &bytes, &origin)?;
+            archive.clean();
+            Ok(())
+        })?;
+        Ok(path)
+    }
+
+    /// Puts a file with its digest and its origin into the cache.
+    fn store(&self, name: &str, bytes: &[u8], origin: &str) -> Result<(), Problem> {
+        write_whole(&self.folder.join(name), bytes)?;
+        let record = format!("{}  {origin}\n", sha256_hex(bytes));
+        write_whole(&self.digest_path(name), record.as_bytes())
+    }
+
+    /// Returns the origin recorded for a cached file.
+    fn origin(&self, name: &str) -> Option<String> {
+        let record = fs::read_to_string(self.digest_path(name)).ok()?;
+        Some(record.split_once("  ")?.1.trim().to_owned())
+    }
+
+    fn digest_path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.sha256"))
+    }
+
+    fn is_good(&self, name: &str) -> bool {
+        let Ok(recorded) = fs::read_to_string(self.digest_path(name)) else {
+            return false;
+        };
+        recorded
+            .split_whitespace()
+            .next()
+            .is_some_and(|digest| has_digest(&self.folder.join(name), digest))
+    }
+
+    /// Waits until no other tool fills the cache.
+    fn lock(&self) -> Result<File, Problem> {
+        let path = self.folder.join("lock");
+        let file = File::create(&path).map_err(Problem::io(path.display()))?;
+        flock(&file, FlockOperation::LockExclusive)
+            .map_err(|error| Problem::io(path.display())(error.into()))?;
+        Ok(file)
+    }
+}
+
+/// A kernel and the package that depends on its newest version.
+struct KernelPackage<'a> {
+    payload: &'a Payload,
+    package: &'a str,
+}
+
+/// The files of a package, which are deleted when this value is dropped.
+struct Unpacked(PathBuf);
+
+impl Unpacked {
+    fn new(package: &Path, folder: &Path, name: &str) -> Result<Self, Problem> {
+        let files = Self(folder.join(format!("{name}.files.{}", std::process::id())));
+        // The folder may be left over from a run that was interrupted.
+        let _ = fs::remove_dir_all(&files.0);
+        debian::unpack(package, &files.0)?;
+        Ok(files)
+    }
+}
+
+impl Drop for Unpacked {
+    fn drop(&mut self) {
+        // Only disk space is at stake.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn has_digest(path: &Path, digest: &str) -> bool {
+    fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == digest)
+}
+
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Problem> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(Problem::io(folder.display()))?;
+    }
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}", std::process::id()));
+    fs::write(&temporary, bytes).map_err(Problem::io(path.display()))?;
+    fs::rename(&temporary, path).map_err(Problem::io(path.display()))
+}
+
+fn file_in(folder: &Path, prefix: &str) -> Result<PathBuf, Problem> {
+    let entries = fs::read_dir(folder).map_err(Problem::io(folder.display()))?;
+    let found = entries
+        .flatten()
+        .find(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+    found
+        .map(|entry| entry.path())
+        .ok_or_else(|| Problem::new(format!("no {prefix}* in {}", folder.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("bulkhead-payloads-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_damaged_file_is_not_used() {
+        let payloads = Payloads::new(folder("damaged"));
+        assert!(!payloads.is_good("x"));
+        fs::write(payloads.folder.join("x"), "good").unwrap();
+        fs::write(
+            payloads.digest_path("x"),
+            format!("{}  p 1\n", sha256_hex(b"good")),
+        )
+        .unwrap();
+        assert!(payloads.is_good("x"));
+        fs::write(payloads.folder.join("x"), "goof").unwrap();
+        assert!(!payloads.is_good("x"));
+        fs::remove_dir_all(&payloads.folder).unwrap();
+    }
+
+    #[test]
+    fn a_cached_busybox_makes_one_initramfs() {
+        let payloads = Payloads::new(folder("initramfs"));
+        fs::write(payloads.folder.join("busybox-arm64"), "ELF").unwrap();
+        fs::write(payloads.digest_path("busybox-arm64"), sha256_hex(b"ELF")).unwrap();
+        let progress = Progress::new();
+        let one = payloads
+            .provide(Request::read("initramfs").unwrap(), &progress)
+            .unwrap();
+        assert_eq!(fs::read(&one).unwrap(), initramfs::build(b"ELF"));
+        assert_eq!(
+            payloads
+                .provide(Request::read("initramfs").unwrap(), &progress)
+                .unwrap(),
+            one
+        );
+        fs::remove_dir_all(&payloads.folder).unwrap();
+    }
+}

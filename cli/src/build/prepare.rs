@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From a manifest to everything a run or a flash needs: the checked system, its image, the flashable file.
+//!
+//! The needs of a manifest can be read off its text before the manifest is checked (`@guests/...`,
+//! `@debian/...`), so building and fetching start at once and side by side. The check then finds every
+//! payload there.
+
+use crate::build::artifacts::{self, Workspace};
+use crate::build::payloads::{self, Payload, Payloads, Request};
+use crate::emulator::attach::Attachments;
+use crate::problem::Problem;
+use crate::ui::progress::Progress;
+use crate::{build::host, ui::terminal};
+use bulkhead_manifest::board::Emulator;
+use bulkhead_manifest::{
+    Board, ClassBinary, CompileInput, Kind, NoPayloads, System, board_of, compile, flashable, load,
+    load_text, nearest,
+};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Prefix of the name of a guest of this repository.
+const GUESTS: &str = "@guests/";
+/// Prefix of the name of a payload from Debian.
+const DEBIAN: &str = "@debian/";
+
+/// The options with which a system is prepared.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Seconds of the board's time after which the hypervisor powers the board off.
+    pub stop_after: Option<f64>,
+    /// Most records of each pCPU's ring of the trace. With `None`, nothing is traced.
+    pub trace_records: Option<u32>,
+    /// True if the checks of `arch/conformance` run on the class's backend instead of the kernel.
+    pub conformance: bool,
+    /// True if warnings are not shown: nobody can do anything about those of our own manifests.
+    pub quiet: bool,
+}
+
+/// A system, ready to run.
+#[derive(Debug)]
+pub struct Prepared {
+    system: System,
+    image: Vec<u8>,
+    flash: Vec<u8>,
+    class_binary: PathBuf,
+    images: Vec<Option<PathBuf>>,
+    folder: PathBuf,
+    /// The disks and networks, made when somebody asks for the emulator: an image for a real board needs no
+    /// disks.
+    attachments: OnceLock<Attachments>,
+}
+
+impl Prepared {
+    /// Returns the checked system.
+    #[must_use]
+    pub fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// Returns the files that the system was made from, beside the manifest.
+    pub fn inputs(&self) -> impl Iterator<Item = &Path> {
+        self.images.iter().flatten().map(PathBuf::as_path)
+    }
+
+    /// Returns the system image.
+    #[must_use]
+    pub fn image(&self) -> &[u8] {
+        &self.image
+    }
+
+    /// Returns the flashable file: class binary and system image.
+    #[must_use]
+    pub fn flash(&self) -> &[u8] {
+        &self.flash
+    }
+
+    /// Returns the class binary as the linker made it, with symbols.
+    #[must_use]
+    pub fn class_binary(&self) -> &Path {
+        &self.class_binary
+    }
+
+    /// Returns the file with the image of a partition.
+    ///
+    /// # Errors
+    /// There is no such partition, or it has no image.
+    pub fn image_of(&self, partition: &str) -> Result<PathBuf, Problem> {
+        let names = || {
+            let partitions = self.system.partitions().into_iter();
+            partitions.map(|partition| partition.name())
+        };
+        let number = names().position(|name| name == partition).ok_or_else(|| {
+            let known: Vec<&str> = names().collect();
+            Problem::usage(format!("there is no partition `{partition}`"))
+                .remedy(format!("partitions of this system: {}", known.join(", ")))
+        })?;
+        let image = self.images.get(number).cloned().flatten();
+        image.ok_or_else(|| Problem::new(format!("partition `{partition}` has no image")))
+    }
+
+    /// Returns the emulator of the board, with the files that the manifest plugs into its devices. The
+    /// emulator is of use for as long as `self`.
+    ///
+    /// # Errors
+    /// The board has no emulator, or a disk is not there.
+    pub fn emulator(&self) -> Result<Emulator, Problem> {
+        let board = self.system.board();
+        let mut emulator = board.emulator.clone().ok_or_else(|| {
+            Problem::new(format!("board `{}` has no emulator", board.name))
+                .remedy("build the flashable file with `bulkhead build` and load it on the board")
+        })?;
+        let attachments = match self.attachments.get() {
+            Some(attachments) => attachments,
+            None => {
+                let made = Attachments::new(&self.system, &self.folder)?;
+                self.attachments.get_or_init(|| made)
+            }
+        };
+        emulator.arguments.extend(attachments.arguments.iter().cloned());
+        Ok(emulator)
+    }
+
+    /// Returns the names of the partitions with a console, in the order of the manifest.
+    #[must_use]
+    pub fn consoles(&self) -> Vec<String> {
+        let with_console = self
+            .system
+            .partitions()
+            .into_iter()
+            .filter(|partition| partition.console());
+        with_console
+            .map(|partition| partition.name().to_owned())
+            .collect()
+    }
+
+    /// Returns the index among [`Prepared::consoles`] of the first VM's console, where a user most likely
+    /// wants to type.
+    #[must_use]
+    pub fn first_vm_console(&self) -> usize {
+        let mut with_console = self
+            .system
+            .partitions()
+            .into_iter()
+            .filter(|partition| partition.console());
+        with_console
+            .position(|partition| partition.kind() == Kind::Vm)
+            .unwrap_or(0)
+    }
+}
+
+/// Prepares the manifest at `path`.
+///
+/// # Errors
+/// The manifest is wrong, or a payload cannot be built or fetched.
+pub fn prepare(path: &Path, options: &Options, progress: &Progress) -> Result<Prepared, Problem> {
+    let text = read(path)?;
+    prepare_text(path, &text, options, progress)
+}
+
+/// Prepares a manifest whose text is `text`, as if it were at `path`.
+///
+/// # Errors
+/// The manifest is wrong, or a payload cannot be built or fetched.
+pub fn prepare_text(
+    path: &Path,
+    text: &str,
+    options: &Options,
+    progress: &Progress,
+) -> Result<Prepared, Problem> {
+    let binary = |board: &Board| artifacts::class_binary(board, options.conformance);
+    let needs = Needs::read(text, board_of(path, text).as_ref().map(binary))?;
+    let system = needs.check(path, text, progress)?;
+    if !options.quiet {
+        warn(&system);
+    }
+    let class_binary = needs
+        .workspace
+        .class_binary(system.board(), options.conformance)?;
+    let elf = fs::read(&class_binary).map_err(Problem::io(class_binary.display()))?;
+    let binary = ClassBinary::from_elf(&elf).map_err(|error| Problem::new(error.to_string()))?;
+    let stop_after_ms = options.stop_after.map(|seconds| (seconds * 1000.0) as u32);
+    let input = CompileInput {
+        class_binary_len: binary.len(),
+        stop_after_ms,
+        trace_records: options.trace_records,
+    };
+    let image = compile(&system, &input).map_err(|error| Problem::new(error.to_string()))?;
+    let flash = flashable(&binary, &image, &system).map_err(|error| Problem::new(error.to_string()))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let file = |number| {
+        let name = system.image_name(number)?;
+        if name.starts_with('@') {
+            needs.resolve(name, progress).ok()
+        } else {
+            Some(folder.join(name))
+        }
+    };
+    let images = (0..system.partitions().len()).map(file).collect();
+    Ok(Prepared {
+        system,
+        image,
+        flash,
+        class_binary,
+        images,
+        folder: folder.to_owned(),
+        attachments: OnceLock::new(),
+    })
+}
+
+/// Checks the manifest at `path` without making an image of it.
+///
+/// # Errors
+/// The manifest is wrong, or a payload cannot be built or fetched.
+pub fn check(path: &Path, progress: &Progress) -> Result<System, Problem> {
+    let text = read(path)?;
+    let system = Needs::read(&text, None)?.check(path, &text, progress)?;
+    warn(&system);
+    Ok(system)
+}
+
+/// Shows the warnings of the check about a system that it accepts.
+fn warn(system: &System) {
+    if !system.report().diagnostics.is_empty() {
+        eprintln!("{}", system.report().render(terminal::has_colour()).trim_end());
+    }
+}
+
+fn read(path: &Path) -> Result<String, Problem> {
+    fs::read_to_string(path).map_err(|error| match load(path, &NoPayloads) {
+        Err(report) => Problem::reported(report.render(terminal::has_colour())),
+        Ok(_) => Problem::io(path.display())(error),
+    })
+}
+
+/// Returns the names in `text` behind each `prefix`.
+fn names<'a>(text: &'a str, prefix: &str) -> impl Iterator<Item = &'a str> {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || char == '-';
+    text.split(prefix)
+        .skip(1)
+        .map(move |rest| &rest[..rest.find(|char| !is_part(char)).unwrap_or(rest.len())])
+}
+
+/// The payloads that the text of a manifest asks for.
+struct Needs {
+    workspace: Workspace,
+    payloads: Payloads,
+    programs: Vec<String>,
+    debian: Vec<&'static Payload>,
+}
+
+impl Needs {
+    /// Reads the names off the text. A name too many (in a comment, say) costs time, not correctness. The
+    /// class binary, if one is named, is needed too.
+    fn read(text: &str, class_binary: Option<String>) -> Result<Self, Problem> {
+        let workspace = Workspace::locate()?;
+        let mut programs: Vec<String> = class_binary.into_iter().collect();
+        for guest in names(text, GUESTS) {
+            let program = format!("guest-{guest}");
+            if workspace.has_guest(guest) && !programs.contains(&program) {
+                programs.push(program);
+            }
+        }
+        Ok(Self {
+            workspace,
+            payloads: Payloads::new(host::cache_folder()),
+            programs,
+            debian: names(text, DEBIAN).filter_map(payloads::find).collect(),
+        })
+    }
+
+    /// Builds and fetches side by side, then checks the manifest.
+    fn check(&self, path: &Path, text: &str, progress: &Progress) -> Result<System, Problem> {
+        std::thread::scope(|scope| {
+            let fetched = scope.spawn(|| {
+                let mut payloads = self.debian.iter();
+                payloads.try_for_each(|payload| {
+                    self.payloads.provide(Request::Whole(payload), progress).map(drop)
+                })
+            });
+            let built = if self.programs.is_empty() {
+                Ok(())
+            } else {
+                self.workspace.build(&self.programs, progress)
+            };
+            let fetched = fetched
+                .join()
+                .unwrap_or_else(|_| Err(Problem::new("fetching payloads failed")));
+            built.and(fetched)
+        })?;
+        let resolve = |name: &str| self.resolve(name, progress);
+        let colour = terminal::has_colour();
+        load_text(path, text, &resolve).map_err(|report| Problem::reported(report.render(colour)))
+    }
+
+    /// Returns the file behind a name. Every file is there already, unless the name is not known.
+    fn resolve(&self, name: &str, progress: &Progress) -> Result<PathBuf, String> {
+        if let Some(guest) = name.strip_prefix(GUESTS) {
+            if self.workspace.has_guest(guest) {
+                return Ok(self.workspace.program(&format!("guest-{guest}")));
+            }
+            return Err(unknown(guest, GUESTS, &self.workspace.guests()));
+        }
+        let Some(request) = name.strip_prefix(DEBIAN).and_then(Request::read) else {
+            let known: Vec<String> = payloads::PAYLOADS
+                .iter()
+                .map(|payload| payload.name.to_owned())
+                .collect();
+            return Err(unknown(name.strip_prefix(DEBIAN).unwrap_or(name), DEBIAN, &known));
+        };
+        let found = self.payloads.provide(request, progress);
+        found.map_err(|problem| problem.to_string())
+    }
+}
+
+/// Explains that there is no payload `word` among the `known` ones of `family`.
+fn unknown(word: &str, family: &str, known: &[String]) -> String {
+    match nearest(word, known.iter().map(String::as_str)) {
+        Some(name) => format!("there is none of this name; did you mean `{family}{name}`?"),
+        None => format!(
+            "there is none of this name; {family}NAME can be: {}",
+            known.join(", ")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_payload_is_answered_with_the_nearest_or_with_all() {
+        let known = ["mcu-serial".to_owned(), "mcu-rtos".to_owned()];
+        assert_eq!(
+            unknown("mcu-serail", GUESTS, &known),
+            "there is none of this name; did you mean `@guests/mcu-serial`?"
+        );
+        assert_eq!(
+            unknown("zephyr", GUESTS, &known),
+            "there is none of this name; @guests/NAME can be: mcu-serial, mcu-rtos"
+        );
+    }
+
+    #[test]
+    fn needs_are_read_off_the_text() {
+        let text = "image = \"@guests/control-loop\"\ninit = '@guests/control-loop' # @guests/../cli @debian/initramfs";
+        assert_eq!(Needs::read(text, None).unwrap().programs, ["guest-control-loop"]);
+        let on = |board: &str| {
+            let text = format!("board = \"{board}\"\n[partition.a]\nkind = \"vm\"\n{text}");
+            let board = board_of(Path::new("a.toml"), &text);
+            Needs::read(&text, board.map(|board| artifacts::class_binary(&board, false))).unwrap()
+        };
+        let needs = on("qemu-virt-aarch64");
+        assert_eq!(
+            needs.programs,
+            ["bulkhead-hypervisor-aarch64", "guest-control-loop"]
+        );
+        let gic_v2 = on("xlnx-zcu102");
+        assert_eq!(gic_v2.programs[0], "bulkhead-hypervisor-aarch64-gic-v2");
+        assert_eq!(on("no-such-board").programs, ["guest-control-loop"]);
+        let debian: Vec<&str> = needs.debian.iter().map(|payload| payload.name).collect();
+        assert_eq!(debian, ["initramfs"]);
+    }
+
+    #[test]
+    fn unknown_names_are_answered_with_the_known() {
+        let needs = Needs::read("", None).unwrap();
+        let progress = Progress::new();
+        assert!(
+            needs
+                .resolve("@guests/../cli", &progress)
+                .unwrap_err()
+                .contains("control-loop")
+        );
+        assert!(
+            needs
+                .resolve("@debian/windows", &progress)
+                .unwrap_err()
+                .contains("@debian/NAME can be: linux-arm64")
+        );
+    }
+}

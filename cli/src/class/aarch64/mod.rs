@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Class `aarch64`.
+
+mod page;
+mod syndrome;
+
+use super::{Debugger, Symbols, Template, Tool, Variant};
+use crate::bench::{Page, Results, runs};
+use crate::build::linker::Link;
+use crate::explain::Event;
+use crate::problem::Problem;
+use crate::ui::progress::Progress;
+use bulkhead_arch_api::ClassFacts;
+use bulkhead_arch_api::class::AARCH64;
+use bulkhead_manifest::Board;
+use bulkhead_manifest::board::Emulator;
+use bulkhead_manifest::driver::Role;
+use bulkhead_manifest::system::Partition;
+
+/// The class binary for boards with a GICv2.
+static GIC_V2: Variant = Variant {
+    suffix: "-gic-v2",
+    feature: "gic-v2",
+};
+
+/// The class.
+pub struct Aarch64;
+
+impl Tool for Aarch64 {
+    fn facts(&self) -> &'static ClassFacts {
+        &AARCH64
+    }
+
+    /// Returns a target without floating point, because FP registers belong to the guests.
+    fn target(&self) -> &'static str {
+        "aarch64-unknown-none-softfloat"
+    }
+
+    fn variants(&self) -> &'static [Variant] {
+        std::slice::from_ref(&GIC_V2)
+    }
+
+    fn variant(&self, board: &Board) -> Option<&'static Variant> {
+        let controller = board.driven(Role::Interrupts);
+        let is_v2 = controller.is_some_and(|controller| controller.driver.compatible == "arm,gic-400");
+        is_v2.then_some(&GIC_V2)
+    }
+
+    fn link(&self, _board: &Board) -> Option<Link> {
+        None
+    }
+
+    fn flash_name(&self) -> &'static str {
+        "bulkhead.bin"
+    }
+
+    fn debugger(&self) -> Debugger {
+        Debugger {
+            architecture: "aarch64",
+            symbols: Symbols::AtLoadAddress,
+        }
+    }
+
+    fn template(&self) -> Template {
+        Template {
+            manifest: include_str!("template/system.toml"),
+            readme: include_str!("template/README.md"),
+        }
+    }
+
+    fn sentence(&self, syndrome: u64, event: &Event, partition: &Partition<'_>) -> String {
+        syndrome::sentence(
+            syndrome,
+            event.address,
+            event.virtual_address,
+            partition.aarch32(),
+        )
+    }
+
+    fn fields(&self, syndrome: u64) -> String {
+        syndrome::fields(syndrome)
+    }
+
+    fn is_asynchronous(&self, syndrome: u64) -> bool {
+        syndrome::is_asynchronous(syndrome)
+    }
+
+    fn remedy(&self, _event: &Event) -> Option<&'static str> {
+        None
+    }
+
+    fn page(&self) -> Page {
+        page::PAGE
+    }
+
+    fn measure(&self, board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem> {
+        runs::measure_parts(board, emulator, progress)
+    }
+}

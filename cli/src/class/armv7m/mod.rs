@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Class `armv7m`.
+
+mod fault_status;
+mod measure;
+mod page;
+
+use super::{Debugger, Symbols, Template, Tool, Variant};
+use crate::bench::{Page, Results};
+use crate::build::linker::Link;
+use crate::explain::Event;
+use crate::problem::Problem;
+use crate::ui::progress::Progress;
+use bulkhead_arch_api::ClassFacts;
+use bulkhead_arch_api::class::ARMV7M;
+use bulkhead_manifest::Board;
+use bulkhead_manifest::board::Emulator;
+use bulkhead_manifest::system::Partition;
+
+/// The class.
+pub struct Armv7m;
+
+impl Tool for Armv7m {
+    fn facts(&self) -> &'static ClassFacts {
+        &ARMV7M
+    }
+
+    fn target(&self) -> &'static str {
+        "thumbv7em-none-eabi"
+    }
+
+    fn variants(&self) -> &'static [Variant] {
+        &[]
+    }
+
+    fn variant(&self, _board: &Board) -> Option<&'static Variant> {
+        None
+    }
+
+    fn link(&self, board: &Board) -> Option<Link> {
+        let (code, ram) = (board.own_code, board.own_ram);
+        Some(Link {
+            emulation: "armelf",
+            symbols: vec![
+                ("__own_code", code.base),
+                ("__own_code_size", code.size),
+                ("__own_ram", ram.base),
+                ("__own_ram_size", ram.size),
+            ],
+            remedy: format!(
+                "if something does not fit: give the hypervisor more memory in the file of board `{}` (`hypervisor.code`, `hypervisor.ram`)",
+                board.name
+            ),
+        })
+    }
+
+    fn flash_name(&self) -> &'static str {
+        "bulkhead.elf"
+    }
+
+    fn debugger(&self) -> Debugger {
+        Debugger {
+            architecture: "arm",
+            symbols: Symbols::WhereLinked,
+        }
+    }
+
+    fn template(&self) -> Template {
+        Template {
+            manifest: include_str!("template/system.toml"),
+            readme: include_str!("template/README.md"),
+        }
+    }
+
+    fn sentence(&self, syndrome: u64, event: &Event, _partition: &Partition<'_>) -> String {
+        fault_status::sentence(syndrome, event.address)
+    }
+
+    fn fields(&self, syndrome: u64) -> String {
+        fault_status::fields(syndrome)
+    }
+
+    fn is_asynchronous(&self, syndrome: u64) -> bool {
+        fault_status::is_asynchronous(syndrome)
+    }
+
+    fn remedy(&self, event: &Event) -> Option<&'static str> {
+        let locked_up = event.class == "system" && event.syndrome.is_some_and(fault_status::is_lockup);
+        locked_up.then_some(
+            "look at its vector table, at the stack and at the handler of its HardFault or NMI: one of them faults, and a bare chip \
+             would stand still here",
+        )
+    }
+
+    fn page(&self) -> Page {
+        page::PAGE
+    }
+
+    fn measure(&self, board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem> {
+        measure::measure(board, emulator, progress)
+    }
+}

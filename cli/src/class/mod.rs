@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The parts of the tool that differ for each class of hardware.
+//!
+//! A class is a folder here. The tool knows a class only by one trait, [`Tool`]: how its programs are built
+//! and linked, the debugger, the files that `bulkhead new` writes, the words for its faults, its page of
+//! figures. Nothing outside these folders names a class.
+
+mod aarch64;
+mod armv7m;
+#[cfg(feature = "stub-class")]
+#[path = "../../../tests/stub-class/cli.rs"]
+mod stub;
+
+use crate::bench::{Page, Results};
+use crate::build::linker::Link;
+use crate::explain::Event;
+use crate::problem::Problem;
+use crate::ui::progress::Progress;
+use bulkhead_arch_api::ClassFacts;
+use bulkhead_manifest::board::Emulator;
+use bulkhead_manifest::system::Partition;
+use bulkhead_manifest::{Board, Class};
+
+/// The list of classes. Programs that name no target are built for the first one.
+static CLASSES: &[&dyn Tool] = &[
+    &aarch64::Aarch64,
+    &armv7m::Armv7m,
+    #[cfg(feature = "stub-class")]
+    &stub::Stub,
+];
+
+/// The files that a new folder begins with.
+#[derive(Clone, Copy, Debug)]
+pub struct Template {
+    /// The manifest.
+    pub manifest: &'static str,
+    /// The README of the folder.
+    pub readme: &'static str,
+}
+
+/// The addresses of a class binary's symbols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Symbols {
+    /// At the address that its file says.
+    WhereLinked,
+    /// Behind the board's load address by what its file says.
+    AtLoadAddress,
+}
+
+/// The facts that a debugger must be told.
+#[derive(Clone, Copy, Debug)]
+pub struct Debugger {
+    /// The architecture, by gdb's name.
+    pub architecture: &'static str,
+    /// The symbols of the class binary.
+    pub symbols: Symbols,
+}
+
+/// A class binary that is compiled for other hardware than the usual one.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    /// The end of its name.
+    pub suffix: &'static str,
+    /// The feature of its package.
+    pub feature: &'static str,
+}
+
+/// The questions that the tool asks a class.
+pub trait Tool: Sync {
+    /// Returns the facts of the class.
+    fn facts(&self) -> &'static ClassFacts;
+
+    /// Returns the Rust target of programs whose package names none.
+    fn target(&self) -> &'static str;
+    /// Returns the variants of the class binary besides the usual one.
+    fn variants(&self) -> &'static [Variant];
+    /// Returns the variant that a board needs.
+    fn variant(&self, board: &Board) -> Option<&'static Variant>;
+    /// Tells how the class binary is linked for a board, if its places are the board's.
+    fn link(&self, board: &Board) -> Option<Link>;
+    /// Returns the name of the flashable file.
+    fn flash_name(&self) -> &'static str;
+    /// Returns the settings of the debugger.
+    fn debugger(&self) -> Debugger;
+    /// Returns the first files of a new folder.
+    fn template(&self) -> Template;
+
+    /// Describes the attempt of the partition's instruction, from the syndrome of its fault.
+    fn sentence(&self, syndrome: u64, event: &Event, partition: &Partition<'_>) -> String;
+    /// Returns the fields of a syndrome.
+    fn fields(&self, syndrome: u64) -> String;
+    /// Tells whether the fault was reported later than its cause.
+    fn is_asynchronous(&self, syndrome: u64) -> bool;
+    /// Returns a probable remedy against an event that this class alone knows.
+    fn remedy(&self, event: &Event) -> Option<&'static str>;
+
+    /// Returns the page with its blessed figures.
+    fn page(&self) -> Page;
+    /// Measures the figures of that page on the emulator of a board.
+    ///
+    /// # Errors
+    /// A run fails.
+    fn measure(&self, board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem>;
+}
+
+/// Returns all classes.
+pub fn all() -> impl Iterator<Item = &'static dyn Tool> {
+    CLASSES.iter().copied()
+}
+
+/// Returns the class of a board.
+#[must_use]
+pub fn of(board: &Board) -> &'static dyn Tool {
+    named(board.class)
+}
+
+/// Returns the class that holds where nothing names another class.
+#[must_use]
+pub fn default() -> &'static dyn Tool {
+    named(Class::default())
+}
+
+fn named(class: Class) -> &'static dyn Tool {
+    let found = all().find(|tool| tool.facts() == class.facts());
+    found.unwrap_or_else(|| unreachable!("a test sees to it that each class is here"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tool, all};
+    use bulkhead_manifest::Class;
+
+    #[test]
+    fn every_class_is_here() {
+        assert!(all().map(Tool::facts).eq(Class::all().map(Class::facts)));
+    }
+}

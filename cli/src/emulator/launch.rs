@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From a prepared system to a session: the emulator's command line, the flashable file on disk, limits.
+
+use crate::emulator::session::{self, Input, Limits, Memory, Outcome};
+use crate::problem::Problem;
+use crate::serial::consoles::Observer;
+use crate::serial::framing::VirtualTime;
+use bulkhead_manifest::board::Emulator;
+use std::fs;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// The way in which a system is run.
+#[derive(Debug, Clone, Default)]
+pub struct Launch {
+    /// One instruction takes one nanosecond.
+    pub deterministic: bool,
+    /// Limit on the board's clock, in seconds.
+    pub virtual_seconds: Option<f64>,
+    /// Limit on the wall clock, in seconds.
+    pub real_seconds: Option<f64>,
+    /// Wait for a debugger on this port.
+    pub gdb: Option<u16>,
+    /// Address of the hypervisor's log. The log is read at the end, if the board's emulator allows it.
+    pub log_base: Option<u64>,
+    /// Collect the trace. This needs `log_base`.
+    pub trace: bool,
+}
+
+impl Launch {
+    /// Returns the limits of the session. A system that hangs prints nothing, and then the tool does not see
+    /// its clock. A limit on the board's clock therefore brings one on the wall clock with it.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let implied = self.virtual_seconds.map(|seconds| 30.0 + 10.0 * seconds);
+        Limits {
+            virtual_time: self.virtual_seconds.map(|seconds| VirtualTime {
+                micros: (seconds * 1e6) as u64,
+            }),
+            real: self.real_seconds.or(implied).map(Duration::from_secs_f64),
+        }
+    }
+
+    /// Returns the command line of the emulator.
+    #[must_use]
+    pub fn command(
+        &self,
+        emulator: &Emulator,
+        image: &Path,
+        cpus: usize,
+        monitor: Option<&Path>,
+    ) -> Vec<String> {
+        let mut command = vec![emulator.program.clone()];
+        command.extend(emulator.arguments.iter().cloned());
+        if self.deterministic {
+            command.extend(emulator.deterministic.iter().cloned());
+        }
+        if self.gdb.is_some() {
+            command.extend(emulator.gdb.iter().cloned());
+        }
+        if monitor.is_some() {
+            command.extend(emulator.monitor.iter().cloned());
+        }
+        let monitor = monitor.map(|path| path.display().to_string()).unwrap_or_default();
+        let port = self.gdb.unwrap_or_default().to_string();
+        let image = image.display().to_string();
+        for argument in &mut command {
+            *argument = argument
+                .replace("{cpus}", &cpus.to_string())
+                .replace("{port}", &port);
+            *argument = argument.replace("{image}", &image).replace("{monitor}", &monitor);
+        }
+        command
+    }
+}
+
+/// A file for the emulator. The file is deleted when this value is dropped.
+#[derive(Debug)]
+pub struct TemporaryFile(PathBuf);
+
+impl TemporaryFile {
+    /// Writes `bytes` to a file of its own whose name ends in `.extension`.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(extension: &str, bytes: &[u8]) -> Result<Self, Problem> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("bulkhead-{}-{number}.{extension}", std::process::id()));
+        let file = Self(path);
+        fs::write(&file.0, bytes).map_err(Problem::io(file.0.display()))?;
+        Ok(file)
+    }
+
+    /// Returns the path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        // Only disk space is at stake.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Runs `flash` on a board's emulator.
+///
+/// # Errors
+/// The emulator cannot be run.
+pub fn run(
+    launch: &Launch,
+    board: (&Emulator, usize),
+    flash: &[u8],
+    observer: &mut dyn Observer,
+    input: &mut dyn Input,
+    signals: Option<BorrowedFd<'_>>,
+) -> Result<Outcome, Problem> {
+    let file = TemporaryFile::write("bin", flash)?;
+    let socket = (launch.log_base.is_some() && !board.0.monitor.is_empty())
+        .then(crate::emulator::monitor::socket_path);
+    let command = launch.command(board.0, file.path(), board.1, socket.as_deref());
+    let memory = socket.map(|socket| Memory {
+        socket,
+        log_base: launch.log_base,
+        trace: launch.trace,
+    });
+    let mut outcome = session::run(&command, launch.limits(), memory, observer, input, signals)?;
+    outcome.messages = worth_reading(&outcome.messages, &board.0.ignore);
+    Ok(outcome)
+}
+
+/// Returns the emulator's messages without those that the board file calls harmless.
+fn worth_reading(messages: &str, ignore: &[String]) -> String {
+    let is_harmless = |line: &&str| ignore.iter().any(|part| line.contains(part));
+    let kept: Vec<&str> = messages.lines().filter(|line| !is_harmless(line)).collect();
+    kept.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_filled_in() {
+        let board = bulkhead_manifest::boards()
+            .into_iter()
+            .find(|board| board.name == "qemu-virt-aarch64")
+            .unwrap();
+        let emulator = board.emulator.unwrap();
+        let launch = Launch {
+            deterministic: true,
+            gdb: Some(1234),
+            ..Launch::default()
+        };
+        let command = launch.command(&emulator, Path::new("/x/y z.bin"), 3, Some(Path::new("/x/m")));
+        assert_eq!(command[0], "qemu-system-aarch64");
+        assert!(
+            command.windows(2).any(|pair| pair == ["-smp", "3"]),
+            "{command:?}"
+        );
+        assert!(
+            command.windows(2).any(|pair| pair == ["-kernel", "/x/y z.bin"]),
+            "{command:?}"
+        );
+        assert!(command.contains(&"tcp:127.0.0.1:1234".to_owned()), "{command:?}");
+        assert!(
+            command.contains(&"unix:/x/m,server=on,wait=off".to_owned()),
+            "{command:?}"
+        );
+        assert!(command.contains(&"-icount".to_owned()), "{command:?}");
+        assert!(
+            !command.iter().any(|argument| argument.contains('{')),
+            "{command:?}"
+        );
+    }
+
+    #[test]
+    fn harmless_messages_are_left_out() {
+        let ignore = ["no peer".to_owned()];
+        assert_eq!(
+            worth_reading("hub has no peer\ndisk is full\nno peer", &ignore),
+            "disk is full"
+        );
+        assert_eq!(worth_reading("a\nb", &[]), "a\nb");
+    }
+
+    #[test]
+    fn a_virtual_limit_implies_a_real_one() {
+        assert_eq!(Launch::default().limits().real, None);
+        let launch = Launch {
+            virtual_seconds: Some(2.0),
+            ..Launch::default()
+        };
+        assert_eq!(launch.limits().real, Some(Duration::from_secs(50)));
+    }
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The emulator's monitor (QMP, one JSON object a line, over a socket): reading the board's memory, and
+//! resetting the board.
+//!
+//! The tool sends only a handful of fixed commands, and only three words of the answers matter, so there is
+//! no JSON reader here. A line that contains `"return"` or `"error"` answers the last command. A line that
+//! contains `"SHUTDOWN"` says that the board has switched itself off. The emulator is told to stay until the
+//! tool has looked.
+
+use crate::problem::Problem;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+/// The time that the emulator may take to open its socket, or to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Returns a path for the socket that no other run uses.
+#[must_use]
+pub fn socket_path() -> PathBuf {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("bulkhead-{}-{number}.qmp", std::process::id()))
+}
+
+/// A connection to the monitor.
+#[derive(Debug)]
+pub struct Monitor {
+    stream: UnixStream,
+    path: PathBuf,
+    received: Vec<u8>,
+    /// The board has switched itself off.
+    pub is_off: bool,
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        // Only a file of no use is at stake.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Monitor {
+    /// Connects to the monitor. The function `is_alive` says whether the emulator still runs. Returns `None`
+    /// if the emulator ended before it could be reached.
+    ///
+    /// # Errors
+    /// The monitor cannot be reached, or does not answer.
+    pub fn connect(path: &Path, mut is_alive: impl FnMut() -> bool) -> Result<Option<Self>, Problem> {
+        let started = Instant::now();
+        let stream = loop {
+            match UnixStream::connect(path) {
+                Ok(stream) => break stream,
+                Err(_) if !is_alive() => return Ok(None),
+                Err(_) if started.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(2)),
+                Err(error) => return Err(Problem::io("the emulator's monitor")(error)),
+            }
+        };
+        let mut monitor = Self {
+            stream,
+            path: path.to_owned(),
+            received: Vec::new(),
+            is_off: false,
+        };
+        monitor
+            .stream
+            .set_read_timeout(Some(PATIENCE))
+            .map_err(Problem::io("the emulator's monitor"))?;
+        monitor.command(r#"{"execute":"qmp_capabilities"}"#)?;
+        Ok(Some(monitor))
+    }
+
+    /// Returns a source that becomes readable when something happens.
+    #[must_use]
+    pub fn source(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    /// Takes the events that have happened. Requires: [`Monitor::source`] is readable.
+    pub fn take_events(&mut self) {
+        // A monitor that has gone away means an emulator that has gone away. The session sees that on its
+        // output.
+        let _ = self.receive();
+        while self.line().is_some() {}
+    }
+
+    /// Resets the board. The memory of the board stays.
+    ///
+    /// # Errors
+    /// The monitor refuses.
+    pub fn reset(&mut self) -> Result<(), Problem> {
+        // The tool starts the board's emulator so that a reset ends it.
+        self.command(r#"{"execute":"set-action","arguments":{"reboot":"reset"}}"#)?;
+        self.command(r#"{"execute":"system_reset"}"#)
+    }
+
+    /// Stops the board's clock and CPUs for good.
+    ///
+    /// # Errors
+    /// The monitor refuses.
+    pub fn freeze(&mut self) -> Result<(), Problem> {
+        self.command(r#"{"execute":"stop"}"#)
+    }
+
+    /// Ends the emulator.
+    ///
+    /// # Errors
+    /// The monitor refuses.
+    pub fn quit(&mut self) -> Result<(), Problem> {
+        self.command(r#"{"execute":"quit"}"#)
+    }
+
+    /// Reads the board's memory.
+    ///
+    /// # Errors
+    /// The monitor refuses.
+    pub fn memory(&mut self, address: u64, length: usize) -> Result<Vec<u8>, Problem> {
+        let file = self.path.with_extension("memory");
+        let name = file.display().to_string();
+        if name.contains(['"', '\\']) {
+            return Err(Problem::new(format!(
+                "the temporary folder's name is odd: {name}"
+            )));
+        }
+        let command = format!(
+            r#"{{"execute":"pmemsave","arguments":{{"val":{address},"size":{length},"filename":"{name}"}}}}"#
+        );
+        let answer = self.command(&command);
+        let bytes = fs::read(&file);
+        let _ = fs::remove_file(&file);
+        answer.and_then(|()| bytes.map_err(Problem::io(&name)))
+    }
+
+    /// Sends a command and waits for its answer.
+    fn command(&mut self, command: &str) -> Result<(), Problem> {
+        let failed = Problem::io("the emulator's monitor");
+        if let Err(error) = self.stream.write_all(format!("{command}\n").as_bytes()) {
+            return Err(failed(error));
+        }
+        loop {
+            while let Some(line) = self.line() {
+                if line.contains("\"return\"") {
+                    return Ok(());
+                }
+                if line.contains("\"error\"") {
+                    return Err(Problem::new(format!(
+                        "the emulator's monitor refuses {command}: {line}"
+                    )));
+                }
+            }
+            match self.receive() {
+                Ok(0) => return Err(Problem::new("the emulator's monitor has gone away")),
+                Err(error) if error.kind() != ErrorKind::Interrupted => return Err(failed(error)),
+                _ => {}
+            }
+        }
+    }
+
+    fn receive(&mut self) -> std::io::Result<usize> {
+        let mut buffer = [0; 4096];
+        let count = self.stream.read(&mut buffer)?;
+        self.received.extend_from_slice(&buffer[..count]);
+        Ok(count)
+    }
+
+    /// Returns the next whole line.
+    fn line(&mut self) -> Option<String> {
+        let end = self.received.iter().position(|byte| *byte == b'\n')?;
+        let line: Vec<u8> = self.received.drain(..=end).collect();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        self.is_off |= line.contains("\"SHUTDOWN\"");
+        Some(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::net::UnixListener;
+
+    /// Runs a monitor that answers each command with the next of `answers`. Returns the commands that the
+    /// monitor received.
+    fn talk(answers: &'static [&'static str], with: impl FnOnce(&mut Monitor)) -> Vec<String> {
+        let path = socket_path();
+        let listener = UnixListener::bind(&path).unwrap();
+        let server = thread::spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            stream.write_all(b"{\"QMP\": {}}\r\n").unwrap();
+            let mut commands = BufReader::new(stream.try_clone().unwrap()).lines();
+            let mut heard = Vec::new();
+            for answer in answers {
+                heard.push(commands.next().unwrap().unwrap());
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+            heard
+        });
+        let mut monitor = Monitor::connect(&path, || true).unwrap().unwrap();
+        with(&mut monitor);
+        server.join().unwrap()
+    }
+
+    #[test]
+    fn events_before_an_answer_are_noted() {
+        let heard = talk(
+            &[
+                "{\"return\": {}}\r\n",
+                "{\"event\": \"SHUTDOWN\"}\r\n{\"return\": {}}\r\n",
+            ],
+            |monitor| {
+                assert!(!monitor.is_off);
+                monitor.quit().unwrap();
+                assert!(monitor.is_off);
+            },
+        );
+        assert_eq!(heard[1], r#"{"execute":"quit"}"#);
+    }
+
+    #[test]
+    fn a_refusal_is_a_problem() {
+        talk(
+            &["{\"return\": {}}\r\n", "{\"error\": {\"desc\": \"no\"}}\r\n"],
+            |monitor| {
+                let problem = monitor.memory(0x4000, 16).unwrap_err().to_string();
+                assert!(
+                    problem.contains("refuses") && problem.contains("\"no\""),
+                    "{problem}"
+                );
+            },
+        );
+    }
+
+    #[test]
+    fn an_emulator_that_ends_at_once_has_no_monitor() {
+        assert!(Monitor::connect(&socket_path(), || false).unwrap().is_none());
+    }
+}

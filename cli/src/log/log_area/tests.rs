@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Damaged and undamaged areas, and the texts about them.
+
+use super::*;
+use bulkhead_abi::log::{AREA_SIZE, RING_SIZE, STACK_WORDS};
+
+fn area(put: &[(usize, &[u8])]) -> Vec<u8> {
+    let mut bytes = vec![0; AREA_SIZE];
+    let header: [(usize, &[u8]); 4] = [
+        (0, &MAGIC.to_le_bytes()),
+        (offset_of!(Header, version), &VERSION.to_le_bytes()),
+        (offset_of!(Header, size), &(AREA_SIZE as u32).to_le_bytes()),
+        (offset_of!(Header, hertz), &1_000_000_u64.to_le_bytes()),
+    ];
+    for (at, value) in header.iter().chain(put) {
+        bytes[*at..*at + value.len()].copy_from_slice(value);
+    }
+    bytes
+}
+
+#[test]
+fn an_area_is_found_anywhere_in_a_dump_and_noise_is_not_one() {
+    let mut dump = vec![0xA5; 4096 + 8];
+    dump[16..24].copy_from_slice(&MAGIC.to_le_bytes());
+    dump.extend(area(&[(offset_of!(Header, boots), &[7])]));
+    let (at, found) = LogArea::find(&dump).unwrap();
+    assert_eq!((at, found.boots()), (4104, 7));
+    assert!(LogArea::find(&dump[..dump.len() - 1]).is_none(), "cut off");
+    assert!(LogArea::find(&[]).is_none());
+}
+
+#[test]
+fn the_area_of_a_microcontroller_is_shorter_and_as_readable() {
+    let mut bytes = vec![0xA5; SMALL.size + 8];
+    bytes[..SMALL.size].fill(0);
+    let put: [(usize, &[u8]); 9] = [
+        (0, &MAGIC.to_le_bytes()),
+        (offset_of!(Header, version), &VERSION.to_le_bytes()),
+        (offset_of!(Header, size), &(SMALL.size as u32).to_le_bytes()),
+        (offset_of!(Header, written), &5_u64.to_le_bytes()),
+        (offset_of!(Header, reserved), &5_u64.to_le_bytes()),
+        (offset_of!(Header, partitions), &[200]),
+        (SMALL.partitions.0, b"rtos"),
+        (SMALL.ring.0, b"text\n"),
+        (0x100, &CRASH_NEW.to_le_bytes()),
+    ];
+    for (at, value) in put {
+        bytes[at..at + value.len()].copy_from_slice(value);
+    }
+    let mut asked = Vec::new();
+    let read = read::<()>(0x1000, &mut |at, length| {
+        asked.push((at, length));
+        Ok(bytes[..length].to_vec())
+    });
+    assert_eq!(asked, [(0x1000, SMALL.size)]);
+    let memory = read.unwrap();
+    let area = LogArea::at_start(&memory).unwrap();
+    assert_eq!(area.lines(), ["text"]);
+    let counts = area.counts();
+    assert_eq!(
+        counts.partitions.len(),
+        SMALL.partitions.1,
+        "no more than there is room for"
+    );
+    assert_eq!(counts.partitions[0].name, "rtos");
+    assert!(
+        area.text_of_all()
+            .contains("crash of the hypervisor: lockdown in boot 0")
+    );
+    assert!(LogArea::at_start(&memory[..SMALL.size - 1]).is_none());
+}
+
+#[test]
+fn every_area_is_found_and_none_controls_the_terminal() {
+    let ring = offset_of!(Area, ring);
+    let forged = area(&[
+        (offset_of!(Header, written), &6_u64.to_le_bytes()),
+        (offset_of!(Header, reserved), &6_u64.to_le_bytes()),
+        (offset_of!(Header, board), b"\x1b[2J"),
+        (ring, b"a\x1b[mb\n"),
+    ]);
+    let dump = [vec![0; 64], forged, area(&[])].concat();
+    let found: Vec<_> = LogArea::find_all(&dump).collect();
+    let places: Vec<_> = found.iter().map(|(at, _)| *at).collect();
+    assert_eq!(places, [64, 64 + AREA_SIZE]);
+    assert_eq!(found[0].1.lines(), ["a\u{FFFD}[mb"]);
+    let all = found[0].1.text_of_all();
+    assert!(all.chars().all(|c| c == '\n' || !c.is_control()), "{all:?}");
+}
+
+#[test]
+fn noise_in_an_area_is_shown_without_harm() {
+    let mut state = 1_u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    for round in 0..60 {
+        let layout = if round % 2 == 0 { SMALL } else { LARGE };
+        let mut bytes: Vec<u8> = (0..layout.size / 8)
+            .flat_map(|_| match round % 3 {
+                0 => random().to_le_bytes(),
+                1 => (random() % 5).to_le_bytes(),
+                _ => [if random() % 4 == 0 { 0xff } else { 0 }; 8],
+            })
+            .collect();
+        // Nobody finds the area without these fields, so they are not random.
+        let written = random() >> (random() % 56).max(1);
+        let reserved = written + random() % LINE_MAX as u64;
+        let header: [(usize, &[u8]); 5] = [
+            (0, &MAGIC.to_le_bytes()),
+            (offset_of!(Header, version), &VERSION.to_le_bytes()),
+            (offset_of!(Header, size), &(layout.size as u32).to_le_bytes()),
+            (offset_of!(Header, written), &written.to_le_bytes()),
+            (offset_of!(Header, reserved), &reserved.to_le_bytes()),
+        ];
+        for (at, value) in header {
+            bytes[at..at + value.len()].copy_from_slice(value);
+        }
+        let (at, area) = LogArea::find(&bytes).unwrap();
+        assert_eq!(at, 0);
+        let _ = (
+            area.rings(),
+            area.hertz(),
+            area.booted(),
+            area.tables(),
+            area.boots(),
+            area.lines(),
+        );
+        let texts = [
+            area.board(),
+            area.counts().table(),
+            area.crash().unwrap_or_default(),
+            area.text_of_all(),
+        ];
+        for text in texts {
+            assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn lines_across_the_wrap_and_a_line_in_the_making() {
+    let written = RING_SIZE as u64 + 4;
+    let mut bytes = area(&[
+        (offset_of!(Header, written), &written.to_le_bytes()),
+        (offset_of!(Header, reserved), &(written + 3).to_le_bytes()),
+    ]);
+    let ring = offset_of!(Area, ring);
+    bytes[ring..ring + RING_SIZE].fill(b'-');
+    bytes[ring..ring + 12].copy_from_slice(b"st\n?xx\nnext\n");
+    bytes[ring + RING_SIZE - 3..ring + RING_SIZE].copy_from_slice(b"\nla");
+    let area = LogArea::find(&bytes).unwrap().1;
+    let lines = area.lines();
+    assert!(
+        lines[0].starts_with("---"),
+        "whether `next` is whole nobody can know"
+    );
+    assert_eq!(lines[lines.len() - 2..], ["last", "?"]);
+}
+
+#[test]
+fn the_running_vcpu_is_charged_up_to_the_last_event() {
+    let at = offset_of!(Area, pcpus);
+    let vcpu = offset_of!(Area, vcpus);
+    let partition = offset_of!(Area, partitions);
+    let bytes = area(&[
+        (offset_of!(Header, pcpus), &[1]),
+        (offset_of!(Header, partitions), &[1]),
+        (offset_of!(Header, vcpus), &[1]),
+        (offset_of!(Header, noted), &1000_u64.to_le_bytes()),
+        (at + offset_of!(Pcpu, idle), &300_u64.to_le_bytes()),
+        (at + offset_of!(Pcpu, since), &600_u64.to_le_bytes()),
+        (vcpu + offset_of!(Vcpu, ran), &300_u64.to_le_bytes()),
+        (vcpu + offset_of!(Vcpu, faults), &[9]),
+        (partition, b"rogue"),
+        (partition + offset_of!(Partition, state), &[3]),
+        (partition + offset_of!(Partition, events) + 4, &[9]),
+    ]);
+    let counts = LogArea::find(&bytes).unwrap().1.counts();
+    assert_eq!((counts.time, &counts.idle[..]), (1_000_000, &[300_000][..]));
+    let rogue = &counts.partitions[0];
+    assert_eq!((rogue.ran, rogue.state, rogue.exits[5]), (700_000, "failed", 9));
+    assert_eq!(rogue.events, [("memory", 9)]);
+    let table = counts.table();
+    assert!(table.contains("failed    70.0%* "), "{table}");
+    assert!(table.contains("30.0%*\n* alone on its pCPU"), "{table}");
+    assert!(table.contains("health events of rogue: 9 memory"), "{table}");
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+}
+
+#[test]
+fn interrupts_that_were_late_are_shown_and_so_is_that_none_was() {
+    let prompt = offset_of!(Area, partitions) + offset_of!(Partition, prompt);
+    let shown = |put: &[(usize, &[u8])]| {
+        let numbers: [(usize, &[u8]); 2] = [
+            (offset_of!(Header, partitions), &[1]),
+            (offset_of!(Area, partitions), b"serial"),
+        ];
+        let counts = LogArea::find(&area(&[&numbers, put].concat()))
+            .unwrap()
+            .1
+            .counts()
+            .table();
+        let line = counts.lines().find(|line| line.starts_with("interrupts of "));
+        line.map(str::to_owned)
+    };
+    let kept: (usize, &[u8]) = (prompt + offset_of!(Prompt, kept), &[9]);
+    assert_eq!(shown(&[]), None);
+    assert_eq!(
+        shown(&[kept]).as_deref(),
+        Some("interrupts of serial: 9 in time, 0 late")
+    );
+    let late = [
+        kept,
+        (prompt + offset_of!(Prompt, late), &[2]),
+        (prompt + offset_of!(Prompt, latest), &[3]),
+        (prompt + offset_of!(Prompt, unknown), &[1]),
+    ];
+    assert_eq!(
+        shown(&late).as_deref(),
+        Some("interrupts of serial: 9 in time, 2 late (by 3.00 us at most), 1 came while masked")
+    );
+}
+
+#[test]
+fn who_shares_a_pcpu_or_waits_by_an_exit_waits_in_nobodys_time() {
+    let vcpu = offset_of!(Area, vcpus);
+    let counts = |put: &[(usize, &[u8])]| {
+        let numbers: [(usize, &[u8]); 2] = [
+            (offset_of!(Header, pcpus), &[1]),
+            (offset_of!(Header, partitions), &[1]),
+        ];
+        let bytes = area(&[&numbers, put].concat());
+        LogArea::find(&bytes).unwrap().1.counts()
+    };
+    let one: (usize, &[u8]) = (offset_of!(Header, vcpus), &[1]);
+    let alone = counts(&[one]);
+    assert!(alone.waits_in_place[0] && alone.partitions[0].waits_in_place);
+    let others: [&[(usize, &[u8])]; 3] = [
+        // The vCPU has a neighbour on the pCPU, there are exits for idle, or nobody runs.
+        &[(offset_of!(Header, vcpus), &[2])],
+        &[one, (vcpu + offset_of!(Vcpu, idle), &[1])],
+        &[
+            one,
+            (offset_of!(Area, pcpus) + offset_of!(Pcpu, running), &[255; 4]),
+        ],
+    ];
+    for put in others {
+        let counts = counts(put);
+        assert!(
+            !counts.waits_in_place[0] && !counts.partitions[0].waits_in_place,
+            "{put:?}"
+        );
+        assert!(!counts.table().contains('*'));
+    }
+}
+
+#[test]
+fn a_crash_counts_when_its_record_is_complete() {
+    let base = offset_of!(Area, crash);
+    let mut bytes = area(&[
+        (base + offset_of!(Crash, kind), &CRASH_EXCEPTION.to_le_bytes()),
+        (base + offset_of!(Crash, message_length), &[4]),
+        (base + offset_of!(Crash, message), b"boom"),
+        (base + offset_of!(Crash, stack_words), &[255; 4]),
+    ]);
+    assert_eq!(LogArea::find(&bytes).unwrap().1.crash(), None);
+    bytes[base..base + 4].copy_from_slice(&CRASH_NEW.to_le_bytes());
+    let text = LogArea::find(&bytes).unwrap().1.crash().unwrap();
+    assert!(
+        text.starts_with("exception in boot 0 on pCPU 0\n  boom\n"),
+        "{text}"
+    );
+    assert_eq!(text.matches("stack 0x").count(), STACK_WORDS / 4);
+}
+
+#[test]
+fn an_area_of_a_big_endian_class_says_the_same() {
+    let areas = Endianness::ALL.map(|order| {
+        let word = |value: u64| match order {
+            Endianness::Little => (value as u32).to_le_bytes(),
+            Endianness::Big => (value as u32).to_be_bytes(),
+        };
+        let pcpu = offset_of!(Area, pcpus);
+        let vcpu = offset_of!(Area, vcpus);
+        let longs = [
+            (0, MAGIC),
+            (offset_of!(Header, hertz), 1_000_000),
+            (offset_of!(Header, written), 5),
+            (offset_of!(Header, reserved), 5),
+            (offset_of!(Header, noted), 1000),
+            (offset_of!(Header, trace_base), 0x1234_5678),
+            (pcpu + offset_of!(Pcpu, idle), 300),
+            (pcpu + offset_of!(Pcpu, since), 1000),
+            (pcpu + offset_of!(Pcpu, traced), 77),
+            (vcpu + offset_of!(Vcpu, ran), 700),
+            (0x100 + offset_of!(Crash, pc), 0x4000_1234),
+        ];
+        let words = [
+            (offset_of!(Header, version), VERSION.into()),
+            (offset_of!(Header, size), AREA_SIZE as u64),
+            (offset_of!(Header, boots), 3),
+            (offset_of!(Header, pcpus), 1),
+            (offset_of!(Header, partitions), 1),
+            (offset_of!(Header, vcpus), 1),
+            (offset_of!(Header, trace_records), RING_MIN.into()),
+            (vcpu + offset_of!(Vcpu, faults), 9),
+            (0x100 + offset_of!(Crash, state), CRASH_NEW.into()),
+            (0x100 + offset_of!(Crash, kind), CRASH_EXCEPTION.into()),
+        ];
+        let mut bytes = vec![0; AREA_SIZE];
+        for (at, value) in longs {
+            bytes[at..at + 8].copy_from_slice(&order.bytes(value));
+        }
+        for (at, value) in words {
+            bytes[at..at + 4].copy_from_slice(&word(value));
+        }
+        bytes[offset_of!(Area, ring)..][..5].copy_from_slice(b"line\n");
+        bytes[offset_of!(Area, partitions)..][..4].copy_from_slice(b"part");
+        bytes
+    });
+    let [little, big] = areas.each_ref().map(|bytes| LogArea::find(bytes).unwrap().1);
+    assert_eq!((big.lines(), big.boots()), (vec!["line".to_owned()], 3));
+    assert_eq!(big.counts(), little.counts());
+    assert_eq!(big.counts().partitions[0].exits[5], 9);
+    assert_eq!(big.crash(), little.crash());
+    let rings = big.rings().unwrap();
+    assert_eq!((rings.base, &rings.stored[..]), (0x1234_5678, &[77][..]));
+    assert_eq!(rings.order, Endianness::Big);
+}

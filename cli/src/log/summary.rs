@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The events of a run, gathered from the hypervisor's own console.
+
+use crate::log::log_area::LogArea;
+use crate::serial::consoles::Line;
+use crate::serial::framing::VirtualTime;
+use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A health event or a change of state, in the hypervisor's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// `health: partition=NAME vcpu=N class=CLASS ... action=ACTION`.
+    Health {
+        /// Partition.
+        partition: String,
+        /// Class of the event.
+        class: String,
+        /// The hypervisor's reaction to the event.
+        action: String,
+    },
+    /// `partition NAME: STATE`.
+    State {
+        /// Partition.
+        partition: String,
+        /// The state that the partition entered.
+        state: String,
+    },
+    /// `LOCKDOWN: REASON`.
+    Lockdown(String),
+    /// The time limit in the system image was reached.
+    TimeLimit,
+}
+
+const STATES: &[&str] = &["stopped", "loading", "running", "failed", "stopping"];
+
+impl Report {
+    /// Reads a line. Returns `None` if the line is no report, or is not the hypervisor's.
+    #[must_use]
+    pub fn read(line: Line<'_>) -> Option<Self> {
+        if line.console != HYPERVISOR_CONSOLE {
+            return None;
+        }
+        if let Some(fields) = line.text.strip_prefix("health: ") {
+            let field = |name: &str| {
+                fields
+                    .split(' ')
+                    .find_map(|field| Some(field.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
+            };
+            return Some(Self::Health {
+                partition: field("partition")?,
+                class: field("class")?,
+                action: field("action").unwrap_or_default(),
+            });
+        }
+        if let Some(reason) = line.text.strip_prefix("LOCKDOWN: ") {
+            return Some(Self::Lockdown(reason.to_owned()));
+        }
+        if line.text.contains("time limit") {
+            return Some(Self::TimeLimit);
+        }
+        let (partition, state) = line.text.strip_prefix("partition ")?.split_once(": ")?;
+        // The words behind the state are about the start: its number, its mode, its payloads.
+        let (state, _) = state.split_once(", ").unwrap_or((state, ""));
+        let known = STATES.contains(&state);
+        known.then(|| Self::State {
+            partition: partition.to_owned(),
+            state: state.to_owned(),
+        })
+    }
+}
+
+/// Counts of reports, and the first lockdown.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    health: BTreeMap<(String, String, String), u32>,
+    states: BTreeMap<String, (String, u32)>,
+    /// The reason why the hypervisor locked itself down, if it did.
+    pub lockdown: Option<String>,
+    /// The system image's own time limit was reached.
+    pub time_limit: bool,
+}
+
+impl Summary {
+    /// Takes note of a line.
+    pub fn line(&mut self, line: Line<'_>) {
+        match Report::read(line) {
+            Some(Report::Health {
+                partition,
+                class,
+                action,
+            }) => {
+                *self.health.entry((partition, class, action)).or_default() += 1;
+            }
+            Some(Report::State { partition, state }) => {
+                let entry = self.states.entry(partition).or_default();
+                entry.1 += u32::from(state == "running");
+                entry.0 = state;
+            }
+            Some(Report::Lockdown(reason)) => self.lockdown = self.lockdown.take().or(Some(reason)),
+            Some(Report::TimeLimit) => self.time_limit = true,
+            None => {}
+        }
+    }
+
+    /// Returns the number of starts of a partition.
+    #[must_use]
+    pub fn starts(&self, partition: &str) -> u32 {
+        self.states.get(partition).map_or(0, |(_, starts)| *starts)
+    }
+
+    /// Returns the text for the user: the table of the hypervisor's counters in `area`, or else the events of
+    /// its console.
+    #[must_use]
+    pub fn text_with(&self, area: Option<&[u8]>, time: VirtualTime, real: std::time::Duration) -> String {
+        let Some((_, area)) = area.and_then(LogArea::find) else {
+            return self.text(time, real);
+        };
+        let mut text = Self::default().text(time, real);
+        for line in area.counts().table().lines() {
+            let _ = write!(text, "\n{line}");
+        }
+        if let Some(crash) = area.crash() {
+            let _ = write!(text, "\ncrash of the hypervisor: {crash}");
+        }
+        text
+    }
+
+    /// Returns the text for the user: one line per partition with something to tell.
+    #[must_use]
+    pub fn text(&self, virtual_time: VirtualTime, real: std::time::Duration) -> String {
+        let mut text = format!(
+            "{virtual_time} s of the board's time in {:.1} s",
+            real.as_secs_f32()
+        );
+        for (partition, (state, starts)) in &self.states {
+            let restarts = starts.saturating_sub(1);
+            let plural = if restarts == 1 { "" } else { "s" };
+            let _ = write!(text, "\n  {partition}: {state}, {restarts} restart{plural}");
+        }
+        for ((partition, class, action), count) in &self.health {
+            let plural = if *count == 1 { "" } else { "s" };
+            let _ = write!(
+                text,
+                "\n  {partition}: {count} health event{plural} of class {class}, action {action}"
+            );
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line<'a>(console: &'a str, text: &'a str) -> Line<'a> {
+        Line {
+            console,
+            time: VirtualTime::default(),
+            text,
+            cursor: 0,
+        }
+    }
+
+    #[test]
+    fn reports_are_the_hypervisors_only() {
+        let text = "health: partition=rogue vcpu=0 class=memory address=0x80000000 action=restart";
+        assert_eq!(Report::read(line("rogue", text)), None);
+        let expected = Report::Health {
+            partition: "rogue".into(),
+            class: "memory".into(),
+            action: "restart".into(),
+        };
+        assert_eq!(Report::read(line("bulkhead", text)), Some(expected));
+        assert_eq!(
+            Report::read(line("bulkhead", "partition a: VM, vCPUs on pCPU 0")),
+            None
+        );
+        assert_eq!(
+            Report::read(line("bulkhead", "LOCKDOWN: bad")),
+            Some(Report::Lockdown("bad".into()))
+        );
+    }
+
+    #[test]
+    fn starts_beyond_the_first_are_restarts() {
+        let mut summary = Summary::default();
+        for text in [
+            "partition rogue: running",
+            "partition rogue: failed",
+            "partition rogue: running",
+        ] {
+            summary.line(line("bulkhead", text));
+        }
+        summary.line(line(
+            "bulkhead",
+            "health: partition=rogue vcpu=0 class=memory action=restart",
+        ));
+        assert_eq!(summary.starts("rogue"), 2);
+        let text = summary.text(
+            VirtualTime { micros: 1_500_000 },
+            std::time::Duration::from_millis(300),
+        );
+        assert_eq!(
+            text,
+            "1.500000 s of the board's time in 0.3 s\n  rogue: running, 1 restart\n  \
+             rogue: 1 health event of class memory, action restart"
+        );
+    }
+}

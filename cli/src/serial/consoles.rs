@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All consoles of a running board: from the bytes of its serial line to lines of text.
+//!
+//! [`Consoles`] joins the demultiplexer with one line editor per console and tells an [`Observer`] about the
+//! lines. `run`, `demo` and the system tests differ in their observers. Their common part, the separation, is
+//! here and pure.
+
+use crate::serial::framing::{Demultiplexer, Event, UNTAGGED, VirtualTime};
+use crate::serial::line::LineEditor;
+
+/// Consoles that are kept apart. A system has far fewer. A line that carries more names is garbage.
+const CONSOLES_MAX: usize = 100;
+
+/// A line, complete or not, of a console.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// The console's name.
+    pub console: &'a str,
+    /// Time of the tag in front of the line's last bytes.
+    pub time: VirtualTime,
+    /// The text that a person would see on the line.
+    pub text: &'a str,
+    /// Column of the cursor, for a line that is not complete.
+    pub cursor: usize,
+}
+
+/// The requests of an [`Observer`] to the session that it observes.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// End the session.
+    pub stop: bool,
+    /// Reset the board, keeping its memory.
+    pub reset: bool,
+    /// Text to type, with the console it goes to.
+    pub typed: Vec<(String, Vec<u8>)>,
+}
+
+/// Sees everything that happens on the consoles.
+pub trait Observer {
+    /// Takes exact bytes of a console.
+    fn bytes(&mut self, console: &str, bytes: &[u8]) {
+        let _ = (console, bytes);
+    }
+    /// Takes a complete line.
+    fn line(&mut self, line: Line<'_>, control: &mut Control) {
+        let _ = (line, control);
+    }
+    /// Takes the unfinished line of a console, which has changed.
+    fn partial(&mut self, line: Line<'_>, control: &mut Control) {
+        let _ = (line, control);
+    }
+    /// Notices that nothing has arrived for a moment.
+    fn quiet(&mut self, control: &mut Control) {
+        let _ = control;
+    }
+}
+
+#[derive(Debug)]
+struct Console {
+    name: String,
+    editor: LineEditor,
+    time: VirtualTime,
+}
+
+/// The consoles seen so far.
+#[derive(Debug)]
+pub struct Consoles {
+    demultiplexer: Demultiplexer,
+    list: Vec<Console>,
+    current: usize,
+    now: VirtualTime,
+}
+
+impl Default for Consoles {
+    fn default() -> Self {
+        let untagged = Console {
+            name: UNTAGGED.to_owned(),
+            editor: LineEditor::default(),
+            time: VirtualTime::default(),
+        };
+        Self {
+            demultiplexer: Demultiplexer::default(),
+            list: vec![untagged],
+            current: 0,
+            now: VirtualTime::default(),
+        }
+    }
+}
+
+impl Consoles {
+    /// Returns the latest time seen on any console.
+    #[must_use]
+    pub fn now(&self) -> VirtualTime {
+        self.now
+    }
+
+    /// Takes the bytes that the serial line delivered.
+    pub fn feed(&mut self, input: &[u8], observer: &mut dyn Observer, control: &mut Control) {
+        let Self {
+            demultiplexer,
+            list,
+            current,
+            now,
+        } = self;
+        demultiplexer.feed(input, |event| match event {
+            Event::Switch { console, time } => {
+                *current = find(list, console);
+                // A lost or invented tag must not turn the clock back.
+                *now = time.map_or(*now, |time| time.max(*now));
+                list[*current].time = time.unwrap_or(*now);
+            }
+            Event::Text(bytes) => {
+                let console = &mut list[*current];
+                observer.bytes(&console.name, bytes);
+                for &byte in bytes {
+                    if let Some(text) = console.editor.push(byte) {
+                        let line = Line {
+                            console: &console.name,
+                            time: console.time,
+                            text: &text,
+                            cursor: 0,
+                        };
+                        observer.line(line, control);
+                    }
+                }
+            }
+        });
+        for console in list {
+            if console.editor.take_changed() {
+                let text = console.editor.text();
+                let cursor = console.editor.cursor();
+                let line = Line {
+                    console: &console.name,
+                    time: console.time,
+                    text: &text,
+                    cursor,
+                };
+                observer.partial(line, control);
+            }
+        }
+    }
+
+    /// Ends every unfinished line.
+    pub fn finish(&mut self, observer: &mut dyn Observer, control: &mut Control) {
+        for console in &mut self.list {
+            if let Some(text) = console.editor.finish() {
+                let line = Line {
+                    console: &console.name,
+                    time: console.time,
+                    text: &text,
+                    cursor: 0,
+                };
+                observer.line(line, control);
+            }
+        }
+    }
+}
+
+fn find(list: &mut Vec<Console>, name: &str) -> usize {
+    if let Some(index) = list.iter().position(|console| console.name == name) {
+        return index;
+    }
+    if list.len() == CONSOLES_MAX {
+        return 0;
+    }
+    list.push(Console {
+        name: name.to_owned(),
+        editor: LineEditor::default(),
+        time: VirtualTime::default(),
+    });
+    list.len() - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Recorder(Vec<String>);
+
+    impl Observer for Recorder {
+        fn line(&mut self, line: Line<'_>, _: &mut Control) {
+            self.0
+                .push(format!("{} {}|{}", line.time.micros, line.console, line.text));
+        }
+        fn partial(&mut self, line: Line<'_>, _: &mut Control) {
+            self.0
+                .push(format!("{} {}>{}", line.time.micros, line.console, line.text));
+        }
+    }
+
+    #[test]
+    fn lines_survive_switches_in_their_middle() {
+        let mut consoles = Consoles::default();
+        let mut recorder = Recorder::default();
+        let mut control = Control::default();
+        consoles.feed(b"\x1e[    0.000001] a: \x1fhel", &mut recorder, &mut control);
+        consoles.feed(
+            b"\x1e\r\n[    0.000002] b: \x1fx\r\n\x1e[    0.000003] a: \x1flo\r\n~ #",
+            &mut recorder,
+            &mut control,
+        );
+        consoles.finish(&mut recorder, &mut control);
+        assert_eq!(
+            recorder.0,
+            ["1 a>hel", "2 b|x", "3 a|hello", "3 a>~ #", "3 a|~ #"]
+        );
+        assert_eq!(consoles.now().micros, 3);
+    }
+
+    #[test]
+    fn a_flood_of_names_is_bounded_and_time_never_goes_back() {
+        let mut consoles = Consoles::default();
+        let mut recorder = Recorder::default();
+        let mut control = Control::default();
+        for number in 0..1000 {
+            let tag = format!("\x1e[    9.{:06}] n{number}: \x1fx\n", 1000 - number);
+            consoles.feed(tag.as_bytes(), &mut recorder, &mut control);
+        }
+        assert_eq!(consoles.list.len(), CONSOLES_MAX);
+        assert_eq!(consoles.now().micros, 9_001_000);
+        assert_eq!(recorder.0.iter().filter(|line| line.contains("|x")).count(), 1000);
+    }
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From the serial line of a board to lines of text of its consoles.
+
+pub mod consoles;
+pub mod framing;
+pub mod line;
+pub mod pattern;

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Class `aarch64`: addresses are translated, VMs get a device tree, the flashable file is flat.
+
+mod devicetree;
+mod flash;
+mod gic;
+mod image;
+mod kernel;
+mod linux;
+mod load_address;
+mod vm;
+
+use bulkhead_arch_api::ClassFacts;
+use bulkhead_arch_api::class::AARCH64;
+
+use super::{Class, Host, Refuse, VirtualController};
+use crate::board::{Board, Window};
+use crate::diagnostic::Report;
+use crate::driver::{ARM_TIMER, CADENCE_UART, Driver, GIC_V2, GIC_V3, PL011};
+use crate::flash::{ClassBinary, FlashError};
+use crate::guest::{Context, Guest};
+use crate::model::PartitionSpec;
+use crate::payload::Loader;
+use crate::plan::Plan;
+use crate::schema::Key;
+use crate::schema::declare::tables;
+use crate::schema::form::Declared;
+use crate::system::System;
+use crate::units::Size;
+use crate::value::Table;
+use gic::Gic;
+
+/// The class.
+pub(super) const CLASS: Class = Class(&Aarch64);
+
+/// The drivers of the class binary.
+static DRIVERS: &[&Driver] = &[&PL011, &CADENCE_UART, &GIC_V3, &GIC_V2, &ARM_TIMER];
+
+tables! {
+    /// Keys of boards of the class.
+    BoardKeys = "a board of class `aarch64`" {
+        /// where the flashable file is loaded, from the start of the first stretch of RAM; the 64K before it
+        /// hold the log; aarch64
+        load_offset "load-offset": Size, required;
+    }
+}
+
+struct Aarch64;
+
+impl Host for Aarch64 {
+    fn facts(&self) -> &'static ClassFacts {
+        &AARCH64
+    }
+
+    fn board_keys(&self) -> &'static [Key] {
+        BoardKeys::SCHEMA.own
+    }
+
+    fn settle_board(&self, table: &Table, board: &mut Board) {
+        let keys = BoardKeys::of(table);
+        let first = board.ram.first().map_or(0, |window| window.base);
+        board.load_address = first.saturating_add(keys.load_offset.get());
+    }
+
+    fn drivers(&self) -> &'static [&'static Driver] {
+        DRIVERS
+    }
+
+    fn check_board(&self, board: &Board, refuse: &mut Refuse<'_>) {
+        load_address::check(board, refuse);
+    }
+
+    fn virtual_controller(&self, spec: &PartitionSpec, board: Option<&Board>) -> Option<VirtualController> {
+        Some(gic::virtual_controller(spec, Gic::of(board)))
+    }
+
+    fn check_machine(&self, spec: &PartitionSpec, board: Option<&Board>, report: &mut Report) {
+        gic::check(spec, board, report);
+    }
+
+    fn binary_reserve(&self) -> u64 {
+        2 << 20
+    }
+
+    fn own_memory(&self, _board: &Board, plan: &Plan) -> Vec<(&'static str, Window, &'static str)> {
+        vec![("hypervisor, payloads", plan.hypervisor, "rwx")]
+    }
+
+    fn build_vm(&self, context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
+        vm::build(context, loader, report)
+    }
+
+    fn is_binary(&self, elf: &[u8]) -> bool {
+        flash::is_for_us(elf)
+    }
+
+    fn read_binary(&self, elf: &[u8]) -> Result<ClassBinary, FlashError> {
+        flash::read(elf)
+    }
+
+    fn flash(&self, binary: &ClassBinary, image: &[u8], _system: &System) -> Result<Vec<u8>, FlashError> {
+        Ok(flash::join(binary, image))
+    }
+}

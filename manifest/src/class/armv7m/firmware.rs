@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: Apache-2.0
+//! ELF files of a class that executes code where it is linked.
+//!
+//! What a segment has in the file lies at its physical address: in code memory it stays there (initial values
+//! of variables included, which the program's own start-up copies, as on the bare board); in RAM the
+//! hypervisor puts it there at every start. What a segment occupies at its virtual address is memory the
+//! program uses. Section headers say what is executable, mapping symbols what is an instruction: without them
+//! nothing can be rewritten, and the file is refused.
+//!
+//! The vector table (Arm DDI 0403E, section B1.5.3) is where the contents in code memory begin, unless the
+//! manifest says otherwise.
+
+use std::collections::BTreeMap;
+
+use object::LittleEndian;
+use object::elf::{
+    ELFCLASS64, EM_ARM, ET_EXEC, FileHeader32, PF_X, PT_LOAD, ProgramHeader32, SHF_ALLOC, SHF_EXECINSTR,
+    SHT_NOBITS, SHT_SYMTAB, STT_FUNC, STT_OBJECT, SectionHeader32, Sym32,
+};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
+
+use super::reread::reread;
+use super::rewrite::{self, Contents, Refusals, Rewritten, Section};
+use super::untold::{self, Names};
+use crate::board::{Board, Window};
+use crate::payload::Stretch;
+use crate::payload::elf::{ElfError, damaged, machine_name};
+
+/// Loadable segments an ELF file can have here.
+const MAX_SEGMENTS: usize = 32;
+/// Words that a vector table has at least: initial stack pointer and reset handler.
+const LEAST_VECTORS: u64 = 8;
+
+/// A program in place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Firmware {
+    /// Contents of code memory, rewritten, in ascending order.
+    pub code: Vec<Stretch>,
+    /// RAM that the program says it uses.
+    pub ram: Vec<Window>,
+    /// What is put into RAM at every start.
+    pub data: Vec<Stretch>,
+    pub rewritten: Rewritten,
+}
+
+/// Why a program cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FirmwareError {
+    Elf(ElfError),
+    /// A segment is neither in code memory nor in RAM.
+    Outside {
+        index: usize,
+        address: u64,
+        size: u64,
+    },
+    /// Code and data cannot be told apart, or an instruction cannot be replaced.
+    Refused(Refusals),
+    /// There is no vector table at this address.
+    NoVectors {
+        address: u64,
+        why: String,
+    },
+}
+
+impl From<ElfError> for FirmwareError {
+    fn from(error: ElfError) -> Self {
+        Self::Elf(error)
+    }
+}
+
+type Header = FileHeader32<LittleEndian>;
+type Segment = ProgramHeader32<LittleEndian>;
+const ENDIAN: LittleEndian = LittleEndian;
+
+/// The first words of a vector table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Vectors {
+    pub address: u64,
+    /// Initial main stack pointer.
+    pub stack: u64,
+    /// Reset handler, bit 0 set.
+    pub reset: u64,
+}
+
+impl Firmware {
+    /// Returns the vector table at `address`, or where the contents of code memory begin.
+    ///
+    /// # Errors
+    /// [`FirmwareError::NoVectors`].
+    pub fn vectors(&self, address: Option<u64>) -> Result<Vectors, FirmwareError> {
+        let first = self.code.first().map_or(0, |stretch| stretch.address);
+        let address = address.unwrap_or(first);
+        let none = |why: &str| FirmwareError::NoVectors {
+            address,
+            why: why.to_owned(),
+        };
+        let word = |at: u64| {
+            let holder = self
+                .code
+                .iter()
+                .find(|stretch| stretch.window().contains(Window { base: at, size: 4 }))?;
+            let start = (at - holder.address) as usize;
+            let bytes = holder.bytes.get(start..start + 4)?;
+            Some(u64::from(u32::from_le_bytes(bytes.try_into().ok()?)))
+        };
+        // VTOR holds no lower bits (Arm DDI 0403E, section B3.2.5).
+        if !address.is_multiple_of(128) {
+            return Err(none("it is not at a multiple of 128"));
+        }
+        let (Some(stack), Some(reset)) = (word(address), word(address + 4)) else {
+            return Err(none("the program has nothing there"));
+        };
+        if word(address + LEAST_VECTORS - 4).is_none() || reset & 1 == 0 {
+            return Err(none("its second word is not the address of T32 code"));
+        }
+        let handler = Window {
+            base: reset & !1,
+            size: 2,
+        };
+        if !self.code.iter().any(|stretch| stretch.window().contains(handler)) {
+            return Err(none("its second word does not lead to code of the program"));
+        }
+        if !stack.is_multiple_of(4) || stack == 0 {
+            return Err(none("its first word is no stack pointer"));
+        }
+        Ok(Vectors {
+            address,
+            stack,
+            reset,
+        })
+    }
+}
+
+/// Takes an ELF file for an M-profile CPU apart, and rewrites it.
+///
+/// # Errors
+/// [`FirmwareError`].
+pub(crate) fn parse(bytes: &[u8], board: &Board) -> Result<Firmware, FirmwareError> {
+    let Taken {
+        header,
+        loaded,
+        mut firmware,
+    } = take_apart(bytes, board)?;
+    replace(header, bytes, &loaded, &mut firmware)?;
+    Ok(firmware)
+}
+
+/// Takes the ELF file of a task apart: it has no processor of its own that an instruction could be about, so
+/// none is replaced. Its entry point as the file has it, bit 0 set for T32 code.
+///
+/// # Errors
+/// [`FirmwareError`].
+pub(crate) fn parse_task(bytes: &[u8], board: &Board) -> Result<(Firmware, u64), FirmwareError> {
+    let taken = take_apart(bytes, board)?;
+    Ok((taken.firmware, taken.header.e_entry(ENDIAN).into()))
+}
+
+/// An ELF file whose segments are in their places.
+struct Taken<'a> {
+    header: &'a Header,
+    loaded: Vec<&'a Segment>,
+    firmware: Firmware,
+}
+
+fn take_apart<'a>(bytes: &'a [u8], board: &Board) -> Result<Taken<'a>, FirmwareError> {
+    let header = check_header(bytes)?;
+    let segments = header
+        .program_headers(ENDIAN, bytes)
+        .map_err(|_| damaged("its program headers are not in the file"))?;
+    let loaded: Vec<&Segment> = segments
+        .iter()
+        .filter(|segment| segment.p_type(ENDIAN) == PT_LOAD && segment.p_memsz(ENDIAN) > 0)
+        .collect();
+    if loaded.len() > MAX_SEGMENTS {
+        return Err(damaged(format!("it has more than {MAX_SEGMENTS} loadable segments")).into());
+    }
+    let sections = header
+        .section_headers(ENDIAN, bytes)
+        .map_err(|_| damaged("its section headers are not in the file"))?;
+    let mut firmware = Firmware::default();
+    for (index, segment) in loaded.iter().enumerate() {
+        place(index, segment, sections, (bytes, board), &mut firmware)?;
+    }
+    for part in [&mut firmware.code, &mut firmware.data] {
+        part.sort_by_key(|stretch| stretch.address);
+        if let Some(pair) = part
+            .windows(2)
+            .find(|pair| pair[0].window().overlaps(pair[1].window()))
+        {
+            return Err(damaged(format!("its segments overlap at {:#x}", pair[1].address)).into());
+        }
+    }
+    Ok(Taken {
+        header,
+        loaded,
+        firmware,
+    })
+}
+
+fn check_header(bytes: &[u8]) -> Result<&Header, ElfError> {
+    if bytes.get(4) == Some(&ELFCLASS64.0) {
+        return Err(ElfError::Machine("it is an ELF file for a 64-bit CPU".to_owned()));
+    }
+    let header = Header::parse(bytes).map_err(|_| damaged("its header is not that of a 32-bit ELF file"))?;
+    let machine = header.e_machine(ENDIAN);
+    if header.endian().is_err() || machine != EM_ARM {
+        return Err(ElfError::Machine(format!(
+            "it is an ELF file for machine {} ({})",
+            machine.0,
+            machine_name(machine.0)
+        )));
+    }
+    if header.e_type(ENDIAN) != ET_EXEC {
+        return Err(ElfError::Machine(
+            "it is not a program linked to fixed addresses".to_owned(),
+        ));
+    }
+    Ok(header)
+}
+
+/// Tells where the contents of a segment begin that are not the file's own headers, from its start.
+fn skip_headers(segment: &Segment, sections: &[SectionHeader32<LittleEndian>]) -> u64 {
+    let start = segment.p_offset(ENDIAN);
+    if start != 0 {
+        return 0;
+    }
+    let end = start.saturating_add(segment.p_filesz(ENDIAN));
+    let inside = sections
+        .iter()
+        .filter(|section| {
+            section.sh_flags(ENDIAN).contains(SHF_ALLOC) && section.sh_type(ENDIAN) != SHT_NOBITS
+        })
+        .map(|section| section.sh_offset(ENDIAN))
+        .filter(|offset| (start..end).contains(offset));
+    inside.min().map_or(0, |first| u64::from(first - start))
+}
+
+fn place(
+    index: usize,
+    segment: &Segment,
+    sections: &[SectionHeader32<LittleEndian>],
+    (bytes, board): (&[u8], &Board),
+    firmware: &mut Firmware,
+) -> Result<(), FirmwareError> {
+    let skipped = skip_headers(segment, sections);
+    let contents = segment
+        .data(ENDIAN, bytes)
+        .map_err(|()| damaged(format!("the contents of its segment {index} are not in the file")))?;
+    let contents = contents.get(skipped as usize..).unwrap_or(&[]);
+    let window = |base: u32, size: u64| Window {
+        base: u64::from(base) + skipped,
+        size,
+    };
+    let filled = window(segment.p_paddr(ENDIAN), contents.len() as u64);
+    let occupied = window(
+        segment.p_vaddr(ENDIAN),
+        u64::from(segment.p_memsz(ENDIAN)).saturating_sub(skipped),
+    );
+    let inside = |stretches: &[Window], window: Window| stretches.iter().any(|other| other.contains(window));
+    for window in [filled, occupied].into_iter().filter(|window| window.size > 0) {
+        if !inside(&board.code, window) && !inside(&board.ram, window) {
+            return Err(FirmwareError::Outside {
+                index,
+                address: window.base,
+                size: window.size,
+            });
+        }
+    }
+    if !contents.is_empty() {
+        let stretch = Stretch {
+            address: filled.base,
+            bytes: contents.to_vec(),
+        };
+        if inside(&board.code, filled) {
+            firmware.code.push(stretch);
+        } else {
+            firmware.data.push(stretch);
+        }
+    }
+    if occupied.size > 0 && inside(&board.ram, occupied) {
+        firmware.ram.push(occupied);
+    }
+    Ok(())
+}
+
+/// Rewrites the executable sections in code memory.
+fn replace(
+    header: &Header,
+    bytes: &[u8],
+    loaded: &[&Segment],
+    firmware: &mut Firmware,
+) -> Result<(), FirmwareError> {
+    let mut refusals = Refusals::new();
+    for section in executable(header, bytes, loaded)? {
+        let window = Window {
+            base: u64::from(section.address),
+            size: section.bytes.len() as u64,
+        };
+        let Some(stretch) = firmware
+            .code
+            .iter_mut()
+            .find(|stretch| stretch.window().contains(window))
+        else {
+            // In RAM nothing is executed, whatever it is.
+            continue;
+        };
+        let start = (window.base - stretch.address) as usize;
+        let target = &mut stretch.bytes[start..start + section.bytes.len()];
+        let before = firmware.rewritten.sites.len();
+        rewrite::rewrite(&section, target, &mut firmware.rewritten, &mut refusals);
+        let sites = firmware.rewritten.sites.get(before..).unwrap_or(&[]);
+        let verified =
+            rewrite::verify(&section, target, sites).and_then(|()| reread(&section, target, sites));
+        if let Err(why) = verified {
+            refusals.push(why);
+        }
+    }
+    for (index, segment) in loaded.iter().enumerate() {
+        unspoken_for(index, segment, header, bytes, &mut refusals)?;
+    }
+    firmware.rewritten.sites.sort_unstable();
+    firmware.rewritten.undefined.sort_unstable();
+    firmware.rewritten.semihosting.sort_unstable();
+    if refusals.is_empty() {
+        Ok(())
+    } else {
+        Err(FirmwareError::Refused(refusals))
+    }
+}
+
+/// Tells where the finished contents of code memory look like a replaced instruction, ascending, without the
+/// replaced ones themselves (`sites`, ascending). The target takes all others for replaced.
+pub(crate) fn lookalikes(code: &[Stretch], sites: &[u32]) -> Vec<u32> {
+    let mut found: Vec<u32> = code
+        .iter()
+        .flat_map(|stretch| rewrite::replaced_lookalikes(stretch.address as u32, &stretch.bytes))
+        .filter(|address| sites.binary_search(address).is_err())
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// Refuses contents of an executable segment that belong to no section, but for what fills gaps.
+fn unspoken_for(
+    index: usize,
+    segment: &Segment,
+    header: &Header,
+    bytes: &[u8],
+    refusals: &mut Refusals,
+) -> Result<(), FirmwareError> {
+    if !segment.p_flags(ENDIAN).contains(PF_X) {
+        return Ok(());
+    }
+    let sections = header
+        .section_headers(ENDIAN, bytes)
+        .map_err(|_| damaged("its section headers are not in the file"))?;
+    let start = u64::from(segment.p_offset(ENDIAN)) + skip_headers(segment, sections);
+    let end = u64::from(segment.p_offset(ENDIAN)) + u64::from(segment.p_filesz(ENDIAN));
+    let mut spoken: Vec<(u64, u64)> = sections
+        .iter()
+        .filter(|section| {
+            section.sh_flags(ENDIAN).contains(SHF_ALLOC) && section.sh_type(ENDIAN) != SHT_NOBITS
+        })
+        .map(|section| {
+            let first = u64::from(section.sh_offset(ENDIAN));
+            (first, first + u64::from(section.sh_size(ENDIAN)))
+        })
+        .collect();
+    spoken.sort_unstable();
+    // One way through both: the gap before each section, and behind the last one.
+    let mut at = start;
+    let mut gaps = Vec::new();
+    for (first, last) in spoken.into_iter().chain([(end, end)]) {
+        if first > at {
+            gaps.push(at..first.min(end));
+        }
+        at = at.max(last);
+    }
+    let nonzero = |at: &u64| bytes.get(*at as usize).is_some_and(|byte| *byte != 0);
+    if let Some(at) = gaps.into_iter().flatten().find(nonzero) {
+        refusals.push(format!(
+            "{:#010x} in segment {index}: no section header says whether this is code or data",
+            u64::from(segment.p_paddr(ENDIAN)) + (at - u64::from(segment.p_offset(ENDIAN)))
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the sections with code, at their physical addresses, with their mapping symbols: the executable
+/// ones, and those of data in which a symbol says that there is code.
+fn executable<'a>(
+    header: &Header,
+    bytes: &'a [u8],
+    loaded: &[&Segment],
+) -> Result<Vec<Section<'a>>, FirmwareError> {
+    let sections = header
+        .sections(ENDIAN, bytes)
+        .map_err(|_| damaged("its section headers are not in the file"))?;
+    let symbols = sections
+        .symbols(ENDIAN, bytes, SHT_SYMTAB)
+        .map_err(|_| damaged("its symbol table is not in the file"))?;
+    // By section, so that many sections and many symbols are not many times many.
+    let mut maps: BTreeMap<usize, (Vec<(u32, Contents)>, Names)> = BTreeMap::new();
+    for symbol in symbols.iter() {
+        let (map, names) = maps.entry(usize::from(symbol.st_shndx(ENDIAN).0)).or_default();
+        let (value, size) = (symbol.st_value(ENDIAN), symbol.st_size(ENDIAN));
+        if let Some(mapping) = mapping(symbol, symbols.strings()) {
+            map.push(mapping);
+        } else if symbol.st_type() == STT_FUNC {
+            // Bit 0 says T32.
+            names.functions.push((value & !1, size));
+        } else if symbol.st_type() == STT_OBJECT {
+            names.variables.push((value, size));
+        }
+    }
+    let mut found = Vec::new();
+    for (index, section) in sections.enumerate() {
+        let flags = section.sh_flags(ENDIAN);
+        let (mut map, names) = maps.remove(&index.0).unwrap_or_default();
+        let is_executable = flags.contains(SHF_EXECINSTR);
+        let has_code = is_executable || map.iter().any(|(_, contents)| *contents != Contents::Data);
+        let is_empty = section.sh_type(ENDIAN) == SHT_NOBITS || section.sh_size(ENDIAN) == 0;
+        if !flags.contains(SHF_ALLOC) || !has_code || is_empty {
+            continue;
+        }
+        let contents = section
+            .data(ENDIAN, bytes)
+            .map_err(|_| damaged("the contents of a section are not in the file"))?;
+        let name = section_name(&sections, section);
+        let Some(holder) = holder(section, &name, loaded)? else {
+            continue;
+        };
+        let address = holder
+            .p_paddr(ENDIAN)
+            .wrapping_add(section.sh_offset(ENDIAN) - holder.p_offset(ENDIAN));
+        let moved = address.wrapping_sub(section.sh_addr(ENDIAN));
+        for (address, _) in &mut map {
+            *address = address.wrapping_add(moved);
+        }
+        // In a section of data all is data that a symbol does not call code.
+        if !is_executable {
+            map.insert(0, (address, Contents::Data));
+        }
+        map.sort_by_key(|(address, _)| *address);
+        let end = address.saturating_add(contents.len() as u32);
+        let map = untold::tell(&map, names.moved(moved), (address, end));
+        found.push(Section {
+            name,
+            address,
+            bytes: contents,
+            map,
+        });
+    }
+    // What is read twice would be two programs in one place.
+    found.sort_by_key(|section| section.address);
+    let end = |section: &Section<'_>| u64::from(section.address) + section.bytes.len() as u64;
+    if let Some(pair) = found
+        .windows(2)
+        .find(|pair| end(&pair[0]) > u64::from(pair[1].address))
+    {
+        let (one, other) = (&pair[0].name, &pair[1].name);
+        return Err(damaged(format!("its sections {one} and {other} overlap")).into());
+    }
+    Ok(found)
+}
+
+/// Returns the segment that a section with contents is in, if it is in one: then all of it, or a part would
+/// stay as it is and be executed.
+fn holder<'a>(
+    section: &SectionHeader32<LittleEndian>,
+    name: &str,
+    loaded: &[&'a Segment],
+) -> Result<Option<&'a Segment>, ElfError> {
+    let within = file_range(section.sh_offset(ENDIAN), section.sh_size(ENDIAN));
+    let in_file = |segment: &Segment| file_range(segment.p_offset(ENDIAN), segment.p_filesz(ENDIAN));
+    let mut holders = loaded.iter().filter(|segment| {
+        let all = in_file(segment);
+        all.start < within.end && within.start < all.end
+    });
+    let Some(holder) = holders.next() else {
+        return Ok(None);
+    };
+    if holders.next().is_some() {
+        return Err(damaged(format!("its section {name} is in several segments")));
+    }
+    let all = in_file(holder);
+    if within.start < all.start || within.end > all.end {
+        return Err(damaged(format!(
+            "its section {name} is larger than the segment it is in"
+        )));
+    }
+    Ok(Some(holder))
+}
+
+fn file_range(offset: u32, size: u32) -> std::ops::Range<u64> {
+    u64::from(offset)..u64::from(offset) + u64::from(size)
+}
+
+fn section_name(
+    sections: &object::read::elf::SectionTable<'_, Header>,
+    section: &SectionHeader32<LittleEndian>,
+) -> String {
+    let name = sections.section_name(ENDIAN, section).unwrap_or_default();
+    format!("`{}`", String::from_utf8_lossy(name))
+}
+
+/// Tells what a mapping symbol says: `$t`, `$d`, `$a`, perhaps with a suffix behind a full stop.
+fn mapping(symbol: &Sym32<LittleEndian>, strings: object::StringTable<'_>) -> Option<(u32, Contents)> {
+    let name = symbol.name(ENDIAN, strings).ok()?;
+    let contents = match name {
+        [b'$', b't'] | [b'$', b't', b'.', ..] => Contents::Thumb,
+        [b'$', b'd'] | [b'$', b'd', b'.', ..] => Contents::Data,
+        [b'$', b'a'] | [b'$', b'a', b'.', ..] => Contents::Foreign,
+        _ => return None,
+    };
+    Some((symbol.st_value(ENDIAN), contents))
+}

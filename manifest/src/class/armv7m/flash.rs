@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The flashable file of a class that executes code in place: one ELF file with everything at its address.
+//!
+//! It has no section headers and one segment per stretch: those of the class binary, the system image behind
+//! the symbol `__image_end`, the programs of the partitions, and what of the [reset vectors](RESET_VECTORS)
+//! is in none of these. So it can be flashed with any tool that takes ELF files, and QEMU's `-kernel` loads
+//! it as it is.
+
+use object::LittleEndian;
+use object::elf::{EM_ARM, ET_EXEC, FileHeader32, PT_LOAD, SHT_SYMTAB};
+use object::read::elf::{FileHeader, ProgramHeader, Sym};
+
+use super::{CLASS, RESET_VECTORS};
+use crate::board::Window;
+use crate::flash::{ClassBinary, END_SYMBOL, FlashError};
+use crate::payload::Stretch;
+use crate::system::System;
+
+/// Symbols at the beginning of the class binary's RAM, which is where its log is, and at the end.
+const RAM_SYMBOLS: [&[u8]; 2] = [b"__log_area", b"__ram_end"];
+/// Multiple at which the system image starts.
+const IMAGE_ALIGN: u64 = 32;
+/// Bytes of the header of an ELF file of 32 bits, and of a program header (System V ABI, chapter 4).
+const HEADER_LEN: usize = 52;
+const PROGRAM_HEADER_LEN: usize = 32;
+/// `e_flags`: EABI version 5 (Arm IHI 0044, section 5.2).
+const EABI_5: u32 = 0x0500_0000;
+const ENDIAN: LittleEndian = LittleEndian;
+
+type Header = FileHeader32<LittleEndian>;
+
+pub(super) fn is_for_us(elf: &[u8]) -> bool {
+    Header::parse(elf).is_ok_and(|header| header.e_machine(ENDIAN) == EM_ARM)
+}
+
+/// Reads the ELF file `elf`.
+pub(super) fn read(elf: &[u8]) -> Result<ClassBinary, FlashError> {
+    let not_elf = |error: object::read::Error| FlashError::NotElf(error.to_string());
+    let header = Header::parse(elf).map_err(not_elf)?;
+    let end = symbol(header, elf, END_SYMBOL)?;
+    let mut stretches = Vec::new();
+    for segment in header.program_headers(ENDIAN, elf).map_err(not_elf)? {
+        if segment.p_type(ENDIAN) != PT_LOAD || segment.p_filesz(ENDIAN) == 0 {
+            continue;
+        }
+        let address = u64::from(segment.p_paddr(ENDIAN));
+        let bytes = segment
+            .data(ENDIAN, elf)
+            .map_err(|()| FlashError::NotElf("it is truncated".to_owned()))?;
+        if address.saturating_add(bytes.len() as u64) > end {
+            return Err(FlashError::SegmentOutside(address));
+        }
+        stretches.push(Stretch {
+            address,
+            bytes: bytes.to_vec(),
+        });
+    }
+    if stretches.is_empty() {
+        return Err(FlashError::NotElf("it has no loadable segment".to_owned()));
+    }
+    if !end.is_multiple_of(IMAGE_ALIGN) {
+        return Err(FlashError::BadEnd(end));
+    }
+    let [base, ram_end] = RAM_SYMBOLS.map(|name| symbol(header, elf, name));
+    let base = base?;
+    Ok(ClassBinary {
+        class: CLASS,
+        stretches,
+        entry: header.e_entry(ENDIAN),
+        end,
+        ram: Window {
+            base,
+            size: ram_end?.saturating_sub(base),
+        },
+    })
+}
+
+fn symbol(header: &Header, elf: &[u8], name: &[u8]) -> Result<u64, FlashError> {
+    let not_elf = |error: object::read::Error| FlashError::NotElf(error.to_string());
+    let sections = header.sections(ENDIAN, elf).map_err(not_elf)?;
+    let symbols = sections.symbols(ENDIAN, elf, SHT_SYMTAB).map_err(not_elf)?;
+    let found = symbols
+        .iter()
+        .find(|symbol| symbol.name(ENDIAN, symbols.strings()) == Ok(name));
+    found.map_or(Err(FlashError::NoEnd), |symbol| {
+        Ok(symbol.st_value(ENDIAN).into())
+    })
+}
+
+/// Tells what the CPU reads after a reset (Arm DDI 0403E, sections B1.5.3 and B3.2.5), as far as it is in
+/// none of the others: a stack pointer, which the hypervisor does not use, and the address of the first
+/// instruction.
+fn reset_vectors(binary: &ClassBinary, others: &[&Stretch]) -> Vec<Stretch> {
+    let vectors = [[0; 4], binary.entry.to_le_bytes()].concat();
+    let mut missing: Vec<Stretch> = Vec::new();
+    for (address, byte) in (RESET_VECTORS.base..).zip(vectors) {
+        let here = Window {
+            base: address,
+            size: 1,
+        };
+        if others.iter().any(|other| other.window().contains(here)) {
+            continue;
+        }
+        match missing.last_mut() {
+            Some(last) if last.window().end() == address => last.bytes.push(byte),
+            _ => missing.push(Stretch {
+                address,
+                bytes: vec![byte],
+            }),
+        }
+    }
+    missing
+}
+
+/// One ELF file of all of this.
+/// The flashable file, if the board has what the class binary is linked for.
+pub(super) fn flash(binary: &ClassBinary, image: &[u8], system: &System) -> Result<Vec<u8>, FlashError> {
+    let (linked, board) = (binary.start(), system.board.load_address);
+    if linked != board {
+        return Err(FlashError::Elsewhere { linked, board });
+    }
+    let (linked, board) = (binary.ram, system.board.own_ram);
+    if linked != board {
+        return Err(FlashError::RamElsewhere { linked, board });
+    }
+    let residents: Vec<_> = system.guests.iter().flat_map(|guest| &guest.residents).collect();
+    Ok(write(binary, image, &residents))
+}
+
+fn write(binary: &ClassBinary, image: &[u8], residents: &[&Stretch]) -> Vec<u8> {
+    let image = Stretch {
+        address: binary.end,
+        bytes: image.to_vec(),
+    };
+    let mut all: Vec<&Stretch> = binary
+        .stretches
+        .iter()
+        .chain([&image])
+        .chain(residents.iter().copied())
+        .collect();
+    let vectors = reset_vectors(binary, &all);
+    all.extend(&vectors);
+    all.sort_by_key(|stretch| stretch.address);
+    let mut out = header(binary.entry, all.len());
+    let mut at = HEADER_LEN + PROGRAM_HEADER_LEN * all.len();
+    for stretch in &all {
+        let (offset, size) = (at.next_multiple_of(4), stretch.bytes.len());
+        let words = [
+            1,
+            offset as u32,
+            stretch.address as u32,
+            stretch.address as u32,
+            size as u32,
+            size as u32,
+            5,
+            4,
+        ];
+        out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        at = offset + size;
+    }
+    for stretch in all {
+        out.resize(out.len().next_multiple_of(4), 0);
+        out.extend_from_slice(&stretch.bytes);
+    }
+    out
+}
+
+/// Returns the header of an executable file with `count` program headers behind it and no sections.
+fn header(entry: u32, count: usize) -> Vec<u8> {
+    let mut out = b"\x7fELF\x01\x01\x01".to_vec();
+    out.resize(16, 0);
+    let halves =
+        |out: &mut Vec<u8>, values: &[u16]| out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    let words =
+        |out: &mut Vec<u8>, values: &[u32]| out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    halves(&mut out, &[ET_EXEC.0, EM_ARM.0]);
+    words(&mut out, &[1, entry, HEADER_LEN as u32, 0, EABI_5]);
+    halves(
+        &mut out,
+        &[
+            HEADER_LEN as u16,
+            PROGRAM_HEADER_LEN as u16,
+            count as u16,
+            0,
+            0,
+            0,
+        ],
+    );
+    out
+}

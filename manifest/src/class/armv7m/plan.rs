@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Places on a board whose classes translate nothing: every area is where its program is linked.
+//!
+//! So there is nothing to choose, only to check: areas are in the board's memory of their kind, apart from
+//! the hypervisor's share and from each other, and the MPU has regions enough for each partition. Refusals
+//! name the smallest change that helps.
+#![deny(clippy::arithmetic_side_effects)]
+
+use bulkhead_arch_regions::{Forbidden, MAX_REGIONS, MAX_REQUESTS, Memory, Refusal, Region, Request, Rights};
+
+use bulkhead_image::layout::NIC_MEMORY;
+
+use crate::board::{Board, Window};
+use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
+use crate::guest::{Area, AreaKind, Guest};
+use crate::model::{Access, PartitionSpec, Placed};
+use crate::plan::{Input, Plan, lowest, range, ranges, trace_place};
+use crate::rules::registers;
+use crate::units::{align_up, format_size};
+
+/// Finds places; `None` if something was reported.
+pub(super) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
+    let errors = report.error_count();
+    let board = input.board;
+    let image_base = board.load_address.checked_add(input.binary)?;
+    let end = align_up(image_base.checked_add(input.image)?, board.class.facts().granule)?;
+    let hypervisor = Window {
+        base: board.load_address,
+        size: end.saturating_sub(board.load_address),
+    };
+    if !board.own_code.contains(hypervisor) {
+        report.push(hypervisor_too_large(input, hypervisor));
+        return None;
+    }
+    let mut seen: Vec<(&str, &Area)> = Vec::new();
+    for (spec, guest) in input.specs.iter().zip(input.guests) {
+        for area in &guest.areas {
+            let name = spec.name.value.as_str();
+            check_area(input, name, area, &seen, report);
+            seen.push((name, area));
+        }
+        check_regions(input, spec, guest, report);
+    }
+    let log = board.log();
+    let pool = Window {
+        base: log.end(),
+        size: board.own_ram.size.saturating_sub(log.size),
+    };
+    let mut taken: Vec<Window> = seen.iter().map(|(_, area)| area.window).collect();
+    taken.push(board.own_ram);
+    let mut frames = Vec::new();
+    for (number, spec) in input.specs.iter().enumerate() {
+        let Some(network) = &spec.network else { continue };
+        let Some(base) = lowest(board, (0, NIC_MEMORY), NIC_MEMORY, &taken) else {
+            report.push(no_room_for_frames(spec, network));
+            continue;
+        };
+        taken.push(Window {
+            base,
+            size: NIC_MEMORY,
+        });
+        frames.push((number, base));
+    }
+    let trace = input.trace.map(|wish| trace_place(board, wish, &taken));
+    if trace == Some(None) {
+        report.push(no_room_for_trace(input));
+    }
+    (report.error_count() == errors).then(|| Plan {
+        hypervisor,
+        image_base,
+        log,
+        pool,
+        trace: trace.flatten(),
+        frames,
+        hosts: input
+            .guests
+            .iter()
+            .map(|guest| guest.areas.iter().map(|area| area.window.base).collect())
+            .collect(),
+    })
+}
+
+fn first_place(input: &Input<'_>) -> Place {
+    input.specs.first().map_or(
+        Place {
+            file: FileId(0),
+            start: 0,
+            end: 0,
+        },
+        |spec| spec.name.place,
+    )
+}
+
+fn hypervisor_too_large(input: &Input<'_>, hypervisor: Window) -> Diagnostic {
+    let message = format!(
+        "class binary and system image take {} of code memory, more than the hypervisor's {}",
+        format_size(hypervisor.size),
+        format_size(input.board.own_code.size)
+    );
+    Diagnostic::at(Code::RamExhausted, first_place(input), message)
+        .help("use fewer partitions, or link the class binary, and say so in `hypervisor.code` of the board, for more")
+}
+
+fn no_room_for_frames(spec: &PartitionSpec, network: &Placed<String>) -> Diagnostic {
+    let message = format!(
+        "no {} of RAM are left for frames of `{}`",
+        format_size(NIC_MEMORY),
+        spec.name.value
+    );
+    Diagnostic::at(Code::RamExhausted, network.place, message).help("give the partitions less memory")
+}
+
+fn no_room_for_trace(input: &Input<'_>) -> Diagnostic {
+    Diagnostic::at(
+        Code::RamExhausted,
+        first_place(input),
+        "no RAM is left for a trace",
+    )
+    .help("give the partitions less memory, or run without a trace")
+}
+
+/// Tells what the program at `window` has to say in order to end below `end`, `None` if it begins there or
+/// above.
+fn shorter(name: &str, window: Window, end: u64, kind: AreaKind) -> Option<String> {
+    let room = end.checked_sub(window.base).filter(|room| *room > 0)?;
+    let what = match kind {
+        AreaKind::Code => format!("the length of code memory in the linker script of `{name}`"),
+        AreaKind::Region => format!("`size` of the region of `{name}`"),
+        _ => format!("`memory` of `{name}`, and the length of RAM in its linker script,"),
+    };
+    Some(format!(
+        "from {:#x} on {what} can be {}",
+        window.base,
+        format_size(room)
+    ))
+}
+
+/// Returns the first place of `stretches` for `size` bytes as one region, apart from what is `taken`.
+fn free(stretches: &[Window], size: u64, taken: &[Window]) -> Option<u64> {
+    let unit = size.checked_next_power_of_two()?;
+    let starts = stretches.iter().map(|stretch| stretch.base);
+    let starts = starts.chain(taken.iter().map(|taken| taken.end()));
+    let fits = |base: &u64| {
+        let window = Window { base: *base, size };
+        stretches.iter().any(|stretch| stretch.contains(window))
+            && !taken.iter().any(|taken| taken.overlaps(window))
+    };
+    starts
+        .filter_map(|start| align_up(start, unit))
+        .filter(fits)
+        .min()
+}
+
+/// Tells what keeps an area off another, or off the hypervisor's own memory: another place, or less memory
+/// for the one that is `below` it.
+fn apart(input: &Input<'_>, name: &str, area: &Area, below: Option<String>) -> String {
+    let (stretches, own, what) = memory_for(input.board, area.kind);
+    let others = input.guests.iter().flat_map(|guest| &guest.areas);
+    let mut taken: Vec<Window> = others
+        .filter(|other| !core::ptr::eq(*other, area))
+        .map(|other| other.window)
+        .collect();
+    taken.push(own);
+    let place = free(stretches, area.window.size, &taken)
+        .map(|base| format!("{what} is free for that of `{name}` at {base:#x}"));
+    let ways: Vec<String> = below.into_iter().chain(place).collect();
+    if ways.is_empty() {
+        return "give the partitions less memory".to_owned();
+    }
+    ways.join("; or ")
+}
+
+/// Tells what an area of a kind is called.
+const fn noun(kind: AreaKind) -> &'static str {
+    match kind {
+        AreaKind::Code => "code",
+        _ => "memory",
+    }
+}
+
+/// Returns the memory of the board for areas of a kind, the hypervisor's share of it, and what it is called.
+fn memory_for(board: &Board, kind: AreaKind) -> (&[Window], Window, &'static str) {
+    match kind {
+        AreaKind::Code => (&board.code, board.own_code, "code memory"),
+        _ => (&board.ram, board.own_ram, "RAM"),
+    }
+}
+
+/// An area is in memory of its kind, and nobody else's.
+fn check_area(input: &Input<'_>, name: &str, area: &Area, seen: &[(&str, &Area)], report: &mut Report) {
+    let board = input.board;
+    let (stretches, own, _) = memory_for(board, area.kind);
+    let what = noun(area.kind);
+    let window = area.window;
+    if !stretches.iter().any(|stretch| stretch.contains(window)) {
+        let message = format!("{what} of `{name}` is outside the board's memory for it");
+        report.push(
+            Diagnostic::at(Code::OutsideRam, area.place, message)
+                .label(range(window))
+                .help(format!("board `{}` has {}", board.name, ranges(stretches))),
+        );
+    } else if window.overlaps(own) {
+        let message = format!("{what} of `{name}` is on the hypervisor's own");
+        report.push(
+            Diagnostic::at(Code::HypervisorMemory, area.place, message)
+                .label(format!("{}; the hypervisor: {}", range(window), range(own)))
+                .help(apart(
+                    input,
+                    name,
+                    area,
+                    shorter(name, window, own.base, area.kind),
+                )),
+        );
+    } else {
+        for (other, first) in seen.iter().filter(|(_, other)| other.window.overlaps(window)) {
+            report.push(overlap(input, (name, area), (other, first)));
+        }
+    }
+}
+
+/// Two areas share addresses.
+fn overlap(input: &Input<'_>, (name, area): (&str, &Area), (other, first): (&str, &Area)) -> Diagnostic {
+    let what = noun(area.kind);
+    let message = format!(
+        "{what} of `{name}` and of `{other}` overlap at {:#x}",
+        area.window.base.max(first.window.base)
+    );
+    let shorter = shorter(other, first.window, area.window.base, first.kind)
+        .or_else(|| shorter(name, area.window, first.window.base, area.kind));
+    // The smaller one is more likely to be ours to link.
+    let (moved, which) = if first.window.size < area.window.size {
+        (other, first)
+    } else {
+        (name, area)
+    };
+    Diagnostic::at(Code::PlaceOverlap, area.place, message)
+        .label(format!(
+            "{}, rounded to what an MPU region can be",
+            range(area.window)
+        ))
+        .also(first.place, range(first.window))
+        .help(apart(input, moved, which, shorter))
+}
+
+/// A mapping of a partition.
+struct Mapped {
+    what: String,
+    place: Place,
+    request: Request,
+}
+
+/// Returns all mappings of a partition, in the order in which the backend asks for them.
+fn mapped(board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec<Mapped> {
+    let one = |what: String, place, window: Window, access: Access, memory| Mapped {
+        what,
+        place,
+        request: Request {
+            // What lies beyond 4G has been reported.
+            start: u32::try_from(window.base).unwrap_or(0),
+            bytes: window.size,
+            rights: Rights {
+                read: access.read,
+                write: access.write,
+                execute: access.execute,
+            },
+            memory,
+        },
+    };
+    let areas = guest.areas.iter().map(|area| {
+        let what = match area.kind {
+            AreaKind::Code => "code",
+            AreaKind::Region => "a region",
+            AreaKind::Ram | AreaKind::Startup => "RAM",
+        };
+        one(
+            what.to_owned(),
+            area.place,
+            area.window,
+            area.access,
+            Memory::NORMAL,
+        )
+    });
+    let devices = registers(spec, board)
+        .filter(|registers| !registers.forwarded)
+        .map(|registers| {
+            let (name, window) = (registers.name, registers.window.pages());
+            let what = format!("device `{}`", name.value);
+            one(what, name.place, window, Access::DATA, Memory::DEVICE)
+        });
+    areas.chain(devices).collect()
+}
+
+/// Returns the regions of a partition, as the backend will load them.
+pub(crate) fn regions(board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec<Region> {
+    let mapped = mapped(board, spec, guest);
+    let requests: Vec<Request> = mapped.iter().map(|mapped| mapped.request).collect();
+    let plan = bulkhead_arch_regions::plan(&requests, MAX_REGIONS as u32);
+    plan.map_or_else(|_| Vec::new(), |plan| plan.regions().to_vec())
+}
+
+/// Checks that the MPU has regions enough for the partition: the backend makes the same plan.
+fn check_regions(input: &Input<'_>, spec: &PartitionSpec, guest: &Guest, report: &mut Report) {
+    let mapped = mapped(input.board, spec, guest);
+    if let Some(beyond) = mapped.get(MAX_REQUESTS) {
+        let message = format!(
+            "{} of `{}` is one more than the {MAX_REQUESTS} stretches of memory and devices that a partition may have",
+            beyond.what, spec.name.value
+        );
+        report.push(
+            Diagnostic::at(Code::TooManyRegions, beyond.place, message)
+                .help("give the partition fewer devices or regions"),
+        );
+        return;
+    }
+    let requests: Vec<Request> = mapped.iter().map(|mapped| mapped.request).collect();
+    let Err(refusal) = bulkhead_arch_regions::plan(&requests, MAX_REGIONS as u32) else {
+        return;
+    };
+    let (index, why, fix) = match refusal {
+        Refusal::Unaligned { index, fix } => (index, "is not made of units of 32 bytes".to_owned(), fix),
+        Refusal::Forbidden { index, what } => {
+            let what = match what {
+                Forbidden::BitBand => "is in a bit-band alias, which reaches all RAM or all devices",
+                Forbidden::System => "is in the CPU's private registers",
+            };
+            (index, what.to_owned(), None)
+        }
+        Refusal::Overlap { index, other } => {
+            let other = mapped.get(other).map_or("", |other| other.what.as_str());
+            (index, format!("overlaps {other}"), None)
+        }
+        Refusal::TooMany { needed, available } => {
+            let fix = bulkhead_arch_regions::smallest_fix(&requests, available);
+            let index = fix.map_or_else(|| mapped.len().saturating_sub(1), |fix| fix.index);
+            let why = format!("and all else need {needed} regions of the MPU, which has {available}");
+            (index, why, fix)
+        }
+    };
+    let Some(found) = mapped.get(index) else { return };
+    let message = format!("{} of `{}` {why}", found.what, spec.name.value);
+    let help = match fix {
+        Some(fix) => format!(
+            "with {} from {:#x} there it needs {} regions in all",
+            format_size(fix.bytes),
+            fix.start,
+            fix.needed
+        ),
+        None => "move it, or give the partition fewer devices or regions".to_owned(),
+    };
+    let window = Window {
+        base: found.request.start.into(),
+        size: found.request.bytes,
+    };
+    report.push(
+        Diagnostic::at(Code::TooManyRegions, found.place, message)
+            .label(range(window))
+            .help(help),
+    );
+}

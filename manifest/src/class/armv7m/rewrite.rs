@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Replaces the instructions that neither do their work without privilege nor trap (Arm DDI 0403E, section
+//! B5.2).
+//!
+//! What is an instruction is said by the mapping symbols of the ELF file (Arm IHI 0044, section 5.5.5): `$t`
+//! starts T32 code, `$d` data, and code is then decoded from its first halfword on, because the length of a
+//! T32 instruction is in its first bits. Where a section has executable contents that no symbol speaks for,
+//! code and data cannot be told apart; if something is in there that would have to be replaced were it code,
+//! the file is refused with the list of these places. Guessing would turn a constant into an instruction or
+//! leave an instruction that silently does nothing.
+//!
+//! A replacement is as long as what it stands for and carries its operands, so nothing moves and nothing else
+//! changes; [`verify`] proves that for the finished bytes with the decoder of the target.
+
+use bulkhead_arch_armv7m_core::decode::{
+    narrow_replaced, narrow_replacement, wide_replaced, wide_replacement,
+};
+
+/// What the contents from an address on are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    /// T32 instructions.
+    Thumb,
+    /// Data.
+    Data,
+    /// Either: no symbol says which.
+    Untold,
+    /// Instructions of another set, which no CPU of the class has.
+    Foreign,
+}
+
+/// An executable section.
+#[derive(Clone, Debug)]
+pub(crate) struct Section<'a> {
+    pub name: String,
+    /// Where it lies.
+    pub address: u32,
+    pub bytes: &'a [u8],
+    /// Address and what starts there, in ascending order: mapping symbols, and what other symbols say where
+    /// these are silent.
+    pub map: Vec<(u32, Contents)>,
+}
+
+/// What was replaced.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rewritten {
+    /// Addresses of the replaced instructions, ascending.
+    pub sites: Vec<u32>,
+    /// Addresses of undefined instructions that the program has of its own.
+    pub undefined: Vec<u32>,
+    /// Addresses of calls to a debugger.
+    pub semihosting: Vec<u32>,
+}
+
+/// Why a program cannot be rewritten: one line per place.
+pub(crate) type Refusals = Vec<String>;
+
+/// The hypercall instruction of a VM: UDF.N with an immediate that is no replacement.
+const HYPERCALL: u16 = 0xdeb1;
+/// BKPT with the immediate that a debugger takes for a call (Arm IHI 0036, Semihosting for AArch32 and
+/// AArch64).
+const SEMIHOSTING: u16 = 0xbeab;
+
+fn halfword(bytes: &[u8], at: usize) -> Option<u16> {
+    let pair = bytes.get(at..at.checked_add(2)?)?;
+    Some(u16::from_le_bytes([pair[0], pair[1]]))
+}
+
+/// Tells whether the instruction that starts with this halfword has another one (Arm DDI 0403E, section
+/// A5.1).
+const fn is_wide(first: u16) -> bool {
+    first >> 11 >= 0b11101
+}
+
+/// Tells whether this is a permanently undefined instruction (Arm DDI 0403E, section A7.7.194).
+fn is_undefined(first: u16, second: Option<u16>) -> bool {
+    match second {
+        None => first & 0xff00 == 0xde00 && first != HYPERCALL,
+        Some(second) => first & 0xfff0 == 0xf7f0 && second & 0xf000 == 0xa000,
+    }
+}
+
+/// Returns the first place of a stretch that would be replaced if it were an instruction.
+fn sensitive(section: &Section<'_>, (start, end): (usize, usize)) -> Option<usize> {
+    let even = start + (section.address as usize + start) % 2;
+    let half = |at| halfword(&section.bytes[..end], at);
+    (even..end).step_by(2).find(|at| {
+        half(*at).is_some_and(|first| match half(at + 2).filter(|_| is_wide(first)) {
+            Some(second) => wide_replacement(first, second).is_some(),
+            None => narrow_replacement(first).is_some(),
+        })
+    })
+}
+
+/// Returns the stretches of T32 code of a section, as offsets; refuses what no symbol speaks for, if that
+/// matters.
+fn code(section: &Section<'_>, refusals: &mut Refusals) -> Vec<(usize, usize)> {
+    let end = section.bytes.len();
+    let offset = |address: u32| (address.saturating_sub(section.address)) as usize;
+    let first = section
+        .map
+        .first()
+        .map_or(end, |(address, _)| offset(*address).min(end));
+    // What the linker fills a gap with stands before the first symbol of a section, if anything does.
+    if section.bytes[..first].iter().any(|byte| *byte != 0) {
+        refusals.push(format!(
+            "{:#010x} to {:#010x} in section {}: no mapping symbol says whether this is code or data",
+            section.address,
+            section.address as usize + first,
+            section.name
+        ));
+    }
+    let mut code = Vec::new();
+    let ends = section
+        .map
+        .iter()
+        .skip(1)
+        .map(|(address, _)| offset(*address).min(end));
+    for ((address, contents), stop) in section.map.iter().zip(ends.chain([end])) {
+        let start = offset(*address).min(end);
+        match contents {
+            Contents::Data => {}
+            // The CPU takes instructions from even addresses alone.
+            Contents::Thumb if start < stop && !(section.address as usize + start).is_multiple_of(2) => {
+                refusals.push(format!(
+                    "{:#010x} in section {}: T32 code at an odd address",
+                    section.address as usize + start,
+                    section.name
+                ));
+            }
+            Contents::Thumb => code.push((start, stop)),
+            Contents::Foreign if start < stop => refusals.push(format!(
+                "{address:#010x} in section {}: A32 instructions, which this CPU does not have",
+                section.name
+            )),
+            Contents::Foreign => {}
+            Contents::Untold => {
+                if let Some(at) = sensitive(section, (start, stop)) {
+                    refusals.push(format!(
+                        "{address:#010x} to {:#010x} in section {}: no symbol says whether this is code or data, and {:#010x} could be an \
+                         instruction to be replaced",
+                        section.address as usize + stop,
+                        section.name,
+                        section.address as usize + at
+                    ));
+                }
+            }
+        }
+    }
+    code
+}
+
+/// An instruction of a stretch of code.
+struct Instruction {
+    at: usize,
+    first: u16,
+    second: Option<u16>,
+}
+
+/// Returns the instructions of a stretch; refuses one that the stretch cuts in two.
+fn instructions(
+    section: &Section<'_>,
+    (start, end): (usize, usize),
+    refusals: &mut Refusals,
+) -> Vec<Instruction> {
+    let mut found = Vec::new();
+    let mut at = start;
+    while at < end {
+        let first = halfword(&section.bytes[..end], at);
+        let second = first
+            .filter(|first| is_wide(*first))
+            .map(|_| halfword(&section.bytes[..end], at + 2));
+        let (Some(first), None | Some(Some(_))) = (first, second) else {
+            refusals.push(format!(
+                "{:#010x} in section {}: the code ends within an instruction",
+                section.address as usize + at,
+                section.name
+            ));
+            return found;
+        };
+        let second = second.flatten();
+        found.push(Instruction { at, first, second });
+        at += if second.is_some() { 4 } else { 2 };
+    }
+    found
+}
+
+/// Rewrites `bytes`, a copy of the contents of `section`.
+pub(crate) fn rewrite(
+    section: &Section<'_>,
+    bytes: &mut [u8],
+    rewritten: &mut Rewritten,
+    refusals: &mut Refusals,
+) {
+    for stretch in code(section, refusals) {
+        for Instruction { at, first, second } in instructions(section, stretch, refusals) {
+            let address = section.address + at as u32;
+            let replacement = match second {
+                None => narrow_replacement(first).map(|first| (first, None)),
+                Some(second) => wide_replacement(first, second).map(|(first, second)| (first, Some(second))),
+            };
+            let Some((first, second)) = replacement else {
+                if is_undefined(first, second) {
+                    rewritten.undefined.push(address);
+                } else if first == SEMIHOSTING {
+                    rewritten.semihosting.push(address);
+                }
+                continue;
+            };
+            for (index, half) in std::iter::once(first).chain(second).enumerate() {
+                let place = at + 2 * index;
+                bytes[place..place + 2].copy_from_slice(&half.to_le_bytes());
+            }
+            rewritten.sites.push(address);
+        }
+    }
+}
+
+/// Returns the addresses at which a jump would meet a replaced instruction, or what looks like one, whatever
+/// `bytes` at `address` are meant to be. What could be one of 32 bits and is cut off counts: nobody knows
+/// what is behind it.
+pub(crate) fn replaced_lookalikes(address: u32, bytes: &[u8]) -> impl Iterator<Item = u32> {
+    let odd = address as usize & 1;
+    (odd..bytes.len()).step_by(2).filter_map(move |at| {
+        let first = halfword(bytes, at)?;
+        let is_one = match halfword(bytes, at + 2) {
+            _ if !is_wide(first) => narrow_replaced(first).is_some(),
+            Some(second) => wide_replaced(first, second).is_some(),
+            None => first & 0xFFF0 == 0xF7F0,
+        };
+        is_one.then_some(address + at as u32)
+    })
+}
+
+/// Proves that `after` is `before` but for `sites`, that each of these decodes to what was there, and that no
+/// instruction is left that should have been replaced.
+pub(crate) fn verify(section: &Section<'_>, after: &[u8], sites: &[u32]) -> Result<(), String> {
+    let before = section.bytes;
+    let fault = |at: usize, what: &str| {
+        Err(format!(
+            "{:#010x} in section {}: {what}",
+            section.address as usize + at,
+            section.name
+        ))
+    };
+    if before.len() != after.len() {
+        return fault(0, "its length has changed");
+    }
+    let mut expected = before.to_vec();
+    let inside = sites
+        .iter()
+        .filter_map(|site| Some(site.checked_sub(section.address)? as usize))
+        .filter(|at| *at < before.len());
+    for at in inside {
+        let (Some(old), Some(new)) = (halfword(before, at), halfword(after, at)) else {
+            return fault(at, "the replaced instruction is cut off");
+        };
+        let halves = if is_wide(old) {
+            let (Some(second), Some(new_second)) = (halfword(before, at + 2), halfword(after, at + 2)) else {
+                return fault(at, "the replaced instruction is cut off");
+            };
+            if wide_replacement(old, second) != Some((new, new_second))
+                || wide_replaced(new, new_second).is_none()
+            {
+                return fault(at, "the replacement does not decode to what was there");
+            }
+            2
+        } else {
+            if narrow_replacement(old) != Some(new) || narrow_replaced(new).is_none() {
+                return fault(at, "the replacement does not decode to what was there");
+            }
+            1
+        };
+        expected[at..at + 2 * halves].copy_from_slice(&after[at..at + 2 * halves]);
+    }
+    if let Some(at) = expected.iter().zip(after).position(|(one, other)| one != other) {
+        return fault(at, "something else than a replaced instruction has changed");
+    }
+    Ok(())
+}

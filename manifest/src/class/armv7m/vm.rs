@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The memory of a VM whose code is executed where it is linked: code window, RAM, regions.
+//!
+//! Nothing is placed: the program says by its addresses where it is. The window of its code is the smallest
+//! that one region of an MPU can express around it (Arm DDI 0403E, section B3.5); its RAM has the size that
+//! the manifest says, and lies where the manifest says or, without that, in the one block of this size and
+//! alignment that holds the program's variables.
+#![deny(clippy::arithmetic_side_effects)]
+
+use std::rc::Rc;
+
+use bulkhead_arch_regions::in_one_region;
+
+use super::RESET_VECTORS;
+use super::firmware::{self, Firmware, FirmwareError};
+use crate::board::{Board, Window};
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::guest::{Area, AreaKind, Context, Guest, Part};
+use crate::model::{Access, Placed};
+use crate::payload::elf::{self, ElfError};
+use crate::payload::{Loader, Piece, Stretch, blob_name, bytes};
+use crate::rules::memory;
+use crate::units::format_size;
+
+/// Places listed of a program that is refused.
+const LISTED: usize = 12;
+
+/// Builds the memory of a VM; `None` if something was reported.
+pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest> {
+    let spec = context.spec;
+    let (name, memory) = (spec.image.as_ref()?, spec.memory.as_ref()?);
+    let contents = loader.load(name, report)?;
+    if !elf::is_elf(&contents) {
+        let message = format!("the payload `{}` is no ELF file", name.value);
+        report.push(Diagnostic::at(Code::PayloadKind, name.place, message).help(
+            "give the file that the linker writes, with its symbols: addresses and mapping symbols are needed",
+        ));
+        return None;
+    }
+    let entry = spec.machine.entry.as_ref();
+    let read = firmware::parse(&contents, context.board)
+        .and_then(|firmware| Ok((firmware.vectors(entry.map(|entry| entry.value.get()))?, firmware)));
+    let (vectors, mut firmware) = match read {
+        Ok(read) => read,
+        Err(error) => {
+            report.push(refusal(context, name, error));
+            return None;
+        }
+    };
+    take_reset_vectors(context.board, &mut firmware.code);
+    let lookalikes = firmware::lookalikes(&firmware.code, &firmware.rewritten.sites);
+    if !spec.machine.semihosting.value {
+        report
+            .diagnostics
+            .extend(semihosting(name, &firmware.rewritten.semihosting));
+    }
+    let code = code_window(&firmware.code)?;
+    // The memory of a stack ends below its first pointer.
+    let stack = Window {
+        base: vectors.stack.saturating_sub(4),
+        size: 4,
+    };
+    let ram = ram_window(context, &firmware, Some(stack.base), report)?;
+    let mut areas = ram_and_code((ram, memory.place), (code, name.place));
+    for region in &spec.regions {
+        let window = Window {
+            base: region.guest.as_ref()?.value.get(),
+            size: region.size.as_ref()?.value.get(),
+        };
+        areas.push(area(AreaKind::Region, window, region.access, region.start));
+    }
+    variables_are_inside(
+        context,
+        &firmware,
+        &[("the initial stack", stack)],
+        &areas,
+        report,
+    )?;
+    devices_are_apart(context, &areas, report)?;
+    Some(Guest {
+        parts: Part::whole(&areas),
+        areas,
+        pieces: data_pieces(context, &firmware),
+        entry: vectors.reset,
+        argument: vectors.address,
+        stack: vectors.stack,
+        sites: firmware.rewritten.sites,
+        lookalikes,
+        undefined: firmware.rewritten.undefined,
+        residents: firmware.code,
+        ..Guest::default()
+    })
+}
+
+/// A program with calls to a debugger that are not answered may run as it is: often they are linked for an
+/// error that never comes. If it makes one, what it meets is a HardFault, as on a chip without a debugger,
+/// and often no word about it.
+fn semihosting(name: &Placed<String>, calls: &[u32]) -> Option<Diagnostic> {
+    let first = calls.first()?;
+    let message = format!(
+        "the program `{}` can call a debugger (BKPT 0xAB), and `machine.semihosting` says that nobody answers",
+        name.value
+    );
+    let places = if calls.len() == 1 { "place" } else { "places" };
+    let found = Diagnostic::at(Code::Semihosting, name.place, message)
+        .label(format!("in {} {places}, the first at {first:#x}: a HardFault of its own there", calls.len()))
+        .help("link it without (`--specs=nosys.specs` instead of `rdimon.specs`, for example), or let them be answered");
+    Some(found)
+}
+
+/// Checks that no registers that the VM sees are in its memory, or in the place of others.
+fn devices_are_apart(context: &Context<'_>, areas: &[Area], report: &mut Report) -> Option<()> {
+    let errors = report.error_count();
+    let (spec, board) = (context.spec, Some(context.board));
+    for own in areas {
+        let mut all = memory::device_areas(spec, board);
+        let what = match own.kind {
+            AreaKind::Ram | AreaKind::Startup => "RAM",
+            AreaKind::Region => "region",
+            AreaKind::Code => "code",
+        };
+        all.insert(0, memory::Area::new(what, own.window, own.place, true));
+        memory::areas_are_apart(spec, &all, board, report);
+    }
+    (report.error_count() == errors).then_some(())
+}
+
+/// A window in place: its addresses are those of the board.
+const fn area(kind: AreaKind, window: Window, access: Access, place: Place) -> Area {
+    Area {
+        kind,
+        window,
+        access,
+        at: None,
+        place,
+    }
+}
+
+/// Tells what every program has, each with the place in the manifest that names it.
+pub(super) fn ram_and_code(ram: (Window, Place), code: (Window, Place)) -> Vec<Area> {
+    let executable = Access {
+        execute: true,
+        ..Access::READ
+    };
+    vec![
+        area(AreaKind::Ram, ram.0, Access::DATA, ram.1),
+        area(AreaKind::Code, code.0, executable, code.1),
+    ]
+}
+
+/// A program may be linked to where the CPU looks after a reset: it is the hypervisor that has to start then,
+/// so its first instruction is written there. The program's own is in the system image.
+pub(super) fn take_reset_vectors(board: &Board, code: &mut [Stretch]) {
+    let own = (board.load_address as u32 | 1).to_le_bytes();
+    for stretch in code {
+        for (address, byte) in (RESET_VECTORS.base + 4..).zip(own) {
+            let at = address.checked_sub(stretch.address);
+            if let Some(theirs) = at.and_then(|at| stretch.bytes.get_mut(at as usize)) {
+                *theirs = byte;
+            }
+        }
+    }
+}
+
+/// Tells what is put into RAM at every start.
+pub(super) fn data_pieces(context: &Context<'_>, firmware: &Firmware) -> Vec<Piece> {
+    let piece = |stretch: &Stretch| {
+        let blob = Rc::new(stretch.bytes.clone());
+        Piece::whole(blob_name(context.name(), "data"), blob, stretch.address)
+    };
+    firmware.data.iter().map(piece).collect()
+}
+
+pub(super) fn refusal(context: &Context<'_>, name: &Placed<String>, error: FirmwareError) -> Diagnostic {
+    let at = |code, message: String| Diagnostic::at(code, name.place, message);
+    match error {
+        FirmwareError::Elf(ElfError::Machine(what)) => at(
+            Code::ElfMachine,
+            format!("the payload `{}` does not run on this board: {what}", name.value),
+        )
+        .help("build it for the board's CPU, and link it to fixed addresses"),
+        FirmwareError::Elf(ElfError::Damaged(what)) => at(
+            Code::ElfDamaged,
+            format!("the ELF file `{}` is damaged: {what}", name.value),
+        )
+        .help("copy or build it again"),
+        FirmwareError::Outside {
+            index,
+            address,
+            size,
+        } => at(
+            Code::ElfOutside,
+            format!(
+                "segment {index} of `{}` at {address:#x} with {} is neither in code memory nor in RAM of board `{}`",
+                name.value,
+                bytes(size),
+                context.board.name
+            ),
+        )
+        .help("link it for the memory of the board: `bulkhead boards`"),
+        FirmwareError::Refused(places) => {
+            let more = places.len().saturating_sub(LISTED);
+            let mut lines: Vec<String> = places.into_iter().take(LISTED).collect();
+            if more > 0 {
+                lines.push(format!("and {more} more"));
+            }
+            at(
+                Code::CannotRewrite,
+                format!(
+                    "the program `{}` has code that cannot be told from data",
+                    name.value
+                ),
+            )
+            .label(lines.join("; "))
+            .help("link it without removing its symbols, mark code in assembly as code (`.thumb_func`, `.inst`), and give constants an output section of their own in the linker script (`.rodata`)")
+        }
+        FirmwareError::NoVectors { address, why } => {
+            let place = context.spec.machine.entry.as_ref().map_or(name.place, |entry| entry.place);
+            let message = format!("there is no vector table at {address:#x} of `{}`: {why}", name.value);
+            Diagnostic::at(Code::NoVectors, place, message)
+                .help("link the vector table first, or say where it is: `machine.entry`; a program without one runs as `kind = \"task\"`")
+        }
+    }
+}
+
+/// Returns the smallest window around all code that is one region.
+pub(super) fn code_window(code: &[Stretch]) -> Option<Window> {
+    let (first, last) = (code.first()?.window(), code.last()?.window());
+    let start = u32::try_from(first.base).ok()?;
+    let (base, size) = in_one_region(start, last.end().checked_sub(first.base)?)?;
+    Some(Window {
+        base: base.into(),
+        size,
+    })
+}
+
+/// Tells where the RAM is: where the manifest says, else the aligned block around the first variable, or
+/// `stack` if that is lower.
+pub(super) fn ram_window(
+    context: &Context<'_>,
+    firmware: &Firmware,
+    stack: Option<u64>,
+    report: &mut Report,
+) -> Option<Window> {
+    let spec = context.spec;
+    let size = spec.memory.as_ref()?.value.get();
+    if let Some(at) = &spec.at {
+        return Some(Window {
+            base: at.value.get(),
+            size,
+        });
+    }
+    let variables = firmware.ram.iter().map(|window| window.base);
+    let Some(lowest) = variables.chain(stack).min() else {
+        let message = format!("nothing says where the memory of `{}` is", context.name());
+        report.push(
+            Diagnostic::at(Code::MissingKey, spec.name.place, message)
+                .label("its program has no variables")
+                .help("add `place = ...`"),
+        );
+        return None;
+    };
+    let block = size.checked_next_power_of_two()?;
+    if block == size {
+        return Some(Window {
+            base: lowest & !size.saturating_sub(1),
+            size,
+        });
+    }
+    let place = spec
+        .memory
+        .as_ref()
+        .map_or(spec.name.place, |memory| memory.place);
+    let message = format!(
+        "the memory of `{}` is no power of two, and its place is not given",
+        context.name()
+    );
+    let help = format!(
+        "add `place = ...`: the program's variables start at {lowest:#x}; or give \"{}\"",
+        format_size(block)
+    );
+    report.push(Diagnostic::at(Code::UnalignedSize, place, message).help(help));
+    None
+}
+
+/// Tells what would put `window` into the partition's `ram`.
+fn reach(window: Window, ram: Window, context: &Context<'_>) -> String {
+    let board = context.board;
+    let own = board.own_ram;
+    let end = window.base.saturating_add(window.size);
+    if end > own.base && window.base < own.end() {
+        let reaching = Window {
+            base: ram.base,
+            size: own.end().saturating_sub(ram.base),
+        };
+        let is_below = ram.base < own.base && board.ram.iter().any(|stretch| stretch.contains(reaching));
+        let fix = if is_below {
+            format!(
+                "from {:#x} on the length of RAM in the program's linker script can be {}",
+                ram.base,
+                format_size(own.base.saturating_sub(ram.base))
+            )
+        } else {
+            "link the program for RAM elsewhere".to_owned()
+        };
+        return format!("the hypervisor's RAM begins at {:#x}: {fix}", own.base);
+    }
+    let needed = end.checked_sub(ram.base).filter(|needed| {
+        let reaching = Window {
+            base: ram.base,
+            size: *needed,
+        };
+        window.base >= ram.base && board.ram.iter().any(|stretch| stretch.contains(reaching))
+    });
+    match needed {
+        Some(needed) => {
+            let needed = needed.next_multiple_of(1024);
+            // Without a place the size says where it is, and must be a power of two.
+            let place = if context.spec.at.is_none() && !needed.is_power_of_two() {
+                format!(" with `place = {:#x}`", ram.base)
+            } else {
+                String::new()
+            };
+            format!(
+                "give more memory (`memory = \"{}\"`{place} reaches it), or add a region there",
+                format_size(needed)
+            )
+        }
+        None => format!(
+            "say where its memory is (`place = {:#x}` or below), or add a region there",
+            window.base
+        ),
+    }
+}
+
+/// All that the program says of RAM, and these windows, are in RAM of the partition.
+pub(super) fn variables_are_inside(
+    context: &Context<'_>,
+    firmware: &Firmware,
+    others: &[(&str, Window)],
+    areas: &[Area],
+    report: &mut Report,
+) -> Option<()> {
+    let data = firmware.data.iter().map(Stretch::window);
+    let windows = firmware
+        .ram
+        .iter()
+        .copied()
+        .chain(data)
+        .map(|window| ("variables", window));
+    for (what, window) in windows.chain(others.iter().copied()) {
+        let writable = |area: &&Area| area.access.write && area.window.contains(window);
+        if areas.iter().find(writable).is_none() {
+            let name = context.spec.image.as_ref()?;
+            let message = format!(
+                "{what} of `{}` at {:#x} with {} are not inside the partition's memory",
+                name.value,
+                window.base,
+                bytes(window.size)
+            );
+            report.push(
+                Diagnostic::at(Code::ElfOutside, name.place, message)
+                    .also(areas[0].place, areas[0].ram_note())
+                    .help(reach(window, areas[0].window, context)),
+            );
+            return None;
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The parts of the host that differ for each class of hardware.
+//!
+//! A class is a folder here, and everything that the compiler of manifests must know of the class is behind
+//! one trait, [`Host`]: the board file, rules, the memory plan, guests, controllers, the flashable file. The
+//! facts that the target needs too are constants of `arch/api` ([`ClassFacts`]). Nothing outside these
+//! folders names a class: who depends on a class asks the [`Class`] of the board.
+
+mod aarch64;
+mod armv7m;
+#[cfg(feature = "stub-class")]
+#[path = "../../../tests/stub-class/manifest.rs"]
+mod stub;
+
+use std::fmt;
+
+use bulkhead_abi::log::Layout;
+use bulkhead_arch_api::ClassFacts;
+use bulkhead_arch_regions::Region;
+
+use crate::board::{Board, Window};
+use crate::diagnostic::Report;
+use crate::driver::Driver;
+use crate::flash::{ClassBinary, FlashError};
+use crate::guest::{Context, Guest, task};
+use crate::model::{Manifest, PartitionSpec};
+use crate::payload::Loader;
+use crate::plan::{self, Input, Plan};
+use crate::schema::form::Form;
+use crate::schema::{Key, Kind};
+use crate::value::{Table, Value};
+
+/// The list of classes. A board is of the first one where nothing is known of the board.
+const CLASSES: &[Class] = &[
+    aarch64::CLASS,
+    armv7m::CLASS,
+    #[cfg(feature = "stub-class")]
+    stub::CLASS,
+];
+
+/// Refuses a board: the key at fault, what is wrong, and what would be right.
+pub(crate) type Refuse<'a> = dyn FnMut(&str, String, &str) + 'a;
+
+/// A virtual interrupt controller.
+pub(crate) struct VirtualController {
+    /// Its number in a system image.
+    pub kind: u32,
+    /// Its register windows: a name for messages, and where each is.
+    pub windows: Vec<(&'static str, Window)>,
+}
+
+/// The questions that a class answers on the host.
+pub(crate) trait Host: Sync {
+    /// Returns the facts that the target reads, too.
+    fn facts(&self) -> &'static ClassFacts;
+
+    /// Returns the keys of a board file that boards of this class alone have, and must have.
+    fn board_keys(&self) -> &'static [Key];
+    /// Fills in what a board has by these keys: where the hypervisor is loaded, and its own memory.
+    fn settle_board(&self, table: &Table, board: &mut Board);
+    /// Returns the drivers of the class binary.
+    fn drivers(&self) -> &'static [&'static Driver];
+    /// Tells where the log is: directly below the hypervisor, or elsewhere.
+    fn log(&self, board: &Board) -> Window {
+        let size = Layout::of(self.facts().tables).size as u64;
+        Window {
+            base: board.load_address.saturating_sub(size),
+            size,
+        }
+    }
+    /// Refuses what a board of the class cannot be.
+    fn check_board(&self, board: &Board, refuse: &mut Refuse<'_>);
+
+    /// Fills in what a manifest leaves to the board.
+    fn settle(&self, _manifest: &mut Manifest, _board: &Board) {}
+    /// Reports what has no meaning, or no room, on boards of the class.
+    fn check(&self, _manifest: &Manifest, _board: &Board, _report: &mut Report) {}
+    /// Returns the virtual interrupt controller of a VM, if its registers are emulated for it; a board that
+    /// is not known has the usual one.
+    fn virtual_controller(&self, _spec: &PartitionSpec, _board: Option<&Board>) -> Option<VirtualController> {
+        None
+    }
+    /// Reports what the virtual machine of a partition cannot be.
+    fn check_machine(&self, _spec: &PartitionSpec, _board: Option<&Board>, _report: &mut Report) {}
+
+    /// Room kept for the class binary while its size is not known: places do not change when it becomes
+    /// known, unless it is larger.
+    fn binary_reserve(&self) -> u64;
+    /// Finds a place for everything; `None` if something was reported. The usual plan is that of classes that
+    /// translate.
+    fn plan(&self, input: &Input<'_>, report: &mut Report) -> Option<Plan> {
+        plan::plan(input, report)
+    }
+    /// Returns the memory of the hypervisor besides the log: what it is, where, and the access.
+    fn own_memory(&self, board: &Board, plan: &Plan) -> Vec<(&'static str, Window, &'static str)>;
+    /// Returns the regions of a memory protection unit while the partition runs; none of a class that
+    /// translates.
+    fn regions(&self, _board: &Board, _spec: &PartitionSpec, _guest: &Guest) -> Vec<Region> {
+        Vec::new()
+    }
+
+    /// Builds the memory of a VM; `None` if something was reported.
+    fn build_vm(&self, context: &Context<'_>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Guest>;
+    /// Builds the memory of a task; `None` if something was reported.
+    fn build_task(
+        &self,
+        context: &Context<'_>,
+        loader: &mut Loader<'_>,
+        report: &mut Report,
+    ) -> Option<Guest> {
+        task::build(context, loader, report)
+    }
+
+    /// Tells whether an ELF file is a class binary of this class.
+    fn is_binary(&self, elf: &[u8]) -> bool;
+    /// Reads a class binary.
+    fn read_binary(&self, elf: &[u8]) -> Result<ClassBinary, FlashError>;
+    /// Joins a class binary with a system image, and with what of the system is elsewhere in code memory.
+    fn flash(
+        &self,
+        binary: &ClassBinary,
+        image: &[u8],
+        system: &crate::System,
+    ) -> Result<Vec<u8>, FlashError>;
+}
+
+/// Class of a board: which hypervisor runs on it.
+#[derive(Clone, Copy)]
+pub struct Class(&'static dyn Host);
+
+impl Class {
+    /// Returns all classes.
+    pub fn all() -> impl Iterator<Item = Self> {
+        CLASSES.iter().copied()
+    }
+
+    /// Returns the class of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().find(|class| class.name() == name)
+    }
+
+    /// Returns its facts.
+    #[must_use]
+    pub fn facts(self) -> &'static ClassFacts {
+        self.0.facts()
+    }
+
+    /// Returns its name in board files and of its class binary.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// Returns its answers.
+    pub(crate) const fn host(self) -> &'static dyn Host {
+        self.0
+    }
+}
+
+impl Form for Class {
+    const KIND: Kind = Kind::OneOf(|| {
+        let facts = Self::all().map(Self::facts);
+        facts.map(|facts| (facts.name, facts.description)).collect()
+    });
+
+    fn read(value: &Value) -> Option<Self> {
+        Self::named(value.text()?)
+    }
+}
+
+impl PartialEq for Class {
+    fn eq(&self, other: &Self) -> bool {
+        self.facts().number == other.facts().number
+    }
+}
+
+impl Eq for Class {}
+
+impl fmt::Debug for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Default for Class {
+    fn default() -> Self {
+        let [first, ..] = CLASSES else {
+            unreachable!("there is a class")
+        };
+        *first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Class;
+    use bulkhead_arch_api::class;
+
+    #[test]
+    fn every_class_has_a_folder_and_each_folder_is_of_a_class() {
+        let here: Vec<_> = Class::all().map(Class::facts).collect();
+        assert_eq!(here, class::CLASSES);
+        assert!(here.iter().all(|facts| Class::named(facts.name).is_some()));
+    }
+}

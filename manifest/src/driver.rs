@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The registry of drivers: what the hypervisor drives, and what the board file must say of each device.
+//!
+//! A driver is a constant with its `compatible`, its role, its number in a system image, and the keys of its
+//! register windows and lines. A class lists the drivers of its class binary. The board file is read by these
+//! constants alone, straight into [`Controller`]s, which are the controller records of a system image. The
+//! constants also say which keys the tables of such devices have. So a new driver is one constant here, and a
+//! line in the list of each class that has it.
+
+use bulkhead_image::layout::{
+    CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_UART, CONTROLLER_DUAL_TIMER,
+    CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_LAN9118, CONTROLLER_NVIC, CONTROLLER_PL011,
+    ControllerRecord, NONE, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_TIMER,
+};
+
+use crate::board::{Device, LINE_MAX, Window};
+use crate::class::Class;
+use crate::schema::declare::tables;
+use crate::schema::form::{Field, Form, Whole};
+use crate::schema::{Key, Kind, Need, Word};
+use crate::value::Table;
+
+/// The purpose of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The UART of the hypervisor.
+    Console,
+    /// The interrupt controller.
+    Interrupts,
+    /// The system timer.
+    Timer,
+    /// The interface to a network that VMs share. It is a device of the board like others.
+    Network,
+}
+
+impl Role {
+    /// The roles that have a table of their own in a board file, in the order of the system image.
+    pub(crate) const OF_BOARD: [Self; 3] = [Self::Console, Self::Interrupts, Self::Timer];
+
+    /// Name of the table of the board file, and of the device in tables for people.
+    pub(crate) const fn table(self) -> &'static str {
+        match self {
+            Self::Console => "console",
+            Self::Interrupts => "interrupt-controller",
+            Self::Timer => "timer",
+            Self::Network => "device",
+        }
+    }
+
+    /// Returns the device in a sentence, behind `the`.
+    pub(crate) const fn noun(self) -> &'static str {
+        match self {
+            Self::Console => "console",
+            Self::Interrupts => "interrupt controller",
+            Self::Timer => "timer",
+            Self::Network => "Ethernet controller",
+        }
+    }
+
+    /// Returns the same behind an article.
+    pub(crate) const fn any(self) -> &'static str {
+        match self {
+            Self::Console => "a console",
+            Self::Interrupts => "an interrupt controller",
+            Self::Timer => "a timer",
+            Self::Network => "an Ethernet controller",
+        }
+    }
+
+    /// Returns its key of a board file; a network is a device like others.
+    pub(crate) const fn key(self) -> Key {
+        let (doc, kind, need) = match self {
+            Self::Console => (
+                "the UART of the hypervisor; without one the log is in RAM only",
+                <ConsoleKeys as Form>::KIND,
+                Need::Optional,
+            ),
+            Self::Interrupts => (
+                "the interrupt controller",
+                <ControllerKeys as Form>::KIND,
+                Need::Required,
+            ),
+            Self::Timer => ("the system timer", <TimerKeys as Form>::KIND, Need::Required),
+            Self::Network => ("the device", <Device as Form>::KIND, Need::Optional),
+        };
+        Key {
+            name: self.table(),
+            doc,
+            kind,
+            need,
+        }
+    }
+
+    /// Returns its number in a system image.
+    const fn number(self) -> u32 {
+        match self {
+            Self::Console => ROLE_CONSOLE,
+            Self::Interrupts => ROLE_INTERRUPTS,
+            Self::Timer => ROLE_TIMER,
+            Self::Network => ROLE_NETWORK,
+        }
+    }
+}
+
+/// A register window.
+#[derive(Debug)]
+pub struct WindowKey {
+    /// Key of the board file.
+    pub(crate) key: &'static str,
+    /// Its meaning, for the reference.
+    pub(crate) doc: &'static str,
+    /// Bytes that it must have.
+    pub(crate) least: u64,
+    /// Why, and what is right.
+    pub(crate) why: (&'static str, &'static str),
+}
+
+/// An interrupt line.
+#[derive(Debug)]
+pub struct LineKey {
+    /// Key of the board file.
+    pub(crate) key: &'static str,
+    /// Its meaning, for the reference.
+    pub(crate) doc: &'static str,
+    /// The least and the largest number it can have.
+    pub(crate) range: (u32, u32),
+    /// Lines behind the one that the key gives.
+    pub(crate) behind: u32,
+    /// The line, for people.
+    pub(crate) what: &'static str,
+}
+
+/// A driver of a class binary.
+#[derive(Debug)]
+pub struct Driver {
+    /// `compatible` of the device.
+    pub compatible: &'static str,
+    /// One line for people.
+    pub(crate) description: &'static str,
+    /// The purpose of the device.
+    pub role: Role,
+    /// Its number in a system image.
+    pub(crate) number: u32,
+    /// Its register windows, in the order of the system image.
+    pub(crate) windows: &'static [WindowKey],
+    /// Its interrupt lines, in the order of the system image.
+    pub(crate) lines: &'static [LineKey],
+    /// The key of its clock, if it has one.
+    pub(crate) clock: Option<Key>,
+}
+
+impl Driver {
+    /// Returns the keys of a board file that it reads, besides `compatible`: first those of windows.
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        let windows = self.windows.iter().map(|window| Key {
+            name: window.key,
+            doc: window.doc,
+            kind: <Window as Form>::KIND,
+            need: Need::Required,
+        });
+        let lines = self.lines.iter().filter(|line| line.behind == 0).map(|line| Key {
+            name: line.key,
+            doc: line.doc,
+            kind: Kind::Integer(line.range.0.into(), line.range.1.into()),
+            need: Need::Required,
+        });
+        windows.chain(lines).chain(self.clock).collect()
+    }
+
+    /// Reads the device from its table of a board file.
+    pub(crate) fn read(&'static self, table: &Table) -> Controller {
+        let window = |own: &WindowKey| Field::read(table.entry(own.key), None);
+        let line = |own: &LineKey| {
+            let first: u64 = Field::read(table.entry(own.key), None);
+            u32::try_from(first)
+                .unwrap_or(u32::MAX)
+                .saturating_add(own.behind)
+        };
+        Controller {
+            driver: self,
+            windows: self.windows.iter().map(window).collect(),
+            lines: self.lines.iter().map(line).collect(),
+            clock_hz: Field::read(table.entry(CLOCK), None),
+        }
+    }
+}
+
+tables! {
+    /// The UART that all consoles share.
+    pub(crate) ConsoleKeys completed_by console_keys = "a console" {}
+
+    /// The interrupt controller.
+    pub(crate) ControllerKeys completed_by controller_keys = "an interrupt controller" {
+        /// interrupt lines, private ones included (NVIC: external interrupts)
+        lines "lines": Whole<1, { LINE_MAX + 1 }>, required;
+    }
+
+    /// The Arm generic timer with its private interrupt lines, or a dual timer with a counter that always
+    /// runs.
+    pub(crate) TimerKeys completed_by timer_keys = "a timer" {}
+}
+
+fn console_keys(own: &'static [Key]) -> Vec<Key> {
+    keys_of_role(Role::Console, || choices(Role::Console), own)
+}
+
+fn controller_keys(own: &'static [Key]) -> Vec<Key> {
+    keys_of_role(Role::Interrupts, || choices(Role::Interrupts), own)
+}
+
+fn timer_keys(own: &'static [Key]) -> Vec<Key> {
+    keys_of_role(Role::Timer, || choices(Role::Timer), own)
+}
+
+/// Returns the keys of all drivers for a role, each once, with those that the table has anyway. A key that
+/// some driver does not have is optional here; [`Driver::keys`] says what a device of a driver needs.
+fn keys_of_role(role: Role, drivers: fn() -> Vec<Word>, own: &'static [Key]) -> Vec<Key> {
+    let all: Vec<Vec<Key>> = of_all_classes(role).map(Driver::keys).collect();
+    let mut keys = vec![Key {
+        name: "compatible",
+        doc: "driver",
+        kind: Kind::OneOf(drivers),
+        need: Need::Required,
+    }];
+    // The sort is stable: windows, lines, the clock, each in the order of the drivers.
+    let mut of_drivers: Vec<Key> = all.iter().flatten().copied().collect();
+    of_drivers.sort_by_key(|key| {
+        let is_window = matches!(key.kind, Kind::Table(_));
+        (!is_window, key.name == CLOCK)
+    });
+    for key in of_drivers {
+        if keys.iter().any(|other| other.name == key.name) {
+            continue;
+        }
+        let has = |keys: &Vec<Key>| keys.iter().any(|other| other.name == key.name);
+        let need = if all.iter().all(has) {
+            key.need
+        } else {
+            Need::Optional
+        };
+        keys.push(Key { need, ..key });
+    }
+    keys.extend(own);
+    keys
+}
+
+impl PartialEq for Driver {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Driver {}
+
+/// A device that the hypervisor drives.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    /// How.
+    pub driver: &'static Driver,
+    /// Its registers.
+    pub windows: Vec<Window>,
+    /// Its interrupt lines.
+    pub lines: Vec<u32>,
+    /// Its clock, 0 = do not program a rate.
+    pub clock_hz: u32,
+}
+
+impl Controller {
+    /// Returns its lines, with names for people.
+    pub(crate) fn named_lines(&self) -> impl Iterator<Item = (u32, &'static str)> {
+        let names = self.driver.lines.iter().map(|line| line.what);
+        self.lines.iter().copied().zip(names)
+    }
+
+    /// Returns its record in a system image.
+    pub(crate) fn record(&self) -> ControllerRecord {
+        let window = |index: usize| self.windows.get(index).copied().unwrap_or_default();
+        ControllerRecord {
+            role: self.driver.role.number().into(),
+            compatible: self.driver.number.into(),
+            base: std::array::from_fn(|index| window(index).base.into()),
+            size: std::array::from_fn(|index| window(index).size.into()),
+            lines: std::array::from_fn(|index| self.lines.get(index).copied().unwrap_or(NONE).into()),
+            clock_hz: self.clock_hz.into(),
+            reserved: 0.into(),
+        }
+    }
+}
+
+/// Returns the drivers of all classes for a role, each once: `compatible` and description.
+fn choices(role: Role) -> Vec<Word> {
+    let mut found: Vec<(&str, &str)> = Vec::new();
+    for driver in of_all_classes(role) {
+        let choice = (driver.compatible, driver.description);
+        if !found.contains(&choice) {
+            found.push(choice);
+        }
+    }
+    found
+}
+
+/// Returns the drivers of all classes for a role.
+pub(crate) fn of_all_classes(role: Role) -> impl Iterator<Item = &'static Driver> {
+    let all = Class::all().flat_map(|class| class.host().drivers());
+    all.copied().filter(move |driver| driver.role == role)
+}
+
+const fn window(key: &'static str, doc: &'static str) -> WindowKey {
+    WindowKey {
+        key,
+        doc,
+        least: 0,
+        why: ("", ""),
+    }
+}
+
+/// A GICv2's CPU interface, physical or virtual (Arm IHI 0048B, section 4.1.3).
+const fn cpu_interface(key: &'static str, doc: &'static str) -> WindowKey {
+    WindowKey {
+        key,
+        doc,
+        least: 0x2000,
+        why: (
+            "a CPU interface needs two pages",
+            "give 8K; where each page appears 16 times in 64K, start at the last copy of the first page",
+        ),
+    }
+}
+
+/// Returns a line that is private to each CPU.
+const fn private_line(key: &'static str, doc: &'static str, what: &'static str) -> LineKey {
+    LineKey {
+        key,
+        doc,
+        range: (16, 31),
+        behind: 0,
+        what,
+    }
+}
+
+/// Returns a line under the key `line`.
+const fn line(doc: &'static str, behind: u32, what: &'static str) -> LineKey {
+    LineKey {
+        key: "line",
+        doc,
+        range: (0, LINE_MAX),
+        behind,
+        what,
+    }
+}
+
+const fn clock(need: Need, least: u64, doc: &'static str) -> Option<Key> {
+    Some(Key {
+        name: CLOCK,
+        doc,
+        kind: Kind::Integer(least, u32::MAX as u64),
+        need,
+    })
+}
+
+/// Key of the clock.
+const CLOCK: &str = "clock-hz";
+const REGISTERS: &[WindowKey] = &[window("registers", "its registers")];
+const MAINTENANCE: &[LineKey] = &[private_line(
+    "maintenance",
+    "maintenance interrupt of the virtual interface; a GIC",
+    "interrupt-controller (maintenance)",
+)];
+const DISTRIBUTOR: WindowKey = window("distributor", "distributor; a GIC");
+const CONSOLE_LINE: &str = "its interrupt line; CMSDK: the one for receive, before the one for transmit";
+const CONSOLE_CLOCK: Option<Key> = clock(
+    Need::Default("0"),
+    0,
+    "clock of the baud rate generator; 0 leaves the rate as the firmware set it",
+);
+
+/// Arm PrimeCell PL011.
+pub(crate) static PL011: Driver = Driver {
+    compatible: "arm,pl011",
+    description: "Arm PrimeCell PL011",
+    role: Role::Console,
+    number: CONTROLLER_PL011,
+    windows: REGISTERS,
+    lines: &[line(CONSOLE_LINE, 0, "console")],
+    clock: CONSOLE_CLOCK,
+};
+
+/// Cadence UART.
+pub(crate) static CADENCE_UART: Driver = Driver {
+    compatible: "cdns,uart-r1p12",
+    description: "Cadence UART",
+    role: Role::Console,
+    number: CONTROLLER_CADENCE_UART,
+    windows: REGISTERS,
+    lines: &[line(CONSOLE_LINE, 0, "console")],
+    clock: CONSOLE_CLOCK,
+};
+
+/// Arm CMSDK APB UART.
+pub(crate) static CMSDK_UART: Driver = Driver {
+    compatible: "arm,cmsdk-uart",
+    description: "Arm CMSDK APB UART",
+    role: Role::Console,
+    number: CONTROLLER_CMSDK_UART,
+    windows: REGISTERS,
+    lines: &[
+        line(CONSOLE_LINE, 0, "console (receive)"),
+        line(CONSOLE_LINE, 1, "console (transmit)"),
+    ],
+    clock: CONSOLE_CLOCK,
+};
+
+/// Arm GICv3.
+pub(crate) static GIC_V3: Driver = Driver {
+    compatible: "arm,gic-v3",
+    description: "Arm GICv3",
+    role: Role::Interrupts,
+    number: CONTROLLER_GIC_V3,
+    windows: &[
+        DISTRIBUTOR,
+        window("redistributors", "redistributors of all CPUs; GICv3"),
+    ],
+    lines: MAINTENANCE,
+    clock: None,
+};
+
+/// Arm GICv2 with virtualization extensions.
+pub(crate) static GIC_V2: Driver = Driver {
+    compatible: "arm,gic-400",
+    description: "Arm GICv2 with virtualization extensions",
+    role: Role::Interrupts,
+    number: CONTROLLER_GIC_V2,
+    windows: &[
+        DISTRIBUTOR,
+        cpu_interface("cpu-interface", "CPU interface (`GICC`), 8K; GICv2"),
+        window(
+            "hypervisor-interface",
+            "virtual interface control (`GICH`) of the CPU that asks; GICv2",
+        ),
+        cpu_interface(
+            "virtual-cpu-interface",
+            "virtual CPU interface (`GICV`), 8K, where VMs get it from; GICv2",
+        ),
+    ],
+    lines: MAINTENANCE,
+    clock: None,
+};
+
+/// The interrupt controller of an Armv7-M CPU.
+pub(crate) static NVIC: Driver = Driver {
+    compatible: "arm,v7m-nvic",
+    description: "the interrupt controller of an Armv7-M CPU",
+    role: Role::Interrupts,
+    number: CONTROLLER_NVIC,
+    windows: &[],
+    lines: &[],
+    clock: None,
+};
+
+/// Arm generic timer, with its private lines.
+pub(crate) static ARM_TIMER: Driver = Driver {
+    compatible: "arm,armv8-timer",
+    description: "Arm generic timer",
+    role: Role::Timer,
+    number: CONTROLLER_ARM_TIMER,
+    windows: &[],
+    lines: &[
+        private_line("hypervisor", "timer of EL2; generic timer", "timer (hypervisor)"),
+        private_line("virtual", "virtual timer; generic timer", "timer (virtual)"),
+        private_line(
+            "physical",
+            "physical timer of EL1; generic timer",
+            "timer (physical)",
+        ),
+    ],
+    clock: None,
+};
+
+/// Arm dual timer, with a counter that always runs.
+pub(crate) static DUAL_TIMER: Driver = Driver {
+    compatible: "arm,sp804",
+    description: "Arm dual timer, SP804 or that of the CMSDK",
+    role: Role::Timer,
+    number: CONTROLLER_DUAL_TIMER,
+    windows: &[
+        window("registers", "its registers; dual timer"),
+        window(
+            "counter",
+            "registers with a free-running counter at 0x18; dual timer",
+        ),
+    ],
+    lines: &[line("its interrupt line; dual timer", 0, "timer")],
+    clock: clock(Need::Required, 1, "clock of timer and counter; dual timer"),
+};
+
+/// SMSC LAN9118 Ethernet controller.
+pub(crate) static LAN9118: Driver = Driver {
+    compatible: "smsc,lan9118",
+    description: "SMSC LAN9118 Ethernet controller",
+    role: Role::Network,
+    number: CONTROLLER_LAN9118,
+    windows: REGISTERS,
+    lines: &[],
+    clock: None,
+};

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The virtual machine of a partition: the place of its UART, and the lines of its devices.
+
+use crate::board::Board;
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::model::{Kind, MachineSpec, Manifest, PartitionSpec};
+use crate::rules::memory::class_of;
+use crate::rules::networks;
+use crate::units::format_size;
+use std::ops::RangeInclusive;
+
+/// INTIDs from here on have other meanings (Arm IHI 0069H, section 2.2); no class has a line with such a
+/// number.
+const FIRST_SPECIAL_LINE: u32 = 1020;
+
+pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
+    for partition in &manifest.partitions {
+        controller_is_possible(partition, report);
+        uart_is_aligned(partition, board, report);
+        if partition.kind == Kind::Vm {
+            uart_line_exists(partition, board, report);
+            gate_line_exists(partition, board, report);
+            interface_line_is_free(partition, board, report);
+        }
+    }
+}
+
+/// Returns the lines of the virtual UART, as far as they have numbers.
+pub(crate) fn uart_lines(machine: &MachineSpec, board: Option<&Board>) -> RangeInclusive<u32> {
+    let first = machine.uart.line.get();
+    let console = class_of(board).facts().console();
+    let behind = console.map_or(0, |(device, _)| device.lines).saturating_sub(1);
+    first..=first.saturating_add(behind)
+}
+
+fn controller_is_possible(partition: &PartitionSpec, report: &mut Report) {
+    let gic = &partition.machine.gic;
+    let lines = gic.lines.get();
+    if let (Some(place), false) = (gic.key, lines.is_multiple_of(32)) {
+        // The largest number that the key can have is a multiple.
+        let up = lines.next_multiple_of(32);
+        let message = format!("{lines} interrupt lines are not a multiple of 32");
+        report.push(Diagnostic::at(Code::BadMachine, place, message).help(format!("give {up}")));
+    }
+}
+
+fn uart_is_aligned(partition: &PartitionSpec, board: Option<&Board>, report: &mut Report) {
+    let (uart, granule) = (&partition.machine.uart, class_of(board).facts().granule);
+    if let (Some(place), false) = (uart.key, uart.base.is_multiple_of(granule)) {
+        let message = format!(
+            "the UART at {:#x} is not at a multiple of {}",
+            uart.base.value,
+            format_size(granule)
+        );
+        report.push(
+            Diagnostic::at(Code::BadMachine, place, message)
+                .help(format!("move it to a multiple of {granule:#x}")),
+        );
+    }
+}
+
+/// Tells whether the virtual interrupt controller has a line for devices, and reports one that it does not
+/// have.
+fn line_exists(
+    what: &str,
+    line: u32,
+    place: Place,
+    (partition, board): (&PartitionSpec, Option<&Board>),
+    report: &mut Report,
+) -> bool {
+    let machine = &partition.machine;
+    let (first, lines) = (class_of(board).facts().first_device_line, machine.lines());
+    let (message, help) = if line < first {
+        (
+            format!("{what} line {line} is private to each CPU"),
+            format!("choose {first} or a higher line"),
+        )
+    } else if line >= lines.min(FIRST_SPECIAL_LINE) {
+        let help = match machine.board_lines {
+            Some(_) => "choose a lower line".to_owned(),
+            None => "choose a lower line, or raise `gic.lines`".to_owned(),
+        };
+        (
+            format!("{what} line {line} does not exist: the machine has {lines} lines"),
+            help,
+        )
+    } else {
+        return true;
+    };
+    report.push(Diagnostic::at(Code::BadLine, place, message).help(help));
+    false
+}
+
+fn uart_line_exists(partition: &PartitionSpec, board: Option<&Board>, report: &mut Report) {
+    let machine = &partition.machine;
+    if partition.console {
+        let place = machine.uart.key.or(machine.gic.key);
+        let place = place.unwrap_or(partition.name.place);
+        // One of them is enough to say that the UART cannot be there.
+        let _ = uart_lines(machine, board)
+            .any(|line| !line_exists("the UART's", line, place, (partition, board), report));
+    }
+}
+
+fn gate_line_exists(partition: &PartitionSpec, board: Option<&Board>, report: &mut Report) {
+    if !partition.has_gate_interrupt() {
+        return;
+    }
+    let machine = &partition.machine;
+    let line = machine.gate_line();
+    let place = machine.event_gate.key.or(machine.uart.key);
+    let place = place.or(machine.gic.key).unwrap_or(partition.name.place);
+    if partition.console && uart_lines(machine, board).contains(&line) {
+        let message = format!("line {line} of the event gate is the virtual UART's");
+        report.push(Diagnostic::at(Code::BadLine, place, message).help("move one of them to another line"));
+    }
+    line_exists("the event gate's", line, place, (partition, board), report);
+}
+
+/// Reports a line of the virtual Ethernet controller that another virtual device has. The board says which it
+/// is.
+fn interface_line_is_free(partition: &PartitionSpec, board: Option<&Board>, report: &mut Report) {
+    let (Some(network), Some(device)) = (&partition.network, board.and_then(networks::controller)) else {
+        return;
+    };
+    let machine = &partition.machine;
+    for line in device.interrupts.iter().map(|interrupt| interrupt.line.get()) {
+        let (owner, place) = if partition.console && uart_lines(machine, board).contains(&line) {
+            ("UART", machine.uart.key)
+        } else if partition.has_gate_interrupt() && line == machine.gate_line() {
+            ("event gate", machine.event_gate.key)
+        } else {
+            continue;
+        };
+        let message = format!("line {line} of the {owner} is the virtual Ethernet controller's");
+        report.push(
+            Diagnostic::at(Code::BadLine, place.unwrap_or(network.place), message)
+                .also(network.place, "the controller")
+                .help(format!("move the {owner} to another line")),
+        );
+    }
+}

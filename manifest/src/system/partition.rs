@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A partition of a checked system, as those see it who show, simulate or compile it.
+//!
+//! The manifest, the contents of the partition's memory and the plan of the board's memory each know a part.
+//! Nothing is copied: a [`Partition`] asks them.
+
+use bulkhead_abi::HealthClass;
+use bulkhead_image::layout::HealthAction;
+
+use super::{Capability, Mapping, MappingKind, System, Vcpu, capabilities, vcpu};
+use crate::board::Window;
+use crate::guest::{AreaKind, Guest};
+use crate::model::{Access, Clock, Kind, PartitionSpec};
+use crate::rules::{does_trusted_dma, registers};
+use crate::schema::form::Whole;
+
+/// A partition.
+#[derive(Clone, Copy, Debug)]
+pub struct Partition<'a> {
+    system: &'a System,
+    number: usize,
+    pub(crate) spec: &'a PartitionSpec,
+    pub(crate) guest: &'a Guest,
+}
+
+impl<'a> Partition<'a> {
+    /// Returns the partition of that number.
+    pub(super) fn of(system: &'a System, number: usize) -> Option<Self> {
+        Some(Self {
+            system,
+            number,
+            spec: system.manifest.partitions.get(number)?,
+            guest: system.guests.get(number)?,
+        })
+    }
+
+    /// Returns its name.
+    #[must_use]
+    pub fn name(&self) -> &'a str {
+        &self.spec.name.value
+    }
+
+    /// Returns its kind.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.spec.kind
+    }
+
+    /// Returns the line of the manifest where it starts.
+    #[must_use]
+    pub fn line(&self) -> u32 {
+        self.system.sources().line_column(self.spec.name.place).0
+    }
+
+    /// Returns its vCPUs.
+    #[must_use]
+    pub fn vcpus(&self) -> Vec<Vcpu> {
+        let vcpus = self.spec.vcpus.iter();
+        vcpus.map(|spec| vcpu(spec, &self.system.manifest)).collect()
+    }
+
+    /// Returns its capabilities; the first is for itself.
+    #[must_use]
+    pub fn capabilities(&self) -> Vec<Capability> {
+        capabilities(self.number, self.spec, &self.system.manifest)
+    }
+
+    /// Returns the numbers of the partitions it watches.
+    #[must_use]
+    pub fn watches(&self) -> Vec<usize> {
+        let all = &self.system.manifest.partitions;
+        let watched = self.spec.watch.partitions.iter();
+        let number = |name: &str| all.iter().position(|other| other.name.value == name);
+        watched.filter_map(|name| number(&name.value)).collect()
+    }
+
+    /// Tells whether the starts of its windows raise events at its gate.
+    #[must_use]
+    pub fn window_events(&self) -> bool {
+        self.spec.watch.windows.value
+    }
+
+    /// Returns the names of its devices.
+    pub fn devices(&self) -> impl Iterator<Item = &'a str> {
+        self.spec.devices.iter().map(|name| &*name.value)
+    }
+
+    /// Returns the health action of each class.
+    #[must_use]
+    pub fn health(&self) -> [(HealthClass, HealthAction); 5] {
+        self.spec.health.complete(self.spec.kind)
+    }
+
+    /// Tells whether it has a console.
+    #[must_use]
+    pub fn console(&self) -> bool {
+        self.spec.console
+    }
+
+    /// Tells whether its time stands still while it waits.
+    #[must_use]
+    pub fn frozen_time(&self) -> bool {
+        self.spec.time.value == Clock::Frozen
+    }
+
+    /// Tells whether it is started at boot.
+    #[must_use]
+    pub fn autostart(&self) -> bool {
+        self.spec.autostart
+    }
+
+    /// Tells whether a device of its can overwrite any memory.
+    #[must_use]
+    pub fn unconfined_dma(&self) -> bool {
+        does_trusted_dma(self.spec, &self.system.board)
+    }
+
+    /// Returns the longest time between kicks in nanoseconds.
+    #[must_use]
+    pub fn watchdog_ns(&self) -> Option<u64> {
+        Some(self.spec.watchdog.as_ref()?.value.get())
+    }
+
+    /// Returns how often a health action restarts it at most.
+    #[must_use]
+    pub fn restart_limit(&self) -> Option<u32> {
+        self.spec.restart_limit.map(Whole::get)
+    }
+
+    /// Returns its first instruction.
+    #[must_use]
+    pub fn entry(&self) -> u64 {
+        self.guest.entry
+    }
+
+    /// Returns its first argument: device tree or startup page.
+    #[must_use]
+    pub fn argument(&self) -> u64 {
+        self.guest.argument
+    }
+
+    /// Returns the generated device tree of a VM.
+    #[must_use]
+    pub fn device_tree(&self) -> &'a [u8] {
+        &self.guest.device_tree
+    }
+
+    /// Tells whether it starts in AArch32 state.
+    #[must_use]
+    pub fn aarch32(&self) -> bool {
+        self.guest.aarch32
+    }
+
+    /// Returns its memory and devices, with the places of the system's plan.
+    #[must_use]
+    pub fn mappings(&self) -> Vec<Mapping> {
+        let mut mappings = self.memory();
+        let mut seen: Vec<Window> = Vec::new();
+        for registers in registers(self.spec, &self.system.board) {
+            let (kind, window) = if registers.forwarded {
+                (MappingKind::Forwarded, registers.window)
+            } else {
+                (MappingKind::Device, registers.window.pages())
+            };
+            if !seen.contains(&window) {
+                seen.push(window);
+                mappings.push(Mapping {
+                    kind,
+                    guest: window.base,
+                    host: window.base,
+                    size: window.size,
+                    access: Access::DATA,
+                    line: self.system.sources().line_column(registers.name.place).0,
+                });
+            }
+        }
+        mappings
+    }
+
+    fn memory(&self) -> Vec<Mapping> {
+        let hosts = self.system.plan.hosts.get(self.number);
+        let parts = self.guest.parts.iter().filter_map(|part| {
+            let area = self.guest.areas.get(part.area)?;
+            let host = hosts.and_then(|hosts| hosts.get(part.area))?;
+            let offset = part.window.base.checked_sub(area.window.base)?;
+            Some(Mapping {
+                kind: match area.kind {
+                    AreaKind::Ram => MappingKind::Ram,
+                    AreaKind::Region => MappingKind::Region,
+                    AreaKind::Startup => MappingKind::Startup,
+                    AreaKind::Code => MappingKind::Code,
+                },
+                guest: part.window.base,
+                host: host.checked_add(offset)?,
+                size: part.window.size,
+                access: part.access,
+                line: self.system.sources().line_column(area.place).0,
+            })
+        });
+        parts.collect()
+    }
+}
