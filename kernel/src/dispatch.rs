@@ -430,7 +430,12 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         let (mut stop, mut load) = (post.stop, post.load);
         if let Some(partition) = bits(stop).next() {
             stop &= !bit(partition);
-            self.stop_here(PartitionId(partition), now);
+            if self
+                .local
+                .admits_stop(PartitionId(partition), now, &self.system.time)
+            {
+                self.stop_here(PartitionId(partition), now);
+            }
         } else if let Some(partition) = bits(load).next() {
             load &= !bit(partition);
             self.load_here(PartitionId(partition), now);
@@ -447,6 +452,9 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         }
         if D::HAS_NETWORK && self.local.take_intake(now) {
             self.listen_again();
+        }
+        if let Some(partition) = self.local.take_stop(now, &self.system.time) {
+            self.stop_here(partition, now);
         }
         for slot in self.local.all() {
             if self.local.slot(slot).activity.until() <= now {

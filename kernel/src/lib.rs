@@ -48,6 +48,7 @@ pub mod local;
 pub mod log;
 pub mod mailbox;
 pub mod network;
+mod orders;
 pub mod partition;
 mod policy;
 mod record;

@@ -6,7 +6,7 @@
 //! reported ready when it gets something to do, and a slot that ran is reported stopped before the next
 //! decision.
 
-use bulkhead_arch_api::{PartitionId, Ticks, VcpuId};
+use bulkhead_arch_api::{MAX_PCPUS, PartitionId, Ticks, VcpuId};
 use bulkhead_sched::{
     AnyPolicy, InForce, MAX_SLOTS, PcpuPolicy, PolicyError, PolicyParameters, ScheduleStatus, Signals, Slot,
     SlotSet, StopReason,
@@ -16,7 +16,9 @@ use crate::dispatch::Reports;
 use crate::load::Cursor;
 use crate::mailbox::{bit, bits};
 use crate::network::Intake;
+use crate::orders::Orders;
 use crate::record::add_ticks;
+use crate::time::Timebase;
 use crate::trace::Tracer;
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::log::{NONE, Pcpu, Vcpu};
@@ -189,6 +191,8 @@ pub struct Local<P = AnyPolicy> {
     pub reports: Reports,
     /// The time that frames from outside may take.
     intake: Intake,
+    /// The stops that other pCPUs ordered. There are none where there is only one pCPU.
+    orders: [Orders; (MAX_PCPUS > 1) as usize],
 }
 
 impl<P: PcpuPolicy> Local<P> {
@@ -211,6 +215,7 @@ impl<P: PcpuPolicy> Local<P> {
             has_line: false,
             reports: Reports::new(),
             intake: Intake::UNLIMITED,
+            orders: [const { Orders::NONE }; (MAX_PCPUS > 1) as usize],
             tracer,
             policy: P::blank(kind),
         }
@@ -541,7 +546,34 @@ impl<P: PcpuPolicy> Local<P> {
     }
 
     fn find_other_due(&mut self) {
-        self.other_due = self.drain_due.min(self.limit).min(self.intake.due);
+        let ordered = self.orders.first().map_or(Ticks::NEVER, Orders::due);
+        self.other_due = self.drain_due.min(self.limit).min(self.intake.due).min(ordered);
+    }
+
+    /// Notes that this pCPU orders the stop of `partition` itself.
+    pub(crate) fn order_here(&mut self, partition: PartitionId) {
+        self.orders
+            .iter_mut()
+            .for_each(|orders| orders.order_here(partition));
+    }
+
+    /// Tells whether the stop of `partition`, which was ordered, is carried out now.
+    pub(crate) fn admits_stop(&mut self, partition: PartitionId, now: Ticks, time: &Timebase) -> bool {
+        let Some(orders) = self.orders.first_mut() else {
+            return true;
+        };
+        let is_admitted = orders.admit(partition, now, time);
+        self.find_other_due();
+        is_admitted
+    }
+
+    /// Takes a partition whose stop was ordered by another pCPU and has waited long enough.
+    pub(crate) fn take_stop(&mut self, now: Ticks, time: &Timebase) -> Option<PartitionId> {
+        let stop = self.orders.first_mut()?.take(now, time);
+        if stop.is_some() {
+            self.find_other_due();
+        }
+        stop
     }
 
     /// Makes this pCPU take the frames from outside, with so much time in each period.

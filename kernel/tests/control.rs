@@ -3,6 +3,7 @@
 
 mod support;
 
+use bulkhead_abi::hypercall::ORDER_SPACE_NS;
 use bulkhead_abi::status::StatusWord;
 use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, PartitionState, Rights};
 use bulkhead_arch_api::{Reply, VcpuId};
@@ -69,18 +70,18 @@ fn stop_start_and_restart_reach_both_pcpus() {
             status,
             call(Operation::PartitionStart, &[LINUX]),
             call(Operation::PartitionStop, &[LINUX]),
-            sleep(200_000),
+            sleep(2 * ORDER_SPACE_NS),
             status,
             call(Operation::PartitionStop, &[LINUX]),
             call(Operation::PartitionStart, &[LINUX]),
-            sleep(300_000),
+            sleep(3 * ORDER_SPACE_NS),
             status,
             call(Operation::PartitionRestart, &[LINUX]),
-            sleep(400_000),
+            sleep(4 * ORDER_SPACE_NS),
             status,
         ])
     });
-    bench.run(1_000_000);
+    bench.run(5 * ORDER_SPACE_NS);
     let marks = bench.marks(0);
     let wrong = error_mark(Error::WrongState);
     assert_eq!(state(marks[1]), PartitionState::Running);
@@ -150,11 +151,11 @@ fn a_thousand_restarts_across_pcpus_in_any_order() {
                     _ if step > 3_000 => Action::Idle,
                     (1, _) => call(Operation::PartitionRestart, &[LINUX]),
                     (2, _) => Action::Compute(step % 97),
-                    _ => sleep(now + 3_000 + step % 1_009 * 5),
+                    _ => sleep(now + ORDER_SPACE_NS + 3_000 + step % 1_009 * 5),
                 }
             }
         });
-        bench.run(50_000_000);
+        bench.run(1_050 * ORDER_SPACE_NS);
         let word = StatusWord::decode(*bench.marks(0).last().unwrap()).unwrap();
         assert_eq!(word.state, PartitionState::Running);
         assert!(word.restarts > 900, "{word:?}");

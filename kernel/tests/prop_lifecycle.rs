@@ -25,6 +25,8 @@ const WORD: u64 = RAM + 0x2000;
 const PART: u64 = 1;
 const CLOCK: u64 = 2;
 const PERIOD: u64 = 5_000;
+/// Nanoseconds of a tick. With so slow a counter the space between two orders is of the size of the pauses below.
+const TICK_NS: u64 = 100;
 /// The time until which everybody acts at random. Then one supervisor makes the last request.
 const QUIET: u64 = 300_000;
 const END: u64 = 400_000;
@@ -133,7 +135,7 @@ fn supervise(requests: Vec<(u64, Action)>, last_word: bool) -> impl Guest {
             request
         } else {
             asleep = now + pause;
-            call(Operation::TimerSleep, &[CLOCK, asleep])
+            call(Operation::TimerSleep, &[CLOCK, asleep * TICK_NS])
         }
     }
 }
@@ -223,6 +225,7 @@ proptest! {
     ) {
         let mut bench = Bench::new(2, &parts(memory, hypercall));
         bench.seed(seed);
+        bench.world().hertz = 1_000_000_000 / TICK_NS;
         let story = Shared::default();
         bench.program(0, |_| control());
         let (told, all) = (Rc::clone(&story), Rc::clone(&deeds));

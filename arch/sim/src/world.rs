@@ -121,7 +121,8 @@ type Factory = Box<dyn Fn(&VcpuReset) -> Box<dyn Guest>>;
 /// A simulated board.
 pub struct World {
     pub(crate) facts: &'static ClassFacts,
-    pub(crate) hertz: u64,
+    /// The speed of the counter, to be set before the boot.
+    pub hertz: u64,
     /// The number of translations that software can load, if the hardware does not walk the tables.
     loadable: Option<usize>,
     /// Accesses to memory for which no translation was loaded.

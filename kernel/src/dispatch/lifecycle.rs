@@ -43,6 +43,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Carries the effects of a request to the pCPUs and partitions that they concern.
     fn apply(&mut self, partition: PartitionId, effects: Effects) {
         for pcpu in effects.stop.iter() {
+            if self.is_here(pcpu) {
+                self.local.order_here(partition);
+            }
             self.shared.mailboxes.of(pcpu).post_stop(partition);
             self.notify(pcpu, true);
         }
@@ -315,7 +318,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             self.machine.reset(vcpu, &reset);
         }
         let Some(effects) = shared.control(crate::partition::Control::loaded) else {
-            self.local.reschedule = true;
+            // The partition is to stop again. The order may have to wait.
+            self.local.block(slot, Activity::Ending);
             return;
         };
         let now = self.machine.now();

@@ -4,9 +4,10 @@
 
 use crate::mailbox::Mailbox;
 use crate::support::{Bench, call, caller, periodic, tables, task, vm};
+use bulkhead_abi::hypercall::ORDER_SPACE_NS;
 use bulkhead_abi::{ObjectKind, Operation, Rights};
-use bulkhead_arch_api::{PcpuId, Reply};
-use bulkhead_arch_sim::{Action, Outcome};
+use bulkhead_arch_api::{PcpuId, Reply, VcpuId};
+use bulkhead_arch_sim::{Action, Outcome, What};
 use bulkhead_sched::{
     AnyPolicy, Decision, PcpuPolicy, Policy, PolicyError, PolicyParameters, Signals, Slot, SlotSet,
     StopReason, Ticks, VcpuParameters,
@@ -152,4 +153,32 @@ fn a_blocked_vcpu_that_is_woken_for_nothing_looks_in_its_own_time() {
         "{:?}",
         bench.marks(1)
     );
+}
+
+#[test]
+fn restarts_that_another_pcpu_orders_without_end_take_a_bounded_share() {
+    const VICTIM: u64 = 1;
+    const LONG: u64 = 20 * ORDER_SPACE_NS;
+    let attacker = task("attacker", 1, 5).cap(VICTIM as u32, ObjectKind::Partition, 1, Rights::CONTROL);
+    let parts = [vm("critical", &[(0, 10)]), vm("victim", &[(0, 5)]), attacker];
+    let mut bench = Bench::<AnyPolicy>::with_policies(2, tables(2, &parts).build().unwrap());
+    bench.program(0, |_| |_: Outcome, _| Action::Compute(1_000));
+    bench.program(1, |_| |_: Outcome, _| Action::Compute(1_000));
+    bench.program(2, |_| {
+        let mut turn = 0_u32;
+        move |_: Outcome, _| {
+            turn += 1;
+            match turn % 3 {
+                0 => Action::Compute(100),
+                1 => call(Operation::PartitionStop, &[VICTIM]),
+                _ => call(Operation::PartitionStart, &[VICTIM, 0]),
+            }
+        }
+    });
+    bench.run(LONG);
+    let stopped = bench
+        .records(|what| matches!(what, What::Detach(VcpuId(1))))
+        .len() as u64;
+    assert!(stopped > 1, "stopped {stopped} times");
+    assert!(stopped <= LONG / ORDER_SPACE_NS + 2, "stopped {stopped} times");
 }

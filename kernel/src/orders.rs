@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The pace at which a pCPU carries out the stops that other pCPUs order.
+//!
+//! A stop interrupts the vCPU that runs, whatever that vCPU is. A partition on another pCPU that may `control`
+//! one here could order stops and restarts without end, and so take this pCPU from all others. So one such
+//! stop is carried out at once, and the next one not before [`ORDER_SPACE_NS`] have passed. Meanwhile the
+//! stops wait here, as one bit for each partition. A partition that waits for its stop is ordered no second
+//! time, so each partition adds at most one signal to that. Stops that this pCPU orders itself do not wait.
+
+use crate::mailbox::{bit, bits};
+use bulkhead_abi::hypercall::ORDER_SPACE_NS;
+use bulkhead_arch_api::{PartitionId, Ticks};
+
+use crate::time::Timebase;
+
+/// The stops that wait, and the time of the next one.
+#[derive(Debug)]
+pub(crate) struct Orders {
+    /// The partitions whose stop this pCPU has ordered itself.
+    own: u32,
+    /// The partitions whose stop waits.
+    held: u32,
+    /// The time before which the next stop that another pCPU orders waits.
+    from: Ticks,
+}
+
+impl Orders {
+    pub(crate) const NONE: Self = Self {
+        own: 0,
+        held: 0,
+        from: Ticks(0),
+    };
+
+    /// Notes that this pCPU orders the stop itself.
+    pub(crate) const fn order_here(&mut self, partition: PartitionId) {
+        self.own |= bit(partition.0);
+    }
+
+    /// Tells whether a stop that was ordered is carried out now. Otherwise the stop waits.
+    pub(crate) fn admit(&mut self, partition: PartitionId, now: Ticks, time: &Timebase) -> bool {
+        let stop = bit(partition.0);
+        if self.own & stop != 0 {
+            self.own &= !stop;
+            return true;
+        }
+        if now < self.from {
+            self.held |= stop;
+            return false;
+        }
+        self.from = now.plus(time.duration(ORDER_SPACE_NS));
+        true
+    }
+
+    /// Returns the time at which a stop that waits is carried out. `NEVER` if none waits.
+    pub(crate) const fn due(&self) -> Ticks {
+        if self.held == 0 { Ticks::NEVER } else { self.from }
+    }
+
+    /// Takes a stop that has waited long enough.
+    pub(crate) fn take(&mut self, now: Ticks, time: &Timebase) -> Option<PartitionId> {
+        if self.due() > now {
+            return None;
+        }
+        let partition = bits(self.held).next()?;
+        self.held &= !bit(partition);
+        self.from = now.plus(time.duration(ORDER_SPACE_NS));
+        Some(PartitionId(partition))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPACE: Ticks = Ticks(ORDER_SPACE_NS);
+
+    fn time() -> Timebase {
+        Timebase::new(Ticks(0), 1_000_000_000)
+    }
+
+    #[test]
+    fn the_first_stop_does_not_wait_and_the_others_follow_one_by_one() {
+        let (mut orders, time) = (Orders::NONE, time());
+        assert!(orders.admit(PartitionId(3), Ticks(5), &time));
+        assert_eq!(orders.due(), Ticks::NEVER);
+        assert!(!orders.admit(PartitionId(2), Ticks(6), &time));
+        assert!(!orders.admit(PartitionId(1), Ticks(7), &time));
+        let first = Ticks(5).plus(SPACE);
+        assert_eq!(orders.due(), first);
+        assert_eq!(orders.take(Ticks(first.0 - 1), &time), None);
+        assert_eq!(orders.take(first, &time), Some(PartitionId(1)));
+        assert_eq!(orders.take(first, &time), None);
+        assert_eq!(orders.take(first.plus(SPACE), &time), Some(PartitionId(2)));
+        assert_eq!(orders.due(), Ticks::NEVER);
+    }
+
+    #[test]
+    fn a_stop_of_this_pcpu_does_not_wait_and_delays_no_other() {
+        let (mut orders, time) = (Orders::NONE, time());
+        assert!(orders.admit(PartitionId(0), Ticks(5), &time));
+        orders.order_here(PartitionId(1));
+        assert!(orders.admit(PartitionId(1), Ticks(6), &time));
+        assert!(!orders.admit(PartitionId(1), Ticks(7), &time));
+        assert_eq!(orders.due(), Ticks(5).plus(SPACE));
+    }
+}
