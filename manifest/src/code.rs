@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The list of rules: one code each, for ever. A code is never given a second meaning; a rule that goes
-//! leaves a gap. `tests/config-bad` holds one bad file per code, and a test fails if it does not.
+//! The list of rules: one code each, for ever. A code is never given a second meaning, and a rule that goes
+//! leaves a gap. `tests/config-bad` holds one bad file per code, and a test fails if a file is missing.
 
 use crate::diagnostic::Severity;
 
@@ -20,7 +20,7 @@ macro_rules! codes {
                 match self { $(Self::$name => $id),* }
             }
 
-            /// Tells what the rule finds, in one line.
+            /// Returns the finding of the rule, in one line.
             #[must_use]
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$name => $title),* }
@@ -38,7 +38,7 @@ codes! {
     WrongType = "E006", "A value has the wrong type.";
     OutOfRange = "E007", "A number is outside its range.";
     BadUnit = "E008", "A size or duration cannot be understood.";
-    UnknownChoice = "E009", "A word is not one of those possible.";
+    UnknownChoice = "E009", "A word is not one of the possible words.";
     UnknownBoard = "E010", "There is no board of this name.";
     BadBoard = "E011", "The board file contradicts itself.";
     NoPartition = "E012", "The manifest has no partition.";
@@ -60,7 +60,7 @@ codes! {
     GuestRange = "E028", "An address of a partition is beyond what the class can map.";
     OutsideRam = "E029", "Memory is placed outside the board's RAM.";
     PlaceOverlap = "E030", "Two partitions are placed on the same memory.";
-    HypervisorMemory = "E031", "Memory is placed on the hypervisor's own.";
+    HypervisorMemory = "E031", "Memory is placed on the hypervisor's own memory.";
     RamExhausted = "E032", "The board's RAM is not enough for all partitions.";
     UnknownDevice = "E033", "The board has no device of this name.";
     DeviceTwice = "E034", "A device has two owners.";
@@ -100,9 +100,9 @@ codes! {
     ModulesWithoutKernel = "E070", "`modules` is given, but not for a kernel and a RAM disk of Debian's.";
     Attachment = "E071", "A disk or a network cannot be attached to the emulator as asked.";
     NotForClass = "E081", "Something is given that has no meaning on the class of the board.";
-    CannotRewrite = "E082", "Code of a program cannot be told from data, so that instructions in it cannot be replaced.";
+    CannotRewrite = "E082", "Code of a program cannot be told from data, so its instructions cannot be replaced.";
     NoVectors = "E083", "A program has no vector table where it should be.";
-    TooManyRegions = "E084", "The memory of a partition is more than the MPU has regions for, or none that a partition can have.";
+    TooManyRegions = "E084", "The memory of a partition needs more regions than the MPU has, or is memory that no partition can have.";
     ForeignParameter = "E072", "A scheduling parameter is given that the policy of the pCPU does not have.";
     BadServer = "E073", "Budget, period and deadline of a vCPU contradict each other.";
     EmptySchedule = "E074", "A policy is without its schedules or domains, or a schedule is without windows.";
@@ -141,13 +141,13 @@ codes! {
     WarmKernel = "W122", "A Linux kernel is restarted warm, which it cannot stand.";
     NoRoot = "W123", "A Linux kernel has neither a RAM disk nor a root file system.";
     LittleMemory = "W124", "A Linux kernel has hardly any memory beside what is loaded.";
-    NoOverheads = "W125", "A demand is judged on a board of which nobody knows what the hypervisor costs.";
+    NoOverheads = "W125", "A demand is judged on a board whose file does not give the costs of the hypervisor.";
     ShortLatency = "W126", "A latency is promised that the hypervisor may not be able to keep.";
     Semihosting = "W127", "A program of a microcontroller can call a debugger that is not there.";
 }
 
 impl Code {
-    /// Error or warning.
+    /// Returns the severity of the code.
     #[must_use]
     pub const fn severity(self) -> Severity {
         match self.id().as_bytes() {

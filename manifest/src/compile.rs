@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From a checked system to a system image.
+//! Makes a system image from a checked system.
 //!
 //! The number of records does not depend on addresses, and the writer tells the image's length from the
-//! numbers alone; so the records are made once without places to learn the length, places are found
-//! around it, and the records are made again with them.
+//! numbers alone. So the records are made twice: first without places to learn the length, and again when
+//! places around an image of this length are found.
 #![deny(clippy::arithmetic_side_effects)]
 
 use std::fmt;
@@ -38,26 +38,26 @@ use crate::rules::{networks, owned, registers};
 use crate::system::{Mapping, MappingKind, Partition, System, Vcpu};
 use crate::units::align_up;
 
-/// What a system image depends on besides the manifest.
+/// The inputs of a system image besides the manifest.
 #[derive(Clone, Copy, Debug)]
 pub struct CompileInput {
-    /// Bytes of the class binary, flattened to its full memory size.
+    /// Bytes of the class binary, when it is flattened to its full memory size.
     pub class_binary_len: u64,
     /// Virtual time after which the hypervisor powers the board off.
     pub stop_after_ms: Option<u32>,
-    /// Records of each pCPU's ring of the trace, at most: as many as fit into the RAM that is left; `None`:
-    /// no trace.
+    /// Largest number of records in each pCPU's ring of the trace. There are fewer if the RAM that is left
+    /// holds fewer. `None`: no trace.
     pub trace_records: Option<u32>,
 }
 
-/// Why a checked system gives no image.
+/// The reason why a checked system gives no image.
 #[derive(Debug)]
 pub enum CompileError {
     /// The class binary is so large that no room is left for the partitions.
     NoRoom(Box<Report>),
-    /// The hypervisor would refuse the image: the two disagree about a rule.
+    /// The hypervisor would refuse the image: the tool and the hypervisor disagree about a rule.
     Refused(ImageError),
-    /// A name does not fit a record.
+    /// A name does not fit into a record.
     Name(NameError),
 }
 
@@ -85,7 +85,7 @@ impl From<NameError> for CompileError {
     }
 }
 
-/// Returns the system image. The hypervisor's own checks have passed over it.
+/// Returns the system image. The hypervisor's own checks have passed on this image.
 ///
 /// # Errors
 /// [`CompileError`].
@@ -120,7 +120,7 @@ pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, Compile
     Ok(builder.build()?)
 }
 
-/// Returns the rings that the manifest asks for, or else those of this run.
+/// Returns the rings that the manifest asks for, or else the rings of this run.
 fn trace_wish(system: &System, of_this_run: Option<u32>) -> Option<TraceWish> {
     let asked = system.manifest.trace.as_ref();
     let records = asked.map(|asked| asked.records.get()).or(of_this_run)?;
@@ -219,7 +219,7 @@ fn records(system: &System) -> Result<ImageBuilder, NameError> {
     Ok(builder)
 }
 
-/// What is copied for the partition's own payloads, and for each of its alternatives.
+/// Writes the records of all that is copied: for the partition's own payloads, and for each alternative.
 fn load_records(number: u32, guest: &Guest, blobs: &mut Blobs, builder: &mut ImageBuilder) {
     for (guest, alternative) in std::iter::once(guest).chain(&guest.alternatives).zip(0_u32..) {
         for piece in &guest.pieces {
@@ -254,7 +254,7 @@ fn alternative_records(system: &System, number: u32, builder: &mut ImageBuilder)
     Ok(())
 }
 
-/// Blobs without repetition: two partitions that run the same file share it.
+/// Blobs without repetition: two partitions that run the same file share one blob.
 #[derive(Default)]
 struct Blobs {
     all: Vec<(String, Bytes)>,
@@ -321,7 +321,7 @@ fn board_records(system: &System, builder: &mut ImageBuilder) {
     builder.controllers = own.chain(uplink.iter().map(Controller::record)).collect();
 }
 
-/// Schedules with their windows, and time domains, of all pCPUs.
+/// Writes the schedules with their windows, and the time domains, of all pCPUs.
 fn schedule_records(system: &System, builder: &mut ImageBuilder) -> Result<(), NameError> {
     for pcpu in &system.pcpus {
         for schedule in &pcpu.schedules {
@@ -432,7 +432,7 @@ fn partition_record(
     })
 }
 
-/// A UUID that stays the same as long as board and name do (RFC 9562, version 8: made by a rule of ours).
+/// Returns a UUID that depends on board and name only (RFC 9562, version 8: made by a rule of ours).
 fn uuid(board: &str, name: &str) -> [u8; 16] {
     let digest = Portable.digest(&[b"bulkhead partition\0", board.as_bytes(), b"\0", name.as_bytes()]);
     let mut uuid: [u8; 16] = std::array::from_fn(|index| digest[index]);
@@ -528,7 +528,7 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
     }
 }
 
-/// Returns the UART of a VM's console: what the software of the board expects.
+/// Returns the UART of a VM's console, which is the one that software of the board expects.
 fn virtual_uart(system: &System, number: u32) -> VirtualDeviceRecord {
     let machine = &system.manifest.partitions[number as usize].machine;
     let console = system.board.class.facts().console();
@@ -542,8 +542,8 @@ fn virtual_uart(system: &System, number: u32) -> VirtualDeviceRecord {
     }
 }
 
-/// Returns the windows of registers that the hypervisor helps with: those it forwards, and those with which
-/// it stops a device.
+/// Returns the windows of registers that the hypervisor helps with: those that it forwards, and those with
+/// which it stops a device.
 fn register_records(system: &System, number: u32) -> impl Iterator<Item = RegistersRecord> {
     let spec = &system.manifest.partitions[number as usize];
     registers(spec, &system.board).filter_map(move |registers| {
@@ -597,8 +597,8 @@ fn access_records(
     Ok(())
 }
 
-/// Returns the interface of a partition to its network: a virtual controller where the board has its own, and
-/// what the switch knows of it.
+/// Writes the interface of a partition to its network: a virtual controller where the board has its own
+/// controller, and the record that the switch reads.
 fn interface(system: &System, number: u32, builder: &mut ImageBuilder) {
     let spec = &system.manifest.partitions[number as usize];
     let Some(interface) = networks::interface(number as usize, spec) else {
@@ -654,7 +654,7 @@ fn residents(
     Ok(())
 }
 
-/// Tells what looks like a replaced instruction in the programs of all partitions.
+/// Returns the places in the programs of all partitions that look like a replaced instruction.
 fn lookalikes(system: &System) -> Vec<LookalikeRecord> {
     let mut addresses: Vec<u32> = system
         .guests

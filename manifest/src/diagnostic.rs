@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the tool says about a manifest.
+//! The findings of the tool about a manifest.
 //!
-//! A [`Diagnostic`] is data: a [`Code`], a message (the cause), the place in a file, a label under the
-//! caret, perhaps a second place, and a remedy. Text for people is made by [`crate::render`] only, so
-//! that an editor or a test can read the same facts without parsing prose.
+//! A [`Diagnostic`] is data: a [`Code`], a message (the cause), the place in a file, a label under the caret,
+//! perhaps a second place, and a remedy. Only [`crate::render`] makes text for people, so that an editor or a
+//! test can read the same facts without parsing prose.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,38 +21,38 @@ pub struct Place {
     pub file: FileId,
     /// First byte.
     pub start: usize,
-    /// One behind the last byte.
+    /// The first byte behind the stretch.
     pub end: usize,
 }
 
-/// Whether the system can be built all the same.
+/// The weight of a finding: it says whether the system can be built all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// It cannot.
+    /// The system cannot be built.
     Error,
-    /// It works, but perhaps not as meant.
+    /// The system works, but perhaps not as meant.
     Warning,
 }
 
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Which rule.
+    /// The rule that made the finding.
     pub code: Code,
     /// The cause, one line.
     pub message: String,
-    /// Where, if the finding is about a place in a file.
+    /// The place, if the finding is about a place in a file.
     pub place: Option<Place>,
-    /// What to say at that place; may be empty.
+    /// The text at that place; may be empty.
     pub label: String,
-    /// Other places that take part, e.g. the first use of a name.
+    /// Other places that take part, for example the first use of a name.
     pub related: Vec<(Place, String)>,
     /// The remedy.
     pub help: String,
 }
 
 impl Diagnostic {
-    /// A finding about `place`.
+    /// Makes a finding about `place`.
     pub(crate) fn at(code: Code, place: Place, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -79,7 +79,7 @@ impl Diagnostic {
         self
     }
 
-    /// Error or warning; follows from the code.
+    /// Returns the severity, which follows from the code.
     #[must_use]
     pub fn severity(&self) -> Severity {
         self.code.severity()
@@ -89,13 +89,13 @@ impl Diagnostic {
 /// A source file as it was read.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Path as the user gave it.
+    /// The path as the user gave it.
     pub path: PathBuf,
-    /// Its text.
+    /// The text of the file.
     pub text: String,
 }
 
-/// The files places refer to.
+/// The files that places refer to.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     files: Vec<Source>,
@@ -116,7 +116,7 @@ impl Sources {
         self.files.get(file.0)
     }
 
-    /// Line and column of the first byte of `place`, both counted from 1; columns count characters.
+    /// Returns line and column of the first byte of `place`, both counted from 1. Columns count characters.
     #[must_use]
     pub fn line_column(&self, place: Place) -> (u32, u32) {
         let Some(source) = self.get(place.file) else {
@@ -133,12 +133,12 @@ impl Sources {
     }
 }
 
-/// Everything found, with the sources to show it in.
+/// All findings, with the sources to show them in.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The findings, errors first, each group in the order of the file.
     pub diagnostics: Vec<Diagnostic>,
-    /// The files they point into.
+    /// The files that the findings point into.
     pub sources: Sources,
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The registry of drivers: what the hypervisor drives, and what the board file must say of each device.
+//! The registry of drivers: the devices that the hypervisor drives, and the keys of each in a board file.
 //!
 //! A driver is a constant with its `compatible`, its role, its number in a system image, and the keys of its
-//! register windows and lines. A class lists the drivers of its class binary. The board file is read by these
-//! constants alone, straight into [`Controller`]s, which are the controller records of a system image. The
-//! constants also say which keys the tables of such devices have. So a new driver is one constant here, and a
-//! line in the list of each class that has it.
+//! register windows and lines. A class lists the drivers of its class binary. The tool reads the board file
+//! by these constants alone, straight into [`Controller`]s, which are the controller records of a system
+//! image. The constants also say which keys the tables of such devices have. So a new driver is one constant
+//! here, and a line in the list of each class that has the driver.
 
 use bulkhead_image::layout::{
     CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_UART, CONTROLLER_DUAL_TIMER,
@@ -29,7 +29,7 @@ pub enum Role {
     Interrupts,
     /// The system timer.
     Timer,
-    /// The interface to a network that VMs share. It is a device of the board like others.
+    /// The interface to a network that VMs share. This role belongs to an ordinary device of the board.
     Network,
 }
 
@@ -37,7 +37,8 @@ impl Role {
     /// The roles that have a table of their own in a board file, in the order of the system image.
     pub(crate) const OF_BOARD: [Self; 3] = [Self::Console, Self::Interrupts, Self::Timer];
 
-    /// Name of the table of the board file, and of the device in tables for people.
+    /// Returns the name of the table in the board file, which is also the name of the device in tables for
+    /// people.
     pub(crate) const fn table(self) -> &'static str {
         match self {
             Self::Console => "console",
@@ -47,7 +48,7 @@ impl Role {
         }
     }
 
-    /// Returns the device in a sentence, behind `the`.
+    /// Returns the noun for the device in a sentence, behind `the`.
     pub(crate) const fn noun(self) -> &'static str {
         match self {
             Self::Console => "console",
@@ -57,7 +58,7 @@ impl Role {
         }
     }
 
-    /// Returns the same behind an article.
+    /// Returns the same noun behind an article.
     pub(crate) const fn any(self) -> &'static str {
         match self {
             Self::Console => "a console",
@@ -67,11 +68,11 @@ impl Role {
         }
     }
 
-    /// Returns its key of a board file; a network is a device like others.
+    /// Returns the key of the role in a board file. A network is an ordinary device.
     pub(crate) const fn key(self) -> Key {
         let (doc, kind, need) = match self {
             Self::Console => (
-                "the UART of the hypervisor; without one the log is in RAM only",
+                "the UART of the hypervisor; without a UART the log is in RAM only",
                 <ConsoleKeys as Form>::KIND,
                 Need::Optional,
             ),
@@ -91,7 +92,7 @@ impl Role {
         }
     }
 
-    /// Returns its number in a system image.
+    /// Returns the number of the role in a system image.
     const fn number(self) -> u32 {
         match self {
             Self::Console => ROLE_CONSOLE,
@@ -107,11 +108,11 @@ impl Role {
 pub struct WindowKey {
     /// Key of the board file.
     pub(crate) key: &'static str,
-    /// Its meaning, for the reference.
+    /// The meaning of the window, for the reference.
     pub(crate) doc: &'static str,
-    /// Bytes that it must have.
+    /// The least size of the window, in bytes.
     pub(crate) least: u64,
-    /// Why, and what is right.
+    /// The reason for this size, and the right size.
     pub(crate) why: (&'static str, &'static str),
 }
 
@@ -120,13 +121,13 @@ pub struct WindowKey {
 pub struct LineKey {
     /// Key of the board file.
     pub(crate) key: &'static str,
-    /// Its meaning, for the reference.
+    /// The meaning of the line, for the reference.
     pub(crate) doc: &'static str,
-    /// The least and the largest number it can have.
+    /// The least and the largest number that the line can have.
     pub(crate) range: (u32, u32),
-    /// Lines behind the one that the key gives.
+    /// The distance of the line from the one that the key gives.
     pub(crate) behind: u32,
-    /// The line, for people.
+    /// The name of the line, for people.
     pub(crate) what: &'static str,
 }
 
@@ -139,18 +140,18 @@ pub struct Driver {
     pub(crate) description: &'static str,
     /// The purpose of the device.
     pub role: Role,
-    /// Its number in a system image.
+    /// The number of the driver in a system image.
     pub(crate) number: u32,
-    /// Its register windows, in the order of the system image.
+    /// The register windows, in the order of the system image.
     pub(crate) windows: &'static [WindowKey],
-    /// Its interrupt lines, in the order of the system image.
+    /// The interrupt lines, in the order of the system image.
     pub(crate) lines: &'static [LineKey],
-    /// The key of its clock, if it has one.
+    /// The key of the clock, if the device has one.
     pub(crate) clock: Option<Key>,
 }
 
 impl Driver {
-    /// Returns the keys of a board file that it reads, besides `compatible`: first those of windows.
+    /// Returns the keys of a board file that the driver reads, besides `compatible`: first those of windows.
     pub(crate) fn keys(&self) -> Vec<Key> {
         let windows = self.windows.iter().map(|window| Key {
             name: window.key,
@@ -191,7 +192,7 @@ tables! {
 
     /// The interrupt controller.
     pub(crate) ControllerKeys completed_by controller_keys = "an interrupt controller" {
-        /// interrupt lines, private ones included (NVIC: external interrupts)
+        /// number of interrupt lines, private ones included (NVIC: external interrupts)
         lines "lines": Whole<1, { LINE_MAX + 1 }>, required;
     }
 
@@ -212,8 +213,8 @@ fn timer_keys(own: &'static [Key]) -> Vec<Key> {
     keys_of_role(Role::Timer, || choices(Role::Timer), own)
 }
 
-/// Returns the keys of all drivers for a role, each once, with those that the table has anyway. A key that
-/// some driver does not have is optional here; [`Driver::keys`] says what a device of a driver needs.
+/// Returns the keys of all drivers for a role, each once, together with the table's own keys. A key that some
+/// driver does not have is optional here; [`Driver::keys`] says what a device of a driver needs.
 fn keys_of_role(role: Role, drivers: fn() -> Vec<Word>, own: &'static [Key]) -> Vec<Key> {
     let all: Vec<Vec<Key>> = of_all_classes(role).map(Driver::keys).collect();
     let mut keys = vec![Key {
@@ -255,24 +256,24 @@ impl Eq for Driver {}
 /// A device that the hypervisor drives.
 #[derive(Clone, Debug)]
 pub struct Controller {
-    /// How.
+    /// The driver.
     pub driver: &'static Driver,
-    /// Its registers.
+    /// The registers.
     pub windows: Vec<Window>,
-    /// Its interrupt lines.
+    /// The interrupt lines.
     pub lines: Vec<u32>,
-    /// Its clock, 0 = do not program a rate.
+    /// The clock in Hz; 0 = do not program a rate.
     pub clock_hz: u32,
 }
 
 impl Controller {
-    /// Returns its lines, with names for people.
+    /// Returns the interrupt lines, with names for people.
     pub(crate) fn named_lines(&self) -> impl Iterator<Item = (u32, &'static str)> {
         let names = self.driver.lines.iter().map(|line| line.what);
         self.lines.iter().copied().zip(names)
     }
 
-    /// Returns its record in a system image.
+    /// Returns the record of the device in a system image.
     pub(crate) fn record(&self) -> ControllerRecord {
         let window = |index: usize| self.windows.get(index).copied().unwrap_or_default();
         ControllerRecord {
@@ -287,7 +288,7 @@ impl Controller {
     }
 }
 
-/// Returns the drivers of all classes for a role, each once: `compatible` and description.
+/// Returns the drivers of all classes for a role, each once, as `compatible` and description.
 fn choices(role: Role) -> Vec<Word> {
     let mut found: Vec<(&str, &str)> = Vec::new();
     for driver in of_all_classes(role) {
@@ -314,7 +315,7 @@ const fn window(key: &'static str, doc: &'static str) -> WindowKey {
     }
 }
 
-/// A GICv2's CPU interface, physical or virtual (Arm IHI 0048B, section 4.1.3).
+/// Returns the window of a GICv2's CPU interface, physical or virtual (Arm IHI 0048B, section 4.1.3).
 const fn cpu_interface(key: &'static str, doc: &'static str) -> WindowKey {
     WindowKey {
         key,
@@ -327,7 +328,7 @@ const fn cpu_interface(key: &'static str, doc: &'static str) -> WindowKey {
     }
 }
 
-/// Returns a line that is private to each CPU.
+/// Returns the key of a line that is private to each CPU.
 const fn private_line(key: &'static str, doc: &'static str, what: &'static str) -> LineKey {
     LineKey {
         key,
@@ -338,7 +339,7 @@ const fn private_line(key: &'static str, doc: &'static str, what: &'static str) 
     }
 }
 
-/// Returns a line under the key `line`.
+/// Returns the key `line` of a line.
 const fn line(doc: &'static str, behind: u32, what: &'static str) -> LineKey {
     LineKey {
         key: "line",
@@ -358,20 +359,21 @@ const fn clock(need: Need, least: u64, doc: &'static str) -> Option<Key> {
     })
 }
 
-/// Key of the clock.
+/// The key of the clock.
 const CLOCK: &str = "clock-hz";
-const REGISTERS: &[WindowKey] = &[window("registers", "its registers")];
+const REGISTERS: &[WindowKey] = &[window("registers", "registers of the device")];
 const MAINTENANCE: &[LineKey] = &[private_line(
     "maintenance",
-    "maintenance interrupt of the virtual interface; a GIC",
+    "maintenance interrupt of the virtual interface; GICs only",
     "interrupt-controller (maintenance)",
 )];
-const DISTRIBUTOR: WindowKey = window("distributor", "distributor; a GIC");
-const CONSOLE_LINE: &str = "its interrupt line; CMSDK: the one for receive, before the one for transmit";
+const DISTRIBUTOR: WindowKey = window("distributor", "distributor; GICs only");
+const CONSOLE_LINE: &str =
+    "interrupt line of the UART; CMSDK: the line for receive, before the line for transmit";
 const CONSOLE_CLOCK: Option<Key> = clock(
     Need::Default("0"),
     0,
-    "clock of the baud rate generator; 0 leaves the rate as the firmware set it",
+    "clock of the baud rate generator in Hz; 0 leaves the rate as the firmware set it",
 );
 
 /// Arm PrimeCell PL011.
@@ -435,11 +437,11 @@ pub(crate) static GIC_V2: Driver = Driver {
         cpu_interface("cpu-interface", "CPU interface (`GICC`), 8K; GICv2"),
         window(
             "hypervisor-interface",
-            "virtual interface control (`GICH`) of the CPU that asks; GICv2",
+            "virtual interface control (`GICH`) of the CPU that accesses it; GICv2",
         ),
         cpu_interface(
             "virtual-cpu-interface",
-            "virtual CPU interface (`GICV`), 8K, where VMs get it from; GICv2",
+            "virtual CPU interface (`GICV`), 8K, which VMs see as theirs; GICv2",
         ),
     ],
     lines: MAINTENANCE,
@@ -483,14 +485,14 @@ pub(crate) static DUAL_TIMER: Driver = Driver {
     role: Role::Timer,
     number: CONTROLLER_DUAL_TIMER,
     windows: &[
-        window("registers", "its registers; dual timer"),
+        window("registers", "registers of the timer; dual timer"),
         window(
             "counter",
             "registers with a free-running counter at 0x18; dual timer",
         ),
     ],
-    lines: &[line("its interrupt line; dual timer", 0, "timer")],
-    clock: clock(Need::Required, 1, "clock of timer and counter; dual timer"),
+    lines: &[line("interrupt line of the timer; dual timer", 0, "timer")],
+    clock: clock(Need::Required, 1, "clock of timer and counter in Hz; dual timer"),
 };
 
 /// SMSC LAN9118 Ethernet controller.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The one file that goes onto the board: class binary, then system image.
 //!
-//! The class decides how the class binary is read, and how the two are joined ([`crate::class`]).
+//! The class decides how the class binary is read, and how class binary and image are joined
+//! ([`crate::class`]).
 
 use std::fmt;
 
@@ -14,10 +15,10 @@ use crate::system::System;
 /// Symbol at the end of the class binary's memory.
 pub(crate) const END_SYMBOL: &[u8] = b"__image_end";
 
-/// Why a class binary cannot be flashed.
+/// The reason why a class binary cannot be flashed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlashError {
-    /// Not an ELF file for a class there is, or a damaged one.
+    /// The file is no ELF file for any class, or is damaged.
     NotElf(String),
     /// There is no symbol `__image_end` (or `__log_area`, or `__ram_end`).
     NoEnd,
@@ -27,18 +28,18 @@ pub enum FlashError {
     SegmentOutside(u64),
     /// The first bytes are not the header of an Image.
     NoHeader,
-    /// The class binary is linked to another address than the board says.
+    /// The class binary is linked to another address than the one in the board file.
     Elsewhere {
-        /// Where it begins.
+        /// The address at which the class binary begins.
         linked: u64,
-        /// Where the board has the hypervisor.
+        /// The address that the board has for the hypervisor.
         board: u64,
     },
-    /// The class binary is linked for other RAM than the board says.
+    /// The class binary is linked for other RAM than the RAM in the board file.
     RamElsewhere {
-        /// Its RAM.
+        /// The RAM of the class binary.
         linked: Window,
-        /// The hypervisor's on this board.
+        /// The RAM of the hypervisor on this board.
         board: Window,
     },
 }
@@ -83,34 +84,35 @@ impl std::error::Error for FlashError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassBinary {
     pub(crate) class: Class,
-    /// Its contents, at their addresses.
+    /// The contents, at their addresses.
     pub(crate) stretches: Vec<Stretch>,
-    /// First instruction, where the file says so.
+    /// The first instruction, if the file gives one.
     pub(crate) entry: u32,
-    /// Where the system image goes.
+    /// The address where the system image goes.
     pub(crate) end: u64,
-    /// Its RAM, where it is linked for some.
+    /// The RAM that the class binary is linked for, if it is linked for some.
     pub(crate) ram: Window,
 }
 
 impl ClassBinary {
-    /// Reads the ELF file `elf` as its class wants it.
+    /// Reads the ELF file `elf` in the way of its class.
     ///
     /// # Errors
     /// [`FlashError`].
     pub fn from_elf(elf: &[u8]) -> Result<Self, FlashError> {
         let class = Class::all().find(|class| class.host().is_binary(elf));
-        // A file that no class knows is refused by the one that a board has if nothing else is said.
+        // A file that no class knows is refused by the class of a board about which nothing is known.
         class.unwrap_or_default().host().read_binary(elf)
     }
 
-    /// Returns the first address of its contents.
+    /// Returns the first address of the contents.
     pub(crate) fn start(&self) -> u64 {
         let starts = self.stretches.iter().map(|stretch| stretch.address);
         starts.min().unwrap_or(0)
     }
 
-    /// Bytes of memory it takes in front of the system image, for [`crate::CompileInput::class_binary_len`].
+    /// Returns the bytes of memory in front of the system image, for
+    /// [`crate::CompileInput::class_binary_len`].
     #[expect(
         clippy::len_without_is_empty,
         reason = "it starts with a header, so it is never empty"
@@ -121,7 +123,7 @@ impl ClassBinary {
     }
 }
 
-/// Returns the flashable file: `binary` followed by `image`, and what lies elsewhere in code memory.
+/// Returns the flashable file: `binary` followed by `image`, and the contents elsewhere in code memory.
 ///
 /// # Errors
 /// [`FlashError::Elsewhere`], [`FlashError::RamElsewhere`].

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From the manifest a user writes to the system image a board boots.
+//! Turns the manifest that a user writes into the system image that a board boots.
 //!
-//! [`load`] reads a manifest, checks it against every rule, loads and takes apart the payloads, and finds
-//! a place for everything; the result is a [`System`], plain data for tables and charts, or a [`Report`]
-//! with precise refusals. [`compile`] turns a system into a system image, [`flashable`] joins that with the
-//! class binary.
+//! [`load`] reads a manifest, checks the manifest against every rule, loads and takes apart the payloads, and
+//! finds a place for everything. The result is a [`System`], plain data for tables and charts, or a
+//! [`Report`] with precise refusals. [`compile`] turns a system into a system image. [`flashable`] joins the
+//! image with the class binary.
 //!
-//! Nothing here trusts its input: manifests, board files, payloads and overlays may be damaged or hostile,
+//! Nothing here trusts its input. Manifests, board files, payloads and overlays may be damaged or hostile,
 //! and a refusal is always a [`Diagnostic`], never a panic.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

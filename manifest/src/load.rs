@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From a manifest file to a checked system, in stages; a stage runs only if what it needs is sound.
+//! Makes a checked system from a manifest file, in stages. A stage runs only if its input is sound.
 #![deny(clippy::arithmetic_side_effects)]
 
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::system::{self, System};
 use crate::units::Address;
 use crate::{compile, rules, schema, value};
 
-/// Room kept for the class binary where a place is chosen for good: a later plan, around the class binary as
-/// it is, cannot move it any more.
+/// Room that is kept for the class binary where a place is chosen for good: a later plan, around the actual
+/// class binary, cannot move this place any more.
 const FIXED_RESERVE: u64 = 16 << 20;
-/// Larger manifests are refused.
+/// Largest size of a manifest. Larger manifests are refused.
 const MANIFEST_MAX: usize = 1 << 20;
 
 /// Reads, checks and plans the manifest at `path`. Named payloads (`@...`) come from `resolver`.
@@ -53,10 +53,10 @@ pub fn load(path: &Path, resolver: &dyn PayloadResolver) -> Result<System, Repor
     }
 }
 
-/// Like [`load`], with the text at hand; `path` says where relative paths start.
+/// Does the same as [`load`] for a text at hand; relative paths start at `path`.
 ///
 /// # Errors
-/// As for [`load`].
+/// The same as for [`load`].
 pub fn load_text(path: &Path, text: &str, resolver: &dyn PayloadResolver) -> Result<System, Report> {
     let mut report = Report::default();
     let base = path.parent().unwrap_or(Path::new(""));
@@ -72,8 +72,8 @@ pub fn load_text(path: &Path, text: &str, resolver: &dyn PayloadResolver) -> Res
     }
 }
 
-/// Returns the board that the manifest `text` at `path` names, if both are sound enough to tell; whoever
-/// needs to know what is wrong loads the manifest.
+/// Returns the board that the manifest `text` at `path` names, if both are sound enough to tell. A caller
+/// that needs the findings loads the manifest.
 #[must_use]
 pub fn board_of(path: &Path, text: &str) -> Option<Board> {
     let mut report = Report::default();
@@ -105,7 +105,7 @@ fn parse(path: &Path, text: &str, report: &mut Report) -> Option<Manifest> {
     schema::shape::check(&table, top, Manifest::SCHEMA, &mut shape);
     let no_partition = table.get("partition").is_none();
     for diagnostic in shape.diagnostics {
-        // "No partition" says it better than "missing key".
+        // The finding "no partition" is clearer than "missing key".
         if !(no_partition
             && diagnostic.code == Code::MissingKey
             && diagnostic.message.contains("`partition`"))
@@ -116,7 +116,8 @@ fn parse(path: &Path, text: &str, report: &mut Report) -> Option<Manifest> {
     Some(manifest)
 }
 
-/// Returns the first line that is neither empty nor a comment: where to point for what is missing as a whole.
+/// Returns the first line that is neither empty nor a comment: the place of findings about things that are
+/// missing as a whole.
 fn first_line(file: FileId, text: &str) -> Place {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -167,7 +168,7 @@ fn build(
     Some(system)
 }
 
-/// What a system is made from.
+/// The parts that a system is made from.
 struct Draft<'a> {
     manifest: Manifest,
     board: Board,
@@ -210,9 +211,9 @@ impl Draft<'_> {
         (guests.len() == self.manifest.partitions.len()).then_some(guests)
     }
 
-    /// A VM whose devices do DMA that nothing confines sees its RAM where it is on the board. If the manifest
-    /// does not say where, a plan of everything finds the place; what the VM is given is then made again for
-    /// it.
+    /// Chooses the RAM bases of VMs whose devices do DMA that nothing confines. Such a VM sees its RAM at the
+    /// bus addresses. If the manifest does not give a place, a plan of everything finds one, and the contents
+    /// of the VM are then made again for this place.
     fn choose_ram_bases(&mut self, report: &mut Report) -> Option<()> {
         let undecided: Vec<usize> = (0..self.manifest.partitions.len())
             .filter(|number| rules::chooses_ram_base(&self.manifest.partitions[*number], &self.board))
@@ -220,7 +221,7 @@ impl Draft<'_> {
         if undecided.is_empty() {
             return Some(());
         }
-        // What is said now is said again when the system is made for good, unless it ends here.
+        // These findings come again when the system is made for good, unless it ends here.
         let mut first = Report {
             diagnostics: Vec::new(),
             sources: report.sources.clone(),

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where on the board everything is.
+//! The places of everything on the board.
 //!
-//! The hypervisor's area starts at the board's load address: class binary, system image, then the memory
-//! for translation tables. Partitions are placed around it. What the manifest places comes first, then
-//! the rest by size, largest first, each at the lowest place that suits. A place suits if guest and bus
-//! address agree modulo the largest block (1 GiB, 2 MiB, else a page) not larger than the area, so that
-//! translation uses as few tables and TLB entries as possible. The order is fixed by the manifest alone:
-//! the same manifest always gives the same places.
+//! The hypervisor's area starts at the board's load address: class binary, system image, then the memory for
+//! translation tables. Partitions are placed around this area. Areas with a place in the manifest come first.
+//! The others follow by size, largest first, each at the lowest place that suits. A place suits if guest and
+//! bus address agree modulo the largest block (1 GiB, 2 MiB, else a page) not larger than the area, so that
+//! translation uses as few tables and TLB entries as possible. The manifest alone fixes the order: the same
+//! manifest always gives the same places.
 //!
 //! A partition with a device whose DMA nothing confines sees its memory at the bus addresses themselves,
-//! because its driver gives the device guest addresses; at any other place the device would overwrite
-//! somebody else's memory. Where its RAM is, is chosen here too, unless the manifest says it.
+//! because its driver gives the device guest addresses. At any other place the device would overwrite
+//! somebody else's memory. The plan also chooses the place of such RAM, unless the manifest gives the place.
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::board::{Board, Window};
@@ -21,7 +21,7 @@ use crate::rules::{chooses_ram_base, does_trusted_dma};
 use crate::units::{BLOCK, GIB, PAGE, align_up, format_size};
 use bulkhead_abi::trace::{RECORD_SIZE, RING_MAX, RING_MIN};
 
-/// Translation tables of the hypervisor itself, and for mappings that change while it runs.
+/// Number of translation tables of the hypervisor itself, and for mappings that change while it runs.
 const OWN_TABLES: u64 = 64;
 /// Root tables of a partition: at most this many pages are concatenated for 40 address bits.
 const ROOT_TABLES: u64 = 4;
@@ -29,27 +29,27 @@ const ROOT_TABLES: u64 = 4;
 /// Places of everything.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
-    /// The hypervisor's area; of a class that executes code in place, in code memory.
+    /// The hypervisor's area. If the class executes code in place, this area is in code memory.
     pub hypervisor: Window,
     pub image_base: u64,
-    /// RAM for the log, directly below the hypervisor's area: a place that depends on the board alone.
+    /// RAM for the log, directly below the hypervisor's area. This place depends on the board alone.
     pub log: Window,
-    /// Memory for translation tables; of a class that executes code in place, the hypervisor's RAM.
+    /// Memory for translation tables. If the class executes code in place, this is the hypervisor's RAM.
     pub pool: Window,
-    /// RAM for the rings of the trace: bus address and records of each; none if nothing is traced.
+    /// RAM for the rings of the trace: bus address, and records of each ring. `None` if nothing is traced.
     pub trace: Option<(u64, u32)>,
     /// RAM for the frames of each partition that is on a network.
     pub frames: Vec<(usize, u64)>,
-    /// Bus address of each area, per partition.
+    /// The bus address of each area, per partition.
     pub hosts: Vec<Vec<u64>>,
 }
 
-/// What a plan depends on.
+/// The inputs of a plan.
 pub(crate) struct Input<'a> {
     pub board: &'a Board,
     pub specs: &'a [PartitionSpec],
     pub guests: &'a [Guest],
-    /// Bytes of the class binary, whole pages.
+    /// Bytes of the class binary, in whole pages.
     pub binary: u64,
     /// Bytes of the system image.
     pub image: u64,
@@ -60,11 +60,12 @@ pub(crate) struct Input<'a> {
 /// Rings that are to be placed.
 #[derive(Clone, Copy)]
 pub(crate) struct TraceWish {
-    /// How many.
+    /// Number of rings.
     pub rings: usize,
-    /// Records of each.
+    /// Records of each ring.
     pub records: u32,
-    /// Where the manifest says so; they are then that long or there is no room. Else they may be shorter.
+    /// The place of the manifest's wish, if the manifest has one. The rings then have this length, or there
+    /// is no room. Without such a wish they may be shorter.
     pub asked: Option<Place>,
 }
 
@@ -79,7 +80,7 @@ struct Block<'a> {
     wish: Option<Wish>,
 }
 
-/// Where an area must be.
+/// The place where an area must be.
 struct Wish {
     at: u64,
     place: Place,
@@ -103,7 +104,7 @@ impl Block<'_> {
     }
 }
 
-/// Finds places; `None` if something was reported. For every class that translates.
+/// Finds places for every class that translates addresses; `None` if something was reported.
 pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     let errors = report.error_count();
     let mut blocks = blocks(input, report);
@@ -112,7 +113,7 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         base: align_up(image_base.checked_add(input.image)?, PAGE)?,
         size: pool_size(&blocks)?,
     };
-    // The area itself ends at a block boundary, as if the binary had its whole reserve.
+    // The area itself ends at a block boundary, as if the binary filled its reserve.
     let spare = input
         .board
         .class
@@ -133,7 +134,7 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         .iter()
         .map(|guest| vec![0; guest.areas.len()])
         .collect();
-    // A board's check sees to it that there is RAM.
+    // The check of a board makes sure that there is RAM.
     let log = input.board.log();
     let own = Window {
         base: log.base,
@@ -161,7 +162,7 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
             return None;
         }
     }
-    // Last, so that everything else is where it is without a trace.
+    // The rings come last, so that everything else is where it is without a trace.
     let trace = input.trace.map(|wish| trace_place(input.board, wish, &taken));
     if let (Some(None), Some(wish)) = (trace, input.trace) {
         report.push(no_room_for_trace(input, wish, hypervisor, &blocks));
@@ -226,8 +227,8 @@ fn not_identical(spec: &PartitionSpec, place: Place, guest: u64, host: u64) -> D
         .help("remove `place`, and choose `machine.ram-base` inside the board's RAM")
 }
 
-/// Tables for the mappings: per area, one per GiB for its blocks of 2 MiB, and one per 2 MiB at its ends
-/// (or everywhere, if a wish forbids blocks); then a quarter more.
+/// Returns the bytes for the tables of the mappings. Each area needs one table per GiB for its blocks of 2
+/// MiB, and one per 2 MiB at its ends (or everywhere, if a wish forbids blocks). A quarter is added.
 fn pool_size(blocks: &[Block<'_>]) -> Option<u64> {
     let last = blocks.iter().map(|block| block.partition).max();
     let partitions = last.map_or(0, |last| (last as u64).saturating_add(1));
@@ -246,7 +247,7 @@ fn pool_size(blocks: &[Block<'_>]) -> Option<u64> {
             .checked_add(leaves)?
             .checked_add((block.size / GIB).checked_add(2)?)?;
     }
-    // Two per partition for the pages of devices passed through.
+    // Two tables per partition for the pages of devices passed through.
     tables = tables.checked_add(partitions.checked_mul(2)?)?;
     align_up(tables.checked_add(tables / 4)?.checked_mul(PAGE)?, 16 * PAGE)
 }
@@ -357,8 +358,8 @@ pub(crate) fn lowest(board: &Board, (guest, size): (u64, u64), align: u64, taken
     best
 }
 
-/// Tells where the rings of the trace go, and how many records each has: as many as there is room for, up to
-/// the wish.
+/// Returns the place of the trace's rings, and the number of records of each ring: as many as there is room
+/// for, up to the wish.
 pub(crate) fn trace_place(board: &Board, wish: TraceWish, taken: &[Window]) -> Option<(u64, u32)> {
     let mut records = wish.records.clamp(RING_MIN, RING_MAX).next_power_of_two();
     let least = if wish.asked.is_some() { records } else { RING_MIN };
@@ -396,7 +397,7 @@ fn no_room_for_trace(
 
 /// Returns the first address from `start` on that is equal to `guest` modulo `align`, a power of two.
 fn agree(start: u64, guest: u64, align: u64) -> Option<u64> {
-    // What wraps is a multiple of every power of two.
+    // The wrapped part is a multiple of every power of two.
     let distance = guest.wrapping_sub(start).checked_rem(align)?;
     start.checked_add(distance)
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Findings as text for people: source line, caret, cause, remedy.
+//! Renders findings as text for people: source line, caret, cause, remedy.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::diagnostic::{Diagnostic, FileId, Place, Severity, Source, Sources};
 
-/// Columns a finding is folded to.
+/// The number of columns that a finding is folded to.
 const WIDTH: usize = 140;
 
-/// Renders `diagnostics`, a blank line after each. Without `colour` the text is plain ASCII except for
-/// what the sources themselves contain.
+/// Renders `diagnostics`, with a blank line after each. Without `colour` the text is plain ASCII, except for
+/// the contents of the sources themselves.
 #[must_use]
 pub fn render(diagnostics: &[Diagnostic], sources: &Sources, colour: bool) -> String {
     let renderer = if colour {
@@ -83,7 +83,7 @@ fn related<'a>(
         }))
 }
 
-/// Files of related places other than the main one, each once.
+/// Returns the files of related places other than the main file, each once.
 fn other_files(diagnostic: &Diagnostic, main: FileId) -> Vec<FileId> {
     let mut files = Vec::new();
     for (place, _) in &diagnostic.related {
@@ -94,7 +94,7 @@ fn other_files(diagnostic: &Diagnostic, main: FileId) -> Vec<FileId> {
     files
 }
 
-/// Returns the first line of a place: a table or a list of many lines is pointed at, not quoted.
+/// Returns the first line of a place. A table or a list of many lines is pointed at, not quoted.
 fn clip(place: Place, source: &Source) -> std::ops::Range<usize> {
     let text = &source.text;
     let mut start = place.start.min(text.len());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sizes and durations as people write them.
+//! Sizes and durations in the form that people write.
 
 use std::fmt;
 
-/// Smallest unit of memory that can be mapped.
+/// The smallest unit of memory that can be mapped.
 pub(crate) const PAGE: u64 = 4096;
 /// A block of level 2 of the translation tables.
 pub(crate) const BLOCK: u64 = 2 << 20;
@@ -17,7 +17,7 @@ macro_rules! quantities {
         pub struct $name(u64);
 
         impl $name {
-            /// Makes one of a number.
+            /// Makes a quantity of a number.
             pub(crate) const fn new(number: u64) -> Self {
                 Self(number)
             }
@@ -28,7 +28,7 @@ macro_rules! quantities {
                 self.0
             }
 
-            /// Tells whether it is a multiple of `unit`.
+            /// Tells whether the quantity is a multiple of `unit`.
             #[must_use]
             pub const fn is_multiple_of(self, unit: u64) -> bool {
                 self.0.is_multiple_of(unit)
@@ -45,7 +45,7 @@ macro_rules! quantities {
 
 quantities! {
     /// An address as a manifest gives it. Such quantities have no operators, so that no sum of them wraps. A
-    /// sum is an `Option`; [`get`](Self::get) is for comparisons, for texts and for the system image.
+    /// sum is an `Option`. [`get`](Self::get) is for comparisons, for texts and for the system image.
     Address
     /// Bytes as a manifest gives them.
     Size
@@ -60,10 +60,10 @@ impl fmt::LowerHex for Address {
 }
 
 impl Duration {
-    /// The longest one.
+    /// The longest duration.
     pub(crate) const MAX: Self = Self(u64::MAX);
 
-    /// Returns the sum, if it can be expressed.
+    /// Returns the sum, if 64 bits can express the sum.
     pub(crate) const fn plus(self, other: Self) -> Option<Self> {
         match self.0.checked_add(other.0) {
             Some(sum) => Some(Self(sum)),
@@ -83,12 +83,12 @@ const SIZES: [(&str, u64); 7] = [
 ];
 const DURATIONS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
-/// `"256M"` in bytes.
+/// Returns a text such as `"256M"` in bytes.
 pub(crate) fn parse_size(text: &str) -> Option<u64> {
     parse(text, &SIZES)
 }
 
-/// `"10ms"` in nanoseconds.
+/// Returns a text such as `"10ms"` in nanoseconds.
 pub(crate) fn parse_duration(text: &str) -> Option<u64> {
     parse(text, &DURATIONS)
 }
@@ -100,7 +100,7 @@ fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(*factor)
 }
 
-/// A size in the largest unit that needs no fraction.
+/// Writes a size in the largest unit that needs no fraction.
 #[must_use]
 pub fn format_size(bytes: u64) -> String {
     for (unit, factor) in [("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)] {
@@ -111,7 +111,7 @@ pub fn format_size(bytes: u64) -> String {
     format!("{bytes}")
 }
 
-/// A duration in the largest unit that needs no fraction.
+/// Writes a duration in the largest unit that needs no fraction.
 #[must_use]
 pub fn format_duration(nanoseconds: u64) -> String {
     for (unit, factor) in DURATIONS.iter().rev() {
@@ -122,7 +122,7 @@ pub fn format_duration(nanoseconds: u64) -> String {
     format!("{nanoseconds}ns")
 }
 
-/// `value` rounded up to a multiple of `align` (a power of two); `None` beyond 64 bits.
+/// Returns `value` rounded up to a multiple of `align` (a power of two); `None` beyond 64 bits.
 pub(crate) fn align_up(value: u64, align: u64) -> Option<u64> {
     Some(value.checked_add(align - 1)? & !(align - 1))
 }

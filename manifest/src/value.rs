@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A TOML document as a tree in which every key and value knows its place.
 //!
-//! The TOML crate parses and recovers; this tree owns its strings, keeps the order of the file (numbers
-//! of partitions and capabilities follow it) and widens integers to `i128`, so that a value out of range
-//! reaches the rule that names the range instead of a generic parse error.
+//! The TOML crate parses and recovers. This tree owns its strings. It keeps the order of the file, because
+//! numbers of partitions and capabilities follow this order. It widens integers to `i128`, so that a value
+//! out of range reaches the rule that names the range instead of a generic parse error.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub(crate) struct Value {
     pub data: Data,
 }
 
-/// What a value is.
+/// A value, by its type.
 #[derive(Clone, Debug)]
 pub(crate) enum Data {
     Text(String),
@@ -26,7 +26,7 @@ pub(crate) enum Data {
     Boolean(bool),
     List(Vec<Value>),
     Table(Table),
-    /// A float, a date, or an integer beyond 127 bits: nothing in our files has such a type.
+    /// A float, a date, or an integer beyond 127 bits. Nothing in our files has such a type.
     Other(&'static str),
 }
 
@@ -108,13 +108,13 @@ impl Value {
     }
 }
 
-/// Reads a single value, as the default of a key is given.
+/// Reads a single value that is written as the default of a key.
 pub(crate) fn literal(text: &str) -> Option<Value> {
     let value = DeValue::parse(text).ok()?.into_inner();
     Some(convert(FileId::default(), 0..0, value))
 }
 
-/// Parses a document; every syntax error becomes a finding, and what could be understood is returned.
+/// Parses a document. Every syntax error becomes a finding; the part that could be understood is returned.
 pub(crate) fn parse(file: FileId, text: &str, report: &mut Report) -> Table {
     let (document, errors) = DeTable::parse_recoverable(text);
     let table = convert_table(file, document.into_inner());
@@ -122,7 +122,7 @@ pub(crate) fn parse(file: FileId, text: &str, report: &mut Report) -> Table {
     for error in &errors {
         let start = error.span().map_or(0, |span| span.start);
         let duplicate = error.message().contains("duplicate key");
-        // The keys below a table header that is there twice are repeated too; the header says it all.
+        // The keys below a repeated table header are repeated too. A finding about the header is enough.
         if duplicate
             && repeated_header.is_some_and(|header| {
                 text.get(header..start)
@@ -139,7 +139,7 @@ pub(crate) fn parse(file: FileId, text: &str, report: &mut Report) -> Table {
     table
 }
 
-/// Returns the part of the line of byte `at` that is before it.
+/// Returns the part of the line of byte `at` that is before this byte.
 fn line_before(text: &str, at: usize) -> &str {
     let before = text.get(..at).unwrap_or_default();
     &before[before.rfind('\n').map_or(0, |newline| newline + 1)..]
@@ -209,7 +209,7 @@ fn syntax_error(file: FileId, text: &str, error: &toml::de::Error, table: &Table
     }
 }
 
-/// Returns the last key `name` before byte `before`, looking at most `depth` tables deep.
+/// Returns the last key `name` before byte `before`. The search goes at most `depth` tables deep.
 fn first_use(table: &Table, name: &str, before: usize, depth: usize) -> Option<Place> {
     let mut found = None;
     for entry in table
@@ -226,7 +226,8 @@ fn first_use(table: &Table, name: &str, before: usize, depth: usize) -> Option<P
     found
 }
 
-/// Returns the name in the first table header before byte `before` that ends with it.
+/// Returns the place of `name` at the end of the first table header before byte `before` that ends with
+/// `name`.
 fn first_header(file: FileId, text: &str, name: &str, before: usize) -> Option<Place> {
     let end = format!("{name}]");
     let mut start = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bad manifests and the exact text of their refusal: `tests/config-bad/NAME.toml` and `NAME.err`.
 //!
-//! Each file is named after a rule, perhaps with a suffix. `BLESS=1 cargo test -p bulkhead-manifest` writes the
-//! texts and the payloads anew; the difference is then reviewed like code.
+//! Each file is named after a rule, perhaps with a suffix. `BLESS=1 cargo test -p bulkhead-manifest` writes
+//! the texts and the payloads anew; the difference is then reviewed like code.
 
 mod support;
 
@@ -17,7 +17,7 @@ fn blessing() -> bool {
     std::env::var_os("BLESS").is_some()
 }
 
-/// Compares a file with what it must be, or writes it.
+/// Compares a file with the expected contents, or writes it.
 fn expect_file(path: &Path, expected: &[u8]) {
     if blessing() {
         std::fs::write(path, expected).expect("the repository can be written");
@@ -33,7 +33,7 @@ fn expect_file(path: &Path, expected: &[u8]) {
     }
 }
 
-/// The names in the corpus.
+/// Returns the names in the corpus.
 fn names() -> Vec<String> {
     let entries = std::fs::read_dir(support::root().join(FOLDER)).expect("the corpus exists");
     let mut names: Vec<String> = entries
@@ -45,7 +45,7 @@ fn names() -> Vec<String> {
 }
 
 fn report(name: &str) -> Report {
-    // Paths in the texts are those a user sees who calls the tool in the root of the repository.
+    // Paths in the texts are those of a user who calls the tool in the root of the repository.
     std::env::set_current_dir(support::root()).expect("the repository exists");
     let path = Path::new(FOLDER).join(format!("{name}.toml"));
     match load(&path, &support::resolve) {
@@ -58,7 +58,7 @@ fn report(name: &str) -> Report {
     }
 }
 
-/// `NoSuchThing` as `no-such-thing`.
+/// Returns a name such as `NoSuchThing` as `no-such-thing`.
 fn kebab(code: Code) -> String {
     let name = format!("{code:?}");
     let dashed = name.chars().flat_map(|letter| {
@@ -74,7 +74,7 @@ fn kebab(code: Code) -> String {
         .to_ascii_lowercase()
 }
 
-/// The rule a file is named after: the longest that fits.
+/// Returns the rule that a file is named after: the longest name that fits.
 fn rule(name: &str) -> Code {
     let fits = |code: &&Code| name == kebab(**code) || name.starts_with(&format!("{}-", kebab(**code)));
     let rule = Code::ALL

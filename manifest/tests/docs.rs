@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The generated pages of the book and the schema are those the code makes. `BLESS=1` writes them.
+//! The generated pages of the book and the schema are equal to the output of the code. `BLESS=1` writes them.
 
 mod support;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every example loads without a finding that its README does not name, and compiles to an image the hypervisor accepts.
+//! Every example loads without a finding that its README does not name, and compiles to an image that the
+//! hypervisor accepts.
 
 mod support;
 
@@ -128,7 +129,7 @@ fn the_showcase_is_what_it_says() {
             .iter()
             .any(|row| row.object == "partition linux" && row.how == "read, control")
     );
-    // The control loop aligns itself with the clock; nobody but the supervisor has more.
+    // The control loop aligns itself with the clock. Only the supervisor has more.
     let others = touches.iter().filter(|row| row.partition != "supervisor");
     assert!(
         others
@@ -189,7 +190,7 @@ fn ram_of_a_vm_with_unconfined_dma_is_where_it_seems_to_be() {
             (mapping.guest, mapping.host),
             (ram[0].guest.into(), ram[0].host.into())
         );
-        // Both of its devices share a page with others: nothing of that page is mapped.
+        // Both devices share a page with others, so nothing of that page is mapped.
         assert_eq!(image.memory_of(0).count(), 1);
         assert_eq!(image.registers().len(), 2);
     }

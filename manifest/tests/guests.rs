@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a guest finds: device tree, placement, startup page, permissions.
+//! The memory that a guest finds: device tree, placement, startup page, permissions.
 
 mod support;
 
@@ -116,7 +116,7 @@ fn the_tree_is_that_of_the_virt_board() {
     let chosen = node(&tree, "/chosen");
     assert_eq!(value(chosen, "bootargs"), b"quiet\0");
     assert_eq!(value(chosen, "stdout-path"), b"/pl011@9000000\0");
-    // As QEMU: the RAM disk 128M above the start of RAM.
+    // The RAM disk is 128M above the start of RAM, as with QEMU.
     assert_eq!(cells(chosen, "linux,initrd-start"), [0, 0x4800_0000]);
     assert_eq!(cells(chosen, "linux,initrd-end"), [0, 0x4800_4000]);
     let partition = &system.partitions()[0];
@@ -126,7 +126,7 @@ fn the_tree_is_that_of_the_virt_board() {
     );
 }
 
-/// The tree of a VM on a board with a GICv2 has that controller; the rest is as everywhere.
+/// Checks the tree of a VM on a board with a GICv2: it has that controller, and the rest is as everywhere.
 #[test]
 fn a_board_with_gic_v2_gives_gic_v2() {
     let system = vm_on(
@@ -175,7 +175,7 @@ fn capabilities_are_in_the_tree() {
     let hypervisor = node(&tree, "/hypervisor");
     assert_eq!(value(hypervisor, "capability-names"), b"self\0clock\0");
     assert_eq!(cells(hypervisor, "capabilities"), [0, 1]);
-    // An ELF image that leaves room there has the tree at the start of RAM.
+    // The tree is at the start of RAM if an ELF image leaves room there.
     assert_eq!(system.partitions()[0].argument(), 0x4000_0000);
 }
 

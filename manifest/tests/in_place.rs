@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use support::firmware;
 use support::firmware::class_binary;
 
-/// Where class binary, system image, log and RAM of the hypervisor are on this board.
+/// Addresses of class binary, system image, log and RAM of the hypervisor on this board.
 const BINARY: u32 = 0x3d_8000;
 const IMAGE: u32 = BINARY + 0x8000;
 const OWN_RAM: Range<u32> = 0x60ff_a000..0x6100_0000;
@@ -25,16 +25,17 @@ const LOG: u32 = OWN_RAM.start;
 const POOL: u32 = LOG + 0x1000;
 const CODE: u32 = 0x3_0000;
 const RAM: u32 = 0x2001_0000;
-/// Where the code of `support::firmware` starts.
+/// The address where the code of `support::firmware` starts.
 const START: u32 = CODE + 64;
 
-/// `cpsid i; mrs r1, primask; msr basepri, r3; msr apsr_nzcvq, r0; udf #255; wfi; b .`, then data that looks like `cpsid i`.
+/// `cpsid i; mrs r1, primask; msr basepri, r3; msr apsr_nzcvq, r0; udf #255; wfi; b .`, then data that looks
+/// like `cpsid i`.
 const PROGRAM: [u16; 12] = [
     0xb672, 0xf3ef, 0x8110, 0xf383, 0x8811, 0xf380, 0x8800, 0xdeff, 0xbf30, 0xe7fe, 0xb672, 0xb672,
 ];
 const PROGRAM_MAP: [(u32, &str); 2] = [(0, "$t"), (20, "$d.7")];
 
-/// Hands out one file.
+/// A resolver that hands out one file.
 struct One(PathBuf);
 
 impl PayloadResolver for One {
@@ -88,7 +89,7 @@ fn image(system: &System) -> Vec<u8> {
 #[test]
 fn the_image_says_where_everything_is() {
     let system = system("image", &firmware(CODE, RAM, &PROGRAM, &PROGRAM_MAP)).expect("a system");
-    // The map names all that programs cannot have, not what an image takes of it.
+    // The map has all that programs cannot have, not only the part that an image takes.
     let own = system
         .memory_map()
         .into_iter()
@@ -203,7 +204,7 @@ fn instructions_are_replaced_and_nothing_else() {
         .iter()
         .map(|region| (region.base, region.size, region.left_out, region.access.name()))
         .collect();
-    // The code is 88 bytes: too few for eighths, so the block is what the planner makes of 96.
+    // The code has 88 bytes: too few for eighths, so the block is the one that the planner makes of 96.
     let code: u64 = regions
         .iter()
         .filter(|region| region.3 == "rx")
@@ -237,14 +238,15 @@ fn instructions_are_replaced_and_nothing_else() {
     // The system image is where the class binary looks for it.
     assert_eq!(contents(&file, IMAGE).as_deref(), Some(&bytes[..]));
     assert_eq!(contents(&file, BINARY).as_deref(), Some(&b"program."[..]));
-    // Nobody else is where the CPU looks after a reset.
+    // The place where the CPU looks after a reset belongs to the hypervisor.
     let vectors = [[0; 4], (BINARY | 1).to_le_bytes()].concat();
     assert_eq!(contents(&file, 0), Some(vectors));
 }
 
 #[test]
 fn what_only_looks_like_a_replaced_instruction_is_listed() {
-    // Own UDFs of both lengths, of numbers that stand for nothing too; CPSID; data of an MRS in the middle of which is a WFI; half of something at the end.
+    // Own UDFs of both lengths, also of numbers that stand for nothing; CPSID; data with a WFI in the middle
+    // of an MRS; half of an instruction at the end.
     let halves = [
         0xde92, 0xf7fa, 0xa311, 0xde55, 0xf7f4, 0xa001, 0xb672, 0xe7fe, 0xf7f0, 0xa110, 0xdea3, 0xf7f0,
     ];
@@ -315,7 +317,7 @@ fn a_class_binary_with_other_ram_is_refused() {
 
 #[test]
 fn code_that_cannot_be_told_from_data_is_listed() {
-    /// Code, mapping symbols, and what the refusal says.
+    /// Code, mapping symbols, and the text of the refusal.
     type Case = (&'static [u16], &'static [(u32, &'static str)], &'static str);
     let cases: [Case; 7] = [
         (&[0xe7fe], &[], "0x00030040 to 0x00030042"),
@@ -366,7 +368,7 @@ fn with_words(file: &[u8], words: &[(usize, u32)]) -> Vec<u8> {
     file
 }
 
-/// Where the section headers of a file are.
+/// Returns the offset of the section headers of a file.
 fn sections_at(file: &[u8]) -> usize {
     u32::from_le_bytes(file[32..36].try_into().expect("four bytes")) as usize
 }
@@ -398,13 +400,14 @@ fn code_that_is_executed_and_would_not_be_read_is_refused() {
             "section `.text` is in several segments",
         ),
         (
-            // It starts in none of the segments and ends in one.
+            // The section starts in none of the segments and ends in one.
             "before",
             with_words(&good, &[(text + 16, 52 + 64 - 4), (text + 20, LENGTH)]),
             "section `.text` is larger than the segment it is in",
         ),
         (
-            // Its beginning is in a segment of RAM, where nothing is executed, the rest in code memory.
+            // The beginning of the section is in a segment of RAM, where nothing is executed. The rest is in
+            // code memory.
             "across",
             with_words(
                 &good,
@@ -435,14 +438,15 @@ fn code_that_is_executed_and_would_not_be_read_is_refused() {
 #[test]
 fn code_in_a_section_of_data_is_code_if_a_symbol_says_so() {
     let good = firmware(CODE, RAM, &PROGRAM, &PROGRAM_MAP);
-    // Allocated, not executable: as a start-up file in assembly may have it that forgets the flag.
+    // A section that is allocated, but not executable: a start-up file in assembly that forgets the flag
+    // makes one.
     let text = sections_at(&good) + 40;
     let marked = with_words(&good, &[(text + 8, 2)]);
     assert_eq!(
         system("data", &marked).expect("a system").replaced(0),
         Some((4, 1))
     );
-    // Contents that nothing speaks for are data there.
+    // Contents without a symbol are data there.
     let silent = firmware(CODE, RAM, &PROGRAM, &[]);
     let silent = with_words(&silent, &[(sections_at(&silent) + 40 + 8, 2)]);
     assert_eq!(
@@ -479,7 +483,8 @@ fn constants_behind_code_stay_what_they_are_whatever_linker_put_them_there() {
         (built.replaced(0), image(&built)),
         (marked.replaced(0), image(&marked))
     );
-    // Constants without names: a string could not be an instruction to be replaced, these could.
+    // Constants without names: a string could not be an instruction to be replaced, but these constants
+    // could.
     let refused = system("strings", &with_kinds(&lld, &[function])).expect_err("refused");
     let expected = "0x00030054 to 0x00030058 in section `.text`: no symbol says whether this is code or data, and 0x00030054 could be";
     assert!(
@@ -504,7 +509,7 @@ fn many_sections_over_much_code_take_no_longer_than_both() {
     let mut bad = with_words(&good, &[(32, good.len() as u32)]);
     bad[48..50].copy_from_slice(&(MORE + 5).to_le_bytes());
     bad.extend(&headers);
-    // Each says once more that the vector table is data.
+    // Each section says once more that the vector table is data.
     for _ in 0..MORE {
         bad.extend(&headers[4 * 40..]);
     }
@@ -534,7 +539,7 @@ fn damaged_programs_are_refused_and_never_more() {
     }
 }
 
-/// The contents of the segment at `address` of a flashable file.
+/// Returns the contents of the segment at `address` of a flashable file.
 fn contents(file: &[u8], address: u32) -> Option<Vec<u8>> {
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes"));
     let count = usize::from(file[44]);

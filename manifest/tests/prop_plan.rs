@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever is accepted is placed apart: from each other, from the hypervisor, inside the board's RAM.
+//! Areas of every accepted manifest are apart: from each other and from the hypervisor, and inside the
+//! board's RAM.
 
 mod support;
 
@@ -8,7 +9,7 @@ use bulkhead_manifest::{Code, load_text};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// Boards, and where their RAM is.
+/// Boards with the addresses of their RAM.
 const BOARDS: [(&str, std::ops::Range<u64>); 3] = [
     ("qemu-virt-aarch64", 0x4000_0000..0xc000_0000),
     ("xlnx-versal", 0..0x8000_0000),

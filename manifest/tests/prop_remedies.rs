@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a refusal proposes and what `--suggest` says, on random manifests: written into the manifest, it is accepted; and of a
-//! longer budget or a farther move, a little less is not. What is suggested is in time in the simulator too, which runs the
-//! policies' very code, and means no more switches than it has to.
+//! Remedies of refusals and suggestions of `--suggest`, on random manifests. A remedy that is written into
+//! the manifest makes the manifest accepted. A little less of a longer budget or a farther move does not. A
+//! suggestion is also in time in the simulator, which runs the policies' very code, and means no more
+//! switches than necessary.
 //!
 //! `BULKHEAD_SYSTEMS=n` tries that many manifests per policy.
 
@@ -34,10 +35,10 @@ struct Partition {
     tasks: Vec<Task>,
 }
 
-/// No turn is suggested that is shorter: ten times what its ends take on the board.
+/// No suggested turn is shorter than this: ten times the costs of its ends on the board.
 const SENSIBLE: u64 = 50_000;
 
-/// One pCPU with what a manifest says of it, in nanoseconds.
+/// One pCPU as a manifest describes it, in nanoseconds.
 #[derive(Clone, Debug)]
 struct Manifest {
     policy: &'static str,
@@ -48,7 +49,7 @@ struct Manifest {
     partitions: Vec<Partition>,
 }
 
-/// Numbers that are the same each time (splitmix64).
+/// Random numbers that are the same each time (splitmix64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -86,7 +87,7 @@ impl Manifest {
             let wcet = numbers.micros(100, period / 1000 / (2 * count as u64));
             let deadline = numbers.within(wcet * 3 / 2, period).min(period) / 1000 * 1000;
             let server = (policy == "edf").then(|| (numbers.micros(200, 2500), 10_000_000));
-            // One of four declares nothing; the first one does.
+            // One of four declares nothing, but the first one always declares something.
             let declares = number == 0 || numbers.below(4) > 0;
             manifest.partitions.push(Partition {
                 priority: numbers.within(1, 9),
@@ -176,7 +177,7 @@ impl Manifest {
         self.load().map(|system| timing::judge(&system))
     }
 
-    /// Whether it is accepted.
+    /// Tells whether the manifest is accepted.
     fn passes(&self) -> bool {
         self.judge().is_some_and(|report| !report.has_errors())
     }
@@ -185,7 +186,7 @@ impl Manifest {
         self.load().map(|system| timing::pcpus(&system).remove(0))
     }
 
-    /// Whether all jobs are in time on the virtual clock, released together and in two random phases.
+    /// Tells whether all jobs are in time on the virtual clock, released together and in two random phases.
     fn is_in_time(&self, seed: u64) -> bool {
         let pcpu = self.pcpu().unwrap();
         let sources = pcpu.vcpus.iter().flat_map(|vcpu| &vcpu.sources);
@@ -206,7 +207,8 @@ impl Manifest {
         })
     }
 
-    /// The same with what a refusal says done, and the same with a little less of it, where there is a measure.
+    /// Returns the manifest with the remedy of a refusal, and the manifest with a little less of the remedy,
+    /// if the remedy has a measure.
     fn mended(&self, help: &str) -> (Self, Option<Self>) {
         let mut mended = self.clone();
         let mut less = None;
@@ -260,7 +262,7 @@ impl Manifest {
         (mended, less)
     }
 
-    /// The same with what is suggested.
+    /// Returns the manifest with the suggestion.
     fn suggested(&self, lines: &[String]) -> Self {
         let mut changed = self.clone();
         if self.policy == "arinc653" {
@@ -292,7 +294,7 @@ impl Manifest {
     }
 }
 
-/// `manifest` with a value a step nearer to the old one, unless that is the old one itself.
+/// Returns `manifest` with a value a step nearer to the old one, unless that is the old one itself.
 fn with_less(manifest: &Manifest, old: u64, new: u64, set: impl Fn(&mut Manifest, u64)) -> Option<Manifest> {
     let value = if new > old { new - STEP } else { new + STEP };
     (old.abs_diff(new) > STEP).then(|| {
@@ -302,7 +304,7 @@ fn with_less(manifest: &Manifest, old: u64, new: u64, set: impl Fn(&mut Manifest
     })
 }
 
-/// Whether a time has two digits other than 0 at most.
+/// Tells whether a time has at most two digits other than 0.
 fn is_round(time: u64) -> bool {
     let mut digits = time;
     while digits.is_multiple_of(10) {
@@ -311,13 +313,13 @@ fn is_round(time: u64) -> bool {
     digits < 100
 }
 
-/// The number of the partition that a text names.
+/// Returns the number of the partition that a text names.
 fn name_in(text: &str) -> usize {
     let name = text.split("`p").nth(1).unwrap_or_else(|| panic!("{text}"));
     name.split('`').next().unwrap().parse().unwrap()
 }
 
-/// The time that `key = "..."` gives in a text.
+/// Returns the time that `key = "..."` gives in a text.
 fn quoted(text: &str, key: &str) -> u64 {
     let rest = text
         .split(&format!("{key} = \""))
@@ -338,7 +340,7 @@ fn nanoseconds(text: &str) -> u64 {
     digits.parse::<u64>().unwrap() * factor
 }
 
-/// The partitions of which a task is refused.
+/// Returns the partitions that have a refused task.
 fn refused_in(report: &Report) -> BTreeSet<usize> {
     report
         .diagnostics
@@ -347,7 +349,7 @@ fn refused_in(report: &Report) -> BTreeSet<usize> {
         .collect()
 }
 
-/// The partition that a refusal is about.
+/// Returns the partition that a refusal is about.
 fn partition_of(message: &str) -> usize {
     name_in(
         message
@@ -366,7 +368,7 @@ fn try_all(policy: &'static str) {
     let (mut refused, mut mended_ones, mut suggested_ones) = (0, 0, 0);
     for seed in 0..count() {
         let manifest = Manifest::random(policy, seed);
-        // A manifest whose budgets are more than the pCPU is refused before it is analysed.
+        // A manifest whose budgets exceed the pCPU is refused before the analysis.
         let Some(report) = manifest.judge() else { continue };
         let before = refused_in(&report);
         refused += before.len();

@@ -29,7 +29,7 @@ fn programs(name: &str) -> Result<PathBuf, String> {
     Ok(support::root().join("tests/config-bad/payloads").join(file))
 }
 
-/// Loads a manifest, renders what is found, and compiles what is accepted.
+/// Loads a manifest, renders the findings, and compiles an accepted system.
 fn exercise(text: &str, path: &Path) {
     exercise_with(text, path, &support::resolve);
 }
@@ -60,7 +60,7 @@ fn corpus() -> PathBuf {
     support::root().join("tests/config-bad/system.toml")
 }
 
-/// Manifests that are fine, to be damaged.
+/// Returns manifests that are correct, to be damaged.
 fn good() -> Vec<String> {
     let folders = ["aarch64-linux-rt", "aarch64-minimal", "aarch64-two-vms"];
     let read =
@@ -75,7 +75,7 @@ fn good() -> Vec<String> {
         .collect()
 }
 
-/// Words that mean something to the tool, or to nobody.
+/// Words that mean something to the tool, and words that mean nothing.
 const WORDS: [&str; 16] = [
     "0",
     "-1",
@@ -163,7 +163,7 @@ proptest! {
         let (name, mut bytes) = payloads[which.index(payloads.len())].clone();
         let changes = if bytes.is_empty() { &[] } else { &changes[..] };
         for (at, value) in changes {
-            // Headers matter most.
+            // Changes to headers matter most.
             let at = at.index(bytes.len().min(256));
             bytes[at] = *value;
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Demands of manifests against the analysis and the simulator: what is accepted keeps its deadlines, what is refused
-//! is mended by what the refusal says, what is suggested is accepted.
+//! Demands of manifests against the analysis and the simulator. Accepted demands keep their deadlines. The
+//! remedy of a refusal mends the manifest. A suggestion is accepted.
 
 mod support;
 
@@ -30,7 +30,7 @@ fn pcpu(system: &System) -> PcpuTiming {
     timing::pcpus(system).remove(0)
 }
 
-/// Deadlines missed in a second.
+/// Returns the number of deadlines missed in a second.
 fn missed(pcpu: &PcpuTiming) -> u64 {
     let sources: Vec<Source> = pcpu
         .vcpus
@@ -58,7 +58,7 @@ fn response_times_under_fixed_priorities_are_those_of_the_book() {
     let mut pcpu = pcpu(&system);
     pcpu.overheads = Default::default();
     let bounds: Vec<_> = pcpu.verdicts().iter().map(|verdict| verdict.bound).collect();
-    // 2; 5 + one of the other.
+    // The first task alone; the second with one job of the other.
     assert_eq!(bounds, [Ok(2_000_000), Ok(7_000_000)]);
     assert_eq!(missed(&pcpu), 0);
 }
@@ -95,7 +95,8 @@ fn a_window_is_worth_what_the_worst_phase_leaves_of_it() {
     );
     let mut pcpu = pcpu(&system);
     pcpu.overheads = Default::default();
-    // Released at the end of a window: 8 ms until the next, 2 of 3 in it, 8 to the one after.
+    // Released at the end of a window: 8 ms until the next one, 2 of 3 ms of work in it, 8 ms to the one
+    // after.
     assert_eq!(pcpu.verdicts()[0].bound, Ok(8_000_000 + 10_000_000 + 1_000_000));
 }
 
@@ -160,7 +161,8 @@ fn suggestions_pass() {
     assert!(!timing::judge(&mended).has_errors(), "{lines:?}");
 }
 
-/// Budgets that take the whole pCPU leave nothing for the hypervisor; the remedy is a smaller one.
+/// Checks that the remedy is a smaller budget if budgets take the whole pCPU and leave nothing for the
+/// hypervisor.
 #[test]
 fn full_reservations_are_mended_by_a_little_less() {
     let edf = "[pcpu.0]\npolicy = \"edf\"";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Boards: facts about hardware, read from `boards/*.toml`.
 //!
-//! The boards of the repository are compiled in, so that the tool works from anywhere; a manifest can
-//! also name a board file of its own. A new board needs a data file and one line in `EMBEDDED`.
+//! The boards of the repository are compiled in, so that the tool works from anywhere. A manifest can also
+//! name a board file of its own. A new board needs a data file and one line in `EMBEDDED`.
 #![deny(clippy::arithmetic_side_effects)]
 
 mod read;
@@ -50,25 +50,25 @@ pub struct Window {
 }
 
 impl Window {
-    /// One behind the last address; saturates at the end of the 64-bit space.
+    /// Returns the address behind the last one. The result saturates at the end of the 64-bit space.
     #[must_use]
     pub const fn end(self) -> u64 {
         self.base.saturating_add(self.size)
     }
 
-    /// Tells whether the two share an address.
+    /// Tells whether the two windows share an address.
     #[must_use]
     pub const fn overlaps(self, other: Self) -> bool {
         self.size > 0 && other.size > 0 && self.base < other.end() && other.base < self.end()
     }
 
-    /// Tells whether all of `other` is inside.
+    /// Tells whether all of `other` is inside the window.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.base <= other.base && other.end() <= self.end() && other.base.checked_add(other.size).is_some()
     }
 
-    /// Returns the whole pages it touches.
+    /// Returns the whole pages that the window touches.
     #[must_use]
     pub fn pages(self) -> Self {
         let base = self.base & !(PAGE - 1);
@@ -107,15 +107,15 @@ tables! {
     /// Facts about a piece of hardware.
     pub Board
     with {
-        /// Code memory, of a class that executes code in place.
+        /// Code memory, if the class executes code in place.
         code: Vec<Window>,
-        /// The hypervisor's own code memory, of such a class.
+        /// The hypervisor's own code memory, if the class executes code in place.
         own_code: Window,
-        /// The hypervisor's own RAM, of such a class.
+        /// The hypervisor's own RAM, if the class executes code in place.
         own_ram: Window,
-        /// The place of the hypervisor: bus address of its first byte, and of its first instruction.
+        /// The bus address of the hypervisor's first byte, which is also its first instruction.
         load_address: u64,
-        /// The devices that the hypervisor drives, by role. Without a console, its log is in RAM only.
+        /// The devices that the hypervisor drives, by role. Without a console, the log is in RAM only.
         controllers: Vec<Controller>,
         /// Lines of the interrupt controller, private ones included.
         line_count: u32,
@@ -126,20 +126,20 @@ tables! {
         name "name": String, required;
         /// one line for people
         description "description": String, required;
-        /// class of the hypervisor that runs on it
+        /// class of the hypervisor that runs on the board
         class "class": Class, required;
         /// identification of each CPU, in the order of pCPU numbers (aarch64: MPIDR_EL1 affinity fields;
         /// armv7m: 0)
         cpus "cpus": Vec<u64>, required;
         /// stretches of RAM
         ram "ram": Vec<Window>, required;
-        /// whether an IOMMU that the hypervisor drives confines DMA
+        /// true if an IOMMU that the hypervisor drives confines DMA
         iommu "iommu": bool, default(false);
         /// devices that can be given to partitions
         devices "device": Map<Device>, optional;
-        /// what the hypervisor costs; without it the analysis takes it to cost nothing, and says so
+        /// costs of the hypervisor. Without this table the analysis takes the costs to be zero, and says so
         costs "overheads": Option<Costs>, optional;
-        /// how to emulate the board
+        /// emulator of the board
         emulator "emulator": Option<Emulator>, optional;
     }
 
@@ -154,28 +154,28 @@ tables! {
     = "a device" {
         /// one line for people
         description "description": String, default("");
-        /// `compatible` of its device tree node
+        /// `compatible` of the device tree node
         compatible "compatible": Vec<String>, required;
-        /// its registers
+        /// registers of the device
         registers "registers": Vec<Window>, required;
-        /// its interrupt lines
+        /// interrupt lines of the device
         interrupts "interrupts": Vec<Interrupt>, default([]);
-        /// whether it can read and write memory by itself
+        /// true if the device can read and write memory by itself
         dma "dma": bool, default(false);
-        /// whether its DMA sees the caches
+        /// true if the DMA of the device sees the caches
         dma_coherent "dma-coherent": bool, default(false);
         /// name of the clock input that gets the fixed bus clock
         clock "clock": Option<String>, optional;
-        /// how many of them in a row
+        /// number of devices in the row
         count "count": Option<Whole<1, 256>>, default(1);
-        /// bytes from one's registers to the next one's; with `count`
+        /// bytes from the registers of one device to the registers of the next; with `count`
         stride "stride": Size, optional;
-        /// whether the hypervisor may access the registers for the owner, so that devices in one page can
+        /// true if the hypervisor may access the registers for the owner, so that devices in one page can
         /// have several owners; only for devices that answer every access
         forward "forward": bool, default(false);
-        /// what stops the device, interrupts and DMA included, when its owner has ended
+        /// register write that stops the device, interrupts and DMA included, when its owner has ended
         quiesce "quiesce": Option<Quiesce>, optional;
-        /// what its emulator can plug into it
+        /// things that the emulator can plug into the device
         plugs "emulator": Plugs, optional;
     }
 
@@ -183,63 +183,63 @@ tables! {
     pub Quiesce derive(Copy) = "a register write" {
         /// offset of the register in the first window
         offset "offset": u32, required;
-        /// what is written
+        /// value that is written
         value "value": u32, required;
     }
 
-    /// Further arguments of the emulator that plug something into the device. `{device}` stands for the
-    /// device's name, `{index}` for its number in a row.
+    /// Emulator arguments that plug something in; `{device}`: the device's name, `{index}`: its number in a
+    /// row.
     pub Plugs = "attachments" {
-        /// a disk; `{file}` stands for its image, `{read-only}` for `on` or `off`
+        /// arguments for a disk; `{file}` stands for its image, `{read-only}` for `on` or `off`
         disk "disk": Vec<String>, optional;
-        /// a network
+        /// arguments for a network
         network "network": Vec<String>, optional;
     }
 
     /// A shared interrupt line.
     pub Interrupt derive(Copy) = "an interrupt" {
-        /// line in the numbering of the interrupt controller
+        /// number of the line, as the interrupt controller counts
         line "line": Whole<0, LINE_MAX>, required;
         /// trigger
         trigger "trigger": Trigger, required;
     }
 
-    /// The command that emulates the board; `{image}` stands for the flashable file, `{cpus}` for the number
-    /// of CPUs, `{port}` for a TCP port.
+    /// The command that emulates the board. `{image}`: flashable file, `{cpus}`: number of CPUs, `{port}`:
+    /// TCP port.
     pub Emulator = "an emulator" {
-        /// the program
+        /// program of the emulator
         program "program": String, required;
-        /// its arguments
+        /// arguments of the program
         arguments "arguments": Vec<String>, required;
         /// further arguments for runs that repeat exactly
         deterministic "deterministic": Vec<String>, optional;
-        /// further arguments to wait for a debugger
+        /// further arguments that make the emulator wait for a debugger
         gdb "gdb": Vec<String>, optional;
-        /// further arguments for a QMP monitor on the socket `{monitor}` that keeps a board that is off until
-        /// it is told to quit
+        /// further arguments for a QMP monitor on the socket `{monitor}`. With them the emulator of a board
+        /// that is off stays, until the monitor tells the emulator to quit
         monitor "monitor": Vec<String>, optional;
-        /// further arguments, besides `deterministic`, with which a tick of the counter is one instruction
+        /// further arguments, besides `deterministic`, that make a tick of the counter one instruction
         instruction_clock "instruction-clock": Vec<String>, optional;
-        /// arguments instead of `arguments` to run a program of a VM, `{image}`, without the hypervisor
+        /// arguments that run a program of a VM, `{image}`, without the hypervisor; instead of `arguments`
         bare "bare": Vec<String>, optional;
-        /// parts of messages of the emulator that mean nothing
+        /// parts of messages of the emulator; a message with such a part means nothing
         ignore "ignore": Vec<String>, optional;
     }
 
-    /// Costs of the hypervisor on the board, for the analysis: each rounded up from what `bulkhead bench`
-    /// measures.
+    /// Costs of the hypervisor on the board, for the analysis. Each is a figure of `bulkhead bench`, rounded
+    /// up.
     pub Costs derive(Copy) = "a table of overheads" {
-        /// one vCPU in the place of another
+        /// a switch from one vCPU to another
         switch "switch": Duration, required;
         /// an interrupt, from the board to the vCPU
         interrupt "interrupt": Duration, required;
-        /// a decision who runs
+        /// a decision which vCPU runs
         decision "decision": Duration, required;
-        /// the longest stretch in which the hypervisor does not look at interrupts; without it, an interrupt,
-        /// a decision and a switch
+        /// the longest stretch in which the hypervisor does not look at interrupts; without this key, the
+        /// time of an interrupt, a decision and a switch
         longest "longest": Duration, optional;
-        /// the time that each vCPU of the pCPU adds to that stretch, as all of them may become ready at once;
-        /// 0, if left out
+        /// the time that each vCPU of the pCPU adds to that stretch, because all of them may become ready at
+        /// once; without this key, 0
         longest_per_vcpu "longest-per-vcpu": Duration, optional;
     }
 }
@@ -255,7 +255,8 @@ choices! {
 }
 
 impl Device {
-    /// Arguments with which the emulator plugs something into it; empty if it cannot.
+    /// Returns the arguments with which the emulator plugs something into the device. The list is empty if it
+    /// cannot.
     #[must_use]
     pub fn attach(&self, kind: AttachmentKind) -> &[String] {
         match kind {
@@ -266,7 +267,7 @@ impl Device {
 }
 
 impl Costs {
-    /// Returns the times of a pCPU with this many vCPUs.
+    /// Returns the costs on a pCPU with this many vCPUs.
     #[must_use]
     pub fn with_vcpus(&self, vcpus: usize) -> Overheads {
         let each = self.longest_per_vcpu.get();
@@ -281,13 +282,13 @@ impl Costs {
 }
 
 impl Board {
-    /// Returns the times that the hypervisor takes on a pCPU with this many vCPUs; `None`: not known.
+    /// Returns the costs of the hypervisor on a pCPU with this many vCPUs. `None`: the costs are not known.
     #[must_use]
     pub fn overheads(&self, vcpus: usize) -> Option<Overheads> {
         self.costs.map(|costs| costs.with_vcpus(vcpus))
     }
 
-    /// Tells where the hypervisor's log is.
+    /// Returns the window of the hypervisor's log.
     #[must_use]
     pub fn log(&self) -> Window {
         self.class.host().log(self)
@@ -312,7 +313,7 @@ impl Board {
         })
     }
 
-    /// Tells what the hypervisor drives in that role.
+    /// Returns the device that the hypervisor drives in that role.
     #[must_use]
     pub fn driven(&self, role: Role) -> Option<&Controller> {
         let mut controllers = self.controllers.iter();
@@ -328,7 +329,7 @@ impl Board {
             .collect()
     }
 
-    /// Tells what the hypervisor itself drives: a name for messages, and the registers.
+    /// Returns the devices that the hypervisor itself drives: a name for messages, and the registers.
     #[must_use]
     pub fn hypervisor_devices(&self) -> Vec<(&'static str, Window)> {
         let registers = |controller: &Controller| {
@@ -340,14 +341,14 @@ impl Board {
     }
 }
 
-/// Names of the boards that come with the tool.
+/// Returns the names of the boards that come with the tool.
 #[must_use]
 pub fn board_names() -> Vec<&'static str> {
     EMBEDDED.iter().map(|(name, _)| *name).collect()
 }
 
-/// Returns the boards that come with the tool. Those that fail their own checks are left out; a test sees to
-/// it that there is none.
+/// Returns the boards that come with the tool. A board that fails its own checks is left out; a test sees to
+/// it that there is no such board.
 #[must_use]
 pub fn boards() -> Vec<Board> {
     let mut report = Report::default();
@@ -357,7 +358,7 @@ pub fn boards() -> Vec<Board> {
         .collect()
 }
 
-/// Returns the board a manifest names at `place`; `base` is the folder of the manifest.
+/// Returns the board that a manifest names at `place`. `base` is the folder of the manifest.
 pub(crate) fn find(name: &str, place: Place, base: &Path, report: &mut Report) -> Option<Board> {
     if let Some((_, text)) = EMBEDDED.iter().find(|(embedded, _)| *embedded == name) {
         return read(Path::new(&format!("boards/{name}.toml")), text, report);

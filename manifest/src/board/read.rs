@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reading a board file: shape, values, and what it can get wrong although each value is possible by itself.
+//! Reads a board file: its shape, its values, and contradictions between values that are each possible.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ pub(super) fn all_keys(own: &'static [Key]) -> Vec<Key> {
     own.iter().copied().chain(roles).chain(of_one_class).collect()
 }
 
-/// Returns the driver of a class for the device that a table of the board file describes.
+/// Returns the driver that a class has for the device in a table of the board file.
 fn driver_of(table: &Table, role: Role, class: Class) -> Option<&'static Driver> {
     let compatible = table.get("compatible")?.text()?;
     let mut drivers = class.host().drivers().iter().copied();
@@ -79,7 +79,7 @@ fn build(table: &Table, report: &mut Report) -> Board {
     board
 }
 
-/// Returns the devices that an entry stands for: one, or a row.
+/// Returns the devices that an entry stands for: one device, or a row.
 fn expand(entry: &Entry, row: &Device, report: &mut Report) -> Vec<Device> {
     let mut refuse = |message: String, help: &str| {
         report.push(Diagnostic::at(Code::BadBoard, entry.key_place, message).help(help));
@@ -110,7 +110,7 @@ fn expand(entry: &Entry, row: &Device, report: &mut Report) -> Vec<Device> {
     })
 }
 
-/// Returns the device with this number in a row, if there can be one.
+/// Returns the device with this number in a row, if such a device is possible.
 fn shifted(name: &str, row: &Device, index: u32) -> Option<Device> {
     let mut device = row.clone();
     device.name = format!("{name}-{index}");
@@ -125,7 +125,7 @@ fn shifted(name: &str, row: &Device, index: u32) -> Option<Device> {
     Some(device)
 }
 
-/// Checks that the register that stops a device is one of its own.
+/// Checks that the register that stops a device is one of the device's own.
 fn quiesce_is_inside(name: &str, device: &Device, refuse: &mut impl FnMut(String, &str)) {
     let Some(quiesce) = device.quiesce else { return };
     let offset = u64::from(quiesce.offset);
@@ -138,7 +138,7 @@ fn quiesce_is_inside(name: &str, device: &Device, refuse: &mut impl FnMut(String
     }
 }
 
-/// Checks that each class has its own kinds of memory, and its own keys for them.
+/// Checks that a board has the kinds of memory of its class, and the keys for them.
 fn check_class_keys(table: &Table, class: Class, top: Place, report: &mut Report) {
     for owner in Class::all() {
         for Key { name: key, .. } in owner.host().board_keys() {
@@ -156,7 +156,7 @@ fn check_class_keys(table: &Table, class: Class, top: Place, report: &mut Report
     }
 }
 
-/// Checks that the class has each driver, and each device what its driver needs and nothing else.
+/// Checks that the class has each driver, and that each device has what its driver needs and nothing else.
 fn check_driver_keys(table: &Table, class: Class, report: &mut Report) {
     for role in Role::OF_BOARD {
         let Some(entry) = table.entry(role.table()) else {
@@ -199,7 +199,7 @@ fn check_device_keys(driver: &Driver, device: &Table, place: Place, report: &mut
         let help = format!("add `{} = {value}`", key.name);
         report.push(Diagnostic::at(Code::BadBoard, place, message).help(help));
     }
-    // The keys of another device of the role are known to the schema.
+    // The schema knows the keys of other devices of the role.
     let others = driver::of_all_classes(role).flat_map(Driver::keys);
     let mut foreign: Vec<&str> = others
         .map(|key| key.name)
@@ -227,7 +227,7 @@ fn check_device_keys(driver: &Driver, device: &Table, place: Place, report: &mut
     }
 }
 
-/// The hypervisor's devices are whole pages, apart from each other and from RAM.
+/// Checks that the hypervisor's devices are whole pages, apart from each other and from RAM.
 fn check_own_devices(board: &Board, refuse: &mut impl FnMut(&str, String, &str)) {
     let own = board.hypervisor_devices();
     for (index, (name, window)) in own.iter().copied().enumerate() {
@@ -256,7 +256,7 @@ fn check_own_devices(board: &Board, refuse: &mut impl FnMut(&str, String, &str))
     }
 }
 
-/// What a board file can get wrong although each value is possible by itself.
+/// Checks a board file for contradictions between values that are each possible.
 fn check(board: &Board, table: &Table, top: Place, report: &mut Report) {
     let place = |key: &str| table.entry(key).map_or(top, |entry| entry.key_place);
     let mut refuse = |key: &str, message: String, help: &str| {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The parts of the host that differ for each class of hardware.
 //!
-//! A class is a folder here, and everything that the compiler of manifests must know of the class is behind
-//! one trait, [`Host`]: the board file, rules, the memory plan, guests, controllers, the flashable file. The
+//! A class is a folder here. Everything that the compiler of manifests must know of the class is behind one
+//! trait, [`Host`]: the board file, rules, the memory plan, guests, controllers, the flashable file. The
 //! facts that the target needs too are constants of `arch/api` ([`ClassFacts`]). Nothing outside these
-//! folders names a class: who depends on a class asks the [`Class`] of the board.
+//! folders names a class: code that depends on a class asks the [`Class`] of the board.
 
 mod aarch64;
 mod armv7m;
@@ -30,7 +30,7 @@ use crate::schema::form::Form;
 use crate::schema::{Key, Kind};
 use crate::value::{Table, Value};
 
-/// The list of classes. A board is of the first one where nothing is known of the board.
+/// The list of classes. A board about which nothing is known is of the first class.
 const CLASSES: &[Class] = &[
     aarch64::CLASS,
     armv7m::CLASS,
@@ -38,14 +38,14 @@ const CLASSES: &[Class] = &[
     stub::CLASS,
 ];
 
-/// Refuses a board: the key at fault, what is wrong, and what would be right.
+/// Refuses a board: the key at fault, the mistake, and the remedy.
 pub(crate) type Refuse<'a> = dyn FnMut(&str, String, &str) + 'a;
 
 /// A virtual interrupt controller.
 pub(crate) struct VirtualController {
-    /// Its number in a system image.
+    /// The number of its kind in a system image.
     pub kind: u32,
-    /// Its register windows: a name for messages, and where each is.
+    /// Its register windows: a name for messages, and the window.
     pub windows: Vec<(&'static str, Window)>,
 }
 
@@ -54,13 +54,14 @@ pub(crate) trait Host: Sync {
     /// Returns the facts that the target reads, too.
     fn facts(&self) -> &'static ClassFacts;
 
-    /// Returns the keys of a board file that boards of this class alone have, and must have.
+    /// Returns the keys of a board file that boards of this class have and must have, and other boards cannot
+    /// have.
     fn board_keys(&self) -> &'static [Key];
-    /// Fills in what a board has by these keys: where the hypervisor is loaded, and its own memory.
+    /// Fills in the facts of a board from these keys: the load address of the hypervisor, and its own memory.
     fn settle_board(&self, table: &Table, board: &mut Board);
     /// Returns the drivers of the class binary.
     fn drivers(&self) -> &'static [&'static Driver];
-    /// Tells where the log is: directly below the hypervisor, or elsewhere.
+    /// Returns the window of the log: directly below the hypervisor, or elsewhere.
     fn log(&self, board: &Board) -> Window {
         let size = Layout::of(self.facts().tables).size as u64;
         Window {
@@ -68,33 +69,33 @@ pub(crate) trait Host: Sync {
             size,
         }
     }
-    /// Refuses what a board of the class cannot be.
+    /// Refuses facts that no board of the class can have.
     fn check_board(&self, board: &Board, refuse: &mut Refuse<'_>);
 
-    /// Fills in what a manifest leaves to the board.
+    /// Fills in the values that a manifest leaves to the board.
     fn settle(&self, _manifest: &mut Manifest, _board: &Board) {}
-    /// Reports what has no meaning, or no room, on boards of the class.
+    /// Reports keys that have no meaning, and partitions that have no room, on boards of the class.
     fn check(&self, _manifest: &Manifest, _board: &Board, _report: &mut Report) {}
-    /// Returns the virtual interrupt controller of a VM, if its registers are emulated for it; a board that
-    /// is not known has the usual one.
+    /// Returns the virtual interrupt controller of a VM, if its registers are emulated for the VM. A board
+    /// that is not known has the usual controller.
     fn virtual_controller(&self, _spec: &PartitionSpec, _board: Option<&Board>) -> Option<VirtualController> {
         None
     }
-    /// Reports what the virtual machine of a partition cannot be.
+    /// Reports a virtual machine that a partition cannot have.
     fn check_machine(&self, _spec: &PartitionSpec, _board: Option<&Board>, _report: &mut Report) {}
 
-    /// Room kept for the class binary while its size is not known: places do not change when it becomes
-    /// known, unless it is larger.
+    /// Returns the room that is kept for the class binary while its size is not known. Places do not change
+    /// when the size becomes known, unless the binary is larger than this room.
     fn binary_reserve(&self) -> u64;
     /// Finds a place for everything; `None` if something was reported. The usual plan is that of classes that
-    /// translate.
+    /// translate addresses.
     fn plan(&self, input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         plan::plan(input, report)
     }
-    /// Returns the memory of the hypervisor besides the log: what it is, where, and the access.
+    /// Returns the memory of the hypervisor besides the log: a name, the window, and the access.
     fn own_memory(&self, board: &Board, plan: &Plan) -> Vec<(&'static str, Window, &'static str)>;
-    /// Returns the regions of a memory protection unit while the partition runs; none of a class that
-    /// translates.
+    /// Returns the regions of a memory protection unit while the partition runs. A class that translates
+    /// addresses has none.
     fn regions(&self, _board: &Board, _spec: &PartitionSpec, _guest: &Guest) -> Vec<Region> {
         Vec::new()
     }
@@ -115,7 +116,7 @@ pub(crate) trait Host: Sync {
     fn is_binary(&self, elf: &[u8]) -> bool;
     /// Reads a class binary.
     fn read_binary(&self, elf: &[u8]) -> Result<ClassBinary, FlashError>;
-    /// Joins a class binary with a system image, and with what of the system is elsewhere in code memory.
+    /// Joins a class binary with a system image, and with the other contents of code memory.
     fn flash(
         &self,
         binary: &ClassBinary,
@@ -124,7 +125,7 @@ pub(crate) trait Host: Sync {
     ) -> Result<Vec<u8>, FlashError>;
 }
 
-/// Class of a board: which hypervisor runs on it.
+/// The class of a board, which determines the hypervisor that runs on it.
 #[derive(Clone, Copy)]
 pub struct Class(&'static dyn Host);
 
@@ -140,19 +141,19 @@ impl Class {
         Self::all().find(|class| class.name() == name)
     }
 
-    /// Returns its facts.
+    /// Returns the facts of the class.
     #[must_use]
     pub fn facts(self) -> &'static ClassFacts {
         self.0.facts()
     }
 
-    /// Returns its name in board files and of its class binary.
+    /// Returns the name of the class, in board files and of its class binary.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.facts().name
     }
 
-    /// Returns its answers.
+    /// Returns the answers of the class.
     pub(crate) const fn host(self) -> &'static dyn Host {
         self.0
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program of a partition that is an ELF file, where addresses are translated: read, and cut into pieces
-//! to copy.
+//! Reads the ELF file of a partition where addresses are translated, and cuts the program into pieces to
+//! copy.
 
 use std::rc::Rc;
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is in a partition's memory when it starts: image, RAM disk, device tree, startup page.
+//! The contents of a partition's memory when the partition starts: image, RAM disk, device tree, startup
+//! page.
 //!
-//! How a VM is built is up to the class of the board ([`crate::class`]). What is here serves every class that
-//! translates.
+//! The class of the board decides how a VM is built ([`crate::class`]). The code here serves every class that
+//! translates addresses.
 //!
-//! A task is mapped page by page with the permissions its ELF segments ask for; the rest of its memory is
-//! readable and writable, and its stack grows down from the end. The startup page is mapped read-only in
-//! the page below its memory, so that a stack that overflows cannot reach it before the program's own data.
+//! A task is mapped page by page with the permissions that its ELF segments ask for. The rest of its memory
+//! is readable and writable, and its stack grows down from the end. The startup page is mapped read-only in
+//! the page below the task's memory, so that a stack that overflows cannot reach the page before the
+//! program's own data.
 
 pub(crate) mod elf;
 pub(crate) mod task;
@@ -18,7 +20,7 @@ use crate::payload::{Loader, Piece, Stretch};
 use crate::system::Capability;
 use crate::units::Address;
 
-/// What an area is, for the memory map.
+/// The kind of an area, for the memory map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AreaKind {
     Ram,
@@ -34,13 +36,13 @@ pub(crate) struct Area {
     pub kind: AreaKind,
     pub window: Window,
     pub access: Access,
-    /// Where the manifest wants it on the board.
+    /// The place on the board that the manifest asks for.
     pub at: Option<Placed<Address>>,
     pub place: Place,
 }
 
 impl Area {
-    /// Tells which addresses a guest's main memory has, for a diagnostic.
+    /// Describes the addresses of a guest's main memory, for a diagnostic.
     pub(crate) fn ram_note(&self) -> String {
         let last = self.window.end().saturating_sub(1);
         format!("RAM: {:#x} to {last:#x}", self.window.base)
@@ -56,7 +58,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Areas each of which has the same permissions everywhere.
+    /// Returns parts of whole areas, each of which has the same permissions everywhere.
     pub(crate) fn whole(areas: &[Area]) -> Vec<Self> {
         let part = |(area, whole): (usize, &Area)| Self {
             area,
@@ -77,21 +79,21 @@ pub(crate) struct Guest {
     pub argument: u64,
     pub stack: u64,
     pub device_tree: Vec<u8>,
-    /// Starts in AArch32 state.
+    /// True if the partition starts in AArch32 state.
     pub aarch32: bool,
-    /// Contents of code memory, where nothing is copied at a start.
+    /// Contents of code memory, if nothing is copied at a start.
     pub residents: Vec<Stretch>,
-    /// Addresses of the instructions replaced in them.
+    /// Addresses of the replaced instructions in these contents.
     pub sites: Vec<u32>,
-    /// Addresses in them that look like one.
+    /// Addresses in these contents that look like a replaced instruction.
     pub lookalikes: Vec<u32>,
     /// Addresses of undefined instructions that the program has of its own.
     pub undefined: Vec<u32>,
-    /// The same with the payloads of each alternative; areas and parts are always the same.
+    /// The memory with the payloads of each alternative. Areas and parts are always the same.
     pub alternatives: Vec<Guest>,
 }
 
-/// What building one partition needs.
+/// The inputs for building one partition.
 pub(crate) struct Context<'a> {
     pub spec: &'a PartitionSpec,
     pub board: &'a Board,

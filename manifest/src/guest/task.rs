@@ -17,9 +17,9 @@ use crate::rules::memory::TASK_BASE;
 use crate::system::Capability;
 use crate::units::{PAGE, format_size};
 
-/// Where a task sees its startup page.
+/// The address at which a task sees its startup page.
 const STARTUP_PAGE: u64 = TASK_BASE - PAGE;
-/// The least a task's stack can have.
+/// The least size of a task's stack.
 const STACK_MIN: u64 = PAGE;
 
 /// Builds the memory of a task; `None` if something was reported.
@@ -163,8 +163,8 @@ fn warn_writable_code(parts: &[Part], name: &Placed<String>, report: &mut Report
     }
 }
 
-/// Returns the task's memory cut where permissions change. Pages that two segments share get the permissions
-/// of both.
+/// Returns the task's memory, cut where permissions change. A page that two segments share gets the
+/// permissions of both.
 fn task_parts(ram: Window, program: &Program) -> Vec<Part> {
     let pages: Vec<(Window, Access)> = program
         .segments
@@ -215,7 +215,7 @@ fn task_parts(ram: Window, program: &Program) -> Vec<Part> {
     parts
 }
 
-/// Cuts pieces so that each is inside one part.
+/// Cuts pieces so that each piece is inside one part.
 fn split(pieces: Vec<Piece>, parts: &[Part]) -> Vec<Piece> {
     let mut out = Vec::new();
     for piece in pieces {
@@ -236,8 +236,8 @@ fn split(pieces: Vec<Piece>, parts: &[Part]) -> Vec<Piece> {
     out
 }
 
-/// Tells what tells a task its capabilities, from the beginning of its startup page on; layout:
-/// `bulkhead_abi::startup`.
+/// Returns the records that tell a task its capabilities, from the beginning of its startup page on. Their
+/// layout is in `bulkhead_abi::startup`.
 pub(crate) fn startup_records(ram: Window, capabilities: &[Capability]) -> Vec<u8> {
     let header = StartupHeader {
         magic: STARTUP_MAGIC,

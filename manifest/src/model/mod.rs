@@ -23,39 +23,39 @@ tables! {
     pub(crate) Manifest [place] = "a manifest" {
         /// name of a board (`bulkhead boards` lists them), or the path of a board file
         board "board": Option<Placed<String>>, required;
-        /// how each physical CPU is scheduled
+        /// scheduling of each physical CPU
         pcpus "pcpu": Map<PcpuSpec>, optional;
         /// the partitions, numbered from 0 in the order of the file
         partitions "partition": Map<PartitionSpec>, required;
         /// networks that VMs share; class `armv7m`
         networks "network": Map<NetworkSpec>, optional;
-        /// what the emulator plugs into devices; nothing of it is in the system image
+        /// disks and networks that the emulator plugs into devices; nothing of this is in the system image
         emulator "emulator": EmulatorSpec, optional;
-        /// traces every pCPU whenever the system runs; without it only `run --trace` does
+        /// trace of every pCPU whenever the system runs; without this table only `run --trace` traces
         trace "trace": Option<TraceSpec>, optional;
     }
 
-    /// The rings of the trace, in RAM that is left over when all else is placed. The log area says where they
-    /// are.
+    /// The rings of the trace, in RAM that is left when all else is placed. The log area has their addresses.
     pub(crate) TraceSpec [place] = "a trace table" {
-        /// records of each pCPU's ring, 16 bytes each; a power of two. The newest overwrites the oldest
+        /// records in each pCPU's ring, 16 bytes each; a power of two. The newest record overwrites the
+        /// oldest
         records "records": Given<Whole<RING_MIN, RING_MAX>>, default(262144);
     }
 
-    /// A network that the hypervisor switches: a frame goes to the VM that has its destination address, or to
-    /// all if it is for a group.
+    /// A network. The hypervisor hands a frame to the VM with the destination address, or for a group to all
+    /// VMs.
     pub(crate) NetworkSpec [name] = "a network table" {
-        /// Ethernet device of the board that connects it with the outside; the hypervisor drives it. Without
-        /// it the VMs have a network among themselves
+        /// Ethernet device of the board that connects the network with the outside. The hypervisor drives
+        /// this device. Without this key the VMs have a network among themselves
         uplink "uplink": Option<Placed<String>>, optional;
-        /// how long the hypervisor may be busy in each period with frames from outside. Further ones wait in
+        /// time that the hypervisor may spend in each period on frames from outside. Further frames wait in
         /// the controller, or are lost there
         budget "budget": Given<Duration>, default("2ms");
         /// the period of the budget
         period "period": Given<Duration>, default("10ms");
     }
 
-    /// Disks and networks of the emulated board, by the devices they are plugged into.
+    /// Disks and networks of the emulated board, with the devices that they are plugged into.
     pub(crate) EmulatorSpec = "an emulator table" {
         /// disks, each either with a `file` or with a `size`
         disks "disks": Vec<DiskSpec>, optional;
@@ -65,19 +65,19 @@ tables! {
 
     /// A disk of the emulated board.
     pub(crate) DiskSpec [start] = "a disk" {
-        /// device of the board it is plugged into
+        /// device of the board that the disk is plugged into
         device "device": Option<Placed<String>>, required;
-        /// raw image, relative to the manifest; what is written to the disk stays in it
+        /// raw image, relative to the manifest. Data that is written to the disk stays in this file
         file "file": Option<Placed<String>>, optional;
-        /// instead of `file`: an empty disk of this size for one run
+        /// size of an empty disk that lives for one run, instead of `file`
         size "size": Option<Placed<Size>>, optional;
-        /// whether writes are refused
+        /// true if writes are refused
         read_only "read-only": bool, default(false);
     }
 
     /// A network of the emulated board.
     pub(crate) PlugSpec = "a network" {
-        /// device of the board it is plugged into
+        /// device of the board that the network is plugged into
         device "device": Option<Placed<String>>, required;
     }
 }
@@ -92,7 +92,7 @@ pub enum AttachmentKind {
 }
 
 impl AttachmentKind {
-    /// Returns the word for it in messages and board files.
+    /// Returns the word for the kind in messages and board files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -110,7 +110,7 @@ pub(crate) enum AttachmentSpec<'a> {
 }
 
 impl<'a> AttachmentSpec<'a> {
-    /// Returns its kind.
+    /// Returns the kind of the attachment.
     pub const fn kind(self) -> AttachmentKind {
         match self {
             Self::Disk(_) => AttachmentKind::Disk,
@@ -118,7 +118,7 @@ impl<'a> AttachmentSpec<'a> {
         }
     }
 
-    /// Returns the device that takes it.
+    /// Returns the device that takes the attachment.
     pub const fn device(self) -> Option<&'a Placed<String>> {
         match self {
             Self::Disk(disk) => disk.device.as_ref(),
@@ -126,7 +126,7 @@ impl<'a> AttachmentSpec<'a> {
         }
     }
 
-    /// Returns it, if it is a disk.
+    /// Returns the disk, if the attachment is one.
     pub const fn disk(self) -> Option<&'a DiskSpec> {
         match self {
             Self::Disk(disk) => Some(disk),
@@ -136,7 +136,7 @@ impl<'a> AttachmentSpec<'a> {
 }
 
 impl EmulatorSpec {
-    /// Returns everything that is plugged in: disks first, each kind in the order of the file.
+    /// Returns everything that is plugged in: disks first, and each kind in the order of the file.
     pub fn attachments(&self) -> impl Iterator<Item = AttachmentSpec<'_>> {
         let networks = self.networks.iter().map(AttachmentSpec::Network);
         self.disks.iter().map(AttachmentSpec::Disk).chain(networks)

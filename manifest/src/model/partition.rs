@@ -12,83 +12,85 @@ use crate::units::{Address, Duration, Size};
 use crate::value;
 
 tables! {
-    /// The unit of isolation. Its name has up to 31 letters, digits, `-` and `_`, starts with a letter, and
-    /// is not `bulkhead`.
+    /// The unit of isolation. Its name has up to 31 letters, digits, `-`, `_`, a letter first, and is not
+    /// `bulkhead`.
     pub(crate) PartitionSpec [name, keys] = "a partition" {
-        /// what the partition is
+        /// kind of the partition
         kind "kind": Kind, required;
-        /// what it runs: for a VM a Linux Image (raw, gzip or EFI zboot with gzip), an ELF file or a raw
-        /// binary, for a task an ELF file; a path relative to the manifest, or the name of a payload of the
-        /// host tool (`@...`); a VM can do without if `machine.entry` is in a region with a payload
+        /// program of the partition. A VM takes a Linux Image (raw, gzip or EFI zboot with gzip), an ELF file
+        /// or a raw binary; a task takes an ELF file. The value is a path relative to the manifest, or the
+        /// name of a payload of the host tool (`@...`). A VM needs no image if `machine.entry` is in a region
+        /// with a payload
         image "image": Option<Placed<String>>, optional;
-        /// initial RAM disk handed to the kernel; VM only
+        /// initial RAM disk for the kernel; VM only
         ramdisk "ramdisk": Option<Placed<String>>, optional;
         /// script that becomes `/init` of `@debian/initramfs`; VM only
         init "init": Option<Placed<String>>, optional;
-        /// modules of the kernel (an `@debian/linux-...` image) that `@debian/initramfs` loads, with all they
-        /// need, before `init` runs; VM only
+        /// modules of the kernel (an `@debian/linux-...` image). `@debian/initramfs` loads them, with all
+        /// that they need, before `init` runs; VM only
         modules "modules": Vec<Placed<String>>, optional;
         /// kernel command line; VM only
         bootargs "bootargs": Option<Placed<String>>, optional;
-        /// other payloads that a holder of a capability with the right `control` can start it with, numbered
-        /// from 1 in the order of the file, at most 8; VM only
+        /// other payloads of the partition, numbered from 1 in the order of the file, at most 8. A holder of
+        /// a capability with the right `control` can start the partition with them; VM only
         alternatives "alternative": Map<AlternativeSpec>, optional;
-        /// RAM; a multiple of 4K
+        /// size of the RAM; a multiple of 4K
         memory "memory": Option<Placed<Size>>, required;
-        /// where on the board the RAM is; without it the tool finds a place
+        /// address of the RAM on the board; without this key the tool finds a place
         at "place": Option<Placed<Address>>, optional;
         /// the virtual CPUs, at most 8; a task has one
         vcpus "vcpus": Given<Vec<VcpuSpec>>, required;
-        /// what it has to do, and by when
+        /// work that the partition has to do, with its deadlines
         demand "demand": Option<DemandSpec>, optional;
-        /// what it does in `simulate`
+        /// activity of the partition in `simulate`
         workload "workload": Vec<WorkSpec>, optional;
-        /// whether it has a console: a virtual PL011 for a VM
+        /// true if the partition has a console. The console of a VM is a virtual PL011
         console "console": bool, default(true);
-        /// what its virtual time does; VM only
+        /// virtual time of the partition; VM only
         time "time": Given<Clock>, default("real");
-        /// whether it is started at boot
+        /// true if the partition is started at boot
         autostart "autostart": bool, default(true);
         /// longest time between two kicks, 1ms to 1000s
         watchdog "watchdog": Option<Placed<Duration>>, optional;
-        /// devices of the board that become its own, by the names of the board file; VM only
+        /// devices of the board that the partition owns, by their names in the board file; VM only
         devices "devices": Vec<Placed<String>>, default([]);
-        /// network that its virtual Ethernet controller is on, which it finds where the board has its own; VM
-        /// only
+        /// network that the partition's virtual Ethernet controller is on. The VM finds this controller where
+        /// the board has its own; VM only
         network "network": Option<Placed<String>>, optional;
-        /// address of that controller, as in "02:00:00:00:00:01"; without it one that follows from the
-        /// partition's number
+        /// address of the virtual Ethernet controller, as in "02:00:00:00:00:01"; without this key the
+        /// address follows from the partition's number
         mac "mac": Option<Placed<String>>, optional;
-        /// those of its devices whose interrupts are handled in the first domain of the pCPU, whoever has his
-        /// turn; policy `domains`
+        /// those devices of the partition whose interrupts are handled in the first domain of the pCPU,
+        /// whichever domain has its turn; policy `domains`
         critical "critical": Vec<Placed<String>>, default([]);
-        /// interrupts of its devices reach it exactly this long after their arrival, whatever ran: what is
-        /// quicker waits; class armv7m, VM only
+        /// exact time from the arrival of an interrupt of the partition's devices to its delivery, whatever
+        /// ran. An interrupt that could be delivered earlier waits; class armv7m, VM only
         interrupt_latency "interrupt-latency": Option<Placed<Duration>>, optional;
-        /// accept devices that do DMA although no IOMMU confines them: the partition can then overwrite
-        /// everything
+        /// true to accept devices that do DMA although no IOMMU confines them. The partition can then
+        /// overwrite everything
         trusted_dma "trusted-dma": bool, default(false);
-        /// overlay (`.dtbo`, or `.dtso` compiled with `dtc`) applied to the generated device tree; VM only
+        /// overlay for the generated device tree (`.dtbo`, or `.dtso` compiled with `dtc`); VM only
         overlay "device-tree-overlay": Option<Placed<String>>, optional;
-        /// restarts by a health action before the partition stays failed; without it there is no limit
+        /// number of restarts by a health action before the partition stays failed; without this key there is
+        /// no limit
         restart_limit "restart-limit": Option<Whole<0, 1_000_000>>, optional;
-        /// what happens when the partition misbehaves
+        /// actions of the hypervisor when the partition misbehaves
         health "health": HealthSpec, optional;
         /// departures from the default virtual machine; VM only
         machine "machine": MachineSpec, optional;
-        /// memory besides its RAM; VM only
+        /// memory of the partition besides its RAM; VM only
         regions "region": Vec<RegionSpec>, optional;
-        /// what it may do to other objects; index 0 is always the partition itself, the others follow in the
-        /// order of the file
+        /// rights of the partition to other objects. Index 0 is always the partition itself; the others
+        /// follow in the order of the file
         capabilities "capabilities": Map<CapabilitySpec>, optional;
-        /// what it is told about others
+        /// events of others that the partition is told about
         watch "watch": WatchSpec, optional;
     }
 
-    /// Payloads that a VM can run instead of its own. A key that is not given is that of the partition;
-    /// memory, vCPUs, devices and all else stay the same.
+    /// Other payloads of a VM. An absent key is that of the VM; memory, vCPUs, devices and all else stay the
+    /// same.
     pub(crate) AlternativeSpec [name] = "an alternative" {
-        /// what it runs
+        /// program of the VM
         image "image": Option<Placed<String>>, optional;
         /// initial RAM disk
         ramdisk "ramdisk": Option<Placed<String>>, optional;
@@ -102,91 +104,91 @@ tables! {
 
     /// Health action per class of health event.
     pub(crate) HealthSpec = "a health table" {
-        /// an access to memory or a device that is not its own
+        /// an access to memory or a device that is not the partition's own
         memory "memory": Option<Placed<HealthAction>>, default("stop");
-        /// a system register or instruction it may not use
+        /// a use of a system register or instruction that the partition may not use
         system "system": Option<Placed<HealthAction>>, otherwise("\"inject\", for a task \"stop\"");
         /// a hypercall with a bad number, capability or argument
         hypercall "hypercall": Option<Placed<HealthAction>>, default("log");
-        /// the watchdog period passed without a kick
+        /// a watchdog period without a kick
         watchdog "watchdog": Option<Placed<HealthAction>>, default("restart");
-        /// a task executed an instruction it cannot go on from; task only
+        /// an instruction of a task from which the task cannot go on; task only
         task "task": Option<Placed<HealthAction>>, default("stop");
     }
 
-    /// A VM's machine. The default is the memory map of QEMU's `virt` board with GICv3, so that software
-    /// built for that board runs unmodified.
+    /// A VM's machine. By default software for QEMU's `virt` board with GICv3 runs unmodified: same memory
+    /// map.
     pub(crate) MachineSpec
     with {
         /// The lines of the interrupt controller where the board leaves no choice.
         board_lines: Option<u32>,
     } = "a machine" {
-        /// where the partition sees its RAM
+        /// address at which the partition sees its RAM
         ram_base "ram-base": Given<Address>, default(0x40000000);
         /// the virtual interrupt controller
         gic "gic": Given<GicSpec>, optional;
-        /// the virtual PL011 of its console
+        /// the virtual PL011 of the VM's console
         uart "uart": Given<UartSpec>, optional;
-        /// the interrupt of its event gate
+        /// the interrupt of the VM's event gate
         event_gate "event-gate": Given<GateSpec>, optional;
-        /// where a raw binary is loaded; raw binaries only
+        /// load address of a raw binary; raw binaries only
         load_at "load-at": Option<Placed<Address>>, otherwise("RAM base + 0x80000");
-        /// first instruction; raw binaries and VMs without image only
+        /// address of the first instruction; raw binaries and VMs without image only
         entry "entry": Option<Placed<Address>>, otherwise("the image's own");
-        /// answer the program's calls of a debugger (`BKPT 0xAB`) with its console, its name and its end; if
-        /// not, they are its HardFault; class armv7m only
+        /// true if the program's calls of a debugger (`BKPT 0xAB`) are answered with its console, its name
+        /// and its end. If false, such a call is a HardFault of the program; class armv7m only
         semihosting "semihosting": Given<bool>, default(true);
     }
 
     /// The virtual interrupt controller.
     pub(crate) GicSpec = "an interrupt controller" {
-        /// GIC architecture version; no other than that of the board's own interrupt controller
+        /// GIC architecture version; only the version of the board's own interrupt controller is possible
         version "version": Option<Placed<Whole<2, 3>>>, otherwise("the board's");
-        /// distributor, 64K (version 2: 4K)
+        /// address of the distributor, 64K (version 2: 4K)
         distributor "distributor": Given<Address>, default(0x08000000);
-        /// redistributors, 128K per vCPU; version 3
+        /// address of the redistributors, 128K per vCPU; version 3
         redistributor "redistributor": Given<Address>, default(0x080a0000);
-        /// CPU interface, 8K; version 2
+        /// address of the CPU interface, 8K; version 2
         cpu_interface "cpu-interface": Given<Address>, default(0x08010000);
-        /// interrupt lines, private ones included; a multiple of 32
+        /// number of interrupt lines, private ones included; a multiple of 32
         lines "lines": Given<Whole<64, 992>>, default(288);
     }
 
     /// The virtual PL011.
     pub(crate) UartSpec = "a UART" {
-        /// registers, 4K
+        /// address of the registers, 4K
         base "base": Given<Address>, default(0x09000000);
-        /// interrupt line (INTID; armv7m: external interrupt of the NVIC for receive, before the one for
-        /// transmit, by default the board's own)
+        /// interrupt line (INTID). Class armv7m: the NVIC's external interrupt for receive, before the one
+        /// for transmit; the default is the board's own
         line "line": Given<Whole<0, 991>>, default(33);
     }
 
-    /// A VM that can wait for the events of its own gate has a level-triggered interrupt for them, high while
-    /// there are any.
+    /// A level-triggered interrupt of a VM that can wait at its own gate. It is high while the gate has
+    /// events.
     pub(crate) GateSpec = "the interrupt of an event gate" {
         /// interrupt line (INTID)
         line "line": Given<Whole<0, 991>>, default(47);
     }
 
-    /// Memory of a VM besides its RAM, for example where a firmware image is expected. Regions with access
-    /// `rwx` and without payload appear in the guest's device tree as memory.
+    /// Memory of a VM besides its RAM. A region `rwx` without payload is memory in the guest's device tree.
     pub(crate) RegionSpec [start] = "a memory region" {
-        /// where the partition sees it
+        /// address at which the partition sees the region
         guest "guest": Option<Placed<Address>>, required;
         /// bytes; a multiple of 4K
         size "size": Option<Placed<Size>>, required;
-        /// file copied to its start when the partition starts
+        /// file that is copied to the start of the region when the partition starts, for example a firmware
+        /// image
         payload "payload": Option<Placed<String>>, optional;
-        /// what the partition may do with it
+        /// accesses that the partition may make
         access "access": Access, default("rwx");
-        /// where on the board it is; without it the tool finds a place
+        /// address of the region on the board; without this key the tool finds a place
         at "place": Option<Placed<Address>>, optional;
     }
 
-    /// The right to use one object. Exactly one of the first five keys names it. The capability's own name
-    /// has up to 23 characters.
+    /// Right to the object in exactly one of the first five keys. The capability's own name has up to 23
+    /// characters.
     pub(crate) CapabilitySpec [name] by "name the partition knows it by" = "a capability" {
-        /// a partition, the own one included
+        /// a partition, the holder itself included
         partition "partition": Option<Placed<String>>, optional;
         /// the event gate of a partition
         event_gate "event-gate": Option<Placed<String>>, optional;
@@ -194,19 +196,19 @@ tables! {
         timer "timer": bool, optional;
         /// `true`: the partition's own console
         console "console": bool, optional;
-        /// the schedules of this pCPU, which has policy `arinc653`: `read` tells which one is in force,
-        /// `control` changes it
+        /// the schedules of this pCPU, which has policy `arinc653`. The right `read` tells which schedule is
+        /// in force; the right `control` changes the schedule
         schedule "schedule": Option<Placed<u32>>, optional;
-        /// what the holder may do
+        /// operations that the holder may carry out
         rights "rights": Option<Placed<Vec<Placed<Rights>>>>, otherwise("[\"read\"]; console: [\"read\", \"write\"]");
     }
 
-    /// Sources of events at the partition's own event gate, besides those who hold a capability for it.
+    /// Sources of events at the partition's own event gate, besides holders of a capability for the gate.
     pub(crate) WatchSpec = "a watch table" {
         /// partitions whose state changes raise the event bit of their number
         partitions "partitions": Vec<Placed<String>>, default([]);
-        /// whether the start of each of its own windows raises event 62, and the start of its periodic
-        /// processing event 63; policy `arinc653`
+        /// true if the start of each of the partition's own windows raises event 62, and the start of its
+        /// periodic processing event 63; policy `arinc653`
         windows "windows": Given<bool>, default(false);
     }
 }
@@ -222,7 +224,7 @@ choices! {
 }
 
 impl Kind {
-    /// Returns the word for it in a manifest.
+    /// Returns the word for the kind in a manifest.
     #[must_use]
     pub fn name(self) -> &'static str {
         word(self)
@@ -241,15 +243,15 @@ choices! {
 
 words! {
     HealthAction {
-        /// write it to the log and go on
+        /// write the event to the log and go on
         "log" => HealthAction::Log,
-        /// reflect it into the partition as its architecture would report it; VM only
+        /// report the event to the partition, as its architecture would; VM only
         "inject" => HealthAction::Inject,
-        /// stop the partition; it is then failed
+        /// stop the partition, which is then failed
         "stop" => HealthAction::Stop,
         /// stop the partition and start it cold: memory cleared, payloads copied anew
         "restart" => HealthAction::Restart,
-        /// stop the partition and start it warm: memory stays as it is, all else is as at first
+        /// stop the partition and start it warm: memory stays as it is, all else is as at the first start
         "restart-warm" => HealthAction::RestartWarm,
     }
 }
@@ -291,7 +293,7 @@ impl Access {
         execute: true,
     };
 
-    /// Returns it as in a manifest: `rwx`.
+    /// Returns the access as in a manifest: `rwx`.
     #[must_use]
     pub fn name(self) -> String {
         let letters = [(self.read, 'r'), (self.write, 'w'), (self.execute, 'x')];
@@ -318,7 +320,7 @@ words! {
 
 words! {
     Rights {
-        /// look: status, wait, read
+        /// look: read the status, wait, read data
         "read" => Rights::READ,
         /// write or signal
         "write" => Rights::WRITE,
@@ -351,7 +353,7 @@ pub(crate) enum Target<'a> {
 }
 
 impl CapabilitySpec {
-    /// Returns every object that it names; that is exactly one if it is right.
+    /// Returns every object that the capability names. A correct capability names exactly one.
     pub fn targets(&self) -> Vec<Target<'_>> {
         let targets = [
             self.partition.as_ref().map(Target::Partition),
@@ -363,17 +365,17 @@ impl CapabilitySpec {
         targets.into_iter().flatten().collect()
     }
 
-    /// Returns the object that it names.
+    /// Returns the object that the capability names.
     pub fn target(&self) -> Option<Target<'_>> {
         self.targets().into_iter().next()
     }
 
-    /// Returns the rights that the manifest gives it.
+    /// Returns the rights that the manifest gives.
     pub fn listed(&self) -> &[Placed<Rights>] {
         self.rights.as_ref().map_or(&[], |rights| &rights.value)
     }
 
-    /// Tells whether the manifest gives it this right.
+    /// Tells whether the manifest gives this right.
     pub fn gives(&self, right: Rights) -> bool {
         self.listed().iter().any(|given| given.value.contains(right))
     }
@@ -416,13 +418,13 @@ impl HealthSpec {
 }
 
 impl MachineSpec {
-    /// Returns the number of lines of its interrupt controller.
+    /// Returns the number of lines of the interrupt controller.
     pub fn lines(&self) -> u32 {
         self.board_lines.unwrap_or(self.gic.lines.get())
     }
 
-    /// Returns the line of its event gate. The default is at most the last one where the board says which
-    /// that is.
+    /// Returns the line of the event gate. The default is at most the last line of the interrupt controller,
+    /// if the board says which line that is.
     pub fn gate_line(&self) -> u32 {
         let line = &self.event_gate.line;
         match self.board_lines {
@@ -433,17 +435,17 @@ impl MachineSpec {
 }
 
 impl PartitionSpec {
-    /// Tells whether it can wait for the events of its own gate.
+    /// Tells whether the partition can wait for the events of its own gate.
     pub fn can_wait(&self) -> bool {
         self.own_gate().is_some()
     }
 
-    /// Tells whether its machine has an interrupt for the events of its gate.
+    /// Tells whether the machine of the partition has an interrupt for the events of its gate.
     pub fn has_gate_interrupt(&self) -> bool {
         self.kind == Kind::Vm && self.can_wait()
     }
 
-    /// Returns the capability by which it takes the events of its own gate.
+    /// Returns the capability by which the partition takes the events of its own gate.
     pub fn own_gate(&self) -> Option<&CapabilitySpec> {
         self.capabilities.iter().find(|capability| {
             let target = capability.target();
@@ -452,18 +454,18 @@ impl PartitionSpec {
         })
     }
 
-    /// Returns where its virtual time is frozen, if it is.
+    /// Returns the place that freezes the virtual time, if the manifest does so.
     pub fn frozen(&self) -> Option<Place> {
         self.time.place.filter(|_| self.time.value == Clock::Frozen)
     }
 
-    /// Returns where it asks for the starts of its windows, if it does.
+    /// Returns the place that asks for events at the starts of windows, if the manifest does so.
     pub fn watch_windows(&self) -> Option<Place> {
         let windows = &self.watch.windows;
         windows.place.filter(|_| windows.value)
     }
 
-    /// Returns the partition as it is with an alternative's payloads.
+    /// Returns the partition with the payloads of an alternative.
     pub fn with(&self, alternative: &AlternativeSpec) -> Self {
         let mut spec = self.clone();
         let pairs = [

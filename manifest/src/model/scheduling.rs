@@ -21,7 +21,7 @@ tables! {
         domains "domain": Given<Map<DomainSpec>>, optional;
     }
 
-    /// A frame of windows that is repeated for ever. Time in no window is nobody's.
+    /// A frame of windows that is repeated for ever. Time outside the windows belongs to nobody.
     pub(crate) ScheduleSpec [name] = "a schedule" {
         /// length of the frame, 100us to 100s
         frame "frame": Option<Placed<Duration>>, required;
@@ -29,46 +29,46 @@ tables! {
         windows "windows": Vec<WindowSpec>, required;
     }
 
-    /// Time of a frame in which the vCPUs of one partition run, and nobody else.
+    /// Time of a frame in which the vCPUs of one partition run, and no others.
     pub(crate) WindowSpec [place] = "a window" {
-        /// whose it is
+        /// partition that owns the window
         partition "partition": Option<Placed<String>>, required;
-        /// its start, from the start of the frame
+        /// start of the window, from the start of the frame
         offset "offset": Option<Placed<Duration>>, required;
-        /// its length, at least 10us
+        /// length of the window, at least 10us
         duration "duration": Option<Placed<Duration>>, required;
-        /// whether the partition's periodic processing starts with it
+        /// true if the partition's periodic processing starts with the window
         period_start "period-start": bool, default(false);
     }
 
-    /// Time that is kept apart from that of other domains.
+    /// Time that is kept apart from the time of other domains.
     pub(crate) DomainSpec [name] = "a time domain" {
-        /// its execution time per cycle of all domains, 10us to 10s
+        /// execution time of the domain per cycle of all domains, 10us to 10s
         budget "budget": Option<Placed<Duration>>, required;
     }
 
     /// A virtual CPU and its place in the schedule.
     pub(crate) VcpuSpec [place] = "a vCPU" {
-        /// the pCPU it is bound to
+        /// the pCPU that the vCPU is bound to
         pcpu "pcpu": Option<Placed<u32>>, required;
         /// larger is more important; not for `edf`
         priority "priority": Given<Whole<0, 31>>, default(8);
-        /// execution time per `period`, 10us to 10s; `fixed-priority`: without it there is no limit; `edf`:
-        /// without it the vCPU gets what the others leave
+        /// execution time per `period`, 10us to 10s. Without this key there is no limit (`fixed-priority`),
+        /// or the vCPU gets what the others leave (`edf`)
         budget "budget": Option<Placed<Duration>>, optional;
-        /// after which the budget is there again, 100us to 10s; with `budget` only
+        /// time after which the budget is there again, 100us to 10s; with `budget` only
         period "period": Option<Placed<Duration>>, optional;
-        /// how a used budget comes back; `fixed-priority` with `budget` only
+        /// way in which a used budget comes back; `fixed-priority` with `budget` only
         server "server": Given<ServerKind>, default("sporadic");
         /// relative deadline, not longer than the period; `edf` with `budget` only
         deadline "deadline": Option<Placed<Duration>>, otherwise("the period");
-        /// its time domain; `domains` only, and required there
+        /// time domain of the vCPU; `domains` only, and required there
         domain "domain": Option<Placed<String>>, optional;
     }
 }
 
 impl WindowSpec {
-    /// Returns its start and its end, if both are known.
+    /// Returns the start and the end of the window, if both are known.
     pub fn span(&self) -> Option<(u64, u64)> {
         let offset = self.offset.as_ref()?.value;
         let end = offset
@@ -96,7 +96,7 @@ choices! {
 }
 
 impl Policy {
-    /// Returns the word for it in a manifest.
+    /// Returns the word for the policy in a manifest.
     #[must_use]
     pub fn name(self) -> &'static str {
         word(self)
@@ -106,32 +106,32 @@ impl Policy {
 choices! {
     /// The way in which a used budget comes back under `fixed-priority`.
     pub ServerKind {
-        /// what was used comes back one period after its use began: to the others it is a periodic load
+        /// used time comes back one period after its use began. To the others the vCPU is a periodic load
         Sporadic = "sporadic",
-        /// the whole budget comes back at the start of every period: quicker answers, but twice the budget
-        /// back to back
+        /// the whole budget comes back at the start of every period. Answers are quicker, but twice the
+        /// budget can be used back to back
         Deferrable = "deferrable",
     }
 }
 
 impl ServerKind {
-    /// Returns the word for it in a manifest.
+    /// Returns the word for the server in a manifest.
     #[must_use]
     pub fn name(self) -> &'static str {
         word(self)
     }
 }
 
-/// A policy, for those who list them.
+/// A policy, for lists of policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyRow {
-    /// The word for it in a manifest.
+    /// The word for the policy in a manifest.
     pub name: &'static str,
     /// A description in one line.
     pub description: &'static str,
-    /// Keys of a pCPU that it reads besides `policy`.
+    /// Keys of a pCPU that the policy reads besides `policy`.
     pub pcpu_keys: &'static [&'static str],
-    /// Keys of a vCPU that it reads besides `pcpu`.
+    /// Keys of a vCPU that the policy reads besides `pcpu`.
     pub vcpu_keys: &'static [&'static str],
 }
 

@@ -9,56 +9,57 @@ use crate::schema::form::Whole;
 use crate::units::Duration;
 
 tables! {
-    /// Work of a partition with its deadlines: read by `check`, which proves that they hold, and by
-    /// `simulate`. Nothing of it is in the system image.
+    /// Work of a partition. `check` proves its deadlines, `simulate` runs it; the system image has nothing of
+    /// it.
     pub(crate) DemandSpec = "a demand" {
-        /// how the partition chooses among its own tasks
+        /// scheduler of the partition's own tasks
         scheduler "scheduler": TaskScheduler, default("fixed-priority");
-        /// its tasks; at most 32 on each vCPU
+        /// tasks of the partition; at most 32 on each vCPU
         tasks "tasks": Vec<TaskSpec>, required;
-        /// policy `arinc653`: the schedules in which it has to be done; without it in all of them
+        /// policy `arinc653`: the schedules in which the work has to be done; without this key, all schedules
         schedules "schedules": Vec<Placed<String>>, optional;
     }
 
-    /// Work that comes again and again: released at most once per period, done within the deadline.
+    /// Work that comes again and again: a job is released at most once per period, and done within the
+    /// deadline.
     pub(crate) TaskSpec [place] = "a task of a demand" {
-        /// its name, for tables and charts
+        /// name of the task, for tables and charts
         name "name": Option<Placed<String>>, required;
         /// least time from one release to the next
         period "period": Option<Placed<Duration>>, required;
-        /// longest execution time of one job, the vCPU not being interrupted
+        /// longest execution time of one job if nothing interrupts the vCPU
         wcet "wcet": Option<Placed<Duration>>, required;
-        /// from the release to completion, at most the period; without it the period
+        /// time from the release to the completion, at most the period; without this key, the period
         deadline "deadline": Option<Placed<Duration>>, optional;
-        /// which of the partition's vCPUs runs it
+        /// number of the vCPU, within the partition, that runs the task
         vcpu "vcpu": Given<VcpuNumber>, default(0);
         /// larger is more important; scheduler `fixed-priority` only
         priority "priority": Given<Whole<0, 255>>, default(0);
     }
 
-    /// Activity of a vCPU in `simulate`, instead of its demand; without both it is always ready.
+    /// Activity of a vCPU in `simulate`, instead of its demand. Without both the vCPU is always ready.
     pub(crate) WorkSpec [place] = "a workload" {
-        /// when there is something to do
+        /// times at which there is something to do
         kind "kind": WorkKind, required;
-        /// which vCPU does it
+        /// number of the vCPU, within the partition, that does the work
         vcpu "vcpu": Given<VcpuNumber>, default(0);
         /// time between releases; not for `always-ready`
         period "period": Option<Placed<Duration>>, optional;
         /// execution time of a job; not for `always-ready`
         execution "execution": Option<Placed<Duration>>, optional;
-        /// jobs take between this and `execution`, by chance
+        /// shortest execution time of a job. A job takes a random time between this and `execution`
         shortest "shortest": Option<Placed<Duration>>, optional;
-        /// without it the period
+        /// time from the release to the completion; without this key, the period
         deadline "deadline": Option<Placed<Duration>>, optional;
-        /// `sporadic` and `interrupt`; without it the period
+        /// longest random delay of a release; `sporadic` and `interrupt`; without this key, the period
         spread "spread": Option<Placed<Duration>>, optional;
-        /// jobs of a burst
+        /// number of jobs in a burst
         count "count": Given<Whole<1, 16>>, default(4);
-        /// the first release
+        /// time of the first release
         first "first": Given<Duration>, default("0ms");
-        /// as that of a task of a demand
+        /// priority of the jobs, as for a task of a demand
         priority "priority": Given<Whole<0, 255>>, default(0);
-        /// the interrupt is marked critical; `interrupt` under policy `domains` only
+        /// true if the interrupt is marked critical; `interrupt` under policy `domains` only
         critical "critical": bool, default(false);
     }
 }
@@ -80,13 +81,13 @@ choices! {
     pub(crate) WorkKind {
         /// there is always something to do
         AlwaysReady = "always-ready",
-        /// a job each period
+        /// one job each period
         Periodic = "periodic",
-        /// a job a period after the last, and by chance up to `spread` later
+        /// a job one period after the last, or later by a random time up to `spread`
         Sporadic = "sporadic",
         /// `count` jobs at once each period
         Bursty = "bursty",
-        /// as `sporadic`, by a device's interrupt instead of the vCPU's timer
+        /// as `sporadic`, but released by a device's interrupt instead of the vCPU's timer
         Interrupt = "interrupt",
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ELF files: what to copy where.
+//! ELF files: the contents to copy, and their addresses.
 //!
-//! Only program headers count; a segment goes to its physical address, as firmware would put it. The
-//! contents of the loadable segments are packed into one blob without symbols and debug information, so
-//! that these do not take space on the target.
+//! Only program headers count. A segment goes to its physical address, as firmware would put it. The contents
+//! of the loadable segments are packed into one blob without symbols and debug information, so that these do
+//! not take space on the target.
 
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::{self, ProgramFacts, Word};
@@ -16,9 +16,9 @@ use object::read::elf::{FileHeader, ProgramHeader};
 
 use crate::model::Access;
 
-/// Loadable segments an ELF file can have here.
+/// Number of loadable segments that an ELF file can have here.
 pub(crate) const MAX_SEGMENTS: usize = 32;
-/// Bytes of a cache line, as far as the layout of a payload is concerned.
+/// Bytes of a cache line, for the layout of a payload.
 const SEGMENT_ALIGN: u64 = 64;
 
 /// A loadable segment.
@@ -27,7 +27,7 @@ pub(crate) struct Segment {
     pub guest: u64,
     /// Bytes in memory.
     pub size: u64,
-    /// Where its contents start in the blob.
+    /// The offset of the contents in the blob.
     pub offset: u64,
     /// Bytes of contents; the rest is zero.
     pub filled: u64,
@@ -46,16 +46,16 @@ pub(crate) struct Program {
     pub segments: Vec<Segment>,
     /// The contents of the segments, one after the other.
     pub blob: Vec<u8>,
-    /// First instruction, as a physical address.
+    /// The first instruction, as a physical address.
     pub entry: u64,
-    /// True if it is for another state of the processor than the usual one.
+    /// True if the program is for another state of the processor than the usual one.
     pub is_other_state: bool,
 }
 
-/// Why a file cannot be loaded.
+/// The reason why a file cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ElfError {
-    /// For something that this class does not run.
+    /// The file is for something that this class does not run.
     Machine(String),
     Damaged(String),
 }
@@ -145,7 +145,8 @@ fn parse_class<'p, H: FileHeader<Endian = Endianness>>(
         if within < size {
             entry = entry.or(Some((guest + within) | bits));
         }
-        // As far from a cache line's beginning as in memory, so that the loader copies lines, not bytes.
+        // The distance from a cache line's beginning is the same as in memory, so that the loader copies
+        // lines, not bytes.
         let offset = program.blob.len() as u64;
         let offset = offset + (guest.wrapping_sub(offset) % SEGMENT_ALIGN);
         program.blob.resize(offset as usize, 0);

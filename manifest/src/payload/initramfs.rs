@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Putting modules and a script into an initial RAM disk.
+//! Puts modules and a script into an initial RAM disk.
 //!
 //! Linux unpacks one archive after the other if they are concatenated at multiples of four bytes, each
-//! compressed or not, and a later file replaces an earlier one of the same name (kernel documentation,
-//! `driver-api/early-userspace/buffer-format`). So the script becomes a small archive of its own behind
-//! the given one, and the big archive needs no unpacking.
+//! compressed or not. A later file replaces an earlier one of the same name (kernel documentation,
+//! `driver-api/early-userspace/buffer-format`). So the script becomes a small archive of its own behind the
+//! given one, and the big archive needs no unpacking.
 
-/// `archive` with a program or script that becomes `/init`: what a VM's RAM disk with that `init` is.
+/// Returns `archive` with a program or script that becomes `/init`, as a VM with that `init` gets it.
 #[must_use]
 pub fn with_init(archive: &[u8], program: &[u8]) -> Vec<u8> {
     join(archive, None, Some(program))
 }
 
-/// `archive` with an archive of modules behind it, whose `/init` loads them and becomes `/sbin/init`, and
-/// with a script that becomes `/sbin/init` then, and `/init` without modules.
+/// Returns `archive` with an archive of modules behind it, and with a script. The `/init` of the modules
+/// loads them and becomes `/sbin/init`, which is then the script. Without modules the script is `/init`.
 pub(crate) fn join(archive: &[u8], modules: Option<&[u8]>, script: Option<&[u8]>) -> Vec<u8> {
     let mut out = archive.to_vec();
     if let Some(modules) = modules {
@@ -71,7 +71,7 @@ mod tests {
         let out = join(b"\x1f\x8bxyz", None, Some(b"#!/bin/sh\n"));
         assert_eq!(&out[..8], b"\x1f\x8bxyz\0\0\0");
         assert_eq!(&out[8..14], b"070701");
-        // Header of 110 bytes, the name with its NUL, padding to four bytes.
+        // A header of 110 bytes, the name with its NUL, and padding to four bytes.
         assert_eq!(&out[8 + 110..8 + 115], b"init\0");
         assert_eq!(&out[8 + 116..8 + 126], b"#!/bin/sh\n");
         assert_eq!(out.len() % 4, 0);

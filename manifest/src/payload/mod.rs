@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Payloads: finding them, recognising them, taking them apart.
+//! Payloads: finds them, recognises them, takes them apart.
 //!
-//! All parsing happens here, on the host, so that the hypervisor only copies bytes. A payload may be
-//! hostile or damaged: every number in it is checked before use, decompression stops at the size of the
-//! memory it is for, and nothing but ordinary files is read (a device or a pipe could be endless).
+//! All parsing happens here, on the host, so that the hypervisor only copies bytes. A payload may be hostile
+//! or damaged. So every number in a payload is checked before use, decompression stops at the size of the
+//! memory that the payload is for, and only ordinary files are read (a device or a pipe could be endless).
 
 pub(crate) mod elf;
 pub(crate) mod initramfs;
@@ -18,19 +18,19 @@ use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::Placed;
 use crate::units::format_size;
 
-/// Files larger than this are not read, whatever the memory they are for.
+/// Files larger than this are not read, whatever their memory.
 const FILE_MAX: u64 = 4 << 30;
 
 /// Finds named payloads (`@...`).
 pub trait PayloadResolver {
-    /// Returns the file that `name` (with its `@`) stands for, made if need be.
+    /// Returns the file that `name` (with its `@`) stands for. The resolver makes the file if need be.
     ///
     /// # Errors
-    /// Why there is none, in one line for the user.
+    /// The reason why there is none, in one line for the user.
     fn resolve(&self, name: &str) -> Result<PathBuf, String>;
 }
 
-/// Knows no named payloads.
+/// A resolver that knows no named payloads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoPayloads;
 
@@ -65,10 +65,10 @@ impl Stretch {
 /// Bytes of a payload, shared between the partitions that use it.
 pub(crate) type Bytes = Rc<Vec<u8>>;
 
-/// What to copy into a partition's memory when it starts.
+/// Bytes to copy into a partition's memory when the partition starts.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
-    /// Name of the blob, for reports.
+    /// The name of the blob, for reports.
     pub name: String,
     pub blob: Bytes,
     pub offset: u64,
@@ -77,7 +77,7 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// Returns all of `blob`.
+    /// Returns a piece with all of `blob`.
     pub fn whole(name: String, blob: Bytes, guest: u64) -> Self {
         Self {
             name,
@@ -93,7 +93,8 @@ impl Piece {
     }
 }
 
-/// Returns the words of an I/O error without the operating system's number, which differs between systems.
+/// Returns the words of an I/O error. The operating system's number is left out, because systems differ in
+/// it.
 pub(crate) fn reason(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => "there is no such file".to_owned(),
@@ -104,7 +105,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
     }
 }
 
-/// Reads payloads, each file once.
+/// A reader of payloads that reads each file once.
 pub(crate) struct Loader<'a> {
     base: &'a Path,
     resolver: &'a dyn PayloadResolver,
@@ -120,7 +121,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Returns the file a manifest names; reports why there is none.
+    /// Returns the file that a manifest names. Reports the reason if there is none.
     pub fn path(&self, name: &Placed<String>, report: &mut Report) -> Option<PathBuf> {
         if !name.value.starts_with('@') {
             return Some(self.base.join(&name.value));
@@ -201,7 +202,7 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Name of a blob in reports: `PARTITION:WHAT`, cut to what a record holds.
+/// Returns the name of a blob in reports: `PARTITION:WHAT`, cut to the length that a record holds.
 pub(crate) fn blob_name(partition: &str, what: &str) -> String {
     let mut name = format!("{partition}:{what}");
     name.truncate(bulkhead_image::layout::NAME_LEN - 1);
@@ -218,7 +219,7 @@ pub(crate) fn too_large(name: &str, place: Place, size: u64, room: u64) -> Diagn
     Diagnostic::at(Code::PayloadTooLarge, place, message).help("give it more memory")
 }
 
-/// A number of bytes for messages.
+/// Writes a number of bytes for messages.
 pub(crate) fn bytes(size: u64) -> String {
     if size >= 1024 && size.is_multiple_of(1024) {
         format_size(size)
@@ -227,7 +228,7 @@ pub(crate) fn bytes(size: u64) -> String {
     }
 }
 
-/// First bytes of formats that are not machine code, at an offset, and what they are.
+/// Formats that are not machine code: an offset, the bytes there, and the name of the format.
 const FOREIGN: [(usize, &[u8], &str); 12] = [
     (0, b"\xfd7zXZ\0", "an xz file"),
     (0, b"BZh", "a bzip2 file"),
@@ -243,7 +244,7 @@ const FOREIGN: [(usize, &[u8], &str); 12] = [
     (0, b"PK\x03\x04", "a zip file"),
 ];
 
-/// Tells what a file is that cannot be loaded as a program.
+/// Returns the name of a file's format, if the file cannot be loaded as a program.
 pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
     let starts = |at: usize, magic: &[u8]| bytes.get(at..).is_some_and(|rest| rest.starts_with(magic));
     FOREIGN
@@ -252,7 +253,7 @@ pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
         .map(|(_, _, what)| *what)
 }
 
-/// Tells whether a file is something that Linux takes as initial RAM disk.
+/// Tells whether Linux takes a file as initial RAM disk.
 pub(crate) fn is_ramdisk(bytes: &[u8]) -> bool {
     const KNOWN: [&[u8]; 8] = [
         b"070701",

@@ -57,7 +57,7 @@ fn one_object(capability: &CapabilitySpec, report: &mut Report) {
     }
 }
 
-/// A list without rights is an error of its own only if all its words are understood.
+/// Reports a list without rights. Such a list is an error of its own only if all its words are understood.
 fn some_right(capability: &CapabilitySpec, report: &mut Report) {
     let Some(rights) = &capability.rights else { return };
     if rights.value.is_empty() && !report.blames(rights.place) {
@@ -127,11 +127,11 @@ fn pcpu_has_schedules(
     }
 }
 
-/// Returns the rights that some operation on the object asks for.
+/// Returns the rights that some operation on the object needs.
 fn meaningful(target: &Target, own: bool) -> Rights {
     match target {
         Target::Partition(_) => Rights::READ.union(Rights::CONTROL).union(Rights::GRANT),
-        // Only its owner can wait at a gate.
+        // Only the owner can wait at a gate.
         Target::EventGate(_) if own => Rights::READ.union(Rights::WRITE).union(Rights::GRANT),
         Target::EventGate(_) => Rights::WRITE.union(Rights::GRANT),
         Target::Timer => Rights::READ.union(Rights::GRANT),

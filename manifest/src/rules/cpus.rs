@@ -11,7 +11,8 @@ use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Kind, Manifest, PartitionSpec, PcpuSpec, Placed, Policy};
 use crate::units::{Duration, format_duration};
 
-/// Below, the scheduler itself would be most of the load; above, it would not be round robin any more.
+/// Possible quanta. Below, the scheduler itself would be most of the load; above, round robin would be none
+/// any more.
 const QUANTUM: RangeInclusive<u64> = 100_000..=10_000_000_000;
 
 pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {

@@ -12,7 +12,8 @@ use crate::schema::shape::nearest;
 use crate::units::{Duration, format_duration};
 use bulkhead_image::layout::MAX_LATENCY_NS;
 
-/// Less than an interrupt takes at best does nothing; in more than this the CPU would do nothing but wait.
+/// Possible latencies. A latency below the best case of an interrupt does nothing. With a latency above the
+/// range the CPU would only wait.
 const LATENCY: RangeInclusive<u64> = 1_000..=MAX_LATENCY_NS as u64;
 
 pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
@@ -36,8 +37,8 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     one_owner_per_line(&vms, board, report);
 }
 
-/// Checks that only a class whose interrupts are taken by the hypervisor, with nothing between it and the
-/// CPU, can hold them back.
+/// Checks that the class can hold interrupts back. That needs a hypervisor that takes the interrupts itself,
+/// with nothing between it and the CPU.
 fn latency_is_possible(partition: &PartitionSpec, manifest: &Manifest, board: &Board, report: &mut Report) {
     let Some(latency) = &partition.interrupt_latency else {
         return;
@@ -63,8 +64,9 @@ fn latency_is_possible(partition: &PartitionSpec, manifest: &Manifest, board: &B
     }
 }
 
-/// What takes longer than the promised time arrives late. In the worst case the hypervisor does the longest
-/// thing it ever does when the interrupt arrives, and then takes it, decides, and switches.
+/// Checks that a latency is no shorter than the worst case: an interrupt that takes longer than the promised
+/// time arrives late. In the worst case the hypervisor does the longest thing it ever does when the interrupt
+/// arrives. Then it takes the interrupt, decides, and switches.
 fn latency_is_kept(latency: &Placed<Duration>, board: &Board, overheads: &Overheads, report: &mut Report) {
     let least = overheads.at_ends();
     if latency.value.get() >= least {
@@ -78,7 +80,7 @@ fn latency_is_kept(latency: &Placed<Duration>, board: &Board, overheads: &Overhe
     );
     report.push(
         Diagnostic::at(Code::ShortLatency, latency.place, message)
-            .label("what takes longer than this arrives late, and is counted as late in the log area")
+            .label("an interrupt that takes longer than this arrives late, and is counted as late in the log area")
             .help(format!(
                 "the least that always holds: interrupt-latency = \"{}\" ({under_way} that may be under way, and {} to take the interrupt, \
                  decide and switch, by [overheads] of the board)",

@@ -43,7 +43,7 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
     }
 }
 
-/// A disk is a file that stays or an empty one of a size.
+/// Checks that a disk is either a file that stays or an empty disk of a size.
 fn source_is_clear(disk: &DiskSpec, report: &mut Report) {
     if disk.file.is_some() == disk.size.is_some() {
         report.push(

@@ -10,7 +10,8 @@ use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Kind, Manifest, PartitionSpec};
 use bulkhead_image::layout::HealthAction;
 
-/// Shorter than a restart is pointless; longer is surely a wrong unit.
+/// Possible watchdog periods. A period shorter than a restart is pointless; a longer one is surely a wrong
+/// unit.
 const WATCHDOG: RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
 
 pub(super) fn check(manifest: &Manifest, report: &mut Report) {
@@ -24,7 +25,7 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     }
 }
 
-/// Why `action` cannot be taken for `class` in a partition of this kind.
+/// Returns the reason why `action` cannot be taken for `class` in a partition of this kind.
 fn impossible(kind: Kind, class: HealthClass, action: HealthAction) -> Option<&'static str> {
     match (kind, class, action) {
         (Kind::Task, _, HealthAction::Inject) => Some("a task has no exception vectors to inject into"),

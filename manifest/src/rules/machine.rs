@@ -9,7 +9,7 @@ use crate::rules::networks;
 use crate::units::format_size;
 use std::ops::RangeInclusive;
 
-/// INTIDs from here on have other meanings (Arm IHI 0069H, section 2.2); no class has a line with such a
+/// INTIDs from here on have other meanings (Arm IHI 0069H, section 2.2). No class has a line with such a
 /// number.
 const FIRST_SPECIAL_LINE: u32 = 1020;
 
@@ -25,7 +25,7 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     }
 }
 
-/// Returns the lines of the virtual UART, as far as they have numbers.
+/// Returns the lines of the virtual UART that have numbers.
 pub(crate) fn uart_lines(machine: &MachineSpec, board: Option<&Board>) -> RangeInclusive<u32> {
     let first = machine.uart.line.get();
     let console = class_of(board).facts().console();
@@ -37,7 +37,8 @@ fn controller_is_possible(partition: &PartitionSpec, report: &mut Report) {
     let gic = &partition.machine.gic;
     let lines = gic.lines.get();
     if let (Some(place), false) = (gic.key, lines.is_multiple_of(32)) {
-        // The largest number that the key can have is a multiple.
+        // The next multiple is a possible value: the largest number that the key can have is a multiple
+        // itself.
         let up = lines.next_multiple_of(32);
         let message = format!("{lines} interrupt lines are not a multiple of 32");
         report.push(Diagnostic::at(Code::BadMachine, place, message).help(format!("give {up}")));
@@ -59,8 +60,8 @@ fn uart_is_aligned(partition: &PartitionSpec, board: Option<&Board>, report: &mu
     }
 }
 
-/// Tells whether the virtual interrupt controller has a line for devices, and reports one that it does not
-/// have.
+/// Tells whether the virtual interrupt controller has this line for devices. Reports a line that the
+/// controller does not have.
 fn line_exists(
     what: &str,
     line: u32,
@@ -96,7 +97,7 @@ fn uart_line_exists(partition: &PartitionSpec, board: Option<&Board>, report: &m
     if partition.console {
         let place = machine.uart.key.or(machine.gic.key);
         let place = place.unwrap_or(partition.name.place);
-        // One of them is enough to say that the UART cannot be there.
+        // One missing line is enough to say that the UART cannot be there.
         let _ = uart_lines(machine, board)
             .any(|line| !line_exists("the UART's", line, place, (partition, board), report));
     }
@@ -117,8 +118,8 @@ fn gate_line_exists(partition: &PartitionSpec, board: Option<&Board>, report: &m
     line_exists("the event gate's", line, place, (partition, board), report);
 }
 
-/// Reports a line of the virtual Ethernet controller that another virtual device has. The board says which it
-/// is.
+/// Reports a line of the virtual Ethernet controller that another virtual device has. The board determines
+/// the line of the controller.
 fn interface_line_is_free(partition: &PartitionSpec, board: Option<&Board>, report: &mut Report) {
     let (Some(network), Some(device)) = (&partition.network, board.and_then(networks::controller)) else {
         return;

@@ -8,14 +8,14 @@ use crate::model::{Kind, Manifest, PartitionSpec, Placed};
 use crate::rules::networks;
 use crate::units::{Address, PAGE, Size, format_size};
 
-/// Base of a task's memory.
+/// The base of a task's memory.
 pub(crate) const TASK_BASE: u64 = 0x4000_0000;
 /// Bytes of a PL011's registers.
 pub(crate) const UART_SIZE: u64 = 0x1000;
 pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
     let class = class_of(board);
     if class.facts().runs_in_place() {
-        // Where nothing is translated, places are known only when the programs are.
+        // If nothing is translated, places are known only when the programs are known.
         return;
     }
     for partition in &manifest.partitions {
@@ -38,7 +38,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     }
 }
 
-/// Returns the class of a board; one that is not known has the usual class.
+/// Returns the class of a board. A board that is not known has the usual class.
 pub(crate) fn class_of(board: Option<&Board>) -> Class {
     board.map_or_else(Class::default, |board| board.class)
 }
@@ -62,7 +62,7 @@ fn size_is_possible(size: &Placed<Size>, report: &mut Report) {
     }
 }
 
-/// Returns every address the manifest gives for a partition that must be page aligned.
+/// Returns every address of a partition in the manifest that must be page aligned.
 fn addresses(partition: &PartitionSpec) -> Vec<Placed<Address>> {
     let mut all: Vec<_> = partition.at.iter().cloned().collect();
     for region in &partition.regions {
@@ -100,7 +100,7 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// Memory, or registers of a device, for a message.
+    /// Makes an area of memory, or of a device's registers. `what` is its name in a message.
     pub fn new(what: impl Into<String>, window: Window, place: Place, is_memory: bool) -> Self {
         Self {
             what: what.into(),
@@ -111,7 +111,7 @@ impl Area {
     }
 }
 
-/// Returns the memory of a partition, as far as the manifest says where it is.
+/// Returns the memory of a partition whose place the manifest gives.
 fn memory(partition: &PartitionSpec) -> Vec<Area> {
     let mut areas = Vec::new();
     if let Some(memory) = &partition.memory {
@@ -136,7 +136,8 @@ fn memory(partition: &PartitionSpec) -> Vec<Area> {
     areas
 }
 
-/// Returns the registers that a partition sees: those of its virtual devices, and of devices of the board.
+/// Returns the registers that a partition sees: those of its virtual devices, and those of devices of the
+/// board.
 pub(crate) fn device_areas(partition: &PartitionSpec, board: Option<&Board>) -> Vec<Area> {
     let machine = &partition.machine;
     let mut areas = Vec::new();
@@ -164,7 +165,7 @@ pub(crate) fn device_areas(partition: &PartitionSpec, board: Option<&Board>) -> 
             false,
         ));
     }
-    // Devices that share a page share the mapping too: each page once.
+    // Devices that share a page share the mapping too, so each page comes once.
     let mut pages: Vec<Window> = Vec::new();
     for name in &partition.devices {
         let Some(device) = board.and_then(|board| board.device(&name.value)) else {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rules that need to know what the keys mean: one function per rule, grouped by subject.
 //!
-//! A rule looks at the manifest as written and at the board, reports, and changes nothing; so the order of
-//! the rules does not matter, and all of them run even if some find something (but for surprises). Rules
-//! about the contents of payloads and about places in the board's RAM are where payloads are loaded
-//! ([`crate::payload`], [`crate::guest`]) and places are found ([`crate::plan`]).
+//! A rule looks at the manifest as written and at the board, reports, and changes nothing. So the order of
+//! the rules does not matter, and all of them run even if some find something (except surprises). Rules about
+//! the contents of payloads are where payloads are loaded ([`crate::payload`], [`crate::guest`]). Rules about
+//! places in the board's RAM are where places are found ([`crate::plan`]).
 #![deny(clippy::arithmetic_side_effects)]
 
 mod capabilities;
@@ -28,7 +28,7 @@ use crate::model::{Manifest, PartitionSpec};
 
 pub(crate) use devices::{chooses_ram_base, does_trusted_dma, owned, registers};
 
-/// Runs all rules; those about hardware only if the board is known.
+/// Runs all rules. Rules about hardware run only if the board is known.
 pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
     names::check(manifest, report);
     tasks::check(manifest, report);
@@ -50,7 +50,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
         emulator::check(manifest, board, report);
         timing::costs_are_known(manifest, board, report);
     }
-    // Who has an error to mend need not hear of surprises.
+    // A user who has an error to mend need not hear of surprises.
     if report.error_count() == 0 {
         surprises::check(manifest, board, report);
     }
@@ -80,13 +80,13 @@ fn semihosting_is_possible(partition: &PartitionSpec, board: &Board, report: &mu
     );
 }
 
-/// A ring wraps with a mask.
+/// Checks that the length of a ring is a power of two, because a ring wraps with a mask.
 fn trace_is_possible(manifest: &Manifest, report: &mut Report) {
     let Some(records) = manifest.trace.as_ref().and_then(|trace| trace.records.given()) else {
         return;
     };
     let number = records.value.get();
-    // The largest number that a ring can have is a power of two.
+    // The next power of two is possible: the largest number that a ring can have is a power of two itself.
     if let Some(above) = number
         .checked_next_power_of_two()
         .filter(|above| *above != number)

@@ -7,9 +7,9 @@ use bulkhead_arch_api::MAX_PARTITIONS;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Manifest, Placed};
 
-/// Longest name of a partition: a record's field less its NUL.
+/// The longest name of a partition: a record's field less its NUL.
 const NAME_MAX: usize = bulkhead_image::layout::NAME_LEN - 1;
-/// Longest name of a capability: a startup record's field less its NUL.
+/// The longest name of a capability: a startup record's field less its NUL.
 const CAPABILITY_NAME_MAX: usize = 23;
 
 pub(super) fn check(manifest: &Manifest, report: &mut Report) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Networks that VMs share: who is on which, with what address, and what connects it with the outside.
+//! Networks that VMs share: the members and their addresses, and the connection with the outside.
 
 use crate::board::{Board, Device};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
@@ -8,7 +8,7 @@ use crate::model::{Kind, Manifest, NetworkSpec, PartitionSpec, Placed};
 use crate::schema::shape::nearest;
 use crate::units::Duration;
 
-/// Interfaces that the tables of the class binary hold.
+/// Number of interfaces that the tables of the class binary hold.
 const INTERFACES: usize = 4;
 
 /// A partition's interface.
@@ -18,7 +18,7 @@ pub(crate) struct Interface<'a> {
     pub address: [u8; 6],
 }
 
-/// Returns the Ethernet controller of a board that the class has a driver for, which is also what VMs find.
+/// Returns the Ethernet controller of a board that the class has a driver for. VMs find the same controller.
 pub(crate) fn controller(board: &Board) -> Option<&Device> {
     driven(board).map(|(device, _)| device)
 }
@@ -32,7 +32,7 @@ fn driven(board: &Board) -> Option<(&Device, &'static Driver)> {
     })
 }
 
-/// Tells what the hypervisor drives as the uplink.
+/// Returns the controller that the hypervisor drives as the uplink.
 pub(crate) fn uplink_controller(manifest: &Manifest, board: &Board) -> Option<Controller> {
     let device = uplink(manifest, board)?;
     let (_, driver) = driven(board).filter(|(driven, _)| driven.name == device.name)?;
@@ -52,7 +52,7 @@ pub(crate) fn uplink_controller(manifest: &Manifest, board: &Board) -> Option<Co
 pub(crate) fn interface(number: usize, partition: &PartitionSpec) -> Option<Interface<'_>> {
     let network = partition.network.as_ref()?;
     let given = partition.mac.as_ref().and_then(|mac| parse(&mac.value));
-    // Locally administered (IEEE 802, 8.2.2).
+    // A locally administered address (IEEE 802, 8.2.2).
     let own = [2, b'b', b'u', b'l', b'k', number as u8];
     Some(Interface {
         network,
@@ -60,7 +60,7 @@ pub(crate) fn interface(number: usize, partition: &PartitionSpec) -> Option<Inte
     })
 }
 
-/// Returns the number of a network in the system image: 0 is the one with an uplink.
+/// Returns the number of a network in the system image. The network with an uplink has number 0.
 pub(crate) fn number(manifest: &Manifest, name: &str) -> Option<u32> {
     let network = manifest
         .networks
@@ -90,7 +90,7 @@ pub(crate) fn uplink<'b>(manifest: &Manifest, board: &'b Board) -> Option<&'b De
 const SHORTEST: Duration = Duration::new(10_000);
 const LONGEST: Duration = Duration::new(1_000_000_000);
 
-/// Budget and period of the network with an uplink in microseconds; zeros if there is none.
+/// Returns budget and period of the network with an uplink in microseconds, and zeros if there is no uplink.
 pub(crate) fn intake(manifest: &Manifest) -> (u32, u32) {
     let Some(network) = manifest.networks.iter().find(|network| network.uplink.is_some()) else {
         return (0, 0);
@@ -99,7 +99,7 @@ pub(crate) fn intake(manifest: &Manifest) -> (u32, u32) {
     (microseconds(&network.budget), microseconds(&network.period))
 }
 
-/// Budgets that cannot be kept, or that nobody has a use for.
+/// Reports budgets that cannot be kept, or that nobody uses.
 fn budgeted(network: &NetworkSpec, report: &mut Report) {
     for (name, given) in [("budget", &network.budget), ("period", &network.period)] {
         let Some(given) = given.given() else {
@@ -138,7 +138,7 @@ fn budgeted(network: &NetworkSpec, report: &mut Report) {
     }
 }
 
-/// An address as in a manifest.
+/// Writes an address as in a manifest.
 pub(crate) fn format(address: [u8; 6]) -> String {
     address.map(|byte| format!("{byte:02x}")).join(":")
 }
@@ -206,7 +206,7 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     }
 }
 
-/// An address without a network, or one that no interface can have.
+/// Reports an address without a network, and an address that no interface can have.
 fn addressed(partition: &PartitionSpec, report: &mut Report) {
     let Some(mac) = &partition.mac else { return };
     let (message, help) = match parse(&mac.value) {
@@ -290,7 +290,7 @@ fn has_room(partition: &PartitionSpec, board: &Board, report: &mut Report) {
     }
 }
 
-/// Checks that the board has what networks need.
+/// Checks that the board has the hardware that networks need.
 fn possible(manifest: &Manifest, board: &Board, report: &mut Report) {
     let able = controller(board).is_some();
     for partition in &manifest.partitions {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Budgets, schedules and time domains: what the policy of a pCPU reads, and what it can promise.
+//! Budgets, schedules and time domains: the keys that the policy of a pCPU reads, and the promises that it
+//! can make.
 //!
-//! A key that the policy does not read is an error where its author must believe in a guarantee that nobody
-//! gives (a budget, a deadline, a domain), and a warning where it merely has no effect (a priority). Whether
-//! the promises are enough for what the partitions declare is the analysis's question, not asked here.
+//! A key that the policy does not read is an error if its author must believe in a guarantee that nobody
+//! gives (a budget, a deadline, a domain). Such a key is a warning if it merely has no effect (a priority).
+//! The analysis, not this file, asks whether the promises are enough for the demands of the partitions.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -21,13 +22,13 @@ use crate::schema::shape::nearest;
 use crate::system::{policy_of, spec_of};
 use crate::units::format_duration;
 
-/// A budget shorter than a switch and an interrupt would be used up by them.
+/// Possible budgets. A switch and an interrupt would use up a shorter one.
 const BUDGET: RangeInclusive<u64> = 10_000..=10_000_000_000;
 const PERIOD: RangeInclusive<u64> = 100_000..=10_000_000_000;
 const FRAME: RangeInclusive<u64> = 100_000..=100_000_000_000;
 const WINDOW: RangeInclusive<u64> = 10_000..=100_000_000_000;
-/// Utilisation is summed up in parts of this; each part is rounded down, so that exactly one pCPU's worth
-/// passes.
+/// One pCPU's worth of utilisation, in the parts that are summed up. Each part is rounded down, so that
+/// exactly one pCPU's worth passes.
 const WHOLE: u128 = 1 << 64;
 
 pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
@@ -416,12 +417,12 @@ fn domain_exists(vcpu: &VcpuSpec, policy: Policy, manifest: &Manifest, report: &
     }
 }
 
-/// Returns the density of a vCPU's server in parts of [`WHOLE`], and where it is written.
+/// Returns the density of a vCPU's server in parts of [`WHOLE`], and the place of the budget.
 fn density(vcpu: &VcpuSpec, policy: Policy) -> Option<(u128, Place)> {
     let (budget, period) = (vcpu.budget.as_ref()?, vcpu.period.as_ref()?.value);
     let deadline = vcpu.deadline.as_ref().filter(|_| policy == Policy::Edf);
     let within = deadline.map_or(period, |deadline| deadline.value.min(period));
-    // One that is impossible by itself has been reported as such.
+    // A budget that is impossible by itself has been reported as such.
     if budget.value > within {
         return None;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What works as written, but probably not as meant. Warnings only: whoever knows better goes on.
+//! Manifests that work as written, but probably not as meant. These are warnings only: users who know better
+//! go on.
 
 use crate::board::{Board, Device};
 use crate::diagnostic::{Code, Diagnostic, Report};
@@ -7,7 +8,7 @@ use crate::model::{Manifest, PartitionSpec, PcpuSpec, Placed, Policy, Target, Vc
 use bulkhead_abi::Rights;
 use bulkhead_image::layout::HealthAction;
 
-/// Blocks of this size are mapped by one entry.
+/// One entry of a translation table maps a block of this size.
 const BLOCK: u64 = 2 << 20;
 
 pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
@@ -15,7 +16,7 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
         vcpus_run_side_by_side(partition, report);
         restarts_end(partition, report);
         watchdog_outlasts_a_turn(partition, manifest, report);
-        // A class that does not translate maps nothing by pages.
+        // A class that does not translate addresses maps nothing by pages.
         if board.is_none_or(|board| board.class.facts().translates) {
             memory_is_blocks(partition, report);
         }
@@ -52,18 +53,18 @@ fn vcpus_run_side_by_side(partition: &PartitionSpec, report: &mut Report) {
                 .also(first.place, "the other one")
                 .help("a guest that spins for a lock of its other vCPU spins for a whole quantum: bind it to another pCPU"),
         );
-        // Once is enough.
+        // One warning for the partition is enough.
         return;
     }
 }
 
-/// Returns the first health action that starts the partition anew, as the manifest says it.
+/// Returns the first health action in the manifest that starts the partition anew.
 fn restart(partition: &PartitionSpec) -> Option<&Placed<HealthAction>> {
     let mut actions = partition.health.actions().map(|(_, action)| action);
     actions.find(|action| matches!(action.value, HealthAction::Restart | HealthAction::RestartWarm))
 }
 
-/// A watchdog restarts if the manifest does not say otherwise.
+/// Tells whether the watchdog restarts the partition because the manifest says nothing else.
 fn watchdog_restarts(partition: &PartitionSpec) -> bool {
     partition.watchdog.is_some() && partition.health.watchdog.is_none()
 }
@@ -96,8 +97,8 @@ fn policy(manifest: &Manifest, pcpu: u32) -> Policy {
     spec.map_or(Policy::FixedPriority, |spec| spec.policy)
 }
 
-/// Equal priorities are fine if somebody chose them; a default that makes a control loop one of two that take
-/// turns is not.
+/// Reports priorities that are equal because nobody chose them. Equal priorities are fine if somebody chose
+/// them. A default is not fine if it makes a control loop one of two partitions that take turns.
 fn urgency_is_said(manifest: &Manifest, report: &mut Report) {
     let mut seen: Vec<(u32, &PartitionSpec)> = Vec::new();
     for partition in &manifest.partitions {
@@ -125,7 +126,7 @@ fn urgency_is_said(manifest: &Manifest, report: &mut Report) {
                     .also(equal.name.place, "the other one")
                     .help("give each vCPU a `priority` (higher is more urgent), or another pCPU"),
             );
-            // Once is enough.
+            // One warning is enough.
             return;
         }
     }

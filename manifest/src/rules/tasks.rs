@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What only VMs can have, and what a VM needs to run.
+//! The keys that only VMs can have, and the keys that a VM needs to run.
 
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
@@ -28,9 +28,9 @@ const VM_ONLY: [(&str, &str); 12] = [
         "a task's memory is mapped as its one program asks for",
     ),
 ];
-/// The payloads that `init` is put into: this one, and those for other architectures (`-armhf`).
+/// The payloads that `init` is put into: this one, and the payloads for other architectures (`-armhf`).
 const INITRAMFS: &str = "@debian/initramfs";
-/// How the names of the kernels begin whose modules are at hand.
+/// The names of the kernels whose modules are at hand begin with this.
 const KERNEL: &str = "@debian/linux-";
 
 pub(super) fn check(manifest: &Manifest, report: &mut Report) {
@@ -86,7 +86,8 @@ fn init_needs_initramfs(partition: &PartitionSpec, report: &mut Report) {
     }
 }
 
-/// Modules fit one kernel only, and something must load them.
+/// Checks that the RAM disk is Debian's if modules are given: modules fit one kernel only, and something must
+/// load them.
 fn modules_need_debian(partition: &PartitionSpec, report: &mut Report) {
     let Some(first) = partition.modules.first() else {
         return;

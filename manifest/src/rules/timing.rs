@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Demands and workloads that make no sense by themselves. Whether the policies can satisfy a demand is not
-//! asked here, but by [`crate::timing`].
+//! Demands and workloads that make no sense by themselves. [`crate::timing`] asks whether the policies can
+//! satisfy a demand.
 
 use bulkhead_sched::analysis::MAX_TASKS;
 
@@ -31,7 +31,8 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     }
 }
 
-/// Reports a board that does not say what the hypervisor costs, if there is a demand: nothing is charged there.
+/// Reports a board without the costs of the hypervisor, if there is a demand: the analysis charges nothing
+/// there.
 pub(super) fn costs_are_known(manifest: &Manifest, board: &Board, report: &mut Report) {
     let mut demands = manifest
         .partitions
@@ -48,7 +49,7 @@ pub(super) fn costs_are_known(manifest: &Manifest, board: &Board, report: &mut R
     }
 }
 
-/// Checks that the schedules of a demand are some of a pCPU on which the partition has a vCPU.
+/// Checks that the schedules of a demand belong to pCPUs on which the partition has a vCPU.
 fn schedules_exist(partition: &PartitionSpec, demand: &DemandSpec, manifest: &Manifest, report: &mut Report) {
     let on = |pcpu: &str| {
         let mut own = partition.vcpus.iter().filter_map(|vcpu| vcpu.pcpu.as_ref());
@@ -74,7 +75,8 @@ fn schedules_exist(partition: &PartitionSpec, demand: &DemandSpec, manifest: &Ma
     }
 }
 
-/// What the analysis knows of critical interrupts is the partition's `critical`.
+/// Checks that a critical workload is one of a partition with critical devices. The analysis knows critical
+/// interrupts from the partition's key `critical` only.
 fn critical_work_is_possible(work: &WorkSpec, partition: &PartitionSpec, report: &mut Report) {
     if work.critical && work.kind == WorkKind::Interrupt && partition.critical.is_empty() {
         let message = format!("partition `{}` has no critical interrupt", partition.name.value);
@@ -94,7 +96,7 @@ fn vcpu_exists(vcpu: Option<Placed<VcpuNumber>>, partition: &PartitionSpec, code
     }
 }
 
-/// Reports `one` if it is longer than `other`, or nothing at all, or absurdly long.
+/// Reports `one` if it is longer than `other`, or zero, or absurdly long.
 fn at_most(
     code: Code,
     (name, one): (&str, &Placed<Duration>),

@@ -17,9 +17,11 @@
 ///
 /// The documentation is the text of the reference. A key is `required`, `optional`, `default LITERAL` with
 /// the value as a manifest would give it, or `otherwise "WORDS"` if its absence means more than a value.
+///
 /// Behind the name may follow, in this order: `derive(...)`; `[...]` with facts that are no keys
-/// ([`Head`](super::form::Head) has them); `with { ... }` for fields that are filled in later; `by "NOUN"`
-/// for the names of such tables; `completed_by FUNCTION` for keys that are declared elsewhere.
+/// ([`Head`](super::form::Head) returns them); `with { ... }` with fields that are filled in later;
+/// `by "NOUN"`, the word for the names of such tables; `completed_by FUNCTION`, which adds keys that are
+/// declared elsewhere.
 macro_rules! tables {
     ($(
         $(#[doc = $doc:literal])+
@@ -98,7 +100,7 @@ macro_rules! tables {
     )+};
 }
 
-/// The type of a fact of a table that is no key.
+/// Gives the type of a fact of a table that is no key.
 macro_rules! fact {
     (name) => { $crate::schema::form::Placed<String> };
     (keys) => { Vec<$crate::schema::form::Placed<String>> };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The types of values: how each is written, and how it is read.
+//! The types of values: how each type is written, and how a value is read.
 //!
-//! Reading never fails. The shape check says what is wrong with a value of the wrong type or out of its
-//! range; such a value is treated as absent, so that one mistake gives one finding and no rule goes on with a
-//! value that was refused.
+//! Reading never fails. The shape check reports a value of the wrong type or out of its range. The reader
+//! treats such a value as absent. So one mistake gives one finding, and no rule goes on with a value that was
+//! refused.
 
 use std::fmt;
 use std::ops::Deref;
@@ -22,12 +22,12 @@ pub(crate) trait Form: Sized {
     fn read(value: &Value) -> Option<Self>;
 }
 
-/// A type of a field: a value, and what stands in for it while its key is absent.
+/// A type of a field: a value, or its stand-in while the key is absent.
 pub(crate) trait Field: Sized {
     /// The type of the value.
     const KIND: Kind;
 
-    /// Returns the value of the key, or of the literal that stands in for it.
+    /// Returns the value of the key, or the value of the literal that stands in for the key.
     fn read(entry: Option<&Entry>, literal: Option<&str>) -> Self;
 }
 
@@ -52,10 +52,10 @@ pub(crate) trait Declared: Default {
     /// A noun for the keys of a table of such tables.
     const NAMED_BY: &'static str;
 
-    /// Reads the table; its name is the key that it is under, if it has one.
+    /// Reads the table. The key of the table, if it has one, is its name.
     fn read(head: &Head<'_>) -> Self;
 
-    /// Reads the keys of this declaration from a table that has others, too.
+    /// Reads the keys of this declaration from a table that has other keys, too.
     fn of(table: &Table) -> Self {
         Self::read(&Head {
             table,
@@ -65,7 +65,7 @@ pub(crate) trait Declared: Default {
     }
 }
 
-/// A table that is to be read, and what is around it.
+/// A table that is to be read, and its surroundings.
 pub(crate) struct Head<'a> {
     pub table: &'a Table,
     pub place: Place,
@@ -73,7 +73,7 @@ pub(crate) struct Head<'a> {
 }
 
 impl Head<'_> {
-    /// Returns the key that the table is under.
+    /// Returns the key of the table as its name.
     pub fn name(&self) -> Placed<String> {
         let entry = self.key;
         Placed {
@@ -82,18 +82,18 @@ impl Head<'_> {
         }
     }
 
-    /// Returns where the table is.
+    /// Returns the place of the table.
     pub fn place(&self) -> Place {
         self.place
     }
 
-    /// Returns where its first key is.
+    /// Returns the place of the first key.
     pub fn start(&self) -> Place {
         let first = self.table.entries.first();
         first.map_or(self.place, |entry| entry.key_place)
     }
 
-    /// Returns the keys that are there, for rules about keys that should not be.
+    /// Returns the keys that are in the table, for rules about keys that should not be there.
     pub fn keys(&self) -> Vec<Placed<String>> {
         let placed = |entry: &Entry| Placed {
             value: entry.key.clone(),
@@ -103,20 +103,20 @@ impl Head<'_> {
     }
 }
 
-/// A value and where it is written.
+/// A value and its place in the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Placed<T> {
     pub value: T,
     pub place: Place,
 }
 
-/// A value that is never absent: that of the key, or a default.
+/// A value that is never absent: the value of the key, or a default.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Given<T> {
     pub value: T,
     /// The place of the value, if the key is there.
     pub place: Option<Place>,
-    /// The place of the key, if it is there.
+    /// The place of the key, if the key is there.
     pub key: Option<Place>,
 }
 
@@ -297,7 +297,7 @@ impl Form for u32 {
     }
 }
 
-/// An integer from `LOW` to `HIGH`; the default of the type stands for a key that is absent.
+/// An integer from `LOW` to `HIGH`. The default of the type stands for an absent key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Whole<const LOW: u32, const HIGH: u32>(u32);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The JSON Schema of a manifest, for editors that complete and check TOML by one.
+//! The JSON Schema of a manifest, for editors that complete and check TOML with a schema.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::form::Declared;
 use super::{Key, Kind, Need, TableSchema};
 use crate::model::Manifest;
 
-/// Returns the schema, with a line break at its end.
+/// Returns the schema, with a line break at the end.
 #[must_use]
 pub fn schema() -> String {
     let mut root = table(Manifest::SCHEMA);
@@ -44,7 +44,7 @@ fn property(key: &Key) -> Value {
     value
 }
 
-/// Makes the first letter large.
+/// Makes the first letter of a text large.
 pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters

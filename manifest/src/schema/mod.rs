@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The form of manifests and board files.
 //!
-//! A table of the format is declared once, by [`declare::tables`]: the words for people are the documentation
-//! of a structure and its fields, the type of a field is the type of the value. From the declaration come the
+//! A table of the format is declared once, by [`declare::tables`]. The documentation of a structure and its
+//! fields gives the words for people. The type of a field is the type of the value. The declaration makes the
 //! structure, its reader ([`form`]), the check for unknown keys and wrong types ([`shape`]), the JSON Schema
 //! for editors ([`json`]) and the reference page of the book ([`reference`]). The last three work on
-//! [`TableSchema`], which is the declaration as data. Keys of a class or of a driver are declared where the
-//! class or the driver is, and join the table they belong to by [`TableSchema::keys`].
+//! [`TableSchema`], which is the declaration as data. Keys of a class or of a driver are declared beside the
+//! class or the driver. [`TableSchema::keys`] joins them to their table.
 #![deny(clippy::arithmetic_side_effects)]
 
 pub(crate) mod declare;
@@ -24,7 +24,7 @@ pub(crate) struct TableSchema {
     pub doc: &'static str,
     /// The keys that are declared with the table.
     pub own: &'static [Key],
-    /// The complete list of keys from the table's own.
+    /// The function that returns all keys of the table, made from the table's own.
     pub complete: fn(&'static [Key]) -> Vec<Key>,
 }
 
@@ -49,14 +49,14 @@ pub(crate) struct Key {
 pub(crate) enum Need {
     Required,
     Optional,
-    /// This value, as it would be written.
+    /// This value, as a manifest would give it.
     Default(&'static str),
-    /// A value that depends on others, in words.
+    /// A value that depends on other keys, in words.
     Otherwise(&'static str),
 }
 
 impl Need {
-    /// Returns the value that stands in for an absent key, as it would be written.
+    /// Returns the value that stands in for an absent key, as a manifest would give it.
     pub const fn literal(self) -> Option<&'static str> {
         match self {
             Self::Default(literal) => Some(literal),
@@ -64,7 +64,7 @@ impl Need {
         }
     }
 
-    /// Returns the meaning of an absent optional key in words, if there is one.
+    /// Returns the meaning of an absent optional key in words, if the declaration has one.
     pub const fn absence(self) -> Option<&'static str> {
         match self {
             Self::Default(text) | Self::Otherwise(text) => Some(text),
@@ -91,11 +91,11 @@ pub(crate) enum Kind {
     Duration,
     /// One of a few words.
     Choice(&'static [Word]),
-    /// The same, of words that other tables list.
+    /// One of a few words that other tables list.
     OneOf(fn() -> Vec<Word>),
     List(&'static Kind),
     Table(&'static TableSchema),
-    /// A table whose keys are names the user chooses.
+    /// A table whose keys are names that the user chooses.
     Map {
         /// A noun for the keys.
         key: &'static str,
@@ -104,7 +104,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns the words of a choice; none of other types.
+    /// Returns the words of a choice, and none for other types.
     pub fn choices(&self) -> Vec<Word> {
         match self {
             Self::Choice(choices) => choices.to_vec(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pages of the book that are made from the same data as the checks.
+//! Generates the pages of the book that come from the same data as the checks.
 
 use std::fmt::Write;
 
@@ -11,37 +11,43 @@ use crate::code::Code;
 use crate::model::Manifest;
 
 const INTRODUCTION: &str = "\
-A manifest describes a system: one board and the partitions that share it. It is a TOML file, usually named
-`system.toml`. `bulkhead check` says what is wrong with one, `bulkhead new` writes one to start from, and
-[`manifest.schema.json`](manifest.schema.json) makes editors complete and check it. This page is generated from the
-tool's own description of the format.
+A manifest describes a system: one board and the partitions that share it. It is a TOML file, usually
+named `system.toml`. `bulkhead check` reports the mistakes in a manifest, and `bulkhead new` writes a
+manifest to start from. With [`manifest.schema.json`](manifest.schema.json) editors complete and check a
+manifest. This page is generated from the tool's own description of the format.
 
 - A **size** is an integer of bytes or a string with a unit: `\"4K\"`, `\"64M\"`, `\"1G\"` (powers of 1024).
 - A **duration** is a string with a unit: `\"500us\"`, `\"10ms\"`, `\"1s\"`.
 - An **address** is an integer, best written in hexadecimal: `0x40000000`.
-- A **file** is a path relative to the manifest, or the name of a payload the host tool provides: `@guests/NAME`
-  (a program of this repository, built when needed), `@debian/linux-arm64` (Debian's kernel; also `linux-rt-arm64`
-  with PREEMPT_RT and `linux-armhf` for 32-bit Arm), `@debian/initramfs` (a RAM disk with Debian's busybox; also
-  `initramfs-armhf`).
+- A **file** is a path relative to the manifest, or the name of a payload that the host tool provides.
+  `@guests/NAME` is a program of this repository, which is built when needed. `@debian/linux-arm64` is
+  Debian's kernel; `linux-rt-arm64` is the one with PREEMPT_RT, and `linux-armhf` the one for 32-bit Arm.
+  `@debian/initramfs` is a RAM disk with Debian's busybox; `initramfs-armhf` is the one for 32-bit Arm.
 - Numbers of partitions, capability indices and event bits follow the order of the file.
 
-## Where things are in a VM
+## Memory map of a VM
 
-The default machine is the memory map of QEMU's `virt` board. A Linux Image is loaded at RAM base plus the offset in its
-header (plus 2M if that offset is below 4K, as on that board), a raw binary at RAM base plus 512K, an ELF file at the
-physical addresses of its segments. The RAM disk goes to 128M above RAM base, or half of RAM if that is less, or behind
-the image; the device tree behind it at a multiple of 2M. For an ELF image that leaves room there, and for firmware (a
-VM without `image`), the device tree is at RAM base. Where this does not fit, RAM disk and device tree go to the end of
-RAM. The first vCPU starts with the device tree's address in x0.
+The default machine is the memory map of QEMU's `virt` board.
 
-## Where things are in a task
+- A Linux Image is loaded at RAM base plus the offset in its header. If that offset is below 4K, 2M is
+  added, as on that board. A raw binary is loaded at RAM base plus 512K, an ELF file at the physical
+  addresses of its segments.
+- The RAM disk goes to 128M above RAM base, or to half of RAM if that is less. An image that reaches
+  further pushes it behind the image.
+- The device tree goes behind the RAM disk, at a multiple of 2M. If an ELF image leaves room at RAM base,
+  or if the VM has firmware (no `image`), the device tree is at RAM base.
+- If there is no room at these places, RAM disk and device tree go to the end of RAM.
+- The first vCPU starts with the device tree's address in x0.
 
-A task's memory is at 0x40000000. Its ELF file must be linked there; each page gets the permissions its segments ask for,
-the rest is readable and writable, and the stack pointer starts at the end. The startup page, which lists the
-capabilities, is mapped read-only at 0x3ffff000; x0 holds its address.
+## Memory map of a task
+
+A task's memory is at 0x40000000, and its ELF file must be linked there. Each page gets the permissions
+that its segments ask for. The rest is readable and writable. The stack pointer starts at the end of the
+memory. The startup page lists the capabilities. It is mapped read-only at 0x3ffff000, and x0 holds its
+address.
 ";
 
-/// `docs/manifest-reference.md`.
+/// Returns the text of `docs/manifest-reference.md`.
 #[must_use]
 pub fn reference_markdown() -> String {
     let mut out = String::from(
@@ -54,7 +60,7 @@ pub fn reference_markdown() -> String {
     out
 }
 
-/// `docs/manifest-errors.md`.
+/// Returns the text of `docs/manifest-errors.md`.
 #[must_use]
 pub fn error_index_markdown() -> String {
     let mut out = String::from(
@@ -76,7 +82,7 @@ pub fn error_index_markdown() -> String {
     out
 }
 
-/// `NoSuchThing` as `no-such-thing`.
+/// Returns a name such as `NoSuchThing` as `no-such-thing`.
 pub(crate) fn kebab(name: &str) -> String {
     let mut out = String::new();
     for letter in name.chars() {
@@ -88,7 +94,8 @@ pub(crate) fn kebab(name: &str) -> String {
     out
 }
 
-/// A section for a table and, behind it, for the tables in it. The nesting is that of our own constants.
+/// Writes the section of a table and, behind it, the sections of the tables in it. The nesting is that of our
+/// own constants, which bounds the recursion.
 fn tables(out: &mut String, path: &str, schema: &TableSchema) {
     let _ = writeln!(
         out,
@@ -125,7 +132,7 @@ fn tables(out: &mut String, path: &str, schema: &TableSchema) {
     }
 }
 
-/// Tells what each word means.
+/// Returns the meaning of each word of a choice.
 fn choices(kind: &Kind) -> String {
     let choices = match kind {
         Kind::List(of) => of.choices(),

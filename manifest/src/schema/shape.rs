@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Unknown keys, missing keys and wrong types: what can be said without knowing what anything means.
+//! Unknown keys, missing keys and wrong types: the findings that need no knowledge of meanings.
 
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::Manifest;
@@ -8,8 +8,8 @@ use crate::schema::{Kind, Need, TableSchema, Word};
 use crate::units;
 use crate::value::{Data, Entry, Table, Value};
 
-/// Returns the name among `known` that `word` was probably meant to be: at most a third of its letters
-/// differ.
+/// Returns the name among `known` that `word` was probably meant to be. The two differ in at most a third of
+/// the letters of `word`, or `word` is the beginning of the name.
 #[must_use]
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let tolerance = (word.chars().count() / 3).max(1);
@@ -68,7 +68,7 @@ fn unknown_key(entry: &Entry, schema: &TableSchema) -> Diagnostic {
     Diagnostic::at(Code::UnknownKey, entry.key_place, message).help(help)
 }
 
-/// Tells what the first table in `schema` is that has this key, tables within tables included.
+/// Returns the noun of the first table in `schema` that has this key. Tables within tables are searched, too.
 fn owner_of(name: &str, schema: &'static TableSchema) -> Option<&'static str> {
     let keys = schema.keys();
     if keys.iter().any(|key| key.name == name) {

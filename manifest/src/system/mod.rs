@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A checked system, as plain data for those who show it, simulate it or compile it.
+//! A checked system, as plain data for code that shows, simulates or compiles it.
 //!
 //! A [`System`] exists only if no rule found an error: places are disjoint, owners are unique, payloads are
 //! loaded and fit. Everything is in the order of the manifest, which is also the order of numbers.
@@ -24,22 +24,22 @@ pub use views::{CpuRow, DeviceRow, InterfaceRow, InterruptRow, MemoryRow, TouchR
 
 /// Name under which a partition finds the capability for itself.
 pub(crate) const SELF_NAME: &str = "self";
-/// A capability a partition holds from the start.
+/// A capability that a partition holds from the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
-    /// Index in its space.
+    /// The index in the partition's space.
     pub index: u32,
-    /// Name it knows it by.
+    /// The name by which the partition knows the capability.
     pub name: String,
-    /// Kind of the object.
+    /// The kind of the object.
     pub kind: ObjectKind,
-    /// Number of the partition the object belongs to, of the pCPU for its schedules; 0 for the timer.
+    /// The number of the partition that the object belongs to, or of the pCPU of schedules; 0 for the timer.
     pub object: usize,
-    /// What it may do.
+    /// The operations that the holder may carry out.
     pub rights: Rights,
 }
 
-/// What is behind a mapping.
+/// The kind of memory behind a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MappingKind {
     /// The partition's RAM.
@@ -48,28 +48,29 @@ pub enum MappingKind {
     Region,
     /// The startup page of a task.
     Startup,
-    /// Its program, executed where it is linked.
+    /// The partition's program, executed where it is linked.
     Code,
     /// Registers of a device passed through.
     Device,
-    /// The same, in a page with registers of others: not mapped, the hypervisor carries out each access.
+    /// Registers of a device in a page with registers of others. The page is not mapped; the hypervisor
+    /// carries out each access.
     Forwarded,
 }
 
 /// A mapping in a partition's space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// What is there.
+    /// The kind of the memory.
     pub kind: MappingKind,
-    /// Where the partition sees it.
+    /// The address at which the partition sees the memory.
     pub guest: u64,
-    /// Where it is on the board.
+    /// The address on the board.
     pub host: u64,
     /// Bytes.
     pub size: u64,
-    /// What the partition may do.
+    /// The accesses that the partition may make.
     pub access: Access,
-    /// Line of the manifest that asks for it.
+    /// The line of the manifest that asks for the mapping.
     pub line: u32,
 }
 
@@ -78,11 +79,11 @@ pub struct Mapping {
 pub struct Attachment {
     /// The device.
     pub device: String,
-    /// A disk's image, relative to the manifest.
+    /// The image of a disk, relative to the manifest.
     pub file: Option<String>,
     /// Bytes of a disk that is empty at first and lives for one run.
     pub size: Option<u64>,
-    /// Arguments of the emulator; `{file}` stands for a disk's image.
+    /// Arguments of the emulator. `{file}` stands for a disk's image.
     pub arguments: Vec<String>,
 }
 
@@ -93,9 +94,9 @@ pub struct MpuRegion {
     pub base: u64,
     /// Bytes of the block.
     pub size: u64,
-    /// The eighths of it that are left out, the lowest in bit 0.
+    /// The eighths of the block that are left out, the lowest in bit 0.
     pub left_out: u8,
-    /// What the partition may do.
+    /// The accesses that the partition may make.
     pub access: Access,
 }
 
@@ -130,25 +131,26 @@ impl System {
         Partition::of(self, number)
     }
 
-    /// Returns the pCPUs the system uses, by number.
+    /// Returns the pCPUs that the system uses, by number.
     #[must_use]
     pub fn pcpus(&self) -> &[Pcpu] {
         &self.pcpus
     }
 
-    /// Warnings.
+    /// Returns the warnings about the system.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// Returns the files the system was read from.
+    /// Returns the files that the system was read from.
     #[must_use]
     pub fn sources(&self) -> &Sources {
         &self.report.sources
     }
 
-    /// Tells what the manifest names as the image of partition `number`: a path relative to it, or `@...`.
+    /// Returns the image of partition `number` as the manifest names it: a path relative to the manifest, or
+    /// `@...`.
     #[must_use]
     pub fn image_name(&self, number: usize) -> Option<&str> {
         self.manifest
@@ -159,16 +161,16 @@ impl System {
             .map(|image| image.value.as_str())
     }
 
-    /// Returns how many instructions of partition `number` are replaced, and how many undefined ones it has
-    /// of its own; `None` where nothing has to be replaced.
+    /// Returns the number of replaced instructions of partition `number`, and the number of its own undefined
+    /// ones. `None` if the class replaces nothing.
     #[must_use]
     pub fn replaced(&self, number: usize) -> Option<(usize, usize)> {
         let guest = self.guests.get(number)?;
         (!guest.residents.is_empty()).then_some((guest.sites.len(), guest.undefined.len()))
     }
 
-    /// Returns the regions of the MPU while partition `number` runs; none of a class that translates
-    /// addresses.
+    /// Returns the regions of the MPU while partition `number` runs. A class that translates addresses has
+    /// none.
     #[must_use]
     pub fn mpu_regions(&self, number: usize) -> Vec<MpuRegion> {
         let (Some(spec), Some(guest)) = (self.manifest.partitions.get(number), self.guests.get(number))
@@ -192,7 +194,7 @@ impl System {
         regions.iter().map(region).collect()
     }
 
-    /// Tells what the emulator plugs into devices.
+    /// Returns the things that the emulator plugs into devices.
     #[must_use]
     pub fn attachments(&self) -> Vec<Attachment> {
         let one = |spec: AttachmentSpec<'_>| {
@@ -215,13 +217,13 @@ impl System {
         self.manifest.emulator.attachments().filter_map(one).collect()
     }
 
-    /// CPUs that the board's emulator needs.
+    /// Returns the number of CPUs that the board's emulator needs.
     #[must_use]
     pub fn cpu_count(&self) -> usize {
         self.pcpus.len()
     }
 
-    /// Bus address of the hypervisor's log area.
+    /// Returns the bus address of the hypervisor's log area.
     #[must_use]
     pub fn log_base(&self) -> u64 {
         self.plan.log.base

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A partition of a checked system, as those see it who show, simulate or compile it.
+//! A partition of a checked system, for code that shows, simulates or compiles it.
 //!
 //! The manifest, the contents of the partition's memory and the plan of the board's memory each know a part.
 //! Nothing is copied: a [`Partition`] asks them.
@@ -34,38 +34,38 @@ impl<'a> Partition<'a> {
         })
     }
 
-    /// Returns its name.
+    /// Returns the name of the partition.
     #[must_use]
     pub fn name(&self) -> &'a str {
         &self.spec.name.value
     }
 
-    /// Returns its kind.
+    /// Returns the kind of the partition.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.spec.kind
     }
 
-    /// Returns the line of the manifest where it starts.
+    /// Returns the line of the manifest where the partition starts.
     #[must_use]
     pub fn line(&self) -> u32 {
         self.system.sources().line_column(self.spec.name.place).0
     }
 
-    /// Returns its vCPUs.
+    /// Returns the vCPUs of the partition.
     #[must_use]
     pub fn vcpus(&self) -> Vec<Vcpu> {
         let vcpus = self.spec.vcpus.iter();
         vcpus.map(|spec| vcpu(spec, &self.system.manifest)).collect()
     }
 
-    /// Returns its capabilities; the first is for itself.
+    /// Returns the capabilities of the partition. The first one is for the partition itself.
     #[must_use]
     pub fn capabilities(&self) -> Vec<Capability> {
         capabilities(self.number, self.spec, &self.system.manifest)
     }
 
-    /// Returns the numbers of the partitions it watches.
+    /// Returns the numbers of the partitions that this one watches.
     #[must_use]
     pub fn watches(&self) -> Vec<usize> {
         let all = &self.system.manifest.partitions;
@@ -74,13 +74,13 @@ impl<'a> Partition<'a> {
         watched.filter_map(|name| number(&name.value)).collect()
     }
 
-    /// Tells whether the starts of its windows raise events at its gate.
+    /// Tells whether the starts of the partition's windows raise events at its gate.
     #[must_use]
     pub fn window_events(&self) -> bool {
         self.spec.watch.windows.value
     }
 
-    /// Returns the names of its devices.
+    /// Returns the names of the partition's devices.
     pub fn devices(&self) -> impl Iterator<Item = &'a str> {
         self.spec.devices.iter().map(|name| &*name.value)
     }
@@ -91,25 +91,25 @@ impl<'a> Partition<'a> {
         self.spec.health.complete(self.spec.kind)
     }
 
-    /// Tells whether it has a console.
+    /// Tells whether the partition has a console.
     #[must_use]
     pub fn console(&self) -> bool {
         self.spec.console
     }
 
-    /// Tells whether its time stands still while it waits.
+    /// Tells whether the partition's time stands still while the partition waits.
     #[must_use]
     pub fn frozen_time(&self) -> bool {
         self.spec.time.value == Clock::Frozen
     }
 
-    /// Tells whether it is started at boot.
+    /// Tells whether the partition is started at boot.
     #[must_use]
     pub fn autostart(&self) -> bool {
         self.spec.autostart
     }
 
-    /// Tells whether a device of its can overwrite any memory.
+    /// Tells whether a device of the partition can overwrite any memory.
     #[must_use]
     pub fn unconfined_dma(&self) -> bool {
         does_trusted_dma(self.spec, &self.system.board)
@@ -121,19 +121,19 @@ impl<'a> Partition<'a> {
         Some(self.spec.watchdog.as_ref()?.value.get())
     }
 
-    /// Returns how often a health action restarts it at most.
+    /// Returns the largest number of restarts by a health action.
     #[must_use]
     pub fn restart_limit(&self) -> Option<u32> {
         self.spec.restart_limit.map(Whole::get)
     }
 
-    /// Returns its first instruction.
+    /// Returns the address of the first instruction.
     #[must_use]
     pub fn entry(&self) -> u64 {
         self.guest.entry
     }
 
-    /// Returns its first argument: device tree or startup page.
+    /// Returns the first argument: the address of the device tree or startup page.
     #[must_use]
     pub fn argument(&self) -> u64 {
         self.guest.argument
@@ -145,13 +145,13 @@ impl<'a> Partition<'a> {
         &self.guest.device_tree
     }
 
-    /// Tells whether it starts in AArch32 state.
+    /// Tells whether the partition starts in AArch32 state.
     #[must_use]
     pub fn aarch32(&self) -> bool {
         self.guest.aarch32
     }
 
-    /// Returns its memory and devices, with the places of the system's plan.
+    /// Returns the partition's memory and devices, with the places of the system's plan.
     #[must_use]
     pub fn mappings(&self) -> Vec<Mapping> {
         let mut mappings = self.memory();

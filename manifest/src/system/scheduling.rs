@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who runs when, in a checked system: pCPUs with their schedules and time domains, vCPUs with their budgets.
+//! The scheduling of a checked system: pCPUs with their schedules and time domains, vCPUs with their budgets.
 //!
 //! All times are nanoseconds. Numbers of schedules, domains and partitions count from 0 in the order of the
 //! manifest.
@@ -10,80 +10,80 @@ use crate::model::{DomainSpec, Manifest, PcpuSpec, Policy, ScheduleSpec, ServerK
 /// A pCPU that the system uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pcpu {
-    /// Its number.
+    /// The number of the pCPU.
     pub number: u32,
     /// The CPU's own identification.
     pub hardware_id: u64,
-    /// How it is scheduled.
+    /// The scheduling policy.
     pub policy: Policy,
-    /// Turn of a vCPU among its equals, in nanoseconds; 0 if the policy has none.
+    /// The turn of a vCPU among its equals, in nanoseconds; 0 if the policy has no turns.
     pub quantum_ns: u64,
-    /// Its schedules, the one it starts with first; policy `arinc653`.
+    /// The schedules, the first one in force at the start; policy `arinc653`.
     pub schedules: Vec<Schedule>,
-    /// Its time domains, the one that is driven by priority first; policy `domains`.
+    /// The time domains, the one that is driven by priority first; policy `domains`.
     pub domains: Vec<Domain>,
 }
 
 /// A frame of windows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// Its name.
+    /// The name of the schedule.
     pub name: String,
-    /// Length of the frame.
+    /// The length of the frame.
     pub frame_ns: u64,
-    /// Its windows, in the order of their offsets.
+    /// The windows, in the order of their offsets.
     pub windows: Vec<TimeWindow>,
 }
 
 /// A window of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeWindow {
-    /// Number of the partition whose vCPUs on the pCPU run in it.
+    /// The number of the partition whose vCPUs on the pCPU run in the window.
     pub partition: usize,
-    /// Its start, from the start of the frame.
+    /// The start of the window, from the start of the frame.
     pub offset_ns: u64,
-    /// Its length.
+    /// The length of the window.
     pub duration_ns: u64,
-    /// Whether the partition's periodic processing starts with it.
+    /// True if the partition's periodic processing starts with the window.
     pub period_start: bool,
 }
 
 /// A time domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
-    /// Its name.
+    /// The name of the time domain.
     pub name: String,
     /// Execution time per cycle of all domains.
     pub budget_ns: u64,
 }
 
-/// Execution time that is kept for a vCPU, and that it cannot exceed.
+/// Execution time that is kept for a vCPU, and that the vCPU cannot exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// Execution time per period.
     pub budget_ns: u64,
     /// The period.
     pub period_ns: u64,
-    /// How a used budget comes back; it is for `fixed-priority` only.
+    /// The way in which a used budget comes back; for `fixed-priority` only.
     pub server: ServerKind,
 }
 
 /// A virtual CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vcpu {
-    /// The pCPU it is bound to.
+    /// The pCPU that the vCPU is bound to.
     pub pcpu: u32,
-    /// Larger is more important.
+    /// The priority; larger is more important.
     pub priority: u32,
-    /// Its budget, if it has one.
+    /// The budget, if the vCPU has one.
     pub reservation: Option<Reservation>,
-    /// Relative deadline under `edf` with a budget, else 0.
+    /// The relative deadline under `edf` with a budget, else 0.
     pub deadline_ns: u64,
-    /// Number of its time domain under `domains`.
+    /// The number of the time domain under `domains`.
     pub domain: Option<u32>,
 }
 
-/// Tells what the manifest says about a pCPU, if it says anything.
+/// Returns the table of a pCPU in the manifest, if there is one.
 pub(crate) fn spec_of(manifest: &Manifest, pcpu: u32) -> Option<&PcpuSpec> {
     let name = pcpu.to_string();
     manifest.pcpus.iter().find(|spec| spec.name.value == name)
@@ -157,7 +157,7 @@ fn domain(spec: &DomainSpec) -> Domain {
     }
 }
 
-/// A vCPU of the manifest.
+/// Returns a vCPU of the manifest as data of the system.
 pub(crate) fn vcpu(spec: &VcpuSpec, manifest: &Manifest) -> Vcpu {
     let pcpu = spec.pcpu.as_ref().map_or(0, |pcpu| pcpu.value);
     let reservation = spec.budget.as_ref().zip(spec.period.as_ref());

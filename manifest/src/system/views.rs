@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A system as tables: who owns which memory, CPU, interrupt line and device, and who can act on whom.
+//! A system as tables: owners of memory, CPUs, interrupt lines and devices, and the ways to act on others.
 
 use bulkhead_abi::ObjectKind;
 use bulkhead_abi::hypercall::SELF_CAPABILITY;
@@ -13,90 +13,90 @@ use crate::rules::{networks, owned};
 /// A line of the memory map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryRow {
-    /// Bus address.
+    /// The bus address.
     pub host: u64,
     /// Bytes.
     pub size: u64,
-    /// Name of the partition, `bulkhead` for the hypervisor.
+    /// The name of the partition, or `bulkhead` for the hypervisor.
     pub owner: String,
-    /// What it is, in a word or two.
+    /// The kind of the memory, in a word or two.
     pub what: String,
-    /// Where the partition sees it.
+    /// The address at which the partition sees the memory.
     pub guest: Option<u64>,
-    /// What the owner may do with it.
+    /// The accesses that the owner may make.
     pub access: String,
 }
 
-/// A pCPU and who runs on it.
+/// A pCPU and its vCPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuRow {
     /// The pCPU.
     pub pcpu: Pcpu,
-    /// Partition, index of the vCPU within it, priority; most important first.
+    /// Partition, index of the vCPU within the partition, and priority; the most important vCPU first.
     pub vcpus: Vec<(String, usize, u32)>,
 }
 
-/// An interrupt line and who owns it.
+/// An interrupt line and its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterruptRow {
-    /// Line of the board.
+    /// The line of the board.
     pub line: u32,
     /// The device behind it.
     pub device: String,
-    /// Name of the partition, `bulkhead` for the hypervisor.
+    /// The name of the partition, or `bulkhead` for the hypervisor.
     pub owner: String,
-    /// Line the partition sees.
+    /// The line that the partition sees.
     pub virtual_line: Option<u32>,
-    /// How it is signalled.
+    /// The signal on the line.
     pub trigger: Trigger,
 }
 
 /// A device of the board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceRow {
-    /// Its name.
+    /// The name of the device.
     pub name: String,
     /// One line for people.
     pub description: String,
-    /// Its registers.
+    /// The registers of the device.
     pub registers: Vec<Window>,
-    /// The partition that owns it, `bulkhead` for the hypervisor.
+    /// The partition that owns the device, or `bulkhead` for the hypervisor.
     pub owner: Option<String>,
 }
 
 /// One way in which a partition can act on something that is not its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TouchRow {
-    /// Who.
+    /// The partition that can act.
     pub partition: String,
-    /// What.
+    /// The object that it can act on.
     pub object: String,
-    /// How: rights, or a sentence.
+    /// The way to act: rights, or a sentence.
     pub how: String,
 }
 
 /// A partition's interface to a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceRow {
-    /// Whose it is.
+    /// The partition that owns the interface.
     pub partition: String,
     /// The network.
     pub network: String,
-    /// The board's device that connects that with the outside.
+    /// The board's device that connects the network with the outside.
     pub uplink: Option<String>,
-    /// Its MAC address.
+    /// The MAC address of the interface.
     pub address: String,
-    /// Where the partition finds its registers.
+    /// The address at which the partition finds the registers.
     pub registers: Window,
-    /// Its interrupt line.
+    /// The interrupt line of the interface.
     pub line: Option<u32>,
 }
 
-/// Name of the hypervisor as an owner.
+/// The name of the hypervisor as an owner.
 const HYPERVISOR: &str = bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 
 impl System {
-    /// Everything in the board's memory and every register window that has an owner, by bus address.
+    /// Returns everything in the board's memory and every register window that has an owner, by bus address.
     #[must_use]
     pub fn memory_map(&self) -> Vec<MemoryRow> {
         let row = |what: &str, window: Window, access: &str| MemoryRow {
@@ -170,7 +170,7 @@ impl System {
             .collect()
     }
 
-    /// Tells who runs where.
+    /// Returns the vCPUs of each pCPU.
     #[must_use]
     pub fn cpu_assignment(&self) -> Vec<CpuRow> {
         let on = |number: u32| {
@@ -193,7 +193,7 @@ impl System {
             .collect()
     }
 
-    /// Tells who owns which interrupt line, by line.
+    /// Returns the owner of each interrupt line, by line.
     #[must_use]
     pub fn interrupts(&self) -> Vec<InterruptRow> {
         let own = self.board.hypervisor_lines();
@@ -231,7 +231,7 @@ impl System {
         rows
     }
 
-    /// Tells who is on which network, by partition.
+    /// Returns the interfaces of partitions to networks, by partition.
     #[must_use]
     pub fn interfaces(&self) -> Vec<InterfaceRow> {
         (0..self.manifest.partitions.len())
@@ -256,7 +256,7 @@ impl System {
         })
     }
 
-    /// Returns the devices of the board and who owns them.
+    /// Returns the devices of the board and their owners.
     #[must_use]
     pub fn devices(&self) -> Vec<DeviceRow> {
         let mut rows: Vec<DeviceRow> = Vec::new();

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether partitions can do in time what they declare: the manifest's demands against the policies of its
-//! pCPUs.
+//! The timing of a system: the analysis judges the manifest's demands against the policies of its pCPUs.
 //!
-//! [`pcpus`] turns a system into what the analysis and the simulator of `bulkhead-sched` understand: slots,
-//! tasks and sources, in nanoseconds. [`judge`] runs the analysis; what it cannot show to be in time is a
-//! [`Diagnostic`] at the task's line with the smallest change that would help.
+//! [`pcpus`] turns a system into the terms of the analysis and the simulator of `bulkhead-sched`: slots,
+//! tasks and sources, in nanoseconds. [`judge`] runs the analysis. A task that cannot be shown to be in time
+//! becomes a [`Diagnostic`] at the task's line, with the smallest change that would help.
 
 mod remedy;
 mod suggest;
@@ -28,78 +27,78 @@ use crate::units::{Duration, format_duration};
 /// A task with its name.
 #[derive(Clone, Debug)]
 pub struct NamedTask {
-    /// Its name in the manifest.
+    /// The name in the manifest.
     pub name: String,
-    /// What it does.
+    /// The task.
     pub task: Task,
     pub(crate) place: Place,
 }
 
-/// A vCPU of a pCPU; its place among them is its slot.
+/// A vCPU of a pCPU. Its place among the vCPUs of the pCPU is its slot.
 #[derive(Clone, Debug)]
 pub struct VcpuTiming {
-    /// Number of its partition.
+    /// The number of its partition.
     pub partition: usize,
-    /// Its number in the partition.
+    /// The number of the vCPU in the partition.
     pub index: usize,
-    /// Its number among all vCPUs, as the system image counts.
+    /// The number of the vCPU among all vCPUs, as the system image counts.
     pub number: u8,
-    /// `partition/index`, or the partition's name if it has but one vCPU.
+    /// `partition/index`, or the partition's name if the partition has only one vCPU.
     pub name: String,
-    /// What its policy knows of it.
+    /// The parameters for the policy of the pCPU.
     pub parameters: VcpuParameters,
-    /// How its partition chooses among its tasks.
+    /// The scheduler of the partition's own tasks.
     pub scheduler: TaskScheduler,
-    /// What it declares; `None`: nothing.
+    /// The tasks of its demand; `None`: it declares nothing.
     pub tasks: Option<Vec<NamedTask>>,
-    /// What it does is said by a workload, and not only by its demand or by nothing.
+    /// True if a workload says what the vCPU does. If false, only its demand says so, or nothing.
     pub has_workload: bool,
-    /// Lines of devices whose interrupts bring it into time domain 0.
+    /// Lines of those devices whose interrupts bring the vCPU into time domain 0.
     pub critical: u8,
-    /// The schedules in which its demand holds; `None`: all.
+    /// The schedules in which the demand holds; `None`: all.
     pub schedules: Option<Vec<String>>,
-    /// What it does in the simulator, each with a name.
+    /// The activities in the simulator, each with a name.
     pub sources: Vec<(String, Source)>,
 }
 
 /// A pCPU with its policy.
 #[derive(Clone, Debug)]
 pub struct PcpuTiming {
-    /// Its number.
+    /// The number of the pCPU.
     pub number: u32,
-    /// Its policy.
+    /// The policy of the pCPU.
     pub policy: Policy,
-    /// Turn among equals.
+    /// The turn of a vCPU among its equals.
     pub quantum: u64,
-    /// What the hypervisor costs.
+    /// The costs of the hypervisor.
     pub overheads: Overheads,
-    /// Slot 0 first.
+    /// The vCPUs, slot 0 first.
     pub vcpus: Vec<VcpuTiming>,
     /// The windows of all schedules.
     pub windows: Vec<Window>,
     /// The schedules.
     pub schedules: Vec<Schedule>,
-    /// Their names.
+    /// The names of the schedules.
     pub schedule_names: Vec<String>,
     /// The time domains.
     pub domains: Vec<Domain>,
 }
 
-/// What the analysis says of a task.
+/// The verdict of the analysis on a task.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// The slot of its vCPU.
     pub slot: usize,
     /// The task.
     pub task: NamedTask,
-    /// The worst of all schedules in which it has to be done, and of the changes between them.
+    /// The worst bound of all schedules in which the task has to be done, and of the changes between them.
     pub bound: Bound,
-    /// One of these schedules in which its partition has no window at all.
+    /// One of these schedules in which the partition has no window at all.
     pub unserved: Option<String>,
 }
 
 impl Verdict {
-    /// Returns how much earlier the task is done than it must be.
+    /// Returns the time from the latest completion of the task to its deadline.
     #[must_use]
     pub fn slack(&self) -> Option<u64> {
         self.bound
@@ -110,7 +109,7 @@ impl Verdict {
 
 impl System {
     /// Returns the longest stretch without a look at interrupts that the analysis charges on any pCPU, in
-    /// nanoseconds; `None`: the board does not say.
+    /// nanoseconds. `None`: the board does not give one.
     #[must_use]
     pub fn longest_stretch(&self) -> Option<u64> {
         self.board.costs?;
@@ -185,7 +184,7 @@ fn one(system: &System, pcpu: &system::Pcpu) -> PcpuTiming {
     }
 }
 
-/// Returns the lines of the partition's critical devices: any of its vCPUs may handle them.
+/// Returns the lines of the partition's critical devices. Any vCPU of the partition may handle them.
 fn critical_lines(system: &System, spec: &PartitionSpec) -> u8 {
     let owned = crate::rules::owned(spec, &system.board);
     let critical = owned.filter(|(name, _)| spec.critical.iter().any(|other| other.value == name.value));
@@ -331,7 +330,7 @@ impl PcpuTiming {
                 let pairs = numbers
                     .clone()
                     .flat_map(|from| numbers.clone().map(move |to| (from, to)));
-                // A schedule by itself, and the change to each of the others.
+                // A schedule by itself, and the change to each other schedule.
                 let model = |(from, to)| match from == to {
                     true => PolicyModel::Arinc653(self.arinc653(0), from),
                     false => PolicyModel::ScheduleChange(self.arinc653(0), from, to),
@@ -345,10 +344,10 @@ impl PcpuTiming {
         }
     }
 
-    /// Returns the policy's very code, as the hypervisor runs it, with its frames starting at 0.
+    /// Returns the policy: the very code that the hypervisor runs, with its frames starting at 0.
     ///
     /// # Errors
-    /// What the policy finds wrong with its parameters.
+    /// The mistake that the policy finds in its parameters.
     pub fn policy(&self, schedule: u8) -> Result<AnyPolicy, PolicyError> {
         let parameters: Vec<_> = self.vcpus.iter().map(|vcpu| vcpu.parameters).collect();
         let quantum = self.quantum;
@@ -384,7 +383,7 @@ impl PcpuTiming {
         wanted.is_none_or(|wanted| name.is_some_and(|name| wanted.contains(name)))
     }
 
-    /// Tells whether a model is of interest to the slot: all, but schedules in which its demand does not
+    /// Tells whether the slot has to pass a model: any model except schedules in which its demand does not
     /// hold.
     fn has_to_pass(&self, slot: usize, model: &PolicyModel) -> bool {
         match model {
@@ -459,7 +458,7 @@ impl PcpuTiming {
         self.verdicts().iter().all(|verdict| verdict.bound.is_ok())
     }
 
-    /// Returns the share of the pCPU that `vcpu` declares to need, without overheads.
+    /// Returns the share of the pCPU that `vcpu` needs by its demand, without overheads.
     #[must_use]
     pub fn utilisation(&self, vcpu: &VcpuTiming) -> Option<f64> {
         let tasks = vcpu.tasks.as_ref()?;
@@ -476,7 +475,7 @@ fn worse(one: Bound, other: Bound) -> Bound {
     }
 }
 
-/// Tells what cannot be shown to be in time.
+/// Reports the tasks that cannot be shown to be in time.
 #[must_use]
 pub fn judge(system: &System) -> Report {
     let mut report = Report {
@@ -487,7 +486,7 @@ pub fn judge(system: &System) -> Report {
         let mut mended = None;
         for verdict in pcpu.verdicts() {
             let Err(miss) = verdict.bound else { continue };
-            // What one of a vCPU's tasks needs is said once.
+            // The remedy for one of a vCPU's tasks is the remedy for all its tasks, so it is given once.
             let remedy = if mended.replace(verdict.slot) == Some(verdict.slot) {
                 Some("see above".to_owned())
             } else {

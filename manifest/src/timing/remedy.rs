@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The smallest change with which a vCPU would pass, found by trying.
+//! The smallest change with which a vCPU would pass. It is found by trying.
 //!
-//! Each kind of change is one number; the least value with which the vCPU's tasks are in time, and all that
-//! are already, is found between the first of some places in its range where that is so and the last where it
-//! is not. A change counts only if it was tried with exactly the value that is proposed. Kinds that take
-//! nothing from others come first.
+//! Each kind of change is one number. The vCPU's tasks, and all tasks that are in time already, have to be in
+//! time with the new value. The least such value is found in two steps: some places in the range are tried,
+//! and then the values between the first place that is enough and the place before it. A change counts only
+//! if exactly the proposed value was tried. Kinds of changes that take nothing from others come first.
 
 use bulkhead_sched::analysis::Task;
 use bulkhead_sched::{Server, ServerKind, Window};
@@ -13,13 +13,13 @@ use super::{NamedTask, PcpuTiming};
 use crate::model::Policy;
 use crate::units::format_duration;
 
-/// Times are tried in multiples of this.
+/// Times are tried in multiples of this step.
 const STEP: u64 = 10_000;
 
-/// A range is looked at in so many places before the least value is looked for between two of them.
+/// Number of places in a range that are tried before the least value is looked for between two of them.
 const GRID: u64 = 64;
 
-/// Tells what would make the vCPU in `slot` pass, and all others that do already.
+/// Returns the change that would make the vCPU in `slot` pass, and all vCPUs that pass already.
 pub(super) fn find(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
     let candidates: &[fn(&Goal) -> Option<String>] = match pcpu.policy {
         Policy::Pinned => &[less_work],
@@ -32,11 +32,11 @@ pub(super) fn find(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
     candidates.iter().find_map(|candidate| candidate(&goal))
 }
 
-/// What a change is to achieve.
+/// The goal of a change.
 struct Goal<'a> {
     pcpu: &'a PcpuTiming,
     slot: usize,
-    /// Others that are late, and may stay so.
+    /// Slots of other vCPUs that are late, and may stay so.
     late: Vec<usize>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Goal<'a> {
         }
     }
 
-    /// Tells whether the pCPU with this change is as it should be.
+    /// Tells whether the pCPU with this change meets the goal.
     fn is_met(&self, change: impl Fn(&mut PcpuTiming)) -> bool {
         let mut changed = self.pcpu.clone();
         change(&mut changed);
@@ -61,7 +61,7 @@ impl<'a> Goal<'a> {
         verdicts.all(|verdict| verdict.bound.is_ok() || self.late.contains(&verdict.slot))
     }
 
-    /// Between a value that is enough and one that is not: the nearest to the latter that is, in steps.
+    /// Returns the value nearest to `near` that is enough, in steps. `far` is enough, and `near` is not.
     fn nearest(&self, far: u64, near: u64, change: impl Fn(&mut PcpuTiming, u64)) -> u64 {
         let is_met = |value| self.is_met(|pcpu| change(pcpu, value));
         let (mut enough, mut not) = (far, near);
@@ -79,7 +79,7 @@ impl<'a> Goal<'a> {
             enough / STEP * STEP
         };
         let mut best = if is_met(rounded) { rounded } else { enough };
-        // More is not always better: what rounds up to one more job or turn can be worse.
+        // More is not always better: a value that rounds up to one more job or turn can be worse.
         for _ in 0..GRID {
             let nearer = if best > near {
                 best.saturating_sub(STEP)
@@ -94,7 +94,7 @@ impl<'a> Goal<'a> {
         best
     }
 
-    /// Returns the least value from `low` to `high` that is enough; `None` if none is.
+    /// Returns the least value from `low` to `high` that is enough; `None` if no value is.
     fn least(&self, low: u64, high: u64, change: impl Fn(&mut PcpuTiming, u64)) -> Option<u64> {
         let at = |part: u64| {
             low + u64::try_from(u128::from(high - low) * u128::from(part) / u128::from(GRID)).unwrap_or(0)
@@ -103,7 +103,7 @@ impl<'a> Goal<'a> {
         Some(self.nearest(at(first), at(first - 1), change))
     }
 
-    /// Returns the greatest value below `now` that is enough; `None` if none is.
+    /// Returns the greatest value below `now` that is enough; `None` if no value is.
     fn greatest_below(&self, now: u64, change: impl Fn(&mut PcpuTiming, u64)) -> Option<u64> {
         let at = |part: u64| {
             u64::try_from(u128::from(now) * u128::from(GRID - part) / u128::from(GRID)).unwrap_or(0)
@@ -146,7 +146,8 @@ fn more_budget(goal: &Goal) -> Option<String> {
     ))
 }
 
-/// Without a budget a vCPU is promised nothing under `edf`: one in the shortest of its periods.
+/// Proposes a budget in the shortest of the vCPU's periods. Under `edf` a vCPU without a budget is promised
+/// nothing.
 fn a_budget(goal: &Goal) -> Option<String> {
     let vcpu = &goal.pcpu.vcpus[goal.slot];
     if vcpu.parameters.server.is_some() {
@@ -167,7 +168,8 @@ fn a_budget(goal: &Goal) -> Option<String> {
     ))
 }
 
-/// Budgets that leave nothing for what the hypervisor takes help nobody: less of one's own, or of another's.
+/// Proposes a smaller budget, of the vCPU or of another one. Budgets that leave nothing for the hypervisor
+/// help nobody.
 fn less_budget(goal: &Goal) -> Option<String> {
     let others = (0..goal.pcpu.vcpus.len()).filter(|slot| *slot != goal.slot);
     std::iter::once(goal.slot).chain(others).find_map(|slot| {
@@ -186,7 +188,7 @@ fn less_budget(goal: &Goal) -> Option<String> {
     })
 }
 
-/// Tells whether it would help if the others declared what they do: each a job per budget.
+/// Proposes that the other vCPUs declare their demands, if that would help: one job per budget for each.
 fn declarations(goal: &Goal) -> Option<String> {
     let pcpu = goal.pcpu;
     let place = pcpu.vcpus[goal.slot].tasks.as_ref()?.first()?.place;
@@ -209,7 +211,7 @@ fn declarations(goal: &Goal) -> Option<String> {
             place,
         }]);
     }
-    // Whether these would be in time themselves is not asked.
+    // It does not matter whether the other vCPUs would be in time themselves.
     let is_other = |slot: usize| pcpu.vcpus[slot].tasks.is_none() || goal.late.contains(&slot);
     let verdicts = changed.verdicts();
     let passes = verdicts
@@ -249,7 +251,7 @@ fn larger_domain(goal: &Goal) -> Option<String> {
     ))
 }
 
-/// Returns the windows of `slot`, with where the free time around each begins and ends.
+/// Returns the windows of `slot`, each with the beginning and the end of the free time around the window.
 fn windows_of(pcpu: &PcpuTiming, slot: usize) -> Vec<(usize, u64, u64)> {
     let mut found = Vec::new();
     for schedule in &pcpu.schedules {
@@ -272,7 +274,7 @@ fn longer_window(goal: &Goal) -> Option<String> {
     let mut best: Option<(u64, Window, Window)> = None;
     for (number, free_from, free_to) in windows_of(goal.pcpu, goal.slot) {
         let now = goal.pcpu.windows[number];
-        // Behind it first, then in front of it too.
+        // First the time behind the window, then also the time in front of the window.
         let set = |pcpu: &mut PcpuTiming, duration: u64| {
             let offset = now.offset.min(free_to.saturating_sub(duration)).max(free_from);
             pcpu.windows[number].offset = offset;
@@ -323,7 +325,7 @@ fn other_offset(goal: &Goal) -> Option<String> {
     ))
 }
 
-/// Parts of a hundred that the tasks' execution times would have to be reduced to.
+/// Proposes a percentage to which the tasks' execution times would have to be reduced.
 fn less_work(goal: &Goal) -> Option<String> {
     let part = (1..100).rev().find(|part| {
         goal.is_met(|changed| {

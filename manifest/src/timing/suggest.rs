@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Budgets, windows and priorities that are enough for what is declared: where to start from, not the best
-//! there is.
+//! Budgets, windows and priorities that are enough for the demands: a place to start from, not the best
+//! values.
 //!
-//! For each pCPU the parameters its policy reads are made anew from the demands alone; what vCPUs without a
-//! demand have is kept. Whatever is proposed has passed the analysis.
+//! For each pCPU the parameters that its policy reads are made anew from the demands alone. The parameters of
+//! vCPUs without a demand are kept. Every proposal has passed the analysis.
 
 use bulkhead_sched::{Domain, Schedule, Server, ServerKind, SlotSet, Window};
 
@@ -11,11 +11,11 @@ use super::PcpuTiming;
 use crate::model::Policy;
 use crate::units::format_duration;
 
-/// Proposed times are multiples of this, or of a hundredth of what they are part of.
+/// Proposed times are multiples of this, or of a hundredth of the time that they are part of.
 const STEP: u64 = 10_000;
 
-/// Lines for the manifest that make the pCPU pass; `None` if no proposal does, or there is nothing to
-/// propose.
+/// Returns lines for the manifest that make the pCPU pass. `None` if no proposal does, or if there is nothing
+/// to propose.
 #[must_use]
 pub fn suggest(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     if pcpu.vcpus.iter().all(|vcpu| vcpu.tasks.is_none()) {
@@ -30,7 +30,7 @@ pub fn suggest(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     }
 }
 
-/// Returns the shortest period of the slot's tasks.
+/// Returns the shortest period or deadline of the slot's tasks.
 fn shortest_period(pcpu: &PcpuTiming, slot: usize) -> Option<u64> {
     let tasks = pcpu.vcpus[slot].tasks.as_ref()?;
     tasks
@@ -49,7 +49,7 @@ fn slot_passes(pcpu: &PcpuTiming, slot: usize) -> bool {
     own.all(|verdict| verdict.bound.is_ok())
 }
 
-/// Returns the least multiple of a hundredth of `most` with which `change` makes `passes` true.
+/// Returns the least multiple of a hundredth of `most` with which `passes` is true.
 fn least(most: u64, passes: impl Fn(u64) -> bool) -> Option<u64> {
     let step = (most / 100).div_ceil(STEP).max(1) * STEP;
     let (mut low, mut high) = (0, most.div_ceil(step));
@@ -67,8 +67,8 @@ fn least(most: u64, passes: impl Fn(u64) -> bool) -> Option<u64> {
     Some((high * step).min(most))
 }
 
-/// Deadline-monotonic: the shorter a vCPU's shortest deadline, the more important it is; those that declare
-/// nothing come last.
+/// Proposes priorities by deadline: the shorter a vCPU's shortest deadline, the more important the vCPU is.
+/// vCPUs that declare nothing come last.
 fn priorities(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     let mut order: Vec<usize> = declared(pcpu).collect();
     order.sort_by_key(|slot| {
@@ -95,17 +95,18 @@ fn priorities(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     })
 }
 
-/// What a longer period may need more of the pCPU than the one that needs least: it costs fewer switches.
+/// The largest accepted ratio of a longer period's need of the pCPU to the least need: a longer period costs
+/// fewer switches.
 const WORTH: f64 = 1.1;
 
-/// A server for each vCPU with a demand, of the longest period that needs about the least of the pCPU.
+/// Proposes a server for each vCPU with a demand: the longest period that needs about the least of the pCPU.
 fn budgets(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     let mut changed = pcpu.clone();
     for slot in declared(pcpu).collect::<Vec<_>>() {
         let shortest = shortest_period(pcpu, slot)?;
         let found = [1, 2, 3, 4, 6, 8].into_iter().filter_map(|parts| {
             let period = (shortest / parts / STEP * STEP).max(STEP);
-            // Alone, so that only its own demand counts.
+            // Only the vCPU's own demand counts here.
             let mut alone = pcpu.clone();
             for (other, vcpu) in alone.vcpus.iter_mut().enumerate() {
                 if other != slot {
@@ -118,7 +119,7 @@ fn budgets(pcpu: &PcpuTiming) -> Option<Vec<String>> {
                 with.vcpus[slot].parameters.server = Some(server(budget, period));
                 with
             };
-            // Room for what the ends of budgets cost the others.
+            // The ends of budgets cost the other vCPUs time, for which room is left.
             let most = period.saturating_sub(pcpu.overheads.at_ends() * 2);
             let budget = least(most, |budget| budget > 0 && slot_passes(&set(budget), slot))?;
             Some((budget as f64 / period as f64, budget, period))
@@ -152,10 +153,10 @@ const fn server(budget: u64, period: u64) -> Server {
     }
 }
 
-/// Returns the longest frame that will do in which each partition with a demand has one window; the others
-/// share what is left.
+/// Proposes the longest frame that will do in which each partition with a demand has one window. The others
+/// share the rest.
 fn frame(pcpu: &PcpuTiming) -> Option<Vec<String>> {
-    // All demands hold in the only schedule there is then.
+    // All demands hold in the only schedule that is left.
     let mut one = pcpu.clone();
     one.vcpus.iter_mut().for_each(|vcpu| vcpu.schedules = None);
     let lines = frame_of_one(&one)?;
@@ -206,7 +207,8 @@ fn frame_of_one(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     })
 }
 
-/// Windows for the partitions that declare nothing: equal parts of what is left of the frame behind `offset`.
+/// Returns windows for the partitions that declare nothing: equal parts of the rest of the frame behind
+/// `offset`.
 fn rest_of_frame(pcpu: &PcpuTiming, declaring: &[usize], (offset, frame): (u64, u64)) -> Vec<Window> {
     let mut others: Vec<usize> = pcpu.vcpus.iter().map(|vcpu| vcpu.partition).collect();
     others.dedup();
@@ -259,14 +261,14 @@ fn lines_of_frame(pcpu: &PcpuTiming, frame: u64) -> Vec<String> {
     lines
 }
 
-/// Rounds of growing budgets before a cycle is given up.
+/// Number of rounds of growing budgets before a cycle is given up.
 const ROUNDS: usize = 40;
 
-/// What partitions that declare nothing have of a cycle at first: one part of so many.
+/// First shares of partitions that declare nothing: a cycle divided by each of these numbers in turn.
 const PARTS_OF_OTHERS: [u64; 2] = [10, 50];
 
-/// Budgets of domains: in the longest cycle that will do (so that there are few turns), each one's share of
-/// it, growing where that is not enough.
+/// Proposes budgets of domains. The cycle is the longest that will do, so that there are few turns. Each
+/// domain gets its share of the cycle, which grows where the share is not enough.
 fn cycle(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     let longest = declared(pcpu)
         .filter_map(|slot| pcpu.vcpus[slot].tasks.as_ref())
@@ -282,11 +284,11 @@ fn cycle(pcpu: &PcpuTiming) -> Option<Vec<String>> {
     Some(lines_of_domains(&changed))
 }
 
-/// Returns the pCPU with budgets of its domains that are enough, in a cycle about that long; domains that
-/// declare nothing have `others`.
+/// Returns the pCPU with budgets of its domains that are enough, in a cycle of about `cycle`. Domains that
+/// declare nothing get `others`.
 fn budgets_in(pcpu: &PcpuTiming, cycle: u64, others: u64) -> Option<PcpuTiming> {
     let mut changed = pcpu.clone();
-    // What the ends of a turn take is to be a small part of it.
+    // The ends of a turn are to take a small part of the turn.
     let least = pcpu.overheads.at_ends().saturating_mul(10);
     for (number, domain) in changed.domains.iter_mut().enumerate() {
         let mut share = 0.0;
@@ -318,7 +320,7 @@ fn budgets_in(pcpu: &PcpuTiming, cycle: u64, others: u64) -> Option<PcpuTiming> 
     None
 }
 
-/// Gives each domain that declares nothing as much as the others can bear, up to a cycle.
+/// Gives each domain that declares nothing as much as the other domains can bear, up to a cycle.
 fn share_the_rest(pcpu: &mut PcpuTiming, cycle: u64) {
     for number in 0..pcpu.domains.len() {
         if members(pcpu, number).any(|vcpu| vcpu.tasks.is_some()) {
@@ -341,7 +343,7 @@ fn members(pcpu: &PcpuTiming, domain: usize) -> impl Iterator<Item = &super::Vcp
     pcpu.vcpus.iter().filter(is_in)
 }
 
-/// Up to the next multiple of [`STEP`] with two digits other than 0 at most.
+/// Rounds up to a multiple of [`STEP`] that has at most two digits other than 0.
 fn rounded_up(time: u64) -> u64 {
     let steps = time.div_ceil(STEP).max(1);
     let mut unit = 1;
@@ -351,7 +353,7 @@ fn rounded_up(time: u64) -> u64 {
     steps.div_ceil(unit) * unit * STEP
 }
 
-/// Round figures from `most` downwards, the last of them [`STEP`].
+/// Returns round figures from `most` downwards. The last figure is [`STEP`].
 fn figures_below(most: u64) -> impl Iterator<Item = u64> {
     const DIGITS: [u64; 10] = [80, 60, 50, 40, 30, 25, 20, 15, 12, 10];
     let decades = (0..12).rev().map(|decade| STEP * 10_u64.pow(decade) / 10);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Programs for a microcontroller, made to measure. `fuzz/` starts from them too, so they need nothing else.
+//! Programs for a microcontroller, made to measure. `fuzz/` starts from them too, so they need no other file.
 
 const ARM: u16 = 40;
 const EXECUTABLE: u16 = 2;
 const RW: u32 = 6;
 const RX: u32 = 5;
 
-/// A program for a microcontroller: vector table and code from `base` on, variables at `ram`, and the mapping symbols
-/// `map` (offset within the code, `$t` or `$d`).
+/// Makes a program for a microcontroller: vector table and code from `base` on, variables at `ram`, and the
+/// mapping symbols `map` (offset within the code, `$t` or `$d`).
 pub fn firmware(base: u32, ram: u32, code: &[u16], map: &[(u32, &str)]) -> Vec<u8> {
     const HEADERS: u32 = 52 + 2 * 32;
     const VECTORS: u32 = 64;
@@ -67,7 +67,7 @@ pub fn firmware(base: u32, ram: u32, code: &[u16], map: &[(u32, &str)]) -> Vec<u
     out
 }
 
-/// A class binary with a few bytes at 0, its end at 0x8000 and its RAM at `ram`.
+/// Makes a class binary with a few bytes at 0, its end at 0x8000 and its RAM at `ram`.
 pub fn class_binary(base: u32, ram: core::ops::Range<u32>) -> Vec<u8> {
     let words = |values: &[u32]| {
         values

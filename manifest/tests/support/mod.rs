@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const LOOP: [u8; 4] = 0x1400_0000_u32.to_le_bytes();
 const AARCH64: u16 = 183;
 const X86_64: u16 = 62;
-/// The same for an M-profile CPU.
+/// The same program for an M-profile CPU.
 const LOOP_T32: u16 = 0xe7fe;
 const EXECUTABLE: u16 = 2;
 const R: u32 = 4;
@@ -21,7 +21,7 @@ const RW: u32 = 6;
 const RX: u32 = 5;
 const RWX: u32 = 7;
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("..")
@@ -32,7 +32,7 @@ pub fn root() -> PathBuf {
 /// A segment of an ELF file: address, permissions, contents, bytes in memory.
 pub struct Segment<'a>(pub u64, pub u32, pub &'a [u8], pub u64);
 
-/// A 64-bit little-endian ELF file.
+/// Makes a 64-bit little-endian ELF file.
 pub fn elf(machine: u16, kind: u16, entry: u64, segments: &[Segment<'_>]) -> Vec<u8> {
     let mut out = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
     out.extend(kind.to_le_bytes());
@@ -62,7 +62,7 @@ pub fn elf(machine: u16, kind: u16, entry: u64, segments: &[Segment<'_>]) -> Vec
     out
 }
 
-/// A Linux Image of 8 KiB that asks for `size` bytes of memory.
+/// Makes a Linux Image of 8 KiB that asks for `size` bytes of memory.
 pub fn image(size: u64) -> Vec<u8> {
     let mut bytes = vec![0; 8192];
     bytes[..4].copy_from_slice(&LOOP);
@@ -71,7 +71,7 @@ pub fn image(size: u64) -> Vec<u8> {
     bytes
 }
 
-/// An EFI program with one section of `section` bytes at 4096.
+/// Makes an EFI program with one section of `section` bytes at 4096.
 fn efi(mut bytes: Vec<u8>, machine: u16, section: u32) -> Vec<u8> {
     bytes[..2].copy_from_slice(b"MZ");
     bytes[0x3c..0x40].copy_from_slice(&64_u32.to_le_bytes());
@@ -83,14 +83,14 @@ fn efi(mut bytes: Vec<u8>, machine: u16, section: u32) -> Vec<u8> {
     bytes
 }
 
-/// `bytes`, packed.
+/// Packs `bytes`.
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(bytes).expect("writes to memory");
     encoder.finish().expect("writes to memory")
 }
 
-/// A kernel of `packed` bytes that unpacks itself when EFI starts it.
+/// Makes a kernel of `packed` bytes that unpacks itself when EFI starts it.
 pub fn zboot(method: &str, packed: &[u8]) -> Vec<u8> {
     let mut bytes = b"MZ\0\0zimg".to_vec();
     bytes.extend(128_u32.to_le_bytes());
@@ -102,7 +102,7 @@ pub fn zboot(method: &str, packed: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A compiled overlay that changes the node with the label `label`; `dtc -@` makes the same of
+/// Makes a compiled overlay that changes the node with the label `label`. `dtc -@` makes the same of
 /// `&label { example; };`.
 pub fn overlay(label: &str) -> Vec<u8> {
     use dtoolkit::model::{DeviceTree, DeviceTreeNode, DeviceTreeProperty};
@@ -120,7 +120,7 @@ pub fn overlay(label: &str) -> Vec<u8> {
     tree.to_dtb()
 }
 
-/// A program for a VM on the default machine.
+/// Makes a program for a VM on the default machine.
 pub fn vm_elf() -> Vec<u8> {
     elf(
         AARCH64,
@@ -133,7 +133,7 @@ pub fn vm_elf() -> Vec<u8> {
     )
 }
 
-/// A program for a task: code, constants, and data that starts in the page of the constants.
+/// Makes a program for a task: code, constants, and data that starts in the page of the constants.
 pub fn task_elf() -> Vec<u8> {
     let segments = [
         Segment(0x4000_0000, RX, &LOOP, 4),
@@ -143,12 +143,12 @@ pub fn task_elf() -> Vec<u8> {
     elf(AARCH64, EXECUTABLE, 0x4000_0000, &segments)
 }
 
-/// A program for a microcontroller that loops for ever.
+/// Makes a program for a microcontroller that loops for ever.
 pub fn firmware_at(base: u32, ram: u32) -> Vec<u8> {
     firmware(base, ram, &[LOOP_T32], &[(0, "$t")])
 }
 
-/// Every payload of the corpus.
+/// Returns every payload of the corpus.
 pub fn payloads() -> Vec<(&'static str, Vec<u8>)> {
     let one = |address, flags| vec![Segment(address, flags, &LOOP, 64)];
     let mut arm32 = vm_elf();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes to manifests that are right, for the fuzz target and the property: a value becomes an extreme one,
-//! one of another kind or that of another key; a line goes, comes twice, or comes with a key that does not
-//! belong there.
+//! Changes correct manifests, for the fuzz target and the property. A value becomes an extreme one, one of
+//! another kind or that of another key. A line goes, comes twice, or comes with a key that does not belong
+//! there.
 
 const TRANSLATED: &str = r#"board = "qemu-virt-aarch64"
 
@@ -220,7 +220,7 @@ const VALUES: [&str; 58] = [
     "\"task\"",
 ];
 
-/// Reads an input from its beginning; behind its end it is zeros.
+/// An input that is read from its beginning. Behind its end it is zeros.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {
@@ -237,7 +237,7 @@ impl Input<'_> {
     }
 }
 
-/// Returns the keys of a manifest by its JSON Schema.
+/// Returns the keys of a manifest, from its JSON Schema.
 fn keys(schema: &str) -> Vec<&str> {
     let name = |line: &'_ str| line.trim().strip_suffix("\": {").map(str::len);
     let lines = schema.lines().filter(|line| name(line).is_some());
@@ -245,8 +245,8 @@ fn keys(schema: &str) -> Vec<&str> {
     names.filter(|name| *name != "properties").collect()
 }
 
-/// Returns where the values of a line are: strings, numbers and words that are no keys, and what is between
-/// brackets.
+/// Returns the places of the values in a line: strings, numbers and words that are no keys, and the text
+/// between brackets.
 fn values(line: &str) -> Vec<std::ops::Range<usize>> {
     let mut found = Vec::new();
     let mut brackets = Vec::new();
@@ -271,7 +271,7 @@ fn values(line: &str) -> Vec<std::ops::Range<usize>> {
     found
 }
 
-/// Returns where the values of a text are.
+/// Returns the places of the values in a text.
 fn all_values(text: &str) -> Vec<std::ops::Range<usize>> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -285,8 +285,8 @@ fn all_values(text: &str) -> Vec<std::ops::Range<usize>> {
     found
 }
 
-/// Returns the manifest that an input describes: one of the bases with up to eight changes. `schema` is that
-/// of manifests.
+/// Returns the manifest that an input describes: one of the bases with up to eight changes. `schema` is the
+/// schema of manifests.
 pub fn mutated(input: &[u8], schema: &str) -> String {
     let mut input = Input(input);
     let mut text = BASES[input.byte() % BASES.len()].to_owned();

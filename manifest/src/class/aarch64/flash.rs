@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The flashable file of class `aarch64`: flat.
 //!
-//! The class binary arrives as the linker's ELF file and is flattened to its full memory size, bss and
-//! stacks included, up to the symbol `__image_end`; the system image follows immediately, where the
-//! running binary looks for it. Its first 64 bytes are the header of an arm64 Linux Image, so that QEMU's
-//! `-kernel` and U-Boot's `booti` load the file like a kernel; the header's `image_size` is filled in
-//! here, because only now the size is known.
+//! The class binary arrives as the linker's ELF file. It is flattened to its full memory size, bss and stacks
+//! included, up to the symbol `__image_end`. The system image follows immediately, where the running binary
+//! looks for it. The first 64 bytes of the file are the header of an arm64 Linux Image, so that QEMU's
+//! `-kernel` and U-Boot's `booti` load the file like a kernel. The header's `image_size` is filled in here,
+//! because only now the size is known.
 
 use object::LittleEndian;
 use object::elf::{EM_AARCH64, FileHeader64, PT_LOAD, SHT_SYMTAB};
@@ -17,16 +17,16 @@ use crate::flash::{ClassBinary, END_SYMBOL, FlashError};
 use crate::payload::Stretch;
 use crate::units::PAGE;
 
-/// A class binary larger than this is surely not one.
+/// Largest size of a class binary. A larger file is surely not one.
 const BINARY_MAX: u64 = 64 << 20;
-/// Where the header of an Image says how much memory it takes.
+/// Offset at which the header of an Image says how much memory the Image takes.
 const IMAGE_SIZE_AT: usize = 16;
 
 pub(super) fn is_for_us(elf: &[u8]) -> bool {
     FileHeader64::<LittleEndian>::parse(elf).is_ok_and(|header| header.e_machine(LittleEndian) == EM_AARCH64)
 }
 
-/// Reads the ELF file `elf`, flattened.
+/// Reads the ELF file `elf`, and flattens it.
 pub(super) fn read(elf: &[u8]) -> Result<ClassBinary, FlashError> {
     let not_elf = |error: object::read::Error| FlashError::NotElf(error.to_string());
     let header = FileHeader64::<LittleEndian>::parse(elf).map_err(not_elf)?;

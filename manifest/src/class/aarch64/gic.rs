@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The virtual interrupt controller of a VM: of the version that the board's own has.
+//! The virtual interrupt controller of a VM. It has the version of the board's own controller.
 #![deny(clippy::arithmetic_side_effects)]
 
 use bulkhead_image::layout::{VIRTUAL_GIC_V2, VIRTUAL_GIC_V3};
@@ -30,7 +30,8 @@ pub(super) enum Gic {
 }
 
 impl Gic {
-    /// That of the board; a board that is not known has the usual one.
+    /// Returns the version of the board's interrupt controller. A board that is not known has the usual
+    /// version.
     pub(super) fn of(board: Option<&Board>) -> Self {
         let controller = board.and_then(|board| board.driven(Role::Interrupts));
         if controller.is_some_and(|controller| *controller.driver == GIC_V2) {
@@ -40,7 +41,7 @@ impl Gic {
         }
     }
 
-    /// Returns its number.
+    /// Returns the number of the version.
     const fn version(self) -> u64 {
         match self {
             Self::V2 => 2,
@@ -49,7 +50,7 @@ impl Gic {
     }
 }
 
-/// Returns the windows of a VM's interrupt controller.
+/// Returns the virtual interrupt controller of a VM, with its register windows.
 pub(super) fn virtual_controller(partition: &PartitionSpec, gic: Gic) -> VirtualController {
     let machine = &partition.machine;
     let window = |base, size| Window { base, size };
@@ -86,7 +87,7 @@ pub(super) fn virtual_controller(partition: &PartitionSpec, gic: Gic) -> Virtual
     }
 }
 
-/// Reports an interrupt controller that the board cannot give a VM.
+/// Reports an interrupt controller that a VM cannot have on the board.
 pub(super) fn check(partition: &PartitionSpec, board: Option<&Board>, report: &mut Report) {
     if let Some(board) = board {
         version_is_the_boards(partition, board, report);
@@ -113,8 +114,8 @@ pub(super) fn check(partition: &PartitionSpec, board: Option<&Board>, report: &m
     }
 }
 
-/// A VM's interrupt controller is the board's, with its registers partly those of the hardware: its version
-/// is no choice.
+/// Checks that a VM's interrupt controller has the version of the board's. Some of its registers are those of
+/// the hardware, so the version cannot be chosen.
 fn version_is_the_boards(partition: &PartitionSpec, board: &Board, report: &mut Report) {
     let machine = &partition.machine;
     let real = Gic::of(Some(board)).version();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Programs: recognising what an image is, and putting it in place.
+//! Programs: recognises the kind of an image, and puts the image in place.
 
 use std::rc::Rc;
 
@@ -18,18 +18,20 @@ use crate::units::{align_up, format_size};
 pub(super) struct Image {
     pub pieces: Vec<Piece>,
     pub entry: u64,
-    /// The memory it needs, contents and zeroes.
+    /// The memory that the program needs, contents and zeroes.
     pub windows: Vec<Window>,
-    /// Whether the device tree goes to the start of RAM if there is room below the image.
+    /// True if the device tree goes to the start of RAM, provided that there is room below the image.
     pub tree_first: bool,
-    /// Starts in AArch32 state.
+    /// True if the program starts in AArch32 state.
     pub aarch32: bool,
-    /// Is surely a Linux kernel: boot loaders and small systems come with the same header.
+    /// True if the program is surely a Linux kernel. Boot loaders and small systems come with the same
+    /// header.
     pub linux: bool,
 }
 
 impl Image {
-    /// A file that lies in `window` as it is and is entered at its first byte, in AArch64 state.
+    /// Returns the image of a file that lies in `window` unchanged and is entered at its first byte, in
+    /// AArch64 state.
     fn in_one_piece(name: String, contents: Bytes, window: Window) -> Self {
         Self {
             entry: window.base,
@@ -45,14 +47,15 @@ impl Image {
         self.windows.iter().map(|window| window.base).min().unwrap_or(0)
     }
 
-    /// Returns the end of what the image needs in `ram`, or its start.
+    /// Returns the end of the memory that the image needs in `ram`, or the start of `ram` if the image needs
+    /// none there.
     pub fn high_in(&self, ram: Window) -> u64 {
         let inside = self.windows.iter().filter(|window| window.overlaps(ram));
         inside.map(|window| window.end()).max().unwrap_or(ram.base)
     }
 }
 
-/// A VM without image starts at `machine.entry`, in a region.
+/// Returns the firmware of a VM without image, which starts at `machine.entry`, in a region.
 pub(super) fn firmware(spec: &PartitionSpec, areas: &[Area], report: &mut Report) -> Option<Image> {
     let entry = spec.machine.entry.as_ref()?;
     entry_is_executable(entry.value.get(), entry.place, areas, report)?;
@@ -86,7 +89,7 @@ fn entry_is_executable(entry: u64, place: Place, areas: &[Area], report: &mut Re
 #[derive(Clone, Copy)]
 pub(super) struct Program<'a> {
     pub context: &'a Context<'a>,
-    /// Its file, as the manifest names it.
+    /// The file of the program, as the manifest names the file.
     pub name: &'a Placed<String>,
     pub areas: &'a [Area],
 }
@@ -227,8 +230,8 @@ fn place_linux(program: &Program<'_>, contents: Bytes, report: &mut Report) -> O
     })
 }
 
-/// Places the zImage of a 32-bit kernel. Only the kernel knows where it unpacks to, and how much memory it needs
-/// then.
+/// Places the zImage of a 32-bit kernel. Only the kernel knows where it unpacks itself to, and how much
+/// memory it needs then.
 fn place_zimage(program: &Program<'_>, contents: Bytes, report: &mut Report) -> Option<Image> {
     let Program { context, name, areas } = *program;
     if let Err(why) = kernel::check_zimage(&contents) {
@@ -301,7 +304,7 @@ fn place_raw(program: &Program<'_>, contents: Bytes, report: &mut Report) -> Opt
     })
 }
 
-/// `load-at` and `entry` mean something for raw binaries only.
+/// Refuses `load-at` and `entry`, which have a meaning for raw binaries only.
 fn refuse_raw_keys(context: &Context<'_>, what: &str, report: &mut Report) {
     let machine = &context.spec.machine;
     for (key, value) in [("load-at", &machine.load_at), ("entry", &machine.entry)] {

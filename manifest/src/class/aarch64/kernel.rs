@@ -7,10 +7,10 @@ use std::io::Read;
 
 use crate::units::{BLOCK, PAGE};
 
-/// Where a raw binary, or an Image without a size in its header, goes: what QEMU's loader does
-/// (hw/arm/boot.c, `KERNEL64_LOAD_ADDR`).
+/// Offset of a raw binary, or of an Image without a size in its header, as in QEMU's loader (hw/arm/boot.c,
+/// `KERNEL64_LOAD_ADDR`).
 pub(crate) const DEFAULT_OFFSET: u64 = 0x8_0000;
-/// No Linux kernel is smaller, and hardly anything else with its header is larger.
+/// Least size of a Linux kernel. Hardly anything else with a kernel's header is larger.
 pub(crate) const LINUX_MIN: u64 = 2 << 20;
 /// Bytes of the header.
 const HEADER: usize = 64;
@@ -19,12 +19,12 @@ const MAGIC: &[u8] = b"ARM\x64";
 /// COFF machine type of 64-bit Arm.
 const COFF_ARM64: u16 = 0xaa64;
 
-/// What the header says.
+/// The header of an Image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// Bytes from the start of RAM to the Image.
     pub offset: u64,
-    /// Bytes of memory it needs from there on.
+    /// Bytes of memory that the Image needs from there on.
     pub size: u64,
 }
 
@@ -33,11 +33,11 @@ pub(crate) fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b])
 }
 
-/// Why a gzip file gives nothing.
+/// The reason why a gzip file gives nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum GunzipError {
     Damaged(String),
-    /// It unpacks to more than the limit.
+    /// The file unpacks to more than the limit.
     TooLarge,
 }
 
@@ -55,17 +55,17 @@ pub(crate) fn gunzip(bytes: &[u8], limit: u64) -> Result<Vec<u8>, GunzipError> {
     }
 }
 
-/// Why an EFI zboot kernel gives nothing.
+/// The reason why an EFI zboot kernel gives nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ZbootError {
-    /// Packed in a way that we do not know.
+    /// The kernel is packed in a way that we do not know.
     Method(String),
     /// Its header points outside the file.
     Damaged,
 }
 
 impl ZbootError {
-    /// Tells whether the file is good, but not for us.
+    /// Tells whether the file is intact, but packed in a way that we do not know.
     pub const fn is_method(&self) -> bool {
         matches!(self, Self::Method(_))
     }
@@ -80,9 +80,9 @@ impl std::fmt::Display for ZbootError {
     }
 }
 
-/// Returns the packed kernel in an EFI zboot image, if the file is one (kernel source,
+/// Returns the packed kernel in an EFI zboot image, if the file is one. The header is in the kernel source,
 /// `drivers/firmware/efi/libstub/zboot-header.S`: `MZ`, `zimg`, offset and size of the packed part, and from
-/// byte 24 on how it is packed).
+/// byte 24 on the way it is packed.
 pub(crate) fn zboot(bytes: &[u8]) -> Option<Result<&[u8], ZbootError>> {
     if !bytes.starts_with(b"MZ\0\0zimg") {
         return None;
@@ -104,12 +104,12 @@ pub(crate) fn zboot(bytes: &[u8]) -> Option<Result<&[u8], ZbootError>> {
     })
 }
 
-/// Where a zImage goes: 32 MiB above the start of RAM, so that it need not move out of its own way while it
-/// unpacks.
+/// Offset of a zImage: 32 MiB above the start of RAM, so that the zImage need not move out of its own way
+/// while it unpacks itself.
 pub(crate) const ZIMAGE_OFFSET: u64 = 32 << 20;
 const ZIMAGE_MAGIC_AT: usize = 0x24;
 const ZIMAGE_MAGIC: [u8; 4] = 0x016f_2818_u32.to_le_bytes();
-/// Where the address of the first and behind the last byte stand.
+/// Offsets of the addresses of the first byte and behind the last byte.
 const ZIMAGE_EXTENT: [usize; 2] = [0x28, 0x2c];
 
 /// Tells whether the file is a little-endian zImage.
@@ -117,10 +117,10 @@ pub(crate) fn is_zimage(bytes: &[u8]) -> bool {
     bytes.get(ZIMAGE_MAGIC_AT..ZIMAGE_MAGIC_AT + 4) == Some(&ZIMAGE_MAGIC)
 }
 
-/// Checks that a zImage is all there.
+/// Checks that a zImage is complete.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// The mistake, in words.
 pub(crate) fn check_zimage(bytes: &[u8]) -> Result<(), String> {
     let [start, end] = ZIMAGE_EXTENT.map(|at| {
         bytes
@@ -140,7 +140,7 @@ pub(crate) fn is_image(bytes: &[u8]) -> bool {
     bytes.get(MAGIC_AT..MAGIC_AT + MAGIC.len()) == Some(MAGIC)
 }
 
-/// Tells whether it is an EFI program, but no arm64 Image.
+/// Tells whether the file is an EFI program, but no arm64 Image.
 pub(crate) fn is_other_efi(bytes: &[u8]) -> bool {
     bytes.starts_with(b"MZ") && !is_image(bytes)
 }
@@ -148,7 +148,7 @@ pub(crate) fn is_other_efi(bytes: &[u8]) -> bool {
 /// Reads the header of an Image.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// The mistake, in words.
 pub(crate) fn header(bytes: &[u8]) -> Result<Header, String> {
     if bytes.len() < HEADER {
         return Err(format!("it ends within its header of {HEADER} bytes"));
@@ -164,7 +164,7 @@ pub(crate) fn header(bytes: &[u8]) -> Result<Header, String> {
     }
     sections_are_complete(bytes)?;
     if offset < PAGE {
-        // QEMU puts its boot stub at the very start of RAM and moves such an Image one block up.
+        // QEMU puts its boot stub at the very start of RAM, and moves such an Image one block up.
         offset += BLOCK;
     }
     Ok(Header {
@@ -173,7 +173,8 @@ pub(crate) fn header(bytes: &[u8]) -> Result<Header, String> {
     })
 }
 
-/// An Image with EFI stub is a PE file too; its section table tells how long the file must be.
+/// Checks that a file has all its sections. An Image with EFI stub is a PE file too, and its section table
+/// gives the least length of the file.
 fn sections_are_complete(bytes: &[u8]) -> Result<(), String> {
     let half = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
     let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize);
@@ -266,7 +267,7 @@ mod tests {
             Err(GunzipError::Damaged(_))
         ));
     }
-    /// An EFI zboot image whose packed part is said to be `size` bytes from 64 on.
+    /// Returns an EFI zboot image whose header claims a packed part of `size` bytes from 64 on.
     fn wrapped(method: &[u8], size: u32, packed: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0; 64];
         bytes[..8].copy_from_slice(b"MZ\0\0zimg");

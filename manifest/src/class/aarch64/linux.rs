@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What surprises those who run a Linux kernel: it is loaded as the manifest says, and then ends with a
-//! panic.
+//! Surprises for users who run a Linux kernel: the kernel is loaded as the manifest says, and then ends with
+//! a panic.
 //!
-//! Warnings only: a kernel can have its root file system built in, and who knows how little memory one needs.
+//! These are warnings only. A kernel can have its root file system built in, and nobody knows how little
+//! memory a kernel needs.
 
 use super::image::Image;
 use crate::board::Window;
@@ -12,14 +13,15 @@ use crate::payload::bytes;
 use crate::units::PAGE;
 use bulkhead_image::layout::HealthAction;
 
-/// What a kernel needs for itself, beside its image and a RAM disk.
+/// Memory that a kernel needs for itself, beside its image and a RAM disk.
 const ROOM: u64 = 16 << 20;
-/// A RAM disk is unpacked into memory while the packed one is still there; gzip makes a third of it.
+/// Size of an unpacked RAM disk, as a multiple of the packed one, which is still in memory then: gzip makes a
+/// third of it.
 const UNPACKED: u64 = 3;
-/// What in a command line says where the root file system is, or that the kernel shall find one.
+/// Words of a command line that say where the root file system is, or that tell the kernel to find one.
 const ROOTS: [&str; 3] = ["root=", "nfsroot=", "rdinit="];
 
-/// Looks at a Linux kernel with so much of a RAM disk in `ram`.
+/// Checks a Linux kernel in `ram` whose RAM disk has `ramdisk` bytes.
 pub(super) fn check(context: &Context<'_>, image: &Image, ramdisk: u64, ram: Window, report: &mut Report) {
     if !image.linux {
         return;

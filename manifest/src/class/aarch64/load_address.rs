@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a board of class `aarch64` can have the hypervisor.
+//! The addresses at which a board of class `aarch64` can have the hypervisor.
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::board::{Board, Window};
 use crate::class::Refuse;
 use crate::units::PAGE;
 
-/// Checks that the flashable file is loaded where the log fits before it.
+/// Checks that the flashable file is loaded at an address with room for the log before it.
 pub(super) fn check(board: &Board, refuse: &mut Refuse<'_>) {
     let size = board.log().size;
     let load = Window {

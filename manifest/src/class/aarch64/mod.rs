@@ -39,8 +39,8 @@ static DRIVERS: &[&Driver] = &[&PL011, &CADENCE_UART, &GIC_V3, &GIC_V2, &ARM_TIM
 tables! {
     /// Keys of boards of the class.
     BoardKeys = "a board of class `aarch64`" {
-        /// where the flashable file is loaded, from the start of the first stretch of RAM; the 64K before it
-        /// hold the log; aarch64
+        /// load address of the flashable file, as an offset from the start of the first stretch of RAM. The
+        /// 64K before it hold the log; aarch64
         load_offset "load-offset": Size, required;
     }
 }

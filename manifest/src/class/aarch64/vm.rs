@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The memory of a VM: areas, image, RAM disk, device tree.
 //!
-//! Placement inside a VM follows QEMU's `virt` board (hw/arm/boot.c of QEMU 7.2), because software built
-//! for that board may depend on it: a Linux Image at RAM base plus its offset; a raw binary at RAM base
-//! plus 512K; the RAM disk at 128M or half of RAM, whichever is less; the device tree behind it, or, for
-//! an ELF image and for firmware, at the start of RAM. Where that does not fit, the RAM disk and the
+//! Placement inside a VM follows QEMU's `virt` board (hw/arm/boot.c of QEMU 7.2), because software built for
+//! that board may depend on it. A Linux Image is at RAM base plus its offset, a raw binary at RAM base plus
+//! 512K. The RAM disk is at 128M or half of RAM, whichever is less. The device tree is behind the RAM disk
+//! or, for an ELF image and for firmware, at the start of RAM. Where that does not fit, the RAM disk and the
 //! device tree go to the end of RAM. x0 is always the device tree's address.
 
 use std::rc::Rc;
@@ -19,9 +19,9 @@ use crate::model::{Access, PartitionSpec, Placed};
 use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, initramfs, is_ramdisk, too_large};
 use crate::units::{BLOCK, PAGE, align_up, format_size};
 
-/// QEMU's limit for the distance of the RAM disk from the start of RAM.
+/// QEMU's largest distance of the RAM disk from the start of RAM.
 const RAMDISK_MAX_OFFSET: u64 = 128 << 20;
-/// Alignment of the device tree if it is not at QEMU's place.
+/// Alignment of the device tree if the tree is not at QEMU's place.
 const TREE_ALIGN: u64 = PAGE;
 
 fn vm_areas(spec: &PartitionSpec) -> Option<Vec<Area>> {
@@ -89,7 +89,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
             report,
         )
     };
-    // The size does not depend on the addresses in it.
+    // The size of the tree does not depend on the addresses in the tree.
     let tree_size = tree(
         (ramdisk_size > 0).then_some(Window {
             base: 0,
@@ -151,7 +151,7 @@ fn region_payloads(
     Some(pieces)
 }
 
-/// The RAM disk: `Some(None)` if there is none, `None` if something was reported.
+/// Loads the RAM disk: `Some(None)` if there is none, `None` if something was reported.
 #[expect(
     clippy::option_option,
     reason = "absence and failure are different things here"
@@ -194,8 +194,8 @@ fn load_ramdisk(
     Some(Some(Rc::new(joined)))
 }
 
-/// Returns the payload with the modules a VM asks for: an archive of the resolver's that belongs to its
-/// kernel.
+/// Returns the name of the payload with the modules that a VM asks for. The resolver has this archive; it
+/// belongs to the VM's kernel.
 fn modules(spec: &PartitionSpec) -> Option<Placed<String>> {
     let (image, first) = (spec.image.as_ref()?, spec.modules.first()?);
     let names: Vec<&str> = spec.modules.iter().map(|module| module.value.as_str()).collect();
@@ -205,7 +205,7 @@ fn modules(spec: &PartitionSpec) -> Option<Placed<String>> {
     })
 }
 
-/// Tells where RAM disk and device tree go.
+/// Finds the places of RAM disk and device tree.
 fn place_rest(
     context: &Context<'_>,
     image: &Image,

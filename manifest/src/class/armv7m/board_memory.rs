@@ -6,7 +6,7 @@ use crate::class::Refuse;
 use crate::driver::Role;
 use crate::units::format_size;
 
-/// Code memory is apart from RAM, and the hypervisor's share of both is there.
+/// Checks that code memory is apart from RAM, and that the hypervisor's share of both exists.
 pub(super) fn check(board: &Board, refuse: &mut Refuse<'_>) {
     let whole = |window: &Window| window.size > 0 && window.pages() == *window && window.end() <= 1 << 32;
     let overlap = board.code.iter().enumerate().any(|(index, window)| {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a disassembler that is not ours says an instruction is.
+//! The meaning of instructions, by a disassembler that is not ours.
 //!
 //! Everything else that reads code here was written from one manual by the same people. Capstone shares
-//! nothing with it: neither tables nor authors. It reads a program before and after it was rewritten, and
-//! what it says has to fit.
+//! nothing with that code: neither tables nor authors. Capstone reads a program before and after the program
+//! was rewritten, and both readings have to fit.
 
 use capstone::arch::arm::{ArchExtraMode, ArchMode};
 use capstone::prelude::{BuildsCapstone, BuildsCapstoneExtraMode};
@@ -29,7 +29,7 @@ impl Disassembler {
             .map(Self)
     }
 
-    /// Returns the instruction that `bytes` are, if it is one and they are no more than it.
+    /// Returns the instruction in `bytes`, if there is one and it takes all of `bytes`.
     pub(crate) fn read(&self, bytes: &[u8]) -> Option<Assembly> {
         let found = self.0.disasm_count(bytes, 0, 1).ok()?;
         let instruction = found.first().filter(|found| found.len() == bytes.len())?;
@@ -41,9 +41,9 @@ impl Disassembler {
 }
 
 impl Assembly {
-    /// Tells whether unprivileged code is not to execute this, but a stand-in for it. APSR belongs to
-    /// everybody (Arm DDI 0403E, B5.2.2 and B5.2.3): MRS may read nothing beside it, MSR writes nothing else
-    /// of what it is a part of.
+    /// Tells whether unprivileged code must execute a stand-in instead of this instruction. APSR belongs to
+    /// everybody (Arm DDI 0403E, B5.2.2 and B5.2.3): MRS may read nothing beside APSR, and MSR may write
+    /// nothing else of the register that APSR is a part of.
     pub(crate) fn is_sensitive(&self) -> bool {
         const FLAGS: [&str; 4] = ["apsr_", "iapsr_", "eapsr_", "xpsr_"];
         let named = |name: &str| self.mnemonic.starts_with(name);

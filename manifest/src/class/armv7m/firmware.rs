@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! ELF files of a class that executes code where it is linked.
 //!
-//! What a segment has in the file lies at its physical address: in code memory it stays there (initial values
-//! of variables included, which the program's own start-up copies, as on the bare board); in RAM the
-//! hypervisor puts it there at every start. What a segment occupies at its virtual address is memory the
-//! program uses. Section headers say what is executable, mapping symbols what is an instruction: without them
-//! nothing can be rewritten, and the file is refused.
+//! The contents of a segment lie at its physical address. In code memory they stay there, initial values of
+//! variables included, which the program's own start-up copies, as on the bare board. In RAM the hypervisor
+//! puts them there at every start. The addresses that a segment occupies at its virtual address are memory
+//! that the program uses. Section headers say what is executable, and mapping symbols say what is an
+//! instruction. Without both nothing can be rewritten, and the file is refused.
 //!
-//! The vector table (Arm DDI 0403E, section B1.5.3) is where the contents in code memory begin, unless the
-//! manifest says otherwise.
+//! The vector table (Arm DDI 0403E, section B1.5.3) is at the beginning of the contents in code memory,
+//! unless the manifest says otherwise.
 
 use std::collections::BTreeMap;
 
@@ -26,9 +26,9 @@ use crate::board::{Board, Window};
 use crate::payload::Stretch;
 use crate::payload::elf::{ElfError, damaged, machine_name};
 
-/// Loadable segments an ELF file can have here.
+/// Number of loadable segments that an ELF file can have here.
 const MAX_SEGMENTS: usize = 32;
-/// Words that a vector table has at least: initial stack pointer and reset handler.
+/// Bytes that a vector table has at least: initial stack pointer and reset handler.
 const LEAST_VECTORS: u64 = 8;
 
 /// A program in place.
@@ -36,14 +36,14 @@ const LEAST_VECTORS: u64 = 8;
 pub(crate) struct Firmware {
     /// Contents of code memory, rewritten, in ascending order.
     pub code: Vec<Stretch>,
-    /// RAM that the program says it uses.
+    /// RAM that the program uses, by its own account.
     pub ram: Vec<Window>,
-    /// What is put into RAM at every start.
+    /// Contents that are put into RAM at every start.
     pub data: Vec<Stretch>,
     pub rewritten: Rewritten,
 }
 
-/// Why a program cannot be used.
+/// The reason why a program cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FirmwareError {
     Elf(ElfError),
@@ -78,12 +78,12 @@ pub(crate) struct Vectors {
     pub address: u64,
     /// Initial main stack pointer.
     pub stack: u64,
-    /// Reset handler, bit 0 set.
+    /// Reset handler, with bit 0 set.
     pub reset: u64,
 }
 
 impl Firmware {
-    /// Returns the vector table at `address`, or where the contents of code memory begin.
+    /// Returns the vector table at `address`, or at the beginning of the contents of code memory.
     ///
     /// # Errors
     /// [`FirmwareError::NoVectors`].
@@ -131,7 +131,7 @@ impl Firmware {
     }
 }
 
-/// Takes an ELF file for an M-profile CPU apart, and rewrites it.
+/// Takes the ELF file of an M-profile CPU apart, and rewrites its code.
 ///
 /// # Errors
 /// [`FirmwareError`].
@@ -145,8 +145,8 @@ pub(crate) fn parse(bytes: &[u8], board: &Board) -> Result<Firmware, FirmwareErr
     Ok(firmware)
 }
 
-/// Takes the ELF file of a task apart: it has no processor of its own that an instruction could be about, so
-/// none is replaced. Its entry point as the file has it, bit 0 set for T32 code.
+/// Takes the ELF file of a task apart. A task has no processor of its own that an instruction could be about,
+/// so no instruction is replaced. Also returns the entry point as the file has it, bit 0 set for T32 code.
 ///
 /// # Errors
 /// [`FirmwareError`].
@@ -218,7 +218,7 @@ fn check_header(bytes: &[u8]) -> Result<&Header, ElfError> {
     Ok(header)
 }
 
-/// Tells where the contents of a segment begin that are not the file's own headers, from its start.
+/// Returns the length of the file's own headers at the start of a segment, which are not contents.
 fn skip_headers(segment: &Segment, sections: &[SectionHeader32<LittleEndian>]) -> u64 {
     let start = segment.p_offset(ENDIAN);
     if start != 0 {
@@ -283,7 +283,7 @@ fn place(
     Ok(())
 }
 
-/// Rewrites the executable sections in code memory.
+/// Rewrites the executable sections that are in code memory.
 fn replace(
     header: &Header,
     bytes: &[u8],
@@ -301,7 +301,7 @@ fn replace(
             .iter_mut()
             .find(|stretch| stretch.window().contains(window))
         else {
-            // In RAM nothing is executed, whatever it is.
+            // Nothing in RAM is executed, whatever it is.
             continue;
         };
         let start = (window.base - stretch.address) as usize;
@@ -328,8 +328,9 @@ fn replace(
     }
 }
 
-/// Tells where the finished contents of code memory look like a replaced instruction, ascending, without the
-/// replaced ones themselves (`sites`, ascending). The target takes all others for replaced.
+/// Returns the addresses, ascending, at which the finished contents of code memory look like a replaced
+/// instruction, without the replaced ones themselves (`sites`, ascending). The target takes all others for
+/// replaced.
 pub(crate) fn lookalikes(code: &[Stretch], sites: &[u32]) -> Vec<u32> {
     let mut found: Vec<u32> = code
         .iter()
@@ -340,7 +341,7 @@ pub(crate) fn lookalikes(code: &[Stretch], sites: &[u32]) -> Vec<u32> {
     found
 }
 
-/// Refuses contents of an executable segment that belong to no section, but for what fills gaps.
+/// Refuses contents of an executable segment that belong to no section, except for the filling of gaps.
 fn unspoken_for(
     index: usize,
     segment: &Segment,
@@ -367,7 +368,7 @@ fn unspoken_for(
         })
         .collect();
     spoken.sort_unstable();
-    // One way through both: the gap before each section, and behind the last one.
+    // One pass through both lists: the gap before each section, and the gap behind the last one.
     let mut at = start;
     let mut gaps = Vec::new();
     for (first, last) in spoken.into_iter().chain([(end, end)]) {
@@ -386,8 +387,8 @@ fn unspoken_for(
     Ok(())
 }
 
-/// Returns the sections with code, at their physical addresses, with their mapping symbols: the executable
-/// ones, and those of data in which a symbol says that there is code.
+/// Returns the sections with code, at their physical addresses, with their mapping symbols. These are the
+/// executable sections, and those data sections in which a symbol says that there is code.
 fn executable<'a>(
     header: &Header,
     bytes: &'a [u8],
@@ -399,7 +400,7 @@ fn executable<'a>(
     let symbols = sections
         .symbols(ENDIAN, bytes, SHT_SYMTAB)
         .map_err(|_| damaged("its symbol table is not in the file"))?;
-    // By section, so that many sections and many symbols are not many times many.
+    // By section, so that the work is not the number of sections times the number of symbols.
     let mut maps: BTreeMap<usize, (Vec<(u32, Contents)>, Names)> = BTreeMap::new();
     for symbol in symbols.iter() {
         let (map, names) = maps.entry(usize::from(symbol.st_shndx(ENDIAN).0)).or_default();
@@ -407,7 +408,7 @@ fn executable<'a>(
         if let Some(mapping) = mapping(symbol, symbols.strings()) {
             map.push(mapping);
         } else if symbol.st_type() == STT_FUNC {
-            // Bit 0 says T32.
+            // Bit 0 stands for T32.
             names.functions.push((value & !1, size));
         } else if symbol.st_type() == STT_OBJECT {
             names.variables.push((value, size));
@@ -437,7 +438,7 @@ fn executable<'a>(
         for (address, _) in &mut map {
             *address = address.wrapping_add(moved);
         }
-        // In a section of data all is data that a symbol does not call code.
+        // Everything in a data section is data unless a symbol says that it is code.
         if !is_executable {
             map.insert(0, (address, Contents::Data));
         }
@@ -451,7 +452,7 @@ fn executable<'a>(
             map,
         });
     }
-    // What is read twice would be two programs in one place.
+    // Two overlapping sections would be two programs in one place.
     found.sort_by_key(|section| section.address);
     let end = |section: &Section<'_>| u64::from(section.address) + section.bytes.len() as u64;
     if let Some(pair) = found
@@ -464,8 +465,8 @@ fn executable<'a>(
     Ok(found)
 }
 
-/// Returns the segment that a section with contents is in, if it is in one: then all of it, or a part would
-/// stay as it is and be executed.
+/// Returns the segment that holds a section with contents, if there is one. The segment must hold all of the
+/// section: a part outside would stay as it is and be executed.
 fn holder<'a>(
     section: &SectionHeader32<LittleEndian>,
     name: &str,
@@ -504,7 +505,8 @@ fn section_name(
     format!("`{}`", String::from_utf8_lossy(name))
 }
 
-/// Tells what a mapping symbol says: `$t`, `$d`, `$a`, perhaps with a suffix behind a full stop.
+/// Returns the address and the contents of a mapping symbol: `$t`, `$d`, `$a`, perhaps with a suffix behind a
+/// full stop.
 fn mapping(symbol: &Sym32<LittleEndian>, strings: object::StringTable<'_>) -> Option<(u32, Contents)> {
     let name = symbol.name(ENDIAN, strings).ok()?;
     let contents = match name {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The flashable file of a class that executes code in place: one ELF file with everything at its address.
 //!
-//! It has no section headers and one segment per stretch: those of the class binary, the system image behind
-//! the symbol `__image_end`, the programs of the partitions, and what of the [reset vectors](RESET_VECTORS)
-//! is in none of these. So it can be flashed with any tool that takes ELF files, and QEMU's `-kernel` loads
-//! it as it is.
+//! The file has no section headers and one segment per stretch: those of the class binary, the system image
+//! behind the symbol `__image_end`, the programs of the partitions, and that part of the [reset
+//! vectors](RESET_VECTORS) that is in none of these. So any tool that takes ELF files can flash the file, and
+//! QEMU's `-kernel` loads it unchanged.
 
 use object::LittleEndian;
 use object::elf::{EM_ARM, ET_EXEC, FileHeader32, PT_LOAD, SHT_SYMTAB};
@@ -16,9 +16,9 @@ use crate::flash::{ClassBinary, END_SYMBOL, FlashError};
 use crate::payload::Stretch;
 use crate::system::System;
 
-/// Symbols at the beginning of the class binary's RAM, which is where its log is, and at the end.
+/// Symbols at the beginning of the class binary's RAM, where its log is, and at the end of this RAM.
 const RAM_SYMBOLS: [&[u8]; 2] = [b"__log_area", b"__ram_end"];
-/// Multiple at which the system image starts.
+/// The system image starts at a multiple of this.
 const IMAGE_ALIGN: u64 = 32;
 /// Bytes of the header of an ELF file of 32 bits, and of a program header (System V ABI, chapter 4).
 const HEADER_LEN: usize = 52;
@@ -87,9 +87,9 @@ fn symbol(header: &Header, elf: &[u8], name: &[u8]) -> Result<u64, FlashError> {
     })
 }
 
-/// Tells what the CPU reads after a reset (Arm DDI 0403E, sections B1.5.3 and B3.2.5), as far as it is in
-/// none of the others: a stack pointer, which the hypervisor does not use, and the address of the first
-/// instruction.
+/// Returns the words that the CPU reads after a reset (Arm DDI 0403E, sections B1.5.3 and B3.2.5), as far as
+/// none of `others` has them: a stack pointer, which the hypervisor does not use, and the address of the
+/// first instruction.
 fn reset_vectors(binary: &ClassBinary, others: &[&Stretch]) -> Vec<Stretch> {
     let vectors = [[0; 4], binary.entry.to_le_bytes()].concat();
     let mut missing: Vec<Stretch> = Vec::new();
@@ -112,8 +112,8 @@ fn reset_vectors(binary: &ClassBinary, others: &[&Stretch]) -> Vec<Stretch> {
     missing
 }
 
-/// One ELF file of all of this.
-/// The flashable file, if the board has what the class binary is linked for.
+/// Returns the flashable file: one ELF file of all parts. The board must have the addresses that the class
+/// binary is linked for.
 pub(super) fn flash(binary: &ClassBinary, image: &[u8], system: &System) -> Result<Vec<u8>, FlashError> {
     let (linked, board) = (binary.start(), system.board.load_address);
     if linked != board {

@@ -38,8 +38,8 @@ use crate::value::Table;
 /// The class.
 pub(super) const CLASS: Class = Class(&Armv7m);
 
-/// Where a CPU finds its first stack pointer and the address of its first instruction after a reset: 0 on the
-/// boards there are (VTOR after a reset, Arm DDI 0403E, section B3.2.5).
+/// The addresses where a CPU finds its first stack pointer and the address of its first instruction after a
+/// reset: 0 on all boards so far (VTOR after a reset, Arm DDI 0403E, section B3.2.5).
 const RESET_VECTORS: Window = Window { base: 0, size: 8 };
 /// The drivers of the class binary.
 static DRIVERS: &[&Driver] = &[&CMSDK_UART, &NVIC, &DUAL_TIMER, &LAN9118];
@@ -49,19 +49,19 @@ tables! {
     BoardKeys = "a board of class `armv7m`" {
         /// stretches of code memory: flash, or RAM that is loaded before reset; armv7m
         code "code": Vec<Window>, required;
-        /// what the hypervisor keeps for itself; armv7m
+        /// memory that the hypervisor keeps for itself; armv7m
         hypervisor "hypervisor": Share, required;
     }
 
-    /// Memory that no partition can be linked to. Its class binary is linked to what is said here.
+    /// Memory that no partition can be linked to. The class binary is linked to these addresses.
     Share = "the hypervisor's share" {
         /// code memory for class binary and system image
         code "code": Size, required;
-        /// where that is; without it at the end of the first stretch of code memory
+        /// address of that code memory; without this key it is at the end of the first stretch of code memory
         code_base "code-base": Option<Address>, optional;
         /// RAM, the log of 4K included; 24K are enough for eight partitions and 32 interrupt lines
         ram "ram": Size, required;
-        /// where that is; without it at the end of the first stretch of RAM
+        /// address of that RAM; without this key it is at the end of the first stretch of RAM
         ram_base "ram-base": Option<Address>, optional;
     }
 }
@@ -111,7 +111,8 @@ impl Host for Armv7m {
         board_memory::check(board, refuse);
     }
 
-    /// A program finds the UART and the lines where the board has them.
+    /// Fills in the UART's place and line, and the number of lines, from the board: a program expects them
+    /// there.
     fn settle(&self, manifest: &mut Manifest, board: &Board) {
         for partition in &mut manifest.partitions {
             let machine = &mut partition.machine;
@@ -144,7 +145,8 @@ impl Host for Armv7m {
 
     fn own_memory(&self, board: &Board, plan: &Plan) -> Vec<(&'static str, Window, &'static str)> {
         vec![
-            // All of its share: how much of that a class binary takes is known only when it is there.
+            // All of the hypervisor's share: the part that a class binary takes is known only when the binary
+            // is there.
             ("hypervisor, system image", board.own_code, "rx"),
             ("hypervisor", plan.pool, "rw"),
         ]

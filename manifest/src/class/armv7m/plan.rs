@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Places on a board whose classes translate nothing: every area is where its program is linked.
+//! Places on a board whose class translates nothing: every area is where its program is linked.
 //!
-//! So there is nothing to choose, only to check: areas are in the board's memory of their kind, apart from
-//! the hypervisor's share and from each other, and the MPU has regions enough for each partition. Refusals
-//! name the smallest change that helps.
+//! So there is nothing to choose, only to check. Areas must be in the board's memory of their kind, apart
+//! from the hypervisor's share and from each other, and the MPU must have enough regions for each partition.
+//! Refusals name the smallest change that helps.
 #![deny(clippy::arithmetic_side_effects)]
 
 use bulkhead_arch_regions::{Forbidden, MAX_REGIONS, MAX_REQUESTS, Memory, Refusal, Region, Request, Rights};
@@ -119,8 +119,8 @@ fn no_room_for_trace(input: &Input<'_>) -> Diagnostic {
     .help("give the partitions less memory, or run without a trace")
 }
 
-/// Tells what the program at `window` has to say in order to end below `end`, `None` if it begins there or
-/// above.
+/// Returns the change with which the program at `window` would end below `end`. `None` if the program begins
+/// at `end` or above.
 fn shorter(name: &str, window: Window, end: u64, kind: AreaKind) -> Option<String> {
     let room = end.checked_sub(window.base).filter(|room| *room > 0)?;
     let what = match kind {
@@ -135,7 +135,7 @@ fn shorter(name: &str, window: Window, end: u64, kind: AreaKind) -> Option<Strin
     ))
 }
 
-/// Returns the first place of `stretches` for `size` bytes as one region, apart from what is `taken`.
+/// Returns the first place of `stretches` for `size` bytes as one region, apart from the windows in `taken`.
 fn free(stretches: &[Window], size: u64, taken: &[Window]) -> Option<u64> {
     let unit = size.checked_next_power_of_two()?;
     let starts = stretches.iter().map(|stretch| stretch.base);
@@ -151,8 +151,8 @@ fn free(stretches: &[Window], size: u64, taken: &[Window]) -> Option<u64> {
         .min()
 }
 
-/// Tells what keeps an area off another, or off the hypervisor's own memory: another place, or less memory
-/// for the one that is `below` it.
+/// Returns the remedies that keep an area off another, or off the hypervisor's own memory: another place, or
+/// less memory for the one that is `below` the area.
 fn apart(input: &Input<'_>, name: &str, area: &Area, below: Option<String>) -> String {
     let (stretches, own, what) = memory_for(input.board, area.kind);
     let others = input.guests.iter().flat_map(|guest| &guest.areas);
@@ -170,7 +170,7 @@ fn apart(input: &Input<'_>, name: &str, area: &Area, below: Option<String>) -> S
     ways.join("; or ")
 }
 
-/// Tells what an area of a kind is called.
+/// Returns the noun for an area of a kind.
 const fn noun(kind: AreaKind) -> &'static str {
     match kind {
         AreaKind::Code => "code",
@@ -178,7 +178,7 @@ const fn noun(kind: AreaKind) -> &'static str {
     }
 }
 
-/// Returns the memory of the board for areas of a kind, the hypervisor's share of it, and what it is called.
+/// Returns the memory of the board for areas of a kind, the hypervisor's share of this memory, and its name.
 fn memory_for(board: &Board, kind: AreaKind) -> (&[Window], Window, &'static str) {
     match kind {
         AreaKind::Code => (&board.code, board.own_code, "code memory"),
@@ -186,7 +186,7 @@ fn memory_for(board: &Board, kind: AreaKind) -> (&[Window], Window, &'static str
     }
 }
 
-/// An area is in memory of its kind, and nobody else's.
+/// Checks that an area is in memory of its kind that belongs to nobody else.
 fn check_area(input: &Input<'_>, name: &str, area: &Area, seen: &[(&str, &Area)], report: &mut Report) {
     let board = input.board;
     let (stretches, own, _) = memory_for(board, area.kind);
@@ -218,7 +218,7 @@ fn check_area(input: &Input<'_>, name: &str, area: &Area, seen: &[(&str, &Area)]
     }
 }
 
-/// Two areas share addresses.
+/// Reports two areas that share addresses.
 fn overlap(input: &Input<'_>, (name, area): (&str, &Area), (other, first): (&str, &Area)) -> Diagnostic {
     let what = noun(area.kind);
     let message = format!(
@@ -227,7 +227,7 @@ fn overlap(input: &Input<'_>, (name, area): (&str, &Area), (other, first): (&str
     );
     let shorter = shorter(other, first.window, area.window.base, first.kind)
         .or_else(|| shorter(name, area.window, first.window.base, area.kind));
-    // The smaller one is more likely to be ours to link.
+    // The smaller one is more likely to be one that the user links.
     let (moved, which) = if first.window.size < area.window.size {
         (other, first)
     } else {
@@ -255,7 +255,7 @@ fn mapped(board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec<Mapped> {
         what,
         place,
         request: Request {
-            // What lies beyond 4G has been reported.
+            // An address beyond 4G has been reported already.
             start: u32::try_from(window.base).unwrap_or(0),
             bytes: window.size,
             rights: Rights {
@@ -290,7 +290,7 @@ fn mapped(board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec<Mapped> {
     areas.chain(devices).collect()
 }
 
-/// Returns the regions of a partition, as the backend will load them.
+/// Returns the regions of a partition as the backend will load them.
 pub(crate) fn regions(board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec<Region> {
     let mapped = mapped(board, spec, guest);
     let requests: Vec<Request> = mapped.iter().map(|mapped| mapped.request).collect();
@@ -298,7 +298,7 @@ pub(crate) fn regions(board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec
     plan.map_or_else(|_| Vec::new(), |plan| plan.regions().to_vec())
 }
 
-/// Checks that the MPU has regions enough for the partition: the backend makes the same plan.
+/// Checks that the MPU has enough regions for the partition. The backend makes the same plan.
 fn check_regions(input: &Input<'_>, spec: &PartitionSpec, guest: &Guest, report: &mut Report) {
     let mapped = mapped(input.board, spec, guest);
     if let Some(beyond) = mapped.get(MAX_REQUESTS) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The second opinion on a rewritten program: its finished code is read once more, by nothing but the
-//! encodings of the manual.
+//! The second opinion on a rewritten program: its finished code is read once more, by the encodings of the
+//! manual alone.
 //!
-//! `rewrite` and the target share one module for what is replaced by what. A mistake in there would be made
-//! by both and noticed by neither. So here instructions are recognised by masks copied from the Arm
-//! Architecture Reference Manual (DDI 0403E.e), operands are taken out of both encodings by themselves, and
-//! the stretches of code are found without the code that found them before. Each instruction is also shown to
-//! a disassembler ([`disassemble`](super::disassemble)). What these and `rewrite` do not all agree on is
-//! refused.
+//! `rewrite` and the target share one module that says which instruction is replaced by which. Both would
+//! make a mistake in that module, and neither would notice. So this file recognises instructions by masks
+//! copied from the Arm Architecture Reference Manual (DDI 0403E.e), takes the operands out of both encodings
+//! by itself, and finds the stretches of code without the code that found them before. Each instruction is
+//! also shown to a disassembler ([`disassemble`](super::disassemble)). An instruction on which these readings
+//! and `rewrite` do not all agree is refused.
 
 use super::disassemble::Disassembler;
 use super::rewrite::{Contents, Section};
 
-/// Fixed bits of an instruction: mask and value of its first halfword, and of its second if it has one.
+/// Fixed bits of an instruction: mask and value of its first halfword, and of its second one if it has one.
 type Encoding = ((u16, u16), Option<(u16, u16)>);
 
 /// CPS (B5.2.1, T1).
@@ -28,7 +28,7 @@ const WFI: Encoding = ((0xffff, 0xbf30), None);
 const WFI_WIDE: Encoding = ((0xffff, 0xf3af), Some((0xffff, 0x8003)));
 const SEV: Encoding = ((0xffff, 0xbf40), None);
 const SEV_WIDE: Encoding = ((0xffff, 0xf3af), Some((0xffff, 0x8004)));
-/// Those, and the immediates of the UDFs that stand for them.
+/// These hints, and the immediates of the UDFs that stand for them.
 const HINTS: [(Encoding, u16); 6] = [
     (WFE, 0xa2),
     (WFE_WIDE, 0x4002),
@@ -68,8 +68,9 @@ impl Instruction {
             }
     }
 
-    /// Tells what unprivileged code is not to execute, as the immediate of the UDF that stands for it. SYSm 0
-    /// is APSR for MRS, and 0 to 3 are APSR for MSR (B5.1.1), which everybody may use.
+    /// Returns the immediate of the UDF that stands for this instruction, if unprivileged code must not
+    /// execute the instruction. SYSm 0 is APSR for MRS, and 0 to 3 are APSR for MSR (B5.1.1), which everybody
+    /// may use.
     fn stand_in(self) -> Option<u16> {
         let second = self.1.unwrap_or(0);
         let special = second & 0xff;
@@ -97,16 +98,16 @@ impl Instruction {
     }
 }
 
-/// Tells whether what begins at `address` is code, by the last mapping symbol at or before it.
+/// Tells whether `address` is in code, by the last mapping symbol at or before `address`.
 fn is_code(section: &Section<'_>, address: u32) -> bool {
     let behind = section.map.partition_point(|(start, _)| *start <= address);
     let last = behind.checked_sub(1).and_then(|index| section.map.get(index));
     last.is_some_and(|(_, contents)| *contents == Contents::Thumb)
 }
 
-/// Tells what the disassembler has against `old` having become `new`, the bytes of one instruction, with this
-/// stand-in if it must not stay. It has nothing against the replacement of a word that it does not know: CPS
-/// with a bit that should be zero, for example.
+/// Returns the objection of the disassembler against a change of one instruction from `old` to `new`, with
+/// `stand_in` if the instruction must not stay. The disassembler has no objection if it does not know the old
+/// word: CPS with a bit that should be zero, for example.
 fn objection(
     disassembler: &Disassembler,
     (old, new): (&[u8], &[u8]),
@@ -124,8 +125,9 @@ fn objection(
     }
 }
 
-/// Reads the code of `section` before and after it was rewritten, instruction by instruction: each that must
-/// not stay has become its stand-in, at one of the `sites` (ascending), and no other has changed.
+/// Reads the code of `section` before and after it was rewritten, instruction by instruction. Each
+/// instruction that must not stay has to be its stand-in now, at one of the `sites` (ascending), and no other
+/// may have changed.
 pub(crate) fn reread(section: &Section<'_>, after: &[u8], sites: &[u32]) -> Result<(), String> {
     let disassembler =
         Disassembler::new().map_err(|why| format!("the disassembler does not start: {why}"))?;
@@ -197,7 +199,7 @@ mod tests {
     fn it_agrees_on_every_instruction_there_is() {
         for first in 0..=u16::MAX {
             let wide = first & 0xf800 >= 0xe800;
-            // Most second halfwords of the sensitive ones, some of all others.
+            // Most second halfwords of sensitive instructions, some of all others.
             let near = matches!(first & 0xffe0, 0xf380 | 0xf3a0 | 0xf3e0) || first & 0xfff0 == 0xf7f0;
             let step = if near { 3 } else { 4099 };
             for second in (0..=u16::MAX).step_by(if wide { step } else { usize::MAX }) {

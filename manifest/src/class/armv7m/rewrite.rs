@@ -2,28 +2,28 @@
 //! Replaces the instructions that neither do their work without privilege nor trap (Arm DDI 0403E, section
 //! B5.2).
 //!
-//! What is an instruction is said by the mapping symbols of the ELF file (Arm IHI 0044, section 5.5.5): `$t`
-//! starts T32 code, `$d` data, and code is then decoded from its first halfword on, because the length of a
-//! T32 instruction is in its first bits. Where a section has executable contents that no symbol speaks for,
-//! code and data cannot be told apart; if something is in there that would have to be replaced were it code,
-//! the file is refused with the list of these places. Guessing would turn a constant into an instruction or
+//! The mapping symbols of the ELF file (Arm IHI 0044, section 5.5.5) say what is an instruction: `$t` starts
+//! T32 code, `$d` starts data. Code is then decoded from its first halfword on, because the first bits of a
+//! T32 instruction hold its length. Some sections have executable contents that no symbol speaks for. There
+//! code and data cannot be told apart. If something in there would have to be replaced in case it is code,
+//! the file is refused with the list of these places. A guess would turn a constant into an instruction, or
 //! leave an instruction that silently does nothing.
 //!
-//! A replacement is as long as what it stands for and carries its operands, so nothing moves and nothing else
-//! changes; [`verify`] proves that for the finished bytes with the decoder of the target.
+//! A replacement is as long as the instruction that it stands for and carries its operands. So nothing moves
+//! and nothing else changes. [`verify`] proves that for the finished bytes with the decoder of the target.
 
 use bulkhead_arch_armv7m_core::decode::{
     narrow_replaced, narrow_replacement, wide_replaced, wide_replacement,
 };
 
-/// What the contents from an address on are.
+/// The kind of the contents from an address on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
     /// T32 instructions.
     Thumb,
     /// Data.
     Data,
-    /// Either: no symbol says which.
+    /// Code or data: no symbol says which.
     Untold,
     /// Instructions of another set, which no CPU of the class has.
     Foreign,
@@ -33,15 +33,15 @@ pub(crate) enum Contents {
 #[derive(Clone, Debug)]
 pub(crate) struct Section<'a> {
     pub name: String,
-    /// Where it lies.
+    /// The address of the section.
     pub address: u32,
     pub bytes: &'a [u8],
-    /// Address and what starts there, in ascending order: mapping symbols, and what other symbols say where
-    /// these are silent.
+    /// Addresses, each with the contents that start there, in ascending order. They come from mapping
+    /// symbols, and from other symbols where mapping symbols are silent.
     pub map: Vec<(u32, Contents)>,
 }
 
-/// What was replaced.
+/// The instructions that were replaced, and others of interest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rewritten {
     /// Addresses of the replaced instructions, ascending.
@@ -52,7 +52,7 @@ pub(crate) struct Rewritten {
     pub semihosting: Vec<u32>,
 }
 
-/// Why a program cannot be rewritten: one line per place.
+/// The reasons why a program cannot be rewritten: one line per place.
 pub(crate) type Refusals = Vec<String>;
 
 /// The hypercall instruction of a VM: UDF.N with an immediate that is no replacement.
@@ -66,7 +66,7 @@ fn halfword(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes([pair[0], pair[1]]))
 }
 
-/// Tells whether the instruction that starts with this halfword has another one (Arm DDI 0403E, section
+/// Tells whether an instruction that starts with this halfword has a second halfword (Arm DDI 0403E, section
 /// A5.1).
 const fn is_wide(first: u16) -> bool {
     first >> 11 >= 0b11101
@@ -92,8 +92,8 @@ fn sensitive(section: &Section<'_>, (start, end): (usize, usize)) -> Option<usiz
     })
 }
 
-/// Returns the stretches of T32 code of a section, as offsets; refuses what no symbol speaks for, if that
-/// matters.
+/// Returns the stretches of T32 code of a section, as offsets. Refuses contents that no symbol speaks for and
+/// that might have to be replaced.
 fn code(section: &Section<'_>, refusals: &mut Refusals) -> Vec<(usize, usize)> {
     let end = section.bytes.len();
     let offset = |address: u32| (address.saturating_sub(section.address)) as usize;
@@ -101,7 +101,7 @@ fn code(section: &Section<'_>, refusals: &mut Refusals) -> Vec<(usize, usize)> {
         .map
         .first()
         .map_or(end, |(address, _)| offset(*address).min(end));
-    // What the linker fills a gap with stands before the first symbol of a section, if anything does.
+    // Only the linker's filling of a gap, zeros, may stand before the first symbol of a section.
     if section.bytes[..first].iter().any(|byte| *byte != 0) {
         refusals.push(format!(
             "{:#010x} to {:#010x} in section {}: no mapping symbol says whether this is code or data",
@@ -120,7 +120,7 @@ fn code(section: &Section<'_>, refusals: &mut Refusals) -> Vec<(usize, usize)> {
         let start = offset(*address).min(end);
         match contents {
             Contents::Data => {}
-            // The CPU takes instructions from even addresses alone.
+            // The CPU takes instructions from even addresses only.
             Contents::Thumb if start < stop && !(section.address as usize + start).is_multiple_of(2) => {
                 refusals.push(format!(
                     "{:#010x} in section {}: T32 code at an odd address",
@@ -157,7 +157,7 @@ struct Instruction {
     second: Option<u16>,
 }
 
-/// Returns the instructions of a stretch; refuses one that the stretch cuts in two.
+/// Returns the instructions of a stretch. Refuses an instruction that the end of the stretch cuts in two.
 fn instructions(
     section: &Section<'_>,
     (start, end): (usize, usize),
@@ -216,9 +216,9 @@ pub(crate) fn rewrite(
     }
 }
 
-/// Returns the addresses at which a jump would meet a replaced instruction, or what looks like one, whatever
-/// `bytes` at `address` are meant to be. What could be one of 32 bits and is cut off counts: nobody knows
-/// what is behind it.
+/// Returns the addresses at which a jump would meet a replaced instruction, or something that looks like one,
+/// whatever `bytes` at `address` are meant to be. The last halfword counts if it may begin a replacement of
+/// 32 bits: nobody knows the bytes behind it.
 pub(crate) fn replaced_lookalikes(address: u32, bytes: &[u8]) -> impl Iterator<Item = u32> {
     let odd = address as usize & 1;
     (odd..bytes.len()).step_by(2).filter_map(move |at| {
@@ -232,8 +232,8 @@ pub(crate) fn replaced_lookalikes(address: u32, bytes: &[u8]) -> impl Iterator<I
     })
 }
 
-/// Proves that `after` is `before` but for `sites`, that each of these decodes to what was there, and that no
-/// instruction is left that should have been replaced.
+/// Proves that `after` is `before` except at `sites`, that each site decodes to the instruction that was
+/// there, and that no instruction is left that should have been replaced.
 pub(crate) fn verify(section: &Section<'_>, after: &[u8], sites: &[u32]) -> Result<(), String> {
     let before = section.bytes;
     let fault = |at: usize, what: &str| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a board of class `armv7m` makes different: no address is translated, one CPU, programs are ELF files.
+//! The rules for boards of class `armv7m`: no address is translated, one CPU, programs are ELF files.
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::board::Board;
@@ -7,7 +7,7 @@ use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Manifest, PartitionSpec};
 use crate::units::format_size;
 
-/// Keys of a partition that have no meaning there, with the reason.
+/// Keys of a partition that have no meaning on such a board, with the reason.
 const FOREIGN: [(&str, &str); 7] = [
     ("ramdisk", "a program is all there is"),
     ("init", "a program is all there is"),
@@ -21,7 +21,7 @@ const FOREIGN: [(&str, &str); 7] = [
     ("alternative", "two programs would need two windows of code"),
 ];
 
-/// Partitions that the tables of the class binary hold.
+/// Number of partitions that the tables of the class binary hold.
 const PARTITIONS: usize = 8;
 
 pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
@@ -90,7 +90,7 @@ fn machine_has_a_meaning(partition: &PartitionSpec, report: &mut Report) {
     }
 }
 
-/// Sizes and addresses are what an MPU can express.
+/// Checks that an MPU can express the sizes and addresses.
 fn granules(partition: &PartitionSpec, granule: u64, report: &mut Report) {
     let regions = partition.regions.iter();
     let sizes = partition
@@ -127,7 +127,7 @@ fn granules(partition: &PartitionSpec, granule: u64, report: &mut Report) {
     }
 }
 
-/// Checks regions: nothing is translated, and no code in a region has been rewritten.
+/// Checks that regions are data in their place: nothing is translated, and code in a region is not rewritten.
 fn regions_are_data_in_place(partition: &PartitionSpec, report: &mut Report) {
     for region in &partition.regions {
         if let (Some(guest), Some(at)) = (&region.guest, &region.at)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The memory of a task whose code is executed where it is linked: code window, RAM, startup page.
 //!
-//! As for a VM there ([`super::vm`]), the program says by its addresses where it is, and its RAM has the size
-//! that the manifest says. A task has no vector table: it begins at the file's entry point, with its stack
-//! pointer at the end of its RAM. Its startup page, no longer than its records, lies behind its code, in the
-//! same window: RAM is short, code memory cannot be written anyway, and the digest of code memory covers it.
+//! As for a VM ([`super::vm`]), the addresses of the program say where the program is, and its RAM has the
+//! size that the manifest gives. A task has no vector table: it begins at the file's entry point, with its
+//! stack pointer at the end of its RAM. Its startup page is no longer than its records and lies behind its
+//! code, in the same window. RAM is short, code memory cannot be written anyway, and the digest of code
+//! memory covers the page.
 
 use super::firmware::{self, Firmware};
 use super::vm::{
@@ -20,9 +21,9 @@ use crate::payload::Stretch;
 use crate::payload::elf;
 use crate::units::align_up;
 
-/// Where a startup page can begin: at a multiple of its records' size.
+/// A startup page begins at a multiple of this, the size of its records.
 const STARTUP_ALIGN: u64 = 32;
-/// The least that a stack has, the frame of the first instruction included.
+/// The least size of a stack, the frame of the first instruction included.
 const STACK_MIN: u64 = 64;
 
 /// Builds the memory of a task; `None` if something was reported.
@@ -83,7 +84,7 @@ fn entry_is_code(firmware: &Firmware, entry: u64, name: &Placed<String>, report:
     None
 }
 
-/// Puts the startup page behind the program's code; where it is.
+/// Puts the startup page behind the program's code, and returns the address of the page.
 fn append_startup(firmware: &mut Firmware, bytes: Vec<u8>) -> Option<u64> {
     let end = firmware.code.last()?.window().end();
     let address = align_up(end, STARTUP_ALIGN)?;

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What no mapping symbol speaks for.
+//! Contents that no mapping symbol speaks for.
 //!
-//! Compilers and assemblers leave the mapping symbol of a section out that holds nothing but data. GNU ld
-//! makes up for it when it puts such a section among code. LLD does not: of `.text : { *(.vectors) *(.text*)
-//! *(.rodata*) }` the table before the first function has no symbol that speaks for it, and the constants
-//! behind the last one seem to go on with its code. So functions that have a size say where code ends,
-//! variables that have one say what is data, and the rest stays *untold*: it may be either.
+//! Compilers and assemblers leave out the mapping symbol of a section that holds nothing but data. GNU ld
+//! makes up for that when it puts such a section among code. LLD does not: of
+//! `.text : { *(.vectors) *(.text*) *(.rodata*) }` the table before the first function has no symbol that
+//! speaks for it, and the constants behind the last function seem to go on with its code. So functions that
+//! have a size say where code ends, and variables that have a size say what is data. The rest stays *untold*:
+//! it may be either.
 
 use super::rewrite::Contents;
 
-/// What the symbols of a section name besides the kinds of contents.
+/// Names in the symbols of a section, besides the kinds of contents.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    /// First address, and how many bytes; 0 if nobody says.
+    /// First address, and number of bytes; 0 if the symbol does not say.
     pub functions: Vec<(u32, u32)>,
     pub variables: Vec<(u32, u32)>,
 }
 
 impl Names {
-    /// Adds to every address what a section's physical address is more than the one it is linked for.
+    /// Moves every address by the distance from a section's linked address to its physical address.
     pub fn moved(mut self, by: u32) -> Self {
         for (start, _) in self.functions.iter_mut().chain(&mut self.variables) {
             *start = start.wrapping_add(by);
@@ -27,8 +28,8 @@ impl Names {
     }
 }
 
-/// Returns the mapping symbols `map` of a section from `begin` to `end` (ascending), with what the names say
-/// in between. One without any mapping symbol stays so.
+/// Returns the mapping symbols `map` of a section from `begin` to `end` (ascending), together with what the
+/// names say in between. A section without any mapping symbol stays so.
 pub(crate) fn tell(map: &[(u32, Contents)], names: Names, (begin, end): (u32, u32)) -> Vec<(u32, Contents)> {
     let names = Sorted::new(names);
     let mut told = Vec::with_capacity(map.len());
@@ -38,7 +39,7 @@ pub(crate) fn tell(map: &[(u32, Contents)], names: Names, (begin, end): (u32, u3
     let stops = map.iter().skip(1).map(|(address, _)| *address).chain([end]);
     for ((start, contents), stop) in map.iter().zip(stops) {
         told.push((*start, *contents));
-        // In a damaged file a mapping symbol may be outside.
+        // In a damaged file a mapping symbol may be outside of the section.
         if *contents == Contents::Thumb && *start < stop {
             names.split(names.end_of_code(*start, stop), stop, &mut told);
         }
@@ -49,7 +50,7 @@ pub(crate) fn tell(map: &[(u32, Contents)], names: Names, (begin, end): (u32, u3
 /// Names in ascending order.
 struct Sorted {
     functions: Vec<(u32, u32)>,
-    /// How far this function or one before it goes, for each.
+    /// The farthest end of each function and those before it.
     ends: Vec<u32>,
     variables: Vec<(u32, u32)>,
 }
@@ -78,19 +79,19 @@ impl Sorted {
         }
     }
 
-    /// Returns the variables that begin from `start` up to `stop`.
+    /// Returns the variables that begin from `start` on and before `stop`.
     fn variables(&self, start: u32, stop: u32) -> &[(u32, u32)] {
         let at = |address| self.variables.partition_point(|(first, _)| *first < address);
         self.variables.get(at(start)..at(stop)).unwrap_or(&[])
     }
 
-    /// Tells where the code ends that begins at `start` by its mapping symbol, at `stop` at the latest.
+    /// Returns the end of the code that begins at `start` by its mapping symbol; this end is at most `stop`.
     fn end_of_code(&self, start: u32, stop: u32) -> u32 {
         let at = |address| self.functions.partition_point(|(first, _)| *first < address);
         let behind = at(stop);
         let sized = behind.checked_sub(1).and_then(|last| self.ends.get(last));
         let sized = sized.copied().unwrap_or(0).clamp(start, stop);
-        // One of assembly that does not say how long it is.
+        // A function in assembly that does not say how long it is.
         let open = self.functions.get(at(sized)..behind).and_then(<[_]>::first);
         let unknown = open.map_or(sized, |(first, _)| *first);
         if (sized == start || open.is_some()) && self.variables(unknown, stop).is_empty() {
@@ -100,7 +101,7 @@ impl Sorted {
         }
     }
 
-    /// Says what is between two addresses at which nobody says that there is code.
+    /// Describes the contents between two addresses at which no symbol says that there is code.
     fn split(&self, from: u32, to: u32, told: &mut Vec<(u32, Contents)>) {
         let mut at = from;
         for (start, size) in self.variables(from, to) {
@@ -136,7 +137,7 @@ mod tests {
     #[test]
     fn a_function_says_where_code_ends_and_a_variable_what_is_data() {
         let code = [(0x100, Thumb)];
-        // Strings, a table, strings, a table at the very end.
+        // Strings, a table, strings, and a table at the very end.
         let rest = [(0x150, 0x10), (0x1f0, 0x10)];
         let expected = [
             (0x100, Thumb),
@@ -178,7 +179,7 @@ mod tests {
         let code = [(0x100, Thumb)];
         assert_eq!(told(&code, &[], &[]), code, "not even a name");
         assert_eq!(told(&code, &[(0x100, 0x10), (0x110, 0)], &[]), code);
-        // A label within a function is nothing of its own.
+        // A label within a function is no function of its own.
         let tail = [(0x100, Thumb), (0x140, Untold)];
         assert_eq!(told(&code, &[(0x100, 0x40), (0x110, 0)], &[]), tail);
         let open = [(0x100, Thumb), (0x110, Untold), (0x180, Data)];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The memory of a VM whose code is executed where it is linked: code window, RAM, regions.
 //!
-//! Nothing is placed: the program says by its addresses where it is. The window of its code is the smallest
-//! that one region of an MPU can express around it (Arm DDI 0403E, section B3.5); its RAM has the size that
-//! the manifest says, and lies where the manifest says or, without that, in the one block of this size and
-//! alignment that holds the program's variables.
+//! Nothing is placed: the addresses of the program say where the program is. The window of its code is the
+//! smallest that one region of an MPU can express around the code (Arm DDI 0403E, section B3.5). Its RAM has
+//! the size that the manifest gives. The RAM lies where the manifest says or, without that, in the one block
+//! of this size and alignment that holds the program's variables.
 #![deny(clippy::arithmetic_side_effects)]
 
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use crate::payload::{Loader, Piece, Stretch, blob_name, bytes};
 use crate::rules::memory;
 use crate::units::format_size;
 
-/// Places listed of a program that is refused.
+/// Largest number of places that are listed when a program is refused.
 const LISTED: usize = 12;
 
 /// Builds the memory of a VM; `None` if something was reported.
@@ -55,7 +55,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
             .extend(semihosting(name, &firmware.rewritten.semihosting));
     }
     let code = code_window(&firmware.code)?;
-    // The memory of a stack ends below its first pointer.
+    // The memory of a stack ends below the stack's first pointer.
     let stack = Window {
         base: vectors.stack.saturating_sub(4),
         size: 4,
@@ -92,9 +92,9 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     })
 }
 
-/// A program with calls to a debugger that are not answered may run as it is: often they are linked for an
-/// error that never comes. If it makes one, what it meets is a HardFault, as on a chip without a debugger,
-/// and often no word about it.
+/// Warns of calls to a debugger that nobody answers. Such a program may run as it is: often the calls are
+/// linked for an error that never comes. If the program makes such a call, it meets a HardFault, as on a chip
+/// without a debugger, and often without a message.
 fn semihosting(name: &Placed<String>, calls: &[u32]) -> Option<Diagnostic> {
     let first = calls.first()?;
     let message = format!(
@@ -108,7 +108,7 @@ fn semihosting(name: &Placed<String>, calls: &[u32]) -> Option<Diagnostic> {
     Some(found)
 }
 
-/// Checks that no registers that the VM sees are in its memory, or in the place of others.
+/// Checks that registers that the VM sees are neither in its memory nor in the place of other registers.
 fn devices_are_apart(context: &Context<'_>, areas: &[Area], report: &mut Report) -> Option<()> {
     let errors = report.error_count();
     let (spec, board) = (context.spec, Some(context.board));
@@ -125,7 +125,7 @@ fn devices_are_apart(context: &Context<'_>, areas: &[Area], report: &mut Report)
     (report.error_count() == errors).then_some(())
 }
 
-/// A window in place: its addresses are those of the board.
+/// Returns an area in place: its addresses are those of the board.
 const fn area(kind: AreaKind, window: Window, access: Access, place: Place) -> Area {
     Area {
         kind,
@@ -136,7 +136,7 @@ const fn area(kind: AreaKind, window: Window, access: Access, place: Place) -> A
     }
 }
 
-/// Tells what every program has, each with the place in the manifest that names it.
+/// Returns the areas that every program has, each with the place in the manifest that names the area.
 pub(super) fn ram_and_code(ram: (Window, Place), code: (Window, Place)) -> Vec<Area> {
     let executable = Access {
         execute: true,
@@ -148,8 +148,8 @@ pub(super) fn ram_and_code(ram: (Window, Place), code: (Window, Place)) -> Vec<A
     ]
 }
 
-/// A program may be linked to where the CPU looks after a reset: it is the hypervisor that has to start then,
-/// so its first instruction is written there. The program's own is in the system image.
+/// Writes the address of the hypervisor's first instruction to the reset vector, if a program is linked
+/// there. The hypervisor has to start after a reset. The program's own vector is in the system image.
 pub(super) fn take_reset_vectors(board: &Board, code: &mut [Stretch]) {
     let own = (board.load_address as u32 | 1).to_le_bytes();
     for stretch in code {
@@ -162,7 +162,7 @@ pub(super) fn take_reset_vectors(board: &Board, code: &mut [Stretch]) {
     }
 }
 
-/// Tells what is put into RAM at every start.
+/// Returns the data that is put into RAM at every start.
 pub(super) fn data_pieces(context: &Context<'_>, firmware: &Firmware) -> Vec<Piece> {
     let piece = |stretch: &Stretch| {
         let blob = Rc::new(stretch.bytes.clone());
@@ -223,7 +223,7 @@ pub(super) fn refusal(context: &Context<'_>, name: &Placed<String>, error: Firmw
     }
 }
 
-/// Returns the smallest window around all code that is one region.
+/// Returns the smallest window around all code that one region can express.
 pub(super) fn code_window(code: &[Stretch]) -> Option<Window> {
     let (first, last) = (code.first()?.window(), code.last()?.window());
     let start = u32::try_from(first.base).ok()?;
@@ -234,7 +234,7 @@ pub(super) fn code_window(code: &[Stretch]) -> Option<Window> {
     })
 }
 
-/// Tells where the RAM is: where the manifest says, else the aligned block around the first variable, or
+/// Returns the RAM: where the manifest says, else the aligned block around the first variable, or around
 /// `stack` if that is lower.
 pub(super) fn ram_window(
     context: &Context<'_>,
@@ -283,7 +283,7 @@ pub(super) fn ram_window(
     None
 }
 
-/// Tells what would put `window` into the partition's `ram`.
+/// Returns the remedy that would put `window` into the partition's `ram`.
 fn reach(window: Window, ram: Window, context: &Context<'_>) -> String {
     let board = context.board;
     let own = board.own_ram;
@@ -315,7 +315,7 @@ fn reach(window: Window, ram: Window, context: &Context<'_>) -> String {
     match needed {
         Some(needed) => {
             let needed = needed.next_multiple_of(1024);
-            // Without a place the size says where it is, and must be a power of two.
+            // Without a place, the size determines the place, and must be a power of two.
             let place = if context.spec.at.is_none() && !needed.is_power_of_two() {
                 format!(" with `place = {:#x}`", ram.base)
             } else {
@@ -333,7 +333,7 @@ fn reach(window: Window, ram: Window, context: &Context<'_>) -> String {
     }
 }
 
-/// All that the program says of RAM, and these windows, are in RAM of the partition.
+/// Checks that all RAM that the program mentions, and these windows, are in RAM of the partition.
 pub(super) fn variables_are_inside(
     context: &Context<'_>,
     firmware: &Firmware,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The device tree of a VM: what a guest of QEMU's `virt` board would find, less what the VM lacks.
+//! The device tree of a VM: that of QEMU's `virt` board, without the parts that the VM lacks.
 //!
 //! Node names, properties and interrupt flags are those of that board (hw/arm/virt.c, QEMU 7.2), so that
-//! firmware and kernels built for it find what they expect. Nobody writes an address or an interrupt
-//! number twice: they come from the machine of the manifest and from the board's device list. Labels of
-//! the nodes are kept in `/__symbols__`, so that a user's overlay can refer to `&gic`, `&uart0`,
-//! `&apb_pclk` and to each device by its name (with `_` for `-`).
+//! firmware and kernels built for the board find what they expect. Nobody writes an address or an interrupt
+//! number twice: both come from the machine of the manifest and from the board's device list. Labels of the
+//! nodes are kept in `/__symbols__`, so that a user's overlay can refer to `&gic`, `&uart0`, `&apb_pclk` and
+//! to each device by its name (with `_` for `-`).
 #![deny(clippy::arithmetic_side_effects)]
 
 #[allow(
@@ -31,18 +31,18 @@ const SHARED: u32 = 0;
 const PRIVATE: u32 = 1;
 const EDGE_RISING: u32 = 1;
 const LEVEL_HIGH: u32 = 4;
-/// First shared line; the binding counts shared lines from 0.
+/// The first shared line. The binding counts shared lines from 0.
 const FIRST_SHARED: u32 = 32;
-/// First private line that a device can have; the binding counts private lines from 0, too.
+/// The first private line that a device can have. The binding counts private lines from 0, too.
 const FIRST_PRIVATE: u32 = 16;
-/// Private lines of the virtual machine's timers (16 less than the INTID): secure physical, physical,
-/// virtual, EL2.
+/// Private lines of the virtual machine's timers (the INTID less 16): secure physical, physical, virtual,
+/// EL2.
 const TIMER_LINES: [u32; 4] = [13, 14, 11, 10];
 
 /// Node of the event gate's interrupt.
 const EVENT_GATE: &str = "event-gate";
 
-/// What the tree describes.
+/// The machine that the tree describes.
 pub(crate) struct Machine<'a> {
     pub context: &'a Context<'a>,
     pub areas: &'a [Area],
@@ -57,7 +57,7 @@ fn interrupt(line: u32, trigger: u32) -> [u32; 3] {
     }
 }
 
-/// A node being put together.
+/// A node that is being put together.
 struct Node(DeviceTreeNode);
 
 impl Node {
@@ -169,7 +169,7 @@ fn root(machine: &Machine<'_>) -> Node {
     root.child(table)
 }
 
-/// RAM always, and regions that are memory like any other.
+/// Tells whether an area is in the tree as memory: RAM always, and regions that are memory like any other.
 fn describes_memory(area: &Area, machine: &Machine<'_>) -> bool {
     let plain = area.access == Access::ALL;
     let filled = machine.context.spec.regions.iter().any(|region| {
@@ -214,7 +214,7 @@ fn cpus(count: usize) -> Node {
     })
 }
 
-/// Function numbers: Arm DEN 0022, chapter 5.
+/// Returns the node of the PSCI firmware. The function numbers are in Arm DEN 0022, chapter 5.
 fn psci() -> Node {
     Node::new("psci")
         .texts("compatible", &["arm,psci-1.0", "arm,psci-0.2", "arm,psci"])
@@ -226,7 +226,7 @@ fn psci() -> Node {
 }
 
 fn timer(machine: &Machine<'_>) -> Node {
-    // The binding of the GICv2 names the CPUs that a private line goes to, one bit each from bit 8 on.
+    // The binding of the GICv2 names the CPUs that a private line goes to, with one bit each from bit 8 on.
     let cpus = match Gic::of(Some(machine.context.board)) {
         Gic::V2 => cpu_mask(machine.context.spec.vcpus.len()),
         Gic::V3 => 0,
@@ -273,7 +273,7 @@ fn gic(machine: &Machine<'_>) -> Node {
         .flag("ranges");
     let node = match gic {
         Gic::V2 => node.numbers("reg", &registers),
-        // The maintenance line is in the node of QEMU's board, though no EL2 of a VM can use it.
+        // The node of QEMU's board has the maintenance line, although no EL2 of a VM can use the line.
         Gic::V3 => node
             .cells("#redistributor-regions", &[1])
             .numbers("reg", &registers)
@@ -305,8 +305,8 @@ fn uart(machine: &Machine<'_>) -> Node {
         .texts("clock-names", &["uartclk", "apb_pclk"])
 }
 
-/// Returns the interrupt for the events of the partition's own gate, and the capability by which they are
-/// taken: what a driver needs. Its level is high while there are events.
+/// Returns the node for a driver of the partition's own gate: the interrupt for the events of the gate, and
+/// the capability by which they are taken. The level of the interrupt is high while there are events.
 fn event_gate(machine: &Machine<'_>) -> Option<Node> {
     let spec = machine.context.spec;
     let own = spec.own_gate().filter(|_| spec.has_gate_interrupt())?;
@@ -321,7 +321,7 @@ fn event_gate(machine: &Machine<'_>) -> Option<Node> {
     )
 }
 
-/// A device of the board, at the addresses and lines it has there.
+/// Returns the node of a device of the board, at the addresses and lines that it has there.
 fn passed_through(device: &Device) -> Node {
     let generic = device
         .name
@@ -363,7 +363,8 @@ fn passed_through(device: &Device) -> Node {
     node
 }
 
-/// Tells how the guest can call the hypervisor, and the names and indices of its capabilities.
+/// Returns the node that tells the guest how to call the hypervisor, with the names and indices of its
+/// capabilities.
 fn hypervisor(machine: &Machine<'_>) -> Node {
     let capabilities = machine.context.capabilities;
     let names: Vec<&str> = capabilities

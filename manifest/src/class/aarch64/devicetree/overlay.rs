@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Overlays: a user's additions to the generated device tree.
 //!
-//! A compiled overlay is untrusted input of a format with nesting and offsets; its nesting is bounded
-//! before the device tree library, which is recursive, sees it.
+//! A compiled overlay is untrusted input of a format with nesting and offsets. Its nesting is bounded before
+//! the device tree library, which is recursive, sees the overlay.
 
 use std::process::{Command, Stdio};
 
@@ -14,9 +14,9 @@ use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::Placed;
 use crate::payload::Loader;
 
-/// Larger overlays are refused.
+/// Largest size of an overlay. Larger overlays are refused.
 const SIZE_MAX: usize = 1 << 20;
-/// Deeper nesting is refused; real trees have less than ten levels.
+/// Largest nesting. Deeper nesting is refused; real trees have less than ten levels.
 const DEPTH_MAX: usize = 64;
 /// Tokens of the structure block (Devicetree Specification 0.4, section 5.4.1).
 const BEGIN_NODE: u32 = 1;
@@ -30,7 +30,7 @@ fn bad(name: &Placed<String>, why: impl std::fmt::Display, help: &str) -> Diagno
     Diagnostic::at(Code::BadOverlay, name.place, message).help(help)
 }
 
-/// Reads an overlay, compiling it if it is source text.
+/// Reads an overlay, and compiles the overlay if it is source text.
 pub(crate) fn load(name: &Placed<String>, loader: &mut Loader<'_>, report: &mut Report) -> Option<Vec<u8>> {
     if name.value.ends_with(".dtbo") {
         return loader.load(name, report).map(|bytes| bytes.to_vec());
@@ -112,7 +112,7 @@ fn apply_checked(tree: &mut DeviceTree, overlay: &[u8]) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// Walks the tokens without recursion.
+/// Checks the nesting of a blob, without recursion.
 fn check_nesting(blob: &[u8]) -> Result<(), String> {
     let word = |at: usize| -> Result<u32, String> {
         let bytes = blob
