@@ -89,10 +89,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         Err(problem) => return vec![problem.to_string()],
     };
     if let Some(shift) = case.shift {
-        replace(&mut emulator.arguments, "shift=0,", &format!("shift={shift},"));
-    }
-    if !case.send.is_empty() {
-        replace(&mut emulator.arguments, "sleep=off", "sleep=on");
+        slow_down(&mut emulator.arguments, shift);
     }
     launch.log_base = Some(prepared.system().log_base());
     let mut flash = prepared.flash().to_vec();
@@ -168,12 +165,10 @@ fn too_long(case: &Case, instrument: &Instrument) -> Option<String> {
     instrument.finding().unwrap_or_else(Some)
 }
 
-/// Replaces a part of what the emulator is told. `shift=` slows the board's CPUs down. `sleep=on` lets idle
-/// time pass as on the wall: with `sleep=off` idle time takes no time at all, and a case that is typed to
-/// would reach its end in virtual time before a busy machine has typed.
-fn replace(arguments: &mut [String], old: &str, new: &str) {
+/// Makes an instruction take two to the power of `shift` nanoseconds.
+fn slow_down(arguments: &mut [String], shift: u8) {
     for argument in arguments {
-        *argument = argument.replace(old, new);
+        *argument = argument.replace("shift=0,", &format!("shift={shift},"));
     }
 }
 
