@@ -4,8 +4,9 @@
 mod support;
 
 use bulkhead_arch_api::{GuestPhys, HostCall, Reply};
-use bulkhead_arch_sim::{Action, Outcome, script};
-use support::{Bench, RAM, vm};
+use bulkhead_arch_sim::{Action, External, LikeArmv7m, Outcome, script};
+use bulkhead_sched::AnyPolicy;
+use support::{Bench, RAM, tables_of, vm};
 
 /// Stores a text at the beginning of RAM, then makes `calls`, and marks each answer.
 fn caller(text: &'static [u8; 8], calls: &'static [HostCall]) -> impl FnMut(Outcome, u64) -> Action {
@@ -60,6 +61,33 @@ fn who_has_no_input_waits_and_others_run() {
     bench.run(100_000_000);
     assert_eq!(bench.marks(1), [1]);
     assert!(!bench.logged("exit code"));
+}
+
+#[test]
+fn what_is_typed_between_a_line_and_the_first_read_is_kept() {
+    let image = tables_of::<LikeArmv7m>(1, &[vm("vm", &[(0, 5)])])
+        .build()
+        .unwrap();
+    let mut bench = Bench::<AnyPolicy, LikeArmv7m>::with_policies(1, image);
+    bench.program(0, |_| {
+        let mut step = 0;
+        move |last: Outcome, _| {
+            step += 1;
+            match (step, last) {
+                (1, _) => Action::Host(HostCall::Write(GuestPhys(RAM), 8)),
+                (2, _) => Action::Compute(1_000_000),
+                (3, _) => Action::Host(HostCall::ReadByte),
+                (4, Outcome::Replied(Reply::Host(byte))) => Action::Mark(byte.into()),
+                _ => Action::Idle,
+            }
+        }
+    });
+    for (byte, n) in b"\x1evm\x1fk".iter().zip(0..) {
+        let time = 500_000 + n * 1_000;
+        bench.world().schedule(time, External::Input(*byte));
+    }
+    bench.run(100_000_000);
+    assert_eq!(bench.marks(0), [u64::from(b'k')]);
 }
 
 #[test]

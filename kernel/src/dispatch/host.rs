@@ -24,6 +24,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 let (bytes, _) = bytes.split_at_mut(part(length));
                 // The backend has made sure that this memory can be read.
                 let _ = self.machine.copy_in(partition, from, bytes);
+                // A program that prints by its debugger reads by it, too. From its first line on, typed bytes
+                // are kept for it.
+                self.change_uart(partition, Change::Take(&mut []));
                 (None, self.write_console(partition, bytes))
             }
             HostCall::Read(to, most) => {
