@@ -76,7 +76,7 @@ const RULES: &[(&str, &[&str])] = &[
     ("guest", &["abi"]),
     ("guest/mcu", &[]),
     // It measures what the policies cost, apart from the rest of the hypervisor.
-    ("guests/bench", &["abi", "guest", "sched"]),
+    ("guests/bench/bench", &["abi", "guest", "sched"]),
     ("guests/*", &["abi", "guest", "guest/mcu"]),
 ];
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Costs of Linux's own operations, on the bare board and in a VM.
 //!
-//! Debian's kernel starts the same program (`guests/linux-bench`) as its first process in both runs, with one
-//! CPU and the same memory. An operation that needs no exit costs the same in both runs, plus its share of
-//! the exits of the tick. The bare board has no EL2, as a VM has none, so the kernel does the same in both
-//! runs.
+//! Debian's kernel starts the same program (`guests/bench/linux-bench`) as its first process in both runs,
+//! with one CPU and the same memory. An operation that needs no exit costs the same in both runs, plus its
+//! share of the exits of the tick. The bare board has no EL2, as a VM has none, so the kernel does the same
+//! in both runs.
 
 use super::board_named;
 use super::runs::{Reader, counting, emulator_of, launch, prepare, run};

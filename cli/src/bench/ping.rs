@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The round trip of a ping, measured with the same program (`guests/mcu-ping`) in several places. The
+//! The round trip of a ping, measured with the same program (`guests/bench/mcu-ping`) in several places. The
 //! program runs on the bare board, and with the board's Ethernet controller passed through to it. It also
 //! runs with a virtual controller in front of the hypervisor's switch, alone and beside a second one.
 //!

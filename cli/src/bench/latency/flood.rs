@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The RTOS's MAC address. The RTOS makes its IP address from this address (`guests/mcu-rtos/network.c`).
+/// The RTOS's MAC address. The RTOS makes its IP address from this address
+/// (`guests/stock/mcu-rtos/network.c`).
 pub(super) const MAC: &str = "02:00:00:00:00:10";
 const MAC_BYTES: [u8; 6] = [2, 0, 0, 0, 0, 0x10];
 const ADDRESS: [u8; 4] = [10, 0, 2, 116];

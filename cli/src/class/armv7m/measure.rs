@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The measurement of class armv7m: one C image (`guests/mcu-bench`) on the bare board and as the only
+//! The measurement of class armv7m: one C image (`guests/bench/mcu-bench`) on the bare board and as the only
 //! partition.
 //!
 //! The image measures the everyday operations of an RTOS, with a kernel of its own.
