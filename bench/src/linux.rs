@@ -8,14 +8,14 @@
 
 use super::board_named;
 use super::runs::{Reader, counting, emulator_of, launch, prepare, run};
-use crate::build::artifacts::Workspace;
-use crate::build::host::cache_folder;
-use crate::build::payloads::{Payloads, Request};
-use crate::build::tables::table;
-use crate::emulator::launch::TemporaryFile;
-use crate::emulator::session::{self, Limits, NoInput};
-use crate::problem::Problem;
-use crate::ui::progress::Progress;
+use bulkhead::build::artifacts::Workspace;
+use bulkhead::build::host::cache_folder;
+use bulkhead::build::payloads::{Payloads, Request};
+use bulkhead::build::tables::table;
+use bulkhead::emulator::launch::TemporaryFile;
+use bulkhead::emulator::session::{self, Limits, NoInput};
+use bulkhead::problem::Problem;
+use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::with_init;
 use std::collections::BTreeMap;

@@ -2,8 +2,8 @@
 //! The page with the blessed figures of class `armv7m`.
 
 use super::measure::ROWS;
-use crate::bench::Page;
-use crate::bench::waivers::{SIZE, Waiver, waiver};
+use crate::page::Page;
+use crate::waivers::{SIZE, Waiver, waiver};
 
 /// The page.
 pub(super) const PAGE: Page = Page {

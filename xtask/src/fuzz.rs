@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stage `fuzz` of `bulkhead test`: builds the targets of `fuzz/` and runs each for a fixed number of
-//! inputs from a fixed seed.
+//! The fuzz targets, which `bulkhead test` runs behind the tests: builds the targets of `fuzz/` and runs each
+//! for a fixed number of inputs from a fixed seed.
 //!
 //! The compiler flags are those of `cargo fuzz build --sanitizer none`, which any toolchain takes. A target
 //! can therefore be run by cargo-fuzz for as long as one likes, and here without installing cargo-fuzz.
 //! libFuzzer itself is C++.
 
-use crate::build::artifacts::Workspace;
-use crate::problem::Problem;
+use crate::{Findings, Outcome};
+use bulkhead::build::artifacts::Workspace;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -29,53 +29,61 @@ const TARGETS: [(&str, u32); 8] = [
     ("framing", 50_000),
 ];
 
-/// The number of targets by result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) passed: u32,
-    pub(super) failed: u32,
-    pub(super) skipped: u32,
-}
-
-/// Builds and runs all targets whose name, `fuzz/NAME`, contains `filter`.
-pub(super) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<Counts, Problem> {
-    let name = |target: &str| format!("fuzz/{target}");
+/// Builds and runs all targets whose name, `fuzz/NAME`, contains `filter`. Prints a line for each target, and
+/// a last line as a test program does.
+pub fn run(filter: Option<&str>) -> Outcome {
     let wanted = |target: &str| filter.is_none_or(|filter| name(target).contains(filter));
     let chosen: Vec<_> = TARGETS.into_iter().filter(|(target, _)| wanted(target)).collect();
-    let mut counts = Counts::default();
+    let others = TARGETS.len() - chosen.len();
+    if !chosen.is_empty() && Command::new("c++").arg("--version").output().is_err() {
+        println!("skipped fuzz targets: there is no C++ compiler (Debian: g++) for libFuzzer");
+        print_result(0, 0, chosen.len(), others);
+        return Ok(Findings::new());
+    }
+    let findings = run_all(&chosen)?;
+    let failed = findings.len().min(chosen.len());
+    print_result(chosen.len() - failed, failed, 0, others);
+    Ok(findings)
+}
+
+/// Returns the name of a target among the tests.
+fn name(target: &str) -> String {
+    format!("fuzz/{target}")
+}
+
+fn print_result(passed: usize, failed: usize, ignored: usize, others: usize) {
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    println!(
+        "test result: {verdict}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; {others} filtered out"
+    );
+}
+
+/// Builds and runs these targets. Returns a finding for each target that fails.
+fn run_all(chosen: &[(&str, u32)]) -> Outcome {
     if chosen.is_empty() {
-        return Ok(counts);
+        return Ok(Findings::new());
     }
-    if Command::new("c++").arg("--version").output().is_err() {
-        super::print("skipped fuzz targets: there is no C++ compiler (Debian: g++) for libFuzzer\n")?;
-        counts.skipped = chosen.len() as u32;
-        return Ok(counts);
-    }
+    let workspace = Workspace::locate().map_err(|problem| problem.to_string())?;
     let folder = workspace.root().join("fuzz");
     let output = workspace.target().join("fuzz");
-    if let Err(why) = build(&folder, &output, &chosen) {
-        super::print(&format!("fuzz targets: build FAILED\n{why}\n"))?;
-        counts.failed = chosen.len() as u32;
-        return Ok(counts);
+    if let Err(why) = build(&folder, &output, chosen) {
+        println!("fuzz targets: build FAILED\n{why}");
+        let not_built = |(target, _): &(&str, u32)| format!("{} is not built", name(target));
+        return Ok(chosen.iter().map(not_built).collect());
     }
+    let mut findings = Findings::new();
     for (target, runs) in chosen {
         let started = Instant::now();
-        let result = run_one(&folder, &output, target, runs);
+        let result = run_one(&folder, &output, target, *runs);
         let seconds = started.elapsed().as_secs_f32();
         let verdict = if result.is_ok() { "ok" } else { "FAILED" };
-        super::print(&format!(
-            "{:<30} {runs:>7} inputs {verdict} ({seconds:.1} s)\n",
-            name(target)
-        ))?;
-        match result {
-            Ok(()) => counts.passed += 1,
-            Err(why) => {
-                super::print(&format!("{why}\n"))?;
-                counts.failed += 1;
-            }
+        println!("{:<30} {runs:>7} inputs {verdict} ({seconds:.1} s)", name(target));
+        if let Err(why) = result {
+            println!("{why}");
+            findings.push(format!("{} failed", name(target)));
         }
     }
-    Ok(counts)
+    Ok(findings)
 }
 
 /// Returns the triple of this machine, which keeps the flags away from build scripts.

@@ -12,7 +12,7 @@ use super::page::Page;
 use super::rows::Row;
 use super::runs::Results;
 use super::waivers::{RAM, SIZE, Waiver};
-use crate::build::tables::table;
+use bulkhead::build::tables::table;
 use std::collections::BTreeMap;
 
 /// Percent by which a figure may differ from the blessed one.
@@ -297,7 +297,7 @@ fn is_near(before: u64, now: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::Sizes;
+    use crate::Sizes;
 
     fn timing(call: u64, text: u64) -> Timing {
         let figures = |value| [("null-call".to_owned(), value)].into_iter().collect();
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_waiver_is_for_a_bar() {
-        for page in crate::bench::pages() {
+        for page in crate::pages() {
             for waiver in page.waivers {
                 let row = page.rows.iter().find(|row| row.key == waiver.key);
                 let bar = match waiver.key {

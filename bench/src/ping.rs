@@ -9,13 +9,13 @@
 use super::bare::Bare;
 use super::rows::{Row, row};
 use super::runs::{Figures, counting, launch, prepare};
-use crate::build::artifacts::Workspace;
-use crate::build::prepare::Prepared;
-use crate::emulator::launch;
-use crate::emulator::session::NoInput;
-use crate::problem::Problem;
-use crate::serial::consoles::{Control, Line, Observer};
-use crate::ui::progress::Progress;
+use bulkhead::build::artifacts::Workspace;
+use bulkhead::build::prepare::Prepared;
+use bulkhead::emulator::launch;
+use bulkhead::emulator::session::NoInput;
+use bulkhead::problem::Problem;
+use bulkhead::serial::consoles::{Control, Line, Observer};
+use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::board::{Board, Emulator};
 
 const PASSED_THROUGH: &str = "ping-passed-through";

@@ -18,11 +18,11 @@ pub use histogram::{Distribution, svg};
 
 use super::bare::Bare;
 use super::runs::{emulator_of, prepare};
-use crate::build::artifacts::Workspace;
-use crate::build::tables::table;
-use crate::emulator::launch::{Launch, TemporaryFile};
-use crate::problem::Problem;
-use crate::ui::progress::Progress;
+use bulkhead::build::artifacts::Workspace;
+use bulkhead::build::tables::table;
+use bulkhead::emulator::launch::{Launch, TemporaryFile};
+use bulkhead::problem::Problem;
+use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::Board;
 use flood::{Cable, Flood, MAC};
 use object::{Object, ObjectSegment, ObjectSymbol};
@@ -313,7 +313,7 @@ impl Drop for Emulator {
 
 impl Machine {
     fn start(mut command: Vec<String>, places: Places, flooded: bool) -> Result<Self, Problem> {
-        let socket = Socket(crate::emulator::monitor::socket_path());
+        let socket = Socket(bulkhead::emulator::monitor::socket_path());
         let path = socket.0.display();
         let port = free_port()?;
         command.extend(

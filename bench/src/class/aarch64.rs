@@ -1,15 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The page with the blessed figures of class `aarch64`.
+//! Class `aarch64`: the page with its blessed figures, and the measurement by parts of the guest.
 
-use crate::bench::Page;
-use crate::bench::rows::ROWS;
-use crate::bench::waivers::{SIZE, Waiver, waiver};
+use super::Bench;
+use crate::page::Page;
+use crate::rows::ROWS;
+use crate::runs::{self, Results};
+use crate::waivers::{SIZE, Waiver, waiver};
+use bulkhead::problem::Problem;
+use bulkhead::ui::progress::Progress;
+use bulkhead_arch_api::ClassFacts;
+use bulkhead_arch_api::class::AARCH64;
+use bulkhead_manifest::Board;
+use bulkhead_manifest::board::Emulator;
+
+/// The class.
+pub(super) struct Aarch64;
+
+impl Bench for Aarch64 {
+    fn facts(&self) -> &'static ClassFacts {
+        &AARCH64
+    }
+
+    fn page(&self) -> Page {
+        PAGE
+    }
+
+    fn measure(&self, board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem> {
+        runs::measure_parts(board, emulator, progress)
+    }
+}
 
 const SWITCH: &str =
     "policies are general: budgets, windows, domains and donation are looked at in each decision";
 
 /// The page.
-pub(super) const PAGE: Page = Page {
+const PAGE: Page = Page {
     file: "docs/timing.md",
     board: "qemu-virt-aarch64",
     rows: ROWS,

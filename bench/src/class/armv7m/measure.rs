@@ -4,13 +4,13 @@
 //!
 //! The image measures the everyday operations of an RTOS, with a kernel of its own.
 
-use crate::bench::bare::Bare;
-use crate::bench::ping;
-use crate::bench::rows::{Row, row};
-use crate::bench::runs::{Reader, Results, prepare, run};
-use crate::build::artifacts::Workspace;
-use crate::problem::Problem;
-use crate::ui::progress::Progress;
+use crate::bare::Bare;
+use crate::ping;
+use crate::rows::{Row, row};
+use crate::runs::{Reader, Results, prepare, run};
+use bulkhead::build::artifacts::Workspace;
+use bulkhead::problem::Problem;
+use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::board::{Board, Emulator};
 
 /// Everything that is measured, in the order of the table.

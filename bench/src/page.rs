@@ -3,7 +3,7 @@
 
 use super::rows::Row;
 use super::waivers::Waiver;
-use crate::class::{self, Tool};
+use crate::class::{self, Bench};
 
 /// The contents of a page.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +26,7 @@ pub struct Page {
 
 /// Returns the pages of all classes that are measured.
 pub fn pages() -> impl Iterator<Item = Page> {
-    class::all().map(Tool::page)
+    class::all().map(Bench::page)
 }
 
 impl Default for Page {

@@ -9,8 +9,8 @@
 //! kilobytes. Outside of samples the machine runs at full speed.
 
 use super::remote::Remote;
-use crate::emulator::launch::TemporaryFile;
-use crate::problem::Problem;
+use bulkhead::emulator::launch::TemporaryFile;
+use bulkhead::problem::Problem;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 

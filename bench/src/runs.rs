@@ -7,14 +7,14 @@
 
 use super::rows::{RESET, SWITCH, SWITCH_TRACED, TRACE_RECORD};
 use super::systems::{self, manifest};
-use crate::build::artifacts::Workspace;
-use crate::build::prepare::{Options, Prepared, prepare_text};
 use crate::class;
-use crate::emulator::launch::{self, Launch, TemporaryFile};
-use crate::emulator::session::{self, NoInput};
-use crate::problem::Problem;
-use crate::serial::consoles::{Control, Line, Observer};
-use crate::ui::progress::Progress;
+use bulkhead::build::artifacts::Workspace;
+use bulkhead::build::prepare::{Options, Prepared, prepare_text};
+use bulkhead::emulator::launch::{self, Launch, TemporaryFile};
+use bulkhead::emulator::session::{self, NoInput};
+use bulkhead::problem::Problem;
+use bulkhead::serial::consoles::{Control, Line, Observer};
+use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::board::{Board, Emulator};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -6,7 +6,7 @@
 //! Each answer is followed by another request at once. If no answer comes for a while, a request is sent all
 //! the same. So the RTOS gets as many requests as it can answer, whatever the emulator's speed.
 
-use crate::problem::Problem;
+use bulkhead::problem::Problem;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sizes of a class binary, and the number of lines of code in it.
 
-use crate::problem::Problem;
+use bulkhead::problem::Problem;
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, elf};
 use std::path::{Path, PathBuf};
 

@@ -3,10 +3,10 @@
 //! the tool puts the first two words of the program there.
 
 use super::runs::launch;
-use crate::emulator::launch::{Launch, TemporaryFile};
-use crate::emulator::session::{self, Limits, NoInput};
-use crate::problem::Problem;
-use crate::serial::consoles::Observer;
+use bulkhead::emulator::launch::{Launch, TemporaryFile};
+use bulkhead::emulator::session::{self, Limits, NoInput};
+use bulkhead::problem::Problem;
+use bulkhead::serial::consoles::Observer;
 use bulkhead_manifest::board::Emulator;
 use object::{Object, ObjectSegment};
 use std::path::Path;

@@ -4,8 +4,8 @@
 //! Memory is read by physical address, so the CPU's protection unit does not stand in the way. Time stands
 //! still while the machine is stopped.
 
-use crate::emulator::debugger::{Debugger, decode};
-use crate::problem::Problem;
+use bulkhead::emulator::debugger::{Debugger, decode};
+use bulkhead::problem::Problem;
 use std::net::TcpStream;
 use std::thread::sleep;
 use std::time::{Duration, Instant};

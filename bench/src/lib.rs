@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Costs of the hypervisor, in instructions: the guest `bench` runs on the bare board and in a VM.
+//! The bench: costs of the hypervisor, in instructions. The guest `bench` runs on the bare board and in a VM.
 //!
 //! Both runs count time in instructions, so the figures repeat exactly and no other load of the machine
 //! changes them. A path length is not time: a trap, a barrier and an addition all count 1, and there are no
 //! caches.
 //!
+//! The bench is an instrument of the hypervisor's developers. Users have `bulkhead`, whose command `bench`
+//! starts the program of this crate.
+//!
 //! | file | |
 //! |---|---|
+//! | `command` | the command line |
+//! | `class` | the differences between classes: page and measurement |
 //! | `page` | the pages with blessed figures, one for each class |
 //! | `latency` | the experiment of a serial receive |
 //! | `linux` | costs of operations of Linux, bare and in a VM |
-//! | `mcu` | the figures of class armv7m |
-//! | `ping` | the round trip of a ping on that class |
+//! | `bare` | a program on the bare board of a microcontroller |
+//! | `ping` | the round trip of a ping of microcontrollers |
 //! | `rows` | the measured operations, and the bars |
 //! | `waivers` | bars that do not hold yet |
 //! | `systems` | the manifests of the runs |
@@ -19,31 +24,33 @@
 //! | `overheads` | the analysis' charges, against the measured figures |
 //! | `footprint` | sizes and lines of code |
 //! | `report` | tables for people and for `docs/timing.md`, and the comparison with the blessed one |
+#![forbid(unsafe_code)]
 
-use crate::build::artifacts::{Workspace, compiler};
-use crate::class;
-use crate::problem::Problem;
-use crate::ui::progress::Progress;
+use bulkhead::build::artifacts::{Workspace, compiler};
+use bulkhead::problem::Problem;
+use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::Board;
 
-pub(crate) mod bare;
+mod bare;
+mod class;
+pub mod command;
 mod footprint;
 pub mod latency;
 pub mod linux;
 mod overheads;
 mod page;
-pub(crate) mod ping;
+mod ping;
 mod report;
-pub(crate) mod rows;
-pub(crate) mod runs;
+mod rows;
+mod runs;
 mod systems;
-pub(crate) mod waivers;
+mod waivers;
 
 pub use footprint::{Footprint, Lines, Sizes};
 pub use overheads::{Charge, latency_charges};
 pub use page::{Page, pages};
 pub use report::{Blessed, Timing, blessed};
-pub use rows::{ROWS, Row};
+pub use rows::Row;
 pub use runs::{Results, measure};
 
 /// Measures everything on the emulator of a board.
