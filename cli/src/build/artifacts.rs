@@ -11,6 +11,7 @@ use crate::problem::Problem;
 use crate::ui::progress::Progress;
 use crate::{build::c_guests, build::linker, class};
 use bulkhead_manifest::Board;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
@@ -33,11 +34,40 @@ struct Recipe {
     script: String,
 }
 
+/// The part of a package's `Cargo.toml` that this tool reads.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Manifest {
+    package: Package,
+}
+
+/// `[package]`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Package {
+    metadata: Metadata,
+}
+
+/// `[package.metadata]`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    bulkhead: OwnRecipe,
+}
+
+/// `[package.metadata.bulkhead]`: the parts of a recipe that a package names itself.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OwnRecipe {
+    target: Option<String>,
+    profile: Option<String>,
+    flags: String,
+    spec: String,
+    script: String,
+}
+
 /// First minor version of the compiler that knows all flags of every recipe.
 const FLAGS_SINCE: u32 = 92;
-
-/// Section of a package's `Cargo.toml` with the keys that this tool reads.
-const METADATA: &str = "[package.metadata.bulkhead]";
 
 /// Folder of the repository's guests: a folder for each purpose, and a folder for each guest in there.
 const GUESTS: &str = "guests";
@@ -158,19 +188,16 @@ impl Workspace {
     /// `profile`, `flags`, `spec` and `script` in `[package.metadata.bulkhead]`.
     fn recipe_of(&self, program: &str) -> Recipe {
         let file = self.folder_of(program).join("Cargo.toml");
+        // cargo says it better if the file is missing or damaged.
         let text = std::fs::read_to_string(file).unwrap_or_default();
-        let own = |key: &str, default: &str| {
-            let mut lines = text.lines().skip_while(|line| *line != METADATA).skip(1);
-            let start = format!("{key} = \"");
-            let found = lines.find_map(|line| line.strip_prefix(&start)?.strip_suffix('"'));
-            found.unwrap_or(default).to_owned()
-        };
+        let own = toml::from_str::<Manifest>(&text).unwrap_or_default();
+        let own = own.package.metadata.bulkhead;
         Recipe {
-            target: own("target", class::default().target()),
-            profile: own("profile", PROFILE),
-            flags: own("flags", ""),
-            spec: own("spec", "").replace('\'', "\""),
-            script: own("script", ""),
+            target: own.target.unwrap_or_else(|| class::default().target().to_owned()),
+            profile: own.profile.unwrap_or_else(|| PROFILE.to_owned()),
+            flags: own.flags,
+            spec: own.spec.replace('\'', "\""),
+            script: own.script,
         }
     }
 
