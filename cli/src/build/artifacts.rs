@@ -445,7 +445,7 @@ mod tests {
         assert_eq!(names, guests);
     }
 
-    /// A guest in Rust is a package of cargo, and cargo must not look for a package in a guest in C.
+    // A guest in Rust is a package of cargo, and cargo must not look for a package in a guest in C.
     #[test]
     fn a_guest_is_in_c_or_a_package_of_cargo() {
         let workspace = Workspace::locate().unwrap();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a manifest to everything a run or a flash needs: the checked system, its image, the flashable file.
 //!
-//! The needs of a manifest are known before the manifest is checked (`@guests/...`, `@debian/...`), so building
-//! and fetching start at once and side by side. The check then finds every payload there.
+//! The needs of a manifest are known before the manifest is checked (`@guests/...`, `@debian/...`), so
+//! building and fetching start at once and side by side. The check then finds every payload there.
 
 use crate::build::artifacts::{self, Workspace};
 use crate::build::payloads::{self, Payload, Payloads, Request};
@@ -243,8 +243,8 @@ struct Needs {
 }
 
 impl Needs {
-    /// Returns the needs of a manifest with these names of payloads. A name that leads nowhere is no need: the
-    /// check reports such a name. The class binary, if one is named, is needed too.
+    /// Returns the needs of a manifest with these names of payloads. A name that leads nowhere is no need:
+    /// the check reports such a name. The class binary, if one is named, is needed too.
     fn new(names: &[String], class_binary: Option<String>) -> Result<Self, Problem> {
         let workspace = Workspace::locate()?;
         let mut programs: Vec<String> = class_binary.into_iter().collect();

@@ -8,7 +8,7 @@ use bulkhead_manifest::system::{Mapping, MappingKind, Partition};
 const NULL_PAGE: u64 = 0x1000;
 
 /// The meaning of an address to a partition.
-pub enum Place<'a> {
+pub enum Meaning<'a> {
     /// The partition has this mapping there, but not with every permission.
     Mapped(Mapping),
     /// A device of the board that the partition does not have, and its owner.
@@ -21,15 +21,15 @@ pub enum Place<'a> {
     Nothing,
 }
 
-/// Finds out.
-pub fn find<'a>(system: &'a System, partition: &Partition<'_>, address: u64) -> Place<'a> {
+/// Finds the meaning of an address to a partition.
+pub fn find<'a>(system: &'a System, partition: &Partition<'_>, address: u64) -> Meaning<'a> {
     let covers = |mapping: &Mapping| {
         address
             .checked_sub(mapping.guest)
             .is_some_and(|at| at < mapping.size)
     };
     if let Some(mapping) = partition.mappings().into_iter().find(covers) {
-        return Place::Mapped(mapping);
+        return Meaning::Mapped(mapping);
     }
     // A device that is passed through has the same address in the partition as on the board.
     let device = system.board().devices.iter().find(|device| {
@@ -44,10 +44,10 @@ pub fn find<'a>(system: &'a System, partition: &Partition<'_>, address: u64) -> 
             .partitions()
             .into_iter()
             .find(|other| other.devices().any(|own| own == device.name));
-        return Place::Device(&device.name, owner.map(|owner| owner.name().to_owned()));
+        return Meaning::Device(&device.name, owner.map(|owner| owner.name().to_owned()));
     }
     if address < NULL_PAGE {
-        return Place::Null;
+        return Meaning::Null;
     }
     let ram = partition
         .mappings()
@@ -57,33 +57,33 @@ pub fn find<'a>(system: &'a System, partition: &Partition<'_>, address: u64) -> 
         .map(|mapping| mapping.guest + mapping.size)
         .filter(|end| *end <= address)
         .max();
-    below.map_or(Place::Nothing, Place::Behind)
+    below.map_or(Meaning::Nothing, Meaning::Behind)
 }
 
 /// Describes the address in a sentence.
 pub fn describe(system: &System, partition: &Partition<'_>, address: u64) -> String {
     let name = partition.name();
     match find(system, partition, address) {
-        Place::Mapped(mapping) => format!(
+        Meaning::Mapped(mapping) => format!(
             "there `{name}` has {:#x}..{:#x} with access {}",
             mapping.guest,
             mapping.guest + mapping.size,
             letters(&mapping)
         ),
-        Place::Device(device, Some(owner)) => {
+        Meaning::Device(device, Some(owner)) => {
             format!("there the board has its device `{device}`, which belongs to partition `{owner}`")
         }
-        Place::Device(device, None) => {
+        Meaning::Device(device, None) => {
             format!("there the board has its device `{device}`, which belongs to nobody")
         }
-        Place::Null => format!("`{name}` has nothing at address 0"),
-        Place::Behind(end) => {
+        Meaning::Null => format!("`{name}` has nothing at address 0"),
+        Meaning::Behind(end) => {
             format!(
                 "`{name}` has nothing there; its RAM ends at {end:#x}, {:#x} below",
                 address - end
             )
         }
-        Place::Nothing => format!("`{name}` has nothing there"),
+        Meaning::Nothing => format!("`{name}` has nothing there"),
     }
 }
 
