@@ -2,9 +2,9 @@
 //! The figures of `bulkhead bench` are those of the blessed pages, one for each class: `bench` and
 //! `bench-mcu`. Linux is as fast in a VM as on the bare board: `bench-linux`.
 
-use bulkhead::bench::{differences, linux, pages, timing};
 use bulkhead::problem::Problem;
 use bulkhead::ui::progress::Progress;
+use bulkhead_bench::{differences, linux, pages, timing};
 use bulkhead_tests::ENABLE;
 use std::process::ExitCode;
 

@@ -11,16 +11,14 @@
 //! | `emulator` | a run of the emulator, a look at a board | processes, files |
 //! | `build` | the parts that a run needs and does not have yet | packages, cargo |
 //! | `log` | the log area of a board, files of a run, its summary | files |
-//! | `class` | the differences between classes: target, debugger, templates, faults, figures | nothing |
+//! | `class` | the differences between classes: target, debugger, templates, faults | nothing |
 //! | `explain` | the meaning of a health report | symbols of payloads |
 //! | `trace`, `gantt` | the record of what a system did: collecting, files, reports, charts | nothing |
-//! | `bench` | measurements of the hypervisor | the emulator, sources |
 //! | `command` | one file per command | all of these |
 //!
 //! The system tests (crate `bulkhead-tests`) use the same modules as `run` and `demo`.
 #![forbid(unsafe_code)]
 
-pub mod bench;
 pub mod bounds;
 pub mod build;
 pub mod class;

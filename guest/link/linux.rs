@@ -5,7 +5,7 @@ use std::env;
 
 fn main() {
     let package = env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
-    let script = format!("{package}/../../guest/link/linux.ld");
+    let script = format!("{package}/../../../guest/link/linux.ld");
     if env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("none") {
         println!("cargo:rustc-link-arg-bins=-T{script}");
     }

@@ -9,7 +9,7 @@ use std::env;
 
 fn main() {
     let package = env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
-    let script = format!("{package}/../../guest/link/mcu-task.ld");
+    let script = format!("{package}/../../../guest/link/mcu-task.ld");
     if env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("none") {
         println!("cargo:rustc-link-search={package}");
         println!("cargo:rustc-link-arg-bins=-T{script}");

@@ -13,7 +13,8 @@ use crate::plan;
 use crate::schema::form::{Declared, Head};
 use crate::system::{self, System};
 use crate::units::Address;
-use crate::{compile, rules, schema, value};
+use crate::value::{self, Data, Value};
+use crate::{compile, rules, schema};
 
 /// Room that is kept for the class binary where a place is chosen for good: a later plan, around the actual
 /// class binary, cannot move this place any more.
@@ -58,32 +59,86 @@ pub fn load(path: &Path, resolver: &dyn PayloadResolver) -> Result<System, Repor
 /// # Errors
 /// The same as for [`load`].
 pub fn load_text(path: &Path, text: &str, resolver: &dyn PayloadResolver) -> Result<System, Report> {
-    let mut report = Report::default();
-    let base = path.parent().unwrap_or(Path::new(""));
-    let built =
-        parse(path, text, &mut report).and_then(|manifest| build(manifest, base, resolver, &mut report));
-    report.sort();
-    match built {
-        Some(mut system) if !report.has_errors() => {
-            system.report = report;
-            Ok(system)
+    Unchecked::read(path, text).check(resolver)
+}
+
+/// A manifest that is read and not checked yet. It tells what its check needs.
+#[derive(Debug)]
+pub struct Unchecked<'a> {
+    base: &'a Path,
+    /// Nothing if the text cannot be read. The report says why.
+    manifest: Option<Manifest>,
+    payloads: Vec<String>,
+    report: Report,
+}
+
+impl<'a> Unchecked<'a> {
+    /// Reads the manifest `text`. Relative paths start where `path` is.
+    #[must_use]
+    pub fn read(path: &'a Path, text: &str) -> Self {
+        let mut report = Report::default();
+        let mut payloads = Vec::new();
+        let manifest = parse(path, text, &mut payloads, &mut report);
+        Self {
+            base: path.parent().unwrap_or(Path::new("")),
+            manifest,
+            payloads,
+            report,
         }
-        _ => Err(report),
+    }
+
+    /// Returns the board that the manifest names, if both are sound enough to tell. The check says what is
+    /// wrong.
+    #[must_use]
+    pub fn board(&self) -> Option<Board> {
+        let name = self.manifest.as_ref()?.board.as_ref()?;
+        board::find(&name.value, name.place, self.base, &mut Report::default())
+    }
+
+    /// Returns the names of payloads (`@...`) in the manifest.
+    #[must_use]
+    pub fn payloads(&self) -> &[String] {
+        &self.payloads
+    }
+
+    /// Checks and plans the manifest. Named payloads come from `resolver`.
+    ///
+    /// # Errors
+    /// As for [`load`].
+    pub fn check(self, resolver: &dyn PayloadResolver) -> Result<System, Report> {
+        let Self {
+            base,
+            manifest,
+            mut report,
+            ..
+        } = self;
+        let built = manifest.and_then(|manifest| build(manifest, base, resolver, &mut report));
+        report.sort();
+        match built {
+            Some(mut system) if !report.has_errors() => {
+                system.report = report;
+                Ok(system)
+            }
+            _ => Err(report),
+        }
     }
 }
 
-/// Returns the board that the manifest `text` at `path` names, if both are sound enough to tell. A caller
-/// that needs the findings loads the manifest.
-#[must_use]
-pub fn board_of(path: &Path, text: &str) -> Option<Board> {
-    let mut report = Report::default();
-    let manifest = parse(path, text, &mut report)?;
-    let name = manifest.board.as_ref()?;
-    let base = path.parent().unwrap_or(Path::new(""));
-    board::find(&name.value, name.place, base, &mut report)
+/// Adds the names of payloads in `value` to `payloads`. The parser bounds the depth.
+fn payloads_in(value: &Value, payloads: &mut Vec<String>) {
+    match &value.data {
+        Data::Text(text) if text.starts_with('@') => payloads.push(text.clone()),
+        Data::List(list) => list.iter().for_each(|value| payloads_in(value, payloads)),
+        Data::Table(table) => {
+            let values = table.entries.iter().map(|entry| &entry.value);
+            values.for_each(|value| payloads_in(value, payloads));
+        }
+        Data::Text(_) | Data::Integer(_) | Data::Boolean(_) | Data::Other(_) => {}
+    }
 }
 
-fn parse(path: &Path, text: &str, report: &mut Report) -> Option<Manifest> {
+/// Parses the text, and adds the names of its payloads to `payloads`.
+fn parse(path: &Path, text: &str, payloads: &mut Vec<String>, report: &mut Report) -> Option<Manifest> {
     let file = report.sources.add(path, text.to_owned());
     let top = first_line(file, text);
     if text.len() > MANIFEST_MAX {
@@ -96,6 +151,8 @@ fn parse(path: &Path, text: &str, report: &mut Report) -> Option<Manifest> {
     if report.has_errors() {
         return None;
     }
+    let values = table.entries.iter().map(|entry| &entry.value);
+    values.for_each(|value| payloads_in(value, payloads));
     let manifest = Manifest::read(&Head {
         table: &table,
         place: top,

@@ -2,15 +2,11 @@
 //! Class `stub`, a proof that a class is a folder: its part of `cli`.
 
 use super::{Debugger, Symbols, Template, Tool, Variant};
-use crate::bench::{Page, Results};
 use crate::build::linker::Link;
 use crate::explain::Event;
-use crate::problem::Problem;
-use crate::ui::progress::Progress;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::STUB;
 use bulkhead_manifest::Board;
-use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::system::Partition;
 
 /// The class.
@@ -69,21 +65,5 @@ impl Tool for Stub {
 
     fn remedy(&self, _event: &Event) -> Option<&'static str> {
         None
-    }
-
-    fn page(&self) -> Page {
-        Page {
-            file: "docs/timing-stub.md",
-            board: "stub",
-            rows: &[],
-            waivers: &[],
-            size_bar: 0,
-            ram_bar: None,
-            crates: &[],
-        }
-    }
-
-    fn measure(&self, board: &Board, _emulator: &Emulator, _progress: &Progress) -> Result<Results, Problem> {
-        Err(Problem::new(format!("board `{}` runs nothing", board.name)))
     }
 }

@@ -32,7 +32,9 @@ const RULES: &[(&str, &[&str])] = &[
     ),
     // The facts of each class.
     ("cli", &["manifest", "image", "sched", "abi", "arch/api"]),
-    ("xtask", &["cli", "tests", "abi"]),
+    // An instrument of the hypervisor's developers: no user's tool depends on it.
+    ("bench", &["cli", "manifest", "sched", "arch/api"]),
+    ("xtask", &["cli", "bench", "tests", "abi"]),
     ("tests", &["cli"]),
     ("arch/api", &["abi"]),
     // The framing of the console, for a line from the last moment.
@@ -76,7 +78,7 @@ const RULES: &[(&str, &[&str])] = &[
     ("guest", &["abi"]),
     ("guest/mcu", &[]),
     // It measures what the policies cost, apart from the rest of the hypervisor.
-    ("guests/bench", &["abi", "guest", "sched"]),
+    ("guests/bench/bench", &["abi", "guest", "sched"]),
     ("guests/*", &["abi", "guest", "guest/mcu"]),
 ];
 

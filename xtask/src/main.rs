@@ -10,6 +10,7 @@ mod ci;
 mod classes;
 mod dependencies;
 mod english;
+mod fuzz;
 mod picture;
 mod prose;
 mod size;
@@ -50,6 +51,11 @@ enum Command {
     English {
         /// List the places in this folder or file instead
         folder: Option<String>,
+    },
+    /// The fuzz targets, each with a fixed number of inputs from a fixed seed
+    Fuzz {
+        /// Only targets whose name, `fuzz/NAME`, contains this
+        filter: Option<String>,
     },
     /// Text, read-only data, data and bss of an ELF file, and no heap in it
     Size {
@@ -96,6 +102,7 @@ fn main() -> ExitCode {
         Command::Spdx => spdx::check(),
         Command::English { folder: None } => english::check(),
         Command::English { folder: Some(folder) } => english::list(folder),
+        Command::Fuzz { filter } => fuzz::run(filter.as_deref()),
         Command::Size {
             elf,
             small,

@@ -3,9 +3,9 @@
 
 use crate::workspace::{Source, sources};
 use crate::{Outcome, toolchain};
-use bulkhead::bench::{Lines, Sizes};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::ui::progress::Progress;
+use bulkhead_bench::{Lines, Sizes};
 use object::{Object, ObjectSymbol, SymbolKind};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -68,7 +68,7 @@ impl Class {
 
     /// Tells whether the folder has the name of the class, or a guest is for a CPU of the class.
     fn claims(self, folder: &str, target: Option<&str>) -> bool {
-        let (room, own) = folder.rsplit_once('/').unwrap_or_default();
+        let (room, own) = folder.split_once('/').unwrap_or_default();
         let own = own.strip_prefix("conformance-").unwrap_or(own);
         let cpu = |target: &str| target.split('-').next().map(str::to_owned);
         match room {
@@ -121,9 +121,9 @@ mod tests {
     fn every_package_of_a_target_has_one_class() {
         for (folder, target, owner) in [
             ("arch/support", None, "aarch64"),
-            ("guests/hello", None, "aarch64"),
-            ("guests/hello-32", Some("armv7a-none-eabi"), "aarch64"),
-            ("guests/mcu-hello", Some("thumbv7em-none-eabihf"), "armv7m"),
+            ("guests/demo/hello", None, "aarch64"),
+            ("guests/demo/hello-32", Some("armv7a-none-eabi"), "aarch64"),
+            ("guests/demo/mcu-hello", Some("thumbv7em-none-eabihf"), "armv7m"),
             ("guest/mcu", Some("thumbv7em-none-eabi"), "armv7m"),
             ("hypervisor/conformance-armv7m", None, "armv7m"),
             ("hypervisor/aarch64", None, "aarch64"),

@@ -11,6 +11,7 @@ use crate::problem::Problem;
 use crate::ui::progress::Progress;
 use crate::{build::c_guests, build::linker, class};
 use bulkhead_manifest::Board;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
@@ -33,11 +34,43 @@ struct Recipe {
     script: String,
 }
 
+/// The part of a package's `Cargo.toml` that this tool reads.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Manifest {
+    package: Package,
+}
+
+/// `[package]`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Package {
+    metadata: Metadata,
+}
+
+/// `[package.metadata]`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    bulkhead: OwnRecipe,
+}
+
+/// `[package.metadata.bulkhead]`: the parts of a recipe that a package names itself.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OwnRecipe {
+    target: Option<String>,
+    profile: Option<String>,
+    flags: String,
+    spec: String,
+    script: String,
+}
+
 /// First minor version of the compiler that knows all flags of every recipe.
 const FLAGS_SINCE: u32 = 92;
 
-/// Section of a package's `Cargo.toml` with the keys that this tool reads.
-const METADATA: &str = "[package.metadata.bulkhead]";
+/// Folder of the repository's guests: a folder for each purpose, and a folder for each guest in there.
+const GUESTS: &str = "guests";
 
 /// Start of the name of a class binary.
 const HYPERVISOR: &str = "bulkhead-hypervisor-";
@@ -155,53 +188,51 @@ impl Workspace {
     /// `profile`, `flags`, `spec` and `script` in `[package.metadata.bulkhead]`.
     fn recipe_of(&self, program: &str) -> Recipe {
         let file = self.folder_of(program).join("Cargo.toml");
+        // cargo says it better if the file is missing or damaged.
         let text = std::fs::read_to_string(file).unwrap_or_default();
-        let own = |key: &str, default: &str| {
-            let mut lines = text.lines().skip_while(|line| *line != METADATA).skip(1);
-            let start = format!("{key} = \"");
-            let found = lines.find_map(|line| line.strip_prefix(&start)?.strip_suffix('"'));
-            found.unwrap_or(default).to_owned()
-        };
+        let own = toml::from_str::<Manifest>(&text).unwrap_or_default();
+        let own = own.package.metadata.bulkhead;
         Recipe {
-            target: own("target", class::default().target()),
-            profile: own("profile", PROFILE),
-            flags: own("flags", ""),
-            spec: own("spec", "").replace('\'', "\""),
-            script: own("script", ""),
+            target: own.target.unwrap_or_else(|| class::default().target().to_owned()),
+            profile: own.profile.unwrap_or_else(|| PROFILE.to_owned()),
+            flags: own.flags,
+            spec: own.spec.replace('\'', "\""),
+            script: own.script,
         }
     }
 
-    /// Returns the folder with the sources of a program.
+    /// Returns the folder with the sources of a program. A guest that does not exist has no folder to find,
+    /// and the path of such a guest leads nowhere.
     fn folder_of(&self, program: &str) -> PathBuf {
         let (package, _) = package_of(program);
-        let (room, name) = match package.strip_prefix(HYPERVISOR) {
-            Some(class) => ("hypervisor", class),
-            None => ("guests", package.strip_prefix("guest-").unwrap_or(package)),
-        };
-        self.root.join(room).join(name)
+        if let Some(class) = package.strip_prefix(HYPERVISOR) {
+            return self.root.join("hypervisor").join(class);
+        }
+        let name = package.strip_prefix("guest-").unwrap_or(package);
+        let mut folders = self.guest_folders();
+        let found = folders.find(|folder| folder.file_name().is_some_and(|own| own == name));
+        found.unwrap_or_else(|| self.root.join(GUESTS).join(name))
+    }
+
+    /// Returns the folders of the repository's guests. Each guest is in the folder of its purpose.
+    fn guest_folders(&self) -> impl Iterator<Item = PathBuf> {
+        let purposes = folders_in(&self.root.join(GUESTS));
+        let folders = purposes.flat_map(|purpose| folders_in(&purpose));
+        folders.filter(|folder| folder.join("Cargo.toml").is_file() || c_guests::is_one(folder))
     }
 
     /// Tells whether the repository has a guest of this name.
     #[must_use]
     pub fn has_guest(&self, name: &str) -> bool {
-        let plain = name
-            .chars()
-            .all(|char| char.is_ascii_alphanumeric() || char == '-' || char == '_');
-        let folder = self.root.join("guests").join(name);
-        plain && (folder.join("Cargo.toml").is_file() || c_guests::is_one(&folder))
+        self.guests().iter().any(|guest| guest == name)
     }
 
     /// Returns the names of the repository's guests.
     #[must_use]
     pub fn guests(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.root.join("guests"))
-            .into_iter()
-            .flatten()
-            .flatten();
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .filter(|name| self.has_guest(name))
-            .collect();
+        let folders = self.guest_folders();
+        let names = folders.filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned()));
+        let mut names: Vec<String> = names.collect();
         names.sort();
         names
     }
@@ -318,6 +349,12 @@ fn package_of(program: &str) -> (&str, Option<&str>) {
     found.unwrap_or((program, None))
 }
 
+/// Returns the folders in a folder.
+fn folders_in(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.is_dir())
+}
+
 /// Returns the linker that the targets ask for, if the toolchain brings it.
 fn own_linker(libraries: &Path) -> Option<PathBuf> {
     let hosts = std::fs::read_dir(libraries).into_iter().flatten().flatten();
@@ -386,8 +423,42 @@ mod tests {
         let workspace = Workspace::locate().unwrap();
         assert!(workspace.has_guest("control-loop"));
         assert!(workspace.guests().contains(&"control-loop".to_owned()));
-        for bad in ["", "..", "../cli", "control-loop/", "no-such-guest"] {
+        // A folder of a purpose is no guest.
+        for bad in [
+            "",
+            "..",
+            "../cli",
+            "control-loop/",
+            "demo",
+            "demo/control-loop",
+            "no-such-guest",
+        ] {
             assert!(!workspace.has_guest(bad), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_name_of_a_guest_is_used_once() {
+        let guests = Workspace::locate().unwrap().guests();
+        let mut names = guests.clone();
+        names.dedup();
+        assert_eq!(names, guests);
+    }
+
+    // A guest in Rust is a package of cargo, and cargo must not look for a package in a guest in C.
+    #[test]
+    fn a_guest_is_in_c_or_a_package_of_cargo() {
+        let workspace = Workspace::locate().unwrap();
+        let manifest = std::fs::read_to_string(workspace.root().join("Cargo.toml")).unwrap();
+        let purposes = folders_in(&workspace.root().join(GUESTS));
+        let mut in_c = 0;
+        for folder in purposes.flat_map(|purpose| folders_in(&purpose)) {
+            let name = folder.strip_prefix(workspace.root()).unwrap().to_str().unwrap();
+            let has_package = folder.join("Cargo.toml").is_file();
+            assert_ne!(c_guests::is_one(&folder), has_package, "{name}");
+            assert_eq!(manifest.contains(&format!("\"{name}\"")), !has_package, "{name}");
+            in_c += u32::from(!has_package);
+        }
+        assert!(in_c > 0);
     }
 }

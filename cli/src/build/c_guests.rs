@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Guests in C, built with the stock toolchain for microcontrollers.
 //!
-//! Such a guest is a folder of `guests/` with a file `gcc.options` in the place of a `Cargo.toml`. The file
+//! Such a guest is a folder in `guests/` with a file `gcc.options` in the place of a `Cargo.toml`. The file
 //! holds all options of the compiler, sources and linker scripts included. Anybody can do the same as the
 //! tool in that folder: `arm-none-eabi-gcc @gcc.options -o PROGRAM`. Each build is a whole one, for the
 //! folder has only a dozen short files. The result replaces the old one at once, so a run at the same time
@@ -51,30 +51,4 @@ pub fn build(folder: &Path, program: &Path) -> Result<(), Problem> {
         .arg(&unfinished);
     crate::build::debian::run(&mut command)?;
     fs::rename(&unfinished, program).map_err(Problem::io(program.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_guest_is_in_c_or_a_package_of_cargo() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap();
-        let folders = fs::read_dir(root.join("guests")).unwrap().flatten();
-        let mut in_c = 0;
-        for folder in folders.filter(|entry| entry.path().is_dir()) {
-            let name = folder.file_name().into_string().unwrap();
-            let has_package = folder.path().join("Cargo.toml").is_file();
-            assert_ne!(is_one(&folder.path()), has_package, "{name}");
-            // Cargo must not look for packages in these folders.
-            assert_eq!(
-                manifest.contains(&format!("\"guests/{name}\"")),
-                !has_package,
-                "{name}"
-            );
-            in_c += u32::from(!has_package);
-        }
-        assert!(in_c > 0);
-    }
 }

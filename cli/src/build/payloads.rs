@@ -100,6 +100,14 @@ impl<'a> Request<'a> {
                 .map(|payload| Self::Modules(payload, modules)),
         }
     }
+
+    /// Returns the payload, or the kernel that the modules are for.
+    #[must_use]
+    pub const fn payload(self) -> &'static Payload {
+        match self {
+            Self::Whole(payload) | Self::Modules(payload, _) => payload,
+        }
+    }
 }
 
 /// The cache of payloads.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a manifest to everything a run or a flash needs: the checked system, its image, the flashable file.
 //!
-//! The needs of a manifest can be read off its text before the manifest is checked (`@guests/...`,
-//! `@debian/...`), so building and fetching start at once and side by side. The check then finds every
-//! payload there.
+//! The needs of a manifest are known before the manifest is checked (`@guests/...`, `@debian/...`), so
+//! building and fetching start at once and side by side. The check then finds every payload there.
 
 use crate::build::artifacts::{self, Workspace};
 use crate::build::payloads::{self, Payload, Payloads, Request};
@@ -13,8 +12,7 @@ use crate::ui::progress::Progress;
 use crate::{build::host, ui::terminal};
 use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::{
-    Board, ClassBinary, CompileInput, Kind, NoPayloads, System, board_of, compile, flashable, load,
-    load_text, nearest,
+    Board, ClassBinary, CompileInput, Kind, NoPayloads, System, Unchecked, compile, flashable, load, nearest,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -170,8 +168,9 @@ pub fn prepare_text(
     progress: &Progress,
 ) -> Result<Prepared, Problem> {
     let binary = |board: &Board| artifacts::class_binary(board, options.conformance);
-    let needs = Needs::read(text, board_of(path, text).as_ref().map(binary))?;
-    let system = needs.check(path, text, progress)?;
+    let manifest = Unchecked::read(path, text);
+    let needs = Needs::new(manifest.payloads(), manifest.board().as_ref().map(binary))?;
+    let system = needs.check(manifest, progress)?;
     if !options.quiet {
         warn(&system);
     }
@@ -215,7 +214,8 @@ pub fn prepare_text(
 /// The manifest is wrong, or a payload cannot be built or fetched.
 pub fn check(path: &Path, progress: &Progress) -> Result<System, Problem> {
     let text = read(path)?;
-    let system = Needs::read(&text, None)?.check(path, &text, progress)?;
+    let manifest = Unchecked::read(path, &text);
+    let system = Needs::new(manifest.payloads(), None)?.check(manifest, progress)?;
     warn(&system);
     Ok(system)
 }
@@ -234,15 +234,7 @@ fn read(path: &Path) -> Result<String, Problem> {
     })
 }
 
-/// Returns the names in `text` behind each `prefix`.
-fn names<'a>(text: &'a str, prefix: &str) -> impl Iterator<Item = &'a str> {
-    let is_part = |char: char| char.is_ascii_alphanumeric() || char == '-';
-    text.split(prefix)
-        .skip(1)
-        .map(move |rest| &rest[..rest.find(|char| !is_part(char)).unwrap_or(rest.len())])
-}
-
-/// The payloads that the text of a manifest asks for.
+/// The payloads that a manifest asks for.
 struct Needs {
     workspace: Workspace,
     payloads: Payloads,
@@ -251,12 +243,12 @@ struct Needs {
 }
 
 impl Needs {
-    /// Reads the names off the text. A name too many (in a comment, say) costs time, not correctness. The
-    /// class binary, if one is named, is needed too.
-    fn read(text: &str, class_binary: Option<String>) -> Result<Self, Problem> {
+    /// Returns the needs of a manifest with these names of payloads. A name that leads nowhere is no need:
+    /// the check reports such a name. The class binary, if one is named, is needed too.
+    fn new(names: &[String], class_binary: Option<String>) -> Result<Self, Problem> {
         let workspace = Workspace::locate()?;
         let mut programs: Vec<String> = class_binary.into_iter().collect();
-        for guest in names(text, GUESTS) {
+        for guest in names.iter().filter_map(|name| name.strip_prefix(GUESTS)) {
             let program = format!("guest-{guest}");
             if workspace.has_guest(guest) && !programs.contains(&program) {
                 programs.push(program);
@@ -266,12 +258,16 @@ impl Needs {
             workspace,
             payloads: Payloads::new(host::cache_folder()),
             programs,
-            debian: names(text, DEBIAN).filter_map(payloads::find).collect(),
+            debian: names
+                .iter()
+                .filter_map(|name| Request::read(name.strip_prefix(DEBIAN)?))
+                .map(Request::payload)
+                .collect(),
         })
     }
 
     /// Builds and fetches side by side, then checks the manifest.
-    fn check(&self, path: &Path, text: &str, progress: &Progress) -> Result<System, Problem> {
+    fn check(&self, manifest: Unchecked<'_>, progress: &Progress) -> Result<System, Problem> {
         std::thread::scope(|scope| {
             let fetched = scope.spawn(|| {
                 let mut payloads = self.debian.iter();
@@ -291,7 +287,8 @@ impl Needs {
         })?;
         let resolve = |name: &str| self.resolve(name, progress);
         let colour = terminal::has_colour();
-        load_text(path, text, &resolve).map_err(|report| Problem::reported(report.render(colour)))
+        let system = manifest.check(&resolve);
+        system.map_err(|report| Problem::reported(report.render(colour)))
     }
 
     /// Returns the file behind a name. Every file is there already, unless the name is not known.
@@ -343,13 +340,14 @@ mod tests {
     }
 
     #[test]
-    fn needs_are_read_off_the_text() {
-        let text = "image = \"@guests/control-loop\"\ninit = '@guests/control-loop' # @guests/../cli @debian/initramfs";
-        assert_eq!(Needs::read(text, None).unwrap().programs, ["guest-control-loop"]);
+    fn needs_are_known_before_the_check() {
+        let text = "image = \"@guests/control-loop\" # \"@guests/hello\"\ninit = '@guests/control-loop'\n\
+                    initrd = [\"@debian/initramfs\", \"@guests/../cli\", \"@debian/linux-arm64/modules/x\"]";
         let on = |board: &str| {
             let text = format!("board = \"{board}\"\n[partition.a]\nkind = \"vm\"\n{text}");
-            let board = board_of(Path::new("a.toml"), &text);
-            Needs::read(&text, board.map(|board| artifacts::class_binary(&board, false))).unwrap()
+            let manifest = Unchecked::read(Path::new("a.toml"), &text);
+            let binary = |board: &Board| artifacts::class_binary(board, false);
+            Needs::new(manifest.payloads(), manifest.board().as_ref().map(binary)).unwrap()
         };
         let needs = on("qemu-virt-aarch64");
         assert_eq!(
@@ -360,12 +358,14 @@ mod tests {
         assert_eq!(gic_v2.programs[0], "bulkhead-hypervisor-aarch64-gic-v2");
         assert_eq!(on("no-such-board").programs, ["guest-control-loop"]);
         let debian: Vec<&str> = needs.debian.iter().map(|payload| payload.name).collect();
-        assert_eq!(debian, ["initramfs"]);
+        assert_eq!(debian, ["initramfs", "linux-arm64"]);
+        let unreadable = Unchecked::read(Path::new("a.toml"), "image = \"@guests/hello\"\nimage =");
+        assert!(unreadable.payloads().is_empty() && unreadable.board().is_none());
     }
 
     #[test]
     fn unknown_names_are_answered_with_the_known() {
-        let needs = Needs::read("", None).unwrap();
+        let needs = Needs::new(&[], None).unwrap();
         let progress = Progress::new();
         assert!(
             needs

@@ -2,8 +2,8 @@
 //! The parts of the tool that differ for each class of hardware.
 //!
 //! A class is a folder here. The tool knows a class only by one trait, [`Tool`]: how its programs are built
-//! and linked, the debugger, the files that `bulkhead new` writes, the words for its faults, its page of
-//! figures. Nothing outside these folders names a class.
+//! and linked, the debugger, the files that `bulkhead new` writes, the words for its faults. Nothing outside
+//! these folders names a class.
 
 mod aarch64;
 mod armv7m;
@@ -11,13 +11,9 @@ mod armv7m;
 #[path = "../../../tests/stub-class/cli.rs"]
 mod stub;
 
-use crate::bench::{Page, Results};
 use crate::build::linker::Link;
 use crate::explain::Event;
-use crate::problem::Problem;
-use crate::ui::progress::Progress;
 use bulkhead_arch_api::ClassFacts;
-use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::system::Partition;
 use bulkhead_manifest::{Board, Class};
 
@@ -93,14 +89,6 @@ pub trait Tool: Sync {
     fn is_asynchronous(&self, syndrome: u64) -> bool;
     /// Returns a probable remedy against an event that this class alone knows.
     fn remedy(&self, event: &Event) -> Option<&'static str>;
-
-    /// Returns the page with its blessed figures.
-    fn page(&self) -> Page;
-    /// Measures the figures of that page on the emulator of a board.
-    ///
-    /// # Errors
-    /// A run fails.
-    fn measure(&self, board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem>;
 }
 
 /// Returns all classes.

@@ -9,7 +9,6 @@ mod build;
 mod check;
 mod demo;
 mod explain;
-mod fuzz;
 mod gdb;
 mod log;
 mod new;
@@ -23,6 +22,7 @@ mod timing;
 
 use crate::problem::{Code, Problem};
 use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -76,7 +76,12 @@ enum Command {
     /// Say what is in a trace: shares of the CPUs, exits, waiting times, windows, budgets
     Report(ReportArgs),
     /// Measure what the hypervisor costs, in instructions: bare against hypervised
-    Bench(BenchArgs),
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// The arguments of the program that measures
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// List the boards
     Boards,
     /// List the scheduling policies
@@ -280,39 +285,6 @@ struct ReportArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  bulkhead bench            the table: instructions on the bare board, in a VM, and what the hypervisor adds
-  bulkhead bench --check    the same, and compare it with docs/timing.md
-  bulkhead bench --linux    what operations of Linux cost bare and in a VM
-  bulkhead bench --board mps2-an500    a microcontroller's
-  bulkhead bench --board mps2-an500 --latency --plot latency.svg    how punctual it is")]
-struct BenchArgs {
-    /// The board; its emulator counts the instructions
-    #[arg(long, default_value = "qemu-virt-aarch64")]
-    board: String,
-    /// Fail if a figure differs from the blessed one (docs/timing.md, docs/timing-mcu.md) by more than 5 %
-    #[arg(long, conflicts_with = "bless")]
-    check: bool,
-    /// Write the figures into the page of the board's class
-    #[arg(long)]
-    bless: bool,
-    /// Instead, measure operations of Linux (system call, page fault, fork...) bare and in a VM; fail if one
-    /// costs over 5 % more there
-    #[arg(long, conflicts_with_all = ["bless", "check", "latency", "board"])]
-    linux: bool,
-    /// Instead, measure the latency of a serial receive on a microcontroller: an RTOS alone and a partition,
-    /// quiet and flooded
-    #[arg(long, conflicts_with_all = ["bless", "check"])]
-    latency: bool,
-    /// Bytes that are sent in each of its settings
-    #[arg(long, default_value_t = 200, value_name = "N", requires = "latency")]
-    bytes: usize,
-    /// Plot its histograms into this file (SVG)
-    #[arg(long, value_name = "FILE", requires = "latency")]
-    plot: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
 struct NewArgs {
     /// Folder to make
     folder: PathBuf,
@@ -371,22 +343,29 @@ pub fn main() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Report(args) => report::run(&args),
-        Command::Bench(args) => bench::run(&args),
+        Command::Bench { arguments } => bench::run(&arguments),
         Command::Boards => boards::run(),
         Command::Policies => policies::run(),
         Command::New(args) => new::run(&args),
     };
-    let code = result.unwrap_or_else(|problem| report(&problem));
+    exit_code(result)
+}
+
+/// Returns the exit code of a command, and reports its problem.
+#[must_use]
+pub fn exit_code(result: Result<Code, Problem>) -> ExitCode {
+    let code = result.unwrap_or_else(|problem| {
+        eprintln!("{}", problem.display());
+        problem.code()
+    });
     ExitCode::from(code as u8)
 }
 
-fn report(problem: &Problem) -> Code {
-    eprintln!("{}", problem.display());
-    problem.code()
-}
-
 /// Writes to standard output. A reader that has gone away (`| head`) ends the tool quietly.
-fn print(text: &str) -> Result<(), Problem> {
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn print(text: &str) -> Result<(), Problem> {
     use std::io::{ErrorKind, Write, stdout};
     match stdout()
         .write_all(text.as_bytes())

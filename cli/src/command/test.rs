@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `bulkhead test`: all tests, with one line per test program and one closing line with the totals.
 //!
-//! cargo runs the tests, and after them come the fuzz targets (`fuzz`). The system tests are a test program
-//! of the crate `bulkhead-tests`, which speaks the same language. The output of cargo is shown in full only
-//! for failures.
+//! cargo runs the tests, and after them come the fuzz targets. The system tests are a test program of the
+//! crate `bulkhead-tests`, and the fuzz targets are a command of `xtask`: both speak the language of cargo's
+//! tests. The output of cargo is shown in full only for failures.
 
 use super::TestArgs;
 use crate::build::artifacts::Workspace;
@@ -14,13 +14,15 @@ use std::time::Instant;
 
 /// The crate with the system tests.
 const SYSTEM_TESTS: &str = "bulkhead-tests";
+/// Start of the name of a fuzz target.
+const FUZZ: &str = "fuzz/";
+/// The name of all fuzz targets together.
+const FUZZ_TARGETS: &str = "fuzz targets";
 
 pub(super) fn run(args: &TestArgs) -> Result<Code, Problem> {
     let workspace = Workspace::locate()?;
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command
-        .current_dir(workspace.root())
-        .args(["test", "--no-fail-fast", "--color", "never"]);
+    let mut command = cargo(&workspace);
+    command.args(["test", "--no-fail-fast", "--color", "never"]);
     if args.system {
         command.args(["-p", SYSTEM_TESTS]);
     }
@@ -30,13 +32,17 @@ pub(super) fn run(args: &TestArgs) -> Result<Code, Problem> {
             command.env("BULKHEAD_LONG_TESTS", "1");
         }
     }
-    let (mut totals, failed) = run_tests(command.args(&args.filter).stdin(Stdio::null()))?;
+    let mut digest = Digest::new();
+    run_tests(command.args(&args.filter), &mut digest)?;
     if !args.no_fuzz && !args.system {
-        let fuzzed = super::fuzz::run(&workspace, args.filter.as_deref())?;
-        totals.passed += fuzzed.passed;
-        totals.failed += fuzzed.failed;
-        totals.ignored += fuzzed.skipped;
+        let mut command = cargo(&workspace);
+        command.args(["run", "--quiet", "-p", "xtask", "--", "fuzz"]);
+        digest.begin(FUZZ_TARGETS);
+        run_tests(command.args(&args.filter), &mut digest)?;
     }
+    let Digest {
+        mut totals, failed, ..
+    } = digest;
     if totals == Totals::default() {
         // If nothing ran, that is no success, whatever the reason.
         totals.failed = 1;
@@ -94,8 +100,14 @@ impl Totals {
     }
 }
 
-/// Runs cargo and shows the digest of its output. Returns the sums, and the names of the failed tests.
-fn run_tests(command: &mut Command) -> Result<(Totals, Vec<String>), Problem> {
+fn cargo(workspace: &Workspace) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(workspace.root()).stdin(Stdio::null());
+    command
+}
+
+/// Runs cargo and shows the digest of its output.
+fn run_tests(command: &mut Command, digest: &mut Digest) -> Result<(), Problem> {
     let (reader, writer) = std::io::pipe().map_err(Problem::io("cargo test"))?;
     let errors = writer.try_clone().map_err(Problem::io("cargo test"))?;
     let mut child = command
@@ -105,7 +117,7 @@ fn run_tests(command: &mut Command) -> Result<(Totals, Vec<String>), Problem> {
         .map_err(Problem::io("cargo test"))?;
     // The command holds writing ends, too. Without this statement the pipe would never end.
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut digest = Digest::new();
+    let failed_before = digest.totals.failed;
     for line in BufReader::new(reader).split(b'\n') {
         let line = line.map_err(Problem::io("cargo test"))?;
         for text in digest.line(&String::from_utf8_lossy(&line)) {
@@ -113,12 +125,12 @@ fn run_tests(command: &mut Command) -> Result<(Totals, Vec<String>), Problem> {
         }
     }
     let status = child.wait().map_err(Problem::io("cargo test"))?;
-    if !status.success() && digest.totals.failed == 0 {
+    if !status.success() && digest.totals.failed == failed_before {
         // The failure is not that of a test: the build failed, or a test program crashed.
         super::print(&format!("{}\n", digest.section.join("\n")))?;
-        digest.totals.failed = 1;
+        digest.totals.failed += 1;
     }
-    Ok((digest.totals, digest.failed))
+    Ok(())
 }
 
 /// Condenses the output of `cargo test`.
@@ -141,18 +153,26 @@ impl Digest {
         }
     }
 
+    /// Begins with the output of a test program.
+    fn begin(&mut self, program: impl Into<String>) {
+        self.program = program.into();
+        self.section.clear();
+        self.started = Instant::now();
+    }
+
     /// Takes a line of cargo's output. Returns the lines to show.
     fn line(&mut self, line: &str) -> Vec<String> {
         if let Some(program) = program_of(line) {
-            self.program = program;
-            self.section.clear();
-            self.started = Instant::now();
+            self.begin(program);
             return Vec::new();
         }
         self.failed
             .extend(failure_in(line).map(|test| format!("{}: {test}", self.program)));
-        // The lines of the system tests are shown as they come: each takes seconds.
-        if line.starts_with("system ") || line.starts_with("skipped ") {
+        // The lines of the system tests and of the fuzz targets are shown as they come: each takes seconds.
+        if ["system ", FUZZ, "skipped "]
+            .iter()
+            .any(|start| line.starts_with(start))
+        {
             return vec![line.to_owned()];
         }
         self.section.push(line.to_owned());
@@ -175,10 +195,15 @@ impl Digest {
     }
 }
 
-/// Returns the test that `test x ... FAILED` or `system x FAILED (2.1 s)` is about.
+/// Returns the test that `test x ... FAILED`, `system x FAILED (2.1 s)` or `fuzz/x 50 inputs FAILED (2.1 s)`
+/// is about.
 fn failure_in(line: &str) -> Option<&str> {
     if let Some(test) = line.strip_prefix("test ") {
         return test.strip_suffix(" ... FAILED");
+    }
+    if line.starts_with(FUZZ) {
+        let (target, rest) = line.split_once(' ')?;
+        return rest.contains(" inputs FAILED (").then_some(target);
     }
     let (case, rest) = line.strip_prefix("system ")?.split_once(' ')?;
     rest.trim_start().starts_with("FAILED (").then_some(case)
@@ -239,10 +264,13 @@ mod tests {
     }
 
     #[test]
-    fn a_system_test_that_failed_is_named() {
+    fn a_system_test_or_fuzz_target_that_failed_is_named() {
         let line = format!("system {:<38} FAILED (2.1 s)", "hostile/all");
         assert_eq!(failure_in(&line), Some("hostile/all"));
         assert_eq!(failure_in("system hostile/all: the guest printed FAILED"), None);
         assert_eq!(failure_in("system hostile/all ok (2.1 s)"), None);
+        let line = |verdict: &str| format!("{:<30}   50000 inputs {verdict} (2.1 s)", "fuzz/vgic");
+        assert_eq!(failure_in(&line("FAILED")), Some("fuzz/vgic"));
+        assert_eq!(failure_in(&line("ok")), None);
     }
 }

@@ -59,7 +59,10 @@ impl Debugger<TcpStream> {
     }
 
     /// Waits so long for each packet.
-    pub(crate) fn wait_for(&self, patience: Duration) -> Result<(), Problem> {
+    ///
+    /// # Errors
+    /// The stream takes no such time.
+    pub fn wait_for(&self, patience: Duration) -> Result<(), Problem> {
         let set = self.stream.set_read_timeout(Some(patience));
         set.map_err(Problem::io(&self.place))
     }
@@ -101,7 +104,10 @@ impl<S: Read + Write> Debugger<S> {
 
     /// Sends a command and returns its answer. A message that the server sends unasked (that the board has
     /// stopped, or output) is no answer.
-    pub(crate) fn ask(&mut self, command: &str) -> Result<String, Problem> {
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn ask(&mut self, command: &str) -> Result<String, Problem> {
         self.send(command)?;
         loop {
             let answer = self.packet()?;
@@ -114,19 +120,28 @@ impl<S: Read + Write> Debugger<S> {
     }
 
     /// Sends a command, and does not wait for its effect.
-    pub(crate) fn send(&mut self, command: &str) -> Result<(), Problem> {
+    ///
+    /// # Errors
+    /// The server has gone away.
+    pub fn send(&mut self, command: &str) -> Result<(), Problem> {
         let packet = format!("${command}#{:02x}", checksum(command.as_bytes()));
         let sent = self.stream.write_all(packet.as_bytes());
         sent.map_err(Problem::io(&self.place))
     }
 
     /// Stops the board wherever it is. The next packet says that the board has stopped.
-    pub(crate) fn interrupt(&mut self) -> Result<(), Problem> {
+    ///
+    /// # Errors
+    /// The server has gone away.
+    pub fn interrupt(&mut self) -> Result<(), Problem> {
         self.stream.write_all(&[3]).map_err(Problem::io(&self.place))
     }
 
     /// Returns the next packet, acknowledged.
-    pub(crate) fn packet(&mut self) -> Result<String, Problem> {
+    ///
+    /// # Errors
+    /// The server has gone away, or what it sends is no packet.
+    pub fn packet(&mut self) -> Result<String, Problem> {
         while self.byte()? != b'$' {}
         let mut contents = Vec::new();
         loop {
@@ -191,7 +206,8 @@ fn expanded(contents: &[u8]) -> String {
 
 /// Decodes bytes written as hexadecimal digits. Returns `None` if they are no digits, as in the errors `E01`
 /// to `Eff`.
-pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
+#[must_use]
+pub fn decode(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let pairs = text.as_bytes().chunks(2);
     pairs

@@ -11,12 +11,12 @@
 //! | `event` | the report, read back from its line |
 //! | `crash` | the hypervisor's own end, read back from its line |
 //! | `symbols` | the line of the program |
-//! | `place` | the meaning of an address of a partition |
+//! | `address` | the meaning of an address of a partition |
 //! | `remedy` | the probable remedy |
 
+mod address;
 mod crash;
 mod event;
-mod place;
 mod remedy;
 mod symbols;
 
@@ -103,7 +103,7 @@ impl<'a> Explainer<'a> {
             ));
         }
         if let Some(address) = event.address.filter(|_| event.class == "memory") {
-            lines.push(place::describe(self.system, partition, address));
+            lines.push(address::describe(self.system, partition, address));
         }
         if let Some(syndrome) = event.syndrome {
             let fields = class::of(self.system.board()).fields(syndrome);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Probable remedies. A remedy is a guess, and is worded as one. The facts stand above it.
 
+use super::address::{Meaning, find};
 use super::event::Event;
-use super::place::{Place, find};
 use crate::class;
 use bulkhead_manifest::System;
 use bulkhead_manifest::system::{MappingKind, Partition};
@@ -45,23 +45,23 @@ fn memory(system: &System, partition: &Partition<'_>, event: &Event) -> String {
         };
     };
     match find(system, partition, address) {
-        Place::Device(device, None) => {
+        Meaning::Device(device, None) => {
             format!("devices = [\"{device}\"] in [partition.{name}] if it is to have the device")
         }
-        Place::Device(_, Some(owner)) => {
+        Meaning::Device(_, Some(owner)) => {
             format!("a device has one owner: take it away from `{owner}`, or leave it alone here")
         }
-        Place::Null => "a null pointer, most likely: look at the program at that line".to_owned(),
-        Place::Behind(end) if address - end < NEAR => {
+        Meaning::Null => "a null pointer, most likely: look at the program at that line".to_owned(),
+        Meaning::Behind(end) if address - end < NEAR => {
             format!("more `memory` for [partition.{name}] if it needs that much; else a wild pointer")
         }
-        Place::Mapped(mapping) if mapping.kind == MappingKind::Device => {
+        Meaning::Mapped(mapping) if mapping.kind == MappingKind::Device => {
             "device registers take single loads and stores of 1, 2, 4 or 8 aligned bytes only".to_owned()
         }
-        Place::Mapped(_) => {
+        Meaning::Mapped(_) => {
             "the access is not allowed there: a wrong pointer, or another `access` of that region".to_owned()
         }
-        Place::Behind(_) | Place::Nothing => format!(
+        Meaning::Behind(_) | Meaning::Nothing => format!(
             "a wild pointer, or a device that the machine of `{name}` does not have: `bulkhead check` prints what it has"
         ),
     }

@@ -107,14 +107,6 @@ pub struct Counts {
     pub partitions: Vec<PartitionCounts>,
 }
 
-const CLASSES: &[(HealthClass, &str)] = &[
-    (HealthClass::Memory, "memory"),
-    (HealthClass::System, "system"),
-    (HealthClass::Hypercall, "hypercall"),
-    (HealthClass::Watchdog, "watchdog"),
-    (HealthClass::Task, "task"),
-];
-
 /// Returns the layout that the header at the start of `memory` names.
 fn layout_of(memory: &[u8]) -> Option<(Endianness, Layout)> {
     let is_order = |order: &Endianness| memory.starts_with(&order.bytes(MAGIC));
@@ -371,18 +363,14 @@ impl<'a> LogArea<'a> {
         let prompt = |field: usize| self.word(at + offset_of!(Partition, prompt) + field);
         PartitionCounts {
             name: self.text(at, bulkhead_abi::log::NAME_LEN),
-            state: match state.ok().and_then(PartitionState::from_number) {
-                Some(PartitionState::Stopped) => "stopped",
-                Some(PartitionState::Loading) => "loading",
-                Some(PartitionState::Running) => "running",
-                Some(PartitionState::Failed) => "failed",
-                Some(PartitionState::Stopping) => "stopping",
-                None => "?",
-            },
+            state: state
+                .ok()
+                .and_then(PartitionState::from_number)
+                .map_or("?", PartitionState::name),
             restarts: self.word(at + offset_of!(Partition, restarts)),
-            events: CLASSES
+            events: HealthClass::ALL
                 .iter()
-                .map(|(class, name)| (*name, event(*class)))
+                .map(|class| (class.name(), event(*class)))
                 .filter(|(_, count)| *count != 0)
                 .collect(),
             prompt: PromptCounts {

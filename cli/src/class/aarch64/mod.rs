@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Class `aarch64`.
 
-mod page;
 mod syndrome;
 
 use super::{Debugger, Symbols, Template, Tool, Variant};
-use crate::bench::{Page, Results, runs};
 use crate::build::linker::Link;
 use crate::explain::Event;
-use crate::problem::Problem;
-use crate::ui::progress::Progress;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::AARCH64;
 use bulkhead_manifest::Board;
-use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::driver::Role;
 use bulkhead_manifest::system::Partition;
 
@@ -87,13 +82,5 @@ impl Tool for Aarch64 {
 
     fn remedy(&self, _event: &Event) -> Option<&'static str> {
         None
-    }
-
-    fn page(&self) -> Page {
-        page::PAGE
-    }
-
-    fn measure(&self, board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem> {
-        runs::measure_parts(board, emulator, progress)
     }
 }

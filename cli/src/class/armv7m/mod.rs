@@ -2,19 +2,13 @@
 //! Class `armv7m`.
 
 mod fault_status;
-mod measure;
-mod page;
 
 use super::{Debugger, Symbols, Template, Tool, Variant};
-use crate::bench::{Page, Results};
 use crate::build::linker::Link;
 use crate::explain::Event;
-use crate::problem::Problem;
-use crate::ui::progress::Progress;
 use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::ARMV7M;
 use bulkhead_manifest::Board;
-use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::system::Partition;
 
 /// The class.
@@ -90,13 +84,5 @@ impl Tool for Armv7m {
             "look at its vector table, at the stack and at the handler of its HardFault or NMI: one of them faults, and a bare chip \
              would stand still here",
         )
-    }
-
-    fn page(&self) -> Page {
-        page::PAGE
-    }
-
-    fn measure(&self, board: &Board, emulator: &Emulator, progress: &Progress) -> Result<Results, Problem> {
-        measure::measure(board, emulator, progress)
     }
 }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A program on the bare board of a microcontroller. The board starts from the vector table at address 0, so
+//! the tool puts the first two words of the program there.
+
+use super::runs::launch;
+use bulkhead::emulator::launch::{Launch, TemporaryFile};
+use bulkhead::emulator::session::{self, Limits, NoInput};
+use bulkhead::problem::Problem;
+use bulkhead::serial::consoles::Observer;
+use bulkhead_manifest::board::Emulator;
+use object::{Object, ObjectSegment};
+use std::path::Path;
+use std::time::Duration;
+
+/// Longest run on the wall.
+const REAL_LIMIT: Duration = Duration::from_secs(120);
+
+/// A program on the bare board.
+pub(crate) struct Bare {
+    emulator: Emulator,
+    image: std::path::PathBuf,
+    vectors: TemporaryFile,
+}
+
+impl Bare {
+    /// Returns the program in the ELF file `image`, whose vector table comes first.
+    pub(crate) fn new(emulator: &Emulator, image: &Path) -> Result<Self, Problem> {
+        let bytes = std::fs::read(image).map_err(Problem::io(image.display()))?;
+        let mut bare = emulator.clone();
+        bare.arguments.clone_from(&emulator.bare);
+        Ok(Self {
+            emulator: bare,
+            image: image.to_owned(),
+            vectors: TemporaryFile::write("bin", &reset_words(&bytes)?)?,
+        })
+    }
+
+    /// Runs the program, with further `plugs` in the emulator.
+    pub(crate) fn run(&self, plugs: Vec<String>, observer: &mut dyn Observer) -> Result<(), Problem> {
+        let limits = Limits {
+            virtual_time: None,
+            real: Some(REAL_LIMIT),
+        };
+        let command = [self.command(&launch()), plugs].concat();
+        session::run(&command, limits, None, observer, &mut NoInput, None)?;
+        Ok(())
+    }
+
+    /// Returns the command line of the emulator.
+    pub(crate) fn command(&self, launch: &Launch) -> Vec<String> {
+        let mut command = launch.command(&self.emulator, &self.image, 1, None);
+        let vectors = self.vectors.path().display();
+        command.push("-device".to_owned());
+        command.push(format!("loader,file={vectors},addr=0,force-raw=on"));
+        command
+    }
+}
+
+/// Returns the stack pointer and the reset vector, with which the lowest segment of an image begins.
+fn reset_words(elf: &[u8]) -> Result<Vec<u8>, Problem> {
+    let file = object::File::parse(elf).map_err(|error| Problem::new(error.to_string()))?;
+    let first = file.segments().min_by_key(ObjectSegment::address);
+    let words = first.and_then(|segment| segment.data().ok()?.get(..8).map(<[u8]>::to_vec));
+    words.ok_or_else(|| Problem::new("the image has no vector table"))
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `bulkhead bench`: the costs of the hypervisor.
+
+use crate::{Charge, Timing, board_named, differences, latency, latency_charges, linux, pages, timing};
+use bulkhead::build::artifacts::Workspace;
+use bulkhead::command::{exit_code, print};
+use bulkhead::problem::{Code, Problem};
+use bulkhead::ui::progress::Progress;
+use clap::Parser;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Measure what the hypervisor costs, in instructions: bare against hypervised
+#[derive(Debug, Parser)]
+#[command(
+    name = "bulkhead bench",
+    bin_name = "bulkhead bench",
+    after_help = "Examples:
+  bulkhead bench            the table: instructions on the bare board, in a VM, and what the hypervisor adds
+  bulkhead bench --check    the same, and compare it with docs/timing.md
+  bulkhead bench --linux    what operations of Linux cost bare and in a VM
+  bulkhead bench --board mps2-an500    a microcontroller's
+  bulkhead bench --board mps2-an500 --latency --plot latency.svg    how punctual it is"
+)]
+struct BenchArgs {
+    /// The board; its emulator counts the instructions
+    #[arg(long, default_value = "qemu-virt-aarch64")]
+    board: String,
+    /// Fail if a figure differs from the blessed one (docs/timing.md, docs/timing-mcu.md) by more than 5 %
+    #[arg(long, conflicts_with = "bless")]
+    check: bool,
+    /// Write the figures into the page of the board's class
+    #[arg(long)]
+    bless: bool,
+    /// Instead, measure operations of Linux (system call, page fault, fork...) bare and in a VM; fail if one
+    /// costs over 5 % more there
+    #[arg(long, conflicts_with_all = ["bless", "check", "latency", "board"])]
+    linux: bool,
+    /// Instead, measure the latency of a serial receive on a microcontroller: an RTOS alone and a partition,
+    /// quiet and flooded
+    #[arg(long, conflicts_with_all = ["bless", "check"])]
+    latency: bool,
+    /// Bytes that are sent in each of its settings
+    #[arg(long, default_value_t = 200, value_name = "N", requires = "latency")]
+    bytes: usize,
+    /// Plot its histograms into this file (SVG)
+    #[arg(long, value_name = "FILE", requires = "latency")]
+    plot: Option<PathBuf>,
+}
+
+/// Runs the bench with the arguments of the process.
+#[must_use]
+pub fn main() -> ExitCode {
+    exit_code(run(&BenchArgs::parse()))
+}
+
+fn run(args: &BenchArgs) -> Result<Code, Problem> {
+    if args.latency {
+        return latencies(args);
+    }
+    if args.linux {
+        return operations_of_linux();
+    }
+    if (args.bless || args.check) && !pages().any(|page| page.board == args.board) {
+        let boards: Vec<String> = pages().map(|page| format!("`{}`", page.board)).collect();
+        return Err(Problem::usage(format!(
+            "there are blessed figures of the boards {} only",
+            boards.join(" and ")
+        )));
+    }
+    let progress = Progress::new();
+    let timing = timing(&args.board, &progress)?;
+    drop(progress);
+    print(&timing.text())?;
+    if args.bless {
+        return bless(&timing);
+    }
+    if !args.check {
+        return Ok(Code::Done);
+    }
+    match differences(&timing)? {
+        None => print("\nThe blessed figures come from another compiler: nothing is compared.\n")?,
+        Some(found) if found.is_empty() => print("\nNothing differs from the blessed figures.\n")?,
+        Some(found) => {
+            return Err(Problem::new(format!(
+                "figures differ from {}:\n  {}",
+                timing.page.file,
+                found.join("\n  ")
+            ))
+            .remedy("if that is right, `bulkhead bench --bless` writes them into the page"));
+        }
+    }
+    Ok(Code::Done)
+}
+
+/// Measures the costs of operations of Linux.
+fn operations_of_linux() -> Result<Code, Problem> {
+    let progress = Progress::new();
+    let measured = linux::measure(&progress)?;
+    drop(progress);
+    print(&measured.text())?;
+    let broken = measured.broken();
+    if broken.is_empty() {
+        return Ok(Code::Done);
+    }
+    Err(Problem::new(format!(
+        "Linux is slower in a VM than it may be:\n  {}",
+        broken.join("\n  ")
+    )))
+}
+
+/// Runs the experiment of a serial receive.
+fn latencies(args: &BenchArgs) -> Result<Code, Problem> {
+    let progress = Progress::new();
+    let board = board_named(&args.board)?;
+    let measured = latency::measure(&board, args.bytes, &progress)?;
+    drop(progress);
+    print(&latency::text(&measured))?;
+    if let Some(path) = &args.plot {
+        fs::write(path, latency::picture(&measured)).map_err(Problem::io(path.display()))?;
+    }
+    print("\n")?;
+    let charges = latency_charges(
+        &measured,
+        &board.overheads(latency::PARTITIONS).unwrap_or_default(),
+    );
+    for charge in &charges {
+        print(&format!("{}\n", charge.text()))?;
+    }
+    if charges.iter().all(Charge::is_enough) {
+        return Ok(Code::Done);
+    }
+    Err(
+        Problem::new("the board's overheads are less than what was measured")
+            .remedy("raise them in the board file: the analysis is only as safe as they are"),
+    )
+}
+
+/// Writes the figures into the page.
+fn bless(timing: &Timing) -> Result<Code, Problem> {
+    let path = Workspace::locate()?.root().join(timing.page.file);
+    let page = fs::read_to_string(&path).map_err(Problem::io(path.display()))?;
+    let page = timing
+        .bless(&page)
+        .ok_or_else(|| Problem::new(format!("{}: no place for the table", path.display())))?;
+    fs::write(&path, page).map_err(Problem::io(path.display()))?;
+    Ok(Code::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        BenchArgs::command().debug_assert();
+    }
+
+    #[test]
+    fn figures_are_compared_or_blessed_and_an_experiment_is_neither() {
+        let parse = |options: &str| BenchArgs::try_parse_from(options.split(' '));
+        assert!(parse("bench --board mps2-an500 --latency --bytes 100 --plot latency.svg").is_ok());
+        for bad in [
+            "--check --bless",
+            "--latency --bless",
+            "--linux --latency",
+            "--bytes 5",
+            "--linux --board x",
+        ] {
+            assert!(parse(&format!("bench {bad}")).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The runs of a measurement.
+//!
+//! Each part of the guest runs in the smallest system that it needs. From reset on, the hypervisor computes
+//! digests of the image, whose length has nothing to do with the hypervisor. A second image with a large
+//! payload that nobody loads gives the cost of a byte, and the share of all bytes is taken off.
+
+use super::rows::{RESET, SWITCH, SWITCH_TRACED, TRACE_RECORD};
+use super::systems::{self, manifest};
+use crate::class;
+use bulkhead::build::artifacts::Workspace;
+use bulkhead::build::prepare::{Options, Prepared, prepare_text};
+use bulkhead::emulator::launch::{self, Launch, TemporaryFile};
+use bulkhead::emulator::session::{self, NoInput};
+use bulkhead::problem::Problem;
+use bulkhead::serial::consoles::{Control, Line, Observer};
+use bulkhead::ui::progress::Progress;
+use bulkhead_manifest::board::{Board, Emulator};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// Longest run on the board's clock, in seconds.
+const VIRTUAL_LIMIT: f64 = 10.0;
+/// Longest run on the wall.
+const REAL_LIMIT: f64 = 300.0;
+/// Bytes of the payload that is only there for its digest.
+const BALLAST: usize = 4 << 20;
+
+/// A part of the guest, and the vCPUs it needs.
+const PARTS: &[(&str, &str)] = &[
+    ("single", "{ pcpu = 0 }"),
+    ("pair", "{ pcpu = 0 }, { pcpu = 1 }"),
+    SWITCH_PART,
+    ("decisions", "{ pcpu = 0 }"),
+];
+/// The part with two vCPUs on one pCPU.
+const SWITCH_PART: (&str, &str) = (SWITCH, "{ pcpu = 0 }, { pcpu = 0 }");
+/// Records of the ring of a traced run, and the records that a switch leaves: exit, block, switch.
+const TRACE_RECORDS: u32 = 1024;
+const RECORDS_OF_SWITCH: u64 = 3;
+
+/// Figures by name.
+pub type Figures = BTreeMap<String, u64>;
+
+/// The measured figures.
+#[derive(Debug, Clone, Default)]
+pub struct Results {
+    /// On the bare board.
+    pub bare: Figures,
+    /// In a VM.
+    pub hypervised: Figures,
+    /// Instructions that digests take between reset and guest. They are part of those in `hypervised`.
+    pub digests: u64,
+    /// The class binary, with symbols.
+    pub class_binary: std::path::PathBuf,
+}
+
+impl Results {
+    /// Returns the hypervisor's part of a figure.
+    #[must_use]
+    pub fn net(&self, key: &str) -> Option<u64> {
+        let digests = if key == RESET { self.digests } else { 0 };
+        let bare = self.bare.get(key).copied().unwrap_or(0);
+        Some(
+            self.hypervised
+                .get(key)?
+                .saturating_sub(bare)
+                .saturating_sub(digests),
+        )
+    }
+}
+
+/// Measures on the emulator of a board.
+///
+/// # Errors
+/// The board cannot be measured on, or a run fails.
+pub fn measure(board: &Board, progress: &Progress) -> Result<Results, Problem> {
+    class::of(board).measure(board, emulator_of(board)?, progress)
+}
+
+/// Measures with the parts of the guest `bench`, each on the bare board and in the smallest system that it
+/// needs.
+pub(crate) fn measure_parts(
+    board: &Board,
+    emulator: &Emulator,
+    progress: &Progress,
+) -> Result<Results, Problem> {
+    let mut results = Results::default();
+    let mut systems = Vec::new();
+    for (part, vcpus) in PARTS {
+        systems.push(prepare(&manifest(&board.name, part, vcpus, None), progress)?);
+    }
+    progress.step("measuring on the bare board", || {
+        results.bare = run_bare(emulator)?;
+        Ok(())
+    })?;
+    progress.step("measuring in a VM", || {
+        for system in &systems {
+            results.hypervised.append(&mut run(emulator, system)?);
+        }
+        Ok(())
+    })?;
+    switches(board, emulator, progress, &mut results.hypervised)?;
+    let single = systems
+        .first()
+        .ok_or_else(|| Problem::new("nothing to measure"))?;
+    results.digests = progress.step("measuring digests", || digests(board, emulator, single, progress))?;
+    single.class_binary().clone_into(&mut results.class_binary);
+    Ok(results)
+}
+
+/// Returns the emulator of a board on which the tool can measure.
+pub(crate) fn emulator_of(board: &Board) -> Result<&Emulator, Problem> {
+    let emulator = board
+        .emulator
+        .as_ref()
+        .filter(|emulator| !emulator.bare.is_empty());
+    emulator.ok_or_else(|| {
+        Problem::new(format!(
+            "board `{}` has no emulator that can be measured on",
+            board.name
+        ))
+        .remedy("its board file needs `bare` and `instruction-clock` in [emulator]")
+    })
+}
+
+pub(crate) fn prepare(text: &str, progress: &Progress) -> Result<Prepared, Problem> {
+    prepare_with(text, Options::default(), progress)
+}
+
+fn prepare_with(text: &str, options: Options, progress: &Progress) -> Result<Prepared, Problem> {
+    let options = Options {
+        quiet: true,
+        ..options
+    };
+    prepare_text(Path::new("bench/system.toml"), text, &options, progress)
+}
+
+/// Measures the switch under every policy among 2, 8 and 32 vCPUs, and with the trace on.
+fn switches(
+    board: &Board,
+    emulator: &Emulator,
+    progress: &Progress,
+    figures: &mut Figures,
+) -> Result<(), Problem> {
+    let switch = |system: &Prepared| {
+        let figures = run(emulator, system)?;
+        let found = figures.get(SWITCH).copied();
+        found.ok_or_else(|| Problem::new("the guest did not report a switch"))
+    };
+    let mut measured = Vec::new();
+    for (name, text) in systems::shared(&board.name) {
+        measured.push((name, prepare(&text, progress)?));
+    }
+    let traced = Options {
+        trace_records: Some(TRACE_RECORDS),
+        ..Options::default()
+    };
+    let (part, vcpus) = SWITCH_PART;
+    let traced = prepare_with(&manifest(&board.name, part, vcpus, None), traced, progress)?;
+    progress.step("measuring switches", || {
+        for (name, system) in &measured {
+            figures.insert(format!("{SWITCH}-{name}"), switch(system)?);
+        }
+        let traced = switch(&traced)?;
+        let plain = figures.get(SWITCH).copied().unwrap_or(0);
+        figures.insert(SWITCH_TRACED.to_owned(), traced);
+        figures.insert(
+            TRACE_RECORD.to_owned(),
+            traced.saturating_sub(plain) / RECORDS_OF_SWITCH,
+        );
+        Ok(())
+    })
+}
+
+pub(crate) fn launch() -> Launch {
+    Launch {
+        deterministic: true,
+        virtual_seconds: Some(VIRTUAL_LIMIT),
+        real_seconds: Some(REAL_LIMIT),
+        gdb: None,
+        log_base: None,
+        trace: false,
+    }
+}
+
+/// Returns the emulator with a counter that counts instructions.
+pub(crate) fn counting(emulator: &Emulator, arguments: &[String]) -> Emulator {
+    let mut counting = emulator.clone();
+    counting.arguments = arguments
+        .iter()
+        .chain(&emulator.instruction_clock)
+        .cloned()
+        .collect();
+    counting
+}
+
+pub(crate) fn run(emulator: &Emulator, system: &Prepared) -> Result<Figures, Problem> {
+    let counting = counting(emulator, &emulator.arguments);
+    let mut reader = Reader::default();
+    let cpus = system.system().cpu_count();
+    launch::run(
+        &launch(),
+        (&counting, cpus),
+        system.flash(),
+        &mut reader,
+        &mut NoInput,
+        None,
+    )?;
+    reader.figures()
+}
+
+/// Runs the guest on the bare board, once with one CPU and once with two: an idle CPU must not disturb the
+/// first part.
+fn run_bare(emulator: &Emulator) -> Result<Figures, Problem> {
+    let guest = Workspace::locate()?.program("guest-bench");
+    let bytes = std::fs::read(&guest).map_err(Problem::io(guest.display()))?;
+    let file = TemporaryFile::write("bin", &bytes)?;
+    let bare = counting(emulator, &emulator.bare);
+    let mut figures = Figures::new();
+    for cpus in [2, 1] {
+        let command = launch().command(&bare, file.path(), cpus, None);
+        let mut reader = Reader::default();
+        let limits = session::Limits {
+            virtual_time: None,
+            real: Some(Duration::from_secs_f64(REAL_LIMIT)),
+        };
+        session::run(&command, limits, None, &mut reader, &mut NoInput, None)?;
+        figures.append(&mut reader.figures()?);
+    }
+    Ok(figures)
+}
+
+/// Returns the instructions that all digests of `system` take.
+fn digests(
+    board: &Board,
+    emulator: &Emulator,
+    system: &Prepared,
+    progress: &Progress,
+) -> Result<u64, Problem> {
+    let ballast = TemporaryFile::write("bin", &vec![0xA5; BALLAST])?;
+    let (part, vcpus) = PARTS.first().copied().unwrap_or_default();
+    let heavy = prepare(
+        &manifest(&board.name, part, vcpus, Some(ballast.path())),
+        progress,
+    )?;
+    let reset = |system: &Prepared| {
+        let figures = run(emulator, system)?;
+        figures
+            .get(RESET)
+            .copied()
+            .ok_or_else(|| Problem::new("the guest did not report its start"))
+    };
+    let difference = reset(&heavy)?.saturating_sub(reset(system)?) as f64;
+    let per_byte = difference / (heavy.image().len() - system.image().len()) as f64;
+    Ok((system.image().len() as f64 * per_byte) as u64)
+}
+
+/// Collects the guest's output.
+#[derive(Default)]
+pub(crate) struct Reader {
+    figures: Figures,
+    done: bool,
+    rest: Vec<String>,
+}
+
+impl Reader {
+    pub(crate) fn figures(self) -> Result<Figures, Problem> {
+        if self.done {
+            Ok(self.figures)
+        } else {
+            Err(Problem::new(format!(
+                "the guest `bench` did not finish:\n{}",
+                self.rest.join("\n")
+            )))
+        }
+    }
+
+    fn take(&mut self, text: &str) {
+        let mut words = text.split_ascii_whitespace();
+        let figure = match (words.next(), words.next(), words.next()) {
+            (Some("bench"), Some("done"), None) => {
+                self.done = true;
+                None
+            }
+            (Some("bench"), Some(name), Some(ticks)) => ticks.parse().ok().map(|ticks| (name, ticks)),
+            _ => None,
+        };
+        match figure {
+            Some((name, ticks)) => drop(self.figures.insert(name.to_owned(), ticks)),
+            None => self.rest.push(text.to_owned()),
+        }
+    }
+}
+
+impl Observer for Reader {
+    fn line(&mut self, line: Line<'_>, control: &mut Control) {
+        self.take(line.text);
+        // Other partitions on the board may go on for ever.
+        control.stop = self.done;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read_and_an_unfinished_run_is_an_error() {
+        let mut reader = Reader::default();
+        for line in ["bench reset 5", "hello", "bench null-call 12", "bench x y"] {
+            reader.take(line);
+        }
+        let problem = reader.figures().unwrap_err().to_string();
+        assert!(
+            problem.contains("hello") && problem.contains("bench x y"),
+            "{problem}"
+        );
+        let mut reader = Reader::default();
+        for line in ["bench null-call 12", "bench done"] {
+            reader.take(line);
+        }
+        assert_eq!(reader.figures().unwrap().get("null-call"), Some(&12));
+    }
+
+    #[test]
+    fn net_is_what_the_hypervisor_adds() {
+        let figures = |list: &[(&str, u64)]| {
+            list.iter()
+                .map(|(name, value)| ((*name).to_owned(), *value))
+                .collect()
+        };
+        let results = Results {
+            bare: figures(&[("a", 3), (RESET, 1)]),
+            hypervised: figures(&[("a", 10), (RESET, 100), ("only", 7)]),
+            digests: 40,
+            ..Results::default()
+        };
+        assert_eq!(results.net("a"), Some(7));
+        assert_eq!(results.net(RESET), Some(59));
+        assert_eq!(results.net("only"), Some(7));
+        assert_eq!(results.net("none"), None);
+    }
+}
