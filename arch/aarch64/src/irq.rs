@@ -25,6 +25,7 @@ mod local;
 #[cfg_attr(feature = "gic-v2", path = "irq/physical_v2.rs")]
 mod physical;
 mod short;
+mod state;
 mod switch;
 
 pub(crate) use guest::{mmio_read, mmio_write, sysreg_write};
@@ -33,213 +34,25 @@ pub(crate) use lines::GicConfig;
 pub(crate) use short::{
     deliver_timer, enable_changed, read_word, send_to_one, send_to_self, sent_by_word, take_kick, write_word,
 };
+pub(crate) use state::{IDLE_BURST, PcpuIrq, VcpuIrq};
 pub(crate) use switch::{close, load, load_fast, switch_fast, unload};
 
 use crate::parking::park;
 use crate::sysreg::{instruction, write_guest_register};
 use bulkhead_arch_api::class::device::{GIC_V2, GIC_V3};
 use bulkhead_arch_api::{
-    Exit, GuestPhys, Line, LineRoute, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PartitionKind,
-    PcpuId, VcpuId, VcpuPlan, VcpuSet, VirtualDevice, VirtualLine,
+    Exit, GuestPhys, Line, LineRoute, PartitionId, PartitionKind, PcpuId, VcpuId, VcpuPlan, VcpuSet,
+    VirtualDevice, VirtualLine,
 };
-use bulkhead_arch_vgic::{Bank, Distributor, Hardware, NO_VCPU, PhysicalLines, Redistributor, Vgic};
-use core::sync::atomic::{
-    AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
-    Ordering::{Relaxed, SeqCst},
-};
+use bulkhead_arch_vgic::{Hardware, NO_VCPU, PhysicalLines, Redistributor};
+use core::sync::atomic::Ordering::SeqCst;
 use interface::{Interface, SPURIOUS};
 use local::{Local, SharedLines};
-
-/// Software-generated interrupt behind [`signal`].
-const SGI_SIGNAL: u32 = 0;
-/// Software-generated interrupt that makes a pCPU look at `KICKED`.
-const SGI_KICK: u32 = 1;
-/// The guest's virtual and physical timer, as on the board every VM sees.
-const VIRTUAL_TIMER_LINE: u32 = 27;
-const PHYSICAL_TIMER_LINE: u32 = 30;
-/// Software-generated interrupt that ends a pCPU, because another found the hypervisor broken.
-const SGI_STOP: u32 = 2;
-/// Interrupts handled in a row outside a guest before the caller gets a word in.
-pub(crate) const IDLE_BURST: u32 = 64;
-/// True if this is for a GICv2.
-const VERSION_2: bool = cfg!(feature = "gic-v2");
-const DISTRIBUTOR_SIZE: u64 = if VERSION_2 { 0x1000 } else { 0x1_0000 };
-/// The address of registers that are not there: no guest-physical address (48 bits) is at or after it.
-const NOWHERE: u64 = 1 << 63;
-
-/// The data of a VM that the pCPUs share.
-struct Vm {
-    /// First vCPU in bits 7:0, vCPUs in bits 15:8.
-    vcpus: AtomicU32,
-    distributor: AtomicU64,
-    /// The redistributors, or the CPU interface of a GICv2.
-    second: AtomicU64,
-}
-
-static DISTRIBUTORS: [Distributor; MAX_PARTITIONS] = [const { Distributor::new() }; MAX_PARTITIONS];
-static REDISTRIBUTORS: [Redistributor; MAX_VCPUS] = [const { Redistributor::new() }; MAX_VCPUS];
-static VMS: [Vm; MAX_PARTITIONS] = [const {
-    Vm {
-        vcpus: AtomicU32::new(0),
-        distributor: AtomicU64::new(NOWHERE),
-        second: AtomicU64::new(NOWHERE),
-    }
-}; MAX_PARTITIONS];
-/// pCPU of each vCPU.
-static HOME: [AtomicU8; MAX_VCPUS] = [const { AtomicU8::new(u8::MAX) }; MAX_VCPUS];
-/// The value that routes shared lines to each pCPU that is up; all ones if the pCPU is not.
-static PCPU_ROUTES: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(u64::MAX) }; MAX_PCPUS];
-/// The value that calls each pCPU that is up by a software-generated interrupt, see [`interface::send`].
-static CALLS: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(0) }; MAX_PCPUS];
-/// vCPUs each pCPU was kicked for.
-static KICKED: [AtomicU64; MAX_PCPUS] = [const { AtomicU64::new(0) }; MAX_PCPUS];
-/// Owner of each shared physical line: [`ROUTED`], [`CRITICAL`], partition in bits 23:16, virtual line in
-/// bits 15:0.
-static ROUTES: [AtomicU32; SPURIOUS as usize] = [const { AtomicU32::new(0) }; SPURIOUS as usize];
-/// The number behind the last line that is routed to a partition.
-static ROUTES_END: AtomicUsize = AtomicUsize::new(0);
-const ROUTED: u32 = 1 << 31;
-/// Flag of a route: the kernel is told of each interrupt.
-const CRITICAL: u32 = 1 << 30;
-
-/// A vCPU or none, in one byte.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct MaybeVcpu(u8);
-
-impl MaybeVcpu {
-    const NONE: Self = Self(u8::MAX);
-
-    #[inline(always)]
-    const fn some(vcpu: VcpuId) -> Self {
-        Self(vcpu.0)
-    }
-
-    #[inline(always)]
-    fn get(self) -> Option<VcpuId> {
-        (self != Self::NONE).then_some(VcpuId(self.0))
-    }
-}
-
-/// Interrupt state of a pCPU.
-pub(crate) struct PcpuIrq {
-    id: PcpuId,
-    redistributor: Option<physical::Redistributor>,
-    virtual_timer: u32,
-    physical_timer: u32,
-    hypervisor_timer: u32,
-    maintenance: u32,
-    /// The vCPU of a VM whose state is in the virtual CPU interface.
-    loaded: MaybeVcpu,
-    /// Private lines of the loaded vCPU that are to interrupt.
-    wanted: u32,
-    /// Private lines of guests that are enabled physically: the wanted ones, and those that vCPUs before have
-    /// left enabled. A line that is left over is disabled if it interrupts.
-    private_enabled: u32,
-    /// vCPUs to make ready that the kernel has not been told of yet.
-    wake: VcpuSet,
-}
-
-/// Interrupt state of a vCPU that only its own pCPU touches.
-pub(crate) struct VcpuIrq {
-    /// The virtual GIC of its partition. Absent for a task.
-    vgic: Option<Vgic<'static>>,
-    id: VcpuId,
-    index: usize,
-    partition: PartitionId,
-    first: u8,
-    count: u8,
-    /// Absent for a task.
-    own: Option<&'static Redistributor>,
-    bank: Bank,
-    distributor: u64,
-    second: u64,
-}
-
-impl PcpuIrq {
-    pub(crate) const fn new() -> Self {
-        Self {
-            id: PcpuId(0),
-            redistributor: None,
-            virtual_timer: SPURIOUS,
-            physical_timer: SPURIOUS,
-            hypervisor_timer: SPURIOUS,
-            maintenance: SPURIOUS,
-            loaded: MaybeVcpu::NONE,
-            wanted: 0,
-            private_enabled: 0,
-            wake: VcpuSet::EMPTY,
-        }
-    }
-
-    fn take_wake(&mut self) -> VcpuSet {
-        core::mem::take(&mut self.wake)
-    }
-
-    fn private(&self, line: u32) -> Option<lines::LineRegisters> {
-        self.redistributor.map(|redistributor| redistributor.line(line))
-    }
-}
-
-impl VcpuIrq {
-    pub(crate) const fn new() -> Self {
-        Self {
-            vgic: None,
-            id: VcpuId(0),
-            index: 0,
-            partition: PartitionId(0),
-            first: 0,
-            count: 0,
-            own: None,
-            bank: Bank::new(),
-            distributor: NOWHERE,
-            second: NOWHERE,
-        }
-    }
-
-    #[inline]
-    fn vgic(&self) -> Option<Vgic<'static>> {
-        self.vgic
-    }
-}
-
-/// Returns the virtual GIC of a partition with these vCPUs.
-#[inline]
-fn vgic_of(partition: PartitionId, first: u8, count: u8) -> Option<Vgic<'static>> {
-    let first = usize::from(first);
-    let redistributors = REDISTRIBUTORS.get(first..first + usize::from(count))?;
-    Some(Vgic::new(
-        DISTRIBUTORS.get(usize::from(partition.0))?,
-        redistributors,
-    ))
-}
-
-/// Returns the virtual GIC that [`adopt`] noted for a partition, and the partition's first vCPU.
-fn vgic_by_id(partition: PartitionId) -> Option<(Vgic<'static>, u8)> {
-    let [first, count, ..] = VMS
-        .get(usize::from(partition.0))?
-        .vcpus
-        .load(SeqCst)
-        .to_le_bytes();
-    if count == 0 {
-        return None;
-    }
-    Some((vgic_of(partition, first, count)?, first))
-}
-
-fn pcpu_route(pcpu: u8) -> Option<u64> {
-    PCPU_ROUTES
-        .get(usize::from(pcpu))
-        .map(|affinity| affinity.load(SeqCst))
-        .filter(|value| *value != u64::MAX)
-}
-
-/// Sends a software-generated interrupt to a pCPU, if it is up.
-#[inline]
-fn call(pcpu: u8, line: u32) {
-    if let Some(call) = CALLS.get(usize::from(pcpu)) {
-        interface::send(call.load(Relaxed), line);
-    }
-}
+use state::{
+    CALLS, CRITICAL, DISTRIBUTORS, HOME, KICKED, MaybeVcpu, PCPU_ROUTES, PHYSICAL_TIMER_LINE, REDISTRIBUTORS,
+    ROUTED, ROUTES, ROUTES_END, SGI_KICK, SGI_SIGNAL, SGI_STOP, VIRTUAL_TIMER_LINE, VMS, call, hand_over,
+    pcpu_route, vgic_by_id, vgic_of,
+};
 
 /// The virtual interrupt controller of a VM: where its registers are, and its lines.
 pub(crate) struct Controller {
@@ -610,19 +423,6 @@ fn service(p: &mut PcpuIrq, v: &mut VcpuIrq) -> VcpuSet {
         );
     }
     p.take_wake()
-}
-
-/// Hands over vCPUs that became due in a place that cannot return [`Exit::Wake`]. This pCPU kicks itself and
-/// returns the exit then.
-#[inline(never)]
-fn hand_over(p: &PcpuIrq, wake: VcpuSet) {
-    if wake.is_empty() {
-        return;
-    }
-    if let Some(kicked) = KICKED.get(usize::from(p.id.0)) {
-        kicked.fetch_or(wake.0, SeqCst);
-        call(p.id.0, SGI_KICK);
-    }
 }
 
 /// Takes the most urgent pending interrupt of this pCPU.

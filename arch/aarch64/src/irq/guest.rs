@@ -5,7 +5,7 @@
 //! This module finds out which register is meant. The effect of the access is a matter of `arch/vgic`.
 
 use super::local::Local;
-use super::{DISTRIBUTOR_SIZE, PcpuIrq, VERSION_2, VcpuIrq};
+use super::state::{DISTRIBUTOR_SIZE, PcpuIrq, VERSION_2, VcpuIrq};
 use bulkhead_arch_aarch64_core::registers::InterruptRegister;
 use bulkhead_arch_api::{GuestPhys, VcpuSet};
 use bulkhead_arch_vgic::{Access, Frame, Sgi};

@@ -6,7 +6,7 @@
 //! for the kernel.
 
 use super::interface::Interface;
-use super::{HOME, KICKED, PcpuIrq, SGI_KICK, call, pcpu_route};
+use super::state::{HOME, KICKED, PcpuIrq, SGI_KICK, call, pcpu_route};
 use super::{lines, physical};
 use bulkhead_arch_api::{VcpuId, VcpuSet};
 use bulkhead_arch_vgic::{Control, CpuInterface, Hardware, ListRegister, PhysicalLines};

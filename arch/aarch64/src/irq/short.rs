@@ -7,7 +7,7 @@
 
 use super::interface::{self, Interface};
 use super::local::Local;
-use super::{DISTRIBUTOR_SIZE, KICKED, PcpuIrq, SGI_KICK, VERSION_2, VIRTUAL_TIMER_LINE, VcpuIrq};
+use super::state::{DISTRIBUTOR_SIZE, KICKED, PcpuIrq, SGI_KICK, VERSION_2, VIRTUAL_TIMER_LINE, VcpuIrq};
 use bulkhead_arch_api::{GuestPhys, VcpuId, VcpuSet};
 use bulkhead_arch_vgic::Vgic;
 use core::sync::atomic::Ordering::SeqCst;

@@ -7,7 +7,7 @@
 
 use super::interface::{self, Interface};
 use super::local::Local;
-use super::{MaybeVcpu, PcpuIrq, VcpuIrq, hand_over};
+use super::state::{MaybeVcpu, PcpuIrq, VcpuIrq, hand_over};
 use bulkhead_arch_api::VcpuId;
 use bulkhead_arch_vgic::Hardware;
 
