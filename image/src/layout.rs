@@ -535,8 +535,6 @@ pub const PARTITION_TASK: u32 = 2;
 pub const FLAG_AUTOSTART: u32 = 1;
 /// Its time stands still while it is ready but not running.
 pub const FLAG_FROZEN_TIME: u32 = 2;
-/// Its vCPUs start in AArch32 state (class `aarch64`, VMs only).
-pub const FLAG_AARCH32: u32 = 4;
 /// The starts of its windows raise events at its gate.
 pub const FLAG_WINDOW_EVENTS: u32 = 8;
 /// Nobody answers its calls of a debugger (class `armv7m`, VMs only).

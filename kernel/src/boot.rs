@@ -556,7 +556,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 first: facts.first,
                 count: facts.count,
                 time: facts.time,
-                aarch32: facts.aarch32,
+                entry_state: facts.entry_state,
                 idle_in_place: alone,
                 semihosting: facts.semihosting,
             };

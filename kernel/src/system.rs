@@ -20,8 +20,8 @@ use bulkhead_arch_api::{
 };
 use bulkhead_image::layout::HealthAction;
 use bulkhead_image::layout::{
-    FLAG_AARCH32, FLAG_FROZEN_TIME, FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, NONE,
-    PARTITION_TASK, PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, U64, VirtualDeviceRecord,
+    FLAG_FROZEN_TIME, FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, NONE, PARTITION_TASK,
+    PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, U64, VirtualDeviceRecord,
 };
 use bulkhead_image::{Image, MAX_NICS, MAX_VIRTUAL_DEVICES};
 use bulkhead_sched::Slot;
@@ -76,8 +76,8 @@ impl LineSet {
 pub struct Facts {
     /// VM or task.
     pub kind: PartitionKind,
-    /// True if the partition's vCPUs start in AArch32 state.
-    pub aarch32: bool,
+    /// The state in which the partition's vCPU 0 starts.
+    pub entry_state: EntryState,
     /// True if a microcontroller's calls of a debugger are answered.
     pub semihosting: bool,
     /// The behaviour of the partition's time while the partition is ready but not running.
@@ -108,7 +108,7 @@ pub struct Facts {
 impl Facts {
     const NOTHING: Self = Self {
         kind: PartitionKind::Vm,
-        aarch32: false,
+        entry_state: EntryState::USUAL,
         semihosting: false,
         time: TimeMode::Real,
         first: VcpuId(0),
@@ -219,7 +219,7 @@ impl<'i> System<'i> {
             } else {
                 PartitionKind::Vm
             },
-            aarch32: record.flags.get() & FLAG_AARCH32 != 0,
+            entry_state: EntryState(record.entry_state.get() as u8),
             semihosting: self.image.facts().semihosting
                 && record.kind.get() != PARTITION_TASK
                 && record.flags.get() & FLAG_NO_SEMIHOSTING == 0,

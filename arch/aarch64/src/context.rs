@@ -13,7 +13,10 @@ use crate::state::{Auxiliary, El1State};
 use crate::timer::Timers;
 use bulkhead_arch_aarch64_core::data::Load;
 use bulkhead_arch_aarch64_core::pstate::stepped;
-use bulkhead_arch_api::{Exit, MAX_VCPUS, PartitionId, PartitionKind, TimeMode, VcpuId, VcpuPlan};
+use bulkhead_arch_api::class::AARCH32;
+use bulkhead_arch_api::{
+    EntryState, Exit, MAX_VCPUS, PartitionId, PartitionKind, TimeMode, VcpuId, VcpuPlan,
+};
 use bulkhead_arch_support::ClaimTable;
 use core::cell::UnsafeCell;
 
@@ -128,7 +131,7 @@ impl Context {
                 first: VcpuId(0),
                 count: 1,
                 time: TimeMode::Real,
-                aarch32: false,
+                entry_state: EntryState::USUAL,
                 idle_in_place: false,
                 semihosting: false,
             },
@@ -150,6 +153,12 @@ impl Context {
         if let Some(register) = self.general.get_mut(usize::from(number)) {
             *register = value;
         }
+    }
+
+    /// Tells whether the partition starts in AArch32 state.
+    #[inline]
+    pub(crate) fn is_aarch32(&self) -> bool {
+        self.plan.entry_state == AARCH32
     }
 
     /// Tells whether it runs a program instead of a machine.

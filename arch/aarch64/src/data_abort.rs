@@ -120,7 +120,7 @@ fn emulate(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
 /// the registers are normal memory, or the CPU is an emulator that does not look.
 #[cold]
 fn misaligned(context: &mut Context, syndrome: u64, address: GuestPhys) -> u64 {
-    if context.is_task() || context.plan.aarch32 {
+    if context.is_task() || context.is_aarch32() {
         return memory_fault(context, syndrome, Some(address));
     }
     inject::alignment_now(syndrome);

@@ -21,7 +21,7 @@ pub(crate) fn reflect(context: &mut Context, report: &FaultReport) {
     if exception::is_serror(report) {
         context.hcr |= HCR_VSE;
         context.rare |= RARE_SERROR;
-    } else if context.plan.aarch32 {
+    } else if context.is_aarch32() {
         reflect_aarch32(context, report);
     } else {
         reflect_aarch64(context, report);

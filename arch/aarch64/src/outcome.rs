@@ -105,7 +105,7 @@ pub(crate) fn undefined(machine: &mut Machine, context: &mut Context, syndrome: 
         return fault(context, HealthClass::Task, syndrome, None);
     }
     let pstate = read_register!("spsr_el2");
-    if context.plan.aarch32 {
+    if context.is_aarch32() {
         if is_privileged_aarch32(pstate) {
             return fault(context, HealthClass::System, syndrome, None);
         }

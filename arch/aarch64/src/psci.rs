@@ -89,10 +89,10 @@ fn call_other(context: &mut Context, immediate: u64) -> u64 {
 }
 
 #[inline(always)]
-const fn caller(context: &Context) -> Caller {
+fn caller(context: &Context) -> Caller {
     Caller {
         vcpus: context.plan.count,
-        aarch32: context.plan.aarch32,
+        aarch32: context.is_aarch32(),
     }
 }
 

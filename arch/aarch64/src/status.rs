@@ -91,7 +91,7 @@ impl Machine {
     /// Completes the stored registers of a vCPU that was current until now, if it is a 32-bit one.
     pub(crate) fn save_status(&mut self, context: &mut Context) {
         let mode = context.pstate;
-        if self.visits_status && context.plan.aarch32 && stored(context, mode).is_some() {
+        if self.visits_status && context.is_aarch32() && stored(context, mode).is_some() {
             let value = self.visit(context, mode, &raw const bulkhead_status_read, 0);
             if let Some(register) = stored(context, mode) {
                 *register = value;
@@ -103,7 +103,7 @@ impl Machine {
     /// before the vCPU becomes current.
     pub(crate) fn load_status(&mut self, context: &mut Context) {
         let mode = context.pstate;
-        if !context.plan.aarch32 {
+        if !context.is_aarch32() {
             return;
         }
         if let Some(value) = stored(context, mode).map(|register| *register) {

@@ -140,7 +140,7 @@ impl Machine {
     /// Does all work of [`Machine::switch_to`], also the unusual parts.
     #[inline(never)]
     fn switch_slowly(&mut self, context: &mut Context) -> bool {
-        if context.plan.aarch32 && !state::has_aarch32() {
+        if context.is_aarch32() && !state::has_aarch32() {
             return false;
         }
         self.take_out();

@@ -58,7 +58,7 @@ impl Context {
         self.timers = Timers::ZERO;
         self.pstate = if self.is_task() { TASK_PSTATE } else { RESET_PSTATE };
         self.el1 = El1State::RESET;
-        if self.plan.aarch32 {
+        if self.is_aarch32() {
             self.el1.sctlr = aarch32::SCTLR_RESET;
         }
     }
@@ -174,15 +174,16 @@ impl Vcpus for Machine {
         self.with_stored(vcpu, |machine, context| {
             context.id = vcpu;
             context.plan = *plan;
+            let is_aarch32 = context.is_aarch32();
             let in_place = if plan.idle_in_place { HCR_TWI } else { 0 };
             context.hcr = match plan.kind {
-                PartitionKind::Vm if plan.aarch32 => HCR_VM & !in_place & !HCR_RW,
+                PartitionKind::Vm if is_aarch32 => HCR_VM & !in_place & !HCR_RW,
                 PartitionKind::Vm => HCR_VM & !in_place,
                 PartitionKind::Task => HCR_TASK,
             };
             context.vmpidr = 1 << 31 | u64::from(plan.index);
             let rare = [
-                (plan.aarch32, RARE_AARCH32),
+                (is_aarch32, RARE_AARCH32),
                 (plan.time == TimeMode::Frozen, RARE_FROZEN),
                 (machine.auxiliary, RARE_AUXILIARY),
                 (irq::has_fine_priorities(), RARE_PRIORITIES),
@@ -197,7 +198,7 @@ impl Vcpus for Machine {
             if plan.index != 0 {
                 context.make_blank();
             }
-            if plan.aarch32 {
+            if is_aarch32 {
                 machine.measure_status(context);
             }
         });
@@ -223,7 +224,7 @@ impl Vcpus for Machine {
             if context.is_task() {
                 context.el1 = El1State::task(reset.stack);
             }
-            if context.plan.aarch32 {
+            if context.is_aarch32() {
                 reset_aarch32(context, reset.entry.0, reset.argument);
             }
         });
@@ -352,12 +353,12 @@ impl Vcpus for Machine {
         };
         self.with_stored(vcpu, |_, context| Dump {
             general: context.general,
-            names: if context.plan.aarch32 {
+            names: if context.is_aarch32() {
                 &aarch32::REGISTER_NAMES
             } else {
                 &[]
             },
-            sp: if context.plan.aarch32 {
+            sp: if context.is_aarch32() {
                 context.read_general(aarch32::stack_pointer(context.pstate))
             } else {
                 context.el1.stack_pointer(context.pstate)

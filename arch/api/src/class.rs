@@ -17,7 +17,7 @@ mod stub;
 use crate::RegisterRule;
 use bulkhead_abi::size::Tables;
 
-pub use aarch64::FACTS as AARCH64;
+pub use aarch64::{AARCH32, FACTS as AARCH64};
 pub use armv7m::FACTS as ARMV7M;
 pub use device::{DeviceFacts, DeviceRole, VirtualUart, WindowFacts};
 pub use driver::DriverFacts;

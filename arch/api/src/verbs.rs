@@ -82,8 +82,8 @@ pub struct VcpuPlan {
     pub count: u8,
     /// The way time passes while the vCPU is ready but not running.
     pub time: TimeMode,
-    /// True if it starts in AArch32 state, for a class that has another.
-    pub aarch32: bool,
+    /// The state in which the vCPU 0 of its partition starts.
+    pub entry_state: EntryState,
     /// True if an idle instruction may wait in the partition, because nothing else runs on the pCPU.
     pub idle_in_place: bool,
     /// True if its calls of a debugger are answered. Only if [`ClassFacts::semihosting`].
@@ -91,11 +91,12 @@ pub struct VcpuPlan {
 }
 
 /// The state in which a vCPU starts: its number in [`ClassFacts::entry_states`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryState(pub u8);
 
 impl EntryState {
-    /// The usual one. A vCPU that another one switches on starts in it.
+    /// The usual one. A vCPU that another one switches on starts in it, unless the class has the partition's
+    /// entry state hold for all of its vCPUs.
     pub const USUAL: Self = Self(0);
 }
 

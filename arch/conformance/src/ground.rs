@@ -2,7 +2,9 @@
 //! The ground of the checks: partitions that are built once and vCPUs that are started again and again.
 
 use crate::{At, Bench, Outcome, PATIENCE, Role, Space, Step};
-use bulkhead_arch_api::{Clock, Exit, GuestPhys, Irqs, Reply, SpacePlan, Spaces, TimeMode, VcpuPlan, Vcpus};
+use bulkhead_arch_api::{
+    Clock, EntryState, Exit, GuestPhys, Irqs, Reply, SpacePlan, Spaces, TimeMode, VcpuPlan, Vcpus,
+};
 
 /// The bench, and what has been done on it for good.
 #[derive(Debug)]
@@ -72,7 +74,7 @@ impl<'b, B: Bench> Ground<'b, B> {
                 first: role.vcpu(),
                 count: 1,
                 time: TimeMode::Real,
-                aarch32: false,
+                entry_state: EntryState::USUAL,
                 idle_in_place: false,
                 semihosting: false,
             };

@@ -4,9 +4,8 @@
 use super::{at, covers, earlier, refers, require};
 use crate::error::{Fault, Table};
 use crate::layout::{
-    FLAG_AARCH32, FLAG_AUTOSTART, FLAG_FROZEN_TIME, FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, HealthAction,
-    MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PARTITION_TASK, PARTITION_VM, POLICY_PINNED,
-    PartitionRecord,
+    FLAG_AUTOSTART, FLAG_FROZEN_TIME, FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, HealthAction, MEMORY_DEVICE,
+    MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, PARTITION_TASK, PARTITION_VM, POLICY_PINNED, PartitionRecord,
 };
 use crate::limits::{MAX_ALTERNATIVES_PER_PARTITION, MAX_VCPUS_PER_PARTITION, MAX_VCPUS_PER_PCPU};
 use crate::reader::{Image, record as record_at};
@@ -59,10 +58,9 @@ fn kind_and_flags(record: &PartitionRecord) -> Result<(), Fault> {
         matches!(record.kind.get(), PARTITION_VM | PARTITION_TASK),
         Fault::UnknownKind,
     )?;
-    const FOR_VM: u32 = FLAG_AARCH32 | FLAG_NO_SEMIHOSTING;
     let flags = record.flags.get();
     require(
-        flags & !(FLAG_AUTOSTART | FLAG_FROZEN_TIME | FLAG_WINDOW_EVENTS | FOR_VM) == 0,
+        flags & !(FLAG_AUTOSTART | FLAG_FROZEN_TIME | FLAG_WINDOW_EVENTS | FLAG_NO_SEMIHOSTING) == 0,
         Fault::BadFlags,
     )?;
     require(
@@ -70,7 +68,8 @@ fn kind_and_flags(record: &PartitionRecord) -> Result<(), Fault> {
         Fault::FrozenShared,
     )?;
     require(
-        flags & FOR_VM == 0 || record.kind.get() == PARTITION_VM,
+        flags & FLAG_NO_SEMIHOSTING == 0 && record.entry_state.get() == 0
+            || record.kind.get() == PARTITION_VM,
         Fault::NotForTask,
     )?;
     let lines = record.virtual_lines.get();

@@ -13,6 +13,8 @@
 pub(crate) mod elf;
 pub(crate) mod task;
 
+use bulkhead_arch_api::EntryState;
+
 use crate::board::{Board, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Access, Kind, PartitionSpec, Placed};
@@ -79,8 +81,8 @@ pub(crate) struct Guest {
     pub argument: u64,
     pub stack: u64,
     pub device_tree: Vec<u8>,
-    /// True if the partition starts in AArch32 state.
-    pub aarch32: bool,
+    /// The state in which the partition starts.
+    pub entry_state: EntryState,
     /// Contents of code memory, if nothing is copied at a start.
     pub residents: Vec<Stretch>,
     /// Addresses of the replaced instructions in these contents.
@@ -121,7 +123,7 @@ pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
             ..*context
         };
         if let (Some(guest), Some(other)) = (&mut guest, class.build_vm(&other, loader, report)) {
-            if guest.aarch32 != other.aarch32 {
+            if guest.entry_state != other.entry_state {
                 let message =
                     "the image of the alternative is of another width than the partition's own".to_owned();
                 report.push(

@@ -73,7 +73,6 @@ pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         argument: STARTUP_PAGE,
         stack: ram.end(),
         device_tree: Vec::new(),
-        aarch32: false,
         ..Guest::default()
     })
 }

@@ -5,6 +5,7 @@
 //! Nothing is copied: a [`Partition`] asks them.
 
 use bulkhead_abi::HealthClass;
+use bulkhead_arch_api::EntryState;
 use bulkhead_image::layout::HealthAction;
 
 use super::{Capability, Mapping, MappingKind, System, Vcpu, capabilities, vcpu};
@@ -145,10 +146,10 @@ impl<'a> Partition<'a> {
         &self.guest.device_tree
     }
 
-    /// Tells whether the partition starts in AArch32 state.
+    /// Returns the state in which the partition starts.
     #[must_use]
-    pub fn aarch32(&self) -> bool {
-        self.guest.aarch32
+    pub fn entry_state(&self) -> EntryState {
+        self.guest.entry_state
     }
 
     /// Returns the partition's memory and devices, with the places of the system's plan.

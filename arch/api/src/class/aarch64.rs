@@ -2,7 +2,11 @@
 //! Class `aarch64`.
 
 use super::{ClassFacts, Endianness, ProgramFacts, Word, device, driver};
+use crate::EntryState;
 use bulkhead_abi::size::Tables;
+
+/// The entry state of partitions that start in AArch32 state. It holds for all vCPUs of the partition.
+pub const AARCH32: EntryState = EntryState(1);
 
 /// The facts of class `aarch64`.
 pub const FACTS: ClassFacts = ClassFacts {
@@ -35,7 +39,7 @@ pub const FACTS: ClassFacts = ClassFacts {
     ports: false,
     registers: &[],
     vectors: false,
-    entry_states: &["usual"],
+    entry_states: &["aarch64", "aarch32"],
     devices: &[device::PL011, device::EVENT_GATE, device::GIC_V3, device::GIC_V2],
     drivers: &[
         driver::PL011,

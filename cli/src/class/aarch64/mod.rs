@@ -7,7 +7,7 @@ use super::{Debugger, Symbols, Template, Tool, Variant};
 use crate::build::linker::Link;
 use crate::explain::Event;
 use bulkhead_arch_api::ClassFacts;
-use bulkhead_arch_api::class::AARCH64;
+use bulkhead_arch_api::class::{AARCH32, AARCH64};
 use bulkhead_manifest::Board;
 use bulkhead_manifest::driver::Role;
 use bulkhead_manifest::system::Partition;
@@ -68,7 +68,7 @@ impl Tool for Aarch64 {
             syndrome,
             event.address,
             event.virtual_address,
-            partition.aarch32(),
+            partition.entry_state() == AARCH32,
         )
     }
 

@@ -9,6 +9,9 @@
 
 use std::rc::Rc;
 
+use bulkhead_arch_api::EntryState;
+use bulkhead_arch_api::class::AARCH32;
+
 use super::devicetree::{self, Machine};
 use super::image::{self, Image};
 use super::linux;
@@ -124,7 +127,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         argument: tree_at,
         stack: 0,
         device_tree,
-        aarch32: image.aarch32,
+        entry_state: if image.aarch32 { AARCH32 } else { EntryState::USUAL },
         ..Guest::default()
     })
 }
