@@ -14,7 +14,7 @@ use bulkhead::build::prepare::Prepared;
 use bulkhead::emulator::launch;
 use bulkhead::emulator::session::NoInput;
 use bulkhead::problem::Problem;
-use bulkhead::serial::consoles::{Control, Line, Observer};
+use bulkhead::serial::consoles::{ConsoleLine, Control, Observer};
 use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::board::{Board, Emulator};
 
@@ -158,7 +158,7 @@ fn mean(line: &str, whom: &str) -> Option<u64> {
 }
 
 impl Observer for Pings {
-    fn line(&mut self, line: Line<'_>, control: &mut Control) {
+    fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.gateway = self.gateway.or_else(|| mean(line.text, "gateway"));
         self.neighbour = self.neighbour.or_else(|| mean(line.text, "neighbour"));
         control.stop = line.text == "ping: done";

@@ -13,7 +13,7 @@ use bulkhead::build::prepare::{Options, Prepared, prepare_text};
 use bulkhead::emulator::launch::{self, Launch, TemporaryFile};
 use bulkhead::emulator::session::{self, NoInput};
 use bulkhead::problem::Problem;
-use bulkhead::serial::consoles::{Control, Line, Observer};
+use bulkhead::serial::consoles::{ConsoleLine, Control, Observer};
 use bulkhead::ui::progress::Progress;
 use bulkhead_manifest::board::{Board, Emulator};
 use std::collections::BTreeMap;
@@ -295,7 +295,7 @@ impl Reader {
 }
 
 impl Observer for Reader {
-    fn line(&mut self, line: Line<'_>, control: &mut Control) {
+    fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.take(line.text);
         // Other partitions on the board may go on for ever.
         control.stop = self.done;

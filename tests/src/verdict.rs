@@ -5,7 +5,7 @@ use crate::bound::Loops;
 use crate::case::{Case, End};
 use bulkhead::emulator::session::{Ending, Outcome};
 use bulkhead::log::log_area::LogArea;
-use bulkhead::serial::consoles::{Control, Line, Observer};
+use bulkhead::serial::consoles::{ConsoleLine, Control, Observer};
 use bulkhead::serial::pattern::Pattern;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -42,7 +42,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn look(&mut self, line: Line<'_>, control: &mut Control) {
+    fn look(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         if let Some(pattern) = self.case.forbid.iter().find(|pattern| pattern.matches(line)) {
             self.forbidden.get_or_insert(format!(
                 "forbidden `{}`: {}: {}",
@@ -158,7 +158,7 @@ impl<'a> Judge<'a> {
 }
 
 impl Observer for Judge<'_> {
-    fn line(&mut self, line: Line<'_>, control: &mut Control) {
+    fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.loops.look(line.console, line.text);
         self.look(line, control);
         *self.lines.entry(line.console.to_owned()).or_default() += 1;
@@ -169,7 +169,7 @@ impl Observer for Judge<'_> {
         tail.push_back(line.text.to_owned());
     }
 
-    fn partial(&mut self, line: Line<'_>, control: &mut Control) {
+    fn partial(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.look(line, control);
     }
 }

@@ -5,7 +5,7 @@ use crate::{Findings, Outcome};
 use bulkhead::build::prepare::{Options, prepare};
 use bulkhead::emulator::launch::{self, Launch};
 use bulkhead::emulator::session::NoInput;
-use bulkhead::serial::consoles::{Control, Line, Observer};
+use bulkhead::serial::consoles::{ConsoleLine, Control, Observer};
 use bulkhead::ui::progress::Progress;
 use bulkhead_tests::stretch::{Instrument, table};
 use std::path::Path;
@@ -17,7 +17,7 @@ const TRACE_RECORDS: u32 = 1 << 16;
 struct Log;
 
 impl Observer for Log {
-    fn line(&mut self, line: Line<'_>, _: &mut Control) {
+    fn line(&mut self, line: ConsoleLine<'_>, _: &mut Control) {
         if line.console == "bulkhead" {
             eprintln!("{}", line.text);
         }

@@ -11,7 +11,7 @@ use crate::emulator::launch::{self, Launch};
 use crate::emulator::session::{Ending, NoInput, Outcome};
 use crate::log::summary::Summary;
 use crate::problem::{Code, Problem};
-use crate::serial::consoles::{Control, Line, Observer};
+use crate::serial::consoles::{ConsoleLine, Control, Observer};
 use crate::serial::pattern::Pattern;
 use crate::ui::progress::Progress;
 use crate::ui::screen::{Look, Screen};
@@ -157,7 +157,7 @@ impl Audience {
 
     /// Looks for the promises in a line. A line that `is_partial` comes again when it is whole. The tool
     /// therefore looks in such a line only for promises that need not be counted.
-    fn look(&mut self, line: Line<'_>, is_partial: bool, control: &mut Control) {
+    fn look(&mut self, line: ConsoleLine<'_>, is_partial: bool, control: &mut Control) {
         for (promise, (pattern, count, figure)) in PROMISES.iter().zip(&mut self.promises) {
             if promise.console != line.console || is_partial && promise.times > 1 {
                 continue;
@@ -241,7 +241,7 @@ fn mark(kept: bool, colour: bool) -> &'static str {
 }
 
 impl Observer for Audience {
-    fn line(&mut self, line: Line<'_>, control: &mut Control) {
+    fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.closed |= self.screen.line(line).is_err();
         self.summary.line(line);
         if line.console == "control"
@@ -254,7 +254,7 @@ impl Observer for Audience {
         self.look(line, false, control);
     }
 
-    fn partial(&mut self, line: Line<'_>, control: &mut Control) {
+    fn partial(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.closed |= self.screen.partial(line).is_err();
         self.look(line, true, control);
     }
@@ -276,7 +276,7 @@ mod tests {
     fn show(audience: &mut Audience, console: &str, text: &str) -> bool {
         let mut control = Control::default();
         audience.look(
-            Line {
+            ConsoleLine {
                 console,
                 time: VirtualTime::default(),
                 text,

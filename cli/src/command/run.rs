@@ -12,7 +12,7 @@ use crate::log::log_files::LogFiles;
 use crate::log::objects;
 use crate::log::summary::Summary;
 use crate::problem::{Code, Problem};
-use crate::serial::consoles::{Control, Line, Observer};
+use crate::serial::consoles::{ConsoleLine, Control, Observer};
 use crate::serial::pattern::Pattern;
 use crate::trace::Trace;
 use crate::ui::progress::Progress;
@@ -182,7 +182,7 @@ struct Viewer<'a> {
 }
 
 impl Viewer<'_> {
-    fn matched(&mut self, line: Line<'_>, control: &mut Control) {
+    fn matched(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         if self.until.is_empty() {
             return;
         }
@@ -192,7 +192,7 @@ impl Viewer<'_> {
         control.stop |= self.until.iter().all(|(_, seen)| *seen);
     }
 
-    fn note_activity(&self, line: Line<'_>, prompt: bool) {
+    fn note_activity(&self, line: ConsoleLine<'_>, prompt: bool) {
         if line.console == self.focus {
             self.activity.set(Activity {
                 changed: Some(Instant::now()),
@@ -278,7 +278,7 @@ impl Observer for Viewer<'_> {
         }
     }
 
-    fn line(&mut self, line: Line<'_>, control: &mut Control) {
+    fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.note_activity(line, false);
         self.summary.line(line);
         control.stop |= self.summary.lockdown.is_some();
@@ -293,7 +293,7 @@ impl Observer for Viewer<'_> {
         self.matched(line, control);
     }
 
-    fn partial(&mut self, line: Line<'_>, control: &mut Control) {
+    fn partial(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.note_activity(line, !line.text.is_empty());
         let result = self.screen.borrow_mut().partial(line);
         Self::shown(result, control);

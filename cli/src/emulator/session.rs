@@ -532,7 +532,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serial::consoles::Line;
+    use crate::serial::consoles::ConsoleLine;
 
     #[derive(Default)]
     struct Recorder {
@@ -542,11 +542,11 @@ mod tests {
     }
 
     impl Observer for Recorder {
-        fn line(&mut self, line: Line<'_>, control: &mut Control) {
+        fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
             control.stop |= self.stop_at.is_some_and(|text| line.text.contains(text));
             self.lines.push(format!("{}: {}", line.console, line.text));
         }
-        fn partial(&mut self, line: Line<'_>, control: &mut Control) {
+        fn partial(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
             if self.answer_to == Some(line.text) {
                 control.typed.push(("a".to_owned(), b"yes\n".to_vec()));
                 self.answer_to = None;

@@ -2,7 +2,7 @@
 //! The events of a run, gathered from the hypervisor's own console.
 
 use crate::log::log_area::LogArea;
-use crate::serial::consoles::Line;
+use crate::serial::consoles::ConsoleLine;
 use crate::serial::framing::VirtualTime;
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ const STATES: &[&str] = &["stopped", "loading", "running", "failed", "stopping"]
 impl Report {
     /// Reads a line. Returns `None` if the line is no report, or is not the hypervisor's.
     #[must_use]
-    pub fn read(line: Line<'_>) -> Option<Self> {
+    pub fn read(line: ConsoleLine<'_>) -> Option<Self> {
         if line.console != HYPERVISOR_CONSOLE {
             return None;
         }
@@ -84,7 +84,7 @@ pub struct Summary {
 
 impl Summary {
     /// Takes note of a line.
-    pub fn line(&mut self, line: Line<'_>) {
+    pub fn line(&mut self, line: ConsoleLine<'_>) {
         match Report::read(line) {
             Some(Report::Health {
                 partition,
@@ -154,8 +154,8 @@ impl Summary {
 mod tests {
     use super::*;
 
-    fn line<'a>(console: &'a str, text: &'a str) -> Line<'a> {
-        Line {
+    fn line<'a>(console: &'a str, text: &'a str) -> ConsoleLine<'a> {
+        ConsoleLine {
             console,
             time: VirtualTime::default(),
             text,

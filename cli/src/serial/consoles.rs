@@ -13,7 +13,7 @@ const CONSOLES_MAX: usize = 100;
 
 /// A line, complete or not, of a console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct ConsoleLine<'a> {
     /// The console's name.
     pub console: &'a str,
     /// Time of the tag in front of the line's last bytes.
@@ -42,11 +42,11 @@ pub trait Observer {
         let _ = (console, bytes);
     }
     /// Takes a complete line.
-    fn line(&mut self, line: Line<'_>, control: &mut Control) {
+    fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         let _ = (line, control);
     }
     /// Takes the unfinished line of a console, which has changed.
-    fn partial(&mut self, line: Line<'_>, control: &mut Control) {
+    fn partial(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         let _ = (line, control);
     }
     /// Notices that nothing has arrived for a moment.
@@ -114,7 +114,7 @@ impl Consoles {
                 observer.bytes(&console.name, bytes);
                 for &byte in bytes {
                     if let Some(text) = console.editor.push(byte) {
-                        let line = Line {
+                        let line = ConsoleLine {
                             console: &console.name,
                             time: console.time,
                             text: &text,
@@ -129,7 +129,7 @@ impl Consoles {
             if console.editor.take_changed() {
                 let text = console.editor.text();
                 let cursor = console.editor.cursor();
-                let line = Line {
+                let line = ConsoleLine {
                     console: &console.name,
                     time: console.time,
                     text: &text,
@@ -144,7 +144,7 @@ impl Consoles {
     pub fn finish(&mut self, observer: &mut dyn Observer, control: &mut Control) {
         for console in &mut self.list {
             if let Some(text) = console.editor.finish() {
-                let line = Line {
+                let line = ConsoleLine {
                     console: &console.name,
                     time: console.time,
                     text: &text,
@@ -179,11 +179,11 @@ mod tests {
     struct Recorder(Vec<String>);
 
     impl Observer for Recorder {
-        fn line(&mut self, line: Line<'_>, _: &mut Control) {
+        fn line(&mut self, line: ConsoleLine<'_>, _: &mut Control) {
             self.0
                 .push(format!("{} {}|{}", line.time.micros, line.console, line.text));
         }
-        fn partial(&mut self, line: Line<'_>, _: &mut Control) {
+        fn partial(&mut self, line: ConsoleLine<'_>, _: &mut Control) {
             self.0
                 .push(format!("{} {}>{}", line.time.micros, line.console, line.text));
         }

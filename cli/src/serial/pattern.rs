@@ -4,7 +4,7 @@
 //! A pattern is a regular expression that is searched both in the text of a line and in `name: text`, so
 //! `nproc=2` matches on every console and `^linux: .*nproc=2` on one.
 
-use crate::serial::consoles::Line;
+use crate::serial::consoles::ConsoleLine;
 use regex::Regex;
 
 /// A regular expression for lines.
@@ -24,7 +24,7 @@ impl Pattern {
 
     /// Tells whether the pattern is found in `line`.
     #[must_use]
-    pub fn matches(&self, line: Line<'_>) -> bool {
+    pub fn matches(&self, line: ConsoleLine<'_>) -> bool {
         self.0.is_match(line.text) || self.0.is_match(&format!("{}: {}", line.console, line.text))
     }
 
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_pattern_may_name_the_console() {
-        let line = Line {
+        let line = ConsoleLine {
             console: "linux",
             time: VirtualTime::default(),
             text: "nproc=2",

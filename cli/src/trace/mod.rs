@@ -9,13 +9,13 @@
 //! exist.
 
 pub mod collect;
-mod excuses;
 pub mod file;
 pub mod list;
 pub mod perfetto;
 pub mod replay;
 pub mod report;
 pub mod spans;
+mod turn_slack;
 mod workload;
 
 use bulkhead_abi::trace::{Event, Record};

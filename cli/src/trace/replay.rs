@@ -19,7 +19,7 @@
 //! Times are nanoseconds since boot, as in the manifest.
 
 use super::Trace;
-use super::excuses::Excuses;
+use super::turn_slack::TurnSlack;
 use super::workload::Workload;
 use bulkhead_abi::PartitionState;
 use bulkhead_abi::trace::{Event, Record};
@@ -140,7 +140,7 @@ struct Replay<'a> {
     slots: Vec<u8>,
     policy: AnyPolicy,
     overhead: u64,
-    excuses: Excuses,
+    turn_slack: TurnSlack,
     running: Option<Slot>,
     since: u64,
     until: u64,
@@ -192,10 +192,10 @@ impl<'a> Replay<'a> {
             slots: own.map(|(number, _)| number).collect(),
             policy,
             overhead: tolerance.overhead,
-            excuses: if tolerance.turns {
-                Excuses::of_others(trace, pcpu)
+            turn_slack: if tolerance.turns {
+                TurnSlack::of_others(trace, pcpu)
             } else {
-                Excuses::default()
+                TurnSlack::default()
             },
             running: None,
             since: 0,
@@ -271,7 +271,7 @@ impl<'a> Replay<'a> {
             }
             Event::Block { vcpu, .. } => {
                 let (slot, overhead) = (self.slot(vcpu)?, self.overhead);
-                self.of_workload(slot, |work, excuses| work.blocked(now, overhead, excuses))?;
+                self.of_workload(slot, |work, turn_slack| work.blocked(now, overhead, turn_slack))?;
                 if self.running == Some(slot) {
                     self.is_blocked = true;
                     self.due.get_or_insert(now);
@@ -301,11 +301,11 @@ impl<'a> Replay<'a> {
     fn of_workload(
         &mut self,
         slot: Slot,
-        change: impl FnOnce(&mut Workload, &Excuses) -> Result<(), String>,
+        change: impl FnOnce(&mut Workload, &TurnSlack) -> Result<(), String>,
     ) -> Result<(), String> {
         let work = self.workloads.get_mut(usize::from(slot.0));
         let work = work.and_then(Option::as_mut);
-        let result = work.map_or(Ok(()), |work| change(work, &self.excuses));
+        let result = work.map_or(Ok(()), |work| change(work, &self.turn_slack));
         result.map_err(|what| format!("{}: {what}", self.name(Some(slot))))
     }
 
@@ -328,7 +328,7 @@ impl<'a> Replay<'a> {
     fn check_workloads(&mut self, now: u64) -> Result<(), String> {
         for (slot, work) in (0..).map(Slot).zip(&mut self.workloads) {
             if let Some(work) = work
-                && let Err(what) = work.check(now, self.overhead, &self.excuses)
+                && let Err(what) = work.check(now, self.overhead, &self.turn_slack)
             {
                 return Err(format!("{}: {what}", self.name(Some(slot))));
             }
@@ -341,7 +341,7 @@ impl<'a> Replay<'a> {
     fn pass_time(&mut self, now: u64) -> Result<(), String> {
         for _ in 0..QUIET_DECISIONS {
             if let Some(due) = self.due
-                && self.excuses.lateness(due, now) > self.overhead
+                && self.turn_slack.lateness(due, now) > self.overhead
             {
                 return Err(format!(
                     "{} runs since {} us, predicted was another",
@@ -409,7 +409,7 @@ impl<'a> Replay<'a> {
         for (slot, work) in (0..).zip(&mut self.workloads) {
             if let Some(work) = work {
                 work.notice(self.interested.0 >> slot & 1 != 0, now);
-                work.runs(self.running == Some(Slot(slot)), now, &self.excuses);
+                work.runs(self.running == Some(Slot(slot)), now, &self.turn_slack);
             }
         }
         let signals = self.policy.signals();
@@ -455,7 +455,7 @@ impl<'a> Replay<'a> {
                 self.name(self.running)
             ));
         };
-        let late = self.excuses.lateness(due, now);
+        let late = self.turn_slack.lateness(due, now);
         let has_life_cycle = self.has_life_cycle;
         let predicted = self.decide(now.max(due));
         if predicted != to {
@@ -523,7 +523,7 @@ impl<'a> Replay<'a> {
             let missing = predicted.iter().skip(executed.len());
             if let Some(time) = missing
                 .copied()
-                .find(|time| self.excuses.lateness(*time, end) > self.overhead)
+                .find(|time| self.turn_slack.lateness(*time, end) > self.overhead)
             {
                 return Err(format!(
                     "{kind:?} predicted for {} us did not happen",
@@ -537,7 +537,7 @@ impl<'a> Replay<'a> {
 
     fn is_about(&self, predicted: u64, executed: u64) -> bool {
         let apart = if executed >= predicted {
-            self.excuses.lateness(predicted, executed)
+            self.turn_slack.lateness(predicted, executed)
         } else {
             predicted - executed
         };

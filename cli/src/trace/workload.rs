@@ -10,8 +10,8 @@
 //! Releases of kind `sporadic` and `interrupt` are left to chance. Only their least distance is known, so a
 //! wake-up can be too early but not too late.
 
-use super::excuses::Excuses;
 use super::replay::micros;
+use super::turn_slack::TurnSlack;
 use bulkhead_sched::simulate::{Pattern, Source};
 
 /// A workload of one vCPU.
@@ -101,22 +101,22 @@ impl Workload {
     }
 
     /// Records whether the vCPU runs from now on.
-    pub fn runs(&mut self, runs: bool, now: u64, excuses: &Excuses) {
+    pub fn runs(&mut self, runs: bool, now: u64, turn_slack: &TurnSlack) {
         if let Some(since) = self.running_since.take() {
             self.ran += now.saturating_sub(since);
-            self.ran_surely += excuses.lateness(since, now);
+            self.ran_surely += turn_slack.lateness(since, now);
         }
         self.running_since = runs.then_some(now);
     }
 
     /// Checks that no release was missed by `now`.
-    pub fn check(&mut self, now: u64, overhead: u64, excuses: &Excuses) -> Result<(), String> {
+    pub fn check(&mut self, now: u64, overhead: u64, turn_slack: &TurnSlack) -> Result<(), String> {
         if self.is_awake || now < self.from {
             return Ok(());
         }
         self.release(now.saturating_sub(overhead));
         if let (Some(release), Some(since)) = (self.oldest, self.noticed_since)
-            && excuses.lateness(release.max(since), now) > overhead
+            && turn_slack.lateness(release.max(since), now) > overhead
         {
             return Err(format!(
                 "the job released at {} us did not wake it",
@@ -153,8 +153,8 @@ impl Workload {
         }
     }
 
-    pub fn blocked(&mut self, now: u64, overhead: u64, excuses: &Excuses) -> Result<(), String> {
-        self.runs(false, now, excuses);
+    pub fn blocked(&mut self, now: u64, overhead: u64, turn_slack: &TurnSlack) -> Result<(), String> {
+        self.runs(false, now, turn_slack);
         self.is_awake = false;
         self.release(now);
         self.oldest = None;

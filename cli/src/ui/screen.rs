@@ -5,7 +5,7 @@
 //! bottom line is the unfinished line of the console that has the keyboard. Finished lines scroll by above
 //! it. Elsewhere an unfinished line (a prompt) is printed once its console has been quiet for a moment.
 
-use crate::serial::consoles::Line;
+use crate::serial::consoles::ConsoleLine;
 use crate::serial::framing::VirtualTime;
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 use std::io::{self, Write};
@@ -72,7 +72,7 @@ impl<W: Write> Screen<W> {
     ///
     /// # Errors
     /// The stream's.
-    pub fn line(&mut self, line: Line<'_>) -> io::Result<()> {
+    pub fn line(&mut self, line: ConsoleLine<'_>) -> io::Result<()> {
         let index = self.index(line.console);
         let printed = self.partials[index].take();
         if printed.is_some_and(|partial| partial.printed && partial.text == line.text) {
@@ -87,7 +87,7 @@ impl<W: Write> Screen<W> {
     ///
     /// # Errors
     /// The errors are those of the stream.
-    pub fn partial(&mut self, line: Line<'_>) -> io::Result<()> {
+    pub fn partial(&mut self, line: ConsoleLine<'_>) -> io::Result<()> {
         let index = self.index(line.console);
         let partial = Partial {
             text: line.text.to_owned(),
@@ -222,8 +222,8 @@ impl<W: Write> Screen<W> {
 mod tests {
     use super::*;
 
-    fn line<'a>(console: &'a str, text: &'a str) -> Line<'a> {
-        Line {
+    fn line<'a>(console: &'a str, text: &'a str) -> ConsoleLine<'a> {
+        ConsoleLine {
             console,
             time: VirtualTime { micros: 1_500_000 },
             text,

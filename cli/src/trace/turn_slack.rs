@@ -11,11 +11,11 @@ use bulkhead_abi::trace::Event;
 
 /// Times in which another pCPU was busy: nanoseconds since boot, in order, without overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Excuses {
+pub(super) struct TurnSlack {
     busy: Vec<(u64, u64)>,
 }
 
-impl Excuses {
+impl TurnSlack {
     /// Collects the busy times of the pCPUs other than `pcpu`.
     pub fn of_others(trace: &Trace, pcpu: u8) -> Self {
         let others = (0..trace.pcpus).filter(|other| *other != pcpu);
@@ -110,19 +110,22 @@ mod tests {
 
     #[test]
     fn only_time_in_which_another_was_busy_is_excused() {
-        let excuses = Excuses::of_others(&trace(), 0);
-        assert_eq!(excuses.busy, [(0, 1_000), (10_000, 30_000), (50_000, u64::MAX)]);
-        assert_eq!(excuses.lateness(2_000, 9_000), 7_000);
-        assert_eq!(excuses.lateness(5_000, 40_000), 15_000);
-        assert_eq!(excuses.lateness(12_000, 29_000), 0);
-        assert_eq!(excuses.lateness(45_000, 90_000), 5_000);
-        assert_eq!(excuses.lateness(9_000, 5_000), 0);
+        let turn_slack = TurnSlack::of_others(&trace(), 0);
+        assert_eq!(
+            turn_slack.busy,
+            [(0, 1_000), (10_000, 30_000), (50_000, u64::MAX)]
+        );
+        assert_eq!(turn_slack.lateness(2_000, 9_000), 7_000);
+        assert_eq!(turn_slack.lateness(5_000, 40_000), 15_000);
+        assert_eq!(turn_slack.lateness(12_000, 29_000), 0);
+        assert_eq!(turn_slack.lateness(45_000, 90_000), 5_000);
+        assert_eq!(turn_slack.lateness(9_000, 5_000), 0);
     }
 
     #[test]
     fn nobody_is_excused_by_itself_or_without_others() {
         // pCPU 0 has no record: it may have been busy all the time.
-        assert_eq!(Excuses::of_others(&trace(), 2).lateness(2_000, 9_000), 0);
-        assert_eq!(Excuses::default().lateness(12_000, 29_000), 17_000);
+        assert_eq!(TurnSlack::of_others(&trace(), 2).lateness(2_000, 9_000), 0);
+        assert_eq!(TurnSlack::default().lateness(12_000, 29_000), 17_000);
     }
 }
