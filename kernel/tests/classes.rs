@@ -340,8 +340,8 @@ fn a_vcpu_starts_in_the_entry_state_of_its_partition() {
     image.partitions[0].entry_state = 3.into();
     assert!(image.build().is_err(), "the class has three");
     let mut other = tables_of::<LikePpc>(1, &[vm("part", &[(0, 5)])]);
-    other.partitions[0].entry_state = 1.into();
-    assert!(other.build().is_err(), "the class has one");
+    other.partitions[0].entry_state = 2.into();
+    assert!(other.build().is_err(), "the class has two");
 }
 
 #[test]
