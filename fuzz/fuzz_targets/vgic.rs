@@ -8,7 +8,7 @@
 #[path = "../../arch/vgic/tests/sim/mod.rs"]
 mod sim;
 
-use bulkhead_arch_vgic::{Access, Frame};
+use bulkhead_arch_vgic::{RegisterAccess, Frame};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use sim::steps::{Step, run, run_version2};
@@ -18,7 +18,7 @@ const REGISTERS: [u32; 14] = [
     0, 0x80, 0x100, 0x180, 0x200, 0x280, 0x300, 0x380, 0x400, 0x800, 0xC00, 0xF00, 0x6000, 0xFFE8,
 ];
 
-fn access(input: &mut Unstructured<'_>, version2: bool) -> Result<Access> {
+fn access(input: &mut Unstructured<'_>, version2: bool) -> Result<RegisterAccess> {
     let (frame, base) = match (version2, input.arbitrary()?) {
         (true, true) if input.ratio(1, 4)? => (Frame::Deactivate, 0),
         (true, _) => (Frame::Version2, 0),
@@ -35,7 +35,7 @@ fn access(input: &mut Unstructured<'_>, version2: bool) -> Result<Access> {
         2 => 8,
         _ => 4,
     };
-    Ok(Access {
+    Ok(RegisterAccess {
         frame,
         offset: if size == 1 { offset } else { offset & !3 },
         size,

@@ -17,7 +17,7 @@ use crate::board::{Device, LINE_MAX, Window};
 use crate::class::Class;
 use crate::schema::declare::tables;
 use crate::schema::form::{Field, Form, Whole};
-use crate::schema::{Key, Kind, Need, Word};
+use crate::schema::{Key, Need, ValueKind, Word};
 use crate::value::Table;
 
 /// The purpose of a device.
@@ -162,7 +162,7 @@ impl Driver {
         let lines = self.lines.iter().filter(|line| line.behind == 0).map(|line| Key {
             name: line.key,
             doc: line.doc,
-            kind: Kind::Integer(line.range.0.into(), line.range.1.into()),
+            kind: ValueKind::Integer(line.range.0.into(), line.range.1.into()),
             need: Need::Required,
         });
         windows.chain(lines).chain(self.clock).collect()
@@ -220,13 +220,13 @@ fn keys_of_role(role: Role, drivers: fn() -> Vec<Word>, own: &'static [Key]) -> 
     let mut keys = vec![Key {
         name: "compatible",
         doc: "driver",
-        kind: Kind::OneOf(drivers),
+        kind: ValueKind::OneOf(drivers),
         need: Need::Required,
     }];
     // The sort is stable: windows, lines, the clock, each in the order of the drivers.
     let mut of_drivers: Vec<Key> = all.iter().flatten().copied().collect();
     of_drivers.sort_by_key(|key| {
-        let is_window = matches!(key.kind, Kind::Table(_));
+        let is_window = matches!(key.kind, ValueKind::Table(_));
         (!is_window, key.name == CLOCK)
     });
     for key in of_drivers {
@@ -354,7 +354,7 @@ const fn clock(need: Need, least: u64, doc: &'static str) -> Option<Key> {
     Some(Key {
         name: CLOCK,
         doc,
-        kind: Kind::Integer(least, u32::MAX as u64),
+        kind: ValueKind::Integer(least, u32::MAX as u64),
         need,
     })
 }

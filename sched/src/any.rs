@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// One of the policies, with donation.
-pub type AnyPolicy = Donating<Kind>;
+pub type AnyPolicy = Donating<AnyKind>;
 
 /// One of the policies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,7 +18,7 @@ pub type AnyPolicy = Donating<Kind>;
     clippy::large_enum_variant,
     reason = "one per pCPU, in place; there is no heap to put the large ones on"
 )]
-pub enum Kind {
+pub enum AnyKind {
     /// `pinned`: one vCPU owns the pCPU.
     Pinned(Pinned),
     /// `fixed-priority`: the highest ready priority runs.
@@ -46,7 +46,7 @@ pub enum PolicyParameters<'a> {
     Domains(DomainsParameters<'a>),
 }
 
-impl Kind {
+impl AnyKind {
     /// Gives a blank policy its slots and the rest of the parameters.
     fn fill(
         &mut self,
@@ -71,7 +71,7 @@ impl AnyPolicy {
     #[inline(always)]
     #[must_use]
     pub const fn nobody() -> Self {
-        Self::new(Kind::Pinned(Pinned::blank()), SlotSet(0))
+        Self::new(AnyKind::Pinned(Pinned::blank()), SlotSet(0))
     }
 
     /// Returns [`PcpuPolicy::blank`]. The policy is made where it stays. The policy has up to 5 KiB, which
@@ -82,14 +82,16 @@ impl AnyPolicy {
         match *parameters {
             PolicyParameters::Pinned => Self::nobody(),
             PolicyParameters::FixedPriority(FixedPriorityParameters { quantum }) => {
-                Self::made(|| Kind::FixedPriority(FixedPriority::blank(quantum)))
+                Self::made(|| AnyKind::FixedPriority(FixedPriority::blank(quantum)))
             }
-            PolicyParameters::Edf(EdfParameters { quantum }) => Self::made(|| Kind::Edf(Edf::blank(quantum))),
+            PolicyParameters::Edf(EdfParameters { quantum }) => {
+                Self::made(|| AnyKind::Edf(Edf::blank(quantum)))
+            }
             PolicyParameters::Arinc653(Arinc653Parameters { quantum, .. }) => {
-                Self::made(|| Kind::Arinc653(Arinc653::blank(quantum)))
+                Self::made(|| AnyKind::Arinc653(Arinc653::blank(quantum)))
             }
             PolicyParameters::Domains(DomainsParameters { quantum, .. }) => {
-                Self::made(|| Kind::Domains(Domains::blank(quantum)))
+                Self::made(|| AnyKind::Domains(Domains::blank(quantum)))
             }
         }
     }
@@ -97,7 +99,7 @@ impl AnyPolicy {
     /// Returns a policy. The function stands alone for each policy, so that the stack holds the space of one
     /// policy only.
     #[inline(never)]
-    fn made(blank: impl FnOnce() -> Kind) -> Self {
+    fn made(blank: impl FnOnce() -> AnyKind) -> Self {
         Self::new(blank(), SlotSet(0))
     }
 
@@ -198,7 +200,7 @@ macro_rules! to_each {
 
 /// The calls that most switches consist of. `fixed-priority` is called inline, because most pCPUs that are
 /// shared have it. All others are behind one call.
-impl Kind {
+impl AnyKind {
     #[inline(never)]
     fn ready_other(&mut self, slot: Slot, now: Ticks) {
         to_each!(self, policy => policy.ready(slot, now));
@@ -215,7 +217,7 @@ impl Kind {
     }
 }
 
-impl Policy for Kind {
+impl Policy for AnyKind {
     #[inline(always)]
     fn ready(&mut self, slot: Slot, now: Ticks) {
         match self {

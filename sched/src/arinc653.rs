@@ -29,14 +29,14 @@ use crate::{
 
 /// A window, in the form in which it is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct PackedWindow {
     band: Band,
     offset: Ticks,
     duration: Ticks,
     is_period_start: bool,
 }
 
-impl Place {
+impl PackedWindow {
     const NONE: Self = Self {
         band: Band::NONE,
         offset: 0,
@@ -50,7 +50,7 @@ impl Place {
 pub struct Arinc653 {
     queue: RunQueue,
     all: u32,
-    windows: [Place; MAX_WINDOWS],
+    windows: [PackedWindow; MAX_WINDOWS],
     schedules: [Schedule; MAX_SCHEDULES],
     schedule_count: u8,
     status: ScheduleStatus,
@@ -81,7 +81,7 @@ impl Arinc653 {
         Self {
             queue: RunQueue::new(quantum),
             all: 0,
-            windows: [Place::NONE; MAX_WINDOWS],
+            windows: [PackedWindow::NONE; MAX_WINDOWS],
             schedules: [Schedule::NONE; MAX_SCHEDULES],
             schedule_count: 0,
             status: ScheduleStatus {
@@ -120,7 +120,7 @@ impl Arinc653 {
         check_partitions(windows, all)?;
         self.queue.sort(vcpus, &classes(windows));
         for (place, window) in self.windows.iter_mut().zip(windows) {
-            *place = Place {
+            *place = PackedWindow {
                 band: self.queue.band(window.slots.0),
                 offset: window.offset,
                 duration: window.duration,
@@ -149,7 +149,7 @@ impl Arinc653 {
     }
 
     /// Returns a window of the schedule in force.
-    fn window(&self, index: u8) -> Option<&Place> {
+    fn window(&self, index: u8) -> Option<&PackedWindow> {
         let schedule = self.schedules.get(usize::from(self.status.current))?;
         if index >= schedule.window_count {
             return None;

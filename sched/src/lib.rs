@@ -37,7 +37,7 @@ mod table;
 mod timers;
 mod types;
 
-pub use any::{AnyPolicy, Kind, PolicyParameters};
+pub use any::{AnyKind, AnyPolicy, PolicyParameters};
 pub use arinc653::Arinc653;
 pub use domains::Domains;
 pub use donation::Donating;

@@ -11,7 +11,7 @@ mod places;
 mod result;
 mod table;
 
-pub use result::{Found, Kind, Stretch};
+pub use result::{Found, Stretch, StretchKind};
 pub use table::table;
 
 use bulkhead::build::prepare::Prepared;

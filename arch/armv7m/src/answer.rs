@@ -21,7 +21,7 @@ use bulkhead_arch_api::{
 };
 use bulkhead_arch_armv7m_core::status::{MUNSTKERR, UNDEFINSTR};
 use bulkhead_arch_armv7m_core::{
-    Access as Elsewhere, Cause, ExcReturn, Fault, Guest, Late, Lockup, Next, PRIVATE_BUS, SEMIHOSTING,
+    Cause, ExcReturn, Fault, Guest, GuestAccess as Elsewhere, Late, Lockup, Next, PRIVATE_BUS, SEMIHOSTING,
     Several, Trapped as Emulated, frame_size, take_hypercall,
 };
 

@@ -54,7 +54,7 @@ enum Mapped {
 
 /// An entry and where it is.
 #[derive(Clone, Copy)]
-struct Place {
+struct EntryPosition {
     table: HostPhys,
     level: u8,
     index: usize,
@@ -159,7 +159,7 @@ impl<F: Format> Tree<F> {
     ///
     /// No entry behind the first could be part of a larger block: that starts with the first entry of a
     /// table.
-    fn add_leaves<M: TableMemory>(&self, memory: &mut M, place: Place, mapping: &Mapping) -> u64 {
+    fn add_leaves<M: TableMemory>(&self, memory: &mut M, place: EntryPosition, mapping: &Mapping) -> u64 {
         let span = span_of(place.level);
         let wanted = mapping.size.checked_div(span).unwrap_or(0);
         // Root tables side by side count as one; each of its parts is a table of its own here.
@@ -173,7 +173,7 @@ impl<F: Format> Tree<F> {
 
     /// Goes past the leaf at `place`, which covers `input`, and those that follow it in the same table, as
     /// far as `end`.
-    fn skip_leaves<M: TableMemory>(&self, memory: &M, place: Place, input: u64, end: u64) -> u64 {
+    fn skip_leaves<M: TableMemory>(&self, memory: &M, place: EntryPosition, input: u64, end: u64) -> u64 {
         let span = span_of(place.level);
         let mut at = end_of_entry(input, place.level);
         let behind = place.index.saturating_add(1);
@@ -198,7 +198,7 @@ impl<F: Format> Tree<F> {
         memory: &mut M,
         input: u64,
         level: u8,
-    ) -> Result<(Place, Entry), MapError> {
+    ) -> Result<(EntryPosition, Entry), MapError> {
         let mut place = self.first(input);
         loop {
             let entry = F::decode(place.level, memory.read(place.table, place.index));
@@ -248,7 +248,7 @@ impl<F: Format> Tree<F> {
     fn split<M: TableMemory>(
         &self,
         memory: &mut M,
-        place: Place,
+        place: EntryPosition,
         input: u64,
         (output, attributes): (HostPhys, Attributes),
     ) -> Result<(), MapError> {
@@ -278,7 +278,7 @@ impl<F: Format> Tree<F> {
 
     /// Returns what an entry that decides about `input` says about it.
     #[inline(always)]
-    fn found(place: Place, entry: Entry, input: u64) -> Option<Translation> {
+    fn found(place: EntryPosition, entry: Entry, input: u64) -> Option<Translation> {
         let Entry::Leaf(output, attributes) = entry else {
             return None;
         };
@@ -315,7 +315,7 @@ impl<F: Format> Tree<F> {
     }
 
     /// Returns the entry that decides about `input`: never one that leads to a table.
-    fn find<M: TableMemory>(&self, memory: &M, input: u64) -> (Place, Entry) {
+    fn find<M: TableMemory>(&self, memory: &M, input: u64) -> (EntryPosition, Entry) {
         let mut place = self.first(input);
         loop {
             match F::decode(place.level, memory.read(place.table, place.index)) {
@@ -326,9 +326,9 @@ impl<F: Format> Tree<F> {
     }
 
     #[inline(always)]
-    fn first(&self, input: u64) -> Place {
+    fn first(&self, input: u64) -> EntryPosition {
         let level = self.geometry.start_level();
-        Place {
+        EntryPosition {
             table: self.root,
             level,
             index: self.geometry.index(level, input),
@@ -338,9 +338,9 @@ impl<F: Format> Tree<F> {
     /// Returns the entry of `input` in the table that `place` leads to. No format has tables behind the last
     /// level.
     #[inline(always)]
-    fn below(&self, place: Place, table: HostPhys, input: u64) -> Place {
+    fn below(&self, place: EntryPosition, table: HostPhys, input: u64) -> EntryPosition {
         let level = place.level.saturating_add(1).min(LAST_LEVEL);
-        Place {
+        EntryPosition {
             table,
             level,
             index: self.geometry.index(level, input),

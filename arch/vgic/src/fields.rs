@@ -18,14 +18,14 @@ use core::sync::atomic::{
 
 /// One word of lines, the vCPU that accesses it, and the vCPU that owns it if the lines are private.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct FieldOwner<'a> {
     me: usize,
     index: usize,
     word: u32,
     lines: &'a Lines,
 }
 
-impl Place<'_> {
+impl FieldOwner<'_> {
     fn who(&self) -> (usize, usize) {
         (self.me, self.index)
     }
@@ -70,7 +70,7 @@ impl Vgic<'_> {
         let Some(lines) = self.word(index, word) else {
             return 0;
         };
-        let place = Place {
+        let place = FieldOwner {
             me,
             index,
             word,
@@ -104,7 +104,7 @@ impl Vgic<'_> {
         let Some(lines) = self.word(index, word) else {
             return;
         };
-        let place = Place {
+        let place = FieldOwner {
             me,
             index,
             word,
@@ -166,7 +166,7 @@ impl Vgic<'_> {
     }
 
     /// Linked lines whose physical line is pending; those of another pCPU cannot be seen.
-    fn physical_pending<H: Hardware>(&self, place: Place<'_>, hardware: &H) -> u32 {
+    fn physical_pending<H: Hardware>(&self, place: FieldOwner<'_>, hardware: &H) -> u32 {
         let lines = place.lines;
         bits(place.reachable())
             .filter(|n| {
@@ -204,7 +204,7 @@ impl Vgic<'_> {
         if let Some(lines) = self.word(me, word) {
             let index = me;
             self.enable_changed(
-                Place {
+                FieldOwner {
                     me,
                     index,
                     word,
@@ -217,8 +217,8 @@ impl Vgic<'_> {
     }
 
     #[inline(never)]
-    fn enable_changed<H: Hardware>(&self, place: Place<'_>, changed: u32, hardware: &mut H) {
-        let Place {
+    fn enable_changed<H: Hardware>(&self, place: FieldOwner<'_>, changed: u32, hardware: &mut H) {
+        let FieldOwner {
             me,
             index,
             word,
@@ -240,8 +240,8 @@ impl Vgic<'_> {
     }
 
     /// Linked lines are made pending physically, so that what the guest will end has begun there.
-    fn set_pending<H: Hardware>(&self, place: Place<'_>, value: u32, hardware: &mut H) {
-        let Place { word, lines, .. } = place;
+    fn set_pending<H: Hardware>(&self, place: FieldOwner<'_>, value: u32, hardware: &mut H) {
+        let FieldOwner { word, lines, .. } = place;
         // Parked lines do not matter here: they are another vCPU's private ones, whose physical side is out
         // of reach.
         let already = lines.latch.load(SeqCst) | lines.held.load(SeqCst) & !lines.acknowledged.load(SeqCst);
@@ -258,13 +258,13 @@ impl Vgic<'_> {
     }
 
     /// Notes that the physical sides of these lines of the vCPU's own must not outlast its stay.
-    fn note_altered(&self, place: &Place<'_>, linked: u32) {
+    fn note_altered(&self, place: &FieldOwner<'_>, linked: u32) {
         if let (0, Some(own)) = (place.word, self.redistributor(place.me)) {
             own.altered.fetch_or(linked, SeqCst);
         }
     }
 
-    fn clear_pending<H: Hardware>(&self, place: Place<'_>, value: u32, hardware: &mut H) {
+    fn clear_pending<H: Hardware>(&self, place: FieldOwner<'_>, value: u32, hardware: &mut H) {
         let lines = place.lines;
         self.request(place, value, &lines.clear_pending, hardware);
         let gone = lines
@@ -283,8 +283,8 @@ impl Vgic<'_> {
         }
     }
 
-    fn set_active<H: Hardware>(&self, place: Place<'_>, value: u32, hardware: &mut H) {
-        let Place { word, lines, .. } = place;
+    fn set_active<H: Hardware>(&self, place: FieldOwner<'_>, value: u32, hardware: &mut H) {
+        let FieldOwner { word, lines, .. } = place;
         lines.active.fetch_or(value, SeqCst);
         for n in bits(value) {
             // The holder is the vCPU whose `ICC_DIR_EL1` ends the line.
@@ -302,8 +302,8 @@ impl Vgic<'_> {
         self.touched(place.who(), word, value & lines.held.load(SeqCst), hardware);
     }
 
-    fn clear_active<H: Hardware>(&self, place: Place<'_>, value: u32, hardware: &mut H) {
-        let Place { word, lines, .. } = place;
+    fn clear_active<H: Hardware>(&self, place: FieldOwner<'_>, value: u32, hardware: &mut H) {
+        let FieldOwner { word, lines, .. } = place;
         let gone = lines.active.fetch_and(!value, SeqCst) & value;
         for n in bits(gone) {
             let line = word.wrapping_mul(32) | n;
@@ -324,8 +324,8 @@ impl Vgic<'_> {
     }
 
     /// Posts a request about those lines of `value` that are held.
-    fn request<H: Hardware>(&self, place: Place<'_>, value: u32, request: &AtomicU32, hardware: &mut H) {
-        let Place {
+    fn request<H: Hardware>(&self, place: FieldOwner<'_>, value: u32, request: &AtomicU32, hardware: &mut H) {
+        let FieldOwner {
             me,
             index,
             word,

@@ -55,7 +55,7 @@ pub use hardware::{Control, CpuInterface, Hardware, PhysicalLines};
 pub use lines::Lines;
 pub use list_register::ListRegister;
 pub use raise::Sgi;
-pub use registers::{Access, Frame};
+pub use registers::{Frame, RegisterAccess};
 pub use state::{Bank, Distributor, Redistributor, Vgic};
 
 /// Interrupt lines a VM can have, private ones included.

@@ -26,7 +26,7 @@ pub enum Frame {
 
 /// A guest's load or store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
+pub struct RegisterAccess {
     /// Which registers.
     pub frame: Frame,
     /// Offset in the frame.
@@ -110,8 +110,14 @@ impl Vgic<'_> {
     }
 
     /// Does a load by the loaded vCPU `me`. Does not change what the guest could see.
-    pub fn read<H: Hardware>(&self, me: usize, bank: &mut Bank, hardware: &mut H, access: Access) -> u64 {
-        let Access { frame, offset, size } = access;
+    pub fn read<H: Hardware>(
+        &self,
+        me: usize,
+        bank: &mut Bank,
+        hardware: &mut H,
+        access: RegisterAccess,
+    ) -> u64 {
+        let RegisterAccess { frame, offset, size } = access;
         if offset & u32::from(size).wrapping_sub(1) != 0 {
             return 0;
         }
@@ -143,7 +149,7 @@ impl Vgic<'_> {
         me: usize,
         bank: &mut Bank,
         hardware: &mut H,
-        access: Access,
+        access: RegisterAccess,
         value: u64,
     ) {
         self.write_register(me, bank, hardware, access, value);
@@ -159,10 +165,10 @@ impl Vgic<'_> {
         me: usize,
         bank: &mut Bank,
         hardware: &mut H,
-        access: Access,
+        access: RegisterAccess,
         value: u64,
     ) {
-        let Access { frame, offset, size } = access;
+        let RegisterAccess { frame, offset, size } = access;
         if offset & u32::from(size).wrapping_sub(1) != 0 {
             return;
         }

@@ -13,7 +13,7 @@
 //! Registers are 32 bits wide. `IPRIORITYR`, `ITARGETSR`, `CPENDSGIR` and `SPENDSGIR` have byte access as
 //! well. Any other access reads as zero and changes nothing.
 
-use crate::registers::{Access, Array, Field, layout};
+use crate::registers::{Array, Field, RegisterAccess, layout};
 use crate::state::{RECHECK, shared_word};
 use crate::{Bank, Hardware, MAX_VCPUS, Vgic, bit, bits};
 use core::sync::atomic::{AtomicU8, Ordering::SeqCst};
@@ -51,9 +51,9 @@ impl Vgic<'_> {
         me: usize,
         bank: &mut Bank,
         hardware: &mut H,
-        access: Access,
+        access: RegisterAccess,
     ) -> u64 {
-        let Access { offset, size, .. } = access;
+        let RegisterAccess { offset, size, .. } = access;
         let value = match (offset, size) {
             (0x000..0x00C, 4) => self.read_word_version2(offset).unwrap_or(0),
             (TARGETS..0xC00, 1 | 4) => {
@@ -85,10 +85,10 @@ impl Vgic<'_> {
         me: usize,
         bank: &mut Bank,
         hardware: &mut H,
-        access: Access,
+        access: RegisterAccess,
         value: u64,
     ) {
-        let Access { offset, size, .. } = access;
+        let RegisterAccess { offset, size, .. } = access;
         let value = value as u32;
         match (offset, size) {
             (0x000, 4) => self.write_control(me, value, hardware),

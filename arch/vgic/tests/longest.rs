@@ -9,7 +9,7 @@
 
 mod sim;
 
-use bulkhead_arch_vgic::{Access, Frame};
+use bulkhead_arch_vgic::{Frame, RegisterAccess};
 use sim::World;
 use sim::steps::{Step, apply};
 
@@ -82,7 +82,7 @@ impl Shape {
             0 if !self.version2 => (Frame::Redistributor(self.cpu(random)), 0x1_0000),
             _ => (shared, 0),
         };
-        let access = |frame, offset| Access {
+        let access = |frame, offset| RegisterAccess {
             frame,
             offset,
             size: 4,
@@ -156,7 +156,7 @@ impl Shape {
         let words = 1..self.lines / 32;
         let all = |base: u32| {
             words.clone().map(move |word| {
-                let access = Access {
+                let access = RegisterAccess {
                     frame,
                     offset: base + 4 * word,
                     size: 4,

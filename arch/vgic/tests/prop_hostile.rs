@@ -5,11 +5,11 @@
 
 mod sim;
 
-use bulkhead_arch_vgic::{Access, Frame};
+use bulkhead_arch_vgic::{Frame, RegisterAccess};
 use proptest::prelude::*;
 use sim::steps::{Step, run, run_version2};
 
-fn access() -> impl Strategy<Value = Access> + Clone {
+fn access() -> impl Strategy<Value = RegisterAccess> + Clone {
     let offset = prop_oneof![
         3 => 0..0x1000u32,
         1 => 0x6000..0x8000u32,
@@ -25,7 +25,7 @@ fn access() -> impl Strategy<Value = Access> + Clone {
                 Frame::Distributor
             };
             let offset = if align { offset & !3 } else { offset };
-            Access { frame, offset, size }
+            RegisterAccess { frame, offset, size }
         },
     )
 }
@@ -40,7 +40,7 @@ fn value() -> impl Strategy<Value = u64> {
 }
 
 /// Registers of a GICv2: the distributor's page, and the page with `GICC_DIR`.
-fn access_version2() -> impl Strategy<Value = Access> + Clone {
+fn access_version2() -> impl Strategy<Value = RegisterAccess> + Clone {
     let offset =
         prop_oneof![4 => 0..0x1000u32, 2 => 0xF00..0xF30u32, 1 => 0x800..0x920u32, 1 => any::<u32>()];
     let size = prop_oneof![6 => Just(4u8), 3 => Just(1), 1 => Just(8), 1 => any::<u8>()];
@@ -51,11 +51,11 @@ fn access_version2() -> impl Strategy<Value = Access> + Clone {
             Frame::Version2
         };
         let offset = if align { offset & !3 } else { offset };
-        Access { frame, offset, size }
+        RegisterAccess { frame, offset, size }
     })
 }
 
-fn step(access: impl Strategy<Value = Access> + Clone + 'static) -> impl Strategy<Value = Step> {
+fn step(access: impl Strategy<Value = RegisterAccess> + Clone + 'static) -> impl Strategy<Value = Step> {
     let line = prop_oneof![0..300u32, any::<u32>()];
     prop_oneof![
         2 => (0..3usize, access.clone()).prop_map(|(c, a)| Step::Read(c, a)),

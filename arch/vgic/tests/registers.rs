@@ -3,7 +3,7 @@
 
 mod sim;
 
-use bulkhead_arch_vgic::{Access, Frame, NO_VCPU, Sgi};
+use bulkhead_arch_vgic::{Frame, NO_VCPU, RegisterAccess, Sgi};
 use sim::{PHYSICAL_TIMER, SPURIOUS, TIMER, World};
 
 const DISTRIBUTOR: Frame = Frame::Distributor;
@@ -40,7 +40,7 @@ fn a_vcpu_that_does_not_run_says_what_its_list_registers_hold() {
     world.send(0, Sgi::Group1, 3 << 24 | 1 << 1);
     assert_eq!(world.cpus[1].acknowledge(), 3, "and nobody has looked since");
     let active = |world: &mut World| {
-        let access = Access {
+        let access = RegisterAccess {
             frame: Frame::Redistributor(1),
             offset: 0x1_0300,
             size: 4,
@@ -420,7 +420,7 @@ fn work_is_seen_before_ended_interrupts_are_looked_at() {
         world.cpus[0].end(line);
         let (frame, offset) = world.place(0, 0x200, line);
         world.with(1, |vgic, bank, cpu| {
-            let access = bulkhead_arch_vgic::Access {
+            let access = bulkhead_arch_vgic::RegisterAccess {
                 frame,
                 offset,
                 size: 4,

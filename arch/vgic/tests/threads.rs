@@ -5,8 +5,8 @@
 //! by the one that comes just then.
 
 use bulkhead_arch_vgic::{
-    Access, Bank, Control, CpuInterface, Distributor, Frame, Hardware, ListRegister, PhysicalLines,
-    Redistributor, Sgi, Vgic,
+    Bank, Control, CpuInterface, Distributor, Frame, Hardware, ListRegister, PhysicalLines, Redistributor,
+    RegisterAccess, Sgi, Vgic,
 };
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -127,8 +127,8 @@ impl Poller<'_> {
     }
 }
 
-fn word(line: u32, base: u32) -> Access {
-    Access {
+fn word(line: u32, base: u32) -> RegisterAccess {
+    RegisterAccess {
         frame: Frame::Distributor,
         offset: base + line / 32 * 4,
         size: 4,
@@ -142,7 +142,7 @@ fn run(me: usize, vgic: &Vgic<'_>, counts: &[Vec<AtomicU32>; 2], raised: &Atomic
     let mut bank = Bank::new();
     vgic.reset(me, &mut bank, &mut cpu);
     vgic.load(me, &mut bank, &mut cpu);
-    let enable = Access {
+    let enable = RegisterAccess {
         frame: Frame::Redistributor(me),
         offset: 0x1_0100,
         size: 4,
@@ -172,7 +172,7 @@ fn run(me: usize, vgic: &Vgic<'_>, counts: &[Vec<AtomicU32>; 2], raised: &Atomic
                 .is_ok()
         {
             vgic.write(me, &mut bank, &mut cpu, word(LINE, 0x200), 1 << (LINE % 32));
-            let route = Access {
+            let route = RegisterAccess {
                 frame: Frame::Distributor,
                 offset: 0x6000 + 8 * LINE,
                 size: 8,
@@ -201,7 +201,7 @@ fn two_at_once_lose_nothing() {
         0,
         &mut bank,
         &mut cpu,
-        Access {
+        RegisterAccess {
             frame: Frame::Distributor,
             offset: 0,
             size: 4,
@@ -214,7 +214,7 @@ fn two_at_once_lose_nothing() {
         0,
         &mut bank,
         &mut cpu,
-        Access {
+        RegisterAccess {
             frame: Frame::Distributor,
             offset: 0xC0C,
             size: 4,
@@ -241,7 +241,7 @@ fn take_from_both(vgic: &Vgic<'_>, own: &Redistributor, taken: &[AtomicU32; 3], 
     vgic.reset(0, &mut bank, &mut cpu);
     vgic.load(0, &mut bank, &mut cpu);
     for (offset, value) in [(0x100, 1 << 3), (0, 3)] {
-        let access = Access {
+        let access = RegisterAccess {
             frame: Frame::Version2,
             offset,
             size: 4,
@@ -325,7 +325,7 @@ fn wait_for_each(
     let mut bank = Bank::new();
     vgic.reset(0, &mut bank, &mut cpu);
     vgic.load(0, &mut bank, &mut cpu);
-    let enable = Access {
+    let enable = RegisterAccess {
         frame: Frame::Redistributor(0),
         offset: 0x1_0100,
         size: 4,
@@ -429,11 +429,11 @@ fn who_waits_is_woken() {
     let counts = [const { AtomicU32::new(0) }; 288];
     let mut cpu = Poller::new(false);
     let mut bank = Bank::new();
-    let control = Access {
+    let control = RegisterAccess {
         offset: 0,
         ..word(0, 0)
     };
-    let edges = Access {
+    let edges = RegisterAccess {
         offset: 0xC0C,
         ..word(0, 0)
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! MAC and PHY behind the command register (5.4, 5.5), and the filter they make.
 
-use super::receive::Kind;
+use super::receive::Destination;
 
 /// MAC_CSR_CMD (5.3.19): do it; a read.
 const BUSY: u32 = 1 << 31;
@@ -168,7 +168,7 @@ impl Mac {
     }
 
     /// Tells whether a frame with these first bytes passes the filter (3.4), and whom it is for.
-    pub(super) fn wants(&self, head: [u32; 2]) -> Option<Kind> {
+    pub(super) fn wants(&self, head: [u32; 2]) -> Option<Destination> {
         if !self.receives() {
             return None;
         }
@@ -178,14 +178,17 @@ impl Mac {
         let destination = [d0, d1, d2, d3, d4, d5];
         let all = self.control & PROMISCUOUS != 0;
         let (kind, passes) = if destination == [0xFF; 6] {
-            (Kind::Broadcast, self.control & NO_BROADCAST == 0)
+            (Destination::Broadcast, self.control & NO_BROADCAST == 0)
         } else if d0 & 1 != 0 {
             let hashed = self.control & HASH_ALL != 0 && self.is_in_hash(destination);
-            (Kind::Multicast, self.control & ALL_MULTICAST != 0 || hashed)
+            (
+                Destination::Multicast,
+                self.control & ALL_MULTICAST != 0 || hashed,
+            )
         } else if self.control & HASH_ONLY != 0 {
-            (Kind::Own, self.is_in_hash(destination))
+            (Destination::Own, self.is_in_hash(destination))
         } else {
-            (Kind::Own, destination == self.address)
+            (Destination::Own, destination == self.address)
         };
         (all || passes).then_some(kind)
     }

@@ -13,7 +13,7 @@ const MULTICAST: u32 = 1 << 10;
 
 /// Whom a frame is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Destination {
     Own,
     Multicast,
     Broadcast,
@@ -177,13 +177,13 @@ impl Receive {
     }
 
     /// Returns where a frame of `bytes` bytes, CRC included, goes.
-    pub(super) fn room(&self, bytes: u32, kind: Kind) -> Option<Arrival> {
+    pub(super) fn room(&self, bytes: u32, kind: Destination) -> Option<Arrival> {
         let length = u16::try_from(bytes).ok().filter(|length| *length <= LENGTH)?;
         let entry = length
             | match kind {
-                Kind::Own => 0,
-                Kind::Multicast => IS_GROUP,
-                Kind::Broadcast => IS_BROADCAST | IS_GROUP,
+                Destination::Own => 0,
+                Destination::Multicast => IS_GROUP,
+                Destination::Broadcast => IS_BROADCAST | IS_GROUP,
             };
         let words = words_of(entry);
         let waiting = self

@@ -20,7 +20,7 @@ use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::AttachmentKind;
 use crate::schema::declare::{choices, tables};
 use crate::schema::form::{Form, Map, Whole};
-use crate::schema::{self, Kind};
+use crate::schema::{self, ValueKind};
 use crate::units::{self, Address, Duration, PAGE, Size};
 use crate::value::Value;
 
@@ -81,7 +81,7 @@ impl Window {
 }
 
 impl Form for Window {
-    const KIND: Kind = <Stretch as Form>::KIND;
+    const KIND: ValueKind = <Stretch as Form>::KIND;
 
     fn read(value: &Value) -> Option<Self> {
         let Stretch { base, size } = <Stretch as Form>::read(value)?;

@@ -8,7 +8,7 @@ use crate::class::Class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::driver::{self, Controller, ControllerKeys, Driver, Role};
 use crate::schema::form::{Declared, Field, Form, Whole};
-use crate::schema::{self, Key, Kind, Need};
+use crate::schema::{self, Key, Need, ValueKind};
 use crate::value::{self, Entry, Table, Value};
 
 /// Reads and checks the board file `text` at `path`; `None` if something was reported.
@@ -190,7 +190,7 @@ fn check_device_keys(driver: &Driver, device: &Table, place: Place, report: &mut
     let needed = own.iter().filter(|key| matches!(key.need, Need::Required));
     for key in needed.filter(|key| device.get(key.name).is_none()) {
         let message = format!("the {} `{compatible}` needs the key `{}`", role.noun(), key.name);
-        let is_table = matches!(key.kind, Kind::Table(_));
+        let is_table = matches!(key.kind, ValueKind::Table(_));
         let value = if is_table {
             "{ base = ..., size = ... }"
         } else {

@@ -27,7 +27,7 @@ use crate::model::{Manifest, PartitionSpec};
 use crate::payload::Loader;
 use crate::plan::{self, Input, Plan};
 use crate::schema::form::Form;
-use crate::schema::{Key, Kind};
+use crate::schema::{Key, ValueKind};
 use crate::value::{Table, Value};
 
 /// The list of classes. A board about which nothing is known is of the first class.
@@ -160,7 +160,7 @@ impl Class {
 }
 
 impl Form for Class {
-    const KIND: Kind = Kind::OneOf(|| {
+    const KIND: ValueKind = ValueKind::OneOf(|| {
         let facts = Self::all().map(Self::facts);
         facts.map(|facts| (facts.name, facts.description)).collect()
     });

@@ -86,8 +86,8 @@ macro_rules! tables {
         }
 
         impl $crate::schema::form::Form for $name {
-            const KIND: $crate::schema::Kind =
-                $crate::schema::Kind::Table(<Self as $crate::schema::form::Declared>::SCHEMA);
+            const KIND: $crate::schema::ValueKind =
+                $crate::schema::ValueKind::Table(<Self as $crate::schema::form::Declared>::SCHEMA);
 
             fn read(value: &$crate::value::Value) -> Option<Self> {
                 Some(<Self as $crate::schema::form::Declared>::read(&$crate::schema::form::Head {
@@ -152,8 +152,8 @@ macro_rules! words {
         }
 
         impl $crate::schema::form::Form for $type {
-            const KIND: $crate::schema::Kind =
-                $crate::schema::Kind::Choice(&[$(($word, concat!($($doc),+).trim_ascii())),+]);
+            const KIND: $crate::schema::ValueKind =
+                $crate::schema::ValueKind::Choice(&[$(($word, concat!($($doc),+).trim_ascii())),+]);
 
             fn read(value: &$crate::value::Value) -> Option<Self> {
                 let words = <Self as $crate::schema::form::Words>::WORDS;

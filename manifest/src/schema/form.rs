@@ -8,7 +8,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use super::{Kind, TableSchema};
+use super::{TableSchema, ValueKind};
 use crate::diagnostic::Place;
 use crate::units::{self, Address, Duration, Size};
 use crate::value::{self, Entry, Table, Value};
@@ -16,7 +16,7 @@ use crate::value::{self, Entry, Table, Value};
 /// A type of values.
 pub(crate) trait Form: Sized {
     /// The type for the check of shapes, the JSON Schema and the reference.
-    const KIND: Kind;
+    const KIND: ValueKind;
 
     /// Returns the value, if it is of this type.
     fn read(value: &Value) -> Option<Self>;
@@ -25,7 +25,7 @@ pub(crate) trait Form: Sized {
 /// A type of a field: a value, or its stand-in while the key is absent.
 pub(crate) trait Field: Sized {
     /// The type of the value.
-    const KIND: Kind;
+    const KIND: ValueKind;
 
     /// Returns the value of the key, or the value of the literal that stands in for the key.
     fn read(entry: Option<&Entry>, literal: Option<&str>) -> Self;
@@ -199,7 +199,7 @@ impl<'a, T> IntoIterator for &'a Given<Map<T>> {
 }
 
 impl<T: Form + Default> Field for T {
-    const KIND: Kind = T::KIND;
+    const KIND: ValueKind = T::KIND;
 
     fn read(entry: Option<&Entry>, literal: Option<&str>) -> Self {
         let given = entry.and_then(|entry| T::read(&entry.value));
@@ -209,7 +209,7 @@ impl<T: Form + Default> Field for T {
 }
 
 impl<T: Form> Field for Option<T> {
-    const KIND: Kind = T::KIND;
+    const KIND: ValueKind = T::KIND;
 
     fn read(entry: Option<&Entry>, _: Option<&str>) -> Self {
         T::read(&entry?.value)
@@ -217,7 +217,7 @@ impl<T: Form> Field for Option<T> {
 }
 
 impl<T: Form + Default> Field for Given<T> {
-    const KIND: Kind = T::KIND;
+    const KIND: ValueKind = T::KIND;
 
     fn read(entry: Option<&Entry>, literal: Option<&str>) -> Self {
         Self {
@@ -229,7 +229,7 @@ impl<T: Form + Default> Field for Given<T> {
 }
 
 impl<T: Form> Form for Placed<T> {
-    const KIND: Kind = T::KIND;
+    const KIND: ValueKind = T::KIND;
 
     fn read(value: &Value) -> Option<Self> {
         Some(Self {
@@ -240,7 +240,7 @@ impl<T: Form> Form for Placed<T> {
 }
 
 impl<T: Form> Form for Vec<T> {
-    const KIND: Kind = Kind::List(&T::KIND);
+    const KIND: ValueKind = ValueKind::List(&T::KIND);
 
     fn read(value: &Value) -> Option<Self> {
         Some(value.list()?.iter().filter_map(T::read).collect())
@@ -248,7 +248,7 @@ impl<T: Form> Form for Vec<T> {
 }
 
 impl<T: Declared> Form for Map<T> {
-    const KIND: Kind = Kind::Map {
+    const KIND: ValueKind = ValueKind::Map {
         key: T::NAMED_BY,
         of: T::SCHEMA,
     };
@@ -266,7 +266,7 @@ impl<T: Declared> Form for Map<T> {
 }
 
 impl Form for String {
-    const KIND: Kind = Kind::Text;
+    const KIND: ValueKind = ValueKind::Text;
 
     fn read(value: &Value) -> Option<Self> {
         value.text().map(str::to_owned)
@@ -274,7 +274,7 @@ impl Form for String {
 }
 
 impl Form for bool {
-    const KIND: Kind = Kind::Boolean;
+    const KIND: ValueKind = ValueKind::Boolean;
 
     fn read(value: &Value) -> Option<Self> {
         value.boolean()
@@ -282,7 +282,7 @@ impl Form for bool {
 }
 
 impl Form for u64 {
-    const KIND: Kind = Kind::Integer(0, Self::MAX);
+    const KIND: ValueKind = ValueKind::Integer(0, Self::MAX);
 
     fn read(value: &Value) -> Option<Self> {
         Self::try_from(value.integer()?).ok()
@@ -290,7 +290,7 @@ impl Form for u64 {
 }
 
 impl Form for u32 {
-    const KIND: Kind = Kind::Integer(0, Self::MAX as u64);
+    const KIND: ValueKind = ValueKind::Integer(0, Self::MAX as u64);
 
     fn read(value: &Value) -> Option<Self> {
         Self::try_from(value.integer()?).ok()
@@ -328,7 +328,7 @@ impl<const LOW: u32, const HIGH: u32> fmt::Display for Whole<LOW, HIGH> {
 }
 
 impl<const LOW: u32, const HIGH: u32> Form for Whole<LOW, HIGH> {
-    const KIND: Kind = Kind::Integer(LOW as u64, HIGH as u64);
+    const KIND: ValueKind = ValueKind::Integer(LOW as u64, HIGH as u64);
 
     fn read(value: &Value) -> Option<Self> {
         Self::new(u64::try_from(value.integer()?).ok()?)
@@ -336,7 +336,7 @@ impl<const LOW: u32, const HIGH: u32> Form for Whole<LOW, HIGH> {
 }
 
 impl Form for Address {
-    const KIND: Kind = Kind::Address;
+    const KIND: ValueKind = ValueKind::Address;
 
     fn read(value: &Value) -> Option<Self> {
         <u64 as Form>::read(value).map(Self::new)
@@ -344,7 +344,7 @@ impl Form for Address {
 }
 
 impl Form for Size {
-    const KIND: Kind = Kind::Size;
+    const KIND: ValueKind = ValueKind::Size;
 
     fn read(value: &Value) -> Option<Self> {
         let bytes = match value.text() {
@@ -356,7 +356,7 @@ impl Form for Size {
 }
 
 impl Form for Duration {
-    const KIND: Kind = Kind::Duration;
+    const KIND: ValueKind = ValueKind::Duration;
 
     fn read(value: &Value) -> Option<Self> {
         units::parse_duration(value.text()?).map(Self::new)

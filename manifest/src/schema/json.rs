@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::form::Declared;
-use super::{Key, Kind, Need, TableSchema};
+use super::{Key, Need, TableSchema, ValueKind};
 use crate::model::Manifest;
 
 /// Returns the schema, with a line break at the end.
@@ -52,24 +52,24 @@ pub(super) fn sentence(text: &str) -> String {
         .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn kind(kind_of: &Kind) -> Value {
+fn kind(kind_of: &ValueKind) -> Value {
     match kind_of {
-        Kind::Text => json!({ "type": "string" }),
-        Kind::Boolean => json!({ "type": "boolean" }),
-        Kind::Integer(low, high) => json!({ "type": "integer", "minimum": low, "maximum": high }),
-        Kind::Address => json!({ "type": "integer", "minimum": 0 }),
-        Kind::Size => json!({ "oneOf": [
+        ValueKind::Text => json!({ "type": "string" }),
+        ValueKind::Boolean => json!({ "type": "boolean" }),
+        ValueKind::Integer(low, high) => json!({ "type": "integer", "minimum": low, "maximum": high }),
+        ValueKind::Address => json!({ "type": "integer", "minimum": 0 }),
+        ValueKind::Size => json!({ "oneOf": [
             { "type": "string", "pattern": "^[0-9]+ *(K|M|G|KiB|MiB|GiB)?$" },
             { "type": "integer", "minimum": 0 },
         ] }),
-        Kind::Duration => json!({ "type": "string", "pattern": "^[0-9]+ *(ns|us|ms|s)$" }),
-        Kind::Choice(_) | Kind::OneOf(_) => {
+        ValueKind::Duration => json!({ "type": "string", "pattern": "^[0-9]+ *(ns|us|ms|s)$" }),
+        ValueKind::Choice(_) | ValueKind::OneOf(_) => {
             let choices = kind_of.choices();
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
             json!({ "type": "string", "enum": names })
         }
-        Kind::List(of) => json!({ "type": "array", "items": kind(of) }),
-        Kind::Table(of) => table(of),
-        Kind::Map { of, .. } => json!({ "type": "object", "additionalProperties": table(of) }),
+        ValueKind::List(of) => json!({ "type": "array", "items": kind(of) }),
+        ValueKind::Table(of) => table(of),
+        ValueKind::Map { of, .. } => json!({ "type": "object", "additionalProperties": table(of) }),
     }
 }

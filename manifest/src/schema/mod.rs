@@ -40,7 +40,7 @@ impl TableSchema {
 pub(crate) struct Key {
     pub name: &'static str,
     pub doc: &'static str,
-    pub kind: Kind,
+    pub kind: ValueKind,
     pub need: Need,
 }
 
@@ -78,7 +78,7 @@ pub(crate) type Word = (&'static str, &'static str);
 
 /// Type of a value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     Text,
     Boolean,
     /// An integer within the bounds, both included.
@@ -93,7 +93,7 @@ pub(crate) enum Kind {
     Choice(&'static [Word]),
     /// One of a few words that other tables list.
     OneOf(fn() -> Vec<Word>),
-    List(&'static Kind),
+    List(&'static ValueKind),
     Table(&'static TableSchema),
     /// A table whose keys are names that the user chooses.
     Map {
@@ -103,7 +103,7 @@ pub(crate) enum Kind {
     },
 }
 
-impl Kind {
+impl ValueKind {
     /// Returns the words of a choice, and none for other types.
     pub fn choices(&self) -> Vec<Word> {
         match self {

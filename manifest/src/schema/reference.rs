@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::form::Declared;
 use super::json::sentence;
-use super::{Kind, Need, TableSchema};
+use super::{Need, TableSchema, ValueKind};
 use crate::board::Board;
 use crate::code::Code;
 use crate::model::Manifest;
@@ -124,18 +124,18 @@ fn tables(out: &mut String, path: &str, schema: &TableSchema) {
     };
     for key in &keys {
         match &key.kind {
-            Kind::Table(of) => tables(out, &format!("{prefix}{}", key.name), of),
-            Kind::Map { of, .. } => tables(out, &format!("{prefix}{}.NAME", key.name), of),
-            Kind::List(Kind::Table(of)) => tables(out, &format!("{prefix}{}[]", key.name), of),
+            ValueKind::Table(of) => tables(out, &format!("{prefix}{}", key.name), of),
+            ValueKind::Map { of, .. } => tables(out, &format!("{prefix}{}.NAME", key.name), of),
+            ValueKind::List(ValueKind::Table(of)) => tables(out, &format!("{prefix}{}[]", key.name), of),
             _ => {}
         }
     }
 }
 
 /// Returns the meaning of each word of a choice.
-fn choices(kind: &Kind) -> String {
+fn choices(kind: &ValueKind) -> String {
     let choices = match kind {
-        Kind::List(of) => of.choices(),
+        ValueKind::List(of) => of.choices(),
         other => other.choices(),
     };
     if choices.is_empty() {

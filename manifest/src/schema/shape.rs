@@ -4,7 +4,7 @@
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::Manifest;
 use crate::schema::form::Declared;
-use crate::schema::{Kind, Need, TableSchema, Word};
+use crate::schema::{Need, TableSchema, ValueKind, Word};
 use crate::units;
 use crate::value::{Data, Entry, Table, Value};
 
@@ -79,56 +79,56 @@ fn owner_of(name: &str, schema: &'static TableSchema) -> Option<&'static str> {
 }
 
 /// Returns the tables that a value of this kind consists of.
-fn inner(kind: Kind) -> Option<&'static TableSchema> {
+fn inner(kind: ValueKind) -> Option<&'static TableSchema> {
     match kind {
-        Kind::Table(schema) => Some(schema),
-        Kind::Map { of, .. } => Some(of),
-        Kind::List(of) => inner(*of),
+        ValueKind::Table(schema) => Some(schema),
+        ValueKind::Map { of, .. } => Some(of),
+        ValueKind::List(of) => inner(*of),
         _ => None,
     }
 }
 
-fn check_value(value: &Value, name: &str, kind: &Kind, report: &mut Report) {
+fn check_value(value: &Value, name: &str, kind: &ValueKind, report: &mut Report) {
     let fits = match (kind, &value.data) {
-        (Kind::Text, Data::Text(_)) | (Kind::Boolean, Data::Boolean(_)) => true,
-        (Kind::Integer(low, high), Data::Integer(number)) => {
+        (ValueKind::Text, Data::Text(_)) | (ValueKind::Boolean, Data::Boolean(_)) => true,
+        (ValueKind::Integer(low, high), Data::Integer(number)) => {
             check_range(value, name, *number, (*low, *high), report);
             true
         }
-        (Kind::Address, Data::Integer(number)) => {
+        (ValueKind::Address, Data::Integer(number)) => {
             check_range(value, name, *number, (0, u64::MAX), report);
             true
         }
-        (Kind::Size, Data::Integer(number)) => {
+        (ValueKind::Size, Data::Integer(number)) => {
             check_range(value, name, *number, (0, u64::MAX), report);
             true
         }
-        (Kind::Size, Data::Text(text)) => {
+        (ValueKind::Size, Data::Text(text)) => {
             check_unit(value, name, kind, units::parse_size(text).is_some(), report);
             true
         }
-        (Kind::Duration, Data::Text(text)) => {
+        (ValueKind::Duration, Data::Text(text)) => {
             check_unit(value, name, kind, units::parse_duration(text).is_some(), report);
             true
         }
-        (Kind::Choice(_) | Kind::OneOf(_), Data::Text(text)) => {
+        (ValueKind::Choice(_) | ValueKind::OneOf(_), Data::Text(text)) => {
             let choices = kind.choices();
             check_choice(value, name, text, &choices, report);
             true
         }
-        (Kind::List(of), Data::List(values)) => {
+        (ValueKind::List(of), Data::List(values)) => {
             for value in values {
                 check_value(value, name, of, report);
             }
             true
         }
-        (Kind::Table(schema), Data::Table(table)) => {
+        (ValueKind::Table(schema), Data::Table(table)) => {
             check(table, value.place, schema, report);
             true
         }
-        (Kind::Map { of, .. }, Data::Table(table)) => {
+        (ValueKind::Map { of, .. }, Data::Table(table)) => {
             for entry in &table.entries {
-                check_value(&entry.value, &entry.key, &Kind::Table(of), report);
+                check_value(&entry.value, &entry.key, &ValueKind::Table(of), report);
             }
             true
         }
@@ -142,12 +142,12 @@ fn check_value(value: &Value, name: &str, kind: &Kind, report: &mut Report) {
         );
         report.push(
             Diagnostic::at(Code::WrongType, value.place, message).help(match (kind, &value.data) {
-                (Kind::Duration, Data::Integer(number)) => format!("give a unit: \"{number}ms\""),
-                (Kind::List(_), Data::Text(text)) => format!("write an array: [\"{text}\"]"),
-                (Kind::Boolean, Data::Text(text)) if text == "true" || text == "false" => {
+                (ValueKind::Duration, Data::Integer(number)) => format!("give a unit: \"{number}ms\""),
+                (ValueKind::List(_), Data::Text(text)) => format!("write an array: [\"{text}\"]"),
+                (ValueKind::Boolean, Data::Text(text)) if text == "true" || text == "false" => {
                     format!("write {text} without quotes")
                 }
-                (Kind::Integer(..) | Kind::Address, Data::Text(_)) => {
+                (ValueKind::Integer(..) | ValueKind::Address, Data::Text(_)) => {
                     "write the number without quotes".to_owned()
                 }
                 _ => format!("give {}", kind.describe()),
@@ -175,7 +175,7 @@ fn check_range(value: &Value, name: &str, number: i128, (low, high): (u64, u64),
     );
 }
 
-fn check_unit(value: &Value, name: &str, kind: &Kind, parsed: bool, report: &mut Report) {
+fn check_unit(value: &Value, name: &str, kind: &ValueKind, parsed: bool, report: &mut Report) {
     if !parsed {
         let message = format!("`{name}` is not {}", kind.describe());
         report.push(

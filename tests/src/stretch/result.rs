@@ -33,7 +33,7 @@ pub struct Stretch {
 
 /// The stretches of one kind.
 #[derive(Clone, Debug)]
-pub struct Kind {
+pub struct StretchKind {
     /// The beginning and the subject of these stretches.
     pub name: String,
     /// The number of them.
@@ -50,7 +50,7 @@ pub struct Kind {
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// By kind.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<StretchKind>,
     /// Stretches of more kinds than the plugin has room for.
     pub forgotten: u64,
 }
@@ -64,7 +64,7 @@ impl Found {
 
     /// Returns the longest of all.
     #[must_use]
-    pub fn longest(&self) -> Option<(&Kind, &Stretch)> {
+    pub fn longest(&self) -> Option<(&StretchKind, &Stretch)> {
         let kind = self.kinds.first()?;
         Some((kind, kind.longest.first()?))
     }
@@ -91,14 +91,14 @@ pub(super) fn read(bytes: &[u8], symbols: &Symbols) -> Result<Found, String> {
     if file.double(0) != MAGIC || file.double(8) != (HEADER + KINDS * KIND) as u64 {
         return Err("the plugin has written something else".to_owned());
     }
-    let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
+    let mut kinds: BTreeMap<String, StretchKind> = BTreeMap::new();
     for number in 0..KINDS {
         let at = HEADER + number * KIND;
         if file.word(at) == 0 {
             continue;
         }
         let name = name(file.word(at + 4), file.double(at + 8));
-        let kind = kinds.entry(name.clone()).or_insert_with(|| Kind {
+        let kind = kinds.entry(name.clone()).or_insert_with(|| StretchKind {
             name,
             count: 0,
             total: 0,
@@ -114,7 +114,7 @@ pub(super) fn read(bytes: &[u8], symbols: &Symbols) -> Result<Found, String> {
         kind.longest
             .extend(kept.filter_map(|place| stretch(&file, place, symbols)));
     }
-    let mut kinds: Vec<Kind> = kinds.into_values().collect();
+    let mut kinds: Vec<StretchKind> = kinds.into_values().collect();
     for kind in &mut kinds {
         kind.longest
             .sort_by_key(|stretch| std::cmp::Reverse(stretch.length));

@@ -8,7 +8,7 @@ use super::local::Local;
 use super::state::{DISTRIBUTOR_SIZE, PcpuIrq, VERSION_2, VcpuIrq};
 use bulkhead_arch_aarch64_core::registers::InterruptRegister;
 use bulkhead_arch_api::{GuestPhys, VcpuSet};
-use bulkhead_arch_vgic::{Access, Frame, Sgi};
+use bulkhead_arch_vgic::{Frame, RegisterAccess, Sgi};
 
 const REDISTRIBUTOR_SHIFT: u32 = 17;
 /// Page of `GICC_DIR` in a GICv2's CPU interface, behind the page that a guest has as it is.
@@ -27,10 +27,10 @@ pub(crate) struct Answer {
 impl VcpuIrq {
     /// Returns the registers at `address`.
     #[inline]
-    fn frame(&self, address: GuestPhys, size: u8) -> Option<Access> {
+    fn frame(&self, address: GuestPhys, size: u8) -> Option<RegisterAccess> {
         let offset = address.0.wrapping_sub(self.distributor);
         if offset < DISTRIBUTOR_SIZE {
-            return Some(Access {
+            return Some(RegisterAccess {
                 frame: if VERSION_2 {
                     Frame::Version2
                 } else {
@@ -43,7 +43,7 @@ impl VcpuIrq {
         let offset = address.0.wrapping_sub(self.second);
         if VERSION_2 {
             let offset = offset.wrapping_sub(DEACTIVATE);
-            return (offset < DEACTIVATE_SIZE).then_some(Access {
+            return (offset < DEACTIVATE_SIZE).then_some(RegisterAccess {
                 frame: Frame::Deactivate,
                 offset: offset as u32,
                 size,
@@ -52,7 +52,7 @@ impl VcpuIrq {
         let index = offset >> REDISTRIBUTOR_SHIFT;
         if index < u64::from(self.count) {
             let offset = offset as u32 & ((1 << REDISTRIBUTOR_SHIFT) - 1);
-            return Some(Access {
+            return Some(RegisterAccess {
                 frame: Frame::Redistributor(index as usize),
                 offset,
                 size,

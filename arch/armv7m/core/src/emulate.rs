@@ -13,7 +13,7 @@ use bulkhead_arch_regions::GuestView;
 
 /// A load or store of one register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
+pub struct GuestAccess {
     /// Where.
     pub address: u32,
     /// Bytes: 1, 2 or 4.
@@ -32,7 +32,7 @@ pub enum Trapped {
     NoAccess,
     /// It accesses memory that is not the private peripheral bus; nothing has been done. Only for
     /// instructions with one register; others are [`Trapped::NoAccess`].
-    Elsewhere(Access),
+    Elsewhere(GuestAccess),
 }
 
 /// The outcome of a load or store of several words of a device.
@@ -41,7 +41,7 @@ pub enum Several {
     /// It is done.
     Done,
     /// All but its last word is stored; [`VirtualCore::complete_access`] ends it.
-    Last(Access),
+    Last(GuestAccess),
     /// The instruction at the PC is no such thing, or a word of it, from which on nothing has been done, was
     /// refused.
     Refused,
@@ -228,7 +228,7 @@ impl VirtualCore {
                 Direction::Load => None,
             };
             let refused = transfer.unprivileged && private(step.address);
-            let access = Access {
+            let access = GuestAccess {
                 address: step.address,
                 size: transfer.size,
                 store: stored,
@@ -259,7 +259,7 @@ impl VirtualCore {
     ) -> Result<(), Lockup> {
         let (address, length) = place;
         let loads = transfer.direction == Direction::Load;
-        let access = Access {
+        let access = GuestAccess {
             address,
             size: transfer.size,
             store: (!loads).then(|| self.operand(guest, register)),
@@ -302,7 +302,7 @@ impl VirtualCore {
         let (first, length) = place;
         for step in transfer.steps(first) {
             let stores = transfer.direction == Direction::Store;
-            let access = Access {
+            let access = GuestAccess {
                 address: step.address,
                 size: transfer.size,
                 store: stores.then(|| self.operand(guest, step.register)),
@@ -378,7 +378,7 @@ impl VirtualCore {
             return Late::Elsewhere { at, address };
         }
         for step in transfer.steps(address) {
-            let access = Access {
+            let access = GuestAccess {
                 address: step.address,
                 size: transfer.size,
                 store: Some(self.operand(guest, step.register)),
@@ -434,7 +434,7 @@ impl VirtualCore {
             match access(step.address, store) {
                 Some(value) => *slot = value,
                 None if stores && left == 1 => {
-                    return Several::Last(Access {
+                    return Several::Last(GuestAccess {
                         address: step.address,
                         size: transfer.size,
                         store,
@@ -457,7 +457,7 @@ impl VirtualCore {
             _ => u32::MAX,
         };
         let store = (transfer.direction == Direction::Store).then(|| self.operand(guest, register) & mask);
-        Trapped::Elsewhere(Access {
+        Trapped::Elsewhere(GuestAccess {
             address,
             size: transfer.size,
             store,
@@ -507,11 +507,11 @@ impl VirtualCore {
     fn bus(
         &mut self,
         guest: &mut impl Guest,
-        access: &Access,
+        access: &GuestAccess,
         refused: bool,
         now: u64,
     ) -> Result<u32, Fault> {
-        let Access { address, size, store } = *access;
+        let GuestAccess { address, size, store } = *access;
         let result = match (private(address), store) {
             _ if refused => None,
             (true, Some(value)) => self.write(address, size, value, now).ok().map(|()| 0),

@@ -52,7 +52,7 @@ mod systick;
 
 pub use crate::cause::{Cause, Subject, status};
 pub use crate::processor::{Changes, Model, VirtualCore};
-pub use emulate::{Access, Late, Several, Trapped, advance_it, word_quickly};
+pub use emulate::{GuestAccess, Late, Several, Trapped, advance_it, word_quickly};
 pub use exception::{ExcReturn, Exception, Stack, Target, frame_size};
 pub use fault::{Fault, Lockup, UsageStatus};
 pub use guest::Guest;

@@ -5,7 +5,7 @@
 mod bare_model;
 
 use bare_model::MODEL;
-use bulkhead_arch_armv7m_core::{Access, Guest, Several, VirtualCore, word_quickly};
+use bulkhead_arch_armv7m_core::{Guest, GuestAccess, Several, VirtualCore, word_quickly};
 
 const BASE: u32 = 0xA000_0000;
 const PC: u32 = 0x100;
@@ -129,7 +129,7 @@ fn the_last_of_several_stores_can_be_left_to_others() {
     // STMIA r1!, {r2, r3}.
     let mut program = Program::new([0xC10C, 0]);
     let (result, asked) = several(&mut program, 1);
-    let last = Access {
+    let last = GuestAccess {
         address: BASE + 4,
         size: 4,
         store: Some(0x300),

@@ -12,8 +12,8 @@
 pub mod steps;
 
 use bulkhead_arch_vgic::{
-    Access, Bank, Control, CpuInterface, Distributor, Frame, Hardware, ListRegister, PhysicalLines,
-    Redistributor, Sgi, Vgic, steps as counter,
+    Bank, Control, CpuInterface, Distributor, Frame, Hardware, ListRegister, PhysicalLines, Redistributor,
+    RegisterAccess, Sgi, Vgic, steps as counter,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -393,11 +393,11 @@ impl World {
     pub fn read(&mut self, cpu: usize, frame: Frame, offset: u32, size: u8) -> u64 {
         // Others cannot answer in the middle of the first read here, but have by the second.
         self.with(cpu, |vgic, bank, hardware| {
-            vgic.read(cpu, bank, hardware, Access { frame, offset, size })
+            vgic.read(cpu, bank, hardware, RegisterAccess { frame, offset, size })
         });
         self.settle();
         let value = self.with(cpu, |vgic, bank, hardware| {
-            vgic.read(cpu, bank, hardware, Access { frame, offset, size })
+            vgic.read(cpu, bank, hardware, RegisterAccess { frame, offset, size })
         });
         self.settle();
         value
@@ -415,7 +415,7 @@ impl World {
                     }
                 };
             if !short {
-                vgic.write(cpu, bank, hardware, Access { frame, offset, size }, value);
+                vgic.write(cpu, bank, hardware, RegisterAccess { frame, offset, size }, value);
             }
         });
         self.settle();

@@ -2,13 +2,13 @@
 //! Actions of a hostile guest and its devices, as data, for the property test and the fuzz target.
 
 use super::{PHYSICAL_TIMER, SPURIOUS, World};
-use bulkhead_arch_vgic::{Access, Sgi};
+use bulkhead_arch_vgic::{RegisterAccess, Sgi};
 
 /// One step of somebody. CPUs are 0..3.
 #[derive(Clone, Debug)]
 pub enum Step {
-    Read(usize, Access),
-    Write(usize, Access, u64),
+    Read(usize, RegisterAccess),
+    Write(usize, RegisterAccess, u64),
     Send(usize, u8, u64),
     Acknowledge(usize),
     End(usize, u32),
