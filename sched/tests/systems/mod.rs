@@ -335,7 +335,7 @@ impl System {
         }
     }
 
-    fn policy(&self) -> AnyPolicy {
+    pub fn policy(&self) -> AnyPolicy {
         let parameters: Vec<VcpuParameters> = self.vcpus.iter().map(|vcpu| vcpu.parameters).collect();
         match self.model() {
             PolicyModel::Pinned => AnyPolicy::pinned(&parameters),
