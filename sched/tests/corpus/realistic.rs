@@ -32,9 +32,27 @@ pub struct Part {
     pub on_board: bool,
 }
 
-/// Returns system `number` of a part.
+/// Returns system `number` of a part. The first that a manifest may hold is taken: somebody declares work, and
+/// the budgets fit together.
 pub fn system(part: Part, number: u64) -> System {
-    let seed = number << 8 | (part.kind as u64) << 1 | u64::from(part.on_board);
+    let mut tries = (0..1000).map(|attempt| attempted(part, number, attempt));
+    let fits = |system: &System| {
+        let density = |vcpu: &SystemVcpu| {
+            let within = |server: Server| match vcpu.parameters.deadline {
+                0 => server.period,
+                deadline => deadline,
+            };
+            let server = vcpu.parameters.server;
+            server.map_or(0, |server| (server.budget << 32).div_ceil(within(server)))
+        };
+        system.vcpus.iter().any(|vcpu| !vcpu.tasks.is_empty())
+            && system.vcpus.iter().map(density).sum::<u64>() <= 1 << 32
+    };
+    tries.find(fits).expect("one of a thousand fits")
+}
+
+fn attempted(part: Part, number: u64, attempt: u64) -> System {
+    let seed = attempt << 32 | number << 8 | (part.kind as u64) << 1 | u64::from(part.on_board);
     let mut numbers = Numbers::new(seed ^ 0x00c0_ffee);
     let overheads = if part.on_board { BOARD } else { Overheads::default() };
     let mut system = System {
