@@ -27,6 +27,13 @@ pub enum PolicyModel<'a> {
     Domains(DomainsParameters<'a>),
 }
 
+impl PolicyModel<'_> {
+    /// Tells whether the bounds depend on what the vCPUs did before.
+    pub(super) const fn looks_back(&self) -> bool {
+        matches!(self, Self::FixedPriority(_) | Self::Edf(_) | Self::Domains(_))
+    }
+}
+
 /// A pCPU that nobody shares.
 #[derive(Clone, Copy, Debug)]
 struct Whole(Ticks);

@@ -16,6 +16,7 @@
 //!
 //! A server counts as none if its declared tasks cannot use it up, all of them being in time.
 
+use super::served::Served;
 use super::{HORIZON, ONE, Shared, Supply, Vcpu, budgets, fixed_point, ratio, releases};
 use crate::{Server, ServerKind, SlotSet, Ticks};
 
@@ -56,9 +57,7 @@ pub struct PrioritySupply<'a, S> {
     sharing_above: SlotSet,
     equals: SlotSet,
     /// Unless it can never run out.
-    server: Option<Server>,
-    /// The longest time until the budget is back after it is used up.
-    wait: Ticks,
+    server: Option<Served>,
 }
 
 impl<'a, S: Supply> PrioritySupply<'a, S> {
@@ -83,23 +82,42 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             })),
             equals: group(shared.slots(slot, |other| other.priority == priority)),
             server: None,
-            wait: 0,
         };
-        if let Some(server) = supply.binding_server(own) {
-            let few = |demand| releases(&demand, server.period) < PIECES;
-            supply.server = Some(server);
-            supply.wait = if server.kind == ServerKind::Sporadic && !own.demand.is_some_and(few) {
-                server.period
-            } else {
-                server.period.saturating_sub(server.budget)
-            };
-        }
+        supply.server = supply
+            .binding_server(slot, own)
+            .map(|server| supply.served(slot, server));
         Some(supply)
     }
 
-    /// Returns the vCPU's server, if its tasks can use it up. A job that runs within one period of the server
-    /// was released within that period or at most one deadline before it.
-    fn binding_server(&self, vcpu: &Vcpu) -> Option<Server> {
+    fn served(&self, slot: usize, server: Server) -> Served {
+        let is_prompt = server.kind == ServerKind::Deferrable || self.is_in_few_pieces(slot, server);
+        Served {
+            slot,
+            server,
+            // The switch to the vCPU is lost from each budget, and so is the overrun of the one before.
+            useful: server.budget.saturating_sub(self.shared.overheads.at_ends()),
+            wait: if is_prompt {
+                server.period.saturating_sub(server.budget)
+            } else {
+                server.period
+            },
+            taken: self.stolen(server.period).saturating_add(self.per_job()),
+            is_prompt,
+        }
+    }
+
+    /// Tells whether a sporadic budget is never in so many pieces that one comes back later than it might.
+    fn is_in_few_pieces(&self, slot: usize, server: Server) -> bool {
+        let own = self.shared.vcpus.get(slot);
+        own.and_then(|vcpu| vcpu.demand).is_some()
+            && self.shared.known(slot).fold(0, |sum: Ticks, (task, response)| {
+                let reach = server.period.saturating_add(response);
+                sum.saturating_add(reach.div_ceil(task.period.max(1)))
+            }) < PIECES
+    }
+
+    /// Returns the vCPU's server, if its tasks can use it up.
+    fn binding_server(&self, slot: usize, vcpu: &Vcpu) -> Option<Server> {
         let server = vcpu
             .parameters
             .server
@@ -108,13 +126,16 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             return Some(server);
         };
         let per_job = self.per_job();
-        let work = demand.tasks.iter().fold(0, |sum: Ticks, task| {
-            let jobs = server
-                .period
-                .saturating_add(task.deadline)
-                .div_ceil(task.period.max(1));
-            sum.saturating_add(jobs.saturating_mul(task.wcet.saturating_add(per_job)))
-        });
+        let is_prompt = server.kind == ServerKind::Deferrable || self.is_in_few_pieces(slot, server);
+        let work = if is_prompt {
+            self.shared.worked(slot, server.period)
+        } else {
+            demand.tasks.iter().fold(0, |sum: Ticks, task| {
+                let reach = server.period.saturating_add(task.deadline);
+                let jobs = reach.div_ceil(task.period.max(1));
+                sum.saturating_add(jobs.saturating_mul(task.wcet.saturating_add(per_job)))
+            })
+        };
         let stolen = self.stolen(server.period).saturating_add(per_job);
         (work.saturating_add(stolen) > server.budget).then_some(server)
     }
@@ -127,35 +148,41 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         self.shared.overheads.per_job()
     }
 
-    /// Returns the most that `vcpu` takes in an interval of this length, with the cost of its comings and
-    /// goings.
-    fn interference(&self, vcpu: &Vcpu, interval: Ticks) -> Ticks {
+    /// Returns the most that the vCPU in `slot` takes in an interval of this length, with the cost of its
+    /// comings and goings.
+    fn interference(&self, slot: usize, vcpu: &Vcpu, interval: Ticks) -> Ticks {
         let per_job = self.per_job();
-        match (self.binding_server(vcpu), vcpu.demand) {
+        match (self.binding_server(slot, vcpu), vcpu.demand) {
             (None, None) => Ticks::MAX,
             (None, Some(demand)) => demand.requested(interval, per_job),
             (Some(server), demand) => {
                 let budgets = budgets(server, interval);
-                let activations = match demand {
-                    // Each can also have been released before the interval.
-                    Some(demand) => budgets
-                        .saturating_add(releases(&demand, interval))
-                        .saturating_add(demand.tasks.len() as Ticks),
-                    // The cost of its comings and goings beyond its budget is in [`Supply::stolen`].
-                    None => budgets,
-                };
                 let each = server.budget.saturating_add(self.shared.overheads.excess());
-                budgets
-                    .saturating_mul(each)
-                    .saturating_add(activations.saturating_mul(per_job))
+                let paid = budgets.saturating_mul(each);
+                let Some(demand) = demand else {
+                    // The cost of its comings and goings beyond its budget is in [`Supply::stolen`].
+                    return paid.saturating_add(budgets.saturating_mul(per_job));
+                };
+                // Each can also have been released before the interval.
+                let jobs = releases(&demand, interval).saturating_add(demand.tasks.len() as Ticks);
+                let by_budget = paid.saturating_add(jobs.saturating_mul(per_job));
+                let by_demand = self
+                    .shared
+                    .left_and_requested(slot, interval)
+                    .saturating_add(budgets.saturating_mul(self.shared.overheads.excess()));
+                by_budget
+                    .min(by_demand)
+                    .saturating_add(budgets.saturating_mul(per_job))
             }
         }
     }
 
     fn of(&self, slots: SlotSet, interval: Ticks) -> Ticks {
-        self.shared.in_slots(slots).fold(0, |sum: Ticks, vcpu| {
-            sum.saturating_add(self.interference(vcpu, interval))
-        })
+        self.shared
+            .numbered(slots)
+            .fold(0, |sum: Ticks, (slot, vcpu)| {
+                sum.saturating_add(self.interference(slot, vcpu, interval))
+            })
     }
 
     /// Turns that `work` needs: of each, the switch to it is lost.
@@ -188,11 +215,11 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             Sharing::Demand => {
                 // A sporadic server that is late because this very vCPU ran makes up for that later: its
                 // budgets then meet without a gap. Only turns bound that.
-                let is_late = |vcpu: &Vcpu| {
-                    self.binding_server(vcpu)
+                let is_late = |(slot, vcpu): (usize, &Vcpu)| {
+                    self.binding_server(slot, vcpu)
                         .is_some_and(|server| server.kind == ServerKind::Sporadic)
                 };
-                if self.shared.in_slots(self.equals).any(is_late) {
+                if self.shared.numbered(self.equals).any(is_late) {
                     return Ticks::MAX;
                 }
                 let theirs = self.of(self.equals, interval);
@@ -217,16 +244,18 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             Sharing::Demand => SlotSet(self.above.0 | self.equals.0),
             Sharing::Turns => self.above,
         };
-        self.shared.in_slots(demanding).fold(0, |sum: Ticks, vcpu| {
-            sum.saturating_add(match (self.binding_server(vcpu), vcpu.demand) {
-                (Some(server), _) => ratio(
-                    server.budget.saturating_add(self.shared.overheads.excess()),
-                    server.period,
-                ),
-                (None, Some(demand)) => demand.utilisation(self.per_job()),
-                (None, None) => Ticks::MAX,
+        self.shared
+            .numbered(demanding)
+            .fold(0, |sum: Ticks, (slot, vcpu)| {
+                sum.saturating_add(match (self.binding_server(slot, vcpu), vcpu.demand) {
+                    (Some(server), _) => ratio(
+                        server.budget.saturating_add(self.shared.overheads.excess()),
+                        server.period,
+                    ),
+                    (None, Some(demand)) => demand.utilisation(self.per_job()),
+                    (None, None) => Ticks::MAX,
+                })
             })
-        })
     }
 
     /// Returns the time for `work` while the budget lasts.
@@ -250,20 +279,13 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
 
 impl<S: Supply> Supply for PrioritySupply<'_, S> {
     fn time_for(&self, work: Ticks) -> Ticks {
-        let Some(server) = self.server else {
+        let Some(served) = self.server else {
             return self.while_paid(work);
         };
-        // The switch to the vCPU is lost from each budget, and so is the overrun of the one before.
-        let useful = server.budget.saturating_sub(self.shared.overheads.at_ends());
-        if useful == 0 || self.while_paid(useful) > server.period {
+        if served.useful == 0 || self.while_paid(served.useful) > served.server.period {
             return Ticks::MAX;
         }
-        let whole = work.saturating_sub(1).checked_div(useful).unwrap_or(0);
-        let rest = work.saturating_sub(whole.saturating_mul(useful));
-        whole
-            .saturating_mul(server.period)
-            .saturating_add(self.wait)
-            .saturating_add(self.while_paid(rest))
+        served.time_for(&self.shared, work, |rest| self.while_paid(rest))
     }
 
     fn stolen(&self, interval: Ticks) -> Ticks {
