@@ -85,12 +85,12 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         };
         supply.server = supply
             .binding_server(slot, own)
-            .map(|server| supply.served(slot, server));
+            .map(|server| supply.served(slot, own, server));
         Some(supply)
     }
 
-    fn served(&self, slot: usize, server: Server) -> Served {
-        let is_prompt = server.kind == ServerKind::Deferrable || self.is_in_few_pieces(slot, server);
+    fn served(&self, slot: usize, own: &Vcpu, server: Server) -> Served {
+        let is_prompt = server.kind == ServerKind::Deferrable || Self::is_in_few_pieces(own, server);
         Served {
             slot,
             server,
@@ -107,13 +107,9 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
     }
 
     /// Tells whether a sporadic budget is never in so many pieces that one comes back later than it might.
-    fn is_in_few_pieces(&self, slot: usize, server: Server) -> bool {
-        let own = self.shared.vcpus.get(slot);
-        own.and_then(|vcpu| vcpu.demand).is_some()
-            && self.shared.known(slot).fold(0, |sum: Ticks, (task, response)| {
-                let reach = server.period.saturating_add(response);
-                sum.saturating_add(reach.div_ceil(task.period.max(1)))
-            }) < PIECES
+    fn is_in_few_pieces(vcpu: &Vcpu, server: Server) -> bool {
+        let few = |demand| releases(&demand, server.period) < PIECES;
+        vcpu.demand.is_some_and(few)
     }
 
     /// Returns the vCPU's server, if its tasks can use it up.
@@ -126,7 +122,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             return Some(server);
         };
         let per_job = self.per_job();
-        let is_prompt = server.kind == ServerKind::Deferrable || self.is_in_few_pieces(slot, server);
+        let is_prompt = server.kind == ServerKind::Deferrable || Self::is_in_few_pieces(vcpu, server);
         let work = if is_prompt {
             self.shared.worked(slot, server.period)
         } else {

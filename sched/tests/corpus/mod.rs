@@ -43,7 +43,7 @@ impl Figures {
             self.refused += 1;
             self.in_vain += u64::from(!worst.has_missed);
             if !worst.has_missed && std::env::var_os("BULKHEAD_SHOW").is_some() {
-                println!("refused in vain: {number} of {part:?}: {system:?} {:?} {:?}", system.analyse(), worst.longest);
+                println!("refused in vain: {number} of {part:?}: {system:?} \nBOUNDS {:?} SEEN {:?}", system.analyse(), worst.longest);
             }
             return;
         };
