@@ -16,6 +16,7 @@ use crate::{Server, Ticks};
 #[derive(Clone, Copy, Debug)]
 pub struct EdfSupply<'a> {
     shared: Shared<'a>,
+    slot: usize,
     server: Server,
     deadline: Ticks,
     /// The budget is whole whenever the vCPU becomes ready.
@@ -33,6 +34,7 @@ impl<'a> EdfSupply<'a> {
         }
         let mut supply = Self {
             shared,
+            slot,
             server,
             deadline: relative_deadline(own)?,
             is_whole: false,
@@ -101,6 +103,6 @@ impl Supply for EdfSupply<'_> {
     }
 
     fn stolen(&self, interval: Ticks) -> Ticks {
-        self.shared.stolen(|_| true, interval)
+        self.shared.stolen(self.slot, |_| true, interval)
     }
 }

@@ -232,21 +232,28 @@ impl<'a> Shared<'a> {
         )
     }
 
-    /// Returns the time that the comings and goings of all vCPUs take from whoever runs, in an interval of
-    /// this length. A vCPU that declares nothing and has a budget can come and go for as long as the budget
-    /// pays for it, if it is one of those that `preempt`.
-    pub fn stolen(&self, preempt: impl Fn(&VcpuParameters) -> bool, interval: Ticks) -> Ticks {
-        let events = self.vcpus.iter().fold(0, |sum: Ticks, vcpu| {
-            sum.saturating_add(match (vcpu.demand, vcpu.parameters.server) {
+    /// Returns the time that the comings and goings of all other vCPUs take from the one in `slot` while it
+    /// runs, in an interval of this length. An arrival leads to a switch if it is of one of those that
+    /// `preempt`. A vCPU that declares nothing and has a budget can come and go for as long as the budget pays
+    /// for it, if it is one of those.
+    pub fn stolen(&self, slot: usize, preempt: impl Fn(&VcpuParameters) -> bool, interval: Ticks) -> Ticks {
+        let others = self.vcpus.iter().enumerate().filter(|(other, _)| *other != slot);
+        others.fold(0, |sum: Ticks, (_, vcpu)| {
+            let preempts = preempt(&vcpu.parameters);
+            let each = if preempts {
+                self.overheads.event()
+            } else {
+                self.overheads.arrival()
+            };
+            let times = match (vcpu.demand, vcpu.parameters.server) {
                 (Some(demand), _) => releases(&demand, interval),
-                (None, Some(server)) if preempt(&vcpu.parameters) => {
-                    let budgets = budgets(server, interval);
-                    budgets.saturating_mul(self.overheads.storm(server))
+                (None, Some(server)) if preempts => {
+                    budgets(server, interval).saturating_mul(self.overheads.storm(server))
                 }
                 (None, _) => 0,
-            })
-        });
-        events.saturating_mul(self.overheads.event())
+            };
+            sum.saturating_add(times.saturating_mul(each))
+        })
     }
 }
 

@@ -51,7 +51,7 @@ pub struct PrioritySupply<'a, S> {
     shared: Shared<'a>,
     given: S,
     level: Level,
-    priority: u8,
+    slot: usize,
     above: SlotSet,
     /// The slots above that take turns with others.
     sharing_above: SlotSet,
@@ -75,7 +75,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             shared,
             given,
             level,
-            priority,
+            slot,
             above: group(shared.slots(slot, |other| other.priority > priority)),
             sharing_above: group(shared.slots(slot, |other| {
                 other.priority > priority && is_shared(other.priority)
@@ -101,9 +101,31 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             } else {
                 server.period
             },
-            taken: self.stolen(server.period).saturating_add(self.per_job()),
+            taken: self.taken(slot, server).saturating_add(self.per_job()),
             is_prompt,
         }
+    }
+
+    /// Returns the time that the hypervisor may take of a budget: in all of the period, or while each of the
+    /// jobs is under way that can be in it.
+    fn taken(&self, slot: usize, server: Server) -> Ticks {
+        let in_jobs = self.shared.known(slot).fold(0, |sum: Ticks, (task, response)| {
+            let reach = server.period.saturating_add(response);
+            let jobs = reach.div_ceil(task.period.max(1));
+            sum.saturating_add(jobs.saturating_mul(self.stolen_from(slot, response)))
+        });
+        let own = self.shared.vcpus.get(slot).and_then(|vcpu| vcpu.demand);
+        let all = self.stolen_from(slot, server.period);
+        own.map_or(all, |_| in_jobs.min(all))
+    }
+
+    /// Returns the time that the hypervisor takes from the vCPU in `slot` in an interval of this length.
+    fn stolen_from(&self, slot: usize, interval: Ticks) -> Ticks {
+        let own = self.shared.vcpus.get(slot);
+        let priority = own.map_or(0, |vcpu| vcpu.parameters.priority);
+        self.shared
+            .stolen(slot, |other| other.priority > priority, interval)
+            .saturating_add(self.given.stolen(interval))
     }
 
     /// Tells whether a sporadic budget is never in so many pieces that one comes back later than it might.
@@ -132,7 +154,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
                 sum.saturating_add(jobs.saturating_mul(task.wcet.saturating_add(per_job)))
             })
         };
-        let stolen = self.stolen(server.period).saturating_add(per_job);
+        let stolen = self.taken(slot, server).saturating_add(per_job);
         (work.saturating_add(stolen) > server.budget).then_some(server)
     }
 
@@ -285,8 +307,6 @@ impl<S: Supply> Supply for PrioritySupply<'_, S> {
     }
 
     fn stolen(&self, interval: Ticks) -> Ticks {
-        self.shared
-            .stolen(|other| other.priority > self.priority, interval)
-            .saturating_add(self.given.stolen(interval))
+        self.stolen_from(self.slot, interval)
     }
 }
