@@ -101,7 +101,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             } else {
                 server.period
             },
-            taken: self.taken(slot, server).saturating_add(self.per_job()),
+            taken: self.taken(slot, server),
             is_prompt,
         }
     }

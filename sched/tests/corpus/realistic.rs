@@ -203,10 +203,7 @@ fn choose_servers(system: &mut System, numbers: &mut Numbers) {
             1
         };
         let period = shortest / parts;
-        let mut least = need(vcpu, period, &overheads);
-        if parts > 1 {
-            least += overheads.at_ends();
-        }
+        let least = need(vcpu, period, &overheads) + overheads.at_ends();
         let budget = with_spare(least, numbers).min(period);
         vcpu.parameters.server = Some(Server { budget, period, kind });
         let tightest = vcpu.tasks.iter().map(|task| task.deadline).min();
