@@ -153,16 +153,31 @@ impl<'a> Contender<'a> {
     }
 
     /// Returns the most that the vCPU does in a stretch of this length.
+    fn by_time(&self, interval: Ticks) -> Ticks {
+        self.by_tasks(interval).min(self.by_budgets(interval))
+    }
+
+    /// Returns the most that the server's budgets pay for in a stretch of this length.
+    fn by_budgets(&self, interval: Ticks) -> Ticks {
+        if self.budgets_per_job.is_none() {
+            // All of them have their deadlines at most one relative deadline after the stretch.
+            return self.share(interval.saturating_add(self.deadline));
+        }
+        let budgets = interval.div_ceil(self.server.period.max(1));
+        budgets.saturating_mul(self.with_ends())
+    }
+
+    /// Returns the most that the tasks ask for in a stretch of this length.
     fn by_tasks(&self, interval: Ticks) -> Ticks {
-        let period = self.server.period.max(1);
-        let times = interval.div_ceil(period).saturating_add(1);
         let Some(demand) = self.vcpu.demand else {
-            return times.saturating_mul(self.with_ends());
+            return Ticks::MAX;
         };
         if self.is_spared {
             return demand.requested(interval, self.shared.overheads.per_job());
         }
-        let ends = times
+        let budgets = interval.div_ceil(self.server.period.max(1));
+        let ends = budgets
+            .saturating_add(1)
             .saturating_add(releases(&demand, interval))
             .saturating_mul(self.shared.overheads.at_ends());
         self.shared
@@ -252,8 +267,8 @@ impl<'a> EdfSupply<'a> {
             busy: 0,
         };
         let step = |time| {
-            let all = |sum: Ticks, one: Contender| sum.saturating_add(one.by_tasks(time));
-            supply.contenders().fold(own.by_tasks(time), all)
+            let all = |sum: Ticks, one: Contender| sum.saturating_add(one.by_time(time));
+            supply.contenders().fold(own.by_time(time), all)
         };
         supply.busy = fixed_point(1, HORIZON, step).unwrap_or(HORIZON);
         Some(supply)
@@ -309,7 +324,7 @@ impl<'a> EdfSupply<'a> {
         let own = work.saturating_add(self.own.before(offset, work));
         let step = |time| {
             self.contenders().fold(own, |sum: Ticks, other| {
-                sum.saturating_add(other.by_deadlines(end).min(other.by_tasks(time)))
+                sum.saturating_add(other.by_deadlines(end).min(other.by_time(time)))
             })
         };
         let from = own.max(offset.saturating_add(at_least)).max(1);
