@@ -139,17 +139,7 @@ fn best<S: Supply, const N: usize>(
         };
         inner::bounds(demand, supply, &shared.overheads, others);
         for (result, other) in results.iter_mut().zip(others) {
-            *result = better(*result, *other);
+            *result = inner::better(*result, *other);
         }
-    }
-}
-
-/// Returns the better of two bounds: a bound rather than none, the lower one rather than the higher.
-fn better(one: Bound, other: Bound) -> Bound {
-    match (one, other) {
-        (Ok(one), Ok(other)) => Ok(one.min(other)),
-        (Ok(bound), Err(_)) | (Err(_), Ok(bound)) => Ok(bound),
-        (Err(Miss::Late(one)), Err(Miss::Late(other))) => Err(Miss::Late(one.min(other))),
-        (Err(Miss::Late(_)), Err(miss)) | (Err(miss), Err(_)) => Err(miss),
     }
 }

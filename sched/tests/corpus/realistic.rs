@@ -166,23 +166,23 @@ fn with_spare(need: u64, numbers: &mut Numbers) -> u64 {
     (need * (100 + percent)).div_ceil(100).div_ceil(US) * US
 }
 
-/// The tasks' work within `interval` at their rates, and one job of each at least if the interval is the
-/// shortest period.
-fn need(vcpu: &SystemVcpu, interval: u64, overheads: &Overheads) -> u64 {
-    vcpu.tasks
-        .iter()
-        .map(|task| {
-            let work = task.wcet + overheads.per_job();
-            if interval < task.period {
-                (work * interval).div_ceil(task.period)
-            } else {
-                work * interval.div_ceil(task.period)
-            }
-        })
-        .sum()
+/// The tasks' work within `interval`: all that can be released in it.
+fn whole_need(vcpu: &SystemVcpu, interval: u64, overheads: &Overheads) -> u64 {
+    let work = |task: &Task| (task.wcet + overheads.per_job()) * interval.div_ceil(task.period);
+    vcpu.tasks.iter().map(work).sum()
 }
 
-/// Gives every declared vCPU a server. Its period is the shortest of its tasks, or a part of that.
+/// The tasks' work within `interval` at their rates: the least that can be enough.
+fn need(vcpu: &SystemVcpu, interval: u64, overheads: &Overheads) -> u64 {
+    let work = |task: &Task| {
+        let job = task.wcet + overheads.per_job();
+        (job * interval).div_ceil(task.period).max(job * (interval / task.period))
+    };
+    vcpu.tasks.iter().map(work).sum()
+}
+
+/// Gives every declared vCPU a server. Its period is the shortest of its tasks, or a part of that. The budget
+/// has what docs/analysis.md says that budgets lose.
 fn choose_servers(system: &mut System, numbers: &mut Numbers) {
     let overheads = system.overheads;
     for vcpu in &mut system.vcpus {
@@ -203,8 +203,13 @@ fn choose_servers(system: &mut System, numbers: &mut Numbers) {
             1
         };
         let period = shortest / parts;
-        let least = need(vcpu, period, &overheads) + overheads.at_ends();
-        let budget = with_spare(least, numbers).min(period);
+        // Mostly all that can come in a period fits the budget.
+        let least = if numbers.below(4) > 0 {
+            whole_need(vcpu, period, &overheads)
+        } else {
+            need(vcpu, period, &overheads) * 6 / 5
+        };
+        let budget = with_spare(least + overheads.at_ends(), numbers).min(period);
         vcpu.parameters.server = Some(Server { budget, period, kind });
         let tightest = vcpu.tasks.iter().map(|task| task.deadline).min();
         if let (Kind::Edf, Some(tightest)) = (system.kind, tightest)
