@@ -96,7 +96,7 @@ impl<'a> Contender<'a> {
     /// Tells whether the tasks cannot use the budget up in any period. With a deadline before the end of the
     /// period, a part of the budget is lost when the vCPU becomes ready late.
     fn never_runs_out(&self) -> bool {
-        let work = self.shared.worked(self.slot, self.server.period);
+        let work = self.shared.worked_in_period(self.slot, self.server.period);
         let taken = self
             .stolen(self.server.period)
             .saturating_add(self.shared.overheads.per_job());
@@ -282,7 +282,7 @@ impl<'a> EdfSupply<'a> {
     }
 
     /// Returns the time for `work`, at most a budget, from the start of the budget's period.
-    fn paid(&self, work: Ticks) -> Ticks {
+    pub(super) fn paid(&self, work: Ticks) -> Ticks {
         let useful = self.served.useful;
         let by_deadline = self
             .own

@@ -10,6 +10,7 @@
 //! and all responses are bounds. [`Responses::of`] looks for the least such hypothesis from below. If that
 //! takes too long, the deadlines are the hypothesis: a set of tasks that is not in time is refused anyway.
 
+use super::pcpu::slot_delay;
 use super::{Bound, MAX_TASKS, Miss, PolicyModel, Shared, Task, slot_bounds};
 use crate::{MAX_SLOTS, Ticks};
 
@@ -18,26 +19,32 @@ const ROUNDS: u32 = 24;
 
 /// The longest responses of the tasks of all slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Responses([[Ticks; MAX_TASKS]; MAX_SLOTS]);
+pub struct Responses {
+    tasks: [[Ticks; MAX_TASKS]; MAX_SLOTS],
+    /// The longest time for which others keep a slot waiting that does all the work of one server period on
+    /// one budget.
+    delays: [Ticks; MAX_SLOTS],
+}
 
 impl Responses {
     /// Returns the responses of the tasks of all slots under a policy. If a task may be late, its deadline
     /// counts.
     #[must_use]
     pub fn of(policy: &PolicyModel, shared: Shared) -> Self {
-        let mut known = Self::filled(&shared, |task| task.wcet);
+        let unknown = Self::filled(&shared, Ticks::MAX, |task| task.deadline);
         if !policy.looks_back() {
-            return Self::filled(&shared, |task| task.deadline);
+            return unknown;
         }
+        let mut known = Self::filled(&shared, 0, |task| task.wcet);
         for _ in 0..ROUNDS {
             if !known.grow(policy, shared) {
                 return known;
             }
         }
-        Self::filled(&shared, |task| task.deadline)
+        unknown
     }
 
-    fn filled(shared: &Shared, time: impl Fn(&Task) -> Ticks) -> Self {
+    fn filled(shared: &Shared, delay: Ticks, time: impl Fn(&Task) -> Ticks) -> Self {
         let mut responses = [[0; MAX_TASKS]; MAX_SLOTS];
         for (row, vcpu) in responses.iter_mut().zip(shared.vcpus) {
             let tasks = vcpu.demand.map_or(&[][..], |demand| demand.tasks);
@@ -45,7 +52,10 @@ impl Responses {
                 *response = time(task);
             }
         }
-        Self(responses)
+        Self {
+            tasks: responses,
+            delays: [delay; MAX_SLOTS],
+        }
     }
 
     /// Lengthens the responses to those that follow from them. Returns whether one is longer.
@@ -62,7 +72,12 @@ impl Responses {
                 ..shared
             };
             slot_bounds(policy, known, slot, results);
-            let own = self.0.get_mut(slot).into_iter().flatten();
+            let delay = slot_delay(policy, known, slot);
+            if let Some(known) = self.delays.get_mut(slot) {
+                has_grown |= delay > *known;
+                *known = delay.max(*known);
+            }
+            let own = self.tasks.get_mut(slot).into_iter().flatten();
             for ((response, result), task) in own.zip(results).zip(demand.tasks) {
                 let found = result.unwrap_or(task.deadline);
                 has_grown |= found > *response;
@@ -78,11 +93,31 @@ impl Shared<'_> {
     pub(super) fn known(&self, slot: usize) -> impl Iterator<Item = (&Task, Ticks)> {
         let demand = self.vcpus.get(slot).and_then(|vcpu| vcpu.demand);
         let tasks = demand.map_or(&[][..], |demand| demand.tasks);
-        let responses = self.responses.and_then(|responses| responses.0.get(slot));
+        let responses = self.responses.and_then(|responses| responses.tasks.get(slot));
         tasks.iter().enumerate().map(move |(number, task)| {
             let known = responses.and_then(|row| row.get(number).copied());
             (task, known.unwrap_or(task.deadline))
         })
+    }
+
+    /// Returns the work of the jobs of `slot` that can be released within an interval.
+    pub(super) fn released(&self, slot: usize, interval: Ticks) -> Ticks {
+        let demand = self.vcpus.get(slot).and_then(|vcpu| vcpu.demand);
+        demand.map_or(0, |demand| demand.requested(interval, self.overheads.per_job()))
+    }
+
+    /// Returns the most that the tasks of `slot` run in one period of a server that has not run out so far.
+    ///
+    /// Work may be left at the start of the period. Then the vCPU has had something to do since some moment
+    /// before. From that moment to the end of the period there is at most the work of one period and of the
+    /// time before. The vCPU has done some of that in the time before, all of it but for the delay by others.
+    pub(super) fn worked_in_period(&self, slot: usize, period: Ticks) -> Ticks {
+        let delays = self.responses.map(|responses| &responses.delays);
+        let delay = delays.and_then(|delays| delays.get(slot).copied());
+        let delay = delay.unwrap_or(Ticks::MAX);
+        let whole = self.released(slot, period);
+        let by_delay = whole.saturating_add(whole.min(delay));
+        by_delay.min(self.worked(slot, period))
     }
 
     /// Returns the most that the tasks of `slot` run in any interval of this length.

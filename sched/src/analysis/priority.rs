@@ -146,7 +146,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         let per_job = self.per_job();
         let is_prompt = server.kind == ServerKind::Deferrable || Self::is_in_few_pieces(vcpu, server);
         let work = if is_prompt {
-            self.shared.worked(slot, server.period)
+            self.shared.worked_in_period(slot, server.period)
         } else {
             demand.tasks.iter().fold(0, |sum: Ticks, task| {
                 let reach = server.period.saturating_add(task.deadline);
@@ -277,7 +277,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
     }
 
     /// Returns the time for `work` while the budget lasts.
-    fn while_paid(&self, work: Ticks) -> Ticks {
+    pub(super) fn while_paid(&self, work: Ticks) -> Ticks {
         if self.pressure() >= ONE {
             return Ticks::MAX;
         }
