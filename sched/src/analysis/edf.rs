@@ -93,10 +93,12 @@ impl<'a> Contender<'a> {
         (budgets.saturating_mul(self.server.period) <= task.period).then_some(budgets)
     }
 
-    /// Tells whether the tasks cannot use the budget up in any period. With a deadline before the end of the
-    /// period, a part of the budget is lost when the vCPU becomes ready late.
+    /// Tells whether the tasks cannot use the budget up in any period. A period starts when the vCPU becomes
+    /// ready. All that it has to do by the end of the period is released in the period, if no budget has been
+    /// used up before. With a deadline before the end of the period, a part of the budget is lost when the
+    /// vCPU becomes ready late.
     fn never_runs_out(&self) -> bool {
-        let work = self.shared.worked_in_period(self.slot, self.server.period);
+        let work = self.shared.released(self.slot, self.server.period);
         let taken = self
             .stolen(self.server.period)
             .saturating_add(self.shared.overheads.per_job());
@@ -257,7 +259,8 @@ impl<'a> EdfSupply<'a> {
             },
             wait: server.period.saturating_sub(server.budget),
             taken: own.stolen(server.period),
-            is_prompt: own.deadline == server.period,
+            is_prompt: true,
+            deadline: own.deadline,
         };
         let mut supply = Self {
             shared,

@@ -103,6 +103,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             },
             taken: self.taken(slot, server),
             is_prompt,
+            deadline: server.period,
         }
     }
 

@@ -17,6 +17,9 @@ use crate::{Server, ServerKind, Ticks};
 /// Phases that are looked at before only the first bound counts.
 const PHASES: Ticks = 64;
 
+/// Steps of the phases of a server whose deadline is before the end of its period.
+const STEPS: Ticks = 32;
+
 /// A vCPU with its server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Served {
@@ -30,6 +33,9 @@ pub(super) struct Served {
     pub taken: Ticks,
     /// What is used of the budget comes back at the end of its period.
     pub is_prompt: bool,
+    /// The time from the start of a period in which the budget is delivered. Under `edf` a vCPU that becomes
+    /// ready before the end of its period keeps its share of what is left of this time.
+    pub deadline: Ticks,
 }
 
 impl Served {
@@ -45,6 +51,9 @@ impl Served {
             return from_gone;
         }
         let from_whole = periods.saturating_add(self.behind(whole, rest, &paid));
+        if self.deadline < self.server.period {
+            return self.shortened(shared, work, &paid).max(from_whole).min(from_gone);
+        }
         if let Some(once) = self.once(shared, work, &paid) {
             return once.min(from_gone);
         }
@@ -52,6 +61,36 @@ impl Served {
             longest.max(self.since(shared, phase, work, &paid))
         });
         longest.min(from_gone)
+    }
+
+    /// Returns the longest time for `work` if the vCPU becomes ready within a period whose deadline is before
+    /// its end. The phases count in steps: what is used by the end of a step, from the start of the step on.
+    fn shortened(&self, shared: &Shared, work: Ticks, paid: impl Fn(Ticks) -> Ticks) -> Ticks {
+        let step = self.server.period.div_ceil(STEPS).max(1);
+        (1..=STEPS).fold(0, |longest, number| {
+            let end = number.saturating_mul(step).min(self.server.period);
+            // A part of the budget is lost at some moment, and more is used from then on.
+            let lost_or_used = (0..=number).fold(0, |most: Ticks, lost| {
+                let lost = lost.saturating_mul(step).min(end);
+                let used = self.spent(shared, end.saturating_sub(lost).saturating_add(step));
+                most.max(self.share(lost).saturating_add(used))
+            });
+            let all = work.saturating_add(lost_or_used.min(self.useful));
+            let whole = all.saturating_sub(1).checked_div(self.useful).unwrap_or(0);
+            if whole == 0 {
+                return longest;
+            }
+            let rest = all.saturating_sub(whole.saturating_mul(self.useful));
+            let time = whole.saturating_mul(self.server.period).saturating_add(paid(rest));
+            longest.max(time.saturating_sub(end.saturating_sub(step)))
+        })
+    }
+
+    /// Returns the budget's share of a time before the deadline.
+    fn share(&self, time: Ticks) -> Ticks {
+        let share = u128::from(time).saturating_mul(u128::from(self.server.budget));
+        let share = share.div_ceil(u128::from(self.deadline.max(1)));
+        u64::try_from(share).unwrap_or(Ticks::MAX)
     }
 
     /// Returns the time for `work` if the only task of the vCPU has one job for each budget at most.
