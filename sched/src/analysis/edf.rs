@@ -89,7 +89,12 @@ impl<'a> Contender<'a> {
             .saturating_add(overheads.per_job())
             .saturating_add(self.stolen(response.min(task.period)))
             .saturating_add(overheads.arrival());
-        let budgets = work.div_ceil(self.useful().max(1));
+        // A budget that is never used up has no overrun to make up for.
+        let budgets = if work <= self.server.budget {
+            1
+        } else {
+            work.div_ceil(self.useful().max(1))
+        };
         (budgets.saturating_mul(self.server.period) <= task.period).then_some(budgets)
     }
 

@@ -52,6 +52,13 @@ pub fn search(system: &System, ends_with_miss: bool) -> Worst {
             return worst;
         }
     }
+    for slot in 0..system.vcpus.len() {
+        let releases = starved(system, &tasks, slot);
+        try_one(system, &tasks, &releases, &mut worst, &mut best, &mut numbers);
+        if ends_with_miss && worst.has_missed {
+            return worst;
+        }
+    }
     for target in 0..tasks.len() {
         for _ in 0..CHANGES {
             let mut releases = best[target].clone();
@@ -90,6 +97,35 @@ fn chosen(system: &System, run: u64, slot: usize, task: &Task, numbers: &mut Num
         },
     };
     Releases { first, extra }
+}
+
+/// Returns the releases that leave a slot without budget: its tasks with the longest deadlines use it up, then
+/// come the others, and with the next budget all who are in the way.
+fn starved(system: &System, tasks: &[(usize, Task)], slot: usize) -> Vec<Releases> {
+    let own = &system.vcpus[slot];
+    let (budget, period) = match own.parameters.server {
+        Some(server) => (server.budget, server.period),
+        None => (1_000_000, 5_000_000),
+    };
+    let mut order: Vec<&Task> = own.tasks.iter().collect();
+    order.sort_by_key(|task| std::cmp::Reverse(task.deadline));
+    let mut greedy = 0;
+    let mut sum = 0;
+    for task in order {
+        if sum < budget {
+            sum += task.wcet;
+            greedy = task.deadline;
+        }
+    }
+    let releases = |(other, task): &(usize, Task)| {
+        let first = match *other == slot {
+            true if own.tasks.len() == 1 || task.deadline >= greedy && sum >= budget => 0,
+            true => budget,
+            false => period,
+        };
+        Releases { first, extra: 0 }
+    };
+    tasks.iter().map(releases).collect()
 }
 
 /// Returns a moment at which the vCPU may have just lost its supply.
