@@ -13,7 +13,7 @@ use bulkhead_sched::simulate::{Pattern, Simulator, Source, SourceState};
 use crate::systems::{Numbers, System};
 
 /// The length of a run in nanoseconds.
-const LENGTH: u64 = 420_000_000;
+const LENGTH: u64 = 600_000_000;
 
 /// Runs before the search, and changes of the worst run of each task.
 const RUNS: u64 = 16;
@@ -84,6 +84,7 @@ fn declared(system: &System) -> Vec<(usize, Task)> {
 fn chosen(system: &System, run: u64, slot: usize, task: &Task, numbers: &mut Numbers) -> Releases {
     let extra = match run % 4 {
         3 => numbers.below(task.period / 16),
+        1 if run > 1 => numbers.below(task.period / 64),
         _ => 0,
     };
     let first = match run {

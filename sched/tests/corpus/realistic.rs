@@ -104,7 +104,7 @@ fn shares(load: u64, count: u64, numbers: &mut Numbers) -> Vec<u64> {
 fn vcpu(kind: Kind, share: u64, numbers: &mut Numbers) -> SystemVcpu {
     let periods: &[u64] = match kind {
         Kind::Arinc653 | Kind::Domains => &[20, 25, 40, 50, 100],
-        _ => &[1, 2, 4, 5, 8, 10, 20, 40, 50],
+        _ => &[2, 4, 5, 8, 10, 20],
     };
     let count = numbers.pick(&[1, 1, 2, 3]);
     let mut tasks: Vec<Task> = shares(share, count, numbers)
@@ -197,7 +197,7 @@ fn choose_servers(system: &mut System, numbers: &mut Numbers) {
             vcpu.parameters.server = (system.kind != Kind::Edf).then_some(server);
             continue;
         };
-        let parts = if shortest > MS {
+        let parts = if shortest > 2 * MS {
             numbers.pick(&[1, 1, 1, 2])
         } else {
             1
