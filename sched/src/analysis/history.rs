@@ -21,8 +21,8 @@ const ROUNDS: u32 = 24;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Responses {
     tasks: [[Ticks; MAX_TASKS]; MAX_SLOTS],
-    /// The longest time for which others keep a slot waiting that does all the work of one server period on
-    /// one budget.
+    /// The longest time for which others keep each slot waiting, from when it becomes ready to when it has
+    /// nothing left to do, if its budget lasts.
     delays: [Ticks; MAX_SLOTS],
 }
 
@@ -106,18 +106,13 @@ impl Shared<'_> {
         demand.map_or(0, |demand| demand.requested(interval, self.overheads.per_job()))
     }
 
-    /// Returns the most that the tasks of `slot` run in one period of a server that has not run out so far.
-    ///
-    /// Work may be left at the start of the period. Then the vCPU has had something to do since some moment
-    /// before. From that moment to the end of the period there is at most the work of one period and of the
-    /// time before. The vCPU has done some of that in the time before, all of it but for the delay by others.
-    pub(super) fn worked_in_period(&self, slot: usize, period: Ticks) -> Ticks {
+    /// Returns the longest time for which others keep `slot` waiting from when it becomes ready to when it has
+    /// nothing left to do, if its budget lasts.
+    pub(super) fn delay(&self, slot: usize) -> Ticks {
         let delays = self.responses.map(|responses| &responses.delays);
-        let delay = delays.and_then(|delays| delays.get(slot).copied());
-        let delay = delay.unwrap_or(Ticks::MAX);
-        let whole = self.released(slot, period);
-        let by_delay = whole.saturating_add(whole.min(delay));
-        by_delay.min(self.worked(slot, period))
+        delays
+            .and_then(|delays| delays.get(slot).copied())
+            .unwrap_or(Ticks::MAX)
     }
 
     /// Returns the most that the tasks of `slot` run in any interval of this length.

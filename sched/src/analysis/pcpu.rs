@@ -111,39 +111,24 @@ pub fn slot_bounds(policy: &PolicyModel, shared: Shared, slot: usize, results: &
     }
 }
 
-/// Returns the longest time for which others keep `slot` waiting while it does all the work that can come in a
-/// period of its server on one budget. [`Ticks::MAX`] if that takes longer than the period, or if the slot has
-/// no server.
+/// Returns the longest time for which others keep `slot` waiting, from when it becomes ready to when it has
+/// nothing left to do, if its budget lasts. [`Ticks::MAX`] if that may be for ever, or if there is no need to
+/// know.
 pub(super) fn slot_delay(policy: &PolicyModel, shared: Shared, slot: usize) -> Ticks {
-    let server = shared.vcpus.get(slot).and_then(|vcpu| vcpu.parameters.server);
-    let Some(server) = server else {
+    let PolicyModel::FixedPriority(parameters) = policy else {
         return Ticks::MAX;
     };
-    let work = shared.released(slot, server.period);
-    let time = match policy {
-        PolicyModel::FixedPriority(parameters) => {
-            let times = SHARINGS.map(|sharing| {
-                let level = Level {
-                    group: SlotSet(u32::MAX),
-                    quantum: parameters.quantum,
-                    sharing,
-                    has_servers: true,
-                };
-                let supply = PrioritySupply::new(shared, slot, level, Whole(0));
-                supply.map_or(Ticks::MAX, |supply| supply.while_paid(work))
-            });
-            times.into_iter().min().unwrap_or(Ticks::MAX)
-        }
-        PolicyModel::Edf(_) => {
-            let supply = EdfSupply::new(shared, slot);
-            supply.map_or(Ticks::MAX, |supply| supply.paid(work))
-        }
-        _ => Ticks::MAX,
-    };
-    if time > server.period {
-        return Ticks::MAX;
-    }
-    time.saturating_sub(work)
+    let delays = SHARINGS.map(|sharing| {
+        let level = Level {
+            group: SlotSet(u32::MAX),
+            quantum: parameters.quantum,
+            sharing,
+            has_servers: true,
+        };
+        let supply = PrioritySupply::new(shared, slot, level, Whole(0));
+        supply.map_or(Ticks::MAX, |supply| supply.longest_delay())
+    });
+    delays.into_iter().min().unwrap_or(Ticks::MAX)
 }
 
 /// Returns the supply that a schedule gives the partition of `slot`.

@@ -90,19 +90,20 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
     }
 
     fn served(&self, slot: usize, own: &Vcpu, server: Server) -> Served {
-        let is_prompt = server.kind == ServerKind::Deferrable || Self::is_in_few_pieces(own, server);
+        let jobs = own.demand.map_or(Ticks::MAX, |demand| releases(&demand, server.period));
+        let is_deferrable = server.kind == ServerKind::Deferrable;
         Served {
             slot,
             server,
             // The switch to the vCPU is lost from each budget, and so is the overrun of the one before.
             useful: server.budget.saturating_sub(self.shared.overheads.at_ends()),
-            wait: if is_prompt {
+            wait: if is_deferrable || jobs < PIECES {
                 server.period.saturating_sub(server.budget)
             } else {
                 server.period
             },
             taken: self.taken(slot, server),
-            is_prompt,
+            is_prompt: is_deferrable || jobs == 1,
             deadline: server.period,
         }
     }
@@ -129,10 +130,28 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             .saturating_add(self.given.stolen(interval))
     }
 
-    /// Tells whether a sporadic budget is never in so many pieces that one comes back later than it might.
-    fn is_in_few_pieces(vcpu: &Vcpu, server: Server) -> bool {
-        let few = |demand| releases(&demand, server.period) < PIECES;
-        vcpu.demand.is_some_and(few)
+    /// Returns how late a budget can come back that is enough for all that can be released within a period:
+    /// the longest time from when it is used up.
+    ///
+    /// *Deferrable.* From when the vCPU became ready to the end of a period, it has done all that it has
+    /// been asked for, but for the delay by others. A period later there is new work. So when the budget of
+    /// the next period is used up, there is at most the delay to go to its end. The same holds from each
+    /// period to the next, because each used up a whole budget.
+    ///
+    /// *Sporadic.* A piece comes back a period after the policy was told that the vCPU is ready (`told`: at
+    /// most so late). If more pieces are used than the queue holds, then two jobs are so late. The pieces of
+    /// the others are joined, and come back later by as much.
+    fn lateness(&self, slot: usize, server: Server, told: Ticks) -> Option<Ticks> {
+        let demand = self.shared.vcpus.get(slot)?.demand?;
+        if server.kind == ServerKind::Deferrable {
+            return Some(self.shared.delay(slot)).filter(|delay| *delay != Ticks::MAX);
+        }
+        let jobs = releases(&demand, server.period);
+        if told == 0 && jobs < PIECES {
+            return Some(0);
+        }
+        let is_soon = told < server.period.checked_div(PIECES).unwrap_or(0);
+        (jobs <= 2 && is_soon).then(|| told.saturating_mul(jobs))
     }
 
     /// Returns the vCPU's server, if its tasks can use it up.
@@ -145,18 +164,21 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             return Some(server);
         };
         let per_job = self.per_job();
-        let is_prompt = server.kind == ServerKind::Deferrable || Self::is_in_few_pieces(vcpu, server);
-        let work = if is_prompt {
-            self.shared.worked_in_period(slot, server.period)
-        } else {
-            demand.tasks.iter().fold(0, |sum: Ticks, task| {
-                let reach = server.period.saturating_add(task.deadline);
-                let jobs = reach.div_ceil(task.period.max(1));
-                sum.saturating_add(jobs.saturating_mul(task.wcet.saturating_add(per_job)))
-            })
+        let by_jobs = demand.tasks.iter().fold(0, |sum: Ticks, task| {
+            let reach = server.period.saturating_add(task.deadline);
+            let jobs = reach.div_ceil(task.period.max(1));
+            sum.saturating_add(jobs.saturating_mul(task.wcet.saturating_add(per_job)))
+        });
+        let by_history = match server.kind {
+            ServerKind::Deferrable => self.shared.worked(slot, server.period),
+            ServerKind::Sporadic | ServerKind::ConstantBandwidth => Ticks::MAX,
         };
-        let stolen = self.taken(slot, server).saturating_add(per_job);
-        (work.saturating_add(stolen) > server.budget).then_some(server)
+        let late = self.lateness(slot, server, self.shared.delay(slot));
+        let released = self.shared.released(slot, server.period);
+        let by_lateness = late.map_or(Ticks::MAX, |late| released.saturating_add(late));
+        let work = by_jobs.min(by_history).min(by_lateness);
+        let taken = self.taken(slot, server).saturating_add(per_job);
+        (work.saturating_add(taken) > server.budget).then_some(server)
     }
 
     const fn event(&self) -> Ticks {
@@ -277,8 +299,54 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             })
     }
 
+    /// Returns the longest time for which others keep the vCPU waiting from when it becomes ready to when it has
+    /// nothing left to do, while the budget lasts.
+    pub(super) fn longest_delay(&self) -> Ticks {
+        let slot = self.slot;
+        let step = |time| self.while_paid(self.shared.released(slot, time));
+        match fixed_point(1, HORIZON, step) {
+            Some(time) if time <= HORIZON => time.saturating_sub(self.shared.released(slot, time)),
+            _ => Ticks::MAX,
+        }
+    }
+
+    /// Returns the longest time from when the budget is used up to when some is back, if the budget is enough
+    /// for all that can be released within a period. What it has to spare has to be used up too.
+    fn gap(&self, served: &Served) -> Option<Ticks> {
+        let server = served.server;
+        let work = self.shared.released(served.slot, server.period);
+        let spare = served
+            .useful
+            .checked_sub(work.saturating_add(served.taken))?;
+        let told = self.while_paid(1).saturating_sub(1);
+        let late = self.lateness(served.slot, server, told)?;
+        Some(late.saturating_sub(spare))
+    }
+
+    /// Returns the time for `work` if others and gaps between budgets keep the vCPU waiting.
+    fn with_gaps(&self, served: &Served, work: Ticks) -> Ticks {
+        let Some(gap) = self.gap(served) else {
+            return Ticks::MAX;
+        };
+        // A sporadic budget comes back in its pieces.
+        let tasks = self.shared.known(served.slot).count();
+        let pieces = match served.server.kind {
+            ServerKind::Sporadic if tasks > 1 => PIECES.saturating_sub(1),
+            _ => 1,
+        };
+        let each = gap.saturating_mul(pieces);
+        let step = |time: Ticks| {
+            let gaps = time.saturating_add(gap).div_ceil(served.server.period.max(1));
+            self.while_paid(work.saturating_add(gaps.saturating_mul(each)))
+        };
+        match fixed_point(work, HORIZON, step) {
+            Some(time) if time <= HORIZON => time,
+            _ => Ticks::MAX,
+        }
+    }
+
     /// Returns the time for `work` while the budget lasts.
-    pub(super) fn while_paid(&self, work: Ticks) -> Ticks {
+    fn while_paid(&self, work: Ticks) -> Ticks {
         if self.pressure() >= ONE {
             return Ticks::MAX;
         }
@@ -301,10 +369,12 @@ impl<S: Supply> Supply for PrioritySupply<'_, S> {
         let Some(served) = self.server else {
             return self.while_paid(work);
         };
+        let with_gaps = self.with_gaps(&served, work);
         if served.useful == 0 || self.while_paid(served.useful) > served.server.period {
-            return Ticks::MAX;
+            return with_gaps;
         }
-        served.time_for(&self.shared, work, |rest| self.while_paid(rest))
+        let by_phase = served.time_for(&self.shared, work, |rest| self.while_paid(rest));
+        by_phase.min(with_gaps)
     }
 
     fn stolen(&self, interval: Ticks) -> Ticks {

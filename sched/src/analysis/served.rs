@@ -54,9 +54,6 @@ impl Served {
         if self.deadline < self.server.period {
             return self.shortened(shared, work, &paid).max(from_whole).min(from_gone);
         }
-        if let Some(once) = self.once(shared, work, &paid) {
-            return once.min(from_gone);
-        }
         let longest = self.phases(shared).fold(from_whole, |longest, phase| {
             longest.max(self.since(shared, phase, work, &paid))
         });
@@ -91,28 +88,6 @@ impl Served {
         let share = u128::from(time).saturating_mul(u128::from(self.server.budget));
         let share = share.div_ceil(u128::from(self.deadline.max(1)));
         u64::try_from(share).unwrap_or(Ticks::MAX)
-    }
-
-    /// Returns the time for `work` if the only task of the vCPU has one job for each budget at most.
-    ///
-    /// A job that finds its budget used up was preceded by one that had work left at the end of a period. The
-    /// first of these found its budget whole. So it was released at most the time before that end that it
-    /// takes with a whole budget, and those behind it no earlier in their periods. Others keep a job waiting
-    /// before the end of the period and behind it. Together the job and the one before have no more work than
-    /// the budget and what is left. A sporadic budget comes back even earlier.
-    fn once(&self, shared: &Shared, work: Ticks, paid: impl Fn(Ticks) -> Ticks) -> Option<Ticks> {
-        let mut tasks = shared.known(self.slot);
-        let (task, None) = (tasks.next()?.0, tasks.next()) else {
-            return None;
-        };
-        if task.period < self.server.period || work.saturating_add(self.taken) > self.useful {
-            return None;
-        }
-        let direct = paid(work);
-        let waits = direct.saturating_sub(work);
-        let both = work.saturating_mul(2).saturating_add(self.taken);
-        let left = both.saturating_sub(self.useful);
-        Some(direct.max(left.saturating_add(waits.saturating_mul(2))))
     }
 
     /// Returns the time for the `rest` of some work beyond the start of the last of the periods that it takes,
