@@ -150,7 +150,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         if told == 0 && jobs < PIECES {
             return Some(0);
         }
-        let is_soon = told < server.period.checked_div(PIECES).unwrap_or(0);
+        let is_soon = told.saturating_mul(jobs) < server.period;
         (jobs <= 2 && is_soon).then(|| told.saturating_mul(jobs))
     }
 
@@ -288,13 +288,13 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         self.shared
             .numbered(demanding)
             .fold(0, |sum: Ticks, (slot, vcpu)| {
-                sum.saturating_add(match (self.binding_server(slot, vcpu), vcpu.demand) {
-                    (Some(server), _) => ratio(
-                        server.budget.saturating_add(self.shared.overheads.excess()),
-                        server.period,
-                    ),
-                    (None, Some(demand)) => demand.utilisation(self.per_job()),
-                    (None, None) => Ticks::MAX,
+                let by_demand = vcpu.demand.map(|demand| demand.utilisation(self.per_job()));
+                sum.saturating_add(match self.binding_server(slot, vcpu) {
+                    Some(server) => {
+                        let budget = server.budget.saturating_add(self.shared.overheads.excess());
+                        ratio(budget, server.period).min(by_demand.unwrap_or(Ticks::MAX))
+                    }
+                    None => by_demand.unwrap_or(Ticks::MAX),
                 })
             })
     }
@@ -323,6 +323,24 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         Some(late.saturating_sub(spare))
     }
 
+    /// Returns the number of jobs that can be released in a period of the server.
+    fn jobs(&self, served: &Served) -> Ticks {
+        let demand = self.shared.vcpus.get(served.slot).and_then(|vcpu| vcpu.demand);
+        demand.map_or(Ticks::MAX, |demand| releases(&demand, served.server.period))
+    }
+
+    /// Returns the time for `work` if the only task has one job for each budget at most. Others keep the job
+    /// waiting before the gap and behind it.
+    fn once(&self, served: &Served, work: Ticks, gap: Ticks) -> Ticks {
+        let direct = self.while_paid(work);
+        let waits = direct.saturating_sub(work);
+        if gap == 0 {
+            return direct;
+        }
+        let spare = served.useful.saturating_sub(work).saturating_sub(served.taken);
+        direct.saturating_add(waits.saturating_sub(spare))
+    }
+
     /// Returns the time for `work` if others and gaps between budgets keep the vCPU waiting.
     fn with_gaps(&self, served: &Served, work: Ticks) -> Ticks {
         let Some(gap) = self.gap(served) else {
@@ -330,18 +348,26 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         };
         // A sporadic budget comes back in its pieces.
         let tasks = self.shared.known(served.slot).count();
+        let is_once = tasks == 1 && self.jobs(served) == 1;
+        let once = if is_once {
+            self.once(served, work, gap)
+        } else {
+            Ticks::MAX
+        };
         let pieces = match served.server.kind {
             ServerKind::Sporadic if tasks > 1 => PIECES.saturating_sub(1),
             _ => 1,
         };
-        let each = gap.saturating_mul(pieces);
+        let period = served.server.period.max(1);
         let step = |time: Ticks| {
-            let gaps = time.saturating_add(gap).div_ceil(served.server.period.max(1));
-            self.while_paid(work.saturating_add(gaps.saturating_mul(each)))
+            let periods = time.checked_div(period).unwrap_or(0);
+            let rest = time.saturating_sub(periods.saturating_mul(period));
+            let gaps = periods.saturating_mul(gap).saturating_add(rest.min(gap));
+            self.while_paid(work.saturating_add(gaps.saturating_mul(pieces)))
         };
         match fixed_point(work, HORIZON, step) {
-            Some(time) if time <= HORIZON => time,
-            _ => Ticks::MAX,
+            Some(time) if time <= HORIZON => time.min(once),
+            _ => once,
         }
     }
 

@@ -146,7 +146,7 @@ fn vcpu(kind: Kind, share: u64, numbers: &mut Numbers) -> SystemVcpu {
 
 /// The shorter the deadline, the more important: a few systems have equals.
 fn prioritise(system: &mut System, numbers: &mut Numbers) {
-    let has_equals = numbers.below(8) == 0;
+    let has_equals = numbers.below(8) == 0 && system.kind != Kind::Servers;
     let deadline = |vcpu: &SystemVcpu| vcpu.tasks.iter().map(|task| task.deadline).min();
     let mut order: Vec<usize> = (0..system.vcpus.len()).collect();
     order.sort_by_key(|slot| std::cmp::Reverse(deadline(&system.vcpus[*slot]).unwrap_or(u64::MAX)));
