@@ -355,8 +355,8 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             Ticks::MAX
         };
         let pieces = match served.server.kind {
-            ServerKind::Sporadic if tasks > 1 => PIECES.saturating_sub(1),
-            _ => 1,
+            ServerKind::Sporadic => self.jobs(served),
+            ServerKind::Deferrable | ServerKind::ConstantBandwidth => 1,
         };
         let period = served.server.period.max(1);
         let step = |time: Ticks| {
