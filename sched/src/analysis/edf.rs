@@ -249,10 +249,12 @@ impl<'a> EdfSupply<'a> {
     /// Returns the supply of `slot`, or `None` if it has no server, or if the pCPU is overloaded.
     #[must_use]
     pub fn new(shared: Shared<'a>, slot: usize) -> Option<Self> {
-        if density(&shared) > ONE {
+        let own = Contender::new(shared, slot)?;
+        let with_server = shared.vcpus.iter().filter(|vcpu| vcpu.parameters.server.is_some());
+        // The only server has nobody to share with.
+        if density(&shared) > ONE && with_server.count() > 1 {
             return None;
         }
-        let own = Contender::new(shared, slot)?;
         let server = own.server;
         let served = Served {
             slot,
