@@ -144,6 +144,7 @@ codes! {
     NoOverheads = "W125", "A demand is judged on a board whose file does not give the costs of the hypervisor.";
     ShortLatency = "W126", "A latency is promised that the hypervisor may not be able to keep.";
     Semihosting = "W127", "A program of a microcontroller can call a debugger that is not there.";
+    WorkBeyondDemand = "W128", "A workload is more than the demand that is judged.";
 }
 
 impl Code {

@@ -7,6 +7,7 @@
 //! docs/analysis.md. Systems are numbered. A failure names its number and shows the system.
 //! `BULKHEAD_SYSTEM=n` runs that system alone.
 
+mod corpus;
 mod systems;
 
 use systems::{Run, Tightness, count, grouped, only};

@@ -110,10 +110,7 @@ fn bounds(clients: &[Client], charge: bool) -> Vec<Bound> {
             critical: 0,
         })
         .collect();
-    let shared = Shared {
-        vcpus: &vcpus,
-        overheads: Overheads::default(),
-    };
+    let shared = Shared::new(&vcpus, Overheads::default());
     let bound = |slot| {
         let mut result = [Err(Miss::NotConverged)];
         slot_bounds(&PolicyModel::FixedPriority(PARAMETERS), shared, slot, &mut result);

@@ -22,6 +22,7 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
             names_differ(&demand.tasks, report);
             schedules_exist(partition, demand, manifest, report);
             few_tasks(partition, &demand.tasks, report);
+            work_is_declared(partition, demand, report);
         }
         for work in &partition.workload {
             vcpu_exists(work.vcpu.given(), partition, Code::BadWorkload, report);
@@ -193,6 +194,60 @@ fn few_tasks(partition: &PartitionSpec, tasks: &[TaskSpec], report: &mut Report)
             );
         }
     }
+}
+
+/// Warns of a workload that is more than the demand: the demand is judged, and the workload is simulated.
+fn work_is_declared(partition: &PartitionSpec, demand: &DemandSpec, report: &mut Report) {
+    for vcpu in 0..partition.vcpus.len() as u32 {
+        let tasks = || demand.tasks.iter().filter(|task| task.vcpu.get() == vcpu);
+        let own = partition.workload.iter().filter(|work| work.vcpu.get() == vcpu);
+        let longest = tasks()
+            .filter_map(|task| task.wcet.as_ref())
+            .map(|wcet| wcet.value);
+        let longest = longest.max().unwrap_or(Duration::new(0));
+        let mut left: u128 = tasks()
+            .map(|task| rate(task.wcet.as_ref(), task.period.as_ref(), 1))
+            .sum();
+        for work in own {
+            let asked = rate(work.execution.as_ref(), work.period.as_ref(), jobs_at_once(work));
+            let execution = work.execution.as_ref().map(|execution| execution.value);
+            let label = if work.kind == WorkKind::AlwaysReady {
+                "it never comes to an end".to_owned()
+            } else if execution.is_some_and(|execution| execution > longest) {
+                let longest = format_duration(longest.get());
+                format!("its execution is longer than each `wcet` of the demand: at most {longest}")
+            } else if asked > left {
+                "it comes more often than the tasks of the demand".to_owned()
+            } else {
+                left -= asked;
+                continue;
+            };
+            let message = format!(
+                "the workload of `{}` is more than its demand",
+                partition.name.value
+            );
+            report.push(
+                Diagnostic::at(Code::WorkBeyondDemand, work.place, message)
+                    .label(label)
+                    .help("only the demand is judged: declare as much, or let the workload do less"),
+            );
+        }
+    }
+}
+
+fn jobs_at_once(work: &WorkSpec) -> u32 {
+    if work.kind == WorkKind::Bursty {
+        work.count.get()
+    } else {
+        1
+    }
+}
+
+/// Returns the share of the time that `jobs` of this length need in each period, in parts of 2^32.
+fn rate(execution: Option<&Placed<Duration>>, period: Option<&Placed<Duration>>, jobs: u32) -> u128 {
+    let time = |time: Option<&Placed<Duration>>| time.map_or(0, |time| u128::from(time.value.get()));
+    let work = time(execution).saturating_mul(u128::from(jobs));
+    (work << 32).div_ceil(time(period).max(1))
 }
 
 fn work_is_possible(work: &WorkSpec, report: &mut Report) {

@@ -11,7 +11,7 @@ mod suggest;
 pub use suggest::suggest;
 
 use bulkhead_sched::analysis::{
-    Bound, Demand, Miss, Overheads, PolicyModel, Shared, Task, TaskScheduler, Vcpu, slot_bounds,
+    Bound, Demand, Miss, Overheads, PolicyModel, Responses, Shared, Task, TaskScheduler, Vcpu, slot_bounds,
 };
 use bulkhead_sched::simulate::{Pattern, Source};
 use bulkhead_sched::{
@@ -407,15 +407,22 @@ impl PcpuTiming {
     /// Returns the bounds of all declared tasks, vCPU by vCPU.
     #[must_use]
     pub fn verdicts(&self) -> Vec<Verdict> {
-        let tasks: Vec<Option<Vec<Task>>> = self
-            .vcpus
-            .iter()
-            .map(|vcpu| Some(vcpu.tasks.as_ref()?.iter().map(|named| named.task).collect()))
-            .collect();
-        let vcpus: Vec<Vcpu> = self
-            .vcpus
-            .iter()
-            .zip(&tasks)
+        let tasks = self.tasks();
+        let vcpus = self.analysed(&tasks);
+        let analysis = Analysis::new(self, &vcpus);
+        let slots = 0..self.vcpus.len();
+        slots.flat_map(|slot| analysis.verdicts_of(slot)).collect()
+    }
+
+    fn tasks(&self) -> Vec<Option<Vec<Task>>> {
+        let tasks = |vcpu: &VcpuTiming| Some(vcpu.tasks.as_ref()?.iter().map(|named| named.task).collect());
+        self.vcpus.iter().map(tasks).collect()
+    }
+
+    /// Returns the vCPUs as the analysis sees them.
+    fn analysed<'t>(&self, tasks: &'t [Option<Vec<Task>>]) -> Vec<Vcpu<'t>> {
+        let vcpus = self.vcpus.iter().zip(tasks);
+        vcpus
             .map(|(vcpu, tasks)| Vcpu {
                 parameters: vcpu.parameters,
                 demand: tasks.as_ref().map(|tasks| Demand {
@@ -424,38 +431,30 @@ impl PcpuTiming {
                 }),
                 critical: vcpu.critical,
             })
-            .collect();
-        let shared = Shared {
-            vcpus: &vcpus,
-            overheads: self.overheads,
-        };
-        let models = self.models();
-        let mut verdicts = Vec::new();
-        for (slot, vcpu) in self.vcpus.iter().enumerate() {
-            let named = vcpu.tasks.as_deref().unwrap_or_default();
-            let mut worst: Vec<Option<Bound>> = vec![None; named.len()];
-            for model in models.iter().filter(|model| self.has_to_pass(slot, model)) {
-                let mut bounds = vec![Err(Miss::NotConverged); named.len()];
-                slot_bounds(model, shared, slot, &mut bounds);
-                for (worst, bound) in worst.iter_mut().zip(bounds) {
-                    *worst = Some(worst.map_or(bound, |worst| worse(worst, bound)));
-                }
-            }
-            let unserved = self.unserved(slot);
-            verdicts.extend(named.iter().zip(worst).map(|(task, bound)| Verdict {
-                slot,
-                task: task.clone(),
-                unserved: unserved.clone(),
-                bound: bound.unwrap_or(Err(Miss::Late(u64::MAX))),
-            }));
-        }
-        verdicts
+            .collect()
     }
 
     /// Tells whether all declared tasks are in time.
     #[must_use]
     pub fn is_schedulable(&self) -> bool {
-        self.verdicts().iter().all(|verdict| verdict.bound.is_ok())
+        self.are_in_time(None, &[])
+    }
+
+    /// Tells whether all declared tasks are in time, but for those of the slots in `late`. The tasks of `first`
+    /// are looked at first: they are the ones that mostly are not.
+    fn are_in_time(&self, first: Option<usize>, late: &[usize]) -> bool {
+        let tasks = self.tasks();
+        let vcpus = self.analysed(&tasks);
+        let analysis = Analysis::new(self, &vcpus);
+        let others = (0..self.vcpus.len()).filter(|slot| Some(*slot) != first);
+        let mut slots = first
+            .into_iter()
+            .chain(others)
+            .filter(|slot| !late.contains(slot));
+        slots.all(|slot| {
+            let verdicts = analysis.verdicts_of(slot);
+            verdicts.iter().all(|verdict| verdict.bound.is_ok())
+        })
     }
 
     /// Returns the share of the pCPU that `vcpu` needs by its demand, without overheads.
@@ -464,6 +463,53 @@ impl PcpuTiming {
         let tasks = vcpu.tasks.as_ref()?;
         let share = |named: &NamedTask| named.task.wcet as f64 / named.task.period.max(1) as f64;
         Some(tasks.iter().map(share).sum())
+    }
+}
+
+/// A pCPU as the analysis sees it.
+struct Analysis<'a> {
+    pcpu: &'a PcpuTiming,
+    shared: Shared<'a>,
+    models: Vec<(PolicyModel<'a>, Responses)>,
+}
+
+impl<'a> Analysis<'a> {
+    fn new(pcpu: &'a PcpuTiming, vcpus: &'a [Vcpu<'a>]) -> Self {
+        let shared = Shared::new(vcpus, pcpu.overheads);
+        let models = pcpu.models().into_iter();
+        Self {
+            pcpu,
+            shared,
+            models: models
+                .map(|model| (model, Responses::of(&model, shared)))
+                .collect(),
+        }
+    }
+
+    /// Returns the bounds of the tasks that a slot declares.
+    fn verdicts_of(&self, slot: usize) -> Vec<Verdict> {
+        let named = self.pcpu.vcpus[slot].tasks.as_deref().unwrap_or_default();
+        let mut worst: Vec<Option<Bound>> = vec![None; named.len()];
+        let models = self.models.iter();
+        for (model, responses) in models.filter(|(model, _)| self.pcpu.has_to_pass(slot, model)) {
+            let shared = Shared {
+                responses: Some(responses),
+                ..self.shared
+            };
+            let mut bounds = vec![Err(Miss::NotConverged); named.len()];
+            slot_bounds(model, shared, slot, &mut bounds);
+            for (worst, bound) in worst.iter_mut().zip(bounds) {
+                *worst = Some(worst.map_or(bound, |worst| worse(worst, bound)));
+            }
+        }
+        let unserved = self.pcpu.unserved(slot);
+        let verdict = |(task, bound): (&NamedTask, Option<Bound>)| Verdict {
+            slot,
+            task: task.clone(),
+            unserved: unserved.clone(),
+            bound: bound.unwrap_or(Err(Miss::Late(u64::MAX))),
+        };
+        named.iter().zip(worst).map(verdict).collect()
     }
 }
 

@@ -6,6 +6,8 @@
 //! and then the values between the first place that is enough and the place before it. A change counts only
 //! if exactly the proposed value was tried. Kinds of changes that take nothing from others come first.
 
+use std::cell::Cell;
+
 use bulkhead_sched::analysis::Task;
 use bulkhead_sched::{Server, ServerKind, Window};
 
@@ -19,17 +21,72 @@ const STEP: u64 = 10_000;
 /// Number of places in a range that are tried before the least value is looked for between two of them.
 const GRID: u64 = 64;
 
-/// Returns the change that would make the vCPU in `slot` pass, and all vCPUs that pass already.
+/// The work of a search: each trial looks at all tasks, under each schedule and each change of the schedule, in
+/// each window.
+const WORK: u64 = 1_000_000;
+
+/// Changes of a pCPU that are tried at least.
+const LEAST_TRIALS: u64 = 16;
+
+/// A kind of change: its name, and the search for the least that is enough.
+type Candidate = (&'static str, fn(&Goal) -> Option<String>);
+
+/// Tells what would make the vCPU in `slot` pass, and all others that do already. If that takes too many
+/// trials, tells what was not looked for.
 pub(super) fn find(pcpu: &PcpuTiming, slot: usize) -> Option<String> {
-    let candidates: &[fn(&Goal) -> Option<String>] = match pcpu.policy {
+    let less_work: Candidate = ("less work", less_work);
+    let declarations: Candidate = ("the demand of others", declarations);
+    let more_budget: Candidate = ("a longer budget", more_budget);
+    let higher_priority: Candidate = ("a higher priority", higher_priority);
+    let candidates: &[Candidate] = match pcpu.policy {
         Policy::Pinned => &[less_work],
         Policy::FixedPriority => &[declarations, more_budget, higher_priority, less_work],
-        Policy::Edf => &[a_budget, declarations, more_budget, less_budget, less_work],
-        Policy::Arinc653 => &[other_offset, longer_window, higher_priority, less_work],
-        Policy::Domains => &[larger_domain, higher_priority, less_work],
+        Policy::Edf => &[
+            ("a budget", a_budget),
+            declarations,
+            more_budget,
+            ("a shorter budget", less_budget),
+            less_work,
+        ],
+        Policy::Arinc653 => &[
+            ("another offset of a window", other_offset),
+            ("a longer window", longer_window),
+            higher_priority,
+            less_work,
+        ],
+        Policy::Domains => &[
+            ("a larger time domain", larger_domain),
+            higher_priority,
+            less_work,
+        ],
     };
     let goal = Goal::new(pcpu, slot);
-    candidates.iter().find_map(|candidate| candidate(&goal))
+    for (number, (_, candidate)) in candidates.iter().enumerate() {
+        let found = candidate(&goal);
+        let is_given_up = goal.trials.get() == 0;
+        if let Some(found) = found {
+            let note = " (the search was given up: less may do)";
+            return Some(found + if is_given_up { note } else { "" });
+        }
+        if is_given_up {
+            let names: Vec<&str> = candidates[number..].iter().map(|(name, _)| *name).collect();
+            return Some(format!(
+                "the search for a change that is enough was given up after {} trials; it is left to try: {}",
+                most_trials(pcpu),
+                names.join(", ")
+            ));
+        }
+    }
+    None
+}
+
+/// Returns how many changes of a pCPU are tried: fewer, the longer each trial takes.
+fn most_trials(pcpu: &PcpuTiming) -> u64 {
+    let tasks = pcpu.vcpus.iter().flat_map(|vcpu| &vcpu.tasks).flatten().count() as u64;
+    let schedules = (pcpu.schedules.len() as u64).max(1);
+    let windows = (pcpu.windows.len() as u64).max(1);
+    let each = (tasks * schedules * schedules * windows).max(1);
+    (WORK / each).max(LEAST_TRIALS)
 }
 
 /// The goal of a change.
@@ -38,6 +95,8 @@ struct Goal<'a> {
     slot: usize,
     /// Slots of other vCPUs that are late, and may stay so.
     late: Vec<usize>,
+    /// Changes that may still be tried.
+    trials: Cell<u64>,
 }
 
 impl<'a> Goal<'a> {
@@ -49,16 +108,19 @@ impl<'a> Goal<'a> {
             pcpu,
             slot,
             late: late.collect(),
+            trials: Cell::new(most_trials(pcpu)),
         }
     }
 
     /// Tells whether the pCPU with this change meets the goal.
     fn is_met(&self, change: impl Fn(&mut PcpuTiming)) -> bool {
+        let Some(left) = self.trials.get().checked_sub(1) else {
+            return false;
+        };
+        self.trials.set(left);
         let mut changed = self.pcpu.clone();
         change(&mut changed);
-        let verdicts = changed.verdicts();
-        let mut verdicts = verdicts.iter();
-        verdicts.all(|verdict| verdict.bound.is_ok() || self.late.contains(&verdict.slot))
+        changed.are_in_time(Some(self.slot), &self.late)
     }
 
     /// Returns the value nearest to `near` that is enough, in steps. `far` is enough, and `near` is not.

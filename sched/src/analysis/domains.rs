@@ -14,7 +14,7 @@
 //! of what domain 0 does anyway, within its budget. A vCPU with critical interrupts is itself only promised
 //! the time of its own domain, because not everything that wakes it is critical.
 
-use super::{Shared, Supply, Vcpu};
+use super::{HORIZON, Shared, Supply, Vcpu, fixed_point};
 use crate::{Domain, SlotSet, Ticks};
 
 /// The supply of one domain.
@@ -86,19 +86,15 @@ impl<'a> DomainSupply<'a> {
     }
 
     /// Tells whether the vCPUs of domain 0 cannot use up its budget in a cycle. A job that runs in a cycle
-    /// was released in the cycle, or at most a deadline before.
+    /// was released in the cycle, or at most its response before.
     fn never_runs_out(&self) -> bool {
         let cycle = self.zero().saturating_add(self.others());
-        let per_job = self.shared.overheads.per_job();
         let mut work = self.stolen(cycle);
-        for vcpu in self.shared.in_slots(self.slots()) {
-            let Some(demand) = vcpu.demand else {
+        for (slot, vcpu) in self.shared.numbered(self.slots()) {
+            if vcpu.demand.is_none() {
                 return false;
-            };
-            for task in demand.tasks {
-                let jobs = cycle.saturating_add(task.deadline).div_ceil(task.period.max(1));
-                work = work.saturating_add(jobs.saturating_mul(task.wcet.saturating_add(per_job)));
             }
+            work = work.saturating_add(self.shared.worked(slot, cycle));
         }
         work < self.budget
     }
@@ -115,15 +111,19 @@ impl Supply for DomainSupply<'_> {
             return Ticks::MAX;
         }
         let turns = work.div_ceil(useful);
-        let by_zero = if self.own == 0 {
-            0
-        } else {
-            turns.saturating_add(1).saturating_mul(self.zero())
-        };
         let lost = turns.saturating_mul(self.budget.saturating_sub(useful));
-        work.saturating_add(lost)
-            .saturating_add(turns.saturating_mul(self.others()))
-            .saturating_add(by_zero)
+        let without_zero = work
+            .saturating_add(lost)
+            .saturating_add(turns.saturating_mul(self.others()));
+        if self.own == 0 {
+            return without_zero;
+        }
+        let by_budget = turns.saturating_add(1).saturating_mul(self.zero());
+        let step = |time| {
+            let by_demand = self.asked_of_zero(time, turns);
+            without_zero.saturating_add(by_budget.min(by_demand))
+        };
+        fixed_point(without_zero, HORIZON, step).unwrap_or_else(|| without_zero.saturating_add(by_budget))
     }
 
     /// Limits vCPUs of domain 0 that declare nothing by the budget of the domain alone: it pays for their
@@ -147,6 +147,23 @@ impl Supply for DomainSupply<'_> {
 }
 
 impl DomainSupply<'_> {
+    /// Returns the most that the vCPUs of domain 0 ask for in an interval of this length, with what may be left
+    /// of jobs from before and what the ends of domain 0's turns take.
+    fn asked_of_zero(&self, interval: Ticks, turns: Ticks) -> Ticks {
+        let vcpus = self.shared.vcpus.iter().enumerate();
+        let mut members = vcpus.filter(|(_, vcpu)| vcpu.parameters.domain == 0 || vcpu.critical > 0);
+        if members.clone().any(|(_, vcpu)| vcpu.demand.is_none()) {
+            return Ticks::MAX;
+        }
+        let ends = turns
+            .saturating_add(1)
+            .saturating_mul(self.shared.overheads.at_ends());
+        let asked = members.try_fold(ends, |sum: Ticks, (slot, _)| {
+            sum.checked_add(self.shared.left_and_requested(slot, interval))
+        });
+        asked.unwrap_or(Ticks::MAX)
+    }
+
     /// Returns the most cycles that an interval of this length meets. A cycle is at least as long as the
     /// turns of the others.
     fn cycles(&self, interval: Ticks) -> Ticks {

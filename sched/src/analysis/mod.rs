@@ -22,13 +22,16 @@
 
 mod domains;
 mod edf;
+mod history;
 mod inner;
 mod pcpu;
 mod priority;
+mod served;
 mod windows;
 
 pub use domains::DomainSupply;
 pub use edf::{EdfSupply, density};
+pub use history::Responses;
 pub use inner::bounds;
 pub use pcpu::{MAX_TASKS, PolicyModel, slot_bounds};
 pub use priority::{Level, PrioritySupply, Sharing};
@@ -189,15 +192,33 @@ pub struct Shared<'a> {
     pub vcpus: &'a [Vcpu<'a>],
     /// The costs of the hypervisor.
     pub overheads: Overheads,
+    /// The longest responses of all tasks; `None`: their deadlines.
+    pub responses: Option<&'a Responses>,
 }
 
 impl<'a> Shared<'a> {
+    /// Returns the vCPUs of a pCPU, of whose responses nothing is known.
+    #[must_use]
+    pub const fn new(vcpus: &'a [Vcpu<'a>], overheads: Overheads) -> Self {
+        Self {
+            vcpus,
+            overheads,
+            responses: None,
+        }
+    }
+
+    /// Returns the vCPUs in `slots` with their numbers.
+    pub fn numbered(&self, slots: SlotSet) -> impl Iterator<Item = (usize, &'a Vcpu<'a>)> {
+        let in_set = move |slot: usize| {
+            let slot = u32::try_from(slot).unwrap_or(u32::MAX);
+            slots.0.checked_shr(slot).unwrap_or(0) & 1 != 0
+        };
+        self.vcpus.iter().enumerate().filter(move |(slot, _)| in_set(*slot))
+    }
+
     /// Returns the vCPUs in `slots`.
     pub fn in_slots(&self, slots: SlotSet) -> impl Iterator<Item = &'a Vcpu<'a>> {
-        let in_set = move |slot: u32| slots.0.checked_shr(slot).unwrap_or(0) & 1 != 0;
-        (0_u32..)
-            .zip(self.vcpus)
-            .filter_map(move |(slot, vcpu)| in_set(slot).then_some(vcpu))
+        self.numbered(slots).map(|(_, vcpu)| vcpu)
     }
 
     /// Returns the slots whose vCPUs `wanted` wants, other than `except`.
@@ -211,21 +232,28 @@ impl<'a> Shared<'a> {
         )
     }
 
-    /// Returns the time that the comings and goings of all vCPUs take from whoever runs, in an interval of
-    /// this length. A vCPU that declares nothing and has a budget can come and go for as long as the budget
-    /// pays for it, if it is one of those that `preempt`.
-    pub fn stolen(&self, preempt: impl Fn(&VcpuParameters) -> bool, interval: Ticks) -> Ticks {
-        let events = self.vcpus.iter().fold(0, |sum: Ticks, vcpu| {
-            sum.saturating_add(match (vcpu.demand, vcpu.parameters.server) {
+    /// Returns the time that the comings and goings of all other vCPUs take from the one in `slot` while it
+    /// runs, in an interval of this length. An arrival leads to a switch if it is of one of those that
+    /// `preempt`. A vCPU that declares nothing and has a budget can come and go for as long as the budget pays
+    /// for it, if it is one of those.
+    pub fn stolen(&self, slot: usize, preempt: impl Fn(&VcpuParameters) -> bool, interval: Ticks) -> Ticks {
+        let others = self.vcpus.iter().enumerate().filter(|(other, _)| *other != slot);
+        others.fold(0, |sum: Ticks, (_, vcpu)| {
+            let preempts = preempt(&vcpu.parameters);
+            let each = if preempts {
+                self.overheads.event()
+            } else {
+                self.overheads.arrival()
+            };
+            let times = match (vcpu.demand, vcpu.parameters.server) {
                 (Some(demand), _) => releases(&demand, interval),
-                (None, Some(server)) if preempt(&vcpu.parameters) => {
-                    let budgets = budgets(server, interval);
-                    budgets.saturating_mul(self.overheads.storm(server))
+                (None, Some(server)) if preempts => {
+                    budgets(server, interval).saturating_mul(self.overheads.storm(server))
                 }
                 (None, _) => 0,
-            })
-        });
-        events.saturating_mul(self.overheads.event())
+            };
+            sum.saturating_add(times.saturating_mul(each))
+        })
     }
 }
 

@@ -27,6 +27,13 @@ pub enum PolicyModel<'a> {
     Domains(DomainsParameters<'a>),
 }
 
+impl PolicyModel<'_> {
+    /// Tells whether the bounds depend on what the vCPUs did before.
+    pub(super) const fn looks_back(&self) -> bool {
+        matches!(self, Self::FixedPriority(_) | Self::Edf(_) | Self::Domains(_))
+    }
+}
+
 /// A pCPU that nobody shares.
 #[derive(Clone, Copy, Debug)]
 struct Whole(Ticks);
@@ -104,6 +111,26 @@ pub fn slot_bounds(policy: &PolicyModel, shared: Shared, slot: usize, results: &
     }
 }
 
+/// Returns the longest time for which others keep `slot` waiting, from when it becomes ready to when it has
+/// nothing left to do, if its budget lasts. [`Ticks::MAX`] if that may be for ever, or if there is no need to
+/// know.
+pub(super) fn slot_delay(policy: &PolicyModel, shared: Shared, slot: usize) -> Ticks {
+    let PolicyModel::FixedPriority(parameters) = policy else {
+        return Ticks::MAX;
+    };
+    let delays = SHARINGS.map(|sharing| {
+        let level = Level {
+            group: SlotSet(u32::MAX),
+            quantum: parameters.quantum,
+            sharing,
+            has_servers: true,
+        };
+        let supply = PrioritySupply::new(shared, slot, level, Whole(0));
+        supply.map_or(Ticks::MAX, |supply| supply.longest_delay())
+    });
+    delays.into_iter().min().unwrap_or(Ticks::MAX)
+}
+
 /// Returns the supply that a schedule gives the partition of `slot`.
 fn windows<'a>(
     shared: &Shared,
@@ -132,17 +159,7 @@ fn best<S: Supply, const N: usize>(
         };
         inner::bounds(demand, supply, &shared.overheads, others);
         for (result, other) in results.iter_mut().zip(others) {
-            *result = better(*result, *other);
+            *result = inner::better(*result, *other);
         }
-    }
-}
-
-/// Returns the better of two bounds: a bound rather than none, the lower one rather than the higher.
-fn better(one: Bound, other: Bound) -> Bound {
-    match (one, other) {
-        (Ok(one), Ok(other)) => Ok(one.min(other)),
-        (Ok(bound), Err(_)) | (Err(_), Ok(bound)) => Ok(bound),
-        (Err(Miss::Late(one)), Err(Miss::Late(other))) => Err(Miss::Late(one.min(other))),
-        (Err(Miss::Late(_)), Err(miss)) | (Err(miss), Err(_)) => Err(miss),
     }
 }

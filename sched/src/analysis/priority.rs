@@ -16,6 +16,7 @@
 //!
 //! A server counts as none if its declared tasks cannot use it up, all of them being in time.
 
+use super::served::Served;
 use super::{HORIZON, ONE, Shared, Supply, Vcpu, budgets, fixed_point, ratio, releases};
 use crate::{Server, ServerKind, SlotSet, Ticks};
 
@@ -50,15 +51,13 @@ pub struct PrioritySupply<'a, S> {
     shared: Shared<'a>,
     given: S,
     level: Level,
-    priority: u8,
+    slot: usize,
     above: SlotSet,
     /// The slots above that take turns with others.
     sharing_above: SlotSet,
     equals: SlotSet,
     /// Unless it can never run out.
-    server: Option<Server>,
-    /// The longest time until the budget is back after it is used up.
-    wait: Ticks,
+    server: Option<Served>,
 }
 
 impl<'a, S: Supply> PrioritySupply<'a, S> {
@@ -76,30 +75,87 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             shared,
             given,
             level,
-            priority,
+            slot,
             above: group(shared.slots(slot, |other| other.priority > priority)),
             sharing_above: group(shared.slots(slot, |other| {
                 other.priority > priority && is_shared(other.priority)
             })),
             equals: group(shared.slots(slot, |other| other.priority == priority)),
             server: None,
-            wait: 0,
         };
-        if let Some(server) = supply.binding_server(own) {
-            let few = |demand| releases(&demand, server.period) < PIECES;
-            supply.server = Some(server);
-            supply.wait = if server.kind == ServerKind::Sporadic && !own.demand.is_some_and(few) {
-                server.period
-            } else {
-                server.period.saturating_sub(server.budget)
-            };
-        }
+        supply.server = supply
+            .binding_server(slot, own)
+            .map(|server| supply.served(slot, own, server));
         Some(supply)
     }
 
-    /// Returns the vCPU's server, if its tasks can use it up. A job that runs within one period of the server
-    /// was released within that period or at most one deadline before it.
-    fn binding_server(&self, vcpu: &Vcpu) -> Option<Server> {
+    fn served(&self, slot: usize, own: &Vcpu, server: Server) -> Served {
+        let jobs = own.demand.map_or(Ticks::MAX, |demand| releases(&demand, server.period));
+        let is_deferrable = server.kind == ServerKind::Deferrable;
+        Served {
+            slot,
+            server,
+            // The switch to the vCPU is lost from each budget, and so is the overrun of the one before.
+            useful: server.budget.saturating_sub(self.shared.overheads.at_ends()),
+            wait: if is_deferrable || jobs < PIECES {
+                server.period.saturating_sub(server.budget)
+            } else {
+                server.period
+            },
+            taken: self.taken(slot, server),
+            is_prompt: is_deferrable || jobs == 1,
+            deadline: server.period,
+        }
+    }
+
+    /// Returns the time that the hypervisor may take of a budget: in all of the period, or while each of the
+    /// jobs is under way that can be in it.
+    fn taken(&self, slot: usize, server: Server) -> Ticks {
+        let in_jobs = self.shared.known(slot).fold(0, |sum: Ticks, (task, response)| {
+            let reach = server.period.saturating_add(response);
+            let jobs = reach.div_ceil(task.period.max(1));
+            sum.saturating_add(jobs.saturating_mul(self.stolen_from(slot, response)))
+        });
+        let own = self.shared.vcpus.get(slot).and_then(|vcpu| vcpu.demand);
+        let all = self.stolen_from(slot, server.period);
+        own.map_or(all, |_| in_jobs.min(all))
+    }
+
+    /// Returns the time that the hypervisor takes from the vCPU in `slot` in an interval of this length.
+    fn stolen_from(&self, slot: usize, interval: Ticks) -> Ticks {
+        let own = self.shared.vcpus.get(slot);
+        let priority = own.map_or(0, |vcpu| vcpu.parameters.priority);
+        self.shared
+            .stolen(slot, |other| other.priority > priority, interval)
+            .saturating_add(self.given.stolen(interval))
+    }
+
+    /// Returns how late a budget can come back that is enough for all that can be released within a period:
+    /// the longest time from when it is used up.
+    ///
+    /// *Deferrable.* From when the vCPU became ready to the end of a period, it has done all that it has
+    /// been asked for, but for the delay by others. A period later there is new work. So when the budget of
+    /// the next period is used up, there is at most the delay to go to its end. The same holds from each
+    /// period to the next, because each used up a whole budget.
+    ///
+    /// *Sporadic.* A piece comes back a period after the policy was told that the vCPU is ready (`told`: at
+    /// most so late). If more pieces are used than the queue holds, then two jobs are so late. The pieces of
+    /// the others are joined, and come back later by as much.
+    fn lateness(&self, slot: usize, server: Server, told: Ticks) -> Option<Ticks> {
+        let demand = self.shared.vcpus.get(slot)?.demand?;
+        if server.kind == ServerKind::Deferrable {
+            return Some(self.shared.delay(slot)).filter(|delay| *delay != Ticks::MAX);
+        }
+        let jobs = releases(&demand, server.period);
+        if told == 0 && jobs < PIECES {
+            return Some(0);
+        }
+        let is_soon = told.saturating_mul(jobs) < server.period;
+        (jobs <= 2 && is_soon).then(|| told.saturating_mul(jobs))
+    }
+
+    /// Returns the vCPU's server, if its tasks can use it up.
+    fn binding_server(&self, slot: usize, vcpu: &Vcpu) -> Option<Server> {
         let server = vcpu
             .parameters
             .server
@@ -108,15 +164,21 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             return Some(server);
         };
         let per_job = self.per_job();
-        let work = demand.tasks.iter().fold(0, |sum: Ticks, task| {
-            let jobs = server
-                .period
-                .saturating_add(task.deadline)
-                .div_ceil(task.period.max(1));
+        let by_jobs = demand.tasks.iter().fold(0, |sum: Ticks, task| {
+            let reach = server.period.saturating_add(task.deadline);
+            let jobs = reach.div_ceil(task.period.max(1));
             sum.saturating_add(jobs.saturating_mul(task.wcet.saturating_add(per_job)))
         });
-        let stolen = self.stolen(server.period).saturating_add(per_job);
-        (work.saturating_add(stolen) > server.budget).then_some(server)
+        let by_history = match server.kind {
+            ServerKind::Deferrable => self.shared.worked(slot, server.period),
+            ServerKind::Sporadic | ServerKind::ConstantBandwidth => Ticks::MAX,
+        };
+        let late = self.lateness(slot, server, self.shared.delay(slot));
+        let released = self.shared.released(slot, server.period);
+        let by_lateness = late.map_or(Ticks::MAX, |late| released.saturating_add(late));
+        let work = by_jobs.min(by_history).min(by_lateness);
+        let taken = self.taken(slot, server).saturating_add(per_job);
+        (work.saturating_add(taken) > server.budget).then_some(server)
     }
 
     const fn event(&self) -> Ticks {
@@ -127,35 +189,41 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
         self.shared.overheads.per_job()
     }
 
-    /// Returns the most that `vcpu` takes in an interval of this length, with the cost of its comings and
-    /// goings.
-    fn interference(&self, vcpu: &Vcpu, interval: Ticks) -> Ticks {
+    /// Returns the most that the vCPU in `slot` takes in an interval of this length, with the cost of its
+    /// comings and goings.
+    fn interference(&self, slot: usize, vcpu: &Vcpu, interval: Ticks) -> Ticks {
         let per_job = self.per_job();
-        match (self.binding_server(vcpu), vcpu.demand) {
+        match (self.binding_server(slot, vcpu), vcpu.demand) {
             (None, None) => Ticks::MAX,
             (None, Some(demand)) => demand.requested(interval, per_job),
             (Some(server), demand) => {
                 let budgets = budgets(server, interval);
-                let activations = match demand {
-                    // Each can also have been released before the interval.
-                    Some(demand) => budgets
-                        .saturating_add(releases(&demand, interval))
-                        .saturating_add(demand.tasks.len() as Ticks),
-                    // The cost of its comings and goings beyond its budget is in [`Supply::stolen`].
-                    None => budgets,
-                };
                 let each = server.budget.saturating_add(self.shared.overheads.excess());
-                budgets
-                    .saturating_mul(each)
-                    .saturating_add(activations.saturating_mul(per_job))
+                let paid = budgets.saturating_mul(each);
+                let Some(demand) = demand else {
+                    // The cost of its comings and goings beyond its budget is in [`Supply::stolen`].
+                    return paid.saturating_add(budgets.saturating_mul(per_job));
+                };
+                // Each can also have been released before the interval.
+                let jobs = releases(&demand, interval).saturating_add(demand.tasks.len() as Ticks);
+                let by_budget = paid.saturating_add(jobs.saturating_mul(per_job));
+                let by_demand = self
+                    .shared
+                    .left_and_requested(slot, interval)
+                    .saturating_add(budgets.saturating_mul(self.shared.overheads.excess()));
+                by_budget
+                    .min(by_demand)
+                    .saturating_add(budgets.saturating_mul(per_job))
             }
         }
     }
 
     fn of(&self, slots: SlotSet, interval: Ticks) -> Ticks {
-        self.shared.in_slots(slots).fold(0, |sum: Ticks, vcpu| {
-            sum.saturating_add(self.interference(vcpu, interval))
-        })
+        self.shared
+            .numbered(slots)
+            .fold(0, |sum: Ticks, (slot, vcpu)| {
+                sum.saturating_add(self.interference(slot, vcpu, interval))
+            })
     }
 
     /// Turns that `work` needs: of each, the switch to it is lost.
@@ -188,11 +256,11 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             Sharing::Demand => {
                 // A sporadic server that is late because this very vCPU ran makes up for that later: its
                 // budgets then meet without a gap. Only turns bound that.
-                let is_late = |vcpu: &Vcpu| {
-                    self.binding_server(vcpu)
+                let is_late = |(slot, vcpu): (usize, &Vcpu)| {
+                    self.binding_server(slot, vcpu)
                         .is_some_and(|server| server.kind == ServerKind::Sporadic)
                 };
-                if self.shared.in_slots(self.equals).any(is_late) {
+                if self.shared.numbered(self.equals).any(is_late) {
                     return Ticks::MAX;
                 }
                 let theirs = self.of(self.equals, interval);
@@ -217,16 +285,90 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             Sharing::Demand => SlotSet(self.above.0 | self.equals.0),
             Sharing::Turns => self.above,
         };
-        self.shared.in_slots(demanding).fold(0, |sum: Ticks, vcpu| {
-            sum.saturating_add(match (self.binding_server(vcpu), vcpu.demand) {
-                (Some(server), _) => ratio(
-                    server.budget.saturating_add(self.shared.overheads.excess()),
-                    server.period,
-                ),
-                (None, Some(demand)) => demand.utilisation(self.per_job()),
-                (None, None) => Ticks::MAX,
+        self.shared
+            .numbered(demanding)
+            .fold(0, |sum: Ticks, (slot, vcpu)| {
+                let by_demand = vcpu.demand.map(|demand| demand.utilisation(self.per_job()));
+                sum.saturating_add(match self.binding_server(slot, vcpu) {
+                    Some(server) => {
+                        let budget = server.budget.saturating_add(self.shared.overheads.excess());
+                        ratio(budget, server.period).min(by_demand.unwrap_or(Ticks::MAX))
+                    }
+                    None => by_demand.unwrap_or(Ticks::MAX),
+                })
             })
-        })
+    }
+
+    /// Returns the longest time for which others keep the vCPU waiting from when it becomes ready to when it has
+    /// nothing left to do, while the budget lasts.
+    pub(super) fn longest_delay(&self) -> Ticks {
+        let slot = self.slot;
+        let step = |time| self.while_paid(self.shared.released(slot, time));
+        match fixed_point(1, HORIZON, step) {
+            Some(time) if time <= HORIZON => time.saturating_sub(self.shared.released(slot, time)),
+            _ => Ticks::MAX,
+        }
+    }
+
+    /// Returns the longest time from when the budget is used up to when some is back, if the budget is enough
+    /// for all that can be released within a period. What it has to spare has to be used up too.
+    fn gap(&self, served: &Served) -> Option<Ticks> {
+        let server = served.server;
+        let work = self.shared.released(served.slot, server.period);
+        let spare = served
+            .useful
+            .checked_sub(work.saturating_add(served.taken))?;
+        let told = self.while_paid(1).saturating_sub(1);
+        let late = self.lateness(served.slot, server, told)?;
+        Some(late.saturating_sub(spare))
+    }
+
+    /// Returns the number of jobs that can be released in a period of the server.
+    fn jobs(&self, served: &Served) -> Ticks {
+        let demand = self.shared.vcpus.get(served.slot).and_then(|vcpu| vcpu.demand);
+        demand.map_or(Ticks::MAX, |demand| releases(&demand, served.server.period))
+    }
+
+    /// Returns the time for `work` if the only task has one job for each budget at most. Others keep the job
+    /// waiting before the gap and behind it.
+    fn once(&self, served: &Served, work: Ticks, gap: Ticks) -> Ticks {
+        let direct = self.while_paid(work);
+        let waits = direct.saturating_sub(work);
+        if gap == 0 {
+            return direct;
+        }
+        let spare = served.useful.saturating_sub(work).saturating_sub(served.taken);
+        direct.saturating_add(waits.saturating_sub(spare))
+    }
+
+    /// Returns the time for `work` if others and gaps between budgets keep the vCPU waiting.
+    fn with_gaps(&self, served: &Served, work: Ticks) -> Ticks {
+        let Some(gap) = self.gap(served) else {
+            return Ticks::MAX;
+        };
+        // A sporadic budget comes back in its pieces.
+        let tasks = self.shared.known(served.slot).count();
+        let is_once = tasks == 1 && self.jobs(served) == 1;
+        let once = if is_once {
+            self.once(served, work, gap)
+        } else {
+            Ticks::MAX
+        };
+        let pieces = match served.server.kind {
+            ServerKind::Sporadic => self.jobs(served),
+            ServerKind::Deferrable | ServerKind::ConstantBandwidth => 1,
+        };
+        let period = served.server.period.max(1);
+        let step = |time: Ticks| {
+            let periods = time.checked_div(period).unwrap_or(0);
+            let rest = time.saturating_sub(periods.saturating_mul(period));
+            let gaps = periods.saturating_mul(gap).saturating_add(rest.min(gap));
+            self.while_paid(work.saturating_add(gaps.saturating_mul(pieces)))
+        };
+        match fixed_point(work, HORIZON, step) {
+            Some(time) if time <= HORIZON => time.min(once),
+            _ => once,
+        }
     }
 
     /// Returns the time for `work` while the budget lasts.
@@ -250,25 +392,18 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
 
 impl<S: Supply> Supply for PrioritySupply<'_, S> {
     fn time_for(&self, work: Ticks) -> Ticks {
-        let Some(server) = self.server else {
+        let Some(served) = self.server else {
             return self.while_paid(work);
         };
-        // The switch to the vCPU is lost from each budget, and so is the overrun of the one before.
-        let useful = server.budget.saturating_sub(self.shared.overheads.at_ends());
-        if useful == 0 || self.while_paid(useful) > server.period {
-            return Ticks::MAX;
+        let with_gaps = self.with_gaps(&served, work);
+        if served.useful == 0 || self.while_paid(served.useful) > served.server.period {
+            return with_gaps;
         }
-        let whole = work.saturating_sub(1).checked_div(useful).unwrap_or(0);
-        let rest = work.saturating_sub(whole.saturating_mul(useful));
-        whole
-            .saturating_mul(server.period)
-            .saturating_add(self.wait)
-            .saturating_add(self.while_paid(rest))
+        let by_phase = served.time_for(&self.shared, work, |rest| self.while_paid(rest));
+        by_phase.min(with_gaps)
     }
 
     fn stolen(&self, interval: Ticks) -> Ticks {
-        self.shared
-            .stolen(|other| other.priority > self.priority, interval)
-            .saturating_add(self.given.stolen(interval))
+        self.stolen_from(self.slot, interval)
     }
 }

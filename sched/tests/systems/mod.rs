@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use bulkhead_sched::analysis::{
-    Bound, Demand, Miss, Overheads, PolicyModel, Shared, Task, TaskScheduler, Vcpu, slot_bounds,
+    Bound, Demand, Miss, Overheads, PolicyModel, Responses, Shared, Task, TaskScheduler, Vcpu, slot_bounds,
 };
 use bulkhead_sched::simulate::{Pattern, Simulator, Source, SourceState, Statistics};
 use bulkhead_sched::{
@@ -280,15 +280,21 @@ impl System {
                 critical: vcpu.critical,
             })
             .collect();
-        let shared = Shared {
-            vcpus: &vcpus,
-            overheads: self.overheads,
-        };
+        let shared = Shared::new(&vcpus, self.overheads);
+        let models: Vec<_> = self
+            .models()
+            .into_iter()
+            .map(|model| (model, Responses::of(&model, shared)))
+            .collect();
         let one = |(slot, vcpu): (usize, &SystemVcpu)| {
             let mut worst = vec![Ok(0); vcpu.tasks.len()];
-            for model in self.models() {
+            for (model, responses) in &models {
                 let mut bounds = vec![Err(Miss::NotConverged); vcpu.tasks.len()];
-                slot_bounds(&model, shared, slot, &mut bounds);
+                let shared = Shared {
+                    responses: Some(responses),
+                    ..shared
+                };
+                slot_bounds(model, shared, slot, &mut bounds);
                 for (worst, bound) in worst.iter_mut().zip(bounds) {
                     *worst = worst.and_then(|worst| Ok(bound?.max(worst)));
                 }
@@ -335,7 +341,7 @@ impl System {
         }
     }
 
-    fn policy(&self) -> AnyPolicy {
+    pub fn policy(&self) -> AnyPolicy {
         let parameters: Vec<VcpuParameters> = self.vcpus.iter().map(|vcpu| vcpu.parameters).collect();
         match self.model() {
             PolicyModel::Pinned => AnyPolicy::pinned(&parameters),
