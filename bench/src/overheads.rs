@@ -109,6 +109,7 @@ pub fn latency_charges(measured: &[Measured], overheads: &Overheads) -> Vec<Char
 
 #[cfg(test)]
 mod tests {
+    use bulkhead_sched::analysis::Orders;
     use super::*;
 
     #[test]
@@ -130,6 +131,7 @@ mod tests {
             interrupt: 20,
             decision: 10,
             longest: 200,
+            orders: Orders::NONE,
         };
         let charges = latency_charges(&measured, &overheads);
         let texts: Vec<String> = charges.iter().map(Charge::text).collect();
@@ -162,6 +164,7 @@ mod tests {
             interrupt: 1,
             decision,
             longest: 0,
+            orders: Orders::NONE,
         };
         let enough = charges(&results, &overheads(500, 400));
         let seen: Vec<_> = enough

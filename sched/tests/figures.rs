@@ -3,7 +3,7 @@
 //! exact shares of time domains, the starts of windows. The figures are those of docs/scheduling.md. Every
 //! run covers a tenth of them, and the long tests cover all.
 
-use bulkhead_sched::analysis::{Overheads, Task};
+use bulkhead_sched::analysis::{Orders, Overheads, Task};
 use bulkhead_sched::simulate::{Event, Observer, Pattern, Simulator, Source, SourceState};
 use bulkhead_sched::{
     AnyPolicy, Arinc653Parameters, Domain, DomainsParameters, EdfParameters, Schedule, Server, ServerKind,
@@ -117,6 +117,7 @@ fn time_domains_have_exactly_their_budgets_in_a_thousand_cycles() {
         interrupt: 10,
         decision: 20,
         longest: 0,
+        orders: Orders::NONE,
     };
     let mut simulator = Simulator::new(policy, &sources, &mut states, overheads, 1);
     let end = 1000 * budgets.iter().sum::<Ticks>();
@@ -163,6 +164,7 @@ fn windows_start_late_by_what_is_under_way_in_a_hundred_thousand_frames() {
         interrupt: 10,
         decision: 20,
         longest: 200,
+        orders: Orders::NONE,
     };
     let window = |slot: u32, offset, duration| Window {
         slots: SlotSet(1 << slot),

@@ -7,6 +7,7 @@
 
 mod read;
 
+use bulkhead_sched::analysis::Orders;
 pub use bulkhead_sched::analysis::Overheads;
 
 use std::path::Path;
@@ -277,6 +278,7 @@ impl Costs {
             interrupt: self.interrupt.get(),
             decision: self.decision.get(),
             longest: self.longest.get().saturating_add(more),
+            orders: Orders::NONE,
         }
     }
 }

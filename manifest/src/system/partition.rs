@@ -19,7 +19,7 @@ use crate::schema::form::Whole;
 #[derive(Clone, Copy, Debug)]
 pub struct Partition<'a> {
     system: &'a System,
-    number: usize,
+    pub(crate) number: usize,
     pub(crate) spec: &'a PartitionSpec,
     pub(crate) guest: &'a Guest,
 }

@@ -10,8 +10,11 @@ mod suggest;
 
 pub use suggest::suggest;
 
+use bulkhead_abi::hypercall::ORDER_SPACE_NS;
+use bulkhead_abi::{ObjectKind, Rights};
 use bulkhead_sched::analysis::{
-    Bound, Demand, Miss, Overheads, PolicyModel, Responses, Shared, Task, TaskScheduler, Vcpu, slot_bounds,
+    Bound, Demand, Miss, Orders, Overheads, PolicyModel, Responses, Shared, Task, TaskScheduler, Vcpu,
+    slot_bounds,
 };
 use bulkhead_sched::simulate::{Pattern, Source};
 use bulkhead_sched::{
@@ -171,7 +174,10 @@ fn one(system: &System, pcpu: &system::Pcpu) -> PcpuTiming {
         number: pcpu.number,
         policy: pcpu.policy,
         quantum: pcpu.quantum_ns.max(1),
-        overheads: system.board.overheads(vcpus.len()).unwrap_or_default(),
+        overheads: Overheads {
+            orders: orders(system, pcpu.number),
+            ..system.board.overheads(vcpus.len()).unwrap_or_default()
+        },
         schedule_names: pcpu
             .schedules
             .iter()
@@ -181,6 +187,49 @@ fn one(system: &System, pcpu: &system::Pcpu) -> PcpuTiming {
         vcpus,
         windows,
         schedules,
+    }
+}
+
+/// Returns the partitions with a vCPU on the pCPU that somebody on another pCPU can stop. A partition can stop
+/// itself. A holder of control that can pass it on counts wherever its vCPUs are.
+fn orders(system: &System, pcpu: u32) -> Orders {
+    let is_here = |vcpu: &system::Vcpu| vcpu.pcpu == pcpu;
+    let partitions = system.partitions();
+    let can_stop = |holder: &system::Partition<'_>, number: usize| {
+        let on_partition = |capability: &system::Capability| capability.kind == ObjectKind::Partition;
+        let passes_on = |capability: &system::Capability| {
+            capability.object != holder.number && capability.rights.contains(Rights::GRANT)
+        };
+        let all = holder.capabilities();
+        let is_elsewhere = !holder.vcpus().iter().all(is_here);
+        let spreads = all
+            .iter()
+            .filter(|capability| on_partition(capability))
+            .any(passes_on);
+        all.iter().any(|capability| {
+            on_partition(capability)
+                && capability.object == number
+                && capability.rights.contains(Rights::CONTROL)
+                && (is_elsewhere || spreads && capability.rights.contains(Rights::GRANT))
+        })
+    };
+    let here = || {
+        partitions
+            .iter()
+            .filter(|partition| partition.vcpus().iter().any(is_here))
+    };
+    if here().count() < 2 {
+        // The only partition is stopped by each order, and nobody else runs here.
+        return Orders::NONE;
+    }
+    let ordered = here().filter(|partition| {
+        partitions
+            .iter()
+            .any(|holder| can_stop(holder, partition.number))
+    });
+    Orders {
+        partitions: ordered.count() as u64,
+        space: ORDER_SPACE_NS,
     }
 }
 

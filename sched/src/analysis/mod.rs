@@ -107,9 +107,44 @@ pub struct Overheads {
     /// The longest stretch in which the hypervisor looks at nothing, whatever it does; an event if that is
     /// longer.
     pub longest: Ticks,
+    /// The stops and starts of vCPUs that other pCPUs order.
+    pub orders: Orders,
+}
+
+/// Orders of other pCPUs: each stops or starts the vCPUs of a partition, in the time of whoever runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Orders {
+    /// The partitions on the pCPU that others can order to stop or to start.
+    pub partitions: Ticks,
+    /// The least time between two stops that are carried out.
+    pub space: Ticks,
+}
+
+impl Orders {
+    /// Nobody orders anything.
+    pub const NONE: Self = Self {
+        partitions: 0,
+        space: 0,
+    };
 }
 
 impl Overheads {
+    /// Returns the time that orders of other pCPUs take in an interval of this length. Stops keep their
+    /// distance. Each partition can be signalled and started once more than that. An order takes less than two
+    /// events (`docs/longest.md`), and its signal takes an arrival.
+    #[must_use]
+    pub const fn ordered(&self, interval: Ticks) -> Ticks {
+        if self.orders.partitions == 0 {
+            return 0;
+        }
+        let stops = match interval.checked_div(self.orders.space) {
+            Some(times) => times.saturating_add(1),
+            None => Ticks::MAX,
+        };
+        let each = self.arrival().saturating_add(self.event().saturating_mul(2));
+        stops.saturating_add(self.orders.partitions).saturating_mul(each)
+    }
+
     /// Returns the cost of an event, when somebody else is to run: an interrupt, a decision and a switch.
     #[must_use]
     pub const fn event(&self) -> Ticks {
@@ -213,7 +248,10 @@ impl<'a> Shared<'a> {
             let slot = u32::try_from(slot).unwrap_or(u32::MAX);
             slots.0.checked_shr(slot).unwrap_or(0) & 1 != 0
         };
-        self.vcpus.iter().enumerate().filter(move |(slot, _)| in_set(*slot))
+        self.vcpus
+            .iter()
+            .enumerate()
+            .filter(move |(slot, _)| in_set(*slot))
     }
 
     /// Returns the vCPUs in `slots`.
@@ -238,7 +276,7 @@ impl<'a> Shared<'a> {
     /// for it, if it is one of those.
     pub fn stolen(&self, slot: usize, preempt: impl Fn(&VcpuParameters) -> bool, interval: Ticks) -> Ticks {
         let others = self.vcpus.iter().enumerate().filter(|(other, _)| *other != slot);
-        others.fold(0, |sum: Ticks, (_, vcpu)| {
+        others.fold(self.overheads.ordered(interval), |sum: Ticks, (_, vcpu)| {
             let preempts = preempt(&vcpu.parameters);
             let each = if preempts {
                 self.overheads.event()

@@ -377,7 +377,7 @@ const fn bit(slot: Slot) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Task;
+    use crate::analysis::{Orders, Task};
     use crate::simulate::Pattern;
     use crate::{AnyPolicy, FixedPriorityParameters, VcpuParameters};
 
@@ -445,6 +445,7 @@ mod tests {
             interrupt: 1,
             decision: 1,
             longest: 0,
+            orders: Orders::NONE,
         };
         let mut states = [SourceState::default(); 2];
         let mut simulator = Simulator::new(policy(), &SOURCES, &mut states, overheads, 1);

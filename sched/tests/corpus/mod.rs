@@ -43,12 +43,19 @@ impl Figures {
             self.refused += 1;
             self.in_vain += u64::from(!worst.has_missed);
             if !worst.has_missed && std::env::var_os("BULKHEAD_SHOW").is_some() {
-                println!("refused in vain: {number} of {part:?}: {system:?} \nBOUNDS {:?} SEEN {:?}", system.analyse(), worst.longest);
+                println!(
+                    "refused in vain: {number} of {part:?}: {system:?} \nBOUNDS {:?} SEEN {:?}",
+                    system.analyse(),
+                    worst.longest
+                );
             }
             return;
         };
         self.accepted += 1;
-        assert!(!worst.has_missed, "system {number} of {part:?} misses: {system:?}");
+        assert!(
+            !worst.has_missed,
+            "system {number} of {part:?} misses: {system:?}"
+        );
         for (bound, longest) in bounds.into_iter().zip(worst.longest) {
             assert!(
                 longest <= bound,

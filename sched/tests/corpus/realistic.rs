@@ -4,7 +4,7 @@
 //! Periods divide 200 ms, so that every run sees all phases that a start makes possible. Budgets, windows and
 //! turns are the need and 2 % to 60 % more.
 
-use bulkhead_sched::analysis::{Overheads, Task, TaskScheduler};
+use bulkhead_sched::analysis::{Orders, Overheads, Task, TaskScheduler};
 use bulkhead_sched::{Domain, Schedule, Server, ServerKind, SlotSet, VcpuParameters, Window};
 
 use crate::systems::{Kind, Numbers, System, SystemVcpu};
@@ -22,6 +22,7 @@ const BOARD: Overheads = Overheads {
     interrupt: 500,
     decision: 1200,
     longest: 18_400,
+    orders: Orders::NONE,
 };
 
 /// A part of the corpus.
@@ -54,7 +55,11 @@ pub fn system(part: Part, number: u64) -> System {
 fn attempted(part: Part, number: u64, attempt: u64) -> System {
     let seed = attempt << 32 | number << 8 | (part.kind as u64) << 1 | u64::from(part.on_board);
     let mut numbers = Numbers::new(seed ^ 0x00c0_ffee);
-    let overheads = if part.on_board { BOARD } else { Overheads::default() };
+    let overheads = if part.on_board {
+        BOARD
+    } else {
+        Overheads::default()
+    };
     let mut system = System {
         number,
         kind: part.kind,
@@ -176,7 +181,9 @@ fn whole_need(vcpu: &SystemVcpu, interval: u64, overheads: &Overheads) -> u64 {
 fn need(vcpu: &SystemVcpu, interval: u64, overheads: &Overheads) -> u64 {
     let work = |task: &Task| {
         let job = task.wcet + overheads.per_job();
-        (job * interval).div_ceil(task.period).max(job * (interval / task.period))
+        (job * interval)
+            .div_ceil(task.period)
+            .max(job * (interval / task.period))
     };
     vcpu.tasks.iter().map(work).sum()
 }
