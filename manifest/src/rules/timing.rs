@@ -199,7 +199,9 @@ fn work_is_declared(partition: &PartitionSpec, demand: &DemandSpec, report: &mut
     for vcpu in 0..partition.vcpus.len() as u32 {
         let tasks = || demand.tasks.iter().filter(|task| task.vcpu.get() == vcpu);
         let own = partition.workload.iter().filter(|work| work.vcpu.get() == vcpu);
-        let longest = tasks().filter_map(|task| task.wcet.as_ref()).map(|wcet| wcet.value);
+        let longest = tasks()
+            .filter_map(|task| task.wcet.as_ref())
+            .map(|wcet| wcet.value);
         let longest = longest.max().unwrap_or(Duration::new(0));
         let mut left: u128 = tasks()
             .map(|task| rate(task.wcet.as_ref(), task.period.as_ref(), 1))

@@ -416,8 +416,7 @@ impl PcpuTiming {
     }
 
     fn tasks(&self) -> Vec<Option<Vec<Task>>> {
-        let tasks =
-            |vcpu: &VcpuTiming| Some(vcpu.tasks.as_ref()?.iter().map(|named| named.task).collect());
+        let tasks = |vcpu: &VcpuTiming| Some(vcpu.tasks.as_ref()?.iter().map(|named| named.task).collect());
         self.vcpus.iter().map(tasks).collect()
     }
 
@@ -449,7 +448,10 @@ impl PcpuTiming {
         let vcpus = self.analysed(&tasks);
         let analysis = Analysis::new(self, &vcpus);
         let others = (0..self.vcpus.len()).filter(|slot| Some(*slot) != first);
-        let mut slots = first.into_iter().chain(others).filter(|slot| !late.contains(slot));
+        let mut slots = first
+            .into_iter()
+            .chain(others)
+            .filter(|slot| !late.contains(slot));
         slots.all(|slot| {
             let verdicts = analysis.verdicts_of(slot);
             verdicts.iter().all(|verdict| verdict.bound.is_ok())

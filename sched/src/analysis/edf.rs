@@ -196,9 +196,12 @@ impl<'a> Contender<'a> {
     fn before(&self, offset: Ticks, work: Ticks) -> Ticks {
         if let Some(budgets) = self.budgets_per_job {
             let (period, each) = if budgets == 1 {
-                (self.vcpu.demand.map_or(0, |demand| {
-                    demand.tasks.first().map_or(0, |task| task.period)
-                }), self.job())
+                (
+                    self.vcpu
+                        .demand
+                        .map_or(0, |demand| demand.tasks.first().map_or(0, |task| task.period)),
+                    self.job(),
+                )
             } else {
                 (self.server.period, self.with_ends())
             };
@@ -224,7 +227,11 @@ impl<'a> Contender<'a> {
         let Some(budgets) = self.budgets_per_job else {
             let step = self.step();
             let into = deadline.checked_rem(step).unwrap_or(0);
-            return if is_own { (step, 0) } else { (step, step.saturating_sub(into)) };
+            return if is_own {
+                (step, 0)
+            } else {
+                (step, step.saturating_sub(into))
+            };
         };
         let period = self.server.period.max(1);
         if is_own {
@@ -250,7 +257,10 @@ impl<'a> EdfSupply<'a> {
     #[must_use]
     pub fn new(shared: Shared<'a>, slot: usize) -> Option<Self> {
         let own = Contender::new(shared, slot)?;
-        let with_server = shared.vcpus.iter().filter(|vcpu| vcpu.parameters.server.is_some());
+        let with_server = shared
+            .vcpus
+            .iter()
+            .filter(|vcpu| vcpu.parameters.server.is_some());
         // The only server has nobody to share with.
         if density(&shared) > ONE && with_server.count() > 1 {
             return None;
@@ -371,9 +381,7 @@ impl Supply for EdfSupply<'_> {
         }
         let is_whole = self.own.is_spared || self.own.budgets_per_job.is_some();
         if !is_whole {
-            return self
-                .served
-                .time_for(&self.shared, work, |rest| self.paid(rest));
+            return self.served.time_for(&self.shared, work, |rest| self.paid(rest));
         }
         let whole = work
             .saturating_sub(1)

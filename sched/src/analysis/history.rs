@@ -141,5 +141,8 @@ fn ran(period: Ticks, work: Ticks, response: Ticks, interval: Ticks) -> Ticks {
     let reach = interval.saturating_add(response).saturating_sub(work);
     let whole = reach.checked_div(period).unwrap_or(0);
     let rest = reach.saturating_sub(whole.saturating_mul(period));
-    whole.saturating_mul(work).saturating_add(rest.min(work)).min(interval)
+    whole
+        .saturating_mul(work)
+        .saturating_add(rest.min(work))
+        .min(interval)
 }

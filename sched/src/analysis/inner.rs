@@ -95,13 +95,7 @@ fn longest_busy(demand: &Demand, supply: &impl Supply, overheads: &Overheads) ->
 }
 
 /// Returns the longest response of `own` among all offsets that count.
-fn by_offset(
-    demand: &Demand,
-    own: &Task,
-    supply: &impl Supply,
-    overheads: &Overheads,
-    busy: Ticks,
-) -> Bound {
+fn by_offset(demand: &Demand, own: &Task, supply: &impl Supply, overheads: &Overheads, busy: Ticks) -> Bound {
     let count = demand.tasks.iter().fold(0, |sum: Ticks, task| {
         let times = busy.checked_div(task.period).unwrap_or(Ticks::MAX);
         sum.saturating_add(times).saturating_add(1)

@@ -213,7 +213,10 @@ impl<'a> Shared<'a> {
             let slot = u32::try_from(slot).unwrap_or(u32::MAX);
             slots.0.checked_shr(slot).unwrap_or(0) & 1 != 0
         };
-        self.vcpus.iter().enumerate().filter(move |(slot, _)| in_set(*slot))
+        self.vcpus
+            .iter()
+            .enumerate()
+            .filter(move |(slot, _)| in_set(*slot))
     }
 
     /// Returns the vCPUs in `slots`.

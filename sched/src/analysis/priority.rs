@@ -90,7 +90,9 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
     }
 
     fn served(&self, slot: usize, own: &Vcpu, server: Server) -> Served {
-        let jobs = own.demand.map_or(Ticks::MAX, |demand| releases(&demand, server.period));
+        let jobs = own
+            .demand
+            .map_or(Ticks::MAX, |demand| releases(&demand, server.period));
         let is_deferrable = server.kind == ServerKind::Deferrable;
         Served {
             slot,
@@ -219,11 +221,9 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
     }
 
     fn of(&self, slots: SlotSet, interval: Ticks) -> Ticks {
-        self.shared
-            .numbered(slots)
-            .fold(0, |sum: Ticks, (slot, vcpu)| {
-                sum.saturating_add(self.interference(slot, vcpu, interval))
-            })
+        self.shared.numbered(slots).fold(0, |sum: Ticks, (slot, vcpu)| {
+            sum.saturating_add(self.interference(slot, vcpu, interval))
+        })
     }
 
     /// Turns that `work` needs: of each, the switch to it is lost.
@@ -315,9 +315,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
     fn gap(&self, served: &Served) -> Option<Ticks> {
         let server = served.server;
         let work = self.shared.released(served.slot, server.period);
-        let spare = served
-            .useful
-            .checked_sub(work.saturating_add(served.taken))?;
+        let spare = served.useful.checked_sub(work.saturating_add(served.taken))?;
         let told = self.while_paid(1).saturating_sub(1);
         let late = self.lateness(served.slot, server, told)?;
         Some(late.saturating_sub(spare))

@@ -78,7 +78,9 @@ impl Served {
                 return longest;
             }
             let rest = all.saturating_sub(whole.saturating_mul(self.useful));
-            let time = whole.saturating_mul(self.server.period).saturating_add(paid(rest));
+            let time = whole
+                .saturating_mul(self.server.period)
+                .saturating_add(paid(rest));
             longest.max(time.saturating_sub(end.saturating_sub(step)))
         })
     }
@@ -109,8 +111,7 @@ impl Served {
             return once.saturating_add(again);
         }
         let at_most = paid(self.useful).saturating_sub(self.useful);
-        once.saturating_add(again)
-            .max(rest.saturating_add(at_most))
+        once.saturating_add(again).max(rest.saturating_add(at_most))
     }
 
     /// Returns the time for `work` if the vCPU becomes ready at this phase of a period.

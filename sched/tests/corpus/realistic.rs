@@ -54,7 +54,11 @@ pub fn system(part: Part, number: u64) -> System {
 fn attempted(part: Part, number: u64, attempt: u64) -> System {
     let seed = attempt << 32 | number << 8 | (part.kind as u64) << 1 | u64::from(part.on_board);
     let mut numbers = Numbers::new(seed ^ 0x00c0_ffee);
-    let overheads = if part.on_board { BOARD } else { Overheads::default() };
+    let overheads = if part.on_board {
+        BOARD
+    } else {
+        Overheads::default()
+    };
     let mut system = System {
         number,
         kind: part.kind,
@@ -176,7 +180,9 @@ fn whole_need(vcpu: &SystemVcpu, interval: u64, overheads: &Overheads) -> u64 {
 fn need(vcpu: &SystemVcpu, interval: u64, overheads: &Overheads) -> u64 {
     let work = |task: &Task| {
         let job = task.wcet + overheads.per_job();
-        (job * interval).div_ceil(task.period).max(job * (interval / task.period))
+        (job * interval)
+            .div_ceil(task.period)
+            .max(job * (interval / task.period))
     };
     vcpu.tasks.iter().map(work).sum()
 }
