@@ -109,8 +109,8 @@ pub fn latency_charges(measured: &[Measured], overheads: &Overheads) -> Vec<Char
 
 #[cfg(test)]
 mod tests {
-    use bulkhead_sched::analysis::Orders;
     use super::*;
+    use bulkhead_sched::analysis::Orders;
 
     #[test]
     fn a_latency_is_charged_if_the_hypervisor_hands_it_on_as_soon_as_it_can() {

@@ -202,3 +202,26 @@ fn who_has_no_budget_under_edf_is_told_one() {
     assert!(proposed.ends_with("period = \"10ms\""), "{help}");
     assert_eq!(judged(proposed), None);
 }
+
+#[test]
+fn stops_that_another_pcpu_can_order_are_charged() {
+    let boss = |pcpu: u32, rights: &str| {
+        format!(
+            "[partition.boss]\nkind = \"vm\"\nimage = \"payloads/raw.bin\"\nmemory = \"2M\"\n\
+             vcpus = [{{ pcpu = {pcpu}, priority = 1 }}]\n\
+             capabilities.low = {{ partition = \"low\", rights = [{rights}] }}\n"
+        )
+    };
+    let bound = |header: &str| {
+        let parts = [("high", "priority = 9", TASK_A), ("low", "priority = 5", TASK_B)];
+        let pcpu = pcpu(&system(header, &parts));
+        (pcpu.verdicts()[0].bound.unwrap(), pcpu.overheads)
+    };
+    let (calm, _) = bound(&boss(1, "\"read\""));
+    let (disturbed, overheads) = bound(&boss(1, "\"control\""));
+    assert_eq!(disturbed, calm + overheads.ordered(disturbed));
+    // The holder orders in its own time, whoever it can pass its right on to.
+    let (here, _) = bound(&boss(0, "\"control\""));
+    let (reading, _) = bound(&boss(0, "\"read\""));
+    assert_eq!(here, reading);
+}

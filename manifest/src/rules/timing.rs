@@ -212,7 +212,8 @@ fn work_is_declared(partition: &PartitionSpec, demand: &DemandSpec, report: &mut
             let asked = rate(work.execution.as_ref(), work.period.as_ref(), jobs_at_once(work));
             let execution = work.execution.as_ref().map(|execution| execution.value);
             let label = if work.kind == WorkKind::AlwaysReady {
-                "it never comes to an end".to_owned()
+                // Nobody takes it for what is declared: it tries the budget.
+                continue;
             } else if execution.is_some_and(|execution| execution > longest) {
                 let longest = format_duration(longest.get());
                 format!("its execution is longer than each `wcet` of the demand: at most {longest}")

@@ -222,11 +222,8 @@ fn orders(system: &System, pcpu: u32) -> Orders {
         // The only partition is stopped by each order, and nobody else runs here.
         return Orders::NONE;
     }
-    let ordered = here().filter(|partition| {
-        partitions
-            .iter()
-            .any(|holder| can_stop(holder, partition.number))
-    });
+    let ordered =
+        here().filter(|partition| partitions.iter().any(|holder| can_stop(holder, partition.number)));
     Orders {
         partitions: ordered.count() as u64,
         space: ORDER_SPACE_NS,

@@ -9,10 +9,23 @@ mod realistic;
 
 use realistic::Part;
 
-use crate::systems::{Kind, grouped};
+use crate::systems::Kind;
 
 /// Systems in each part.
 const SYSTEMS: u64 = 150;
+
+/// What a part of the corpus may show: the median of the bound over the longest response, in hundredths, and
+/// the percentage of the systems without a miss that are refused. The goals are 120 and 10. Where a figure is
+/// higher, docs/analysis.md says why.
+struct Bars {
+    ratio: u64,
+    in_vain: u64,
+}
+
+const GOALS: Bars = Bars {
+    ratio: 120,
+    in_vain: 10,
+};
 
 /// The figures of a part of the corpus.
 #[derive(Debug, Default)]
@@ -37,17 +50,15 @@ impl Figures {
 
     fn add(&mut self, part: Part, number: u64) {
         let system = realistic::system(part, number);
-        let bounds: Result<Vec<u64>, _> = system.analyse().into_iter().flatten().collect();
+        let analysed = system.analyse();
+        let bounds: Result<Vec<u64>, _> = analysed.iter().flatten().copied().collect();
         let worst = adversary::search(&system, bounds.is_err());
         let Ok(bounds) = bounds else {
             self.refused += 1;
             self.in_vain += u64::from(!worst.has_missed);
             if !worst.has_missed && std::env::var_os("BULKHEAD_SHOW").is_some() {
-                println!(
-                    "refused in vain: {number} of {part:?}: {system:?} \nBOUNDS {:?} SEEN {:?}",
-                    system.analyse(),
-                    worst.longest
-                );
+                println!("refused in vain: {number} of {part:?}: {system:?}");
+                println!("BOUNDS {analysed:?} SEEN {:?}", worst.longest);
             }
             return;
         };
@@ -65,12 +76,10 @@ impl Figures {
         }
     }
 
-    /// Returns the ratio that this part of the tasks does not exceed, in hundredths.
+    /// Returns the ratio that this percentage of the tasks does not exceed, in hundredths.
     fn ratio(&self, percent: usize) -> u64 {
-        self.ratios
-            .get(self.ratios.len().saturating_sub(1) * percent / 100)
-            .copied()
-            .unwrap_or(0)
+        let last = self.ratios.len().saturating_sub(1);
+        self.ratios.get(last * percent / 100).copied().unwrap_or(0)
     }
 
     /// Returns the percentage of the systems without a miss that are refused, rounded up.
@@ -79,49 +88,56 @@ impl Figures {
     }
 }
 
-fn measure(kind: Kind, name: &str) {
-    for on_board in [false, true] {
+/// Measures a part of the corpus, prints its row of the table in docs/analysis.md, and compares it with the
+/// bars, first those without overheads.
+fn measure(kind: Kind, name: &str, bars: [Bars; 2]) {
+    for (on_board, bars) in [false, true].into_iter().zip(bars) {
         let figures = Figures::of(Part { kind, on_board });
         println!(
-            "| {name} | {} | {} | {} | {} | {} % | {} | {:.2} | {:.2} |",
+            "| {name} | {} | {} | {} | {} % | {:.2} | {:.2} |",
             if on_board { "the board's" } else { "none" },
-            grouped(figures.accepted + figures.refused),
             figures.accepted,
             figures.in_vain,
             figures.percent_in_vain(),
-            figures.ratios.len(),
             figures.ratio(50) as f64 / 100.0,
             figures.ratio(90) as f64 / 100.0,
+        );
+        assert!(figures.ratio(50) <= bars.ratio, "{name}, board: {on_board}");
+        assert!(
+            figures.percent_in_vain() <= bars.in_vain,
+            "{name}, board: {on_board}"
         );
     }
 }
 
 #[test]
 fn pinned() {
-    measure(Kind::Pinned, "`pinned`");
+    measure(Kind::Pinned, "`pinned`", [GOALS, GOALS]);
 }
 
 #[test]
 fn fixed_priority() {
-    measure(Kind::FixedPriority, "`fixed-priority`");
+    measure(Kind::FixedPriority, "`fixed-priority`", [GOALS, GOALS]);
 }
 
 #[test]
 fn fixed_priority_with_servers() {
-    measure(Kind::Servers, "`fixed-priority`, servers");
+    let with = |in_vain| Bars { in_vain, ..GOALS };
+    measure(Kind::Servers, "`fixed-priority`, servers", [with(21), with(32)]);
 }
 
 #[test]
 fn edf() {
-    measure(Kind::Edf, "`edf`");
+    let on_board = Bars { in_vain: 14, ..GOALS };
+    measure(Kind::Edf, "`edf`", [GOALS, on_board]);
 }
 
 #[test]
 fn arinc653() {
-    measure(Kind::Arinc653, "`arinc653`");
+    measure(Kind::Arinc653, "`arinc653`", [GOALS, GOALS]);
 }
 
 #[test]
 fn domains() {
-    measure(Kind::Domains, "`domains`");
+    measure(Kind::Domains, "`domains`", [GOALS, GOALS]);
 }
