@@ -32,7 +32,8 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     }
 }
 
-/// Reports a board that does not say what the hypervisor costs, if there is a demand: nothing is charged there.
+/// Reports a board that does not say what the hypervisor costs, if there is a demand: nothing is charged
+/// there.
 pub(super) fn costs_are_known(manifest: &Manifest, board: &Board, report: &mut Report) {
     let mut demands = manifest
         .partitions

@@ -441,8 +441,8 @@ impl PcpuTiming {
         self.are_in_time(None, &[])
     }
 
-    /// Tells whether all declared tasks are in time. The slots in `late` do not count. The tasks of `first` are
-    /// looked at first.
+    /// Tells whether all declared tasks are in time. The slots in `late` do not count. The tasks of `first`
+    /// are looked at first.
     fn are_in_time(&self, first: Option<usize>, late: &[usize]) -> bool {
         let tasks = self.tasks();
         let vcpus = self.analysed(&tasks);

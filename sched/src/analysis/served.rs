@@ -92,12 +92,12 @@ impl Served {
         u64::try_from(share).unwrap_or(Ticks::MAX)
     }
 
-    /// Returns the time for the `rest` of some work in the last period that the work takes. The first budget is
-    /// whole. Others keep the vCPU waiting at first, and may do so once more at the end:
+    /// Returns the time for the `rest` of some work in the last period that the work takes. The first budget
+    /// is whole. Others keep the vCPU waiting at first, and may do so once more at the end:
     ///
     /// - A deferrable server's first period may end before the vCPU has used the budget.
-    /// - A sporadic server's first piece counts from when the policy is told of the vCPU. While more important
-    ///   ones run, nobody tells it.
+    /// - A sporadic server's first piece counts from when the policy is told of the vCPU. While more
+    ///   important ones run, nobody tells it.
     fn behind(&self, periods: Ticks, rest: Ticks, paid: impl Fn(Ticks) -> Ticks) -> Ticks {
         let once = paid(rest);
         match self.server.kind {

@@ -100,8 +100,8 @@ fn chosen(system: &System, run: u64, slot: usize, task: &Task, numbers: &mut Num
     Releases { first, extra }
 }
 
-/// Returns the releases that leave a slot without budget. The tasks with the longest deadlines use it up. Then
-/// come its other tasks. With the next budget come all who are in the way.
+/// Returns the releases that leave a slot without budget. The tasks with the longest deadlines use it up.
+/// Then come its other tasks. With the next budget come all who are in the way.
 fn starved(system: &System, tasks: &[(usize, Task)], slot: usize) -> Vec<Releases> {
     let own = &system.vcpus[slot];
     let (budget, period) = match own.parameters.server {
