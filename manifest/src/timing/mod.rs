@@ -486,8 +486,8 @@ impl PcpuTiming {
         self.are_in_time(None, &[])
     }
 
-    /// Tells whether all declared tasks are in time, but for those of the slots in `late`. The tasks of `first`
-    /// are looked at first: they are the ones that mostly are not.
+    /// Tells whether all declared tasks are in time. The slots in `late` do not count. The tasks of `first`
+    /// are looked at first.
     fn are_in_time(&self, first: Option<usize>, late: &[usize]) -> bool {
         let tasks = self.tasks();
         let vcpus = self.analysed(&tasks);

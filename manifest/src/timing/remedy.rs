@@ -21,8 +21,7 @@ const STEP: u64 = 10_000;
 /// Number of places in a range that are tried before the least value is looked for between two of them.
 const GRID: u64 = 64;
 
-/// The work of a search: each trial looks at all tasks, under each schedule and each change of the schedule, in
-/// each window.
+/// The work of a search. Each trial looks at all tasks, in each window, under each change of the schedule.
 const WORK: u64 = 1_000_000;
 
 /// Changes of a pCPU that are tried at least.

@@ -147,8 +147,8 @@ impl Supply for DomainSupply<'_> {
 }
 
 impl DomainSupply<'_> {
-    /// Returns the most that the vCPUs of domain 0 ask for in an interval of this length, with what may be left
-    /// of jobs from before and what the ends of domain 0's turns take.
+    /// Returns the most that the vCPUs of domain 0 ask for in an interval of this length. The ends of its
+    /// turns count, and so do jobs from before.
     fn asked_of_zero(&self, interval: Ticks, turns: Ticks) -> Ticks {
         let vcpus = self.shared.vcpus.iter().enumerate();
         let mut members = vcpus.filter(|(_, vcpu)| vcpu.parameters.domain == 0 || vcpu.critical > 0);

@@ -8,8 +8,8 @@
 //! an offset at which a deadline coincides with another. The others ask in such a stretch for the least of
 //! two amounts:
 //!
-//! - What their tasks do in its time, with what may be left from before if a budget can be used up.
-//! - What the server has by deadlines in it. A server that starts anew with every job of its only task has a
+//! - The work of their tasks in its time. If a budget can be used up, work from before may be left.
+//! - The budgets with deadlines in it. A server that starts anew with every job of its only task has a
 //!   budget for each period. Any other has its share of the time, Q / D, which counts in small steps.
 //!
 //! A vCPU may become ready when its budget has just been used up, as early as possible. It then waits for the

@@ -2,8 +2,8 @@
 //! The effect of what a vCPU did before: how much of its budget may be gone when it becomes ready.
 //!
 //! A job that is complete a response after its release at the latest runs between the two. So responses that
-//! are known limit the work within any interval that lies before ([`Shared::worked`]). What a vCPU did cannot
-//! have used up a budget that is longer.
+//! are known limit the work within any interval that lies before ([`Shared::worked`]). More cannot be gone of
+//! a budget.
 //!
 //! **Known responses** are a hypothesis: that no job took longer *so far*. If every response that follows
 //! from the hypothesis is one of the hypothesis or less, then the hypothesis is never the first to be wrong,
@@ -106,8 +106,8 @@ impl Shared<'_> {
         demand.map_or(0, |demand| demand.requested(interval, self.overheads.per_job()))
     }
 
-    /// Returns the longest time for which others keep `slot` waiting from when it becomes ready to when it has
-    /// nothing left to do, if its budget lasts.
+    /// Returns the longest time for which others keep `slot` waiting until it has nothing left to do. Its
+    /// budget lasts all the while.
     pub(super) fn delay(&self, slot: usize) -> Ticks {
         let delays = self.responses.map(|responses| &responses.delays);
         delays

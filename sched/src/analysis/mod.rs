@@ -272,8 +272,8 @@ impl<'a> Shared<'a> {
 
     /// Returns the time that the comings and goings of all other vCPUs take from the one in `slot` while it
     /// runs, in an interval of this length. An arrival leads to a switch if it is of one of those that
-    /// `preempt`. A vCPU that declares nothing and has a budget can come and go for as long as the budget pays
-    /// for it, if it is one of those.
+    /// `preempt`. One of those may declare nothing and have a budget. Then it can come and go for as long as
+    /// the budget pays for it.
     pub fn stolen(&self, slot: usize, preempt: impl Fn(&VcpuParameters) -> bool, interval: Ticks) -> Ticks {
         let others = self.vcpus.iter().enumerate().filter(|(other, _)| *other != slot);
         others.fold(self.overheads.ordered(interval), |sum: Ticks, (_, vcpu)| {

@@ -299,8 +299,8 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
             })
     }
 
-    /// Returns the longest time for which others keep the vCPU waiting from when it becomes ready to when it has
-    /// nothing left to do, while the budget lasts.
+    /// Returns the longest time for which others keep the vCPU waiting until it has nothing left to do. Its
+    /// budget lasts all the while.
     pub(super) fn longest_delay(&self) -> Ticks {
         let slot = self.slot;
         let step = |time| self.while_paid(self.shared.released(slot, time));
@@ -311,7 +311,7 @@ impl<'a, S: Supply> PrioritySupply<'a, S> {
     }
 
     /// Returns the longest time from when the budget is used up to when some is back, if the budget is enough
-    /// for all that can be released within a period. What it has to spare has to be used up too.
+    /// for all that can be released within a period. The spare part has to be used up too.
     fn gap(&self, served: &Served) -> Option<Ticks> {
         let server = served.server;
         let work = self.shared.released(served.slot, server.period);

@@ -31,7 +31,7 @@ pub(super) struct Served {
     pub wait: Ticks,
     /// Time that the hypervisor may take of a budget that is used in part.
     pub taken: Ticks,
-    /// What is used of the budget comes back at the end of its period.
+    /// The used part of the budget comes back at the end of its period.
     pub is_prompt: bool,
     /// The time from the start of a period in which the budget is delivered. Under `edf` a vCPU that becomes
     /// ready before the end of its period keeps its share of what is left of this time.
@@ -92,12 +92,12 @@ impl Served {
         u64::try_from(share).unwrap_or(Ticks::MAX)
     }
 
-    /// Returns the time for the `rest` of some work beyond the start of the last of the periods that it takes,
-    /// if the first budget is whole. Those who keep the vCPU waiting at first may do so once more at the end:
+    /// Returns the time for the `rest` of some work in the last period that the work takes. The first budget
+    /// is whole. Others keep the vCPU waiting at first, and may do so once more at the end:
     ///
     /// - A deferrable server's first period may end before the vCPU has used the budget.
-    /// - A sporadic server's first piece counts from when the policy is told that the vCPU is ready. While more
-    ///   important ones run, nobody looks.
+    /// - A sporadic server's first piece counts from when the policy is told of the vCPU. While more
+    ///   important ones run, nobody tells it.
     fn behind(&self, periods: Ticks, rest: Ticks, paid: impl Fn(Ticks) -> Ticks) -> Ticks {
         let once = paid(rest);
         match self.server.kind {

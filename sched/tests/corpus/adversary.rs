@@ -80,7 +80,7 @@ fn declared(system: &System) -> Vec<(usize, Task)> {
         .collect()
 }
 
-/// Returns the releases of a task: with all others, or just behind the end of a window or budget, or anywhere.
+/// Returns the releases of a task. The first is with all others, behind the end of a supply, or anywhere.
 fn chosen(system: &System, run: u64, slot: usize, task: &Task, numbers: &mut Numbers) -> Releases {
     let extra = match run % 4 {
         3 => numbers.below(task.period / 16),
@@ -100,8 +100,8 @@ fn chosen(system: &System, run: u64, slot: usize, task: &Task, numbers: &mut Num
     Releases { first, extra }
 }
 
-/// Returns the releases that leave a slot without budget: its tasks with the longest deadlines use it up, then
-/// come the others, and with the next budget all who are in the way.
+/// Returns the releases that leave a slot without budget. The tasks with the longest deadlines use it up.
+/// Then come its other tasks. With the next budget come all who are in the way.
 fn starved(system: &System, tasks: &[(usize, Task)], slot: usize) -> Vec<Releases> {
     let own = &system.vcpus[slot];
     let (budget, period) = match own.parameters.server {

@@ -14,9 +14,9 @@ use crate::systems::Kind;
 /// Systems in each part.
 const SYSTEMS: u64 = 150;
 
-/// What a part of the corpus may show: the median of the bound over the longest response, in hundredths, and
-/// the percentage of the systems without a miss that are refused. The goals are 120 and 10. Where a figure is
-/// higher, docs/analysis.md says why.
+/// The limits of a part of the corpus. `ratio` limits the median of the bound over the longest response, in
+/// hundredths. `in_vain` limits the percentage of systems without a miss that are refused. The goals are 120
+/// and 10. If a limit is higher, docs/analysis.md says why.
 struct Bars {
     ratio: u64,
     in_vain: u64,

@@ -33,8 +33,8 @@ pub struct Part {
     pub on_board: bool,
 }
 
-/// Returns system `number` of a part. The first that a manifest may hold is taken: somebody declares work, and
-/// the budgets fit together.
+/// Returns system `number` of a part. A manifest may hold this system. Somebody declares work, and the
+/// budgets fit together.
 pub fn system(part: Part, number: u64) -> System {
     let mut tries = (0..1000).map(|attempt| attempted(part, number, attempt));
     let fits = |system: &System| {
@@ -149,7 +149,7 @@ fn vcpu(kind: Kind, share: u64, numbers: &mut Numbers) -> SystemVcpu {
     }
 }
 
-/// The shorter the deadline, the more important: a few systems have equals.
+/// Gives a vCPU with a shorter deadline a higher priority. A few systems have equals.
 fn prioritise(system: &mut System, numbers: &mut Numbers) {
     let has_equals = numbers.below(8) == 0 && system.kind != Kind::Servers;
     let deadline = |vcpu: &SystemVcpu| vcpu.tasks.iter().map(|task| task.deadline).min();
@@ -171,13 +171,13 @@ fn with_spare(need: u64, numbers: &mut Numbers) -> u64 {
     (need * (100 + percent)).div_ceil(100).div_ceil(US) * US
 }
 
-/// The tasks' work within `interval`: all that can be released in it.
+/// Returns the tasks' work that can be released within `interval`.
 fn whole_need(vcpu: &SystemVcpu, interval: u64, overheads: &Overheads) -> u64 {
     let work = |task: &Task| (task.wcet + overheads.per_job()) * interval.div_ceil(task.period);
     vcpu.tasks.iter().map(work).sum()
 }
 
-/// The tasks' work within `interval` at their rates: the least that can be enough.
+/// Returns the tasks' work within `interval` at their rates. Less is never enough.
 fn need(vcpu: &SystemVcpu, interval: u64, overheads: &Overheads) -> u64 {
     let work = |task: &Task| {
         let job = task.wcet + overheads.per_job();
