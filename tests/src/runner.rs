@@ -2,6 +2,7 @@
 //! Prepares and runs the cases, two at a time: an instruction-counted emulator uses one CPU.
 
 use crate::case::Case;
+use crate::exits::Exceptions;
 use crate::peer::Peer;
 use crate::stretch::{Instrument, Trouble, table};
 use crate::verdict::Judge;
@@ -111,6 +112,9 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     };
     let wanted = instrument.iter().flat_map(Instrument::arguments);
     emulator.arguments.extend(wanted.cloned());
+    let exceptions = case.exits_agree.then(|| Exceptions::new(&prepared));
+    let record = exceptions.iter().flat_map(Exceptions::arguments);
+    emulator.arguments.extend(record);
     let mut judge = Judge::new(case);
     match launch::run(
         &launch,
@@ -124,6 +128,8 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
             let mut findings = judge.findings(&outcome, &bounds(prepared.system()));
             findings.extend(disagreement(case, &prepared, &outcome));
             findings.extend(other_objects(case, &prepared, &outcome));
+            let other_exits = exceptions.and_then(|record| record.difference(&outcome));
+            findings.extend(other_exits);
             findings.extend(peer.and_then(Peer::finding));
             findings.extend(instrument.and_then(|instrument| too_long(case, &instrument)));
             findings

@@ -52,8 +52,8 @@ pub struct PartitionCounts {
     /// True if the time contains the waiting time of a vCPU that has a pCPU of its own and waits there
     /// without an exit.
     pub waits_in_place: bool,
-    /// Exits: hypercalls, accesses, idle, interrupts and deadlines, power, faults.
-    pub exits: [u64; 6],
+    /// The exits of each vCPU.
+    pub vcpus: Vec<VcpuCounts>,
     /// Restarts.
     pub restarts: u32,
     /// Health events by class.
@@ -61,6 +61,34 @@ pub struct PartitionCounts {
     /// The outcomes of the interrupts whose latency the manifest fixes.
     pub prompt: PromptCounts,
 }
+
+/// The exits of a vCPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VcpuCounts {
+    /// Its number in the partition.
+    pub index: u32,
+    /// Its exits, in the order of [`CAUSES`].
+    pub exits: [u64; CAUSES.len()],
+}
+
+impl VcpuCounts {
+    /// Returns the number of all its exits.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.exits.iter().sum()
+    }
+}
+
+/// The causes of exits: their names, and their counters in [`Vcpu`].
+pub const CAUSES: [(&str, usize); 7] = [
+    ("interrupt", offset_of!(Vcpu, exits.interrupts)),
+    ("call", offset_of!(Vcpu, exits.calls)),
+    ("access", offset_of!(Vcpu, exits.accesses)),
+    ("system", offset_of!(Vcpu, exits.instructions)),
+    ("idle", offset_of!(Vcpu, exits.idle)),
+    ("FP", offset_of!(Vcpu, exits.fp)),
+    ("other", offset_of!(Vcpu, exits.other)),
+];
 
 /// Interrupts whose latency the manifest fixes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -242,6 +270,14 @@ impl<'a> LogArea<'a> {
         (names.collect(), vcpus.collect())
     }
 
+    /// Returns the exits of the vCPU of this number in the system, in the order of [`CAUSES`]. The number is
+    /// one of [`LogArea::tables`].
+    #[must_use]
+    pub fn exits(&self, number: usize) -> [u64; CAUSES.len()] {
+        let at = self.layout.vcpus.0 + number * size_of::<Vcpu>();
+        CAUSES.map(|(_, counter)| u64::from(self.word(at + counter)))
+    }
+
     fn is_valid(&self) -> bool {
         let (written, reserved) = self.positions();
         self.word(offset_of!(Header, version)) == VERSION
@@ -344,22 +380,15 @@ impl<'a> LogArea<'a> {
             let ran = ran.saturating_add(if runs { pending(*home) } else { 0 });
             partition.ran = partition.ran.saturating_add(time(ran));
             let alone = homes.iter().filter(|other| *other == home).count() == 1;
-            let in_place = alone && runs && self.word(at + offset_of!(Vcpu, idle)) == 0;
+            let in_place = alone && runs && self.word(at + offset_of!(Vcpu, waits)) == 0;
             partition.waits_in_place |= in_place;
             if let Some(pcpu) = counts.waits_in_place.get_mut(*home as usize) {
                 *pcpu |= in_place;
             }
-            let causes = [
-                offset_of!(Vcpu, hypercalls),
-                offset_of!(Vcpu, accesses),
-                offset_of!(Vcpu, idle),
-                offset_of!(Vcpu, interrupts),
-                offset_of!(Vcpu, power),
-                offset_of!(Vcpu, faults),
-            ];
-            for (sum, cause) in partition.exits.iter_mut().zip(causes) {
-                *sum += u64::from(self.word(at + cause));
-            }
+            partition.vcpus.push(VcpuCounts {
+                index: self.word(at + offset_of!(Vcpu, index)),
+                exits: self.exits(index as usize),
+            });
         }
         counts
     }
@@ -482,24 +511,19 @@ impl Counts {
     pub fn table(&self) -> String {
         let share = |part: u64| 100.0 * part as f64 / self.time.max(1) as f64;
         let mut text = format!(
-            "{:<16} {:<8} {:>6} {:>9} {:>7} {:>7} {:>7} {:>6} {:>6}",
-            "partition", "state", "CPU", "interrupt", "access", "call", "idle", "faults", "starts"
+            "{:<16} {:<8} {:>6} {:>7} {:>8}",
+            "partition", "state", "CPU", "starts", "exits"
         );
         for partition in &self.partitions {
-            let [calls, accesses, idle, interrupts, _, faults] = partition.exits;
             let _ = write!(
                 text,
-                "\n{:<16} {:<8} {:>5.1}%{}{:>9} {:>7} {:>7} {:>7} {:>6} {:>6}",
+                "\n{:<16} {:<8} {:>5.1}%{}{:>7} {:>8}",
                 shortened(&partition.name, 16),
                 partition.state,
                 share(partition.ran),
                 mark(partition.waits_in_place),
-                brief(interrupts),
-                brief(accesses),
-                brief(calls),
-                brief(idle),
-                brief(faults),
                 partition.restarts.saturating_add(1),
+                brief(partition.vcpus.iter().map(VcpuCounts::total).sum()),
             );
         }
         for (pcpu, idle) in self.idle.iter().enumerate() {
@@ -514,6 +538,7 @@ impl Counts {
         if self.waits_in_place.contains(&true) {
             text.push_str("\n* alone on its pCPU, a vCPU waits without an exit: its waiting counts as CPU");
         }
+        self.exits(&mut text);
         for partition in self
             .partitions
             .iter()
@@ -537,6 +562,30 @@ impl Counts {
             }
         }
         text
+    }
+}
+
+impl Counts {
+    /// Adds the exits of each vCPU by cause, in 80 columns.
+    fn exits(&self, text: &mut String) {
+        row(text, "exits of", "all", &CAUSES.map(|(name, _)| name.to_owned()));
+        for partition in &self.partitions {
+            for vcpu in &partition.vcpus {
+                let name = match partition.vcpus.len() {
+                    1 => shortened(&partition.name, 15),
+                    _ => format!("{}/{}", shortened(&partition.name, 12), vcpu.index),
+                };
+                row(text, &name, &brief(vcpu.total()), &vcpu.exits.map(brief));
+            }
+        }
+    }
+}
+
+/// Adds a row of the table of exits.
+fn row(text: &mut String, name: &str, total: &str, causes: &[String]) {
+    let _ = write!(text, "\n{name:<15} {total:>6}");
+    for (cause, (head, _)) in causes.iter().zip(CAUSES) {
+        let _ = write!(text, " {cause:>width$}", width = head.len().max(7));
     }
 }
 
