@@ -227,7 +227,10 @@ pub struct Pcpu {
     unused: [AtomicU8; 4],
     /// Records ever stored in its ring of the trace.
     pub traced: AtomicU64,
-    unused_too: [AtomicU8; 32],
+    /// Exceptions that came while no vCPU ran, and those of interrupts whose latency is fixed, which are
+    /// taken once more on their way.
+    pub exits: Exits,
+    unused_too: [AtomicU8; 4],
 }
 
 /// A partition.
@@ -273,11 +276,9 @@ pub struct Vcpu {
     pub index: AtomicU32,
     /// Its pCPU.
     pub pcpu: AtomicU32,
-    /// Waits for which the kernel chose who runs.
-    pub waits: AtomicU32,
     /// Its exits.
     pub exits: Exits,
-    unused: [AtomicU8; 12],
+    unused: [AtomicU8; 16],
 }
 
 /// Exits by cause: every exception that the hypervisor took while the vCPU ran, those included that the
@@ -471,7 +472,8 @@ impl Pcpu {
             running: AtomicU32::new(0),
             unused: [const { AtomicU8::new(0) }; 4],
             traced: AtomicU64::new(0),
-            unused_too: [const { AtomicU8::new(0) }; 32],
+            exits: Exits::new(),
+            unused_too: [const { AtomicU8::new(0) }; 4],
         }
     }
 }
@@ -503,9 +505,8 @@ impl Vcpu {
             partition: AtomicU32::new(0),
             index: AtomicU32::new(0),
             pcpu: AtomicU32::new(0),
-            waits: AtomicU32::new(0),
             exits: Exits::new(),
-            unused: [const { AtomicU8::new(0) }; 12],
+            unused: [const { AtomicU8::new(0) }; 16],
         }
     }
 }

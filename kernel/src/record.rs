@@ -15,8 +15,8 @@ use crate::log::{Line, STAMP_LEN, stamp, store_in_ring};
 use crate::system::System;
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::log::{
-    AREA_SIZE, Area, CRASH_LOCKDOWN, CRASH_NEW, CRASH_TOLD, LINE_MAX, MESSAGE_LEN, NONE, PARTITIONS, PCPUS,
-    Partition, Pcpu, RING_SIZE, VCPUS, Vcpu, count, store_bytes,
+    AREA_SIZE, Area, CRASH_LOCKDOWN, CRASH_NEW, CRASH_TOLD, Exits, LINE_MAX, MESSAGE_LEN, NONE, PARTITIONS,
+    PCPUS, Partition, Pcpu, RING_SIZE, VCPUS, Vcpu, count, store_bytes,
 };
 use bulkhead_abi::{HealthClass, PartitionState};
 use bulkhead_arch_api::{Arch, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PcpuId, Ticks, VcpuId};
@@ -247,10 +247,11 @@ fn clear_counters(area: &Area) {
     }
     for vcpu in &area.vcpus {
         vcpu.ran.store(0, Ordering::Relaxed);
-        vcpu.waits.store(0, Ordering::Relaxed);
-        for counter in vcpu.exits.all() {
-            counter.store(0, Ordering::Relaxed);
-        }
+    }
+    let pcpus = area.pcpus.iter().map(|pcpu| &pcpu.exits);
+    let vcpus = area.vcpus.iter().map(|vcpu| &vcpu.exits);
+    for counter in pcpus.chain(vcpus).flat_map(Exits::all) {
+        counter.store(0, Ordering::Relaxed);
     }
 }
 

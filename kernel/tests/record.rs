@@ -137,9 +137,7 @@ fn counters_tell_what_happened() {
         .collect();
     assert!(name.starts_with(b"one\0"));
     assert_eq!(vcpu.exits.accesses.load(Relaxed), 2);
-    let waits = vcpu.waits.load(Relaxed);
-    assert!(waits >= 1);
-    assert_eq!(vcpu.exits.idle.load(Relaxed), waits);
+    assert!(vcpu.exits.idle.load(Relaxed) >= 1);
     let (ran, idle) = (vcpu.ran.load(Relaxed), area.pcpus[0].idle.load(Relaxed));
     assert!(ran >= 1000, "{ran}");
     assert_eq!(area.pcpus[0].running.load(Relaxed), NONE);

@@ -29,7 +29,8 @@
 //! | | x19..x30, sp | the host's | the same |
 //! | handlers | x0 | `*mut Context`, x0..x18 and x30 of the guest saved in it | `RESUME`, `ALL_REGISTERS`, or the reason to return |
 //! | | x1 | `*mut Machine` | |
-//! | | x2 | `&Exits`, not if x19..x29 of the guest are saved as well | |
+//! | | x2 | ESR_EL2 of a synchronous exception; of another one `&Exits` | |
+//! | | x4 | (synchronous) `&Exits`, not if x19..x29 of the guest are saved as well | |
 //! | | x19..x29 | the guest's | the guest's |
 //! | `bulkhead_take_serror` | x0 | | ESR_EL2 of the SError that was pending, else 0 |
 //! | | x1..x3 | | any; ELR_EL2 and SPSR_EL2 are lost |
@@ -188,7 +189,7 @@ bulkhead_secondary_start:
     .ltorg
 
 // A saved register pair is at 8 * its number in Context.
-.macro  save_volatile
+.macro  save_volatile exits
     stp     x0, x1, [sp, #-16]!
     ldr     x0, [sp, #(16 + {frame_context})]
     stp     x2, x3, [x0, #16]
@@ -203,7 +204,7 @@ bulkhead_secondary_start:
     str     x30, [x0, #240]
     ldp     x2, x3, [sp], #16
     stp     x2, x3, [x0]
-    ldp     x1, x2, [sp, #{frame_machine}]  // and the counters behind it
+    ldp     x1, \exits, [sp, #{frame_machine}]
 .endm
 
 .macro  save_preserved context
@@ -217,7 +218,8 @@ bulkhead_secondary_start:
 
 .macro  synchronous_vector handler, other
     .balign 0x80
-    save_volatile
+    save_volatile x4
+    mrs     x2, esr_el2
     bl      \handler
     cbnz    x0, \other
     ldr     x0, [sp, #{frame_context}]
@@ -226,7 +228,7 @@ bulkhead_secondary_start:
 
 .macro  interrupt_vector handler
     .balign 0x80
-    save_volatile
+    save_volatile x2
     bl      \handler
     cbnz    x0, .Lsave_and_leave
     ldr     x0, [sp, #{frame_context}]
@@ -360,6 +362,7 @@ bulkhead_enter:
     b.ne    .Lsave_and_leave
     ldp     x0, x1, [sp, #{frame_context}]
     save_preserved x0
+    mrs     x2, esr_el2
     bl      \handler
     cbnz    x0, .Lleave
     ldr     x0, [sp, #{frame_context}]

@@ -31,7 +31,8 @@ use bulkhead_arch_aarch64_core::syndrome::{
 };
 use bulkhead_arch_aarch64_core::{aarch32, pstate};
 
-/// Handles a synchronous exception. The arguments are those of every handler, as `entry` passes them.
+/// Handles a synchronous exception. The arguments are those of every handler, as `entry` passes them; the
+/// free one is where the functions that end this one have an argument of their own.
 ///
 /// # Safety
 /// Called by `entry` only: `context` is the current vCPU's, `machine` is this pCPU's and was lent by `run`,
@@ -39,33 +40,39 @@ use bulkhead_arch_aarch64_core::{aarch32, pstate};
 pub(crate) unsafe extern "C" fn on_synchronous(
     context: *mut Context,
     machine: *mut Machine,
+    syndrome: u64,
+    _free: u64,
     exits: &Exits,
 ) -> u64 {
     // SAFETY: see above; a context is never inside a machine, so the references do not overlap.
     let context = unsafe { &mut *context };
     // SAFETY: see above.
     let machine = unsafe { &mut *machine };
-    synchronous(machine, context, Some(exits))
+    synchronous(machine, context, syndrome, Some(exits))
 }
 
 /// Handles a synchronous exception again: [`on_synchronous`] has answered [`ALL_REGISTERS`].
 ///
 /// # Safety
 /// As for [`on_synchronous`].
-pub(crate) unsafe extern "C" fn on_synchronous_complete(context: *mut Context, machine: *mut Machine) -> u64 {
+pub(crate) unsafe extern "C" fn on_synchronous_complete(
+    context: *mut Context,
+    machine: *mut Machine,
+    syndrome: u64,
+) -> u64 {
     // SAFETY: as in `on_synchronous`.
     let context = unsafe { &mut *context };
     // SAFETY: as in `on_synchronous`.
     let machine = unsafe { &mut *machine };
-    synchronous(machine, context, None)
+    synchronous(machine, context, syndrome, None)
 }
 
 /// Answers a synchronous exception. The exception is counted if there are counters; if there are none, it
 /// has been counted, and the registers are complete.
 #[inline(always)]
-fn synchronous(machine: &mut Machine, context: &mut Context, exits: Option<&Exits>) -> u64 {
+fn synchronous(machine: &mut Machine, context: &mut Context, syndrome: u64, exits: Option<&Exits>) -> u64 {
     let trap = Trap {
-        syndrome: read_register!("esr_el2"),
+        syndrome,
         complete: exits.is_none(),
     };
     match class(trap.syndrome) {
@@ -126,14 +133,16 @@ fn count(exits: Option<&Exits>, class: u64) {
 pub(crate) unsafe extern "C" fn on_synchronous_aarch32(
     context: *mut Context,
     machine: *mut Machine,
+    syndrome: u64,
+    _free: u64,
     exits: &Exits,
 ) -> u64 {
     // SAFETY: as in `on_synchronous`.
     let context = unsafe { &mut *context };
     // SAFETY: as in `on_synchronous`.
     let machine = unsafe { &mut *machine };
-    count(Some(exits), class(read_register!("esr_el2")));
-    synchronous_aarch32(machine, context, false)
+    count(Some(exits), class(syndrome));
+    synchronous_aarch32(machine, context, syndrome, false)
 }
 
 /// Handles a synchronous exception again: [`on_synchronous_aarch32`] has answered [`ALL_REGISTERS`].
@@ -143,18 +152,18 @@ pub(crate) unsafe extern "C" fn on_synchronous_aarch32(
 pub(crate) unsafe extern "C" fn on_synchronous_aarch32_complete(
     context: *mut Context,
     machine: *mut Machine,
+    syndrome: u64,
 ) -> u64 {
     // SAFETY: as in `on_synchronous`.
     let context = unsafe { &mut *context };
     // SAFETY: as in `on_synchronous`.
     let machine = unsafe { &mut *machine };
-    synchronous_aarch32(machine, context, true)
+    synchronous_aarch32(machine, context, syndrome, true)
 }
 
 /// Answers a synchronous exception of a VM with a 32-bit kernel.
 #[inline(always)]
-fn synchronous_aarch32(machine: &mut Machine, context: &mut Context, complete: bool) -> u64 {
-    let syndrome = read_register!("esr_el2");
+fn synchronous_aarch32(machine: &mut Machine, context: &mut Context, syndrome: u64, complete: bool) -> u64 {
     let trap = |syndrome| Trap { syndrome, complete };
     match class(syndrome) {
         EC_HVC32 if syndrome & 0xFFFF == status::VISIT && status::is_visit() => LEAVE_EXIT,

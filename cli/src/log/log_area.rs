@@ -7,8 +7,8 @@
 //! own making. The address tells which area is the hypervisor's.
 
 use bulkhead_abi::log::{
-    Area, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, Header, LARGE, LINE_MAX, Layout, MAGIC,
-    NONE, Partition, Pcpu, Prompt, SMALL, VERSION, Vcpu,
+    Area, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, Exits, Header, LARGE, LINE_MAX, Layout,
+    MAGIC, NONE, Partition, Pcpu, Prompt, SMALL, VERSION, Vcpu,
 };
 use bulkhead_abi::trace::{RING_MAX, RING_MIN};
 use bulkhead_abi::{HealthClass, PartitionState};
@@ -79,15 +79,15 @@ impl VcpuCounts {
     }
 }
 
-/// The causes of exits: their names, and their counters in [`Vcpu`].
+/// The causes of exits: their names, and their counters in [`Exits`].
 pub const CAUSES: [(&str, usize); 7] = [
-    ("interrupt", offset_of!(Vcpu, exits.interrupts)),
-    ("call", offset_of!(Vcpu, exits.calls)),
-    ("access", offset_of!(Vcpu, exits.accesses)),
-    ("system", offset_of!(Vcpu, exits.instructions)),
-    ("idle", offset_of!(Vcpu, exits.idle)),
-    ("FP", offset_of!(Vcpu, exits.fp)),
-    ("other", offset_of!(Vcpu, exits.other)),
+    ("interrupt", offset_of!(Exits, interrupts)),
+    ("call", offset_of!(Exits, calls)),
+    ("access", offset_of!(Exits, accesses)),
+    ("system", offset_of!(Exits, instructions)),
+    ("idle", offset_of!(Exits, idle)),
+    ("FP", offset_of!(Exits, fp)),
+    ("other", offset_of!(Exits, other)),
 ];
 
 /// Interrupts whose latency the manifest fixes.
@@ -131,6 +131,8 @@ pub struct Counts {
     pub idle: Vec<u64>,
     /// True for each pCPU whose only vCPU waits there without an exit. This wait is not in `idle`.
     pub waits_in_place: Vec<bool>,
+    /// Exceptions of each pCPU that are nobody's exits, in the order of [`CAUSES`].
+    pub nobody: Vec<[u64; CAUSES.len()]>,
     /// Partitions.
     pub partitions: Vec<PartitionCounts>,
 }
@@ -274,7 +276,21 @@ impl<'a> LogArea<'a> {
     /// one of [`LogArea::tables`].
     #[must_use]
     pub fn exits(&self, number: usize) -> [u64; CAUSES.len()] {
-        let at = self.layout.vcpus.0 + number * size_of::<Vcpu>();
+        self.exits_at(self.layout.vcpus.0 + number * size_of::<Vcpu>() + offset_of!(Vcpu, exits))
+    }
+
+    /// Returns the exceptions of each pCPU that are nobody's exits ([`Pcpu::exits`]), in the order of
+    /// [`CAUSES`].
+    #[must_use]
+    pub fn exits_of_nobody(&self) -> Vec<[u64; CAUSES.len()]> {
+        let pcpus = self.word(offset_of!(Header, pcpus)) as usize;
+        let at = |index: usize| self.layout.pcpus.0 + index * size_of::<Pcpu>() + offset_of!(Pcpu, exits);
+        (0..pcpus.min(self.layout.pcpus.1))
+            .map(|index| self.exits_at(at(index)))
+            .collect()
+    }
+
+    fn exits_at(&self, at: usize) -> [u64; CAUSES.len()] {
         CAUSES.map(|(_, counter)| u64::from(self.word(at + counter)))
     }
 
@@ -343,6 +359,7 @@ impl<'a> LogArea<'a> {
         let mut counts = Counts {
             time: time(last.saturating_sub(booted)),
             pcpus,
+            nobody: self.exits_of_nobody(),
             ..Counts::default()
         };
         // The counters do not contain the time since a pCPU's last decision yet.
@@ -380,7 +397,9 @@ impl<'a> LogArea<'a> {
             let ran = ran.saturating_add(if runs { pending(*home) } else { 0 });
             partition.ran = partition.ran.saturating_add(time(ran));
             let alone = homes.iter().filter(|other| *other == home).count() == 1;
-            let in_place = alone && runs && self.word(at + offset_of!(Vcpu, waits)) == 0;
+            // On a microcontroller nobody waits in place.
+            let waits = self.layout == SMALL || self.word(at + offset_of!(Vcpu, exits.idle)) != 0;
+            let in_place = alone && runs && !waits;
             partition.waits_in_place |= in_place;
             if let Some(pcpu) = counts.waits_in_place.get_mut(*home as usize) {
                 *pcpu |= in_place;
@@ -568,21 +587,30 @@ impl Counts {
 impl Counts {
     /// Adds the exits of each vCPU by cause, in 80 columns.
     fn exits(&self, text: &mut String) {
-        row(text, "exits of", "all", &CAUSES.map(|(name, _)| name.to_owned()));
+        line(text, "exits of", "all", &CAUSES.map(|(name, _)| name.to_owned()));
         for partition in &self.partitions {
             for vcpu in &partition.vcpus {
                 let name = match partition.vcpus.len() {
                     1 => shortened(&partition.name, 15),
                     _ => format!("{}/{}", shortened(&partition.name, 12), vcpu.index),
                 };
-                row(text, &name, &brief(vcpu.total()), &vcpu.exits.map(brief));
+                row(text, &name, &vcpu.exits);
+            }
+        }
+        for (pcpu, exits) in self.nobody.iter().enumerate() {
+            if exits.iter().any(|count| *count != 0) {
+                row(text, &format!("pCPU {pcpu}"), exits);
             }
         }
     }
 }
 
-/// Adds a row of the table of exits.
-fn row(text: &mut String, name: &str, total: &str, causes: &[String]) {
+/// Adds a row of the table of exits, and their sum.
+fn row(text: &mut String, name: &str, exits: &[u64; CAUSES.len()]) {
+    line(text, name, &brief(exits.iter().sum()), &exits.map(brief));
+}
+
+fn line(text: &mut String, name: &str, total: &str, causes: &[String]) {
     let _ = write!(text, "\n{name:<15} {total:>6}");
     for (cause, (head, _)) in causes.iter().zip(CAUSES) {
         let _ = write!(text, " {cause:>width$}", width = head.len().max(7));

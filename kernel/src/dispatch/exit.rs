@@ -3,10 +3,9 @@
 
 use super::{Pcpu, SEVERAL_VCPUS};
 use crate::local::{Activity, Pause};
-use bulkhead_abi::log::count;
 use bulkhead_abi::{Error, StartCause, StartMode};
 use bulkhead_arch_api::{
-    Arch, CpuOnResult, Drivers, Exit, GuestPhys, Hypercall, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
+    Arch, CpuOnResult, Drivers, Exit, GuestPhys, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
 };
 use bulkhead_sched::{PcpuPolicy, Slot};
 
@@ -41,24 +40,14 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(never)]
     pub(super) fn handle_other(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
         match *exit {
-            Exit::Hypercall(ref call) => self.handle_call(slot, vcpu, call),
+            Exit::Hypercall(ref call) => self.call(slot, vcpu, call),
             Exit::CpuOn {
                 target,
                 entry,
                 argument,
-            } => self.handle_cpu_on(vcpu, target, entry, argument),
+            } => self.cpu_on(vcpu, target, entry, argument),
             _ => self.handle_rest(slot, vcpu, exit),
         }
-    }
-
-    #[inline(never)]
-    fn handle_call(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) {
-        self.call(slot, vcpu, call);
-    }
-
-    #[inline(never)]
-    fn handle_cpu_on(&mut self, vcpu: VcpuId, target: u8, entry: GuestPhys, argument: u64) {
-        self.cpu_on(vcpu, target, entry, argument);
     }
 
     #[inline(never)]
@@ -115,7 +104,6 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// finds the vCPU idle, on this pCPU or through the mailbox.
     #[inline(always)]
     pub(super) fn idle(&mut self, slot: Slot, until: Ticks) {
-        count(&self.local.slot(slot).counters.waits);
         self.local.wait(slot, Activity::Idle(until));
     }
 
@@ -131,6 +119,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         self.machine.reply(vcpu, Reply::CpuPower(power));
     }
 
+    #[inline(never)]
     fn cpu_on(&mut self, vcpu: VcpuId, target: u8, entry: GuestPhys, argument: u64) {
         if !SEVERAL_VCPUS {
             return;

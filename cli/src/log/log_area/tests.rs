@@ -244,9 +244,9 @@ fn who_shares_a_pcpu_or_waits_by_an_exit_waits_in_nobodys_time() {
     let alone = counts(&[one]);
     assert!(alone.waits_in_place[0] && alone.partitions[0].waits_in_place);
     let others: [&[(usize, &[u8])]; 3] = [
-        // The vCPU has a neighbour on the pCPU, it waits by the kernel, or nobody runs.
+        // The vCPU has a neighbour on the pCPU, it waits by an exit, or nobody runs.
         &[(offset_of!(Header, vcpus), &[2])],
-        &[one, (vcpu + offset_of!(Vcpu, waits), &[1])],
+        &[one, (vcpu + offset_of!(Vcpu, exits.idle), &[1])],
         &[
             one,
             (offset_of!(Area, pcpus) + offset_of!(Pcpu, running), &[255; 4]),
