@@ -140,7 +140,7 @@ fn exceptions(text: &str) -> impl Iterator<Item = Exception> {
     let mut lines = text.lines().peekable();
     std::iter::from_fn(move || {
         let mut exception = lines.by_ref().find_map(first_line)?;
-        while let Some(line) = lines.next_if(|line| line.starts_with("...")) {
+        while let Some(line) = lines.next_if(|line| first_line(line).is_none()) {
             if let Some(levels) = line.strip_prefix("...from EL") {
                 exception.levels = levels
                     .split_once(" to EL")
