@@ -8,7 +8,8 @@
 
 use bulkhead::build::prepare::Prepared;
 use bulkhead::emulator::session::Outcome;
-use bulkhead::log::log_area::{CAUSES, LogArea};
+use bulkhead::log::exits::{CAUSES, ExitCounts};
+use bulkhead::log::log_area::LogArea;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Exits by cause, in the order of [`CAUSES`], for each pCPU.
-type Exits = BTreeMap<u32, [u64; CAUSES.len()]>;
+type Exits = BTreeMap<u32, ExitCounts>;
 
 const INTERRUPT: usize = 0;
 const CALL: usize = 1;
@@ -89,9 +90,7 @@ impl Exceptions {
 impl Drop for Exceptions {
     fn drop(&mut self) {
         // Only disk space is at stake.
-        if std::env::var_os("KEEPX").is_none() {
-            let _ = fs::remove_file(&self.file);
-        }
+        let _ = fs::remove_file(&self.file);
     }
 }
 

@@ -6,9 +6,10 @@
 //! could control a terminal are replaced. A dump that holds memory of a guest may hold areas of the guest's
 //! own making. The address tells which area is the hypervisor's.
 
+use crate::log::exits::{self, CAUSES, ExitCounts, brief};
 use bulkhead_abi::log::{
-    Area, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, Exits, Header, LARGE, LINE_MAX, Layout,
-    MAGIC, NONE, Partition, Pcpu, Prompt, SMALL, VERSION, Vcpu,
+    Area, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, Header, LARGE, LINE_MAX, Layout, MAGIC,
+    NONE, Partition, Pcpu, Prompt, SMALL, VERSION, Vcpu,
 };
 use bulkhead_abi::trace::{RING_MAX, RING_MIN};
 use bulkhead_abi::{HealthClass, PartitionState};
@@ -68,7 +69,7 @@ pub struct VcpuCounts {
     /// Its number in the partition.
     pub index: u32,
     /// Its exits, in the order of [`CAUSES`].
-    pub exits: [u64; CAUSES.len()],
+    pub exits: ExitCounts,
 }
 
 impl VcpuCounts {
@@ -78,17 +79,6 @@ impl VcpuCounts {
         self.exits.iter().sum()
     }
 }
-
-/// The causes of exits: their names, and their counters in [`Exits`].
-pub const CAUSES: [(&str, usize); 7] = [
-    ("interrupt", offset_of!(Exits, interrupts)),
-    ("call", offset_of!(Exits, calls)),
-    ("access", offset_of!(Exits, accesses)),
-    ("system", offset_of!(Exits, instructions)),
-    ("idle", offset_of!(Exits, idle)),
-    ("FP", offset_of!(Exits, fp)),
-    ("other", offset_of!(Exits, other)),
-];
 
 /// Interrupts whose latency the manifest fixes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -132,7 +122,7 @@ pub struct Counts {
     /// True for each pCPU whose only vCPU waits there without an exit. This wait is not in `idle`.
     pub waits_in_place: Vec<bool>,
     /// Exceptions of each pCPU that are nobody's exits, in the order of [`CAUSES`].
-    pub nobody: Vec<[u64; CAUSES.len()]>,
+    pub nobody: Vec<ExitCounts>,
     /// Partitions.
     pub partitions: Vec<PartitionCounts>,
 }
@@ -275,14 +265,21 @@ impl<'a> LogArea<'a> {
     /// Returns the exits of the vCPU of this number in the system, in the order of [`CAUSES`]. The number is
     /// one of [`LogArea::tables`].
     #[must_use]
-    pub fn exits(&self, number: usize) -> [u64; CAUSES.len()] {
+    pub fn exits(&self, number: usize) -> ExitCounts {
         self.exits_at(self.layout.vcpus.0 + number * size_of::<Vcpu>() + offset_of!(Vcpu, exits))
+    }
+
+    /// Returns the exits of all vCPUs.
+    #[must_use]
+    pub fn exits_of_all(&self) -> Vec<ExitCounts> {
+        let (_, vcpus) = self.tables();
+        (0..vcpus.len()).map(|number| self.exits(number)).collect()
     }
 
     /// Returns the exceptions of each pCPU that are nobody's exits ([`Pcpu::exits`]), in the order of
     /// [`CAUSES`].
     #[must_use]
-    pub fn exits_of_nobody(&self) -> Vec<[u64; CAUSES.len()]> {
+    pub fn exits_of_nobody(&self) -> Vec<ExitCounts> {
         let pcpus = self.word(offset_of!(Header, pcpus)) as usize;
         let at = |index: usize| self.layout.pcpus.0 + index * size_of::<Pcpu>() + offset_of!(Pcpu, exits);
         (0..pcpus.min(self.layout.pcpus.1))
@@ -290,7 +287,7 @@ impl<'a> LogArea<'a> {
             .collect()
     }
 
-    fn exits_at(&self, at: usize) -> [u64; CAUSES.len()] {
+    fn exits_at(&self, at: usize) -> ExitCounts {
         CAUSES.map(|(_, counter)| u64::from(self.word(at + counter)))
     }
 
@@ -587,33 +584,23 @@ impl Counts {
 impl Counts {
     /// Adds the exits of each vCPU by cause, in 80 columns.
     fn exits(&self, text: &mut String) {
-        line(text, "exits of", "all", &CAUSES.map(|(name, _)| name.to_owned()));
+        text.push('\n');
+        exits::head(text);
         for partition in &self.partitions {
             for vcpu in &partition.vcpus {
                 let name = match partition.vcpus.len() {
-                    1 => shortened(&partition.name, 15),
+                    1 => partition.name.clone(),
                     _ => format!("{}/{}", shortened(&partition.name, 12), vcpu.index),
                 };
-                row(text, &name, &vcpu.exits);
+                exits::row(text, &name, &vcpu.exits);
             }
         }
         for (pcpu, exits) in self.nobody.iter().enumerate() {
             if exits.iter().any(|count| *count != 0) {
-                row(text, &format!("pCPU {pcpu}"), exits);
+                exits::row(text, &format!("pCPU {pcpu}"), exits);
             }
         }
-    }
-}
-
-/// Adds a row of the table of exits, and their sum.
-fn row(text: &mut String, name: &str, exits: &[u64; CAUSES.len()]) {
-    line(text, name, &brief(exits.iter().sum()), &exits.map(brief));
-}
-
-fn line(text: &mut String, name: &str, total: &str, causes: &[String]) {
-    let _ = write!(text, "\n{name:<15} {total:>6}");
-    for (cause, (head, _)) in causes.iter().zip(CAUSES) {
-        let _ = write!(text, " {cause:>width$}", width = head.len().max(7));
+        text.pop();
     }
 }
 
@@ -636,15 +623,6 @@ fn printable(text: &str) -> String {
 
 fn shortened(text: &str, length: usize) -> String {
     text.chars().take(length).collect()
-}
-
-/// Formats a count in at most six characters.
-fn brief(count: u64) -> String {
-    match count {
-        0..1_000_000 => count.to_string(),
-        1_000_000..1_000_000_000 => format!("{:.1}M", count as f64 / 1e6),
-        _ => format!("{:.1}G", count as f64 / 1e9),
-    }
 }
 
 #[cfg(test)]
