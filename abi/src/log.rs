@@ -38,7 +38,7 @@ const LAYOUT: Layout = Layout::of(TABLES);
 /// "BULKLOG1", as the bytes are in memory.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"BULKLOG1");
 /// Revision of the layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of the ring.
 pub const RING_SIZE: usize = LAYOUT.ring.1;
 /// Bytes of a line in the ring at most: the longest line and its time.
@@ -227,7 +227,10 @@ pub struct Pcpu {
     unused: [AtomicU8; 4],
     /// Records ever stored in its ring of the trace.
     pub traced: AtomicU64,
-    unused_too: [AtomicU8; 32],
+    /// Exceptions that came while no vCPU ran, and those of interrupts whose latency is fixed, which are
+    /// taken once more on their way.
+    pub exits: Exits,
+    unused_too: [AtomicU8; 4],
 }
 
 /// A partition.
@@ -261,7 +264,7 @@ pub struct Prompt {
     pub unknown: AtomicU32,
 }
 
-/// A vCPU. Exits by cause wrap.
+/// A vCPU. Its counters wrap.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Vcpu {
@@ -273,19 +276,31 @@ pub struct Vcpu {
     pub index: AtomicU32,
     /// Its pCPU.
     pub pcpu: AtomicU32,
-    /// Interrupts, deadlines and signals: the pCPU's business, not the vCPU's.
+    /// Its exits.
+    pub exits: Exits,
+    unused: [AtomicU8; 16],
+}
+
+/// Exits by cause: every exception that the hypervisor took while the vCPU ran, those included that the
+/// backend answered by itself. The backend counts, where the exception comes in; counters wrap.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Exits {
+    /// Physical interrupts, whoever they are for.
     pub interrupts: AtomicU32,
-    /// Hypercalls.
-    pub hypercalls: AtomicU32,
-    /// Accesses to virtual devices and to nothing.
+    /// Calls: HVC, SMC and SVC.
+    pub calls: AtomicU32,
+    /// Loads and stores that were refused.
     pub accesses: AtomicU32,
-    /// Idle instructions.
+    /// Instructions that the hypervisor carries out: those of system registers, on a microcontroller all that
+    /// an unprivileged program may not use.
+    pub instructions: AtomicU32,
+    /// Instructions that wait.
     pub idle: AtomicU32,
-    /// Power requests.
-    pub power: AtomicU32,
-    /// Faults.
-    pub faults: AtomicU32,
-    unused: [AtomicU8; 20],
+    /// First uses of the FP registers after another vCPU's.
+    pub fp: AtomicU32,
+    /// Anything else: refused fetches, undefined instructions, breakpoints, SErrors.
+    pub other: AtomicU32,
 }
 
 /// The log area.
@@ -457,7 +472,8 @@ impl Pcpu {
             running: AtomicU32::new(0),
             unused: [const { AtomicU8::new(0) }; 4],
             traced: AtomicU64::new(0),
-            unused_too: [const { AtomicU8::new(0) }; 32],
+            exits: Exits::new(),
+            unused_too: [const { AtomicU8::new(0) }; 4],
         }
     }
 }
@@ -489,14 +505,39 @@ impl Vcpu {
             partition: AtomicU32::new(0),
             index: AtomicU32::new(0),
             pcpu: AtomicU32::new(0),
-            interrupts: AtomicU32::new(0),
-            hypercalls: AtomicU32::new(0),
-            accesses: AtomicU32::new(0),
-            idle: AtomicU32::new(0),
-            power: AtomicU32::new(0),
-            faults: AtomicU32::new(0),
-            unused: [const { AtomicU8::new(0) }; 20],
+            exits: Exits::new(),
+            unused: [const { AtomicU8::new(0) }; 16],
         }
+    }
+}
+
+impl Exits {
+    /// Makes counters of zeros.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            interrupts: AtomicU32::new(0),
+            calls: AtomicU32::new(0),
+            accesses: AtomicU32::new(0),
+            instructions: AtomicU32::new(0),
+            idle: AtomicU32::new(0),
+            fp: AtomicU32::new(0),
+            other: AtomicU32::new(0),
+        }
+    }
+
+    /// Returns all counters.
+    #[must_use]
+    pub const fn all(&self) -> [&AtomicU32; 7] {
+        [
+            &self.interrupts,
+            &self.calls,
+            &self.accesses,
+            &self.instructions,
+            &self.idle,
+            &self.fp,
+            &self.other,
+        ]
     }
 }
 
@@ -504,6 +545,12 @@ impl Default for Vcpu {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Adds one to a counter that one pCPU alone writes.
+#[inline(always)]
+pub fn count(counter: &AtomicU32) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
 
 /// Stores `bytes` from the start of `place` on, and zeros behind them.

@@ -15,13 +15,13 @@ use crate::log::{Line, STAMP_LEN, stamp, store_in_ring};
 use crate::system::System;
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::log::{
-    AREA_SIZE, Area, CRASH_LOCKDOWN, CRASH_NEW, CRASH_TOLD, LINE_MAX, MESSAGE_LEN, NONE, PARTITIONS, PCPUS,
-    Partition, Pcpu, RING_SIZE, VCPUS, Vcpu, store_bytes,
+    AREA_SIZE, Area, CRASH_LOCKDOWN, CRASH_NEW, CRASH_TOLD, Exits, LINE_MAX, MESSAGE_LEN, NONE, PARTITIONS,
+    PCPUS, Partition, Pcpu, RING_SIZE, VCPUS, Vcpu, count, store_bytes,
 };
 use bulkhead_abi::{HealthClass, PartitionState};
 use bulkhead_arch_api::{Arch, MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, PcpuId, Ticks, VcpuId};
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 use spin::RelaxStrategy;
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 use spin::once::Once;
@@ -91,11 +91,11 @@ impl<R: RelaxStrategy> Recorder<R> {
             place
                 .state
                 .store(PartitionState::Stopped as u32, Ordering::Relaxed);
-            add(&header.partitions);
+            count(&header.partitions);
         }
         for place in area.pcpus.iter().take(system.pcpus().count()) {
             place.running.store(NONE, Ordering::Relaxed);
-            add(&header.pcpus);
+            count(&header.pcpus);
         }
         for (place, vcpu) in area.vcpus.iter().zip(0..system.image.vcpus().len() as u8) {
             let binding = system.binding(VcpuId(vcpu));
@@ -104,7 +104,7 @@ impl<R: RelaxStrategy> Recorder<R> {
                 .store(u32::from(binding.partition.0), Ordering::Relaxed);
             place.index.store(u32::from(binding.index), Ordering::Relaxed);
             place.pcpu.store(u32::from(binding.pcpu.0), Ordering::Relaxed);
-            add(&header.vcpus);
+            count(&header.vcpus);
         }
         // This comes last: a reader that reads along needs the names of the things that are traced.
         let board = system.image.board();
@@ -196,12 +196,6 @@ impl<R: RelaxStrategy> Recorder<R> {
     }
 }
 
-/// Adds one to a counter that one pCPU alone writes.
-#[inline]
-pub fn add(counter: &AtomicU32) {
-    counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-}
-
 /// Adds ticks to a counter that one pCPU alone writes.
 #[inline]
 pub fn add_ticks(counter: &AtomicU64, ticks: Ticks) {
@@ -253,12 +247,11 @@ fn clear_counters(area: &Area) {
     }
     for vcpu in &area.vcpus {
         vcpu.ran.store(0, Ordering::Relaxed);
-        vcpu.interrupts.store(0, Ordering::Relaxed);
-        vcpu.hypercalls.store(0, Ordering::Relaxed);
-        vcpu.accesses.store(0, Ordering::Relaxed);
-        vcpu.idle.store(0, Ordering::Relaxed);
-        vcpu.power.store(0, Ordering::Relaxed);
-        vcpu.faults.store(0, Ordering::Relaxed);
+    }
+    let pcpus = area.pcpus.iter().map(|pcpu| &pcpu.exits);
+    let vcpus = area.vcpus.iter().map(|vcpu| &vcpu.exits);
+    for counter in pcpus.chain(vcpus).flat_map(Exits::all) {
+        counter.store(0, Ordering::Relaxed);
     }
 }
 

@@ -134,7 +134,10 @@ fn devices_wake_who_may_run<C: SimClass>() {
     bench.run(1_000_000);
     assert_eq!(bench.marks(0), [40, 99]);
     assert_eq!(bench.marks(1), [41], "it waits, and is not lost");
-    let interrupts = bench.look().log_area.vcpus[0].interrupts.load(Ordering::Relaxed);
+    let interrupts = bench.look().log_area.vcpus[0]
+        .exits
+        .interrupts
+        .load(Ordering::Relaxed);
     let expected = u32::from(!C::FACTS.masks_lines);
     assert_eq!(interrupts, expected, "whether the other line interrupts");
 }
@@ -150,7 +153,10 @@ fn critical_lines_are_open<C: SimClass>() {
     bench.world().schedule(100_000, External::Line(Line(41)));
     bench.run(200_000);
     // The policy decides that the VM waits. The kernel has heard of the interrupt at once.
-    let interrupts = bench.look().log_area.vcpus[0].interrupts.load(Ordering::Relaxed);
+    let interrupts = bench.look().log_area.vcpus[0]
+        .exits
+        .interrupts
+        .load(Ordering::Relaxed);
     assert_eq!(interrupts, 1);
 }
 

@@ -136,8 +136,8 @@ fn counters_tell_what_happened() {
         .map(|byte: &AtomicU8| byte.load(Relaxed))
         .collect();
     assert!(name.starts_with(b"one\0"));
-    assert_eq!(vcpu.accesses.load(Relaxed), 2);
-    assert!(vcpu.idle.load(Relaxed) >= 1);
+    assert_eq!(vcpu.exits.accesses.load(Relaxed), 2);
+    assert!(vcpu.exits.idle.load(Relaxed) >= 1);
     let (ran, idle) = (vcpu.ran.load(Relaxed), area.pcpus[0].idle.load(Relaxed));
     assert!(ran >= 1000, "{ran}");
     assert_eq!(area.pcpus[0].running.load(Relaxed), NONE);

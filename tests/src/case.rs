@@ -103,6 +103,7 @@ struct Text {
     replace: Vec<(String, String)>,
     agrees_within_us: Option<u64>,
     longest: Option<bool>,
+    exits_agree: Option<bool>,
     within_bound: Vec<String>,
     shift: Option<u8>,
     share: Option<Share>,
@@ -149,6 +150,8 @@ pub struct Case {
     /// The run is counted, and no stretch in which the hypervisor looks at no interrupt is longer than the
     /// board charges.
     pub longest: bool,
+    /// The hypervisor counts the exits that the emulator takes, each by its cause.
+    pub exits_agree: bool,
     /// Critical loops that miss no release and take as long as `check` says at most.
     pub within_bound: Vec<String>,
     /// An instruction takes two to the power of this nanoseconds of virtual time, instead of one.
@@ -282,6 +285,10 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
     log_area.extend(patterns(&case.log_area)?);
     let time_limit = case.time_limit.or(base.time_limit).unwrap_or(20.0);
     let real_limit = case.real_limit.or(base.real_limit).unwrap_or(120.0);
+    let exits_agree = case.exits_agree.or(base.exits_agree).unwrap_or(false);
+    if exits_agree && end != End::PowerOff {
+        return Err(format!("{name}: `exits-agree` needs a run that ends by itself"));
+    }
     let damage = case.damage.clone().or_else(|| base.damage.clone());
     let share = case.share.as_ref().or(base.share.as_ref());
     let share = share.map(Share::patterns).transpose()?;
@@ -302,6 +309,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         log_area,
         agrees_within_us: case.agrees_within_us.or(base.agrees_within_us),
         longest: case.longest.or(base.longest).unwrap_or(false),
+        exits_agree,
         shift: case.shift.or(base.shift),
         within_bound: [base.within_bound.as_slice(), &case.within_bound].concat(),
         share,

@@ -13,6 +13,7 @@
 
 mod bound;
 mod case;
+mod exits;
 mod function;
 mod peer;
 mod runner;

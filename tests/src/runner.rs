@@ -2,6 +2,7 @@
 //! Prepares and runs the cases, two at a time: an instruction-counted emulator uses one CPU.
 
 use crate::case::Case;
+use crate::exits::Exceptions;
 use crate::peer::Peer;
 use crate::stretch::{Instrument, Trouble, table};
 use crate::verdict::Judge;
@@ -67,15 +68,16 @@ fn take<'a>(next: &AtomicUsize, cases: &'a [Case]) -> Option<(usize, &'a Case)> 
 fn run(case: &Case, progress: &Progress) -> Vec<String> {
     let mut launch = Launch {
         deterministic: true,
-        virtual_seconds: Some(case.time_limit),
+        virtual_seconds: Some(case.time_limit + if case.exits_agree { 1.0 } else { 0.0 }),
         real_seconds: Some(case.real_limit),
         gdb: None,
         log_base: None,
         trace: case.agrees_within_us.is_some(),
     };
     // The test, not the system, decides when time is up; a little more, so that it is the test that sees it.
+    // If exits are compared the system decides, so that no exit is under way at the end.
     let options = Options {
-        stop_after: Some(case.time_limit + 1.0),
+        stop_after: Some(case.time_limit + if case.exits_agree { 0.0 } else { 1.0 }),
         trace_records: case.agrees_within_us.map(|_| TRACE_RECORDS),
         conformance: case.conformance,
         quiet: false,
@@ -111,6 +113,9 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
     };
     let wanted = instrument.iter().flat_map(Instrument::arguments);
     emulator.arguments.extend(wanted.cloned());
+    let exceptions = case.exits_agree.then(|| Exceptions::new(&prepared));
+    let record = exceptions.iter().flat_map(Exceptions::arguments);
+    emulator.arguments.extend(record);
     let mut judge = Judge::new(case);
     match launch::run(
         &launch,
@@ -124,6 +129,8 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
             let mut findings = judge.findings(&outcome, &bounds(prepared.system()));
             findings.extend(disagreement(case, &prepared, &outcome));
             findings.extend(other_objects(case, &prepared, &outcome));
+            let other_exits = exceptions.and_then(|record| record.difference(&outcome));
+            findings.extend(other_exits);
             findings.extend(peer.and_then(Peer::finding));
             findings.extend(instrument.and_then(|instrument| too_long(case, &instrument)));
             findings

@@ -11,6 +11,7 @@ use crate::fp::{CPTR_TRAP, FpRegisters};
 use crate::irq::VcpuIrq;
 use crate::state::{Auxiliary, El1State};
 use crate::timer::Timers;
+use bulkhead_abi::log::Exits;
 use bulkhead_arch_aarch64_core::data::Load;
 use bulkhead_arch_aarch64_core::pstate::stepped;
 use bulkhead_arch_api::class::AARCH32;
@@ -93,6 +94,8 @@ pub(crate) struct Context {
     pub(crate) id: VcpuId,
     /// The kernel's plan of the vCPU, from boot.
     pub(crate) plan: VcpuPlan,
+    /// The counters of its exits in the log area, from boot.
+    pub(crate) exits: Option<&'static Exits>,
     /// The vCPU is off, and its registers are those of a reset.
     pub(crate) is_blank: bool,
     /// The SError of [`RARE_LATE`], as ESR_EL2 had it.
@@ -135,6 +138,7 @@ impl Context {
                 idle_in_place: false,
                 semihosting: false,
             },
+            exits: None,
             late: 0,
             pending: Pending::Nothing,
             exit: Exit::Signal,

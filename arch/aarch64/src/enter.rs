@@ -4,11 +4,13 @@
 
 use crate::context::Context;
 use crate::machine::Machine;
+use bulkhead_abi::log::Exits;
 
 /// Handler's answer: go on in the guest. The handler may have changed only those registers of the guest that
 /// are saved.
 pub(crate) const RESUME: u64 = 0;
-/// Answer of a handler of a synchronous exception: nothing is done yet, call again with x19..x29 saved.
+/// Answer of a handler of a synchronous exception: nothing is done yet but counting, call the handler of
+/// complete registers.
 pub(crate) const ALL_REGISTERS: u64 = 3;
 
 /// Reason of `bulkhead_enter`: a hypercall whose arguments are in the general registers.
@@ -25,8 +27,13 @@ pub(crate) const LEAVE_CPU_ON: u64 = 5;
     reason = "assembly passes the pointers on and knows three fields by offset_of!"
 )]
 unsafe extern "C" {
-    /// Runs the guest whose registers are in `context`. See the table in `entry`.
-    pub(crate) fn bulkhead_enter(context: *mut Context, machine: *mut Machine) -> u64;
+    /// Runs the guest whose registers are in `context`. See the table in `entry`. `exits` is there once the
+    /// vCPU is adopted.
+    pub(crate) fn bulkhead_enter(
+        context: *mut Context,
+        machine: *mut Machine,
+        exits: Option<&'static Exits>,
+    ) -> u64;
     /// Lets a pending SError be taken. Returns its ESR_EL2, or 0 if none came.
     pub(crate) fn bulkhead_take_serror() -> u64;
     /// Starts a secondary pCPU: its first instruction is here.

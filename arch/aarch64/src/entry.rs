@@ -14,21 +14,23 @@
 //! | `primary_main`, `secondary_main` | x0 | index of the pCPU | never returns |
 //!
 //! **Guest entry and exit.** The stack pointer of EL2 never moves while a guest runs. Below it lies a frame
-//! with the host's callee-saved registers, the guest's [`Context`] and the [`Machine`](crate::Machine). An
-//! exception saves only the registers that Rust's calling convention clobbers, and calls a handler. If the
+//! with the host's callee-saved registers, the guest's [`Context`], the [`Machine`](crate::Machine) and the
+//! counters of the vCPU's exits. An exception saves only the registers that Rust's calling convention clobbers, and calls a handler. If the
 //! handler answers [`RESUME`](crate::enter::RESUME), only those registers are loaded again. A handler must
 //! look at x19..x29 if the instruction names one of them. Such a handler answers [`ALL_REGISTERS`] before it
-//! does anything. It is called again with all registers saved, and all are loaded again. Any other answer
-//! makes `bulkhead_enter` return.
+//! does anything but count. Another handler is called then, with all registers saved, and all are loaded
+//! again. Any other answer makes `bulkhead_enter` return.
 //!
 //! | at | register | meaning in | meaning out |
 //! |---|---|---|---|
 //! | `bulkhead_enter` | x0 | `*mut Context` to run | reason, never `RESUME` |
 //! | | x1 | `*mut Machine`, lent to the handlers | |
+//! | | x2 | `&Exits` of the vCPU, lent to the handlers | |
 //! | | x19..x30, sp | the host's | the same |
 //! | handlers | x0 | `*mut Context`, x0..x18 and x30 of the guest saved in it | `RESUME`, `ALL_REGISTERS`, or the reason to return |
 //! | | x1 | `*mut Machine` | |
-//! | | x2 | (synchronous) 1: x19..x29 of the guest are saved as well | |
+//! | | x2 | ESR_EL2 of a synchronous exception; of another one `&Exits` | |
+//! | | x4 | (synchronous) `&Exits`, not if x19..x29 of the guest are saved as well | |
 //! | | x19..x29 | the guest's | the guest's |
 //! | `bulkhead_take_serror` | x0 | | ESR_EL2 of the SError that was pending, else 0 |
 //! | | x1..x3 | | any; ELR_EL2 and SPSR_EL2 are lost |
@@ -38,15 +40,19 @@ use crate::context::Context;
 use crate::crash::crash;
 use crate::enter::ALL_REGISTERS;
 use crate::stacks::{EMERGENCY_SIZE, EMERGENCY_STACKS, GUARD_SIZE, STACK_SIZE, STACKS};
-use crate::traps::{on_interrupt, on_serror, on_synchronous, on_synchronous_aarch32};
+use crate::traps::{
+    on_interrupt, on_serror, on_synchronous, on_synchronous_aarch32, on_synchronous_aarch32_complete,
+    on_synchronous_complete,
+};
 use crate::{boot, mmu};
 use core::arch::global_asm;
 use core::mem::offset_of;
 
-// Frame at the stack pointer while a guest runs: six pairs x29,x30,x19..x28, then context and machine.
-const FRAME_SIZE: usize = 112;
+// Frame at the stack pointer while a guest runs: six pairs x29,x30,x19..x28, then context, machine and counters.
+const FRAME_SIZE: usize = 128;
 const FRAME_CONTEXT: usize = 96;
 const FRAME_MACHINE: usize = 104;
+const FRAME_EXITS: usize = 112;
 
 /// SCTLR_EL2 with the MMU off: the RES1 bits of Armv8.0 (Arm DDI 0487 D19.2.119), alignment checks.
 const SCTLR_OFF: u64 = 0x30C5_0830 | 1 << 1;
@@ -183,7 +189,7 @@ bulkhead_secondary_start:
     .ltorg
 
 // A saved register pair is at 8 * its number in Context.
-.macro  save_volatile
+.macro  save_volatile exits
     stp     x0, x1, [sp, #-16]!
     ldr     x0, [sp, #(16 + {frame_context})]
     stp     x2, x3, [x0, #16]
@@ -198,7 +204,7 @@ bulkhead_secondary_start:
     str     x30, [x0, #240]
     ldp     x2, x3, [sp], #16
     stp     x2, x3, [x0]
-    ldr     x1, [sp, #{frame_machine}]
+    ldp     x1, \exits, [sp, #{frame_machine}]
 .endm
 
 .macro  save_preserved context
@@ -212,8 +218,8 @@ bulkhead_secondary_start:
 
 .macro  synchronous_vector handler, other
     .balign 0x80
-    save_volatile
-    mov     x2, xzr
+    save_volatile x4
+    mrs     x2, esr_el2
     bl      \handler
     cbnz    x0, \other
     ldr     x0, [sp, #{frame_context}]
@@ -222,7 +228,7 @@ bulkhead_secondary_start:
 
 .macro  interrupt_vector handler
     .balign 0x80
-    save_volatile
+    save_volatile x2
     bl      \handler
     cbnz    x0, .Lsave_and_leave
     ldr     x0, [sp, #{frame_context}]
@@ -323,6 +329,7 @@ bulkhead_enter:
     stp     x25, x26, [sp, #64]
     stp     x27, x28, [sp, #80]
     stp     x0, x1, [sp, #{frame_context}]
+    str     x2, [sp, #{frame_exits}]
     ldp     x2, x3, [x0, #{context_pc}]
     msr     elr_el2, x2
     msr     spsr_el2, x3
@@ -355,7 +362,7 @@ bulkhead_enter:
     b.ne    .Lsave_and_leave
     ldp     x0, x1, [sp, #{frame_context}]
     save_preserved x0
-    mov     x2, #1
+    mrs     x2, esr_el2
     bl      \handler
     cbnz    x0, .Lleave
     ldr     x0, [sp, #{frame_context}]
@@ -363,9 +370,9 @@ bulkhead_enter:
 .endm
 
 .Lother:
-    synchronous_other {on_synchronous}
+    synchronous_other {on_synchronous_complete}
 .Lother_aarch32:
-    synchronous_other {on_synchronous_aarch32}
+    synchronous_other {on_synchronous_aarch32_complete}
 
 .Lleave:
     ldr     x1, [sp, #{frame_context}]
@@ -393,6 +400,8 @@ bulkhead_enter:
     crash = sym crash,
     on_synchronous = sym on_synchronous,
     on_synchronous_aarch32 = sym on_synchronous_aarch32,
+    on_synchronous_complete = sym on_synchronous_complete,
+    on_synchronous_aarch32_complete = sym on_synchronous_aarch32_complete,
     on_interrupt = sym on_interrupt,
     on_serror = sym on_serror,
     emergency_size = const EMERGENCY_SIZE,
@@ -407,6 +416,7 @@ bulkhead_enter:
     frame_size = const FRAME_SIZE,
     frame_context = const FRAME_CONTEXT,
     frame_machine = const FRAME_MACHINE,
+    frame_exits = const FRAME_EXITS,
     context_pc = const offset_of!(Context, pc),
 );
 

@@ -9,9 +9,9 @@
 use crate::board::BOARD;
 use crate::machine::Machine;
 use crate::{cache, layout};
-use bulkhead_abi::log::Area;
+use bulkhead_abi::log::{Area, Exits};
 use bulkhead_abi::trace::{Entry, RECORD_SIZE};
-use bulkhead_arch_api::{Frames, Traces};
+use bulkhead_arch_api::{Frames, Traces, VcpuId};
 
 /// Returns the area.
 pub(crate) fn area() -> &'static Area {
@@ -20,6 +20,11 @@ pub(crate) fn area() -> &'static Area {
     // `mmu::build` maps it for good, no partition may have a mapping there (checked by `bulkhead_image`), and
     // any bytes are an Area, which is all atomics.
     unsafe { &*area }
+}
+
+/// Returns the counters of a vCPU's exits.
+pub(crate) fn exits(vcpu: VcpuId) -> Option<&'static Exits> {
+    area().vcpus.get(usize::from(vcpu.0)).map(|vcpu| &vcpu.exits)
 }
 
 /// Writes part of the area back to memory.

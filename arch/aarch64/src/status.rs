@@ -138,9 +138,10 @@ impl Machine {
         context.pc = code.addr() as u64;
         context.pstate = ALL_MASKED | mode & 0x1F;
         context.write_general(0, value);
+        let exits = context.exits;
         // SAFETY: the vCPU is adopted by this pCPU, and both references are lent to the handler until the
         // return; the code is two instructions that touch r0, a status register and nothing else.
-        unsafe { enter::bulkhead_enter(&raw mut *context, &raw mut *self) };
+        unsafe { enter::bulkhead_enter(&raw mut *context, &raw mut *self, exits) };
         let answer = context.read_general(0) & 0xFFFF_FFFF;
         context.write_general(0, first);
         (context.pc, context.pstate) = (pc, pstate);

@@ -3,8 +3,11 @@
 //!
 //! A handler runs on the stack of its pCPU with x0..x18 and x30 of the guest in the context. Everything else
 //! is still in the hardware (ELR_EL2 and SPSR_EL2 too: no handler takes an exception). A handler returns
-//! [`RESUME`] to go on in the guest, [`ALL_REGISTERS`] to be called again with x19..x29 in the context as
-//! well, or the reason with which `run` returns.
+//! [`RESUME`] to go on in the guest, [`ALL_REGISTERS`] to have the handler of complete registers called, with
+//! x19..x29 in the context as well, or the reason with which `run` returns.
+//!
+//! Every exception is counted by its cause in the log area, first of all: no answer, however short, is left
+//! out. The kernel counts none of them.
 //!
 //! The most frequent exceptions are looked at first and are finished in a function that calls nothing, so
 //! that the compiler saves no register for it. Everything else is a call in tail position. docs/paths.md
@@ -20,6 +23,7 @@ use crate::wait::wait_for;
 use crate::{irq, psci, status, system};
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::FUNCTION_BASE;
+use bulkhead_abi::log::{self, Exits};
 use bulkhead_arch_aarch64_core::syndrome::{
     DETAILS, EC_CP14, EC_CP14_MEMORY, EC_CP14_PAIR, EC_CP15, EC_CP15_PAIR, EC_DATA_ABORT, EC_FP, EC_HVC32,
     EC_HVC64, EC_INSTRUCTION_ABORT, EC_SERROR, EC_SMC32, EC_SMC64, EC_SVC64, EC_SVE, EC_SYSTEM, EC_UNKNOWN,
@@ -27,36 +31,98 @@ use bulkhead_arch_aarch64_core::syndrome::{
 };
 use bulkhead_arch_aarch64_core::{aarch32, pstate};
 
-/// Handles a synchronous exception. The arguments are those of every handler, as `entry` passes them.
+/// Handles a synchronous exception. The arguments are those of every handler, as `entry` passes them; the
+/// free one is where the functions that end this one have an argument of their own.
 ///
 /// # Safety
 /// Called by `entry` only: `context` is the current vCPU's, `machine` is this pCPU's and was lent by `run`,
-/// which uses neither until the handler has returned.
+/// which uses neither until the handler has returned. `exits` are the vCPU's.
 pub(crate) unsafe extern "C" fn on_synchronous(
     context: *mut Context,
     machine: *mut Machine,
-    complete: u64,
+    syndrome: u64,
+    _free: u64,
+    exits: &Exits,
 ) -> u64 {
     // SAFETY: see above; a context is never inside a machine, so the references do not overlap.
     let context = unsafe { &mut *context };
     // SAFETY: see above.
     let machine = unsafe { &mut *machine };
+    synchronous(machine, context, syndrome, Some(exits))
+}
+
+/// Handles a synchronous exception again: [`on_synchronous`] has answered [`ALL_REGISTERS`].
+///
+/// # Safety
+/// As for [`on_synchronous`].
+pub(crate) unsafe extern "C" fn on_synchronous_complete(
+    context: *mut Context,
+    machine: *mut Machine,
+    syndrome: u64,
+) -> u64 {
+    // SAFETY: as in `on_synchronous`.
+    let context = unsafe { &mut *context };
+    // SAFETY: as in `on_synchronous`.
+    let machine = unsafe { &mut *machine };
+    synchronous(machine, context, syndrome, None)
+}
+
+/// Answers a synchronous exception. The exception is counted if there are counters; if there are none, it
+/// has been counted, and the registers are complete.
+#[inline(always)]
+fn synchronous(machine: &mut Machine, context: &mut Context, syndrome: u64, exits: Option<&Exits>) -> u64 {
     let trap = Trap {
-        syndrome: read_register!("esr_el2"),
-        complete: complete != 0,
+        syndrome,
+        complete: exits.is_none(),
     };
     match class(trap.syndrome) {
-        EC_HVC64 => psci::call(context, trap.syndrome & 0xFFFF),
-        EC_DATA_ABORT => data_abort::<false>(machine, context, trap),
-        EC_WFX => wait_for(context, trap.syndrome),
-        EC_SYSTEM => system::access(machine, context, trap),
+        EC_HVC64 => {
+            count(exits, EC_HVC64);
+            psci::call(context, trap.syndrome & 0xFFFF)
+        }
+        EC_DATA_ABORT => {
+            count(exits, EC_DATA_ABORT);
+            data_abort::<false>(machine, context, trap)
+        }
+        EC_WFX => {
+            count(exits, EC_WFX);
+            wait_for(context, trap.syndrome)
+        }
+        EC_SYSTEM => {
+            count(exits, EC_SYSTEM);
+            system::access(machine, context, trap)
+        }
         EC_SMC64 => {
+            count(exits, EC_SMC64);
             advance_in_place(context, trap.syndrome);
             psci::call(context, trap.syndrome & 0xFFFF)
         }
-        _ if read_register!("spsr_el2") & pstate::AARCH32 != 0 => from_aarch32(machine, context, trap),
-        _ => other_exceptions(machine, context, trap.syndrome),
+        _ => rare(machine, context, trap, exits),
     }
+}
+
+/// Answers a synchronous exception of another class.
+#[inline(never)]
+fn rare(machine: &mut Machine, context: &mut Context, trap: Trap, exits: Option<&Exits>) -> u64 {
+    count(exits, class(trap.syndrome));
+    if read_register!("spsr_el2") & pstate::AARCH32 != 0 {
+        return from_aarch32(machine, context, trap);
+    }
+    other_exceptions(machine, context, trap.syndrome)
+}
+
+/// Counts an exception of this class. Where the class is known, one counter goes up, and nothing is decided.
+#[inline(always)]
+fn count(exits: Option<&Exits>, class: u64) {
+    let Some(exits) = exits else { return };
+    log::count(match class {
+        EC_HVC64 | EC_HVC32 | EC_SMC64 | EC_SMC32 | EC_SVC64 => &exits.calls,
+        EC_DATA_ABORT => &exits.accesses,
+        EC_SYSTEM | EC_CP15..=EC_CP14_MEMORY | EC_CP14_PAIR | EC_VMRS => &exits.instructions,
+        EC_WFX => &exits.idle,
+        EC_FP => &exits.fp,
+        _ => &exits.other,
+    });
 }
 
 /// Handles a synchronous exception of a VM with a 32-bit kernel. This handler has a vector of its own, so
@@ -67,17 +133,38 @@ pub(crate) unsafe extern "C" fn on_synchronous(
 pub(crate) unsafe extern "C" fn on_synchronous_aarch32(
     context: *mut Context,
     machine: *mut Machine,
-    complete: u64,
+    syndrome: u64,
+    _free: u64,
+    exits: &Exits,
 ) -> u64 {
     // SAFETY: as in `on_synchronous`.
     let context = unsafe { &mut *context };
     // SAFETY: as in `on_synchronous`.
     let machine = unsafe { &mut *machine };
-    let syndrome = read_register!("esr_el2");
-    let trap = |syndrome| Trap {
-        syndrome,
-        complete: complete != 0,
-    };
+    count(Some(exits), class(syndrome));
+    synchronous_aarch32(machine, context, syndrome, false)
+}
+
+/// Handles a synchronous exception again: [`on_synchronous_aarch32`] has answered [`ALL_REGISTERS`].
+///
+/// # Safety
+/// As for [`on_synchronous`].
+pub(crate) unsafe extern "C" fn on_synchronous_aarch32_complete(
+    context: *mut Context,
+    machine: *mut Machine,
+    syndrome: u64,
+) -> u64 {
+    // SAFETY: as in `on_synchronous`.
+    let context = unsafe { &mut *context };
+    // SAFETY: as in `on_synchronous`.
+    let machine = unsafe { &mut *machine };
+    synchronous_aarch32(machine, context, syndrome, true)
+}
+
+/// Answers a synchronous exception of a VM with a 32-bit kernel.
+#[inline(always)]
+fn synchronous_aarch32(machine: &mut Machine, context: &mut Context, syndrome: u64, complete: bool) -> u64 {
+    let trap = |syndrome| Trap { syndrome, complete };
     match class(syndrome) {
         EC_HVC32 if syndrome & 0xFFFF == status::VISIT && status::is_visit() => LEAVE_EXIT,
         EC_HVC32 => psci::call_aarch32(context, syndrome & 0xFFFF),
@@ -161,11 +248,16 @@ fn other_exceptions(machine: &mut Machine, context: &mut Context, syndrome: u64)
 ///
 /// # Safety
 /// As for [`on_synchronous`].
-pub(crate) unsafe extern "C" fn on_interrupt(context: *mut Context, machine: *mut Machine) -> u64 {
+pub(crate) unsafe extern "C" fn on_interrupt(
+    context: *mut Context,
+    machine: *mut Machine,
+    exits: &Exits,
+) -> u64 {
     // SAFETY: as in `on_synchronous`.
     let context = unsafe { &mut *context };
     // SAFETY: as in `on_synchronous`.
     let machine = unsafe { &mut *machine };
+    log::count(&exits.interrupts);
     let line = irq::acknowledge();
     if irq::deliver_timer(&machine.irq, &mut context.irq, line) {
         return RESUME;
@@ -189,9 +281,14 @@ fn interrupted(machine: &mut Machine, context: &mut Context, line: u32) -> u64 {
 ///
 /// # Safety
 /// As for [`on_synchronous`].
-pub(crate) unsafe extern "C" fn on_serror(context: *mut Context, _machine: *mut Machine) -> u64 {
+pub(crate) unsafe extern "C" fn on_serror(
+    context: *mut Context,
+    _machine: *mut Machine,
+    exits: &Exits,
+) -> u64 {
     // SAFETY: as in `on_synchronous`.
     let context = unsafe { &mut *context };
+    log::count(&exits.other);
     let syndrome = read_register!("esr_el2") & DETAILS | EC_SERROR << 26;
     fault(context, HealthClass::Memory, syndrome, None)
 }

@@ -11,7 +11,7 @@ use crate::fp::FpRegisters;
 use crate::machine::Machine;
 use crate::state::{Auxiliary, El1State, RESET_PSTATE, TASK_PSTATE};
 use crate::timer::{self, Timers};
-use crate::{inject, irq, space, state};
+use crate::{inject, irq, log, space, state};
 use bulkhead_abi::{Error, HealthClass};
 use bulkhead_arch_aarch64_core::aarch32;
 use bulkhead_arch_aarch64_core::psci::{ALREADY_ON, ON_PENDING, SUCCESS};
@@ -175,6 +175,7 @@ impl Vcpus for Machine {
             context.id = vcpu;
             context.plan = *plan;
             let is_aarch32 = context.is_aarch32();
+            context.exits = log::exits(vcpu);
             let in_place = if plan.idle_in_place { HCR_TWI } else { 0 };
             context.hcr = match plan.kind {
                 PartitionKind::Vm if is_aarch32 => HCR_VM & !in_place & !HCR_RW,
@@ -238,7 +239,7 @@ impl Vcpus for Machine {
             };
         };
         let machine: *mut Self = self;
-        {
+        let exits = {
             let is_current = self.current == context;
             // SAFETY: as in `with_stored`; the reference ends before the handlers make theirs.
             let context = unsafe { &mut *context };
@@ -247,9 +248,10 @@ impl Vcpus for Machine {
             }
             context.timers.busy();
             irq::resume(&mut self.irq, &mut context.irq);
-        }
+            context.exits
+        };
         // SAFETY: the context is adopted and current; `self` is lent to the handlers until the return.
-        let reason = unsafe { enter::bulkhead_enter(context, machine) };
+        let reason = unsafe { enter::bulkhead_enter(context, machine, exits) };
         // SAFETY: as above; the handlers' references ended when they returned.
         let context = unsafe { &mut *context };
         if reason == LEAVE_IDLE {

@@ -123,6 +123,8 @@ pub trait Vcpus {
     fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset);
     /// Runs the vCPU until something needs the kernel. The only way into a partition.
     /// Requires: `adopt` and `reset` done, and the previous exit answered if it says so.
+    /// Guarantees: each exception taken on the way is counted once, by its cause, in the vCPU's
+    /// [`Exits`](bulkhead_abi::log::Exits), also one that the backend answers by itself.
     fn run(&mut self, vcpu: VcpuId) -> Exit;
     /// Answers the vCPU's last exit. Worst case: constant.
     fn reply(&mut self, vcpu: VcpuId, reply: Reply);

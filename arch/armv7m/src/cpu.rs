@@ -5,7 +5,7 @@ use crate::context::RETURN_BASIC;
 use crate::entry::{bulkhead_enter, bulkhead_exit_emulator, bulkhead_idle};
 use crate::machine::Machine;
 use crate::system::AIRCR;
-use crate::{lines, system};
+use crate::{lines, log, system};
 use bulkhead_arch_api::{Cpus, Exit, PcpuId, StartError};
 use core::cell::UnsafeCell;
 
@@ -50,7 +50,7 @@ impl Machine {
         system::set_unprivileged(false);
         // SAFETY: `registers` and the machine are lent until the function returns; the frame leads to
         // `bulkhead_idle`.
-        unsafe { bulkhead_enter(registers, core::ptr::from_mut(self)) }
+        unsafe { bulkhead_enter(registers, core::ptr::from_mut(self), log::exits(None)) }
         system::set_unprivileged(true);
     }
 }

@@ -7,8 +7,8 @@
 //! never returns. PendSV is never pending again.
 //!
 //! **Guest entry and exit.** While a guest runs, the main stack holds the registers that Rust code wants
-//! back, and above them the guest's [`Registers`] and the [`Machine`]. Any exception of the guest saves r4 to
-//! r11 there and calls `on_trap`, or the shortest way of that exception first. If that answers 0, the guest
+//! back, and below them the guest's [`Registers`], the [`Machine`] and the counters of exits. Any exception of
+//! the guest saves r4 to r11 there, is counted by its vector, and calls `on_trap`, or the shortest way of that exception first. If that answers 0, the guest
 //! goes on. Otherwise `bulkhead_enter` returns, still in Handler mode, as the handler of that exception. The
 //! next `bulkhead_enter` returns from the exception.
 //!
@@ -16,6 +16,7 @@
 //! |---|---|---|---|
 //! | `bulkhead_enter` | r0 | `*mut Registers` to run with | |
 //! | | r1 | `*mut Machine`, lent to the handler | |
+//! | | r2 | `&Exits` of the vCPU, or of the pCPU that waits | |
 //! | | r4..r11, sp | the host's | the same |
 //! | `on_trap` | r0 | `*mut Machine` | 0: go on in the guest |
 //! | | r1 | number of the exception | |
@@ -34,7 +35,9 @@ use crate::lines::{OWN, PARTITIONS};
 use crate::quick::{on_bus, on_call, on_memory, on_usage};
 use crate::system::MAX_LINES;
 use crate::traps::on_trap;
+use bulkhead_abi::log::{Area, Exits, Pcpu};
 use core::arch::global_asm;
+use core::mem::offset_of;
 
 global_asm!(
     r#"
@@ -109,7 +112,7 @@ bulkhead_first:
     isb
     bl      primary_main
 
-    .macro  trap name, function
+    .macro  trap name, function, counter
     .type   \name, %function
     .thumb_func
 \name:
@@ -118,6 +121,10 @@ bulkhead_first:
     stmia   r2!, {{r4-r11}}
     strd    r1, lr, [r2]
     subs    r2, #32
+    ldr     r3, [sp, #8]
+    ldr     r1, [r3, #\counter]
+    adds    r1, #1
+    str     r1, [r3, #\counter]
     mrs     r1, ipsr
     bl      \function
     cbnz    r0, 2f
@@ -129,11 +136,12 @@ bulkhead_first:
 2:  add     sp, #12
     pop     {{r4-r11, pc}}
     .endm
-    trap    bulkhead_call, {on_call}
-    trap    bulkhead_memory, {on_memory}
-    trap    bulkhead_bus, {on_bus}
-    trap    bulkhead_usage, {on_usage}
-    trap    bulkhead_trap, {on_trap}
+    trap    bulkhead_call, {on_call}, {calls}
+    trap    bulkhead_memory, {on_memory}, {accesses}
+    trap    bulkhead_bus, {on_bus}, {accesses}
+    trap    bulkhead_usage, {on_usage}, {instructions}
+    trap    bulkhead_fault, {on_trap}, {other}
+    trap    bulkhead_trap, {on_trap}, {interrupts}
 
     // The handler of a line. If the line is prompt, it may have interrupted the hypervisor. The handler then
     // notes the time, and the line waits for its turn. Only registers that the CPU has pushed are changed.
@@ -153,6 +161,10 @@ bulkhead_line:
     movs    r2, #{partitions}
     strb    r2, [r1, r0]
     ldr     r1, =0xE000EF00                 // STIR (B3.2.26): it is pending again
+    str     r0, [r1]
+    ldr     r1, =__log_area + {arrived}
+    ldr     r0, [r1]
+    adds    r0, #1
     str     r0, [r1]
     dsb
     bx      lr
@@ -176,7 +188,7 @@ bulkhead_enter:
     .thumb_func
 bulkhead_hard_fault:
     tst     lr, #4
-    bne     bulkhead_trap
+    bne     bulkhead_fault
     ldr     r0, [sp, #24]
     ldr     r1, =bulkhead_ask_emulator
     bic     r1, r1, #1
@@ -224,6 +236,12 @@ bulkhead_idle:
     on_memory = sym on_memory,
     on_bus = sym on_bus,
     on_usage = sym on_usage,
+    calls = const offset_of!(Exits, calls),
+    accesses = const offset_of!(Exits, accesses),
+    instructions = const offset_of!(Exits, instructions),
+    other = const offset_of!(Exits, other),
+    interrupts = const offset_of!(Exits, interrupts),
+    arrived = const offset_of!(Area, pcpus) + offset_of!(Pcpu, exits.interrupts),
     crash = sym crash,
 );
 
@@ -233,7 +251,11 @@ bulkhead_idle:
 )]
 unsafe extern "C" {
     /// Runs with these registers until `on_trap` ends the run. See the module's table.
-    pub(crate) fn bulkhead_enter(registers: *mut Registers, machine: *mut crate::Machine);
+    pub(crate) fn bulkhead_enter(
+        registers: *mut Registers,
+        machine: *mut crate::Machine,
+        exits: &'static Exits,
+    );
     /// Asks a debugger or emulator to end everything with this reason. Returns if there is none.
     pub(crate) fn bulkhead_exit_emulator(reason: u32);
     /// Waits for an interrupt.

@@ -3,9 +3,9 @@
 //! the trace.
 
 use crate::machine::Machine;
-use bulkhead_abi::log::Area;
+use bulkhead_abi::log::{Area, Exits};
 use bulkhead_abi::trace::Entry;
-use bulkhead_arch_api::Traces;
+use bulkhead_arch_api::{Traces, VcpuId};
 
 unsafe extern "C" {
     static __log_area: u8;
@@ -22,6 +22,14 @@ pub(crate) fn area() -> &'static Area {
     // SAFETY: the linker script keeps these bytes free, no partition may have a mapping there (checked by
     // `bulkhead_image`), and any bytes are an Area, which is all atomics.
     unsafe { &*area }
+}
+
+/// Returns the counters of a vCPU's exits, or else of the exceptions that come while the CPU waits.
+pub(crate) fn exits(vcpu: Option<VcpuId>) -> &'static Exits {
+    let area = area();
+    let vcpu = vcpu.and_then(|vcpu| area.vcpus.get(usize::from(vcpu.0)));
+    let [pcpu] = &area.pcpus;
+    vcpu.map_or(&pcpu.exits, |vcpu| &vcpu.exits)
 }
 
 impl Traces for Machine {

@@ -5,6 +5,7 @@ use crate::context::{Context, Pending, RETURN_BASIC, Registers, own_deadline};
 use crate::entry::bulkhead_enter;
 use crate::fp::FpRegisters;
 use crate::live::Live;
+use crate::log;
 use crate::machine::Machine;
 use crate::protection::Space;
 use bulkhead_arch_api::{
@@ -108,7 +109,7 @@ impl Vcpus for Machine {
         // SAFETY: the registers are the first field of the current vCPU's context. `reset` or the CPU has put
         // the vCPU's frame into the vCPU's own memory. The machine is lent to `on_trap` until the return, and
         // nobody uses it meanwhile.
-        unsafe { bulkhead_enter(registers, machine) }
+        unsafe { bulkhead_enter(registers, machine, log::exits(Some(vcpu))) }
         self.told()
     }
 

@@ -6,7 +6,7 @@ use crate::guest::Outcome;
 use crate::memory::View;
 use crate::network::NETWORK_LINE;
 use crate::world::{What, World};
-use bulkhead_abi::log::{AREA_SIZE, Area};
+use bulkhead_abi::log::{AREA_SIZE, Area, Exits, count};
 use bulkhead_abi::trace::Entry;
 use bulkhead_arch_api::{
     AccessKind, Arch, BuildError, CLEAR_AT_ONCE, ClassFacts, Clock, Console, CopyError, Cpus, DUMP_REGISTERS,
@@ -17,6 +17,7 @@ use bulkhead_arch_api::{
 use std::cell::{RefCell, RefMut};
 use std::marker::PhantomData;
 use std::rc::Rc;
+use std::sync::atomic::AtomicU32;
 
 /// The line on which the serial line interrupts.
 pub const CONSOLE_LINE: Line = Line(33);
@@ -57,11 +58,33 @@ impl<C: SimClass> SimMachine<C> {
     fn leave(&self, vcpu: Option<VcpuId>) -> Exit {
         let mut world = self.world();
         world.advance(self.pcpu, vcpu, u64::MAX);
-        world.pcpu(self.pcpu).exit.take().unwrap_or(Exit::Signal)
+        let exit = world.pcpu(self.pcpu).exit.take().unwrap_or(Exit::Signal);
+        if let Some(vcpu) = vcpu {
+            count(counter(&world.log_area.vcpus[usize::from(vcpu.0)].exits, &exit));
+        }
+        exit
     }
 
     pub(crate) fn spend(&self, bytes: u64) {
         self.world().pcpu(self.pcpu).now += 1 + bytes / 16 * TICKS_PER_16_BYTES;
+    }
+}
+
+/// Returns the counter of an exit's cause.
+const fn counter<'a>(exits: &'a Exits, exit: &Exit) -> &'a AtomicU32 {
+    match exit {
+        Exit::Interrupt(_) | Exit::Deadline | Exit::Signal | Exit::Wake(_) | Exit::Device(..) => {
+            &exits.interrupts
+        }
+        Exit::Hypercall(_)
+        | Exit::Host(_)
+        | Exit::CpuOn { .. }
+        | Exit::CpuPower { .. }
+        | Exit::CpuOff
+        | Exit::Reset(_) => &exits.calls,
+        Exit::Access(_) => &exits.accesses,
+        Exit::Idle { .. } => &exits.idle,
+        Exit::Fault(_) | Exit::Failed { .. } => &exits.other,
     }
 }
 

@@ -20,7 +20,8 @@ use bulkhead_sched::simulate::{Event, Observer, Pattern, Simulator, Source, Sour
 use bulkhead_sched::{Slot, StopReason};
 use comfy_table::Table;
 
-/// Records kept for the chart, per pCPU. Later events are in the tables only.
+/// Records kept for the chart and the trace, per pCPU. Later events are in the tables only, and their number
+/// is the last record.
 const RECORDS_MAX: usize = 50_000;
 /// Jobs of a simulation, per pCPU: more would take hours.
 const JOBS_MAX: u64 = 20_000_000;
@@ -38,6 +39,14 @@ struct Outcome {
     /// Per slot.
     ran: Vec<u64>,
     records: Vec<Record>,
+    /// Records that were not kept.
+    lost: u64,
+}
+
+impl Outcome {
+    fn kept(&self, end: u64) -> Vec<Record> {
+        kept((&self.records, self.lost), self.pcpu.number as u8, end)
+    }
 }
 
 /// Records the events of the simulation.
@@ -45,6 +54,7 @@ struct Recorder<'a> {
     pcpu: &'a PcpuTiming,
     sources: &'a [Source],
     records: Vec<Record>,
+    lost: u64,
 }
 
 impl Recorder<'_> {
@@ -58,9 +68,6 @@ impl Recorder<'_> {
 
 impl Observer for Recorder<'_> {
     fn event(&mut self, now: u64, event: Event) {
-        if self.records.len() >= RECORDS_MAX {
-            return;
-        }
         let event = match event {
             Event::Woken(slot) => TraceEvent::Wake {
                 vcpu: self.vcpu(slot),
@@ -102,6 +109,10 @@ impl Observer for Recorder<'_> {
             },
             Event::Released(_) | Event::Completed(..) => return,
         };
+        if self.records.len() >= RECORDS_MAX {
+            self.lost += 1;
+            return;
+        }
         let pcpu = self.pcpu.number as u8;
         self.records.push(Record {
             time: now,
@@ -146,6 +157,11 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Code, Problem> {
         time(end),
         if missed == 1 { "" } else { "s" }
     ));
+    if (html.is_some() || recorded.is_some())
+        && let Some(fragment) = fragment(&outcomes, end)
+    {
+        text.push_str(&format!("The {fragment}.\n"));
+    }
     super::print(&text)?;
     if let Some(output) = html {
         output.write(gantt::page(&chart(&system, &outcomes, args)))?;
@@ -198,6 +214,7 @@ fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, 
         pcpu: &pcpu,
         sources: &sources,
         records: Vec::new(),
+        lost: 0,
     };
     let seed = args.seed.wrapping_add(u64::from(pcpu.number));
     let mut simulator = Simulator::new(policy, &sources, &mut states, pcpu.overheads, seed);
@@ -213,12 +230,13 @@ fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, 
     let ran = (0..pcpu.vcpus.len() as u8)
         .map(|slot| simulator.ran(Slot(slot)))
         .collect();
-    let records = recorder.records;
+    let (records, lost) = (recorder.records, recorder.lost);
     let statistics = states.iter().map(|state| state.statistics).collect();
     Ok(Outcome {
         statistics,
         ran,
         records,
+        lost,
         pcpu,
     })
 }
@@ -309,11 +327,7 @@ fn trace(system: &System, outcomes: &[Outcome]) -> Trace {
         .collect();
     vcpus.sort_by_key(|(number, _)| *number);
     let end = complete(outcomes);
-    let mut records: Vec<Record> = outcomes
-        .iter()
-        .flat_map(|outcome| outcome.records.iter().copied())
-        .filter(|record| record.time <= end)
-        .collect();
+    let mut records: Vec<Record> = outcomes.iter().flat_map(|outcome| outcome.kept(end)).collect();
     records.sort_by_key(|record| record.time);
     Trace {
         board: system.board().name.clone(),
@@ -326,17 +340,45 @@ fn trace(system: &System, outcomes: &[Outcome]) -> Trace {
             .map(|partition| partition.name().to_owned())
             .collect(),
         vcpus: vcpus.into_iter().map(|(_, vcpu)| vcpu).collect(),
+        exits: Vec::new(),
         records,
     }
 }
 
 /// Returns the time up to which the records of all pCPUs are complete.
 fn complete(outcomes: &[Outcome]) -> u64 {
-    let cut = outcomes
-        .iter()
-        .filter(|outcome| outcome.records.len() >= RECORDS_MAX);
+    let cut = outcomes.iter().filter(|outcome| outcome.lost != 0);
     let last = cut.filter_map(|outcome| outcome.records.last());
     last.map(|record| record.time).min().unwrap_or(u64::MAX)
+}
+
+/// Returns the records of a pCPU up to `end`. If there are later ones, their number follows.
+fn kept((records, lost): (&[Record], u64), pcpu: u8, end: u64) -> Vec<Record> {
+    let mut kept = records.to_vec();
+    kept.retain(|record| record.time <= end);
+    let lost = lost + (records.len() - kept.len()) as u64;
+    if lost != 0 {
+        kept.push(Record {
+            time: end,
+            pcpu,
+            event: TraceEvent::Lost {
+                count: u32::try_from(lost).unwrap_or(u32::MAX),
+            },
+        });
+    }
+    kept
+}
+
+/// Says which part of the simulation the chart and the trace hold, if they do not hold all.
+fn fragment(outcomes: &[Outcome], end: u64) -> Option<String> {
+    let part = complete(outcomes);
+    (part < end).then(|| {
+        format!(
+            "chart and trace end at {} of {}: a pCPU has more than {RECORDS_MAX} records",
+            time(part),
+            time(end)
+        )
+    })
 }
 
 /// Returns the first part of the simulation as a chart.
@@ -356,7 +398,10 @@ fn chart(system: &System, outcomes: &[Outcome], args: &SimulateArgs) -> Chart {
     let end = (args.duration * HERTZ as f64) as u64;
     Chart {
         title: format!("{}, simulated", args.system.display()),
-        subtitle: format!("board {}, seed {}", system.board().name, args.seed),
+        subtitle: match fragment(outcomes, end) {
+            Some(fragment) => format!("board {}, seed {}; {fragment}", system.board().name, args.seed),
+            None => format!("board {}, seed {}", system.board().name, args.seed),
+        },
         hertz: HERTZ,
         start: 0,
         end: end.min(complete(outcomes)),
@@ -367,7 +412,7 @@ fn chart(system: &System, outcomes: &[Outcome], args: &SimulateArgs) -> Chart {
             .collect(),
         records: outcomes
             .iter()
-            .flat_map(|outcome| outcome.records.iter().copied())
+            .flat_map(|outcome| outcome.kept(complete(outcomes)))
             .collect(),
     }
 }
@@ -376,6 +421,22 @@ fn chart(system: &System, outcomes: &[Outcome], args: &SimulateArgs) -> Chart {
 mod tests {
     use super::*;
     use bulkhead_sched::analysis::Task;
+
+    #[test]
+    fn records_that_are_left_out_are_counted_where_they_are_missing() {
+        let record = |time| Record {
+            time,
+            pcpu: 1,
+            event: TraceEvent::Wake { vcpu: 0 },
+        };
+        let records = [record(1), record(5), record(9)];
+        assert_eq!(kept((&records, 0), 1, u64::MAX), records);
+        let lost = Record {
+            event: TraceEvent::Lost { count: 5 },
+            ..record(5)
+        };
+        assert_eq!(kept((&records, 4), 1, 5), [record(1), record(5), lost]);
+    }
 
     #[test]
     fn jobs_are_counted_before_they_are_simulated() {

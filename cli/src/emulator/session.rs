@@ -11,7 +11,7 @@
 //! nothing any more, so unattended runs should always set [`Limits::real`].
 
 use crate::emulator::monitor::Monitor;
-use crate::log::log_area;
+use crate::log::log_area::{self, LogArea};
 use crate::problem::Problem;
 use crate::serial::consoles::{Consoles, Control, Observer};
 use crate::serial::framing::{VirtualTime, direct};
@@ -220,13 +220,16 @@ pub fn run(
     let ending = session.serve(&mut emulator, observer, input, signals)?;
     session.consoles.finish(observer, &mut session.control);
     session.save_memory();
+    let trace = session.trace.map(|mut trace| trace.finish());
+    let exits = session.log_area.as_deref().and_then(LogArea::at_start);
+    let exits = exits.map(|area| area.exits_of_all()).unwrap_or_default();
     Ok(Outcome {
         ending,
         virtual_time: session.consoles.now(),
         real_time: session.started.elapsed(),
         messages: String::from_utf8_lossy(&session.messages).trim().to_owned(),
         log_area: session.log_area,
-        trace: session.trace.map(|mut trace| trace.finish()),
+        trace: trace.map(|trace| Trace { exits, ..trace }),
     })
 }
 

@@ -63,7 +63,13 @@ pub fn of_trace(trace: &Trace, title: String) -> Chart {
     lanes.sort_by_key(|lane| (lane.pcpu, lane.vcpu));
     Chart {
         title,
-        subtitle: format!("board {}", trace.board),
+        subtitle: match trace.lost() {
+            0 => format!("board {}", trace.board),
+            lost => format!(
+                "board {}; {lost} records are lost, the chart is incomplete",
+                trace.board
+            ),
+        },
         hertz: trace.hertz,
         start: range.map_or(0, |(first, _)| first),
         end: range.map_or(0, |(_, last)| last),

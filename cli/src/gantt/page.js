@@ -5,6 +5,7 @@ const chart = document.getElementById("chart");
 const time = document.getElementById("time");
 const axis = document.getElementById("axis");
 const hover = document.getElementById("hover");
+const part = document.getElementById("part");
 const fact = Object.fromEntries(Object.entries(chart.dataset).map(([key, value]) => [key, Number(value)]));
 let from = 0;
 let length = fact.shown;
@@ -26,6 +27,8 @@ function show(newFrom, newLength) {
       + `<text class="tick" x="${x}" y="16">${text(at)}</text>`;
   }
   axis.innerHTML = ticks;
+  part.textContent = length === fact.length ? "all is shown"
+    : `${text(nanoseconds(from))} to ${text(nanoseconds(from + length))} of ${text(nanoseconds(fact.length))} is shown`;
 }
 
 // Where the pointer is, in ticks and in units of the drawing.

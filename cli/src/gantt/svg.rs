@@ -38,15 +38,27 @@ pub(super) fn page(chart: &Chart, data: &[LaneData]) -> String {
          <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n<p>{}</p>\n",
         escape(&chart.subtitle)
     );
-    out.push_str(
+    let _ = writeln!(
+        out,
         "<div id=\"controls\"><button data-zoom=\"0.5\">zoom in</button> <button data-zoom=\"2\">zoom out</button> \
          <button data-move=\"-0.5\">&larr;</button> <button data-move=\"0.5\">&rarr;</button> \
-         <button data-all=\"\">all</button> <span id=\"hover\">wheel zooms, drag moves, hover for times</span></div>\n",
+         <button data-all=\"\">all</button> <span id=\"part\">{}</span> <span id=\"hover\">wheel zooms, drag moves, hover for times</span></div>",
+        part(chart, shown)
     );
     legend(&mut out, data);
     svg(&mut out, chart, data, shown);
     let _ = write!(out, "<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
     out
+}
+
+/// Says which part of the chart is shown first.
+fn part(chart: &Chart, shown: u64) -> String {
+    let length = chart.end.saturating_sub(chart.start).max(1);
+    if shown == length {
+        return "all is shown".to_owned();
+    }
+    let text = |ticks: u64| label((ticks as f64 * 1e9 / chart.hertz.max(1) as f64).round());
+    format!("0 to {} of {} is shown", text(shown), text(length))
 }
 
 /// Returns the length of the part of the chart that is shown first: the longest part with at most so many
@@ -195,6 +207,26 @@ fn escape(text: &str) -> String {
 mod tests {
     use crate::gantt::{of_trace, page};
     use crate::trace::tests::sample;
+    use bulkhead_abi::trace::{Event, Record};
+
+    #[test]
+    fn a_fragment_says_that_it_is_one() {
+        let mut trace = sample(500);
+        let (_, time) = trace.range().unwrap();
+        trace.records.push(Record {
+            time,
+            pcpu: 0,
+            event: Event::Lost { count: 7 },
+        });
+        let page = page(&of_trace(&trace, String::new()));
+        assert!(page.contains("; 7 records are lost, the chart is incomplete</p>"));
+        let part = page.split("<span id=\"part\">").nth(1).unwrap();
+        assert!(
+            part.starts_with("0 to ") && !part.starts_with("all"),
+            "{}",
+            &part[..60]
+        );
+    }
 
     #[test]
     fn a_page_has_all_bars_and_needs_nothing_else() {
@@ -206,6 +238,7 @@ mod tests {
             assert!(page.contains(&format!("M{start} ")), "{start} is not drawn");
         }
         assert!(page.contains("class=\"mark wake\"") && !page.contains("class=\"mark missed\""));
+        assert!(page.contains("<span id=\"part\">all is shown</span>"));
         for elsewhere in ["http", "src=", "href=", "@import", "url("] {
             assert!(
                 !page.contains(elsewhere),

@@ -6,6 +6,7 @@
 //! could control a terminal are replaced. A dump that holds memory of a guest may hold areas of the guest's
 //! own making. The address tells which area is the hypervisor's.
 
+use crate::log::exits::{self, CAUSES, ExitCounts, brief};
 use bulkhead_abi::log::{
     Area, CRASH_EXCEPTION, CRASH_NEW, CRASH_PANIC, CRASH_TOLD, Crash, Header, LARGE, LINE_MAX, Layout, MAGIC,
     NONE, Partition, Pcpu, Prompt, SMALL, VERSION, Vcpu,
@@ -52,14 +53,31 @@ pub struct PartitionCounts {
     /// True if the time contains the waiting time of a vCPU that has a pCPU of its own and waits there
     /// without an exit.
     pub waits_in_place: bool,
-    /// Exits: hypercalls, accesses, idle, interrupts and deadlines, power, faults.
-    pub exits: [u64; 6],
+    /// The exits of each vCPU.
+    pub vcpus: Vec<VcpuCounts>,
     /// Restarts.
     pub restarts: u32,
     /// Health events by class.
     pub events: Vec<(&'static str, u32)>,
     /// The outcomes of the interrupts whose latency the manifest fixes.
     pub prompt: PromptCounts,
+}
+
+/// The exits of a vCPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VcpuCounts {
+    /// Its number in the partition.
+    pub index: u32,
+    /// Its exits, in the order of [`CAUSES`].
+    pub exits: ExitCounts,
+}
+
+impl VcpuCounts {
+    /// Returns the number of all its exits.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.exits.iter().sum()
+    }
 }
 
 /// Interrupts whose latency the manifest fixes.
@@ -103,6 +121,8 @@ pub struct Counts {
     pub idle: Vec<u64>,
     /// True for each pCPU whose only vCPU waits there without an exit. This wait is not in `idle`.
     pub waits_in_place: Vec<bool>,
+    /// Exceptions of each pCPU that are nobody's exits, in the order of [`CAUSES`].
+    pub nobody: Vec<ExitCounts>,
     /// Partitions.
     pub partitions: Vec<PartitionCounts>,
 }
@@ -234,6 +254,35 @@ impl<'a> LogArea<'a> {
         (names.collect(), vcpus.collect())
     }
 
+    /// Returns the exits of the vCPU of this number in the system, in the order of [`CAUSES`]. The number is
+    /// one of [`LogArea::tables`].
+    #[must_use]
+    pub fn exits(&self, number: usize) -> ExitCounts {
+        self.exits_at(self.layout.vcpus.0 + number * size_of::<Vcpu>() + offset_of!(Vcpu, exits))
+    }
+
+    /// Returns the exits of all vCPUs.
+    #[must_use]
+    pub fn exits_of_all(&self) -> Vec<ExitCounts> {
+        let (_, vcpus) = self.tables();
+        (0..vcpus.len()).map(|number| self.exits(number)).collect()
+    }
+
+    /// Returns the exceptions of each pCPU that are nobody's exits ([`Pcpu::exits`]), in the order of
+    /// [`CAUSES`].
+    #[must_use]
+    pub fn exits_of_nobody(&self) -> Vec<ExitCounts> {
+        let pcpus = self.word(offset_of!(Header, pcpus)) as usize;
+        let at = |index: usize| self.layout.pcpus.0 + index * size_of::<Pcpu>() + offset_of!(Pcpu, exits);
+        (0..pcpus.min(self.layout.pcpus.1))
+            .map(|index| self.exits_at(at(index)))
+            .collect()
+    }
+
+    fn exits_at(&self, at: usize) -> ExitCounts {
+        CAUSES.map(|(_, counter)| u64::from(self.word(at + counter)))
+    }
+
     fn is_valid(&self) -> bool {
         let (written, reserved) = self.positions();
         self.word(offset_of!(Header, version)) == VERSION
@@ -299,6 +348,7 @@ impl<'a> LogArea<'a> {
         let mut counts = Counts {
             time: time(last.saturating_sub(booted)),
             pcpus,
+            nobody: self.exits_of_nobody(),
             ..Counts::default()
         };
         // The counters do not contain the time since a pCPU's last decision yet.
@@ -336,22 +386,17 @@ impl<'a> LogArea<'a> {
             let ran = ran.saturating_add(if runs { pending(*home) } else { 0 });
             partition.ran = partition.ran.saturating_add(time(ran));
             let alone = homes.iter().filter(|other| *other == home).count() == 1;
-            let in_place = alone && runs && self.word(at + offset_of!(Vcpu, idle)) == 0;
+            // On a microcontroller nobody waits in place.
+            let waits = self.layout == SMALL || self.word(at + offset_of!(Vcpu, exits.idle)) != 0;
+            let in_place = alone && runs && !waits;
             partition.waits_in_place |= in_place;
             if let Some(pcpu) = counts.waits_in_place.get_mut(*home as usize) {
                 *pcpu |= in_place;
             }
-            let causes = [
-                offset_of!(Vcpu, hypercalls),
-                offset_of!(Vcpu, accesses),
-                offset_of!(Vcpu, idle),
-                offset_of!(Vcpu, interrupts),
-                offset_of!(Vcpu, power),
-                offset_of!(Vcpu, faults),
-            ];
-            for (sum, cause) in partition.exits.iter_mut().zip(causes) {
-                *sum += u64::from(self.word(at + cause));
-            }
+            partition.vcpus.push(VcpuCounts {
+                index: self.word(at + offset_of!(Vcpu, index)),
+                exits: self.exits(index as usize),
+            });
         }
         counts
     }
@@ -470,24 +515,19 @@ impl Counts {
     pub fn table(&self) -> String {
         let share = |part: u64| 100.0 * part as f64 / self.time.max(1) as f64;
         let mut text = format!(
-            "{:<16} {:<8} {:>6} {:>9} {:>7} {:>7} {:>7} {:>6} {:>6}",
-            "partition", "state", "CPU", "interrupt", "access", "call", "idle", "faults", "starts"
+            "{:<16} {:<8} {:>6} {:>7} {:>8}",
+            "partition", "state", "CPU", "starts", "exits"
         );
         for partition in &self.partitions {
-            let [calls, accesses, idle, interrupts, _, faults] = partition.exits;
             let _ = write!(
                 text,
-                "\n{:<16} {:<8} {:>5.1}%{}{:>9} {:>7} {:>7} {:>7} {:>6} {:>6}",
+                "\n{:<16} {:<8} {:>5.1}%{}{:>7} {:>8}",
                 shortened(&partition.name, 16),
                 partition.state,
                 share(partition.ran),
                 mark(partition.waits_in_place),
-                brief(interrupts),
-                brief(accesses),
-                brief(calls),
-                brief(idle),
-                brief(faults),
                 partition.restarts.saturating_add(1),
+                brief(partition.vcpus.iter().map(VcpuCounts::total).sum()),
             );
         }
         for (pcpu, idle) in self.idle.iter().enumerate() {
@@ -502,6 +542,7 @@ impl Counts {
         if self.waits_in_place.contains(&true) {
             text.push_str("\n* alone on its pCPU, a vCPU waits without an exit: its waiting counts as CPU");
         }
+        self.exits(&mut text);
         for partition in self
             .partitions
             .iter()
@@ -528,6 +569,29 @@ impl Counts {
     }
 }
 
+impl Counts {
+    /// Adds the exits of each vCPU by cause, in 80 columns.
+    fn exits(&self, text: &mut String) {
+        text.push('\n');
+        exits::head(text);
+        for partition in &self.partitions {
+            for vcpu in &partition.vcpus {
+                let name = match partition.vcpus.len() {
+                    1 => partition.name.clone(),
+                    _ => format!("{}/{}", shortened(&partition.name, 12), vcpu.index),
+                };
+                exits::row(text, &name, &vcpu.exits);
+            }
+        }
+        for (pcpu, exits) in self.nobody.iter().enumerate() {
+            if exits.iter().any(|count| *count != 0) {
+                exits::row(text, &format!("pCPU {pcpu}"), exits);
+            }
+        }
+        text.pop();
+    }
+}
+
 /// Returns the mark for a figure that the last line of the table explains.
 fn mark(needed: bool) -> &'static str {
     if needed { "*" } else { " " }
@@ -547,15 +611,6 @@ fn printable(text: &str) -> String {
 
 fn shortened(text: &str, length: usize) -> String {
     text.chars().take(length).collect()
-}
-
-/// Formats a count in at most six characters.
-fn brief(count: u64) -> String {
-    match count {
-        0..1_000_000 => count.to_string(),
-        1_000_000..1_000_000_000 => format!("{:.1}M", count as f64 / 1e6),
-        _ => format!("{:.1}G", count as f64 / 1e9),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The log area of a board: its records, and what they say of a run.
 
+pub mod exits;
 pub mod log_area;
 pub mod log_files;
 pub mod objects;

@@ -201,6 +201,7 @@ impl LogArea<'_> {
                     pcpu,
                 })
                 .collect(),
+            exits: Vec::new(),
             records: Vec::new(),
         }
     }

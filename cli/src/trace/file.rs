@@ -11,16 +11,18 @@
 //! | 16 | u64: ticks per second |
 //! | 24 | u64: tick at which the hypervisor booted |
 //! | 32 | u64: number of records |
-//! | 40 | u32: number of pCPUs, of partitions at 44, of vCPUs at 48; 0 at 52 |
+//! | 40 | u32: number of pCPUs, of partitions at 44, of vCPUs at 48; at 52 of causes of exits, or 0 |
 //! | 56 | name of the board, 32 bytes, NUL padded |
 //! | 88 | name of each partition, 32 bytes each |
 //! | then | each vCPU, 4 bytes: partition, number in it, pCPU, 0 |
+//! | then | if there are causes: all exits of each vCPU, a u32 for each of [`CAUSES`] |
 //! | then | zeros up to the first record |
 //! | then | the records, 16 bytes each ([`bulkhead_abi::trace`]), in the order of their times |
 //!
 //! A reader takes nothing on trust: what it returns has passed [`Trace::check`].
 
 use super::{Trace, TraceVcpu};
+use crate::log::exits::{CAUSES, ExitCounts};
 use bulkhead_abi::log::NAME_LEN;
 use bulkhead_abi::trace::{BadRecord, RECORD_SIZE, Record};
 
@@ -34,7 +36,9 @@ impl Trace {
     /// Returns the bytes of the file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let header = header_size(self.partitions.len(), self.vcpus.len());
+        let is_counted = !self.exits.is_empty() && self.exits.len() == self.vcpus.len();
+        let causes = if is_counted { CAUSES.len() } else { 0 };
+        let header = header_size(self.partitions.len(), self.vcpus.len(), causes);
         let mut bytes = Vec::with_capacity(header + self.records.len() * RECORD_SIZE);
         bytes.extend(MAGIC);
         bytes.extend(VERSION.to_le_bytes());
@@ -46,7 +50,7 @@ impl Trace {
             usize::from(self.pcpus),
             self.partitions.len(),
             self.vcpus.len(),
-            0,
+            causes,
         ];
         for count in counts {
             bytes.extend((count as u32).to_le_bytes());
@@ -56,6 +60,9 @@ impl Trace {
         }
         for vcpu in &self.vcpus {
             bytes.extend([vcpu.partition, vcpu.index, vcpu.pcpu, 0]);
+        }
+        for count in self.exits.iter().filter(|_| is_counted).flatten() {
+            bytes.extend((*count as u32).to_le_bytes());
         }
         bytes.resize(header, 0);
         for record in &self.records {
@@ -82,7 +89,9 @@ impl Trace {
         let header = reader.word()? as usize;
         let (hertz, origin, count) = (reader.long()?, reader.long()?, reader.long()?);
         let [pcpus, partitions, vcpus] = [reader.count()?, reader.count()?, reader.count()?];
-        if reader.word()? != 0 || header != header_size(partitions.into(), vcpus.into()) {
+        let causes = reader.word()? as usize;
+        let is_known = causes == 0 || causes == CAUSES.len();
+        if !is_known || header != header_size(partitions.into(), vcpus.into(), causes) {
             return Err("the lengths in its header cannot be".to_owned());
         }
         let mut trace = Self {
@@ -102,6 +111,11 @@ impl Trace {
                 index,
                 pcpu,
             });
+        }
+        if causes != 0 {
+            for _ in 0..vcpus {
+                trace.exits.push(reader.exits()?);
+            }
         }
         let records = bytes.get(header..).ok_or_else(truncated)?;
         if records.len() as u64 != count.saturating_mul(RECORD_SIZE as u64) {
@@ -134,8 +148,8 @@ pub fn describe(error: BadRecord) -> String {
     }
 }
 
-fn header_size(partitions: usize, vcpus: usize) -> usize {
-    (FIXED + NAME_LEN * partitions + 4 * vcpus).next_multiple_of(RECORD_SIZE)
+fn header_size(partitions: usize, vcpus: usize, causes: usize) -> usize {
+    (FIXED + NAME_LEN * partitions + 4 * vcpus * (1 + causes)).next_multiple_of(RECORD_SIZE)
 }
 
 fn padded(name: &str) -> [u8; NAME_LEN] {
@@ -161,6 +175,14 @@ impl Reader<'_> {
         let chunk = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk);
         self.at += N;
         chunk.copied().ok_or_else(truncated)
+    }
+
+    fn exits(&mut self) -> Result<ExitCounts, String> {
+        let mut exits = ExitCounts::default();
+        for count in &mut exits {
+            *count = self.word()?.into();
+        }
+        Ok(exits)
     }
 
     fn word(&mut self) -> Result<u32, String> {
@@ -194,7 +216,12 @@ mod tests {
     #[test]
     fn a_trace_comes_back_from_its_file() {
         let trace = sample(20);
-        assert_eq!(Trace::decode(&trace.encode()), Ok(trace));
+        assert_eq!(Trace::decode(&trace.encode()), Ok(trace.clone()));
+        let counted = Trace {
+            exits: vec![[1, 2, 3, 4, 5, 6, u32::MAX.into()]; trace.vcpus.len()],
+            ..trace
+        };
+        assert_eq!(Trace::decode(&counted.encode()), Ok(counted));
         let empty = Trace {
             hertz: 1,
             ..Trace::default()

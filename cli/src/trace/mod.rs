@@ -18,6 +18,7 @@ pub mod spans;
 mod turn_slack;
 mod workload;
 
+use crate::log::exits::ExitCounts;
 use bulkhead_abi::trace::{Event, Record};
 
 /// A vCPU of a traced system. Its number in the records is its place in [`Trace::vcpus`].
@@ -46,6 +47,9 @@ pub struct Trace {
     pub partitions: Vec<String>,
     /// The vCPUs.
     pub vcpus: Vec<TraceVcpu>,
+    /// All exits of each vCPU up to the end of the run, those without a record included. Empty if nobody
+    /// counted.
+    pub exits: Vec<ExitCounts>,
     /// The records, in the order of their times.
     pub records: Vec<Record>,
 }
@@ -187,6 +191,7 @@ pub(crate) mod tests {
             pcpus: 1,
             partitions: vec!["control".to_owned(), "noise".to_owned()],
             vcpus: vec![vcpu(0, 0), vcpu(1, 0)],
+            exits: Vec::new(),
             records: Vec::new(),
         };
         let mut add = |time, event| {

@@ -7,6 +7,7 @@
 
 use super::Trace;
 use super::spans::Span;
+use crate::log::exits;
 use bulkhead_abi::trace::{Event, ExitCause};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -95,8 +96,15 @@ impl Trace {
                 *counts.entry(vcpu).or_default().entry(cause).or_default() += 1;
             }
         }
+        if !self.exits.is_empty() {
+            text.push('\n');
+            exits::head(text);
+        }
+        for (number, exits) in (0..).zip(&self.exits) {
+            exits::row(text, &self.vcpu_name(number), exits);
+        }
         if !counts.is_empty() {
-            text.push_str("\nexits\n");
+            text.push_str("\nexits with a record: those that reach the kernel\n");
         }
         for (vcpu, causes) in counts {
             let name = vcpu.map_or("idle".to_owned(), |vcpu| self.vcpu_name(vcpu));
@@ -277,7 +285,12 @@ mod tests {
 
     #[test]
     fn shares_exits_and_waits_are_those_of_the_trace() {
+        let mut trace = sample(9);
+        trace.exits = vec![[9, 0, 852, 0, 9, 0, 0]; trace.vcpus.len()];
+        let counted = trace.report();
         let text = sample(9).report();
+        let exits = "control            870         9       0     852       0       9       0       0\n";
+        assert!(counted.contains(exits), "{counted}");
         assert_eq!(
             line(&text, "control "),
             ["control", "9.87%", "9", "0", "10.000", "90.000"]

@@ -19,7 +19,7 @@ const fn one(result: u64) -> Answer {
 
 impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Checks a hypercall, carries it out, and answers it unless it blocks.
-    #[inline]
+    #[inline(never)]
     pub(super) fn call(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) {
         let caller = self.system.binding(vcpu).partition;
         let result = match decode(call, caller, &self.shared.capabilities) {

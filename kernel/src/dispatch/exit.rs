@@ -3,14 +3,11 @@
 
 use super::{Pcpu, SEVERAL_VCPUS};
 use crate::local::{Activity, Pause};
-use crate::record::add;
-use bulkhead_abi::log::Vcpu;
 use bulkhead_abi::{Error, StartCause, StartMode};
 use bulkhead_arch_api::{
-    Arch, CpuOnResult, Drivers, Exit, GuestPhys, Hypercall, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
+    Arch, CpuOnResult, Drivers, Exit, GuestPhys, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
 };
 use bulkhead_sched::{PcpuPolicy, Slot};
-use core::sync::atomic::AtomicU32;
 
 use crate::partition::{Launch, Request};
 
@@ -43,63 +40,32 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(never)]
     pub(super) fn handle_other(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
         match *exit {
-            Exit::Hypercall(ref call) => self.handle_call(slot, vcpu, call),
+            Exit::Hypercall(ref call) => self.call(slot, vcpu, call),
             Exit::CpuOn {
                 target,
                 entry,
                 argument,
-            } => self.handle_cpu_on((slot, vcpu), target, entry, argument),
+            } => self.cpu_on(vcpu, target, entry, argument),
             _ => self.handle_rest(slot, vcpu, exit),
         }
-    }
-
-    #[inline(never)]
-    fn handle_call(&mut self, slot: Slot, vcpu: VcpuId, call: &Hypercall) {
-        self.count(slot, |counters| &counters.hypercalls);
-        self.call(slot, vcpu, call);
-    }
-
-    #[inline(never)]
-    fn handle_cpu_on(&mut self, (slot, vcpu): (Slot, VcpuId), target: u8, entry: GuestPhys, argument: u64) {
-        self.count(slot, |counters| &counters.power);
-        self.cpu_on(vcpu, target, entry, argument);
     }
 
     #[inline(never)]
     fn handle_rest(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
         match *exit {
             Exit::Access(ref access) => {
-                self.count(slot, |counters| &counters.accesses);
                 if !self.access(vcpu, access) {
                     self.no_such_address(slot, vcpu, access);
                 }
             }
-            Exit::Fault(ref report) => {
-                self.count(slot, |counters| &counters.faults);
-                self.fault(slot, vcpu, report);
-            }
-            Exit::CpuPower { target } => {
-                self.count(slot, |counters| &counters.power);
-                self.cpu_power(vcpu, target);
-            }
-            Exit::CpuOff => {
-                self.count(slot, |counters| &counters.power);
-                self.cpu_off(slot, vcpu);
-            }
-            Exit::Reset(kind) => {
-                self.count(slot, |counters| &counters.power);
-                self.end_own(slot, own_wish(kind));
-            }
-            Exit::Host(ref call) if A::CAPS.semihosting => {
-                self.count(slot, |counters| &counters.hypercalls);
-                self.host_call(slot, vcpu, call);
-            }
+            Exit::Fault(ref report) => self.fault(slot, vcpu, report),
+            Exit::CpuPower { target } => self.cpu_power(vcpu, target),
+            Exit::CpuOff => self.cpu_off(slot, vcpu),
+            Exit::Reset(kind) => self.end_own(slot, own_wish(kind)),
+            Exit::Host(ref call) if A::CAPS.semihosting => self.host_call(slot, vcpu, call),
             Exit::Failed { code } => self.backend_failed(slot, vcpu, code),
             // Interrupts: the vCPU has done nothing.
-            _ => {
-                self.count(slot, |counters| &counters.interrupts);
-                self.handle_common(exit);
-            }
+            _ => self.handle_common(exit),
         }
     }
 
@@ -134,16 +100,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
     }
 
-    #[inline]
-    pub(super) fn count(&self, slot: Slot, which: impl FnOnce(&Vcpu) -> &AtomicU32) {
-        add(which(self.local.slot(slot).counters));
-    }
-
     /// Marks a vCPU as idle. The caller sees to the decision that has to follow. An interrupt that comes now
     /// finds the vCPU idle, on this pCPU or through the mailbox.
     #[inline(always)]
     pub(super) fn idle(&mut self, slot: Slot, until: Ticks) {
-        self.count(slot, |counters| &counters.idle);
         self.local.wait(slot, Activity::Idle(until));
     }
 
@@ -159,6 +119,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         self.machine.reply(vcpu, Reply::CpuPower(power));
     }
 
+    #[inline(never)]
     fn cpu_on(&mut self, vcpu: VcpuId, target: u8, entry: GuestPhys, argument: u64) {
         if !SEVERAL_VCPUS {
             return;

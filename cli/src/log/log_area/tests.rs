@@ -174,7 +174,8 @@ fn the_running_vcpu_is_charged_up_to_the_last_event() {
         (at + offset_of!(Pcpu, idle), &300_u64.to_le_bytes()),
         (at + offset_of!(Pcpu, since), &600_u64.to_le_bytes()),
         (vcpu + offset_of!(Vcpu, ran), &300_u64.to_le_bytes()),
-        (vcpu + offset_of!(Vcpu, faults), &[9]),
+        (vcpu + offset_of!(Vcpu, exits.accesses), &[9]),
+        (vcpu + offset_of!(Vcpu, exits.interrupts), &[1]),
         (partition, b"rogue"),
         (partition + offset_of!(Partition, state), &[3]),
         (partition + offset_of!(Partition, events) + 4, &[9]),
@@ -182,11 +183,14 @@ fn the_running_vcpu_is_charged_up_to_the_last_event() {
     let counts = LogArea::find(&bytes).unwrap().1.counts();
     assert_eq!((counts.time, &counts.idle[..]), (1_000_000, &[300_000][..]));
     let rogue = &counts.partitions[0];
-    assert_eq!((rogue.ran, rogue.state, rogue.exits[5]), (700_000, "failed", 9));
+    assert_eq!((rogue.ran, rogue.state), (700_000, "failed"));
+    assert_eq!((rogue.vcpus[0].exits[2], rogue.vcpus[0].total()), (9, 10));
     assert_eq!(rogue.events, [("memory", 9)]);
     let table = counts.table();
     assert!(table.contains("failed    70.0%* "), "{table}");
     assert!(table.contains("30.0%*\n* alone on its pCPU"), "{table}");
+    let exits = "rogue               10         1       0       9       0       0       0       0";
+    assert!(table.lines().any(|line| line == exits), "{table}");
     assert!(table.contains("health events of rogue: 9 memory"), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
 }
@@ -240,9 +244,9 @@ fn who_shares_a_pcpu_or_waits_by_an_exit_waits_in_nobodys_time() {
     let alone = counts(&[one]);
     assert!(alone.waits_in_place[0] && alone.partitions[0].waits_in_place);
     let others: [&[(usize, &[u8])]; 3] = [
-        // The vCPU has a neighbour on the pCPU, there are exits for idle, or nobody runs.
+        // The vCPU has a neighbour on the pCPU, it waits by an exit, or nobody runs.
         &[(offset_of!(Header, vcpus), &[2])],
-        &[one, (vcpu + offset_of!(Vcpu, idle), &[1])],
+        &[one, (vcpu + offset_of!(Vcpu, exits.idle), &[1])],
         &[
             one,
             (offset_of!(Area, pcpus) + offset_of!(Pcpu, running), &[255; 4]),
@@ -307,7 +311,7 @@ fn an_area_of_a_big_endian_class_says_the_same() {
             (offset_of!(Header, partitions), 1),
             (offset_of!(Header, vcpus), 1),
             (offset_of!(Header, trace_records), RING_MIN.into()),
-            (vcpu + offset_of!(Vcpu, faults), 9),
+            (vcpu + offset_of!(Vcpu, exits.other), 9),
             (0x100 + offset_of!(Crash, state), CRASH_NEW.into()),
             (0x100 + offset_of!(Crash, kind), CRASH_EXCEPTION.into()),
         ];
@@ -325,7 +329,7 @@ fn an_area_of_a_big_endian_class_says_the_same() {
     let [little, big] = areas.each_ref().map(|bytes| LogArea::find(bytes).unwrap().1);
     assert_eq!((big.lines(), big.boots()), (vec!["line".to_owned()], 3));
     assert_eq!(big.counts(), little.counts());
-    assert_eq!(big.counts().partitions[0].exits[5], 9);
+    assert_eq!(big.counts().partitions[0].vcpus[0].exits[6], 9);
     assert_eq!(big.crash(), little.crash());
     let rings = big.rings().unwrap();
     assert_eq!((rings.base, &rings.stored[..]), (0x1234_5678, &[77][..]));
