@@ -7,7 +7,7 @@ use crate::record::add;
 use bulkhead_abi::log::Vcpu;
 use bulkhead_abi::{Error, StartCause, StartMode};
 use bulkhead_arch_api::{
-    Arch, CpuOnResult, Drivers, Exit, GuestPhys, Hypercall, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
+    Access, Arch, CpuOnResult, Drivers, Exit, GuestPhys, Hypercall, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
 };
 use bulkhead_sched::{PcpuPolicy, Slot};
 use core::sync::atomic::AtomicU32;
@@ -69,9 +69,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     fn handle_rest(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
         match *exit {
             Exit::Access(ref access) => {
-                self.count(slot, |counters| &counters.accesses);
-                if !self.access(vcpu, access) {
-                    self.no_such_address(slot, vcpu, access);
+                if self.handle_access(slot, vcpu, access)
+                    && let Some(second) = self.machine.second_access(vcpu, access)
+                {
+                    self.handle_access(slot, vcpu, &second);
                 }
             }
             Exit::Fault(ref report) => {
@@ -101,6 +102,17 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 self.handle_common(exit);
             }
         }
+    }
+
+    /// Handles one access of an instruction. Returns whether it was answered.
+    #[inline(never)]
+    fn handle_access(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) -> bool {
+        self.count(slot, |counters| &counters.accesses);
+        let is_answered = self.access(vcpu, access);
+        if !is_answered {
+            self.no_such_address(slot, vcpu, access);
+        }
+        is_answered
     }
 
     /// Handles an exit that has nothing to do with the vCPU that happened to run.
