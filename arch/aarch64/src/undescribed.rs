@@ -25,6 +25,8 @@ use bulkhead_arch_api::{Access, AccessKind, GuestPhys, Spaces, VcpuSet};
 const PAGE: u64 = 4096;
 
 /// Does a load or store that the syndrome does not describe, if the instruction does.
+#[cold]
+#[inline(never)]
 pub(crate) fn emulate(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
     let (syndrome, address) = (trap.syndrome, faulting_address());
     let pstate = read_register!("spsr_el2");
@@ -110,6 +112,8 @@ fn next(context: &Context, address: GuestPhys, progress: &Progress) -> Option<(G
 }
 
 /// Returns the second access of the instruction whose first one the kernel has answered, if there is one.
+#[cold]
+#[inline(never)]
 pub(crate) fn second(context: &Context, first: &Access) -> Option<Access> {
     let Pending::Transfer(progress) = &context.pending else {
         return None;

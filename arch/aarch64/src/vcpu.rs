@@ -110,17 +110,12 @@ impl Context {
 
     /// Gives the vCPU the answer to its last exit.
     #[inline(never)]
-    fn answer(&mut self, reply: Reply, is_current: bool) {
+    fn answer(&mut self, reply: Reply) {
         match reply {
-            Reply::Hypercall(Ok([first, second, third, fourth])) => {
-                let [x0, x1, x2, x3, x4, ..] = &mut self.general;
-                (*x0, *x1, *x2, *x3, *x4) = (0, first, second, third, fourth);
-            }
-            Reply::Hypercall(Err(error)) => self.write_general(0, error as Error as i64 as u64),
-            Reply::Read(value) => return self.answer_access(value, is_current),
-            Reply::Written => return self.answer_access(0, is_current),
             // The answer is done where it is given, or was never asked for.
-            Reply::CpuOn(_) | Reply::Host(_) => return,
+            Reply::Hypercall(_) | Reply::Read(_) | Reply::Written | Reply::CpuOn(_) | Reply::Host(_) => {
+                return;
+            }
             Reply::CpuPower(power) => self.write_general(
                 0,
                 match power {
@@ -129,6 +124,19 @@ impl Context {
                     CpuPower::OnPending => 2,
                 },
             ),
+        }
+        self.pending = Pending::Nothing;
+    }
+
+    /// Gives the vCPU the answer to a hypercall. On an error the registers of results keep their values.
+    #[inline(always)]
+    fn answer_call(&mut self, answer: Result<[u64; 4], Error>) {
+        match answer {
+            Ok([first, second, third, fourth]) => {
+                let [x0, x1, x2, x3, x4, ..] = &mut self.general;
+                (*x0, *x1, *x2, *x3, *x4) = (0, first, second, third, fourth);
+            }
+            Err(error) => self.write_general(0, error as Error as i64 as u64),
         }
         self.pending = Pending::Nothing;
     }
@@ -305,7 +313,10 @@ impl Vcpus for Machine {
                 };
                 context.pending = Pending::Nothing;
             }
-            _ => context.answer(reply, is_current),
+            Reply::Hypercall(answer) => context.answer_call(answer),
+            Reply::Read(value) => context.answer_access(value, is_current),
+            Reply::Written => context.answer_access(0, is_current),
+            _ => context.answer(reply),
         }
     }
 
