@@ -106,14 +106,12 @@ impl Operation {
     /// Returns the operation with this number, if there is one.
     #[must_use]
     pub const fn from_number(number: u16) -> Option<Self> {
-        let mut i = 0;
-        while i < Self::ALL.len() {
-            if Self::ALL[i] as u16 == number {
-                return Some(Self::ALL[i]);
-            }
-            i += 1;
+        let (group, place) = (number as usize >> 8, number as usize & 0xFF);
+        if group < GROUPS && place < GROUP_SIZE {
+            BY_NUMBER[group * GROUP_SIZE + place]
+        } else {
+            None
         }
-        None
     }
 
     /// Returns the number of its results. Registers of further results keep their value on class `armv7m`.
@@ -160,6 +158,26 @@ pub enum ObjectKind {
     /// The schedules of a pCPU (there is no kind 5: the operations on capability spaces have its numbers).
     Schedule = 6,
 }
+
+/// Groups of operations: the upper byte of a number.
+const GROUPS: usize = 8;
+/// Operations of a group at most: the lower byte of a number.
+const GROUP_SIZE: usize = 8;
+/// The operations by number, so that each costs the same.
+const BY_NUMBER: [Option<Operation>; GROUPS * GROUP_SIZE] = {
+    let mut table = [None; GROUPS * GROUP_SIZE];
+    let mut i = 0;
+    while i < Operation::ALL.len() {
+        let number = Operation::ALL[i] as usize;
+        assert!(
+            number & 0xFF < GROUP_SIZE,
+            "the place would be another operation's"
+        );
+        table[(number >> 8) * GROUP_SIZE + (number & 0xFF)] = Some(Operation::ALL[i]);
+        i += 1;
+    }
+    table
+};
 
 impl ObjectKind {
     /// Returns the kind with this number, if there is one.

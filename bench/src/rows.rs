@@ -30,6 +30,14 @@ pub const TRACE_RECORD: &str = "trace-record";
 /// Everything that is measured, in the order of the table.
 pub const ROWS: &[Row] = &[
     row("null-call", "null hypercall", Some(100)),
+    row(
+        "version-call",
+        "version by hypercall, which the kernel answers",
+        None,
+    ),
+    row("version-call-first", "the same, the first call", None),
+    row("status-call", "status of a partition by hypercall", None),
+    row("status-call-first", "the same, the first call", None),
     row("psci-version-hvc", "PSCI_VERSION by HVC", Some(100)),
     row("psci-version-smc", "PSCI_VERSION by SMC", Some(100)),
     row("gicd-ctlr-read", "read GICD_CTLR", Some(130)),
@@ -41,6 +49,13 @@ pub const ROWS: &[Row] = &[
     row("gicr-typer-read", "read GICR_TYPER", None),
     row("gicr-isenabler-read", "read GICR_ISENABLER0", None),
     row("gicr-isenabler-write", "write GICR_ISENABLER0", None),
+    row(
+        "uart-read",
+        "read a register of the UART, which the kernel answers",
+        None,
+    ),
+    row("uart-read-first", "the same, the first access", None),
+    row("uart-write", "write a register of the UART", None),
     row(
         "timer-busy",
         "virtual timer to guest vector, vCPU busy",
@@ -59,6 +74,7 @@ pub const ROWS: &[Row] = &[
     ),
     row("sgi-other-idle", "SGI to another vCPU, in WFI (sum)", Some(300)),
     row("cpu-on", "CPU_ON to first guest instruction (sum)", Some(800)),
+    row("cpu-on-first", "the same, the first call", None),
     row(
         "switch",
         "vCPU switch: WFI of one to the other's next instruction",

@@ -97,6 +97,9 @@ impl Pl011 {
     /// Sets the number of bytes that the carrier of output would take now. Rising through the transmit
     /// trigger level, it raises the transmit interrupt (2.8.2: a transition, not a level).
     pub fn set_room(&mut self, room: usize) {
+        if room == self.room {
+            return;
+        }
         let was_below = self.below_trigger();
         self.room = room;
         if !was_below && self.below_trigger() {

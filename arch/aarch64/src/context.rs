@@ -14,6 +14,7 @@ use crate::timer::Timers;
 use bulkhead_abi::log::Exits;
 use bulkhead_arch_aarch64_core::data::Load;
 use bulkhead_arch_aarch64_core::pstate::stepped;
+use bulkhead_arch_aarch64_core::transfer::{Progress, STACK_POINTER};
 use bulkhead_arch_api::class::AARCH32;
 use bulkhead_arch_api::{
     EntryState, Exit, MAX_VCPUS, PartitionId, PartitionKind, TimeMode, VcpuId, VcpuPlan,
@@ -33,6 +34,8 @@ pub(crate) enum Pending {
     Load { load: Load, length: u64 },
     /// A store that the kernel answers.
     Store { length: u64 },
+    /// Accesses that the syndrome does not describe, and that the kernel answers one by one.
+    Transfer(Progress),
     /// A forbidden MRS, MSR or SYS, which can be skipped. `target` is the register that an MRS
     /// writes, or 31 if the instruction writes none.
     Register { target: u8, length: u64 },
@@ -194,6 +197,22 @@ impl Context {
     #[inline]
     pub(crate) fn finish_load(&mut self, load: Load, value: u64) {
         self.write_general(load.register, load.result(value));
+    }
+
+    /// Gives a transfer whose accesses are all done its registers. Returns the new stack pointer if that is
+    /// the base.
+    pub(crate) fn finish_transfer(&mut self, progress: &Progress) -> Option<u64> {
+        for (register, value) in progress.loaded() {
+            self.write_general(register, value);
+        }
+        match progress.moved_base() {
+            Some((STACK_POINTER, value)) => Some(value),
+            Some((base, value)) => {
+                self.write_general(base, value);
+                None
+            }
+            None => None,
+        }
     }
 }
 

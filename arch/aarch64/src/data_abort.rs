@@ -2,21 +2,21 @@
 //! Accesses of a guest that stage 2 refused. Registers of its virtual interrupt controller are answered here,
 //! those of other virtual devices by the kernel. Everything else is a fault.
 
+use crate::abort::{abort_address, access, faulting_address, memory_fault, misaligned};
 use crate::context::{Context, Pending};
 use crate::enter::{ALL_REGISTERS, RESUME};
 use crate::machine::Machine;
-use crate::outcome::{self, Trap, advance, advance_in_place, fault, leave, report, resume, resume_or_wake};
-use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
-use crate::{inject, irq};
-use bulkhead_abi::HealthClass;
+use crate::outcome::{self, Trap, advance, advance_in_place, resume, resume_or_wake};
+use crate::sysreg::{read_register, write_guest_register};
+use crate::{irq, undescribed};
 use bulkhead_arch_aarch64_core::data::{Load, stored};
 use bulkhead_arch_aarch64_core::pstate::{
     AARCH32, BIG_ENDIAN, SCTLR_BIG_ENDIAN_EL0, SCTLR_BIG_ENDIAN_EL1, is_big_endian, stepped,
 };
 use bulkhead_arch_aarch64_core::syndrome::{
-    self, AbortAddress, DataAbort, DataAccess, data_abort as decode, data_register, is_word, is_write, length,
+    DataAbort, DataAccess, data_abort as decode, data_register, is_word, is_write, length,
 };
-use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Exit, GuestPhys};
+use bulkhead_arch_api::{AccessKind, GuestPhys};
 
 /// Handles a load or store that stage 2 refused, of a VM whose kernel is 32-bit, or not.
 #[inline(always)]
@@ -77,14 +77,6 @@ fn enable_changed(machine: &mut Machine, context: &mut Context, address: GuestPh
     resume_or_wake(machine, context, wake)
 }
 
-/// Returns the address of a translation fault, for which HPFAR_EL2 is valid (D19.2.65). The offset in the
-/// page is FAR's.
-#[inline(always)]
-fn faulting_address() -> GuestPhys {
-    let page = (read_register!("hpfar_el2") & 0xFFF_FFFF_FFF0) << 8;
-    GuestPhys(page | read_register!("far_el2") & 0xFFF)
-}
-
 #[inline(never)]
 fn emulate(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
     let syndrome = trap.syndrome;
@@ -95,6 +87,7 @@ fn emulate(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
             advance(context, syndrome);
             return RESUME;
         }
+        DataAbort::Undescribed => return undescribed::emulate(machine, context, trap),
         DataAbort::Fault => return memory_fault(context, syndrome, abort_address(syndrome)),
     };
     let at = Location {
@@ -113,18 +106,6 @@ fn emulate(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
     } else {
         load(machine, context, syndrome, at)
     }
-}
-
-/// Answers an access that is not aligned. Registers are device memory, where a CPU gives such an access to
-/// EL1 (B2.7.2, "Device memory"). An access comes here in two cases: the guest's own translation says that
-/// the registers are normal memory, or the CPU is an emulator that does not look.
-#[cold]
-fn misaligned(context: &mut Context, syndrome: u64, address: GuestPhys) -> u64 {
-    if context.is_task() || context.is_aarch32() {
-        return memory_fault(context, syndrome, Some(address));
-    }
-    inject::alignment_now(syndrome);
-    RESUME
 }
 
 /// An access, its address, and the order of the bytes in its register.
@@ -174,7 +155,7 @@ fn load(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Locatio
         load,
         length: length(syndrome),
     };
-    access(context, syndrome, &at, AccessKind::Read)
+    access(context, syndrome, (at.address, at.access.size), AccessKind::Read)
 }
 
 #[inline]
@@ -197,44 +178,10 @@ fn store(machine: &mut Machine, context: &mut Context, syndrome: u64, at: Locati
     context.pending = Pending::Store {
         length: length(syndrome),
     };
-    access(context, syndrome, &at, AccessKind::Write(value))
-}
-
-/// Leaves to the kernel an access that the kernel decides about. The kernel's answer completes the
-/// instruction.
-fn access(context: &mut Context, syndrome: u64, at: &Location, kind: AccessKind) -> u64 {
-    let report = report(HealthClass::Memory, syndrome, Some(at.address));
-    leave(
+    access(
         context,
-        Exit::Access(Access {
-            space: AddressSpace::Memory,
-            address: at.address,
-            size: at.access.size,
-            kind,
-            report,
-        }),
+        syndrome,
+        (at.address, at.access.size),
+        AccessKind::Write(value),
     )
-}
-
-/// Returns the guest-physical address of an abort, if the hardware or a translation by it can tell.
-pub(crate) fn abort_address(syndrome: u64) -> Option<GuestPhys> {
-    let address = read_register!("far_el2");
-    match syndrome::abort_address(syndrome) {
-        AbortAddress::Page => return Some(faulting_address()),
-        AbortAddress::Unknown => return None,
-        AbortAddress::Translate => {}
-    }
-    // The address is not valid for a permission fault that is not on a walk. Translate again, keeping the
-    // guest's PAR_EL1.
-    let kept = read_register!("par_el1");
-    instruction_with!("at s1e1r", address);
-    instruction!("isb");
-    let result = read_register!("par_el1");
-    write_guest_register!("par_el1", kept);
-    (result & 1 == 0).then_some(GuestPhys(result & 0xF_FFFF_FFFF_F000 | address & 0xFFF))
-}
-
-/// Reports an access that cannot be emulated, or that hits memory the partition may not use that way.
-pub(crate) fn memory_fault(context: &mut Context, syndrome: u64, address: Option<GuestPhys>) -> u64 {
-    fault(context, HealthClass::Memory, syndrome, address)
 }

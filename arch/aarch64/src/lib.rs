@@ -14,11 +14,12 @@
 //! | parts of a context | `state`, `banked`, `fp`, `debug`, `timer`, `irq` |
 //! | a vCPU and its pCPU | `context`, `machine`, `enter`, `serror` |
 //! | verbs of a pCPU | `clock`, `console`, `log`, `space`, `crash`, `digest` |
-//! | exceptions of a guest | `status`, `inject`, `outcome`, `wait`, `psci`, `system`, `data_abort`, `traps` |
+//! | exceptions of a guest | `status`, `inject`, `outcome`, `wait`, `psci`, `system`, `abort`, `undescribed`, `data_abort`, `traps` |
 //! | the current vCPU | `switch`, `vcpu`, `cpu` |
 //! | roof | `boot`, `bring_up`, `entry` |
 #![no_std]
 
+mod abort;
 mod banked;
 mod board;
 mod boot;
@@ -56,6 +57,7 @@ mod system;
 mod tables;
 mod timer;
 mod traps;
+mod undescribed;
 mod vcpu;
 mod wait;
 

@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::enter::{LEAVE_CPU_ON, LEAVE_HYPERCALL, RESUME};
 use crate::outcome::leave;
 use crate::{space, wait};
+use bulkhead_abi::hypercall::FUNCTION_BASE;
 use bulkhead_arch_aarch64_core::psci::{
     self, Answer, CPU_ON_64, Caller, INVALID_ADDRESS, NOT_SUPPORTED, NULL_HYPERCALL, PSCI_1_1, PSCI_VERSION,
     SUCCESS, is_beyond_aarch32, refuse_start,
@@ -27,12 +28,16 @@ pub(crate) fn call(context: &mut Context, immediate: u64) -> u64 {
     start_or_other(context, immediate)
 }
 
-/// Handles any other call. The call of a start is looked for first, and here: a third constant above would
-/// make the other two calls longer.
+/// Handles any other call. The call of a start is looked for first, and hypercalls next, and here: a third
+/// constant above would make the other two calls longer.
 #[inline(never)]
 fn start_or_other(context: &mut Context, immediate: u64) -> u64 {
-    if immediate == 0 && context.read_general(0) as u32 == CPU_ON_64 {
+    let function = context.read_general(0) as u32;
+    if immediate == 0 && function == CPU_ON_64 {
         return cpu_on(context);
+    }
+    if immediate == 0 && function & 0xFFFF_0000 == FUNCTION_BASE {
+        return LEAVE_HYPERCALL;
     }
     call_other(context, immediate)
 }

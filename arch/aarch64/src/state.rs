@@ -117,6 +117,33 @@ impl El1State {
             self.sp_el0
         }
     }
+
+    /// Changes the stack pointer that code with this PSTATE uses.
+    pub(crate) const fn set_stack_pointer(&mut self, pstate: u64, value: u64) {
+        if pstate & PSTATE_MODE == PSTATE_EL1H {
+            self.sp_el1 = value;
+        } else {
+            self.sp_el0 = value;
+        }
+    }
+}
+
+/// Returns the stack pointer of the current vCPU, whose code has this PSTATE.
+pub(crate) fn read_stack_pointer(pstate: u64) -> u64 {
+    if pstate & PSTATE_MODE == PSTATE_EL1H {
+        read_register!("sp_el1")
+    } else {
+        read_register!("sp_el0")
+    }
+}
+
+/// Writes the stack pointer of the current vCPU, whose code has this PSTATE.
+pub(crate) fn write_stack_pointer(pstate: u64, value: u64) {
+    if pstate & PSTATE_MODE == PSTATE_EL1H {
+        write_guest_register!("sp_el1", value);
+    } else {
+        write_guest_register!("sp_el0", value);
+    }
 }
 
 /// Makes translation-table walks of the EL1&0 regime impossible until [`El1State::load`], by a `tcr` that

@@ -13,8 +13,9 @@
 //! that the compiler saves no register for it. Everything else is a call in tail position. docs/paths.md
 //! counts the instructions.
 
+use crate::abort::{abort_address, memory_fault};
 use crate::context::Context;
-use crate::data_abort::{abort_address, data_abort, memory_fault};
+use crate::data_abort::data_abort;
 use crate::enter::{ALL_REGISTERS, LEAVE_EXIT, LEAVE_HYPERCALL, RESUME};
 use crate::machine::Machine;
 use crate::outcome::{Trap, advance, advance_in_place, fault, leave, resume, undefined};

@@ -11,17 +11,21 @@ use crate::fp::FpRegisters;
 use crate::machine::Machine;
 use crate::state::{Auxiliary, El1State, RESET_PSTATE, TASK_PSTATE};
 use crate::timer::{self, Timers};
-use crate::{inject, irq, log, space, state};
+use crate::{inject, irq, log, space, state, undescribed};
 use bulkhead_abi::{Error, HealthClass};
 use bulkhead_arch_aarch64_core::aarch32;
 use bulkhead_arch_aarch64_core::psci::{ALREADY_ON, ON_PENDING, SUCCESS};
+use bulkhead_arch_aarch64_core::transfer::Progress;
 use bulkhead_arch_api::{
-    CpuOnResult, CpuPower, Dump, Exit, FaultReport, GuestPhys, Hypercall, PartitionId, PartitionKind, Reply,
-    Ticks, TimeMode, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
+    Access, CpuOnResult, CpuPower, Dump, Exit, FaultReport, GuestPhys, Hypercall, PartitionId, PartitionKind,
+    Reply, Ticks, TimeMode, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus, VirtualLine,
 };
 
 /// Machine type that says "see the device tree" (kernel documentation, `arch/arm/booting`).
 const NO_MACHINE_TYPE: u64 = 0xFFFF_FFFF;
+
+/// Bytes of an instruction in AArch64 state.
+const TRANSFER_LENGTH: u64 = 4;
 
 /// [`Exit::Failed`] code: the vCPU was not adopted by this pCPU.
 const FAILED_NOT_ADOPTED: u64 = 1;
@@ -108,24 +112,10 @@ impl Context {
     #[inline(never)]
     fn answer(&mut self, reply: Reply) {
         match reply {
-            Reply::Hypercall(Ok([first, second, third, fourth])) => {
-                let [x0, x1, x2, x3, x4, ..] = &mut self.general;
-                (*x0, *x1, *x2, *x3, *x4) = (0, first, second, third, fourth);
-            }
-            Reply::Hypercall(Err(error)) => self.write_general(0, error as Error as i64 as u64),
-            Reply::Read(value) => {
-                if let Pending::Load { load, length } = self.pending {
-                    self.finish_load(load, value);
-                    self.advance(length);
-                }
-            }
-            Reply::Written => {
-                if let Pending::Store { length } = self.pending {
-                    self.advance(length);
-                }
-            }
             // The answer is done where it is given, or was never asked for.
-            Reply::CpuOn(_) | Reply::Host(_) => return,
+            Reply::Hypercall(_) | Reply::Read(_) | Reply::Written | Reply::CpuOn(_) | Reply::Host(_) => {
+                return;
+            }
             Reply::CpuPower(power) => self.write_general(
                 0,
                 match power {
@@ -135,6 +125,52 @@ impl Context {
                 },
             ),
         }
+        self.pending = Pending::Nothing;
+    }
+
+    /// Gives the vCPU the answer to a hypercall. On an error the registers of results keep their values.
+    #[inline(always)]
+    fn answer_call(&mut self, answer: Result<[u64; 4], Error>) {
+        match answer {
+            Ok([first, second, third, fourth]) => {
+                let [x0, x1, x2, x3, x4, ..] = &mut self.general;
+                (*x0, *x1, *x2, *x3, *x4) = (0, first, second, third, fourth);
+            }
+            Err(error) => self.write_general(0, error as Error as i64 as u64),
+        }
+        self.pending = Pending::Nothing;
+    }
+
+    /// Gives the vCPU the answer to an access.
+    fn answer_access(&mut self, value: u64, is_current: bool) {
+        match self.pending {
+            Pending::Load { load, length } => {
+                self.finish_load(load, value);
+                self.advance(length);
+            }
+            Pending::Store { length } => self.advance(length),
+            Pending::Transfer(progress) => return self.answer_transfer(progress, value, is_current),
+            Pending::Nothing | Pending::Register { .. } => {}
+        }
+        self.pending = Pending::Nothing;
+    }
+
+    /// Gives the vCPU the answer to one access of a transfer, and ends the instruction with the last one.
+    #[cold]
+    fn answer_transfer(&mut self, mut progress: Progress, value: u64, is_current: bool) {
+        progress.answered(value);
+        if progress.next().is_some() {
+            self.pending = Pending::Transfer(progress);
+            return;
+        }
+        if let Some(stack) = self.finish_transfer(&progress) {
+            if is_current {
+                state::write_stack_pointer(self.pstate, stack);
+            } else {
+                self.el1.set_stack_pointer(self.pstate, stack);
+            }
+        }
+        self.advance(TRANSFER_LENGTH);
         self.pending = Pending::Nothing;
     }
 }
@@ -267,6 +303,7 @@ impl Vcpus for Machine {
     #[inline(always)]
     fn reply(&mut self, vcpu: VcpuId, reply: Reply) {
         let Some(context) = self.adopted(vcpu) else { return };
+        let is_current = self.current == context;
         // SAFETY: as in `with_stored`; general registers are in the context between two runs, current or not.
         let context = unsafe { &mut *context };
         match reply {
@@ -279,7 +316,21 @@ impl Vcpus for Machine {
                 };
                 context.pending = Pending::Nothing;
             }
+            Reply::Hypercall(answer) => context.answer_call(answer),
+            Reply::Read(value) => context.answer_access(value, is_current),
+            Reply::Written => context.answer_access(0, is_current),
             _ => context.answer(reply),
+        }
+    }
+
+    #[inline(always)]
+    fn second_access(&mut self, vcpu: VcpuId, first: &Access) -> Option<Access> {
+        let context = self.adopted(vcpu)?;
+        // SAFETY: as in `reply`.
+        let context = unsafe { &*context };
+        match context.pending {
+            Pending::Transfer(_) => undescribed::second(context, first),
+            _ => None,
         }
     }
 

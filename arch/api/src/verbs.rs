@@ -3,8 +3,8 @@
 
 use crate::device::NoWords;
 use crate::{
-    AccessKind, ClassFacts, Dump, Exit, FaultReport, FrameWords, GuestPhys, HostPhys, Line, PartitionId,
-    PcpuId, Reply, Ticks, VcpuId, VcpuSet, VirtualDevice, VirtualLine, Window,
+    Access, AccessKind, ClassFacts, Dump, Exit, FaultReport, FrameWords, GuestPhys, HostPhys, Line,
+    PartitionId, PcpuId, Reply, Ticks, VcpuId, VcpuSet, VirtualDevice, VirtualLine, Window,
 };
 use bulkhead_abi::log::Area;
 use bulkhead_abi::trace::Entry;
@@ -128,6 +128,12 @@ pub trait Vcpus {
     fn run(&mut self, vcpu: VcpuId) -> Exit;
     /// Answers the vCPU's last exit. Worst case: constant.
     fn reply(&mut self, vcpu: VcpuId, reply: Reply);
+    /// Returns the second access of the instruction whose first access, an [`Exit::Access`], has just been
+    /// answered. The answer to the second one completes the instruction. A class without such instructions
+    /// returns `None`. Worst case: constant.
+    fn second_access(&mut self, _vcpu: VcpuId, _first: &Access) -> Option<Access> {
+        None
+    }
     /// Raises a level on a virtual interrupt line of the partition's shared lines, or sends a vector to its
     /// vCPU 0 ([`VirtualLine::vector`]). *Any pCPU.*
     /// Returns the vCPUs that must be made ready if they are idle; those the backend can reach while

@@ -11,6 +11,8 @@ const NULL_PAGE: u64 = 0x1000;
 pub enum Meaning<'a> {
     /// The partition has this mapping there, but not with every permission.
     Mapped(Mapping),
+    /// The partition has this virtual device there.
+    Virtual(String),
     /// A device of the board that the partition does not have, and its owner.
     Device(&'a str, Option<String>),
     /// Close to zero.
@@ -30,6 +32,9 @@ pub fn find<'a>(system: &'a System, partition: &Partition<'_>, address: u64) -> 
     };
     if let Some(mapping) = partition.mappings().into_iter().find(covers) {
         return Meaning::Mapped(mapping);
+    }
+    if let Some(device) = partition.virtual_device_at(address) {
+        return Meaning::Virtual(device);
     }
     // A device that is passed through has the same address in the partition as on the board.
     let device = system.board().devices.iter().find(|device| {
@@ -70,6 +75,7 @@ pub fn describe(system: &System, partition: &Partition<'_>, address: u64) -> Str
             mapping.guest + mapping.size,
             letters(&mapping)
         ),
+        Meaning::Virtual(device) => format!("there `{name}` has its {device}"),
         Meaning::Device(device, Some(owner)) => {
             format!("there the board has its device `{device}`, which belongs to partition `{owner}`")
         }
@@ -127,6 +133,8 @@ mod tests {
                 "`gpio`, which belongs to nobody",
                 "devices = [\"gpio\"]",
             ),
+            (0x0800_0104, "`a` has its virtual distributor", "SIMD"),
+            (0x0900_0024, "`a` has its virtual UART", "SIMD"),
             (0x8, "nothing at address 0", "null pointer"),
             (0x4020_0010, "ends at 0x40200000, 0x10 below", "more `memory`"),
             (0x4000_0000, "with access rwx", "not allowed"),

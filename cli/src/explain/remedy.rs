@@ -10,6 +10,10 @@ use bulkhead_manifest::system::{MappingKind, Partition};
 /// The largest distance of an access behind the partition's RAM that looks like too little RAM.
 const NEAR: u64 = 64 << 20;
 
+/// The accesses that reach a device whose registers the hypervisor emulates.
+const EMULATED_FORMS: &str = "an emulated register takes aligned loads and stores of 1, 2, 4 or 8 bytes by \
+                              general registers: no SIMD, exclusives or atomics";
+
 /// Returns a probable remedy against the event.
 pub fn of(system: &System, partition: &Partition<'_>, event: &Event) -> String {
     if let Some(remedy) = class::of(system.board()).remedy(event) {
@@ -45,6 +49,7 @@ fn memory(system: &System, partition: &Partition<'_>, event: &Event) -> String {
         };
     };
     match find(system, partition, address) {
+        Meaning::Virtual(_) => EMULATED_FORMS.to_owned(),
         Meaning::Device(device, None) => {
             format!("devices = [\"{device}\"] in [partition.{name}] if it is to have the device")
         }
@@ -55,6 +60,7 @@ fn memory(system: &System, partition: &Partition<'_>, event: &Event) -> String {
         Meaning::Behind(end) if address - end < NEAR => {
             format!("more `memory` for [partition.{name}] if it needs that much; else a wild pointer")
         }
+        Meaning::Mapped(mapping) if mapping.kind == MappingKind::Forwarded => EMULATED_FORMS.to_owned(),
         Meaning::Mapped(mapping) if mapping.kind == MappingKind::Device => {
             "device registers take single loads and stores of 1, 2, 4 or 8 aligned bytes only".to_owned()
         }

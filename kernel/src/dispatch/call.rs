@@ -33,7 +33,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 }
                 done => done.map(|_| [0; 4]),
             },
-            Ok(command) => self.carry_out(caller, command),
+            Ok(ref command) => self.carry_out(caller, command),
             Err(error) => Err(error),
         };
         self.machine.reply(vcpu, Reply::Hypercall(result));
@@ -56,8 +56,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     #[inline(never)]
-    fn carry_out(&mut self, caller: PartitionId, command: Command) -> Answer {
-        match command {
+    fn carry_out(&mut self, caller: PartitionId, command: &Command) -> Answer {
+        match *command {
             Command::Null | Command::Wait(..) | Command::Sleep(_) | Command::Revoke(..) => Ok([0; 4]),
             Command::Version => one(u64::from(ABI_VERSION)),
             Command::Status(partition) => {
@@ -90,7 +90,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 Ok([0; 4])
             }
             Command::Now => one(self.system.time.nanoseconds(self.machine.now())),
-            Command::Write(console, length, bytes) => {
+            Command::Write(console, length, ref bytes) => {
                 let taken = self.write_console(console, bytes.get(..length).unwrap_or(&[]));
                 one(taken as u64)
             }

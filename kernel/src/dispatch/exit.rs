@@ -5,7 +5,7 @@ use super::{Pcpu, SEVERAL_VCPUS};
 use crate::local::{Activity, Pause};
 use bulkhead_abi::{Error, StartCause, StartMode};
 use bulkhead_arch_api::{
-    Arch, CpuOnResult, Drivers, Exit, GuestPhys, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
+    Access, Arch, CpuOnResult, Drivers, Exit, GuestPhys, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
 };
 use bulkhead_sched::{PcpuPolicy, Slot};
 
@@ -54,8 +54,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     fn handle_rest(&mut self, slot: Slot, vcpu: VcpuId, exit: &Exit) {
         match *exit {
             Exit::Access(ref access) => {
-                if !self.access(vcpu, access) {
-                    self.no_such_address(slot, vcpu, access);
+                if self.handle_access(slot, vcpu, access)
+                    && let Some(second) = self.machine.second_access(vcpu, access)
+                {
+                    self.handle_access(slot, vcpu, &second);
                 }
             }
             Exit::Fault(ref report) => self.fault(slot, vcpu, report),
@@ -67,6 +69,16 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             // Interrupts: the vCPU has done nothing.
             _ => self.handle_common(exit),
         }
+    }
+
+    /// Handles one access of an instruction. Returns whether it was answered.
+    #[inline(never)]
+    fn handle_access(&mut self, slot: Slot, vcpu: VcpuId, access: &Access) -> bool {
+        let is_answered = self.access(vcpu, access);
+        if !is_answered {
+            self.no_such_address(slot, vcpu, access);
+        }
+        is_answered
     }
 
     /// Handles an exit that has nothing to do with the vCPU that happened to run.

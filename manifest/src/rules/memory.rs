@@ -93,8 +93,8 @@ fn address_is_aligned(address: &Placed<Address>, report: &mut Report) {
 
 /// Something at a guest address.
 pub(crate) struct Area {
-    what: String,
-    window: Window,
+    pub what: String,
+    pub window: Window,
     place: Place,
     is_memory: bool,
 }
@@ -136,9 +136,8 @@ fn memory(partition: &PartitionSpec) -> Vec<Area> {
     areas
 }
 
-/// Returns the registers that a partition sees: those of its virtual devices, and those of devices of the
-/// board.
-pub(crate) fn device_areas(partition: &PartitionSpec, board: Option<&Board>) -> Vec<Area> {
+/// Returns the registers of a partition's virtual devices.
+pub(crate) fn virtual_areas(partition: &PartitionSpec, board: Option<&Board>) -> Vec<Area> {
     let machine = &partition.machine;
     let mut areas = Vec::new();
     let gic = machine.gic.key.unwrap_or(partition.name.place);
@@ -165,6 +164,13 @@ pub(crate) fn device_areas(partition: &PartitionSpec, board: Option<&Board>) -> 
             false,
         ));
     }
+    areas
+}
+
+/// Returns the registers that a partition sees: those of its virtual devices, and those of devices of the
+/// board.
+pub(crate) fn device_areas(partition: &PartitionSpec, board: Option<&Board>) -> Vec<Area> {
+    let mut areas = virtual_areas(partition, board);
     // Devices that share a page share the mapping too, so each page comes once.
     let mut pages: Vec<Window> = Vec::new();
     for name in &partition.devices {

@@ -12,7 +12,7 @@ use super::{Capability, Mapping, MappingKind, System, Vcpu, capabilities, vcpu};
 use crate::board::Window;
 use crate::guest::{AreaKind, Guest};
 use crate::model::{Access, Clock, Kind, PartitionSpec};
-use crate::rules::{does_trusted_dma, registers};
+use crate::rules::{does_trusted_dma, registers, virtual_areas};
 use crate::schema::form::Whole;
 
 /// A partition.
@@ -176,6 +176,23 @@ impl<'a> Partition<'a> {
             }
         }
         mappings
+    }
+
+    /// Returns the virtual device of a VM that has a register at this address.
+    #[must_use]
+    pub fn virtual_device_at(&self, address: u64) -> Option<String> {
+        if self.spec.kind == Kind::Task {
+            return None;
+        }
+        let areas = virtual_areas(self.spec, Some(&self.system.board));
+        let covers = |window: Window| {
+            address
+                .checked_sub(window.base)
+                .is_some_and(|at| at < window.size)
+        };
+        areas
+            .into_iter()
+            .find_map(|area| covers(area.window).then_some(area.what))
     }
 
     fn memory(&self) -> Vec<Mapping> {

@@ -13,6 +13,7 @@
 //! | [`registers`] | what a system register is to a guest |
 //! | [`psci`] | what the answer to a firmware call is |
 //! | [`exception`] | how EL1 takes an exception in AArch64 state |
+//! | [`transfer`] | loads and stores that only the instruction itself describes |
 //! | [`aarch32`] | modes, conditions, coprocessor names and exceptions of AArch32 state |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -33,6 +34,7 @@ pub mod psci;
 pub mod pstate;
 pub mod registers;
 pub mod syndrome;
+pub mod transfer;
 
 /// Where an exception handler of a guest starts: PSTATE and PC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

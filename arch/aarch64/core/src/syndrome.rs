@@ -135,7 +135,9 @@ pub enum DataAbort {
     Emulate(DataAccess),
     /// Cache maintenance where no memory is: there is nothing to do.
     CacheMaintenance,
-    /// The syndrome does not describe the access, or the partition may not do it.
+    /// The syndrome does not describe the access. The instruction may.
+    Undescribed,
+    /// The partition may not do it.
     Fault,
 }
 
@@ -173,7 +175,7 @@ pub const fn data_abort(syndrome: u64) -> DataAbort {
     if syndrome & ISS_CACHE_MAINTENANCE != 0 {
         return DataAbort::CacheMaintenance;
     }
-    DataAbort::Fault
+    DataAbort::Undescribed
 }
 
 /// Where the guest-physical address of an abort is found.

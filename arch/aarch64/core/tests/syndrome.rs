@@ -90,11 +90,17 @@ fn every_single_register_access_is_described() {
 }
 
 #[test]
-fn what_the_syndrome_does_not_describe_is_a_fault() {
+fn what_the_syndrome_does_not_describe_is_told_apart() {
     // Pairs, SIMD, exclusives, atomics, write-back.
     let undescribed = Abort { isv: 0, ..LOAD };
-    assert_eq!(data_abort(undescribed.syndrome()), DataAbort::Fault);
+    assert_eq!(data_abort(undescribed.syndrome()), DataAbort::Undescribed);
     assert!(!is_word(undescribed.syndrome()));
+    let forbidden = Abort {
+        isv: 0,
+        dfsc: 0b00_1111,
+        ..LOAD
+    };
+    assert_eq!(data_abort(forbidden.syndrome()), DataAbort::Fault);
     // The guest's own table walk.
     let walk = Abort { s1ptw: 1, ..LOAD };
     assert_eq!(data_abort(walk.syndrome()), DataAbort::Fault);

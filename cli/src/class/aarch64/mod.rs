@@ -10,13 +10,25 @@ use bulkhead_arch_api::ClassFacts;
 use bulkhead_arch_api::class::{AARCH32, AARCH64};
 use bulkhead_manifest::Board;
 use bulkhead_manifest::driver::Role;
-use bulkhead_manifest::system::Partition;
+use bulkhead_manifest::system::{MappingKind, Partition};
+use syndrome::Surroundings;
 
 /// The class binary for boards with a GICv2.
 static GIC_V2: Variant = Variant {
     suffix: "-gic-v2",
     feature: "gic-v2",
 };
+
+/// Tells whether the hypervisor carries out accesses to this address one by one.
+fn is_emulated(partition: &Partition<'_>, address: u64) -> bool {
+    let is_forwarded = partition.mappings().iter().any(|mapping| {
+        let covers = address
+            .checked_sub(mapping.guest)
+            .is_some_and(|at| at < mapping.size);
+        mapping.kind == MappingKind::Forwarded && covers
+    });
+    is_forwarded || partition.virtual_device_at(address).is_some()
+}
 
 /// The class.
 pub struct Aarch64;
@@ -64,12 +76,12 @@ impl Tool for Aarch64 {
     }
 
     fn sentence(&self, syndrome: u64, event: &Event, partition: &Partition<'_>) -> String {
-        syndrome::sentence(
-            syndrome,
-            event.address,
-            event.virtual_address,
-            partition.entry_state() == AARCH32,
-        )
+        let is_emulated = |address| is_emulated(partition, address);
+        let surroundings = Surroundings {
+            narrow: partition.entry_state() == AARCH32,
+            emulated: event.address.is_some_and(is_emulated),
+        };
+        syndrome::sentence(syndrome, event.address, event.virtual_address, surroundings)
     }
 
     fn fields(&self, syndrome: u64) -> String {

@@ -25,8 +25,22 @@ const NARROW: [&str; 31] = [
     "r9_fiq", "r10_fiq", "r11_fiq", "r12_fiq", "sp_fiq", "lr_fiq",
 ];
 
-/// Describes the instruction's attempt in one sentence. With `narrow`, the instruction was one of AArch32.
-pub fn sentence(syndrome: u64, address: Option<u64>, virtual_address: Option<u64>, narrow: bool) -> String {
+/// The surroundings of an instruction.
+#[derive(Clone, Copy, Default)]
+pub struct Surroundings {
+    /// The instruction was one of AArch32.
+    pub narrow: bool,
+    /// The hypervisor emulates a device at the address.
+    pub emulated: bool,
+}
+
+/// Describes the instruction's attempt in one sentence.
+pub fn sentence(
+    syndrome: u64,
+    address: Option<u64>,
+    virtual_address: Option<u64>,
+    surroundings: Surroundings,
+) -> String {
     let bit = |number: u32| syndrome >> number & 1 == 1;
     match syndrome >> 26 & 0x3F {
         DATA_ABORT => {
@@ -37,16 +51,16 @@ pub fn sentence(syndrome: u64, address: Option<u64>, virtual_address: Option<u64
             };
             format!(
                 "{} {}{walk}: {}",
-                access(syndrome, narrow),
+                access(syndrome, surroundings.narrow),
                 at(address, virtual_address),
-                status(syndrome)
+                status(syndrome, surroundings.emulated)
             )
         }
         INSTRUCTION_ABORT => {
             format!(
                 "instruction fetch {}: {}",
                 at(address, virtual_address),
-                status(syndrome)
+                status(syndrome, surroundings.emulated)
             )
         }
         SYSTEM_REGISTER => format!("{} is not this machine's to use", system_register(syndrome)),
@@ -99,9 +113,10 @@ fn at(address: Option<u64>, virtual_address: Option<u64>) -> String {
 }
 
 /// Returns the meaning of the fault status code of an abort (DFSC, IFSC).
-fn status(syndrome: u64) -> &'static str {
+fn status(syndrome: u64, emulated: bool) -> &'static str {
     match syndrome & 0x3F {
         0x00..=0x03 => "beyond the address space",
+        0x04..=0x07 if emulated => "an access of a kind that is not emulated",
         0x04..=0x07 => "nothing is mapped there",
         0x0C..=0x0F => "that is not allowed there",
         0x10 | 0x14..=0x17 => "the bus refused (external abort)",
@@ -213,29 +228,42 @@ mod tests {
 
     #[test]
     fn sentences() {
+        const WIDE: Surroundings = Surroundings {
+            narrow: false,
+            emulated: false,
+        };
+        const NARROW_ONE: Surroundings = Surroundings { narrow: true, ..WIDE };
+        const EMULATED: Surroundings = Surroundings {
+            emulated: true,
+            ..WIDE
+        };
         assert_eq!(
-            sentence(0x9389_0005, Some(0x8000_0000), Some(0x8000_0000), false),
+            sentence(0x9200_0047, Some(0x0800_0104), None, EMULATED),
+            "store that the CPU does not describe (a pair, an exclusive, SIMD, or with write-back) at 0x8000104: an access of a kind that is not emulated"
+        );
+        assert_eq!(
+            sentence(0x9389_0005, Some(0x8000_0000), Some(0x8000_0000), WIDE),
             "load of 4 bytes into x9 at 0x80000000: nothing is mapped there"
         );
         assert_eq!(
-            sentence(0x9200_004F, Some(0x1000), Some(0xFFFF_0000), false),
+            sentence(0x9200_004F, Some(0x1000), Some(0xFFFF_0000), WIDE),
             "store that the CPU does not describe (a pair, an exclusive, SIMD, or with write-back) at 0x1000 (virtual 0xffff0000): that is not allowed there"
         );
         assert_eq!(
-            sentence(0x8200_0006, Some(0), None, false),
+            sentence(0x8200_0006, Some(0), None, WIDE),
             "instruction fetch at 0x0: nothing is mapped there"
         );
         assert_eq!(
-            sentence(0x0200_0000, None, None, false),
+            sentence(0x0200_0000, None, None, WIDE),
             "an undefined instruction"
         );
         // The register of Supervisor mode, and one without a name.
         assert_eq!(
-            sentence(0x9393_0005, Some(0x8000_0000), None, true),
+            sentence(0x9393_0005, Some(0x8000_0000), None, NARROW_ONE),
             "load of 4 bytes into sp_svc at 0x80000000: nothing is mapped there"
         );
         assert_eq!(
-            sentence(0x939F_0045, Some(0x8000_0000), None, true),
+            sentence(0x939F_0045, Some(0x8000_0000), None, NARROW_ONE),
             "store of 4 bytes of pc at 0x80000000: nothing is mapped there"
         );
     }
@@ -244,7 +272,7 @@ mod tests {
     fn registers_have_their_encoding_at_least() {
         // MRS x0, PMCR_EL0: op0 3, op1 3, CRn 9, CRm 12, op2 0.
         let syndrome = 0x18 << 26 | 1 << 25 | 3 << 20 | 3 << 14 | 9 << 10 | 12 << 1 | 1;
-        let text = sentence(syndrome, None, None, false);
+        let text = sentence(syndrome, None, None, Surroundings::default());
         assert!(
             text.starts_with("reading ") && text.contains("S3_3_C9_C12_0"),
             "{text}"
@@ -264,7 +292,7 @@ mod tests {
             (pair, "MRRC p15, 0, <Rt>, <Rt2>, c14 is not this machine's to use"),
             (debug, "MCR p14, 0, <Rt>, c0, c2, 2 is not this machine's to use"),
         ] {
-            assert_eq!(sentence(syndrome, None, None, false), text);
+            assert_eq!(sentence(syndrome, None, None, Surroundings::default()), text);
         }
     }
 
@@ -273,7 +301,7 @@ mod tests {
         for class in 0..64_u64 {
             for iss in [0, 1, 0x1FF_FFFF, 0x0AA_AAAA, 0x155_5555] {
                 let syndrome = class << 26 | 1 << 25 | iss;
-                assert!(!sentence(syndrome, None, None, false).is_empty());
+                assert!(!sentence(syndrome, None, None, Surroundings::default()).is_empty());
             }
         }
     }

@@ -3,7 +3,8 @@
 //!
 //! The same file runs on the bare board. On an emulator with one instruction a tick, the difference of the
 //! two runs is the number of instructions that the hypervisor adds. Each line is `bench NAME TICKS`: the
-//! median of [`REPEATS`] turns. The turns before these warm up and are not counted.
+//! median of [`REPEATS`] turns. The turns before these warm up and are not counted. A name that ends in
+//! `-first` is the very first turn instead.
 //!
 //! Bootargs: `part=single` (one CPU), `part=pair` (two CPUs), `part=switch` (two vCPUs on one pCPU),
 //! `part=decisions` (the policies of the scheduler, without the hypervisor around them). Without `part`, as
@@ -56,6 +57,12 @@ fn main(machine: Machine) {
 /// Prints a result.
 fn show(name: &str, ticks: u64) {
     bulkhead_guest::println!("bench {name} {ticks}");
+}
+
+/// Prints the first turn of `turn`, and then the median of several turns.
+fn measure_with_first(first: &str, name: &str, mut turn: impl FnMut() -> u64) {
+    show(first, turn());
+    measure(name, turn);
 }
 
 /// Takes the median of several turns of `turn` and prints it.

@@ -2,18 +2,21 @@
 //! Measurements that need one CPU only.
 
 use crate::arrival::{self, SGI_MEASURED};
-use crate::{calls, measure, ticks_of};
+use crate::{calls, measure, measure_with_first, ticks_of};
 use bulkhead_guest::vm::timer::Timer;
-use bulkhead_guest::vm::{bus, gic};
+use bulkhead_guest::vm::{bus, gic, pl011};
 
 /// From arming to the deadline: more than it takes to be ready.
 const AHEAD: u64 = 5000;
+/// Offset of UARTIBRD, which keeps what is written and does nothing.
+const DIVISOR: u64 = 0x24;
 /// A shared line that no device of the board uses.
 const LINE: u32 = 40;
 
 /// Measures.
 pub fn run(bare: bool) {
     calls::run(bare);
+    console();
     registers();
     measure("timer-busy", || timer(false));
     measure("timer-idle", || timer(true));
@@ -31,6 +34,17 @@ fn read(name: &str, address: u64) {
 
 fn write(name: &str, address: u64, value: u32) {
     measure(name, || ticks_of(|| bus::write_u32(address, value)));
+}
+
+/// Measures a register of the UART, which the kernel answers.
+fn console() {
+    let address = pl011::BASE + DIVISOR;
+    measure_with_first("uart-read-first", "uart-read", || {
+        ticks_of(|| {
+            let _ = bus::read_u32(address);
+        })
+    });
+    write("uart-write", address, 1);
 }
 
 fn registers() {

@@ -7,6 +7,7 @@
 //! - [`instructions`]: undefined instructions, calls, breakpoints, FP that is switched off, illegal returns.
 //! - [`memory`]: forms of loads and stores on registers that are emulated, holes, walks and fetches that go
 //!   wrong.
+//! - [`decoded`]: loads and stores on emulated registers with write-back, and pairs.
 //! - [`debug`]: every breakpoint and watchpoint register, single steps over emulated instructions, two CPUs
 //!   at a time.
 //! - [`narrow`]: 32-bit programs under this 64-bit kernel.
@@ -18,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod debug;
+mod decoded;
 mod instructions;
 mod memory;
 mod narrow;
@@ -70,6 +72,7 @@ fn main(_: Machine) {
     let mut sandbox = Sandbox::new();
     instructions::run(&mut report, &mut sandbox);
     memory::run(&mut report, &mut sandbox);
+    decoded::run(&mut report, &mut sandbox);
     debug::run(&mut report, &mut sandbox);
     narrow::run(&mut report, &mut sandbox);
     report.finish();
