@@ -20,7 +20,7 @@ use crate::ui::screen::{Look, Screen};
 use crate::ui::terminal;
 use crate::ui::typing::{Activity, Note, Typist};
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
-use bulkhead_manifest::System;
+use bulkhead_manifest::{System, Unchecked, read_manifest};
 use std::cell::{Cell, RefCell};
 use std::io::{self, Stdout, stdout};
 use std::os::fd::AsFd;
@@ -39,6 +39,7 @@ const TRACE_RECORDS: u32 = 1 << 18;
 pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     let interactive = terminal::is_interactive();
     let mut launch = launch_of(&args, interactive);
+    names_exist(&args)?;
     let trace = Output::claim_if(args.trace.as_deref(), &[&args.system])?;
     let progress = Progress::new();
     let options = Options {
@@ -159,15 +160,41 @@ fn with_hypervisor(names: &[String]) -> Vec<String> {
     all
 }
 
+/// Refuses names of consoles and partitions that the manifest does not have, before anything is built for it.
+/// A manifest that cannot be read is refused later, with the reason.
+fn names_exist(args: &RunArgs) -> Result<(), Problem> {
+    let Ok(text) = read_manifest(&args.system) else {
+        return Ok(());
+    };
+    let manifest = Unchecked::read(&args.system, &text);
+    if let (Some(wanted), Some(names)) = (&args.console, manifest.consoles())
+        && !names.contains(&wanted.as_str())
+    {
+        return Err(no_console(wanted, &names));
+    }
+    if let (Some(Some(wanted)), Some(names)) = (&args.gdb, manifest.partitions())
+        && !names.contains(&wanted.as_str())
+    {
+        return Err(Problem::usage(format!("there is no partition `{wanted}`"))
+            .remedy(format!("partitions of this system: {}", names.join(", "))));
+    }
+    Ok(())
+}
+
+fn no_console(wanted: &str, names: &[&str]) -> Problem {
+    Problem::usage(format!("no partition `{wanted}` has a console"))
+        .remedy(format!("consoles of this system: {}", names.join(", ")))
+}
+
 fn first_console(prepared: &Prepared, wanted: Option<&str>) -> Result<usize, Problem> {
     let names = prepared.consoles();
     let Some(wanted) = wanted else {
         return Ok(prepared.first_vm_console());
     };
-    names.iter().position(|name| name == wanted).ok_or_else(|| {
-        Problem::usage(format!("no partition `{wanted}` has a console"))
-            .remedy(format!("consoles of this system: {}", names.join(", ")))
-    })
+    names
+        .iter()
+        .position(|name| name == wanted)
+        .ok_or_else(|| no_console(wanted, &names.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
 /// Sees everything for the user.
