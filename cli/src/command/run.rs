@@ -13,7 +13,9 @@ use crate::log::objects;
 use crate::log::summary::Summary;
 use crate::problem::{Code, Problem};
 use crate::serial::consoles::{ConsoleLine, Control, Observer};
+use crate::serial::framing::{UNTAGGED, VirtualTime};
 use crate::serial::pattern::Pattern;
+use crate::serial::prompts::Prompts;
 use crate::trace::Trace;
 use crate::ui::progress::Progress;
 use crate::ui::screen::{Look, Screen};
@@ -87,6 +89,8 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         activity: &activity,
         focus: names.get(first).cloned().unwrap_or_default(),
         until: args.until.into_iter().map(|pattern| (pattern, false)).collect(),
+        prompts: Prompts::default(),
+        was_up: false,
         log,
         summary: Summary::default(),
         explainer: Explainer::new(&prepared, &args.system.display().to_string()),
@@ -203,6 +207,9 @@ struct Viewer<'a> {
     activity: &'a Cell<Activity>,
     focus: String,
     until: Vec<(Pattern, bool)>,
+    prompts: Prompts,
+    /// True if a partition has said something, so that there are objects.
+    was_up: bool,
     log: Option<LogFiles>,
     summary: Summary,
     explainer: Explainer<'a>,
@@ -217,6 +224,19 @@ impl Viewer<'_> {
             *seen |= pattern.matches(line);
         }
         control.stop |= self.until.iter().all(|(_, seen)| *seen);
+    }
+
+    /// Looks at the unfinished lines that are settled.
+    fn settled(&mut self, now: Option<VirtualTime>, control: &mut Control) {
+        for (console, text, time) in self.prompts.take(now) {
+            let line = ConsoleLine {
+                console: &console,
+                time,
+                text: &text,
+                cursor: 0,
+            };
+            self.matched(line, control);
+        }
     }
 
     fn note_activity(&self, line: ConsoleLine<'_>, prompt: bool) {
@@ -248,7 +268,7 @@ impl Viewer<'_> {
         let area = outcome.log_area.as_deref();
         let others = area
             .and_then(LogArea::at_start)
-            .and_then(|area| objects::difference(system, &area));
+            .and_then(|area| objects::difference(system, &area, self.was_up));
         let (why, code) = match &outcome.ending {
             _ if self.summary.lockdown.is_some() => {
                 let reason = self.summary.lockdown.as_deref().unwrap_or_default();
@@ -307,6 +327,7 @@ impl Observer for Viewer<'_> {
 
     fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.note_activity(line, false);
+        self.was_up |= ![HYPERVISOR_CONSOLE, UNTAGGED].contains(&line.console);
         self.summary.line(line);
         control.stop |= self.summary.lockdown.is_some();
         let result = self.screen.borrow_mut().line(line);
@@ -317,18 +338,22 @@ impl Observer for Viewer<'_> {
             let result = self.screen.borrow_mut().remark(&explanation);
             Self::shown(result, control);
         }
+        self.prompts.forget(line.console);
         self.matched(line, control);
+        self.settled(Some(line.time), control);
     }
 
     fn partial(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.note_activity(line, !line.text.is_empty());
         let result = self.screen.borrow_mut().partial(line);
         Self::shown(result, control);
-        self.matched(line, control);
+        self.prompts.note(line);
+        self.settled(Some(line.time), control);
     }
 
     fn quiet(&mut self, control: &mut Control) {
         let result = self.screen.borrow_mut().quiet();
         Self::shown(result, control);
+        self.settled(None, control);
     }
 }
