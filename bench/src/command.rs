@@ -4,6 +4,7 @@
 use crate::{Charge, Timing, board_named, differences, latency, latency_charges, linux, pages, timing};
 use bulkhead::build::artifacts::Workspace;
 use bulkhead::command::{exit_code, print};
+use bulkhead::emulator::launch::clean_up_when_killed;
 use bulkhead::problem::{Code, Problem};
 use bulkhead::ui::progress::Progress;
 use clap::Parser;
@@ -33,6 +34,9 @@ struct BenchArgs {
     /// Write the figures into the page of the board's class
     #[arg(long)]
     bless: bool,
+    /// Print one JSON document instead of tables
+    #[arg(long, conflicts_with_all = ["bless", "check", "linux", "latency"])]
+    json: bool,
     /// Instead, measure operations of Linux (system call, page fault, fork...) bare and in a VM; fail if one
     /// costs over 5 % more there
     #[arg(long, conflicts_with_all = ["bless", "check", "latency", "board"])]
@@ -56,6 +60,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run(args: &BenchArgs) -> Result<Code, Problem> {
+    clean_up_when_killed()?;
     if args.latency {
         return latencies(args);
     }
@@ -72,6 +77,10 @@ fn run(args: &BenchArgs) -> Result<Code, Problem> {
     let progress = Progress::new();
     let timing = timing(&args.board, &progress)?;
     drop(progress);
+    if args.json {
+        print(&bulkhead::json::document("bench", timing.json()))?;
+        return Ok(Code::Done);
+    }
     print(&timing.text())?;
     if args.bless {
         return bless(&timing);
@@ -168,6 +177,8 @@ mod tests {
             "--linux --latency",
             "--bytes 5",
             "--linux --board x",
+            "--json --latency",
+            "--json --check",
         ] {
             assert!(parse(&format!("bench {bad}")).is_err(), "{bad}");
         }

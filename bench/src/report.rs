@@ -13,6 +13,7 @@ use super::rows::Row;
 use super::runs::Results;
 use super::waivers::{RAM, SIZE, Waiver};
 use bulkhead::build::tables::table;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Percent by which a figure may differ from the blessed one.
@@ -220,6 +221,42 @@ impl Timing {
         let charges: Vec<String> = self.charges.iter().map(Charge::text).collect();
         let charges = charges.join("\n");
         format!("{figures}\n\n{charges}\n\n{bytes}\n\n{lines}\n")
+    }
+
+    /// Returns the keys of the document for programs.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let rows = self.rows().map(|(row, net)| {
+            json!({
+                "key": row.key,
+                "title": row.title,
+                "bare": self.results.bare.get(row.key),
+                "hypervised": self.results.hypervised.get(row.key),
+                "net": net,
+                "bar": row.bar,
+                "waived": self.waiver(row.key).map(|waiver| waiver.most),
+            })
+        });
+        let lines = self.footprint.lines.iter();
+        let lines =
+            lines.map(|(name, count)| json!({ "crate": name, "code": count.code, "tests": count.tests }));
+        let sizes = self.footprint.sizes;
+        json!({
+            "board": self.page.board,
+            "compiler": self.compiler,
+            "instructions": rows.collect::<Vec<_>>(),
+            "charges": self.charges.iter().map(Charge::text).collect::<Vec<_>>(),
+            "bytes": {
+                "text": sizes.text,
+                "read_only": sizes.read_only,
+                "data": sizes.data,
+                "bss": sizes.bss,
+                "ram": sizes.ram(),
+                "size_bar": self.page.size_bar,
+                "ram_bar": self.page.ram_bar,
+            },
+            "lines": lines.collect::<Vec<_>>(),
+        })
     }
 
     fn verdict(&self, key: &str, figure: u64, bar: Option<u64>) -> &'static str {

@@ -13,6 +13,7 @@
 //! | `log` | the log area of a board, files of a run, its summary | files |
 //! | `class` | the differences between classes: target, debugger, templates, faults | nothing |
 //! | `explain` | the meaning of a health report | symbols of payloads |
+//! | `json` | the answers of commands for programs | nothing |
 //! | `trace`, `gantt` | the record of what a system did: collecting, files, reports, charts | nothing |
 //! | `command` | one file per command | all of these |
 //!
@@ -26,6 +27,7 @@ pub mod command;
 pub mod emulator;
 pub mod explain;
 pub mod gantt;
+pub mod json;
 pub mod log;
 pub mod problem;
 pub mod serial;

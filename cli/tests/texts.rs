@@ -93,6 +93,167 @@ fn simulate_and_a_report_of_it() {
     assert!(html.contains("@media print") && html.contains("wheel") && !html.contains("http"));
 }
 
+/// Adds the keys of a value, and of everything in the value, to `keys`.
+fn keys_of(value: &serde_json::Value, keys: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(object) => {
+            for (key, value) in object {
+                keys.push(key.clone());
+                keys_of(value, keys);
+            }
+        }
+        serde_json::Value::Array(values) => values.iter().for_each(|value| keys_of(value, keys)),
+        _ => {}
+    }
+}
+
+/// Returns the document that the tool prints on standard output.
+fn document(arguments: &[&str]) -> serde_json::Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_bulkhead"))
+        .current_dir(root())
+        .args(arguments)
+        .output()
+        .expect("the tool runs");
+    serde_json::from_slice(&output.stdout).expect("one JSON document and nothing else")
+}
+
+#[test]
+fn documents_for_programs_are_as_documented() {
+    let trace = std::env::temp_dir().join(format!("bulkhead-json-{}.trace", std::process::id()));
+    let trace = trace.display().to_string();
+    let page = fs::read_to_string(root().join("docs/json.md")).expect("there is a page");
+    let lines: &[(&str, &[&str])] = &[
+        ("boards", &["boards", "--json"]),
+        (
+            "simulate",
+            &[
+                "simulate",
+                SYSTEM,
+                "--duration",
+                "0.05",
+                "--trace",
+                &trace,
+                "--json",
+            ],
+        ),
+        ("report", &["report", &trace, "--json", "--against", SYSTEM]),
+        (
+            "check",
+            &[
+                "check",
+                "--json",
+                SYSTEM,
+                "tests/config-bad/bad-mac-twice.toml",
+                "no-such-file.toml",
+            ],
+        ),
+    ];
+    let documents: Vec<_> = lines.iter().map(|(_, line)| document(line)).collect();
+    fs::remove_file(&trace).expect("the simulation wrote it");
+    for ((command, _), document) in lines.iter().zip(&documents) {
+        assert_eq!(document["format"], format!("bulkhead-{command}"));
+        assert_eq!(document["version"], 1);
+        let section = page.split(&format!("## `{command}`")).nth(1).expect(command);
+        let section = section.split("\n## ").next().unwrap_or_default();
+        let common = page.split("\n## ").next().unwrap_or_default();
+        let mut keys = Vec::new();
+        keys_of(document, &mut keys);
+        for key in keys {
+            let name = format!("`{key}`");
+            assert!(
+                section.contains(&name) || common.contains(&name),
+                "{command}: {key} is not in docs/json.md"
+            );
+        }
+    }
+    let check = &documents[3]["systems"];
+    let second = &check[1];
+    assert_eq!(second["accepted"], false);
+    assert_eq!(second["findings"][0]["code"], "E095");
+    assert!(
+        second["findings"][0]["line"]
+            .as_u64()
+            .is_some_and(|line| line > 1)
+    );
+    assert!(second["system"].is_null());
+    assert_eq!(check[0]["system"]["partitions"][0]["name"], "control");
+    assert_eq!(check[0]["system"]["partitions"][0]["memory"], 2 << 20);
+    assert_eq!(check[2]["findings"][0]["code"], "E001");
+    assert_eq!(documents[2]["shares"][0]["of_ns"], 50_000_000);
+}
+
+#[test]
+fn several_manifests_are_each_judged_and_the_worst_decides() {
+    let bad = "tests/config-bad/bad-mac-twice.toml";
+    let answer = tool(&["check", bad, SYSTEM]);
+    assert!(answer.contains(&format!("== {bad}\n")) && answer.contains(&format!("== {SYSTEM}\n")));
+    assert!(
+        answer.contains("CPU assignment") && answer.contains("E095"),
+        "{answer}"
+    );
+    assert!(answer.ends_with("exit code 1\n"));
+}
+
+#[test]
+fn a_wrong_console_is_refused_before_anything_is_built() {
+    let empty = std::env::temp_dir().join(format!("bulkhead-empty-{}", std::process::id()));
+    let output = Command::new(env!("CARGO_BIN_EXE_bulkhead"))
+        .current_dir(root())
+        .args(["run", SYSTEM, "--console", "nope"])
+        .env("CARGO_TARGET_DIR", &empty)
+        .output()
+        .expect("the tool runs");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(
+        text.contains("no partition `nope` has a console") && text.contains("control"),
+        "{text}"
+    );
+    assert!(!empty.exists(), "something was built");
+}
+
+#[test]
+fn new_names_the_command_as_it_was_typed() {
+    let folder = std::env::temp_dir().join(format!("bulkhead-new-{}", std::process::id()));
+    let output = Command::new(env!("CARGO_BIN_EXE_bulkhead"))
+        .args(["new", &folder.display().to_string()])
+        .env("BULKHEAD_COMMAND", "../x/bulkhead")
+        .output()
+        .expect("the tool runs");
+    let manifest = fs::read_to_string(folder.join("system.toml")).unwrap_or_default();
+    fs::remove_dir_all(&folder).expect("it was made");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("\n  ../x/bulkhead check /"), "{text}");
+    assert!(manifest.contains("[partition.control.demand]"));
+}
+
+/// Runs shell commands behind the function `step` of the entry script, and returns what they say.
+fn with_step(commands: &str) -> String {
+    let script = fs::read_to_string(root().join("bulkhead")).expect("there is a script");
+    let from = script.find("say() {").expect("it speaks");
+    let to = script.find("# ---- Debian packages").expect("it has parts");
+    let output = Command::new("sh")
+        .args(["-c", &format!("set -eu\n{}\n{commands}", &script[from..to])])
+        .output()
+        .expect("there is a shell");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_step_says_how_long_it_took_by_the_clock() {
+    // On this machine, a short sleep takes a second.
+    let text = with_step("sleep() { command sleep 1; }\nstep 'thinking' command sleep 4");
+    assert!(text.contains("thinking ..."), "{text}");
+    let seconds = text
+        .split("done (")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next());
+    let seconds: u32 = seconds
+        .and_then(|text| text.parse().ok())
+        .expect("a time is said");
+    assert!(seconds >= 3, "{text}");
+}
+
 #[test]
 fn policies() {
     is_in_file("policies.txt", &tool(&["policies"]));

@@ -119,6 +119,7 @@ codes! {
     UnknownNetwork = "E093", "A partition is on a network that does not exist.";
     BadNetwork = "E094", "A network, or an interface to one, is not possible.";
     BadMac = "E095", "A MAC address is malformed, stands for a group, or is given twice.";
+    BadBootargs = "E096", "A kernel command line is not possible.";
     IdlePcpu = "W101", "A pCPU is configured, but no vCPU uses it.";
     UnusedAction = "W102", "A health action can never be taken.";
     NeverStarted = "W103", "A partition is not started at boot, and nobody else can start it.";
@@ -133,7 +134,7 @@ codes! {
     OddMemory = "W114", "Memory is no multiple of what one translation entry can map.";
     WeakSupervisor = "W115", "A supervisor has a lower priority than a partition it controls on its pCPU.";
     NoWindow = "W116", "A vCPU has no window in any schedule, or a domain has no vCPU.";
-    UnusedPriority = "W117", "A priority is given for a policy that does not read it.";
+    UnusedPriority = "W117", "A priority is given for a policy or a scheduler that does not read it.";
     UnusedLimit = "W118", "A limit of restarts is given, but no health action restarts.";
     EqualPriority = "W119", "Partitions take turns on a pCPU because nobody said which is more urgent.";
     UselessFrozen = "W120", "Frozen time has no effect on a pCPU that is not shared.";
@@ -145,6 +146,7 @@ codes! {
     ShortLatency = "W126", "A latency is promised that the hypervisor may not be able to keep.";
     Semihosting = "W127", "A program of a microcontroller can call a debugger that is not there.";
     WorkBeyondDemand = "W128", "A workload is more than the demand that is judged.";
+    UnusedTime = "W129", "A time is given for work that is always ready.";
 }
 
 impl Code {

@@ -38,7 +38,7 @@ pub use code::Code;
 pub use compile::{CompileError, CompileInput, compile};
 pub use diagnostic::{Diagnostic, Report, Severity, Sources};
 pub use flash::{ClassBinary, FlashError, flashable};
-pub use load::{Unchecked, load, load_text};
+pub use load::{Unchecked, load, load_text, read_manifest};
 pub use model::{Access, AttachmentKind, Kind, Policy, PolicyRow, policies, right_names};
 pub use payload::initramfs::with_init;
 pub use payload::{NoPayloads, PayloadResolver};

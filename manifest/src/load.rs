@@ -8,7 +8,7 @@ use crate::board::{self, Board};
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
 use crate::guest::{self, Context, Guest};
 use crate::model::{Given, Manifest};
-use crate::payload::{Loader, PayloadResolver, reason};
+use crate::payload::{Loader, PayloadResolver, bounded_read, reason};
 use crate::plan;
 use crate::schema::form::{Declared, Head};
 use crate::system::{self, System};
@@ -27,31 +27,51 @@ const MANIFEST_MAX: usize = 1 << 20;
 /// # Errors
 /// A [`Report`] with every error found, and warnings. Warnings alone are in [`System::report`].
 pub fn load(path: &Path, resolver: &dyn PayloadResolver) -> Result<System, Report> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => load_text(path, &text, resolver),
+    load_text(path, &read_manifest(path)?, resolver)
+}
+
+/// Reads the text of the manifest at `path`.
+///
+/// # Errors
+/// A report that says why there is no text, and where it ends if that is known.
+pub fn read_manifest(path: &Path) -> Result<String, Report> {
+    let mut report = Report::default();
+    let bytes = match bounded_read(path, MANIFEST_MAX as u64 + 1) {
+        Ok(bytes) => bytes,
         Err(error) => {
-            let mut report = Report::default();
             let file = report.sources.add(path, String::new());
             let message = format!(
                 "the manifest `{}` cannot be read: {}",
                 path.display(),
                 reason(&error)
             );
+            let place = Place {
+                file,
+                start: 0,
+                end: 0,
+            };
             report.push(
-                Diagnostic::at(
-                    Code::Unreadable,
-                    Place {
-                        file,
-                        start: 0,
-                        end: 0,
-                    },
-                    message,
-                )
-                .help("give the path of a manifest; `bulkhead new` writes one to start from"),
+                Diagnostic::at(Code::Unreadable, place, message)
+                    .help("give the path of a manifest; `bulkhead new` writes one to start from"),
             );
-            Err(report)
+            return Err(report);
         }
-    }
+    };
+    String::from_utf8(bytes).map_err(|error| {
+        let start = error.utf8_error().valid_up_to();
+        let byte = error.as_bytes().get(start).copied().unwrap_or_default();
+        let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+        let file = report.sources.add(path, text);
+        // The replacement character of the text stands for the bytes that are none.
+        let end = start.saturating_add(char::REPLACEMENT_CHARACTER.len_utf8());
+        let message = format!("byte {start} of the manifest, {byte:#04x}, is not UTF-8");
+        report.push(
+            Diagnostic::at(Code::Unreadable, Place { file, start, end }, message)
+                .label("what stands here is in another encoding")
+                .help("save the file as UTF-8; TOML has no other encoding"),
+        );
+        report
+    })
 }
 
 /// Does the same as [`load`] for a text at hand; relative paths start at `path`.
@@ -93,6 +113,29 @@ impl<'a> Unchecked<'a> {
     pub fn board(&self) -> Option<Board> {
         let name = self.manifest.as_ref()?.board.as_ref()?;
         board::find(&name.value, name.place, self.base, &mut Report::default())
+    }
+
+    /// Returns the names of the partitions that have a console, if the manifest is sound enough to tell.
+    #[must_use]
+    pub fn consoles(&self) -> Option<Vec<&str>> {
+        let partitions = self.manifest.as_ref()?.partitions.iter();
+        let with_console = partitions.filter(|partition| partition.console);
+        Some(
+            with_console
+                .map(|partition| partition.name.value.as_str())
+                .collect(),
+        )
+    }
+
+    /// Returns the names of the partitions, if the manifest is sound enough to tell.
+    #[must_use]
+    pub fn partitions(&self) -> Option<Vec<&str>> {
+        let partitions = self.manifest.as_ref()?.partitions.iter();
+        Some(
+            partitions
+                .map(|partition| partition.name.value.as_str())
+                .collect(),
+        )
     }
 
     /// Returns the names of payloads (`@...`) in the manifest.
@@ -209,6 +252,7 @@ fn build(
         board.class.host().settle(&mut manifest, board);
     }
     rules::check(&manifest, board.as_ref(), report);
+    rules::disks_are_files(&manifest, base, report);
     let board = board?;
     if report.has_errors() {
         return None;

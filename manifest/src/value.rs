@@ -195,6 +195,20 @@ fn syntax_error(file: FileId, text: &str, error: &toml::de::Error, table: &Table
     let span = error.span().unwrap_or(0..0);
     let here = place(file, span.clone());
     let message = error.message().lines().next().unwrap_or("not TOML").to_owned();
+    // The parser does not say where a key has too many parts.
+    if let ("recursion limit", None) = (message.as_str(), error.span()) {
+        return Diagnostic::at(
+            Code::Syntax,
+            deepest_line(file, text),
+            "a name has more parts than TOML's parser follows",
+        )
+        .label("this one has the most")
+        .help("shorten it: no key of a manifest has more than five parts");
+    }
+    if message.contains("cannot recurse") {
+        return Diagnostic::at(Code::Syntax, here, "lists or tables are nested too deeply")
+            .help("close some: no value of a manifest is nested more than four deep");
+    }
     if !message.contains("duplicate key") {
         return Diagnostic::at(Code::Syntax, here, format!("this is not valid TOML: {message}"))
             .help("see https://toml.io for the syntax; `bulkhead new` writes a manifest to start from");
@@ -207,6 +221,20 @@ fn syntax_error(file: FileId, text: &str, error: &toml::de::Error, table: &Table
         Some(first) => diagnostic.also(first, "first defined here"),
         None => diagnostic,
     }
+}
+
+/// Returns the line with the most dots.
+fn deepest_line(file: FileId, text: &str) -> Place {
+    let mut start = 0;
+    let mut deepest = (0, 0..0);
+    for line in text.split_inclusive('\n') {
+        let dots = line.bytes().filter(|byte| *byte == b'.').count();
+        if dots > deepest.0 {
+            deepest = (dots, start..start + line.trim_end().len());
+        }
+        start += line.len();
+    }
+    place(file, deepest.1)
 }
 
 /// Returns the last key `name` before byte `before`. The search goes at most `depth` tables deep.

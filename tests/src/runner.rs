@@ -126,9 +126,10 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         None,
     ) {
         Ok(outcome) => {
+            let was_up = judge.has_heard(&prepared.consoles());
             let mut findings = judge.findings(&outcome, &bounds(prepared.system()));
             findings.extend(disagreement(case, &prepared, &outcome));
-            findings.extend(other_objects(case, &prepared, &outcome));
+            findings.extend(other_objects(case, &prepared, &outcome, was_up));
             let other_exits = exceptions.and_then(|record| record.difference(&outcome));
             findings.extend(other_exits);
             findings.extend(peer.and_then(Peer::finding));
@@ -181,12 +182,12 @@ fn slow_down(arguments: &mut [String], shift: u8) {
 
 /// Returns the objects that the board has otherwise than the manifest says. A damaged image may say anything,
 /// and the checks make objects of their own.
-fn other_objects(case: &Case, prepared: &Prepared, outcome: &Outcome) -> Option<String> {
+fn other_objects(case: &Case, prepared: &Prepared, outcome: &Outcome, was_up: bool) -> Option<String> {
     if case.damage.is_some() || case.conformance {
         return None;
     }
     let area = LogArea::at_start(outcome.log_area.as_deref()?)?;
-    difference(prepared.system(), &area)
+    difference(prepared.system(), &area, was_up)
 }
 
 /// Returns how the run differs from what the policies say, if the case wants to know.

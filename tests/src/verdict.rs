@@ -157,6 +157,13 @@ impl<'a> Judge<'a> {
     }
 }
 
+impl Judge<'_> {
+    /// Tells whether one of these consoles has written a line.
+    pub fn has_heard(&self, consoles: &[String]) -> bool {
+        consoles.iter().any(|console| self.lines.contains_key(console))
+    }
+}
+
 impl Observer for Judge<'_> {
     fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.loops.look(line.console, line.text);

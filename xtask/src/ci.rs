@@ -23,6 +23,7 @@ pub fn run() -> Outcome {
         ("a class is a folder", stub_class),
         ("documentation", documentation),
         ("size, no heap", || size::check(None, false, None)),
+        ("size, small, no heap", || size::check(None, true, None)),
     ];
     let mut findings = Findings::new();
     for (name, step) in steps {

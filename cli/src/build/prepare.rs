@@ -12,7 +12,8 @@ use crate::ui::progress::Progress;
 use crate::{build::host, ui::terminal};
 use bulkhead_manifest::board::Emulator;
 use bulkhead_manifest::{
-    Board, ClassBinary, CompileInput, Kind, NoPayloads, System, Unchecked, compile, flashable, load, nearest,
+    Board, ClassBinary, CompileInput, Kind, Report, System, Unchecked, compile, flashable, nearest,
+    read_manifest,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -153,7 +154,7 @@ impl Prepared {
 /// # Errors
 /// The manifest is wrong, or a payload cannot be built or fetched.
 pub fn prepare(path: &Path, options: &Options, progress: &Progress) -> Result<Prepared, Problem> {
-    let text = read(path)?;
+    let text = read_manifest(path).map_err(|report| refusal(&report))?;
     prepare_text(path, &text, options, progress)
 }
 
@@ -170,7 +171,9 @@ pub fn prepare_text(
     let binary = |board: &Board| artifacts::class_binary(board, options.conformance);
     let manifest = Unchecked::read(path, text);
     let needs = Needs::new(manifest.payloads(), manifest.board().as_ref().map(binary))?;
-    let system = needs.check(manifest, progress)?;
+    let system = needs
+        .check(manifest, progress)?
+        .map_err(|report| refusal(&report))?;
     if !options.quiet {
         warn(&system);
     }
@@ -213,25 +216,35 @@ pub fn prepare_text(
 /// # Errors
 /// The manifest is wrong, or a payload cannot be built or fetched.
 pub fn check(path: &Path, progress: &Progress) -> Result<System, Problem> {
-    let text = read(path)?;
-    let manifest = Unchecked::read(path, &text);
-    let system = Needs::new(manifest.payloads(), None)?.check(manifest, progress)?;
+    let system = inspect(path, progress)?.map_err(|report| refusal(&report))?;
     warn(&system);
     Ok(system)
 }
 
+/// Checks the manifest at `path` as [`check`] does, and leaves the findings to the caller.
+///
+/// # Errors
+/// Outside: a payload cannot be built or fetched. Inside: the manifest is wrong.
+pub fn inspect(path: &Path, progress: &Progress) -> Result<Result<System, Report>, Problem> {
+    let text = match read_manifest(path) {
+        Ok(text) => text,
+        Err(report) => return Ok(Err(report)),
+    };
+    let manifest = Unchecked::read(path, &text);
+    Needs::new(manifest.payloads(), None)?.check(manifest, progress)
+}
+
+/// Returns the problem of a user whose manifest was refused with these findings.
+#[must_use]
+pub fn refusal(report: &Report) -> Problem {
+    Problem::reported(report.render(terminal::has_colour()))
+}
+
 /// Shows the warnings of the check about a system that it accepts.
-fn warn(system: &System) {
+pub fn warn(system: &System) {
     if !system.report().diagnostics.is_empty() {
         eprintln!("{}", system.report().render(terminal::has_colour()).trim_end());
     }
-}
-
-fn read(path: &Path) -> Result<String, Problem> {
-    fs::read_to_string(path).map_err(|error| match load(path, &NoPayloads) {
-        Err(report) => Problem::reported(report.render(terminal::has_colour())),
-        Ok(_) => Problem::io(path.display())(error),
-    })
 }
 
 /// The payloads that a manifest asks for.
@@ -267,7 +280,7 @@ impl Needs {
     }
 
     /// Builds and fetches side by side, then checks the manifest.
-    fn check(&self, manifest: Unchecked<'_>, progress: &Progress) -> Result<System, Problem> {
+    fn check(&self, manifest: Unchecked<'_>, progress: &Progress) -> Result<Result<System, Report>, Problem> {
         std::thread::scope(|scope| {
             let fetched = scope.spawn(|| {
                 let mut payloads = self.debian.iter();
@@ -286,9 +299,7 @@ impl Needs {
             built.and(fetched)
         })?;
         let resolve = |name: &str| self.resolve(name, progress);
-        let colour = terminal::has_colour();
-        let system = manifest.check(&resolve);
-        system.map_err(|report| Problem::reported(report.render(colour)))
+        Ok(manifest.check(&resolve))
     }
 
     /// Returns the file behind a name. Every file is there already, unless the name is not known.

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `bulkhead boards`: the boards that a manifest can name.
 
+use super::BoardsArgs;
 use crate::build::tables::table;
+use crate::json;
 use crate::problem::{Code, Problem};
+use serde_json::{Value, json};
 
-pub(super) fn run() -> Result<Code, Problem> {
+pub(super) fn run(args: &BoardsArgs) -> Result<Code, Problem> {
+    if args.json {
+        super::print(&json::document("boards", json!({ "boards": boards() })))?;
+        return Ok(Code::Done);
+    }
     let mut rows = table(&[
         "board",
         "class",
@@ -39,4 +46,24 @@ pub(super) fn run() -> Result<Code, Problem> {
     }
     super::print(&format!("{rows}\n"))?;
     Ok(Code::Done)
+}
+
+/// Returns the boards for programs.
+fn boards() -> Vec<Value> {
+    let boards = bulkhead_manifest::boards().into_iter();
+    boards
+        .map(|board| {
+            let ram = board.ram.iter();
+            let devices = board.devices.iter();
+            json!({
+                "name": board.name,
+                "description": board.description,
+                "class": board.class.name(),
+                "cpus": board.cpus.len(),
+                "ram": ram.map(|part| json!({ "address": part.base, "size": part.size })).collect::<Vec<_>>(),
+                "devices": devices.map(|device| device.name.as_str()).collect::<Vec<_>>(),
+                "emulated": board.emulator.is_some(),
+            })
+        })
+        .collect()
 }

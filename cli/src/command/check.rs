@@ -2,37 +2,88 @@
 //! `bulkhead check`: the meaning of a manifest as tables, or the errors in it.
 
 use super::timing::{deadlines, hypervisor_time, processor_time};
-use super::{CheckArgs, schedule};
+use super::{CheckArgs, check_json, schedule};
 use crate::build::prepare;
 use crate::build::tables::table;
+use crate::json;
 use crate::problem::{Code, Problem};
 use crate::ui::progress::Progress;
 use bulkhead_manifest::board::Trigger;
-use bulkhead_manifest::system::MappingKind;
+use bulkhead_manifest::system::{MappingKind, Partition};
 use bulkhead_manifest::{Policy, System, format_duration, format_size, timing};
 use comfy_table::Table;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The verdict about one manifest, for people or for programs, and the exit code.
+struct Answer {
+    text: String,
+    complaint: Option<Problem>,
+    json: Value,
+}
 
 pub(super) fn run(args: &CheckArgs) -> Result<Code, Problem> {
     if args.schema {
         super::print(&bulkhead_manifest::schema())?;
         return Ok(Code::Done);
     }
-    let Some(path) = &args.system else {
-        return Err(Problem::usage("which manifest?"));
-    };
+    let mut worst = Code::Done;
+    let mut systems = Vec::new();
+    for path in &args.systems {
+        let answer = answer(path, args)?;
+        if !args.json {
+            if args.systems.len() > 1 {
+                super::print(&format!("== {}\n", path.display()))?;
+            }
+            super::print(&answer.text)?;
+        }
+        systems.push(answer.json);
+        if let Some(problem) = answer.complaint {
+            worst = problem.code();
+            if !args.json {
+                eprintln!("{}", problem.display());
+            }
+        }
+    }
+    if args.json {
+        super::print(&json::document("check", json!({ "systems": systems })))?;
+    }
+    Ok(worst)
+}
+
+/// Checks one manifest. A manifest that is refused keeps nobody from checking the next one.
+fn answer(path: &Path, args: &CheckArgs) -> Result<Answer, Problem> {
     let progress = Progress::new();
-    let system = prepare::check(path, &progress)?;
+    let refused = |complaint: Problem, json| Answer {
+        text: String::new(),
+        complaint: Some(complaint),
+        json,
+    };
+    let system = match prepare::inspect(path, &progress) {
+        Ok(Ok(system)) => system,
+        Ok(Err(report)) => {
+            let json = check_json::refused(path, &report);
+            return Ok(refused(prepare::refusal(&report), json));
+        }
+        Err(problem) => {
+            let json = check_json::failed(path, &problem.to_string());
+            return Ok(refused(problem, json));
+        }
+    };
     drop(progress);
-    super::print(&report(&system))?;
+    if !args.json {
+        prepare::warn(&system);
+    }
+    let late = timing::judge(&system);
+    let mut text = report(&system);
     if args.suggest {
-        super::print(&suggestions(&system))?;
+        text.push_str(&suggestions(&system));
     }
-    let findings = timing::judge(&system);
-    if findings.has_errors() {
-        let text = findings.render(crate::ui::terminal::has_colour());
-        return Err(Problem::reported(text));
-    }
-    Ok(Code::Done)
+    Ok(Answer {
+        text,
+        complaint: late.has_errors().then(|| prepare::refusal(&late)),
+        json: check_json::checked(path, &system, &late),
+    })
 }
 
 /// Suggests, per pCPU, values that would be enough for everything that is declared.
@@ -149,6 +200,14 @@ fn objects(system: &System) -> Table {
     rows
 }
 
+/// Returns the bytes of a partition's memory. Registers of devices are no memory.
+pub(super) fn own_memory(partition: &Partition<'_>) -> u64 {
+    let mappings = partition.mappings().into_iter();
+    let own =
+        mappings.filter(|mapping| !matches!(mapping.kind, MappingKind::Device | MappingKind::Forwarded));
+    own.map(|mapping| mapping.size).sum()
+}
+
 fn partitions(system: &System) -> Table {
     let mut rows = table(&[
         "partition",
@@ -161,17 +220,11 @@ fn partitions(system: &System) -> Table {
         "starts",
     ]);
     for partition in system.partitions() {
-        // Registers of devices are no memory.
-        let own = partition
-            .mappings()
-            .into_iter()
-            .filter(|mapping| !matches!(mapping.kind, MappingKind::Device | MappingKind::Forwarded));
-        let memory: u64 = own.map(|mapping| mapping.size).sum();
         rows.add_row([
             partition.name().to_owned(),
             partition.kind().name().to_owned(),
             partition.vcpus().len().to_string(),
-            format_size(memory),
+            format_size(own_memory(&partition)),
             format!("{:#x}", partition.entry()),
             partition
                 .watchdog_ns()

@@ -7,6 +7,7 @@ mod bench;
 mod boards;
 mod build;
 mod check;
+mod check_json;
 mod demo;
 mod explain;
 mod gdb;
@@ -14,8 +15,10 @@ mod log;
 mod new;
 mod policies;
 mod report;
+mod report_json;
 mod run;
 mod schedule;
+mod shell;
 mod simulate;
 mod test;
 mod timing;
@@ -83,11 +86,15 @@ enum Command {
         arguments: Vec<OsString>,
     },
     /// List the boards
-    Boards,
+    Boards(BoardsArgs),
     /// List the scheduling policies
     Policies,
     /// Start a system of your own
     New(NewArgs),
+    /// Print the completions of the command line for a shell
+    Completions(CompletionsArgs),
+    /// Write the manual pages
+    Man(ManArgs),
 }
 
 #[derive(Debug, Args)]
@@ -111,17 +118,49 @@ struct TestArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   bulkhead check system.toml
+  bulkhead check tests/*.toml                      each of them, in turn
+  bulkhead check --json system.toml                for programs; docs/json.md says what is in it
   bulkhead check --schema > manifest.schema.json   for the TOML plug-in of an editor")]
 struct CheckArgs {
-    /// The manifest
-    #[arg(required_unless_present = "schema")]
-    system: Option<PathBuf>,
+    /// The manifests
+    #[arg(value_name = "SYSTEM", required_unless_present = "schema")]
+    systems: Vec<PathBuf>,
     /// Also propose budgets, windows and priorities that are enough for what partitions declare
-    #[arg(long, conflicts_with = "schema")]
+    #[arg(long, conflicts_with_all = ["schema", "json"])]
     suggest: bool,
     /// Print the JSON Schema of manifests instead
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["systems", "json"])]
     schema: bool,
+    /// Print one JSON document instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct BoardsArgs {
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  bulkhead completions bash > ~/.local/share/bash-completion/completions/bulkhead
+  bulkhead completions zsh > ~/.zfunc/_bulkhead
+  bulkhead completions fish > ~/.config/fish/completions/bulkhead.fish
+
+The completions are those of a command `bulkhead`: put a link to the script of this name into a folder of PATH.")]
+struct CompletionsArgs {
+    /// The shell
+    shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  bulkhead man ~/.local/share/man/man1; man bulkhead-run")]
+struct ManArgs {
+    /// Folder for the pages, one per command
+    folder: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -149,6 +188,9 @@ struct SimulateArgs {
     /// Write what happens as a trace, for `bulkhead report`
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Print one JSON document instead of tables
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -282,6 +324,9 @@ struct ReportArgs {
     /// after boot
     #[arg(long, value_name = "FROM..TO", value_parser = range, num_args = 0..=1, default_missing_value = "..")]
     list: Option<(u64, u64)>,
+    /// Print one JSON document instead of the summary
+    #[arg(long, conflicts_with = "list")]
+    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -344,11 +389,22 @@ pub fn main() -> ExitCode {
         Command::Log(args) => log::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Bench { arguments } => bench::run(&arguments),
-        Command::Boards => boards::run(),
+        Command::Boards(args) => boards::run(&args),
         Command::Policies => policies::run(),
         Command::New(args) => new::run(&args),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&args),
     };
     exit_code(result)
+}
+
+/// Returns the command as the user typed it: what is printed for the user to type begins with this.
+fn as_typed() -> String {
+    let typed = std::env::var_os("BULKHEAD_COMMAND").or_else(|| std::env::args_os().next());
+    typed.map_or_else(
+        || "bulkhead".to_owned(),
+        |typed| typed.to_string_lossy().into_owned(),
+    )
 }
 
 /// Returns the exit code of a command, and reports its problem.

@@ -42,8 +42,9 @@ pub(super) fn run(args: &NewArgs) -> Result<Code, Problem> {
     }
     let path = folder.join("system.toml");
     super::print(&format!(
-        "made {0}; next:\n  bulkhead check {0}\n  bulkhead run {0}\n",
-        path.display()
+        "made {0}; next:\n  {1} check {0}\n  {1} run {0}\n",
+        path.display(),
+        super::as_typed()
     ))?;
     Ok(Code::Done)
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `bulkhead report`: the contents of a trace.
 
-use super::ReportArgs;
+use super::{ReportArgs, report_json};
 use crate::build::output::Output;
 use crate::build::prepare;
 use crate::gantt;
+use crate::json;
 use crate::problem::{Code, Problem};
 use crate::trace::Trace;
 use crate::trace::replay::{self, Tolerance};
@@ -16,26 +17,60 @@ pub(super) fn run(args: &ReportArgs) -> Result<Code, Problem> {
         .into_iter()
         .flatten()
         .collect();
+    let perfetto = Output::claim_if(args.perfetto.as_deref(), &inputs)?;
+    let html = Output::claim_if(args.html.as_deref(), &inputs)?;
     let trace = read(&args.file)?;
-    if let Some(output) = Output::claim_if(args.perfetto.as_deref(), &inputs)? {
+    if let Some(output) = perfetto {
         output.write(trace.perfetto())?;
     }
-    if let Some(output) = Output::claim_if(args.html.as_deref(), &inputs)? {
+    if let Some(output) = html {
         let title = format!("{}, executed", args.file.display());
         let page = gantt::page(&gantt::of_trace(&trace, title));
         output.write(page)?;
+    }
+    let agreement = args
+        .against
+        .as_deref()
+        .map(|system| compare(&trace, system, args))
+        .transpose()?;
+    let code = match &agreement {
+        Some(Err(_)) => Code::Fault,
+        _ => Code::Done,
+    };
+    if args.json {
+        super::print(&json::document(
+            "report",
+            report_json::body(&trace, agreement.as_ref()),
+        ))?;
+        return Ok(code);
     }
     match args.list {
         Some((from, to)) => super::print(&trace.list(from, to))?,
         None => super::print(&trace.report())?,
     }
-    args.against
-        .as_deref()
-        .map_or(Ok(Code::Done), |system| compare(&trace, system, args))
+    match agreement {
+        None => {}
+        Some(Ok(pcpus)) => {
+            let mut text = "\nexecuted against simulated\n".to_owned();
+            for (agreement, pcpu) in pcpus.iter().zip(0..) {
+                text.push_str(&format!("  pCPU {pcpu}: {agreement}\n"));
+            }
+            super::print(&text)?;
+        }
+        Some(Err(difference)) => {
+            super::print(&format!(
+                "\nexecuted against simulated: DIFFERENT\n  {difference}\n"
+            ))?;
+        }
+    }
+    Ok(code)
 }
 
+/// The agreement of each pCPU in words, or the first difference.
+pub(super) type Comparison = Result<Vec<String>, String>;
+
 /// Compares the executed run with the simulated one. A difference is no failure of the tool.
-fn compare(trace: &Trace, system: &Path, args: &ReportArgs) -> Result<Code, Problem> {
+fn compare(trace: &Trace, system: &Path, args: &ReportArgs) -> Result<Comparison, Problem> {
     let progress = Progress::new();
     let system = prepare::check(system, &progress)?;
     drop(progress);
@@ -43,22 +78,10 @@ fn compare(trace: &Trace, system: &Path, args: &ReportArgs) -> Result<Code, Prob
         overhead: (args.overhead * 1000.0) as u64,
         turns: !args.strict,
     };
-    match replay::agree(trace, &system, tolerance) {
-        Ok(pcpus) => {
-            let mut text = "\nexecuted against simulated\n".to_owned();
-            for (agreement, pcpu) in pcpus.iter().zip(0..) {
-                text.push_str(&format!("  pCPU {pcpu}: {}\n", agreement.text()));
-            }
-            super::print(&text)?;
-            Ok(Code::Done)
-        }
-        Err(difference) => {
-            super::print(&format!(
-                "\nexecuted against simulated: DIFFERENT\n  {difference}\n"
-            ))?;
-            Ok(Code::Fault)
-        }
-    }
+    let agreement = replay::agree(trace, &system, tolerance);
+    Ok(agreement
+        .map(|pcpus| pcpus.iter().map(replay::Agreement::text).collect())
+        .map_err(|difference| difference.to_string()))
 }
 
 fn read(path: &Path) -> Result<Trace, Problem> {

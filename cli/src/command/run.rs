@@ -13,14 +13,16 @@ use crate::log::objects;
 use crate::log::summary::Summary;
 use crate::problem::{Code, Problem};
 use crate::serial::consoles::{ConsoleLine, Control, Observer};
+use crate::serial::framing::{UNTAGGED, VirtualTime};
 use crate::serial::pattern::Pattern;
+use crate::serial::prompts::Prompts;
 use crate::trace::Trace;
 use crate::ui::progress::Progress;
 use crate::ui::screen::{Look, Screen};
 use crate::ui::terminal;
 use crate::ui::typing::{Activity, Note, Typist};
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
-use bulkhead_manifest::System;
+use bulkhead_manifest::{System, Unchecked, read_manifest};
 use std::cell::{Cell, RefCell};
 use std::io::{self, Stdout, stdout};
 use std::os::fd::AsFd;
@@ -39,6 +41,7 @@ const TRACE_RECORDS: u32 = 1 << 18;
 pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     let interactive = terminal::is_interactive();
     let mut launch = launch_of(&args, interactive);
+    names_exist(&args)?;
     let trace = Output::claim_if(args.trace.as_deref(), &[&args.system])?;
     let progress = Progress::new();
     let options = Options {
@@ -86,6 +89,8 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         activity: &activity,
         focus: names.get(first).cloned().unwrap_or_default(),
         until: args.until.into_iter().map(|pattern| (pattern, false)).collect(),
+        prompts: Prompts::default(),
+        was_up: false,
         log,
         summary: Summary::default(),
         explainer: Explainer::new(&prepared, &args.system.display().to_string()),
@@ -159,15 +164,41 @@ fn with_hypervisor(names: &[String]) -> Vec<String> {
     all
 }
 
+/// Refuses names of consoles and partitions that the manifest does not have, before anything is built for it.
+/// A manifest that cannot be read is refused later, with the reason.
+fn names_exist(args: &RunArgs) -> Result<(), Problem> {
+    let Ok(text) = read_manifest(&args.system) else {
+        return Ok(());
+    };
+    let manifest = Unchecked::read(&args.system, &text);
+    if let (Some(wanted), Some(names)) = (&args.console, manifest.consoles())
+        && !names.contains(&wanted.as_str())
+    {
+        return Err(no_console(wanted, &names));
+    }
+    if let (Some(Some(wanted)), Some(names)) = (&args.gdb, manifest.partitions())
+        && !names.contains(&wanted.as_str())
+    {
+        return Err(Problem::usage(format!("there is no partition `{wanted}`"))
+            .remedy(format!("partitions of this system: {}", names.join(", "))));
+    }
+    Ok(())
+}
+
+fn no_console(wanted: &str, names: &[&str]) -> Problem {
+    Problem::usage(format!("no partition `{wanted}` has a console"))
+        .remedy(format!("consoles of this system: {}", names.join(", ")))
+}
+
 fn first_console(prepared: &Prepared, wanted: Option<&str>) -> Result<usize, Problem> {
     let names = prepared.consoles();
     let Some(wanted) = wanted else {
         return Ok(prepared.first_vm_console());
     };
-    names.iter().position(|name| name == wanted).ok_or_else(|| {
-        Problem::usage(format!("no partition `{wanted}` has a console"))
-            .remedy(format!("consoles of this system: {}", names.join(", ")))
-    })
+    names
+        .iter()
+        .position(|name| name == wanted)
+        .ok_or_else(|| no_console(wanted, &names.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
 /// Sees everything for the user.
@@ -176,6 +207,9 @@ struct Viewer<'a> {
     activity: &'a Cell<Activity>,
     focus: String,
     until: Vec<(Pattern, bool)>,
+    prompts: Prompts,
+    /// True if a partition has said something, so that there are objects.
+    was_up: bool,
     log: Option<LogFiles>,
     summary: Summary,
     explainer: Explainer<'a>,
@@ -190,6 +224,19 @@ impl Viewer<'_> {
             *seen |= pattern.matches(line);
         }
         control.stop |= self.until.iter().all(|(_, seen)| *seen);
+    }
+
+    /// Looks at the unfinished lines that are settled.
+    fn settled(&mut self, now: Option<VirtualTime>, control: &mut Control) {
+        for (console, text, time) in self.prompts.take(now) {
+            let line = ConsoleLine {
+                console: &console,
+                time,
+                text: &text,
+                cursor: 0,
+            };
+            self.matched(line, control);
+        }
     }
 
     fn note_activity(&self, line: ConsoleLine<'_>, prompt: bool) {
@@ -221,7 +268,7 @@ impl Viewer<'_> {
         let area = outcome.log_area.as_deref();
         let others = area
             .and_then(LogArea::at_start)
-            .and_then(|area| objects::difference(system, &area));
+            .and_then(|area| objects::difference(system, &area, self.was_up));
         let (why, code) = match &outcome.ending {
             _ if self.summary.lockdown.is_some() => {
                 let reason = self.summary.lockdown.as_deref().unwrap_or_default();
@@ -280,6 +327,7 @@ impl Observer for Viewer<'_> {
 
     fn line(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.note_activity(line, false);
+        self.was_up |= ![HYPERVISOR_CONSOLE, UNTAGGED].contains(&line.console);
         self.summary.line(line);
         control.stop |= self.summary.lockdown.is_some();
         let result = self.screen.borrow_mut().line(line);
@@ -290,18 +338,22 @@ impl Observer for Viewer<'_> {
             let result = self.screen.borrow_mut().remark(&explanation);
             Self::shown(result, control);
         }
+        self.prompts.forget(line.console);
         self.matched(line, control);
+        self.settled(Some(line.time), control);
     }
 
     fn partial(&mut self, line: ConsoleLine<'_>, control: &mut Control) {
         self.note_activity(line, !line.text.is_empty());
         let result = self.screen.borrow_mut().partial(line);
         Self::shown(result, control);
-        self.matched(line, control);
+        self.prompts.note(line);
+        self.settled(Some(line.time), control);
     }
 
     fn quiet(&mut self, control: &mut Control) {
         let result = self.screen.borrow_mut().quiet();
         Self::shown(result, control);
+        self.settled(None, control);
     }
 }

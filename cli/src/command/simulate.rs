@@ -10,6 +10,7 @@ use crate::build::output::Output;
 use crate::build::prepare;
 use crate::build::tables::table;
 use crate::gantt::{self, Chart, Lane};
+use crate::json;
 use crate::problem::{Code, Problem};
 use crate::trace::{Trace, TraceVcpu};
 use crate::ui::progress::Progress;
@@ -19,6 +20,7 @@ use bulkhead_manifest::{Policy, System};
 use bulkhead_sched::simulate::{Event, Observer, Pattern, Simulator, Source, SourceState, Statistics};
 use bulkhead_sched::{Slot, StopReason};
 use comfy_table::Table;
+use serde_json::{Value, json};
 
 /// Records kept for the chart and the trace, per pCPU. Later events are in the tables only, and their number
 /// is the last record.
@@ -134,10 +136,37 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Code, Problem> {
         .into_iter()
         .map(|pcpu| simulate(pcpu, args, end))
         .collect::<Result<Vec<_>, _>>()?;
+    let missed: u64 = outcomes
+        .iter()
+        .flat_map(|outcome| &outcome.statistics)
+        .map(|statistics| statistics.missed)
+        .sum();
+    if args.json {
+        super::print(&json::document("simulate", body(&outcomes, args, end, missed)))?;
+    } else {
+        let mut text = text(&outcomes, end, missed);
+        if (html.is_some() || recorded.is_some())
+            && let Some(fragment) = fragment(&outcomes, end)
+        {
+            text.push_str(&format!("The {fragment}.\n"));
+        }
+        super::print(&text)?;
+    }
+    if let Some(output) = html {
+        output.write(gantt::page(&chart(&system, &outcomes, args)))?;
+    }
+    if let Some(output) = recorded {
+        output.write(trace(&system, &outcomes).encode())?;
+    }
+    Ok(if missed == 0 { Code::Done } else { Code::Fault })
+}
+
+/// Returns the tables.
+fn text(outcomes: &[Outcome], end: u64, missed: u64) -> String {
     let mut text = String::new();
     let sections = [
-        ("Utilisation", utilisation(&outcomes, end)),
-        ("Responses", responses(&outcomes)),
+        ("Utilisation", utilisation(outcomes, end)),
+        ("Responses", responses(outcomes)),
     ];
     for (title, table) in sections {
         text.push_str(&format!("{title}\n"));
@@ -147,29 +176,41 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Code, Problem> {
         }
         text.push('\n');
     }
-    let missed: u64 = outcomes
-        .iter()
-        .flat_map(|outcome| &outcome.statistics)
-        .map(|statistics| statistics.missed)
-        .sum();
     text.push_str(&format!(
         "{} simulated, {missed} deadline{} missed.\n",
         time(end),
         if missed == 1 { "" } else { "s" }
     ));
-    if (html.is_some() || recorded.is_some())
-        && let Some(fragment) = fragment(&outcomes, end)
-    {
-        text.push_str(&format!("The {fragment}.\n"));
-    }
-    super::print(&text)?;
-    if let Some(output) = html {
-        output.write(gantt::page(&chart(&system, &outcomes, args)))?;
-    }
-    if let Some(output) = recorded {
-        output.write(trace(&system, &outcomes).encode())?;
-    }
-    Ok(if missed == 0 { Code::Done } else { Code::Fault })
+    text
+}
+
+/// Returns the keys of the document for programs.
+fn body(outcomes: &[Outcome], args: &SimulateArgs, end: u64, missed: u64) -> Value {
+    let shares = outcomes.iter().flat_map(|outcome| {
+        let vcpus = outcome.pcpu.vcpus.iter().zip(&outcome.ran);
+        vcpus.map(|(vcpu, ran)| json!({ "pcpu": outcome.pcpu.number, "vcpu": vcpu.name, "ran_ns": ran }))
+    });
+    let work = outcomes.iter().flat_map(works).map(|work| {
+        json!({
+            "vcpu": work.vcpu,
+            "work": work.name,
+            "jobs": work.seen.completed,
+            "missed": work.seen.missed,
+            "fastest_ns": work.seen.shortest,
+            "mean_ns": work.mean(),
+            "slowest_ns": work.seen.longest,
+            "deadline_ns": work.deadline,
+            "bound_ns": work.bound,
+        })
+    });
+    json!({
+        "manifest": args.system.display().to_string(),
+        "duration_ns": end,
+        "seed": args.seed,
+        "missed": missed,
+        "shares": shares.collect::<Vec<_>>(),
+        "work": work.collect::<Vec<_>>(),
+    })
 }
 
 fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, Problem> {
@@ -276,36 +317,63 @@ fn utilisation(outcomes: &[Outcome], end: u64) -> Table {
     rows
 }
 
+/// The responses of one source of work.
+struct Work<'a> {
+    vcpu: &'a str,
+    name: &'a str,
+    seen: &'a Statistics,
+    deadline: u64,
+    bound: Option<u64>,
+}
+
+impl Work<'_> {
+    fn mean(&self) -> u64 {
+        self.seen.total.checked_div(self.seen.completed).unwrap_or(0)
+    }
+}
+
+/// Returns the work on a pCPU. What is always ready has no responses.
+fn works(outcome: &Outcome) -> Vec<Work<'_>> {
+    let verdicts = outcome.pcpu.verdicts();
+    let mut statistics = outcome.statistics.iter();
+    let mut works = Vec::new();
+    for (slot, vcpu) in outcome.pcpu.vcpus.iter().enumerate() {
+        for (name, source) in &vcpu.sources {
+            let Some(seen) = statistics.next() else { continue };
+            if name == "always-ready" {
+                continue;
+            }
+            let declared = verdicts
+                .iter()
+                .find(|verdict| verdict.slot == slot && verdict.task.name == *name);
+            works.push(Work {
+                vcpu: &vcpu.name,
+                name,
+                seen,
+                deadline: source.task.deadline,
+                bound: declared.and_then(|verdict| verdict.bound.ok()),
+            });
+        }
+    }
+    works
+}
+
 fn responses(outcomes: &[Outcome]) -> Table {
     let mut rows = table(&[
         "vCPU", "work", "jobs", "missed", "fastest", "mean", "slowest", "deadline", "bound",
     ]);
-    for outcome in outcomes {
-        let verdicts = outcome.pcpu.verdicts();
-        let mut statistics = outcome.statistics.iter();
-        for (slot, vcpu) in outcome.pcpu.vcpus.iter().enumerate() {
-            for (name, source) in &vcpu.sources {
-                let Some(seen) = statistics.next() else { continue };
-                if name == "always-ready" {
-                    continue;
-                }
-                let declared = verdicts
-                    .iter()
-                    .find(|verdict| verdict.slot == slot && verdict.task.name == *name);
-                let bound = declared.and_then(|verdict| verdict.bound.ok());
-                rows.add_row([
-                    vcpu.name.clone(),
-                    name.clone(),
-                    seen.completed.to_string(),
-                    seen.missed.to_string(),
-                    time(seen.shortest),
-                    time(seen.total.checked_div(seen.completed).unwrap_or(0)),
-                    time(seen.longest),
-                    time(source.task.deadline),
-                    bound.map_or_else(|| "-".to_owned(), time),
-                ]);
-            }
-        }
+    for work in outcomes.iter().flat_map(works) {
+        rows.add_row([
+            work.vcpu.to_owned(),
+            work.name.to_owned(),
+            work.seen.completed.to_string(),
+            work.seen.missed.to_string(),
+            time(work.seen.shortest),
+            time(work.mean()),
+            time(work.seen.longest),
+            time(work.deadline),
+            work.bound.map_or_else(|| "-".to_owned(), time),
+        ]);
     }
     rows
 }

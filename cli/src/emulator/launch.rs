@@ -108,6 +108,32 @@ impl Drop for TemporaryFile {
     }
 }
 
+/// Removes this process's temporary files when a signal ends it. A command that listens to signals itself has
+/// no need of this.
+///
+/// # Errors
+/// The signals cannot be caught.
+pub fn clean_up_when_killed() -> Result<(), Problem> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut signals =
+        signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Problem::io("signals"))?;
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            let own = format!("bulkhead-{}-", std::process::id());
+            for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+                if entry.file_name().to_string_lossy().starts_with(&own) {
+                    // Only disk space is at stake.
+                    let _ = fs::remove_file(entry.path());
+                }
+            }
+            // The process ends by the signal, as its caller expects; else by the code that says so.
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+            std::process::exit(128 + signal);
+        }
+    });
+    Ok(())
+}
+
 /// Runs `flash` on a board's emulator.
 ///
 /// # Errors

@@ -56,15 +56,16 @@ fn built(system: &System) -> Tables {
 }
 
 /// Describes the first difference of the board from the manifest. Returns `None` if there is no difference,
-/// or if the board stopped before it had any objects.
+/// or if there is nothing to compare: a board that `was_up` (a partition of it did something) has objects, and
+/// any other one may have stopped before it made any.
 #[must_use]
-pub fn difference(system: &System, area: &LogArea<'_>) -> Option<String> {
-    differ(&built(system), &area.tables())
+pub fn difference(system: &System, area: &LogArea<'_>, was_up: bool) -> Option<String> {
+    differ(&built(system), &area.tables(), was_up)
 }
 
-fn differ((names, vcpus): &Tables, (found_names, found_vcpus): &Tables) -> Option<String> {
+fn differ((names, vcpus): &Tables, (found_names, found_vcpus): &Tables, was_up: bool) -> Option<String> {
     let nothing = found_names.is_empty() && found_vcpus.is_empty();
-    if nothing || (names == found_names && vcpus == found_vcpus) {
+    if (nothing && !was_up) || (names == found_names && vcpus == found_vcpus) {
         return None;
     }
     Some(format!(
@@ -87,16 +88,18 @@ mod tests {
     #[test]
     fn any_other_object_is_a_difference() {
         let built = tables(&["a", "b"], &[[0, 0, 0], [0, 1, 1], [1, 0, 0]]);
-        assert_eq!(differ(&built, &built), None);
-        assert_eq!(differ(&built, &tables(&[], &[])), None, "it did not get that far");
+        assert_eq!(differ(&built, &built, true), None);
+        let nothing = tables(&[], &[]);
+        assert_eq!(differ(&built, &nothing, false), None, "it did not get that far");
         let others = [
+            nothing,
             tables(&["a"], &built.1),
             tables(&["a", "c"], &built.1),
             tables(&["a", "b"], &built.1[..2]),
             tables(&["a", "b"], &[[0, 0, 0], [0, 1, 0], [1, 0, 0]]),
         ];
         for other in others {
-            let text = differ(&built, &other).unwrap();
+            let text = differ(&built, &other, true).unwrap();
             assert!(
                 text.contains("the board has other objects than the manifest"),
                 "{text}"

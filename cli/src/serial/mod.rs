@@ -5,3 +5,4 @@ pub mod consoles;
 pub mod framing;
 pub mod line;
 pub mod pattern;
+pub mod prompts;

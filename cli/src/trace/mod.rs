@@ -9,6 +9,7 @@
 //! exist.
 
 pub mod collect;
+mod figures;
 pub mod file;
 pub mod list;
 pub mod perfetto;

@@ -6,9 +6,7 @@
 //! Times are of the board's clock. Nothing is averaged away: each figure comes with its worst case.
 
 use super::Trace;
-use super::spans::Span;
 use crate::log::exits;
-use bulkhead_abi::trace::{Event, ExitCause};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -56,46 +54,31 @@ impl Trace {
 
     /// Writes the vCPUs of a pCPU, and their shares of it.
     fn shares(&self, pcpu: u8, text: &mut String) {
-        let spans = self.spans(pcpu);
-        let total: u64 = spans.iter().map(Span::length).sum();
         let _ = writeln!(
             text,
             "\npCPU {pcpu:<20} {:>7} {:>8} {:>10} {:>12} {:>12}",
             "share", "turns", "preempted", "longest us", "total us"
         );
-        let numbers = self.vcpus.iter().zip(0_u8..);
-        let own = numbers
-            .filter(|(vcpu, _)| vcpu.pcpu == pcpu)
-            .map(|(_, number)| Some(number));
-        for who in own.chain([None]) {
-            let turns = || spans.iter().filter(|span| span.vcpu == who);
-            let sum: u64 = turns().map(Span::length).sum();
-            let longest = turns().map(Span::length).max().unwrap_or(0);
-            let preempted = turns().filter(|span| span.preempted).count();
+        for share in self.shares_of(pcpu) {
             let _ = writeln!(
                 text,
                 "  {:<23} {:>6.2}% {:>8} {:>10} {:>12} {:>12}",
-                who.map_or("idle".to_owned(), |vcpu| self.vcpu_name(vcpu)),
-                100.0 * sum as f64 / total.max(1) as f64,
-                turns().count(),
-                if who.is_some() {
-                    preempted.to_string()
+                share.vcpu.map_or("idle".to_owned(), |vcpu| self.vcpu_name(vcpu)),
+                100.0 * share.ran as f64 / share.of.max(1) as f64,
+                share.turns,
+                if share.vcpu.is_some() {
+                    share.preempted.to_string()
                 } else {
                     "-".to_owned()
                 },
-                micros(self.duration(longest)),
-                micros(self.duration(sum)),
+                micros(self.duration(share.longest)),
+                micros(self.duration(share.ran)),
             );
         }
     }
 
     fn exits(&self, text: &mut String) {
-        let mut counts: BTreeMap<Option<u8>, BTreeMap<ExitCause, u64>> = BTreeMap::new();
-        for record in &self.records {
-            if let Event::Exit { vcpu, cause, .. } = record.event {
-                *counts.entry(vcpu).or_default().entry(cause).or_default() += 1;
-            }
-        }
+        let counts = self.exit_counts();
         if !self.exits.is_empty() {
             text.push('\n');
             exits::head(text);
@@ -118,11 +101,7 @@ impl Trace {
 
     /// Writes the latencies from ready to running.
     fn latencies(&self, text: &mut String) {
-        let mut waits: BTreeMap<u8, Vec<u64>> = BTreeMap::new();
-        for response in self.responses() {
-            let wait = self.duration(response.ran.saturating_sub(response.woken));
-            waits.entry(response.vcpu).or_default().push(wait);
-        }
+        let waits = self.waits();
         if waits.is_empty() {
             return;
         }
@@ -131,8 +110,7 @@ impl Trace {
             "\n{:<25} {:>8} {:>10} {:>10} {:>10} {:>10}",
             "ready until running, us", "times", "least", "median", "99 %", "most"
         );
-        for (vcpu, waits) in &mut waits {
-            waits.sort_unstable();
+        for (vcpu, waits) in &waits {
             let at = |share: usize| waits[(waits.len() - 1) * share / 100];
             let _ = writeln!(
                 text,
@@ -152,12 +130,7 @@ impl Trace {
 
     /// Writes how regularly windows come.
     fn windows(&self, text: &mut String) {
-        let mut starts: BTreeMap<u8, Vec<u64>> = BTreeMap::new();
-        for record in &self.records {
-            if let Event::WindowStart { vcpu } = record.event {
-                starts.entry(vcpu).or_default().push(record.time);
-            }
-        }
+        let starts = self.window_starts();
         if starts.is_empty() {
             return;
         }
@@ -181,16 +154,7 @@ impl Trace {
     }
 
     fn budgets(&self, text: &mut String) {
-        let mut counts: BTreeMap<u8, [u64; 3]> = BTreeMap::new();
-        for record in &self.records {
-            let (vcpu, which) = match record.event {
-                Event::Exhausted { vcpu } => (vcpu, 0),
-                Event::Replenished { vcpu } => (vcpu, 1),
-                Event::DeadlineMissed { vcpu } => (vcpu, 2),
-                _ => continue,
-            };
-            counts.entry(vcpu).or_default()[which] += 1;
-        }
+        let counts = self.budget_counts();
         if counts.is_empty() {
             return;
         }
@@ -210,25 +174,11 @@ impl Trace {
 
     /// Writes the events in the lives of partitions.
     fn life(&self, text: &mut String) {
-        let mut lines = Vec::new();
-        for record in &self.records {
-            let what = match record.event {
-                Event::State { partition, state } => {
-                    format!("{} {}", self.partition_name(partition), state.name())
-                }
-                Event::Health { partition, class } => {
-                    format!(
-                        "{} health event: {}",
-                        self.partition_name(partition),
-                        class.name()
-                    )
-                }
-                Event::Schedule { schedule } => format!("pCPU {} schedule {schedule}", record.pcpu),
-                Event::Lost { count } => format!("pCPU {} {count} records lost", record.pcpu),
-                _ => continue,
-            };
-            lines.push(format!("  {} {what}\n", seconds(self.nanoseconds(record.time))));
-        }
+        let lines: Vec<String> = self
+            .life_events()
+            .iter()
+            .map(|(time, what)| format!("  {} {what}\n", seconds(*time)))
+            .collect();
         if lines.is_empty() {
             return;
         }
@@ -274,6 +224,7 @@ fn seconds(nanoseconds: u64) -> String {
 mod tests {
     use super::super::tests::sample;
     use super::*;
+    use bulkhead_abi::trace::Event;
     use bulkhead_abi::trace::Record;
 
     fn line<'a>(text: &'a str, start: &str) -> Vec<&'a str> {

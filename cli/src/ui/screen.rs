@@ -3,7 +3,8 @@
 //!
 //! Each line is `time name | text`, names aligned, one stable colour per console. On a live terminal the
 //! bottom line is the unfinished line of the console that has the keyboard. Finished lines scroll by above
-//! it. Elsewhere an unfinished line (a prompt) is printed once its console has been quiet for a moment.
+//! it. Elsewhere an unfinished line (a prompt) is printed once its console has been quiet for a moment, and
+//! again only when it is complete, if it is another one by then.
 
 use crate::serial::consoles::ConsoleLine;
 use crate::serial::framing::VirtualTime;
@@ -30,7 +31,7 @@ pub struct Screen<W: Write> {
     look: Look,
     names: Vec<String>,
     width: usize,
-    /// Unfinished lines: text, cursor, time, and whether they are printed already.
+    /// Unfinished lines: text, cursor, time, and the text that is printed already.
     partials: Vec<Option<Partial>>,
     focus: Option<usize>,
     bottom_shown: bool,
@@ -41,7 +42,7 @@ struct Partial {
     text: String,
     cursor: usize,
     time: VirtualTime,
-    printed: bool,
+    printed: Option<String>,
 }
 
 impl<W: Write> Screen<W> {
@@ -75,7 +76,7 @@ impl<W: Write> Screen<W> {
     pub fn line(&mut self, line: ConsoleLine<'_>) -> io::Result<()> {
         let index = self.index(line.console);
         let printed = self.partials[index].take();
-        if printed.is_some_and(|partial| partial.printed && partial.text == line.text) {
+        if printed.is_some_and(|partial| partial.printed.as_deref() == Some(line.text)) {
             return Ok(());
         }
         self.hide_bottom()?;
@@ -89,11 +90,13 @@ impl<W: Write> Screen<W> {
     /// The errors are those of the stream.
     pub fn partial(&mut self, line: ConsoleLine<'_>) -> io::Result<()> {
         let index = self.index(line.console);
+        // What is printed cannot be taken back. Its later states would be a heap of pieces.
+        let printed = self.partials[index].take().and_then(|partial| partial.printed);
         let partial = Partial {
             text: line.text.to_owned(),
             cursor: line.cursor,
             time: line.time,
-            printed: false,
+            printed,
         };
         self.partials[index] = Some(partial);
         if self.focus == Some(index) {
@@ -113,8 +116,8 @@ impl<W: Write> Screen<W> {
                 let Some(partial) = &mut self.partials[index] else {
                     continue;
                 };
-                if !partial.printed && !partial.text.trim().is_empty() {
-                    partial.printed = true;
+                if partial.printed.is_none() && !partial.text.trim().is_empty() {
+                    partial.printed = Some(partial.text.clone());
                     let partial = partial.clone();
                     self.write_line(index, partial.time, &partial.text)?;
                 }
@@ -257,6 +260,10 @@ mod tests {
             screen.quiet()?;
             screen.line(line("linux", "~ # "))?;
             screen.partial(line("linux", "$ "))?;
+            screen.quiet()?;
+            screen.partial(line("linux", "$ l"))?;
+            screen.quiet()?;
+            screen.partial(line("linux", "$ ls"))?;
             screen.quiet()?;
             screen.line(line("linux", "$ ls"))
         });

@@ -19,6 +19,7 @@ use crate::driver::{Controller, Role};
 
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::AttachmentKind;
+use crate::payload::ordinary_file;
 use crate::schema::declare::{choices, tables};
 use crate::schema::form::{Form, Map, Whole};
 use crate::schema::{self, ValueKind};
@@ -360,6 +361,9 @@ pub fn boards() -> Vec<Board> {
         .collect()
 }
 
+/// Largest size of a board file. Larger ones are refused.
+const BOARD_MAX: u64 = 1 << 20;
+
 /// Returns the board that a manifest names at `place`. `base` is the folder of the manifest.
 pub(crate) fn find(name: &str, place: Place, base: &Path, report: &mut Report) -> Option<Board> {
     if let Some((_, text)) = EMBEDDED.iter().find(|(embedded, _)| *embedded == name) {
@@ -379,7 +383,9 @@ pub(crate) fn find(name: &str, place: Place, base: &Path, report: &mut Report) -
         report.push(Diagnostic::at(Code::UnknownBoard, place, message).help(help));
         return None;
     }
-    match std::fs::read_to_string(base.join(name)) {
+    let text = ordinary_file(&base.join(name), BOARD_MAX)
+        .and_then(|bytes| String::from_utf8(bytes).map_err(|_| std::io::ErrorKind::InvalidData.into()));
+    match text {
         Ok(text) => read(&base.join(name), &text, report),
         Err(error) => {
             let message = format!(

@@ -101,6 +101,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
         ErrorKind::PermissionDenied => "permission denied".to_owned(),
         ErrorKind::IsADirectory => "it is a directory".to_owned(),
         ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+        ErrorKind::Unsupported => "it is no ordinary file".to_owned(),
         kind => kind.to_string(),
     }
 }
@@ -145,12 +146,12 @@ impl<'a> Loader<'a> {
         if let Some(bytes) = self.files.get(&path) {
             return Some(Rc::clone(bytes));
         }
-        match read_file(&path) {
+        match ordinary_file(&path, FILE_MAX) {
             Ok(bytes) if bytes.is_empty() => {
                 let message = format!("the payload `{}` is empty", name.value);
                 report.push(
                     Diagnostic::at(Code::PayloadEmpty, name.place, message)
-                        .help("build it again; the file has no bytes"),
+                        .help("build it again; the file has no bytes, or is not one of a disk"),
                 );
                 None
             }
@@ -184,7 +185,8 @@ fn unreadable(name: &Placed<String>, error: &io::Error) -> Diagnostic {
     .help(help)
 }
 
-fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+/// Reads an ordinary file of at most `most` bytes.
+pub(crate) fn ordinary_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let metadata = std::fs::metadata(path)?;
     if metadata.is_dir() {
         return Err(ErrorKind::IsADirectory.into());
@@ -192,13 +194,22 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     if !metadata.is_file() {
         return Err(io::Error::new(ErrorKind::Unsupported, "not an ordinary file"));
     }
-    if metadata.len() > FILE_MAX {
+    if metadata.len() > most {
         return Err(ErrorKind::FileTooLarge.into());
     }
+    bounded_read(path, most)
+}
+
+/// Reads a file up to `most` bytes, and a regular file only up to its length. The kernel's files of messages
+/// are regular, have the length 0 and make their readers wait: nothing is read of those.
+pub(crate) fn bounded_read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let metadata = std::fs::metadata(path)?;
+    let length = if metadata.is_file() { metadata.len() } else { most };
     let mut bytes = Vec::new();
-    std::fs::File::open(path)?
-        .take(FILE_MAX)
-        .read_to_end(&mut bytes)?;
+    if length != 0 {
+        let file = std::fs::File::open(path)?;
+        file.take(length.min(most)).read_to_end(&mut bytes)?;
+    }
     Ok(bytes)
 }
 

@@ -20,6 +20,8 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
             some_right(capability, report);
             target_exists(capability, manifest, report);
             rights_have_meaning(capability, partition, report);
+            rights_differ(capability, report);
+            console_is_there(capability, partition, report);
         }
         watched_exist(partition, manifest, report);
         watcher_can_wait(partition, report);
@@ -68,6 +70,44 @@ fn some_right(capability: &CapabilitySpec, report: &mut Report) {
                 .help("list a right, or remove `rights` for the default"),
         );
     }
+}
+
+/// Reports a right that is listed twice: the second one is perhaps not the word that was meant.
+fn rights_differ(capability: &CapabilitySpec, report: &mut Report) {
+    let listed = capability.listed();
+    for (index, right) in listed.iter().enumerate() {
+        let mut earlier = listed.iter().take(index);
+        if let Some(first) = earlier.find(|other| other.value == right.value) {
+            let names = right_names(right.value).join(", ");
+            let message = format!(
+                "capability `{}` lists the right \"{names}\" twice",
+                capability.name.value
+            );
+            report.push(
+                Diagnostic::at(Code::DuplicateName, right.place, message)
+                    .also(first.place, "first listed here")
+                    .help("list it once"),
+            );
+        }
+    }
+}
+
+/// Reports a capability for a console that the partition does not have.
+fn console_is_there(capability: &CapabilitySpec, holder: &PartitionSpec, report: &mut Report) {
+    if holder.console || !capability.console {
+        return;
+    }
+    let key = holder.keys.iter().find(|key| key.value == "console");
+    let message = format!(
+        "capability `{}` is for the console of `{}`, which has none",
+        capability.name.value, holder.name.value
+    );
+    let found = Diagnostic::at(Code::CapabilityTarget, capability.name.place, message)
+        .help("remove the capability, or `console = false`");
+    report.push(match key {
+        Some(key) => found.also(key.place, "taken away here"),
+        None => found,
+    });
 }
 
 fn help_with_name(name: &str, manifest: &Manifest) -> String {

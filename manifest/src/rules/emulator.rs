@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Disks and networks that the board's emulator plugs into devices.
 
+use std::path::Path;
+
 use super::networks;
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Report};
@@ -40,6 +42,31 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
                     .help("give the device to a VM with `devices`, or make it the `uplink` of a network"),
             );
         }
+    }
+}
+
+/// Checks that the files of disks, as far as they are there, are ordinary ones with something in them. The
+/// names are relative to `base`. A file may be made after the check, so a missing one is no mistake yet.
+pub(crate) fn disks_are_files(manifest: &Manifest, base: &Path, report: &mut Report) {
+    for file in manifest
+        .emulator
+        .disks
+        .iter()
+        .filter_map(|disk| disk.file.as_ref())
+    {
+        let Ok(metadata) = std::fs::metadata(base.join(&file.value)) else {
+            continue;
+        };
+        let why = match (metadata.is_file(), metadata.len()) {
+            (false, _) => "is no ordinary file",
+            (true, 0) => "is empty",
+            (true, _) => continue,
+        };
+        let message = format!("`{}` cannot be a disk: it {why}", file.value);
+        report.push(
+            Diagnostic::at(Code::Attachment, file.place, message)
+                .help("name an image of a disk; `size` instead of `file` makes an empty disk for one run"),
+        );
     }
 }
 

@@ -13,6 +13,9 @@ use std::ops::RangeInclusive;
 /// number.
 const FIRST_SPECIAL_LINE: u32 = 1020;
 
+/// Bytes of an instruction in the state in which a VM starts.
+const INSTRUCTION: u64 = 4;
+
 pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
     for partition in &manifest.partitions {
         controller_is_possible(partition, report);
@@ -20,6 +23,7 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
         if partition.kind == Kind::Vm {
             uart_line_exists(partition, board, report);
             gate_line_exists(partition, board, report);
+            entry_is_aligned(partition, board, report);
             interface_line_is_free(partition, board, report);
         }
     }
@@ -56,6 +60,22 @@ fn uart_is_aligned(partition: &PartitionSpec, board: Option<&Board>, report: &mu
         report.push(
             Diagnostic::at(Code::BadMachine, place, message)
                 .help(format!("move it to a multiple of {granule:#x}")),
+        );
+    }
+}
+
+/// Reports a first instruction that is between two instructions. On a class of microcontrollers, `entry` is
+/// where the vector table is, which is checked with the program.
+fn entry_is_aligned(partition: &PartitionSpec, board: Option<&Board>, report: &mut Report) {
+    let Some(entry) = &partition.machine.entry else {
+        return;
+    };
+    if class_of(board).facts().translates && !entry.value.is_multiple_of(INSTRUCTION) {
+        let message = format!("no instruction can be at {:#x}", entry.value);
+        report.push(
+            Diagnostic::at(Code::BadMachine, entry.place, message)
+                .label("the VM would fault at once")
+                .help(format!("give a multiple of {INSTRUCTION}")),
         );
     }
 }

@@ -33,6 +33,9 @@ const INITRAMFS: &str = "@debian/initramfs";
 /// The names of the kernels whose modules are at hand begin with this.
 const KERNEL: &str = "@debian/linux-";
 
+/// Longest command line: arm64 Linux has room for 2048 bytes, the NUL at the end included.
+const BOOTARGS_MAX: usize = 2047;
+
 pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     for partition in &manifest.partitions {
         if partition.kind == Kind::Task {
@@ -46,6 +49,7 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
         init_needs_initramfs(partition, report);
         modules_need_debian(partition, report);
         something_to_run(partition, report);
+        command_lines_are_possible(partition, report);
         console_exists(partition, report);
     }
 }
@@ -112,6 +116,29 @@ fn modules_need_debian(partition: &PartitionSpec, report: &mut Report) {
                     .help("give the name that `lsmod` shows, without `.ko`"),
             );
         }
+    }
+}
+
+/// Checks the command lines of a VM, those of its alternatives included.
+fn command_lines_are_possible(partition: &PartitionSpec, report: &mut Report) {
+    let others = partition.alternatives.iter();
+    let others = others.filter_map(|alternative| alternative.bootargs.as_ref());
+    for line in partition.bootargs.iter().chain(others) {
+        let length = line.value.len();
+        let (message, help) = if line.value.contains('\0') {
+            (
+                "the kernel's command line has a NUL".to_owned(),
+                "remove it: a kernel takes it for the end of the line",
+            )
+        } else if length > BOOTARGS_MAX {
+            (
+                format!("the kernel's command line has {length} bytes, more than {BOOTARGS_MAX}"),
+                "shorten it: Linux cuts off the rest without a word",
+            )
+        } else {
+            continue;
+        };
+        report.push(Diagnostic::at(Code::BadBootargs, line.place, message).help(help));
     }
 }
 

@@ -2,7 +2,7 @@
 //! Demands and workloads that make no sense by themselves. [`crate::timing`] asks whether the policies can
 //! satisfy a demand.
 
-use bulkhead_sched::analysis::MAX_TASKS;
+use bulkhead_sched::analysis::{MAX_TASKS, TaskScheduler};
 
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
@@ -20,6 +20,8 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
                 task_is_possible(task, report);
             }
             names_differ(&demand.tasks, report);
+            some_task(partition, demand, report);
+            priorities_are_read(demand, report);
             schedules_exist(partition, demand, manifest, report);
             few_tasks(partition, &demand.tasks, report);
             work_is_declared(partition, demand, report);
@@ -167,6 +169,64 @@ fn task_is_possible(task: &TaskSpec, report: &mut Report) {
     );
 }
 
+/// Reports a demand without a task: it demands nothing, and the analysis would call that in time.
+fn some_task(partition: &PartitionSpec, demand: &DemandSpec, report: &mut Report) {
+    let key = partition.keys.iter().find(|key| key.value == "demand");
+    if let (true, Some(key)) = (
+        demand.tasks.is_empty() && !report.blames(partition.name.place),
+        key,
+    ) {
+        let message = format!("the demand of `{}` has no task", partition.name.value);
+        report.push(
+            Diagnostic::at(Code::BadTask, key.place, message)
+                .label("nothing is asked for, so nothing would be proved")
+                .help("list a task, or remove `demand`"),
+        );
+    }
+}
+
+/// Reports a task's priority that the scheduler of the tasks does not read.
+fn priorities_are_read(demand: &DemandSpec, report: &mut Report) {
+    if demand.scheduler != TaskScheduler::EarliestDeadline {
+        return;
+    }
+    for place in demand.tasks.iter().filter_map(|task| task.priority.place) {
+        report.push(
+            Diagnostic::at(
+                Code::UnusedPriority,
+                place,
+                "scheduler `edf` does not read the `priority` of a task",
+            )
+            .help("remove it: the earliest deadline decides"),
+        );
+    }
+}
+
+/// Reports the first time of a workload that is always ready.
+fn times_are_read(work: &WorkSpec, report: &mut Report) {
+    let times = [
+        ("period", &work.period),
+        ("execution", &work.execution),
+        ("shortest", &work.shortest),
+        ("deadline", &work.deadline),
+        ("spread", &work.spread),
+    ];
+    for (name, time) in times {
+        let Some(time) = time else { continue };
+        report.push(
+            Diagnostic::at(
+                Code::UnusedTime,
+                time.place,
+                format!("a workload that is always ready has no `{name}`"),
+            )
+            .label("not read")
+            .help(format!(
+                "remove it, or choose another kind, such as \"periodic\", that reads `{name}`"
+            )),
+        );
+    }
+}
+
 fn names_differ(tasks: &[TaskSpec], report: &mut Report) {
     for (number, task) in tasks.iter().enumerate() {
         let Some(name) = &task.name else { continue };
@@ -253,6 +313,7 @@ fn rate(execution: Option<&Placed<Duration>>, period: Option<&Placed<Duration>>,
 
 fn work_is_possible(work: &WorkSpec, report: &mut Report) {
     if work.kind == WorkKind::AlwaysReady {
+        times_are_read(work, report);
         return;
     }
     let (Some(period), Some(execution)) = (&work.period, &work.execution) else {

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The figures of a trace, before anybody formats them. The report for people and the report for programs
+//! have the same ones.
+
+use super::Trace;
+use super::spans::Span;
+use bulkhead_abi::trace::{Event, ExitCause};
+use std::collections::BTreeMap;
+
+/// What a vCPU got of its pCPU, in ticks of the trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// The vCPU, or nothing for the time in which none ran.
+    pub vcpu: Option<u8>,
+    /// The time it ran.
+    pub ran: u64,
+    /// The time that was traced.
+    pub of: u64,
+    /// The number of its turns.
+    pub turns: usize,
+    /// The number of turns that another vCPU ended.
+    pub preempted: usize,
+    /// The longest turn.
+    pub longest: u64,
+}
+
+impl Trace {
+    /// Returns the shares of the vCPUs of a pCPU. The last one is that of nobody.
+    #[must_use]
+    pub fn shares_of(&self, pcpu: u8) -> Vec<Share> {
+        let spans = self.spans(pcpu);
+        let of = spans.iter().map(Span::length).sum();
+        let numbers = self.vcpus.iter().zip(0_u8..);
+        let own = numbers
+            .filter(|(vcpu, _)| vcpu.pcpu == pcpu)
+            .map(|(_, number)| Some(number));
+        let share = |vcpu| {
+            let turns = || spans.iter().filter(move |span| span.vcpu == vcpu);
+            Share {
+                vcpu,
+                ran: turns().map(Span::length).sum(),
+                of,
+                turns: turns().count(),
+                preempted: turns().filter(|span| span.preempted).count(),
+                longest: turns().map(Span::length).max().unwrap_or(0),
+            }
+        };
+        own.chain([None]).map(share).collect()
+    }
+
+    /// Counts the exits of each vCPU, and those without a vCPU, by their causes.
+    #[must_use]
+    pub fn exit_counts(&self) -> BTreeMap<Option<u8>, BTreeMap<ExitCause, u64>> {
+        let mut counts: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+        for record in &self.records {
+            if let Event::Exit { vcpu, cause, .. } = record.event {
+                *counts.entry(vcpu).or_default().entry(cause).or_default() += 1;
+            }
+        }
+        counts
+    }
+
+    /// Returns each vCPU's waits from ready to running, in nanoseconds, the shortest first. No list is empty.
+    #[must_use]
+    pub fn waits(&self) -> BTreeMap<u8, Vec<u64>> {
+        let mut waits: BTreeMap<u8, Vec<u64>> = BTreeMap::new();
+        for response in self.responses() {
+            let wait = self.duration(response.ran.saturating_sub(response.woken));
+            waits.entry(response.vcpu).or_default().push(wait);
+        }
+        waits.values_mut().for_each(|waits| waits.sort_unstable());
+        waits
+    }
+
+    /// Returns the starts of each vCPU's windows, in ticks.
+    #[must_use]
+    pub fn window_starts(&self) -> BTreeMap<u8, Vec<u64>> {
+        let mut starts: BTreeMap<u8, Vec<u64>> = BTreeMap::new();
+        for record in &self.records {
+            if let Event::WindowStart { vcpu } = record.event {
+                starts.entry(vcpu).or_default().push(record.time);
+            }
+        }
+        starts
+    }
+
+    /// Counts, for each vCPU that has any: budgets used up, budgets filled again, deadlines missed.
+    #[must_use]
+    pub fn budget_counts(&self) -> BTreeMap<u8, [u64; 3]> {
+        let mut counts: BTreeMap<u8, [u64; 3]> = BTreeMap::new();
+        for record in &self.records {
+            let (vcpu, which) = match record.event {
+                Event::Exhausted { vcpu } => (vcpu, 0),
+                Event::Replenished { vcpu } => (vcpu, 1),
+                Event::DeadlineMissed { vcpu } => (vcpu, 2),
+                _ => continue,
+            };
+            counts.entry(vcpu).or_default()[which] += 1;
+        }
+        counts
+    }
+
+    /// Returns the events in the lives of partitions: nanoseconds after boot, and the event in words.
+    #[must_use]
+    pub fn life_events(&self) -> Vec<(u64, String)> {
+        let mut events = Vec::new();
+        for record in &self.records {
+            let what = match record.event {
+                Event::State { partition, state } => {
+                    format!("{} {}", self.partition_name(partition), state.name())
+                }
+                Event::Health { partition, class } => {
+                    let name = self.partition_name(partition);
+                    format!("{name} health event: {}", class.name())
+                }
+                Event::Schedule { schedule } => format!("pCPU {} schedule {schedule}", record.pcpu),
+                Event::Lost { count } => format!("pCPU {} {count} records lost", record.pcpu),
+                _ => continue,
+            };
+            events.push((self.nanoseconds(record.time), what));
+        }
+        events
+    }
+}
