@@ -50,6 +50,7 @@ pub mod mailbox;
 pub mod network;
 pub mod partition;
 mod policy;
+pub mod port;
 mod record;
 mod shared;
 mod system;

@@ -117,7 +117,7 @@ fn endowment(holder: u8) -> [(u32, Capability); 3] {
         (5, ObjectKind::EventGate, 9),
     ]
     .map(|(index, kind, rights)| {
-        let object = PartitionId(holder);
+        let object = holder;
         let rights = Rights(rights);
         (index, Capability { kind, object, rights })
     })
@@ -183,7 +183,7 @@ fn a_revocation_takes_away_a_bounded_number_at_a_time() {
     let capability = Capability {
         kind: ObjectKind::Timer,
         rights: Rights::GRANT,
-        object: holder,
+        object: 0,
     };
     spaces.endow(holder, 1, capability).unwrap();
     let mut derived = 0;

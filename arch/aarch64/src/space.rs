@@ -108,12 +108,12 @@ pub(crate) fn is_memory(partition: PartitionId, guest: GuestPhys) -> bool {
         || look_up(partition, guest).is_some_and(|found| found.attributes.kind == MemoryKind::Ram)
 }
 
-/// Calls `action` with bus address, bytes done and bytes of each piece of a stretch of partition memory.
-fn each_piece(
+/// Calls `action` with what each piece of a stretch of partition memory is, bytes done and bytes of it.
+fn each_run(
     partition: PartitionId,
     guest: GuestPhys,
     length: u64,
-    mut action: impl FnMut(u64, u64, u64),
+    mut action: impl FnMut(&Translation, u64, u64),
 ) -> Result<(), CopyError> {
     let tree = tree_of(partition).ok_or(CopyError { address: guest })?;
     let mut done = 0;
@@ -124,10 +124,22 @@ fn each_piece(
             return Err(CopyError { address: at });
         };
         let bytes = found.contiguous.min(length - done);
-        action(found.output.0, done, bytes);
+        action(&found, done, bytes);
         done += bytes;
     }
     Ok(())
+}
+
+/// Calls `action` with bus address, bytes done and bytes of each piece of a stretch of partition memory.
+fn each_piece(
+    partition: PartitionId,
+    guest: GuestPhys,
+    length: u64,
+    mut action: impl FnMut(u64, u64, u64),
+) -> Result<(), CopyError> {
+    each_run(partition, guest, length, |found, done, bytes| {
+        action(found.output.0, done, bytes);
+    })
 }
 
 /// Returns the part of a buffer that a piece is about.
@@ -299,6 +311,15 @@ impl Spaces for Machine {
         })?;
         cache::invalidate_instructions();
         Ok(())
+    }
+
+    fn may_access(&self, partition: PartitionId, guest: GuestPhys, length: u64, is_store: bool) -> bool {
+        let mut may = true;
+        let found = each_run(partition, guest, length, |found, _, _| {
+            let rights = found.attributes.permissions;
+            may &= if is_store { rights.write } else { rights.read };
+        });
+        may && found.is_ok()
     }
 
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {

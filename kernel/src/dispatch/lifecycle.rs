@@ -55,6 +55,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Some(PartitionState::Stopped | PartitionState::Failed)
         ) {
             self.quiesce(partition);
+            self.refuse_replies(partition);
         }
         if effects.load {
             let first = self.system.binding_of(partition, 0);
@@ -134,6 +135,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             {
                 self.shared.partition(gate).gate.leave(state.vcpu);
             }
+            self.leave_ports(slot, state.vcpu, now);
             self.local.switch_off(slot, now);
             self.machine.detach(state.vcpu);
         }
@@ -148,6 +150,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     pub(super) fn load_here(&mut self, partition: PartitionId, now: Ticks) {
         if self.shared.partition(partition).state() == PartitionState::Loading {
             self.quiesce(partition);
+            self.refuse_replies(partition);
             let slot = self.system.binding_of(partition, 0).slot;
             let start = self
                 .shared
@@ -194,6 +197,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         let binding = self.system.binding(vcpu);
         self.local.block(slot, Activity::Off);
+        let now = self.machine.now();
+        self.leave_ports(slot, vcpu, now);
         self.machine.detach(vcpu);
         let effects = self
             .shared
