@@ -20,14 +20,15 @@
 //!
 //! **Work bounds.** A look-up is one load and one compare. Derive and grant take constant time, because the free slots of a
 //! space are a bitmap. Revoke and delete take one step per descendant, at most [`CAPABILITY_SLOTS`] for every
-//! space that holds descendants. A partition can fill only its own space, and the spaces of partitions on
-//! which it holds the right to grant. A reset is one pass over a space. The pass is cut wherever descendants
+//! space that holds descendants. A partition can fill only its own space, and the spaces of partitions to
+//! which it may grant, with capabilities or with dead slots. A reset is one pass over a space. The pass is cut wherever descendants
 //! had to go. Each part is the work of a revocation.
 //!
 //! **A new life.** The spaces remember the endowment that the system image made. Each load of a partition
 //! puts its space back to the endowment. Every capability that the partition derived, granted away or was
 //! granted in its earlier life is gone. Every endowed capability that the partition deleted is there again.
-//! So restarts cannot fill a space, and a partition starts with the same names every time.
+//! So restarts cannot fill the space of the partition that restarts, and a partition starts with the same
+//! names every time. What it had granted to others is dead there until they meet the error.
 //!
 //! **Races.** An operation may look a capability up before another pCPU revokes that capability. Such an
 //! operation counts as done before the revocation.

@@ -27,15 +27,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Ok(Command::Wait(gate, until)) => return self.wait_for_events(slot, vcpu, gate, until),
             Ok(Command::Sleep(until)) => return self.sleep(slot, vcpu, until),
             Ok(Command::Revoke(index, true)) if self.refuse_if_reply(caller, index) => Ok([0; 4]),
-            Ok(Command::Revoke(index, own)) => {
-                match self.shared.capabilities.revoke(caller, index, own) {
-                    Ok(false) => {
-                        self.local.slot_mut(slot).activity = Activity::Revoking(index, own);
-                        return;
-                    }
-                    done => done.map(|_| [0; 4]),
+            Ok(Command::Revoke(index, own)) => match self.shared.capabilities.revoke(caller, index, own) {
+                Ok(false) => {
+                    self.local.slot_mut(slot).activity = Activity::Revoking(index, own);
+                    return;
                 }
-            }
+                done => done.map(|_| [0; 4]),
+            },
             Ok(
                 ref command @ (Command::Send(..)
                 | Command::Receive(..)
