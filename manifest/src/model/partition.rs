@@ -183,7 +183,7 @@ tables! {
         at "place": Option<Placed<Address>>, optional;
     }
 
-    /// The right to use one object. Exactly one of the first five keys names it. The capability's own name
+    /// The right to use one object. Exactly one of the first six keys names it. The capability's own name
     /// has up to 23 characters.
     pub(crate) CapabilitySpec [name] by "name the partition knows it by" = "a capability" {
         /// a partition, the own one included
@@ -197,6 +197,8 @@ tables! {
         /// the schedules of this pCPU, which has policy `arinc653`: `read` tells which one is in force,
         /// `control` changes it
         schedule "schedule": Option<Placed<u32>>, optional;
+        /// a port: `write` sends, `read` receives, `grant` sends capabilities along
+        port "port": Option<Placed<String>>, optional;
         /// what the holder may do
         rights "rights": Option<Placed<Vec<Placed<Rights>>>>, otherwise("[\"read\"]; console: [\"read\", \"write\"]");
     }
@@ -348,6 +350,7 @@ pub(crate) enum Target<'a> {
     Console,
     /// The schedules of a pCPU.
     Schedule(&'a Placed<u32>),
+    Port(&'a Placed<String>),
 }
 
 impl CapabilitySpec {
@@ -359,6 +362,7 @@ impl CapabilitySpec {
             self.timer.then_some(Target::Timer),
             self.console.then_some(Target::Console),
             self.schedule.as_ref().map(Target::Schedule),
+            self.port.as_ref().map(Target::Port),
         ];
         targets.into_iter().flatten().collect()
     }

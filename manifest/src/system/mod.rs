@@ -17,6 +17,7 @@ use crate::diagnostic::{Report, Sources};
 use crate::guest::Guest;
 use crate::model::{Access, AttachmentSpec, Manifest, PartitionSpec, Target};
 use crate::plan::Plan;
+use crate::rules::ports;
 pub use partition::Partition;
 pub use scheduling::{Domain, Pcpu, Reservation, Schedule, TimeWindow, Vcpu};
 pub(crate) use scheduling::{pcpus, policy_of, spec_of, vcpu};
@@ -33,7 +34,8 @@ pub struct Capability {
     pub name: String,
     /// Kind of the object.
     pub kind: ObjectKind,
-    /// Number of the partition the object belongs to, of the pCPU for its schedules; 0 for the timer.
+    /// Number of the partition the object belongs to, of the pCPU for its schedules, of the port; 0 for the
+    /// timer.
     pub object: usize,
     /// What it may do.
     pub rights: Rights,
@@ -253,6 +255,11 @@ pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manif
                 Target::EventGate(name) => (ObjectKind::EventGate, find(&name.value)?, Rights::READ),
                 Target::Timer => (ObjectKind::Timer, 0, Rights::READ),
                 Target::Schedule(pcpu) => (ObjectKind::Schedule, pcpu.value as usize, Rights::READ),
+                Target::Port(name) => (
+                    ObjectKind::Port,
+                    ports::number(manifest, &name.value)?,
+                    Rights::READ,
+                ),
                 Target::Console => (ObjectKind::Console, number, Rights::READ.union(Rights::WRITE)),
             };
             let rights = capability.rights.as_ref().map_or(default, |rights| {
