@@ -103,7 +103,8 @@ pub enum Operation {
     /// for ever). Results as `PortReceive`. `WrongState` if no call is open. Needs no capability.
     PortResume = 0x0706,
     /// Reply capability: send the reply of x3 bytes at x2, with a capability as `PortSend` says in x4. The
-    /// reply capability is then gone, and its index free. Right: `WRITE`.
+    /// reply capability is then gone, and its index free. `NoSpace` if the caller has less room, and the call
+    /// goes on. Right: `WRITE`.
     PortReply = 0x0800,
 }
 

@@ -318,7 +318,7 @@ fn a_reply_works_once_and_never_after_its_call() {
     assert_eq!(bench.marks(0), [0, 0, 0, 0, 8, 0, 0, 0, mark(Error::TimedOut)]);
     let expected = [
         &[8, 0, 4, 0][..],
-        &[mark(Error::WrongKind), mark(Error::InvalidArgument)],
+        &[mark(Error::WrongKind), mark(Error::NoSpace)],
         &[0, 0, 0, 0, mark(Error::NoCapability)],
         &[8, 0, 4, 0, 0, 0, 0, 0],
         &[mark(Error::Revoked), mark(Error::NoCapability)],

@@ -265,7 +265,7 @@ pub trait Spaces {
     /// may load, or store to if `is_store`. Bounded by the number of pages.
     fn may_access(&self, partition: PartitionId, guest: GuestPhys, length: u64, is_store: bool) -> bool;
     /// Copies a message from the partition's memory into `words`, the first byte of a word in its bits 7:0.
-    /// The partition uses the memory with its caches on. Requires: `guest` is a multiple of 8, and
+    /// The memory is what the partition sees, also with its caches off. Requires: `guest` is a multiple of 8, and
     /// [`Spaces::may_access`] has just said yes. Bounded by `length`.
     ///
     /// # Errors
@@ -309,8 +309,8 @@ pub trait Spaces {
         }
         Ok(())
     }
-    /// Copies a message from the memory of one partition into that of another, or of the same one. Both use
-    /// the memory with their caches on. Requires: both addresses are multiples of 8, and
+    /// Copies a message from the memory of one partition into that of another, or of the same one. Both may
+    /// have their caches off. Requires: both addresses are multiples of 8, and
     /// [`Spaces::may_access`] has said yes of both. Bounded by `length`.
     ///
     /// # Errors

@@ -127,21 +127,22 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 let gone = shared.capabilities.look_up(replier, u64::from(index));
                 return Err(gone.err().unwrap_or(Error::Revoked));
             }
+            // No fault of the replier: the caller has chosen the size.
             if message.length > call.size {
-                return Err(Error::InvalidArgument);
+                return Err(Error::NoSpace);
             }
             let (from, to) = ((replier, message.from), (receiver, call.buffer));
-            self.machine
-                .pass_message(from, to, usize::from(message.length))
-                .map_err(|_| Error::InvalidArgument)?;
+            let passed = self.machine.pass_message(from, to, usize::from(message.length));
             let letter = Letter {
                 length: message.length,
                 sender: replier,
                 caller: None,
                 gift: message.gift,
             };
-            let results = [u64::from(message.length), 0, 0, self.give(receiver, &letter)];
-            call.state = CallState::Done(Ok(results));
+            call.state = CallState::Done(match passed {
+                Ok(()) => Ok([u64::from(message.length), 0, 0, self.give(receiver, &letter)]),
+                Err(_) => Err(Error::InvalidArgument),
+            });
             call.reply = None;
             shared.capabilities.take_reply((replier, index), caller, true);
         }
