@@ -109,7 +109,7 @@ pub const MAX_PORTS: usize = limit(0, 64);
 /// Messages that can wait in a port.
 pub const MAX_PORT_DEPTH: u32 = 256;
 /// Words of 8 bytes for the messages that wait in all ports.
-pub const MESSAGE_WORDS: usize = limit(0, 8192);
+pub const MESSAGE_WORDS: usize = limit(0, 2048);
 /// Words for a message that waits, besides its bytes.
 pub const MESSAGE_HEADER_WORDS: u32 = 3;
 /// Places in them that look like a replaced instruction.

@@ -192,6 +192,8 @@ pub struct Local<P = AnyPolicy> {
     /// The place for the records of this pCPU.
     pub tracer: Tracer,
     slots: [SlotState; MAX_SLOTS],
+    /// The slots whose vCPUs may wait at a port, or have a call.
+    engaged: u32,
     /// The slots that lend their places.
     lent: u32,
     /// By slot that lends: the slot that it lends to.
@@ -210,6 +212,7 @@ impl<P: PcpuPolicy> Local<P> {
         Self {
             counters,
             slots: unused(),
+            engaged: 0,
             lent: 0,
             borrowers: [Slot(0); MAX_SLOTS],
             count: 0,
@@ -354,6 +357,23 @@ impl<P: PcpuPolicy> Local<P> {
         state.watchdog = Ticks::NEVER;
     }
 
+    /// Marks a slot whose vCPU is about to wait at a port, or to call.
+    pub const fn engage(&mut self, slot: Slot) {
+        self.engaged |= bit(slot.0);
+    }
+
+    /// Tells whether a slot may have something to leave at ports. Returns true once.
+    pub const fn disengage(&mut self, slot: Slot) -> bool {
+        let was = self.engaged & bit(slot.0) != 0;
+        self.engaged &= !bit(slot.0);
+        was
+    }
+
+    /// Tells whether any slot lends its place.
+    pub const fn has_loans(&self) -> bool {
+        self.lent != 0
+    }
+
     /// Tells whether a slot lends its place.
     #[inline]
     pub const fn is_lending(&self, slot: Slot) -> bool {
@@ -398,8 +418,7 @@ impl<P: PcpuPolicy> Local<P> {
             if self.borrower(from) == Some(to) {
                 return;
             }
-            self.end_loan(from, now);
-            self.policy.withdraw(from, now.0);
+            self.take_back(from, now);
         }
         // Without a loan, `to` runs in its own place.
         let _without = self.lend(from, to, now);
@@ -419,14 +438,22 @@ impl<P: PcpuPolicy> Local<P> {
     }
 
     /// Ends all loans of and to a slot that is being switched off. The slots that lent to it wait on without
-    /// a loan. Requires: settled. Bounded by the slots in use.
+    /// a loan. Bounded by the slots in use.
     pub fn end_loans(&mut self, slot: Slot, now: Ticks) {
         for from in bits(self.lent).map(Slot) {
             if from == slot || self.borrower(from) == Some(slot) {
-                self.end_loan(from, now);
-                self.policy.withdraw(from, now.0);
+                self.take_back(from, now);
             }
         }
+    }
+
+    /// Ends the loan of a slot that waits on. Ends the decision in force: it may run the slot's place.
+    fn take_back(&mut self, from: Slot, now: Ticks) {
+        if self.running().is_some() {
+            self.settle(now);
+        }
+        self.end_loan(from, now);
+        self.policy.withdraw(from, now.0);
     }
 
     #[inline(never)]

@@ -135,7 +135,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             {
                 self.shared.partition(gate).gate.leave(state.vcpu);
             }
-            self.leave_ports(slot, state.vcpu, now);
+            self.leave_ports(slot, state.vcpu);
             self.local.switch_off(slot, now);
             self.machine.detach(state.vcpu);
         }
@@ -197,8 +197,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         let binding = self.system.binding(vcpu);
         self.local.block(slot, Activity::Off);
-        let now = self.machine.now();
-        self.leave_ports(slot, vcpu, now);
+        self.leave_ports(slot, vcpu);
         self.machine.detach(vcpu);
         let effects = self
             .shared

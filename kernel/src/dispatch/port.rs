@@ -192,17 +192,28 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Ends whatever the vCPU waits for at ports: the vCPU is being switched off. Requires: settled, or the
     /// vCPU is not running.
-    pub(super) fn leave_ports(&mut self, slot: Slot, vcpu: VcpuId, now: Ticks) {
+    #[inline]
+    pub(super) fn leave_ports(&mut self, slot: Slot, vcpu: VcpuId) {
         if MAX_PORTS == 0 {
             return;
         }
+        if self.local.has_loans() {
+            let now = self.machine.now();
+            self.local.end_loans(slot, now);
+        }
+        if self.local.disengage(slot) {
+            self.leave_engaged(slot, vcpu);
+        }
+    }
+
+    #[inline(never)]
+    fn leave_engaged(&mut self, slot: Slot, vcpu: VcpuId) {
         let activity = self.local.slot(slot).activity;
         if let Activity::Blocked(Pause::Port(port, ..)) | Activity::Looking(Pause::Port(port, ..)) = activity
         {
             self.shared.ports.of(port).lock().leave(vcpu);
         }
         self.end_call(vcpu);
-        self.local.end_loans(slot, now);
     }
 
     /// Ends the call of a vCPU. Its capability to reply by is dead then.
@@ -282,6 +293,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let sender = self.system.binding(vcpu).partition;
         self.check_message(sender, message, self.system.port(port).size)?;
         self.check_buffer(vcpu, buffer, buffer.size)?;
+        self.local.engage(slot);
         let number = {
             let mut seat = self.shared.seats.of(vcpu).lock();
             let call = &mut seat.call;
@@ -403,6 +415,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if !waits {
             return Err(Error::TimedOut);
         }
+        self.local.engage(slot);
         let mut seat = shared.seats.of(vcpu).lock();
         (seat.buffer, seat.received) = (buffer.to, None);
         queue.wait(vcpu);
