@@ -145,14 +145,38 @@ impl Operation {
     /// Returns the operation with this number, if there is one.
     #[must_use]
     pub const fn from_number(number: u16) -> Option<Self> {
-        let mut i = 0;
-        while i < Self::ALL.len() {
-            if Self::ALL[i] as u16 == number {
-                return Some(Self::ALL[i]);
-            }
-            i += 1;
+        match number {
+            0x0000 => Some(Self::Null),
+            0x0001 => Some(Self::Version),
+            0x0100 => Some(Self::PartitionStatus),
+            0x0101 => Some(Self::PartitionStart),
+            0x0102 => Some(Self::PartitionStop),
+            0x0103 => Some(Self::PartitionRestart),
+            0x0104 => Some(Self::PartitionKick),
+            0x0200 => Some(Self::EventWait),
+            0x0201 => Some(Self::EventPoll),
+            0x0202 => Some(Self::EventSignal),
+            0x0300 => Some(Self::TimerNow),
+            0x0301 => Some(Self::TimerSleep),
+            0x0400 => Some(Self::ConsoleWrite),
+            0x0401 => Some(Self::ConsoleRead),
+            0x0500 => Some(Self::CapabilityDerive),
+            0x0501 => Some(Self::CapabilityGrant),
+            0x0502 => Some(Self::CapabilityRevoke),
+            0x0503 => Some(Self::CapabilityDelete),
+            0x0504 => Some(Self::CapabilityInspect),
+            0x0600 => Some(Self::ScheduleStatus),
+            0x0601 => Some(Self::ScheduleChange),
+            0x0700 => Some(Self::PortSend),
+            0x0701 => Some(Self::PortReceive),
+            0x0702 => Some(Self::PortTryReceive),
+            0x0703 => Some(Self::PortSendReceive),
+            0x0704 => Some(Self::PortSendReceiveDonate),
+            0x0705 => Some(Self::PortReceiveDonate),
+            0x0706 => Some(Self::PortResume),
+            0x0800 => Some(Self::PortReply),
+            _ => None,
         }
-        None
     }
 
     /// Returns the number of its results. Registers of further results keep their value on class `armv7m`.

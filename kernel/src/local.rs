@@ -369,9 +369,10 @@ impl<P: PcpuPolicy> Local<P> {
         was
     }
 
-    /// Tells whether any slot lends its place.
-    pub const fn has_loans(&self) -> bool {
-        self.lent != 0
+    /// Tells whether any slot may have something to leave at ports. A slot that lends has.
+    #[inline]
+    pub const fn is_any_engaged(&self) -> bool {
+        self.engaged != 0
     }
 
     /// Tells whether a slot lends its place.

@@ -141,6 +141,24 @@ impl Letter {
         [first, number, gift]
     }
 
+    /// Writes the letter into the words before its message.
+    #[inline]
+    pub fn write(&self, header: &[AtomicU64]) {
+        for (word, value) in header.iter().zip(self.encode()) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the letter in the words before its message.
+    #[inline]
+    pub fn read(header: &[AtomicU64]) -> Self {
+        let mut words = [0; HEADER];
+        for (value, word) in words.iter_mut().zip(header) {
+            *value = word.load(Ordering::Relaxed);
+        }
+        Self::decode(words)
+    }
+
     fn decode([first, number, gift]: [u64; HEADER]) -> Self {
         let caller = Caller {
             vcpu: VcpuId((first >> 24) as u8),
@@ -272,8 +290,9 @@ impl Messages {
         }
     }
 
-    /// Returns the words for the message at a position, its header first.
-    fn entry(&self, facts: &PortFacts, position: u16) -> (&[AtomicU64], &[AtomicU64]) {
+    /// Returns the words for the message at a position: those of its letter, and those of its bytes.
+    #[inline]
+    pub fn entry(&self, facts: &PortFacts, position: u16) -> (&[AtomicU64], &[AtomicU64]) {
         let words = usize::from(facts.words);
         let start = usize::from(position)
             .saturating_mul(words)
@@ -281,29 +300,6 @@ impl Messages {
         let end = start.saturating_add(words);
         let entry = self.words.get(start..end).unwrap_or(&[]);
         entry.split_at_checked(HEADER).unwrap_or((&[], &[]))
-    }
-
-    /// Returns the words for the bytes of the message at a position.
-    pub fn body(&self, facts: &PortFacts, position: u16) -> &[AtomicU64] {
-        self.entry(facts, position).1
-    }
-
-    /// Writes the letter of the message at a position.
-    pub fn write(&self, facts: &PortFacts, position: u16, letter: &Letter) {
-        let (header, _) = self.entry(facts, position);
-        for (word, value) in header.iter().zip(letter.encode()) {
-            word.store(value, Ordering::Relaxed);
-        }
-    }
-
-    /// Returns the letter of the message at a position.
-    pub fn read(&self, facts: &PortFacts, position: u16) -> Letter {
-        let (header, _) = self.entry(facts, position);
-        let mut words = [0; HEADER];
-        for (value, word) in words.iter_mut().zip(header) {
-            *value = word.load(Ordering::Relaxed);
-        }
-        Letter::decode(words)
     }
 }
 

@@ -194,20 +194,18 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// vCPU is not running.
     #[inline]
     pub(super) fn leave_ports(&mut self, slot: Slot, vcpu: VcpuId) {
-        if MAX_PORTS == 0 {
-            return;
-        }
-        if self.local.has_loans() {
-            let now = self.machine.now();
-            self.local.end_loans(slot, now);
-        }
-        if self.local.disengage(slot) {
+        if MAX_PORTS != 0 && self.local.is_any_engaged() {
             self.leave_engaged(slot, vcpu);
         }
     }
 
     #[inline(never)]
     fn leave_engaged(&mut self, slot: Slot, vcpu: VcpuId) {
+        let now = self.machine.now();
+        self.local.end_loans(slot, now);
+        if !self.local.disengage(slot) {
+            return;
+        }
         let activity = self.local.slot(slot).activity;
         if let Activity::Blocked(Pause::Port(port, ..)) | Activity::Looking(Pause::Port(port, ..)) = activity
         {
@@ -361,14 +359,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             }
         }
         if result.is_err() && !queue.is_full(facts) {
-            let position = queue.end(facts);
-            let body = shared.messages.body(facts, position);
+            let (header, body) = shared.messages.entry(facts, queue.end(facts));
             result = self
                 .machine
                 .load_message((letter.sender, from), length, body)
                 .map_err(|_| Error::InvalidArgument);
             if result.is_ok() {
-                shared.messages.write(facts, position, letter);
+                letter.write(header);
                 queue.push();
             }
         }
@@ -390,14 +387,14 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let (facts, own) = (system.port(port), system.binding(vcpu).partition);
         let mut queue = shared.ports.of(port).lock();
         while let Some(position) = queue.oldest() {
-            let letter = shared.messages.read(facts, position);
+            let (header, body) = shared.messages.entry(facts, position);
+            let letter = Letter::read(header);
             let has_given_up =
                 |caller: Caller| !shared.seats.of(caller.vcpu).lock().call.is_open(caller.number);
             if letter.caller.is_some_and(has_given_up) {
                 queue.pop(facts);
                 continue;
             }
-            let body = shared.messages.body(facts, position);
             self.machine
                 .store_message((own, buffer.to), usize::from(letter.length), body)
                 .map_err(|_| Error::InvalidArgument)?;
