@@ -5,10 +5,10 @@
 //! half a word: 14 kinds, 256 objects of each kind, 4 rights. Any pCPU reads this half word without a lock.
 //! The read is the check of every hypercall. The derivation relation changes under one lock.
 //!
-//! **Dead slots.** A capability that somebody else takes away leaves a dead slot. The first use of a dead slot
-//! is answered with [`Error::Revoked`] and frees the slot. Before that, nothing new comes into the slot. So an
-//! index never names something else without its holder having met the error. The holder knows what it takes
-//! away itself: slots in the space of the one who revokes or deletes are free at once.
+//! **Dead slots.** A capability that somebody else takes away leaves a dead slot. The first use of a dead
+//! slot is answered with [`Error::Revoked`] and frees the slot. Before that, nothing new comes into the
+//! slot. So an index never names something else without its holder having met the error. The holder knows
+//! what it takes away itself: slots in the space of the one who revokes or deletes are free at once.
 //!
 //! **One-time capabilities.** A reply capability is derived from nothing, and nothing can be derived from it.
 //! Its use empties its slot. If its call ends otherwise, the slot is dead.
@@ -18,17 +18,18 @@
 //! entries behind it that are deeper. So a revocation takes away the next entry as long as that entry is
 //! deeper. Each step takes constant time, without recursion and without a search.
 //!
-//! **Work bounds.** A look-up is one load and one compare. Derive and grant take constant time, because the free slots of a
-//! space are a bitmap. Revoke and delete take one step per descendant, at most [`CAPABILITY_SLOTS`] for every
-//! space that holds descendants. A partition can fill only its own space, and the spaces of partitions to
-//! which it may grant, with capabilities or with dead slots. A reset is one pass over a space. The pass is cut wherever descendants
-//! had to go. Each part is the work of a revocation.
+//! **Work bounds.** A look-up is one load and one compare. Derive and grant take constant time, because the
+//! free slots of a space are a bitmap. Revoke and delete take one step per descendant, at most
+//! [`CAPABILITY_SLOTS`] for every space that holds descendants. A partition can fill only its own space, and
+//! the spaces of partitions to which it may grant, with capabilities or with dead slots. A reset is one pass
+//! over a space. The pass is cut wherever descendants had to go. Each part is the work of a revocation.
 //!
 //! **A new life.** The spaces remember the endowment that the system image made. Each load of a partition
 //! puts its space back to the endowment. Every capability that the partition derived, granted away or was
 //! granted in its earlier life is gone. Every endowed capability that the partition deleted is there again.
 //! So restarts cannot fill the space of the partition that restarts, and a partition starts with the same
-//! names every time. What it had granted to others is dead there until they meet the error.
+//! names every time. The capabilities that the partition granted to others are dead there until the others
+//! meet the error.
 //!
 //! **Races.** An operation may look a capability up before another pCPU revokes that capability. Such an
 //! operation counts as done before the revocation.

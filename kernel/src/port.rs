@@ -6,18 +6,18 @@
 //! vCPU waits is copied once, from the memory of the sender into that of the receiver. Any other message is
 //! copied into the port, if the port has room, and later out of the port.
 //!
-//! **Seat.** What a vCPU waits for is in its seat, behind a lock of its own: the buffer for a message, the
-//! buffer for a reply, and their outcome. The one who completes a wait writes the outcome and wakes the vCPU.
-//! The vCPU finds the outcome on its own pCPU. So a wait is completed from any pCPU, and nothing of another
-//! pCPU's own state is touched.
+//! **Seat.** Each vCPU has a seat, behind a lock of its own. The seat holds the waits of the vCPU: the
+//! buffer for a message, the buffer for a reply, and their outcome. The one who completes a wait writes the
+//! outcome and wakes the vCPU. The vCPU finds the outcome on its own pCPU. So a wait is completed from any
+//! pCPU, and nothing of another pCPU's own state is touched.
 //!
 //! **Order of locks.** A port, then a seat, then the capability spaces. No two ports and no two seats are
 //! ever held together. A message is copied with the port's lock held, or with the seat's for a reply. So no
 //! vCPU that has left its wait finds its memory written later.
 //!
 //! **Work bounds.** A send and a receive copy one message of at most
-//! [`MAX_MESSAGE`](bulkhead_abi::hypercall::MAX_MESSAGE) bytes. A receive may skip requests whose callers have
-//! given up: at most as many as the port holds, each in constant time.
+//! [`MAX_MESSAGE`](bulkhead_abi::hypercall::MAX_MESSAGE) bytes. A receive may skip requests whose callers
+//! have given up: at most as many as the port holds, each in constant time.
 
 use crate::cap::Capability;
 use crate::hypercall::Gift;
@@ -107,7 +107,7 @@ pub struct Caller {
     pub number: u32,
 }
 
-/// What the kernel knows of a message besides its bytes.
+/// The facts of a message besides its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Letter {
     /// The number of bytes.
@@ -345,7 +345,7 @@ impl Call {
     }
 }
 
-/// What a vCPU waits for.
+/// The waits of a vCPU at ports.
 #[derive(Debug)]
 pub struct Seat {
     /// The buffer for a message. It counts while the vCPU is a waiter of a port.

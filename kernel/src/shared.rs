@@ -139,7 +139,7 @@ pub struct Shared<'i, R> {
     pub(crate) ports: PerPort<Port<R>>,
     /// The messages that wait in ports.
     pub(crate) messages: Messages,
-    /// What vCPUs wait for at ports.
+    /// The waits of vCPUs at ports.
     pub(crate) seats: Seats<R>,
     /// Interfaces to networks.
     pub(crate) nics: PerNic<TicketMutex<Nic, R>>,

@@ -229,7 +229,8 @@ pub(crate) unsafe fn copy(destination: u64, bytes: &[u8]) {
 /// Rust reference exists but to atomics. Both are multiples of 8.
 #[inline]
 pub(crate) unsafe fn copy_message(from: u64, to: u64, length: u64) {
-    // SAFETY: loads from the caller's first range, stores to the second only: 64 bytes a turn, then 8, then 1.
+    // SAFETY: loads from the caller's first range, stores to the second only: 64 bytes a turn, then 8, then
+    // 1.
     unsafe {
         core::arch::asm!(
             "2:",

@@ -261,12 +261,12 @@ pub trait Spaces {
     /// # Errors
     /// [`CopyError`] at the first byte that is not mapped memory.
     fn copy_out(&mut self, partition: PartitionId, guest: GuestPhys, bytes: &[u8]) -> Result<(), CopyError>;
-    /// Tells whether all of `length` bytes from `guest` on are memory, no registers, that the partition itself
-    /// may load, or store to if `is_store`. Bounded by the number of pages.
+    /// Tells whether all of `length` bytes from `guest` on are memory, no registers, that the partition
+    /// itself may load, or store to if `is_store`. Bounded by the number of pages.
     fn may_access(&self, partition: PartitionId, guest: GuestPhys, length: u64, is_store: bool) -> bool;
     /// Copies a message from the partition's memory into `words`, the first byte of a word in its bits 7:0.
-    /// The memory is what the partition sees, also with its caches off. Requires: `guest` is a multiple of 8, and
-    /// [`Spaces::may_access`] has just said yes. Bounded by `length`.
+    /// The memory is what the partition sees, also with its caches off. Requires: `guest` is a multiple of
+    /// 8, and [`Spaces::may_access`] has just said yes. Bounded by `length`.
     ///
     /// # Errors
     /// [`CopyError`] if the memory has been taken away meanwhile.

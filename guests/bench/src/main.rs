@@ -6,9 +6,10 @@
 //! median of [`REPEATS`] turns. The turns before these warm up and are not counted.
 //!
 //! Bootargs: `part=single` (one CPU), `part=pair` (two CPUs), `part=switch` (two vCPUs on one pCPU),
-//! `part=decisions` (the policies of the scheduler, without the hypervisor around them), `part=ports` (messages:
-//! its first capability is for a port of its own, its second for the port of a server), `part=serve` (the server). Without `part`, as
-//! on the bare board, the program measures everything that its CPUs can do.
+//! `part=decisions` (the policies of the scheduler, without the hypervisor around them), `part=ports`
+//! (messages: its first capability is for a port of its own, its second for the port of a server),
+//! `part=serve` (the server). Without `part`, as on the bare board, the program measures everything that its
+//! CPUs can do.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

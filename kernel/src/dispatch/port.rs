@@ -466,8 +466,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
     }
 
-    /// Gives a partition the capability that comes with a message. Returns its index, 0 if there is none: none
-    /// was sent, the sender does not have it any more, or the receiver's space is full.
+    /// Gives a partition the capability that comes with a message. Returns its index, 0 if there is none:
+    /// none was sent, the sender does not have it any more, or the receiver's space is full.
     fn give(&self, receiver: PartitionId, letter: &Letter) -> u64 {
         let Some(gift) = letter.gift else { return 0 };
         let from = (letter.sender, gift.index);
@@ -514,8 +514,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds))
     }
 
-    /// Lends the place of `donor`, which is running or waits, to a vCPU that serves it. Without an error there
-    /// may be no loan: the vCPU is elsewhere, it does not run, or the policy has no donation.
+    /// Lends the place of `donor`, which is running or waits, to a vCPU that serves it. Without an error
+    /// there may be no loan: the vCPU is elsewhere, it does not run, or the policy has no donation.
     ///
     /// # Errors
     /// [`Error::DonationCycle`].
