@@ -34,13 +34,21 @@ pub fn measure_all(own: Handle, requests: Handle) {
                 println!("bench failed: {sent:?} {received:?} {called:?}");
                 return;
             }
-            let stamp = buffer.0.first_chunk().map_or(0, |stamp| u64::from_le_bytes(*stamp));
+            let stamp = buffer
+                .0
+                .first_chunk()
+                .map_or(0, |stamp| u64::from_le_bytes(*stamp));
             if let Some(turn) = turn.checked_sub(WARM_UP) {
                 (sends[turn], receives[turn]) = (between - start, end - between);
                 (there[turn], back[turn]) = (stamp - begin, over - begin);
             }
         }
-        let rows = [("send", sends), ("receive", receives), ("one-way", there), ("two-way", back)];
+        let rows = [
+            ("send", sends),
+            ("receive", receives),
+            ("one-way", there),
+            ("two-way", back),
+        ];
         for (name, mut ticks) in rows {
             ticks.sort_unstable();
             println!("bench port-{name}-{size} {}", ticks[REPEATS / 2]);

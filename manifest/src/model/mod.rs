@@ -59,13 +59,13 @@ tables! {
         period "period": Given<Duration>, default("10ms");
     }
 
-    /// A port. Who may send and who may receive say the capabilities of partitions.
+    /// A port. The capabilities of partitions say who may send and who may receive.
     pub(crate) PortSpec [name] = "a port table" {
         /// bytes of the longest message
         message_size "message-size": Given<Whole<1, { MAX_MESSAGE as u32 }>>, default(64);
         /// messages that can wait in the port while nobody receives; with 0 a receiver must be waiting
         depth "depth": Given<Whole<0, MAX_PORT_DEPTH>>, default(8);
-        /// whether a receiver is told the number of the partition that sent a message
+        /// `true`: a receiver is told the number of the partition that sent a message
         identify "identify": bool, default(false);
     }
 

@@ -320,9 +320,9 @@ words! {
 
 words! {
     Rights {
-        /// look: status, wait, read
+        /// look: status, wait, read, receive
         "read" => Rights::READ,
-        /// write or signal
+        /// write, signal or send
         "write" => Rights::WRITE,
         /// start, stop, restart, kick
         "control" => Rights::CONTROL,
