@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* revision: major << 16 | minor */
-#define BULKHEAD_ABI_VERSION                       0x10002u
+#define BULKHEAD_ABI_VERSION                       0x10003u
 
 /* function identifiers (x0, r0) */
 #define BULKHEAD_FUNCTION_BASE                     0xc6000000u
@@ -37,6 +37,14 @@
 #define BULKHEAD_CAPABILITY_INSPECT                0xc6000504u
 #define BULKHEAD_SCHEDULE_STATUS                   0xc6000600u
 #define BULKHEAD_SCHEDULE_CHANGE                   0xc6000601u
+#define BULKHEAD_PORT_SEND                         0xc6000700u
+#define BULKHEAD_PORT_RECEIVE                      0xc6000701u
+#define BULKHEAD_PORT_TRY_RECEIVE                  0xc6000702u
+#define BULKHEAD_PORT_SEND_RECEIVE                 0xc6000703u
+#define BULKHEAD_PORT_SEND_RECEIVE_DONATE          0xc6000704u
+#define BULKHEAD_PORT_RECEIVE_DONATE               0xc6000705u
+#define BULKHEAD_PORT_RESUME                       0xc6000706u
+#define BULKHEAD_PORT_REPLY                        0xc6000800u
 
 /* errors (x0, r0) */
 #define BULKHEAD_ERROR_NOT_SUPPORTED               (-1)
@@ -48,6 +56,8 @@
 #define BULKHEAD_ERROR_WRONG_STATE                 (-7)
 #define BULKHEAD_ERROR_TIMED_OUT                   (-8)
 #define BULKHEAD_ERROR_INTERRUPTED                 (-9)
+#define BULKHEAD_ERROR_REVOKED                     (-10)
+#define BULKHEAD_ERROR_DONATION_CYCLE              (-11)
 
 /* object kinds */
 #define BULKHEAD_KIND_PARTITION                    1u
@@ -55,6 +65,8 @@
 #define BULKHEAD_KIND_TIMER                        3u
 #define BULKHEAD_KIND_CONSOLE                      4u
 #define BULKHEAD_KIND_SCHEDULE                     6u
+#define BULKHEAD_KIND_PORT                         7u
+#define BULKHEAD_KIND_REPLY                        8u
 
 /* rights, a set of bits */
 #define BULKHEAD_RIGHT_READ                        1u

@@ -75,6 +75,37 @@ pub enum Operation {
     /// Schedule: from the end of the frame in force on, the schedule with number x2. A later call before that
     /// takes the place of an earlier one. Right: `CONTROL`.
     ScheduleChange = 0x0601,
+    /// Port: send the message of x3 bytes at x2. x4 = a capability of the caller that goes with the message:
+    /// its index in bits 15:0 (0 = none), the rights for the receiver in bits 23:16; that asks for the right
+    /// `GRANT` on the port. Never blocks: if no receiver waits and the port is full, the answer is `NoSpace`.
+    /// Right: `WRITE`.
+    PortSend = 0x0700,
+    /// Port: block until a message comes, or until x4 (nanoseconds since boot, 0 = for ever); it is stored at
+    /// x2. x3 = bytes there, at least the port's message size. Result x1: bytes of the message; x2: number of
+    /// the sender plus one if the port identifies senders, else 0; x3: index of the capability to reply by, 0
+    /// = nobody waits for a reply; x4: index of the capability that came with it, 0 = none. Right: `READ`.
+    PortReceive = 0x0701,
+    /// Port: like `PortReceive`, but never blocks. Without a message the answer is `TimedOut`. Right: `READ`.
+    PortTryReceive = 0x0702,
+    /// Port: send the message of x3 bytes at x2, and block until the reply comes, or until x6 (nanoseconds
+    /// since boot, 0 = for ever). The reply is stored at x4. x5 = bytes there. Results as `PortReceive`.
+    /// Right: `WRITE`.
+    PortSendReceive = 0x0703,
+    /// Port: like `PortSendReceive`. Until the reply comes, the receiver runs in the caller's place: at its
+    /// priority, on its budget. That needs both on one pCPU. Answer `DonationCycle` if the receiver waits for
+    /// the caller. Right: `WRITE`.
+    PortSendReceiveDonate = 0x0704,
+    /// Port: send the x4 bytes at x2 as the reply by the capability x5, as `PortReply` does, unless x5 is 0;
+    /// then receive as `PortReceive` does, into the x3 bytes at x2, with the deadline x6. The place that the
+    /// client lends goes back, and the receiver waits, in one step. Right: `READ`.
+    PortReceiveDonate = 0x0705,
+    /// Go on to wait for the reply of the call that an interrupt ended, until x2 (nanoseconds since boot, 0 =
+    /// for ever). Results as `PortReceive`. `WrongState` if no call is open. Needs no capability.
+    PortResume = 0x0706,
+    /// Reply capability: send the reply of x3 bytes at x2, with a capability as `PortSend` says in x4. The
+    /// reply capability is then gone, and its index free. `NoSpace` if the caller has less room, and the call
+    /// goes on. Right: `WRITE`.
+    PortReply = 0x0800,
 }
 
 impl Operation {
@@ -101,6 +132,14 @@ impl Operation {
         Self::CapabilityInspect,
         Self::ScheduleStatus,
         Self::ScheduleChange,
+        Self::PortSend,
+        Self::PortReceive,
+        Self::PortTryReceive,
+        Self::PortSendReceive,
+        Self::PortSendReceiveDonate,
+        Self::PortReceiveDonate,
+        Self::PortResume,
+        Self::PortReply,
     ];
 
     /// Returns the operation with this number, if there is one.
@@ -127,7 +166,9 @@ impl Operation {
             | Self::TimerSleep
             | Self::CapabilityRevoke
             | Self::CapabilityDelete
-            | Self::ScheduleChange => 0,
+            | Self::ScheduleChange
+            | Self::PortSend
+            | Self::PortReply => 0,
             Self::Version
             | Self::EventWait
             | Self::EventPoll
@@ -138,7 +179,13 @@ impl Operation {
             | Self::CapabilityInspect => 1,
             Self::PartitionStatus => 2,
             Self::ScheduleStatus => 3,
-            Self::ConsoleRead => 4,
+            Self::ConsoleRead
+            | Self::PortReceive
+            | Self::PortTryReceive
+            | Self::PortSendReceive
+            | Self::PortSendReceiveDonate
+            | Self::PortReceiveDonate
+            | Self::PortResume => 4,
         }
     }
 }
@@ -157,10 +204,14 @@ pub enum ObjectKind {
     Console = 4,
     /// The schedules of a pCPU (there is no kind 5: the operations on capability spaces have its numbers).
     Schedule = 6,
+    /// A port: messages from those who may send to those who may receive.
+    Port = 7,
+    /// The right to answer one call, once.
+    Reply = 8,
 }
 
 /// Groups of operations: the upper byte of a number.
-const GROUPS: usize = 8;
+const GROUPS: usize = 9;
 /// Operations of a group at most: the lower byte of a number.
 const GROUP_SIZE: usize = 8;
 /// The operations by number, so that each costs the same.
@@ -189,6 +240,8 @@ impl ObjectKind {
             3 => Some(Self::Timer),
             4 => Some(Self::Console),
             6 => Some(Self::Schedule),
+            7 => Some(Self::Port),
+            8 => Some(Self::Reply),
             _ => None,
         }
     }
@@ -201,13 +254,13 @@ pub struct Rights(pub u8);
 impl Rights {
     /// No right.
     pub const NONE: Self = Self(0);
-    /// Look: status, wait, read.
+    /// Look: status, wait, read, receive.
     pub const READ: Self = Self(1);
-    /// Write or signal.
+    /// Write, signal or send.
     pub const WRITE: Self = Self(2);
     /// Start, stop, restart, kick; change the schedule.
     pub const CONTROL: Self = Self(4);
-    /// Put capabilities into the partition's space, or pass this capability on.
+    /// Put capabilities into the partition's space, or send them through the port.
     pub const GRANT: Self = Self(8);
     /// Every right.
     pub const ALL: Self = Self(15);
@@ -256,6 +309,10 @@ pub enum Error {
     /// An interrupt waits for the caller, so a blocking call has ended before its time. The caller takes the
     /// interrupt and calls again. Only a VM gets this.
     Interrupted = -9,
+    /// The capability was taken back. The index is free from now on, and may name something else.
+    Revoked = -10,
+    /// The one that would run in the caller's place waits for the caller.
+    DonationCycle = -11,
 }
 
 impl Error {
@@ -270,6 +327,8 @@ impl Error {
         Self::WrongState,
         Self::TimedOut,
         Self::Interrupted,
+        Self::Revoked,
+        Self::DonationCycle,
     ];
 
     /// Returns the error with this code, if there is one.
@@ -283,7 +342,7 @@ impl Error {
 /// order them. A stop or a restart that comes earlier waits for that time; the partition is `Stopping` meanwhile.
 pub const ORDER_SPACE_NS: u64 = 1_000_000;
 /// ABI revision: `major << 16 | minor`. A new minor adds operations, a new major changes some.
-pub const ABI_VERSION: u32 = 1 << 16 | 2;
+pub const ABI_VERSION: u32 = 1 << 16 | 3;
 /// Indices a partition's capability space can hold in this build.
 pub const CAPABILITY_SLOTS: usize = capability_slots(TABLES);
 /// Indices a partition's capability space can hold under a class binary with tables of this size.
@@ -291,5 +350,9 @@ pub const CAPABILITY_SLOTS: usize = capability_slots(TABLES);
 pub const fn capability_slots(tables: Tables) -> usize {
     tables.limit(16, 64)
 }
+/// Bytes that the longest message of a port can have.
+pub const MAX_MESSAGE: usize = 1024;
+/// Multiple of which the address of a message is.
+pub const MESSAGE_ALIGN: u64 = 8;
 /// Index at which every partition finds the capability for itself.
 pub const SELF_CAPABILITY: u32 = 0;

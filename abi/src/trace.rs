@@ -121,6 +121,10 @@ numbered! {
         Off = 3, "off";
         /// Its partition is ending.
         Ending = 4, "ending";
+        /// A message, in a hypercall.
+        Message = 5, "message";
+        /// The reply to its call, in a hypercall.
+        Reply = 6, "reply";
     }
 }
 

@@ -106,6 +106,126 @@ pub const ROWS: &[Row] = &[
     row("switch-edf-32", "vCPU switch, edf, 32 vCPUs", Some(450)),
     row("switch-arinc653-32", "vCPU switch, arinc653, 32 vCPUs", Some(450)),
     row("switch-domains-32", "vCPU switch, domains, 32 vCPUs", Some(450)),
+    row(
+        "port-send-64-task-task",
+        "message of 64 bytes, asynchronous send, task",
+        Some(250),
+    ),
+    row(
+        "port-send-320-task-task",
+        "message of 320 bytes, asynchronous send, task",
+        Some(370),
+    ),
+    row(
+        "port-receive-64-task-task",
+        "message of 64 bytes, asynchronous receipt, task",
+        Some(250),
+    ),
+    row(
+        "port-receive-320-task-task",
+        "message of 320 bytes, asynchronous receipt, task",
+        Some(370),
+    ),
+    row(
+        "port-send-64-vm-vm",
+        "message of 64 bytes, asynchronous send, vm",
+        Some(250),
+    ),
+    row(
+        "port-send-320-vm-vm",
+        "message of 320 bytes, asynchronous send, vm",
+        Some(370),
+    ),
+    row(
+        "port-receive-64-vm-vm",
+        "message of 64 bytes, asynchronous receipt, vm",
+        Some(250),
+    ),
+    row(
+        "port-receive-320-vm-vm",
+        "message of 320 bytes, asynchronous receipt, vm",
+        Some(370),
+    ),
+    row(
+        "port-one-way-64-task-task",
+        "message of 64 bytes, one way with donation, task to task",
+        Some(500),
+    ),
+    row(
+        "port-one-way-320-task-task",
+        "message of 320 bytes, one way with donation, task to task",
+        Some(620),
+    ),
+    row(
+        "port-two-way-64-task-task",
+        "message of 64 bytes, two way with donation, task to task",
+        Some(900),
+    ),
+    row(
+        "port-two-way-320-task-task",
+        "message of 320 bytes, two way with donation, task to task",
+        Some(1140),
+    ),
+    row(
+        "port-one-way-64-vm-task",
+        "message of 64 bytes, one way with donation, vm to task",
+        None,
+    ),
+    row(
+        "port-one-way-320-vm-task",
+        "message of 320 bytes, one way with donation, vm to task",
+        None,
+    ),
+    row(
+        "port-two-way-64-vm-task",
+        "message of 64 bytes, two way with donation, vm to task",
+        Some(1800),
+    ),
+    row(
+        "port-two-way-320-vm-task",
+        "message of 320 bytes, two way with donation, vm to task",
+        Some(2040),
+    ),
+    row(
+        "port-one-way-64-task-vm",
+        "message of 64 bytes, one way with donation, task to vm",
+        None,
+    ),
+    row(
+        "port-one-way-320-task-vm",
+        "message of 320 bytes, one way with donation, task to vm",
+        None,
+    ),
+    row(
+        "port-two-way-64-task-vm",
+        "message of 64 bytes, two way with donation, task to vm",
+        Some(1800),
+    ),
+    row(
+        "port-two-way-320-task-vm",
+        "message of 320 bytes, two way with donation, task to vm",
+        Some(2040),
+    ),
+    row(
+        "port-one-way-64-vm-vm",
+        "message of 64 bytes, one way with donation, vm to vm",
+        None,
+    ),
+    row(
+        "port-one-way-320-vm-vm",
+        "message of 320 bytes, one way with donation, vm to vm",
+        None,
+    ),
+    row(
+        "port-two-way-64-vm-vm",
+        "message of 64 bytes, two way with donation, vm to vm",
+        Some(2500),
+    ),
+    row(
+        "port-two-way-320-vm-vm",
+        "message of 320 bytes, two way with donation, vm to vm",
+        Some(2740),
+    ),
     row("decide-pinned-1", "longest decision, pinned, 1 vCPU", None),
     row(
         "decide-fixed-priority-2",

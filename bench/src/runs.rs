@@ -102,6 +102,7 @@ pub(crate) fn measure_parts(
         Ok(())
     })?;
     switches(board, emulator, progress, &mut results.hypervised)?;
+    messages(board, emulator, progress, &mut results.hypervised)?;
     let single = systems
         .first()
         .ok_or_else(|| Problem::new("nothing to measure"))?;
@@ -170,6 +171,30 @@ fn switches(
             TRACE_RECORD.to_owned(),
             traced.saturating_sub(plain) / RECORDS_OF_SWITCH,
         );
+        Ok(())
+    })
+}
+
+/// Measures messages between partitions of each kind.
+fn messages(
+    board: &Board,
+    emulator: &Emulator,
+    progress: &Progress,
+    figures: &mut Figures,
+) -> Result<(), Problem> {
+    let mut measured = Vec::new();
+    for (name, text) in systems::ports(&board.name) {
+        measured.push((name, prepare(&text, progress)?));
+    }
+    progress.step("measuring messages", || {
+        for (name, system) in &measured {
+            let found = run(emulator, system)?;
+            figures.extend(
+                found
+                    .into_iter()
+                    .map(|(key, ticks)| (format!("{key}-{name}"), ticks)),
+            );
+        }
         Ok(())
     })
 }

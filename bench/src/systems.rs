@@ -123,6 +123,54 @@ fn domains(others: usize) -> String {
     text
 }
 
+/// A kind of partition that measures messages or serves: its name in a figure's, and its image for both.
+const SIDES: [(&str, &str); 2] = [("task", "@guests/bench-ports"), ("vm", "@guests/bench")];
+
+/// Returns the systems in which one partition calls another, both on one pCPU, by the kinds of both.
+pub(super) fn ports(board: &str) -> Vec<(String, String)> {
+    let each = SIDES
+        .iter()
+        .flat_map(|client| SIDES.iter().map(move |server| (client, server)));
+    each.map(|(client, server)| {
+        (
+            format!("{}-{}", client.0, server.0),
+            messages(board, client.1, server.1),
+        )
+    })
+    .collect()
+}
+
+fn messages(board: &str, client: &str, server: &str) -> String {
+    let partition = |name: &str, image: &str, part: &str, priority: u32| {
+        let is_task = image == "@guests/bench-ports";
+        let kind = if is_task { "task" } else { "vm" };
+        let console = if is_task {
+            "console = { console = true }\n"
+        } else {
+            ""
+        };
+        let bootargs = if is_task {
+            String::new()
+        } else {
+            format!("bootargs = \"part={part}\"\n")
+        };
+        format!(
+            "[partition.{name}]\nkind = \"{kind}\"\nimage = \"{image}\"\nmemory = \"1M\"\n\
+             vcpus = [{{ pcpu = 0, priority = {priority} }}]\n{bootargs}[partition.{name}.capabilities]\n"
+        ) + match part {
+            "ports" => {
+                "own = { port = \"own\", rights = [\"read\", \"write\"] }\n\
+                 requests = { port = \"requests\", rights = [\"write\"] }\n"
+            }
+            _ => "requests = { port = \"requests\", rights = [\"read\"] }\n",
+        } + console
+    };
+    format!(
+        "board = \"{board}\"\n[port.own]\nmessage-size = 320\ndepth = 1\n[port.requests]\nmessage-size = 320\ndepth = 1\n"
+    ) + &partition("client", client, "ports", 10)
+        + &partition("server", server, "serve", 20)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,6 +27,8 @@ pub mod device_tree;
 pub mod environment;
 #[cfg(target_os = "none")]
 pub mod hypercall;
+#[cfg(target_os = "none")]
+pub mod port;
 pub mod random;
 #[cfg(target_os = "none")]
 pub mod report;

@@ -14,6 +14,7 @@
 //! | `registers` | device registers that the hypervisor touches for their owner |
 //! | `schedules` | budgets of vCPUs, schedules and their windows, time domains |
 //! | `residents` | code memory of partitions, and instructions replaced in it |
+//! | `ports` | ports, and the memory for their messages |
 //! | `access` | capabilities, watches |
 
 mod access;
@@ -22,6 +23,7 @@ mod devices;
 mod memory;
 mod nics;
 mod partitions;
+mod ports;
 mod registers;
 mod residents;
 mod schedules;
@@ -35,7 +37,7 @@ type Rule = fn(&Image<'_>, u16) -> Result<(), Fault>;
 
 /// All rules in their order, each for every record of its table. A function for each, called from one place:
 /// together they would need more registers than there are.
-const RULES: [(Table, Rule); 25] = [
+const RULES: [(Table, Rule); 26] = [
     (Table::Map, board::map_entry),
     (Table::Board, board::board),
     (Table::Pcpus, board::pcpu),
@@ -59,6 +61,7 @@ const RULES: [(Table, Rule); 25] = [
     (Table::Domains, schedules::domain),
     (Table::Pcpus, schedules::pcpu),
     (Table::Vcpus, schedules::vcpu),
+    (Table::Ports, ports::port),
     (Table::Capabilities, access::capability),
     (Table::Watches, access::watch),
 ];

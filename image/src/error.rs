@@ -135,6 +135,8 @@ pub enum Table {
     Lookalikes,
     /// Interfaces to networks.
     Nics,
+    /// Ports.
+    Ports,
 }
 
 impl Table {
@@ -163,6 +165,7 @@ impl Table {
             Self::Residents => "resident",
             Self::Lookalikes => "lookalike",
             Self::Nics => "network interface",
+            Self::Ports => "port",
         }
     }
 }

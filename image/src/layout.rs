@@ -367,8 +367,8 @@ records! {
         index: U32,
         /// `bulkhead_abi::ObjectKind` as a number.
         kind: U32,
-        /// Which object of that kind: a partition, an event gate / console by its partition's number, or the
-        /// schedules of a pCPU by its number.
+        /// Which object of that kind: a partition, an event gate / console by its partition's number, the
+        /// schedules of a pCPU by its number, or a port.
         object: U32,
         /// `bulkhead_abi::Rights` as a number.
         rights: U32,
@@ -389,6 +389,19 @@ records! {
         address: [u8; 8],
         /// Bus address of [`NIC_MEMORY`] bytes of RAM for frames, which no partition can reach.
         memory: U64,
+    }
+    /// A port: a queue of messages.
+    PortRecord {
+        /// Its name.
+        name: Name,
+        /// Bytes of its longest message.
+        message_size: U32,
+        /// Messages that wait in it at most.
+        depth: U32,
+        /// `PORT_*` bits.
+        flags: U32,
+        /// Reserved, 0.
+        reserved: U32,
     }
     /// "When the state of `watched` changes, raise its event at the gate of `watcher`."
     WatchRecord {
@@ -459,8 +472,10 @@ pub const SECTION_RESIDENTS: usize = 18;
 pub const SECTION_LOOKALIKES: usize = 19;
 /// Index of the [`NicRecord`] table.
 pub const SECTION_NICS: usize = 20;
+/// Index of the [`PortRecord`] table.
+pub const SECTION_PORTS: usize = 21;
 /// Tables.
-pub const SECTION_COUNT: usize = 21;
+pub const SECTION_COUNT: usize = 22;
 
 /// Policy `pinned`.
 pub const POLICY_PINNED: u32 = 1;
@@ -560,6 +575,9 @@ pub const TRIGGER_EDGE: u32 = 1;
 pub const INTERRUPT_CRITICAL: u32 = 1;
 /// Longest constant latency of an interrupt.
 pub const MAX_LATENCY_NS: u32 = 10_000_000;
+
+/// A receiver learns the number of the sender.
+pub const PORT_IDENTIFIES: u32 = 1;
 
 /// They share a page with registers of others: the page is not mapped, and each access is carried out for the
 /// owner.

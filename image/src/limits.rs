@@ -11,8 +11,8 @@ use crate::error::Table;
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, Header,
     InterruptRecord, LoadRecord, LookalikeRecord, MapRecord, MemoryRecord, NicRecord, PartitionRecord,
-    PayloadRecord, PcpuRecord, RegistersRecord, ResidentRecord, SECTION_COUNT, ScheduleRecord, VcpuRecord,
-    VirtualDeviceRecord, WatchRecord, WindowRecord,
+    PayloadRecord, PcpuRecord, PortRecord, RegistersRecord, ResidentRecord, SECTION_COUNT, ScheduleRecord,
+    VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 
 use bulkhead_abi::size::{TABLES, Tables, limit};
@@ -104,6 +104,14 @@ pub const MAX_DOMAINS: usize = MAX_PCPUS * MAX_DOMAINS_PER_PCPU;
 pub const MAX_RESIDENTS: usize = limit(32, 128);
 /// Interfaces of VMs to networks.
 pub const MAX_NICS: usize = limit(4, 8);
+/// Ports.
+pub const MAX_PORTS: usize = limit(0, 64);
+/// Messages that can wait in a port.
+pub const MAX_PORT_DEPTH: u32 = 256;
+/// Words of 8 bytes for the messages that wait in all ports.
+pub const MESSAGE_WORDS: usize = limit(0, 2048);
+/// Words for a message that waits, besides its bytes.
+pub const MESSAGE_HEADER_WORDS: u32 = 3;
 /// Places in them that look like a replaced instruction.
 pub const MAX_LOOKALIKES: usize = limit(4096, 8192);
 /// Nanoseconds that a budget, a period, a deadline or a frame can be at most: 1000 s, so that sums never
@@ -160,6 +168,7 @@ pub(crate) const SHAPES: [Shape; SECTION_COUNT] = [
     shape::<ResidentRecord>(Table::Residents, 0, MAX_RESIDENTS),
     shape::<LookalikeRecord>(Table::Lookalikes, 0, MAX_LOOKALIKES),
     shape::<NicRecord>(Table::Nics, 0, MAX_NICS),
+    shape::<PortRecord>(Table::Ports, 0, MAX_PORTS),
 ];
 
 /// Bytes that header and tables can take; nothing longer is ever hashed before it is believed.

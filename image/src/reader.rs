@@ -7,10 +7,10 @@ use crate::error::{ImageError, Table};
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK, FORMAT,
     Header, InterruptRecord, LoadRecord, LookalikeRecord, MAGIC, MapRecord, MemoryRecord, Name, NicRecord,
-    PartitionRecord, PayloadRecord, PcpuRecord, ROLE_CONSOLE, RegistersRecord, ResidentRecord,
+    PartitionRecord, PayloadRecord, PcpuRecord, PortRecord, ROLE_CONSOLE, RegistersRecord, ResidentRecord,
     SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES, SECTION_CONTROLLERS, SECTION_DOMAINS,
     SECTION_INTERRUPTS, SECTION_LOADS, SECTION_LOOKALIKES, SECTION_MAP, SECTION_MEMORY, SECTION_NICS,
-    SECTION_PARTITIONS, SECTION_PAYLOADS, SECTION_PCPUS, SECTION_REGISTERS, SECTION_RESIDENTS,
+    SECTION_PARTITIONS, SECTION_PAYLOADS, SECTION_PCPUS, SECTION_PORTS, SECTION_REGISTERS, SECTION_RESIDENTS,
     SECTION_SCHEDULES, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS,
     ScheduleRecord, U64, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
@@ -85,6 +85,7 @@ pub struct Image<'a> {
     residents: &'a [ResidentRecord],
     lookalikes: &'a [LookalikeRecord],
     nics: &'a [NicRecord],
+    ports: &'a [PortRecord],
 }
 
 impl<'a> Image<'a> {
@@ -154,6 +155,7 @@ impl<'a> Image<'a> {
             residents: records(tables, header, SECTION_RESIDENTS)?,
             lookalikes: records(tables, header, SECTION_LOOKALIKES)?,
             nics: records(tables, header, SECTION_NICS)?,
+            ports: records(tables, header, SECTION_PORTS)?,
         })
     }
 
@@ -431,6 +433,12 @@ impl<'a> Image<'a> {
     #[must_use]
     pub const fn nics(&self) -> &'a [NicRecord] {
         self.nics
+    }
+
+    /// Ports.
+    #[must_use]
+    pub const fn ports(&self) -> &'a [PortRecord] {
+        self.ports
     }
 
     /// Tells whether the word at `address` only looks like a replaced instruction. Worst case: a binary

@@ -11,8 +11,9 @@ use crate::error::ImageError;
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK, FORMAT,
     Header, InterruptRecord, LoadRecord, LookalikeRecord, MAGIC, MapRecord, MemoryRecord, NONE, Name,
-    NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord, PcpuRecord, RegistersRecord, ResidentRecord,
-    SECTION_COUNT, ScheduleRecord, Section, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord, PcpuRecord, PortRecord, RegistersRecord,
+    ResidentRecord, SECTION_COUNT, ScheduleRecord, Section, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    WindowRecord,
 };
 use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
@@ -63,6 +64,7 @@ pub struct ImageBuilder {
     pub residents: Vec<ResidentRecord>,
     pub lookalikes: Vec<LookalikeRecord>,
     pub nics: Vec<NicRecord>,
+    pub ports: Vec<PortRecord>,
 }
 
 impl ImageBuilder {
@@ -99,6 +101,7 @@ impl ImageBuilder {
             residents: Vec::new(),
             lookalikes: Vec::new(),
             nics: Vec::new(),
+            ports: Vec::new(),
         })
     }
 
@@ -179,6 +182,7 @@ impl ImageBuilder {
             TableBytes::of(&self.residents),
             TableBytes::of(&self.lookalikes),
             TableBytes::of(&self.nics),
+            TableBytes::of(&self.ports),
         ]
     }
 

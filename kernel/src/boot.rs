@@ -455,7 +455,7 @@ fn endow_capabilities<R: RelaxStrategy>(
     for partition in system.partitions() {
         let own = Capability {
             kind: ObjectKind::Partition,
-            object: partition,
+            object: partition.0,
             rights: Rights::ALL,
         };
         shared
@@ -468,7 +468,7 @@ fn endow_capabilities<R: RelaxStrategy>(
         let refused = |error| BootError::Capability(holder, error);
         let capability = Capability {
             kind: ObjectKind::from_number(record.kind.get() as u8).ok_or(refused(Error::WrongKind))?,
-            object: PartitionId(record.object.get() as u8),
+            object: record.object.get() as u8,
             rights: Rights(record.rights.get() as u8),
         };
         shared

@@ -2,24 +2,34 @@
 //! Capability spaces: the only names that a partition has for anything.
 //!
 //! Each partition has a space of [`CAPABILITY_SLOTS`] slots. The content of a slot (kind, object, rights) is
-//! half a word. Any pCPU reads this half word without a lock. The read is the check of every hypercall. The
-//! derivation relation changes under one lock.
+//! half a word: 14 kinds, 256 objects of each kind, 4 rights. Any pCPU reads this half word without a lock.
+//! The read is the check of every hypercall. The derivation relation changes under one lock.
+//!
+//! **Dead slots.** A capability that somebody else takes away leaves a dead slot. The first use of a dead
+//! slot is answered with [`Error::Revoked`] and frees the slot. Before that, nothing new comes into the
+//! slot. So an index never names something else without its holder having met the error. The holder knows
+//! what it takes away itself: slots in the space of the one who revokes or deletes are free at once.
+//!
+//! **One-time capabilities.** A reply capability is derived from nothing, and nothing can be derived from it.
+//! Its use empties its slot. If its call ends otherwise, the slot is dead.
 //!
 //! **Derivation.** A capability and everything derived from it, in whatever space, stand next to each other
 //! in a doubly linked list in pre-order. Each entry has its depth. The descendants of an entry are the
 //! entries behind it that are deeper. So a revocation takes away the next entry as long as that entry is
 //! deeper. Each step takes constant time, without recursion and without a search.
 //!
-//! **Work bounds.** A look-up is one load. Derive and grant take constant time, because the free slots of a
-//! space are a bitmap. Revoke and delete take one step per descendant, at most [`CAPABILITY_SLOTS`] for every
-//! space that holds descendants. A partition can fill only its own space, and the spaces of partitions on
-//! which it holds the right to grant. A reset is one pass over a space. The pass is cut wherever descendants
-//! had to go. Each part is the work of a revocation.
+//! **Work bounds.** A look-up is one load and one compare. Derive and grant take constant time, because the
+//! free slots of a space are a bitmap. Revoke and delete take one step per descendant, at most
+//! [`CAPABILITY_SLOTS`] for every space that holds descendants. A partition can fill only its own space, and
+//! the spaces of partitions to which it may grant, with capabilities or with dead slots. A reset is one pass
+//! over a space. The pass is cut wherever descendants had to go. Each part is the work of a revocation.
 //!
 //! **A new life.** The spaces remember the endowment that the system image made. Each load of a partition
 //! puts its space back to the endowment. Every capability that the partition derived, granted away or was
 //! granted in its earlier life is gone. Every endowed capability that the partition deleted is there again.
-//! So restarts cannot fill a space, and a partition starts with the same names every time.
+//! So restarts cannot fill the space of the partition that restarts, and a partition starts with the same
+//! names every time. The capabilities that the partition granted to others are dead there until the others
+//! meet the error.
 //!
 //! **Races.** An operation may look a capability up before another pCPU revokes that capability. Such an
 //! operation counts as done before the revocation.
@@ -27,7 +37,7 @@
 use bulkhead_abi::hypercall::{CAPABILITY_SLOTS, SELF_CAPABILITY};
 use bulkhead_abi::size::Place;
 use bulkhead_abi::{Error, ObjectKind, Rights};
-use bulkhead_arch_api::{MAX_PARTITIONS, MAX_PCPUS, PartitionId};
+use bulkhead_arch_api::{MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, VcpuId};
 use core::sync::atomic::{AtomicU16, Ordering};
 use spin::RelaxStrategy;
 use spin::mutex::TicketMutex;
@@ -38,25 +48,28 @@ pub struct Capability {
     /// Kind of the object.
     pub kind: ObjectKind,
     /// The number of the object: a partition, or the partition whose gate, console or timer it is. For
-    /// schedules this is the number of the pCPU.
-    pub object: PartitionId,
+    /// schedules this is the number of the pCPU, for a reply the number of the vCPU that waits.
+    pub object: u8,
     /// The rights of the holder.
     pub rights: Rights,
 }
 
 impl Capability {
-    /// Returns the capability in half a word: rights in bits 7:0, the object in bits 12:8, its kind in bits
-    /// 15:13. The kind is not 0.
+    /// Returns the capability in half a word: rights in bits 3:0, its kind in bits 7:4, the object in bits
+    /// 15:8. The kind is neither 0 nor that of a dead slot.
     const fn encode(self) -> u16 {
-        self.rights.0 as u16 | (self.object.0 as u16 & 31) << 8 | (self.kind as u16) << 13
+        (self.rights.0 & 15) as u16 | (self.kind as u16) << 4 | (self.object as u16) << 8
     }
 
-    fn decode(word: u16) -> Option<Self> {
-        Some(Self {
-            kind: ObjectKind::from_number((word >> 13) as u8)?,
-            object: PartitionId((word >> 8) as u8 & 31),
-            rights: Rights(word as u8),
-        })
+    const fn decode(word: u16) -> Option<Self> {
+        match ObjectKind::from_number((word >> 4) as u8 & 15) {
+            Some(kind) => Some(Self {
+                kind,
+                object: (word >> 8) as u8,
+                rights: Rights(word as u8 & 15),
+            }),
+            None => None,
+        }
     }
 }
 
@@ -65,8 +78,14 @@ const SLOTS: usize = MAX_PARTITIONS * CAPABILITY_SLOTS;
 /// other pCPUs wait for the lock.
 pub const REVOKED_AT_ONCE: usize = 64;
 const EMPTY: u16 = 0;
+/// The content of a dead slot: a kind that no object has.
+const DEAD: u16 = 15 << 4;
 const _: () = assert!(
-    MAX_PARTITIONS <= 32 && MAX_PCPUS <= 32 && (ObjectKind::Schedule as u16) < 8,
+    MAX_PARTITIONS <= 256
+        && MAX_PCPUS <= 256
+        && MAX_VCPUS <= 256
+        && ObjectKind::from_number(15).is_none()
+        && Rights::ALL.0 == 15,
     "a capability fits half a word"
 );
 const _: () = assert!(
@@ -171,7 +190,7 @@ impl<R: RelaxStrategy> Spaces<R> {
             if derivations.is_as_made(at) {
                 continue;
             }
-            let (descended, done) = self.take_descendants(&mut derivations, at);
+            let (descended, done) = self.take_descendants(&mut derivations, at, holder);
             if !done {
                 return Some(slot);
             }
@@ -185,24 +204,85 @@ impl<R: RelaxStrategy> Spaces<R> {
         None
     }
 
-    /// Returns the capability at `index` of a space.
+    /// Returns the capability at `index` of a space. Frees the slot if it is dead.
     ///
     /// # Errors
-    /// [`Error::NoCapability`].
+    /// [`Error::NoCapability`]; [`Error::Revoked`] if the slot is dead.
     #[inline]
     pub fn look_up(&self, holder: PartitionId, index: u64) -> Result<Capability, Error> {
-        let index = u32::try_from(index).map_err(|_| Error::NoCapability)?;
-        place(holder, index)
+        let word = self.word(holder, index);
+        match Capability::decode(word) {
+            Some(capability) => Ok(capability),
+            None => Err(self.nothing_at(holder, index, word)),
+        }
+    }
+
+    /// Returns the capability at `index` of a space, and leaves a dead slot as it is.
+    ///
+    /// # Errors
+    /// As [`Spaces::look_up`].
+    pub fn peek(&self, holder: PartitionId, index: u64) -> Result<Capability, Error> {
+        let word = self.word(holder, index);
+        Capability::decode(word).ok_or(if word == DEAD {
+            Error::Revoked
+        } else {
+            Error::NoCapability
+        })
+    }
+
+    #[inline]
+    fn word(&self, holder: PartitionId, index: u64) -> u16 {
+        u32::try_from(index)
+            .ok()
+            .and_then(|index| place(holder, index))
             .and_then(|place| self.words.get(usize::from(place)))
-            .and_then(|word| Capability::decode(word.load(Ordering::Acquire)))
-            .ok_or(Error::NoCapability)
+            .map_or(EMPTY, |word| word.load(Ordering::Acquire))
+    }
+
+    /// Returns the error for the use of a slot without a capability. Frees the slot if it is dead.
+    #[cold]
+    #[inline(never)]
+    fn nothing_at(&self, holder: PartitionId, index: u64, word: u16) -> Error {
+        if word != DEAD {
+            return Error::NoCapability;
+        }
+        self.bury(&mut self.derivations.lock(), holder, index)
+    }
+
+    /// Frees a slot that is dead. Returns the error for its use.
+    fn bury(&self, derivations: &mut Derivations, holder: PartitionId, index: u64) -> Error {
+        let at = u32::try_from(index).ok().and_then(|index| place(holder, index));
+        match at {
+            Some(at) if self.word(holder, index) == DEAD => {
+                self.store(at, EMPTY);
+                derivations.release(at);
+                Error::Revoked
+            }
+            _ => Error::NoCapability,
+        }
+    }
+
+    /// Does [`Spaces::look_up`] under the lock.
+    fn find(
+        &self,
+        derivations: &mut Derivations,
+        holder: PartitionId,
+        index: u64,
+    ) -> Result<(Capability, Place), Error> {
+        let capability = match self.peek(holder, index) {
+            Err(Error::Revoked) => Err(self.bury(derivations, holder, index)),
+            other => other,
+        }?;
+        let index = u32::try_from(index).map_err(|_| Error::NoCapability)?;
+        Ok((capability, place(holder, index).ok_or(Error::NoCapability)?))
     }
 
     /// Copies the capability at `index` of `holder`'s space into the space of `receiver`, with `rights`.
     /// Returns the index of the copy.
     ///
     /// # Errors
-    /// [`Error::NoCapability`], [`Error::NoRight`] if `rights` is no subset, [`Error::NoSpace`].
+    /// [`Error::NoCapability`], [`Error::Revoked`], [`Error::NoRight`] if `rights` is no subset,
+    /// [`Error::NoSpace`]; [`Error::WrongKind`] for a one-time capability.
     pub fn derive(
         &self,
         holder: PartitionId,
@@ -210,27 +290,82 @@ impl<R: RelaxStrategy> Spaces<R> {
         receiver: PartitionId,
         rights: Rights,
     ) -> Result<u32, Error> {
-        let mut derivations = self.derivations.lock();
         // The look-up is under the lock: a revocation on another pCPU must not slip in between look-up and
         // derivation.
-        let parent = self.look_up(holder, index)?;
+        let mut derivations = self.derivations.lock();
+        let parent = self.find(&mut derivations, holder, index)?;
+        self.derive_from(&mut derivations, parent, receiver, rights)
+    }
+
+    /// Does [`Spaces::derive`] for a capability that was looked up earlier, if the slot still has it.
+    ///
+    /// # Errors
+    /// As [`Spaces::derive`]; [`Error::NoCapability`] if the slot has something else.
+    pub fn derive_same(
+        &self,
+        (holder, index): (PartitionId, u8),
+        then: Capability,
+        receiver: PartitionId,
+        rights: Rights,
+    ) -> Result<u32, Error> {
+        let mut derivations = self.derivations.lock();
+        let now = self.peek(holder, u64::from(index))?;
+        let at = place(holder, u32::from(index)).filter(|_| now == then);
+        let parent = (now, at.ok_or(Error::NoCapability)?);
+        self.derive_from(&mut derivations, parent, receiver, rights)
+    }
+
+    fn derive_from(
+        &self,
+        derivations: &mut Derivations,
+        (parent, parent_place): (Capability, Place),
+        receiver: PartitionId,
+        rights: Rights,
+    ) -> Result<u32, Error> {
         if !parent.rights.contains(rights) {
             return Err(Error::NoRight);
         }
-        let parent_place = u32::try_from(index)
-            .ok()
-            .and_then(|index| place(holder, index))
-            .ok_or(Error::NoCapability)?;
-        let free = derivations
-            .free
-            .get_mut(usize::from(receiver.0))
-            .ok_or(Error::NoSpace)?;
-        let slot = free.trailing_zeros();
-        let child_place = place(receiver, slot).ok_or(Error::NoSpace)?;
-        *free &= !1_u64.rotate_left(slot);
+        if parent.kind == ObjectKind::Reply {
+            return Err(Error::WrongKind);
+        }
+        let (slot, child_place) = derivations.take_slot(receiver).ok_or(Error::NoSpace)?;
         derivations.insert_behind(parent_place, child_place);
         self.store(child_place, Capability { rights, ..parent }.encode());
         Ok(slot)
+    }
+
+    /// Puts the capability to reply to a call of `caller` into `holder`'s space. Returns its index.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`].
+    pub fn put_reply(&self, holder: PartitionId, caller: VcpuId, rights: Rights) -> Result<u32, Error> {
+        let mut derivations = self.derivations.lock();
+        let (slot, at) = derivations.take_slot(holder).ok_or(Error::NoSpace)?;
+        self.store(at, reply_to(caller, rights).encode());
+        Ok(slot)
+    }
+
+    /// Takes the capability to reply to a call of `caller` away, if it is at this index. Its slot is free if
+    /// `is_used`, else dead.
+    pub fn take_reply(&self, (holder, index): (PartitionId, u32), caller: VcpuId, is_used: bool) {
+        let mut derivations = self.derivations.lock();
+        let found = self.peek(holder, u64::from(index));
+        let is_it = found.is_ok_and(|found| found == reply_to(caller, found.rights));
+        if let Some(at) = place(holder, index).filter(|_| is_it) {
+            self.store(at, if is_used { EMPTY } else { DEAD });
+            if is_used {
+                derivations.release(at);
+            }
+        }
+    }
+
+    /// Returns the vCPUs that wait for a reply of `holder`, with the indices of the capabilities to reply by.
+    /// Bounded by the slots of a space.
+    pub fn replies(&self, holder: PartitionId) -> impl Iterator<Item = (VcpuId, u32)> + '_ {
+        (0..CAPABILITY_SLOTS as u32).filter_map(move |index| {
+            let found = self.peek(holder, u64::from(index)).ok()?;
+            (found.kind == ObjectKind::Reply).then_some((VcpuId(found.object), index))
+        })
     }
 
     /// Destroys everything derived from the capability at `index`, and the capability itself if `own`.
@@ -245,12 +380,8 @@ impl<R: RelaxStrategy> Spaces<R> {
             return Err(Error::InvalidArgument);
         }
         let mut derivations = self.derivations.lock();
-        self.look_up(holder, index)?;
-        let root = u32::try_from(index)
-            .ok()
-            .and_then(|index| place(holder, index))
-            .ok_or(Error::NoCapability)?;
-        let (_, done) = self.take_descendants(&mut derivations, root);
+        let (_, root) = self.find(&mut derivations, holder, index)?;
+        let (_, done) = self.take_descendants(&mut derivations, root, holder);
         if own && done {
             self.store(root, EMPTY);
             derivations.remove(root);
@@ -259,15 +390,24 @@ impl<R: RelaxStrategy> Spaces<R> {
     }
 
     /// Destroys everything derived from the capability at `root`, at most [`REVOKED_AT_ONCE`] capabilities at
-    /// a time. Returns whether there were descendants, and whether none is left.
-    fn take_descendants(&self, derivations: &mut Derivations, root: Place) -> (bool, bool) {
+    /// a time, because `holder` wishes so. Returns whether there were descendants, and whether none is left.
+    fn take_descendants(
+        &self,
+        derivations: &mut Derivations,
+        root: Place,
+        holder: PartitionId,
+    ) -> (bool, bool) {
         let mut any = false;
         for _ in 0..REVOKED_AT_ONCE {
             let Some(descendant) = derivations.first_descendant(root) else {
                 return (any, true);
             };
-            self.store(descendant, EMPTY);
-            derivations.remove(descendant);
+            let is_own = is_in(descendant, holder);
+            self.store(descendant, if is_own { EMPTY } else { DEAD });
+            derivations.unlink(descendant);
+            if is_own {
+                derivations.release(descendant);
+            }
             any = true;
         }
         (any, derivations.first_descendant(root).is_none())
@@ -309,11 +449,28 @@ impl Derivations {
         (next != NOWHERE && self.link(next).depth > depth).then_some(next)
     }
 
+    /// Takes the lowest free slot of a space. Returns its index and its place.
+    fn take_slot(&mut self, holder: PartitionId) -> Option<(u32, Place)> {
+        let free = self.free.get_mut(usize::from(holder.0))?;
+        let slot = free.trailing_zeros();
+        let at = place(holder, slot)?;
+        *free &= !1_u64.rotate_left(slot);
+        Some((slot, at))
+    }
+
     fn remove(&mut self, place: Place) {
+        self.unlink(place);
+        self.release(place);
+    }
+
+    fn unlink(&mut self, place: Place) {
         let Link { next, previous, .. } = self.link(place);
         self.update(previous, |link| link.next = next);
         self.update(next, |link| link.previous = previous);
         self.update(place, |link| *link = ALONE);
+    }
+
+    fn release(&mut self, place: Place) {
         if let Some(free) = self.free_around(place) {
             *free |= slot_bit(place);
         }
@@ -345,6 +502,20 @@ impl Derivations {
         let space = usize::from(place).checked_div(CAPABILITY_SLOTS)?;
         self.free.get_mut(space)
     }
+}
+
+/// Returns the capability to reply to a call of `caller`.
+const fn reply_to(caller: VcpuId, rights: Rights) -> Capability {
+    Capability {
+        kind: ObjectKind::Reply,
+        object: caller.0,
+        rights,
+    }
+}
+
+/// Tells whether a slot is one of this space.
+fn is_in(place: Place, holder: PartitionId) -> bool {
+    usize::from(place).checked_div(CAPABILITY_SLOTS) == Some(usize::from(holder.0))
 }
 
 /// Returns the place of slot `index` of a space, if there is such a slot.

@@ -7,9 +7,11 @@
 //! allows which operation.
 
 use crate::cap::{Capability, Spaces};
+use crate::port::{MAX_PORTS, PortId};
+use bulkhead_abi::hypercall::{MAX_MESSAGE, MESSAGE_ALIGN};
 use bulkhead_abi::status::StartOptions;
 use bulkhead_abi::{Error, ObjectKind, Operation, Rights};
-use bulkhead_arch_api::{Hypercall, PartitionId, PcpuId};
+use bulkhead_arch_api::{GuestPhys, Hypercall, PartitionId, PcpuId, VcpuId};
 use spin::RelaxStrategy;
 
 /// The number of bytes that a console write can carry in registers.
@@ -60,6 +62,69 @@ pub enum Command {
     ScheduleStatus(PcpuId),
     /// Change to another schedule of a pCPU from its next frame on.
     ScheduleChange(PcpuId, u64),
+    /// Send a message to a port.
+    Send(PortId, Message),
+    /// Take a message from a port. Wait for one, unless the flag is false.
+    Receive(PortId, Buffer, bool),
+    /// Send a message to a port and wait for the reply.
+    Call(PortId, Message, Buffer, CallMode),
+    /// Reply, if there is a reply, and take the next message from a port.
+    ReplyReceive(PortId, Option<(Answering, Message)>, Buffer),
+    /// Go on to wait for a reply, at most until this time (nanoseconds since boot, `None` for ever).
+    Resume(Option<u64>),
+    /// Reply.
+    Reply(Answering, Message),
+}
+
+/// A message in the memory of the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The place of the message.
+    pub from: GuestPhys,
+    /// The number of bytes, at most [`MAX_MESSAGE`].
+    pub length: u16,
+    /// The capability that goes with the message.
+    pub gift: Option<Gift>,
+}
+
+/// A capability of the sender that goes with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gift {
+    /// The index of the capability in the sender's space.
+    pub index: u8,
+    /// The rights of the receiver.
+    pub rights: Rights,
+    /// The capability, as the sender named it.
+    pub capability: Capability,
+}
+
+/// Memory of the caller for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// The place of the memory.
+    pub to: GuestPhys,
+    /// The number of bytes, as far as a message can have them.
+    pub size: u16,
+    /// The end of the wait (nanoseconds since boot, `None` for ever).
+    pub until: Option<u64>,
+}
+
+/// The manner of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallMode {
+    /// True if the receiver runs in the caller's place meanwhile.
+    pub donates: bool,
+    /// The rights of the capability to reply by.
+    pub reply_rights: Rights,
+}
+
+/// The call that a reply answers, and the index of the capability to reply by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answering {
+    /// The vCPU that waits.
+    pub caller: VcpuId,
+    /// The index.
+    pub index: u32,
 }
 
 /// Returns the object kind and the right that an operation needs of the capability in x1. Returns `None` if
@@ -71,7 +136,8 @@ const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
         | Operation::CapabilityDerive
         | Operation::CapabilityRevoke
         | Operation::CapabilityDelete
-        | Operation::CapabilityInspect => None,
+        | Operation::CapabilityInspect
+        | Operation::PortResume => None,
         Operation::PartitionStatus => Some((ObjectKind::Partition, Rights::READ)),
         Operation::PartitionStart
         | Operation::PartitionStop
@@ -85,6 +151,13 @@ const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
         Operation::CapabilityGrant => Some((ObjectKind::Partition, Rights::GRANT)),
         Operation::ScheduleStatus => Some((ObjectKind::Schedule, Rights::READ)),
         Operation::ScheduleChange => Some((ObjectKind::Schedule, Rights::CONTROL)),
+        Operation::PortSend | Operation::PortSendReceive | Operation::PortSendReceiveDonate => {
+            Some((ObjectKind::Port, Rights::WRITE))
+        }
+        Operation::PortReceive | Operation::PortTryReceive | Operation::PortReceiveDonate => {
+            Some((ObjectKind::Port, Rights::READ))
+        }
+        Operation::PortReply => Some((ObjectKind::Reply, Rights::WRITE)),
     }
 }
 
@@ -99,21 +172,26 @@ pub fn decode<R: RelaxStrategy>(
 ) -> Result<Command, Error> {
     let operation = Operation::from_number(call.operation).ok_or(Error::NotSupported)?;
     let [x1, x2, x3, ..] = call.arguments;
-    let object = match rule(operation) {
-        None => caller,
+    let (object, held) = match rule(operation) {
+        None => (caller.0, Rights::NONE),
         Some((kind, right)) => {
             let capability = spaces.look_up(caller, x1)?;
             if capability.kind != kind {
                 return Err(Error::WrongKind);
             }
             // A partition can always show that it is alive.
-            let own_kick = operation == Operation::PartitionKick && capability.object == caller;
+            let own_kick = operation == Operation::PartitionKick && capability.object == caller.0;
             if !capability.rights.contains(right) && !own_kick {
                 return Err(Error::NoRight);
             }
-            capability.object
+            (capability.object, capability.rights)
         }
     };
+    if (operation as u16) >= Operation::PortSend as u16 {
+        return decode_port(operation, call, (caller, object, held), spaces);
+    }
+    let number = object;
+    let object = PartitionId(number);
     Ok(match operation {
         Operation::Null => Command::Null,
         Operation::Version => Command::Version,
@@ -134,9 +212,139 @@ pub fn decode<R: RelaxStrategy>(
         Operation::CapabilityRevoke => Command::Revoke(x1, false),
         Operation::CapabilityDelete => Command::Revoke(x1, true),
         Operation::CapabilityInspect => Command::Inspect(spaces.look_up(caller, x1)?),
-        Operation::ScheduleStatus => Command::ScheduleStatus(PcpuId(object.0)),
-        Operation::ScheduleChange => Command::ScheduleChange(PcpuId(object.0), x2),
+        Operation::ScheduleStatus => Command::ScheduleStatus(PcpuId(number)),
+        Operation::ScheduleChange => Command::ScheduleChange(PcpuId(number), x2),
+        // `decode_port` has these.
+        Operation::PortSend
+        | Operation::PortReceive
+        | Operation::PortTryReceive
+        | Operation::PortSendReceive
+        | Operation::PortSendReceiveDonate
+        | Operation::PortReceiveDonate
+        | Operation::PortResume
+        | Operation::PortReply => return Err(Error::NotSupported),
     })
+}
+
+/// Does [`decode`] for operations on ports and replies. The object was found, with these rights.
+#[inline(never)]
+fn decode_port<R: RelaxStrategy>(
+    operation: Operation,
+    call: &Hypercall,
+    (caller, object, held): (PartitionId, u8, Rights),
+    spaces: &Spaces<R>,
+) -> Result<Command, Error> {
+    if MAX_PORTS == 0 {
+        return Err(Error::NotSupported);
+    }
+    let [x1, x2, x3, x4, x5, x6] = call.arguments;
+    let port = PortId(object);
+    let until = |time: u64| (time != 0).then_some(time);
+    let given = |gift| {
+        Ok::<_, Error>(Message {
+            gift,
+            ..message(x2, x3)?
+        })
+    };
+    Ok(match operation {
+        Operation::PortSend => Command::Send(port, given(gift(x4, caller, held, spaces)?)?),
+        Operation::PortReceive => Command::Receive(port, buffer(x2, x3, until(x4))?, true),
+        Operation::PortTryReceive => Command::Receive(port, buffer(x2, x3, None)?, false),
+        Operation::PortSendReceive | Operation::PortSendReceiveDonate => {
+            let mode = CallMode {
+                donates: operation == Operation::PortSendReceiveDonate,
+                reply_rights: Rights::WRITE.union(held.intersection(Rights::GRANT)),
+            };
+            Command::Call(port, message(x2, x3)?, buffer(x4, x5, until(x6))?, mode)
+        }
+        Operation::PortReceiveDonate => {
+            let reply = match x5 {
+                0 => None,
+                index => Some((answering(index, caller, spaces)?, message(x2, x4)?)),
+            };
+            Command::ReplyReceive(port, reply, buffer(x2, x3, until(x6))?)
+        }
+        Operation::PortResume => Command::Resume(until(x2)),
+        Operation::PortReply => {
+            let index = x1 as u32;
+            let caller_there = VcpuId(object);
+            let answering = Answering {
+                caller: caller_there,
+                index,
+            };
+            Command::Reply(answering, given(gift(x4, caller, held, spaces)?)?)
+        }
+        _ => return Err(Error::NotSupported),
+    })
+}
+
+/// Looks the capability up by which a reply is sent.
+fn answering<R: RelaxStrategy>(
+    index: u64,
+    caller: PartitionId,
+    spaces: &Spaces<R>,
+) -> Result<Answering, Error> {
+    let capability = spaces.look_up(caller, index)?;
+    if capability.kind != ObjectKind::Reply {
+        return Err(Error::WrongKind);
+    }
+    Ok(Answering {
+        caller: VcpuId(capability.object),
+        index: index as u32,
+    })
+}
+
+fn message(from: u64, length: u64) -> Result<Message, Error> {
+    let length = u16::try_from(length).map_err(|_| Error::InvalidArgument)?;
+    if !from.is_multiple_of(MESSAGE_ALIGN) || usize::from(length) > MAX_MESSAGE {
+        return Err(Error::InvalidArgument);
+    }
+    Ok(Message {
+        from: GuestPhys(from),
+        length,
+        gift: None,
+    })
+}
+
+fn buffer(to: u64, size: u64, until: Option<u64>) -> Result<Buffer, Error> {
+    if !to.is_multiple_of(MESSAGE_ALIGN) {
+        return Err(Error::InvalidArgument);
+    }
+    Ok(Buffer {
+        to: GuestPhys(to),
+        size: size.min(MAX_MESSAGE as u64) as u16,
+        until,
+    })
+}
+
+/// Checks the capability that goes with a message: its index in bits 15:0 of `argument`, the rights for the
+/// receiver in bits 23:16. The object that the message is sent to was named with the rights `held`.
+fn gift<R: RelaxStrategy>(
+    argument: u64,
+    caller: PartitionId,
+    held: Rights,
+    spaces: &Spaces<R>,
+) -> Result<Option<Gift>, Error> {
+    if argument == 0 {
+        return Ok(None);
+    }
+    if !held.contains(Rights::GRANT) {
+        return Err(Error::NoRight);
+    }
+    let rights = rights(argument >> 16)?;
+    let index = u8::try_from(argument & 0xFFFF).map_err(|_| Error::NoCapability)?;
+    let capability = spaces.look_up(caller, u64::from(index))?;
+    if capability.kind == ObjectKind::Reply {
+        return Err(Error::WrongKind);
+    }
+    if !capability.rights.contains(rights) {
+        return Err(Error::NoRight);
+    }
+    Ok(Some(Gift {
+        index,
+        rights,
+        capability,
+    }))
 }
 
 /// Tells whether an error shows that the caller is wrong, not merely unlucky. A wrong caller is a health
@@ -149,7 +357,12 @@ pub const fn is_malformed(error: Error) -> bool {
         | Error::WrongKind
         | Error::NoRight
         | Error::InvalidArgument => true,
-        Error::NoSpace | Error::WrongState | Error::TimedOut | Error::Interrupted => false,
+        Error::NoSpace
+        | Error::WrongState
+        | Error::TimedOut
+        | Error::Interrupted
+        | Error::Revoked
+        | Error::DonationCycle => false,
     }
 }
 
@@ -201,7 +414,7 @@ mod tests {
 
     fn spaces() -> Spaces<Spin> {
         let spaces = Spaces::new();
-        let endow = |index, kind, object, rights| {
+        let endow = |index, kind, PartitionId(object), rights| {
             spaces
                 .endow(SELF, index, Capability { kind, object, rights })
                 .unwrap();
@@ -286,7 +499,7 @@ mod tests {
         let endow = |index, rights| {
             let capability = Capability {
                 kind: ObjectKind::Schedule,
-                object: PartitionId(3),
+                object: 3,
                 rights,
             };
             spaces.endow(SELF, index, capability).unwrap();

@@ -51,6 +51,7 @@ pub mod network;
 mod orders;
 pub mod partition;
 mod policy;
+pub mod port;
 mod record;
 mod shared;
 mod system;

@@ -17,6 +17,7 @@ use crate::load::Cursor;
 use crate::mailbox::{bit, bits};
 use crate::network::Intake;
 use crate::orders::Orders;
+use crate::port::PortId;
 use crate::record::add_ticks;
 use crate::time::Timebase;
 use crate::trace::Tracer;
@@ -66,11 +67,18 @@ pub enum Pause {
     Events(PartitionId, Ticks, Ticks),
     /// A sleep.
     Sleep(Ticks, Ticks),
+    /// A wait for a message of this port.
+    Port(PortId, Ticks, Ticks),
+    /// A wait for the reply to a call.
+    Reply(Ticks, Ticks),
 }
 
 impl Pause {
     const fn until(self) -> Ticks {
-        let (Self::Events(_, until, own) | Self::Sleep(until, own)) = self;
+        let (Self::Events(_, until, own)
+        | Self::Sleep(until, own)
+        | Self::Port(_, until, own)
+        | Self::Reply(until, own)) = self;
         if own.0 < until.0 { own } else { until }
     }
 }
@@ -186,6 +194,12 @@ pub struct Local<P = AnyPolicy> {
     /// The place for the records of this pCPU.
     pub tracer: Tracer,
     slots: [SlotState; MAX_SLOTS],
+    /// The slots whose vCPUs may wait at a port, or have a call.
+    engaged: u32,
+    /// The slots that lend their places.
+    lent: u32,
+    /// By slot that lends: the slot that it lends to.
+    borrowers: [Slot; MAX_SLOTS],
     policy: P,
     /// The reports that the log is still to be told.
     pub reports: Reports,
@@ -202,6 +216,9 @@ impl<P: PcpuPolicy> Local<P> {
         Self {
             counters,
             slots: unused(),
+            engaged: 0,
+            lent: 0,
+            borrowers: [Slot(0); MAX_SLOTS],
             count: 0,
             since: Ticks::NEVER,
             in_force: InForce::NONE,
@@ -343,6 +360,106 @@ impl<P: PcpuPolicy> Local<P> {
         let state = self.slot_mut(slot);
         state.activity = Activity::Off;
         state.watchdog = Ticks::NEVER;
+    }
+
+    /// Marks a slot whose vCPU is about to wait at a port, or to call.
+    pub const fn engage(&mut self, slot: Slot) {
+        self.engaged |= bit(slot.0);
+    }
+
+    /// Tells whether a slot may have something to leave at ports. Returns true once.
+    pub const fn disengage(&mut self, slot: Slot) -> bool {
+        let was = self.engaged & bit(slot.0) != 0;
+        self.engaged &= !bit(slot.0);
+        was
+    }
+
+    /// Tells whether any slot may have something to leave at ports. A slot that lends has.
+    #[inline]
+    pub const fn is_any_engaged(&self) -> bool {
+        self.engaged != 0
+    }
+
+    /// Tells whether a slot lends its place.
+    #[inline]
+    pub const fn is_lending(&self, slot: Slot) -> bool {
+        self.lent & bit(slot.0) != 0
+    }
+
+    /// Tells whether a slot may run the place of another one: its vCPU serves its partition, and does not
+    /// load it.
+    pub fn can_borrow(&self, slot: Slot) -> bool {
+        match self.slot(slot).activity {
+            Activity::Ready
+            | Activity::Reporting
+            | Activity::Revoking(..)
+            | Activity::Looking(_)
+            | Activity::Idle(_)
+            | Activity::Blocked(_) => true,
+            Activity::Off | Activity::Ending | Activity::Loading(_) => false,
+        }
+    }
+
+    /// Lends the place of `from` to `to`. Ends the decision in force if `from` runs. A decision is wanted
+    /// then.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: there is no loan.
+    pub fn lend(&mut self, from: Slot, to: Slot, now: Ticks) -> Result<(), PolicyError> {
+        if self.running() == Some(from) {
+            self.settle(now);
+        }
+        self.reschedule = true;
+        self.policy.donate(from, to, now.0)?;
+        self.lent |= bit(from.0);
+        if let Some(borrower) = self.borrowers.get_mut(usize::from(from.0)) {
+            *borrower = to;
+        }
+        Ok(())
+    }
+
+    /// Lends the place of `from`, which waits, to `to` from now on, whomever it was lent to before.
+    pub fn lend_on(&mut self, from: Slot, to: Slot, now: Ticks) {
+        if self.is_lending(from) {
+            if self.borrower(from) == Some(to) {
+                return;
+            }
+            self.take_back(from, now);
+        }
+        // Without a loan, `to` runs in its own place.
+        let _without = self.lend(from, to, now);
+    }
+
+    fn borrower(&self, from: Slot) -> Option<Slot> {
+        self.borrowers.get(usize::from(from.0)).copied()
+    }
+
+    /// Ends the loan of a slot that lends, if there is one. The policy then has the slot among the ready
+    /// ones. A decision is wanted.
+    pub fn end_loan(&mut self, from: Slot, now: Ticks) {
+        // The policy has the loan: nothing else ends it.
+        let _ended = self.policy.return_donation(from, now.0);
+        self.lent &= !bit(from.0);
+        self.reschedule = true;
+    }
+
+    /// Ends all loans of and to a slot that is being switched off. The slots that lent to it wait on without
+    /// a loan. Bounded by the slots in use.
+    pub fn end_loans(&mut self, slot: Slot, now: Ticks) {
+        for from in bits(self.lent).map(Slot) {
+            if from == slot || self.borrower(from) == Some(slot) {
+                self.take_back(from, now);
+            }
+        }
+    }
+
+    /// Ends the loan of a slot that waits on. Ends the decision in force: it may run the slot's place.
+    fn take_back(&mut self, from: Slot, now: Ticks) {
+        if self.running().is_some() {
+            self.settle(now);
+        }
+        self.end_loan(from, now);
+        self.policy.withdraw(from, now.0);
     }
 
     #[inline(never)]

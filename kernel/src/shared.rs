@@ -3,7 +3,8 @@
 //!
 //! Everything in this value is either constant after boot, an atomic, or behind a short lock of its own.
 //! There is no lock over all of it. The order of locks, where two are held: a virtual UART or network
-//! interface comes before the backend's own lock. No other pair is ever held together.
+//! interface comes before the backend's own lock. A port comes before a seat, and a seat before the
+//! capability spaces ([`crate::port`]). No other pair is ever held together.
 
 use crate::cap::Spaces;
 use crate::event::Gate;
@@ -11,6 +12,7 @@ use crate::health::Record;
 use crate::mailbox::{Mailbox, bit};
 use crate::network::{Nic, PerNic};
 use crate::partition::Control;
+use crate::port::{self, MAX_PORTS, Messages, PerPort, Port, Seat};
 use crate::record::Recorder;
 use crate::system::System;
 use crate::table::{PerPartition, PerPcpu, Table};
@@ -19,7 +21,7 @@ use crate::time::Timebase;
 use bulkhead_abi::PartitionState;
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::status::StatusWord;
-use bulkhead_arch_api::{MAX_PARTITIONS, MAX_PCPUS, PartitionId, Ticks};
+use bulkhead_arch_api::{MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, Ticks, VcpuId};
 use bulkhead_image::MAX_NICS;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use spin::RelaxStrategy;
@@ -96,6 +98,12 @@ impl<R: RelaxStrategy> Partition<R> {
     }
 }
 
+/// Entries of the table of seats. A class without ports needs none.
+const SEATS: usize = if MAX_PORTS == 0 { 1 } else { MAX_VCPUS };
+
+/// A seat per vCPU.
+type Seats<R> = Table<VcpuId, TicketMutex<Seat, R>, SEATS>;
+
 /// The schedule that a pCPU is in, and the schedule that it is asked to change to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ScheduleState {
@@ -127,6 +135,12 @@ pub struct Shared<'i, R> {
     pub(crate) capabilities: Spaces<R>,
     pub(crate) terminal: Terminal<'i, R>,
     pub(crate) recorder: Recorder<R>,
+    /// The ports.
+    pub(crate) ports: PerPort<Port<R>>,
+    /// The messages that wait in ports.
+    pub(crate) messages: Messages,
+    /// The waits of vCPUs at ports.
+    pub(crate) seats: Seats<R>,
     /// Interfaces to networks.
     pub(crate) nics: PerNic<TicketMutex<Nic, R>>,
     /// The partitions whose virtual UART has no room for output, as a bitmap.
@@ -154,6 +168,9 @@ impl<R: RelaxStrategy> Shared<'_, R> {
             capabilities: Spaces::new(),
             terminal: Terminal::new(),
             recorder: Recorder::new(),
+            ports: Table::new([const { port::port() }; port::PORT_ENTRIES]),
+            messages: Messages::new(),
+            seats: Table::new([const { TicketMutex::new(Seat::new()) }; SEATS]),
             nics: Table::new([const { TicketMutex::new(Nic::new([0; 6])) }; MAX_NICS]),
             starved: AtomicU32::new(0),
             ending: AtomicBool::new(false),

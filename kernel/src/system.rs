@@ -8,6 +8,7 @@
 use crate::mailbox::bit;
 use crate::network::{Intake, NicFacts, NicId, PerNic};
 use crate::partition::Homes;
+use crate::port::{PORT_ENTRIES, PerPort, PortFacts, PortId};
 use crate::table::{PerPartition, PerPcpu, PerVcpu, Table};
 use crate::time::Timebase;
 use bulkhead_abi::HealthClass;
@@ -148,6 +149,7 @@ pub struct System<'i> {
     bindings: PerVcpu<Binding>,
     /// The virtual devices that the kernel answers. The devices of a partition are one behind the other.
     devices: [VirtualDevice; MAX_DEVICES],
+    ports: PerPort<PortFacts>,
     /// The time for frames from outside, as the manifest gives it.
     pub(crate) intake: Intake,
     nics: PerNic<NicFacts>,
@@ -184,6 +186,7 @@ impl<'i> System<'i> {
             partitions: Table::new([Facts::NOTHING; MAX_PARTITIONS]),
             bindings: Table::new([UNBOUND; MAX_VCPUS]),
             devices: [VirtualDevice::NOTHING; MAX_DEVICES],
+            ports: Table::new([PortFacts::NOTHING; PORT_ENTRIES]),
             nics: Table::new([NicFacts::NOTHING; MAX_NICS]),
             nic_vcpus: VcpuSet::EMPTY,
             critical: LineSet::EMPTY,
@@ -194,6 +197,7 @@ impl<'i> System<'i> {
             *system.partitions.of_mut(PartitionId(number)) = system.facts(u32::from(number), record);
         }
         system.bind_vcpus();
+        system.place_ports();
         for interrupt in image.interrupts() {
             if interrupt.flags.get() & INTERRUPT_CRITICAL != 0 {
                 system.critical.insert(Line(interrupt.line.get()));
@@ -272,6 +276,23 @@ impl<'i> System<'i> {
                 self.nic_vcpus.insert_all(VcpuSet::of(owner.first));
             }
         }
+    }
+
+    /// Gives each port its part of the memory for messages.
+    fn place_ports(&mut self) {
+        let mut first = 0_u32;
+        let image = self.image;
+        for (record, number) in image.ports().iter().zip(0_u8..) {
+            *self.ports.of_mut(PortId(number)) = PortFacts::new(record, first);
+            first = first.saturating_add(record.words());
+        }
+    }
+
+    /// Returns the facts of a port.
+    #[inline]
+    #[must_use]
+    pub fn port(&self, port: PortId) -> &PortFacts {
+        self.ports.of(port)
     }
 
     fn bind_vcpus(&mut self) {

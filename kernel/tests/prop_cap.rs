@@ -3,10 +3,10 @@
 //! descendants. A reset leaves exactly the endowed capabilities, and no operation changes anything else.
 
 use bulkhead_abi::{Error, ObjectKind, Rights};
-use bulkhead_arch_api::PartitionId;
+use bulkhead_arch_api::{PartitionId, VcpuId};
 use bulkhead_kernel::cap::{Capability, REVOKED_AT_ONCE, Spaces};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const PARTITIONS: u8 = 3;
 const SLOTS: u64 = 64;
@@ -27,6 +27,20 @@ enum Operation {
     Reset {
         holder: u8,
     },
+    /// Uses a slot, whatever is in it.
+    Use {
+        holder: u8,
+        index: u64,
+    },
+    /// Receives a call of a vCPU, or ends that call: with a reply or without.
+    Reply {
+        holder: u8,
+        caller: u8,
+    },
+    End {
+        caller: u8,
+        is_used: bool,
+    },
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -34,8 +48,11 @@ fn operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
         3 => (0..PARTITIONS, index.clone(), 0..PARTITIONS, 0..16_u8)
             .prop_map(|(holder, index, receiver, rights)| Operation::Derive { holder, index, receiver, rights }),
-        1 => (0..PARTITIONS, index, any::<bool>())
+        1 => (0..PARTITIONS, index.clone(), any::<bool>())
             .prop_map(|(holder, index, own)| Operation::Revoke { holder, index, own }),
+        2 => (0..PARTITIONS, index).prop_map(|(holder, index)| Operation::Use { holder, index }),
+        1 => (0..PARTITIONS, 0..4_u8).prop_map(|(holder, caller)| Operation::Reply { holder, caller }),
+        1 => (0..4_u8, any::<bool>()).prop_map(|(caller, is_used)| Operation::End { caller, is_used }),
         1 => (0..PARTITIONS).prop_map(|holder| Operation::Reset { holder }),
     ]
 }
@@ -45,20 +62,68 @@ type Name = (u8, u64);
 #[derive(Default)]
 struct Model {
     entries: BTreeMap<Name, (Capability, Option<Name>)>,
+    /// The slots whose capabilities somebody else took away, and whose holders do not know.
+    dead: BTreeSet<Name>,
+    /// The calls that were received, by caller.
+    calls: BTreeMap<u8, Name>,
 }
 
 impl Model {
     fn derive(&mut self, from: Name, receiver: u8, rights: Rights) -> Result<u64, Error> {
-        let (parent, _) = *self.entries.get(&from).ok_or(Error::NoCapability)?;
+        let parent = self.find(from)?;
         if !parent.rights.contains(rights) {
             return Err(Error::NoRight);
         }
-        let free = (0..SLOTS)
-            .find(|slot| !self.entries.contains_key(&(receiver, *slot)))
-            .ok_or(Error::NoSpace)?;
+        if parent.kind == ObjectKind::Reply {
+            return Err(Error::WrongKind);
+        }
+        let free = self.free(receiver).ok_or(Error::NoSpace)?;
         self.entries
             .insert((receiver, free), (Capability { rights, ..parent }, Some(from)));
         Ok(free)
+    }
+
+    /// Uses a slot. The first use of a dead one frees it.
+    fn find(&mut self, name: Name) -> Result<Capability, Error> {
+        if self.dead.remove(&name) {
+            return Err(Error::Revoked);
+        }
+        let (found, _) = self.entries.get(&name).ok_or(Error::NoCapability)?;
+        Ok(*found)
+    }
+
+    fn free(&self, holder: u8) -> Option<u64> {
+        let is_free = |slot: &u64| {
+            let name = (holder, *slot);
+            !self.entries.contains_key(&name) && !self.dead.contains(&name)
+        };
+        (0..SLOTS).find(is_free)
+    }
+
+    fn receive(&mut self, holder: u8, caller: u8) -> Result<u64, Error> {
+        let slot = self.free(holder).ok_or(Error::NoSpace)?;
+        let reply = Capability {
+            kind: ObjectKind::Reply,
+            object: caller,
+            rights: Rights::WRITE,
+        };
+        self.entries.insert((holder, slot), (reply, None));
+        self.calls.insert(caller, (holder, slot));
+        Ok(slot)
+    }
+
+    /// Ends a call, if its capability is still where it was put.
+    fn end(&mut self, caller: u8, name: Name, is_used: bool) {
+        let is_there = self
+            .entries
+            .get(&name)
+            .is_some_and(|(found, _)| found.kind == ObjectKind::Reply && found.object == caller);
+        if is_there {
+            self.entries.remove(&name);
+            if !is_used {
+                self.dead.insert(name);
+            }
+        }
     }
 
     fn descends(&self, name: Name, root: Name) -> bool {
@@ -76,7 +141,7 @@ impl Model {
         if own && root.1 == 0 {
             return Err(Error::InvalidArgument);
         }
-        self.entries.get(&root).ok_or(Error::NoCapability)?;
+        self.find(root)?;
         let gone: Vec<Name> = self
             .entries
             .keys()
@@ -85,6 +150,9 @@ impl Model {
             .collect();
         for name in gone {
             self.entries.remove(&name);
+            if name.0 != root.0 {
+                self.dead.insert(name);
+            }
         }
         if own {
             self.entries.remove(&root);
@@ -97,6 +165,7 @@ impl Model {
             // A place without a capability is no error here.
             let _nothing = self.revoke((holder, index), false);
             self.entries.remove(&(holder, index));
+            self.dead.remove(&(holder, index));
         }
         self.endow(holder);
     }
@@ -117,7 +186,7 @@ fn endowment(holder: u8) -> [(u32, Capability); 3] {
         (5, ObjectKind::EventGate, 9),
     ]
     .map(|(index, kind, rights)| {
-        let object = PartitionId(holder);
+        let object = holder;
         let rights = Rights(rights);
         (index, Capability { kind, object, rights })
     })
@@ -161,11 +230,26 @@ proptest! {
                     prop_assert_eq!(next, None);
                     model.reset(holder);
                 }
+                Operation::Use { holder, index } => {
+                    let found = spaces.look_up(PartitionId(holder), index);
+                    prop_assert_eq!(found, model.find((holder, index)));
+                }
+                Operation::Reply { holder, caller } => {
+                    let put = spaces.put_reply(PartitionId(holder), VcpuId(caller), Rights::WRITE);
+                    prop_assert_eq!(put.map(u64::from), model.receive(holder, caller));
+                }
+                Operation::End { caller, is_used } => {
+                    if let Some((holder, slot)) = model.calls.remove(&caller) {
+                        spaces.take_reply((PartitionId(holder), slot as u32), VcpuId(caller), is_used);
+                        model.end(caller, (holder, slot), is_used);
+                    }
+                }
             }
             for holder in 0..PARTITIONS {
                 for index in 0..SLOTS {
                     let expected = model.entries.get(&(holder, index)).map(|(capability, _)| *capability);
-                    prop_assert_eq!(spaces.look_up(PartitionId(holder), index).ok(), expected);
+                    let error = if model.dead.contains(&(holder, index)) { Error::Revoked } else { Error::NoCapability };
+                    prop_assert_eq!(spaces.peek(PartitionId(holder), index), expected.ok_or(error));
                     let parent = model.entries.get(&(holder, index)).and_then(|(_, parent)| *parent);
                     if let (Some(own), Some(parent)) = (expected, parent) {
                         prop_assert!(model.entries[&parent].0.rights.contains(own.rights));
@@ -183,7 +267,7 @@ fn a_revocation_takes_away_a_bounded_number_at_a_time() {
     let capability = Capability {
         kind: ObjectKind::Timer,
         rights: Rights::GRANT,
-        object: holder,
+        object: 0,
     };
     spaces.endow(holder, 1, capability).unwrap();
     let mut derived = 0;
@@ -198,4 +282,39 @@ fn a_revocation_takes_away_a_bounded_number_at_a_time() {
     }
     assert_eq!(spaces.revoke(holder, 1, true), Ok(true));
     assert_eq!(spaces.look_up(holder, 1), Err(Error::NoCapability));
+}
+
+#[test]
+fn the_worst_revocation_takes_every_slot_of_every_space() {
+    let spaces = Spaces::<spin::Spin>::new();
+    let capability = Capability {
+        kind: ObjectKind::Timer,
+        rights: Rights::GRANT,
+        object: 0,
+    };
+    spaces.endow(PartitionId(0), 1, capability).unwrap();
+    // A chain as long as it can be, through all spaces and back: each link is derived from the one before.
+    let (mut at, mut chain) = ((PartitionId(0), 1), 0);
+    for receiver in (0..32).map(PartitionId).cycle().take(32 * SLOTS as usize) {
+        let (holder, index) = at;
+        if let Ok(slot) = spaces.derive(holder, index, receiver, Rights::GRANT) {
+            (at, chain) = ((receiver, u64::from(slot)), chain + 1);
+        }
+    }
+    assert_eq!(chain, 32 * SLOTS - 1);
+    let mut steps = 1;
+    while spaces.revoke(PartitionId(0), 1, false) == Ok(false) {
+        steps += 1;
+    }
+    assert_eq!(steps, (chain as usize).div_ceil(REVOKED_AT_ONCE));
+    // Every holder but the one who revoked meets the error once. Then the slot is free.
+    for holder in (1..32).map(PartitionId) {
+        assert_eq!(
+            spaces.put_reply(holder, VcpuId(0), Rights::WRITE),
+            Err(Error::NoSpace)
+        );
+        assert_eq!(spaces.look_up(holder, 9), Err(Error::Revoked));
+        assert_eq!(spaces.look_up(holder, 9), Err(Error::NoCapability));
+        assert_eq!(spaces.put_reply(holder, VcpuId(0), Rights::WRITE), Ok(9));
+    }
 }

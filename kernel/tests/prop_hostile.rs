@@ -9,13 +9,42 @@ use bulkhead_abi::{HealthClass, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{FaultReport, GuestPhys, ResetKind, VcpuId};
 use bulkhead_arch_sim::{Action, Outcome, What};
 use bulkhead_image::layout::HealthAction;
+use bulkhead_image::layout::{Name, PortRecord};
 use proptest::prelude::*;
-use support::{Bench, NOWHERE, Part, RAM, UART, task, vm};
+use support::{Bench, NOWHERE, Part, RAM, UART, tables, task, vm};
 
 const PERIOD: u64 = 5_000;
 /// The time of one chunk of loading another partition, and of the way in and out.
 const LATENESS: u64 = 1_200;
 const END: u64 = 400_000;
+
+/// Returns a call of a port or a reply that mostly has possible arguments.
+fn message_call() -> impl Strategy<Value = Action> {
+    let operation = prop_oneof![
+        Just(Operation::PortSend),
+        Just(Operation::PortReceive),
+        Just(Operation::PortTryReceive),
+        Just(Operation::PortSendReceive),
+        Just(Operation::PortSendReceiveDonate),
+        Just(Operation::PortReceiveDonate),
+        Just(Operation::PortResume),
+        Just(Operation::PortReply),
+        Just(Operation::CapabilityDelete),
+    ];
+    let place = (0..0x802_u64).prop_map(|word| RAM + 8 * word);
+    let until = prop_oneof![Just(0), Just(1), 0..END];
+    (operation, 5..12_u64, place.clone(), place, 0..40_u64, until).prop_map(
+        |(operation, index, from, to, length, until)| {
+            let arguments = match operation {
+                Operation::PortReceive => [index, to, 64, until, 0, 0],
+                Operation::PortReceiveDonate => [index, to, 64, length, until % 12, until],
+                Operation::PortResume => [0, until, 0, 0, 0, 0],
+                _ => [index, from, length, to, 64, until],
+            };
+            Action::Hypercall(operation as u16, arguments)
+        },
+    )
+}
 
 /// Returns the actions of the hostile guests. The guests do them in a circle, and each vCPU starts at another
 /// action.
@@ -35,6 +64,7 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
     let action = prop_oneof![
         4 => (0..3_000_u64).prop_map(Action::Compute),
         8 => (number, prop::array::uniform6(small)).prop_map(|(number, arguments)| Action::Hypercall(number, arguments)),
+        6 => message_call(),
         3 => (address.clone(), size.clone()).prop_map(|(address, size)| Action::Read { address, size }),
         3 => (address, size, any::<u64>()).prop_map(|(address, size, value)| Action::Write { address, size, value }),
         2 => (0..END).prop_map(|time| Action::SetTimer(Some(time))),
@@ -105,6 +135,8 @@ fn parts(health: [HealthAction; 5], peers: Rights) -> Vec<Part> {
             .cap(3, ObjectKind::EventGate, 3 - number, Rights::ALL)
             .cap(4, ObjectKind::Timer, 0, Rights::READ)
             .cap(5, ObjectKind::Console, number, Rights::ALL)
+            .cap(6, ObjectKind::Port, 0, Rights::ALL)
+            .cap(7, ObjectKind::Port, 1, Rights::ALL)
             .with(|part| {
                 part.watches = vec![3 - number];
                 part.watchdog_ns = 70_000;
@@ -137,7 +169,17 @@ proptest! {
         peers in 1..16_u8,
         seed in 0..2_u64,
     ) {
-        let mut bench = Bench::new(2, &parts(health, Rights(peers)));
+        let mut image = tables(2, &parts(health, Rights(peers)));
+        for (name, depth) in [("first", 2_u32), ("second", 0)] {
+            image.ports.push(PortRecord {
+                name: Name::new(name).unwrap(),
+                message_size: 64.into(),
+                depth: depth.into(),
+                flags: 0.into(),
+                reserved: 0.into(),
+            });
+        }
+        let mut bench = Bench::with_image(2, image.build().unwrap());
         bench.seed(seed);
         bench.program(0, |_| critical());
         for vcpu in 1..=3 {

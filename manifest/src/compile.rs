@@ -34,7 +34,7 @@ use crate::model::{Access, Kind, Policy, ServerKind};
 use crate::payload::{Bytes, blob_name};
 use crate::plan::{self, Plan, TraceWish};
 use crate::rules::memory::UART_SIZE;
-use crate::rules::{networks, owned, registers};
+use crate::rules::{networks, owned, ports, registers};
 use crate::system::{Mapping, MappingKind, Partition, System, Vcpu};
 use crate::units::align_up;
 
@@ -192,6 +192,9 @@ fn records(system: &System) -> Result<ImageBuilder, NameError> {
     let mut builder = ImageBuilder::new(system.board.class.facts(), &system.board.name)?;
     board_records(system, &mut builder);
     schedule_records(system, &mut builder)?;
+    for port in &system.manifest.ports {
+        builder.ports.push(ports::record(port)?);
+    }
     let mut blobs = Blobs::default();
     for (number, partition) in system.partitions().iter().enumerate() {
         let record = partition_record(system, partition, builder.vcpus.len())?;

@@ -98,6 +98,13 @@ impl<P: Policy> Donating<P> {
         SlotSet(places & !lent | ends)
     }
 
+    /// Returns the slots whose readiness would change a decision, if that of these places would. A slot that
+    /// lends is ready again when its donation is returned. It counts if its place does, or if its place runs.
+    fn concerned(&self, SlotSet(places): SlotSet) -> SlotSet {
+        let running = if self.place == OWN { 0 } else { bit(self.place) };
+        SlotSet(self.ends(SlotSet(places)).0 | (places | running) & self.lending)
+    }
+
     /// Tells the policy about places that have become ready, or are no longer ready.
     fn set(&mut self, places: u32, is_ready: bool, now: Ticks) {
         for place in each(places) {
@@ -153,7 +160,7 @@ impl<P: Policy> Donating<P> {
             self.place = in_force.slot.0;
             in_force.slot = Slot(self.end(self.place));
         }
-        in_force.interested = self.ends(in_force.interested);
+        in_force.interested = self.concerned(in_force.interested);
     }
 
     #[inline(never)]
@@ -237,7 +244,7 @@ impl<P: Policy> Policy for Donating<P> {
     }
 
     fn interested(&self) -> SlotSet {
-        self.ends(self.policy.interested())
+        self.concerned(self.policy.interested())
     }
 
     fn has_signals(&self) -> bool {

@@ -222,6 +222,55 @@ pub(crate) unsafe fn copy(destination: u64, bytes: &[u8]) {
     clean_and_invalidate(behind, rest.len() as u64);
 }
 
+/// Copies `length` bytes from one place to another, by words as far as it goes.
+///
+/// # Safety
+/// `length` bytes from `from` on are mapped readable memory, and from `to` on writable memory, to which no
+/// Rust reference exists but to atomics. Both are multiples of 8.
+#[inline]
+pub(crate) unsafe fn copy_message(from: u64, to: u64, length: u64) {
+    // SAFETY: loads from the caller's first range, stores to the second only: 64 bytes a turn, then 8, then
+    // 1.
+    unsafe {
+        core::arch::asm!(
+            "2:",
+            "subs {left}, {left}, #64",
+            "b.lo 3f",
+            "ldp {a}, {b}, [{from}], #16",
+            "ldp {c}, {d}, [{from}], #16",
+            "stp {a}, {b}, [{to}], #16",
+            "stp {c}, {d}, [{to}], #16",
+            "ldp {a}, {b}, [{from}], #16",
+            "ldp {c}, {d}, [{from}], #16",
+            "stp {a}, {b}, [{to}], #16",
+            "stp {c}, {d}, [{to}], #16",
+            "b 2b",
+            "3: adds {left}, {left}, #64",
+            "b.eq 6f",
+            "4: subs {left}, {left}, #8",
+            "b.lo 5f",
+            "ldr {a}, [{from}], #8",
+            "str {a}, [{to}], #8",
+            "b 4b",
+            "5: adds {left}, {left}, #8",
+            "b.eq 6f",
+            "7: ldrb {a:w}, [{from}], #1",
+            "strb {a:w}, [{to}], #1",
+            "subs {left}, {left}, #1",
+            "b.ne 7b",
+            "6:",
+            a = out(reg) _,
+            b = out(reg) _,
+            c = out(reg) _,
+            d = out(reg) _,
+            from = inout(reg) from => _,
+            to = inout(reg) to => _,
+            left = inout(reg) length => _,
+            options(nostack),
+        );
+    }
+}
+
 /// Copies and cleans `units` times [`COPY_UNIT`] bytes.
 ///
 /// # Safety

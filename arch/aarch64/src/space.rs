@@ -32,12 +32,58 @@ const ADDRESS_BITS: u8 = 40;
 
 /// Root of each partition's tree, 0 until it is built.
 static ROOTS: [AtomicU64; MAX_PARTITIONS] = [const { AtomicU64::new(0) }; MAX_PARTITIONS];
-/// First address and bytes of each partition's largest piece of RAM that nobody takes parts of; no bytes if
-/// there is none.
-static LARGEST: [(AtomicU64, AtomicU64); MAX_PARTITIONS] =
-    [const { (AtomicU64::new(0), AtomicU64::new(0)) }; MAX_PARTITIONS];
+/// Each partition's largest piece of RAM that nobody takes parts of.
+static LARGEST: [Piece; MAX_PARTITIONS] = [const { Piece::NONE }; MAX_PARTITIONS];
 /// Tables of the pool that are in use.
 static USED: AtomicUsize = AtomicUsize::new(0);
+
+/// A piece of a partition's RAM, of which the answer to most questions follows without a look at the tree.
+struct Piece {
+    first: AtomicU64,
+    /// No bytes if there is no such piece. They are read first and written last.
+    size: AtomicU64,
+    host: AtomicU64,
+    /// 1: the partition may load. 2: it may store.
+    rights: AtomicU64,
+}
+
+impl Piece {
+    #[expect(
+        clippy::declare_interior_mutable_const,
+        reason = "the first value of an array's entries"
+    )]
+    const NONE: Self = Self {
+        first: AtomicU64::new(0),
+        size: AtomicU64::new(0),
+        host: AtomicU64::new(0),
+        rights: AtomicU64::new(0),
+    };
+
+    /// Returns the bus address of a stretch and the rights of the partition, if all of it is in the piece.
+    #[inline(always)]
+    fn find(&self, guest: GuestPhys, length: u64) -> Option<(u64, u64)> {
+        let size = self.size.load(Ordering::Acquire);
+        let offset = guest.0.wrapping_sub(self.first.load(Ordering::Relaxed));
+        let is_inside = length <= size && offset <= size - length;
+        let host = self.host.load(Ordering::Relaxed).wrapping_add(offset);
+        is_inside.then(|| (host, self.rights.load(Ordering::Relaxed)))
+    }
+}
+
+/// Does [`each_piece`], without a look at the tree for most stretches.
+#[inline(always)]
+fn each_quickly(
+    (partition, guest): (PartitionId, GuestPhys),
+    length: u64,
+    mut action: impl FnMut(u64, u64, u64),
+) -> Result<(), CopyError> {
+    let largest = LARGEST.get(usize::from(partition.0));
+    if let Some((host, _)) = largest.and_then(|piece| piece.find(guest, length)) {
+        action(host, 0, length);
+        return Ok(());
+    }
+    each_piece(partition, guest, length, action)
+}
 
 /// Returns the size of guest-physical addresses of this CPU, by ID_AA64MMFR0_EL1.PARange. All pCPUs of a
 /// board agree.
@@ -94,12 +140,10 @@ fn look_up(partition: PartitionId, guest: GuestPhys) -> Option<Translation> {
 /// Tells whether this address is in the partition's largest region of memory.
 #[inline(always)]
 pub(crate) fn is_in_largest(partition: PartitionId, guest: GuestPhys) -> bool {
-    LARGEST
-        .get(usize::from(partition.0))
-        .is_some_and(|(first, size)| {
-            let size = size.load(Ordering::Acquire);
-            guest.0.wrapping_sub(first.load(Ordering::Relaxed)) < size
-        })
+    LARGEST.get(usize::from(partition.0)).is_some_and(|piece| {
+        let size = piece.size.load(Ordering::Acquire);
+        guest.0.wrapping_sub(piece.first.load(Ordering::Relaxed)) < size
+    })
 }
 
 /// Tells whether there is memory of the partition at this address.
@@ -108,12 +152,12 @@ pub(crate) fn is_memory(partition: PartitionId, guest: GuestPhys) -> bool {
         || look_up(partition, guest).is_some_and(|found| found.attributes.kind == MemoryKind::Ram)
 }
 
-/// Calls `action` with bus address, bytes done and bytes of each piece of a stretch of partition memory.
-fn each_piece(
+/// Calls `action` with what each piece of a stretch of partition memory is, bytes done and bytes of it.
+fn each_run(
     partition: PartitionId,
     guest: GuestPhys,
     length: u64,
-    mut action: impl FnMut(u64, u64, u64),
+    mut action: impl FnMut(&Translation, u64, u64),
 ) -> Result<(), CopyError> {
     let tree = tree_of(partition).ok_or(CopyError { address: guest })?;
     let mut done = 0;
@@ -124,10 +168,22 @@ fn each_piece(
             return Err(CopyError { address: at });
         };
         let bytes = found.contiguous.min(length - done);
-        action(found.output.0, done, bytes);
+        action(&found, done, bytes);
         done += bytes;
     }
     Ok(())
+}
+
+/// Calls `action` with bus address, bytes done and bytes of each piece of a stretch of partition memory.
+fn each_piece(
+    partition: PartitionId,
+    guest: GuestPhys,
+    length: u64,
+    mut action: impl FnMut(u64, u64, u64),
+) -> Result<(), CopyError> {
+    each_run(partition, guest, length, |found, done, bytes| {
+        action(found.output.0, done, bytes);
+    })
 }
 
 /// Returns the part of a buffer that a piece is about.
@@ -250,12 +306,16 @@ impl Spaces for Machine {
             slot.store(root.0, Ordering::Release);
         }
         let memory = regions.iter().filter(|region| region.kind == MemoryKind::Ram);
-        if let (Some(largest), Some((first, size))) = (
+        if let (Some(largest), Some(piece)) = (
             memory.max_by_key(|region| region.size),
             LARGEST.get(usize::from(partition.0)),
         ) {
-            first.store(largest.guest.0, Ordering::Relaxed);
-            size.store(largest.size, Ordering::Release);
+            let rights = largest.permissions;
+            let rights = u64::from(rights.read) | u64::from(rights.write) << 1;
+            piece.first.store(largest.guest.0, Ordering::Relaxed);
+            piece.host.store(largest.host.0, Ordering::Relaxed);
+            piece.rights.store(rights, Ordering::Relaxed);
+            piece.size.store(largest.size, Ordering::Release);
         }
         irq::configure(partition, controller.as_ref());
         Ok(())
@@ -263,8 +323,8 @@ impl Spaces for Machine {
 
     fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
         let Some(tree) = tree_of(partition) else { return };
-        if let Some((_, size)) = LARGEST.get(usize::from(partition.0)) {
-            size.store(0, Ordering::Release);
+        if let Some(piece) = LARGEST.get(usize::from(partition.0)) {
+            piece.size.store(0, Ordering::Release);
         }
         // The invalidations are for the VMID in VTTBR_EL2: nobody else's state may be current then.
         self.unload();
@@ -299,6 +359,76 @@ impl Spaces for Machine {
         })?;
         cache::invalidate_instructions();
         Ok(())
+    }
+
+    fn may_access(&self, partition: PartitionId, guest: GuestPhys, length: u64, is_store: bool) -> bool {
+        let largest = LARGEST.get(usize::from(partition.0));
+        if let Some((_, rights)) = largest.and_then(|piece| piece.find(guest, length)) {
+            return rights & (1 + u64::from(is_store)) != 0;
+        }
+        let mut may = true;
+        let found = each_run(partition, guest, length, |found, _, _| {
+            let rights = found.attributes.permissions;
+            may &= if is_store { rights.write } else { rights.read };
+        });
+        may && found.is_ok()
+    }
+
+    fn load_message(
+        &self,
+        from: (PartitionId, GuestPhys),
+        length: usize,
+        words: &[AtomicU64],
+    ) -> Result<(), CopyError> {
+        let (to, length) = (
+            words.as_ptr().expose_provenance() as u64,
+            length.min(words.len() * 8),
+        );
+        each_quickly(from, length as u64, |host, done, bytes| {
+            cache::clean_and_invalidate(host, bytes);
+            // SAFETY: memory of the partition, mapped at EL2 as RAM of the board, and words that are ours to
+            // change, as many.
+            unsafe { cache::copy_message(host, to + done, bytes) }
+        })
+    }
+
+    fn store_message(
+        &mut self,
+        to: (PartitionId, GuestPhys),
+        length: usize,
+        words: &[AtomicU64],
+    ) -> Result<(), CopyError> {
+        let (from, length) = (
+            words.as_ptr().expose_provenance() as u64,
+            length.min(words.len() * 8),
+        );
+        each_quickly(to, length as u64, |host, done, bytes| {
+            // SAFETY: as above, in the other direction.
+            unsafe { cache::copy_message(from + done, host, bytes) }
+            cache::clean_and_invalidate(host, bytes);
+        })
+    }
+
+    fn pass_message(
+        &mut self,
+        from: (PartitionId, GuestPhys),
+        to: (PartitionId, GuestPhys),
+        length: usize,
+    ) -> Result<(), CopyError> {
+        let (receiver, first) = to;
+        let mut result = Ok(());
+        let loaded = each_quickly(from, length as u64, |source, done, bytes| {
+            cache::clean_and_invalidate(source, bytes);
+            // A piece of the sender's is at most a few pieces of the receiver's.
+            let here = GuestPhys(first.0.wrapping_add(done));
+            let passed = each_quickly((receiver, here), bytes, |target, before, bytes| {
+                // SAFETY: memory of both partitions, mapped at EL2 as RAM of the board.
+                unsafe { cache::copy_message(source + before, target, bytes) }
+                cache::clean_and_invalidate(target, bytes);
+            });
+            result = result.and(passed);
+        });
+        loaded.and(result)
     }
 
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {

@@ -6,8 +6,10 @@ use crate::{
     Access, AccessKind, ClassFacts, Dump, Exit, FaultReport, FrameWords, GuestPhys, HostPhys, Line,
     PartitionId, PcpuId, Reply, Ticks, VcpuId, VcpuSet, VirtualDevice, VirtualLine, Window,
 };
+use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::log::Area;
 use bulkhead_abi::trace::Entry;
+use core::sync::atomic::Ordering;
 
 /// One pCPU's view of its machine: all groups of verbs.
 pub trait Arch: Cpus + Vcpus + Spaces + Irqs + Clock + Frames + Traces {
@@ -228,6 +230,16 @@ pub struct CopyError {
 /// Bytes of a partition's memory that may be cleared without a look at interrupts.
 pub const CLEAR_AT_ONCE: u64 = 16 * 1024;
 
+/// Bytes of a message that are copied at a time, unless the backend has a way of its own.
+const MESSAGE_PIECE: usize = 64;
+
+/// Returns the address `bytes` behind `guest`.
+fn after(guest: GuestPhys, bytes: usize) -> Result<GuestPhys, CopyError> {
+    guest
+        .offset(bytes as u64)
+        .map_err(|_| CopyError { address: guest })
+}
+
 /// Address spaces of partitions. Built once at boot, by one pCPU, before any vCPU of theirs runs.
 pub trait Spaces {
     /// Builds the space of a partition. The backend answers those of its virtual `devices` that it knows, its
@@ -258,6 +270,74 @@ pub trait Spaces {
     /// # Errors
     /// [`CopyError`] at the first byte that is not mapped memory.
     fn copy_out(&mut self, partition: PartitionId, guest: GuestPhys, bytes: &[u8]) -> Result<(), CopyError>;
+    /// Tells whether all of `length` bytes from `guest` on are memory, no registers, that the partition
+    /// itself may load, or store to if `is_store`. Bounded by the number of pages.
+    fn may_access(&self, partition: PartitionId, guest: GuestPhys, length: u64, is_store: bool) -> bool;
+    /// Copies a message from the partition's memory into `words`, the first byte of a word in its bits 7:0.
+    /// The memory is what the partition sees, also with its caches off. Requires: `guest` is a multiple of
+    /// 8, and [`Spaces::may_access`] has just said yes. Bounded by `length`.
+    ///
+    /// # Errors
+    /// [`CopyError`] if the memory has been taken away meanwhile.
+    fn load_message(
+        &self,
+        (partition, guest): (PartitionId, GuestPhys),
+        length: usize,
+        words: &[AtomicU64],
+    ) -> Result<(), CopyError> {
+        let pieces = words.chunks(MESSAGE_PIECE / 8);
+        for (piece, at) in pieces.zip((0..length).step_by(MESSAGE_PIECE)) {
+            let mut bytes = [0; MESSAGE_PIECE];
+            let (used, _) = bytes.split_at_mut(length.saturating_sub(at).min(MESSAGE_PIECE));
+            self.copy_in(partition, after(guest, at)?, used)?;
+            for (word, bytes) in piece.iter().zip(bytes.as_chunks().0) {
+                word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+    /// Copies a message from `words` into the partition's memory, as [`Spaces::load_message`] does in the
+    /// other direction.
+    ///
+    /// # Errors
+    /// [`CopyError`] if the memory has been taken away meanwhile.
+    fn store_message(
+        &mut self,
+        (partition, guest): (PartitionId, GuestPhys),
+        length: usize,
+        words: &[AtomicU64],
+    ) -> Result<(), CopyError> {
+        let pieces = words.chunks(MESSAGE_PIECE / 8);
+        for (piece, at) in pieces.zip((0..length).step_by(MESSAGE_PIECE)) {
+            let mut bytes = [0; MESSAGE_PIECE];
+            for (word, bytes) in piece.iter().zip(bytes.as_chunks_mut().0) {
+                *bytes = word.load(Ordering::Relaxed).to_le_bytes();
+            }
+            let (used, _) = bytes.split_at(length.saturating_sub(at).min(MESSAGE_PIECE));
+            self.copy_out(partition, after(guest, at)?, used)?;
+        }
+        Ok(())
+    }
+    /// Copies a message from the memory of one partition into that of another, or of the same one. Both may
+    /// have their caches off. Requires: both addresses are multiples of 8, and
+    /// [`Spaces::may_access`] has said yes of both. Bounded by `length`.
+    ///
+    /// # Errors
+    /// [`CopyError`] if the memory has been taken away meanwhile.
+    fn pass_message(
+        &mut self,
+        (sender, from): (PartitionId, GuestPhys),
+        (receiver, to): (PartitionId, GuestPhys),
+        length: usize,
+    ) -> Result<(), CopyError> {
+        for at in (0..length).step_by(MESSAGE_PIECE) {
+            let mut bytes = [0; MESSAGE_PIECE];
+            let (used, _) = bytes.split_at_mut(length.saturating_sub(at).min(MESSAGE_PIECE));
+            self.copy_in(sender, after(from, at)?, used)?;
+            self.copy_out(receiver, after(to, at)?, used)?;
+        }
+        Ok(())
+    }
     /// Clears some of `length` bytes, as [`Spaces::copy_out`] of zeros would. Stops when an interrupt is
     /// pending, so that none has to wait for all. Returns how many bytes it has cleared, at least one.
     /// Bounded by `length`, and without a look at interrupts by [`CLEAR_AT_ONCE`]: a backend that does not

@@ -306,6 +306,12 @@ impl<C: SimClass> Spaces for SimMachine<C> {
             })
     }
 
+    fn may_access(&self, partition: PartitionId, guest: GuestPhys, length: u64, is_store: bool) -> bool {
+        let world = self.world();
+        let own = world.partitions.get(&partition.0);
+        own.is_some_and(|own| own.view.may_access(guest.0, length, is_store))
+    }
+
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {
         let behind = (guest.0 / CLEAR_AT_ONCE).saturating_add(1) * CLEAR_AT_ONCE;
         let length = length.min(behind - guest.0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The board's memory and what partitions see of it.
 
-use bulkhead_arch_api::{BuildError, CopyError, GuestPhys, HostPhys, Region};
+use bulkhead_arch_api::{BuildError, CopyError, GuestPhys, HostPhys, MemoryKind, Region};
 use std::collections::BTreeMap;
 
 const PAGE: u64 = 4096;
@@ -90,6 +90,26 @@ impl View {
     pub(crate) fn translate(&self, address: u64) -> Option<HostPhys> {
         self.region(address)
             .map(|region| HostPhys(region.host.0 + (address - region.guest.0)))
+    }
+
+    /// Tells whether all of a stretch is memory with these rights.
+    pub(crate) fn may_access(&self, guest: u64, length: u64, is_store: bool) -> bool {
+        let mut at = guest;
+        let Some(end) = guest.checked_add(length) else {
+            return false;
+        };
+        while at < end {
+            let Some(region) = self.region(at) else {
+                return false;
+            };
+            let rights = region.permissions;
+            let may = if is_store { rights.write } else { rights.read };
+            if !may || region.kind != MemoryKind::Ram {
+                return false;
+            }
+            at = region.guest.0 + region.size;
+        }
+        true
     }
 
     /// Returns where `length` bytes are on the bus, in stretches within a page.

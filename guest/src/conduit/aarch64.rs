@@ -10,7 +10,8 @@ pub(crate) fn call(identifier: u64, arguments: [u64; 6]) -> [u64; 5] {
     let [mut x1, mut x2, mut x3, mut x4, x5, x6] = arguments;
     let mut x0 = identifier;
     if environment::is_task() {
-        // SAFETY: the hypervisor changes x0..x4 only, and no memory of ours (head of `bulkhead-abi`).
+        // SAFETY: the hypervisor changes x0..x4 only (head of `bulkhead-abi`), and of our memory only the
+        // buffer that a call of a port names. The compiler takes all memory for changed.
         unsafe {
             asm!("svc #0", inout("x0") x0, inout("x1") x1, inout("x2") x2, inout("x3") x3, inout("x4") x4,
                  in("x5") x5, in("x6") x6, options(nostack));

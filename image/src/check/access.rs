@@ -34,6 +34,9 @@ pub(super) fn capability(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         }
         ObjectKind::Timer => require(record.object.get() == 0, Fault::OutOfRange)?,
         ObjectKind::Schedule => schedules(image, record.object.get())?,
+        ObjectKind::Port => refers(record.object.get(), image.ports().len(), Table::Ports)?,
+        // Only a call makes one.
+        ObjectKind::Reply => return Err(Fault::UnknownKind),
     }
     for (other, other_index) in earlier(image.capabilities(), index) {
         let same =

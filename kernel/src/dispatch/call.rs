@@ -26,12 +26,24 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Ok(Command::Null) => Ok([0; 4]),
             Ok(Command::Wait(gate, until)) => return self.wait_for_events(slot, vcpu, gate, until),
             Ok(Command::Sleep(until)) => return self.sleep(slot, vcpu, until),
+            Ok(Command::Revoke(index, true)) if self.refuse_if_reply(caller, index) => Ok([0; 4]),
             Ok(Command::Revoke(index, own)) => match self.shared.capabilities.revoke(caller, index, own) {
                 Ok(false) => {
                     self.local.slot_mut(slot).activity = Activity::Revoking(index, own);
                     return;
                 }
                 done => done.map(|_| [0; 4]),
+            },
+            Ok(
+                ref command @ (Command::Send(..)
+                | Command::Receive(..)
+                | Command::Call(..)
+                | Command::ReplyReceive(..)
+                | Command::Resume(_)
+                | Command::Reply(..)),
+            ) => match self.call_at_port(slot, vcpu, command) {
+                Some(answer) => answer,
+                None => return,
             },
             Ok(ref command) => self.carry_out(caller, command),
             Err(error) => Err(error),
@@ -58,7 +70,16 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(never)]
     fn carry_out(&mut self, caller: PartitionId, command: &Command) -> Answer {
         match *command {
-            Command::Null | Command::Wait(..) | Command::Sleep(_) | Command::Revoke(..) => Ok([0; 4]),
+            Command::Null
+            | Command::Wait(..)
+            | Command::Sleep(_)
+            | Command::Revoke(..)
+            | Command::Send(..)
+            | Command::Receive(..)
+            | Command::Call(..)
+            | Command::ReplyReceive(..)
+            | Command::Resume(_)
+            | Command::Reply(..) => Ok([0; 4]),
             Command::Version => one(u64::from(ABI_VERSION)),
             Command::Status(partition) => {
                 let shared = self.shared.partition(partition);
@@ -176,7 +197,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     /// Returns the time of the next timer interrupt of a vCPU that is about to block in a call. Returns
     /// `None` if an interrupt is pending already. An interrupt that comes later finds the vCPU blocked, as it
     /// finds an idle vCPU.
-    fn interruption(&mut self, vcpu: VcpuId) -> Option<Ticks> {
+    pub(super) fn interruption(&mut self, vcpu: VcpuId) -> Option<Ticks> {
         let own = self.machine.pause(vcpu);
         (own > self.machine.now()).then_some(own)
     }

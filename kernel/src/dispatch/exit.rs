@@ -3,6 +3,7 @@
 
 use super::{Pcpu, SEVERAL_VCPUS};
 use crate::local::{Activity, Pause};
+use crate::port::MAX_PORTS;
 use bulkhead_abi::{Error, StartCause, StartMode};
 use bulkhead_arch_api::{
     Access, Arch, CpuOnResult, Drivers, Exit, GuestPhys, Reply, ResetKind, Ticks, VcpuId, VcpuSet,
@@ -189,7 +190,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             }
             // A vCPU can be woken without end. The budget of this vCPU pays for each wake.
             Activity::Blocked(pause) => {
-                if !self.end_pause(slot, vcpu, pause) && SEVERAL_VCPUS {
+                // A vCPU that lends its place does not run in it.
+                if !self.end_pause(slot, vcpu, pause) && SEVERAL_VCPUS && !self.local.is_lending(slot) {
                     let now = self.machine.now();
                     self.local.make_looking(slot, pause, now);
                 }
@@ -206,15 +208,28 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     /// Ends a blocking hypercall if there is a reason to. Returns whether there was one.
     fn end_pause(&mut self, slot: Slot, vcpu: VcpuId, pause: Pause) -> bool {
-        if let Pause::Events(gate, ..) = pause {
-            let shared = &self.shared.partition(gate).gate;
-            let events = shared.take();
-            if events != 0 {
-                shared.leave(vcpu);
-                self.events_taken(gate);
-                self.release(slot, Ok([events, 0, 0, 0]));
-                return true;
+        match pause {
+            Pause::Events(gate, ..) => {
+                let shared = &self.shared.partition(gate).gate;
+                let events = shared.take();
+                if events != 0 {
+                    shared.leave(vcpu);
+                    self.events_taken(gate);
+                    self.release(slot, Ok([events, 0, 0, 0]));
+                    return true;
+                }
             }
+            Pause::Port(..) | Pause::Reply(..) if MAX_PORTS != 0 => {
+                let outcome = match pause {
+                    Pause::Port(..) => self.received(vcpu),
+                    _ => self.replied(vcpu),
+                };
+                if let Some(outcome) = outcome {
+                    self.release(slot, outcome);
+                    return true;
+                }
+            }
+            _ => {}
         }
         let interrupted = self.machine.has_work(vcpu);
         if interrupted {
@@ -236,7 +251,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         match self.local.slot(slot).activity {
             Activity::Idle(_) => self.local.make_ready(slot, now),
             Activity::Blocked(Pause::Sleep(until, _)) if until <= now => self.release(slot, Ok([0; 4])),
-            Activity::Blocked(pause @ Pause::Events(_, until, _)) if until <= now => {
+            Activity::Blocked(
+                pause @ (Pause::Events(_, until, _) | Pause::Port(_, until, _) | Pause::Reply(until, _)),
+            ) if until <= now => {
                 self.give_up(slot, pause, Error::TimedOut);
             }
             Activity::Blocked(pause) => self.give_up(slot, pause, Error::Interrupted),
@@ -254,6 +271,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     fn give_up(&mut self, slot: Slot, pause: Pause, error: Error) {
         let result = match pause {
             Pause::Sleep(..) => Err(error),
+            Pause::Port(port, ..) => self.give_up_message(self.local.slot(slot).vcpu, port, error),
+            Pause::Reply(..) => self.give_up_reply(self.local.slot(slot).vcpu, error),
             Pause::Events(gate, ..) => {
                 let events = self
                     .shared
@@ -268,8 +287,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 
     /// Ends a blocking hypercall.
-    fn release(&mut self, slot: Slot, result: Result<[u64; 4], Error>) {
+    pub(super) fn release(&mut self, slot: Slot, result: Result<[u64; 4], Error>) {
         let vcpu = self.local.slot(slot).vcpu;
+        self.end_loan(slot);
         self.machine.reply(vcpu, Reply::Hypercall(result));
         if self.local.slot(slot).activity.is_ready() {
             // The vCPU has looked in its own time, and goes on.

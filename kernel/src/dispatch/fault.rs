@@ -293,5 +293,7 @@ const fn error_name(error: Error) -> &'static str {
         Error::WrongState => "wrong-state",
         Error::TimedOut => "timed-out",
         Error::Interrupted => "interrupted",
+        Error::Revoked => "revoked",
+        Error::DonationCycle => "donation-cycle",
     }
 }

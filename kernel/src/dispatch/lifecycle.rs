@@ -58,6 +58,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Some(PartitionState::Stopped | PartitionState::Failed)
         ) {
             self.quiesce(partition);
+            self.refuse_replies(partition);
         }
         if effects.load {
             let first = self.system.binding_of(partition, 0);
@@ -137,6 +138,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             {
                 self.shared.partition(gate).gate.leave(state.vcpu);
             }
+            self.leave_ports(slot, state.vcpu);
             self.local.switch_off(slot, now);
             self.machine.detach(state.vcpu);
         }
@@ -151,6 +153,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     pub(super) fn load_here(&mut self, partition: PartitionId, now: Ticks) {
         if self.shared.partition(partition).state() == PartitionState::Loading {
             self.quiesce(partition);
+            self.refuse_replies(partition);
             let slot = self.system.binding_of(partition, 0).slot;
             let start = self
                 .shared
@@ -197,6 +200,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         let binding = self.system.binding(vcpu);
         self.local.block(slot, Activity::Off);
+        self.leave_ports(slot, vcpu);
         self.machine.detach(vcpu);
         let effects = self
             .shared

@@ -55,6 +55,8 @@ const fn block_reason(activity: Activity) -> Option<BlockReason> {
         Activity::Idle(_) => Some(BlockReason::Idle),
         Activity::Blocked(Pause::Events(..)) => Some(BlockReason::Waiting),
         Activity::Blocked(Pause::Sleep(..)) => Some(BlockReason::Sleeping),
+        Activity::Blocked(Pause::Port(..)) => Some(BlockReason::Message),
+        Activity::Blocked(Pause::Reply(..)) => Some(BlockReason::Reply),
         Activity::Ready
         | Activity::Loading(_)
         | Activity::Reporting

@@ -6,7 +6,9 @@ mod partition;
 mod scheduling;
 mod timing;
 
+use bulkhead_abi::hypercall::MAX_MESSAGE;
 use bulkhead_abi::trace::{RING_MAX, RING_MIN};
+use bulkhead_image::MAX_PORT_DEPTH;
 
 use crate::schema::declare::tables;
 use crate::schema::form::Whole;
@@ -29,6 +31,8 @@ tables! {
         partitions "partition": Map<PartitionSpec>, required;
         /// networks that VMs share; class `armv7m`
         networks "network": Map<NetworkSpec>, optional;
+        /// ports: queues by which partitions send each other messages; class `aarch64`
+        ports "port": Map<PortSpec>, optional;
         /// disks and networks that the emulator plugs into devices; nothing of this is in the system image
         emulator "emulator": EmulatorSpec, optional;
         /// trace of every pCPU whenever the system runs; without this table only `run --trace` traces
@@ -53,6 +57,16 @@ tables! {
         budget "budget": Given<Duration>, default("2ms");
         /// the period of the budget
         period "period": Given<Duration>, default("10ms");
+    }
+
+    /// A port. The capabilities of partitions say who may send and who may receive.
+    pub(crate) PortSpec [name] = "a port table" {
+        /// bytes of the longest message
+        message_size "message-size": Given<Whole<1, { MAX_MESSAGE as u32 }>>, default(64);
+        /// messages that can wait in the port while nobody receives; with 0 a receiver must be waiting
+        depth "depth": Given<Whole<0, MAX_PORT_DEPTH>>, default(8);
+        /// `true`: a receiver is told the number of the partition that sent a message
+        identify "identify": bool, default(false);
     }
 
     /// Disks and networks of the emulated board, with the devices that they are plugged into.

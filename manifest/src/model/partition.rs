@@ -185,7 +185,7 @@ tables! {
         at "place": Option<Placed<Address>>, optional;
     }
 
-    /// Right to the object in exactly one of the first five keys. The capability's own name has up to 23
+    /// Right to the object in exactly one of the first six keys. The capability's own name has up to 23
     /// characters.
     pub(crate) CapabilitySpec [name] by "name the partition knows it by" = "a capability" {
         /// a partition, the holder itself included
@@ -199,6 +199,8 @@ tables! {
         /// the schedules of this pCPU, which has policy `arinc653`. The right `read` tells which schedule is
         /// in force; the right `control` changes the schedule
         schedule "schedule": Option<Placed<u32>>, optional;
+        /// a port: `write` sends, `read` receives, `grant` sends capabilities along
+        port "port": Option<Placed<String>>, optional;
         /// operations that the holder may carry out
         rights "rights": Option<Placed<Vec<Placed<Rights>>>>, otherwise("[\"read\"]; console: [\"read\", \"write\"]");
     }
@@ -320,9 +322,9 @@ words! {
 
 words! {
     Rights {
-        /// look: read the status, wait, read data
+        /// look: read the status, wait, read data, receive
         "read" => Rights::READ,
-        /// write or signal
+        /// write, signal or send
         "write" => Rights::WRITE,
         /// start, stop, restart, kick
         "control" => Rights::CONTROL,
@@ -350,6 +352,7 @@ pub(crate) enum Target<'a> {
     Console,
     /// The schedules of a pCPU.
     Schedule(&'a Placed<u32>),
+    Port(&'a Placed<String>),
 }
 
 impl CapabilitySpec {
@@ -361,6 +364,7 @@ impl CapabilitySpec {
             self.timer.then_some(Target::Timer),
             self.console.then_some(Target::Console),
             self.schedule.as_ref().map(Target::Schedule),
+            self.port.as_ref().map(Target::Port),
         ];
         targets.into_iter().flatten().collect()
     }

@@ -5,6 +5,7 @@ use bulkhead_abi::Rights;
 use bulkhead_abi::hypercall::capability_slots;
 use bulkhead_abi::size::TABLES;
 
+use super::ports;
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{CapabilitySpec, Manifest, PartitionSpec, Placed, Policy, Target, right_names};
@@ -54,7 +55,7 @@ fn one_object(capability: &CapabilitySpec, report: &mut Report) {
         let message = format!("capability `{}` names {number}", capability.name.value);
         report.push(
             Diagnostic::at(Code::CapabilityShape, capability.name.place, message)
-                .help("give exactly one of `partition = \"NAME\"`, `event-gate = \"NAME\"`, `timer = true`, `console = true`, `schedule = PCPU`"),
+                .help("give exactly one of `partition = \"NAME\"`, `event-gate = \"NAME\"`, `timer = true`, `console = true`, `schedule = PCPU`, `port = \"NAME\"`"),
         );
     }
 }
@@ -133,6 +134,9 @@ fn target_exists(capability: &CapabilitySpec, manifest: &Manifest, report: &mut 
         if let Target::Schedule(pcpu) = target {
             pcpu_has_schedules(capability, pcpu, manifest, report);
         }
+        if let Target::Port(port) = target {
+            port_exists(capability, port, manifest, report);
+        }
         let (Target::Partition(name) | Target::EventGate(name)) = target else {
             continue;
         };
@@ -167,6 +171,23 @@ fn pcpu_has_schedules(
     }
 }
 
+fn port_exists(capability: &CapabilitySpec, port: &Placed<String>, manifest: &Manifest, report: &mut Report) {
+    if ports::number(manifest, &port.value).is_some() {
+        return;
+    }
+    let names = manifest.ports.iter().map(|port| port.name.value.as_str());
+    let help = match nearest(&port.value, names.clone()) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None if manifest.ports.is_empty() => format!("add a table `[port.{}]`", port.value),
+        None => format!("the ports are: {}", names.collect::<Vec<_>>().join(", ")),
+    };
+    let message = format!(
+        "capability `{}` names a port `{}` that does not exist",
+        capability.name.value, port.value
+    );
+    report.push(Diagnostic::at(Code::CapabilityTarget, port.place, message).help(help));
+}
+
 /// Returns the rights that some operation on the object needs.
 fn meaningful(target: &Target, own: bool) -> Rights {
     match target {
@@ -176,7 +197,7 @@ fn meaningful(target: &Target, own: bool) -> Rights {
         Target::EventGate(_) => Rights::WRITE.union(Rights::GRANT),
         Target::Timer => Rights::READ.union(Rights::GRANT),
         Target::Schedule(_) => Rights::READ.union(Rights::CONTROL).union(Rights::GRANT),
-        Target::Console => Rights::READ.union(Rights::WRITE).union(Rights::GRANT),
+        Target::Console | Target::Port(_) => Rights::READ.union(Rights::WRITE).union(Rights::GRANT),
     }
 }
 

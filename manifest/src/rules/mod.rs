@@ -16,6 +16,7 @@ pub(crate) mod machine;
 pub(crate) mod memory;
 mod names;
 pub(crate) mod networks;
+pub(crate) mod ports;
 mod scheduling;
 mod surprises;
 mod tasks;
@@ -41,6 +42,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     capabilities::check(manifest, board, report);
     scheduling::check(manifest, board, report);
     networks::check(manifest, board, report);
+    ports::check(manifest, board, report);
     trace_is_possible(manifest, report);
     if let Some(board) = board {
         board.class.host().check(manifest, board, report);

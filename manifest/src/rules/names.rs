@@ -26,6 +26,9 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     for network in &manifest.networks {
         well_formed(&network.name, "network", NAME_MAX, report);
     }
+    for port in &manifest.ports {
+        well_formed(&port.name, "port", NAME_MAX, report);
+    }
     for partition in &manifest.partitions {
         well_formed(&partition.name, "partition", NAME_MAX, report);
         not_reserved(&partition.name, report);

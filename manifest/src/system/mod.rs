@@ -17,6 +17,7 @@ use crate::diagnostic::{Report, Sources};
 use crate::guest::Guest;
 use crate::model::{Access, AttachmentSpec, Manifest, PartitionSpec, Target};
 use crate::plan::Plan;
+use crate::rules::ports;
 pub use partition::Partition;
 pub use scheduling::{Domain, Pcpu, Reservation, Schedule, TimeWindow, Vcpu};
 pub(crate) use scheduling::{pcpus, policy_of, spec_of, vcpu};
@@ -33,7 +34,8 @@ pub struct Capability {
     pub name: String,
     /// The kind of the object.
     pub kind: ObjectKind,
-    /// The number of the partition that the object belongs to, or of the pCPU of schedules; 0 for the timer.
+    /// The number of the partition that the object belongs to, of the pCPU of schedules, or of the port; 0 for
+    /// the timer.
     pub object: usize,
     /// The operations that the holder may carry out.
     pub rights: Rights,
@@ -255,6 +257,11 @@ pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manif
                 Target::EventGate(name) => (ObjectKind::EventGate, find(&name.value)?, Rights::READ),
                 Target::Timer => (ObjectKind::Timer, 0, Rights::READ),
                 Target::Schedule(pcpu) => (ObjectKind::Schedule, pcpu.value as usize, Rights::READ),
+                Target::Port(name) => (
+                    ObjectKind::Port,
+                    ports::number(manifest, &name.value)?,
+                    Rights::READ,
+                ),
                 Target::Console => (ObjectKind::Console, number, Rights::READ.union(Rights::WRITE)),
             };
             let rights = capability.rights.as_ref().map_or(default, |rights| {

@@ -289,6 +289,11 @@ impl System {
         rows
     }
 
+    fn port_name(&self, number: usize) -> &str {
+        let port = self.manifest.ports.get(number);
+        port.map_or("", |port| port.name.value.as_str())
+    }
+
     /// Returns every way in which a partition can act on something beyond its own memory and console.
     #[must_use]
     pub fn who_can_touch_what(&self) -> Vec<TouchRow> {
@@ -329,6 +334,9 @@ impl System {
                     ObjectKind::EventGate => format!("event gate of {name}"),
                     ObjectKind::Timer => "system clock".to_owned(),
                     ObjectKind::Schedule => format!("schedules of pCPU {}", capability.object),
+                    ObjectKind::Port => format!("port {}", self.port_name(capability.object)),
+                    // No manifest gives one.
+                    ObjectKind::Reply => "call".to_owned(),
                     ObjectKind::Console if own => "own console".to_owned(),
                     ObjectKind::Console => format!("console of {name}"),
                 };

@@ -7,8 +7,10 @@
 //! `-first` is the very first turn instead.
 //!
 //! Bootargs: `part=single` (one CPU), `part=pair` (two CPUs), `part=switch` (two vCPUs on one pCPU),
-//! `part=decisions` (the policies of the scheduler, without the hypervisor around them). Without `part`, as
-//! on the bare board, the program measures everything that its CPUs can do.
+//! `part=decisions` (the policies of the scheduler, without the hypervisor around them), `part=ports`
+//! (messages: its first capability is for a port of its own, its second for the port of a server),
+//! `part=serve` (the server). Without `part`, as on the bare board, the program measures everything that its
+//! CPUs can do.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
@@ -17,9 +19,12 @@ mod arrival;
 mod calls;
 mod decision;
 mod pair;
+#[path = "../../bench-ports/src/ports.rs"]
+mod ports;
 mod single;
 
 use bulkhead_guest::arguments;
+use bulkhead_guest::hypercall::Handle;
 use bulkhead_guest::vm::timer::Timer;
 use bulkhead_guest::vm::{Machine, exception, gic, is_hypervised};
 
@@ -44,6 +49,8 @@ fn main(machine: Machine) {
         Some("pair") => pair::run(),
         Some("switch") => pair::run_on_one(),
         Some("decisions") => decision::run(),
+        Some("ports") => ports::measure_all(Handle(1), Handle(2)),
+        Some("serve") => ports::serve(Handle(1)),
         _ => {
             single::run(bare);
             if pair::is_there() {

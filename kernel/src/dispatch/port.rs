@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Messages through ports, calls and their replies.
+//!
+//! Whoever completes a wait of another vCPU writes the outcome into that vCPU's seat, lets all locks go, and
+//! wakes the vCPU. The vCPU takes the outcome on its own pCPU, as it takes events ([`super::exit`]).
+//!
+//! **Donation.** A caller that donates lends its place to the vCPU that serves the port, if both are on this
+//! pCPU. That is the vCPU that waits for the message, or the one that received last. If another vCPU takes
+//! the message, the loan goes over to that one. The loan ends when the caller's wait ends, for whatever
+//! reason, and when the server stops.
+
+use super::Pcpu;
+use crate::hypercall::{Answering, Buffer, CallMode, Command, Message};
+use crate::local::{Activity, Pause};
+use crate::port::{CallState, Caller, Letter, MAX_PORTS, Outcome, PortFacts, PortId};
+use bulkhead_abi::{Error, ObjectKind};
+use bulkhead_arch_api::{Arch, Drivers, GuestPhys, PartitionId, Ticks, VcpuId, VcpuSet};
+use bulkhead_sched::{PcpuPolicy, PolicyError, Slot};
+
+impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
+    /// Carries out a hypercall about ports and replies. Returns the answer, or `None` if the vCPU waits.
+    #[inline(never)]
+    pub(super) fn call_at_port(&mut self, slot: Slot, vcpu: VcpuId, command: &Command) -> Option<Outcome> {
+        if MAX_PORTS == 0 {
+            return Some(Err(Error::NotSupported));
+        }
+        match command {
+            Command::Send(port, message) => Some(self.send(vcpu, *port, message).map(|()| [0; 4])),
+            Command::Reply(answering, message) => {
+                Some(self.reply_to(vcpu, *answering, message).map(|()| [0; 4]))
+            }
+            Command::Receive(port, buffer, waits) => self.receive(slot, vcpu, *port, (buffer, *waits)),
+            Command::Call(port, message, buffer, mode) => {
+                match self.begin_call(slot, vcpu, *port, (message, buffer, *mode)) {
+                    Ok(()) => self.wait_for_reply(slot, vcpu, buffer.until),
+                    Err(error) => Some(Err(error)),
+                }
+            }
+            Command::ReplyReceive(port, reply, buffer) => {
+                self.reply_receive(slot, vcpu, *port, (reply.as_ref(), buffer))
+            }
+            Command::Resume(until) => self.resume_call(slot, vcpu, *until),
+            _ => Some(Err(Error::NotSupported)),
+        }
+    }
+
+    fn send(&mut self, vcpu: VcpuId, port: PortId, message: &Message) -> Result<(), Error> {
+        let sender = self.system.binding(vcpu).partition;
+        self.check_message(sender, message, self.system.port(port).size)?;
+        let letter = Letter {
+            length: message.length,
+            sender,
+            caller: None,
+            gift: message.gift,
+        };
+        self.put(port, message.from, &letter, None)
+    }
+
+    /// Takes a message, and waits for one if `waits`.
+    fn receive(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        port: PortId,
+        (buffer, waits): (&Buffer, bool),
+    ) -> Option<Outcome> {
+        let taken = self
+            .check_receive(vcpu, port, buffer)
+            .and_then(|()| self.take_message(slot, vcpu, port, (buffer, waits)));
+        match taken {
+            Ok(Some(results)) => Some(Ok(results)),
+            Ok(None) => self.wait_for_message(slot, vcpu, port, buffer),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// Goes on to wait for a reply.
+    fn resume_call(&mut self, slot: Slot, vcpu: VcpuId, until: Option<u64>) -> Option<Outcome> {
+        let (is_none, server) = {
+            let seat = self.shared.seats.of(vcpu).lock();
+            let call = &seat.call;
+            (
+                call.state == CallState::None,
+                call.server.filter(|_| call.donates),
+            )
+        };
+        if is_none {
+            return Some(Err(Error::WrongState));
+        }
+        if let Some(server) = server {
+            // A cycle only means that there is no loan: the message is on its way.
+            let _without = self.lend_to(slot, server);
+        }
+        self.wait_for_reply(slot, vcpu, until)
+    }
+
+    /// Replies if there is a reply, then takes a message.
+    fn reply_receive(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        port: PortId,
+        (reply, buffer): (Option<&(Answering, Message)>, &Buffer),
+    ) -> Option<Outcome> {
+        let replied = self.check_receive(vcpu, port, buffer).and_then(|()| match reply {
+            Some((answering, message)) => self.reply_to(vcpu, *answering, message),
+            None => Ok(()),
+        });
+        match replied {
+            Ok(()) => self.receive(slot, vcpu, port, (buffer, true)),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// Sends the reply to a call, by a capability that was found.
+    fn reply_to(&mut self, vcpu: VcpuId, answering: Answering, message: &Message) -> Result<(), Error> {
+        let replier = self.system.binding(vcpu).partition;
+        let Answering { caller, index } = answering;
+        let receiver = self.system.binding(caller).partition;
+        self.check_message(replier, message, u16::MAX)?;
+        let shared = self.shared;
+        {
+            let mut seat = shared.seats.of(caller).lock();
+            let call = &mut seat.call;
+            if call.state != CallState::Open || call.reply != Some((replier, index)) {
+                // The call has ended since the capability was found.
+                let gone = shared.capabilities.look_up(replier, u64::from(index));
+                return Err(gone.err().unwrap_or(Error::Revoked));
+            }
+            // No fault of the replier: the caller has chosen the size.
+            if message.length > call.size {
+                return Err(Error::NoSpace);
+            }
+            let (from, to) = ((replier, message.from), (receiver, call.buffer));
+            let passed = self.machine.pass_message(from, to, usize::from(message.length));
+            let letter = Letter {
+                length: message.length,
+                sender: replier,
+                caller: None,
+                gift: message.gift,
+            };
+            call.state = CallState::Done(match passed {
+                Ok(()) => Ok([u64::from(message.length), 0, 0, self.give(receiver, &letter)]),
+                Err(_) => Err(Error::InvalidArgument),
+            });
+            call.reply = None;
+            shared.capabilities.take_reply((replier, index), caller, true);
+        }
+        self.wake_all(VcpuSet::of(caller));
+        Ok(())
+    }
+
+    /// Destroys a capability if it is one to reply by, and ends the call. Returns whether it was one.
+    pub(super) fn refuse_if_reply(&mut self, holder: PartitionId, index: u64) -> bool {
+        if MAX_PORTS == 0 {
+            return false;
+        }
+        if let Ok(found) = self.shared.capabilities.peek(holder, index)
+            && found.kind == ObjectKind::Reply
+        {
+            let (caller, index) = (VcpuId(found.object), index as u32);
+            self.refuse_reply(holder, Answering { caller, index });
+            return true;
+        }
+        false
+    }
+
+    /// Ends the call that a reply capability is for. The capability is gone then.
+    fn refuse_reply(&mut self, holder: PartitionId, answering: Answering) {
+        let Answering { caller, index } = answering;
+        let mut seat = self.shared.seats.of(caller).lock();
+        if seat.call.state == CallState::Open && seat.call.reply == Some((holder, index)) {
+            seat.call.state = CallState::Done(Err(Error::Revoked));
+            seat.call.reply = None;
+        }
+        self.shared.capabilities.take_reply((holder, index), caller, true);
+        drop(seat);
+        self.wake_all(VcpuSet::of(caller));
+    }
+
+    /// Ends the calls that a partition has received and has not answered. None of its vCPUs runs. Bounded by
+    /// the slots of a capability space.
+    pub(super) fn refuse_replies(&mut self, partition: PartitionId) {
+        if MAX_PORTS == 0 {
+            return;
+        }
+        let shared = self.shared;
+        for (caller, index) in shared.capabilities.replies(partition) {
+            self.refuse_reply(partition, Answering { caller, index });
+        }
+    }
+
+    /// Ends whatever the vCPU waits for at ports: the vCPU is being switched off. Requires: settled, or the
+    /// vCPU is not running.
+    #[inline]
+    pub(super) fn leave_ports(&mut self, slot: Slot, vcpu: VcpuId) {
+        if MAX_PORTS != 0 && self.local.is_any_engaged() {
+            self.leave_engaged(slot, vcpu);
+        }
+    }
+
+    #[inline(never)]
+    fn leave_engaged(&mut self, slot: Slot, vcpu: VcpuId) {
+        let now = self.machine.now();
+        self.local.end_loans(slot, now);
+        if !self.local.disengage(slot) {
+            return;
+        }
+        let activity = self.local.slot(slot).activity;
+        if let Activity::Blocked(Pause::Port(port, ..)) | Activity::Looking(Pause::Port(port, ..)) = activity
+        {
+            self.shared.ports.of(port).lock().leave(vcpu);
+        }
+        self.end_call(vcpu);
+    }
+
+    /// Ends the call of a vCPU. Its capability to reply by is dead then.
+    fn end_call(&self, vcpu: VcpuId) {
+        let mut seat = self.shared.seats.of(vcpu).lock();
+        seat.call.state = CallState::None;
+        if let Some(held) = seat.call.reply.take() {
+            self.shared.capabilities.take_reply(held, vcpu, false);
+        }
+    }
+
+    /// Returns the outcome of a wait for a message that was completed.
+    pub(super) fn received(&self, vcpu: VcpuId) -> Option<Outcome> {
+        self.shared.seats.of(vcpu).lock().received.take()
+    }
+
+    /// Returns the outcome of the vCPU's call, if the call is done. There is no call then.
+    pub(super) fn replied(&self, vcpu: VcpuId) -> Option<Outcome> {
+        let mut seat = self.shared.seats.of(vcpu).lock();
+        let CallState::Done(outcome) = seat.call.state else {
+            return None;
+        };
+        seat.call.state = CallState::None;
+        Some(outcome)
+    }
+
+    /// Takes the vCPU from the waiters of a port. Returns `error`, unless a message has come meanwhile.
+    pub(super) fn give_up_message(&self, vcpu: VcpuId, port: PortId, error: Error) -> Outcome {
+        if self.shared.ports.of(port).lock().leave(vcpu) {
+            return Err(error);
+        }
+        self.received(vcpu).unwrap_or(Err(error))
+    }
+
+    /// Ends the wait for a reply. Returns `error`, unless the reply has come meanwhile. An interrupt leaves
+    /// the call open.
+    pub(super) fn give_up_reply(&self, vcpu: VcpuId, error: Error) -> Outcome {
+        if let Some(outcome) = self.replied(vcpu) {
+            return outcome;
+        }
+        if error != Error::Interrupted {
+            self.end_call(vcpu);
+        }
+        Err(error)
+    }
+
+    /// Checks that the sender itself may read the message, and that the message is no longer than `most`.
+    fn check_message(&self, sender: PartitionId, message: &Message, most: u16) -> Result<(), Error> {
+        let length = u64::from(message.length);
+        let is_right = message.length <= most && self.machine.may_access(sender, message.from, length, false);
+        is_right.then_some(()).ok_or(Error::InvalidArgument)
+    }
+
+    /// Checks that the vCPU's partition itself may write `least` bytes of the buffer, and that the buffer has
+    /// as many.
+    fn check_buffer(&self, vcpu: VcpuId, buffer: &Buffer, least: u16) -> Result<(), Error> {
+        let partition = self.system.binding(vcpu).partition;
+        let is_right = buffer.size >= least
+            && self
+                .machine
+                .may_access(partition, buffer.to, u64::from(least), true);
+        is_right.then_some(()).ok_or(Error::InvalidArgument)
+    }
+
+    fn check_receive(&self, vcpu: VcpuId, port: PortId, buffer: &Buffer) -> Result<(), Error> {
+        self.check_buffer(vcpu, buffer, self.system.port(port).size)
+    }
+
+    /// Opens a call and sends its message. After an error nothing has changed.
+    fn begin_call(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        port: PortId,
+        (message, buffer, mode): (&Message, &Buffer, CallMode),
+    ) -> Result<(), Error> {
+        let sender = self.system.binding(vcpu).partition;
+        self.check_message(sender, message, self.system.port(port).size)?;
+        self.check_buffer(vcpu, buffer, buffer.size)?;
+        self.local.engage(slot);
+        let number = {
+            let mut seat = self.shared.seats.of(vcpu).lock();
+            let call = &mut seat.call;
+            if call.state != CallState::None {
+                return Err(Error::WrongState);
+            }
+            call.state = CallState::Open;
+            call.number = call.number.wrapping_add(1);
+            (call.buffer, call.size) = (buffer.to, buffer.size);
+            (call.donates, call.reply_rights) = (mode.donates, mode.reply_rights);
+            (call.reply, call.server) = (None, None);
+            call.number
+        };
+        let letter = Letter {
+            length: message.length,
+            sender,
+            caller: Some(Caller { vcpu, number }),
+            gift: None,
+        };
+        let donor = mode.donates.then_some(slot);
+        let result = self.put(port, message.from, &letter, donor);
+        if result.is_err() {
+            self.end_call(vcpu);
+            self.end_loan(slot);
+        }
+        result
+    }
+
+    /// Hands a message to a vCPU that waits for one, or leaves it in the port. The slot `donor` lends its
+    /// place to the one that serves the port.
+    fn put(
+        &mut self,
+        port: PortId,
+        from: GuestPhys,
+        letter: &Letter,
+        donor: Option<Slot>,
+    ) -> Result<(), Error> {
+        let (shared, system) = (self.shared, self.system);
+        let facts = system.port(port);
+        let length = usize::from(letter.length);
+        let mut queue = shared.ports.of(port).lock();
+        if let (Some(donor), Some(server)) = (donor, queue.waiter().or(queue.server)) {
+            self.lend_to(donor, server)?;
+        }
+        let mut woken = VcpuSet::EMPTY;
+        let mut result = Err(Error::NoSpace);
+        // Mostly the first one gets the message. Each of them is a waiter once.
+        while let Some(waiter) = queue.waiter() {
+            queue.leave(waiter);
+            woken.insert_all(VcpuSet::of(waiter));
+            let receiver = system.binding(waiter).partition;
+            let to = shared.seats.of(waiter).lock().buffer;
+            let passed = self
+                .machine
+                .pass_message((letter.sender, from), (receiver, to), length);
+            let outcome = match passed {
+                Ok(()) => Ok(self.give_contents(waiter, facts, letter, &mut woken)),
+                Err(_) => Err(Error::InvalidArgument),
+            };
+            shared.seats.of(waiter).lock().received = Some(outcome);
+            if passed.is_ok() {
+                queue.server = Some(waiter);
+                result = Ok(());
+                break;
+            }
+        }
+        if result.is_err() && !queue.is_full(facts) {
+            let (header, body) = shared.messages.entry(facts, queue.end(facts));
+            result = self
+                .machine
+                .load_message((letter.sender, from), length, body)
+                .map_err(|_| Error::InvalidArgument);
+            if result.is_ok() {
+                letter.write(header);
+                queue.push();
+            }
+        }
+        drop(queue);
+        self.wake_all(woken);
+        result
+    }
+
+    /// Takes the oldest message out of a port. If there is none, the vCPU becomes a waiter (`None`), or gets
+    /// an error unless `waits`.
+    fn take_message(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        port: PortId,
+        (buffer, waits): (&Buffer, bool),
+    ) -> Result<Option<[u64; 4]>, Error> {
+        let (shared, system) = (self.shared, self.system);
+        let (facts, own) = (system.port(port), system.binding(vcpu).partition);
+        let mut queue = shared.ports.of(port).lock();
+        while let Some(position) = queue.oldest() {
+            let (header, body) = shared.messages.entry(facts, position);
+            let letter = Letter::read(header);
+            let has_given_up =
+                |caller: Caller| !shared.seats.of(caller.vcpu).lock().call.is_open(caller.number);
+            if letter.caller.is_some_and(has_given_up) {
+                queue.pop(facts);
+                continue;
+            }
+            self.machine
+                .store_message((own, buffer.to), usize::from(letter.length), body)
+                .map_err(|_| Error::InvalidArgument)?;
+            queue.pop(facts);
+            queue.server = Some(vcpu);
+            let mut woken = VcpuSet::EMPTY;
+            let results = self.give_contents(vcpu, facts, &letter, &mut woken);
+            drop(queue);
+            self.wake_all(woken);
+            if let Some(caller) = letter.caller {
+                self.take_loan(caller.vcpu, slot);
+            }
+            return Ok(Some(results));
+        }
+        if !waits {
+            return Err(Error::TimedOut);
+        }
+        self.local.engage(slot);
+        let mut seat = shared.seats.of(vcpu).lock();
+        (seat.buffer, seat.received) = (buffer.to, None);
+        queue.wait(vcpu);
+        Ok(None)
+    }
+
+    /// Gives a receiver what comes with a message besides its bytes. Returns the results of the receive.
+    fn give_contents(
+        &self,
+        receiver: VcpuId,
+        facts: &PortFacts,
+        letter: &Letter,
+        woken: &mut VcpuSet,
+    ) -> [u64; 4] {
+        let partition = self.system.binding(receiver).partition;
+        let reply = match letter.caller {
+            Some(caller) => self.give_reply(receiver, caller, woken),
+            None => 0,
+        };
+        [
+            u64::from(letter.length),
+            facts.shown(letter.sender),
+            reply,
+            self.give(partition, letter),
+        ]
+    }
+
+    /// Gives a receiver the capability to reply to a call. Returns its index, 0 if there is none: the caller
+    /// has given up, or the receiver's space is full. In the second case the call ends.
+    fn give_reply(&self, receiver: VcpuId, caller: Caller, woken: &mut VcpuSet) -> u64 {
+        let partition = self.system.binding(receiver).partition;
+        let mut seat = self.shared.seats.of(caller.vcpu).lock();
+        let call = &mut seat.call;
+        if !call.is_open(caller.number) {
+            return 0;
+        }
+        let put = self
+            .shared
+            .capabilities
+            .put_reply(partition, caller.vcpu, call.reply_rights);
+        match put {
+            Ok(index) => {
+                (call.reply, call.server) = (Some((partition, index)), Some(receiver));
+                u64::from(index)
+            }
+            Err(error) => {
+                call.state = CallState::Done(Err(error));
+                woken.insert_all(VcpuSet::of(caller.vcpu));
+                0
+            }
+        }
+    }
+
+    /// Gives a partition the capability that comes with a message. Returns its index, 0 if there is none:
+    /// none was sent, the sender does not have it any more, or the receiver's space is full.
+    fn give(&self, receiver: PartitionId, letter: &Letter) -> u64 {
+        let Some(gift) = letter.gift else { return 0 };
+        let from = (letter.sender, gift.index);
+        self.shared
+            .capabilities
+            .derive_same(from, gift.capability, receiver, gift.rights)
+            .map_or(0, u64::from)
+    }
+
+    /// Blocks a vCPU that is a waiter of a port.
+    fn wait_for_message(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        port: PortId,
+        buffer: &Buffer,
+    ) -> Option<Outcome> {
+        let until = self.deadline_of(buffer.until);
+        let Some(own) = self.interruption(vcpu) else {
+            return Some(self.give_up_message(vcpu, port, Error::Interrupted));
+        };
+        self.local
+            .block(slot, Activity::Blocked(Pause::Port(port, until, own)));
+        None
+    }
+
+    /// Blocks a vCPU that has a call, unless the call is done.
+    fn wait_for_reply(&mut self, slot: Slot, vcpu: VcpuId, until: Option<u64>) -> Option<Outcome> {
+        let mut outcome = self.replied(vcpu);
+        if outcome.is_none() {
+            let until = self.deadline_of(until);
+            if let Some(own) = self.interruption(vcpu) {
+                self.local
+                    .block(slot, Activity::Blocked(Pause::Reply(until, own)));
+                return None;
+            }
+            outcome = Some(self.give_up_reply(vcpu, Error::Interrupted));
+        }
+        self.end_loan(slot);
+        outcome
+    }
+
+    fn deadline_of(&self, until: Option<u64>) -> Ticks {
+        until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds))
+    }
+
+    /// Lends the place of `donor`, which is running or waits, to a vCPU that serves it. Without an error
+    /// there may be no loan: the vCPU is elsewhere, it does not run, or the policy has no donation.
+    ///
+    /// # Errors
+    /// [`Error::DonationCycle`].
+    fn lend_to(&mut self, donor: Slot, server: VcpuId) -> Result<(), Error> {
+        let there = self.system.binding(server);
+        if !self.is_here(there.pcpu) || !self.local.can_borrow(there.slot) {
+            return Ok(());
+        }
+        let now = self.machine.now();
+        match self.local.lend(donor, there.slot, now) {
+            Err(PolicyError::DonationCycle) => Err(Error::DonationCycle),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets a vCPU that has taken the message of a caller have the caller's place, if the caller donates.
+    fn take_loan(&mut self, caller: VcpuId, slot: Slot) {
+        let there = self.system.binding(caller);
+        if !self.is_here(there.pcpu) || !self.shared.seats.of(caller).lock().call.donates {
+            return;
+        }
+        let waits = matches!(
+            self.local.slot(there.slot).activity,
+            Activity::Blocked(Pause::Reply(..))
+        );
+        if waits {
+            let now = self.machine.now();
+            self.local.lend_on(there.slot, slot, now);
+        }
+    }
+
+    /// Ends the loan of a slot whose vCPU goes on.
+    pub(super) fn end_loan(&mut self, slot: Slot) {
+        if self.local.is_lending(slot) {
+            let now = self.machine.now();
+            self.local.end_loan(slot, now);
+        }
+    }
+}

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ports: the queues of messages, and the vCPUs that wait for one.
+//!
+//! **Queue.** Each port has a short lock of its own. Behind the lock are the messages that wait, in their
+//! order, and the vCPUs that wait for a message. One of the two is always empty. A message to a port where a
+//! vCPU waits is copied once, from the memory of the sender into that of the receiver. Any other message is
+//! copied into the port, if the port has room, and later out of the port.
+//!
+//! **Seat.** Each vCPU has a seat, behind a lock of its own. The seat holds the waits of the vCPU: the
+//! buffer for a message, the buffer for a reply, and their outcome. The one who completes a wait writes the
+//! outcome and wakes the vCPU. The vCPU finds the outcome on its own pCPU. So a wait is completed from any
+//! pCPU, and nothing of another pCPU's own state is touched.
+//!
+//! **Order of locks.** A port, then a seat, then the capability spaces. No two ports and no two seats are
+//! ever held together. A message is copied with the port's lock held, or with the seat's for a reply. So no
+//! vCPU that has left its wait finds its memory written later.
+//!
+//! **Work bounds.** A send and a receive copy one message of at most
+//! [`MAX_MESSAGE`](bulkhead_abi::hypercall::MAX_MESSAGE) bytes. A receive may skip requests whose callers
+//! have given up: at most as many as the port holds, each in constant time.
+
+use crate::cap::Capability;
+use crate::hypercall::Gift;
+use crate::table::{Id, Table};
+use bulkhead_abi::atomic::AtomicU64;
+use bulkhead_abi::{Error, ObjectKind, Rights};
+use bulkhead_arch_api::{GuestPhys, PartitionId, VcpuId, VcpuSet};
+use bulkhead_image::layout::{PORT_IDENTIFIES, PortRecord};
+use bulkhead_image::{MESSAGE_HEADER_WORDS, MESSAGE_WORDS};
+use core::sync::atomic::Ordering;
+use spin::RelaxStrategy;
+use spin::mutex::TicketMutex;
+
+/// Ports that a system can have. A class without ports has none.
+pub const MAX_PORTS: usize = bulkhead_image::MAX_PORTS;
+/// Entries of a table of ports. A table has at least one.
+pub(crate) const PORT_ENTRIES: usize = if MAX_PORTS == 0 { 1 } else { MAX_PORTS };
+const HEADER: usize = MESSAGE_HEADER_WORDS as usize;
+
+/// A port, by its number in the system image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortId(pub u8);
+
+impl Id for PortId {
+    fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// One entry per port.
+pub type PerPort<T> = Table<PortId, T, PORT_ENTRIES>;
+
+/// The facts of a port.
+#[derive(Clone, Copy, Debug)]
+pub struct PortFacts {
+    /// Bytes of the longest message.
+    pub size: u16,
+    /// True if receivers learn who sent a message.
+    identifies: bool,
+    /// The messages that can wait.
+    depth: u16,
+    /// The first word of the memory for these messages.
+    first: u16,
+    /// The words for each of them.
+    words: u16,
+}
+
+impl PortFacts {
+    /// No port.
+    pub const NOTHING: Self = Self {
+        size: 0,
+        identifies: false,
+        depth: 0,
+        first: 0,
+        words: 0,
+    };
+
+    /// Returns the facts of a port whose memory starts with word `first`. The check of the image has bounded
+    /// all numbers.
+    #[must_use]
+    pub const fn new(record: &PortRecord, first: u32) -> Self {
+        Self {
+            size: record.message_size.get() as u16,
+            identifies: record.flags.get() & PORT_IDENTIFIES != 0,
+            depth: record.depth.get() as u16,
+            first: first as u16,
+            words: record.words_of_message() as u16,
+        }
+    }
+
+    /// Returns what a receiver learns of the sender.
+    pub const fn shown(&self, sender: PartitionId) -> u64 {
+        if self.identifies {
+            (sender.0 as u64).wrapping_add(1)
+        } else {
+            0
+        }
+    }
+}
+
+/// A call: the vCPU that waits for the reply, and which of its calls this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The vCPU.
+    pub vcpu: VcpuId,
+    /// The number of its call.
+    pub number: u32,
+}
+
+/// The facts of a message besides its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Letter {
+    /// The number of bytes.
+    pub length: u16,
+    /// The sender.
+    pub sender: PartitionId,
+    /// The call that the message is.
+    pub caller: Option<Caller>,
+    /// The capability that goes with the message.
+    pub gift: Option<Gift>,
+}
+
+const HAS_CALLER: u64 = 1 << 32;
+const HAS_GIFT: u64 = 1 << 33;
+
+impl Letter {
+    /// Returns the letter as the words before a message that waits.
+    fn encode(&self) -> [u64; HEADER] {
+        let mut first = u64::from(self.length) | u64::from(self.sender.0) << 16;
+        let (mut number, mut gift) = (0, 0);
+        if let Some(caller) = self.caller {
+            first |= HAS_CALLER | u64::from(caller.vcpu.0) << 24;
+            number = u64::from(caller.number);
+        }
+        if let Some(given) = self.gift {
+            first |= HAS_GIFT;
+            let Capability { kind, object, rights } = given.capability;
+            let bytes = [given.index, given.rights.0, kind as u8, object, rights.0, 0, 0, 0];
+            gift = u64::from_le_bytes(bytes);
+        }
+        [first, number, gift]
+    }
+
+    /// Writes the letter into the words before its message.
+    #[inline]
+    pub fn write(&self, header: &[AtomicU64]) {
+        for (word, value) in header.iter().zip(self.encode()) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the letter in the words before its message.
+    #[inline]
+    pub fn read(header: &[AtomicU64]) -> Self {
+        let mut words = [0; HEADER];
+        for (value, word) in words.iter_mut().zip(header) {
+            *value = word.load(Ordering::Relaxed);
+        }
+        Self::decode(words)
+    }
+
+    fn decode([first, number, gift]: [u64; HEADER]) -> Self {
+        let caller = Caller {
+            vcpu: VcpuId((first >> 24) as u8),
+            number: number as u32,
+        };
+        let [index, rights, kind, object, held, ..] = gift.to_le_bytes();
+        let gift = ObjectKind::from_number(kind).map(|kind| Gift {
+            index,
+            rights: Rights(rights),
+            capability: Capability {
+                kind,
+                object,
+                rights: Rights(held),
+            },
+        });
+        Self {
+            length: first as u16,
+            sender: PartitionId((first >> 16) as u8),
+            caller: (first & HAS_CALLER != 0).then_some(caller),
+            gift: gift.filter(|_| first & HAS_GIFT != 0),
+        }
+    }
+}
+
+/// The part of a port that changes.
+#[derive(Debug)]
+pub struct Queue {
+    /// The position of the oldest message.
+    head: u16,
+    /// The messages that wait.
+    count: u16,
+    /// The vCPUs that wait for a message.
+    waiters: VcpuSet,
+    /// The vCPU that received last, or has begun to wait last.
+    pub server: Option<VcpuId>,
+}
+
+impl Queue {
+    const fn new() -> Self {
+        Self {
+            head: 0,
+            count: 0,
+            waiters: VcpuSet::EMPTY,
+            server: None,
+        }
+    }
+
+    /// Returns the waiter whose turn it is: the first one behind the vCPU that received last.
+    pub fn waiter(&self) -> Option<VcpuId> {
+        if self.waiters.is_empty() {
+            return None;
+        }
+        let turned = self.server.map_or(0, |last| u32::from(last.0).wrapping_add(1));
+        let behind = self.waiters.0.rotate_right(turned).trailing_zeros();
+        Some(VcpuId((behind.wrapping_add(turned) & 63) as u8))
+    }
+
+    /// Makes `vcpu` a waiter.
+    pub const fn wait(&mut self, vcpu: VcpuId) {
+        self.waiters.insert_all(VcpuSet::of(vcpu));
+    }
+
+    /// Takes `vcpu` from the waiters. Returns whether it was one.
+    pub const fn leave(&mut self, vcpu: VcpuId) -> bool {
+        let was = self.waiters.contains(vcpu);
+        self.waiters.0 &= !VcpuSet::of(vcpu).0;
+        was
+    }
+
+    /// Tells whether no other message has room.
+    pub const fn is_full(&self, facts: &PortFacts) -> bool {
+        self.count >= facts.depth
+    }
+
+    /// Counts the message behind the last one in.
+    pub const fn push(&mut self) {
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// Takes the oldest message out.
+    pub const fn pop(&mut self, facts: &PortFacts) {
+        let next = self.head.wrapping_add(1);
+        self.head = if next >= facts.depth { 0 } else { next };
+        self.count = self.count.saturating_sub(1);
+    }
+
+    /// Returns the position of the oldest message, if there is one.
+    pub const fn oldest(&self) -> Option<u16> {
+        if self.count == 0 { None } else { Some(self.head) }
+    }
+
+    /// Returns the position behind the last message.
+    pub const fn end(&self, facts: &PortFacts) -> u16 {
+        let end = self.head.wrapping_add(self.count);
+        if end >= facts.depth {
+            end.wrapping_sub(facts.depth)
+        } else {
+            end
+        }
+    }
+}
+
+/// A port.
+pub type Port<R> = TicketMutex<Queue, R>;
+
+/// Makes a port in which nothing waits.
+pub const fn port<R: RelaxStrategy>() -> Port<R> {
+    TicketMutex::new(Queue::new())
+}
+
+/// The memory for messages that wait. Each port has a part of its own, which its lock guards.
+#[derive(Debug)]
+pub struct Messages {
+    words: [AtomicU64; MESSAGE_WORDS],
+}
+
+impl Default for Messages {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Messages {
+    /// Makes empty memory.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            words: [const { AtomicU64::new(0) }; MESSAGE_WORDS],
+        }
+    }
+
+    /// Returns the words for the message at a position: those of its letter, and those of its bytes.
+    #[inline]
+    pub fn entry(&self, facts: &PortFacts, position: u16) -> (&[AtomicU64], &[AtomicU64]) {
+        let words = usize::from(facts.words);
+        let start = usize::from(position)
+            .saturating_mul(words)
+            .saturating_add(usize::from(facts.first));
+        let end = start.saturating_add(words);
+        let entry = self.words.get(start..end).unwrap_or(&[]);
+        entry.split_at_checked(HEADER).unwrap_or((&[], &[]))
+    }
+}
+
+/// The outcome of a wait, as the vCPU is told.
+pub type Outcome = Result<[u64; 4], Error>;
+
+/// The state of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallState {
+    /// There is none.
+    None,
+    /// The reply has not come.
+    Open,
+    /// The reply has come, or the call has ended otherwise. The vCPU has not been told.
+    Done(Outcome),
+}
+
+/// A call of a vCPU.
+#[derive(Debug)]
+pub struct Call {
+    /// The state.
+    pub state: CallState,
+    /// The number of the present call, or of the last one.
+    pub number: u32,
+    /// The buffer for the reply.
+    pub buffer: GuestPhys,
+    /// The bytes of the buffer.
+    pub size: u16,
+    /// True if the receiver runs in the place of the vCPU.
+    pub donates: bool,
+    /// The rights of the capability to reply by.
+    pub reply_rights: Rights,
+    /// The holder of the capability to reply by and its index there, if the call was received.
+    pub reply: Option<(PartitionId, u32)>,
+    /// The vCPU that received the call.
+    pub server: Option<VcpuId>,
+}
+
+impl Call {
+    /// Tells whether this call still waits.
+    pub fn is_open(&self, number: u32) -> bool {
+        self.state == CallState::Open && self.number == number
+    }
+}
+
+/// The waits of a vCPU at ports.
+#[derive(Debug)]
+pub struct Seat {
+    /// The buffer for a message. It counts while the vCPU is a waiter of a port.
+    pub buffer: GuestPhys,
+    /// The outcome of the wait for a message.
+    pub received: Option<Outcome>,
+    /// The call.
+    pub call: Call,
+}
+
+impl Seat {
+    /// Makes the seat of a vCPU that waits for nothing.
+    pub const fn new() -> Self {
+        Self {
+            buffer: GuestPhys(0),
+            received: None,
+            call: Call {
+                state: CallState::None,
+                number: 0,
+                buffer: GuestPhys(0),
+                size: 0,
+                donates: false,
+                reply_rights: Rights::NONE,
+                reply: None,
+                server: None,
+            },
+        }
+    }
+}
+
+impl Default for Seat {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_letter_survives_the_queue() {
+        let gift = Gift {
+            index: 7,
+            rights: Rights::READ,
+            capability: Capability {
+                kind: ObjectKind::Console,
+                object: 200,
+                rights: Rights::ALL,
+            },
+        };
+        let caller = Caller {
+            vcpu: VcpuId(63),
+            number: u32::MAX,
+        };
+        for (caller, gift) in [
+            (None, None),
+            (Some(caller), None),
+            (None, Some(gift)),
+            (Some(caller), Some(gift)),
+        ] {
+            let letter = Letter {
+                length: 1024,
+                sender: PartitionId(31),
+                caller,
+                gift,
+            };
+            assert_eq!(Letter::decode(letter.encode()), letter);
+        }
+    }
+
+    #[test]
+    fn waiters_take_turns() {
+        let mut queue = Queue::new();
+        assert_eq!(queue.waiter(), None);
+        for vcpu in [3, 63, 10] {
+            queue.wait(VcpuId(vcpu));
+        }
+        for expected in [3, 10, 63, 3] {
+            let waiter = queue.waiter().unwrap();
+            assert_eq!(waiter, VcpuId(expected));
+            queue.server = Some(waiter);
+        }
+        assert!(queue.leave(VcpuId(10)) && !queue.leave(VcpuId(10)));
+        assert_eq!(queue.waiter(), Some(VcpuId(63)));
+    }
+
+    #[test]
+    fn positions_go_round() {
+        let facts = PortFacts {
+            size: 8,
+            depth: 3,
+            words: 4,
+            ..PortFacts::NOTHING
+        };
+        let mut queue = Queue::new();
+        for _ in 0..3 {
+            queue.push();
+        }
+        assert!(queue.is_full(&facts));
+        queue.pop(&facts);
+        assert_eq!((queue.oldest(), queue.end(&facts)), (Some(1), 0));
+        queue.push();
+        queue.pop(&facts);
+        queue.pop(&facts);
+        assert_eq!((queue.oldest(), queue.end(&facts)), (Some(0), 1));
+        queue.pop(&facts);
+        assert_eq!(queue.oldest(), None);
+    }
+}
