@@ -2,8 +2,8 @@
 //! Compares the hypervisor's count of exits with the emulator's own record of exceptions.
 //!
 //! The emulator writes each exception that it takes into a file (`-d int`). The exceptions that came to the
-//! hypervisor out of a partition are counted there by pCPU and cause. The log area must have the same numbers:
-//! no exit is left out, and none is counted twice. The run has to end by itself, because only then no
+//! hypervisor out of a partition are counted by pCPU and cause. The log area must have the same numbers: no
+//! exit is left out, and none is counted twice. The run has to end by itself, because only then no
 //! exception is under way when both counts are read.
 
 use bulkhead::build::prepare::Prepared;

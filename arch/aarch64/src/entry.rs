@@ -15,11 +15,11 @@
 //!
 //! **Guest entry and exit.** The stack pointer of EL2 never moves while a guest runs. Below it lies a frame
 //! with the host's callee-saved registers, the guest's [`Context`], the [`Machine`](crate::Machine) and the
-//! counters of the vCPU's exits. An exception saves only the registers that Rust's calling convention clobbers, and calls a handler. If the
-//! handler answers [`RESUME`](crate::enter::RESUME), only those registers are loaded again. A handler must
-//! look at x19..x29 if the instruction names one of them. Such a handler answers [`ALL_REGISTERS`] before it
-//! does anything but count. Another handler is called then, with all registers saved, and all are loaded
-//! again. Any other answer makes `bulkhead_enter` return.
+//! counters of the vCPU's exits. An exception saves only the registers that Rust's calling convention
+//! clobbers, and calls a handler. If the handler answers [`RESUME`](crate::enter::RESUME), only those
+//! registers are loaded again. A handler must look at x19..x29 if the instruction names one of them. Such a handler answers
+//! [`ALL_REGISTERS`] before it does anything but count. Another handler is called then, with all registers
+//! saved, and all are loaded again. Any other answer makes `bulkhead_enter` return.
 //!
 //! | at | register | meaning in | meaning out |
 //! |---|---|---|---|
@@ -48,7 +48,7 @@ use crate::{boot, mmu};
 use core::arch::global_asm;
 use core::mem::offset_of;
 
-// Frame at the stack pointer while a guest runs: six pairs x29,x30,x19..x28, then context, machine and counters.
+// Frame at the stack pointer while a guest runs: six pairs x29,x30,x19..x28, then context, machine, counters.
 const FRAME_SIZE: usize = 128;
 const FRAME_CONTEXT: usize = 96;
 const FRAME_MACHINE: usize = 104;

@@ -37,18 +37,15 @@ use bulkhead_arch_aarch64_core::{aarch32, pstate};
 ///
 /// # Safety
 /// Called by `entry` only: `context` is the current vCPU's, `machine` is this pCPU's and was lent by `run`,
-/// which uses neither until the handler has returned. `exits` are the vCPU's.
+/// which uses neither until the handler has returned. A context is never inside a machine. `exits` are the
+/// vCPU's.
 pub(crate) unsafe extern "C" fn on_synchronous(
-    context: *mut Context,
-    machine: *mut Machine,
+    context: &mut Context,
+    machine: &mut Machine,
     syndrome: u64,
     _free: u64,
     exits: &Exits,
 ) -> u64 {
-    // SAFETY: see above; a context is never inside a machine, so the references do not overlap.
-    let context = unsafe { &mut *context };
-    // SAFETY: see above.
-    let machine = unsafe { &mut *machine };
     synchronous(machine, context, syndrome, Some(exits))
 }
 
@@ -57,14 +54,10 @@ pub(crate) unsafe extern "C" fn on_synchronous(
 /// # Safety
 /// As for [`on_synchronous`].
 pub(crate) unsafe extern "C" fn on_synchronous_complete(
-    context: *mut Context,
-    machine: *mut Machine,
+    context: &mut Context,
+    machine: &mut Machine,
     syndrome: u64,
 ) -> u64 {
-    // SAFETY: as in `on_synchronous`.
-    let context = unsafe { &mut *context };
-    // SAFETY: as in `on_synchronous`.
-    let machine = unsafe { &mut *machine };
     synchronous(machine, context, syndrome, None)
 }
 
@@ -132,16 +125,12 @@ fn count(exits: Option<&Exits>, class: u64) {
 /// # Safety
 /// As for [`on_synchronous`].
 pub(crate) unsafe extern "C" fn on_synchronous_aarch32(
-    context: *mut Context,
-    machine: *mut Machine,
+    context: &mut Context,
+    machine: &mut Machine,
     syndrome: u64,
     _free: u64,
     exits: &Exits,
 ) -> u64 {
-    // SAFETY: as in `on_synchronous`.
-    let context = unsafe { &mut *context };
-    // SAFETY: as in `on_synchronous`.
-    let machine = unsafe { &mut *machine };
     count(Some(exits), class(syndrome));
     synchronous_aarch32(machine, context, syndrome, false)
 }
@@ -151,14 +140,10 @@ pub(crate) unsafe extern "C" fn on_synchronous_aarch32(
 /// # Safety
 /// As for [`on_synchronous`].
 pub(crate) unsafe extern "C" fn on_synchronous_aarch32_complete(
-    context: *mut Context,
-    machine: *mut Machine,
+    context: &mut Context,
+    machine: &mut Machine,
     syndrome: u64,
 ) -> u64 {
-    // SAFETY: as in `on_synchronous`.
-    let context = unsafe { &mut *context };
-    // SAFETY: as in `on_synchronous`.
-    let machine = unsafe { &mut *machine };
     synchronous_aarch32(machine, context, syndrome, true)
 }
 
@@ -250,14 +235,10 @@ fn other_exceptions(machine: &mut Machine, context: &mut Context, syndrome: u64)
 /// # Safety
 /// As for [`on_synchronous`].
 pub(crate) unsafe extern "C" fn on_interrupt(
-    context: *mut Context,
-    machine: *mut Machine,
+    context: &mut Context,
+    machine: &mut Machine,
     exits: &Exits,
 ) -> u64 {
-    // SAFETY: as in `on_synchronous`.
-    let context = unsafe { &mut *context };
-    // SAFETY: as in `on_synchronous`.
-    let machine = unsafe { &mut *machine };
     log::count(&exits.interrupts);
     let line = irq::acknowledge();
     if irq::deliver_timer(&machine.irq, &mut context.irq, line) {
@@ -283,12 +264,10 @@ fn interrupted(machine: &mut Machine, context: &mut Context, line: u32) -> u64 {
 /// # Safety
 /// As for [`on_synchronous`].
 pub(crate) unsafe extern "C" fn on_serror(
-    context: *mut Context,
-    _machine: *mut Machine,
+    context: &mut Context,
+    _machine: &mut Machine,
     exits: &Exits,
 ) -> u64 {
-    // SAFETY: as in `on_synchronous`.
-    let context = unsafe { &mut *context };
     log::count(&exits.other);
     let syndrome = read_register!("esr_el2") & DETAILS | EC_SERROR << 26;
     fault(context, HealthClass::Memory, syndrome, None)

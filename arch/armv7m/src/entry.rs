@@ -7,10 +7,10 @@
 //! never returns. PendSV is never pending again.
 //!
 //! **Guest entry and exit.** While a guest runs, the main stack holds the registers that Rust code wants
-//! back, and below them the guest's [`Registers`], the [`Machine`] and the counters of exits. Any exception of
-//! the guest saves r4 to r11 there, is counted by its vector, and calls `on_trap`, or the shortest way of that exception first. If that answers 0, the guest
-//! goes on. Otherwise `bulkhead_enter` returns, still in Handler mode, as the handler of that exception. The
-//! next `bulkhead_enter` returns from the exception.
+//! back, and below them the guest's [`Registers`], the [`Machine`] and the counters of exits. Any exception
+//! of the guest saves r4 to r11 there, is counted by its vector, and calls `on_trap`, or the shortest way of
+//! that exception first. If that answers 0, the guest goes on. Otherwise `bulkhead_enter` returns, still in
+//! Handler mode, as the handler of that exception. The next `bulkhead_enter` returns from the exception.
 //!
 //! | at | register | meaning in | meaning out |
 //! |---|---|---|---|
