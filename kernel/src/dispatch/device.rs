@@ -95,15 +95,9 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
         access: &Access,
     ) -> Option<Reply> {
         let output = &self.shared.terminal.output;
-        let room = output.room(partition);
-        if access.kind == AccessKind::Read && room >= FIFO_DEPTH {
-            // Nothing is sent, and the driver waits for nothing.
-            return self.with_uart(partition, line, |uart| {
-                uart.set_room(room);
-                Reply::Read(uart.read(offset, access.size))
-            });
-        }
-        let now = self.now_ns();
+        // Then nothing is sent, and the driver waits for nothing.
+        let is_quiet = access.kind == AccessKind::Read && output.room(partition) >= FIFO_DEPTH;
+        let now = if is_quiet { 0 } else { self.now_ns() };
         let reply = self.with_uart(partition, line, |uart| {
             uart.set_room(output.room(partition));
             match access.kind {
@@ -116,6 +110,9 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
                 }
             }
         });
+        if is_quiet {
+            return reply;
+        }
         self.send_for(partition, now);
         if output.room(partition) < FIFO_DEPTH {
             self.starve(partition);
