@@ -36,7 +36,7 @@ pub fn load(path: &Path, resolver: &dyn PayloadResolver) -> Result<System, Repor
 /// A report that says why there is no text, and where it ends if that is known.
 pub fn read_manifest(path: &Path) -> Result<String, Report> {
     let mut report = Report::default();
-    let bytes = match bounded_read(path, MANIFEST_MAX as u64 + 1) {
+    let bytes = match bounded_read(path, (MANIFEST_MAX as u64).saturating_add(1)) {
         Ok(bytes) => bytes,
         Err(error) => {
             let file = report.sources.add(path, String::new());
