@@ -6,6 +6,9 @@
 //! stop is carried out at once, and the next one not before [`ORDER_SPACE_NS`] have passed. Meanwhile the
 //! stops wait here, as one bit for each partition. A partition that waits for its stop is ordered no second
 //! time, so each partition adds at most one signal to that. Stops that this pCPU orders itself do not wait.
+//!
+//! The stops that wait take turns by the number of their partition, and a stop that is new waits behind them. So
+//! the last of n stops is carried out n spaces after its order at most, whatever the others order.
 
 use crate::mailbox::{bit, bits};
 use bulkhead_abi::hypercall::ORDER_SPACE_NS;
@@ -20,6 +23,8 @@ pub(crate) struct Orders {
     own: u32,
     /// The partitions whose stop waits.
     held: u32,
+    /// The partition whose stop was carried out last, of those that another pCPU ordered.
+    last: u8,
     /// The time before which the next stop that another pCPU orders waits.
     from: Ticks,
 }
@@ -28,6 +33,7 @@ impl Orders {
     pub(crate) const NONE: Self = Self {
         own: 0,
         held: 0,
+        last: 0,
         from: Ticks(0),
     };
 
@@ -43,11 +49,11 @@ impl Orders {
             self.own &= !stop;
             return true;
         }
-        if now < self.from {
+        if now < self.from || self.held != 0 {
             self.held |= stop;
             return false;
         }
-        self.from = now.plus(time.duration(ORDER_SPACE_NS));
+        self.carry_out(partition, now, time);
         true
     }
 
@@ -61,10 +67,17 @@ impl Orders {
         if self.due() > now {
             return None;
         }
-        let partition = bits(self.held).next()?;
-        self.held &= !bit(partition);
+        // Those above the last one have their turn first.
+        let up_to_last = bit(self.last) | bit(self.last).wrapping_sub(1);
+        let next = bits(self.held & !up_to_last).chain(bits(self.held)).next()?;
+        self.held &= !bit(next);
+        self.carry_out(PartitionId(next), now, time);
+        Some(PartitionId(next))
+    }
+
+    fn carry_out(&mut self, partition: PartitionId, now: Ticks, time: &Timebase) {
+        self.last = partition.0;
         self.from = now.plus(time.duration(ORDER_SPACE_NS));
-        Some(PartitionId(partition))
     }
 }
 
@@ -81,7 +94,7 @@ mod tests {
     #[test]
     fn the_first_stop_does_not_wait_and_the_others_follow_one_by_one() {
         let (mut orders, time) = (Orders::NONE, time());
-        assert!(orders.admit(PartitionId(3), Ticks(5), &time));
+        assert!(orders.admit(PartitionId(0), Ticks(5), &time));
         assert_eq!(orders.due(), Ticks::NEVER);
         assert!(!orders.admit(PartitionId(2), Ticks(6), &time));
         assert!(!orders.admit(PartitionId(1), Ticks(7), &time));
@@ -92,6 +105,23 @@ mod tests {
         assert_eq!(orders.take(first, &time), None);
         assert_eq!(orders.take(first.plus(SPACE), &time), Some(PartitionId(2)));
         assert_eq!(orders.due(), Ticks::NEVER);
+    }
+
+    #[test]
+    fn a_partition_that_is_ordered_again_and_again_keeps_no_other_waiting() {
+        let (mut orders, time) = (Orders::NONE, time());
+        assert!(orders.admit(PartitionId(0), Ticks(0), &time));
+        assert!(!orders.admit(PartitionId(31), Ticks(1), &time));
+        assert!(!orders.admit(PartitionId(5), Ticks(1), &time));
+        let mut seen = std::vec::Vec::new();
+        for round in 1..=4 {
+            // The first partition is there again, before the time has come and after it.
+            let now = Ticks(round * SPACE.0);
+            assert!(!orders.admit(PartitionId(0), Ticks(now.0 - 1), &time));
+            assert!(!orders.admit(PartitionId(0), now, &time), "others wait");
+            seen.extend(orders.take(now, &time));
+        }
+        assert_eq!(seen, [5, 31, 0, 0].map(PartitionId));
     }
 
     #[test]
