@@ -338,8 +338,9 @@ impl Error {
     }
 }
 
-/// The least time, in nanoseconds, between two stops that a pCPU carries out because partitions on other pCPUs
-/// order them. A stop or a restart that comes earlier waits for that time; the partition is `Stopping` meanwhile.
+/// The least time, in nanoseconds, between two stops that a pCPU carries out because partitions on other
+/// pCPUs order them. A stop or a restart that comes earlier waits for that time; the partition is
+/// `Stopping` meanwhile.
 pub const ORDER_SPACE_NS: u64 = 1_000_000;
 /// ABI revision: `major << 16 | minor`. A new minor adds operations, a new major changes some.
 pub const ABI_VERSION: u32 = 1 << 16 | 3;

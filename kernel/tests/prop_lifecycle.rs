@@ -25,7 +25,8 @@ const WORD: u64 = RAM + 0x2000;
 const PART: u64 = 1;
 const CLOCK: u64 = 2;
 const PERIOD: u64 = 5_000;
-/// Nanoseconds of a tick. With so slow a counter the space between two orders is of the size of the pauses below.
+/// Nanoseconds of a tick. With so slow a counter the space between two orders is of the size of the pauses
+/// below.
 const TICK_NS: u64 = 100;
 /// The time until which everybody acts at random. Then one supervisor makes the last request.
 const QUIET: u64 = 300_000;

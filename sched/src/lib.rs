@@ -6,7 +6,7 @@
 //! no instance knows of another. The crate allocates nothing, touches no hardware and has no unsafe code.
 //!
 //! A new policy is one file that implements [`Policy`]. The kernel runs the policy through [`PcpuPolicy`].
-//! The manifest can name the policy once the policy has an arm in [`Kind`].
+//! The manifest can name the policy once the policy has an arm in [`AnyKind`].
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(

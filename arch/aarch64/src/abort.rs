@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What every abort of a guest needs: its address, and the ways in which it ends.
+//! The common parts of every abort of a guest: its address, and the ways in which it ends.
 
 use crate::context::Context;
 use crate::enter::RESUME;

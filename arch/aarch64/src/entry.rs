@@ -17,9 +17,9 @@
 //! with the host's callee-saved registers, the guest's [`Context`], the [`Machine`](crate::Machine) and the
 //! counters of the vCPU's exits. An exception saves only the registers that Rust's calling convention
 //! clobbers, and calls a handler. If the handler answers [`RESUME`](crate::enter::RESUME), only those
-//! registers are loaded again. A handler must look at x19..x29 if the instruction names one of them. Such a handler answers
-//! [`ALL_REGISTERS`] before it does anything but count. Another handler is called then, with all registers
-//! saved, and all are loaded again. Any other answer makes `bulkhead_enter` return.
+//! registers are loaded again. A handler must look at x19..x29 if the instruction names one of them. Such a
+//! handler answers [`ALL_REGISTERS`] before it does anything but count. Another handler is called then,
+//! with all registers saved, and all are loaded again. Any other answer makes `bulkhead_enter` return.
 //!
 //! | at | register | meaning in | meaning out |
 //! |---|---|---|---|

@@ -2,9 +2,9 @@
 //! Loads and stores of device registers that the syndrome does not describe: forms with write-back, and
 //! pairs. The instruction is read through the guest's own tables and decoded.
 //!
-//! Another vCPU may write the program or the tables meanwhile. So the decoded form must explain the fault: its
-//! address, and its direction. The address of the device access is always the hardware's. A guest that changes
-//! the instruction can choose other registers of its own, and nothing else.
+//! Another vCPU may write the program or the tables meanwhile. So the decoded form must explain the fault:
+//! its address, and its direction. The address of the device access is always the hardware's. A guest that
+//! changes the instruction can choose other registers of its own, and nothing else.
 //!
 //! The work is bounded: one translation by the hardware, one look-up in stage 2, and two accesses.
 

@@ -332,7 +332,7 @@ impl Work<'_> {
     }
 }
 
-/// Returns the work on a pCPU. What is always ready has no responses.
+/// Returns the work on a pCPU. Work that is always ready has no responses.
 fn works(outcome: &Outcome) -> Vec<Work<'_>> {
     let verdicts = outcome.pcpu.verdicts();
     let mut statistics = outcome.statistics.iter();

@@ -56,8 +56,8 @@ fn built(system: &System) -> Tables {
 }
 
 /// Describes the first difference of the board from the manifest. Returns `None` if there is no difference,
-/// or if there is nothing to compare: a board that `was_up` (a partition of it did something) has objects, and
-/// any other one may have stopped before it made any.
+/// or if there is nothing to compare: a board that `was_up` (a partition of it did something) has objects,
+/// and any other one may have stopped before it made any.
 #[must_use]
 pub fn difference(system: &System, area: &LogArea<'_>, was_up: bool) -> Option<String> {
     differ(&built(system), &area.tables(), was_up)

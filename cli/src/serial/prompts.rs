@@ -25,8 +25,8 @@ impl Prompts {
         self.0.remove(console);
     }
 
-    /// Takes the console, text and time of each line that is settled at this time of the board, or of all lines
-    /// if nothing arrives any more.
+    /// Takes the console, text and time of each line that is settled at this time of the board, or of all
+    /// lines if nothing arrives any more.
     pub fn take(&mut self, now: Option<VirtualTime>) -> Vec<(String, String, VirtualTime)> {
         let is_settled =
             |time: VirtualTime| now.is_none_or(|now| now.micros >= time.micros.saturating_add(SETTLED));

@@ -7,7 +7,7 @@ use super::spans::Span;
 use bulkhead_abi::trace::{Event, ExitCause};
 use std::collections::BTreeMap;
 
-/// What a vCPU got of its pCPU, in ticks of the trace.
+/// The share of its pCPU that a vCPU got, in ticks of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     /// The vCPU, or nothing for the time in which none ran.

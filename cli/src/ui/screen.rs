@@ -90,7 +90,7 @@ impl<W: Write> Screen<W> {
     /// The errors are those of the stream.
     pub fn partial(&mut self, line: ConsoleLine<'_>) -> io::Result<()> {
         let index = self.index(line.console);
-        // What is printed cannot be taken back. Its later states would be a heap of pieces.
+        // Printed text cannot be taken back. Its later states would be a heap of pieces.
         let printed = self.partials[index].take().and_then(|partial| partial.printed);
         let partial = Partial {
             text: line.text.to_owned(),

@@ -280,7 +280,7 @@ fn work_is_declared(partition: &PartitionSpec, demand: &DemandSpec, report: &mut
             } else if asked > left {
                 "it comes more often than the tasks of the demand".to_owned()
             } else {
-                left -= asked;
+                left = left.saturating_sub(asked);
                 continue;
             };
             let message = format!(

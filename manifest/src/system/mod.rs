@@ -34,8 +34,8 @@ pub struct Capability {
     pub name: String,
     /// The kind of the object.
     pub kind: ObjectKind,
-    /// The number of the partition that the object belongs to, of the pCPU of schedules, or of the port; 0 for
-    /// the timer.
+    /// The number of the partition that the object belongs to, of the pCPU of schedules, or of the port; 0
+    /// for the timer.
     pub object: usize,
     /// The operations that the holder may carry out.
     pub rights: Rights,

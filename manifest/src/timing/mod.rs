@@ -190,8 +190,8 @@ fn one(system: &System, pcpu: &system::Pcpu) -> PcpuTiming {
     }
 }
 
-/// Returns the partitions with a vCPU on the pCPU that somebody on another pCPU can stop. A partition can stop
-/// itself. A holder of control that can pass it on counts wherever its vCPUs are.
+/// Returns the partitions with a vCPU on the pCPU that somebody on another pCPU can stop. A partition can
+/// stop itself. A holder of control that can pass it on counts wherever its vCPUs are.
 fn orders(system: &System, pcpu: u32) -> Orders {
     let is_here = |vcpu: &system::Vcpu| vcpu.pcpu == pcpu;
     let partitions = system.partitions();

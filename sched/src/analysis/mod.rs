@@ -130,8 +130,8 @@ impl Orders {
 
 impl Overheads {
     /// Returns the time that orders of other pCPUs take in an interval of this length. Stops keep their
-    /// distance. Each partition can be signalled and started once more than that. An order takes less than two
-    /// events (`docs/longest.md`), and its signal takes an arrival.
+    /// distance. Each partition can be signalled and started once more than that. An order takes less than
+    /// two events (`docs/longest.md`), and its signal takes an arrival.
     #[must_use]
     pub const fn ordered(&self, interval: Ticks) -> Ticks {
         if self.orders.partitions == 0 {

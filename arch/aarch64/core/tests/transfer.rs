@@ -89,8 +89,8 @@ fn every_pair_form_with_every_distance() {
     }
 }
 
-/// A base that is written and holds data too is open, except that 31 is the stack pointer as a base and zero
-/// as data. So is a load of one register twice.
+/// Checks that a base that is written and holds data too is open, except that 31 is the stack pointer as a
+/// base and zero as data. So is a load of one register twice.
 #[test]
 fn every_choice_of_registers() {
     for base in 0..32 {
@@ -120,7 +120,8 @@ fn every_choice_of_registers() {
     }
 }
 
-/// All values of the bits that choose the form, with different bits in the others: 31 to 21 and 11 to 10.
+/// Tries all values of the bits that choose the form, with different bits in the others: 31 to 21 and 11 to
+/// 10.
 #[test]
 fn exactly_these_forms_are_decoded() {
     for head in 0..1 << 11_u32 {

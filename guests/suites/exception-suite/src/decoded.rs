@@ -182,7 +182,8 @@ fn stack_pointer(report: &mut Report, sandbox: &mut Sandbox, level: Level) {
     }
 }
 
-/// STR x2, [x1], #8 and LDP x2, x3, [x1] on GICD_IROUTER of lines 40 and 41: any CPU instead of the first one.
+/// STR x2, [x1], #8 and LDP x2, x3, [x1] on GICD_IROUTER of lines 40 and 41: any CPU instead of the first
+/// one.
 fn double_words(report: &mut Report, sandbox: &mut Sandbox, level: Level) {
     const ROUTER: u64 = gic::DISTRIBUTOR + 0x6000 + 8 * 40;
     const ANY: u64 = 1 << 31;

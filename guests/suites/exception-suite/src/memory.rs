@@ -148,7 +148,7 @@ fn emulated(report: &mut Report, sandbox: &mut Sandbox) {
     }
 }
 
-/// A pair whose second register is in another page may belong to anybody.
+/// Checks that a pair is refused whose second register is in another page: that page may be anybody's.
 fn across_pages(report: &mut Report, sandbox: &mut Sandbox) {
     let last = DEVICES + pl011::BASE + 0xFFC;
     both(|level| {
