@@ -106,7 +106,7 @@ const WAIVERS: &[Waiver] = &[
     ),
     waiver(
         "reset",
-        162_500,
+        168_000,
         "all rules of the system image are checked, and all memory is cleared",
     ),
     waiver(
