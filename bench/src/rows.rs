@@ -54,7 +54,11 @@ pub const ROWS: &[Row] = &[
         "read a register of the UART, which the kernel answers",
         None,
     ),
-    row("uart-read-first", "read a register of the UART, the first access", None),
+    row(
+        "uart-read-first",
+        "read a register of the UART, the first access",
+        None,
+    ),
     row("uart-write", "write a register of the UART", None),
     row(
         "timer-busy",
@@ -74,7 +78,11 @@ pub const ROWS: &[Row] = &[
     ),
     row("sgi-other-idle", "SGI to another vCPU, in WFI (sum)", Some(300)),
     row("cpu-on", "CPU_ON to first guest instruction (sum)", Some(800)),
-    row("cpu-on-first", "CPU_ON to first guest instruction, the first call", None),
+    row(
+        "cpu-on-first",
+        "CPU_ON to first guest instruction, the first call",
+        None,
+    ),
     row(
         "switch",
         "vCPU switch: WFI of one to the other's next instruction",

@@ -388,7 +388,15 @@ fn code_that_is_executed_and_would_not_be_read_is_refused() {
         (20, LENGTH),
         (24, 5),
     ];
+    // The table of names is the section before the last one; the last name loses its end.
+    let names = sections_at(&good) + 3 * 40 + 20;
+    let shorter = u32::from_le_bytes(good[names..names + 4].try_into().expect("four bytes")) - 1;
     let cases = [
+        (
+            "unnamed",
+            with_words(&good, &[(names, shorter)]),
+            "the name of a symbol has no end in the table of names",
+        ),
         (
             "larger",
             with_words(&good, &[(FIRST + 16, 68), (FIRST + 20, 68)]),

@@ -405,7 +405,7 @@ fn executable<'a>(
     for symbol in symbols.iter() {
         let (map, names) = maps.entry(usize::from(symbol.st_shndx(ENDIAN).0)).or_default();
         let (value, size) = (symbol.st_value(ENDIAN), symbol.st_size(ENDIAN));
-        if let Some(mapping) = mapping(symbol, symbols.strings()) {
+        if let Some(mapping) = mapping(symbol, symbols.strings())? {
             map.push(mapping);
         } else if symbol.st_type() == STT_FUNC {
             // Bit 0 stands for T32.
@@ -506,14 +506,19 @@ fn section_name(
 }
 
 /// Returns the address and the contents of a mapping symbol: `$t`, `$d`, `$a`, perhaps with a suffix behind a
-/// full stop.
-fn mapping(symbol: &Sym32<LittleEndian>, strings: object::StringTable<'_>) -> Option<(u32, Contents)> {
-    let name = symbol.name(ENDIAN, strings).ok()?;
+/// full stop. A symbol whose name cannot be read might say that constants are no code: the file is refused.
+fn mapping(
+    symbol: &Sym32<LittleEndian>,
+    strings: object::StringTable<'_>,
+) -> Result<Option<(u32, Contents)>, FirmwareError> {
+    let name = symbol
+        .name(ENDIAN, strings)
+        .map_err(|_| damaged("the name of a symbol has no end in the table of names"))?;
     let contents = match name {
         [b'$', b't'] | [b'$', b't', b'.', ..] => Contents::Thumb,
         [b'$', b'd'] | [b'$', b'd', b'.', ..] => Contents::Data,
         [b'$', b'a'] | [b'$', b'a', b'.', ..] => Contents::Foreign,
-        _ => return None,
+        _ => return Ok(None),
     };
-    Some((symbol.st_value(ENDIAN), contents))
+    Ok(Some((symbol.st_value(ENDIAN), contents)))
 }
