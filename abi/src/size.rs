@@ -35,10 +35,10 @@ pub const IS_SMALL: bool = cfg!(feature = "small-tables");
 
 /// A number that the places of a class's longest tables have.
 #[cfg(feature = "small-tables")]
-pub type Place = u8;
+pub type TablePlace = u8;
 /// A number that the places of a class's longest tables have.
 #[cfg(not(feature = "small-tables"))]
-pub type Place = u16;
+pub type TablePlace = u16;
 
 /// A register of the class's guests, as far as reports show it.
 #[cfg(feature = "small-tables")]

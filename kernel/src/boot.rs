@@ -10,7 +10,7 @@
 
 use crate::cap::Capability;
 use crate::dispatch::Pcpu;
-use crate::log::Line;
+use crate::log::LogLine;
 use crate::mailbox::bit;
 use crate::network::{Nic, OUTSIDE};
 use crate::partition::{Launch, Request};
@@ -77,8 +77,8 @@ pub enum BootError {
 
 impl BootError {
     /// Returns the reason as a line of the log.
-    fn describe(&self) -> Line {
-        let mut line = Line::new();
+    fn describe(&self) -> LogLine {
+        let mut line = LogLine::new();
         match *self {
             Self::Image(error) => {
                 error.describe(&mut |part| {
@@ -278,7 +278,7 @@ fn prepare<'i, A: Arch, D: Drivers, S: Sha256>(
         machine,
         drivers,
         shared,
-        Line::of("Bulkhead ")
+        LogLine::of("Bulkhead ")
             .text(hooks.version)
             .text(" class ")
             .text(A::CAPS.name),
@@ -350,13 +350,13 @@ fn tell_past<A: Arch, D: Drivers>(
     found: &Found,
 ) {
     if found.boot > 1 {
-        let mut line = Line::of("boot ");
+        let mut line = LogLine::of("boot ");
         line.decimal(u64::from(found.boot))
             .text(", the log of earlier ones is kept in RAM");
         say(machine, drivers, shared, &line);
     }
     if let Some((boot, message)) = &found.crash {
-        let mut line = Line::of("the hypervisor crashed in boot ");
+        let mut line = LogLine::of("the hypervisor crashed in boot ");
         line.decimal(u64::from(*boot)).text(": ").join(message);
         say(machine, drivers, shared, &line);
     }
@@ -370,14 +370,14 @@ fn describe_system<A: Arch, D: Drivers>(
     shared: &Shared<'_, A::Relax>,
     system: &System<'_>,
 ) {
-    let mut line = Line::of("board ");
+    let mut line = LogLine::of("board ");
     line.text(system.image.board_name())
         .text(", pCPUs ")
         .decimal(system.image.pcpus().len() as u64);
     say(machine, drivers, shared, &line);
     for (record, partition) in system.image.partitions().iter().zip(system.partitions()) {
         let facts = system.facts_of(partition);
-        let mut line = Line::of("partition ");
+        let mut line = LogLine::of("partition ");
         line.text(system.name(partition)).text(match facts.kind {
             PartitionKind::Vm => ": VM, vCPUs on pCPU",
             PartitionKind::Task => ": task, vCPUs on pCPU",
@@ -568,7 +568,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     }
 }
 
-fn say<A: Arch, D: Drivers>(machine: &mut A, drivers: &mut D, shared: &Shared<'_, A::Relax>, line: &Line) {
+fn say<A: Arch, D: Drivers>(machine: &mut A, drivers: &mut D, shared: &Shared<'_, A::Relax>, line: &LogLine) {
     let now = since_boot(machine, shared);
     shared.recorder.line(machine, line, now);
     shared.terminal.output.log_now(drivers, line, now);
@@ -579,7 +579,7 @@ fn last_words<A: Arch, D: Drivers>(
     machine: &mut A,
     drivers: &mut D,
     shared: &Shared<'_, A::Relax>,
-    line: &Line,
+    line: &LogLine,
 ) {
     let now = since_boot(machine, shared);
     shared.recorder.line(machine, line, now);
@@ -600,11 +600,11 @@ pub fn lockdown<A: Arch, D: Drivers>(
     machine: &mut A,
     drivers: &mut D,
     shared: &Shared<'_, A::Relax>,
-    reason: &Line,
+    reason: &LogLine,
 ) -> ! {
     if shared.claim_end() {
         halt_others(machine, shared);
-        let mut line = Line::of("LOCKDOWN: ");
+        let mut line = LogLine::of("LOCKDOWN: ");
         line.join(reason);
         shared.recorder.lockdown(machine, &line);
         last_words(machine, drivers, shared, &line);
@@ -631,7 +631,7 @@ pub(crate) fn end_system<A: Arch, D: Drivers>(
 ) -> ! {
     if shared.claim_end() {
         halt_others(machine, shared);
-        last_words(machine, drivers, shared, &Line::of(reason));
+        last_words(machine, drivers, shared, &LogLine::of(reason));
         machine.power_off();
     }
     machine.stop()

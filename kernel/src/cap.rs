@@ -35,7 +35,7 @@
 //! operation counts as done before the revocation.
 
 use bulkhead_abi::hypercall::{CAPABILITY_SLOTS, SELF_CAPABILITY};
-use bulkhead_abi::size::Place;
+use bulkhead_abi::size::TablePlace;
 use bulkhead_abi::{Error, ObjectKind, Rights};
 use bulkhead_arch_api::{MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, VcpuId};
 use core::sync::atomic::{AtomicU16, Ordering};
@@ -94,13 +94,13 @@ const _: () = assert!(
 );
 
 /// No place.
-const NOWHERE: Place = Place::MAX;
+const NOWHERE: TablePlace = TablePlace::MAX;
 
 /// The free map of a space in which every slot is free.
 const ALL_FREE: u64 = u64::MAX >> (64 - CAPABILITY_SLOTS);
 
 /// Returns the bit of a slot in the free map of its space.
-fn slot_bit(place: Place) -> u64 {
+fn slot_bit(place: TablePlace) -> u64 {
     let slot = u32::from(place).checked_rem(CAPABILITY_SLOTS as u32);
     1_u64.rotate_left(slot.unwrap_or(0))
 }
@@ -108,9 +108,9 @@ fn slot_bit(place: Place) -> u64 {
 /// Neighbours of a slot in its derivation list.
 #[derive(Clone, Copy, Debug)]
 struct Link {
-    next: Place,
-    previous: Place,
-    depth: Place,
+    next: TablePlace,
+    previous: TablePlace,
+    depth: TablePlace,
 }
 
 const ALONE: Link = Link {
@@ -268,7 +268,7 @@ impl<R: RelaxStrategy> Spaces<R> {
         derivations: &mut Derivations,
         holder: PartitionId,
         index: u64,
-    ) -> Result<(Capability, Place), Error> {
+    ) -> Result<(Capability, TablePlace), Error> {
         let capability = match self.peek(holder, index) {
             Err(Error::Revoked) => Err(self.bury(derivations, holder, index)),
             other => other,
@@ -318,7 +318,7 @@ impl<R: RelaxStrategy> Spaces<R> {
     fn derive_from(
         &self,
         derivations: &mut Derivations,
-        (parent, parent_place): (Capability, Place),
+        (parent, parent_place): (Capability, TablePlace),
         receiver: PartitionId,
         rights: Rights,
     ) -> Result<u32, Error> {
@@ -394,7 +394,7 @@ impl<R: RelaxStrategy> Spaces<R> {
     fn take_descendants(
         &self,
         derivations: &mut Derivations,
-        root: Place,
+        root: TablePlace,
         holder: PartitionId,
     ) -> (bool, bool) {
         let mut any = false;
@@ -413,7 +413,7 @@ impl<R: RelaxStrategy> Spaces<R> {
         (any, derivations.first_descendant(root).is_none())
     }
 
-    fn store(&self, place: Place, word: u16) {
+    fn store(&self, place: TablePlace, word: u16) {
         if let Some(slot) = self.words.get(usize::from(place)) {
             slot.store(word, Ordering::Release);
         }
@@ -421,17 +421,17 @@ impl<R: RelaxStrategy> Spaces<R> {
 }
 
 impl Derivations {
-    fn link(&self, place: Place) -> Link {
+    fn link(&self, place: TablePlace) -> Link {
         self.links.get(usize::from(place)).copied().unwrap_or(ALONE)
     }
 
-    fn update(&mut self, place: Place, change: impl FnOnce(&mut Link)) {
+    fn update(&mut self, place: TablePlace, change: impl FnOnce(&mut Link)) {
         if let Some(link) = self.links.get_mut(usize::from(place)) {
             change(link);
         }
     }
 
-    fn insert_behind(&mut self, parent: Place, child: Place) {
+    fn insert_behind(&mut self, parent: TablePlace, child: TablePlace) {
         let Link { next, depth, .. } = self.link(parent);
         self.update(child, |link| {
             *link = Link {
@@ -444,13 +444,13 @@ impl Derivations {
         self.update(next, |link| link.previous = child);
     }
 
-    fn first_descendant(&self, root: Place) -> Option<Place> {
+    fn first_descendant(&self, root: TablePlace) -> Option<TablePlace> {
         let Link { next, depth, .. } = self.link(root);
         (next != NOWHERE && self.link(next).depth > depth).then_some(next)
     }
 
     /// Takes the lowest free slot of a space. Returns its index and its place.
-    fn take_slot(&mut self, holder: PartitionId) -> Option<(u32, Place)> {
+    fn take_slot(&mut self, holder: PartitionId) -> Option<(u32, TablePlace)> {
         let free = self.free.get_mut(usize::from(holder.0))?;
         let slot = free.trailing_zeros();
         let at = place(holder, slot)?;
@@ -458,26 +458,26 @@ impl Derivations {
         Some((slot, at))
     }
 
-    fn remove(&mut self, place: Place) {
+    fn remove(&mut self, place: TablePlace) {
         self.unlink(place);
         self.release(place);
     }
 
-    fn unlink(&mut self, place: Place) {
+    fn unlink(&mut self, place: TablePlace) {
         let Link { next, previous, .. } = self.link(place);
         self.update(previous, |link| link.next = next);
         self.update(next, |link| link.previous = previous);
         self.update(place, |link| *link = ALONE);
     }
 
-    fn release(&mut self, place: Place) {
+    fn release(&mut self, place: TablePlace) {
         if let Some(free) = self.free_around(place) {
             *free |= slot_bit(place);
         }
     }
 
     /// Tells whether a slot is free and a reset leaves it free. Nothing can be derived from such a slot.
-    fn is_as_made(&self, place: Place) -> bool {
+    fn is_as_made(&self, place: TablePlace) -> bool {
         let (space, endowed) = (
             usize::from(place).checked_div(CAPABILITY_SLOTS),
             self.endowed.get(usize::from(place)),
@@ -487,7 +487,7 @@ impl Derivations {
     }
 
     /// Takes the slot again for its endowment, if it has one. Returns the content of the slot.
-    fn endow(&mut self, place: Place) -> u16 {
+    fn endow(&mut self, place: TablePlace) -> u16 {
         let word = self.endowed.get(usize::from(place)).copied().unwrap_or(EMPTY);
         if word != EMPTY
             && let Some(free) = self.free_around(place)
@@ -498,7 +498,7 @@ impl Derivations {
     }
 
     /// Returns the free map of the space that has this slot.
-    fn free_around(&mut self, place: Place) -> Option<&mut u64> {
+    fn free_around(&mut self, place: TablePlace) -> Option<&mut u64> {
         let space = usize::from(place).checked_div(CAPABILITY_SLOTS)?;
         self.free.get_mut(space)
     }
@@ -514,16 +514,16 @@ const fn reply_to(caller: VcpuId, rights: Rights) -> Capability {
 }
 
 /// Tells whether a slot is one of this space.
-fn is_in(place: Place, holder: PartitionId) -> bool {
+fn is_in(place: TablePlace, holder: PartitionId) -> bool {
     usize::from(place).checked_div(CAPABILITY_SLOTS) == Some(usize::from(holder.0))
 }
 
 /// Returns the place of slot `index` of a space, if there is such a slot.
-fn place(holder: PartitionId, index: u32) -> Option<Place> {
+fn place(holder: PartitionId, index: u32) -> Option<TablePlace> {
     let index = usize::try_from(index)
         .ok()
         .filter(|index| *index < CAPABILITY_SLOTS)?;
     let base = usize::from(holder.0).checked_mul(CAPABILITY_SLOTS)?;
     let place = base.checked_add(index).filter(|place| *place < SLOTS)?;
-    Place::try_from(place).ok()
+    TablePlace::try_from(place).ok()
 }

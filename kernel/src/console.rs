@@ -31,7 +31,7 @@
 mod line;
 mod ring;
 
-use crate::log::{LINE_LEN, Line};
+use crate::log::{LINE_LEN, LogLine};
 use crate::table::PerPartition;
 use bulkhead_abi::framing::HYPERVISOR_CONSOLE;
 use bulkhead_abi::size::limit;
@@ -178,7 +178,7 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
 
     /// Adds a line to the log. A line that finds no place is counted. The next line that finds a place
     /// follows a line with the count.
-    pub fn log(&self, line: &Line) {
+    pub fn log(&self, line: &LogLine) {
         let view = self.log.view();
         let mut lost = self.log_writer.lock();
         let end: &[u8] = b"\r\n";
@@ -262,7 +262,7 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
 
     /// Adds a line to the log and sends what the transmitter takes at once. This is for boot, when no
     /// partition loses time.
-    pub fn log_now(&self, console: &mut impl Console, line: &Line, now: u64) {
+    pub fn log_now(&self, console: &mut impl Console, line: &LogLine, now: u64) {
         self.log(line);
         for _ in 0..LOG_RING / PUMP_BYTES {
             if self.due(now).is_none() {
@@ -275,7 +275,7 @@ impl<'n, R: RelaxStrategy> Multiplexer<'n, R> {
     /// Sends everything that waits, then `line`, and returns when `line` has left. This is for the end of the
     /// hypervisor, when nobody prints any more. If a pCPU died while it was sending, its unfinished work is
     /// left behind.
-    pub fn last_words(&self, console: &mut impl Console, line: &Line, now: u64) {
+    pub fn last_words(&self, console: &mut impl Console, line: &LogLine, now: u64) {
         let mut open = true;
         for _ in 0..LAST_TRIES {
             if let Some(mut transmitter) = self.transmitter.try_lock() {
@@ -421,7 +421,7 @@ const fn mark(partition: u8) -> u32 {
 #[cold]
 #[inline(never)]
 fn push_behind_report(log: ring::View<'_>, lost: u32, line: &[&[u8]; 2]) -> bool {
-    let mut report = Line::of("log lines lost: ");
+    let mut report = LogLine::of("log lines lost: ");
     report.decimal(u64::from(lost));
     let [line, end] = *line;
     log.push_all(&[report.as_bytes(), end, line, end])

@@ -64,5 +64,5 @@ pub mod trace;
 pub use bulkhead_sched::AnyPolicy;
 
 pub use boot::Hooks;
-pub use log::Line;
+pub use log::LogLine;
 pub use shared::Shared;

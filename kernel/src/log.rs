@@ -15,18 +15,18 @@ pub(crate) const STAMP_LEN: usize = 18;
 
 /// A line under construction.
 #[derive(Clone, Copy, Debug)]
-pub struct Line {
+pub struct LogLine {
     bytes: [u8; LINE_LEN],
     length: usize,
 }
 
-impl Default for Line {
+impl Default for LogLine {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Line {
+impl LogLine {
     /// Makes an empty line. The function is never part of its caller, so that the line is made where it
     /// stays.
     #[must_use]
@@ -174,16 +174,16 @@ fn next_digit(number: &mut u64) -> u8 {
 mod tests {
     use super::*;
 
-    fn text(line: &Line) -> &str {
+    fn text(line: &LogLine) -> &str {
         core::str::from_utf8(line.as_bytes()).unwrap()
     }
 
     #[test]
     fn numbers_have_no_leading_zeros() {
-        let mut line = Line::of("a ");
+        let mut line = LogLine::of("a ");
         line.decimal(0).text(" ").decimal(u64::MAX).text(" ").decimal(100);
         assert_eq!(text(&line), "a 0 18446744073709551615 100");
-        let mut line = Line::new();
+        let mut line = LogLine::new();
         line.hex(0).key("k").hex(u64::MAX).text(" ").hex(0x0a00_0000);
         assert_eq!(text(&line), "0x0 k=0xffffffffffffffff 0xa000000");
     }
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_long_line_loses_its_end() {
-        let mut line = Line::new();
+        let mut line = LogLine::new();
         for _ in 0..100 {
             line.text("abc");
         }

@@ -11,7 +11,7 @@
 //! these only after it has found them consistent. A position that makes no sense costs the old lines, never
 //! more.
 
-use crate::log::{Line, STAMP_LEN, stamp, store_in_ring};
+use crate::log::{LogLine, STAMP_LEN, stamp, store_in_ring};
 use crate::system::System;
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::log::{
@@ -43,7 +43,7 @@ pub struct Found {
     pub boot: u32,
     /// The end of the life before, if the hypervisor crashed and nobody has been told: the number of that
     /// life, and the message.
-    pub crash: Option<(u32, Line)>,
+    pub crash: Option<(u32, LogLine)>,
 }
 
 /// The log area, once it is known.
@@ -115,7 +115,7 @@ impl<R: RelaxStrategy> Recorder<R> {
     }
 
     /// Stores a line in the ring. `now` is nanoseconds since boot.
-    pub fn line<A: Arch>(&self, machine: &mut A, line: &Line, now: u64) {
+    pub fn line<A: Arch>(&self, machine: &mut A, line: &LogLine, now: u64) {
         let Some(area) = self.area.get() else { return };
         let Some(_writer) = self.claim() else { return };
         let mut time = [0; STAMP_LEN];
@@ -139,7 +139,7 @@ impl<R: RelaxStrategy> Recorder<R> {
     }
 
     /// Notes that the hypervisor gives up, for a reason that it can name.
-    pub fn lockdown<A: Arch>(&self, machine: &mut A, reason: &Line) {
+    pub fn lockdown<A: Arch>(&self, machine: &mut A, reason: &LogLine) {
         let Some(area) = self.area.get() else { return };
         let pcpu = u32::from(machine.current().0);
         area.crash
@@ -256,7 +256,7 @@ fn clear_counters(area: &Area) {
 }
 
 /// Returns the message of a crash that nobody has been told of, and notes that the crash is told now.
-fn tell_crash(area: &Area) -> Option<(u32, Line)> {
+fn tell_crash(area: &Area) -> Option<(u32, LogLine)> {
     let crash = &area.crash;
     if crash.state.load(Ordering::Acquire) != CRASH_NEW {
         return None;
@@ -268,7 +268,7 @@ fn tell_crash(area: &Area) -> Option<(u32, Line)> {
     }
     let text = text.get(..length).unwrap_or(&[]);
     crash.state.store(CRASH_TOLD, Ordering::Relaxed);
-    let line = Line::of(core::str::from_utf8(text).unwrap_or("?"));
+    let line = LogLine::of(core::str::from_utf8(text).unwrap_or("?"));
     Some((crash.boot.load(Ordering::Relaxed), line))
 }
 

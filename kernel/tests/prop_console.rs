@@ -5,7 +5,7 @@
 
 use bulkhead_abi::framing::{DLE, ESCAPE_MASK, HYPERVISOR_CONSOLE, RS, US};
 use bulkhead_arch_api::{Console, Line as IrqLine, PartitionId};
-use bulkhead_kernel::Line;
+use bulkhead_kernel::LogLine;
 use bulkhead_kernel::console::{BURST, Multiplexer, PARTIAL_AGE_NS, PUMP_BYTES, RING};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -142,7 +142,7 @@ proptest! {
                 }
                 Event::Log(length) => {
                     let text = "x".repeat(length);
-                    output.log(&Line::of(&text));
+                    output.log(&LogLine::of(&text));
                     let log = printed.entry(HYPERVISOR_CONSOLE.to_owned()).or_default();
                     log.extend(text.as_bytes());
                     log.extend(b"\r\n");
@@ -159,7 +159,7 @@ proptest! {
             prop_assume!(printed.get(HYPERVISOR_CONSOLE).map_or(0, Vec::len) < 8192);
         }
         if end_by_last_words {
-            output.last_words(&mut uart, &Line::of("the end"), now);
+            output.last_words(&mut uart, &LogLine::of("the end"), now);
             printed.entry(HYPERVISOR_CONSOLE.to_owned()).or_default().extend(b"the end\r\n");
             uart.line = uart.line.clone();
         } else {
@@ -262,7 +262,7 @@ fn wait_under_flood(
             output.put(PartitionId(who), flood, 0);
         }
         if log_flood {
-            output.log(&Line::of("something bad happened again"));
+            output.log(&LogLine::of("something bad happened again"));
         }
         if round == 100 {
             line();
@@ -305,7 +305,7 @@ fn floods_cannot_take_the_transmitter() {
         let output = multiplexer();
         let waited = wait_under_flood(
             &output,
-            || output.log(&Line::of("fault")),
+            || output.log(&LogLine::of("fault")),
             HYPERVISOR_CONSOLE,
             flood,
             false,
@@ -319,10 +319,10 @@ fn lost_log_lines_are_counted() {
     let output = multiplexer();
     let mut uart = Uart::new(1_000_000);
     for _ in 0..100 {
-        output.log(&Line::of(&"x".repeat(98)));
+        output.log(&LogLine::of(&"x".repeat(98)));
     }
     pump_all(&output, &mut uart, 0);
-    output.log(&Line::of("later"));
+    output.log(&LogLine::of("later"));
     pump_all(&output, &mut uart, 0);
     let log = streams(&read_line(&uart.line))
         .remove(HYPERVISOR_CONSOLE)

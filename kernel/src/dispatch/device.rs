@@ -3,7 +3,7 @@
 //! terminal.
 
 use super::Pcpu;
-use crate::log::Line;
+use crate::log::LogLine;
 use crate::mailbox::bits;
 use bulkhead_abi::PartitionState;
 use bulkhead_arch_api::class::DeviceRole;
@@ -274,14 +274,14 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
     }
 
     /// Writes a line to the hypervisor's log.
-    pub(super) fn log(&mut self, line: &Line) {
+    pub(super) fn log(&mut self, line: &LogLine) {
         let now = self.machine.now();
         self.log_at(line, now);
     }
 
     /// Writes a line about an event at the time `then`. The transmitter gets the line in a step of its own,
     /// with a look at interrupts before and after the step.
-    pub(super) fn log_at(&mut self, line: &Line, then: Ticks) {
+    pub(super) fn log_at(&mut self, line: &LogLine, then: Ticks) {
         let then = self.system.time.nanoseconds(then);
         self.shared.recorder.line(&mut self.machine, line, then);
         self.shared.terminal.output.log(line);

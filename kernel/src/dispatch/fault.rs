@@ -16,7 +16,7 @@
 
 use super::Pcpu;
 use crate::health::Verdict;
-use crate::log::Line;
+use crate::log::LogLine;
 use crate::partition::{Launch, Request};
 use bulkhead_abi::trace::Event;
 use bulkhead_abi::{Error, HealthClass, PartitionState, StartCause, StartMode};
@@ -97,7 +97,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(never)]
     fn tell_malformed(&mut self, vcpu: VcpuId, call: &Hypercall, error: Error, verdict: Verdict) {
         let [x1, ..] = call.arguments;
-        let mut line = Line::new();
+        let mut line = LogLine::new();
         self.report_head(&mut line, vcpu, HealthClass::Hypercall);
         line.key("operation")
             .hex(u64::from(call.operation))
@@ -145,7 +145,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(never)]
     fn tell_watchdog(&mut self, vcpu: VcpuId, period: Ticks, verdict: Verdict) {
         let period = self.system.time.nanoseconds(self.system.time.boot().plus(period));
-        let mut line = Line::new();
+        let mut line = LogLine::new();
         self.report_head(&mut line, vcpu, HealthClass::Watchdog);
         line.key("period_ns").decimal(period);
         self.report_tail(vcpu, &mut line, verdict, None);
@@ -168,7 +168,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     #[inline(never)]
     fn tell_failure(&mut self, vcpu: VcpuId, what: &str, code: u64) {
         let name = self.system.name(self.system.binding(vcpu).partition);
-        let mut line = Line::of("partition ");
+        let mut line = LogLine::of("partition ");
         line.text(name).text(what).hex(code);
         self.log(&line);
     }
@@ -197,7 +197,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     #[inline(never)]
     fn tell_fault(&mut self, vcpu: VcpuId, report: &FaultReport, verdict: Verdict) {
-        let mut line = Line::new();
+        let mut line = LogLine::new();
         self.report_head(&mut line, vcpu, report.class);
         if let Some(GuestPhys(address)) = report.address {
             line.key("address").hex(address);
@@ -222,7 +222,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             .event(class, facts.action(class), facts.restart_limit)
     }
 
-    fn report_head(&self, line: &mut Line, vcpu: VcpuId, class: HealthClass) {
+    fn report_head(&self, line: &mut LogLine, vcpu: VcpuId, class: HealthClass) {
         let binding = self.system.binding(vcpu);
         line.text("health: partition=")
             .text(self.system.name(binding.partition))
@@ -232,7 +232,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             .text(class.name());
     }
 
-    fn report_tail(&mut self, vcpu: VcpuId, line: &mut Line, verdict: Verdict, address: Option<GuestPhys>) {
+    fn report_tail(
+        &mut self,
+        vcpu: VcpuId,
+        line: &mut LogLine,
+        verdict: Verdict,
+        address: Option<GuestPhys>,
+    ) {
         let partition = self.system.binding(vcpu).partition;
         line.key("line")
             .decimal(u64::from(self.manifest_line(partition, address)))

@@ -7,7 +7,7 @@ use super::{Pcpu, SEVERAL_VCPUS};
 use crate::boot::{all_stopped, end_if_all_stopped, end_system};
 use crate::load::{Chunk, Cursor};
 use crate::local::{Activity, Pause};
-use crate::log::Line;
+use crate::log::LogLine;
 use crate::mailbox::bits;
 use crate::partition::{Effects, Request};
 use bulkhead_abi::status::state_change_event;
@@ -265,7 +265,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if let Err(CopyError { address }) = result {
             // The image check has made sure that this cannot happen. Without its memory the partition must
             // not run.
-            let mut line = Line::of("partition ");
+            let mut line = LogLine::of("partition ");
             line.text(self.system.name(partition))
                 .text(": cannot load at ")
                 .hex(address.0);

@@ -8,7 +8,7 @@
 //! (`Network::open_network`).
 
 use super::Pcpu;
-use crate::log::Line;
+use crate::log::LogLine;
 use crate::network::{Address, Frames, NicFacts, NicId, NicWindow, OUTSIDE, word_at};
 use bulkhead_abi::PartitionState;
 use bulkhead_arch_api::{
@@ -185,7 +185,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             state.refused
         };
         if refused == 1 {
-            let mut line = Line::of("partition ");
+            let mut line = LogLine::of("partition ");
             line.text(self.system.name(partition))
                 .text(": sends frames that do not have its address; they are dropped");
             self.log(&line);

@@ -20,7 +20,7 @@
 use super::Pcpu;
 use crate::console::{DRAIN_PERIOD_NS, PUMP_BYTES};
 use crate::local::{Activity, Chore};
-use crate::log::{LINE_LEN, Line};
+use crate::log::{LINE_LEN, LogLine};
 use crate::mailbox::{bit, bits};
 use crate::system::System;
 use bulkhead_abi::size::limit;
@@ -167,7 +167,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     #[inline(never)]
     fn leave_out(&mut self, vcpu: VcpuId) {
-        let mut line = Line::new();
+        let mut line = LogLine::new();
         registers_of(&mut line, self.system, vcpu);
         line.text(" left out, others are being written");
         self.log(&line);
@@ -228,7 +228,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             start,
             at,
         } = *entered;
-        let mut line = Line::of("partition ");
+        let mut line = LogLine::of("partition ");
         line.text(self.system.name(partition))
             .text(": ")
             .text(state.name());
@@ -370,7 +370,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let Some(Pending { vcpu, dump, written }) = self.local.reports.oldest() else {
             return;
         };
-        let mut line = Line::new();
+        let mut line = LogLine::new();
         registers_of(&mut line, self.system, *vcpu);
         let row = *written;
         *written = row.saturating_add(1);
@@ -402,7 +402,7 @@ fn wide(register: impl Into<u64>) -> u64 {
     register.into()
 }
 
-fn registers_of(line: &mut Line, system: &System<'_>, vcpu: VcpuId) {
+fn registers_of(line: &mut LogLine, system: &System<'_>, vcpu: VcpuId) {
     let binding = system.binding(vcpu);
     line.text("registers: partition=")
         .text(system.name(binding.partition))
