@@ -224,4 +224,8 @@ fn stops_that_another_pcpu_can_order_are_charged() {
     let (here, _) = bound(&boss(0, "\"control\""));
     let (reading, _) = bound(&boss(0, "\"read\""));
     assert_eq!(here, reading);
+    // With a message the right can go to somebody on another pCPU.
+    let port = "capabilities.box = { port = \"box\", rights = [\"write\", \"grant\"] }\n[port.box]\n";
+    let (sent, overheads) = bound(&(boss(0, "\"control\"") + port));
+    assert_eq!(sent, here + overheads.ordered(sent));
 }

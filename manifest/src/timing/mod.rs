@@ -196,22 +196,19 @@ fn orders(system: &System, pcpu: u32) -> Orders {
     let is_here = |vcpu: &system::Vcpu| vcpu.pcpu == pcpu;
     let partitions = system.partitions();
     let can_stop = |holder: &system::Partition<'_>, number: usize| {
-        let on_partition = |capability: &system::Capability| capability.kind == ObjectKind::Partition;
-        let passes_on = |capability: &system::Capability| {
-            capability.object != holder.number && capability.rights.contains(Rights::GRANT)
-        };
         let all = holder.capabilities();
         let is_elsewhere = !holder.vcpus().iter().all(is_here);
-        let spreads = all
-            .iter()
-            .filter(|capability| on_partition(capability))
-            .any(passes_on);
-        all.iter().any(|capability| {
-            on_partition(capability)
+        // By a right over another partition, or by a message.
+        let passes_on = all.iter().any(|capability| {
+            let is_own = capability.kind == ObjectKind::Partition && capability.object == holder.number;
+            capability.rights.contains(Rights::GRANT) && !is_own
+        });
+        let controls = all.iter().any(|capability| {
+            capability.kind == ObjectKind::Partition
                 && capability.object == number
                 && capability.rights.contains(Rights::CONTROL)
-                && (is_elsewhere || spreads && capability.rights.contains(Rights::GRANT))
-        })
+        });
+        controls && (is_elsewhere || passes_on)
     };
     let here = || {
         partitions
