@@ -8,7 +8,7 @@ use bulkhead_arch_api::{Reply, VcpuId};
 use bulkhead_arch_sim::{Action, Guest, Outcome, What};
 use bulkhead_image::ImageBuilder;
 use bulkhead_image::layout::{MEMORY_CLEAR, MEMORY_READ, MemoryRecord, Name, PORT_IDENTIFIES, PortRecord};
-use support::{Bench, NOWHERE, Part, RAM, call, error_mark, tables, task, vm};
+use support::{Bench, NOWHERE, Part, RAM, call, error_mark, marking, tables, task, vm};
 
 const PORT: u64 = 1;
 const CLOCK: u64 = 2;
@@ -41,24 +41,6 @@ fn with_port(part: Part, rights: Rights) -> Part {
     part.cap(PORT as u32, ObjectKind::Port, 0, rights)
         .cap(CLOCK as u32, ObjectKind::Timer, 0, Rights::READ)
         .cap(OTHER as u32, ObjectKind::Port, 1, rights)
-}
-
-/// Returns a guest that does `actions` in turn. Each answer leaves marks: all four results, or an error.
-fn all(actions: Vec<Action>) -> impl Guest {
-    let mut rest = actions.into_iter();
-    let mut marks = Vec::new();
-    move |last: Outcome, _: u64| {
-        match last {
-            Outcome::Replied(Reply::Hypercall(Ok(results))) => marks.extend(results.into_iter().rev()),
-            Outcome::Replied(Reply::Hypercall(Err(error))) => marks.push(error_mark(error)),
-            Outcome::Value(value) => marks.push(value),
-            _ => {}
-        }
-        match marks.pop() {
-            Some(mark) => Action::Mark(mark),
-            None => rest.next().unwrap_or(Action::Idle),
-        }
-    }
 }
 
 fn store(address: u64, value: u64) -> Action {
@@ -104,7 +86,7 @@ fn a_message_goes_straight_to_a_receiver_that_waits_or_waits_in_the_port() {
         let receiver = with_port(vm("receiver", &[(pcpu, 20)]), Rights::READ);
         let mut bench = bench(2, 2, &[sender, receiver]);
         bench.program(0, |_| {
-            all(vec![
+            marking(vec![
                 store(FROM, 0x1111),
                 store(FROM + 8, 0x2222),
                 sleep(50_000),
@@ -117,7 +99,7 @@ fn a_message_goes_straight_to_a_receiver_that_waits_or_waits_in_the_port() {
             ])
         });
         bench.program(1, |_| {
-            all(vec![
+            marking(vec![
                 store(TO + 8, 7),
                 receive(0),
                 load(TO),
@@ -146,8 +128,8 @@ fn a_wait_ends_at_its_deadline_and_a_late_message_waits() {
         let sender = with_port(task("sender", 0, 10), Rights::WRITE);
         let receiver = with_port(task("receiver", pcpu, 20), Rights::READ);
         let mut bench = bench(2, 2, &[sender, receiver]);
-        bench.program(0, |_| all(vec![sleep(100_000), send(8)]));
-        bench.program(1, |_| all(vec![receive(80_000), sleep(120_000), receive(0)]));
+        bench.program(0, |_| marking(vec![sleep(100_000), send(8)]));
+        bench.program(1, |_| marking(vec![receive(80_000), sleep(120_000), receive(0)]));
         bench.run(1_000_000);
         let (timed_out, marks) = (mark(Error::TimedOut), bench.marks(1));
         assert_eq!(marks, [timed_out, 0, 0, 0, 0, 8, 0, 0, 0], "pCPU {pcpu}");
@@ -161,7 +143,7 @@ fn who_sent_a_message_is_seen_only_on_a_port_that_identifies() {
     let sender = with_port(task("sender", 0, 10), READ_WRITE);
     let mut bench = bench(1, 2, &[vm("other", &[(0, 3)]), sender]);
     bench.program(1, |_| {
-        all(vec![
+        marking(vec![
             send(8),
             try_receive(),
             call(Operation::PortSend, &[OTHER, FROM, 8]),
@@ -213,7 +195,7 @@ fn bad_buffers_are_refused_and_change_nothing() {
         actions.extend(bad);
         // The one message is still there, and there is no other.
         actions.extend([try_receive(), load(TO), try_receive()]);
-        all(actions)
+        marking(actions)
     });
     bench.run(1_000_000);
     let refused = [mark(Error::InvalidArgument)];
@@ -232,8 +214,10 @@ fn rights_decide_who_sends_receives_and_grants() {
     let receiver = with_port(task("receiver", 0, 9), Rights::READ);
     let mut bench = bench(1, 2, &[sender, receiver]);
     let grant = call(Operation::PortSend, &[PORT, FROM, 8, CLOCK | 1 << 16]);
-    bench.program(0, move |_| all(vec![receive(1), try_receive(), grant]));
-    bench.program(1, |_| all(vec![send(8), request(Operation::PortSendReceive, 1)]));
+    bench.program(0, move |_| marking(vec![receive(1), try_receive(), grant]));
+    bench.program(1, |_| {
+        marking(vec![send(8), request(Operation::PortSendReceive, 1)])
+    });
     bench.run(300_000);
     assert_eq!(bench.marks(0), [mark(Error::NoRight); 3]);
     assert_eq!(bench.marks(1), [mark(Error::NoRight); 2]);
@@ -279,7 +263,7 @@ fn a_call_is_answered_once_by_a_capability_of_its_own() {
                 let round = [request(operation, 0), load(TO)];
                 let mut actions = vec![store(FROM, 41)];
                 actions.extend(round.repeat(3));
-                all(actions)
+                marking(actions)
             });
             bench.program(1, |_| server(3, 100));
             bench.run(1_000_000);
@@ -294,7 +278,7 @@ fn a_reply_works_once_and_never_after_its_call() {
     let serving = with_port(task("server", 0, 10), Rights::READ);
     let mut bench = bench(1, 2, &[client, serving]);
     bench.program(0, |_| {
-        all(vec![
+        marking(vec![
             sleep(100_000),
             request(Operation::PortSendReceive, 0),
             request(Operation::PortSendReceive, 150_000),
@@ -302,7 +286,7 @@ fn a_reply_works_once_and_never_after_its_call() {
     });
     let reply = call(Operation::PortReply, &[4, FROM, 8]);
     bench.program(1, move |_| {
-        all(vec![
+        marking(vec![
             receive(0),
             call(Operation::CapabilityDerive, &[4, 2]),
             call(Operation::PortReply, &[4, FROM, 65]),
@@ -333,7 +317,7 @@ fn a_capability_comes_with_a_message_and_can_be_taken_back() {
     let receiver = with_port(task("receiver", 0, 10), Rights::READ);
     let mut bench = bench(1, 2, &[sender, receiver]);
     bench.program(0, |_| {
-        all(vec![
+        marking(vec![
             call(Operation::PortSend, &[PORT, FROM, 0, 4 | 2 << 16]),
             call(Operation::PortSend, &[PORT, FROM, 0, 4 | 16 << 16]),
             call(Operation::PortSend, &[PORT, FROM, 0, 9 | 1 << 16]),
@@ -342,7 +326,7 @@ fn a_capability_comes_with_a_message_and_can_be_taken_back() {
         ])
     });
     bench.program(1, |_| {
-        all(vec![
+        marking(vec![
             receive(0),
             call(Operation::CapabilityInspect, &[4]),
             sleep(300_000),
@@ -384,7 +368,9 @@ fn a_server_runs_in_the_place_of_a_client_that_donates() {
         // More important than the server, less important than the client, and busy for ever.
         let busy = vm("busy", &[(0, 20)]);
         let mut bench = bench(1, 2, &[client, serving, busy]);
-        bench.program(0, move |_| all(vec![sleep(100_000), request(operation, 900_000)]));
+        bench.program(0, move |_| {
+            marking(vec![sleep(100_000), request(operation, 900_000)])
+        });
         bench.program(1, |_| server(1, 20_000));
         bench.program(2, |_| {
             let mut step = 0;
@@ -421,16 +407,16 @@ fn a_loan_goes_through_a_chain_and_a_cycle_is_refused() {
     let busy = vm("busy", &[(0, 20)]);
     let mut bench = bench(1, 2, &[client, middle, end, busy]);
     let donate = |port: u64| call(Operation::PortSendReceiveDonate, &[port, FROM, 8, TO, 64, 0]);
-    bench.program(0, move |_| all(vec![sleep(100_000), donate(PORT)]));
+    bench.program(0, move |_| marking(vec![sleep(100_000), donate(PORT)]));
     bench.program(1, move |_| {
-        all(vec![
+        marking(vec![
             receive(0),
             donate(OTHER),
             call(Operation::PortReply, &[4, FROM, 8]),
         ])
     });
     bench.program(2, move |_| {
-        all(vec![
+        marking(vec![
             call(Operation::PortReceive, &[OTHER, TO, 64, 0]),
             Action::Compute(5_000),
             donate(PORT),
@@ -467,14 +453,16 @@ fn a_server_that_stops_ends_the_calls_that_it_received() {
         let serving = with_port(task("server", pcpu, 10), Rights::READ);
         let mut bench = bench(2, 2, &[client, serving]);
         bench.program(0, move |_| {
-            all(vec![
+            marking(vec![
                 sleep(100_000),
                 request(operation, 0),
                 request(operation, 300_000),
             ])
         });
         let stop = call(Operation::PartitionStop, &[0]);
-        bench.program(1, move |_| all(vec![receive(0), Action::Compute(1_000), stop]));
+        bench.program(1, move |_| {
+            marking(vec![receive(0), Action::Compute(1_000), stop])
+        });
         bench.run(1_000_000);
         let gone = [mark(Error::Revoked), mark(Error::TimedOut)];
         assert_eq!(bench.marks(0)[4..], gone, "pCPU {pcpu} {operation:?}");
@@ -489,15 +477,15 @@ fn a_client_that_ends_takes_its_loan_and_its_call_with_it() {
         .cap(1, ObjectKind::Partition, 0, Rights::ALL)
         .cap(CLOCK as u32, ObjectKind::Timer, 0, Rights::READ);
     let mut bench = bench(2, 2, &[client, serving, killer]);
-    bench.program(0, |_| all(vec![request(Operation::PortSendReceiveDonate, 0)]));
+    bench.program(0, |_| marking(vec![request(Operation::PortSendReceiveDonate, 0)]));
     bench.program(1, |_| {
         let reply = call(Operation::PortReply, &[4, FROM, 8]);
         let round = [receive(0), Action::Compute(50_000), reply];
-        all(round.repeat(4))
+        marking(round.repeat(4))
     });
     bench.program(2, |_| {
         let round = [sleep(120_000), call(Operation::PartitionRestart, &[1])];
-        all(round.to_vec())
+        marking(round.to_vec())
     });
     bench.run(2_000_000);
     let marks = bench.marks(1);
@@ -519,7 +507,7 @@ fn a_vm_takes_its_interrupts_in_a_call_and_goes_on_to_wait() {
         let serving = with_port(task("server", 0, 10), Rights::READ);
         let mut bench = bench(1, 2, &[client, serving]);
         bench.program(0, move |_| {
-            all(vec![
+            marking(vec![
                 Action::SetTimer(Some(150_000)),
                 request(operation, 0),
                 request(operation, 0),
@@ -545,7 +533,7 @@ fn a_server_replies_and_receives_in_one_step() {
         let mut bench = bench(2, 2, &[client, serving]);
         bench.program(0, |_| {
             let round = [request(Operation::PortSendReceiveDonate, 0)];
-            all(round.repeat(20))
+            marking(round.repeat(20))
         });
         bench.program(1, |_| {
             let mut reply = 0;
@@ -567,7 +555,7 @@ fn a_switch_by_a_loan_needs_no_decision_between() {
     let serving = with_port(task("server", 0, 10), Rights::READ);
     let mut bench = bench(1, 2, &[client, serving]);
     bench.program(0, |_| {
-        all(vec![sleep(100_000), request(Operation::PortSendReceiveDonate, 0)])
+        marking(vec![sleep(100_000), request(Operation::PortSendReceiveDonate, 0)])
     });
     bench.program(1, |_| server(1, 100));
     bench.run(1_000_000);

@@ -10,7 +10,7 @@ use bulkhead_arch_sim::{Action, Guest, Outcome};
 use bulkhead_image::layout::{Name, PortRecord};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, VecDeque};
-use support::{Bench, Part, RAM, call, error_mark, tables, task, vm};
+use support::{Bench, Part, RAM, call, error_mark, marking, tables, task, vm};
 
 const FROM: u64 = RAM + 0x100;
 const TO: u64 = RAM + 0x200;
@@ -183,24 +183,6 @@ impl Model {
                 Ok(()) => answer(Err(Error::TimedOut)),
                 refused => answer(refused),
             },
-        }
-    }
-}
-
-/// Returns a guest that does `actions` in turn and marks all results.
-fn marking(actions: Vec<Action>) -> impl Guest {
-    let mut rest = actions.into_iter();
-    let mut marks = Vec::new();
-    move |last: Outcome, _: u64| {
-        match last {
-            Outcome::Replied(Reply::Hypercall(Ok(results))) => marks.extend(results.into_iter().rev()),
-            Outcome::Replied(Reply::Hypercall(Err(error))) => marks.push(error_mark(error)),
-            Outcome::Value(value) => marks.push(value),
-            _ => {}
-        }
-        match marks.pop() {
-            Some(mark) => Action::Mark(mark),
-            None => rest.next().unwrap_or(Action::Idle),
         }
     }
 }

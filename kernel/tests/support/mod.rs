@@ -491,6 +491,24 @@ pub fn caller(actions: Vec<Action>) -> impl Guest {
     }
 }
 
+/// Returns a guest that does `actions` in turn. Each answer leaves marks: all four results, or an error.
+pub fn marking(actions: Vec<Action>) -> impl Guest {
+    let mut rest = actions.into_iter();
+    let mut marks = Vec::new();
+    move |last: Outcome, _: u64| {
+        match last {
+            Outcome::Replied(Reply::Hypercall(Ok(results))) => marks.extend(results.into_iter().rev()),
+            Outcome::Replied(Reply::Hypercall(Err(error))) => marks.push(error_mark(error)),
+            Outcome::Value(value) => marks.push(value),
+            _ => {}
+        }
+        match marks.pop() {
+            Some(mark) => Action::Mark(mark),
+            None => rest.next().unwrap_or(Action::Idle),
+        }
+    }
+}
+
 /// Returns the mark that stands for an error.
 pub fn error_mark(error: bulkhead_abi::Error) -> u64 {
     error as i64 as u64
