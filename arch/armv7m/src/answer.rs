@@ -225,6 +225,14 @@ impl Trapped<'_> {
         let (core, mut live) = self.parts();
         let pc = live.register(15);
         if !is_task && !is_own(pc) {
+            if let Some(done) = core.access_unprivileged(&mut live) {
+                return match done {
+                    Ok(Emulated::Done) => None,
+                    Ok(Emulated::Elsewhere(access)) => Some(self.access_exit(cause, &access)),
+                    Ok(Emulated::NoAccess) => Some(self.foreign_fault(cause)),
+                    Err(_) => Some(self.stuck()),
+                };
+            }
             if let Some(result) = core.replaced_instruction(&mut live) {
                 return self.next(result);
             }

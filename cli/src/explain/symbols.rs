@@ -2,19 +2,44 @@
 //! Function and source line of an address, from the symbols of a partition's ELF file.
 
 use addr2line::Loader;
+use object::{Architecture, Object as _, ObjectSymbol as _, SymbolKind};
 use std::path::{Path, PathBuf};
 
 /// Most functions named for one address.
 const FRAMES: usize = 2;
+/// Bytes behind a symbol without a size, a label in assembly, that still are said to be its.
+const NEAR: u64 = 0x100;
 
 /// The symbols of one file, read when they are first asked for.
 pub enum Symbols {
     /// Not read yet.
     File(PathBuf),
-    /// Read.
-    Loaded(Box<Loader>),
+    /// Read: the debug information, and the symbols of code by their addresses.
+    Loaded(Box<Loader>, Vec<Label>),
     /// There are no symbols: a raw binary, a kernel without symbols, or no file.
     Nothing,
+}
+
+/// A symbol of code.
+pub struct Label {
+    address: u64,
+    /// 0 if the file does not say.
+    size: u64,
+    name: String,
+}
+
+impl Label {
+    /// Returns its name if `address`, which is not before it, is inside of it. Without a size the distance is
+    /// said as well.
+    fn holds(&self, address: u64) -> Option<String> {
+        let distance = address.checked_sub(self.address)?;
+        match self.size {
+            0 if distance == 0 => Some(self.name.clone()),
+            0 if distance < NEAR => Some(format!("{} + {distance:#x}", self.name)),
+            size if distance < size => Some(self.name.clone()),
+            _ => None,
+        }
+    }
 }
 
 impl Symbols {
@@ -26,9 +51,11 @@ impl Symbols {
     /// Returns `function (file:line)`, and the functions it was inlined into, as far as the symbols tell.
     pub fn find(&mut self, address: u64) -> Option<String> {
         if let Self::File(path) = self {
-            *self = Loader::new(&*path).map_or(Self::Nothing, |loader| Self::Loaded(Box::new(loader)));
+            *self = Loader::new(&*path).map_or(Self::Nothing, |loader| {
+                Self::Loaded(Box::new(loader), labels(path).unwrap_or_default())
+            });
         }
-        let Self::Loaded(loader) = self else {
+        let Self::Loaded(loader, labels) = self else {
             return None;
         };
         // The library asks for the successor of the address, and the last address has none.
@@ -36,10 +63,51 @@ impl Symbols {
         let mut places = frames(loader, address);
         if places.is_empty() {
             // Code in assembly has no frame, only a symbol.
-            places.push(loader.find_symbol(address)?.to_owned());
+            places.push(label_at(labels, address)?);
         }
         Some(format!("{address:#x}: {}", places.join(", in ")))
     }
+}
+
+/// Reads the symbols of code of a file, in ascending order.
+fn labels(path: &Path) -> Option<Vec<Label>> {
+    let bytes = std::fs::read(path).ok()?;
+    let file = object::File::parse(&*bytes).ok()?;
+    // The lowest bit of the value of an Arm function says that its code is Thumb.
+    let mode = u64::from(file.architecture() == Architecture::Arm);
+    let mut labels: Vec<Label> = file
+        .symbols()
+        .filter(|symbol| {
+            symbol.is_definition()
+                || symbol.kind() == SymbolKind::Label
+                || symbol.kind() == SymbolKind::Unknown
+        })
+        .filter(|symbol| symbol.kind() != SymbolKind::Data && symbol.section_index().is_some())
+        .filter_map(|symbol| {
+            let name = symbol.name().ok()?;
+            // Mapping symbols (Arm IHI 0044, 5.5.5) are no names.
+            let is_name = !name.is_empty() && !name.starts_with('$');
+            is_name.then(|| Label {
+                address: symbol.address() & !mode,
+                size: symbol.size(),
+                name: addr2line::demangle_auto(name.into(), None).into_owned(),
+            })
+        })
+        .collect();
+    labels.sort_by_key(|label| (label.address, label.size));
+    Some(labels)
+}
+
+/// Returns the symbol that an address belongs to: of the last ones before it, the first that holds it.
+fn label_at(labels: &[Label], address: u64) -> Option<String> {
+    /// Symbols that may begin inside of another one.
+    const LOOKED_AT: usize = 16;
+    let behind = labels.partition_point(|label| label.address <= address);
+    let before = labels.get(..behind)?.iter().rev().take(LOOKED_AT);
+    before
+        .clone()
+        .find_map(|label| (label.size != 0).then(|| label.holds(address)).flatten())
+        .or_else(|| before.take(1).find_map(|label| label.holds(address)))
 }
 
 /// Returns the functions to which an address belongs by inlining, the innermost first.
@@ -76,6 +144,31 @@ fn shorter(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_symbol_is_named_inside_of_its_size_or_near_it_alone() {
+        let label = |address, size, name: &str| Label {
+            address,
+            size,
+            name: name.into(),
+        };
+        let labels = [
+            label(0x1000, 0x20, "first"),
+            label(0x1020, 0, "second"),
+            label(0x2000, 0x100, "whole"),
+            label(0x2010, 0, "inside"),
+        ];
+        let named = |address| label_at(&labels, address);
+        assert_eq!(named(0xFFF), None);
+        assert_eq!(named(0x1000).as_deref(), Some("first"));
+        assert_eq!(named(0x101F).as_deref(), Some("first"));
+        assert_eq!(named(0x1020).as_deref(), Some("second"));
+        assert_eq!(named(0x111F).as_deref(), Some("second + 0xff"));
+        assert_eq!(named(0x1120), None, "too far from a label");
+        assert_eq!(named(0x2014).as_deref(), Some("whole"));
+        assert_eq!(named(0x2100), None, "behind the last function");
+        assert_eq!(named(u64::MAX), None);
+    }
 
     #[test]
     fn our_own_code_is_found_and_nonsense_is_not() {

@@ -4,7 +4,7 @@
 
 use crate::cause::status::{DACCVIOL, IACCVIOL};
 use crate::decode::{self, Direction, FLOATS, Found, Hint, Registers, Replaced, Transfer, search_back};
-use crate::fault::{Fault, Lockup};
+use crate::fault::{Fault, Lockup, UsageStatus};
 use crate::guest::Guest;
 use crate::processor::VirtualCore;
 use crate::registers::{PRIVATE_BUS, PRIVATE_BUS_SIZE};
@@ -315,6 +315,68 @@ impl VirtualCore {
         }
         self.go_on(guest, transfer, length);
         Ok(())
+    }
+
+    /// Does the load or store with the rights of unprivileged code (LDRT, STRT) that the host tool has
+    /// replaced by the instruction in the live frame: the guest's own memory protection unit is asked what its
+    /// unprivileged code may do. `None`, and nothing has been done, if the instruction is anything else. The
+    /// outcome is as that of [`VirtualCore::access_trapped`].
+    ///
+    /// # Errors
+    /// [`Lockup`]: the guest can take no fault now.
+    #[inline(never)]
+    pub fn access_unprivileged(&mut self, guest: &mut impl Guest) -> Option<Result<Trapped, Lockup>> {
+        let (Replaced::Unprivileged(first, second), length) = fetch_replaced(guest, guest.register(15))?
+        else {
+            return None;
+        };
+        let transfer = decode::wide_transfer(first, second)?;
+        let register = transfer.single()?;
+        let address = transfer.address(|number| self.operand(guest, number));
+        let stores = transfer.direction == Direction::Store;
+        if self.refuses_unprivileged(&transfer, address) {
+            let fault = Fault::Memory {
+                status: DACCVIOL,
+                address: Some(address),
+            };
+            return Some(self.raise(guest, fault).map(|()| Trapped::Done));
+        }
+        if private(address) {
+            return Some(self.raise(guest, Fault::bus(address)).map(|()| Trapped::Done));
+        }
+        let value = if stores {
+            let value = self.operand(guest, register);
+            store_bytes(guest, address, transfer.size, value).then_some(0)
+        } else {
+            load_bytes(guest, address, transfer.size)
+        };
+        let Some(value) = value else {
+            return Some(Ok(self.elsewhere(guest, &transfer, address)));
+        };
+        self.go_on(guest, &transfer, length);
+        if !stores {
+            self.set_operand(guest, register, transfer.extend(value));
+        }
+        Some(Ok(Trapped::Done))
+    }
+
+    /// Tells whether the guest's own unit refuses this access of the guest's unprivileged code. The unit does
+    /// not look at the private peripheral bus (B3.5.1).
+    fn refuses_unprivileged(&self, transfer: &Transfer, address: u32) -> bool {
+        let Some(view) = self.guest_regions() else {
+            return false;
+        };
+        let view = GuestView {
+            background: false,
+            privileged: false,
+            ..view
+        };
+        let stores = transfer.direction == Direction::Store;
+        (0..u32::from(transfer.size)).any(|byte| {
+            let at = address.wrapping_add(byte);
+            let rights = view.rights(at);
+            !private(at) && !if stores { rights.write } else { rights.read }
+        })
     }
 
     /// Tells which access the instruction in the live frame tried, so that somebody else does the access. The
@@ -631,6 +693,11 @@ impl VirtualCore {
                 }
                 true
             }
+            // `access_unprivileged` comes first. Without it the instruction is what it looks like.
+            Replaced::Unprivileged(..) => {
+                self.raise(guest, Fault::Usage(UsageStatus::UNDEFINED))?;
+                return Ok(Next::Run);
+            }
         };
         if !done {
             // The stack in use cannot be there: the next push would not work.
@@ -648,10 +715,39 @@ impl VirtualCore {
     }
 }
 
+/// Loads `size` bytes of the guest's memory, as an unaligned load does. `None` if it may not read them all.
+fn load_bytes(guest: &impl Guest, address: u32, size: u8) -> Option<u32> {
+    (0..u32::from(size)).try_fold(0, |value, byte| {
+        let at = address.wrapping_add(byte);
+        let word = guest.load(at & !3)?;
+        let loaded = word.wrapping_shr((at & 3) << 3) & 0xFF;
+        Some(value | loaded.wrapping_shl(byte << 3))
+    })
+}
+
+/// Stores `size` bytes to the guest's memory. False, and nothing has been stored, if it may not write them
+/// all.
+fn store_bytes(guest: &mut impl Guest, address: u32, size: u8, value: u32) -> bool {
+    let at = |byte: u32| address.wrapping_add(byte);
+    let allowed = (0..u32::from(size)).all(|byte| guest.reaches(at(byte), 1));
+    allowed
+        && (0..u32::from(size)).all(|byte| {
+            let place = (at(byte) & 3) << 3;
+            let kept = guest.load(at(byte) & !3).unwrap_or(0) & !0xFF_u32.wrapping_shl(place);
+            let stored = (value.wrapping_shr(byte << 3) & 0xFF).wrapping_shl(place);
+            guest.store(at(byte) & !3, kept | stored)
+        })
+}
+
+/// Returns the load or store at `pc`, with its length. What the host tool has replaced is what it was.
 fn fetch_transfer(guest: &impl Guest, pc: u32) -> Option<(Transfer, u32)> {
     let first = guest.fetch(pc)?;
     if decode::is_wide(first) {
         let second = guest.fetch(pc.wrapping_add(2))?;
+        let (first, second) = match decode::wide_replaced(first, second) {
+            Some(Replaced::Unprivileged(first, second)) => (first, second),
+            _ => (first, second),
+        };
         decode::wide_transfer(first, second).map(|transfer| (transfer, 4))
     } else {
         decode::narrow_transfer(first).map(|transfer| (transfer, 2))

@@ -46,6 +46,10 @@ impl Assembly {
     /// nothing else of the register that APSR is a part of.
     pub(crate) fn is_sensitive(&self) -> bool {
         const FLAGS: [&str; 4] = ["apsr_", "iapsr_", "eapsr_", "xpsr_"];
+        // With the rights of unprivileged code (A7.7): the CPU would ask nobody but the hypervisor's plan.
+        const UNPRIVILEGED: [&str; 8] = [
+            "ldrt", "ldrbt", "ldrht", "ldrsbt", "ldrsht", "strt", "strbt", "strht",
+        ];
         let named = |name: &str| self.mnemonic.starts_with(name);
         if named("mrs") {
             !self.operands.ends_with(", apsr")
@@ -53,6 +57,7 @@ impl Assembly {
             !FLAGS.iter().any(|flags| self.operands.starts_with(flags))
         } else {
             ["cps", "wfi", "wfe", "sev"].into_iter().any(named)
+                || UNPRIVILEGED.contains(&self.mnemonic.as_str())
         }
     }
 
@@ -90,5 +95,7 @@ mod tests {
         assert_eq!(read(&[0xde80]).as_deref(), Some("udf #0x80 = 128"));
         assert_eq!(read(&[0xf7f8, 0xa109]).as_deref(), Some("udf.w #0x8109 = 33033"));
         assert_eq!(read(&[0xbf00, 0xbf00]), None, "two instructions");
+        assert_eq!(read(&[0xf852, 0x1e04]).as_deref(), Some("ldrt r1, [r2, #4]"));
+        assert_eq!(read(&[0xf9f2, 0x1604]), None, "what stands for it");
     }
 }

@@ -37,9 +37,30 @@ const HINTS: [(Encoding, u16); 6] = [
     (SEV, 0xa4),
     (SEV_WIDE, 0x4004),
 ];
+/// LDRT, LDRBT, LDRHT, LDRSBT, LDRSHT, STRT, STRBT and STRHT (A7.7, T1 of each), and bits \[11:8\] of what
+/// stands for each.
+const UNPRIVILEGED: [(u16, u16); 8] = [
+    (0xf850, 5),
+    (0xf810, 1),
+    (0xf830, 3),
+    (0xf910, 9),
+    (0xf930, 11),
+    (0xf840, 4),
+    (0xf800, 0),
+    (0xf820, 2),
+];
 /// UDF (A7.7.194, T1 and T2).
 const UDF: Encoding = ((0xff00, 0xde00), None);
 const UDF_WIDE: Encoding = ((0xfff0, 0xf7f0), Some((0xf000, 0xa000)));
+
+/// The undefined instruction that stands for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StandIn {
+    /// UDF with this immediate.
+    Undefined(u16),
+    /// An encoding that is not allocated: its halfwords.
+    Unallocated(u16, u16),
+}
 
 /// One instruction: its halfwords.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,10 +89,27 @@ impl Instruction {
             }
     }
 
-    /// Returns the immediate of the UDF that stands for this instruction, if unprivileged code must not
-    /// execute the instruction. SYSm 0 is APSR for MRS, and 0 to 3 are APSR for MSR (B5.1.1), which everybody
-    /// may use.
-    fn stand_in(self) -> Option<u16> {
+    /// Returns what stands for this instruction, if unprivileged code must not execute it. SYSm 0 is APSR for
+    /// MRS, and 0 to 3 are APSR for MSR (B5.1.1), which everybody may use.
+    fn stand_in(self) -> Option<StandIn> {
+        self.unprivileged()
+            .or(self.immediate_for().map(StandIn::Undefined))
+    }
+
+    /// Returns what stands for this load or store, if it is one with the rights of unprivileged code. With
+    /// the PC as its base it is one relative to the PC, and a load of less than a word into the PC is a hint.
+    fn unprivileged(self) -> Option<StandIn> {
+        let second = self.1.filter(|second| second & 0x0f00 == 0x0e00)?;
+        let (_, kind) = UNPRIVILEGED.iter().find(|(first, _)| self.0 & 0xfff0 == *first)?;
+        let (base, loaded) = (self.0 & 0xf, second >> 12);
+        if base == 0xf || loaded == 0xf && *kind != 5 {
+            return None;
+        }
+        Some(StandIn::Unallocated(0xf9f0 | base, second & 0xf0ff | kind << 8))
+    }
+
+    /// Returns the immediate of the UDF that stands for this instruction, if there is one.
+    fn immediate_for(self) -> Option<u16> {
         let second = self.1.unwrap_or(0);
         let special = second & 0xff;
         let hint = HINTS.iter().find(|(encoding, _)| self.is(*encoding));
@@ -85,6 +123,16 @@ impl Instruction {
             Some((second >> 8 & 0xf) << 8 | special)
         } else {
             None
+        }
+    }
+
+    /// Tells whether this is what `stand_in` says, with the length of `old`.
+    fn stands(self, stand_in: StandIn, old: Self) -> bool {
+        match stand_in {
+            StandIn::Undefined(immediate) => {
+                self.immediate() == Some(immediate) && old.1.is_some() == self.1.is_some()
+            }
+            StandIn::Unallocated(first, second) => self == Self(first, Some(second)),
         }
     }
 
@@ -111,15 +159,19 @@ fn is_code(section: &Section<'_>, address: u32) -> bool {
 fn objection(
     disassembler: &Disassembler,
     (old, new): (&[u8], &[u8]),
-    stand_in: Option<u16>,
+    stand_in: Option<StandIn>,
 ) -> Option<&'static str> {
     let sensitive = disassembler.read(old).map(|old| old.is_sensitive());
-    let undefined = || disassembler.read(new).and_then(|new| new.undefined());
+    let stands = |stand_in| {
+        let read = disassembler.read(new);
+        match stand_in {
+            StandIn::Undefined(immediate) => read.and_then(|new| new.undefined()) == Some(immediate),
+            StandIn::Unallocated(..) => read.is_none(),
+        }
+    };
     match (stand_in, sensitive) {
         (Some(_), Some(false)) => Some("the disassembler sees nothing to be replaced"),
-        (Some(immediate), _) if undefined() != Some(immediate) => {
-            Some("the disassembler sees another stand-in")
-        }
+        (Some(stand_in), _) if !stands(stand_in) => Some("the disassembler sees another stand-in"),
         (None, Some(true)) => Some("the disassembler sees what was to be replaced"),
         _ => None,
     }
@@ -144,12 +196,7 @@ pub(crate) fn reread(section: &Section<'_>, after: &[u8], sites: &[u32]) -> Resu
         let new = Instruction::at(after, at);
         let is_site = sites.binary_search(&address).is_ok();
         let agreed = match old.stand_in() {
-            Some(immediate) => {
-                is_site
-                    && new.is_some_and(|new| {
-                        new.immediate() == Some(immediate) && old.1.is_some() == new.1.is_some()
-                    })
-            }
+            Some(stand_in) => is_site && new.is_some_and(|new| new.stands(stand_in, old)),
             None => !is_site && new == Some(old),
         };
         let next = at + if old.1.is_some() { 4 } else { 2 };
@@ -200,7 +247,9 @@ mod tests {
         for first in 0..=u16::MAX {
             let wide = first & 0xf800 >= 0xe800;
             // Most second halfwords of sensitive instructions, some of all others.
-            let near = matches!(first & 0xffe0, 0xf380 | 0xf3a0 | 0xf3e0) || first & 0xfff0 == 0xf7f0;
+            let near = matches!(first & 0xffe0, 0xf380 | 0xf3a0 | 0xf3e0)
+                || first & 0xfff0 == 0xf7f0
+                || first & 0xfe8c == 0xf808;
             let step = if near { 3 } else { 4099 };
             for second in (0..=u16::MAX).step_by(if wide { step } else { usize::MAX }) {
                 let before = bytes(&[first, second, 0xbf00]);
@@ -214,10 +263,10 @@ mod tests {
 
     #[test]
     fn whatever_else_has_changed_is_seen() {
-        // mrs r0, primask; cpsid i; msr basepri, r1; nop
-        let before = bytes(&[0xf3ef, 0x8010, 0xb672, 0xf381, 0x8811, 0xbf00]);
+        // mrs r0, primask; cpsid i; msr basepri, r1; nop; ldrt r1, [r2, #4]
+        let before = bytes(&[0xf3ef, 0x8010, 0xb672, 0xf381, 0x8811, 0xbf00, 0xf852, 0x1e04]);
         let (after, done) = rewritten(&before);
-        assert_eq!(done.sites.len(), 3);
+        assert_eq!(done.sites.len(), 4);
         for bit in 0..after.len() * 8 {
             let mut damaged = after.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
@@ -230,7 +279,7 @@ mod tests {
             reread(&section(&before), &before, &[]).is_err(),
             "nothing replaced"
         );
-        for missing in 0..3 {
+        for missing in 0..4 {
             let mut sites = done.sites.clone();
             sites.remove(missing);
             assert!(
@@ -250,16 +299,27 @@ mod tests {
             (&[0xbf00], &[0xb672], &[0xf3ef, 0x8010], &[0xf3ef, 0x8000]);
         assert_eq!(said(nop, nop, None), None);
         assert_eq!(said(flags, flags, None), None);
-        assert_eq!(said(cpsid, &[0xde92], Some(0x92)), None);
-        assert_eq!(said(&[0xb668], &[0xde88], Some(0x88)), None, "unpredictable");
+        assert_eq!(said(cpsid, &[0xde92], Some(StandIn::Undefined(0x92))), None);
+        assert_eq!(
+            said(&[0xb668], &[0xde88], Some(StandIn::Undefined(0x88))),
+            None,
+            "unpredictable"
+        );
         let missed = Some("the disassembler sees what was to be replaced");
         assert_eq!(said(cpsid, cpsid, None), missed);
         assert_eq!(said(mrs, mrs, None), missed);
         let needless = Some("the disassembler sees nothing to be replaced");
-        assert_eq!(said(nop, &[0xde92], Some(0x92)), needless);
-        assert_eq!(said(flags, &[0xf7f0, 0xa000], Some(0)), needless);
+        assert_eq!(said(nop, &[0xde92], Some(StandIn::Undefined(0x92))), needless);
+        assert_eq!(
+            said(flags, &[0xf7f0, 0xa000], Some(StandIn::Undefined(0))),
+            needless
+        );
         let another = Some("the disassembler sees another stand-in");
-        assert_eq!(said(cpsid, &[0xde93], Some(0x92)), another);
-        assert_eq!(said(mrs, nop, Some(0x10)), another);
+        assert_eq!(said(cpsid, &[0xde93], Some(StandIn::Undefined(0x92))), another);
+        let unallocated = Some(StandIn::Unallocated(0xf9f2, 0x1504));
+        assert_eq!(said(&[0xf852, 0x1e04], &[0xf9f2, 0x1504], unallocated), None);
+        assert_eq!(said(&[0xf852, 0x1e04], &[0xf852, 0x1e04], None), missed);
+        assert_eq!(said(&[0xf852, 0x1e04], &[0xf852, 0x1e04], unallocated), another);
+        assert_eq!(said(mrs, nop, Some(StandIn::Undefined(0x10))), another);
     }
 }

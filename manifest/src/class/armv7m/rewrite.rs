@@ -226,7 +226,7 @@ pub(crate) fn replaced_lookalikes(address: u32, bytes: &[u8]) -> impl Iterator<I
         let is_one = match halfword(bytes, at + 2) {
             _ if !is_wide(first) => narrow_replaced(first).is_some(),
             Some(second) => wide_replaced(first, second).is_some(),
-            None => first & 0xFFF0 == 0xF7F0,
+            None => matches!(first & 0xFFF0, 0xF7F0 | 0xF9F0),
         };
         is_one.then_some(address + at as u32)
     })

@@ -8,6 +8,12 @@
 //! - MSR, MRS: UDF.W with bit 15: MSR, bits \[13:12\]: mask, \[11:8\]: register, \[7:0\]: SYSm; hints: UDF.W
 //!   0x4000 + the number.
 //!
+//! LDRT, STRT and their like do not trap either, and the CPU checks them by the rights of the code around
+//! them, which it executes unprivileged as well. So a guest's own protection unit would not be asked for the
+//! rights of the guest's unprivileged code. UDF.W has too little room for their operands. Each becomes an
+//! encoding of A5.3.7 that is undefined for every Armv7-M CPU (op2 of 0b0011111): bits \[3:0\]: base; of the
+//! second halfword bits \[15:12\]: register, \[11:8\]: bits 8 and 6 to 4 of the instruction, \[7:0\]: offset.
+//!
 //! Both directions are here, so that the tool and the target cannot disagree.
 
 use super::{field, register};
@@ -43,6 +49,8 @@ pub enum Replaced {
     },
     /// WFI, WFE, SEV.
     Hint(Hint),
+    /// LDRT, STRT and their like: the halfwords of the instruction itself.
+    Unprivileged(u16, u16),
 }
 
 /// A hint by its number (A5.2.5 and A5.3.4), if it must not stay.
@@ -58,10 +66,13 @@ impl Hint {
     pub const SEND_EVENT: Self = Self(4);
 }
 
+const PC: u8 = 15;
 const UDF: u16 = 0xDE00;
 const UDF_HINT: u16 = 0xDEA0;
 const HINT: u16 = 0xBF00;
 const HINT_WIDE: (u16, u16) = (0xF3AF, 0x8000);
+/// The first halfword of what stands for a load or store with the rights of unprivileged code.
+const UNPRIVILEGED: u16 = 0xF9F0;
 const IMMEDIATE_HINT: u16 = 0x4000;
 const IMMEDIATE_WRITE: u16 = 0x8000;
 
@@ -103,12 +114,49 @@ pub const fn narrow_replaced(instruction: u16) -> Option<Replaced> {
     })
 }
 
+/// Tells whether this is LDRT, STRT or one of their like (A7.7.66, A7.7.70, A7.7.79, A7.7.83, A7.7.87,
+/// A7.7.171, A7.7.174 and A7.7.178).
+const fn is_unprivileged(first: u16, second: u16) -> bool {
+    let (is_load, size, is_signed) = (
+        field(first, 4, 1) == 1,
+        field(first, 5, 2),
+        field(first, 8, 1) == 1,
+    );
+    let (base, loaded) = (register(first, 0), register(second, 12));
+    let has_size = size < 2 || size == 2 && !is_signed;
+    // A load of a byte or a halfword into the PC is a hint.
+    let has_register = loaded != PC || is_load && size == 2;
+    first & 0xFE80 == 0xF800
+        && second & 0x0F00 == 0x0E00
+        && base != PC
+        && has_size
+        && has_register
+        && (is_load || !is_signed)
+}
+
+/// Returns the load or store with the rights of unprivileged code that this second halfword stands for.
+#[inline(never)]
+const fn unprivileged(first: u16, second: u16) -> Option<Replaced> {
+    let kind = field(second, 8, 4);
+    let original = 0xF800 | (kind & 8) << 5 | (kind & 7) << 4 | field(first, 0, 4);
+    let operands = second & 0xF0FF | 0x0E00;
+    if is_unprivileged(original, operands) {
+        Some(Replaced::Unprivileged(original, operands))
+    } else {
+        None
+    }
+}
+
 /// Returns what the host tool puts in the place of a 32-bit instruction, if it must not stay. The flags alone
 /// may be written, and read without IPSR, by unprivileged code as well.
 #[must_use]
 pub const fn wide_replacement(first: u16, second: u16) -> Option<(u16, u16)> {
     if first == HINT_WIDE.0 && second & 0xFF00 == HINT_WIDE.1 && hint(second & 0xFF).is_some() {
         return Some(wide_undefined(IMMEDIATE_HINT | second & 0xFF));
+    }
+    if is_unprivileged(first, second) {
+        let kind = field(first, 8, 1) << 3 | field(first, 4, 3);
+        return Some((UNPRIVILEGED | field(first, 0, 4), second & 0xF0FF | kind << 8));
     }
     let special = second & 0xFF;
     if first & 0xFFE0 == 0xF380 && second & 0xD000 == 0x8000 {
@@ -137,7 +185,11 @@ pub const fn wide_replacement(first: u16, second: u16) -> Option<(u16, u16)> {
 #[must_use]
 pub const fn wide_replaced(first: u16, second: u16) -> Option<Replaced> {
     if first & 0xFFF0 != 0xF7F0 || second & 0xF000 != 0xA000 {
-        return None;
+        return if first & 0xFFF0 == UNPRIVILEGED {
+            unprivileged(first, second)
+        } else {
+            None
+        };
     }
     let immediate = first << 12 | second & 0xFFF;
     if immediate & IMMEDIATE_HINT != 0 {
@@ -165,6 +217,7 @@ const fn wide_undefined(immediate: u16) -> (u16, u16) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::wide_single;
 
     #[test]
     fn what_is_replaced_is_found_again() {
@@ -214,6 +267,28 @@ mod tests {
                 special: Special(9)
             })
         );
+    }
+
+    #[test]
+    fn loads_and_stores_with_the_rights_of_unprivileged_code_survive_with_their_operands() {
+        let mut kinds = 0;
+        for first in 0xF800..=0xF9FF_u16 {
+            for second in (0..=u16::MAX).filter(|second| second & 0xE7 == 0x45) {
+                let is_one = wide_single(first, second).is_some_and(|transfer| transfer.unprivileged);
+                let replacement = wide_replacement(first, second);
+                assert_eq!(replacement.is_some(), is_one, "{first:04x} {second:04x}");
+                if let Some((new, operands)) = replacement {
+                    assert_eq!(new & 0xFFF0, 0xF9F0);
+                    assert_eq!(wide_single(new, operands), None, "undefined");
+                    let found = wide_replaced(new, operands);
+                    assert_eq!(found, Some(Replaced::Unprivileged(first, second)));
+                    kinds |= 1 << (operands >> 8 & 15);
+                }
+            }
+        }
+        // LDRT, LDRBT, LDRHT, LDRSBT, LDRSHT, STRT, STRBT, STRHT: size, load, signed.
+        assert_eq!(kinds, 0b0000_1010_0011_1111_u32);
+        assert_eq!(wide_replaced(0xF9F0, 0x0600), None, "a size that is none");
     }
 
     #[test]

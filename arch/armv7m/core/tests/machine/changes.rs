@@ -4,7 +4,10 @@
 
 use crate::machine::trapped::{Lent, Trapped};
 use crate::machine::{MAIN_TOP, Memory, PROCESS_TOP, vector};
-use bulkhead_arch_armv7m_core::{Changes, Fault, Guest, Late, Next, Special, VirtualCore};
+use bulkhead_arch_armv7m_core::decode::wide_replacement;
+use bulkhead_arch_armv7m_core::{
+    Changes, Fault, Guest, GuestAccess, Late, Next, Special, Trapped as Outcome, VirtualCore,
+};
 
 const ICSR: u32 = 0xE000_ED04;
 const SHCSR: u32 = 0xE000_ED24;
@@ -370,6 +373,114 @@ fn a_store_elsewhere_that_is_reported_late_is_named_or_is_unknown() {
         Late::Unknown
     );
     assert_eq!(machine.core.handler(), 0);
+}
+
+/// Executes what stands for LDRT, STRT or one of their like; the code that comes with it has the base r0 and
+/// the register r1.
+fn as_user(machine: &mut Trapped, (first, second): (u16, u16), address: u32, value: u32) -> Outcome {
+    let (first, second) = wide_replacement(first, second).expect("must not stay");
+    machine.code = [first, second];
+    machine.registers.general[0] = address;
+    machine.registers.general[1] = value;
+    let done = machine.trap(|core, guest| core.access_unprivileged(guest).expect("one of them"));
+    done.unwrap()
+}
+
+const LDRT: (u16, u16) = (0xF850, 0x1E00);
+const STRT: (u16, u16) = (0xF840, 0x1E00);
+
+#[test]
+fn loads_and_stores_for_unprivileged_code_are_done_with_its_rights() {
+    let (open, closed) = (0x2000_1000, 0x2000_1020);
+    let mut machine = machine();
+    machine.memory.set(open, 0x8182_8384);
+    machine.memory.set(open + 4, 0x0506_0708);
+    // Everybody may read and write 32 bytes; by the background, privileged code all.
+    write(&mut machine, MPU_RBAR, open | 1 << 4);
+    write(&mut machine, MPU_RBAR + 4, 1 << 28 | 3 << 24 | 4 << 1 | 1);
+    write(&mut machine, MPU_CTRL, 5);
+    let pc = machine.registers.pc;
+    assert_eq!(as_user(&mut machine, LDRT, open, 0), Outcome::Done);
+    assert_eq!(
+        (machine.registers.general[1], machine.registers.pc),
+        (0x8182_8384, pc + 4)
+    );
+    // LDRBT, LDRSBT, LDRHT and LDRSHT, the last ones not aligned.
+    for (first, offset, expected) in [
+        (0xF810, 1, 0x83),
+        (0xF910, 1, 0xFFFF_FF83),
+        (0xF830, 3, 0x0881),
+        (0xF930, 1, 0xFFFF_8283),
+    ] {
+        as_user(&mut machine, (first, 0x1E00 | offset), open, 0);
+        assert_eq!(machine.registers.general[1], expected, "{first:04x}");
+    }
+    // STRBT, STRHT and STRT, across a word.
+    as_user(&mut machine, (0xF800, 0x1E02), open, 0x1234_5611);
+    as_user(&mut machine, (0xF820, 0x1E03), open, 0x1234_2233);
+    assert_eq!(
+        (machine.memory.get(open), machine.memory.get(open + 4)),
+        (0x3311_8384, 0x0506_0722)
+    );
+    as_user(&mut machine, STRT, open + 6, 0xA1A2_A3A4);
+    assert_eq!(machine.memory.get(open + 4), 0xA3A4_0722);
+    assert_eq!(machine.memory.get(open + 8) & 0xFFFF, 0xA1A2);
+    assert_eq!(machine.core.handler(), 0, "no fault");
+    // What it may not is the fault of the code that asks, with the address.
+    for (code, address) in [
+        (LDRT, closed),
+        (STRT, closed),
+        (LDRT, closed - 2),
+        (STRT, open - 1),
+    ] {
+        let before = [machine.memory.get(open), machine.memory.get(closed)];
+        machine.registers.pc = pc;
+        assert_eq!(as_user(&mut machine, code, address, 0x5555), Outcome::Done);
+        assert_eq!(machine.core.handler(), 4, "{address:08x}");
+        assert_eq!(
+            (read(&mut machine, CFSR), read(&mut machine, 0xE000_ED34)),
+            (0x82, address)
+        );
+        assert_eq!(before, [machine.memory.get(open), machine.memory.get(closed)]);
+        write(&mut machine, CFSR, 0x82);
+        machine.registers.pc = machine.registers.lr & !1;
+        machine.trap(|core, guest| core.exception_return(guest)).unwrap();
+    }
+    assert_eq!(as_user(&mut machine, LDRT, ICSR, 0), Outcome::Done);
+    assert_eq!(
+        (machine.core.handler(), read(&mut machine, CFSR)),
+        (5, 0x8200),
+        "the private bus"
+    );
+}
+
+#[test]
+fn loads_and_stores_for_unprivileged_code_go_elsewhere_without_a_unit() {
+    let mut machine = machine();
+    let elsewhere = GuestAccess {
+        address: 0x4000_1000,
+        size: 4,
+        store: Some(7),
+    };
+    assert_eq!(
+        as_user(&mut machine, STRT, 0x4000_1000, 7),
+        Outcome::Elsewhere(elsewhere)
+    );
+    let pc = machine.registers.pc;
+    assert!(matches!(
+        as_user(&mut machine, LDRT, 0x4000_1000, 7),
+        Outcome::Elsewhere(_)
+    ));
+    let done = machine.trap(|core, guest| Ok(core.complete_access(guest, 0x1234)));
+    assert!(done.unwrap());
+    assert_eq!(
+        (machine.registers.general[1], machine.registers.pc),
+        (0x1234, pc + 4)
+    );
+    // By the background alone nothing is open to unprivileged code.
+    write(&mut machine, MPU_CTRL, 5);
+    as_user(&mut machine, STRT, 0x4000_1000, 7);
+    assert_eq!(machine.core.handler(), 4);
 }
 
 #[test]
