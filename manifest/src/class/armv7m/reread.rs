@@ -97,15 +97,12 @@ impl Instruction {
     }
 
     /// Returns what stands for this load or store, if it is one with the rights of unprivileged code. With
-    /// the PC as its base it is one relative to the PC, and a load of less than a word into the PC is a hint.
+    /// the PC as its base it is one relative to the PC.
     fn unprivileged(self) -> Option<StandIn> {
         let second = self.1.filter(|second| second & 0x0f00 == 0x0e00)?;
         let (_, kind) = UNPRIVILEGED.iter().find(|(first, _)| self.0 & 0xfff0 == *first)?;
-        let (base, loaded) = (self.0 & 0xf, second >> 12);
-        if base == 0xf || loaded == 0xf && *kind != 5 {
-            return None;
-        }
-        Some(StandIn::Unallocated(0xf9f0 | base, second & 0xf0ff | kind << 8))
+        let base = self.0 & 0xf;
+        (base != 0xf).then_some(StandIn::Unallocated(0xf9f0 | base, second & 0xf0ff | kind << 8))
     }
 
     /// Returns the immediate of the UDF that stands for this instruction, if there is one.
