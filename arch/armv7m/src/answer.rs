@@ -229,7 +229,7 @@ impl Trapped<'_> {
                 return match done {
                     Ok(Emulated::Done) => None,
                     Ok(Emulated::Elsewhere(access)) => Some(self.access_exit(cause, &access)),
-                    Ok(Emulated::NoAccess) => Some(self.foreign_fault(cause)),
+                    Ok(Emulated::NoAccess) => self.foreign_fault(cause),
                     Err(_) => Some(self.stuck()),
                 };
             }

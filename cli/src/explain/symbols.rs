@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(named(0x111F).as_deref(), Some("second + 0xff"));
         assert_eq!(named(0x1120), None, "too far from a label");
         assert_eq!(named(0x2014).as_deref(), Some("whole"));
-        assert_eq!(named(0x2100), None, "behind the last function");
+        assert_eq!(named(0x2110), None, "behind the last function");
         assert_eq!(named(u64::MAX), None);
     }
 

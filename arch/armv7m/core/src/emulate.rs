@@ -318,8 +318,8 @@ impl VirtualCore {
     }
 
     /// Does the load or store with the rights of unprivileged code (LDRT, STRT) that the host tool has
-    /// replaced by the instruction in the live frame: the guest's own memory protection unit is asked what its
-    /// unprivileged code may do. `None`, and nothing has been done, if the instruction is anything else. The
+    /// replaced by the instruction in the live frame. The guest's own memory protection unit is asked for the
+    /// rights of its unprivileged code. `None`, and nothing has been done, if the instruction is anything else. The
     /// outcome is as that of [`VirtualCore::access_trapped`].
     ///
     /// # Errors
@@ -739,7 +739,7 @@ fn store_bytes(guest: &mut impl Guest, address: u32, size: u8, value: u32) -> bo
         })
 }
 
-/// Returns the load or store at `pc`, with its length. What the host tool has replaced is what it was.
+/// Returns the load or store at `pc`, as it was before the host tool replaced it, with its length.
 fn fetch_transfer(guest: &impl Guest, pc: u32) -> Option<(Transfer, u32)> {
     let first = guest.fetch(pc)?;
     if decode::is_wide(first) {

@@ -24,6 +24,7 @@ const CFSR: u32 = 0xE000_ED28;
 const HFSR: u32 = 0xE000_ED2C;
 const MMFAR: u32 = 0xE000_ED34;
 const BFAR: u32 = 0xE000_ED38;
+const FPCAR: u32 = 0xE000_EF38;
 const CPACR: u32 = 0xE000_ED88;
 pub const ISER: u32 = 0xE000_E100;
 pub const ICER: u32 = 0xE000_E180;
@@ -100,8 +101,11 @@ extern "C" fn suite_exception(exc_return: u32, frame: u32) -> u32 {
         return crate::transfers::exception(exc_return, frame);
     }
     let number = handler();
-    if number == 4 && load(CFSR) & MSTKERR != 0 {
+    if matches!(number, 3 | 4) && load(CFSR) & MSTKERR != 0 {
         make_frame(frame);
+    }
+    if number == 3 {
+        store(MPU_CTRL, 0);
     }
     print!(
         "  {}: lr={:08x} state={:08x}",
@@ -435,7 +439,93 @@ fn float() {
     barrier();
     set_primask(0);
     barrier();
-    print!("  after={:08x}\n", exchange_float(0));
+    print!("  after={:08x} fpcar={:08x}\n", exchange_float(0), load(FPCAR));
+}
+
+/// Loads two words at a time over the ends of the blocks of registers, and of the system control space.
+fn ends_of_blocks() {
+    for address in [0xE000_DFFC_u32, 0xE000_ECFC, 0xE000_ED8C, 0xE000_EFF8, 0xE000_EFFC] {
+        let (low, high): (u32, u32);
+        // SAFETY: reading registers there changes nothing.
+        unsafe { asm!("ldrd {}, {}, [{}]", out(reg) low, out(reg) high, in(reg) address) }
+        print!("  {:08x}: {:08x} {:08x}\n", address, low, high);
+    }
+}
+
+/// Loads and stores with the rights of unprivileged code, by privileged code whose unit is on: where
+/// everybody may read and write, only read, and where unprivileged code may nothing, or has no region.
+fn rights_of_others() {
+    let place = RAM + 0x7000;
+    for (background, access) in [(1, 3), (1, 2), (1, 1), (0, 3)] {
+        for word in 0..8 {
+            store(place + word * 4, 0x8192_A3B4_u32.wrapping_mul(word + 1));
+        }
+        protect(place, 32, 1 << 28 | access << 24);
+        if background == 0 {
+            store(MPU_CTRL + 8, place + 64);
+        }
+        store(MPU_CTRL, 5);
+        barrier();
+        let (mut word, mut byte, mut half) = (1_u32, 2_u32, 3_u32);
+        // SAFETY: the handler goes on behind each. Nothing else is at these addresses.
+        unsafe {
+            asm!(
+                "ldrt {word}, [{place}, #4]",
+                "ldrsbt {byte}, [{place}, #9]",
+                "ldrht {half}, [{place}, #13]",
+                "strt {place}, [{place}, #16]",
+                "strbt {place}, [{place}, #21]",
+                "strht {place}, [{place}, #27]",
+                word = inout(reg) word, byte = inout(reg) byte, half = inout(reg) half,
+                place = in(reg) place,
+            );
+        }
+        store(MPU_CTRL, 0);
+        print!(
+            "  rights {} {}: {:08x} {:08x} {:08x}",
+            background, access, word, byte, half
+        );
+        for word in 4..9 {
+            print!(" {:08x}", load(place + word * 4));
+        }
+        print!("\n");
+    }
+}
+
+/// Switches the unit on without a region for the code that runs, then without one for its stack either. The
+/// fault goes to HardFault, for which the unit is off.
+extern "C" fn nothing_open() {
+    let stack = process_stack() & !0x1FFF;
+    store(SHCSR, 0);
+    for (number, size) in [(0, 0), (1, 8192)] {
+        if size == 0 {
+            store(MPU_CTRL + 4, 0);
+            store(MPU_CTRL + 12, 0);
+        } else {
+            protect(stack, size, 1 << 28 | 3 << 24);
+        }
+        print!("  regions: {}\n", number);
+        // SAFETY: the handler goes on at 2, with the unit off.
+        unsafe {
+            asm!(
+                "adr r0, 2f",
+                "str r0, [{behind}]",
+                "mov lr, r0",
+                "orr lr, #1",
+                "str {on}, [{control}]",
+                "dsb",
+                "isb",
+                ".balign 4",
+                "nop",
+                "nop",
+                "2:",
+                "nop",
+                behind = in(reg) BEHIND_GUARD.as_ptr(), on = in(reg) 1, control = in(reg) MPU_CTRL,
+                out("r0") _, out("lr") _,
+            );
+        }
+    }
+    store(SHCSR, ALL_FAULTS);
 }
 
 fn most_urgent() {
@@ -624,7 +714,7 @@ fn relocation() {
 
 /// Runs all of it.
 pub fn run() {
-    let scenarios: [(&str, fn()); 23] = [
+    let scenarios: [(&str, fn()); 26] = [
         ("call", call),
         ("process stack", || on_process_stack(calls)),
         ("unaligned stack", call_unaligned),
@@ -648,6 +738,9 @@ pub fn run() {
         ("no execution", no_execution),
         ("stack to come", stack_to_come),
         ("events", events),
+        ("ends of blocks", ends_of_blocks),
+        ("rights of others", rights_of_others),
+        ("nothing open", || on_process_stack(nothing_open)),
     ];
     for (name, scenario) in scenarios {
         restore();

@@ -426,7 +426,7 @@ fn loads_and_stores_for_unprivileged_code_are_done_with_its_rights() {
     assert_eq!(machine.memory.get(open + 4), 0xA3A4_0722);
     assert_eq!(machine.memory.get(open + 8) & 0xFFFF, 0xA1A2);
     assert_eq!(machine.core.handler(), 0, "no fault");
-    // What it may not is the fault of the code that asks, with the address.
+    // A refused access is the fault of the code that asks, with the address.
     for (code, address) in [
         (LDRT, closed),
         (STRT, closed),
