@@ -13,6 +13,7 @@ use crate::fp;
 use crate::live::Live;
 use crate::system::{self, PENDED, SHCSR};
 use crate::trapped::Trapped;
+use crate::traps::take_hard_fault;
 use crate::window::Loan;
 use bulkhead_abi::HealthClass;
 use bulkhead_abi::hypercall::HYPERCALL_INSTRUCTION;
@@ -69,6 +70,8 @@ impl Trapped<'_> {
         // If the frame was to be that of the guest's own exception, this exception waits behind the fault.
         let waiting = system::read(SHCSR);
         system::write(SHCSR, waiting & !PENDED);
+        // A HardFault for which there was to be a frame is over.
+        take_hard_fault();
         // The CPU has noted room for floating-point registers all the same, and must not fill this room
         // later.
         fp::drop_lazy();

@@ -60,7 +60,7 @@ bulkhead_vectors:
     .word   bulkhead_crash
     .word   bulkhead_crash
     .word   bulkhead_first                  // PendSV
-    .word   bulkhead_crash                  // SysTick
+    .word   bulkhead_fault                  // SysTick: a HardFault of a guest
     .rept   {lines}
     .word   bulkhead_line
     .endr
@@ -182,14 +182,23 @@ bulkhead_enter:
     msr     psp, r1
     bx      lr
 
-    // A fault from Thread mode is a guest's: BKPT without a debugger (C1.5.1). The hypervisor itself has one
-    // such instruction, to ask an emulator to end. Where nobody listens, that instruction does nothing.
+    // A fault from Thread mode is a guest's: BKPT without a debugger (C1.5.1). No line preempts HardFault
+    // (B1.5.4), also no prompt one. So the hypervisor does not handle the fault here, but as SysTick, which
+    // nothing else makes pending, and which follows without an instruction of the guest between them.
+    //
+    // The hypervisor itself has one such instruction, to ask an emulator to end. Where nobody listens, that
+    // instruction does nothing.
     .type   bulkhead_hard_fault, %function
     .thumb_func
 bulkhead_hard_fault:
     tst     lr, #4
-    bne     bulkhead_fault
-    ldr     r0, [sp, #24]
+    beq     1f
+    ldr     r0, =0xE000ED00                 // SCB
+    ldr     r1, =0x04000000                 // ICSR.PENDSTSET
+    str     r1, [r0, #0x04]
+    dsb
+    bx      lr
+1:  ldr     r0, [sp, #24]
     ldr     r1, =bulkhead_ask_emulator
     bic     r1, r1, #1
     cmp     r0, r1

@@ -6,7 +6,7 @@
 
 use crate::context::own_deadline;
 use crate::machine::Machine;
-use crate::system::{self, BFAR, CFSR, HFSR, MMFAR};
+use crate::system::{self, BFAR, CFSR, HFSR, ICSR, MMFAR};
 use bulkhead_arch_api::{Clock, Exit, VcpuId};
 use bulkhead_arch_armv7m_core::{Cause, Exception, Lockup, Next, Subject};
 
@@ -16,7 +16,11 @@ pub(crate) const MEMORY_FAULT: u32 = 4;
 pub(crate) const BUS_FAULT: u32 = 5;
 pub(crate) const USAGE_FAULT: u32 = 6;
 pub(crate) const SUPERVISOR_CALL: u32 = 11;
+/// SysTick, which stands for a guest's HardFault (see `entry`).
+const STANDS_FOR_HARD_FAULT: u32 = 15;
 const FIRST_LINE: u32 = 16;
+/// ICSR.PENDSTCLR (B3.2.4).
+const CLEAR_SYSTICK: u32 = 1 << 25;
 
 /// Takes the CPU's description of a fault, so that the next fault finds only its own.
 fn take_cause(number: u32) -> Cause {
@@ -34,7 +38,8 @@ fn take_cause(number: u32) -> Cause {
 
 /// Takes the CPU's description of a HardFault. The HardFault comes before the fault of pushing its frame
 /// (B1.5.6), which has left its mark in CFSR.
-fn take_hard_fault() -> u32 {
+pub(crate) fn take_hard_fault() -> u32 {
+    system::write(ICSR, CLEAR_SYSTICK);
     let status = system::read(HFSR);
     system::write(HFSR, status);
     status
@@ -137,6 +142,10 @@ impl Machine {
 
     /// Handles an exception of the guest's own making.
     fn guest_trap(&mut self, vcpu: VcpuId, number: u32) -> Option<Exit> {
+        let number = match number {
+            STANDS_FOR_HARD_FAULT => HARD_FAULT,
+            number => number,
+        };
         let (lookalikes, loan, hertz) = (self.lookalikes, self.loan, self.hertz);
         // Only instructions that read or write the timer, or ask for the time, depend on the time.
         let now = if matches!(number, MEMORY_FAULT | BUS_FAULT | HARD_FAULT) {

@@ -318,9 +318,9 @@ impl VirtualCore {
     }
 
     /// Does the load or store with the rights of unprivileged code (LDRT, STRT) that the host tool has
-    /// replaced by the instruction in the live frame. The guest's own memory protection unit is asked for the
-    /// rights of its unprivileged code. `None`, and nothing has been done, if the instruction is anything else. The
-    /// outcome is as that of [`VirtualCore::access_trapped`].
+    /// replaced by the instruction in the live frame. The guest's own memory protection unit is asked for
+    /// the rights of its unprivileged code. `None`, and nothing has been done, if the instruction is anything
+    /// else. The outcome is as that of [`VirtualCore::access_trapped`].
     ///
     /// # Errors
     /// [`Lockup`]: the guest can take no fault now.
