@@ -2,7 +2,7 @@
 //! Everything continuous integration checks besides the tests, in one command.
 
 use crate::workspace::{Package, packages, root};
-use crate::{Findings, Outcome, classes, dependencies, english, size, spdx, toolchain, unsafety};
+use crate::{Findings, Outcome, classes, dependencies, english, size, spdx, stack, toolchain, unsafety};
 use std::process::Command;
 use std::time::Instant;
 
@@ -24,6 +24,7 @@ pub fn run() -> Outcome {
         ("documentation", documentation),
         ("size, no heap", || size::check(None, false, None)),
         ("size, small, no heap", || size::check(None, true, None)),
+        ("stack, small", stack::check),
     ];
     let mut findings = Findings::new();
     for (name, step) in steps {

@@ -15,6 +15,7 @@ mod picture;
 mod prose;
 mod size;
 mod spdx;
+mod stack;
 mod stretch;
 mod toolchain;
 mod unsafety;
@@ -68,6 +69,8 @@ enum Command {
         #[arg(long)]
         functions: Option<usize>,
     },
+    /// The deepest chain of calls of the class binary of microcontrollers, and whether its stack holds it
+    Stack,
     /// Lines of code per crate
     Lines,
     /// Rewrite the generated files (C header, schema, reference, errors), and lower the budget of `english`
@@ -109,6 +112,7 @@ fn main() -> ExitCode {
             functions,
         } => size::check(elf.as_deref(), *small, *functions),
         Command::Lines => size::lines(),
+        Command::Stack => stack::check(),
         Command::Bless => bless::run(),
         Command::Stretch {
             system,

@@ -8,7 +8,7 @@ use bulkhead::ui::progress::Progress;
 use bulkhead_bench::{Lines, Sizes};
 use object::{Object, ObjectSymbol, SymbolKind};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Symbols only a program with an allocator has.
 const HEAP_SYMBOLS: &[&str] = &["__rust_alloc", "__rg_alloc", "malloc"];
@@ -18,16 +18,7 @@ const HEAP_SYMBOLS: &[&str] = &["__rust_alloc", "__rg_alloc", "malloc"];
 pub fn check(elf: Option<&Path>, is_small: bool, functions: Option<usize>) -> Outcome {
     let path = match elf {
         Some(path) => path.to_path_buf(),
-        None => {
-            let workspace = Workspace::locate().map_err(|problem| problem.to_string())?;
-            let class = toolchain::Class::with_tables(is_small).ok_or("no class has such tables")?;
-            let name = class.binary();
-            let programs = core::slice::from_ref(&name);
-            let built = workspace.build(programs, &Progress::new());
-            built.map_err(|problem| problem.to_string())?;
-            let linked = workspace.any_class_binary(&name);
-            linked.map_err(|problem| problem.to_string())?
-        }
+        None => class_binary(is_small)?,
     };
     let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let file = object::File::parse(&*bytes).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -49,6 +40,17 @@ pub fn check(elf: Option<&Path>, is_small: bool, functions: Option<usize>) -> Ou
         .filter(has_heap)
         .map(|symbol| format!("heap symbol {}", symbol.name().unwrap_or("?")))
         .collect())
+}
+
+/// Builds a class binary, that of microcontrollers if `is_small`, and returns its path.
+pub fn class_binary(is_small: bool) -> Result<PathBuf, String> {
+    let workspace = Workspace::locate().map_err(|problem| problem.to_string())?;
+    let class = toolchain::Class::with_tables(is_small).ok_or("no class has such tables")?;
+    let name = class.binary();
+    let built = workspace.build(core::slice::from_ref(&name), &Progress::new());
+    built.map_err(|problem| problem.to_string())?;
+    let linked = workspace.any_class_binary(&name);
+    linked.map_err(|problem| problem.to_string())
 }
 
 /// Prints the code of each crate and the largest functions. Generic code counts for the crate that has its

@@ -172,7 +172,7 @@ pub(crate) unsafe extern "C" fn on_bus(machine: *mut Machine, _: u32, registers:
             return Quick::Not;
         }
         let (first, second) = instruction(pc);
-        if !core.access_quickly(live, first, second, known.counter.read()) {
+        if !core.access_quickly(live, first, second, || known.counter.read()) {
             return Quick::Not;
         }
         system::write(CFSR, PRECISE);

@@ -9,6 +9,7 @@ use crate::guest::Guest;
 use crate::processor::VirtualCore;
 use crate::registers::{PRIVATE_BUS, PRIVATE_BUS_SIZE};
 use crate::sequence::Next;
+use crate::system::{INTERRUPT_STATE, PENDSVSET};
 use bulkhead_arch_regions::GuestView;
 
 /// A load or store of one register.
@@ -395,11 +396,27 @@ impl VirtualCore {
     /// False, and nothing has been done, for anything that is not a plain access of privileged code to the
     /// private peripheral bus.
     #[inline(always)]
-    pub fn access_quickly(&mut self, guest: &mut impl Guest, first: u16, second: u16, now: u64) -> bool {
+    pub fn access_quickly(
+        &mut self,
+        guest: &mut impl Guest,
+        first: u16,
+        second: u16,
+        now: impl FnOnce() -> u64,
+    ) -> bool {
         let Some(plain) = Plain::of(guest, first, second) else {
             return false;
         };
         let (address, size) = (plain.address, plain.transfer.size);
+        // The store that asks for a switch of threads is met most often.
+        if address == INTERRUPT_STATE && size == 4 && plain.transfer.direction == Direction::Store {
+            let value = guest.register(plain.register);
+            if value == PENDSVSET && self.privileged() {
+                self.pend_switch();
+                plain.finish(guest, 0);
+                return true;
+            }
+        }
+        let now = now();
         // SysTick: when it wants something next is another thing to look at.
         if address & !0xFF == PRIVATE_BUS | 0xE000 {
             return false;
@@ -631,7 +648,7 @@ impl VirtualCore {
     #[inline(always)]
     pub fn replaced_quickly(&mut self, guest: &mut impl Guest, first: u16, second: u16) -> bool {
         let (replaced, length) = if decode::is_wide(first) {
-            (decode::wide_replaced(first, second), 4)
+            (decode::wide_undefined_replaced(first, second), 4)
         } else {
             (decode::narrow_replaced(first), 2)
         };

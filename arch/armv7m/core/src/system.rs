@@ -5,6 +5,10 @@ use crate::exception::Exception;
 use crate::processor::{SWITCHABLE, VirtualCore, bit, exceptions};
 use crate::registers::{narrow, widen};
 
+/// The address of ICSR, and what makes PendSV pending there (B3.2.4).
+pub(crate) const INTERRUPT_STATE: u32 = 0xE000_ED04;
+pub(crate) const PENDSVSET: u32 = 1 << 28;
+
 const CPUID: u32 = 0x00;
 const ICSR: u32 = 0x04;
 const VTOR: u32 = 0x08;
@@ -139,6 +143,14 @@ impl VirtualCore {
             | flag(pending(Exception::SYSTICK), 26)
             | flag(pending(Exception::PENDSV), 28)
             | flag(pending(Exception::NMI), 31)
+    }
+
+    /// Does the store of PENDSVSET alone.
+    #[inline(always)]
+    pub(crate) fn pend_switch(&mut self) {
+        self.system_pending |= bit(Exception::PENDSV);
+        self.look_for_event();
+        self.consider(Exception::PENDSV);
     }
 
     fn write_interrupt_state(&mut self, value: u32) {

@@ -13,6 +13,7 @@ mod wide;
 
 pub(crate) use narrow::narrow_single;
 pub use narrow::narrow_transfer;
+pub(crate) use replaced::wide_undefined_replaced;
 pub use replaced::{Hint, Replaced, narrow_replaced, narrow_replacement, wide_replaced, wide_replacement};
 pub use search::{Code, Found, search_back};
 pub(crate) use wide::wide_single;

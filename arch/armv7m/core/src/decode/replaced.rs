@@ -177,15 +177,20 @@ pub const fn wide_replacement(first: u16, second: u16) -> Option<(u16, u16)> {
 }
 
 /// Returns what a 32-bit replacement stands for.
-#[inline(always)]
 #[must_use]
 pub const fn wide_replaced(first: u16, second: u16) -> Option<Replaced> {
+    if first & 0xFFF0 == UNPRIVILEGED {
+        unprivileged(first, second)
+    } else {
+        wide_undefined_replaced(first, second)
+    }
+}
+
+/// Returns what a 32-bit UDF stands for.
+#[inline(always)]
+pub(crate) const fn wide_undefined_replaced(first: u16, second: u16) -> Option<Replaced> {
     if first & 0xFFF0 != 0xF7F0 || second & 0xF000 != 0xA000 {
-        return if first & 0xFFF0 == UNPRIVILEGED {
-            unprivileged(first, second)
-        } else {
-            None
-        };
+        return None;
     }
     let immediate = first << 12 | second & 0xFFF;
     if immediate & IMMEDIATE_HINT != 0 {

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Computes the deepest chain of calls in the machine code of the class binary of microcontrollers, and
+//! checks that it fits the stack.
+//!
+//! A function takes what its instructions take from the stack pointer, all of them added up: a function that
+//! takes it by one of two ways counts with both. It calls what it branches to outside of itself. A call by an
+//! address may lead to any function whose address is in the binary, but for those in the vector table alone.
+//! Of such calls some may be active at a time (`BY_ADDRESS`): an iterator behind a pointer calls a closure.
+//! The exceptions of a guest come while `bulkhead_enter` is active, on top of it. A prompt line may come
+//! anywhere, and so may a fault of the hypervisor's own.
+
+use crate::{Outcome, size};
+use capstone::arch::arm::{ArchExtraMode, ArchMode};
+use capstone::prelude::{BuildsCapstone, BuildsCapstoneExtraMode};
+use capstone::{Capstone, Insn};
+use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The function that leaves for a guest, and is there when an exception comes back from it.
+const ENTER: &str = "bulkhead_enter";
+/// The first function on the stack, the handler of all that should not happen, and the vector table.
+const FIRST: &str = "bulkhead_first";
+const CRASH: &str = "bulkhead_crash";
+const VECTORS: &str = "bulkhead_vectors";
+/// Handlers that run on an empty stack, or never beside a guest.
+const NOT_OF_GUESTS: [&str; 3] = ["bulkhead_start", FIRST, CRASH];
+/// Bytes that the CPU pushes for an exception of the hypervisor (Arm DDI 0403E.e, B1.5.7): it uses no
+/// floating-point registers. Its stack pointer may have to be aligned.
+const FRAME: u32 = 36;
+/// The linker's filling between functions.
+const FILL: [u8; 2] = [0xD4; 2];
+/// Calls by an address that are active at a time.
+const BY_ADDRESS: u32 = 3;
+/// Bytes of the vector table: the CPU's exceptions, and the first lines, which are all alike.
+const VECTOR_BYTES: u32 = 17 * 4;
+
+/// A function: its name, the bytes it takes from the stack, where it branches to, and whether it also calls
+/// by an address.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Function {
+    name: String,
+    size: u32,
+    calls: BTreeSet<u32>,
+    calls_by_address: bool,
+}
+
+/// The functions of a binary by their first addresses, and what else is known of it.
+#[derive(Debug, Default)]
+struct Program {
+    functions: BTreeMap<u32, Function>,
+    /// Functions whose address is somewhere outside of the vector table.
+    taken: BTreeSet<u32>,
+    /// Handlers of the vector table.
+    handlers: BTreeSet<u32>,
+    stack: u32,
+}
+
+/// A chain of calls: its bytes, and its functions.
+type Chain = (u32, Vec<u32>);
+
+/// Returns the bytes by which an instruction lowers the stack pointer.
+fn taken_by(mnemonic: &str, operands: &str) -> Result<u32, String> {
+    let unknown = || format!("`{mnemonic} {operands}` takes an unknown number of bytes");
+    let base = mnemonic.trim_end_matches(".w");
+    let immediate = || {
+        let digits = operands
+            .rsplit_once('#')
+            .map(|(_, digits)| digits.trim_end_matches(['!', ']']));
+        let digits = digits.map(|digits| digits.trim_start_matches('-'));
+        let value = digits.and_then(|digits| match digits.strip_prefix("0x") {
+            Some(digits) => u32::from_str_radix(digits, 16).ok(),
+            None => digits.parse().ok(),
+        });
+        value.ok_or_else(unknown)
+    };
+    let count = operands
+        .split('{')
+        .nth(1)
+        .map_or(0, |list| list.split(',').count() as u32);
+    match base {
+        "push" => Ok(4 * count),
+        "stmdb" if operands.starts_with("sp!") => Ok(4 * count),
+        "vpush" | "vstmdb" if base == "vpush" || operands.starts_with("sp!") => {
+            Ok(if operands.contains("{d") { 8 } else { 4 } * count)
+        }
+        "sub" | "subw" if operands.starts_with("sp,") => immediate(),
+        "str" | "strd" if operands.contains("[sp, #-") && operands.ends_with('!') => immediate(),
+        // Where the stack begins, and where another takes its place.
+        _ => Ok(0),
+    }
+}
+
+/// Returns the address that an instruction branches to, if it is a constant.
+fn target(mnemonic: &str, operands: &str) -> Option<u32> {
+    let is_branch =
+        mnemonic.starts_with('b') && !matches!(mnemonic, "bx" | "blx" | "bic" | "bics" | "bfi" | "bfc");
+    let digits = operands.strip_prefix("#0x").filter(|_| is_branch)?;
+    u32::from_str_radix(digits, 16).ok()
+}
+
+impl Program {
+    fn read(bytes: &[u8]) -> Result<Self, String> {
+        let file = object::File::parse(bytes).map_err(|error| error.to_string())?;
+        let mut program = Self::default();
+        let find = |wanted: &str| {
+            let symbol = file.symbols().find(|symbol| symbol.name() == Ok(wanted));
+            symbol
+                .map(|symbol| symbol.address() as u32)
+                .ok_or(format!("no symbol {wanted}"))
+        };
+        program.stack = find("__stack_top")? - find("__stack_bottom")?;
+        let vectors = find(VECTORS)?;
+        let text =
+            |symbol: &object::Symbol<'_, '_>| symbol.kind() == SymbolKind::Text && symbol.is_definition();
+        for symbol in file.symbols().filter(text) {
+            let name = symbol.name().unwrap_or("?");
+            if !name.starts_with('$') {
+                let function = program.functions.entry(symbol.address() as u32 & !1).or_default();
+                name.clone_into(&mut function.name);
+            }
+        }
+        // Mapping symbols (Arm IHI 0044, 5.5.5) tell code from data.
+        let mut map = BTreeMap::new();
+        for symbol in file.symbols() {
+            let name = symbol.name().unwrap_or("");
+            if name.starts_with("$t") || name.starts_with("$d") {
+                map.insert(symbol.address() as u32, name.starts_with("$t"));
+            }
+        }
+        let is_code = |address: u32| map.range(..=address).next_back().is_some_and(|(_, code)| *code);
+        let disassembler = Capstone::new()
+            .arm()
+            .mode(ArchMode::Thumb)
+            .extra_mode([ArchExtraMode::MClass].into_iter())
+            .build()
+            .map_err(|error| error.to_string())?;
+        for section in file.sections() {
+            if section.address() == 0 {
+                continue;
+            }
+            let (start, data) = (section.address() as u32, section.data().unwrap_or(&[]));
+            program.find_addresses(start, data, vectors);
+            if section.kind() != SectionKind::Text {
+                continue;
+            }
+            let mut at = 0;
+            while at + 1 < data.len() {
+                let address = start + at as u32;
+                let found = disassembler.disasm_count(&data[at..], u64::from(address), 1);
+                let found = found.map_err(|error| error.to_string())?;
+                let is_filled = data[at..at + 2] == FILL;
+                match found.first().filter(|_| is_code(address) && !is_filled) {
+                    Some(instruction) => {
+                        program.add(address, instruction)?;
+                        at += instruction.len();
+                    }
+                    None => at += 2,
+                }
+            }
+        }
+        Ok(program)
+    }
+
+    /// Notes the functions whose addresses are words of these bytes.
+    fn find_addresses(&mut self, start: u32, data: &[u8], vectors: u32) {
+        for (place, word) in (start..).step_by(4).zip(data.chunks_exact(4)) {
+            let word = u32::from_le_bytes(word.try_into().unwrap_or_default());
+            if word & 1 == 1 && self.functions.contains_key(&(word & !1)) {
+                if place >= vectors && place - vectors < VECTOR_BYTES {
+                    self.handlers.insert(word & !1);
+                } else if place < vectors || place - vectors >= 1024 {
+                    self.taken.insert(word & !1);
+                }
+            }
+        }
+    }
+
+    /// Adds an instruction to its function.
+    fn add(&mut self, address: u32, instruction: &Insn<'_>) -> Result<(), String> {
+        let mnemonic = instruction.mnemonic().unwrap_or_default();
+        let operands = instruction.op_str().unwrap_or_default();
+        let to = target(mnemonic, operands).and_then(|to| self.functions.range(..=to).next_back());
+        let to = to.map(|(to, _)| *to);
+        let Some((own, function)) = self.functions.range_mut(..=address).next_back() else {
+            return Ok(());
+        };
+        function.size += taken_by(mnemonic, operands).map_err(|why| format!("{}: {why}", function.name))?;
+        function.calls.extend(to.filter(|to| to != own));
+        let is_register = !operands.starts_with('#') && operands != "lr";
+        function.calls_by_address |= matches!(mnemonic, "bx" | "blx") && is_register;
+        Ok(())
+    }
+
+    fn named(&self, name: &str) -> Result<u32, String> {
+        let found = self.functions.iter().find(|(_, function)| function.name == name);
+        found
+            .map(|(address, _)| *address)
+            .ok_or(format!("no function {name}"))
+    }
+
+    /// Returns the deepest chain from a function on. `active` are those that are being looked at: a call of
+    /// one of them would have no bound.
+    fn deepest(
+        &self,
+        from: u32,
+        by_address: u32,
+        known: &mut BTreeMap<(u32, u32), Chain>,
+        active: &mut Vec<u32>,
+    ) -> Result<Chain, String> {
+        if let Some(chain) = known.get(&(from, by_address)) {
+            return Ok(chain.clone());
+        }
+        let Some(function) = self.functions.get(&from) else {
+            return Ok((0, Vec::new()));
+        };
+        if active.contains(&from) {
+            let from = active.iter().position(|address| *address == from).unwrap_or(0);
+            let names = active
+                .get(from..)
+                .unwrap_or(&[])
+                .iter()
+                .filter_map(|address| self.functions.get(address));
+            let names: Vec<String> = names
+                .map(|function| format!("{:#}", rustc_demangle::demangle(&function.name)))
+                .collect();
+            return Err(format!("calls without a bound: {}", names.join(" -> ")));
+        }
+        active.push(from);
+        let mut callees = function.calls.clone();
+        if function.name == ENTER {
+            let of_guests = |address: &&u32| {
+                let handler = self.functions.get(address);
+                handler.is_some_and(|handler| !NOT_OF_GUESTS.contains(&handler.name.as_str()))
+            };
+            callees.extend(self.handlers.iter().filter(of_guests));
+        }
+        let mut deepest: Chain = (0, Vec::new());
+        for callee in callees {
+            let chain = self.deepest(callee, by_address, known, active)?;
+            if chain.0 > deepest.0 {
+                deepest = chain;
+            }
+        }
+        if let Some(rest) = by_address.checked_sub(1).filter(|_| function.calls_by_address) {
+            for callee in &self.taken {
+                let chain = self.deepest(*callee, rest, known, &mut Vec::new())?;
+                if chain.0 > deepest.0 {
+                    deepest = chain;
+                }
+            }
+        }
+        active.pop();
+        deepest.0 += function.size;
+        deepest.1.insert(0, from);
+        known.insert((from, by_address), deepest.clone());
+        Ok(deepest)
+    }
+}
+
+/// Prints the deepest chain of calls of the class binary. It is a finding if the stack has no room for it and
+/// a frame on top of it.
+pub fn check() -> Outcome {
+    let path = size::class_binary(true)?;
+    let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let program = Program::read(&bytes)?;
+    let mut known = BTreeMap::new();
+    let (calls, chain) = program.deepest(program.named(FIRST)?, BY_ADDRESS, &mut known, &mut Vec::new())?;
+    let (crash, _) = program.deepest(program.named(CRASH)?, BY_ADDRESS, &mut known, &mut Vec::new())?;
+    println!(
+        "stack {}  deepest chain {calls}  a frame {FRAME}  a crash record {crash}",
+        program.stack
+    );
+    for address in &chain {
+        if let Some(function) = program.functions.get(address) {
+            println!(
+                "{:>7}  {:#}",
+                function.size,
+                rustc_demangle::demangle(&function.name)
+            );
+        }
+    }
+    let needed = calls + FRAME;
+    Ok(if needed <= program.stack {
+        Vec::new()
+    } else {
+        vec![format!(
+            "the deepest chain of calls and a frame take {needed} bytes, the stack has {} (hypervisor/armv7m/link.ld)",
+            program.stack
+        )]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instruction_takes_what_the_manual_says() {
+        let taken = |mnemonic, operands| taken_by(mnemonic, operands);
+        assert_eq!(taken("push", "{r4, r5, lr}"), Ok(12));
+        assert_eq!(taken("push.w", "{r4, r5, r6, r7, r8, sb, sl, fp, lr}"), Ok(36));
+        assert_eq!(taken("stmdb", "sp!, {r4, lr}"), Ok(8));
+        assert_eq!(taken("stmdb", "r0!, {r4, lr}"), Ok(0));
+        assert_eq!(taken("vpush", "{d8, d9}"), Ok(16));
+        assert_eq!(taken("sub", "sp, #0x18"), Ok(24));
+        assert_eq!(taken("sub.w", "sp, sp, #0x1100"), Ok(4352));
+        assert_eq!(taken("subw", "sp, sp, #1028"), Ok(1028));
+        assert_eq!(taken("sub", "r0, #4"), Ok(0));
+        assert_eq!(taken("str", "lr, [sp, #-4]!"), Ok(4));
+        assert_eq!(taken("str", "r0, [sp, #4]"), Ok(0));
+        assert!(taken("sub.w", "sp, sp, r0").is_err());
+        assert_eq!(target("bl", "#0x3d8400"), Some(0x3D_8400));
+        assert_eq!(target("bne.w", "#0x3d8400"), Some(0x3D_8400));
+        assert_eq!(target("blx", "r3"), None);
+    }
+
+    fn program(functions: &[(u32, &str, u32, &[u32], bool)]) -> Program {
+        let mut program = Program::default();
+        for (address, name, size, calls, calls_by_address) in functions {
+            let function = Function {
+                name: (*name).to_owned(),
+                size: *size,
+                calls: calls.iter().copied().collect(),
+                calls_by_address: *calls_by_address,
+            };
+            program.functions.insert(*address, function);
+        }
+        program
+    }
+
+    #[test]
+    fn the_deepest_chain_goes_through_calls_by_address_and_guests() {
+        let mut program = program(&[
+            (2, FIRST, 8, &[4, 6], false),
+            (4, "wide", 100, &[], false),
+            (6, "narrow", 16, &[8, 10], false),
+            (8, ENTER, 48, &[], false),
+            (10, "by address", 24, &[], true),
+            (12, "taken", 60, &[], false),
+            (14, "trap", 40, &[], false),
+            (16, CRASH, 500, &[], false),
+        ]);
+        let deepest =
+            |program: &Program| program.deepest(2, BY_ADDRESS, &mut BTreeMap::new(), &mut Vec::new());
+        assert_eq!(deepest(&program), Ok((108, vec![2, 4])));
+        program.taken.insert(12);
+        assert_eq!(deepest(&program), Ok((108, vec![2, 4])));
+        program.handlers.extend([2, 14, 16]);
+        assert_eq!(deepest(&program), Ok((112, vec![2, 6, 8, 14])));
+        if let Some(taken) = program.functions.get_mut(&12) {
+            taken.size = 70;
+            taken.calls.insert(10);
+        }
+        assert_eq!(
+            deepest(&program),
+            Err("calls without a bound: by address -> taken".into())
+        );
+    }
+}
