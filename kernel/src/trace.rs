@@ -12,7 +12,7 @@
 
 use bulkhead_abi::log::Pcpu;
 use bulkhead_abi::size::IS_SMALL;
-use bulkhead_abi::trace::{Entry, Event, Record, SwitchReason};
+use bulkhead_abi::trace::{BlockReason, Entry, Event, ExitCause, Record, SwitchReason};
 use bulkhead_arch_api::{PcpuId, Ticks, VcpuId};
 use bulkhead_sched::Slot;
 use core::sync::atomic::Ordering;
@@ -86,6 +86,22 @@ impl Tracer {
         self.counters
             .traced
             .store(stored.wrapping_add(1), Ordering::Release);
+    }
+
+    /// Records that a vCPU waits for an interrupt: its exit, and that it is blocked.
+    #[inline(always)]
+    pub fn idle(&self, now: Ticks, vcpu: VcpuId) {
+        let exit = Event::Exit {
+            vcpu: Some(vcpu.0),
+            cause: ExitCause::Idle,
+            argument: 0,
+        };
+        self.record(now, exit);
+        let block = Event::Block {
+            vcpu: vcpu.0,
+            why: BlockReason::Idle,
+        };
+        self.record(now, block);
     }
 
     /// Records that `to` runs from `now` on and did not run before. `is_ready` says whether the vCPU that ran
