@@ -216,6 +216,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         if TRACED {
             self.local.tracer.idle(now, vcpu);
         }
+        let from = vcpu;
         let (next, has_signals) = self.local.switch(slot, now);
         let Some((slot, vcpu)) = next else {
             return self.switch_to_idle();
@@ -226,7 +227,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
             return None;
         }
         if TRACED {
-            self.local.trace_decision(now);
+            self.local.tracer.pass_on(now, from, (slot, vcpu));
         }
         self.admit();
         if !self.local.has_time_before_end() {

@@ -114,10 +114,18 @@ pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, Compile
         stop_after_ms: input.stop_after_ms.unwrap_or(NONE).into(),
         trace_records: placed.plan.trace.map_or(0, |(_, records)| records).into(),
         trace_base: placed.plan.trace.map_or(0, |(base, _)| base).into(),
+        trace_short_exits: u32::from(traces_short_exits(&placed)).into(),
+        reserved: 0.into(),
         network_budget_us: budget.into(),
         network_period_us: period.into(),
     };
     Ok(builder.build()?)
+}
+
+/// Tells whether the manifest wants records of the exits that the backend answers by itself.
+fn traces_short_exits(system: &System) -> bool {
+    let asked = system.manifest.trace.as_ref();
+    system.plan.trace.is_some() && asked.is_some_and(|asked| asked.short_exits.value)
 }
 
 /// Returns the rings that the manifest asks for, or else the rings of this run.

@@ -47,6 +47,7 @@ mod outcome;
 mod parking;
 mod psci;
 mod serror;
+mod short_trace;
 mod space;
 mod stacks;
 mod state;

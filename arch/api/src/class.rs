@@ -141,6 +141,9 @@ pub struct ClassFacts {
     /// True if an interrupt can be held back until a constant time after its arrival
     /// ([`crate::LineRoute::latency`]).
     pub delays_interrupts: bool,
+    /// True if exits that the backend answers without the kernel can be traced
+    /// ([`bulkhead_abi::trace::Event::Short`]).
+    pub traces_short_exits: bool,
     /// True if a VM's calls of a debugger can be answered ([`crate::Exit::Host`]).
     pub semihosting: bool,
 }

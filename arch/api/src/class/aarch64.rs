@@ -51,5 +51,6 @@ pub const FACTS: ClassFacts = ClassFacts {
     tables: Tables::Large,
     masks_lines: false,
     delays_interrupts: false,
+    traces_short_exits: true,
     semihosting: false,
 };
