@@ -529,6 +529,7 @@ fn chart(system: &System, outcomes: &[Outcome], args: &SimulateArgs) -> Chart {
         tasks: outcomes
             .iter()
             .flat_map(|outcome| outcome.tasks.clone())
+            .filter(|task| !task.jobs.is_empty())
             .collect(),
         records: outcomes
             .iter()
