@@ -601,6 +601,8 @@ pub const VIRTUAL_CMSDK_UART: u32 = device::CMSDK_UART.number;
 pub const VIRTUAL_EVENT_GATE: u32 = device::EVENT_GATE.number;
 /// Virtual LAN9118 Ethernet controller, with a record in the table of [`NicRecord`]s.
 pub const VIRTUAL_LAN9118: u32 = device::LAN9118.number;
+/// [`VirtualDeviceRecord::kind`]: parallel flash; both windows: banks.
+pub const VIRTUAL_CFI_FLASH: u32 = device::CFI_FLASH.number;
 
 bulkhead_abi::numbered! {
     /// The action that answers a health event.

@@ -23,6 +23,7 @@ mod call;
 mod device;
 mod exit;
 mod fault;
+mod flash;
 mod gate;
 mod host;
 mod lifecycle;

@@ -35,6 +35,7 @@ mod debug;
 mod digest;
 mod enter;
 mod entry;
+mod flash;
 mod fp;
 mod inject;
 mod irq;

@@ -15,7 +15,7 @@ use crate::schema::form::Whole;
 pub(crate) use crate::schema::form::{Given, Map, Placed};
 use crate::units::{Duration, Size};
 pub use partition::{Access, Kind, right_names};
-pub(crate) use partition::{CapabilitySpec, Clock, MachineSpec, PartitionSpec, Target};
+pub(crate) use partition::{CapabilitySpec, Clock, FlashSpec, MachineSpec, PartitionSpec, Target};
 pub(crate) use scheduling::{DomainSpec, PcpuSpec, ScheduleSpec, VcpuSpec, WindowSpec};
 pub use scheduling::{Policy, PolicyRow, ServerKind, policies};
 pub(crate) use timing::{DemandSpec, TaskSpec, VcpuNumber, WorkKind, WorkSpec};

@@ -48,6 +48,8 @@ pub enum MappingKind {
     Ram,
     /// A region of the manifest.
     Region,
+    /// A bank of a virtual flash.
+    Flash,
     /// The startup page of a task.
     Startup,
     /// The partition's program, executed where it is linked.
