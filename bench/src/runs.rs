@@ -221,6 +221,7 @@ pub(crate) fn launch() -> Launch {
         gdb: None,
         log_base: None,
         trace: false,
+        kept: Vec::new(),
     }
 }
 

@@ -74,6 +74,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         gdb: None,
         log_base: None,
         trace: case.agrees_within_us.is_some() || case.exits_traced,
+        kept: Vec::new(),
     };
     // The test, not the system, decides when time is up; a little more, so that it is the test that sees it.
     // If exits are compared the system decides, so that no exit is under way at the end.

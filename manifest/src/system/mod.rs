@@ -165,6 +165,23 @@ impl System {
             .map(|image| image.value.as_str())
     }
 
+    /// Returns the banks of flash that `run` keeps in a file: the file relative to the manifest, the address of
+    /// the bank on the board, and its bytes.
+    #[must_use]
+    pub fn kept_banks(&self) -> Vec<(String, u64, u64)> {
+        let mut banks = Vec::new();
+        for partition in self.partitions() {
+            let Some(flash) = &partition.spec.flash else { continue };
+            let [_, bank] = flash.banks();
+            let mut mappings = partition.mappings().into_iter();
+            let mapping = mappings.find(|mapping| mapping.guest == bank.base);
+            if let (Some(keep), Some(mapping)) = (&flash.keep, mapping) {
+                banks.push((keep.value.clone(), mapping.host, mapping.size));
+            }
+        }
+        banks
+    }
+
     /// Returns the number of replaced instructions of partition `number`, and the number of its own undefined
     /// ones. `None` if the class replaces nothing.
     #[must_use]

@@ -62,6 +62,20 @@ pub(super) fn pieces(
         Some(keep) if loader.path(keep, report)?.exists() => Some(keep),
         _ => None,
     };
+    if let Some(keep) = kept {
+        let size = loader.load(keep, report)?.len() as u64;
+        if size != flash.size.get() {
+            let message = format!(
+                "`{}` is no bank of this flash: it has {size} bytes, not {}",
+                keep.value,
+                format_size(flash.size.get())
+            );
+            report.push(Diagnostic::at(Code::BadMachine, keep.place, message).help(
+                "name another file, which `run` then makes, or give the flash the size that the file has",
+            ));
+            return None;
+        }
+    }
     let mut pieces = Vec::new();
     let [code, data] = flash.banks();
     for (what, name, bank) in [
