@@ -61,6 +61,8 @@ pub const KIND_HEALTH: u8 = 12;
 pub const KIND_LOST: u8 = 13;
 /// [`Event::Critical`].
 pub const KIND_CRITICAL: u8 = 14;
+/// [`Event::Short`].
+pub const KIND_SHORT: u8 = 15;
 
 numbered! {
     /// Why the vCPU that ran no longer does.
@@ -109,6 +111,27 @@ numbered! {
 }
 
 numbered! {
+    /// The cause of an exit that the backend answered without the kernel.
+    ShortCause {
+        /// A physical interrupt. The argument is 0.
+        Interrupt = 0, "interrupt";
+        /// A call. The argument of this cause and of all below is the class's own word about the exception
+        /// (aarch64: ESR_EL2).
+        Call = 1, "call";
+        /// A load or store.
+        Access = 2, "access";
+        /// An instruction that the hypervisor carries out.
+        Instruction = 3, "instruction";
+        /// An instruction that waits.
+        Idle = 4, "idle";
+        /// The first use of the FP registers after another vCPU's.
+        Fp = 5, "FP";
+        /// Anything else.
+        Other = 6, "other";
+    }
+}
+
+numbered! {
     /// The reason why a vCPU waits.
     BlockReason {
         /// An interrupt, or its own timer.
@@ -146,6 +169,16 @@ pub enum Event {
         vcpu: Option<u8>,
         /// Why.
         cause: ExitCause,
+        /// As the cause says.
+        argument: u32,
+    },
+    /// The backend answered an exit on a short way, without the kernel. The time is that of the answer's end.
+    /// Recorded only if the manifest asks for it.
+    Short {
+        /// The vCPU that ran on.
+        vcpu: u8,
+        /// Why.
+        cause: ShortCause,
         /// As the cause says.
         argument: u32,
     },
@@ -361,6 +394,11 @@ impl Fields {
                 partition: self.subject_of_detail()?,
                 class: HealthClass::from_number(self.detail).ok_or(detail)?,
             },
+            KIND_SHORT => Event::Short {
+                vcpu: somebody(self.subject).ok_or(BadRecord::Subject(self.subject))?,
+                cause: ShortCause::from_number(self.detail).ok_or(detail)?,
+                argument: self.argument,
+            },
             KIND_LOST => Event::Lost {
                 count: self.anonymous()?,
             },
@@ -388,6 +426,16 @@ impl Event {
             } => Fields {
                 kind: KIND_EXIT,
                 subject: number(vcpu),
+                detail: cause as u8,
+                argument,
+            },
+            Self::Short {
+                vcpu,
+                cause,
+                argument,
+            } => Fields {
+                kind: KIND_SHORT,
+                subject: vcpu,
                 detail: cause as u8,
                 argument,
             },
@@ -518,7 +566,7 @@ impl Entry {
 mod tests {
     use super::*;
 
-    const EVENTS: [Event; 18] = [
+    const EVENTS: [Event; 19] = [
         Event::Switch {
             from: None,
             to: Some(3),
@@ -542,6 +590,11 @@ mod tests {
         Event::Exit {
             vcpu: Some(9),
             cause: ExitCause::Access,
+            argument: u32::MAX,
+        },
+        Event::Short {
+            vcpu: 63,
+            cause: ShortCause::Other,
             argument: u32::MAX,
         },
         Event::Wake { vcpu: 7 },
@@ -621,10 +674,12 @@ mod tests {
             Record::decode([0, kind | subject << 16 | detail << 24 | u64::from(argument) << 32])
         };
         assert_eq!(word(0, 0, 0, 0), Err(BadRecord::Empty));
-        assert_eq!(word(15, 0, 0, 0), Err(BadRecord::Kind(15)));
+        assert_eq!(word(16, 0, 0, 0), Err(BadRecord::Kind(16)));
         assert_eq!(word(KIND_WAKE, NOBODY, 0, 0), Err(BadRecord::Subject(NOBODY)));
         assert_eq!(word(KIND_WAKE, 0, 1, 0), Err(BadRecord::Detail(1)));
         assert_eq!(word(KIND_EXIT, 0, 14, 0), Err(BadRecord::Detail(14)));
+        assert_eq!(word(KIND_SHORT, 0, 7, 0), Err(BadRecord::Detail(7)));
+        assert_eq!(word(KIND_SHORT, NOBODY, 0, 0), Err(BadRecord::Subject(NOBODY)));
         assert_eq!(word(KIND_SWITCH, 0, NOBODY, 1), Err(BadRecord::Argument(1)));
         assert_eq!(word(KIND_SCHEDULE, NOBODY, 0, 256), Err(BadRecord::Argument(256)));
     }

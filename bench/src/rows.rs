@@ -26,6 +26,8 @@ pub const SWITCH: &str = "switch";
 pub const SWITCH_TRACED: &str = "switch-traced";
 /// The key of the cost of one record of the trace.
 pub const TRACE_RECORD: &str = "trace-record";
+/// The key of the cost of one record of an exit that the backend answers by itself.
+pub const SHORT_RECORD: &str = "short-record";
 
 /// Everything that is measured, in the order of the table.
 pub const ROWS: &[Row] = &[
@@ -90,6 +92,7 @@ pub const ROWS: &[Row] = &[
     ),
     row(SWITCH_TRACED, "the same with the trace on (three records)", None),
     row(TRACE_RECORD, "a record of the trace", Some(30)),
+    row(SHORT_RECORD, "a record of a short exit", None),
     row(
         "switch-fixed-priority-2",
         "vCPU switch, fixed-priority, 2 vCPUs",

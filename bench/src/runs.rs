@@ -5,7 +5,7 @@
 //! digests of the image, whose length has nothing to do with the hypervisor. A second image with a large
 //! payload that nobody loads gives the cost of a byte, and the share of all bytes is taken off.
 
-use super::rows::{RESET, SWITCH, SWITCH_TRACED, TRACE_RECORD};
+use super::rows::{RESET, SHORT_RECORD, SWITCH, SWITCH_TRACED, TRACE_RECORD};
 use super::systems::{self, manifest};
 use crate::class;
 use bulkhead::build::artifacts::Workspace;
@@ -29,13 +29,19 @@ const BALLAST: usize = 4 << 20;
 
 /// A part of the guest, and the vCPUs it needs.
 const PARTS: &[(&str, &str)] = &[
-    ("single", "{ pcpu = 0 }"),
+    SINGLE_PART,
     ("pair", "{ pcpu = 0 }, { pcpu = 1 }"),
     SWITCH_PART,
     ("decisions", "{ pcpu = 0 }"),
 ];
+/// The part with one vCPU.
+const SINGLE_PART: (&str, &str) = ("single", "{ pcpu = 0 }");
 /// The part with two vCPUs on one pCPU.
 const SWITCH_PART: (&str, &str) = (SWITCH, "{ pcpu = 0 }, { pcpu = 0 }");
+/// The key of the null hypercall.
+const NULL_CALL: &str = "null-call";
+/// The table of a manifest that lets the backend record the exits that it answers by itself.
+const SHORT_EXITS: &str = "[trace]\nrecords = 1024\nshort-exits = true\n";
 /// Records of the ring of a traced run, and the records that a switch leaves: exit, block, switch.
 const TRACE_RECORDS: u32 = 1024;
 const RECORDS_OF_SWITCH: u64 = 3;
@@ -160,6 +166,9 @@ fn switches(
     };
     let (part, vcpus) = SWITCH_PART;
     let traced = prepare_with(&manifest(&board.name, part, vcpus, None), traced, progress)?;
+    let (part, vcpus) = SINGLE_PART;
+    let short = manifest(&board.name, part, vcpus, None) + SHORT_EXITS;
+    let short = prepare(&short, progress)?;
     progress.step("measuring switches", || {
         for (name, system) in &measured {
             figures.insert(format!("{SWITCH}-{name}"), switch(system)?);
@@ -171,6 +180,11 @@ fn switches(
             TRACE_RECORD.to_owned(),
             traced.saturating_sub(plain) / RECORDS_OF_SWITCH,
         );
+        let recorded = run(emulator, &short)?;
+        let calls = recorded.get(NULL_CALL).zip(figures.get(NULL_CALL));
+        let (with, without) =
+            calls.ok_or_else(|| Problem::new("the guest did not report a null hypercall"))?;
+        figures.insert(SHORT_RECORD.to_owned(), with.saturating_sub(*without));
         Ok(())
     })
 }
@@ -207,6 +221,7 @@ pub(crate) fn launch() -> Launch {
         gdb: None,
         log_base: None,
         trace: false,
+        kept: Vec::new(),
     }
 }
 

@@ -12,7 +12,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// First bytes of a system image.
 pub const MAGIC: [u8; 8] = *b"BULKHEAD";
 /// Revision of this layout; a reader accepts its own only.
-pub const FORMAT: u32 = 8;
+pub const FORMAT: u32 = 9;
 /// "No such record".
 pub const NONE: u32 = u32::MAX;
 /// Bytes of a name, NUL padded UTF-8.
@@ -93,6 +93,10 @@ records! {
         network_budget_us: U32,
         /// That period in microseconds.
         network_period_us: U32,
+        /// 1: exits that the backend answers without the kernel are traced as well; else 0.
+        trace_short_exits: U32,
+        /// Reserved, 0.
+        reserved: U32,
     }
     /// A physical CPU that the system uses.
     PcpuRecord {
@@ -597,6 +601,8 @@ pub const VIRTUAL_CMSDK_UART: u32 = device::CMSDK_UART.number;
 pub const VIRTUAL_EVENT_GATE: u32 = device::EVENT_GATE.number;
 /// Virtual LAN9118 Ethernet controller, with a record in the table of [`NicRecord`]s.
 pub const VIRTUAL_LAN9118: u32 = device::LAN9118.number;
+/// [`VirtualDeviceRecord::kind`]: parallel flash; both windows: banks.
+pub const VIRTUAL_CFI_FLASH: u32 = device::CFI_FLASH.number;
 
 bulkhead_abi::numbered! {
     /// The action that answers a health event.

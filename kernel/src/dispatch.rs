@@ -23,6 +23,7 @@ mod call;
 mod device;
 mod exit;
 mod fault;
+mod flash;
 mod gate;
 mod host;
 mod lifecycle;
@@ -177,9 +178,35 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
     #[inline(always)]
     fn block_and_switch(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) -> Option<(Slot, VcpuId)> {
         if self.local.tracer.is_on() {
+            return self.block_and_switch_traced(slot, vcpu, until);
+        }
+        self.block_and_go_on::<false>(slot, vcpu, until)
+    }
+
+    /// Does [`Pcpu::block_and_switch`] on a pCPU that is traced. The function is a second copy of the way, so
+    /// that the first one asks only once whether anything is traced.
+    #[inline(never)]
+    fn block_and_switch_traced(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        until: Ticks,
+    ) -> Option<(Slot, VcpuId)> {
+        if IS_SMALL {
             self.handle_traced(slot, vcpu, &Exit::Idle { until });
             return None;
         }
+        self.block_and_go_on::<true>(slot, vcpu, until)
+    }
+
+    /// Does [`Pcpu::block_and_switch`]. The time is read once, for the decision and for all records of it.
+    #[inline(always)]
+    fn block_and_go_on<const TRACED: bool>(
+        &mut self,
+        slot: Slot,
+        vcpu: VcpuId,
+        until: Ticks,
+    ) -> Option<(Slot, VcpuId)> {
         self.idle(slot, until);
         // Where size counts, `decide` holds the only copy of the code below.
         if IS_SMALL {
@@ -187,6 +214,10 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
             return None;
         }
         let now = self.machine.now();
+        if TRACED {
+            self.local.tracer.idle(now, vcpu);
+        }
+        let from = vcpu;
         let (next, has_signals) = self.local.switch(slot, now);
         let Some((slot, vcpu)) = next else {
             return self.switch_to_idle();
@@ -195,6 +226,9 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         if self.publish(mailbox, has_signals) || !mailbox.is_empty() {
             self.local.reschedule = true;
             return None;
+        }
+        if TRACED {
+            self.local.tracer.pass_on(now, from, (slot, vcpu));
         }
         self.admit();
         if !self.local.has_time_before_end() {
@@ -210,6 +244,9 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
     fn switch_to_idle(&mut self) -> Option<(Slot, VcpuId)> {
         let is_changed = self.publish(self.mailbox, self.local.has_signals());
         self.local.reschedule = is_changed || !self.mailbox.is_empty();
+        if self.local.tracer.is_on() && !self.local.reschedule {
+            self.local.trace_decision(self.local.began());
+        }
         None
     }
 

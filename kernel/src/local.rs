@@ -504,6 +504,11 @@ impl<P: PcpuPolicy> Local<P> {
         }
     }
 
+    /// Returns the time at which the decision in force began.
+    pub const fn began(&self) -> Ticks {
+        self.since
+    }
+
     /// Ends the decision in force.
     #[inline(always)]
     pub fn settle(&mut self, now: Ticks) {

@@ -3,11 +3,12 @@
 //!
 //! Everything in this value is either constant after boot, an atomic, or behind a short lock of its own.
 //! There is no lock over all of it. The order of locks, where two are held: a virtual UART or network
-//! interface comes before the backend's own lock. A port comes before a seat, and a seat before the
+//! interface comes before the backend's own lock. A flash comes before no other lock. A port comes before a seat, and a seat before the
 //! capability spaces ([`crate::port`]). No other pair is ever held together.
 
 use crate::cap::Spaces;
 use crate::event::Gate;
+use crate::flash::{FLASHES, Flash};
 use crate::health::Record;
 use crate::mailbox::{Mailbox, bit};
 use crate::network::{Nic, PerNic};
@@ -101,6 +102,9 @@ impl<R: RelaxStrategy> Partition<R> {
 /// Entries of the table of seats. A class without ports needs none.
 const SEATS: usize = if MAX_PORTS == 0 { 1 } else { MAX_VCPUS };
 
+/// A flash per partition.
+type Flashes<R> = Table<PartitionId, TicketMutex<Flash, R>, FLASHES>;
+
 /// A seat per vCPU.
 type Seats<R> = Table<VcpuId, TicketMutex<Seat, R>, SEATS>;
 
@@ -141,6 +145,8 @@ pub struct Shared<'i, R> {
     pub(crate) messages: Messages,
     /// The waits of vCPUs at ports.
     pub(crate) seats: Seats<R>,
+    /// The virtual flashes.
+    pub(crate) flashes: Flashes<R>,
     /// Interfaces to networks.
     pub(crate) nics: PerNic<TicketMutex<Nic, R>>,
     /// The partitions whose virtual UART has no room for output, as a bitmap.
@@ -171,6 +177,7 @@ impl<R: RelaxStrategy> Shared<'_, R> {
             ports: Table::new([const { port::port() }; port::PORT_ENTRIES]),
             messages: Messages::new(),
             seats: Table::new([const { TicketMutex::new(Seat::new()) }; SEATS]),
+            flashes: Table::new([const { TicketMutex::new(Flash::new()) }; FLASHES]),
             nics: Table::new([const { TicketMutex::new(Nic::new([0; 6])) }; MAX_NICS]),
             starved: AtomicU32::new(0),
             ending: AtomicBool::new(false),

@@ -42,7 +42,7 @@ pub struct Binding {
 
 /// The most virtual devices that the kernel answers, of all partitions: on a microcontroller three per
 /// partition.
-const MAX_DEVICES: usize = limit(3 * MAX_PARTITIONS, MAX_VIRTUAL_DEVICES);
+const MAX_DEVICES: usize = limit(3 * MAX_PARTITIONS, MAX_VIRTUAL_DEVICES + MAX_PARTITIONS);
 
 /// A part of the table of virtual devices.
 #[derive(Clone, Copy, Debug)]
@@ -252,12 +252,20 @@ impl<'i> System<'i> {
             for record in self.image.virtual_devices_of(partition.0.into()) {
                 let facts = class.device(record.kind.get());
                 // The backend answers the interrupt controller.
-                if facts.is_some_and(|facts| facts.role != DeviceRole::Controller)
-                    && let Some(place) = rest.next()
-                {
-                    let [window, _] = windows(class, record);
-                    *place = window;
-                    end = end.saturating_add(1);
+                let Some(role) = facts.map(|facts| facts.role) else {
+                    continue;
+                };
+                let [first, second] = windows(class, record);
+                let own = match role {
+                    DeviceRole::Controller => [None, None],
+                    DeviceRole::Flash => [Some(first), Some(second)],
+                    DeviceRole::Console(_) | DeviceRole::Network | DeviceRole::Gate => [Some(first), None],
+                };
+                for window in own.into_iter().flatten() {
+                    if let Some(place) = rest.next() {
+                        *place = window;
+                        end = end.saturating_add(1);
+                    }
                 }
             }
             self.partitions.of_mut(partition).devices = Range { first, end };

@@ -12,7 +12,7 @@
 
 use bulkhead_abi::log::Pcpu;
 use bulkhead_abi::size::IS_SMALL;
-use bulkhead_abi::trace::{Entry, Event, Record, SwitchReason};
+use bulkhead_abi::trace::{BlockReason, Entry, Event, ExitCause, Record, SwitchReason};
 use bulkhead_arch_api::{PcpuId, Ticks, VcpuId};
 use bulkhead_sched::Slot;
 use core::sync::atomic::Ordering;
@@ -74,7 +74,19 @@ impl Tracer {
 
     #[inline(always)]
     fn store(&self, now: Ticks, event: Event) {
+        if !self.is_on() {
+            return;
+        }
         let stored = self.counters.traced.load(Ordering::Relaxed);
+        self.put(stored, now, event);
+        self.counters
+            .traced
+            .store(stored.wrapping_add(1), Ordering::Release);
+    }
+
+    /// Stores a record behind `stored` others, and does not count it.
+    #[inline(always)]
+    fn put(&self, stored: u64, now: Ticks, event: Event) {
         let index = stored as usize & self.ring.len().wrapping_sub(1);
         let Some(entry) = self.ring.get(index) else { return };
         let record = Record {
@@ -83,9 +95,39 @@ impl Tracer {
             event,
         };
         entry.store(record.encode());
+    }
+
+    /// Records that the vCPU which ran waits for an interrupt: its exit, and that it is blocked. Both records
+    /// are counted at once.
+    #[inline(always)]
+    pub fn idle(&self, now: Ticks, vcpu: VcpuId) {
+        let exit = Event::Exit {
+            vcpu: Some(vcpu.0),
+            cause: ExitCause::Idle,
+            argument: 0,
+        };
+        let block = Event::Block {
+            vcpu: vcpu.0,
+            why: BlockReason::Idle,
+        };
+        let stored = self.counters.traced.load(Ordering::Relaxed);
+        self.put(stored, now, exit);
+        self.put(stored.wrapping_add(1), now, block);
         self.counters
             .traced
-            .store(stored.wrapping_add(1), Ordering::Release);
+            .store(stored.wrapping_add(2), Ordering::Release);
+    }
+
+    /// Records that `to` runs, because `from`, which ran, is blocked.
+    #[inline(always)]
+    pub fn pass_on(&mut self, now: Ticks, from: VcpuId, to: (Slot, VcpuId)) {
+        self.shown = Some(to);
+        let event = Event::Switch {
+            from: Some(from.0),
+            to: Some(to.1.0),
+            why: SwitchReason::Blocked,
+        };
+        self.store(now, event);
     }
 
     /// Records that `to` runs from `now` on and did not run before. `is_ready` says whether the vCPU that ran

@@ -17,7 +17,7 @@ use bulkhead_image::layout::{
     PARTITION_TASK, PARTITION_VM, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY,
     POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, RegistersRecord,
     ResidentRecord, SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_NONE, SERVER_SPORADIC,
-    ScheduleRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_EVENT_GATE, VIRTUAL_LAN9118, VcpuRecord,
+    ScheduleRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CFI_FLASH, VIRTUAL_EVENT_GATE, VIRTUAL_LAN9118, VcpuRecord,
     VirtualDeviceRecord, WINDOW_PERIOD_START, WatchRecord, WindowRecord,
 };
 use bulkhead_image::{
@@ -114,10 +114,18 @@ pub fn compile(system: &System, input: &CompileInput) -> Result<Vec<u8>, Compile
         stop_after_ms: input.stop_after_ms.unwrap_or(NONE).into(),
         trace_records: placed.plan.trace.map_or(0, |(_, records)| records).into(),
         trace_base: placed.plan.trace.map_or(0, |(base, _)| base).into(),
+        trace_short_exits: u32::from(traces_short_exits(&placed)).into(),
+        reserved: 0.into(),
         network_budget_us: budget.into(),
         network_period_us: period.into(),
     };
     Ok(builder.build()?)
+}
+
+/// Tells whether the manifest wants records of the exits that the backend answers by itself.
+fn traces_short_exits(system: &System) -> bool {
+    let asked = system.manifest.trace.as_ref();
+    system.plan.trace.is_some() && asked.is_some_and(|asked| asked.short_exits.value)
 }
 
 /// Returns the rings that the manifest asks for, or else the rings of this run.
@@ -451,7 +459,13 @@ fn memory_record(partition: u32, mapping: &Mapping) -> MemoryRecord {
         (write, MEMORY_WRITE),
         (execute, MEMORY_EXECUTE),
         (device, MEMORY_DEVICE),
-        (!device && mapping.kind != MappingKind::Code, MEMORY_CLEAR),
+        (
+            matches!(
+                mapping.kind,
+                MappingKind::Ram | MappingKind::Region | MappingKind::Startup
+            ),
+            MEMORY_CLEAR,
+        ),
     ];
     let flags = bits
         .iter()
@@ -499,6 +513,17 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
             base: [0.into(), 0.into()],
             size: [0.into(), 0.into()],
             virtual_line: spec.machine.gate_line().into(),
+            reserved: 0.into(),
+        });
+    }
+    if let Some(flash) = &spec.flash {
+        let banks = flash.banks();
+        builder.virtual_devices.push(VirtualDeviceRecord {
+            partition: number.into(),
+            kind: VIRTUAL_CFI_FLASH.into(),
+            base: banks.map(|bank| bank.base.into()),
+            size: banks.map(|bank| bank.size.into()),
+            virtual_line: NONE.into(),
             reserved: 0.into(),
         });
     }

@@ -184,7 +184,9 @@ fn blocks<'a>(input: &Input<'a>, report: &mut Report) -> Vec<Block<'a>> {
         let identity = does_trusted_dma(spec, input.board);
         let open = chooses_ram_base(spec, input.board);
         for (index, area) in guest.areas.iter().enumerate() {
-            let identity = identity && !(open && area.kind == AreaKind::Ram);
+            // No device writes to a flash.
+            let identity =
+                identity && !(open && area.kind == AreaKind::Ram) && area.kind != AreaKind::Flash;
             let base = area.window.base;
             let wish = match &area.at {
                 Some(at) if identity && at.value.get() != base => {

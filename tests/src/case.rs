@@ -104,6 +104,7 @@ struct Text {
     agrees_within_us: Option<u64>,
     longest: Option<bool>,
     exits_agree: Option<bool>,
+    exits_traced: Option<bool>,
     within_bound: Vec<String>,
     shift: Option<u8>,
     share: Option<Share>,
@@ -152,6 +153,9 @@ pub struct Case {
     pub longest: bool,
     /// The hypervisor counts the exits that the emulator takes, each by its cause.
     pub exits_agree: bool,
+    /// The run is traced, no record is lost, and each exit that is counted for a vCPU has a record. The
+    /// manifest asks for records of short exits.
+    pub exits_traced: bool,
     /// Critical loops that miss no release and take as long as `check` says at most.
     pub within_bound: Vec<String>,
     /// An instruction takes two to the power of this nanoseconds of virtual time, instead of one.
@@ -310,6 +314,7 @@ fn join(name: String, manifest: &Manifest, base: &Text, case: &Text) -> Result<C
         agrees_within_us: case.agrees_within_us.or(base.agrees_within_us),
         longest: case.longest.or(base.longest).unwrap_or(false),
         exits_agree,
+        exits_traced: case.exits_traced.or(base.exits_traced).unwrap_or(false),
         shift: case.shift.or(base.shift),
         within_bound: [base.within_bound.as_slice(), &case.within_bound].concat(),
         share,

@@ -14,6 +14,7 @@ use bulkhead::log::log_area::LogArea;
 use bulkhead::log::objects::difference;
 use bulkhead::trace::replay::{self, Tolerance};
 use bulkhead::ui::progress::Progress;
+use bulkhead_abi::trace::Event;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -72,7 +73,8 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
         real_seconds: Some(case.real_limit),
         gdb: None,
         log_base: None,
-        trace: case.agrees_within_us.is_some(),
+        trace: case.agrees_within_us.is_some() || case.exits_traced,
+        kept: Vec::new(),
     };
     // The test, not the system, decides when time is up; a little more, so that it is the test that sees it.
     // If exits are compared the system decides, so that no exit is under way at the end.
@@ -129,6 +131,7 @@ fn run(case: &Case, progress: &Progress) -> Vec<String> {
             let was_up = judge.has_heard(&prepared.consoles());
             let mut findings = judge.findings(&outcome, &bounds(prepared.system()));
             findings.extend(disagreement(case, &prepared, &outcome));
+            findings.extend(case.exits_traced.then(|| untraced(&outcome)).flatten());
             findings.extend(other_objects(case, &prepared, &outcome, was_up));
             let other_exits = exceptions.and_then(|record| record.difference(&outcome));
             findings.extend(other_exits);
@@ -188,6 +191,35 @@ fn other_objects(case: &Case, prepared: &Prepared, outcome: &Outcome, was_up: bo
     }
     let area = LogArea::at_start(outcome.log_area.as_deref()?)?;
     difference(prepared.system(), &area, was_up)
+}
+
+/// Returns a vCPU with an exit that is counted and has no record, or the other way round.
+fn untraced(outcome: &Outcome) -> Option<String> {
+    let Some(trace) = outcome.trace.as_ref().filter(|trace| trace.lost() == 0) else {
+        return Some("there is no trace, or records are lost".to_owned());
+    };
+    let mut recorded = vec![(0_u64, 0_u64); trace.exits.len()];
+    for record in &trace.records {
+        let (vcpu, is_short) = match record.event {
+            Event::Exit { vcpu: Some(vcpu), .. } => (vcpu, false),
+            Event::Short { vcpu, .. } => (vcpu, true),
+            _ => continue,
+        };
+        if let Some((long, short)) = recorded.get_mut(usize::from(vcpu)) {
+            *(if is_short { short } else { long }) += 1;
+        }
+    }
+    if recorded.iter().all(|(_, short)| *short == 0) {
+        return Some("no short exit is recorded".to_owned());
+    }
+    let counted = trace.exits.iter().map(|exits| exits.iter().sum::<u64>());
+    let mut wrong = counted.zip(recorded).zip(0_u8..);
+    let ((counted, (long, short)), vcpu) =
+        wrong.find(|((counted, (long, short)), _)| *counted != long + short)?;
+    let name = trace.vcpu_name(vcpu);
+    Some(format!(
+        "{name}: {counted} exits are counted, {long} are recorded by the kernel and {short} by the backend"
+    ))
 }
 
 /// Returns how the run differs from what the policies say, if the case wants to know.

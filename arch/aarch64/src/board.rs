@@ -12,6 +12,8 @@ pub(crate) struct Board {
     pub(crate) pool: (u64, u64),
     /// Rings of the trace: address, and records of each.
     pub(crate) trace: (u64, usize),
+    /// Exits that the backend answers by itself are traced as well.
+    pub(crate) traces_short_exits: bool,
 }
 
 pub(crate) static BOARD: Once<Board, Relax> = Once::new();

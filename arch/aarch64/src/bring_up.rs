@@ -10,7 +10,7 @@ use crate::irq::{self, GicConfig};
 use crate::machine::Machine;
 use crate::state::{Auxiliary, NO_WALKS_AARCH32};
 use crate::sysreg::{read_register, write_guest_register};
-use crate::{boot, console, debug, digest::CpuDigest, layout, mmu, space, state, timer};
+use crate::{boot, console, debug, digest::CpuDigest, layout, mmu, short_trace, space, state, timer};
 use bulkhead_arch_api::{HostPhys, MAX_PCPUS, PcpuId, class};
 use bulkhead_arch_paging::MapError;
 use bulkhead_image::layout::{
@@ -75,6 +75,7 @@ impl Machine {
         if !irq::init_pcpu(&mut self.irq, self.pcpu, boot::own_hardware_id()) {
             boot::halt("LOCKDOWN: no GIC redistributor for this pCPU");
         }
+        short_trace::init(self);
     }
 }
 
@@ -128,6 +129,7 @@ fn survey(image: &Image<'_>) -> Board {
         hardware_ids,
         pool: (board.pool_base.get(), board.pool_size.get()),
         trace: (board.trace_base.get(), board.trace_records.get() as usize),
+        traces_short_exits: board.trace_short_exits.get() != 0,
     }
 }
 

@@ -8,13 +8,13 @@ use crate::enter::{ALL_REGISTERS, RESUME};
 use crate::machine::Machine;
 use crate::outcome::{self, Trap, advance, advance_in_place, resume, resume_or_wake};
 use crate::sysreg::{read_register, write_guest_register};
-use crate::{irq, undescribed};
+use crate::{flash, irq, undescribed};
 use bulkhead_arch_aarch64_core::data::{Load, stored};
 use bulkhead_arch_aarch64_core::pstate::{
     AARCH32, BIG_ENDIAN, SCTLR_BIG_ENDIAN_EL0, SCTLR_BIG_ENDIAN_EL1, is_big_endian, stepped,
 };
 use bulkhead_arch_aarch64_core::syndrome::{
-    DataAbort, DataAccess, data_abort as decode, data_register, is_word, is_write, length,
+    DataAbort, DataAccess, data_abort as decode, data_register, is_word, refused_access, is_write, length,
 };
 use bulkhead_arch_api::{AccessKind, GuestPhys};
 
@@ -88,10 +88,35 @@ fn emulate(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
             return RESUME;
         }
         DataAbort::Undescribed => return undescribed::emulate(machine, context, trap),
-        DataAbort::Fault => return memory_fault(context, syndrome, abort_address(syndrome)),
+        DataAbort::Fault => return refused(machine, context, trap),
     };
+    finish(machine, context, trap, (faulting_address(), access))
+}
+
+/// Handles an access that stage 2 refused although memory is mapped there. In a virtual flash it is the
+/// device's; everywhere else it is a fault.
+fn refused(machine: &mut Machine, context: &mut Context, trap: Trap) -> u64 {
+    let syndrome = trap.syndrome;
+    let address = abort_address(syndrome);
+    match (address, refused_access(syndrome)) {
+        (Some(address), Some(access)) if flash::covers(context.plan.partition, address) => {
+            finish(machine, context, trap, (address, access))
+        }
+        _ => memory_fault(context, syndrome, address),
+    }
+}
+
+/// Carries out an access that the CPU describes.
+#[inline(always)]
+fn finish(
+    machine: &mut Machine,
+    context: &mut Context,
+    trap: Trap,
+    (address, access): (GuestPhys, DataAccess),
+) -> u64 {
+    let syndrome = trap.syndrome;
     let at = Location {
-        address: faulting_address(),
+        address,
         access,
         big_endian: is_big_endian(read_register!("spsr_el2"), read_register!("sctlr_el1")),
     };

@@ -34,11 +34,15 @@
 //! | | x19..x29 | the guest's | the guest's |
 //! | `bulkhead_take_serror` | x0 | | ESR_EL2 of the SError that was pending, else 0 |
 //! | | x1..x3 | | any; ELR_EL2 and SPSR_EL2 are lost |
+//! | `record_short` | x0 | `&Context` | |
+//! | | x1 | `&Machine` | |
+//! | | x2 | ESR_EL2 of a synchronous exception; of another one 0 | |
 //! | crash | TPIDR_EL2 | top of this pCPU's emergency stack | |
 
 use crate::context::Context;
 use crate::crash::crash;
 use crate::enter::ALL_REGISTERS;
+use crate::short_trace::record_short;
 use crate::stacks::{EMERGENCY_SIZE, EMERGENCY_STACKS, GUARD_SIZE, STACK_SIZE, STACKS};
 use crate::traps::{
     on_interrupt, on_serror, on_synchronous, on_synchronous_aarch32, on_synchronous_aarch32_complete,
@@ -216,23 +220,24 @@ bulkhead_secondary_start:
     str     x29, [\context, #232]
 .endm
 
-.macro  synchronous_vector handler, other
+// A handler's answer RESUME leads to \resume with the context in x0.
+.macro  synchronous_vector handler, other, resume
     .balign 0x80
     save_volatile x4
     mrs     x2, esr_el2
     bl      \handler
     cbnz    x0, \other
     ldr     x0, [sp, #{frame_context}]
-    b       .Lresume
+    b       \resume
 .endm
 
-.macro  interrupt_vector handler
+.macro  interrupt_vector handler, resume
     .balign 0x80
     save_volatile x2
     bl      \handler
     cbnz    x0, .Lsave_and_leave
     ldr     x0, [sp, #{frame_context}]
-    b       .Lresume
+    b       \resume
 .endm
 
 .macro  crash_vector number
@@ -268,9 +273,8 @@ bulkhead_secondary_start:
     isb
 .endm
 
-    .section .vectors, "ax"
-    .balign 0x800
-.Lvectors:
+// A table of vectors. There is a second one for pCPUs that trace each short way, so that others do not ask.
+.macro  vectors other, other_aarch32, resume, resume_interrupt
     crash_vector 0                          // current EL with SP_EL0
     crash_vector 1
     crash_vector 2
@@ -279,14 +283,24 @@ bulkhead_secondary_start:
     crash_vector 5
     crash_vector 6
     serror_vector
-    synchronous_vector {on_synchronous}, .Lother        // EL1 is AArch64
-    interrupt_vector {on_interrupt}
-    interrupt_vector {on_interrupt}
-    interrupt_vector {on_serror}
-    synchronous_vector {on_synchronous_aarch32}, .Lother_aarch32  // EL1 is AArch32
-    interrupt_vector {on_interrupt}
-    interrupt_vector {on_interrupt}
-    interrupt_vector {on_serror}
+    synchronous_vector {on_synchronous}, \other, \resume        // EL1 is AArch64
+    interrupt_vector {on_interrupt}, \resume_interrupt
+    interrupt_vector {on_interrupt}, \resume_interrupt
+    interrupt_vector {on_serror}, \resume_interrupt
+    synchronous_vector {on_synchronous_aarch32}, \other_aarch32, \resume  // EL1 is AArch32
+    interrupt_vector {on_interrupt}, \resume_interrupt
+    interrupt_vector {on_interrupt}, \resume_interrupt
+    interrupt_vector {on_serror}, \resume_interrupt
+.endm
+
+    .section .vectors, "ax"
+    .balign 0x800
+.Lvectors:
+    vectors .Lother, .Lother_aarch32, .Lresume, .Lresume
+    .balign 0x800
+    .global bulkhead_tracing_vectors
+bulkhead_tracing_vectors:
+    vectors .Ltraced_other, .Ltraced_other_aarch32, .Lresume_traced, .Lresume_traced_interrupt
 
 .Lcrash:
     sub     x0, x0, #256
@@ -357,7 +371,7 @@ bulkhead_enter:
     isb
 
 // Does what a handler's answer in x0 asks. The answer is not RESUME.
-.macro  synchronous_other handler
+.macro  synchronous_other handler, resume_all
     cmp     x0, #{all_registers}
     b.ne    .Lsave_and_leave
     ldp     x0, x1, [sp, #{frame_context}]
@@ -366,13 +380,35 @@ bulkhead_enter:
     bl      \handler
     cbnz    x0, .Lleave
     ldr     x0, [sp, #{frame_context}]
-    b       .Lresume_all
+    b       \resume_all
 .endm
 
 .Lother:
-    synchronous_other {on_synchronous_complete}
+    synchronous_other {on_synchronous_complete}, .Lresume_all
 .Lother_aarch32:
-    synchronous_other {on_synchronous_aarch32_complete}
+    synchronous_other {on_synchronous_aarch32_complete}, .Lresume_all
+.Ltraced_other:
+    synchronous_other {on_synchronous_complete}, .Lresume_all_traced
+.Ltraced_other_aarch32:
+    synchronous_other {on_synchronous_aarch32_complete}, .Lresume_all_traced
+
+// Records the exit that was answered, and goes on in the guest. ESR_EL2 is still that of the exception.
+.macro  record_and resume
+    ldr     x1, [sp, #{frame_machine}]
+    bl      {record_short}
+    ldr     x0, [sp, #{frame_context}]
+    b       \resume
+.endm
+
+.Lresume_traced:
+    mrs     x2, esr_el2
+    record_and .Lresume
+.Lresume_traced_interrupt:
+    mov     x2, xzr
+    record_and .Lresume
+.Lresume_all_traced:
+    mrs     x2, esr_el2
+    record_and .Lresume_all
 
 .Lleave:
     ldr     x1, [sp, #{frame_context}]
@@ -404,6 +440,7 @@ bulkhead_enter:
     on_synchronous_aarch32_complete = sym on_synchronous_aarch32_complete,
     on_interrupt = sym on_interrupt,
     on_serror = sym on_serror,
+    record_short = sym record_short,
     emergency_size = const EMERGENCY_SIZE,
     guard = const GUARD_SIZE,
     stack = const STACK_SIZE,

@@ -6,6 +6,7 @@ use crate::board::Relax;
 use crate::context::{CONTEXTS, Context};
 use crate::fp::{self, CPTR_OPEN, CPTR_TRAP};
 use crate::irq::PcpuIrq;
+use crate::short_trace::ShortTrace;
 use crate::sysreg::{instruction, write_guest_register};
 use bulkhead_arch_api::{Arch, ClassFacts, MAX_PARTITIONS, MAX_VCPUS, PcpuId, VcpuId, VcpuSet, class};
 
@@ -28,6 +29,8 @@ pub struct Machine {
     pub(crate) last_index: [u8; MAX_PARTITIONS],
     /// True if the SPSR of an AArch32 mode must be asked for in that mode. See `status`.
     pub(crate) visits_status: bool,
+    /// The place of records of the short ways, if they are traced.
+    pub(crate) short_trace: Option<ShortTrace>,
 }
 
 impl Arch for Machine {
@@ -46,6 +49,7 @@ impl Machine {
             fp_owner: None,
             last_index: [u8::MAX; MAX_PARTITIONS],
             visits_status: false,
+            short_trace: None,
         }
     }
 

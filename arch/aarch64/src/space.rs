@@ -13,7 +13,7 @@ use crate::board::BOARD;
 use crate::irq::{self, Controller};
 use crate::machine::Machine;
 use crate::sysreg::{instruction, instruction_with, read_register, write_guest_register};
-use crate::{cache, tables};
+use crate::{cache, flash, tables};
 use bulkhead_arch_api::{
     AccessKind, BuildError, CopyError, GuestPhys, HostPhys, MAX_PARTITIONS, MemoryKind, PartitionId,
     Permissions, Region, SpacePlan, Spaces, VirtualDevice,
@@ -280,7 +280,12 @@ impl Spaces for Machine {
         devices: impl Iterator<Item = VirtualDevice>,
     ) -> Result<(), BuildError> {
         let regions = plan.regions;
-        let controller = Controller::of(plan.lines, devices);
+        let others = devices.inspect(|device| {
+            if flash::is_flash(device) {
+                flash::add(partition, device);
+            }
+        });
+        let controller = Controller::of(plan.lines, others);
         let geometry = geometry();
         let root = Pool::take(geometry.root_tables() as usize).ok_or(BuildError::TablesExhausted)?;
         let tree = Tree::<Stage2>::new(root, geometry);
@@ -332,6 +337,28 @@ impl Spaces for Machine {
         // If no tables are left, the block in question stays mapped as a whole. The kernel finds such a block
         // by `translate`.
         let _kept_whole = tree.unmap(&mut Pool, guest.0, size);
+    }
+
+    fn set_readable(&mut self, partition: PartitionId, guest: GuestPhys, size: u64, is_readable: bool) {
+        let Some(tree) = tree_of(partition) else { return };
+        if let Some(piece) = LARGEST.get(usize::from(partition.0))
+            && piece.find(guest, 1).is_some()
+        {
+            piece.size.store(0, Ordering::Release);
+        }
+        // The invalidations are for the VMID in VTTBR_EL2.
+        let space = of(partition);
+        if read_register!("vttbr_el2") != space {
+            self.unload();
+            enter(space);
+        }
+        let permissions = Permissions {
+            read: is_readable,
+            write: false,
+            execute: is_readable,
+        };
+        // The image's check has shown that the window can be mapped.
+        let _in_range = tree.protect(&mut Pool, (guest.0, size), permissions);
     }
 
     fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {

@@ -141,6 +141,9 @@ pub struct ClassFacts {
     /// True if an interrupt can be held back until a constant time after its arrival
     /// ([`crate::LineRoute::latency`]).
     pub delays_interrupts: bool,
+    /// True if exits that the backend answers without the kernel can be traced
+    /// ([`bulkhead_abi::trace::Event::Short`]).
+    pub traces_short_exits: bool,
     /// True if a VM's calls of a debugger can be answered ([`crate::Exit::Host`]).
     pub semihosting: bool,
 }
@@ -170,7 +173,7 @@ impl ClassFacts {
     pub fn console(&self) -> Option<(&'static DeviceFacts, VirtualUart)> {
         self.devices.iter().find_map(|device| match device.role {
             DeviceRole::Console(uart) => Some((device, uart)),
-            DeviceRole::Controller | DeviceRole::Network | DeviceRole::Gate => None,
+            DeviceRole::Controller | DeviceRole::Network | DeviceRole::Gate | DeviceRole::Flash => None,
         })
     }
 

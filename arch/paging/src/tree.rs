@@ -4,7 +4,7 @@
 use crate::format::{Attributes, Entry, Format};
 use crate::geometry::{ENTRIES, Geometry, LAST_LEVEL, PAGE_SIZE, span_of};
 use crate::memory::TableMemory;
-use bulkhead_arch_api::HostPhys;
+use bulkhead_arch_api::{HostPhys, Permissions};
 use core::marker::PhantomData;
 
 /// First output address that an entry cannot hold.
@@ -238,6 +238,40 @@ impl<F: Format> Tree<F> {
                 }
                 memory.write(place.table, place.index, 0);
                 memory.forget(start, span_of(place.level));
+            }
+            at = entry_end;
+        }
+        Ok(())
+    }
+
+    /// Changes the rights to what is mapped of a stretch, as far as it is whole blocks and pages. Returns when
+    /// every CPU obeys. Only the rights of a leaf change, so it need not be taken away first (Arm DDI 0487
+    /// D8, "Using break-before-make when updating translation table entries"). Bounded by the blocks and
+    /// pages of the stretch.
+    ///
+    /// # Errors
+    /// [`MapError::BadRange`]: nothing has changed.
+    pub fn protect<M: TableMemory>(
+        &self,
+        memory: &mut M,
+        (input, size): (u64, u64),
+        permissions: Permissions,
+    ) -> Result<(), MapError> {
+        let end = self.end_of(input, size)?;
+        let mut at = input;
+        while at < end {
+            let (place, entry) = self.find(memory, at);
+            let entry_end = end_of_entry(at, place.level);
+            if let Entry::Leaf(output, attributes) = entry {
+                let start = entry_end.saturating_sub(span_of(place.level));
+                if start >= input && entry_end <= end {
+                    let changed = Attributes {
+                        permissions,
+                        ..attributes
+                    };
+                    memory.write(place.table, place.index, F::leaf(place.level, output, changed));
+                    memory.forget(start, span_of(place.level));
+                }
             }
             at = entry_end;
         }

@@ -281,6 +281,13 @@ impl<C: SimClass> Spaces for SimMachine<C> {
         own.loaded.clear();
     }
 
+    fn set_readable(&mut self, partition: PartitionId, guest: GuestPhys, size: u64, is_readable: bool) {
+        let mut world = self.world();
+        let own = world.partitions.entry(partition.0).or_default();
+        own.view.set_readable(guest.0, size, is_readable);
+        own.loaded.clear();
+    }
+
     fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
         self.world().partitions.get(&partition.0)?.view.translate(guest.0)
     }

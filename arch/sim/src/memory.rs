@@ -126,6 +126,15 @@ impl View {
         Ok(stretches)
     }
 
+    /// Changes the rights to loads and fetches of the regions inside a stretch.
+    pub(crate) fn set_readable(&mut self, guest: u64, size: u64, is_readable: bool) {
+        let end = guest.saturating_add(size);
+        let inside = |region: &&mut Region| region.guest.0 >= guest && region.guest.0 + region.size <= end;
+        for region in self.regions.iter_mut().filter(inside) {
+            (region.permissions.read, region.permissions.execute) = (is_readable, is_readable);
+        }
+    }
+
     /// Takes `size` bytes from `guest` on away; what is left of a region stays.
     pub(crate) fn revoke(&mut self, guest: u64, size: u64) {
         let end = guest.saturating_add(size);

@@ -64,11 +64,6 @@ const MESSAGE: &str = "a message goes the way of all hypercalls, and a loan the 
 /// Bars that do not hold yet.
 const WAIVERS: &[Waiver] = &[
     waiver("switch", 475, SWITCH),
-    waiver(
-        "trace-record",
-        102,
-        "a record is encoded by the kernel, not by the path that has it",
-    ),
     waiver("switch-fixed-priority-2", 475, SWITCH),
     waiver("switch-edf-2", 1170, SWITCH),
     waiver("switch-arinc653-2", 765, SWITCH),

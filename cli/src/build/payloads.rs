@@ -34,6 +34,8 @@ enum Source {
     Kernel(&'static str),
     /// Busybox with an `/init`.
     Busybox,
+    /// This file of this package.
+    File(&'static str, &'static str),
 }
 
 /// Every payload from Debian.
@@ -55,6 +57,21 @@ pub const PAYLOADS: &[Payload] = &[
         description: "Debian's kernel for 32-bit Arm with LPAE",
         architecture: "armhf",
         source: Source::Kernel("linux-image-armmp-lpae"),
+    },
+    Payload {
+        name: "qemu-efi-arm64",
+        description: "Debian's EDK2 (UEFI) for QEMU's board virt",
+        architecture: "arm64",
+        source: Source::File(
+            "qemu-efi-aarch64",
+            "usr/share/qemu-efi-aarch64/QEMU_EFI.fd",
+        ),
+    },
+    Payload {
+        name: "u-boot-arm64",
+        description: "Debian's U-Boot for QEMU's board virt",
+        architecture: "arm64",
+        source: Source::File("u-boot-qemu", "usr/lib/u-boot/qemu_arm64/u-boot.bin"),
     },
     Payload {
         name: "initramfs",
@@ -131,6 +148,7 @@ impl Payloads {
         let (Request::Whole(payload) | Request::Modules(payload, _)) = request;
         match (payload.source, request) {
             (Source::Busybox, _) => self.initramfs(payload, progress),
+            (Source::File(package, path), _) => self.file(payload, (package, path), progress),
             (Source::Kernel(package), Request::Whole(_)) => self.kernel(payload, package, progress),
             (Source::Kernel(package), Request::Modules(_, names)) => {
                 let kernel = KernelPackage { payload, package };
@@ -220,6 +238,27 @@ impl Payloads {
             write_whole(&path, &archive)?;
         }
         Ok(path)
+    }
+
+    /// Returns a file of a package.
+    fn file(
+        &self,
+        payload: &Payload,
+        (package, path): (&str, &str),
+        progress: &Progress,
+    ) -> Result<PathBuf, Problem> {
+        let name = payload.name;
+        self.fetch(name, payload.architecture, progress, |archive| {
+            let package = archive.find(package)?;
+            let deb = self.folder.join(format!("{name}.deb"));
+            write_whole(&deb, &archive.download(&package)?)?;
+            let files = Unpacked::new(&deb, &self.folder, name)?;
+            // Only disk space is at stake.
+            let _ = fs::remove_file(&deb);
+            let path = files.0.join(path);
+            let bytes = fs::read(&path).map_err(Problem::io(path.display()))?;
+            Ok((bytes, package.origin()))
+        })
     }
 
     /// Returns the path of the cached file `name`. If the cache has no good one, `get` gets the bytes and

@@ -55,6 +55,8 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
     drop(progress);
     let emulator = prepared.emulator()?;
     launch.log_base = Some(prepared.system().log_base());
+    let kept = kept_files(&prepared, &args)?;
+    launch.kept = kept.iter().map(|(_, place)| *place).collect();
     let first = first_console(&prepared, args.console.as_deref())?;
     if let Some(partition) = &args.gdb {
         super::gdb::announce(&prepared, partition.as_deref(), GDB_PORT)?;
@@ -115,6 +117,7 @@ pub(super) fn run(args: RunArgs) -> Result<Code, Problem> {
         let path = folder.join("log-area.bin");
         std::fs::write(&path, area).map_err(Problem::io(path.display()))?;
     }
+    save_kept(kept, outcome.kept.as_deref())?;
     let code = viewer.conclude(&outcome, prepared.system())?;
     if let Some(file) = trace {
         save_trace(file, outcome.trace.as_ref())?;
@@ -134,7 +137,36 @@ fn launch_of(args: &RunArgs, interactive: bool) -> Launch {
         gdb: args.gdb.as_ref().map(|_| GDB_PORT),
         log_base: None,
         trace: args.trace.is_some(),
+        kept: Vec::new(),
     }
+}
+
+/// Returns the files in which banks of flash are kept, each with the place of the bank on the board: address
+/// and bytes. Nothing is written yet.
+fn kept_files(prepared: &Prepared, args: &RunArgs) -> Result<Vec<(Output, (u64, usize))>, Problem> {
+    let folder = args.system.parent().unwrap_or(std::path::Path::new(""));
+    let banks = prepared.system().kept_banks();
+    let claim = |(file, address, size): (String, u64, u64)| {
+        let output = Output::claim(&folder.join(file), &[&args.system])?;
+        Ok((output, (address, size as usize)))
+    };
+    banks.into_iter().map(claim).collect()
+}
+
+/// Writes what is kept of this run.
+fn save_kept(files: Vec<(Output, (u64, usize))>, kept: Option<&[Vec<u8>]>) -> Result<(), Problem> {
+    for (number, (file, _)) in files.into_iter().enumerate() {
+        match kept.and_then(|kept| kept.get(number)) {
+            Some(bytes) => file.write(bytes)?,
+            None => {
+                return Err(Problem::new(format!(
+                    "{} is not written: the emulator's memory could not be read",
+                    file.path().display()
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Writes the trace, and says how much there is of it.

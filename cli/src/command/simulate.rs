@@ -9,6 +9,7 @@ use super::timing::time;
 use crate::build::output::Output;
 use crate::build::prepare;
 use crate::build::tables::table;
+use crate::gantt::jobs::Task;
 use crate::gantt::{self, Chart, Lane};
 use crate::json;
 use crate::problem::{Code, Problem};
@@ -25,6 +26,8 @@ use serde_json::{Value, json};
 /// Records kept for the chart and the trace, per pCPU. Later events are in the tables only, and their number
 /// is the last record.
 const RECORDS_MAX: usize = 50_000;
+/// Jobs and stretches of work kept for the chart, per pCPU.
+const JOBS_KEPT_MAX: usize = 100_000;
 /// Jobs of a simulation, per pCPU: more would take hours.
 const JOBS_MAX: u64 = 20_000_000;
 /// Steps of a simulation, per pCPU, after which the simulation is given up: its policy never lets time pass.
@@ -43,6 +46,8 @@ struct Outcome {
     records: Vec<Record>,
     /// Records that were not kept.
     lost: u64,
+    /// The tasks with their jobs, for the chart.
+    tasks: Vec<Task>,
 }
 
 impl Outcome {
@@ -57,9 +62,40 @@ struct Recorder<'a> {
     sources: &'a [Source],
     records: Vec<Record>,
     lost: u64,
+    /// Per source: its jobs.
+    tasks: Vec<Task>,
+    /// The number of jobs, and of stretches of work, that are kept.
+    kept: usize,
 }
 
 impl Recorder<'_> {
+    /// Keeps an event of a job for the chart.
+    fn job(&mut self, now: u64, number: usize, event: &Event) {
+        let is_full = self.is_full();
+        let (Some(source), Some(task)) = (self.sources.get(number), self.tasks.get_mut(number)) else {
+            return;
+        };
+        match event {
+            // A job that is always ready has no release and no deadline.
+            Event::Released(_) if !matches!(source.pattern, Pattern::AlwaysReady) && !is_full => {
+                task.release(now, Some(now.saturating_add(source.task.deadline)));
+            }
+            Event::Worked(_, passed) if !is_full => task.work(*passed, now),
+            Event::Completed(..) => return task.complete(now),
+            Event::Released(_) | Event::Worked(..) if is_full => {
+                self.lost += 1;
+                return;
+            }
+            _ => return,
+        }
+        self.kept += 1;
+    }
+
+    /// Tells whether no more is kept, neither records nor jobs, so that both end at the same time.
+    const fn is_full(&self) -> bool {
+        self.records.len() >= RECORDS_MAX || self.kept >= JOBS_KEPT_MAX
+    }
+
     fn vcpu(&self, slot: Slot) -> u8 {
         self.pcpu
             .vcpus
@@ -109,9 +145,11 @@ impl Observer for Recorder<'_> {
                 },
                 None => return,
             },
-            Event::Released(_) | Event::Completed(..) => return,
+            Event::Released(number) | Event::Completed(number, _) | Event::Worked(number, _) => {
+                return self.job(now, number, &event);
+            }
         };
-        if self.records.len() >= RECORDS_MAX {
+        if self.is_full() {
             self.lost += 1;
             return;
         }
@@ -256,6 +294,15 @@ fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, 
         sources: &sources,
         records: Vec::new(),
         lost: 0,
+        tasks: pcpu
+            .vcpus
+            .iter()
+            .flat_map(|vcpu| {
+                let names = vcpu.sources.iter().map(|(name, _)| name);
+                names.map(|name| Task::new(name.clone(), vcpu.number))
+            })
+            .collect(),
+        kept: 0,
     };
     let seed = args.seed.wrapping_add(u64::from(pcpu.number));
     let mut simulator = Simulator::new(policy, &sources, &mut states, pcpu.overheads, seed);
@@ -271,13 +318,14 @@ fn simulate(pcpu: PcpuTiming, args: &SimulateArgs, end: u64) -> Result<Outcome, 
     let ran = (0..pcpu.vcpus.len() as u8)
         .map(|slot| simulator.ran(Slot(slot)))
         .collect();
-    let (records, lost) = (recorder.records, recorder.lost);
+    let (records, lost, tasks) = (recorder.records, recorder.lost, recorder.tasks);
     let statistics = states.iter().map(|state| state.statistics).collect();
     Ok(Outcome {
         statistics,
         ran,
         records,
         lost,
+        tasks,
         pcpu,
     })
 }
@@ -477,6 +525,11 @@ fn chart(system: &System, outcomes: &[Outcome], args: &SimulateArgs) -> Chart {
         policies: outcomes
             .iter()
             .map(|outcome| (outcome.pcpu.number as u8, outcome.pcpu.policy.name().to_owned()))
+            .collect(),
+        tasks: outcomes
+            .iter()
+            .flat_map(|outcome| outcome.tasks.clone())
+            .filter(|task| !task.jobs.is_empty())
             .collect(),
         records: outcomes
             .iter()

@@ -27,6 +27,8 @@ pub struct Launch {
     pub log_base: Option<u64>,
     /// Collect the trace. This needs `log_base`.
     pub trace: bool,
+    /// Stretches of the board's memory that are read at the end: address and bytes. This needs `log_base`.
+    pub kept: Vec<(u64, usize)>,
 }
 
 impl Launch {
@@ -154,6 +156,7 @@ pub fn run(
         socket,
         log_base: launch.log_base,
         trace: launch.trace,
+        kept: launch.kept.clone(),
     });
     let mut outcome = session::run(&command, launch.limits(), memory, observer, input, signals)?;
     outcome.messages = worth_reading(&outcome.messages, &board.0.ignore);

@@ -75,6 +75,8 @@ pub struct Outcome {
     pub log_area: Option<Vec<u8>>,
     /// The trace, if there is one.
     pub trace: Option<Trace>,
+    /// The stretches of memory that were to be read at the end, or nothing if they could not all be read.
+    pub kept: Option<Vec<Vec<u8>>>,
 }
 
 /// The access to the board's memory.
@@ -86,6 +88,8 @@ pub struct Memory {
     pub log_base: Option<u64>,
     /// True if the rings of the trace are emptied during the run.
     pub trace: bool,
+    /// Stretches of memory that are read at the end: address and bytes.
+    pub kept: Vec<(u64, usize)>,
 }
 
 /// Turns the user's typing into requests.
@@ -207,6 +211,8 @@ pub fn run(
         monitor,
         log_base,
         log_area: None,
+        to_keep: memory.as_ref().map(|memory| memory.kept.clone()).unwrap_or_default(),
+        kept: None,
         trace: memory
             .filter(|memory| memory.trace)
             .and_then(|memory| memory.log_base)
@@ -229,6 +235,7 @@ pub fn run(
         real_time: session.started.elapsed(),
         messages: String::from_utf8_lossy(&session.messages).trim().to_owned(),
         log_area: session.log_area,
+        kept: session.kept,
         trace: trace.map(|trace| Trace { exits, ..trace }),
     })
 }
@@ -303,6 +310,9 @@ struct Session {
     log_base: Option<u64>,
     log_area: Option<Vec<u8>>,
     trace: Option<Collector>,
+    /// Stretches of memory to be read at the end, and their contents once they are read.
+    to_keep: Vec<(u64, usize)>,
+    kept: Option<Vec<Vec<u8>>>,
     /// When the rings were emptied last.
     collected: Instant,
 }
@@ -409,6 +419,9 @@ impl Session {
                 let _ = monitor.freeze();
             }
             self.log_area = log_area::read(base, &mut |at, length| monitor.memory(at, length)).ok();
+            let stretches = self.to_keep.iter();
+            let read = stretches.map(|(address, length)| monitor.memory(*address, *length));
+            self.kept = read.collect::<Result<_, _>>().ok();
             let _ = self.collect();
         }
     }

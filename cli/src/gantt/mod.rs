@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A Gantt chart of a schedule, simulated or traced: one HTML page that needs nothing else.
 //!
-//! The chart is an SVG with a lane per vCPU, grouped by pCPU. A lane has a bar where its vCPU runs. Marks
-//! show where the vCPU becomes ready, where its budget ends and comes back, where a window or period starts,
+//! The chart is an SVG with a lane per vCPU, grouped by pCPU. A lane has a bar where its vCPU runs. Below it,
+//! each task of the vCPU has a row with its jobs, and a bar where the task runs. Marks show where the vCPU becomes ready, where its budget ends and comes back, where a window or period starts,
 //! and where a deadline is missed. Without scripts, and on paper, the page shows the beginning of the
 //! schedule. The page's own script redraws the chart from the same data for any stretch of time: wheel or
 //! buttons to zoom, drag to move, hover for exact times.
 
+pub mod jobs;
 mod spans;
 mod svg;
 
 use crate::trace::Trace;
 use bulkhead_abi::trace::Record;
+use jobs::Task;
 
 /// A row of the chart.
 #[derive(Clone, Debug)]
@@ -43,6 +45,8 @@ pub struct Chart {
     pub lanes: Vec<Lane>,
     /// A text about each pCPU.
     pub policies: Vec<(u8, String)>,
+    /// The tasks of all vCPUs.
+    pub tasks: Vec<Task>,
     /// The records. Those of one pCPU are in the order of time.
     pub records: Vec<Record>,
 }
@@ -75,6 +79,11 @@ pub fn of_trace(trace: &Trace, title: String) -> Chart {
         end: range.map_or(0, |(_, last)| last),
         lanes,
         policies: Vec::new(),
+        tasks: (0_u8..)
+            .zip(&trace.vcpus)
+            .map(|(number, vcpu)| jobs::of_records(trace.of_pcpu(vcpu.pcpu), number))
+            .filter(|task| !task.jobs.is_empty())
+            .collect(),
         records: trace.records.clone(),
     }
 }

@@ -27,8 +27,9 @@ function show(newFrom, newLength) {
       + `<text class="tick" x="${x}" y="16">${text(at)}</text>`;
   }
   axis.innerHTML = ticks;
-  part.textContent = length === fact.length ? "all is shown"
-    : `${text(nanoseconds(from))} to ${text(nanoseconds(from + length))} of ${text(nanoseconds(fact.length))} is shown`;
+  part.textContent = length === fact.length ? "All is shown."
+    : `This is a fragment: ${text(nanoseconds(from))} to ${text(nanoseconds(from + length))} of `
+      + `${text(nanoseconds(fact.length))}. Zoom out, move, or press \u201call\u201d for the rest.`;
 }
 
 // Where the pointer is, in ticks and in units of the drawing.
@@ -40,8 +41,29 @@ function place(event) {
 const lanes = [...document.querySelectorAll(".bar")].map(bar => ({
   name: bar.dataset.name,
   y: Number(bar.dataset.y),
+  height: Number(bar.dataset.height),
   bars: [...bar.getAttribute("d").matchAll(/M(\d+) \d+h(\d+)/g)].map(([, start, width]) => [+start, +start + +width]),
 }));
+
+// Each job: release, deadline, end; NaN if nobody knows.
+const tasks = [...document.querySelectorAll(".job[data-jobs]")].map(job => ({
+  name: job.dataset.name,
+  y: Number(job.dataset.y),
+  height: Number(job.dataset.height),
+  jobs: job.dataset.jobs.split(";").filter(Boolean)
+    .map(times => times.split(",").map(time => time === "" ? NaN : Number(time))),
+}));
+
+// What is known about the job at this place.
+function about(task, tick) {
+  const number = task.jobs.findLastIndex(([released, , done]) => released <= tick && !(done < tick));
+  if (number < 0) return null;
+  const [released, deadline, done] = task.jobs[number];
+  const known = (what, ticks) => Number.isNaN(ticks) ? "" : `, ${what} ${text(nanoseconds(ticks))}`;
+  return `${task.name}: job ${number + 1}, released ${text(nanoseconds(released))}${known("deadline", deadline)}`
+    + (Number.isNaN(done) ? ", not done" : known("done", done) + known("response", done - released))
+    + (deadline < done ? ", LATE" : "");
+}
 
 chart.addEventListener("wheel", event => {
   event.preventDefault();
@@ -62,9 +84,11 @@ chart.addEventListener("pointermove", event => {
     show(from + grip - at.tick, length);
     return;
   }
-  const lane = lanes.find(lane => at.y >= lane.y && at.y < lane.y + 30);
+  const lane = lanes.find(lane => at.y >= lane.y && at.y < lane.y + lane.height);
   const bar = lane && lane.bars.find(([start, end]) => start <= at.tick && at.tick < end);
-  hover.textContent = bar
+  const task = tasks.find(task => at.y >= task.y && at.y < task.y + task.height);
+  const job = task && about(task, at.tick);
+  hover.textContent = job ? job : bar
     ? `${lane.name}: ${text(nanoseconds(bar[0]))} to ${text(nanoseconds(bar[1]))}, ${text(nanoseconds(bar[1] - bar[0]))}`
     : text(nanoseconds(Math.max(at.tick, 0)));
 });

@@ -131,6 +131,7 @@ mod tests {
             end: 200,
             lanes: vec![lane(0), lane(1)],
             policies: Vec::new(),
+            tasks: Vec::new(),
             records,
         }
     }

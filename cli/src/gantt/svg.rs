@@ -5,13 +5,16 @@
 //! (the inner `viewBox`), and strokes keep their width. So the page holds each time once, and its script
 //! finds the exact times that it shows on hover in the path itself.
 
-use super::Chart;
+use super::jobs::{Job, Task};
 use super::spans::{LaneData, Mark};
+use super::{Chart, Lane};
 use std::fmt::Write;
 
 const LABELS: u32 = 150;
 const WIDTH: u32 = 1050;
 const LANE: u32 = 30;
+/// Height of a task's row.
+const TASK: u32 = 18;
 const HEAD: u32 = 26;
 const AXIS: u32 = 26;
 /// Most bars in the part that is shown first.
@@ -40,12 +43,12 @@ pub(super) fn page(chart: &Chart, data: &[LaneData]) -> String {
     );
     let _ = writeln!(
         out,
-        "<div id=\"controls\"><button data-zoom=\"0.5\">zoom in</button> <button data-zoom=\"2\">zoom out</button> \
+        "<p id=\"part\">{}</p>\n<div id=\"controls\"><button data-zoom=\"0.5\">zoom in</button> <button data-zoom=\"2\">zoom out</button> \
          <button data-move=\"-0.5\">&larr;</button> <button data-move=\"0.5\">&rarr;</button> \
-         <button data-all=\"\">all</button> <span id=\"part\">{}</span> <span id=\"hover\">wheel zooms, drag moves, hover for times</span></div>",
+         <button data-all=\"\">all</button> <span id=\"hover\">wheel zooms, drag moves, hover for times</span></div>",
         part(chart, shown)
     );
-    legend(&mut out, data);
+    legend(&mut out, chart, data);
     svg(&mut out, chart, data, shown);
     let _ = write!(out, "<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
     out
@@ -55,10 +58,14 @@ pub(super) fn page(chart: &Chart, data: &[LaneData]) -> String {
 fn part(chart: &Chart, shown: u64) -> String {
     let length = chart.end.saturating_sub(chart.start).max(1);
     if shown == length {
-        return "all is shown".to_owned();
+        return "All is shown.".to_owned();
     }
     let text = |ticks: u64| label((ticks as f64 * 1e9 / chart.hertz.max(1) as f64).round());
-    format!("0 to {} of {} is shown", text(shown), text(length))
+    format!(
+        "This is a fragment: 0 to {} of {}. Zoom out, move, or press \u{201c}all\u{201d} for the rest.",
+        text(shown),
+        text(length)
+    )
 }
 
 /// Returns the length of the part of the chart that is shown first: the longest part with at most so many
@@ -73,7 +80,7 @@ fn shown_first(chart: &Chart, data: &[LaneData]) -> u64 {
     ends.get(SHOWN_FIRST).copied().unwrap_or(length).clamp(1, length)
 }
 
-fn legend(out: &mut String, data: &[LaneData]) {
+fn legend(out: &mut String, chart: &Chart, data: &[LaneData]) {
     out.push_str("<p id=\"legend\">");
     for mark in Mark::ALL {
         let (class, text) = mark.names();
@@ -86,6 +93,20 @@ fn legend(out: &mut String, data: &[LaneData]) {
                 "<svg width=\"12\" height=\"16\"><path class=\"mark {class}\" d=\"M6 1V15\"/></svg>{text} "
             );
         }
+    }
+    if !chart.tasks.is_empty() {
+        out.push_str(
+            "<svg width=\"24\" height=\"16\"><path class=\"job\" d=\"M3 3h18v10h-18z\"/></svg>a job, from release to end ",
+        );
+    }
+    let jobs = || chart.tasks.iter().flat_map(|task| &task.jobs);
+    if jobs().any(|job| job.deadline.is_some()) {
+        out.push_str(
+            "<svg width=\"12\" height=\"16\"><path class=\"deadline\" d=\"M6 1V15\"/></svg>its deadline ",
+        );
+    }
+    if jobs().any(|job| job.is_late(chart.end)) {
+        out.push_str("<svg width=\"24\" height=\"16\"><path class=\"job late\" d=\"M3 3h18v10h-18z\"/></svg>a job that is late ");
     }
     out.push_str("</p>\n");
 }
@@ -117,6 +138,16 @@ fn svg(out: &mut String, chart: &Chart, data: &[LaneData], shown: u64) {
         );
         lane_paths(&mut bars, (&name, lane.partition), data, y);
         y += LANE;
+        for task in chart.tasks.iter().filter(|task| task.vcpu == lane.vcpu) {
+            let _ = writeln!(
+                rows,
+                "<text class=\"task\" x=\"20\" y=\"{}\">{}</text>",
+                y + TASK - 5,
+                escape(&task.name)
+            );
+            task_paths(&mut bars, (chart, lane), task, y);
+            y += TASK;
+        }
     }
     let length = chart.end.saturating_sub(chart.start).max(1);
     let _ = write!(
@@ -139,7 +170,7 @@ fn lane_paths(out: &mut String, (name, partition): (&str, usize), data: &LaneDat
     let colour = COLOURS[partition % COLOURS.len()];
     let _ = write!(
         out,
-        "<path class=\"bar\" data-name=\"{name}\" data-y=\"{y}\" fill=\"{colour}\" d=\""
+        "<path class=\"bar\" data-name=\"{name}\" data-y=\"{y}\" data-height=\"{LANE}\" fill=\"{colour}\" d=\""
     );
     for (start, end) in &data.spans {
         let width = end - start;
@@ -163,6 +194,42 @@ fn lane_paths(out: &mut String, (name, partition): (&str, usize), data: &LaneDat
         }
         out.push_str("\"/>\n");
     }
+}
+
+/// Draws the jobs of a task: a frame from release to end, a mark at the deadline, and bars where it runs. The
+/// frames carry the jobs' times for the script.
+fn task_paths(out: &mut String, (chart, lane): (&Chart, &Lane), task: &Task, y: u32) {
+    let at = |time: u64| time.saturating_sub(chart.start);
+    let name = escape(&format!("{}, {}", lane.name, task.name));
+    let shown = |job: &&Job| job.released <= chart.end;
+    let [mut frames, mut late, mut deadlines, mut times] = [const { String::new() }; 4];
+    for job in task.jobs.iter().filter(shown) {
+        let end = job.done.unwrap_or(chart.end).min(chart.end);
+        let (start, width) = (at(job.released), end.saturating_sub(job.released));
+        let into = if job.is_late(chart.end) {
+            &mut late
+        } else {
+            &mut frames
+        };
+        let _ = write!(into, "M{start} {}h{width}v10h-{width}z", y + 4);
+        let known = |time: Option<u64>| time.map_or(String::new(), |time| at(time).to_string());
+        if let Some(deadline) = job.deadline.filter(|deadline| *deadline <= chart.end) {
+            let _ = write!(deadlines, "M{} {}V{}", at(deadline), y + 1, y + TASK - 1);
+        }
+        let _ = write!(times, "{start},{},{};", known(job.deadline), known(job.done));
+    }
+    let colour = COLOURS[lane.partition % COLOURS.len()];
+    let _ = write!(
+        out,
+        "<path class=\"job\" data-name=\"{name}\" data-y=\"{y}\" data-height=\"{TASK}\" data-jobs=\"{times}\" d=\"{frames}\"/>\n\
+         <path class=\"job late\" d=\"{late}\"/>\n\
+         <path class=\"bar task\" data-name=\"{name}\" data-y=\"{y}\" data-height=\"{TASK}\" fill=\"{colour}\" d=\""
+    );
+    for (start, end) in task.runs.iter().filter(|(start, _)| *start < chart.end) {
+        let width = end.min(&chart.end) - start;
+        let _ = write!(out, "M{} {}h{width}v6h-{width}z", at(*start), y + 6);
+    }
+    let _ = write!(out, "\"/>\n<path class=\"deadline\" d=\"{deadlines}\"/>\n");
 }
 
 /// Draws the axis of the part that is shown first. The script draws the axes of other parts.
@@ -220,12 +287,8 @@ mod tests {
         });
         let page = page(&of_trace(&trace, String::new()));
         assert!(page.contains("; 7 records are lost, the chart is incomplete</p>"));
-        let part = page.split("<span id=\"part\">").nth(1).unwrap();
-        assert!(
-            part.starts_with("0 to ") && !part.starts_with("all"),
-            "{}",
-            &part[..60]
-        );
+        let part = page.split("<p id=\"part\">").nth(1).unwrap();
+        assert!(part.starts_with("This is a fragment: 0 to "), "{}", &part[..60]);
     }
 
     #[test]
@@ -238,7 +301,7 @@ mod tests {
             assert!(page.contains(&format!("M{start} ")), "{start} is not drawn");
         }
         assert!(page.contains("class=\"mark wake\"") && !page.contains("class=\"mark missed\""));
-        assert!(page.contains("<span id=\"part\">all is shown</span>"));
+        assert!(page.contains("<p id=\"part\">All is shown.</p>"));
         for elsewhere in ["http", "src=", "href=", "@import", "url("] {
             assert!(
                 !page.contains(elsewhere),

@@ -39,6 +39,14 @@ impl Trace {
                 cause,
                 argument,
             } => format!("exit      {} ({} {argument:#x})", who(vcpu), cause.name()),
+            Event::Short {
+                vcpu,
+                cause,
+                argument,
+            } => {
+                let (who, cause) = (self.vcpu_name(vcpu), cause.name());
+                format!("short     {who} ({cause} {argument:#x})")
+            }
             Event::Wake { vcpu } => about(vcpu, "wake"),
             Event::Block { vcpu, why } => format!("{} ({})", about(vcpu, "block"), why.name()),
             Event::Exhausted { vcpu } => about(vcpu, "exhausted"),

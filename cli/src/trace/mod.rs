@@ -154,6 +154,7 @@ impl Trace {
             Event::Switch { from, to, .. } => from.map_or(Ok(()), vcpu).and(to.map_or(Ok(()), vcpu)),
             Event::Exit { vcpu: ran, .. } => ran.map_or(Ok(()), vcpu),
             Event::Wake { vcpu: who }
+            | Event::Short { vcpu: who, .. }
             | Event::Block { vcpu: who, .. }
             | Event::Exhausted { vcpu: who }
             | Event::Replenished { vcpu: who }

@@ -52,6 +52,15 @@ impl Trace {
                 cause,
                 argument,
             } => ("exit", format!("{} {argument:#x}", cause.name()), vcpu),
+            Event::Short {
+                vcpu,
+                cause,
+                argument,
+            } => (
+                "short exit",
+                format!("{} {argument:#x}", cause.name()),
+                Some(vcpu),
+            ),
             Event::Wake { vcpu } => ("schedule", "wake".to_owned(), Some(vcpu)),
             Event::Block { vcpu, why } => ("schedule", format!("block: {}", why.name()), Some(vcpu)),
             Event::Exhausted { vcpu } => ("budget", "exhausted".to_owned(), Some(vcpu)),

@@ -127,8 +127,11 @@ pub(super) fn board(image: &Image<'_>, _index: u16) -> Result<(), Fault> {
 pub(super) fn trace(image: &Image<'_>) -> Result<Option<Span>, Fault> {
     let record = image.board();
     let records = record.trace_records.get();
+    let is_flag = record.trace_short_exits.get() <= 1 && record.reserved.get() == 0;
+    require(is_flag, Fault::OutOfRange)?;
     if records == 0 {
-        require(record.trace_base.get() == 0, Fault::Empty)?;
+        let is_empty = record.trace_base.get() == 0 && record.trace_short_exits.get() == 0;
+        require(is_empty, Fault::Empty)?;
         return Ok(None);
     }
     let fits = records.is_power_of_two() && (RING_MIN..=RING_MAX).contains(&records);

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Virtual devices and interrupt lines. Relies on the rules of `memory` and `partitions`.
 
-use super::memory::guest_span;
+use super::board::in_ram;
+use super::memory::{guest_span, host_span};
 use super::{at, earlier, require};
 use crate::error::{Fault, Table};
 use crate::layout::{
-    INTERRUPT_CRITICAL, MAX_LATENCY_NS, NONE, PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE,
-    TRIGGER_LEVEL, VirtualDeviceRecord,
+    INTERRUPT_CRITICAL, MAX_LATENCY_NS, MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_WRITE, MemoryRecord, NONE,
+    PARTITION_VM, PartitionRecord, ROLE_INTERRUPTS, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CFI_FLASH,
+    VirtualDeviceRecord,
 };
 use crate::reader::{Image, record as record_at};
 use crate::span::Span;
-use bulkhead_arch_api::class::{DeviceFacts, DeviceRole};
+use bulkhead_arch_api::class::{DeviceFacts, DeviceRole, device::FLASH_ALIGN};
 use bulkhead_arch_api::{AddressSpace, VirtualLine};
 use core::ops::Range;
 
@@ -73,6 +75,7 @@ fn shape(
         )?,
         DeviceRole::Gate => require(record.virtual_line.get() != NONE, Fault::OutOfRange)?,
         DeviceRole::Controller => require(owner.virtual_lines.get() != 0, Fault::OutOfRange)?,
+        DeviceRole::Flash => banks(image, record)?,
         DeviceRole::Console(_) => {}
     }
     for ((window, base), size) in facts.windows.iter().zip(record.base).zip(record.size) {
@@ -87,6 +90,31 @@ fn shape(
         require(!unused || (size.get() == 0 && base.get() == 0), Fault::OutOfRange)?;
     }
     Ok(())
+}
+
+/// Checks that each bank of a flash is memory of the partition that it may not store to and that nobody
+/// clears, in RAM, aligned on both sides.
+fn banks(image: &Image<'_>, record: &VirtualDeviceRecord) -> Result<(), Fault> {
+    require(record.virtual_line.get() == NONE, Fault::OutOfRange)?;
+    for window in windows(image, record) {
+        let (_, window) = window?;
+        let mut mappings = image.memory_of(record.partition.get());
+        require(
+            mappings.any(|mapping| is_bank(image, mapping, window)),
+            Fault::OutsideMemory,
+        )?;
+    }
+    Ok(())
+}
+
+/// Tells whether the memory of a flash's bank is this mapping.
+fn is_bank(image: &Image<'_>, mapping: &MemoryRecord, window: Span) -> bool {
+    let place = [mapping.guest.get(), mapping.host.get(), mapping.size.get()];
+    let is_plain = mapping.flags.get() & (MEMORY_WRITE | MEMORY_CLEAR | MEMORY_DEVICE) == 0;
+    is_plain
+        && place.iter().all(|number| number.is_multiple_of(FLASH_ALIGN))
+        && guest_span(image, mapping).is_ok_and(|span| span == window)
+        && host_span(image, mapping).is_ok_and(|host| in_ram(image, host))
 }
 
 /// Checks that a virtual device works with the board's own interrupt controller.
@@ -164,8 +192,9 @@ fn apart(image: &Image<'_>, index: u16, record: &VirtualDeviceRecord) -> Result<
         };
         for (mapping, other_index) in image.memory().iter().zip(0..) {
             let same = mapping.partition == record.partition;
+            let is_own = record.kind.get() == VIRTUAL_CFI_FLASH && is_bank(image, mapping, window);
             require(
-                !same || !window.overlaps(guest_span(image, mapping)?),
+                !same || is_own || !window.overlaps(guest_span(image, mapping)?),
                 Fault::Overlaps(Table::Memory, other_index),
             )?;
         }

@@ -6,6 +6,7 @@ use super::Pcpu;
 use crate::log::LogLine;
 use crate::mailbox::bits;
 use bulkhead_abi::PartitionState;
+use bulkhead_abi::size::IS_SMALL;
 use bulkhead_arch_api::class::DeviceRole;
 use bulkhead_arch_api::{
     Access, AccessKind, AddressSpace, Arch, Drivers, PartitionId, Reply, Ticks, VcpuId, VcpuSet,
@@ -44,6 +45,7 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
                 Some(DeviceRole::Console(_)) => {
                     self.access_uart(partition, device.interrupt(), offset, access)
                 }
+                Some(DeviceRole::Flash) if !IS_SMALL => self.access_flash(partition, device, offset, access),
                 Some(DeviceRole::Network) if D::HAS_NETWORK => self.access_nic(partition, offset, access),
                 _ => None,
             };

@@ -250,6 +250,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 }
                 done.map(|_| ())
             }
+            Chunk::Copy { guest, .. } if self.is_kept_in_flash(partition, guest) => Ok(()),
             Chunk::Copy {
                 guest,
                 payload,
@@ -301,6 +302,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         // Another pCPU may have sent output of an earlier life, and so have raised the line again after its
         // reset.
         self.change_uart(partition, Change::Reset);
+        self.reset_flash(partition);
         let shared = self.shared.partition(partition);
         if let Some(input) = shared.reader.lock().input() {
             input.clear();

@@ -150,6 +150,8 @@ pub fn tables_of<C: SimClass>(pcpus: u32, parts: &[Part]) -> ImageBuilder {
         stop_after_ms: NONE.into(),
         trace_records: 0.into(),
         trace_base: 0.into(),
+        trace_short_exits: 0.into(),
+        reserved: 0.into(),
         network_budget_us: 0.into(),
         network_period_us: 0.into(),
     };

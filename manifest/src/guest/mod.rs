@@ -27,6 +27,8 @@ use crate::units::Address;
 pub(crate) enum AreaKind {
     Ram,
     Region,
+    /// A bank of a virtual flash.
+    Flash,
     Startup,
     /// Code memory, executed in place.
     Code,

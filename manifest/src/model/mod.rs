@@ -15,7 +15,7 @@ use crate::schema::form::Whole;
 pub(crate) use crate::schema::form::{Given, Map, Placed};
 use crate::units::{Duration, Size};
 pub use partition::{Access, Kind, right_names};
-pub(crate) use partition::{CapabilitySpec, Clock, MachineSpec, PartitionSpec, Target};
+pub(crate) use partition::{CapabilitySpec, Clock, FlashSpec, MachineSpec, PartitionSpec, Target};
 pub(crate) use scheduling::{DomainSpec, PcpuSpec, ScheduleSpec, VcpuSpec, WindowSpec};
 pub use scheduling::{Policy, PolicyRow, ServerKind, policies};
 pub(crate) use timing::{DemandSpec, TaskSpec, VcpuNumber, WorkKind, WorkSpec};
@@ -44,6 +44,9 @@ tables! {
         /// records in each pCPU's ring, 16 bytes each; a power of two. The newest record overwrites the
         /// oldest
         records "records": Given<Whole<RING_MIN, RING_MAX>>, default(262144);
+        /// also record the exits that the backend answers by itself, without the kernel. Each of them costs
+        /// about 30 instructions more then. Without this key they cost nothing more
+        short_exits "short-exits": Given<bool>, default(false);
     }
 
     /// A network. The hypervisor hands a frame to the VM with the destination address, or for a group to all

@@ -80,6 +80,8 @@ tables! {
         machine "machine": MachineSpec, optional;
         /// memory of the partition besides its RAM; VM only
         regions "region": Vec<RegionSpec>, optional;
+        /// virtual parallel flash of the partition, for firmware and its variables; class aarch64, VM only
+        flash "flash": Option<FlashSpec>, optional;
         /// rights of the partition to other objects. Index 0 is always the partition itself; the others
         /// follow in the order of the file
         capabilities "capabilities": Map<CapabilitySpec>, optional;
@@ -183,6 +185,24 @@ tables! {
         access "access": Access, default("rwx");
         /// address of the region on the board; without this key the tool finds a place
         at "place": Option<Placed<Address>>, optional;
+    }
+
+    /// Two banks of NOR flash with the Intel command set, as QEMU's board `virt` has. The VM reads them as
+    /// memory; the hypervisor programs and erases. They keep their contents when the partition restarts.
+    pub(crate) FlashSpec [place] = "a flash" {
+        /// contents of the first bank, for example a firmware image; the rest is erased
+        code "code": Option<Placed<String>>, optional;
+        /// contents of the second bank, for example a store of variables; the rest is erased
+        data "data": Option<Placed<String>>, optional;
+        /// file of the host in which `run` keeps the second bank. If the file exists, it is used instead of
+        /// `data`; at the end of a run, `run` writes the bank into it
+        keep "keep": Option<Placed<String>>, optional;
+        /// address of the first bank; a multiple of 2M
+        base "base": Given<Address>, default(0x00000000);
+        /// address of the second bank; a multiple of 2M
+        data_base "data-base": Given<Address>, default(0x04000000);
+        /// bytes of each bank; a power of two from 2M to 64M
+        size "size": Given<Size>, default("2M");
     }
 
     /// Right to the object in exactly one of the first six keys. The capability's own name has up to 23

@@ -133,6 +133,10 @@ fn memory(partition: &PartitionSpec) -> Vec<Area> {
         };
         areas.push(Area::new("region", window, guest.place, true));
     }
+    if let Some(flash) = &partition.flash {
+        let banks = flash.banks();
+        areas.extend(banks.map(|window| Area::new("flash", window, flash.place, true)));
+    }
     areas
 }
 

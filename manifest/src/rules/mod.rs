@@ -46,6 +46,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     trace_is_possible(manifest, report);
     if let Some(board) = board {
         board.class.host().check(manifest, board, report);
+        short_exits_are_traced(manifest, board, report);
         for partition in &manifest.partitions {
             semihosting_is_possible(partition, board, report);
         }
@@ -58,6 +59,25 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     if report.error_count() == 0 {
         surprises::check(manifest, board, report);
     }
+}
+
+/// Reports the key `trace.short-exits` on a board of a class whose backend records no such exits.
+fn short_exits_are_traced(manifest: &Manifest, board: &Board, report: &mut Report) {
+    let Some(asked) = manifest.trace.as_ref().and_then(|trace| trace.short_exits.given()) else {
+        return;
+    };
+    if board.class.facts().traces_short_exits || !asked.value {
+        return;
+    }
+    let message = format!(
+        "exits that the backend answers by itself are not traced on a board of class `{}`",
+        board.class.name()
+    );
+    report.push(
+        Diagnostic::at(Code::NotForClass, asked.place, message)
+            .label("the log area counts them all the same")
+            .help("remove it"),
+    );
 }
 
 /// Reports the key `machine.semihosting` on a board of a class that answers no calls of a debugger.

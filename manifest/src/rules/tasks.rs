@@ -147,12 +147,13 @@ fn something_to_run(partition: &PartitionSpec, report: &mut Report) {
         return;
     }
     let message = format!("partition `{}` has nothing to run", partition.name.value);
-    let firmware =
-        partition.regions.iter().any(|region| region.payload.is_some()) && partition.machine.entry.is_some();
+    let has_code = partition.regions.iter().any(|region| region.payload.is_some())
+        || partition.flash.as_ref().is_some_and(|flash| flash.code.is_some());
+    let firmware = has_code && partition.machine.entry.is_some();
     if partition.kind == Kind::Task || !firmware {
         let help = match partition.kind {
             Kind::Task => "add `image`: an ELF file",
-            Kind::Vm => "add `image`, or `machine.entry` and a region with a `payload` that contains it",
+            Kind::Vm => "add `image`, or `machine.entry` and a region with a `payload`, or a flash with `code`, that contains it",
         };
         report.push(Diagnostic::at(Code::NoImage, partition.name.place, message).help(help));
     } else if let Some(ramdisk) = &partition.ramdisk {

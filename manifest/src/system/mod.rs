@@ -48,6 +48,8 @@ pub enum MappingKind {
     Ram,
     /// A region of the manifest.
     Region,
+    /// A bank of a virtual flash.
+    Flash,
     /// The startup page of a task.
     Startup,
     /// The partition's program, executed where it is linked.
@@ -161,6 +163,23 @@ impl System {
             .image
             .as_ref()
             .map(|image| image.value.as_str())
+    }
+
+    /// Returns the banks of flash that `run` keeps in a file: the file relative to the manifest, the address of
+    /// the bank on the board, and its bytes.
+    #[must_use]
+    pub fn kept_banks(&self) -> Vec<(String, u64, u64)> {
+        let mut banks = Vec::new();
+        for partition in self.partitions() {
+            let Some(flash) = &partition.spec.flash else { continue };
+            let [_, bank] = flash.banks();
+            let mut mappings = partition.mappings().into_iter();
+            let mapping = mappings.find(|mapping| mapping.guest == bank.base);
+            if let (Some(keep), Some(mapping)) = (&flash.keep, mapping) {
+                banks.push((keep.value.clone(), mapping.host, mapping.size));
+            }
+        }
+        banks
     }
 
     /// Returns the number of replaced instructions of partition `number`, and the number of its own undefined

@@ -205,6 +205,7 @@ impl<'a> Partition<'a> {
                 kind: match area.kind {
                     AreaKind::Ram => MappingKind::Ram,
                     AreaKind::Region => MappingKind::Region,
+                    AreaKind::Flash => MappingKind::Flash,
                     AreaKind::Startup => MappingKind::Startup,
                     AreaKind::Code => MappingKind::Code,
                 },

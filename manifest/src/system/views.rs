@@ -143,6 +143,7 @@ impl System {
                 what: match mapping.kind {
                     MappingKind::Ram => "RAM".to_owned(),
                     MappingKind::Region => "region".to_owned(),
+                    MappingKind::Flash => "flash".to_owned(),
                     MappingKind::Code => "code".to_owned(),
                     MappingKind::Startup => "startup page".to_owned(),
                     MappingKind::Device => self.devices_at(mapping).join(", "),

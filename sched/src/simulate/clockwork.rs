@@ -160,6 +160,9 @@ impl<'a, P: Policy> Simulator<'a, P> {
         let (Some(source), Some(state)) = (self.sources.get(number), self.states.get_mut(number)) else {
             return;
         };
+        if passed != 0 {
+            observer.event(self.now, Event::Worked(number, passed));
+        }
         state.left = state.left.saturating_sub(passed);
         if state.left == 0 {
             self.now = self.now.saturating_add(source.call);

@@ -29,6 +29,8 @@ pub enum Event {
     Released(usize),
     /// A job of the source is complete, this long after its release.
     Completed(usize, Ticks),
+    /// The source's oldest job has run for so long, up to now.
+    Worked(usize, Ticks),
     /// A job of the source was not complete at its deadline; it still goes on.
     Missed(usize),
     /// A source has so many jobs pending that this one is not even kept.

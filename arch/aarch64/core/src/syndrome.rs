@@ -164,18 +164,32 @@ pub const fn data_abort(syndrome: u64) -> DataAbort {
         return DataAbort::Fault;
     }
     if syndrome & ISS_VALID != 0 {
-        return DataAbort::Emulate(DataAccess {
-            register: data_register(syndrome),
-            size: 1 << (syndrome >> 22 & 3),
-            write: is_write(syndrome),
-            sign_extend: syndrome & ISS_SIGN_EXTEND != 0,
-            wide: syndrome & ISS_SIXTY_FOUR != 0,
-        });
+        return DataAbort::Emulate(described(syndrome));
     }
     if syndrome & ISS_CACHE_MAINTENANCE != 0 {
         return DataAbort::CacheMaintenance;
     }
     DataAbort::Undescribed
+}
+
+/// Returns the access that stage 2 refused although memory is mapped there, if the CPU describes the access.
+#[must_use]
+pub const fn refused_access(syndrome: u64) -> Option<DataAccess> {
+    let is_described = syndrome & (ISS_S1PTW | ISS_VALID) == ISS_VALID;
+    if is_described && syndrome & FSC_TYPE == FSC_PERMISSION {
+        return Some(described(syndrome));
+    }
+    None
+}
+
+const fn described(syndrome: u64) -> DataAccess {
+    DataAccess {
+        register: data_register(syndrome),
+        size: 1 << (syndrome >> 22 & 3),
+        write: is_write(syndrome),
+        sign_extend: syndrome & ISS_SIGN_EXTEND != 0,
+        wide: syndrome & ISS_SIXTY_FOUR != 0,
+    }
 }
 
 /// Where the guest-physical address of an abort is found.

@@ -38,5 +38,6 @@ pub const FACTS: ClassFacts = ClassFacts {
     tables: Tables::Small,
     masks_lines: true,
     delays_interrupts: true,
+    traces_short_exits: false,
     semihosting: true,
 };

@@ -25,6 +25,8 @@ pub enum DeviceRole {
     Network,
     /// The interrupt of the partition's event gate. It has no registers.
     Gate,
+    /// Banks of parallel flash. Each window is memory of the VM as well, which only the hypervisor changes.
+    Flash,
 }
 
 /// The registers of a device in one window.
@@ -129,6 +131,16 @@ pub const CMSDK_UART: DeviceFacts = DeviceFacts {
 
 /// The interrupt of the partition's event gate: level, high while there are events. No windows.
 pub const EVENT_GATE: DeviceFacts = plain(5, DeviceRole::Gate, 0);
+
+/// Bytes to which the banks of a flash are aligned, so that the tables of translation hold each in few
+/// entries.
+pub const FLASH_ALIGN: u64 = 2 << 20;
+
+/// Virtual parallel flash with the Intel command set: two banks, as QEMU's board `virt` has.
+pub const CFI_FLASH: DeviceFacts = DeviceFacts {
+    windows: [window(FLASH_ALIGN), window(FLASH_ALIGN)],
+    ..plain(7, DeviceRole::Flash, FLASH_ALIGN)
+};
 
 /// Virtual LAN9118 Ethernet controller (datasheet, 5.3).
 pub const LAN9118: DeviceFacts = plain(6, DeviceRole::Network, 0x100);

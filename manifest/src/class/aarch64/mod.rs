@@ -8,6 +8,7 @@ mod image;
 mod kernel;
 mod linux;
 mod load_address;
+mod virtual_flash;
 mod vm;
 
 use bulkhead_arch_api::ClassFacts;
@@ -76,6 +77,7 @@ impl Host for Aarch64 {
 
     fn check_machine(&self, spec: &PartitionSpec, board: Option<&Board>, report: &mut Report) {
         gic::check(spec, board, report);
+        virtual_flash::check(spec, report);
     }
 
     fn binary_reserve(&self) -> u64 {

@@ -13,6 +13,7 @@ use bulkhead_arch_api::EntryState;
 use bulkhead_arch_api::class::AARCH32;
 
 use super::devicetree::{self, Machine};
+use super::virtual_flash as flash;
 use super::image::{self, Image};
 use super::linux;
 use crate::board::Window;
@@ -51,6 +52,15 @@ fn vm_areas(spec: &PartitionSpec) -> Option<Vec<Area>> {
             place: region.start,
         });
     }
+    if let Some(flash) = &spec.flash {
+        areas.extend(flash.banks().map(|window| Area {
+            kind: AreaKind::Flash,
+            window,
+            access: Access::CODE,
+            at: None,
+            place: flash.place,
+        }));
+    }
     Some(areas)
 }
 
@@ -59,6 +69,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     let spec = context.spec;
     let areas = vm_areas(spec)?;
     let mut pieces = region_payloads(context, loader, report)?;
+    pieces.extend(flash::pieces(context, loader, report)?);
     let image = match &spec.image {
         Some(name) => {
             let contents = loader.load(name, report)?;

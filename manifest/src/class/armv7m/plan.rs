@@ -125,7 +125,7 @@ fn shorter(name: &str, window: Window, end: u64, kind: AreaKind) -> Option<Strin
     let room = end.checked_sub(window.base).filter(|room| *room > 0)?;
     let what = match kind {
         AreaKind::Code => format!("the length of code memory in the linker script of `{name}`"),
-        AreaKind::Region => format!("`size` of the region of `{name}`"),
+        AreaKind::Region | AreaKind::Flash => format!("`size` of the region of `{name}`"),
         _ => format!("`memory` of `{name}`, and the length of RAM in its linker script,"),
     };
     Some(format!(
@@ -269,7 +269,7 @@ fn mapped(board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec<Mapped> {
     let areas = guest.areas.iter().map(|area| {
         let what = match area.kind {
             AreaKind::Code => "code",
-            AreaKind::Region => "a region",
+            AreaKind::Region | AreaKind::Flash => "a region",
             AreaKind::Ram | AreaKind::Startup => "RAM",
         };
         one(

@@ -8,7 +8,8 @@ use crate::model::{Manifest, PartitionSpec};
 use crate::units::format_size;
 
 /// Keys of a partition that have no meaning on such a board, with the reason.
-const FOREIGN: [(&str, &str); 7] = [
+const FOREIGN: [(&str, &str); 8] = [
+    ("flash", "the board's own code memory holds the program"),
     ("ramdisk", "a program is all there is"),
     ("init", "a program is all there is"),
     ("modules", "a program is all there is"),

@@ -116,7 +116,7 @@ fn devices_are_apart(context: &Context<'_>, areas: &[Area], report: &mut Report)
         let mut all = memory::device_areas(spec, board);
         let what = match own.kind {
             AreaKind::Ram | AreaKind::Startup => "RAM",
-            AreaKind::Region => "region",
+            AreaKind::Region | AreaKind::Flash => "region",
             AreaKind::Code => "code",
         };
         all.insert(0, memory::Area::new(what, own.window, own.place, true));

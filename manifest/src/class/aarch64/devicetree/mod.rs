@@ -20,7 +20,7 @@ use super::gic::{Gic, virtual_controller};
 use crate::board::{Device, Trigger, Window};
 use crate::diagnostic::Report;
 use crate::guest::{Area, AreaKind, Context};
-use crate::model::{Access, Placed};
+use crate::model::{Access, FlashSpec, Placed};
 use crate::rules::memory::UART_SIZE;
 use crate::rules::owned;
 
@@ -152,6 +152,10 @@ fn root(machine: &Machine<'_>) -> Node {
         root = root.child(node);
         symbols.push(("event_gate".to_owned(), format!("/{EVENT_GATE}")));
     }
+    if let Some(flash) = &spec.flash {
+        root = root.child(flash_node(flash));
+        symbols.push(("flash".to_owned(), format!("/{}", flash_name(flash))));
+    }
     for (_, device) in owned(spec, machine.context.board) {
         let node = passed_through(device);
         symbols.push((
@@ -179,7 +183,7 @@ fn describes_memory(area: &Area, machine: &Machine<'_>) -> bool {
                 .as_ref()
                 .is_some_and(|guest| guest.value.get() == area.window.base)
     });
-    area.kind == AreaKind::Ram || (plain && !filled)
+    area.kind == AreaKind::Ram || (area.kind == AreaKind::Region && plain && !filled)
 }
 
 fn chosen(machine: &Machine<'_>) -> Node {
@@ -303,6 +307,23 @@ fn uart(machine: &Machine<'_>) -> Node {
         .cells("interrupts", &interrupt(spec.machine.uart.line.get(), LEVEL_HIGH))
         .cells("clocks", &[CLOCK_PHANDLE, CLOCK_PHANDLE])
         .texts("clock-names", &["uartclk", "apb_pclk"])
+}
+
+fn flash_name(flash: &FlashSpec) -> String {
+    format!("flash@{:x}", flash.base.get())
+}
+
+/// Returns the node of both banks, as QEMU's board has it: chips of 16 bits, two side by side.
+fn flash_node(flash: &FlashSpec) -> Node {
+    let banks: Vec<u64> = flash
+        .banks()
+        .iter()
+        .flat_map(|bank| [bank.base, bank.size])
+        .collect();
+    Node::new(flash_name(flash))
+        .texts("compatible", &["cfi-flash"])
+        .numbers("reg", &banks)
+        .cells("bank-width", &[4])
 }
 
 /// Returns the node for a driver of the partition's own gate: the interrupt for the events of the gate, and
