@@ -74,7 +74,7 @@ impl MessageLimits {
     }
     const SMALL: Self = Self {
         ports: 4,
-        words: 64,
+        words: 96,
         locks: 4,
     };
     const LARGE: Self = Self {

@@ -89,7 +89,10 @@ fn time_of(bench: &Bench, vcpu: u8, mark: usize) -> u64 {
 #[test]
 fn a_lock_has_one_owner() {
     for pcpu in [0, 1] {
-        let parts = [with_locks(task("owner", 0, 20)), with_locks(vm("other", &[(pcpu, 10)]))];
+        let parts = [
+            with_locks(task("owner", 0, 20)),
+            with_locks(vm("other", &[(pcpu, 10)])),
+        ];
         let mut bench = bench(2, &parts);
         bench.program(0, |_| {
             marking(vec![
@@ -135,22 +138,39 @@ fn the_lock_goes_to_the_most_important_one_that_waits() {
             with_locks(vm("middle", &[(pcpus[2], 15)])),
         ];
         let mut bench = bench(2, &parts);
-        bench.program(0, |_| marking(vec![take(LOCK, 0), sleep(400_000), release(LOCK), take(LOCK, 0)]));
+        bench.program(0, |_| {
+            marking(vec![take(LOCK, 0), sleep(400_000), release(LOCK), take(LOCK, 0)])
+        });
         for (vcpu, start) in [(1, 100_000), (2, 300_000), (3, 200_000)] {
             bench.program(vcpu, move |_| {
-                marking(vec![sleep(start), take(LOCK, 0), Action::Compute(5_000), release(LOCK)])
+                marking(vec![
+                    sleep(start),
+                    take(LOCK, 0),
+                    Action::Compute(5_000),
+                    release(LOCK),
+                ])
             });
         }
         bench.run(1_000_000);
         for vcpu in 0..4 {
-            assert_eq!(bench.marks(vcpu).len(), if vcpu == 0 { 16 } else { 12 }, "vCPU {vcpu}");
+            assert_eq!(
+                bench.marks(vcpu).len(),
+                if vcpu == 0 { 16 } else { 12 },
+                "vCPU {vcpu}"
+            );
             assert!(bench.marks(vcpu).iter().all(|mark| *mark == 0));
         }
         let taken = [1, 3, 2].map(|vcpu| time_of(&bench, vcpu, 4));
         let [low, middle, high] = taken;
-        assert!(high < middle && middle < low && low < time_of(&bench, 0, 12), "{taken:?} {pcpus:?}");
+        assert!(
+            high < middle && middle < low && low < time_of(&bench, 0, 12),
+            "{taken:?} {pcpus:?}"
+        );
         // Each hand-over takes about as long as the work between.
-        assert!((400_000..404_000).contains(&high) && low < 415_000, "{taken:?} {pcpus:?}");
+        assert!(
+            (400_000..404_000).contains(&high) && low < 415_000,
+            "{taken:?} {pcpus:?}"
+        );
     }
 }
 
@@ -170,7 +190,9 @@ fn the_owner_runs_in_the_place_of_who_waits() {
             };
             marking(vec![take(LOCK, 0), sleep(95_000), work, release(LOCK)])
         });
-        bench.program(1, |_| marking(vec![sleep(100_000), take(LOCK, 900_000), release(LOCK)]));
+        bench.program(1, |_| {
+            marking(vec![sleep(100_000), take(LOCK, 900_000), release(LOCK)])
+        });
         bench.program(2, |_| busy_from(90_000));
         bench.program(3, |_| {
             marking(vec![
@@ -208,16 +230,26 @@ fn a_waiter_lends_to_each_owner_before_it() {
         });
         for vcpu in [1, 2] {
             bench.program(vcpu, |_| {
-                marking(vec![sleep(60_000), take(LOCK, 0), Action::Compute(10_000), release(LOCK)])
+                marking(vec![
+                    sleep(60_000),
+                    take(LOCK, 0),
+                    Action::Compute(10_000),
+                    release(LOCK),
+                ])
             });
         }
         // It owns nothing, and waits for one that owns the second lock, and so on.
-        bench.program(3, |_| marking(vec![sleep(100_000), take(LOCK, 900_000), release(LOCK)]));
+        bench.program(3, |_| {
+            marking(vec![sleep(100_000), take(LOCK, 900_000), release(LOCK)])
+        });
         bench.program(4, |_| busy_from(90_000));
         bench.run(2_000_000);
         assert_eq!(bench.marks(3), [DONE; 3].concat(), "pCPU {pcpu}");
         let at = time_of(&bench, 3, 4);
-        assert!((200_000..206_000).contains(&at), "it is the most important one: {at}");
+        assert!(
+            (200_000..206_000).contains(&at),
+            "it is the most important one: {at}"
+        );
         // The others are as unimportant as before.
         assert_eq!(bench.marks(1).len() + bench.marks(2).len(), 8, "pCPU {pcpu}");
     }
@@ -237,7 +269,12 @@ fn who_waits_later_lends_to_the_owner_that_got_the_lock_from_another_pcpu() {
     );
     bench.program(0, |_| marking(vec![take(LOCK, 0), sleep(80_000), release(LOCK)]));
     bench.program(1, |_| {
-        marking(vec![sleep(60_000), take(LOCK, 0), Action::Compute(30_000), release(LOCK)])
+        marking(vec![
+            sleep(60_000),
+            take(LOCK, 0),
+            Action::Compute(30_000),
+            release(LOCK),
+        ])
     });
     bench.program(2, |_| marking(vec![sleep(61_000), take(LOCK, 0), release(LOCK)]));
     bench.program(3, |_| busy_from(90_000));
@@ -256,16 +293,31 @@ fn a_lock_of_an_owner_that_ends_is_broken_until_somebody_releases_it() {
         let third = with_locks(task("third", pcpu, 9));
         let mut bench = bench(2, &[owner, other, third]);
         let stop = call(Operation::PartitionStop, &[0]);
-        bench.program(0, move |_| marking(vec![take(LOCK, 0), take(OTHER, 0), sleep(100_000), stop]));
+        bench.program(0, move |_| {
+            marking(vec![take(LOCK, 0), take(OTHER, 0), sleep(100_000), stop])
+        });
         let start = if is_waited_for { 50_000 } else { 150_000 };
         for (vcpu, start) in [(1, start), (2, start + 1_000)] {
             bench.program(vcpu, move |_| {
-                marking(vec![sleep(start), take(LOCK, 0), Action::Compute(5_000), release(LOCK)])
+                marking(vec![
+                    sleep(start),
+                    take(LOCK, 0),
+                    Action::Compute(5_000),
+                    release(LOCK),
+                ])
             });
         }
         bench.run(1_000_000);
-        assert_eq!(bench.marks(1), [DONE, BROKEN, DONE].concat(), "{pcpu} {is_waited_for}");
-        assert_eq!(bench.marks(2), [DONE, DONE, DONE].concat(), "{pcpu} {is_waited_for}");
+        assert_eq!(
+            bench.marks(1),
+            [DONE, BROKEN, DONE].concat(),
+            "{pcpu} {is_waited_for}"
+        );
+        assert_eq!(
+            bench.marks(2),
+            [DONE, DONE, DONE].concat(),
+            "{pcpu} {is_waited_for}"
+        );
     }
 }
 
@@ -282,7 +334,13 @@ fn a_restart_takes_locks_and_waits_with_it() {
     bench.program(1, |_| marking(vec![sleep(100_000), take(LOCK, 0), release(LOCK)]));
     bench.program(2, |_| {
         let restart = |partition: u64| call(Operation::PartitionRestart, &[partition]);
-        marking(vec![sleep(200_000), restart(3), sleep(2_000_000), restart(1), sleep(4_000_000)])
+        marking(vec![
+            sleep(200_000),
+            restart(3),
+            sleep(2_000_000),
+            restart(1),
+            sleep(4_000_000),
+        ])
     });
     bench.run(5_000_000);
     // Each life of the owner gets both locks. The waiter's first life ends in its wait, and its second one
@@ -298,10 +356,20 @@ fn owners_that_wait_for_each_other_are_refused() {
         let first = with_locks(task("first", 0, 10));
         let second = with_locks(task("second", 0, 20));
         let mut bench = bench(1, &[first, second]);
-        bench.program(0, |_| marking(vec![take(LOCK, 0), sleep(100_000), take(OTHER, 0), release(OTHER)]));
+        bench.program(0, |_| {
+            marking(vec![
+                take(LOCK, 0),
+                sleep(100_000),
+                take(OTHER, 0),
+                release(OTHER),
+            ])
+        });
         bench.program(1, move |_| {
             let wait = if calls {
-                call(Operation::PortSendReceiveDonate, &[PORT, FROM, 8, TO, 64, 300_000])
+                call(
+                    Operation::PortSendReceiveDonate,
+                    &[PORT, FROM, 8, TO, 64, 300_000],
+                )
             } else {
                 take(LOCK, 300_000)
             };
@@ -314,7 +382,10 @@ fn owners_that_wait_for_each_other_are_refused() {
             // Nobody serves the port, so the caller lends its place to nobody, and the first one waits.
             assert_eq!(bench.marks(0), [DONE; 4].concat());
         } else {
-            assert_eq!(bench.marks(0), [&DONE[..], &DONE, &[cycle, mark(Error::WrongState)]].concat());
+            assert_eq!(
+                bench.marks(0),
+                [&DONE[..], &DONE, &[cycle, mark(Error::WrongState)]].concat()
+            );
         }
         assert_eq!(bench.marks(1), [&DONE[..], &DONE, &[late], &DONE].concat());
     }
@@ -322,7 +393,10 @@ fn owners_that_wait_for_each_other_are_refused() {
 
 #[test]
 fn a_vm_takes_its_interrupts_while_it_waits_for_a_lock() {
-    let parts = [with_locks(task("owner", 0, 10)), with_locks(vm("waiter", &[(0, 20)]))];
+    let parts = [
+        with_locks(task("owner", 0, 10)),
+        with_locks(vm("waiter", &[(0, 20)])),
+    ];
     let mut bench = bench(1, &parts);
     bench.program(0, |_| marking(vec![take(LOCK, 0), sleep(300_000), release(LOCK)]));
     bench.program(1, |_| {
@@ -346,7 +420,9 @@ fn a_vm_takes_its_interrupts_while_it_waits_for_a_lock() {
 fn a_lock_needs_its_capability_and_the_right() {
     let part = with_locks(task("own", 0, 10)).cap(6, ObjectKind::Lock, 0, Rights::GRANT);
     let mut bench = bench(1, &[part]);
-    bench.program(0, |_| marking(vec![take(6, 0), take(9, 0), take(CLOCK, 0), release(PORT)]));
+    bench.program(0, |_| {
+        marking(vec![take(6, 0), take(9, 0), take(CLOCK, 0), release(PORT)])
+    });
     bench.run(100_000);
     let kind = mark(Error::WrongKind);
     let expected = [mark(Error::NoRight), mark(Error::NoCapability), kind, kind];

@@ -139,7 +139,11 @@ struct Section {
 fn check_sections(bench: &Bench, lock: u64, restarts: bool) -> Result<usize, TestCaseError> {
     let world = bench.look();
     let mut marks: Vec<(u64, u8, u64)> = (0..4_u8)
-        .flat_map(|vcpu| world.marks(VcpuId(vcpu)).map(move |(time, mark)| (time, vcpu, mark)))
+        .flat_map(|vcpu| {
+            world
+                .marks(VcpuId(vcpu))
+                .map(move |(time, mark)| (time, vcpu, mark))
+        })
         .filter(|(_, _, mark)| mark & 0xFF == lock && mark & (ENTERED | LEAVES) != 0)
         .collect();
     marks.sort_unstable();
@@ -148,7 +152,11 @@ fn check_sections(bench: &Bench, lock: u64, restarts: bool) -> Result<usize, Tes
         if mark & LEAVES != 0 {
             continue;
         }
-        prop_assert!(restarts || mark & BROKEN == 0, "lock {} is broken without a restart", lock);
+        prop_assert!(
+            restarts || mark & BROKEN == 0,
+            "lock {} is broken without a restart",
+            lock
+        );
         let is_end = |(time, other, mark): &&(u64, u8, u64)| {
             other == vcpu && mark & LEAVES != 0 || mark & BROKEN != 0 && time > from
         };
@@ -162,7 +170,15 @@ fn check_sections(bench: &Bench, lock: u64, restarts: bool) -> Result<usize, Tes
     for (at, one) in sections.iter().enumerate() {
         for other in &sections[at + 1..] {
             let both = one.to.min(other.to).saturating_sub(one.from.max(other.from));
-            prop_assert!(both <= SKEW, "lock {}: vCPU {} {:?}, vCPU {} {:?}", lock, one.vcpu, one, other.vcpu, other);
+            prop_assert!(
+                both <= SKEW,
+                "lock {}: vCPU {} {:?}, vCPU {} {:?}",
+                lock,
+                one.vcpu,
+                one,
+                other.vcpu,
+                other
+            );
         }
     }
     Ok(sections.len())

@@ -334,7 +334,10 @@ mod tests {
         assert_eq!(policy.next(2), Decision::Run(Slot(2), Ticks::MAX));
         policy.stopped(Slot(2), StopReason::Blocked, 1, 3);
         policy.return_donation(Slot(0), 3).unwrap();
-        assert_eq!(policy.retract_donation(Slot(0), 3), Err(PolicyError::BadParameter));
+        assert_eq!(
+            policy.retract_donation(Slot(0), 3),
+            Err(PolicyError::BadParameter)
+        );
         assert_eq!(policy.next(3), Decision::Run(Slot(0), Ticks::MAX));
     }
 
