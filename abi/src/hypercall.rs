@@ -106,6 +106,17 @@ pub enum Operation {
     /// reply capability is then gone, and its index free. `NoSpace` if the caller has less room, and the call
     /// goes on. Right: `WRITE`.
     PortReply = 0x0800,
+    /// Lock: block until the caller owns the lock, or until x2 (nanoseconds since boot, 0 = for ever). Until
+    /// then the owner runs in the caller's place, if both are on one pCPU. Result x1: 1 if the last owner ended
+    /// without a release, so that what the lock guards may be half-done, else 0. Answer `WrongState` if the
+    /// caller owns the lock already, `DonationCycle` if the owner waits for the caller. Right: `WRITE`.
+    LockTake = 0x0900,
+    /// Lock: like `LockTake`, but never blocks. If another vCPU owns the lock, the answer is `TimedOut`. Right:
+    /// `WRITE`.
+    LockTryTake = 0x0901,
+    /// Lock: give it to the most important vCPU that waits, or to nobody. `WrongState` if the caller does not
+    /// own the lock. Right: `WRITE`.
+    LockRelease = 0x0902,
 }
 
 impl Operation {
@@ -140,6 +151,9 @@ impl Operation {
         Self::PortReceiveDonate,
         Self::PortResume,
         Self::PortReply,
+        Self::LockTake,
+        Self::LockTryTake,
+        Self::LockRelease,
     ];
 
     /// Returns the operation with this number, if there is one.
@@ -168,7 +182,8 @@ impl Operation {
             | Self::CapabilityDelete
             | Self::ScheduleChange
             | Self::PortSend
-            | Self::PortReply => 0,
+            | Self::PortReply
+            | Self::LockRelease => 0,
             Self::Version
             | Self::EventWait
             | Self::EventPoll
@@ -176,7 +191,9 @@ impl Operation {
             | Self::ConsoleWrite
             | Self::CapabilityDerive
             | Self::CapabilityGrant
-            | Self::CapabilityInspect => 1,
+            | Self::CapabilityInspect
+            | Self::LockTake
+            | Self::LockTryTake => 1,
             Self::PartitionStatus => 2,
             Self::ScheduleStatus => 3,
             Self::ConsoleRead
@@ -208,10 +225,12 @@ pub enum ObjectKind {
     Port = 7,
     /// The right to answer one call, once.
     Reply = 8,
+    /// A lock: at most one vCPU owns it.
+    Lock = 9,
 }
 
 /// Groups of operations: the upper byte of a number.
-const GROUPS: usize = 9;
+const GROUPS: usize = 10;
 /// Operations of a group at most: the lower byte of a number.
 const GROUP_SIZE: usize = 8;
 /// The operations by number, so that each costs the same.
@@ -242,6 +261,7 @@ impl ObjectKind {
             6 => Some(Self::Schedule),
             7 => Some(Self::Port),
             8 => Some(Self::Reply),
+            9 => Some(Self::Lock),
             _ => None,
         }
     }
@@ -343,7 +363,7 @@ impl Error {
 /// `Stopping` meanwhile.
 pub const ORDER_SPACE_NS: u64 = 1_000_000;
 /// ABI revision: `major << 16 | minor`. A new minor adds operations, a new major changes some.
-pub const ABI_VERSION: u32 = 1 << 16 | 3;
+pub const ABI_VERSION: u32 = 1 << 16 | 4;
 /// Indices a partition's capability space can hold in this build.
 pub const CAPABILITY_SLOTS: usize = capability_slots(TABLES);
 /// Indices a partition's capability space can hold under a class binary with tables of this size.

@@ -33,6 +33,10 @@ pub const TABLES: Tables = if IS_SMALL { Tables::Small } else { Tables::Large };
 /// True if the tables of this build are small.
 pub const IS_SMALL: bool = cfg!(feature = "small-tables");
 
+/// True if this build has ports and locks. A class binary with small tables has them only as a variant, which
+/// takes more memory: the feature `messages`.
+pub const HAS_MESSAGES: bool = !IS_SMALL || cfg!(feature = "messages");
+
 /// A number that the places of a class's longest tables have.
 #[cfg(feature = "small-tables")]
 pub type TablePlace = u8;

@@ -148,6 +148,8 @@ numbered! {
         Message = 5, "message";
         /// The reply to its call, in a hypercall.
         Reply = 6, "reply";
+        /// A lock, in a hypercall.
+        Lock = 7, "lock";
     }
 }
 

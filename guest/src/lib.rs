@@ -28,6 +28,8 @@ pub mod environment;
 #[cfg(target_os = "none")]
 pub mod hypercall;
 #[cfg(target_os = "none")]
+pub mod lock;
+#[cfg(target_os = "none")]
 pub mod port;
 pub mod random;
 #[cfg(target_os = "none")]

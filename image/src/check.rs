@@ -14,7 +14,7 @@
 //! | `registers` | device registers that the hypervisor touches for their owner |
 //! | `schedules` | budgets of vCPUs, schedules and their windows, time domains |
 //! | `residents` | code memory of partitions, and instructions replaced in it |
-//! | `ports` | ports, and the memory for their messages |
+//! | `ports` | ports, and the memory for their messages; locks |
 //! | `access` | capabilities, watches |
 
 mod access;
@@ -37,7 +37,7 @@ type Rule = fn(&Image<'_>, u16) -> Result<(), Fault>;
 
 /// All rules in their order, each for every record of its table. A function for each, called from one place:
 /// together they would need more registers than there are.
-const RULES: [(Table, Rule); 26] = [
+const RULES: [(Table, Rule); 27] = [
     (Table::Map, board::map_entry),
     (Table::Board, board::board),
     (Table::Pcpus, board::pcpu),
@@ -62,6 +62,7 @@ const RULES: [(Table, Rule); 26] = [
     (Table::Pcpus, schedules::pcpu),
     (Table::Vcpus, schedules::vcpu),
     (Table::Ports, ports::port),
+    (Table::Locks, ports::lock),
     (Table::Capabilities, access::capability),
     (Table::Watches, access::watch),
 ];

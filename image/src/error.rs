@@ -137,6 +137,8 @@ pub enum Table {
     Nics,
     /// Ports.
     Ports,
+    /// Locks.
+    Locks,
 }
 
 impl Table {
@@ -166,6 +168,7 @@ impl Table {
             Self::Lookalikes => "lookalike",
             Self::Nics => "network interface",
             Self::Ports => "port",
+            Self::Locks => "lock",
         }
     }
 }

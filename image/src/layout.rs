@@ -407,6 +407,11 @@ records! {
         /// Reserved, 0.
         reserved: U32,
     }
+    /// A lock. It has only a name.
+    LockRecord {
+        /// Its name.
+        name: Name,
+    }
     /// "When the state of `watched` changes, raise its event at the gate of `watcher`."
     WatchRecord {
         /// The partition whose gate is signalled.
@@ -478,8 +483,10 @@ pub const SECTION_LOOKALIKES: usize = 19;
 pub const SECTION_NICS: usize = 20;
 /// Index of the [`PortRecord`] table.
 pub const SECTION_PORTS: usize = 21;
+/// Index of the [`LockRecord`] table.
+pub const SECTION_LOCKS: usize = 22;
 /// Tables.
-pub const SECTION_COUNT: usize = 22;
+pub const SECTION_COUNT: usize = 23;
 
 /// Policy `pinned`.
 pub const POLICY_PINNED: u32 = 1;

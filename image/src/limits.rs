@@ -10,12 +10,12 @@
 use crate::error::Table;
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, Header,
-    InterruptRecord, LoadRecord, LookalikeRecord, MapRecord, MemoryRecord, NicRecord, PartitionRecord,
-    PayloadRecord, PcpuRecord, PortRecord, RegistersRecord, ResidentRecord, SECTION_COUNT, ScheduleRecord,
-    VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MapRecord, MemoryRecord, NicRecord,
+    PartitionRecord, PayloadRecord, PcpuRecord, PortRecord, RegistersRecord, ResidentRecord, SECTION_COUNT,
+    ScheduleRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 
-use bulkhead_abi::size::{TABLES, Tables, limit};
+use bulkhead_abi::size::{HAS_MESSAGES, TABLES, Tables, limit};
 
 /// A page: what device registers of different owners are apart by.
 pub const PAGE_SIZE: u64 = 4096;
@@ -50,6 +50,52 @@ impl PcpuLimits {
         windows: 64,
         domains: 16,
     };
+}
+
+/// The limits of ports and locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageLimits {
+    /// Ports.
+    pub ports: usize,
+    /// Words of 8 bytes for the messages that wait in all ports.
+    pub words: usize,
+    /// Locks.
+    pub locks: usize,
+}
+
+impl MessageLimits {
+    /// Returns the limits of a class binary with tables of this size, if the class binary has ports and locks.
+    #[must_use]
+    pub const fn of(tables: Tables) -> Self {
+        match tables {
+            Tables::Small => Self::SMALL,
+            Tables::Large => Self::LARGE,
+        }
+    }
+    const SMALL: Self = Self {
+        ports: 4,
+        words: 96,
+        locks: 4,
+    };
+    const LARGE: Self = Self {
+        ports: 64,
+        words: 2048,
+        locks: 32,
+    };
+    const NONE: Self = Self {
+        ports: 0,
+        words: 0,
+        locks: 0,
+    };
+}
+
+/// Returns the limits of this build for ports and locks.
+const fn messages(tables: Tables) -> MessageLimits {
+    if HAS_MESSAGES {
+        MessageLimits::of(tables)
+    } else {
+        MessageLimits::NONE
+    }
 }
 
 /// pCPUs a system can use.
@@ -105,11 +151,13 @@ pub const MAX_RESIDENTS: usize = limit(32, 128);
 /// Interfaces of VMs to networks.
 pub const MAX_NICS: usize = limit(4, 8);
 /// Ports.
-pub const MAX_PORTS: usize = limit(0, 64);
+pub const MAX_PORTS: usize = messages(TABLES).ports;
+/// Locks.
+pub const MAX_LOCKS: usize = messages(TABLES).locks;
 /// Messages that can wait in a port.
 pub const MAX_PORT_DEPTH: u32 = 256;
 /// Words of 8 bytes for the messages that wait in all ports.
-pub const MESSAGE_WORDS: usize = limit(0, 2048);
+pub const MESSAGE_WORDS: usize = messages(TABLES).words;
 /// Words for a message that waits, besides its bytes.
 pub const MESSAGE_HEADER_WORDS: u32 = 3;
 /// Places in them that look like a replaced instruction.
@@ -169,6 +217,7 @@ pub(crate) const SHAPES: [Shape; SECTION_COUNT] = [
     shape::<LookalikeRecord>(Table::Lookalikes, 0, MAX_LOOKALIKES),
     shape::<NicRecord>(Table::Nics, 0, MAX_NICS),
     shape::<PortRecord>(Table::Ports, 0, MAX_PORTS),
+    shape::<LockRecord>(Table::Locks, 0, MAX_LOCKS),
 ];
 
 /// Bytes that header and tables can take; nothing longer is ever hashed before it is believed.

@@ -6,13 +6,14 @@ use crate::digest::Sha256;
 use crate::error::{ImageError, Table};
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK, FORMAT,
-    Header, InterruptRecord, LoadRecord, LookalikeRecord, MAGIC, MapRecord, MemoryRecord, Name, NicRecord,
-    PartitionRecord, PayloadRecord, PcpuRecord, PortRecord, ROLE_CONSOLE, RegistersRecord, ResidentRecord,
-    SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES, SECTION_CONTROLLERS, SECTION_DOMAINS,
-    SECTION_INTERRUPTS, SECTION_LOADS, SECTION_LOOKALIKES, SECTION_MAP, SECTION_MEMORY, SECTION_NICS,
-    SECTION_PARTITIONS, SECTION_PAYLOADS, SECTION_PCPUS, SECTION_PORTS, SECTION_REGISTERS, SECTION_RESIDENTS,
-    SECTION_SCHEDULES, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS,
-    ScheduleRecord, U64, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    Header, InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MAGIC, MapRecord, MemoryRecord, Name,
+    NicRecord, PartitionRecord, PayloadRecord, PcpuRecord, PortRecord, ROLE_CONSOLE, RegistersRecord,
+    ResidentRecord, SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES, SECTION_CONTROLLERS,
+    SECTION_DOMAINS, SECTION_INTERRUPTS, SECTION_LOADS, SECTION_LOCKS, SECTION_LOOKALIKES, SECTION_MAP,
+    SECTION_MEMORY, SECTION_NICS, SECTION_PARTITIONS, SECTION_PAYLOADS, SECTION_PCPUS, SECTION_PORTS,
+    SECTION_REGISTERS, SECTION_RESIDENTS, SECTION_SCHEDULES, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES,
+    SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord, U64, VcpuRecord, VirtualDeviceRecord, WatchRecord,
+    WindowRecord,
 };
 use crate::limits::{MAX_TABLES_LEN, TABLE_ALIGN};
 use crate::tables::{check_directory, payload_start, records, slice, total_len};
@@ -86,6 +87,7 @@ pub struct Image<'a> {
     lookalikes: &'a [LookalikeRecord],
     nics: &'a [NicRecord],
     ports: &'a [PortRecord],
+    locks: &'a [LockRecord],
 }
 
 impl<'a> Image<'a> {
@@ -156,6 +158,7 @@ impl<'a> Image<'a> {
             lookalikes: records(tables, header, SECTION_LOOKALIKES)?,
             nics: records(tables, header, SECTION_NICS)?,
             ports: records(tables, header, SECTION_PORTS)?,
+            locks: records(tables, header, SECTION_LOCKS)?,
         })
     }
 
@@ -433,6 +436,12 @@ impl<'a> Image<'a> {
     #[must_use]
     pub const fn nics(&self) -> &'a [NicRecord] {
         self.nics
+    }
+
+    /// Locks.
+    #[must_use]
+    pub const fn locks(&self) -> &'a [LockRecord] {
+        self.locks
     }
 
     /// Ports.

@@ -10,8 +10,8 @@ use crate::digest::{Portable, Sha256};
 use crate::error::ImageError;
 use crate::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK, FORMAT,
-    Header, InterruptRecord, LoadRecord, LookalikeRecord, MAGIC, MapRecord, MemoryRecord, NONE, Name,
-    NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord, PcpuRecord, PortRecord, RegistersRecord,
+    Header, InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MAGIC, MapRecord, MemoryRecord, NONE,
+    Name, NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord, PcpuRecord, PortRecord, RegistersRecord,
     ResidentRecord, SECTION_COUNT, ScheduleRecord, Section, VcpuRecord, VirtualDeviceRecord, WatchRecord,
     WindowRecord,
 };
@@ -65,6 +65,8 @@ pub struct ImageBuilder {
     pub lookalikes: Vec<LookalikeRecord>,
     pub nics: Vec<NicRecord>,
     pub ports: Vec<PortRecord>,
+    /// Locks.
+    pub locks: Vec<LockRecord>,
 }
 
 impl ImageBuilder {
@@ -102,6 +104,7 @@ impl ImageBuilder {
             lookalikes: Vec::new(),
             nics: Vec::new(),
             ports: Vec::new(),
+            locks: Vec::new(),
         })
     }
 
@@ -183,6 +186,7 @@ impl ImageBuilder {
             TableBytes::of(&self.lookalikes),
             TableBytes::of(&self.nics),
             TableBytes::of(&self.ports),
+            TableBytes::of(&self.locks),
         ]
     }
 

@@ -15,8 +15,8 @@
 //!
 //! Each file below this one holds one group of methods of [`Pcpu`]: `exit` (handling of exits), `call`
 //! (hypercalls), `lifecycle` (start, stop, load), `fault` (health events), `gate` (events), `device`
-//! (virtual devices, consoles), `host` (calls of a debugger), `network` (interfaces, the switch), `port`
-//! (messages, calls), `report` (lines for the log), `schedule` (windows, schedules), `trace` (records of a
+//! (virtual devices, consoles), `host` (calls of a debugger), `network` (interfaces, the switch), `lock` (locks),
+//! `port` (messages, calls), `report` (lines for the log), `schedule` (windows, schedules), `trace` (records of a
 //! pCPU that is traced).
 
 mod call;
@@ -27,6 +27,7 @@ mod flash;
 mod gate;
 mod host;
 mod lifecycle;
+mod lock;
 mod network;
 mod port;
 mod report;

@@ -7,6 +7,7 @@
 //! allows which operation.
 
 use crate::cap::{Capability, Spaces};
+use crate::lock::{LockId, MAX_LOCKS};
 use crate::port::{MAX_PORTS, PortId};
 use bulkhead_abi::hypercall::{MAX_MESSAGE, MESSAGE_ALIGN};
 use bulkhead_abi::status::StartOptions;
@@ -74,6 +75,12 @@ pub enum Command {
     Resume(Option<u64>),
     /// Reply.
     Reply(Answering, Message),
+    /// Take a lock, at most until this time (nanoseconds since boot, `None` for ever).
+    Take(LockId, Option<u64>),
+    /// Take a lock if it is free.
+    TryTake(LockId),
+    /// Give a lock up.
+    Release(LockId),
 }
 
 /// A message in the memory of the caller.
@@ -158,6 +165,9 @@ const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
             Some((ObjectKind::Port, Rights::READ))
         }
         Operation::PortReply => Some((ObjectKind::Reply, Rights::WRITE)),
+        Operation::LockTake | Operation::LockTryTake | Operation::LockRelease => {
+            Some((ObjectKind::Lock, Rights::WRITE))
+        }
     }
 }
 
@@ -222,11 +232,14 @@ pub fn decode<R: RelaxStrategy>(
         | Operation::PortSendReceiveDonate
         | Operation::PortReceiveDonate
         | Operation::PortResume
-        | Operation::PortReply => return Err(Error::NotSupported),
+        | Operation::PortReply
+        | Operation::LockTake
+        | Operation::LockTryTake
+        | Operation::LockRelease => return Err(Error::NotSupported),
     })
 }
 
-/// Does [`decode`] for operations on ports and replies. The object was found, with these rights.
+/// Does [`decode`] for operations on ports, replies and locks. The object was found, with these rights.
 #[inline(never)]
 fn decode_port<R: RelaxStrategy>(
     operation: Operation,
@@ -234,7 +247,7 @@ fn decode_port<R: RelaxStrategy>(
     (caller, object, held): (PartitionId, u8, Rights),
     spaces: &Spaces<R>,
 ) -> Result<Command, Error> {
-    if MAX_PORTS == 0 {
+    if MAX_PORTS == 0 || MAX_LOCKS == 0 {
         return Err(Error::NotSupported);
     }
     let [x1, x2, x3, x4, x5, x6] = call.arguments;
@@ -274,6 +287,9 @@ fn decode_port<R: RelaxStrategy>(
             };
             Command::Reply(answering, given(gift(x4, caller, held, spaces)?)?)
         }
+        Operation::LockTake => Command::Take(LockId(object), until(x2)),
+        Operation::LockTryTake => Command::TryTake(LockId(object)),
+        Operation::LockRelease => Command::Release(LockId(object)),
         _ => return Err(Error::NotSupported),
     })
 }

@@ -46,6 +46,7 @@ pub mod hypercall;
 pub mod input;
 pub mod load;
 pub mod local;
+pub mod lock;
 pub mod log;
 pub mod mailbox;
 pub mod network;

@@ -14,6 +14,7 @@ use bulkhead_sched::{
 
 use crate::dispatch::Reports;
 use crate::load::Cursor;
+use crate::lock::LockId;
 use crate::mailbox::{bit, bits};
 use crate::network::Intake;
 use crate::orders::Orders;
@@ -71,6 +72,8 @@ pub enum Pause {
     Port(PortId, Ticks, Ticks),
     /// A wait for the reply to a call.
     Reply(Ticks, Ticks),
+    /// A wait for this lock.
+    Lock(LockId, Ticks, Ticks),
 }
 
 impl Pause {
@@ -78,7 +81,8 @@ impl Pause {
         let (Self::Events(_, until, own)
         | Self::Sleep(until, own)
         | Self::Port(_, until, own)
-        | Self::Reply(until, own)) = self;
+        | Self::Reply(until, own)
+        | Self::Lock(_, until, own)) = self;
         if own.0 < until.0 { own } else { until }
     }
 }
@@ -430,6 +434,13 @@ impl<P: PcpuPolicy> Local<P> {
         let _without = self.lend(from, to, now);
     }
 
+    /// Ends the loan of `from`, which waits on, if there is one.
+    pub fn lend_no_more(&mut self, from: Slot, now: Ticks) {
+        if self.is_lending(from) {
+            self.take_back(from, now);
+        }
+    }
+
     fn borrower(&self, from: Slot) -> Option<Slot> {
         self.borrowers.get(usize::from(from.0)).copied()
     }
@@ -458,8 +469,10 @@ impl<P: PcpuPolicy> Local<P> {
         if self.running().is_some() {
             self.settle(now);
         }
-        self.end_loan(from, now);
-        self.policy.withdraw(from, now.0);
+        // The policy has the loan. Those who lend to `from` still do.
+        let _ended = self.policy.retract_donation(from, now.0);
+        self.lent &= !bit(from.0);
+        self.reschedule = true;
     }
 
     #[inline(never)]

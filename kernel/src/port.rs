@@ -350,8 +350,10 @@ impl Call {
 pub struct Seat {
     /// The buffer for a message. It counts while the vCPU is a waiter of a port.
     pub buffer: GuestPhys,
-    /// The outcome of the wait for a message.
+    /// The outcome of the wait for a message, or for a lock.
     pub received: Option<Outcome>,
+    /// The locks that the vCPU owns, as a bitmap.
+    pub owned: u32,
     /// The call.
     pub call: Call,
 }
@@ -362,6 +364,7 @@ impl Seat {
         Self {
             buffer: GuestPhys(0),
             received: None,
+            owned: 0,
             call: Call {
                 state: CallState::None,
                 number: 0,

@@ -3,13 +3,15 @@
 //!
 //! Everything in this value is either constant after boot, an atomic, or behind a short lock of its own.
 //! There is no lock over all of it. The order of locks, where two are held: a virtual UART or network
-//! interface comes before the backend's own lock. A flash comes before no other lock. A port comes before a seat, and a seat before the
-//! capability spaces ([`crate::port`]). No other pair is ever held together.
+//! interface comes before the backend's own lock. A flash comes before no other lock. A port comes before a
+//! seat, and a seat before the capability spaces ([`crate::port`]). A lock of partitions comes before a seat.
+//! No other pair is ever held together.
 
 use crate::cap::Spaces;
 use crate::event::Gate;
 use crate::flash::{FLASHES, Flash};
 use crate::health::Record;
+use crate::lock::{self, Lock, PerLock};
 use crate::mailbox::{Mailbox, bit};
 use crate::network::{Nic, PerNic};
 use crate::partition::Control;
@@ -141,6 +143,8 @@ pub struct Shared<'i, R> {
     pub(crate) recorder: Recorder<R>,
     /// The ports.
     pub(crate) ports: PerPort<Port<R>>,
+    /// The locks.
+    pub(crate) locks: PerLock<Lock<R>>,
     /// The messages that wait in ports.
     pub(crate) messages: Messages,
     /// The waits of vCPUs at ports.
@@ -175,6 +179,7 @@ impl<R: RelaxStrategy> Shared<'_, R> {
             terminal: Terminal::new(),
             recorder: Recorder::new(),
             ports: Table::new([const { port::port() }; port::PORT_ENTRIES]),
+            locks: Table::new([const { lock::lock() }; lock::LOCK_ENTRIES]),
             messages: Messages::new(),
             seats: Table::new([const { TicketMutex::new(Seat::new()) }; SEATS]),
             flashes: Table::new([const { TicketMutex::new(Flash::new()) }; FLASHES]),

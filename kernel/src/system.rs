@@ -375,6 +375,13 @@ impl<'i> System<'i> {
         *self.bindings.of(vcpu)
     }
 
+    /// Returns the priority that the manifest gives a vCPU.
+    #[must_use]
+    pub fn priority(&self, vcpu: VcpuId) -> u32 {
+        let record = self.image.vcpus().get(usize::from(vcpu.0));
+        record.map_or(0, |record| record.priority.get())
+    }
+
     /// Returns the place that vCPU `index` of a partition belongs to.
     #[must_use]
     pub fn binding_of(&self, partition: PartitionId, index: u8) -> Binding {

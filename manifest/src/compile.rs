@@ -203,6 +203,9 @@ fn records(system: &System) -> Result<ImageBuilder, NameError> {
     for port in &system.manifest.ports {
         builder.ports.push(ports::record(port)?);
     }
+    for lock in &system.manifest.locks {
+        builder.locks.push(ports::lock_record(lock)?);
+    }
     let mut blobs = Blobs::default();
     for (number, partition) in system.partitions().iter().enumerate() {
         let record = partition_record(system, partition, builder.vcpus.len())?;

@@ -115,6 +115,13 @@ impl<'a> Unchecked<'a> {
         board::find(&name.value, name.place, self.base, &mut Report::default())
     }
 
+    /// Tells whether the system has ports or locks, as far as the manifest is sound enough to tell.
+    #[must_use]
+    pub fn has_messages(&self) -> bool {
+        let manifest = self.manifest.as_ref();
+        manifest.is_some_and(|manifest| !manifest.ports.is_empty() || !manifest.locks.is_empty())
+    }
+
     /// Returns the names of the partitions that have a console, if the manifest is sound enough to tell.
     #[must_use]
     pub fn consoles(&self) -> Option<Vec<&str>> {

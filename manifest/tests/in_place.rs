@@ -20,7 +20,7 @@ use support::firmware::class_binary;
 /// Addresses of class binary, system image, log and RAM of the hypervisor on this board.
 const BINARY: u32 = 0x3d_8000;
 const IMAGE: u32 = BINARY + 0x8000;
-const OWN_RAM: Range<u32> = 0x60ff_a000..0x6100_0000;
+const OWN_RAM: Range<u32> = 0x60ff_9000..0x6100_0000;
 const LOG: u32 = OWN_RAM.start;
 const POOL: u32 = LOG + 0x1000;
 const CODE: u32 = 0x3_0000;
@@ -105,7 +105,7 @@ fn the_image_says_where_everything_is() {
     );
     assert_eq!(
         (board.pool_base.get(), board.pool_size.get()),
-        (POOL.into(), 0x5000)
+        (POOL.into(), 0x6000)
     );
     assert_eq!(board.log_base.get(), u64::from(LOG));
     assert!((0x2000_0000..0x2040_0000).contains(&board.trace_base.get()));

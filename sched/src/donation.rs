@@ -286,6 +286,16 @@ impl<P: Policy> Policy for Donating<P> {
         Ok(())
     }
 
+    fn retract_donation(&mut self, from: Slot, now: Ticks) -> Result<(), PolicyError> {
+        if !self.has(from) || !self.lends(from.0) {
+            return Err(PolicyError::BadParameter);
+        }
+        self.detach(from.0);
+        // Nobody runs these places until `from` is ready, or lends its place again.
+        self.set(self.places(from.0), false, now);
+        Ok(())
+    }
+
     fn change_schedule(&mut self, schedule: u8, now: Ticks) -> Result<(), PolicyError> {
         self.policy.change_schedule(schedule, now)
     }
@@ -299,6 +309,37 @@ impl<P: Policy> Policy for Donating<P> {
 mod tests {
     use super::*;
     use crate::{AnyPolicy, FixedPriorityParameters, VcpuParameters};
+
+    /// Lets a slot in the middle of a chain lend to another one.
+    #[test]
+    fn a_loan_can_move_on_without_an_end_of_the_loans_before_it() {
+        let mut vcpus = [VcpuParameters::default(); 4];
+        vcpus[0].priority = 9;
+        vcpus[3].priority = 5;
+        let parameters = FixedPriorityParameters { quantum: 10 };
+        let mut policy = AnyPolicy::fixed_priority(&vcpus, parameters).unwrap();
+        for slot in [2, 3] {
+            policy.ready(Slot(slot), 0);
+        }
+        policy.donate(Slot(0), Slot(1), 0).unwrap();
+        policy.donate(Slot(1), Slot(2), 0).unwrap();
+        assert_eq!(policy.next(0), Decision::Run(Slot(2), Ticks::MAX));
+        policy.stopped(Slot(2), StopReason::Preempted, 1, 1);
+        policy.retract_donation(Slot(1), 1).unwrap();
+        // The slots 0 and 1 wait, and nobody runs in their places.
+        assert_eq!(policy.ready_slots(), SlotSet(0b1100));
+        assert_eq!(policy.next(1), Decision::Run(Slot(3), Ticks::MAX));
+        policy.stopped(Slot(3), StopReason::Preempted, 1, 2);
+        policy.donate(Slot(1), Slot(2), 2).unwrap();
+        assert_eq!(policy.next(2), Decision::Run(Slot(2), Ticks::MAX));
+        policy.stopped(Slot(2), StopReason::Blocked, 1, 3);
+        policy.return_donation(Slot(0), 3).unwrap();
+        assert_eq!(
+            policy.retract_donation(Slot(0), 3),
+            Err(PolicyError::BadParameter)
+        );
+        assert_eq!(policy.next(3), Decision::Run(Slot(0), Ticks::MAX));
+    }
 
     /// Lets a server that runs in its client's place give the place back, and block before the next decision.
     #[test]

@@ -145,9 +145,14 @@ impl Spaces for Machine {
         Ok(())
     }
 
-    fn may_access(&self, _partition: PartitionId, _guest: GuestPhys, length: u64, _is_store: bool) -> bool {
-        // A class with small tables has no ports, so nobody asks for more.
-        length == 0
+    fn may_access(&self, partition: PartitionId, guest: GuestPhys, length: u64, is_store: bool) -> bool {
+        // Registers of devices have no rights here.
+        let enough: fn(Rights) -> bool = if is_store {
+            |rights| rights.read && rights.write
+        } else {
+            |rights| rights.read
+        };
+        self.checked(partition, guest, length, enough).is_ok()
     }
 
     fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {

@@ -6,7 +6,7 @@
 //! for every instruction that runs on the target. A toolchain with the prebuilt bare-metal target serves too.
 
 use crate::build::target_spec;
-use crate::class::Tool;
+use crate::class::{Tool, Variant};
 use crate::problem::Problem;
 use crate::ui::progress::Progress;
 use crate::{build::c_guests, build::linker, class};
@@ -23,6 +23,9 @@ const PROFILE: &str = "firmware";
 /// The way in which a program for the target is built.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Recipe {
+    /// The variant of the class binary. cargo unites the features of what it builds at once, so a variant is
+    /// built alone.
+    variant: &'static str,
     target: String,
     profile: String,
     /// Flags for the compiler, its own library included.
@@ -78,13 +81,13 @@ const HYPERVISOR: &str = "bulkhead-hypervisor-";
 /// Second part of the name of a class binary that runs checks instead of the kernel.
 const CONFORMANCE: &str = "conformance-";
 
-/// Returns the name of the class binary for a board. With `conformance`, the class binary runs the checks of
-/// `arch/conformance`.
+/// Returns the name of the class binary for a board, and for a system with ports or locks if `messages`. With
+/// `conformance`, the class binary runs the checks of `arch/conformance`.
 #[must_use]
-pub fn class_binary(board: &Board, conformance: bool) -> String {
+pub fn class_binary(board: &Board, conformance: bool, messages: bool) -> String {
     let what = if conformance { CONFORMANCE } else { "" };
     let variant = class::of(board)
-        .variant(board)
+        .variant(board, messages && !conformance)
         .map_or("", |variant| variant.suffix);
     format!("{HYPERVISOR}{what}{}{variant}", board.class.name())
 }
@@ -151,14 +154,13 @@ impl Workspace {
         }
     }
 
-    /// Returns the class binary for a board, once its [program](class_binary) is built. The class binary of a
+    /// Returns a class binary for a board, once its [program](class_binary) is built. The class binary of a
     /// class that executes code in place is linked here, for the places that the board gives.
     ///
     /// # Errors
     /// The error carries the message of the linker.
-    pub fn class_binary(&self, board: &Board, conformance: bool) -> Result<PathBuf, Problem> {
-        let name = class_binary(board, conformance);
-        let (program, script) = (self.program(&name), self.recipe_of(&name).script);
+    pub fn class_binary(&self, board: &Board, name: &str) -> Result<PathBuf, Problem> {
+        let (program, script) = (self.program(name), self.recipe_of(name).script);
         if script.is_empty() {
             return Ok(program);
         }
@@ -169,7 +171,7 @@ impl Workspace {
                 "{name} has a linker script, but its class is not linked here"
             ))
         })?;
-        linker::link(linker()?, (files.0, &files.1), &name, &link)
+        linker::link(linker()?, (files.0, &files.1), name, &link)
     }
 
     /// Returns the class binary `name`, once its program is built, for the first of the tool's boards that
@@ -179,9 +181,12 @@ impl Workspace {
     /// No board has the class binary, or the linker fails with a message.
     pub fn any_class_binary(&self, name: &str) -> Result<PathBuf, Problem> {
         let boards = bulkhead_manifest::boards();
-        let board = boards.iter().find(|board| class_binary(board, false) == name);
+        let makes_it = |board: &&Board| [false, true].map(|messages| class_binary(board, false, messages));
+        let board = boards
+            .iter()
+            .find(|board| makes_it(board).iter().any(|own| own == name));
         let board = board.ok_or_else(|| Problem::new(format!("no board has the class binary {name}")))?;
-        self.class_binary(board, false)
+        self.class_binary(board, name)
     }
 
     /// Returns the way in which a program is built. The program's package can name its own `target`,
@@ -193,6 +198,7 @@ impl Workspace {
         let own = toml::from_str::<Manifest>(&text).unwrap_or_default();
         let own = own.package.metadata.bulkhead;
         Recipe {
+            variant: variant_of(program).map_or("", |variant| variant.suffix),
             target: own.target.unwrap_or_else(|| class::default().target().to_owned()),
             profile: own.profile.unwrap_or_else(|| PROFILE.to_owned()),
             flags: own.flags,
@@ -270,6 +276,7 @@ impl Workspace {
             flags,
             spec,
             script,
+            ..
         } = recipe;
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command
@@ -343,10 +350,15 @@ impl Workspace {
 /// Returns the package of a program, and the feature with which the package is built. A class binary exists
 /// once for each kind of hardware for which it is compiled.
 fn package_of(program: &str) -> (&str, Option<&str>) {
-    let mut variants = class::all().flat_map(Tool::variants);
-    let found =
-        variants.find_map(|variant| Some((program.strip_suffix(variant.suffix)?, Some(variant.feature))));
+    let found = variant_of(program)
+        .and_then(|variant| Some((program.strip_suffix(variant.suffix)?, Some(variant.feature?))));
     found.unwrap_or((program, None))
+}
+
+/// Returns the variant of a class binary that a program is.
+fn variant_of(program: &str) -> Option<&'static Variant> {
+    let mut variants = class::all().flat_map(Tool::variants);
+    variants.find(|variant| program.starts_with(HYPERVISOR) && program.ends_with(variant.suffix))
 }
 
 /// Returns the folders in a folder.

@@ -168,8 +168,9 @@ pub fn prepare_text(
     options: &Options,
     progress: &Progress,
 ) -> Result<Prepared, Problem> {
-    let binary = |board: &Board| artifacts::class_binary(board, options.conformance);
     let manifest = Unchecked::read(path, text);
+    let messages = manifest.has_messages();
+    let binary = |board: &Board| artifacts::class_binary(board, options.conformance, messages);
     let needs = Needs::new(manifest.payloads(), manifest.board().as_ref().map(binary))?;
     let system = needs
         .check(manifest, progress)?
@@ -179,7 +180,7 @@ pub fn prepare_text(
     }
     let class_binary = needs
         .workspace
-        .class_binary(system.board(), options.conformance)?;
+        .class_binary(system.board(), &binary(system.board()))?;
     let elf = fs::read(&class_binary).map_err(Problem::io(class_binary.display()))?;
     let binary = ClassBinary::from_elf(&elf).map_err(|error| Problem::new(error.to_string()))?;
     let stop_after_ms = options.stop_after.map(|seconds| (seconds * 1000.0) as u32);
@@ -355,9 +356,11 @@ mod tests {
         let text = "image = \"@guests/control-loop\" # \"@guests/hello\"\ninit = '@guests/control-loop'\n\
                     initrd = [\"@debian/initramfs\", \"@guests/../cli\", \"@debian/linux-arm64/modules/x\"]";
         let on = |board: &str| {
-            let text = format!("board = \"{board}\"\n[partition.a]\nkind = \"vm\"\n{text}");
+            let (board, table) = board.split_once(' ').unwrap_or((board, ""));
+            let text = format!("board = \"{board}\"\n{table}\n[partition.a]\nkind = \"vm\"\n{text}");
             let manifest = Unchecked::read(Path::new("a.toml"), &text);
-            let binary = |board: &Board| artifacts::class_binary(board, false);
+            let messages = manifest.has_messages();
+            let binary = |board: &Board| artifacts::class_binary(board, false, messages);
             Needs::new(manifest.payloads(), manifest.board().as_ref().map(binary)).unwrap()
         };
         let needs = on("qemu-virt-aarch64");
@@ -367,6 +370,12 @@ mod tests {
         );
         let gic_v2 = on("xlnx-zcu102");
         assert_eq!(gic_v2.programs[0], "bulkhead-hypervisor-aarch64-gic-v2");
+        assert_eq!(on("mps2-an500").programs[0], "bulkhead-hypervisor-armv7m");
+        for table in ["[port.a]", "[lock.a]"] {
+            let messages = on(&format!("mps2-an500 {table}"));
+            assert_eq!(messages.programs[0], "bulkhead-hypervisor-armv7m-messages");
+            assert_eq!(on(&format!("qemu-virt-aarch64 {table}")).programs, needs.programs);
+        }
         assert_eq!(on("no-such-board").programs, ["guest-control-loop"]);
         let debian: Vec<&str> = needs.debian.iter().map(|payload| payload.name).collect();
         assert_eq!(debian, ["initramfs", "linux-arm64"]);

@@ -52,13 +52,13 @@ pub struct Debugger {
     pub symbols: Symbols,
 }
 
-/// A class binary that is compiled for other hardware than the usual one.
+/// A class binary that is compiled for other hardware than the usual one, or for systems that need more.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     /// The end of its name.
     pub suffix: &'static str,
-    /// The feature of its package.
-    pub feature: &'static str,
+    /// The feature of its package. `None`: it is a package of its own.
+    pub feature: Option<&'static str>,
 }
 
 /// The questions that the tool asks a class.
@@ -70,8 +70,8 @@ pub trait Tool: Sync {
     fn target(&self) -> &'static str;
     /// Returns the variants of the class binary besides the usual one.
     fn variants(&self) -> &'static [Variant];
-    /// Returns the variant that a board needs.
-    fn variant(&self, board: &Board) -> Option<&'static Variant>;
+    /// Returns the variant that a board needs, and a system on it that has ports or locks if `messages`.
+    fn variant(&self, board: &Board, messages: bool) -> Option<&'static Variant>;
     /// Tells how the class binary is linked for a board, if its places are the board's.
     fn link(&self, board: &Board) -> Option<Link>;
     /// Returns the name of the flashable file.

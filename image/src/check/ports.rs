@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ports, and the memory for the messages that wait in them.
+//! Ports, and the memory for the messages that wait in them. Locks.
 
 use super::{at, earlier, named, require};
 use crate::error::Fault;
@@ -25,6 +25,15 @@ pub(super) fn port(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         words = words.saturating_add(other.words());
     }
     require(words as usize <= MESSAGE_WORDS, Fault::OutOfRange)
+}
+
+pub(super) fn lock(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.locks(), index)?;
+    named(&record.name)?;
+    for (other, other_index) in earlier(image.locks(), index) {
+        require(other.name != record.name, Fault::SameAs(other_index))?;
+    }
+    Ok(())
 }
 
 impl PortRecord {

@@ -45,6 +45,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 Some(answer) => answer,
                 None => return,
             },
+            Ok(ref command @ (Command::Take(..) | Command::TryTake(_) | Command::Release(_))) => {
+                match self.call_at_lock(slot, vcpu, command) {
+                    Some(answer) => answer,
+                    None => return,
+                }
+            }
             Ok(ref command) => self.carry_out(caller, command),
             Err(error) => Err(error),
         };
@@ -79,7 +85,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             | Command::Call(..)
             | Command::ReplyReceive(..)
             | Command::Resume(_)
-            | Command::Reply(..) => Ok([0; 4]),
+            | Command::Reply(..)
+            | Command::Take(..)
+            | Command::TryTake(_)
+            | Command::Release(_) => Ok([0; 4]),
             Command::Version => one(u64::from(ABI_VERSION)),
             Command::Status(partition) => {
                 let shared = self.shared.partition(partition);

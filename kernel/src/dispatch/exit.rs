@@ -3,6 +3,7 @@
 
 use super::{Pcpu, SEVERAL_VCPUS};
 use crate::local::{Activity, Pause};
+use crate::lock::MAX_LOCKS;
 use crate::port::MAX_PORTS;
 use bulkhead_abi::{Error, StartCause, StartMode};
 use bulkhead_arch_api::{
@@ -229,6 +230,13 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                     return true;
                 }
             }
+            Pause::Lock(lock, ..) if MAX_LOCKS != 0 => {
+                if let Some(outcome) = self.received(vcpu) {
+                    self.release(slot, outcome);
+                    self.relend(lock);
+                    return true;
+                }
+            }
             _ => {}
         }
         let interrupted = self.machine.has_work(vcpu);
@@ -243,6 +251,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     pub(super) fn look_in_turn(&mut self, slot: Slot, vcpu: VcpuId, pause: Pause) {
         if !self.end_pause(slot, vcpu, pause) {
             self.local.block(slot, Activity::Blocked(pause));
+            if let Pause::Lock(lock, ..) = pause
+                && MAX_LOCKS != 0
+            {
+                self.relend(lock);
+            }
         }
     }
 
@@ -252,7 +265,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Activity::Idle(_) => self.local.make_ready(slot, now),
             Activity::Blocked(Pause::Sleep(until, _)) if until <= now => self.release(slot, Ok([0; 4])),
             Activity::Blocked(
-                pause @ (Pause::Events(_, until, _) | Pause::Port(_, until, _) | Pause::Reply(until, _)),
+                pause @ (Pause::Events(_, until, _)
+                | Pause::Port(_, until, _)
+                | Pause::Reply(until, _)
+                | Pause::Lock(_, until, _)),
             ) if until <= now => {
                 self.give_up(slot, pause, Error::TimedOut);
             }
@@ -273,6 +289,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Pause::Sleep(..) => Err(error),
             Pause::Port(port, ..) => self.give_up_message(self.local.slot(slot).vcpu, port, error),
             Pause::Reply(..) => self.give_up_reply(self.local.slot(slot).vcpu, error),
+            Pause::Lock(lock, ..) => self.give_up_lock(self.local.slot(slot).vcpu, lock, error),
             Pause::Events(gate, ..) => {
                 let events = self
                     .shared
@@ -284,6 +301,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             }
         };
         self.release(slot, result);
+        if let Pause::Lock(lock, ..) = pause
+            && MAX_LOCKS != 0
+            && result.is_ok()
+        {
+            self.relend(lock);
+        }
     }
 
     /// Ends a blocking hypercall.

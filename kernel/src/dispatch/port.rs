@@ -190,7 +190,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
     }
 
-    /// Ends whatever the vCPU waits for at ports: the vCPU is being switched off. Requires: settled, or the
+    /// Ends whatever the vCPU waits for at ports and locks, and takes its locks: the vCPU is being switched off. Requires: settled, or the
     /// vCPU is not running.
     #[inline]
     pub(super) fn leave_ports(&mut self, slot: Slot, vcpu: VcpuId) {
@@ -212,6 +212,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             self.shared.ports.of(port).lock().leave(vcpu);
         }
         self.end_call(vcpu);
+        self.leave_locks(vcpu, activity);
     }
 
     /// Ends the call of a vCPU. Its capability to reply by is dead then.
@@ -510,7 +511,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         outcome
     }
 
-    fn deadline_of(&self, until: Option<u64>) -> Ticks {
+    pub(super) fn deadline_of(&self, until: Option<u64>) -> Ticks {
         until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds))
     }
 
@@ -519,7 +520,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
     ///
     /// # Errors
     /// [`Error::DonationCycle`].
-    fn lend_to(&mut self, donor: Slot, server: VcpuId) -> Result<(), Error> {
+    pub(super) fn lend_to(&mut self, donor: Slot, server: VcpuId) -> Result<(), Error> {
         let there = self.system.binding(server);
         if !self.is_here(there.pcpu) || !self.local.can_borrow(there.slot) {
             return Ok(());

@@ -57,6 +57,7 @@ const fn block_reason(activity: Activity) -> Option<BlockReason> {
         Activity::Blocked(Pause::Sleep(..)) => Some(BlockReason::Sleeping),
         Activity::Blocked(Pause::Port(..)) => Some(BlockReason::Message),
         Activity::Blocked(Pause::Reply(..)) => Some(BlockReason::Reply),
+        Activity::Blocked(Pause::Lock(..)) => Some(BlockReason::Lock),
         Activity::Ready
         | Activity::Loading(_)
         | Activity::Reporting

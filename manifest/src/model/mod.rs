@@ -31,8 +31,10 @@ tables! {
         partitions "partition": Map<PartitionSpec>, required;
         /// networks that VMs share; class `armv7m`
         networks "network": Map<NetworkSpec>, optional;
-        /// ports: queues by which partitions send each other messages; class `aarch64`
+        /// ports: queues by which partitions send each other messages
         ports "port": Map<PortSpec>, optional;
+        /// locks, each owned by one vCPU at most
+        locks "lock": Map<LockSpec>, optional;
         /// disks and networks that the emulator plugs into devices; nothing of this is in the system image
         emulator "emulator": EmulatorSpec, optional;
         /// trace of every pCPU whenever the system runs; without this table only `run --trace` traces
@@ -71,6 +73,9 @@ tables! {
         /// `true`: a receiver is told the number of the partition that sent a message
         identify "identify": bool, default(false);
     }
+
+    /// A lock. It has no keys: the capabilities of partitions say who may take it.
+    pub(crate) LockSpec [name] = "a lock table" {}
 
     /// Disks and networks of the emulated board, with the devices that they are plugged into.
     pub(crate) EmulatorSpec = "an emulator table" {

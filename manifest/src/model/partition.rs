@@ -221,6 +221,8 @@ tables! {
         schedule "schedule": Option<Placed<u32>>, optional;
         /// a port: `write` sends, `read` receives, `grant` sends capabilities along
         port "port": Option<Placed<String>>, optional;
+        /// a lock: `write` takes and releases
+        lock "lock": Option<Placed<String>>, optional;
         /// operations that the holder may carry out
         rights "rights": Option<Placed<Vec<Placed<Rights>>>>, otherwise("[\"read\"]; console: [\"read\", \"write\"]");
     }
@@ -373,6 +375,8 @@ pub(crate) enum Target<'a> {
     /// The schedules of a pCPU.
     Schedule(&'a Placed<u32>),
     Port(&'a Placed<String>),
+    /// A lock.
+    Lock(&'a Placed<String>),
 }
 
 impl CapabilitySpec {
@@ -385,6 +389,7 @@ impl CapabilitySpec {
             self.console.then_some(Target::Console),
             self.schedule.as_ref().map(Target::Schedule),
             self.port.as_ref().map(Target::Port),
+            self.lock.as_ref().map(Target::Lock),
         ];
         targets.into_iter().flatten().collect()
     }

@@ -5,7 +5,6 @@ use bulkhead_abi::Rights;
 use bulkhead_abi::hypercall::capability_slots;
 use bulkhead_abi::size::TABLES;
 
-use super::ports;
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{CapabilitySpec, Manifest, PartitionSpec, Placed, Policy, Target, right_names};
@@ -55,7 +54,7 @@ fn one_object(capability: &CapabilitySpec, report: &mut Report) {
         let message = format!("capability `{}` names {number}", capability.name.value);
         report.push(
             Diagnostic::at(Code::CapabilityShape, capability.name.place, message)
-                .help("give exactly one of `partition = \"NAME\"`, `event-gate = \"NAME\"`, `timer = true`, `console = true`, `schedule = PCPU`, `port = \"NAME\"`"),
+                .help("give exactly one of `partition = \"NAME\"`, `event-gate = \"NAME\"`, `timer = true`, `console = true`, `schedule = PCPU`, `port = \"NAME\"`, `lock = \"NAME\"`"),
         );
     }
 }
@@ -135,7 +134,12 @@ fn target_exists(capability: &CapabilitySpec, manifest: &Manifest, report: &mut 
             pcpu_has_schedules(capability, pcpu, manifest, report);
         }
         if let Target::Port(port) = target {
-            port_exists(capability, port, manifest, report);
+            let names = manifest.ports.iter().map(|port| port.name.value.as_str());
+            queue_exists(capability, ("port", port), names, report);
+        }
+        if let Target::Lock(lock) = target {
+            let names = manifest.locks.iter().map(|lock| lock.name.value.as_str());
+            queue_exists(capability, ("lock", lock), names, report);
         }
         let (Target::Partition(name) | Target::EventGate(name)) = target else {
             continue;
@@ -171,21 +175,27 @@ fn pcpu_has_schedules(
     }
 }
 
-fn port_exists(capability: &CapabilitySpec, port: &Placed<String>, manifest: &Manifest, report: &mut Report) {
-    if ports::number(manifest, &port.value).is_some() {
+/// Reports a capability for an object of a table of its own, a port or a lock, that is none of `names`.
+fn queue_exists<'n>(
+    capability: &CapabilitySpec,
+    (kind, wanted): (&str, &Placed<String>),
+    mut names: impl Iterator<Item = &'n str> + Clone,
+    report: &mut Report,
+) {
+    let known = names.clone();
+    if names.any(|name| name == wanted.value) {
         return;
     }
-    let names = manifest.ports.iter().map(|port| port.name.value.as_str());
-    let help = match nearest(&port.value, names.clone()) {
+    let help = match nearest(&wanted.value, known.clone()) {
         Some(near) => format!("did you mean \"{near}\"?"),
-        None if manifest.ports.is_empty() => format!("add a table `[port.{}]`", port.value),
-        None => format!("the ports are: {}", names.collect::<Vec<_>>().join(", ")),
+        None if known.clone().next().is_none() => format!("add a table `[{kind}.{}]`", wanted.value),
+        None => format!("the {kind}s are: {}", known.collect::<Vec<_>>().join(", ")),
     };
     let message = format!(
-        "capability `{}` names a port `{}` that does not exist",
-        capability.name.value, port.value
+        "capability `{}` names a {kind} `{}` that does not exist",
+        capability.name.value, wanted.value
     );
-    report.push(Diagnostic::at(Code::CapabilityTarget, port.place, message).help(help));
+    report.push(Diagnostic::at(Code::CapabilityTarget, wanted.place, message).help(help));
 }
 
 /// Returns the rights that some operation on the object needs.
@@ -197,6 +207,7 @@ fn meaningful(target: &Target, own: bool) -> Rights {
         Target::EventGate(_) => Rights::WRITE.union(Rights::GRANT),
         Target::Timer => Rights::READ.union(Rights::GRANT),
         Target::Schedule(_) => Rights::READ.union(Rights::CONTROL).union(Rights::GRANT),
+        Target::Lock(_) => Rights::WRITE.union(Rights::GRANT),
         Target::Console | Target::Port(_) => Rights::READ.union(Rights::WRITE).union(Rights::GRANT),
     }
 }

@@ -29,6 +29,9 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     for port in &manifest.ports {
         well_formed(&port.name, "port", NAME_MAX, report);
     }
+    for lock in &manifest.locks {
+        well_formed(&lock.name, "lock", NAME_MAX, report);
+    }
     for partition in &manifest.partitions {
         well_formed(&partition.name, "partition", NAME_MAX, report);
         not_reserved(&partition.name, report);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ports: the class has them, and the hypervisor has room for their messages.
+//! Ports and locks: the class has them, and the hypervisor has room for them and for the messages.
 
 use bulkhead_abi::size::Tables;
-use bulkhead_image::layout::{Name, PORT_IDENTIFIES, PortRecord};
-use bulkhead_image::{MAX_PORTS, MESSAGE_WORDS, NameError};
+use bulkhead_image::layout::{LockRecord, Name, PORT_IDENTIFIES, PortRecord};
+use bulkhead_image::{MessageLimits, NameError};
 
 use crate::board::Board;
-use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::model::{Manifest, PortSpec};
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::model::{LockSpec, Manifest, PortSpec};
 
 /// Returns the number of a port in the system image.
 pub(crate) fn number(manifest: &Manifest, name: &str) -> Option<usize> {
@@ -25,33 +25,46 @@ pub(crate) fn record(port: &PortSpec) -> Result<PortRecord, NameError> {
     })
 }
 
+/// Returns the number of a lock in the system image.
+pub(crate) fn lock_number(manifest: &Manifest, name: &str) -> Option<usize> {
+    manifest.locks.iter().position(|lock| lock.name.value == name)
+}
+
+/// Returns the record of a lock.
+pub(crate) fn lock_record(lock: &LockSpec) -> Result<LockRecord, NameError> {
+    Ok(LockRecord {
+        name: Name::new(&lock.name.value)?,
+    })
+}
+
 pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
-    let Some(first) = manifest.ports.first() else {
-        return;
-    };
-    if let Some(board) = board.filter(|board| board.class.facts().tables == Tables::Small) {
-        let message = format!("a board of class `{}` has no ports", board.class.name());
-        report.push(Diagnostic::at(Code::NotForClass, first.name.place, message).help("remove the ports"));
+    let tables = board.map_or(Tables::Large, |board| board.class.facts().tables);
+    let limits = MessageLimits::of(tables);
+    let ports = manifest.ports.iter().map(|port| port.name.place);
+    let locks = manifest.locks.iter().map(|lock| lock.name.place);
+    few("ports", ports, limits.ports, report);
+    few("locks", locks, limits.locks, report);
+    messages_fit(manifest, limits.words, report);
+}
+
+/// Reports the first object behind the last one for which there is room.
+fn few(kind: &str, mut places: impl ExactSizeIterator<Item = Place>, room: usize, report: &mut Report) {
+    let count = places.len();
+    if let Some(extra) = places.nth(room) {
+        let message = format!("there are {count} {kind}, but room for {room}");
+        report.push(Diagnostic::at(Code::BadPort, extra, message).help(format!("merge or remove {kind}")));
     }
-    if let Some(extra) = manifest.ports.get(MAX_PORTS) {
-        let message = format!(
-            "there are {} ports, but room for {MAX_PORTS}",
-            manifest.ports.len()
-        );
-        report.push(Diagnostic::at(Code::BadPort, extra.name.place, message).help("merge or remove ports"));
-    }
-    messages_fit(manifest, report);
 }
 
 /// Reports the first port whose messages have no room behind those of the ports before it.
-fn messages_fit(manifest: &Manifest, report: &mut Report) {
+fn messages_fit(manifest: &Manifest, room: usize, report: &mut Report) {
     let mut words = 0_usize;
     for port in &manifest.ports {
         // Whoever has a bad name is told elsewhere.
         let own = record(port).map_or(0, |record| record.words() as usize);
         words = words.saturating_add(own);
-        if words > MESSAGE_WORDS {
-            let (needed, room) = (words.saturating_mul(8), MESSAGE_WORDS.saturating_mul(8));
+        if words > room {
+            let (needed, room) = (words.saturating_mul(8), room.saturating_mul(8));
             let message = format!(
                 "the messages of the ports up to `{}` need {needed} bytes, but there are {room}",
                 port.name.value

@@ -281,6 +281,11 @@ pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manif
                     ports::number(manifest, &name.value)?,
                     Rights::READ,
                 ),
+                Target::Lock(name) => (
+                    ObjectKind::Lock,
+                    ports::lock_number(manifest, &name.value)?,
+                    Rights::WRITE,
+                ),
                 Target::Console => (ObjectKind::Console, number, Rights::READ.union(Rights::WRITE)),
             };
             let rights = capability.rights.as_ref().map_or(default, |rights| {

@@ -295,6 +295,11 @@ impl System {
         port.map_or("", |port| port.name.value.as_str())
     }
 
+    fn lock_name(&self, number: usize) -> &str {
+        let lock = self.manifest.locks.get(number);
+        lock.map_or("", |lock| lock.name.value.as_str())
+    }
+
     /// Returns every way in which a partition can act on something beyond its own memory and console.
     #[must_use]
     pub fn who_can_touch_what(&self) -> Vec<TouchRow> {
@@ -336,6 +341,7 @@ impl System {
                     ObjectKind::Timer => "system clock".to_owned(),
                     ObjectKind::Schedule => format!("schedules of pCPU {}", capability.object),
                     ObjectKind::Port => format!("port {}", self.port_name(capability.object)),
+                    ObjectKind::Lock => format!("lock {}", self.lock_name(capability.object)),
                     // No manifest gives one.
                     ObjectKind::Reply => "call".to_owned(),
                     ObjectKind::Console if own => "own console".to_owned(),

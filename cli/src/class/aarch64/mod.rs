@@ -16,7 +16,7 @@ use syndrome::Surroundings;
 /// The class binary for boards with a GICv2.
 static GIC_V2: Variant = Variant {
     suffix: "-gic-v2",
-    feature: "gic-v2",
+    feature: Some("gic-v2"),
 };
 
 /// Tells whether the hypervisor carries out accesses to this address one by one.
@@ -47,7 +47,7 @@ impl Tool for Aarch64 {
         std::slice::from_ref(&GIC_V2)
     }
 
-    fn variant(&self, board: &Board) -> Option<&'static Variant> {
+    fn variant(&self, board: &Board, _messages: bool) -> Option<&'static Variant> {
         let controller = board.driven(Role::Interrupts);
         let is_v2 = controller.is_some_and(|controller| controller.driver.compatible == "arm,gic-400");
         is_v2.then_some(&GIC_V2)

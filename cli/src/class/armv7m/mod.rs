@@ -11,6 +11,12 @@ use bulkhead_arch_api::class::ARMV7M;
 use bulkhead_manifest::Board;
 use bulkhead_manifest::system::Partition;
 
+/// The class binary with ports and locks.
+static MESSAGES: Variant = Variant {
+    suffix: "-messages",
+    feature: None,
+};
+
 /// The class.
 pub struct Armv7m;
 
@@ -24,11 +30,11 @@ impl Tool for Armv7m {
     }
 
     fn variants(&self) -> &'static [Variant] {
-        &[]
+        std::slice::from_ref(&MESSAGES)
     }
 
-    fn variant(&self, _board: &Board) -> Option<&'static Variant> {
-        None
+    fn variant(&self, _board: &Board, messages: bool) -> Option<&'static Variant> {
+        messages.then_some(&MESSAGES)
     }
 
     fn link(&self, board: &Board) -> Option<Link> {
