@@ -106,6 +106,13 @@ pub enum Operation {
     /// reply capability is then gone, and its index free. `NoSpace` if the caller has less room, and the call
     /// goes on. Right: `WRITE`.
     PortReply = 0x0800,
+    /// Channel: where the caller sees it. Result x1: the guest address; x2: its bytes; x3: the caller's side in
+    /// bits 7:0, the number of sides in bits 15:8, bit 16 set if the caller may write the memory.
+    /// `WrongState` if the caller is no side of it. Right: `READ`.
+    ChannelPlace = 0x0D00,
+    /// Channel: ring at the sides in the bitmap x2, at all if it is 0, and never at the caller's own. Each
+    /// gets the interrupt or the event that the manifest gives it. Right: `WRITE`.
+    ChannelDoorbell = 0x0D01,
 }
 
 impl Operation {
@@ -140,6 +147,8 @@ impl Operation {
         Self::PortReceiveDonate,
         Self::PortResume,
         Self::PortReply,
+        Self::ChannelPlace,
+        Self::ChannelDoorbell,
     ];
 
     /// Returns the operation with this number, if there is one.
@@ -168,7 +177,8 @@ impl Operation {
             | Self::CapabilityDelete
             | Self::ScheduleChange
             | Self::PortSend
-            | Self::PortReply => 0,
+            | Self::PortReply
+            | Self::ChannelDoorbell => 0,
             Self::Version
             | Self::EventWait
             | Self::EventPoll
@@ -178,7 +188,7 @@ impl Operation {
             | Self::CapabilityGrant
             | Self::CapabilityInspect => 1,
             Self::PartitionStatus => 2,
-            Self::ScheduleStatus => 3,
+            Self::ScheduleStatus | Self::ChannelPlace => 3,
             Self::ConsoleRead
             | Self::PortReceive
             | Self::PortTryReceive
@@ -208,10 +218,12 @@ pub enum ObjectKind {
     Port = 7,
     /// The right to answer one call, once.
     Reply = 8,
+    /// A channel: memory that its sides share, and a doorbell.
+    Channel = 13,
 }
 
 /// Groups of operations: the upper byte of a number.
-const GROUPS: usize = 9;
+const GROUPS: usize = 14;
 /// Operations of a group at most: the lower byte of a number.
 const GROUP_SIZE: usize = 8;
 /// The operations by number, so that each costs the same.
@@ -242,6 +254,7 @@ impl ObjectKind {
             6 => Some(Self::Schedule),
             7 => Some(Self::Port),
             8 => Some(Self::Reply),
+            13 => Some(Self::Channel),
             _ => None,
         }
     }
@@ -343,7 +356,7 @@ impl Error {
 /// `Stopping` meanwhile.
 pub const ORDER_SPACE_NS: u64 = 1_000_000;
 /// ABI revision: `major << 16 | minor`. A new minor adds operations, a new major changes some.
-pub const ABI_VERSION: u32 = 1 << 16 | 3;
+pub const ABI_VERSION: u32 = 1 << 16 | 4;
 /// Indices a partition's capability space can hold in this build.
 pub const CAPABILITY_SLOTS: usize = capability_slots(TABLES);
 /// Indices a partition's capability space can hold under a class binary with tables of this size.

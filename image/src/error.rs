@@ -137,6 +137,10 @@ pub enum Table {
     Nics,
     /// Ports.
     Ports,
+    /// Channels.
+    Channels,
+    /// Sides of channels.
+    Sides,
 }
 
 impl Table {
@@ -166,6 +170,8 @@ impl Table {
             Self::Lookalikes => "lookalike",
             Self::Nics => "network interface",
             Self::Ports => "port",
+            Self::Channels => "channel",
+            Self::Sides => "side",
         }
     }
 }

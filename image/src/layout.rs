@@ -12,7 +12,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// First bytes of a system image.
 pub const MAGIC: [u8; 8] = *b"BULKHEAD";
 /// Revision of this layout; a reader accepts its own only.
-pub const FORMAT: u32 = 8;
+pub const FORMAT: u32 = 9;
 /// "No such record".
 pub const NONE: u32 = u32::MAX;
 /// Bytes of a name, NUL padded UTF-8.
@@ -368,7 +368,7 @@ records! {
         /// `bulkhead_abi::ObjectKind` as a number.
         kind: U32,
         /// Which object of that kind: a partition, an event gate / console by its partition's number, the
-        /// schedules of a pCPU by its number, or a port.
+        /// schedules of a pCPU by its number, a port, or a channel.
         object: U32,
         /// `bulkhead_abi::Rights` as a number.
         rights: U32,
@@ -399,6 +399,36 @@ records! {
         /// Messages that wait in it at most.
         depth: U32,
         /// `PORT_*` bits.
+        flags: U32,
+        /// Reserved, 0.
+        reserved: U32,
+    }
+    /// A channel: RAM that its sides share, and a doorbell.
+    ChannelRecord {
+        /// Its name.
+        name: Name,
+        /// Bus address.
+        host: U64,
+        /// Bytes.
+        size: U64,
+        /// First record in the side table; the sides of a channel are consecutive.
+        first_side: U32,
+        /// Its sides.
+        side_count: U32,
+    }
+    /// A partition at a channel. A mapping with [`MEMORY_SHARED`] goes with each.
+    SideRecord {
+        /// The channel.
+        channel: U32,
+        /// The partition.
+        partition: U32,
+        /// Guest-physical address of the memory.
+        guest: U64,
+        /// Virtual line on which the doorbell interrupts, [`NONE`] = none.
+        virtual_line: U32,
+        /// Event that the doorbell raises at the partition's gate, [`NONE`] = none.
+        event: U32,
+        /// `SIDE_*` bits.
         flags: U32,
         /// Reserved, 0.
         reserved: U32,
@@ -474,8 +504,12 @@ pub const SECTION_LOOKALIKES: usize = 19;
 pub const SECTION_NICS: usize = 20;
 /// Index of the [`PortRecord`] table.
 pub const SECTION_PORTS: usize = 21;
+/// Index of the [`ChannelRecord`] table.
+pub const SECTION_CHANNELS: usize = 22;
+/// Index of the [`SideRecord`] table.
+pub const SECTION_SIDES: usize = 23;
 /// Tables.
-pub const SECTION_COUNT: usize = 22;
+pub const SECTION_COUNT: usize = 24;
 
 /// Policy `pinned`.
 pub const POLICY_PINNED: u32 = 1;
@@ -565,6 +599,8 @@ pub const MEMORY_EXECUTE: u32 = 4;
 pub const MEMORY_DEVICE: u32 = 8;
 /// Cleared (where no payload is copied) when the partition starts cold.
 pub const MEMORY_CLEAR: u32 = 16;
+/// The memory of a channel, which other sides see, too.
+pub const MEMORY_SHARED: u32 = 32;
 
 /// Level-triggered.
 pub const TRIGGER_LEVEL: u32 = 0;
@@ -575,6 +611,9 @@ pub const TRIGGER_EDGE: u32 = 1;
 pub const INTERRUPT_CRITICAL: u32 = 1;
 /// Longest constant latency of an interrupt.
 pub const MAX_LATENCY_NS: u32 = 10_000_000;
+
+/// The side may write the memory of the channel.
+pub const SIDE_WRITES: u32 = 1;
 
 /// A receiver learns the number of the sender.
 pub const PORT_IDENTIFIES: u32 = 1;

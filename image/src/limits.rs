@@ -9,10 +9,10 @@
 
 use crate::error::Table;
 use crate::layout::{
-    AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, Header,
+    AlternativeRecord, BoardRecord, CapabilityRecord, ChannelRecord, ControllerRecord, DomainRecord, Header,
     InterruptRecord, LoadRecord, LookalikeRecord, MapRecord, MemoryRecord, NicRecord, PartitionRecord,
     PayloadRecord, PcpuRecord, PortRecord, RegistersRecord, ResidentRecord, SECTION_COUNT, ScheduleRecord,
-    VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 
 use bulkhead_abi::size::{TABLES, Tables, limit};
@@ -112,6 +112,10 @@ pub const MAX_PORT_DEPTH: u32 = 256;
 pub const MESSAGE_WORDS: usize = limit(0, 2048);
 /// Words for a message that waits, besides its bytes.
 pub const MESSAGE_HEADER_WORDS: u32 = 3;
+/// Channels.
+pub const MAX_CHANNELS: usize = limit(8, 64);
+/// Sides of all channels.
+pub const MAX_SIDES: usize = limit(24, 256);
 /// Places in them that look like a replaced instruction.
 pub const MAX_LOOKALIKES: usize = limit(4096, 8192);
 /// Nanoseconds that a budget, a period, a deadline or a frame can be at most: 1000 s, so that sums never
@@ -169,6 +173,8 @@ pub(crate) const SHAPES: [Shape; SECTION_COUNT] = [
     shape::<LookalikeRecord>(Table::Lookalikes, 0, MAX_LOOKALIKES),
     shape::<NicRecord>(Table::Nics, 0, MAX_NICS),
     shape::<PortRecord>(Table::Ports, 0, MAX_PORTS),
+    shape::<ChannelRecord>(Table::Channels, 0, MAX_CHANNELS),
+    shape::<SideRecord>(Table::Sides, 0, MAX_SIDES),
 ];
 
 /// Bytes that header and tables can take; nothing longer is ever hashed before it is believed.

@@ -9,11 +9,11 @@
 use crate::digest::{Portable, Sha256};
 use crate::error::ImageError;
 use crate::layout::{
-    AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK, FORMAT,
-    Header, InterruptRecord, LoadRecord, LookalikeRecord, MAGIC, MapRecord, MemoryRecord, NONE, Name,
-    NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord, PcpuRecord, PortRecord, RegistersRecord,
-    ResidentRecord, SECTION_COUNT, ScheduleRecord, Section, VcpuRecord, VirtualDeviceRecord, WatchRecord,
-    WindowRecord,
+    AlternativeRecord, BoardRecord, CapabilityRecord, ChannelRecord, ControllerRecord, DomainRecord,
+    END_MARK, FORMAT, Header, InterruptRecord, LoadRecord, LookalikeRecord, MAGIC, MapRecord, MemoryRecord,
+    NONE, Name, NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord, PcpuRecord, PortRecord,
+    RegistersRecord, ResidentRecord, SECTION_COUNT, ScheduleRecord, Section, SideRecord, VcpuRecord,
+    VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
@@ -65,6 +65,8 @@ pub struct ImageBuilder {
     pub lookalikes: Vec<LookalikeRecord>,
     pub nics: Vec<NicRecord>,
     pub ports: Vec<PortRecord>,
+    pub channels: Vec<ChannelRecord>,
+    pub sides: Vec<SideRecord>,
 }
 
 impl ImageBuilder {
@@ -102,6 +104,8 @@ impl ImageBuilder {
             lookalikes: Vec::new(),
             nics: Vec::new(),
             ports: Vec::new(),
+            channels: Vec::new(),
+            sides: Vec::new(),
         })
     }
 
@@ -183,6 +187,8 @@ impl ImageBuilder {
             TableBytes::of(&self.lookalikes),
             TableBytes::of(&self.nics),
             TableBytes::of(&self.ports),
+            TableBytes::of(&self.channels),
+            TableBytes::of(&self.sides),
         ]
     }
 

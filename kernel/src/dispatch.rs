@@ -14,12 +14,13 @@
 //! the hypervisor and can stop the world between the halves.
 //!
 //! Each file below this one holds one group of methods of [`Pcpu`]: `exit` (handling of exits), `call`
-//! (hypercalls), `lifecycle` (start, stop, load), `fault` (health events), `gate` (events), `device`
+//! (hypercalls), `channel` (doorbells), `lifecycle` (start, stop, load), `fault` (health events), `gate` (events), `device`
 //! (virtual devices, consoles), `host` (calls of a debugger), `network` (interfaces, the switch), `port`
 //! (messages, calls), `report` (lines for the log), `schedule` (windows, schedules), `trace` (records of a
 //! pCPU that is traced).
 
 mod call;
+mod channel;
 mod device;
 mod exit;
 mod fault;

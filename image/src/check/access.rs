@@ -35,6 +35,7 @@ pub(super) fn capability(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         ObjectKind::Timer => require(record.object.get() == 0, Fault::OutOfRange)?,
         ObjectKind::Schedule => schedules(image, record.object.get())?,
         ObjectKind::Port => refers(record.object.get(), image.ports().len(), Table::Ports)?,
+        ObjectKind::Channel => refers(record.object.get(), image.channels().len(), Table::Channels)?,
         // Only a call makes one.
         ObjectKind::Reply => return Err(Fault::UnknownKind),
     }
