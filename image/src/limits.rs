@@ -113,14 +113,20 @@ pub const MESSAGE_WORDS: usize = limit(0, 2048);
 /// Words for a message that waits, besides its bytes.
 pub const MESSAGE_HEADER_WORDS: u32 = 3;
 /// Channels.
-pub const MAX_CHANNELS: usize = limit(8, 64);
+pub const MAX_CHANNELS: usize = channel_limits(TABLES).0;
 /// Sides of all channels.
-pub const MAX_SIDES: usize = limit(24, 256);
+pub const MAX_SIDES: usize = channel_limits(TABLES).1;
 /// Places in them that look like a replaced instruction.
 pub const MAX_LOOKALIKES: usize = limit(4096, 8192);
 /// Nanoseconds that a budget, a period, a deadline or a frame can be at most: 1000 s, so that sums never
 /// overflow.
 pub const MAX_DURATION_NS: u64 = 1_000_000_000_000;
+
+/// Returns the channels that a system can have with tables of this size, and the sides of all of them.
+#[must_use]
+pub const fn channel_limits(tables: Tables) -> (usize, usize) {
+    (tables.limit(8, 64), tables.limit(24, 256))
+}
 
 /// Multiple at which each table starts.
 pub(crate) const TABLE_ALIGN: u64 = 8;

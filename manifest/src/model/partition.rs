@@ -185,7 +185,7 @@ tables! {
         at "place": Option<Placed<Address>>, optional;
     }
 
-    /// Right to the object in exactly one of the first six keys. The capability's own name has up to 23
+    /// Right to the object in exactly one of the first seven keys. The capability's own name has up to 23
     /// characters.
     pub(crate) CapabilitySpec [name] by "name the partition knows it by" = "a capability" {
         /// a partition, the holder itself included
@@ -201,8 +201,10 @@ tables! {
         schedule "schedule": Option<Placed<u32>>, optional;
         /// a port: `write` sends, `read` receives, `grant` sends capabilities along
         port "port": Option<Placed<String>>, optional;
+        /// a channel at which the holder has a side: `write` rings, `read` tells where its memory is
+        channel "channel": Option<Placed<String>>, optional;
         /// operations that the holder may carry out
-        rights "rights": Option<Placed<Vec<Placed<Rights>>>>, otherwise("[\"read\"]; console: [\"read\", \"write\"]");
+        rights "rights": Option<Placed<Vec<Placed<Rights>>>>, otherwise("[\"read\"]; console and channel: [\"read\", \"write\"]");
     }
 
     /// Sources of events at the partition's own event gate, besides holders of a capability for the gate.
@@ -353,6 +355,7 @@ pub(crate) enum Target<'a> {
     /// The schedules of a pCPU.
     Schedule(&'a Placed<u32>),
     Port(&'a Placed<String>),
+    Channel(&'a Placed<String>),
 }
 
 impl CapabilitySpec {
@@ -365,6 +368,7 @@ impl CapabilitySpec {
             self.console.then_some(Target::Console),
             self.schedule.as_ref().map(Target::Schedule),
             self.port.as_ref().map(Target::Port),
+            self.channel.as_ref().map(Target::Channel),
         ];
         targets.into_iter().flatten().collect()
     }

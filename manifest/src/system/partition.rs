@@ -207,6 +207,7 @@ impl<'a> Partition<'a> {
                     AreaKind::Region => MappingKind::Region,
                     AreaKind::Startup => MappingKind::Startup,
                     AreaKind::Code => MappingKind::Code,
+                    AreaKind::Channel(_) => MappingKind::Channel,
                 },
                 guest: part.window.base,
                 host: host.checked_add(offset)?,

@@ -14,6 +14,7 @@
 )]
 pub(crate) mod overlay;
 
+use bulkhead_abi::ObjectKind;
 use dtoolkit::model::{DeviceTree, DeviceTreeNode, DeviceTreeProperty};
 
 use super::gic::{Gic, virtual_controller};
@@ -21,8 +22,10 @@ use crate::board::{Device, Trigger, Window};
 use crate::diagnostic::Report;
 use crate::guest::{Area, AreaKind, Context};
 use crate::model::{Access, Placed};
+use crate::rules::channels::Side;
 use crate::rules::memory::UART_SIZE;
 use crate::rules::owned;
+use crate::system::Capability;
 
 const GIC_PHANDLE: u32 = 0x8001;
 const CLOCK_PHANDLE: u32 = 0x8000;
@@ -151,6 +154,15 @@ fn root(machine: &Machine<'_>) -> Node {
     if let Some(node) = event_gate(machine) {
         root = root.child(node);
         symbols.push(("event_gate".to_owned(), format!("/{EVENT_GATE}")));
+    }
+    for side in machine.context.sides {
+        let name = &side.channel.name.value;
+        let node = channel(side, machine);
+        symbols.push((
+            format!("channel_{}", name.replace('-', "_")),
+            format!("/{}", dtoolkit::Node::name(&&node.0)),
+        ));
+        root = root.child(node);
     }
     for (_, device) in owned(spec, machine.context.board) {
         let node = passed_through(device);
@@ -319,6 +331,26 @@ fn event_gate(machine: &Machine<'_>) -> Option<Node> {
             .cells("interrupts", &interrupt(line, LEVEL_HIGH))
             .cells("capability", &[index]),
     )
+}
+
+/// Returns the node for a driver of a channel: its memory, the interrupt of its doorbell, and the capability by
+/// which the VM rings at the others.
+fn channel(side: &Side<'_>, machine: &Machine<'_>) -> Node {
+    let Window { base, size } = side.window;
+    let mut node = Node::new(format!("channel-{}@{base:x}", side.channel.name.value))
+        .texts("compatible", &["bulkhead,channel"])
+        .numbers("reg", &[base, size]);
+    if let Some(line) = &side.spec.interrupt {
+        node = node.cells("interrupts", &interrupt(line.value.get(), EDGE_RISING));
+    }
+    if !side.spec.access.write {
+        node = node.flag("read-only");
+    }
+    let is_it = |known: &&Capability| known.kind == ObjectKind::Channel && known.object == side.number;
+    match machine.context.capabilities.iter().find(is_it) {
+        Some(known) => node.cells("capability", &[known.index]),
+        None => node,
+    }
 }
 
 /// Returns the node of a device of the board, at the addresses and lines that it has there.
