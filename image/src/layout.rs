@@ -614,6 +614,8 @@ pub const MAX_LATENCY_NS: u32 = 10_000_000;
 
 /// The side may write the memory of the channel.
 pub const SIDE_WRITES: u32 = 1;
+/// The side is a PCI function behind the host bridge of its VM, with INTx on the virtual line.
+pub const SIDE_FUNCTION: u32 = 2;
 
 /// A receiver learns the number of the sender.
 pub const PORT_IDENTIFIES: u32 = 1;
@@ -634,6 +636,8 @@ pub const VIRTUAL_GIC_V2: u32 = device::GIC_V2.number;
 pub const VIRTUAL_CMSDK_UART: u32 = device::CMSDK_UART.number;
 /// The interrupt of the partition's event gate: level, high while there are events. No windows.
 pub const VIRTUAL_EVENT_GATE: u32 = device::EVENT_GATE.number;
+/// Virtual PCI host bridge: windows configuration space, registers. No line of its own.
+pub const VIRTUAL_PCI_BRIDGE: u32 = device::PCI_BRIDGE.number;
 /// Virtual LAN9118 Ethernet controller, with a record in the table of [`NicRecord`]s.
 pub const VIRTUAL_LAN9118: u32 = device::LAN9118.number;
 

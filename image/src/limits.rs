@@ -122,6 +122,9 @@ pub const MAX_LOOKALIKES: usize = limit(4096, 8192);
 /// overflow.
 pub const MAX_DURATION_NS: u64 = 1_000_000_000_000;
 
+/// PCI functions of all VMs; no VM has more devices on its bus.
+pub const MAX_FUNCTIONS: usize = limit(0, 32);
+
 /// Returns the channels that a system can have with tables of this size, and the sides of all of them.
 #[must_use]
 pub const fn channel_limits(tables: Tables) -> (usize, usize) {

@@ -87,8 +87,6 @@ pub struct Image<'a> {
     lookalikes: &'a [LookalikeRecord],
     nics: &'a [NicRecord],
     ports: &'a [PortRecord],
-    channels: &'a [ChannelRecord],
-    sides: &'a [SideRecord],
 }
 
 impl<'a> Image<'a> {
@@ -159,8 +157,6 @@ impl<'a> Image<'a> {
             lookalikes: records(tables, header, SECTION_LOOKALIKES)?,
             nics: records(tables, header, SECTION_NICS)?,
             ports: records(tables, header, SECTION_PORTS)?,
-            channels: records(tables, header, SECTION_CHANNELS)?,
-            sides: records(tables, header, SECTION_SIDES)?,
         })
     }
 
@@ -446,24 +442,24 @@ impl<'a> Image<'a> {
         self.ports
     }
 
-    /// Channels.
+    /// Channels. A microcontroller has no RAM to keep where they are.
     #[must_use]
-    pub const fn channels(&self) -> &'a [ChannelRecord] {
-        self.channels
+    pub fn channels(&self) -> &'a [ChannelRecord] {
+        records(self.bytes, self.header, SECTION_CHANNELS).unwrap_or(&[])
     }
 
     /// Sides of all channels.
     #[must_use]
-    pub const fn sides(&self) -> &'a [SideRecord] {
-        self.sides
+    pub fn sides(&self) -> &'a [SideRecord] {
+        records(self.bytes, self.header, SECTION_SIDES).unwrap_or(&[])
     }
 
     /// Returns the sides of a channel, in their order.
     #[must_use]
     pub fn sides_of(&self, channel: u32) -> &'a [SideRecord] {
-        let channel = record(self.channels, channel);
+        let channel = record(self.channels(), channel);
         channel.map_or(&[], |channel| {
-            run(self.sides, channel.first_side.get(), channel.side_count.get())
+            run(self.sides(), channel.first_side.get(), channel.side_count.get())
         })
     }
 

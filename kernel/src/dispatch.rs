@@ -13,12 +13,13 @@
 //! [`Pcpu::decide`] and [`Pcpu::perform`] are the two halves of a round. Thus tests drive the very loop of
 //! the hypervisor and can stop the world between the halves.
 //!
-//! Each file below this one holds one group of methods of [`Pcpu`]: `exit` (handling of exits), `call`
+//! Each file below this one holds one group of methods of [`Pcpu`]: `bridge` (PCI functions), `exit` (handling of exits), `call`
 //! (hypercalls), `channel` (doorbells), `lifecycle` (start, stop, load), `fault` (health events), `gate` (events), `device`
 //! (virtual devices, consoles), `host` (calls of a debugger), `network` (interfaces, the switch), `port`
 //! (messages, calls), `report` (lines for the log), `schedule` (windows, schedules), `trace` (records of a
 //! pCPU that is traced).
 
+mod bridge;
 mod call;
 mod channel;
 mod device;

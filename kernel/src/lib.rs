@@ -40,6 +40,7 @@ pub mod cap;
 pub mod console;
 pub mod dispatch;
 pub mod event;
+pub mod function;
 pub mod health;
 pub mod hypercall;
 pub mod input;

@@ -8,11 +8,13 @@ use super::devices::{line_is_free, machine, virtual_line};
 use super::{at, covers, earlier, named, refers, require};
 use crate::error::{Fault, Table};
 use crate::layout::{
-    ChannelRecord, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, MemoryRecord, NONE, SIDE_WRITES, SideRecord,
+    ChannelRecord, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, MemoryRecord, NONE, SIDE_FUNCTION, SIDE_WRITES,
+    SideRecord,
 };
-use crate::limits::MAX_PARTITIONS;
+use crate::limits::{MAX_FUNCTIONS, MAX_PARTITIONS};
 use crate::reader::{Image, record as record_at};
 use crate::span::Span;
+use bulkhead_arch_api::class::DeviceRole;
 
 /// Events of a gate.
 const EVENTS: u32 = 64;
@@ -44,7 +46,10 @@ fn span(image: &Image<'_>, record: &ChannelRecord) -> Result<Span, Fault> {
 pub(super) fn side(image: &Image<'_>, index: u16) -> Result<(), Fault> {
     let record = at(image.sides(), index)?;
     require(record.reserved.get() == 0, Fault::Reserved)?;
-    require(record.flags.get() & !SIDE_WRITES == 0, Fault::BadFlags)?;
+    require(
+        record.flags.get() & !(SIDE_WRITES | SIDE_FUNCTION) == 0,
+        Fault::BadFlags,
+    )?;
     let number = record.channel.get();
     let channel = record_at(image.channels(), number).ok_or(Fault::NoSuch(Table::Channels))?;
     let place = u32::from(index).checked_sub(channel.first_side.get());
@@ -65,6 +70,9 @@ pub(super) fn side(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         require(!taken, Fault::LineTaken(Table::Sides, other_index))?;
     }
     bell(image, record)?;
+    if is_function(record) {
+        function(image, index, record)?;
+    }
     let mut mapped = image.memory_of(partition);
     require(
         mapped.any(|mapping| is_of(mapping, record, channel)),
@@ -84,6 +92,30 @@ fn bell(image: &Image<'_>, record: &SideRecord) -> Result<(), Fault> {
     let owner = machine(image, partition)?;
     virtual_line(image, owner, line)?;
     line_is_free(image, partition, line)
+}
+
+/// Tells whether a side is a PCI function.
+const fn is_function(record: &SideRecord) -> bool {
+    record.flags.get() & SIDE_FUNCTION != 0
+}
+
+/// Checks that a side can be a PCI function: its VM has a bridge, INTx a line, and the memory is what a base
+/// address register can tell.
+fn function(image: &Image<'_>, index: u16, record: &SideRecord) -> Result<(), Fault> {
+    let mut devices = image.virtual_devices_of(record.partition.get());
+    let has_bridge = devices.any(|device| {
+        let facts = image.facts().device(device.kind.get());
+        facts.is_some_and(|facts| facts.role == DeviceRole::Bridge)
+    });
+    require(has_bridge, Fault::NoSuch(Table::VirtualDevices))?;
+    require(record.virtual_line.get() != NONE, Fault::OutOfRange)?;
+    let size = record_at(image.channels(), record.channel.get()).map_or(0, |channel| channel.size.get());
+    require(
+        size.is_power_of_two() && record.guest.get().is_multiple_of(size),
+        Fault::Unaligned,
+    )?;
+    let others = earlier(image.sides(), index).filter(|(other, _)| is_function(other));
+    require(others.count() < MAX_FUNCTIONS, Fault::BadCount)
 }
 
 /// Tells whether a mapping is that of a side.

@@ -73,6 +73,7 @@ fn shape(
         )?,
         DeviceRole::Gate => require(record.virtual_line.get() != NONE, Fault::OutOfRange)?,
         DeviceRole::Controller => require(owner.virtual_lines.get() != 0, Fault::OutOfRange)?,
+        DeviceRole::Bridge => require(record.virtual_line.get() == NONE, Fault::OutOfRange)?,
         DeviceRole::Console(_) => {}
     }
     for ((window, base), size) in facts.windows.iter().zip(record.base).zip(record.size) {

@@ -7,11 +7,13 @@
 //! all the time costs the others no more than one interrupt at a time, which they mask and end as any other.
 
 use super::Pcpu;
+use crate::function::FunctionFacts;
 use crate::hypercall::ChannelId;
 use crate::mailbox::bit;
 use bulkhead_abi::Error;
 use bulkhead_arch_api::{Arch, Drivers, PartitionId, VirtualLine};
-use bulkhead_image::layout::{NONE, SIDE_WRITES, SideRecord};
+use bulkhead_devices::ivshmem::Function;
+use bulkhead_image::layout::{NONE, SIDE_FUNCTION, SIDE_WRITES, SideRecord};
 use bulkhead_sched::PcpuPolicy;
 
 /// The bit in the third result of `ChannelPlace`: the caller may write the memory.
@@ -26,13 +28,20 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             let partition = PartitionId(side.partition.get() as u8);
             let is_wanted = wanted == 0 || wanted as u32 & bit(number) != 0;
             if partition != caller && is_wanted {
-                self.ring_at(partition, side);
+                self.ring_at(partition, channel, side);
             }
         }
     }
 
-    fn ring_at(&mut self, partition: PartitionId, side: &SideRecord) {
-        if side.virtual_line.get() != NONE {
+    fn ring_at(&mut self, partition: PartitionId, channel: ChannelId, side: &SideRecord) {
+        if side.flags.get() & SIDE_FUNCTION != 0 {
+            let system = self.system;
+            let is_it =
+                |(_, facts): &(_, &FunctionFacts)| facts.partition == partition && facts.channel == channel;
+            if let Some((id, facts)) = system.functions().find(is_it) {
+                self.with_function(id, facts, Function::ring);
+            }
+        } else if side.virtual_line.get() != NONE {
             let due = self
                 .machine
                 .pulse(partition, VirtualLine(side.virtual_line.get()));

@@ -44,6 +44,9 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
                 Some(DeviceRole::Console(_)) => {
                     self.access_uart(partition, device.interrupt(), offset, access)
                 }
+                Some(DeviceRole::Bridge) => {
+                    Some(self.access_bridge(partition, (device.window(), offset), access))
+                }
                 Some(DeviceRole::Network) if D::HAS_NETWORK => self.access_nic(partition, offset, access),
                 _ => None,
             };

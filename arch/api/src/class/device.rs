@@ -25,6 +25,8 @@ pub enum DeviceRole {
     Network,
     /// The interrupt of the partition's event gate. It has no registers.
     Gate,
+    /// A PCI host bridge, behind which the VM finds channels.
+    Bridge,
 }
 
 /// The registers of a device in one window.
@@ -129,6 +131,13 @@ pub const CMSDK_UART: DeviceFacts = DeviceFacts {
 
 /// The interrupt of the partition's event gate: level, high while there are events. No windows.
 pub const EVENT_GATE: DeviceFacts = plain(5, DeviceRole::Gate, 0);
+
+/// Virtual PCI host bridge: the configuration space of bus 0 (PCI Express 3.0, 7.2.2), and a page of registers
+/// for each device on it. The functions have the lines of their sides.
+pub const PCI_BRIDGE: DeviceFacts = DeviceFacts {
+    windows: [window(0x10_0000), window(0x2_0000)],
+    ..plain(7, DeviceRole::Bridge, 0)
+};
 
 /// Virtual LAN9118 Ethernet controller (datasheet, 5.3).
 pub const LAN9118: DeviceFacts = plain(6, DeviceRole::Network, 0x100);
