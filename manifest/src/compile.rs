@@ -17,8 +17,8 @@ use bulkhead_image::layout::{
     PARTITION_TASK, PARTITION_VM, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY,
     POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, RegistersRecord,
     ResidentRecord, SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_NONE, SERVER_SPORADIC,
-    ScheduleRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_EVENT_GATE, VIRTUAL_LAN9118, VcpuRecord,
-    VirtualDeviceRecord, WINDOW_PERIOD_START, WatchRecord, WindowRecord,
+    ScheduleRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_EVENT_GATE, VIRTUAL_LAN9118, VIRTUAL_PCI_BRIDGE,
+    VcpuRecord, VirtualDeviceRecord, WINDOW_PERIOD_START, WatchRecord, WindowRecord,
 };
 use bulkhead_image::{
     ImageBuilder, ImageError, MAX_ALTERNATIVES_PER_PARTITION, MAX_LOADS, MAX_MEMORY,
@@ -536,6 +536,17 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
             base: [0.into(), 0.into()],
             size: [0.into(), 0.into()],
             virtual_line: spec.machine.gate_line().into(),
+            reserved: 0.into(),
+        });
+    }
+    if spec.machine.functions != 0 {
+        let [(_, first), (_, second)] = channels::BRIDGE;
+        builder.virtual_devices.push(VirtualDeviceRecord {
+            partition: number.into(),
+            kind: VIRTUAL_PCI_BRIDGE.into(),
+            base: [first.base.into(), second.base.into()],
+            size: [first.size.into(), second.size.into()],
+            virtual_line: NONE.into(),
             reserved: 0.into(),
         });
     }

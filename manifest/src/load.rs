@@ -251,6 +251,7 @@ fn build(
     if let Some(board) = &board {
         board.class.host().settle(&mut manifest, board);
     }
+    rules::channels::count_functions(&mut manifest);
     rules::check(&manifest, board.as_ref(), report);
     rules::disks_are_files(&manifest, base, report);
     let board = board?;

@@ -24,6 +24,9 @@ tables! {
         partition "partition": Option<Placed<String>>, required;
         /// accesses of the partition to the memory, `rw` or `r`
         access "access": Given<Access>, default("rw");
+        /// true if an operating system finds the channel as a PCI function in the layout of QEMU's ivshmem, with
+        /// INTx on the line `interrupt`; VM of class `aarch64` only
+        pci "pci": Given<bool>, default(false);
         /// line (INTID) that the doorbell makes pending at the partition, for a moment, as an edge does; VM
         /// only
         interrupt "interrupt": Option<Placed<Whole<0, 991>>>, optional;

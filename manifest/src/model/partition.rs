@@ -122,6 +122,8 @@ tables! {
     with {
         /// The lines of the interrupt controller where the board leaves no choice.
         board_lines: Option<u32>,
+        /// The sides of channels that are PCI functions.
+        functions: usize,
     } = "a machine" {
         /// address at which the partition sees its RAM
         ram_base "ram-base": Given<Address>, default(0x40000000);

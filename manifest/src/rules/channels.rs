@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Channels: who shares which memory, where each side sees it, and how the doorbell reaches it.
 
-use bulkhead_image::layout::{ChannelRecord, NONE, Name, SIDE_WRITES, SideRecord};
-use bulkhead_image::{NameError, channel_limits};
+use bulkhead_arch_api::class::{DeviceRole, device};
+use bulkhead_image::layout::{ChannelRecord, NONE, Name, SIDE_FUNCTION, SIDE_WRITES, SideRecord};
+use bulkhead_image::{MAX_FUNCTIONS, NameError, channel_limits};
 
 use crate::board::{Board, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
@@ -46,7 +47,12 @@ pub(crate) fn sides_of<'a>(manifest: &'a Manifest, partition: &str) -> Vec<Side<
             continue;
         };
         let size = channel.size.as_ref().map_or(0, |size| size.value.get());
-        let unit = if size >= BLOCK { BLOCK } else { PAGE };
+        // A base address register tells a multiple of its size.
+        let unit = match *spec.pci {
+            true if size.is_power_of_two() => size.max(PAGE),
+            _ if size >= BLOCK => BLOCK,
+            _ => PAGE,
+        };
         let base = match &spec.guest {
             Some(guest) => guest.value.get(),
             None => {
@@ -65,6 +71,43 @@ pub(crate) fn sides_of<'a>(manifest: &'a Manifest, partition: &str) -> Vec<Side<
     sides
 }
 
+/// The virtual PCI host bridge: the place of its configuration space is that of QEMU's `virt` board, and its
+/// registers are behind its window for memory.
+pub(crate) const BRIDGE: [(&str, Window); 2] = [
+    (
+        "virtual PCI host bridge",
+        Window {
+            base: 0x3f00_0000,
+            size: device::PCI_BRIDGE.windows[0].size,
+        },
+    ),
+    (
+        "registers of virtual PCI functions",
+        Window {
+            base: 0x3e00_0000,
+            size: device::PCI_BRIDGE.windows[1].size,
+        },
+    ),
+];
+/// The window for memory: from the first channel to the last register.
+pub(crate) const BRIDGE_MEMORY: Window = Window {
+    base: FIRST_ADDRESS,
+    size: 0x2e10_0000,
+};
+
+/// Counts the PCI functions of each partition.
+pub(crate) fn count_functions(manifest: &mut Manifest) {
+    let names = manifest.partitions.iter().map(|partition| &partition.name.value);
+    let count = |name: &String| {
+        let sides = sides_of(manifest, name);
+        sides.iter().filter(|side| *side.spec.pci).count()
+    };
+    let counts: Vec<usize> = names.map(count).collect();
+    for (partition, count) in manifest.partitions.iter_mut().zip(counts) {
+        partition.machine.functions = count;
+    }
+}
+
 /// Returns the record of a channel whose first side has this number.
 pub(crate) fn record(channel: &ChannelSpec, host: u64, first: usize) -> Result<ChannelRecord, NameError> {
     Ok(ChannelRecord {
@@ -78,6 +121,9 @@ pub(crate) fn record(channel: &ChannelSpec, host: u64, first: usize) -> Result<C
 
 /// Returns the record of a side.
 pub(crate) fn side_record(channel: usize, side: &SideSpec, partition: usize, guest: u64) -> SideRecord {
+    let bits = [(side.access.write, SIDE_WRITES), (*side.pci, SIDE_FUNCTION)];
+    let set = bits.iter().filter(|(set, _)| *set);
+    let flags = set.fold(0, |flags, (_, bit)| flags | bit);
     SideRecord {
         channel: (channel as u32).into(),
         partition: (partition as u32).into(),
@@ -88,7 +134,7 @@ pub(crate) fn side_record(channel: usize, side: &SideSpec, partition: usize, gue
             .map_or(NONE, |line| line.value.get())
             .into(),
         event: side.event.as_ref().map_or(NONE, |event| event.value.get()).into(),
-        flags: if side.access.write { SIDE_WRITES } else { 0 }.into(),
+        flags: flags.into(),
         reserved: 0.into(),
     }
 }
@@ -217,6 +263,56 @@ fn unknown_partition(channel: &ChannelSpec, name: &Placed<String>, manifest: &Ma
     report.push(Diagnostic::at(Code::BadChannel, name.place, message).help(help));
 }
 
+/// Checks that a side can be a PCI function.
+fn function_is_possible(
+    side: &SideSpec,
+    place: Place,
+    (manifest, partition): (&Manifest, &PartitionSpec),
+    board: Option<&Board>,
+    report: &mut Report,
+) {
+    let name = &partition.name.value;
+    let class = class_of(board);
+    let mut devices = class.facts().devices.iter();
+    if !devices.any(|device| device.role == DeviceRole::Bridge) {
+        let message = format!("a board of class `{}` has no virtual PCI", class.name());
+        report.push(Diagnostic::at(Code::NotForClass, place, message).help("remove `pci`"));
+        return;
+    }
+    if partition.kind == Kind::Task {
+        let message = format!("`{name}` is a task, which has no PCI");
+        report.push(Diagnostic::at(Code::NotForTask, place, message).help("remove `pci`"));
+        return;
+    }
+    let sides = sides_of(manifest, name);
+    let own = sides.iter().find(|own| own.spec.start == side.start);
+    let (base, size) = own.map_or((0, 1), |own| (own.window.base, own.window.size));
+    let (message, help) = if side.interrupt.is_none() {
+        (
+            format!("the PCI function of `{name}` has no interrupt"),
+            "give `interrupt`, the line of its INTx".to_owned(),
+        )
+    } else if !size.is_power_of_two() || !base.is_multiple_of(size) {
+        (
+            "the memory of a PCI function has a power of two of bytes, at a multiple of that".to_owned(),
+            "change `size` of the channel, or `guest`".to_owned(),
+        )
+    } else if !BRIDGE_MEMORY.contains(Window { base, size }) {
+        (
+            "the memory of a PCI function is outside the window of the bridge".to_owned(),
+            format!("remove `guest`, or choose an address from {FIRST_ADDRESS:#x} on"),
+        )
+    } else if partition.machine.functions > MAX_FUNCTIONS {
+        (
+            format!("`{name}` has more than {MAX_FUNCTIONS} PCI functions"),
+            "remove some".to_owned(),
+        )
+    } else {
+        return;
+    };
+    report.push(Diagnostic::at(Code::BadChannel, place, message).help(help));
+}
+
 /// Checks that the doorbell can reach a partition as the manifest says.
 fn bell_reaches(
     side: &SideSpec,
@@ -232,6 +328,9 @@ fn bell_reaches(
                 "add `events = {{ event-gate = \"{name}\", rights = [\"read\"] }}` to its capabilities"
             )),
         );
+    }
+    if let (Some(place), true) = (side.pci.place, *side.pci) {
+        function_is_possible(side, place, (manifest, partition), board, report);
     }
     let Some(line) = &side.interrupt else { return };
     if partition.kind == Kind::Task {

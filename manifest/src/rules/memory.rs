@@ -175,6 +175,10 @@ pub(crate) fn virtual_areas(partition: &PartitionSpec, board: Option<&Board>) ->
         };
         areas.push(Area::new("virtual UART", window, place, false));
     }
+    if machine.functions != 0 {
+        let place = partition.name.place;
+        areas.extend(channels::BRIDGE.map(|(what, window)| Area::new(what, window, place, false)));
+    }
     let network = partition.network.as_ref();
     let interface = network.zip(board.and_then(networks::controller));
     if let Some((network, window)) =

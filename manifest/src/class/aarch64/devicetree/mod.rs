@@ -22,7 +22,7 @@ use crate::board::{Device, Trigger, Window};
 use crate::diagnostic::Report;
 use crate::guest::{Area, AreaKind, Context};
 use crate::model::{Access, Placed};
-use crate::rules::channels::Side;
+use crate::rules::channels::{BRIDGE, BRIDGE_MEMORY, Side};
 use crate::rules::memory::UART_SIZE;
 use crate::rules::owned;
 use crate::system::Capability;
@@ -155,7 +155,10 @@ fn root(machine: &Machine<'_>) -> Node {
         root = root.child(node);
         symbols.push(("event_gate".to_owned(), format!("/{EVENT_GATE}")));
     }
-    for side in machine.context.sides {
+    if spec.machine.functions != 0 {
+        root = root.child(bridge(machine));
+    }
+    for side in machine.context.sides.iter().filter(|side| !*side.spec.pci) {
         let name = &side.channel.name.value;
         let node = channel(side, machine);
         symbols.push((
@@ -199,6 +202,10 @@ fn chosen(machine: &Machine<'_>) -> Node {
     let mut node = Node::new("chosen");
     if spec.console {
         node = node.texts("stdout-path", &[&format!("/{}", uart_name(machine))]);
+    }
+    if spec.machine.functions != 0 {
+        // The addresses of the functions are where their memory is mapped.
+        node = node.cells("linux,pci-probe-only", &[1]);
     }
     if let Some(bootargs) = &spec.bootargs {
         node = node.texts("bootargs", &[&bootargs.value]);
@@ -331,6 +338,46 @@ fn event_gate(machine: &Machine<'_>) -> Option<Node> {
             .cells("interrupts", &interrupt(line, LEVEL_HIGH))
             .cells("capability", &[index]),
     )
+}
+
+/// Returns the node of the PCI host bridge (IEEE 1275 PCI binding, generic ECAM host). Device n has its INTx on
+/// the line of the side that it is.
+fn bridge(machine: &Machine<'_>) -> Node {
+    /// Memory in 32 bits that cannot be prefetched.
+    const MEMORY_32: u32 = 0x0200_0000;
+    /// The bits of an address with the number of a device.
+    const DEVICE_BITS: u32 = 0xf800;
+    let [(_, config), _] = BRIDGE;
+    let split = |number: u64| [(number >> 32) as u32, number as u32];
+    let [base_high, base_low] = split(BRIDGE_MEMORY.base);
+    let [size_high, size_low] = split(BRIDGE_MEMORY.size);
+    let functions = machine.context.sides.iter().filter(|side| *side.spec.pci);
+    let map: Vec<u32> = functions
+        .zip(0_u32..)
+        .flat_map(|(side, device)| {
+            let line = side.spec.interrupt.as_ref().map_or(0, |line| line.value.get());
+            let [kind, number, trigger] = interrupt(line, LEVEL_HIGH);
+            // Unit address and pin of the function; controller, and its unit address, which means nothing.
+            [device << 11, 0, 0, 1, GIC_PHANDLE, 0, 0, kind, number, trigger]
+        })
+        .collect();
+    Node::new(format!("pcie@{:x}", config.base))
+        .texts("compatible", &["pci-host-ecam-generic"])
+        .texts("device_type", &["pci"])
+        .cells("#address-cells", &[3])
+        .cells("#size-cells", &[2])
+        .cells("#interrupt-cells", &[1])
+        .numbers("reg", &[config.base, config.size])
+        .cells("bus-range", &[0, 0])
+        .cells(
+            "ranges",
+            &[
+                MEMORY_32, base_high, base_low, base_high, base_low, size_high, size_low,
+            ],
+        )
+        .cells("interrupt-map-mask", &[DEVICE_BITS, 0, 0, 7])
+        .cells("interrupt-map", &map)
+        .flag("dma-coherent")
 }
 
 /// Returns the node for a driver of a channel: its memory, the interrupt of its doorbell, and the capability by
