@@ -117,6 +117,13 @@ pub enum Operation {
     /// Lock: give it to the most important vCPU that waits, or to nobody. `WrongState` if the caller does not
     /// own the lock. Right: `WRITE`.
     LockRelease = 0x0902,
+    /// Channel: where the caller sees it. Result x1: the guest address; x2: its bytes; x3: the caller's side in
+    /// bits 7:0, the number of sides in bits 15:8, bit 16 set if the caller may write the memory.
+    /// `WrongState` if the caller is no side of it. Right: `READ`.
+    ChannelPlace = 0x0D00,
+    /// Channel: ring at the sides in the bitmap x2, at all if it is 0, and never at the caller's own. Each
+    /// gets the interrupt or the event that the manifest gives it. Right: `WRITE`.
+    ChannelDoorbell = 0x0D01,
 }
 
 impl Operation {
@@ -154,6 +161,8 @@ impl Operation {
         Self::LockTake,
         Self::LockTryTake,
         Self::LockRelease,
+        Self::ChannelPlace,
+        Self::ChannelDoorbell,
     ];
 
     /// Returns the operation with this number, if there is one.
@@ -183,7 +192,8 @@ impl Operation {
             | Self::ScheduleChange
             | Self::PortSend
             | Self::PortReply
-            | Self::LockRelease => 0,
+            | Self::LockRelease
+            | Self::ChannelDoorbell => 0,
             Self::Version
             | Self::EventWait
             | Self::EventPoll
@@ -195,7 +205,7 @@ impl Operation {
             | Self::LockTake
             | Self::LockTryTake => 1,
             Self::PartitionStatus => 2,
-            Self::ScheduleStatus => 3,
+            Self::ScheduleStatus | Self::ChannelPlace => 3,
             Self::ConsoleRead
             | Self::PortReceive
             | Self::PortTryReceive
@@ -227,10 +237,12 @@ pub enum ObjectKind {
     Reply = 8,
     /// A lock: at most one vCPU owns it.
     Lock = 9,
+    /// A channel: memory that its sides share, and a doorbell.
+    Channel = 13,
 }
 
 /// Groups of operations: the upper byte of a number.
-const GROUPS: usize = 10;
+const GROUPS: usize = 14;
 /// Operations of a group at most: the lower byte of a number.
 const GROUP_SIZE: usize = 8;
 /// The operations by number, so that each costs the same.
@@ -262,6 +274,7 @@ impl ObjectKind {
             7 => Some(Self::Port),
             8 => Some(Self::Reply),
             9 => Some(Self::Lock),
+            13 => Some(Self::Channel),
             _ => None,
         }
     }

@@ -118,6 +118,21 @@ pub const ROWS: &[Row] = &[
     row("switch-arinc653-32", "vCPU switch, arinc653, 32 vCPUs", Some(450)),
     row("switch-domains-32", "vCPU switch, domains, 32 vCPUs", Some(450)),
     row(
+        "doorbell-busy-far",
+        "doorbell to the vector of a VM on another pCPU, busy (sum of both CPUs)",
+        Some(300),
+    ),
+    row(
+        "doorbell-idle-far",
+        "doorbell to the vector of a VM on another pCPU, in WFI (sum)",
+        Some(300),
+    ),
+    row(
+        "doorbell-idle-near",
+        "doorbell to the vector of a more urgent VM on the same pCPU",
+        None,
+    ),
+    row(
         "port-send-64-task-task",
         "message of 64 bytes, asynchronous send, task",
         Some(250),

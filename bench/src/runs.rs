@@ -189,7 +189,7 @@ fn switches(
     })
 }
 
-/// Measures messages between partitions of each kind.
+/// Measures messages between partitions of each kind, and doorbells.
 fn messages(
     board: &Board,
     emulator: &Emulator,
@@ -199,6 +199,9 @@ fn messages(
     let mut measured = Vec::new();
     for (name, text) in systems::ports(&board.name) {
         measured.push((name, prepare(&text, progress)?));
+    }
+    for (name, text) in systems::doorbells(&board.name) {
+        measured.push((name.to_owned(), prepare(&text, progress)?));
     }
     progress.step("measuring messages", || {
         for (name, system) in &measured {

@@ -171,6 +171,27 @@ fn messages(board: &str, client: &str, server: &str) -> String {
         + &partition("server", server, "serve", 20)
 }
 
+/// Returns the systems in which one VM rings at another: on another pCPU, and on the same one.
+pub(super) fn doorbells(board: &str) -> [(&'static str, String); 2] {
+    let side = |name: &str| format!("[[channel.bell.side]]\npartition = \"{name}\"\ninterrupt = 48\n");
+    let partition = |name: &str, part: &str, pcpu: u32, priority: u32| {
+        format!(
+            "[partition.{name}]\nkind = \"vm\"\nimage = \"@guests/bench\"\nmemory = \"1M\"\n\
+             bootargs = \"part={part}\"\nvcpus = [{{ pcpu = {pcpu}, priority = {priority} }}]\n\
+             capabilities = {{ bell = {{ channel = \"bell\" }} }}\n"
+        )
+    };
+    let channel = format!("board = \"{board}\"\n[channel.bell]\nsize = \"4K\"\n");
+    let channel = channel + &side("client") + &side("server");
+    let system = |part: &str, pcpu: u32| {
+        channel.clone() + &partition("client", part, 0, 10) + &partition("server", "doorbell-serve", pcpu, 20)
+    };
+    [
+        ("far", system("doorbell", 1)),
+        ("near", system("doorbell-near", 0)),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -25,6 +25,7 @@ extern crate std;
 
 pub mod cmsdk;
 pub mod flash;
+pub mod ivshmem;
 pub mod lan9118;
 pub mod nic;
 pub mod pl011;

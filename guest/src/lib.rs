@@ -21,6 +21,8 @@
 
 pub mod arguments;
 #[cfg(target_os = "none")]
+pub mod channel;
+#[cfg(target_os = "none")]
 mod conduit;
 pub mod device_tree;
 #[cfg(target_os = "none")]
@@ -41,3 +43,4 @@ pub mod task;
 pub mod vm;
 
 pub use bulkhead_abi as abi;
+pub use bulkhead_ring as ring;

@@ -15,10 +15,13 @@
 //! | `schedules` | budgets of vCPUs, schedules and their windows, time domains |
 //! | `residents` | code memory of partitions, and instructions replaced in it |
 //! | `ports` | ports, and the memory for their messages; locks |
+//! | `ports` | ports, and the memory for their messages |
+//! | `channels` | channels, and the partitions at them |
 //! | `access` | capabilities, watches |
 
 mod access;
 mod board;
+mod channels;
 mod devices;
 mod memory;
 mod nics;
@@ -37,7 +40,7 @@ type Rule = fn(&Image<'_>, u16) -> Result<(), Fault>;
 
 /// All rules in their order, each for every record of its table. A function for each, called from one place:
 /// together they would need more registers than there are.
-const RULES: [(Table, Rule); 27] = [
+const RULES: [(Table, Rule); 29] = [
     (Table::Map, board::map_entry),
     (Table::Board, board::board),
     (Table::Pcpus, board::pcpu),
@@ -63,6 +66,8 @@ const RULES: [(Table, Rule); 27] = [
     (Table::Vcpus, schedules::vcpu),
     (Table::Ports, ports::port),
     (Table::Locks, ports::lock),
+    (Table::Channels, channels::channel),
+    (Table::Sides, channels::side),
     (Table::Capabilities, access::capability),
     (Table::Watches, access::watch),
 ];

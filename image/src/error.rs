@@ -139,6 +139,10 @@ pub enum Table {
     Ports,
     /// Locks.
     Locks,
+    /// Channels.
+    Channels,
+    /// Sides of channels.
+    Sides,
 }
 
 impl Table {
@@ -169,6 +173,8 @@ impl Table {
             Self::Nics => "network interface",
             Self::Ports => "port",
             Self::Locks => "lock",
+            Self::Channels => "channel",
+            Self::Sides => "side",
         }
     }
 }

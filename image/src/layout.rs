@@ -372,7 +372,7 @@ records! {
         /// `bulkhead_abi::ObjectKind` as a number.
         kind: U32,
         /// Which object of that kind: a partition, an event gate / console by its partition's number, the
-        /// schedules of a pCPU by its number, or a port.
+        /// schedules of a pCPU by its number, a port, or a channel.
         object: U32,
         /// `bulkhead_abi::Rights` as a number.
         rights: U32,
@@ -411,6 +411,36 @@ records! {
     LockRecord {
         /// Its name.
         name: Name,
+    }
+    /// A channel: RAM that its sides share, and a doorbell.
+    ChannelRecord {
+        /// Its name.
+        name: Name,
+        /// Bus address.
+        host: U64,
+        /// Bytes.
+        size: U64,
+        /// First record in the side table; the sides of a channel are consecutive.
+        first_side: U32,
+        /// Its sides.
+        side_count: U32,
+    }
+    /// A partition at a channel. A mapping with [`MEMORY_SHARED`] goes with each.
+    SideRecord {
+        /// The channel.
+        channel: U32,
+        /// The partition.
+        partition: U32,
+        /// Guest-physical address of the memory.
+        guest: U64,
+        /// Virtual line on which the doorbell interrupts, [`NONE`] = none.
+        virtual_line: U32,
+        /// Event that the doorbell raises at the partition's gate, [`NONE`] = none.
+        event: U32,
+        /// `SIDE_*` bits.
+        flags: U32,
+        /// Reserved, 0.
+        reserved: U32,
     }
     /// "When the state of `watched` changes, raise its event at the gate of `watcher`."
     WatchRecord {
@@ -485,8 +515,12 @@ pub const SECTION_NICS: usize = 20;
 pub const SECTION_PORTS: usize = 21;
 /// Index of the [`LockRecord`] table.
 pub const SECTION_LOCKS: usize = 22;
+/// Index of the [`ChannelRecord`] table.
+pub const SECTION_CHANNELS: usize = 23;
+/// Index of the [`SideRecord`] table.
+pub const SECTION_SIDES: usize = 24;
 /// Tables.
-pub const SECTION_COUNT: usize = 23;
+pub const SECTION_COUNT: usize = 25;
 
 /// Policy `pinned`.
 pub const POLICY_PINNED: u32 = 1;
@@ -576,6 +610,8 @@ pub const MEMORY_EXECUTE: u32 = 4;
 pub const MEMORY_DEVICE: u32 = 8;
 /// Cleared (where no payload is copied) when the partition starts cold.
 pub const MEMORY_CLEAR: u32 = 16;
+/// The memory of a channel, which other sides see, too.
+pub const MEMORY_SHARED: u32 = 32;
 
 /// Level-triggered.
 pub const TRIGGER_LEVEL: u32 = 0;
@@ -586,6 +622,11 @@ pub const TRIGGER_EDGE: u32 = 1;
 pub const INTERRUPT_CRITICAL: u32 = 1;
 /// Longest constant latency of an interrupt.
 pub const MAX_LATENCY_NS: u32 = 10_000_000;
+
+/// The side may write the memory of the channel.
+pub const SIDE_WRITES: u32 = 1;
+/// The side is a PCI function behind the host bridge of its VM, with INTx on the virtual line.
+pub const SIDE_FUNCTION: u32 = 2;
 
 /// A receiver learns the number of the sender.
 pub const PORT_IDENTIFIES: u32 = 1;
@@ -606,6 +647,8 @@ pub const VIRTUAL_GIC_V2: u32 = device::GIC_V2.number;
 pub const VIRTUAL_CMSDK_UART: u32 = device::CMSDK_UART.number;
 /// The interrupt of the partition's event gate: level, high while there are events. No windows.
 pub const VIRTUAL_EVENT_GATE: u32 = device::EVENT_GATE.number;
+/// Virtual PCI host bridge: windows configuration space, registers. No line of its own.
+pub const VIRTUAL_PCI_BRIDGE: u32 = device::PCI_BRIDGE.number;
 /// Virtual LAN9118 Ethernet controller, with a record in the table of [`NicRecord`]s.
 pub const VIRTUAL_LAN9118: u32 = device::LAN9118.number;
 /// [`VirtualDeviceRecord::kind`]: parallel flash; both windows: banks.

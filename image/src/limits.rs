@@ -9,10 +9,10 @@
 
 use crate::error::Table;
 use crate::layout::{
-    AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, Header,
+    AlternativeRecord, BoardRecord, CapabilityRecord, ChannelRecord, ControllerRecord, DomainRecord, Header,
     InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MapRecord, MemoryRecord, NicRecord,
     PartitionRecord, PayloadRecord, PcpuRecord, PortRecord, RegistersRecord, ResidentRecord, SECTION_COUNT,
-    ScheduleRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
+    ScheduleRecord, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 
 use bulkhead_abi::size::{HAS_MESSAGES, TABLES, Tables, limit};
@@ -160,11 +160,24 @@ pub const MAX_PORT_DEPTH: u32 = 256;
 pub const MESSAGE_WORDS: usize = messages(TABLES).words;
 /// Words for a message that waits, besides its bytes.
 pub const MESSAGE_HEADER_WORDS: u32 = 3;
+/// Channels.
+pub const MAX_CHANNELS: usize = channel_limits(TABLES).0;
+/// Sides of all channels.
+pub const MAX_SIDES: usize = channel_limits(TABLES).1;
 /// Places in them that look like a replaced instruction.
 pub const MAX_LOOKALIKES: usize = limit(4096, 8192);
 /// Nanoseconds that a budget, a period, a deadline or a frame can be at most: 1000 s, so that sums never
 /// overflow.
 pub const MAX_DURATION_NS: u64 = 1_000_000_000_000;
+
+/// PCI functions of all VMs; no VM has more devices on its bus.
+pub const MAX_FUNCTIONS: usize = limit(0, 32);
+
+/// Returns the channels that a system can have with tables of this size, and the sides of all of them.
+#[must_use]
+pub const fn channel_limits(tables: Tables) -> (usize, usize) {
+    (tables.limit(8, 64), tables.limit(24, 256))
+}
 
 /// Multiple at which each table starts.
 pub(crate) const TABLE_ALIGN: u64 = 8;
@@ -218,6 +231,8 @@ pub(crate) const SHAPES: [Shape; SECTION_COUNT] = [
     shape::<NicRecord>(Table::Nics, 0, MAX_NICS),
     shape::<PortRecord>(Table::Ports, 0, MAX_PORTS),
     shape::<LockRecord>(Table::Locks, 0, MAX_LOCKS),
+    shape::<ChannelRecord>(Table::Channels, 0, MAX_CHANNELS),
+    shape::<SideRecord>(Table::Sides, 0, MAX_SIDES),
 ];
 
 /// Bytes that header and tables can take; nothing longer is ever hashed before it is believed.

@@ -5,15 +5,15 @@ use crate::check;
 use crate::digest::Sha256;
 use crate::error::{ImageError, Table};
 use crate::layout::{
-    AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK, FORMAT,
-    Header, InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MAGIC, MapRecord, MemoryRecord, Name,
-    NicRecord, PartitionRecord, PayloadRecord, PcpuRecord, PortRecord, ROLE_CONSOLE, RegistersRecord,
-    ResidentRecord, SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES, SECTION_CONTROLLERS,
-    SECTION_DOMAINS, SECTION_INTERRUPTS, SECTION_LOADS, SECTION_LOCKS, SECTION_LOOKALIKES, SECTION_MAP,
-    SECTION_MEMORY, SECTION_NICS, SECTION_PARTITIONS, SECTION_PAYLOADS, SECTION_PCPUS, SECTION_PORTS,
-    SECTION_REGISTERS, SECTION_RESIDENTS, SECTION_SCHEDULES, SECTION_VCPUS, SECTION_VIRTUAL_DEVICES,
-    SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord, U64, VcpuRecord, VirtualDeviceRecord, WatchRecord,
-    WindowRecord,
+    AlternativeRecord, BoardRecord, CapabilityRecord, ChannelRecord, ControllerRecord, DomainRecord,
+    END_MARK, FORMAT, Header, InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MAGIC, MapRecord,
+    MemoryRecord, Name, NicRecord, PartitionRecord, PayloadRecord, PcpuRecord, PortRecord, ROLE_CONSOLE,
+    RegistersRecord, ResidentRecord, SECTION_ALTERNATIVES, SECTION_BOARD, SECTION_CAPABILITIES,
+    SECTION_CHANNELS, SECTION_CONTROLLERS, SECTION_DOMAINS, SECTION_INTERRUPTS, SECTION_LOADS, SECTION_LOCKS,
+    SECTION_LOOKALIKES, SECTION_MAP, SECTION_MEMORY, SECTION_NICS, SECTION_PARTITIONS, SECTION_PAYLOADS,
+    SECTION_PCPUS, SECTION_PORTS, SECTION_REGISTERS, SECTION_RESIDENTS, SECTION_SCHEDULES, SECTION_SIDES,
+    SECTION_VCPUS, SECTION_VIRTUAL_DEVICES, SECTION_WATCHES, SECTION_WINDOWS, ScheduleRecord, SideRecord,
+    U64, VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::{MAX_TABLES_LEN, TABLE_ALIGN};
 use crate::tables::{check_directory, payload_start, records, slice, total_len};
@@ -448,6 +448,27 @@ impl<'a> Image<'a> {
     #[must_use]
     pub const fn ports(&self) -> &'a [PortRecord] {
         self.ports
+    }
+
+    /// Channels. A microcontroller has no RAM to keep where they are.
+    #[must_use]
+    pub fn channels(&self) -> &'a [ChannelRecord] {
+        records(self.bytes, self.header, SECTION_CHANNELS).unwrap_or(&[])
+    }
+
+    /// Sides of all channels.
+    #[must_use]
+    pub fn sides(&self) -> &'a [SideRecord] {
+        records(self.bytes, self.header, SECTION_SIDES).unwrap_or(&[])
+    }
+
+    /// Returns the sides of a channel, in their order.
+    #[must_use]
+    pub fn sides_of(&self, channel: u32) -> &'a [SideRecord] {
+        let channel = record(self.channels(), channel);
+        channel.map_or(&[], |channel| {
+            run(self.sides(), channel.first_side.get(), channel.side_count.get())
+        })
     }
 
     /// Tells whether the word at `address` only looks like a replaced instruction. Worst case: a binary

@@ -9,11 +9,11 @@
 use crate::digest::{Portable, Sha256};
 use crate::error::ImageError;
 use crate::layout::{
-    AlternativeRecord, BoardRecord, CapabilityRecord, ControllerRecord, DomainRecord, END_MARK, FORMAT,
-    Header, InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MAGIC, MapRecord, MemoryRecord, NONE,
-    Name, NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord, PcpuRecord, PortRecord, RegistersRecord,
-    ResidentRecord, SECTION_COUNT, ScheduleRecord, Section, VcpuRecord, VirtualDeviceRecord, WatchRecord,
-    WindowRecord,
+    AlternativeRecord, BoardRecord, CapabilityRecord, ChannelRecord, ControllerRecord, DomainRecord,
+    END_MARK, FORMAT, Header, InterruptRecord, LoadRecord, LockRecord, LookalikeRecord, MAGIC, MapRecord,
+    MemoryRecord, NONE, Name, NicRecord, PAYLOAD_ALIGN, PartitionRecord, PayloadRecord, PcpuRecord,
+    PortRecord, RegistersRecord, ResidentRecord, SECTION_COUNT, ScheduleRecord, Section, SideRecord,
+    VcpuRecord, VirtualDeviceRecord, WatchRecord, WindowRecord,
 };
 use crate::limits::TABLE_ALIGN;
 use crate::name::NameError;
@@ -67,6 +67,8 @@ pub struct ImageBuilder {
     pub ports: Vec<PortRecord>,
     /// Locks.
     pub locks: Vec<LockRecord>,
+    pub channels: Vec<ChannelRecord>,
+    pub sides: Vec<SideRecord>,
 }
 
 impl ImageBuilder {
@@ -105,6 +107,8 @@ impl ImageBuilder {
             nics: Vec::new(),
             ports: Vec::new(),
             locks: Vec::new(),
+            channels: Vec::new(),
+            sides: Vec::new(),
         })
     }
 
@@ -187,6 +191,8 @@ impl ImageBuilder {
             TableBytes::of(&self.nics),
             TableBytes::of(&self.ports),
             TableBytes::of(&self.locks),
+            TableBytes::of(&self.channels),
+            TableBytes::of(&self.sides),
         ]
     }
 

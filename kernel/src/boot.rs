@@ -297,6 +297,7 @@ fn prepare<'i, A: Arch, D: Drivers, S: Sha256>(
             .terminal
             .add(partition, system.name(partition), console.is_some());
     }
+    clear_channels(machine, system)?;
     for record in system.image.interrupts() {
         let line = IrqLine(record.line.get());
         machine.route(
@@ -446,6 +447,29 @@ fn build_space<A: Arch>(
     machine
         .build(partition, &plan, devices)
         .map_err(|error| BootError::Space(partition, error))
+}
+
+/// Clears the memory of the channels, once: no start of a side does so later. The longest chunk is what
+/// [`Spaces::clear`](bulkhead_arch_api::Spaces::clear) does at once. Nothing runs yet that could wait.
+fn clear_channels<A: Arch>(machine: &mut A, system: &System<'_>) -> Result<(), BootError> {
+    for (channel, number) in system.image.channels().iter().zip(0_u32..) {
+        let Some(side) = system.image.sides_of(number).first() else {
+            continue;
+        };
+        let (mut guest, mut left) = (side.guest.get(), channel.size.get());
+        let partition = PartitionId(side.partition.get() as u8);
+        while left != 0 {
+            let refused = |_| BootError::Space(partition, BuildError::BadRegion(GuestPhys(guest)));
+            let done = machine
+                .clear(partition, GuestPhys(guest), left)
+                .map_err(refused)?;
+            // At least one byte is cleared each time.
+            let done = done.clamp(1, left);
+            guest = guest.saturating_add(done);
+            left = left.saturating_sub(done);
+        }
+    }
+    Ok(())
 }
 
 fn endow_capabilities<R: RelaxStrategy>(

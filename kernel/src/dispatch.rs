@@ -13,13 +13,15 @@
 //! [`Pcpu::decide`] and [`Pcpu::perform`] are the two halves of a round. Thus tests drive the very loop of
 //! the hypervisor and can stop the world between the halves.
 //!
-//! Each file below this one holds one group of methods of [`Pcpu`]: `exit` (handling of exits), `call`
-//! (hypercalls), `lifecycle` (start, stop, load), `fault` (health events), `gate` (events), `device`
-//! (virtual devices, consoles), `host` (calls of a debugger), `network` (interfaces, the switch), `lock` (locks),
-//! `port` (messages, calls), `report` (lines for the log), `schedule` (windows, schedules), `trace` (records of a
+//! Each file below this one holds one group of methods of [`Pcpu`]: `bridge` (PCI functions), `exit` (handling of exits), `call`
+//! (hypercalls), `channel` (doorbells), `lifecycle` (start, stop, load), `fault` (health events), `gate` (events), `device`
+//! (virtual devices, consoles), `host` (calls of a debugger), `network` (interfaces, the switch), `lock` (locks), `port`
+//! (messages, calls), `report` (lines for the log), `schedule` (windows, schedules), `trace` (records of a
 //! pCPU that is traced).
 
+mod bridge;
 mod call;
+mod channel;
 mod device;
 mod exit;
 mod fault;
@@ -187,12 +189,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
     /// Does [`Pcpu::block_and_switch`] on a pCPU that is traced. The function is a second copy of the way, so
     /// that the first one asks only once whether anything is traced.
     #[inline(never)]
-    fn block_and_switch_traced(
-        &mut self,
-        slot: Slot,
-        vcpu: VcpuId,
-        until: Ticks,
-    ) -> Option<(Slot, VcpuId)> {
+    fn block_and_switch_traced(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) -> Option<(Slot, VcpuId)> {
         if IS_SMALL {
             self.handle_traced(slot, vcpu, &Exit::Idle { until });
             return None;

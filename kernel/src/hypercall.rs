@@ -81,7 +81,15 @@ pub enum Command {
     TryTake(LockId),
     /// Give a lock up.
     Release(LockId),
+    /// Return where the caller sees a channel.
+    ChannelPlace(ChannelId),
+    /// Ring at these sides of a channel (a bitmap, 0 for all), but not at the caller's own.
+    Doorbell(ChannelId, u64),
 }
+
+/// A channel, by its number in the system image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChannelId(pub u8);
 
 /// A message in the memory of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +176,8 @@ const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
         Operation::LockTake | Operation::LockTryTake | Operation::LockRelease => {
             Some((ObjectKind::Lock, Rights::WRITE))
         }
+        Operation::ChannelPlace => Some((ObjectKind::Channel, Rights::READ)),
+        Operation::ChannelDoorbell => Some((ObjectKind::Channel, Rights::WRITE)),
     }
 }
 
@@ -197,7 +207,7 @@ pub fn decode<R: RelaxStrategy>(
             (capability.object, capability.rights)
         }
     };
-    if (operation as u16) >= Operation::PortSend as u16 {
+    if (Operation::PortSend as u16..=Operation::PortReply as u16).contains(&(operation as u16)) {
         return decode_port(operation, call, (caller, object, held), spaces);
     }
     let number = object;
@@ -224,6 +234,8 @@ pub fn decode<R: RelaxStrategy>(
         Operation::CapabilityInspect => Command::Inspect(spaces.look_up(caller, x1)?),
         Operation::ScheduleStatus => Command::ScheduleStatus(PcpuId(number)),
         Operation::ScheduleChange => Command::ScheduleChange(PcpuId(number), x2),
+        Operation::ChannelPlace => Command::ChannelPlace(ChannelId(number)),
+        Operation::ChannelDoorbell => Command::Doorbell(ChannelId(number), x2),
         // `decode_port` has these.
         Operation::PortSend
         | Operation::PortReceive

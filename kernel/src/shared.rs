@@ -10,6 +10,7 @@
 use crate::cap::Spaces;
 use crate::event::Gate;
 use crate::flash::{FLASHES, Flash};
+use crate::function::MAX_FUNCTIONS;
 use crate::health::Record;
 use crate::lock::{self, Lock, PerLock};
 use crate::mailbox::{Mailbox, bit};
@@ -25,6 +26,7 @@ use bulkhead_abi::PartitionState;
 use bulkhead_abi::atomic::AtomicU64;
 use bulkhead_abi::status::StatusWord;
 use bulkhead_arch_api::{MAX_PARTITIONS, MAX_PCPUS, MAX_VCPUS, PartitionId, Ticks, VcpuId};
+use bulkhead_devices::ivshmem::Function;
 use bulkhead_image::MAX_NICS;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use spin::RelaxStrategy;
@@ -153,6 +155,8 @@ pub struct Shared<'i, R> {
     pub(crate) flashes: Flashes<R>,
     /// Interfaces to networks.
     pub(crate) nics: PerNic<TicketMutex<Nic, R>>,
+    /// PCI functions.
+    pub(crate) functions: [TicketMutex<Function, R>; MAX_FUNCTIONS],
     /// The partitions whose virtual UART has no room for output, as a bitmap.
     starved: AtomicU32,
     /// True if a pCPU is ending the system.
@@ -184,6 +188,7 @@ impl<R: RelaxStrategy> Shared<'_, R> {
             seats: Table::new([const { TicketMutex::new(Seat::new()) }; SEATS]),
             flashes: Table::new([const { TicketMutex::new(Flash::new()) }; FLASHES]),
             nics: Table::new([const { TicketMutex::new(Nic::new([0; 6])) }; MAX_NICS]),
+            functions: [const { TicketMutex::new(Function::new()) }; MAX_FUNCTIONS],
             starved: AtomicU32::new(0),
             ending: AtomicBool::new(false),
         }

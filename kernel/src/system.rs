@@ -5,6 +5,7 @@
 //! it without a lock. Facts that hot paths need (the binding of this vCPU, the action for this class) are one
 //! table look-up. Everything else stays in the image's own records.
 
+use crate::function::{FunctionFacts, FunctionId, MAX_FUNCTIONS};
 use crate::mailbox::bit;
 use crate::network::{Intake, NicFacts, NicId, PerNic};
 use crate::partition::Homes;
@@ -22,7 +23,7 @@ use bulkhead_arch_api::{
 use bulkhead_image::layout::HealthAction;
 use bulkhead_image::layout::{
     FLAG_FROZEN_TIME, FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, NONE, PARTITION_TASK,
-    PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, U64, VirtualDeviceRecord,
+    PartitionRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, SIDE_FUNCTION, U64, VirtualDeviceRecord,
 };
 use bulkhead_image::{Image, MAX_NICS, MAX_VIRTUAL_DEVICES};
 use bulkhead_sched::Slot;
@@ -153,6 +154,7 @@ pub struct System<'i> {
     /// The time for frames from outside, as the manifest gives it.
     pub(crate) intake: Intake,
     nics: PerNic<NicFacts>,
+    functions: [FunctionFacts; MAX_FUNCTIONS],
     /// The vCPUs of VMs that have a network interface.
     nic_vcpus: VcpuSet,
     /// The lines whose interrupts are critical.
@@ -188,6 +190,7 @@ impl<'i> System<'i> {
             devices: [VirtualDevice::NOTHING; MAX_DEVICES],
             ports: Table::new([PortFacts::NOTHING; PORT_ENTRIES]),
             nics: Table::new([NicFacts::NOTHING; MAX_NICS]),
+            functions: [FunctionFacts::NOTHING; MAX_FUNCTIONS],
             nic_vcpus: VcpuSet::EMPTY,
             critical: LineSet::EMPTY,
             critical_vcpus: VcpuSet::EMPTY,
@@ -208,6 +211,7 @@ impl<'i> System<'i> {
         }
         system.find_devices();
         system.find_nics();
+        system.find_functions();
         for watch in image.watches() {
             let watched = PartitionId(watch.watched.get() as u8);
             system.partitions.of_mut(watched).watchers |= bit(watch.watcher.get() as u8);
@@ -258,7 +262,8 @@ impl<'i> System<'i> {
                 let [first, second] = windows(class, record);
                 let own = match role {
                     DeviceRole::Controller => [None, None],
-                    DeviceRole::Flash => [Some(first), Some(second)],
+                    // The backend's own devices, which have no place here, leave room for the second window.
+                    DeviceRole::Flash | DeviceRole::Bridge => [Some(first), Some(second)],
                     DeviceRole::Console(_) | DeviceRole::Network | DeviceRole::Gate => [Some(first), None],
                 };
                 for window in own.into_iter().flatten() {
@@ -284,6 +289,47 @@ impl<'i> System<'i> {
                 self.nic_vcpus.insert_all(VcpuSet::of(owner.first));
             }
         }
+    }
+
+    /// Numbers the sides of channels that are PCI functions, and counts them for each VM.
+    fn find_functions(&mut self) {
+        let image = self.image;
+        let mut devices: PerPartition<u8> = Table::new([0; MAX_PARTITIONS]);
+        let mut found = 0_usize;
+        for (channel, number) in image.channels().iter().zip(0_u32..) {
+            for (side, position) in image.sides_of(number).iter().zip(0_u8..) {
+                if side.flags.get() & SIDE_FUNCTION == 0 {
+                    continue;
+                }
+                let partition = PartitionId(side.partition.get() as u8);
+                let mut windows = self.devices_of(partition).iter();
+                let is_registers = |device: &&VirtualDevice| {
+                    device.window() == 1 && self.role_of(device) == Some(DeviceRole::Bridge)
+                };
+                let device = *devices.of(partition);
+                // The check of the image has found the bridge, and bounds the number of functions.
+                if let Some(registers) = windows.find(is_registers).copied()
+                    && let Some(place) = self.functions.get_mut(found)
+                {
+                    *place = FunctionFacts::new(side, (channel, position), (&registers, device));
+                    found = found.saturating_add(1);
+                }
+                *devices.of_mut(partition) = device.saturating_add(1);
+            }
+        }
+    }
+
+    /// Returns all functions, in the order of the sides.
+    pub fn functions(&self) -> impl Iterator<Item = (FunctionId, &FunctionFacts)> {
+        let used = |(_, facts): &(FunctionId, &FunctionFacts)| facts.place.size != 0;
+        (0..).map(FunctionId).zip(&self.functions).take_while(used)
+    }
+
+    /// Returns the function at a device number of a VM. The work is bounded by the number of functions.
+    #[must_use]
+    pub fn function_at(&self, partition: PartitionId, device: u64) -> Option<(FunctionId, &FunctionFacts)> {
+        let mut functions = self.functions();
+        functions.find(|(_, facts)| facts.partition == partition && u64::from(facts.device) == device)
     }
 
     /// Gives each port its part of the memory for messages.

@@ -9,14 +9,19 @@ use bulkhead_abi::{HealthClass, ObjectKind, Operation, Rights};
 use bulkhead_arch_api::{FaultReport, GuestPhys, ResetKind, VcpuId};
 use bulkhead_arch_sim::{Action, Outcome, What};
 use bulkhead_image::layout::HealthAction;
-use bulkhead_image::layout::{Name, PortRecord};
+use bulkhead_image::layout::{NONE, Name, PortRecord};
 use proptest::prelude::*;
-use support::{Bench, NOWHERE, Part, RAM, UART, tables, task, vm};
+use support::{At, Bench, NOWHERE, Part, RAM, UART, add_channel, call, tables, task, vm};
 
 const PERIOD: u64 = 5_000;
 /// The time of one chunk of loading another partition, and of the way in and out.
 const LATENESS: u64 = 1_200;
 const END: u64 = 400_000;
+/// The capability for the channel, and where its sides see it.
+const LINK: u64 = 8;
+const CHANNEL: u64 = 0x1000_0000;
+/// The line of a guest's own timer.
+const TIMER: u32 = 27;
 
 /// Returns a call of a port or a reply that mostly has possible arguments.
 fn message_call() -> impl Strategy<Value = Action> {
@@ -58,6 +63,7 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
         UART..UART + 0x1000,
         RAM..RAM + 0x5000,
         Just(NOWHERE),
+        CHANNEL..CHANNEL + 0x2100,
         any::<u64>()
     ];
     let size = prop_oneof![Just(1_u8), Just(2), Just(4), Just(8)];
@@ -65,6 +71,7 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
         4 => (0..3_000_u64).prop_map(Action::Compute),
         8 => (number, prop::array::uniform6(small)).prop_map(|(number, arguments)| Action::Hypercall(number, arguments)),
         6 => message_call(),
+        4 => (0..9_u64).prop_map(|sides| call(Operation::ChannelDoorbell, &[LINK, sides])),
         3 => (address.clone(), size.clone()).prop_map(|(address, size)| Action::Read { address, size }),
         3 => (address, size, any::<u64>()).prop_map(|(address, size, value)| Action::Write { address, size, value }),
         2 => (0..END).prop_map(|time| Action::SetTimer(Some(time))),
@@ -118,7 +125,7 @@ fn critical() -> impl FnMut(Outcome, u64) -> Action {
             }
             (2, _) => Action::Idle,
             (3, _) => Action::Acknowledge,
-            (_, Outcome::Interrupt(Some(_))) => Action::Mark(now - due),
+            (_, Outcome::Interrupt(Some(TIMER))) => Action::Mark(now - due),
             _ => {
                 step = 1;
                 Action::Compute(1)
@@ -137,6 +144,7 @@ fn parts(health: [HealthAction; 5], peers: Rights) -> Vec<Part> {
             .cap(5, ObjectKind::Console, number, Rights::ALL)
             .cap(6, ObjectKind::Port, 0, Rights::ALL)
             .cap(7, ObjectKind::Port, 1, Rights::ALL)
+            .cap(LINK as u32, ObjectKind::Channel, 0, Rights::ALL)
             .with(|part| {
                 part.watches = vec![3 - number];
                 part.watchdog_ns = 70_000;
@@ -179,6 +187,15 @@ proptest! {
                 reserved: 0.into(),
             });
         }
+        let side = |partition: u32, line: u32, event: u32| At {
+            partition,
+            guest: CHANNEL,
+            writes: true,
+            line,
+            event,
+        };
+        // The critical one has a side that rings on a line it never looks at.
+        add_channel(&mut image, "shared", 0x2000, &[side(0, 61, NONE), side(1, 62, NONE), side(2, NONE, 9)]);
         let mut bench = Bench::with_image(2, image.build().unwrap());
         bench.seed(seed);
         bench.program(0, |_| critical());

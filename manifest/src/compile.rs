@@ -13,12 +13,11 @@ use bulkhead_image::layout::{
     AlternativeRecord, BoardRecord, CapabilityRecord, DomainRecord, FLAG_AUTOSTART, FLAG_FROZEN_TIME,
     FLAG_NO_SEMIHOSTING, FLAG_WINDOW_EVENTS, INTERRUPT_CRITICAL, InterruptRecord, LoadRecord,
     LookalikeRecord, MAP_CODE, MAP_DEVICE, MAP_RAM, MAX_LATENCY_NS, MEMORY_CLEAR, MEMORY_DEVICE,
-    MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name, NicRecord,
+    MEMORY_EXECUTE, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name, NicRecord,
     PARTITION_TASK, PARTITION_VM, POLICY_ARINC653, POLICY_DOMAINS, POLICY_EDF, POLICY_FIXED_PRIORITY,
     POLICY_PINNED, PartitionRecord, PcpuRecord, REGISTERS_FORWARDED, REGISTERS_QUIESCED, RegistersRecord,
     ResidentRecord, SERVER_CONSTANT_BANDWIDTH, SERVER_DEFERRABLE, SERVER_NONE, SERVER_SPORADIC,
-    ScheduleRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CFI_FLASH, VIRTUAL_EVENT_GATE, VIRTUAL_LAN9118, VcpuRecord,
-    VirtualDeviceRecord, WINDOW_PERIOD_START, WatchRecord, WindowRecord,
+    ScheduleRecord, TRIGGER_EDGE, TRIGGER_LEVEL, VIRTUAL_CFI_FLASH, VIRTUAL_EVENT_GATE, VIRTUAL_LAN9118, VIRTUAL_PCI_BRIDGE, VcpuRecord, VirtualDeviceRecord, WINDOW_PERIOD_START, WatchRecord, WindowRecord,
 };
 use bulkhead_image::{
     ImageBuilder, ImageError, MAX_ALTERNATIVES_PER_PARTITION, MAX_LOADS, MAX_MEMORY,
@@ -29,12 +28,12 @@ use crate::board::{Trigger, Window};
 use crate::class::VirtualController;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::driver::Controller;
-use crate::guest::Guest;
-use crate::model::{Access, Kind, Policy, ServerKind};
+use crate::guest::{AreaKind, Guest};
+use crate::model::{Access, Kind, PartitionSpec, Policy, ServerKind};
 use crate::payload::{Bytes, blob_name};
 use crate::plan::{self, Plan, TraceWish};
 use crate::rules::memory::UART_SIZE;
-use crate::rules::{networks, owned, ports, registers};
+use crate::rules::{channels, networks, owned, ports, registers};
 use crate::system::{Mapping, MappingKind, Partition, System, Vcpu};
 use crate::units::align_up;
 
@@ -150,6 +149,7 @@ pub(crate) fn plan(
     let input = plan::Input {
         board: &system.board,
         specs: &system.manifest.partitions,
+        channels: system.manifest.channels.len(),
         guests: &system.guests,
         binary,
         image,
@@ -206,6 +206,7 @@ fn records(system: &System) -> Result<ImageBuilder, NameError> {
     for lock in &system.manifest.locks {
         builder.locks.push(ports::lock_record(lock)?);
     }
+    channel_records(system, &mut builder)?;
     let mut blobs = Blobs::default();
     for (number, partition) in system.partitions().iter().enumerate() {
         let record = partition_record(system, partition, builder.vcpus.len())?;
@@ -231,6 +232,36 @@ fn records(system: &System) -> Result<ImageBuilder, NameError> {
     builder.lookalikes = lookalikes(system);
     builder.payloads = blobs.payloads()?;
     Ok(builder)
+}
+
+/// Writes the records of the channels and their sides.
+fn channel_records(system: &System, builder: &mut ImageBuilder) -> Result<(), NameError> {
+    let partitions = &system.manifest.partitions;
+    for (number, channel) in system.manifest.channels.iter().enumerate() {
+        let host = system.plan.channels.get(number).copied().unwrap_or(0);
+        let first = builder.sides.len();
+        builder.channels.push(channels::record(channel, host, first)?);
+        for side in &channel.sides {
+            let is_it = |spec: &PartitionSpec| {
+                let name = side.partition.as_ref();
+                name.is_some_and(|name| name.value == spec.name.value)
+            };
+            let Some(owner) = partitions.iter().position(is_it) else {
+                continue;
+            };
+            let mut areas = system
+                .guests
+                .get(owner)
+                .map_or(&[][..], |guest| &guest.areas)
+                .iter();
+            let area = areas.find(|area| area.kind == AreaKind::Channel(number));
+            let guest = area.map_or(0, |area| area.window.base);
+            builder
+                .sides
+                .push(channels::side_record(number, side, owner, guest));
+        }
+    }
+    Ok(())
 }
 
 /// Writes the records of all that is copied: for the partition's own payloads, and for each alternative.
@@ -457,6 +488,7 @@ fn uuid(board: &str, name: &str) -> [u8; 16] {
 fn memory_record(partition: u32, mapping: &Mapping) -> MemoryRecord {
     let Access { read, write, execute } = mapping.access;
     let device = mapping.kind == MappingKind::Device;
+    let shared = mapping.kind == MappingKind::Channel;
     let bits = [
         (read, MEMORY_READ),
         (write, MEMORY_WRITE),
@@ -469,6 +501,7 @@ fn memory_record(partition: u32, mapping: &Mapping) -> MemoryRecord {
             ),
             MEMORY_CLEAR,
         ),
+        (shared, MEMORY_SHARED),
     ];
     let flags = bits
         .iter()
@@ -526,6 +559,17 @@ fn device_records(system: &System, number: u32, builder: &mut ImageBuilder) {
             kind: VIRTUAL_CFI_FLASH.into(),
             base: banks.map(|bank| bank.base.into()),
             size: banks.map(|bank| bank.size.into()),
+            virtual_line: NONE.into(),
+            reserved: 0.into(),
+        });
+    }
+    if spec.machine.functions != 0 {
+        let [(_, first), (_, second)] = channels::BRIDGE;
+        builder.virtual_devices.push(VirtualDeviceRecord {
+            partition: number.into(),
+            kind: VIRTUAL_PCI_BRIDGE.into(),
+            base: [first.base.into(), second.base.into()],
+            size: [first.size.into(), second.size.into()],
             virtual_line: NONE.into(),
             reserved: 0.into(),
         });

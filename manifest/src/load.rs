@@ -258,6 +258,7 @@ fn build(
     if let Some(board) = &board {
         board.class.host().settle(&mut manifest, board);
     }
+    rules::channels::count_functions(&mut manifest);
     rules::check(&manifest, board.as_ref(), report);
     rules::disks_are_files(&manifest, base, report);
     let board = board?;
@@ -286,7 +287,12 @@ struct Draft<'a> {
 impl Draft<'_> {
     /// Returns the system, without places.
     fn system(&mut self, report: &mut Report) -> Option<System> {
-        let guests = self.guests(report)?;
+        let mut guests = self.guests(report)?;
+        let class = self.board.class.host();
+        class.place_channels(&self.board, &self.manifest, &mut guests, report);
+        if report.has_errors() {
+            return None;
+        }
         let system = System {
             pcpus: system::pcpus(&self.manifest, &self.board),
             plan: plan::Plan {
@@ -309,7 +315,9 @@ impl Draft<'_> {
         let mut guests = Vec::new();
         for (number, spec) in self.manifest.partitions.iter().enumerate() {
             let capabilities = system::capabilities(number, spec, &self.manifest);
+            let sides = rules::channels::sides_of(&self.manifest, &spec.name.value);
             let context = Context {
+                sides: &sides,
                 spec,
                 board: &self.board,
                 capabilities: &capabilities,

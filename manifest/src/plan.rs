@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub trace: Option<(u64, u32)>,
     /// RAM for the frames of each partition that is on a network.
     pub frames: Vec<(usize, u64)>,
+    /// The bus address of each channel.
+    pub channels: Vec<u64>,
     /// The bus address of each area, per partition.
     pub hosts: Vec<Vec<u64>>,
 }
@@ -49,6 +51,8 @@ pub(crate) struct Input<'a> {
     pub board: &'a Board,
     pub specs: &'a [PartitionSpec],
     pub guests: &'a [Guest],
+    /// Number of channels.
+    pub channels: usize,
     /// Bytes of the class binary, in whole pages.
     pub binary: u64,
     /// Bytes of the system image.
@@ -111,7 +115,7 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     let image_base = input.board.load_address.checked_add(input.binary)?;
     let pool = Window {
         base: align_up(image_base.checked_add(input.image)?, PAGE)?,
-        size: pool_size(&blocks)?,
+        size: pool_size(&blocks, channel_tables(input))?,
     };
     // The area itself ends at a block boundary, as if the binary filled its reserve.
     let spare = input
@@ -162,12 +166,14 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
             return None;
         }
     }
+    let channels = share(input, &mut hosts);
     // The rings come last, so that everything else is where it is without a trace.
     let trace = input.trace.map(|wish| trace_place(input.board, wish, &taken));
     if let (Some(None), Some(wish)) = (trace, input.trace) {
         report.push(no_room_for_trace(input, wish, hypervisor, &blocks));
     }
     (report.error_count() == errors).then_some(Plan {
+        channels,
         frames: Vec::new(),
         trace: trace.flatten(),
         hypervisor,
@@ -180,13 +186,21 @@ pub(crate) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
 
 fn blocks<'a>(input: &Input<'a>, report: &mut Report) -> Vec<Block<'a>> {
     let mut blocks = Vec::new();
+    let mut placed = vec![false; input.channels];
     for (partition, (spec, guest)) in input.specs.iter().zip(input.guests).enumerate() {
         let identity = does_trusted_dma(spec, input.board);
         let open = chooses_ram_base(spec, input.board);
         for (index, area) in guest.areas.iter().enumerate() {
+            if let AreaKind::Channel(number) = area.kind {
+                // The first side stands for all. No device of a side accesses a channel by itself.
+                if core::mem::replace(&mut placed[number], true) {
+                    continue;
+                }
+            }
+            let is_channel = matches!(area.kind, AreaKind::Channel(_));
             // No device writes to a flash.
-            let identity =
-                identity && !(open && area.kind == AreaKind::Ram) && area.kind != AreaKind::Flash;
+            let identity = identity && !is_channel && area.kind != AreaKind::Flash;
+            let identity = identity && !(open && area.kind == AreaKind::Ram);
             let base = area.window.base;
             let wish = match &area.at {
                 Some(at) if identity && at.value.get() != base => {
@@ -219,6 +233,32 @@ fn blocks<'a>(input: &Input<'a>, report: &mut Report) -> Vec<Block<'a>> {
     blocks
 }
 
+/// Gives every side of a channel the place of the first one. Returns the places of the channels.
+pub(crate) fn share(input: &Input<'_>, hosts: &mut [Vec<u64>]) -> Vec<u64> {
+    let mut places: Vec<Option<u64>> = vec![None; input.channels];
+    for (guest, hosts) in input.guests.iter().zip(hosts) {
+        for (area, host) in guest.areas.iter().zip(hosts) {
+            if let AreaKind::Channel(number) = area.kind
+                && let Some(place) = places.get_mut(number)
+            {
+                *host = *place.get_or_insert(*host);
+            }
+        }
+    }
+    places.into_iter().map(Option::unwrap_or_default).collect()
+}
+
+/// Returns the number of tables for the sides of channels, as if no block of theirs were congruent.
+fn channel_tables(input: &Input<'_>) -> u64 {
+    let areas = input.guests.iter().flat_map(|guest| &guest.areas);
+    let sides = areas.filter(|area| matches!(area.kind, AreaKind::Channel(_)));
+    sides.fold(0, |sum: u64, area| {
+        let leaves = (area.window.size / BLOCK).saturating_add(2);
+        let upper = (area.window.size / GIB).saturating_add(2);
+        sum.saturating_add(leaves).saturating_add(upper)
+    })
+}
+
 fn not_identical(spec: &PartitionSpec, place: Place, guest: u64, host: u64) -> Diagnostic {
     let message = format!(
         "memory of `{}` at {guest:#x} is placed at {host:#x}, but its devices do DMA without IOMMU",
@@ -231,10 +271,12 @@ fn not_identical(spec: &PartitionSpec, place: Place, guest: u64, host: u64) -> D
 
 /// Returns the bytes for the tables of the mappings. Each area needs one table per GiB for its blocks of 2
 /// MiB, and one per 2 MiB at its ends (or everywhere, if a wish forbids blocks). A quarter is added.
-fn pool_size(blocks: &[Block<'_>]) -> Option<u64> {
+fn pool_size(blocks: &[Block<'_>], more: u64) -> Option<u64> {
     let last = blocks.iter().map(|block| block.partition).max();
     let partitions = last.map_or(0, |last| (last as u64).saturating_add(1));
-    let mut tables = OWN_TABLES.checked_add(ROOT_TABLES.checked_mul(partitions)?)?;
+    let mut tables = OWN_TABLES
+        .checked_add(ROOT_TABLES.checked_mul(partitions)?)?
+        .checked_add(more)?;
     for block in blocks {
         let congruent = block
             .wish

@@ -280,6 +280,14 @@ pub(crate) fn inject(p: &mut PcpuIrq, partition: PartitionId, line: VirtualLine)
     p.take_wake()
 }
 
+/// See [`bulkhead_arch_api::Vcpus::pulse`].
+pub(crate) fn pulse(p: &mut PcpuIrq, partition: PartitionId, line: VirtualLine) -> VcpuSet {
+    if let Some((vgic, first)) = vgic_by_id(partition) {
+        vgic.pulse(NO_VCPU, line.0, &mut Local { pcpu: p, first });
+    }
+    p.take_wake()
+}
+
 /// See [`bulkhead_arch_api::Vcpus::withdraw`].
 pub(crate) fn withdraw(_p: &mut PcpuIrq, partition: PartitionId, line: VirtualLine) {
     if let Some((vgic, _)) = vgic_by_id(partition) {

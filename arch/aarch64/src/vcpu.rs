@@ -338,6 +338,10 @@ impl Vcpus for Machine {
         irq::inject(&mut self.irq, partition, line)
     }
 
+    fn pulse(&mut self, partition: PartitionId, line: VirtualLine) -> VcpuSet {
+        irq::pulse(&mut self.irq, partition, line)
+    }
+
     fn withdraw(&mut self, partition: PartitionId, line: VirtualLine) {
         irq::withdraw(&mut self.irq, partition, line);
     }

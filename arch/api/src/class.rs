@@ -173,7 +173,11 @@ impl ClassFacts {
     pub fn console(&self) -> Option<(&'static DeviceFacts, VirtualUart)> {
         self.devices.iter().find_map(|device| match device.role {
             DeviceRole::Console(uart) => Some((device, uart)),
-            DeviceRole::Controller | DeviceRole::Network | DeviceRole::Gate | DeviceRole::Flash => None,
+            DeviceRole::Controller
+            | DeviceRole::Network
+            | DeviceRole::Gate
+            | DeviceRole::Flash
+            | DeviceRole::Bridge => None,
         })
     }
 

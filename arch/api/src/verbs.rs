@@ -144,6 +144,17 @@ pub trait Vcpus {
     /// Takes the level back; a vector has none. *Any pCPU.* An interrupt that has become pending by the level
     /// stays so if the class's interrupt controller keeps it.
     fn withdraw(&mut self, partition: PartitionId, line: VirtualLine);
+    /// Makes the interrupt of a shared line pending once, whatever the trigger that the guest has chosen for
+    /// it, or sends a vector. *Any pCPU.* Returns what [`Vcpus::inject`] returns. An interrupt that is pending
+    /// already stays one. A handler that begins after the call sees what the caller wrote before it.
+    ///
+    /// A class on which several pCPUs can do this at the same time has a way of its own: here the level of
+    /// one caller could hide the edge of another.
+    fn pulse(&mut self, partition: PartitionId, line: VirtualLine) -> VcpuSet {
+        let woken = self.inject(partition, line);
+        self.withdraw(partition, line);
+        woken
+    }
     /// Tells whether a deliverable interrupt waits for the vCPU, so that it must not sleep. On its own pCPU.
     fn has_work(&mut self, vcpu: VcpuId) -> bool;
     /// Prepares the current vCPU, which has just exited, to wait for something of the kernel's. Returns when

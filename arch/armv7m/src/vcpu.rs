@@ -145,6 +145,16 @@ impl Vcpus for Machine {
         VcpuSet::of(vcpu)
     }
 
+    fn pulse(&mut self, partition: PartitionId, line: VirtualLine) -> VcpuSet {
+        let Some(vcpu) = self.first_of(partition) else {
+            return VcpuSet::EMPTY;
+        };
+        if let Some(context) = self.contexts.get(vcpu) {
+            context.core.pulse_line(line.0 as u8);
+        }
+        VcpuSet::of(vcpu)
+    }
+
     fn withdraw(&mut self, partition: PartitionId, line: VirtualLine) {
         let vcpu = self.first_of(partition);
         if let Some(context) = vcpu.and_then(|vcpu| self.contexts.get(vcpu)) {

@@ -190,6 +190,15 @@ impl<C: SimClass> Vcpus for SimMachine<C> {
         state.first.map_or(VcpuSet::EMPTY, VcpuSet::of)
     }
 
+    fn pulse(&mut self, partition: PartitionId, line: VirtualLine) -> VcpuSet {
+        let mut world = self.world();
+        world.record(self.pcpu, What::Pulse(partition, line));
+        let state = world.partitions.entry(partition.0).or_default();
+        state.asserted.insert(line.0);
+        state.pulsed.insert(line.0);
+        state.first.map_or(VcpuSet::EMPTY, VcpuSet::of)
+    }
+
     fn withdraw(&mut self, partition: PartitionId, line: VirtualLine) {
         let mut world = self.world();
         world.record(self.pcpu, What::Withdraw(partition, line));
@@ -351,7 +360,9 @@ impl<C: SimClass> Spaces for SimMachine<C> {
             on.is_empty(),
             "{partition:?} reset while vCPUs {on:?} are attached"
         );
-        world.partitions.entry(partition.0).or_default().asserted.clear();
+        let own = world.partitions.entry(partition.0).or_default();
+        own.asserted.clear();
+        own.pulsed.clear();
         // As many parts as to show that the kernel asks for them all.
         let next = part + 1;
         world.record(self.pcpu, What::ResetShared(partition, part));

@@ -54,6 +54,8 @@ pub enum What {
     Inject(PartitionId, VirtualLine),
     /// A line was lowered.
     Withdraw(PartitionId, VirtualLine),
+    /// A line became pending once.
+    Pulse(PartitionId, VirtualLine),
     /// Another pCPU was signalled.
     Signal(PcpuId),
     /// Another pCPU was started.
@@ -109,6 +111,8 @@ pub(crate) struct VcpuState {
 pub(crate) struct PartitionState {
     pub(crate) view: View,
     pub(crate) asserted: BTreeSet<u32>,
+    /// Those of them that are pending once.
+    pub(crate) pulsed: BTreeSet<u32>,
     /// Translations of pages that are loaded, the newest first.
     pub(crate) loaded: VecDeque<Region>,
     /// Numbered registers that its vCPUs have to themselves.
@@ -615,12 +619,13 @@ impl World {
         match line {
             SENT => state.sent = false,
             TIMER => state.timer = None,
-            // A level stays until its device takes it back. A vector, and an edge from a routed line, is
-            // taken here.
+            // A level stays until its device takes it back. A vector, a pulse, and an edge from a routed line,
+            // is taken here.
             _ => {
                 let partition = state.plan?.partition;
-                let is_vector = VirtualLine(line).as_vector().is_some();
-                if is_vector
+                let own = self.partitions.entry(partition.0).or_default();
+                let is_once = VirtualLine(line).as_vector().is_some() || own.pulsed.remove(&line);
+                if is_once
                     || self
                         .routes
                         .values()

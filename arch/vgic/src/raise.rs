@@ -56,6 +56,16 @@ impl Vgic<'_> {
         self.announce(me, line, hardware);
     }
 
+    /// Makes a shared line pending, as a write to `GICD_SETSPI_NSR` does for an edge-triggered line (IHI 0069,
+    /// 12.9.36). A level-triggered one is pending until it is acknowledged, as after a write to
+    /// `GICD_ISPENDR`.
+    pub fn pulse<H: Hardware>(&self, me: usize, line: u32, hardware: &mut H) {
+        let Some(lines) = self.shared(line) else { return };
+        if lines.latch.fetch_or(bit(line), SeqCst) & bit(line) == 0 {
+            self.announce(me, line, hardware);
+        }
+    }
+
     /// Notes that the input of a shared line goes low. A vCPU that already has the line in a list register
     /// takes it back at its next exit, and is not interrupted for that.
     pub fn lower(&self, line: u32) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Guests in C, built with the stock toolchain for microcontrollers.
+//! Guests in C, built with stock toolchains: for microcontrollers, and programs of Linux.
 //!
-//! Such a guest is a folder in `guests/` with a file `gcc.options` in the place of a `Cargo.toml`. The file
+//! Such a guest is a folder in `guests/` with a file `gcc.options` (or `gcc-aarch64.options` for a program of
+//! Linux) in the place of a `Cargo.toml`. The file
 //! holds all options of the compiler, sources and linker scripts included. Anybody can do the same as the
 //! tool in that folder: `arm-none-eabi-gcc @gcc.options -o PROGRAM`. Each build is a whole one, for the
 //! folder has only a dozen short files. The result replaces the old one at once, so a run at the same time
@@ -13,17 +14,26 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{fs, process};
 
-/// The file with the compiler's options in the folder of a guest.
-const OPTIONS: &str = "gcc.options";
-/// The compiler, of Debian's package `gcc-arm-none-eabi`.
-const COMPILER: &str = "arm-none-eabi-gcc";
+/// The file with the compiler's options in the folder of a guest, and the compiler, of Debian's package
+/// `gcc-arm-none-eabi` or `gcc-aarch64-linux-gnu`.
+const KINDS: [(&str, &str); 2] = [
+    ("gcc.options", "arm-none-eabi-gcc"),
+    ("gcc-aarch64.options", "aarch64-linux-gnu-gcc"),
+];
 /// Folder of the built programs, among the targets of cargo.
 const TARGET: &str = "arm-none-eabi";
 
 /// Tells whether the folder of a guest has one in C.
 #[must_use]
 pub fn is_one(folder: &Path) -> bool {
-    folder.join(OPTIONS).is_file()
+    kind(folder).is_some()
+}
+
+/// Returns the options and the compiler of the guest in a folder, if there is one in C.
+fn kind(folder: &Path) -> Option<(&'static str, &'static str)> {
+    KINDS
+        .into_iter()
+        .find(|(options, _)| folder.join(options).is_file())
 }
 
 /// Returns the path that the program of a guest has once the program is built.
@@ -43,10 +53,13 @@ pub fn build(folder: &Path, program: &Path) -> Result<(), Problem> {
     if let Some(parent) = program.parent() {
         fs::create_dir_all(parent).map_err(Problem::io(parent.display()))?;
     }
-    let mut command = Command::new(COMPILER);
+    let Some((options, compiler)) = kind(folder) else {
+        return Err(Problem::new(format!("{} has no guest in C", folder.display())));
+    };
+    let mut command = Command::new(compiler);
     command
         .current_dir(folder)
-        .arg(format!("@{OPTIONS}"))
+        .arg(format!("@{options}"))
         .arg("-o")
         .arg(&unfinished);
     crate::build::debian::run(&mut command)?;

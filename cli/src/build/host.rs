@@ -35,6 +35,7 @@ pub fn package_of(program: &str) -> &str {
         "qemu-system-x86_64" => "qemu-system-x86",
         "qemu-system-ppc" => "qemu-system-ppc",
         "arm-none-eabi-gcc" => "gcc-arm-none-eabi",
+        "aarch64-linux-gnu-gcc" => "gcc-aarch64-linux-gnu",
         "dtc" => "device-tree-compiler",
         "apt-get" | "apt-cache" => "apt",
         "dpkg" => "dpkg",

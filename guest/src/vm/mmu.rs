@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An optional identity map with caches on: the lowest gigabyte as device registers, RAM as cacheable
-//! memory, everything above as device registers.
+//! An optional identity map with caches on: the lowest gigabyte as device registers but for the channels in it,
+//! RAM as cacheable memory, everything above as device registers.
 //!
-//! One level-1 table with 1 GiB blocks, 39 bits of address, 4 KiB granule (Arm ARM DDI 0487 D8.3). Needed
+//! A level-1 table with 1 GiB blocks, and a level-2 table with blocks of 2 MiB for the lowest gigabyte; 39 bits of address, 4 KiB granule (Arm ARM DDI 0487 D8.3). Needed
 //! where a guest wants atomic read-modify-writes between CPUs or unaligned accesses; off otherwise, so that
 //! the plain path of a machine without translation is exercised too.
 
@@ -17,14 +17,22 @@ const ENTRIES: usize = 512;
 struct Table([AtomicU64; ENTRIES]);
 
 static TABLE: Table = Table([const { AtomicU64::new(0) }; ENTRIES]);
+/// The lowest gigabyte.
+static LOW: Table = Table([const { AtomicU64::new(0) }; ENTRIES]);
 static ENABLED: AtomicBool = AtomicBool::new(false);
 
+/// The channels of a VM begin here, unless its manifest says otherwise: cacheable like those of all sides.
+const CHANNELS: core::ops::Range<u64> = 0x1000_0000..0x2000_0000;
+/// Execution never, at any level.
+const NO_CODE: u64 = 1 << 53 | 1 << 54;
+/// An entry that refers to a table.
+const NEXT_TABLE: u64 = 3;
 /// Gigabytes that are mapped.
 const GIGABYTES: usize = 8;
 /// Valid block, access flag, inner shareable (D8.3.1).
 const BLOCK: u64 = 1 | 1 << 10 | 3 << 8;
 /// Block with attribute 1 of [`ATTRIBUTES`] and no execution.
-const DEVICE: u64 = 1 << 2 | 1 << 53 | 1 << 54;
+const DEVICE: u64 = 1 << 2 | NO_CODE;
 /// `MAIR_EL1`: attribute 0 is write-back memory, attribute 1 device-nGnRE.
 const ATTRIBUTES: u64 = 0xFF | 0x04 << 8;
 /// `TCR_EL1`: T0SZ 25, walks write-back inner shareable, 4 KiB granule, no TTBR1, 40-bit addresses.
@@ -39,6 +47,17 @@ pub fn enable() {
         let kind = if address == super::RAM_BASE { 0 } else { DEVICE };
         entry.store(address | BLOCK | kind, Ordering::Relaxed);
     }
+    for (block, entry) in LOW.0.iter().enumerate() {
+        let address = (block as u64) << 21;
+        let kind = if CHANNELS.contains(&address) {
+            NO_CODE
+        } else {
+            DEVICE
+        };
+        entry.store(address | BLOCK | kind, Ordering::Relaxed);
+    }
+    let [first, ..] = &TABLE.0;
+    first.store((&raw const LOW).addr() as u64 | NEXT_TABLE, Ordering::Relaxed);
     ENABLED.store(true, Ordering::Release);
     switch_on();
     cpu::clean_line((&raw const ENABLED).addr());

@@ -23,7 +23,7 @@ mod start;
 pub mod timer;
 
 use crate::device_tree::DeviceTree;
-use crate::hypercall;
+use crate::hypercall::{self, Handle};
 
 /// First address of RAM on the default machine.
 pub const RAM_BASE: u64 = 0x4000_0000;
@@ -66,6 +66,26 @@ impl Machine {
     #[must_use]
     pub fn bootargs(&self) -> &'static str {
         self.device_tree.map_or("", |tree| tree.bootargs())
+    }
+
+    /// Returns the capability of this name (`/hypervisor` of the device tree).
+    #[must_use]
+    pub fn capability(&self, name: &str) -> Option<Handle> {
+        let tree = self.device_tree?;
+        let node = ["hypervisor"];
+        let names = tree.property(&node, "capability-names")?;
+        let index = names
+            .split(|byte| *byte == 0)
+            .position(|own| own == name.as_bytes())?;
+        tree.cell(&node, "capabilities", index).map(Handle)
+    }
+
+    /// Returns the interrupt of a channel's doorbell (`/channel-NAME` of the device tree).
+    #[must_use]
+    pub fn doorbell(&self, path: &str) -> Option<u32> {
+        // The binding counts shared lines from 0.
+        let line = self.device_tree?.cell(&[path], "interrupts", 1)?;
+        line.checked_add(gic::FIRST_SHARED)
     }
 
     /// Returns the device tree, if the machine has one.

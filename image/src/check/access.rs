@@ -36,6 +36,7 @@ pub(super) fn capability(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         ObjectKind::Schedule => schedules(image, record.object.get())?,
         ObjectKind::Port => refers(record.object.get(), image.ports().len(), Table::Ports)?,
         ObjectKind::Lock => refers(record.object.get(), image.locks().len(), Table::Locks)?,
+        ObjectKind::Channel => refers(record.object.get(), image.channels().len(), Table::Channels)?,
         // Only a call makes one.
         ObjectKind::Reply => return Err(Fault::UnknownKind),
     }

@@ -2,9 +2,12 @@
 //! Mappings and loads: the rules that spatial separation rests on. Relies on the rules of `board`.
 
 use super::board::{in_code, in_ram, not_the_hypervisors, only_device};
+use super::channels::is_shared_by_a_side;
 use super::{at, earlier, named, refers, require};
 use crate::error::{Fault, Table};
-use crate::layout::{MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MemoryRecord};
+use crate::layout::{
+    MEMORY_CLEAR, MEMORY_DEVICE, MEMORY_EXECUTE, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, MemoryRecord,
+};
 use crate::limits::MAX_REGIONS_PER_PARTITION;
 use crate::reader::{Image, record as record_at};
 use crate::span::Span;
@@ -20,6 +23,11 @@ pub(super) fn mapping(image: &Image<'_>, index: u16) -> Result<(), Fault> {
         Table::Partitions,
     )?;
     place(image, record)?;
+    let is_shared = record.flags.get() & MEMORY_SHARED != 0;
+    require(
+        !is_shared || is_shared_by_a_side(image, record),
+        Fault::NoSuch(Table::Sides),
+    )?;
     apart(image, index, record)
 }
 
@@ -36,13 +44,18 @@ fn flags(record: &MemoryRecord) -> Result<(), Fault> {
     let flags = record.flags.get();
     require(record.reserved.get() == 0, Fault::Reserved)?;
     require(
-        flags & !(PERMISSIONS | MEMORY_DEVICE | MEMORY_CLEAR) == 0,
+        flags & !(PERMISSIONS | MEMORY_DEVICE | MEMORY_CLEAR | MEMORY_SHARED) == 0,
         Fault::BadFlags,
     )?;
     require(flags & PERMISSIONS != 0, Fault::BadFlags)?;
     // Instruction fetches from registers have side effects; clearing registers has others.
     require(
         flags & MEMORY_DEVICE == 0 || flags & (MEMORY_EXECUTE | MEMORY_CLEAR) == 0,
+        Fault::BadFlags,
+    )?;
+    // The others may be using it when one side starts, and code comes from payloads alone.
+    require(
+        flags & MEMORY_SHARED == 0 || flags & (MEMORY_DEVICE | MEMORY_EXECUTE | MEMORY_CLEAR) == 0,
         Fault::BadFlags,
     )
 }
@@ -63,8 +76,8 @@ fn place(image: &Image<'_>, record: &MemoryRecord) -> Result<(), Fault> {
     only_device(image, host, u16::MAX)
 }
 
-/// Checks that no partition sees two things at one address, and that no two partitions see one thing. (A
-/// partition may see its own memory at two addresses.)
+/// Checks that no partition sees two things at one address, and that no two partitions see one thing but a
+/// channel. (A partition may see its own memory at two addresses.)
 fn apart(image: &Image<'_>, index: u16, record: &MemoryRecord) -> Result<(), Fault> {
     let (guest, host) = (guest_span(image, record)?, host_span(image, record)?);
     let mut siblings = 0_usize;
@@ -73,11 +86,17 @@ fn apart(image: &Image<'_>, index: u16, record: &MemoryRecord) -> Result<(), Fau
             siblings = siblings.saturating_add(1);
             guest.overlaps(guest_span(image, other)?)
         } else {
-            host.overlaps(host_span(image, other)?)
+            host.overlaps(host_span(image, other)?) && !is_one_channel(record, other)
         };
         require(!overlaps, Fault::Overlaps(Table::Memory, other_index))?;
     }
     require(siblings < MAX_REGIONS_PER_PARTITION, Fault::BadCount)
+}
+
+/// Tells whether two mappings are those of one channel. Both are mappings of sides, and channels are apart.
+fn is_one_channel(one: &MemoryRecord, other: &MemoryRecord) -> bool {
+    let both = one.flags.get() & other.flags.get();
+    both & MEMORY_SHARED != 0 && one.host == other.host && one.size == other.size
 }
 
 pub(super) fn payload(image: &Image<'_>, index: u16) -> Result<(), Fault> {
@@ -119,9 +138,9 @@ pub(super) fn load(image: &Image<'_>, index: u16) -> Result<(), Fault> {
 }
 
 /// Tells whether `guest` lies in `mapping`, and the hypervisor can copy there: neither registers nor code
-/// memory.
+/// memory, nor the memory of a channel, which others may be using.
 fn loads_into(image: &Image<'_>, mapping: &MemoryRecord, guest: Span) -> bool {
-    mapping.flags.get() & MEMORY_DEVICE == 0
+    mapping.flags.get() & (MEMORY_DEVICE | MEMORY_SHARED) == 0
         && host_span(image, mapping).is_ok_and(|host| in_ram(image, host))
         && guest_span(image, mapping).is_ok_and(|span| span.covers(guest))
 }

@@ -119,6 +119,11 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 self.raise(gate, events);
                 Ok([0; 4])
             }
+            Command::ChannelPlace(channel) => self.place_of_channel(caller, channel),
+            Command::Doorbell(channel, sides) => {
+                self.ring(caller, channel, sides);
+                Ok([0; 4])
+            }
             Command::Now => one(self.system.time.nanoseconds(self.machine.now())),
             Command::Write(console, length, ref bytes) => {
                 let taken = self.write_console(console, bytes.get(..length).unwrap_or(&[]));

@@ -46,6 +46,9 @@ impl<'s, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, '_, A, D, P> {
                     self.access_uart(partition, device.interrupt(), offset, access)
                 }
                 Some(DeviceRole::Flash) if !IS_SMALL => self.access_flash(partition, device, offset, access),
+                Some(DeviceRole::Bridge) => {
+                    Some(self.access_bridge(partition, (device.window(), offset), access))
+                }
                 Some(DeviceRole::Network) if D::HAS_NETWORK => self.access_nic(partition, offset, access),
                 _ => None,
             };

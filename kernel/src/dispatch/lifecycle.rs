@@ -312,6 +312,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         {
             self.reset_nic(nic);
         }
+        self.reset_functions(partition);
         shared.gate.clear();
         self.events_taken(partition);
         None

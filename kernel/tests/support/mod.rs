@@ -8,10 +8,10 @@ use bulkhead_abi::{ObjectKind, Rights};
 use bulkhead_arch_api::{PcpuId, Reply, VcpuId, VcpuReset};
 use bulkhead_arch_sim::{Action, Guest, Halted, Outcome, Record, Sim, SimClass, SimMachine, What, World};
 use bulkhead_image::layout::{
-    AlternativeRecord, BoardRecord, CapabilityRecord, FLAG_AUTOSTART, HealthAction, LoadRecord, MAP_RAM,
-    MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_WRITE, MapRecord, MemoryRecord, NONE, Name,
-    PARTITION_TASK, PARTITION_VM, POLICY_FIXED_PRIORITY, PartitionRecord, PcpuRecord, VcpuRecord,
-    VirtualDeviceRecord, WatchRecord,
+    AlternativeRecord, BoardRecord, CapabilityRecord, ChannelRecord, FLAG_AUTOSTART, HealthAction,
+    LoadRecord, MAP_RAM, MEMORY_CLEAR, MEMORY_EXECUTE, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, MapRecord,
+    MemoryRecord, NONE, Name, PARTITION_TASK, PARTITION_VM, POLICY_FIXED_PRIORITY, PartitionRecord,
+    PcpuRecord, SIDE_WRITES, SideRecord, VcpuRecord, VirtualDeviceRecord, WatchRecord,
 };
 use bulkhead_image::{Image, ImageBuilder, Payload, Portable};
 use bulkhead_kernel::dispatch::{Next, Pcpu};
@@ -238,6 +238,53 @@ fn add_partition<C: SimClass>(image: &mut ImageBuilder, part: &Part, number: u32
         image.watches.push(WatchRecord {
             watcher: number.into(),
             watched: (*watched).into(),
+        });
+    }
+}
+
+/// A side that a channel is to have: the partition, the address, and how the doorbell reaches it.
+pub struct At {
+    pub partition: u32,
+    pub guest: u64,
+    pub writes: bool,
+    pub line: u32,
+    pub event: u32,
+}
+
+/// Adds a channel of `size` bytes with these sides, in RAM that no partition has.
+pub fn add_channel(image: &mut ImageBuilder, name: &str, size: u64, sides: &[At]) {
+    let number = image.channels.len() as u32;
+    let host = BOARD_RAM + BOARD_SIZE / 2 + u64::from(number) * 0x10_0000;
+    image.channels.push(ChannelRecord {
+        name: Name::new(name).unwrap(),
+        host: host.into(),
+        size: size.into(),
+        first_side: (image.sides.len() as u32).into(),
+        side_count: (sides.len() as u32).into(),
+    });
+    for side in sides {
+        let (right, flag) = if side.writes {
+            (MEMORY_WRITE, SIDE_WRITES)
+        } else {
+            (0, 0)
+        };
+        image.sides.push(SideRecord {
+            channel: number.into(),
+            partition: side.partition.into(),
+            guest: side.guest.into(),
+            virtual_line: side.line.into(),
+            event: side.event.into(),
+            flags: flag.into(),
+            reserved: 0.into(),
+        });
+        image.memory.push(MemoryRecord {
+            partition: side.partition.into(),
+            flags: (MEMORY_READ | MEMORY_SHARED | right).into(),
+            guest: side.guest.into(),
+            host: host.into(),
+            size: size.into(),
+            manifest_line: 0.into(),
+            reserved: 0.into(),
         });
     }
 }

@@ -87,6 +87,16 @@ pub(crate) trait Host: Sync {
     /// Returns the room that is kept for the class binary while its size is not known. Places do not change
     /// when the size becomes known, unless the binary is larger than this room.
     fn binary_reserve(&self) -> u64;
+    /// Moves the memory of channels to where it is on the board, if no address is translated. Channels without
+    /// room are reported.
+    fn place_channels(
+        &self,
+        _board: &Board,
+        _manifest: &Manifest,
+        _guests: &mut [Guest],
+        _report: &mut Report,
+    ) {
+    }
     /// Finds a place for everything; `None` if something was reported. The usual plan is that of classes that
     /// translate addresses.
     fn plan(&self, input: &Input<'_>, report: &mut Report) -> Option<Plan> {

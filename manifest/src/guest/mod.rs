@@ -19,6 +19,7 @@ use crate::board::{Board, Window};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Access, Kind, PartitionSpec, Placed};
 use crate::payload::{Loader, Piece, Stretch};
+use crate::rules::channels::Side;
 use crate::system::Capability;
 use crate::units::Address;
 
@@ -32,6 +33,8 @@ pub(crate) enum AreaKind {
     Startup,
     /// Code memory, executed in place.
     Code,
+    /// The memory of the channel with this number.
+    Channel(usize),
 }
 
 /// A stretch of the partition's memory that is contiguous on the board too.
@@ -97,11 +100,49 @@ pub(crate) struct Guest {
     pub alternatives: Vec<Guest>,
 }
 
+impl Guest {
+    /// Adds the memory of the channels to the memory of the partition.
+    fn join(&mut self, sides: &[Side<'_>]) {
+        for side in sides {
+            let access = *side.spec.access;
+            self.parts.push(Part {
+                area: self.areas.len(),
+                window: side.window,
+                access,
+            });
+            self.areas.push(Area {
+                kind: AreaKind::Channel(side.number),
+                window: side.window,
+                access,
+                at: side.channel.at.clone(),
+                place: side.spec.start,
+            });
+        }
+    }
+}
+
+impl Guest {
+    /// Moves the memory of a channel to where it is on the board, because nothing is translated.
+    pub(crate) fn move_channel(&mut self, number: usize, window: Window) {
+        for (index, area) in self.areas.iter_mut().enumerate() {
+            if area.kind == AreaKind::Channel(number) {
+                area.window = window;
+                let mut parts = self.parts.iter_mut();
+                if let Some(part) = parts.find(|part| part.area == index) {
+                    part.window = window;
+                }
+            }
+        }
+    }
+}
+
 /// The inputs for building one partition.
 pub(crate) struct Context<'a> {
     pub spec: &'a PartitionSpec,
     pub board: &'a Board,
     pub capabilities: &'a [Capability],
+    /// The channels at which the partition has a side.
+    pub sides: &'a [Side<'a>],
 }
 
 impl Context<'_> {
@@ -135,6 +176,9 @@ pub(crate) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
             }
             guest.alternatives.push(other);
         }
+    }
+    if let Some(guest) = &mut guest {
+        guest.join(context.sides);
     }
     guest.filter(|_| report.error_count() == errors)
 }

@@ -2,6 +2,7 @@
 //! The declaration of a manifest: its tables as structures, every value with its place.
 #![deny(clippy::arithmetic_side_effects)]
 
+mod channel;
 mod partition;
 mod scheduling;
 mod timing;
@@ -14,6 +15,7 @@ use crate::schema::declare::tables;
 use crate::schema::form::Whole;
 pub(crate) use crate::schema::form::{Given, Map, Placed};
 use crate::units::{Duration, Size};
+pub(crate) use channel::{ChannelSpec, SideSpec};
 pub use partition::{Access, Kind, right_names};
 pub(crate) use partition::{CapabilitySpec, Clock, FlashSpec, MachineSpec, PartitionSpec, Target};
 pub(crate) use scheduling::{DomainSpec, PcpuSpec, ScheduleSpec, VcpuSpec, WindowSpec};
@@ -35,6 +37,8 @@ tables! {
         ports "port": Map<PortSpec>, optional;
         /// locks, each owned by one vCPU at most
         locks "lock": Map<LockSpec>, optional;
+        /// channels: memory that partitions share, with a doorbell
+        channels "channel": Map<ChannelSpec>, optional;
         /// disks and networks that the emulator plugs into devices; nothing of this is in the system image
         emulator "emulator": EmulatorSpec, optional;
         /// trace of every pCPU whenever the system runs; without this table only `run --trace` traces

@@ -124,6 +124,8 @@ tables! {
     with {
         /// The lines of the interrupt controller where the board leaves no choice.
         board_lines: Option<u32>,
+        /// The sides of channels that are PCI functions.
+        functions: usize,
     } = "a machine" {
         /// address at which the partition sees its RAM
         ram_base "ram-base": Given<Address>, default(0x40000000);
@@ -205,7 +207,7 @@ tables! {
         size "size": Given<Size>, default("2M");
     }
 
-    /// Right to the object in exactly one of the first six keys. The capability's own name has up to 23
+    /// Right to the object in exactly one of the first eight keys. The capability's own name has up to 23
     /// characters.
     pub(crate) CapabilitySpec [name] by "name the partition knows it by" = "a capability" {
         /// a partition, the holder itself included
@@ -223,8 +225,10 @@ tables! {
         port "port": Option<Placed<String>>, optional;
         /// a lock: `write` takes and releases
         lock "lock": Option<Placed<String>>, optional;
+        /// a channel at which the holder has a side: `write` rings, `read` tells where its memory is
+        channel "channel": Option<Placed<String>>, optional;
         /// operations that the holder may carry out
-        rights "rights": Option<Placed<Vec<Placed<Rights>>>>, otherwise("[\"read\"]; console: [\"read\", \"write\"]");
+        rights "rights": Option<Placed<Vec<Placed<Rights>>>>, otherwise("[\"read\"]; console and channel: [\"read\", \"write\"]");
     }
 
     /// Sources of events at the partition's own event gate, besides holders of a capability for the gate.
@@ -377,6 +381,7 @@ pub(crate) enum Target<'a> {
     Port(&'a Placed<String>),
     /// A lock.
     Lock(&'a Placed<String>),
+    Channel(&'a Placed<String>),
 }
 
 impl CapabilitySpec {
@@ -390,6 +395,7 @@ impl CapabilitySpec {
             self.schedule.as_ref().map(Target::Schedule),
             self.port.as_ref().map(Target::Port),
             self.lock.as_ref().map(Target::Lock),
+            self.channel.as_ref().map(Target::Channel),
         ];
         targets.into_iter().flatten().collect()
     }

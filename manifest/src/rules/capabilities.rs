@@ -5,6 +5,7 @@ use bulkhead_abi::Rights;
 use bulkhead_abi::hypercall::capability_slots;
 use bulkhead_abi::size::TABLES;
 
+use super::channels;
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::model::{CapabilitySpec, Manifest, PartitionSpec, Placed, Policy, Target, right_names};
@@ -19,6 +20,7 @@ pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
             one_object(capability, report);
             some_right(capability, report);
             target_exists(capability, manifest, report);
+            holder_has_a_side(capability, partition, manifest, report);
             rights_have_meaning(capability, partition, report);
             rights_differ(capability, report);
             console_is_there(capability, partition, report);
@@ -54,7 +56,7 @@ fn one_object(capability: &CapabilitySpec, report: &mut Report) {
         let message = format!("capability `{}` names {number}", capability.name.value);
         report.push(
             Diagnostic::at(Code::CapabilityShape, capability.name.place, message)
-                .help("give exactly one of `partition = \"NAME\"`, `event-gate = \"NAME\"`, `timer = true`, `console = true`, `schedule = PCPU`, `port = \"NAME\"`, `lock = \"NAME\"`"),
+                .help("give exactly one of `partition = \"NAME\"`, `event-gate = \"NAME\"`, `timer = true`, `console = true`, `schedule = PCPU`, `port = \"NAME\"`, `lock = \"NAME\"`, `channel = \"NAME\"`"),
         );
     }
 }
@@ -198,6 +200,49 @@ fn queue_exists<'n>(
     report.push(Diagnostic::at(Code::CapabilityTarget, wanted.place, message).help(help));
 }
 
+/// Reports a capability for a channel that does not exist, or at which the holder has no side.
+fn holder_has_a_side(
+    capability: &CapabilitySpec,
+    holder: &PartitionSpec,
+    manifest: &Manifest,
+    report: &mut Report,
+) {
+    let Some(Target::Channel(name)) = capability.target() else {
+        return;
+    };
+    let own = &capability.name.value;
+    let names = manifest
+        .channels
+        .iter()
+        .map(|channel| channel.name.value.as_str());
+    let Some(number) = channels::number(manifest, &name.value) else {
+        let help = match nearest(&name.value, names.clone()) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None if manifest.channels.is_empty() => format!("add a table `[channel.{}]`", name.value),
+            None => format!("the channels are: {}", names.collect::<Vec<_>>().join(", ")),
+        };
+        let message = format!(
+            "capability `{own}` names a channel `{}` that does not exist",
+            name.value
+        );
+        report.push(Diagnostic::at(Code::CapabilityTarget, name.place, message).help(help));
+        return;
+    };
+    let sides = channels::sides_of(manifest, &holder.name.value);
+    if !sides.iter().any(|side| side.number == number) {
+        let message = format!(
+            "capability `{own}` is for channel `{}`, at which `{}` has no side",
+            name.value, holder.name.value
+        );
+        report.push(
+            Diagnostic::at(Code::CapabilityTarget, name.place, message).help(format!(
+                "add `[[channel.{}.side]]` with `partition = \"{}\"`",
+                name.value, holder.name.value
+            )),
+        );
+    }
+}
+
 /// Returns the rights that some operation on the object needs.
 fn meaningful(target: &Target, own: bool) -> Rights {
     match target {
@@ -208,7 +253,9 @@ fn meaningful(target: &Target, own: bool) -> Rights {
         Target::Timer => Rights::READ.union(Rights::GRANT),
         Target::Schedule(_) => Rights::READ.union(Rights::CONTROL).union(Rights::GRANT),
         Target::Lock(_) => Rights::WRITE.union(Rights::GRANT),
-        Target::Console | Target::Port(_) => Rights::READ.union(Rights::WRITE).union(Rights::GRANT),
+        Target::Console | Target::Port(_) | Target::Channel(_) => {
+            Rights::READ.union(Rights::WRITE).union(Rights::GRANT)
+        }
     }
 }
 

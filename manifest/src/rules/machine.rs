@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The virtual machine of a partition: the place of its UART, and the lines of its devices.
 
-use crate::board::Board;
+use crate::board::{Board, Device};
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Kind, MachineSpec, Manifest, PartitionSpec};
 use crate::rules::memory::class_of;
-use crate::rules::networks;
+use crate::rules::{networks, owned};
 use crate::units::format_size;
 use std::ops::RangeInclusive;
 
@@ -82,7 +82,7 @@ fn entry_is_aligned(partition: &PartitionSpec, board: Option<&Board>, report: &m
 
 /// Tells whether the virtual interrupt controller has this line for devices. Reports a line that the
 /// controller does not have.
-fn line_exists(
+pub(super) fn line_exists(
     what: &str,
     line: u32,
     place: Place,
@@ -110,6 +110,32 @@ fn line_exists(
     };
     report.push(Diagnostic::at(Code::BadLine, place, message).help(help));
     false
+}
+
+/// Returns the owner of a line of a VM, if a virtual device or a device of the VM has the line.
+pub(super) fn taken_line(partition: &PartitionSpec, board: Option<&Board>, line: u32) -> Option<String> {
+    let machine = &partition.machine;
+    let is_at = |device: &Device| {
+        let mut lines = device.interrupts.iter();
+        lines.any(|interrupt| interrupt.line.get() == line)
+    };
+    if partition.console && uart_lines(machine, board).contains(&line) {
+        return Some("the virtual UART's".to_owned());
+    }
+    if partition.has_gate_interrupt() && line == machine.gate_line() {
+        return Some("the event gate's".to_owned());
+    }
+    let board = board?;
+    let network = partition
+        .network
+        .as_ref()
+        .and_then(|_| networks::controller(board));
+    if network.is_some_and(is_at) {
+        return Some("the virtual Ethernet controller's".to_owned());
+    }
+    let mut devices = owned(partition, board);
+    let (name, _) = devices.find(|(_, device)| is_at(device))?;
+    Some(format!("that of device `{}`", name.value))
 }
 
 fn uart_line_exists(partition: &PartitionSpec, board: Option<&Board>, report: &mut Report) {

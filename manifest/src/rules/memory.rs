@@ -5,6 +5,7 @@ use crate::board::{Board, Window};
 use crate::class::Class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
 use crate::model::{Kind, Manifest, PartitionSpec, Placed};
+use crate::rules::channels::{self, Side};
 use crate::rules::networks;
 use crate::units::{Address, PAGE, Size, format_size};
 
@@ -17,6 +18,15 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     if class.facts().runs_in_place() {
         // If nothing is translated, places are known only when the programs are known.
         return;
+    }
+    for channel in &manifest.channels {
+        if let Some(size) = &channel.size {
+            size_is_possible(size, report);
+        }
+        let guests = channel.sides.iter().filter_map(|side| side.guest.as_ref());
+        for address in channel.at.iter().chain(guests) {
+            address_is_aligned(address, report);
+        }
     }
     for partition in &manifest.partitions {
         for size in [&partition.memory]
@@ -31,6 +41,8 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
         }
         class.host().check_machine(partition, board, report);
         let mut areas = memory(partition);
+        let sides = channels::sides_of(manifest, &partition.name.value);
+        areas.extend(sides.iter().map(side));
         if partition.kind == Kind::Vm {
             areas.extend(device_areas(partition, board));
         }
@@ -140,6 +152,17 @@ fn memory(partition: &PartitionSpec) -> Vec<Area> {
     areas
 }
 
+/// Returns the memory of a channel as a partition sees it.
+fn side(side: &Side<'_>) -> Area {
+    let guest = side.spec.guest.as_ref().map(|guest| guest.place);
+    Area::new(
+        format!("channel `{}`", side.channel.name.value),
+        side.window,
+        guest.unwrap_or(side.spec.start),
+        true,
+    )
+}
+
 /// Returns the registers of a partition's virtual devices.
 pub(crate) fn virtual_areas(partition: &PartitionSpec, board: Option<&Board>) -> Vec<Area> {
     let machine = &partition.machine;
@@ -155,6 +178,10 @@ pub(crate) fn virtual_areas(partition: &PartitionSpec, board: Option<&Board>) ->
             size: UART_SIZE,
         };
         areas.push(Area::new("virtual UART", window, place, false));
+    }
+    if machine.functions != 0 {
+        let place = partition.name.place;
+        areas.extend(channels::BRIDGE.map(|(what, window)| Area::new(what, window, place, false)));
     }
     let network = partition.network.as_ref();
     let interface = network.zip(board.and_then(networks::controller));

@@ -8,6 +8,7 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 mod capabilities;
+pub(crate) mod channels;
 mod cpus;
 mod devices;
 mod emulator;
@@ -43,6 +44,7 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
     scheduling::check(manifest, board, report);
     networks::check(manifest, board, report);
     ports::check(manifest, board, report);
+    channels::check(manifest, board, report);
     trace_is_possible(manifest, report);
     if let Some(board) = board {
         board.class.host().check(manifest, board, report);

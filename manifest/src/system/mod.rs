@@ -17,7 +17,7 @@ use crate::diagnostic::{Report, Sources};
 use crate::guest::Guest;
 use crate::model::{Access, AttachmentSpec, Manifest, PartitionSpec, Target};
 use crate::plan::Plan;
-use crate::rules::ports;
+use crate::rules::{channels, ports};
 pub use partition::Partition;
 pub use scheduling::{Domain, Pcpu, Reservation, Schedule, TimeWindow, Vcpu};
 pub(crate) use scheduling::{pcpus, policy_of, spec_of, vcpu};
@@ -54,6 +54,8 @@ pub enum MappingKind {
     Startup,
     /// The partition's program, executed where it is linked.
     Code,
+    /// The memory of a channel.
+    Channel,
     /// Registers of a device passed through.
     Device,
     /// Registers of a device in a page with registers of others. The page is not mapped; the hypervisor
@@ -285,6 +287,11 @@ pub(crate) fn capabilities(number: usize, spec: &PartitionSpec, manifest: &Manif
                     ObjectKind::Lock,
                     ports::lock_number(manifest, &name.value)?,
                     Rights::WRITE,
+                ),
+                Target::Channel(name) => (
+                    ObjectKind::Channel,
+                    channels::number(manifest, &name.value)?,
+                    Rights::READ.union(Rights::WRITE),
                 ),
                 Target::Console => (ObjectKind::Console, number, Rights::READ.union(Rights::WRITE)),
             };

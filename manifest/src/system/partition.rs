@@ -208,6 +208,7 @@ impl<'a> Partition<'a> {
                     AreaKind::Flash => MappingKind::Flash,
                     AreaKind::Startup => MappingKind::Startup,
                     AreaKind::Code => MappingKind::Code,
+                    AreaKind::Channel(_) => MappingKind::Channel,
                 },
                 guest: part.window.base,
                 host: host.checked_add(offset)?,

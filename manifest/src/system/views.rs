@@ -8,7 +8,7 @@ use bulkhead_image::layout::NIC_MEMORY;
 use super::{Mapping, MappingKind, Partition, Pcpu, System, Vcpu};
 use crate::board::{Device, Trigger, Window};
 use crate::model::right_names;
-use crate::rules::{networks, owned};
+use crate::rules::{channels, networks, owned};
 
 /// A line of the memory map.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,6 +146,7 @@ impl System {
                     MappingKind::Flash => "flash".to_owned(),
                     MappingKind::Code => "code".to_owned(),
                     MappingKind::Startup => "startup page".to_owned(),
+                    MappingKind::Channel => self.channel_at(mapping),
                     MappingKind::Device => self.devices_at(mapping).join(", "),
                     MappingKind::Forwarded => format!("{}, by trap", self.devices_at(mapping).join(", ")),
                 },
@@ -290,6 +291,18 @@ impl System {
         rows
     }
 
+    fn channel_name(&self, number: usize) -> &str {
+        let channel = self.manifest.channels.get(number);
+        channel.map_or("", |channel| channel.name.value.as_str())
+    }
+
+    /// Returns what the memory map calls the memory of a channel.
+    fn channel_at(&self, mapping: &Mapping) -> String {
+        let hosts = self.plan.channels.iter();
+        let number = hosts.take_while(|host| **host != mapping.host).count();
+        format!("channel {}", self.channel_name(number))
+    }
+
     fn port_name(&self, number: usize) -> &str {
         let port = self.manifest.ports.get(number);
         port.map_or("", |port| port.name.value.as_str())
@@ -314,6 +327,24 @@ impl System {
             };
             for device in partition.devices() {
                 row(format!("device {device}"), "registers and interrupts".to_owned());
+            }
+            for side in channels::sides_of(&self.manifest, partition.name()) {
+                let name = &side.channel.name.value;
+                let others = side
+                    .channel
+                    .sides
+                    .iter()
+                    .filter_map(|other| other.partition.as_ref());
+                let others = others.map(|other| other.value.as_str());
+                let others: Vec<_> = others.filter(|other| *other != partition.name()).collect();
+                row(
+                    format!("channel {name}"),
+                    format!(
+                        "memory {}, shared with {}",
+                        side.spec.access.name(),
+                        others.join(", ")
+                    ),
+                );
             }
             if let Some(found) = self.interface(number) {
                 row(
@@ -342,6 +373,9 @@ impl System {
                     ObjectKind::Schedule => format!("schedules of pCPU {}", capability.object),
                     ObjectKind::Port => format!("port {}", self.port_name(capability.object)),
                     ObjectKind::Lock => format!("lock {}", self.lock_name(capability.object)),
+                    ObjectKind::Channel => {
+                        format!("doorbell of channel {}", self.channel_name(capability.object))
+                    }
                     // No manifest gives one.
                     ObjectKind::Reply => "call".to_owned(),
                     ObjectKind::Console if own => "own console".to_owned(),

@@ -27,6 +27,8 @@ pub enum DeviceRole {
     Gate,
     /// Banks of parallel flash. Each window is memory of the VM as well, which only the hypervisor changes.
     Flash,
+    /// A PCI host bridge, behind which the VM finds channels.
+    Bridge,
 }
 
 /// The registers of a device in one window.
@@ -140,6 +142,13 @@ pub const FLASH_ALIGN: u64 = 2 << 20;
 pub const CFI_FLASH: DeviceFacts = DeviceFacts {
     windows: [window(FLASH_ALIGN), window(FLASH_ALIGN)],
     ..plain(7, DeviceRole::Flash, FLASH_ALIGN)
+};
+
+/// Virtual PCI host bridge: the configuration space of bus 0 (PCI Express 3.0, 7.2.2), and a page of registers
+/// for each device on it. The functions have the lines of their sides.
+pub const PCI_BRIDGE: DeviceFacts = DeviceFacts {
+    windows: [window(0x10_0000), window(0x2_0000)],
+    ..plain(8, DeviceRole::Bridge, 0)
 };
 
 /// Virtual LAN9118 Ethernet controller (datasheet, 5.3).

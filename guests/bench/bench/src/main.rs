@@ -18,6 +18,7 @@
 mod arrival;
 mod calls;
 mod decision;
+mod doorbell;
 mod pair;
 #[path = "../../bench-ports/src/ports.rs"]
 mod ports;
@@ -50,6 +51,9 @@ fn main(machine: Machine) {
         Some("switch") => pair::run_on_one(),
         Some("decisions") => decision::run(),
         Some("ports") => ports::measure_all(Handle(1), Handle(2)),
+        Some("doorbell") => doorbell::run(&machine, true),
+        Some("doorbell-near") => doorbell::run(&machine, false),
+        Some("doorbell-serve") => doorbell::serve(&machine),
         Some("serve") => ports::serve(Handle(1)),
         _ => {
             single::run(bare);

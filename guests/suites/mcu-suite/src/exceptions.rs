@@ -444,7 +444,13 @@ fn float() {
 
 /// Loads two words at a time over the ends of the blocks of registers, and of the system control space.
 fn ends_of_blocks() {
-    for address in [0xE000_DFFC_u32, 0xE000_ECFC, 0xE000_ED8C, 0xE000_EFF8, 0xE000_EFFC] {
+    for address in [
+        0xE000_DFFC_u32,
+        0xE000_ECFC,
+        0xE000_ED8C,
+        0xE000_EFF8,
+        0xE000_EFFC,
+    ] {
         let (low, high): (u32, u32);
         // SAFETY: reading registers there changes nothing.
         unsafe { asm!("ldrd {}, {}, [{}]", out(reg) low, out(reg) high, in(reg) address) }

@@ -139,6 +139,10 @@ impl Host for Armv7m {
         104 << 10
     }
 
+    fn place_channels(&self, board: &Board, manifest: &Manifest, guests: &mut [Guest], report: &mut Report) {
+        plan::place_channels(board, manifest, guests, report);
+    }
+
     fn plan(&self, input: &Input<'_>, report: &mut Report) -> Option<Plan> {
         plan::plan(input, report)
     }

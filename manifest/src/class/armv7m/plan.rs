@@ -13,8 +13,8 @@ use bulkhead_image::layout::NIC_MEMORY;
 use crate::board::{Board, Window};
 use crate::diagnostic::{Code, Diagnostic, FileId, Place, Report};
 use crate::guest::{Area, AreaKind, Guest};
-use crate::model::{Access, PartitionSpec, Placed};
-use crate::plan::{Input, Plan, lowest, range, ranges, trace_place};
+use crate::model::{Access, Manifest, PartitionSpec, Placed};
+use crate::plan::{Input, Plan, lowest, range, ranges, share, trace_place};
 use crate::rules::registers;
 use crate::units::{align_up, format_size};
 
@@ -65,19 +65,67 @@ pub(super) fn plan(input: &Input<'_>, report: &mut Report) -> Option<Plan> {
     if trace == Some(None) {
         report.push(no_room_for_trace(input));
     }
+    let mut hosts: Vec<Vec<u64>> = input
+        .guests
+        .iter()
+        .map(|guest| guest.areas.iter().map(|area| area.window.base).collect())
+        .collect();
+    let channels = share(input, &mut hosts);
     (report.error_count() == errors).then(|| Plan {
+        channels,
         hypervisor,
         image_base,
         log,
         pool,
         trace: trace.flatten(),
         frames,
-        hosts: input
-            .guests
-            .iter()
-            .map(|guest| guest.areas.iter().map(|area| area.window.base).collect())
-            .collect(),
+        hosts,
     })
+}
+
+/// Finds places for the channels in RAM that nobody has: each as one region of the MPU, at one address for all
+/// sides. A channel without room stays where nothing is, and is reported with the places of everything.
+pub(super) fn place_channels(board: &Board, manifest: &Manifest, guests: &mut [Guest], report: &mut Report) {
+    let areas = guests.iter().flat_map(|guest| &guest.areas);
+    let own = areas.filter(|area| !matches!(area.kind, AreaKind::Channel(_)));
+    let mut taken: Vec<Window> = own.map(|area| area.window).collect();
+    taken.push(board.own_ram);
+    let given = manifest.channels.iter().filter_map(|channel| {
+        let (at, size) = (channel.at.as_ref()?, channel.size.as_ref()?);
+        Some(Window {
+            base: at.value.get(),
+            size: size.value.get(),
+        })
+    });
+    taken.extend(given);
+    for (number, channel) in manifest.channels.iter().enumerate() {
+        let Some(size) = channel.size.as_ref().map(|size| size.value.get()) else {
+            continue;
+        };
+        let found = match &channel.at {
+            Some(at) => Some(at.value.get()),
+            None => free(&board.ram, size, &taken),
+        };
+        let Some(base) = found else {
+            let message = format!(
+                "no {} of RAM in one piece are left for channel `{}`",
+                format_size(size),
+                channel.name.value
+            );
+            report.push(
+                Diagnostic::at(Code::RamExhausted, channel.name.place, message)
+                    .help("give the partitions less memory, or the channel"),
+            );
+            continue;
+        };
+        let window = Window { base, size };
+        if channel.at.is_none() {
+            taken.push(window);
+        }
+        for guest in &mut *guests {
+            guest.move_channel(number, window);
+        }
+    }
 }
 
 fn first_place(input: &Input<'_>) -> Place {
@@ -212,7 +260,10 @@ fn check_area(input: &Input<'_>, name: &str, area: &Area, seen: &[(&str, &Area)]
                 )),
         );
     } else {
-        for (other, first) in seen.iter().filter(|(_, other)| other.window.overlaps(window)) {
+        // The sides of a channel see the same memory.
+        let is_same = |other: &Area| matches!(area.kind, AreaKind::Channel(_)) && other.kind == area.kind;
+        let strange = |other: &Area| other.window.overlaps(window) && !is_same(other);
+        for (other, first) in seen.iter().filter(|(_, other)| strange(other)) {
             report.push(overlap(input, (name, area), (other, first)));
         }
     }
@@ -270,6 +321,7 @@ fn mapped(board: &Board, spec: &PartitionSpec, guest: &Guest) -> Vec<Mapped> {
         let what = match area.kind {
             AreaKind::Code => "code",
             AreaKind::Region | AreaKind::Flash => "a region",
+            AreaKind::Channel(_) => "a channel",
             AreaKind::Ram | AreaKind::Startup => "RAM",
         };
         one(

@@ -4,7 +4,7 @@
 
 use crate::board::Board;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
-use crate::model::{Manifest, PartitionSpec};
+use crate::model::{ChannelSpec, Manifest, PartitionSpec};
 use crate::units::format_size;
 
 /// Keys of a partition that have no meaning on such a board, with the reason.
@@ -32,6 +32,9 @@ pub(super) fn check(manifest: &Manifest, board: &Board, report: &mut Report) {
         granules(partition, board.class.facts().granule, report);
         one_vcpu(partition, report);
         regions_are_data_in_place(partition, report);
+    }
+    for channel in &manifest.channels {
+        channel_is_a_region(channel, board.class.facts().granule, report);
     }
     if let Some(partition) = manifest.partitions.get(PARTITIONS) {
         let message = format!(
@@ -125,6 +128,32 @@ fn granules(partition: &PartitionSpec, granule: u64, report: &mut Report) {
                 )),
             );
         }
+    }
+}
+
+/// Checks that the memory of a channel is one region of the MPU.
+fn channel_is_a_region(channel: &ChannelSpec, granule: u64, report: &mut Report) {
+    let Some(size) = &channel.size else { return };
+    let bytes = size.value.get();
+    if !bytes.is_power_of_two() || !(granule..=1 << 31).contains(&bytes) {
+        let message = format!(
+            "the size {} cannot be that of a channel of class `armv7m`",
+            format_size(bytes)
+        );
+        report.push(
+            Diagnostic::at(Code::UnalignedSize, size.place, message)
+                .help(format!("give a power of two, {granule} at least")),
+        );
+        return;
+    }
+    if let Some(at) = &channel.at
+        && !at.value.is_multiple_of(bytes)
+    {
+        let message = format!("a channel of {} cannot be at {:#x}", format_size(bytes), at.value);
+        report.push(
+            Diagnostic::at(Code::UnalignedAddress, at.place, message)
+                .help("give a multiple of its size, or remove `place`"),
+        );
     }
 }
 

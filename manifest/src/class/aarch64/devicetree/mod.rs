@@ -14,6 +14,7 @@
 )]
 pub(crate) mod overlay;
 
+use bulkhead_abi::ObjectKind;
 use dtoolkit::model::{DeviceTree, DeviceTreeNode, DeviceTreeProperty};
 
 use super::gic::{Gic, virtual_controller};
@@ -21,8 +22,11 @@ use crate::board::{Device, Trigger, Window};
 use crate::diagnostic::Report;
 use crate::guest::{Area, AreaKind, Context};
 use crate::model::{Access, FlashSpec, Placed};
+use crate::model::{Access, Placed};
+use crate::rules::channels::{BRIDGE, BRIDGE_MEMORY, Side};
 use crate::rules::memory::UART_SIZE;
 use crate::rules::owned;
+use crate::system::Capability;
 
 const GIC_PHANDLE: u32 = 0x8001;
 const CLOCK_PHANDLE: u32 = 0x8000;
@@ -155,6 +159,17 @@ fn root(machine: &Machine<'_>) -> Node {
     if let Some(flash) = &spec.flash {
         root = root.child(flash_node(flash));
         symbols.push(("flash".to_owned(), format!("/{}", flash_name(flash))));
+    if spec.machine.functions != 0 {
+        root = root.child(bridge(machine));
+    }
+    for side in machine.context.sides.iter().filter(|side| !*side.spec.pci) {
+        let name = &side.channel.name.value;
+        let node = channel(side, machine);
+        symbols.push((
+            format!("channel_{}", name.replace('-', "_")),
+            format!("/{}", dtoolkit::Node::name(&&node.0)),
+        ));
+        root = root.child(node);
     }
     for (_, device) in owned(spec, machine.context.board) {
         let node = passed_through(device);
@@ -191,6 +206,10 @@ fn chosen(machine: &Machine<'_>) -> Node {
     let mut node = Node::new("chosen");
     if spec.console {
         node = node.texts("stdout-path", &[&format!("/{}", uart_name(machine))]);
+    }
+    if spec.machine.functions != 0 {
+        // The addresses of the functions are where their memory is mapped.
+        node = node.cells("linux,pci-probe-only", &[1]);
     }
     if let Some(bootargs) = &spec.bootargs {
         node = node.texts("bootargs", &[&bootargs.value]);
@@ -340,6 +359,66 @@ fn event_gate(machine: &Machine<'_>) -> Option<Node> {
             .cells("interrupts", &interrupt(line, LEVEL_HIGH))
             .cells("capability", &[index]),
     )
+}
+
+/// Returns the node of the PCI host bridge (IEEE 1275 PCI binding, generic ECAM host). Device n has its INTx on
+/// the line of the side that it is.
+fn bridge(machine: &Machine<'_>) -> Node {
+    /// Memory in 32 bits that cannot be prefetched.
+    const MEMORY_32: u32 = 0x0200_0000;
+    /// The bits of an address with the number of a device.
+    const DEVICE_BITS: u32 = 0xf800;
+    let [(_, config), _] = BRIDGE;
+    let split = |number: u64| [(number >> 32) as u32, number as u32];
+    let [base_high, base_low] = split(BRIDGE_MEMORY.base);
+    let [size_high, size_low] = split(BRIDGE_MEMORY.size);
+    let functions = machine.context.sides.iter().filter(|side| *side.spec.pci);
+    let map: Vec<u32> = functions
+        .zip(0_u32..)
+        .flat_map(|(side, device)| {
+            let line = side.spec.interrupt.as_ref().map_or(0, |line| line.value.get());
+            let [kind, number, trigger] = interrupt(line, LEVEL_HIGH);
+            // Unit address and pin of the function; controller, and its unit address, which means nothing.
+            [device << 11, 0, 0, 1, GIC_PHANDLE, 0, 0, kind, number, trigger]
+        })
+        .collect();
+    Node::new(format!("pcie@{:x}", config.base))
+        .texts("compatible", &["pci-host-ecam-generic"])
+        .texts("device_type", &["pci"])
+        .cells("#address-cells", &[3])
+        .cells("#size-cells", &[2])
+        .cells("#interrupt-cells", &[1])
+        .numbers("reg", &[config.base, config.size])
+        .cells("bus-range", &[0, 0])
+        .cells(
+            "ranges",
+            &[
+                MEMORY_32, base_high, base_low, base_high, base_low, size_high, size_low,
+            ],
+        )
+        .cells("interrupt-map-mask", &[DEVICE_BITS, 0, 0, 7])
+        .cells("interrupt-map", &map)
+        .flag("dma-coherent")
+}
+
+/// Returns the node for a driver of a channel: its memory, the interrupt of its doorbell, and the capability by
+/// which the VM rings at the others.
+fn channel(side: &Side<'_>, machine: &Machine<'_>) -> Node {
+    let Window { base, size } = side.window;
+    let mut node = Node::new(format!("channel-{}@{base:x}", side.channel.name.value))
+        .texts("compatible", &["bulkhead,channel"])
+        .numbers("reg", &[base, size]);
+    if let Some(line) = &side.spec.interrupt {
+        node = node.cells("interrupts", &interrupt(line.value.get(), EDGE_RISING));
+    }
+    if !side.spec.access.write {
+        node = node.flag("read-only");
+    }
+    let is_it = |known: &&Capability| known.kind == ObjectKind::Channel && known.object == side.number;
+    match machine.context.capabilities.iter().find(is_it) {
+        Some(known) => node.cells("capability", &[known.index]),
+        None => node,
+    }
 }
 
 /// Returns the node of a device of the board, at the addresses and lines that it has there.

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Channels and their sides. Relies on the rules of `memory`, `partitions` and `devices`.
+//!
+//! Memory that two partitions see is the exception to spatial separation, so the table of sides says all of it:
+//! a shared mapping is that of a side, whole and with no other rights, and a channel overlaps no other one.
+
+use super::devices::{line_is_free, machine, virtual_line};
+use super::{at, covers, earlier, named, refers, require};
+use crate::error::{Fault, Table};
+use crate::layout::{
+    ChannelRecord, MEMORY_READ, MEMORY_SHARED, MEMORY_WRITE, MemoryRecord, NONE, SIDE_FUNCTION, SIDE_WRITES,
+    SideRecord,
+};
+use crate::limits::{MAX_FUNCTIONS, MAX_PARTITIONS};
+use crate::reader::{Image, record as record_at};
+use crate::span::Span;
+use bulkhead_arch_api::class::DeviceRole;
+
+/// Events of a gate.
+const EVENTS: u32 = 64;
+
+pub(super) fn channel(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.channels(), index)?;
+    named(&record.name)?;
+    let span = span(image, record)?;
+    let count = record.side_count.get() as usize;
+    require((1..=MAX_PARTITIONS).contains(&count), Fault::BadCount)?;
+    let mut first = 0_u32;
+    for (other, other_index) in earlier(image.channels(), index) {
+        require(other.name != record.name, Fault::SameAs(other_index))?;
+        let apart = !span.overlaps(self::span(image, other)?);
+        require(apart, Fault::Overlaps(Table::Channels, other_index))?;
+        first = first.saturating_add(other.side_count.get());
+    }
+    require(record.first_side.get() == first, Fault::NotConsecutive)?;
+    covers(image.channels(), index, image.sides().len(), |record| {
+        record.side_count.get()
+    })
+}
+
+/// Returns the memory of a channel.
+fn span(image: &Image<'_>, record: &ChannelRecord) -> Result<Span, Fault> {
+    Span::granules(record.host.get(), record.size.get(), image.granule())
+}
+
+pub(super) fn side(image: &Image<'_>, index: u16) -> Result<(), Fault> {
+    let record = at(image.sides(), index)?;
+    require(record.reserved.get() == 0, Fault::Reserved)?;
+    require(
+        record.flags.get() & !(SIDE_WRITES | SIDE_FUNCTION) == 0,
+        Fault::BadFlags,
+    )?;
+    let number = record.channel.get();
+    let channel = record_at(image.channels(), number).ok_or(Fault::NoSuch(Table::Channels))?;
+    let place = u32::from(index).checked_sub(channel.first_side.get());
+    require(
+        place.is_some_and(|place| place < channel.side_count.get()),
+        Fault::NotConsecutive,
+    )?;
+    let partition = record.partition.get();
+    refers(partition, image.partitions().len(), Table::Partitions)?;
+    for (other, other_index) in earlier(image.sides(), index) {
+        let same = other.partition == record.partition;
+        require(
+            !same || other.channel != record.channel,
+            Fault::SameAs(other_index),
+        )?;
+        let line = record.virtual_line.get();
+        let taken = same && line != NONE && other.virtual_line.get() == line;
+        require(!taken, Fault::LineTaken(Table::Sides, other_index))?;
+    }
+    bell(image, record)?;
+    if is_function(record) {
+        function(image, index, record)?;
+    }
+    let mut mapped = image.memory_of(partition);
+    require(
+        mapped.any(|mapping| is_of(mapping, record, channel)),
+        Fault::OutsideMemory,
+    )
+}
+
+/// Checks that the doorbell can reach the side.
+fn bell(image: &Image<'_>, record: &SideRecord) -> Result<(), Fault> {
+    let event = record.event.get();
+    require(event == NONE || event < EVENTS, Fault::OutOfRange)?;
+    let line = record.virtual_line.get();
+    if line == NONE {
+        return Ok(());
+    }
+    let partition = record.partition.get();
+    let owner = machine(image, partition)?;
+    virtual_line(image, owner, line)?;
+    line_is_free(image, partition, line)
+}
+
+/// Tells whether a side is a PCI function.
+const fn is_function(record: &SideRecord) -> bool {
+    record.flags.get() & SIDE_FUNCTION != 0
+}
+
+/// Checks that a side can be a PCI function: its VM has a bridge, INTx a line, and the memory is what a base
+/// address register can tell.
+fn function(image: &Image<'_>, index: u16, record: &SideRecord) -> Result<(), Fault> {
+    let mut devices = image.virtual_devices_of(record.partition.get());
+    let has_bridge = devices.any(|device| {
+        let facts = image.facts().device(device.kind.get());
+        facts.is_some_and(|facts| facts.role == DeviceRole::Bridge)
+    });
+    require(has_bridge, Fault::NoSuch(Table::VirtualDevices))?;
+    require(record.virtual_line.get() != NONE, Fault::OutOfRange)?;
+    let size = record_at(image.channels(), record.channel.get()).map_or(0, |channel| channel.size.get());
+    require(
+        size.is_power_of_two() && record.guest.get().is_multiple_of(size),
+        Fault::Unaligned,
+    )?;
+    let others = earlier(image.sides(), index).filter(|(other, _)| is_function(other));
+    require(others.count() < MAX_FUNCTIONS, Fault::BadCount)
+}
+
+/// Tells whether a mapping is that of a side.
+fn is_of(mapping: &MemoryRecord, side: &SideRecord, channel: &ChannelRecord) -> bool {
+    let writes = if side.flags.get() & SIDE_WRITES != 0 {
+        MEMORY_WRITE
+    } else {
+        0
+    };
+    mapping.partition == side.partition
+        && mapping.guest == side.guest
+        && mapping.host == channel.host
+        && mapping.size == channel.size
+        && mapping.flags.get() == MEMORY_READ | MEMORY_SHARED | writes
+}
+
+/// Tells whether a shared mapping is that of a side.
+pub(super) fn is_shared_by_a_side(image: &Image<'_>, mapping: &MemoryRecord) -> bool {
+    image.sides().iter().any(|side| {
+        record_at(image.channels(), side.channel.get()).is_some_and(|channel| is_of(mapping, side, channel))
+    })
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Channels: who shares which memory, where each side sees it, and how the doorbell reaches it.
+
+use bulkhead_arch_api::class::{DeviceRole, device};
+use bulkhead_image::layout::{ChannelRecord, NONE, Name, SIDE_FUNCTION, SIDE_WRITES, SideRecord};
+use bulkhead_image::{MAX_FUNCTIONS, NameError, channel_limits};
+
+use crate::board::{Board, Window};
+use crate::diagnostic::{Code, Diagnostic, Place, Report};
+use crate::model::{Access, ChannelSpec, Kind, Manifest, PartitionSpec, Placed, SideSpec};
+use crate::rules::machine::{line_exists, taken_line};
+use crate::rules::memory::class_of;
+use crate::schema::shape::nearest;
+use crate::units::{BLOCK, PAGE, align_up};
+
+/// The address from which on partitions see their channels, unless the manifest says otherwise: QEMU's `virt`
+/// board has no memory and no device there that a VM of ours has.
+const FIRST_ADDRESS: u64 = 0x1000_0000;
+
+/// A partition at a channel.
+#[derive(Clone, Copy)]
+pub(crate) struct Side<'a> {
+    /// Number of the channel.
+    pub number: usize,
+    pub channel: &'a ChannelSpec,
+    pub spec: &'a SideSpec,
+    /// The addresses at which the partition sees the memory. A class without translation finds them with the
+    /// places of everything.
+    pub window: Window,
+}
+
+/// Returns the number of a channel in the system image.
+pub(crate) fn number(manifest: &Manifest, name: &str) -> Option<usize> {
+    manifest
+        .channels
+        .iter()
+        .position(|channel| channel.name.value == name)
+}
+
+/// Returns the sides of a partition, in the order of the channels.
+pub(crate) fn sides_of<'a>(manifest: &'a Manifest, partition: &str) -> Vec<Side<'a>> {
+    let is_own = |side: &&SideSpec| matches!(&side.partition, Some(own) if own.value == partition);
+    let mut next = FIRST_ADDRESS;
+    let mut sides = Vec::new();
+    for (number, channel) in manifest.channels.iter().enumerate() {
+        let Some(spec) = channel.sides.iter().find(is_own) else {
+            continue;
+        };
+        let size = channel.size.as_ref().map_or(0, |size| size.value.get());
+        // A base address register tells a multiple of its size.
+        let unit = match *spec.pci {
+            true if size.is_power_of_two() => size.max(PAGE),
+            _ if size >= BLOCK => BLOCK,
+            _ => PAGE,
+        };
+        let base = match &spec.guest {
+            Some(guest) => guest.value.get(),
+            None => {
+                let base = align_up(next, unit).unwrap_or(next);
+                next = base.saturating_add(size);
+                base
+            }
+        };
+        sides.push(Side {
+            number,
+            channel,
+            spec,
+            window: Window { base, size },
+        });
+    }
+    sides
+}
+
+/// The virtual PCI host bridge: the place of its configuration space is that of QEMU's `virt` board, and its
+/// registers are behind its window for memory.
+pub(crate) const BRIDGE: [(&str, Window); 2] = [
+    (
+        "virtual PCI host bridge",
+        Window {
+            base: 0x3f00_0000,
+            size: device::PCI_BRIDGE.windows[0].size,
+        },
+    ),
+    (
+        "registers of virtual PCI functions",
+        Window {
+            base: 0x3e00_0000,
+            size: device::PCI_BRIDGE.windows[1].size,
+        },
+    ),
+];
+/// The window for memory: from the first channel to the last register.
+pub(crate) const BRIDGE_MEMORY: Window = Window {
+    base: FIRST_ADDRESS,
+    size: 0x2e10_0000,
+};
+
+/// Counts the PCI functions of each partition.
+pub(crate) fn count_functions(manifest: &mut Manifest) {
+    let names = manifest.partitions.iter().map(|partition| &partition.name.value);
+    let count = |name: &String| {
+        let sides = sides_of(manifest, name);
+        sides.iter().filter(|side| *side.spec.pci).count()
+    };
+    let counts: Vec<usize> = names.map(count).collect();
+    for (partition, count) in manifest.partitions.iter_mut().zip(counts) {
+        partition.machine.functions = count;
+    }
+}
+
+/// Returns the record of a channel whose first side has this number.
+pub(crate) fn record(channel: &ChannelSpec, host: u64, first: usize) -> Result<ChannelRecord, NameError> {
+    Ok(ChannelRecord {
+        name: Name::new(&channel.name.value)?,
+        host: host.into(),
+        size: channel.size.as_ref().map_or(0, |size| size.value.get()).into(),
+        first_side: (first as u32).into(),
+        side_count: (channel.sides.len() as u32).into(),
+    })
+}
+
+/// Returns the record of a side.
+pub(crate) fn side_record(channel: usize, side: &SideSpec, partition: usize, guest: u64) -> SideRecord {
+    let bits = [(side.access.write, SIDE_WRITES), (*side.pci, SIDE_FUNCTION)];
+    let set = bits.iter().filter(|(set, _)| *set);
+    let flags = set.fold(0, |flags, (_, bit)| flags | bit);
+    SideRecord {
+        channel: (channel as u32).into(),
+        partition: (partition as u32).into(),
+        guest: guest.into(),
+        virtual_line: side
+            .interrupt
+            .as_ref()
+            .map_or(NONE, |line| line.value.get())
+            .into(),
+        event: side.event.as_ref().map_or(NONE, |event| event.value.get()).into(),
+        flags: flags.into(),
+        reserved: 0.into(),
+    }
+}
+
+pub(super) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
+    fits(manifest, board, report);
+    for channel in &manifest.channels {
+        has_sides(channel, report);
+        for (index, side) in channel.sides.iter().enumerate() {
+            let Some(name) = &side.partition else { continue };
+            if let Some(first) = earlier(channel, index, &name.value) {
+                let message = format!("`{}` is at channel `{}` twice", name.value, channel.name.value);
+                report.push(
+                    Diagnostic::at(Code::DuplicateName, name.place, message)
+                        .also(first, "first named here")
+                        .help("give it one side"),
+                );
+                continue;
+            }
+            access_has_meaning(channel, side, report);
+            in_place(side, board, report);
+            let mut partitions = manifest.partitions.iter();
+            match partitions.find(|partition| partition.name.value == name.value) {
+                Some(partition) => bell_reaches(side, (manifest, partition), board, report),
+                None => unknown_partition(channel, name, manifest, report),
+            }
+        }
+    }
+}
+
+/// Returns the place of an earlier side of the same partition.
+fn earlier(channel: &ChannelSpec, index: usize, name: &str) -> Option<Place> {
+    let names = channel.sides.iter().take(index);
+    let mut names = names.filter_map(|side| side.partition.as_ref());
+    names.find(|other| other.value == name).map(|other| other.place)
+}
+
+fn fits(manifest: &Manifest, board: Option<&Board>, report: &mut Report) {
+    let (channels, sides) = channel_limits(class_of(board).facts().tables);
+    if let Some(extra) = manifest.channels.get(channels) {
+        let message = format!(
+            "there are {} channels, but room for {channels}",
+            manifest.channels.len()
+        );
+        report.push(
+            Diagnostic::at(Code::BadChannel, extra.name.place, message).help("merge or remove channels"),
+        );
+    }
+    let mut used = 0_usize;
+    for channel in &manifest.channels {
+        used = used.saturating_add(channel.sides.len());
+        if used > sides {
+            let message = format!(
+                "the channels up to `{}` have {used} sides, but there is room for {sides}",
+                channel.name.value
+            );
+            report.push(
+                Diagnostic::at(Code::BadChannel, channel.name.place, message)
+                    .help("remove sides, or merge channels"),
+            );
+            return;
+        }
+    }
+}
+
+fn has_sides(channel: &ChannelSpec, report: &mut Report) {
+    let name = &channel.name;
+    let (message, help) = if channel.sides.len() < 2 {
+        (
+            format!("channel `{}` has fewer than two sides", name.value),
+            "add a table `[[channel.NAME.side]]` for each partition at it",
+        )
+    } else if !channel.sides.iter().any(|side| side.access.write) {
+        (
+            format!("nobody may write the memory of channel `{}`", name.value),
+            "give one side `access = \"rw\"`",
+        )
+    } else {
+        return;
+    };
+    if !report.blames(name.place) {
+        report.push(Diagnostic::at(Code::BadChannel, name.place, message).help(help));
+    }
+}
+
+fn access_has_meaning(channel: &ChannelSpec, side: &SideSpec, report: &mut Report) {
+    if matches!(*side.access, Access::DATA | Access::READ) {
+        return;
+    }
+    let place = side.access.place.unwrap_or(side.start);
+    let message = format!(
+        "a side of channel `{}` would execute what another side writes",
+        channel.name.value
+    );
+    report.push(Diagnostic::at(Code::BadChannel, place, message).help("give \"rw\" or \"r\""));
+}
+
+/// Reports an address of a side where nothing is translated.
+fn in_place(side: &SideSpec, board: Option<&Board>, report: &mut Report) {
+    if let (Some(guest), true) = (&side.guest, class_of(board).facts().runs_in_place()) {
+        let message = format!(
+            "a side has no address of its own on a board of class `{}`",
+            class_of(board).name()
+        );
+        report.push(
+            Diagnostic::at(Code::NotForClass, guest.place, message)
+                .label("no address is translated")
+                .help("remove `guest`, or give `place` of the channel"),
+        );
+    }
+}
+
+fn unknown_partition(channel: &ChannelSpec, name: &Placed<String>, manifest: &Manifest, report: &mut Report) {
+    let names = manifest
+        .partitions
+        .iter()
+        .map(|partition| partition.name.value.as_str());
+    let help = match nearest(&name.value, names.clone()) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => format!("the partitions are: {}", names.collect::<Vec<_>>().join(", ")),
+    };
+    let message = format!(
+        "channel `{}` has a side of `{}`, which does not exist",
+        channel.name.value, name.value
+    );
+    report.push(Diagnostic::at(Code::BadChannel, name.place, message).help(help));
+}
+
+/// Checks that a side can be a PCI function.
+fn function_is_possible(
+    side: &SideSpec,
+    place: Place,
+    (manifest, partition): (&Manifest, &PartitionSpec),
+    board: Option<&Board>,
+    report: &mut Report,
+) {
+    let name = &partition.name.value;
+    let class = class_of(board);
+    let mut devices = class.facts().devices.iter();
+    if !devices.any(|device| device.role == DeviceRole::Bridge) {
+        let message = format!("a board of class `{}` has no virtual PCI", class.name());
+        report.push(Diagnostic::at(Code::NotForClass, place, message).help("remove `pci`"));
+        return;
+    }
+    if partition.kind == Kind::Task {
+        let message = format!("`{name}` is a task, which has no PCI");
+        report.push(Diagnostic::at(Code::NotForTask, place, message).help("remove `pci`"));
+        return;
+    }
+    let sides = sides_of(manifest, name);
+    let own = sides.iter().find(|own| own.spec.start == side.start);
+    let (base, size) = own.map_or((0, 1), |own| (own.window.base, own.window.size));
+    let (message, help) = if side.interrupt.is_none() {
+        (
+            format!("the PCI function of `{name}` has no interrupt"),
+            "give `interrupt`, the line of its INTx".to_owned(),
+        )
+    } else if !size.is_power_of_two() || !base.is_multiple_of(size) {
+        (
+            "the memory of a PCI function has a power of two of bytes, at a multiple of that".to_owned(),
+            "change `size` of the channel, or `guest`".to_owned(),
+        )
+    } else if !BRIDGE_MEMORY.contains(Window { base, size }) {
+        (
+            "the memory of a PCI function is outside the window of the bridge".to_owned(),
+            format!("remove `guest`, or choose an address from {FIRST_ADDRESS:#x} on"),
+        )
+    } else if partition.machine.functions > MAX_FUNCTIONS {
+        (
+            format!("`{name}` has more than {MAX_FUNCTIONS} PCI functions"),
+            "remove some".to_owned(),
+        )
+    } else {
+        return;
+    };
+    report.push(Diagnostic::at(Code::BadChannel, place, message).help(help));
+}
+
+/// Checks that the doorbell can reach a partition as the manifest says.
+fn bell_reaches(
+    side: &SideSpec,
+    (manifest, partition): (&Manifest, &PartitionSpec),
+    board: Option<&Board>,
+    report: &mut Report,
+) {
+    let name = &partition.name.value;
+    if let (Some(event), false) = (&side.event, partition.can_wait()) {
+        let message = format!("partition `{name}` cannot wait for the events of its gate");
+        report.push(
+            Diagnostic::at(Code::BadChannel, event.place, message).help(format!(
+                "add `events = {{ event-gate = \"{name}\", rights = [\"read\"] }}` to its capabilities"
+            )),
+        );
+    }
+    if let (Some(place), true) = (side.pci.place, *side.pci) {
+        function_is_possible(side, place, (manifest, partition), board, report);
+    }
+    let Some(line) = &side.interrupt else { return };
+    if partition.kind == Kind::Task {
+        let message = format!("`{name}` is a task, which has no interrupts");
+        report.push(
+            Diagnostic::at(Code::NotForTask, line.place, message)
+                .help("give `event`, and the capability to wait at its own gate"),
+        );
+        return;
+    }
+    let number = line.value.get();
+    if !line_exists("the doorbell's", number, line.place, (partition, board), report) {
+        return;
+    }
+    let other = sides_of(manifest, name).into_iter().find(|other| {
+        let same = |taken: &Placed<_>| taken.place.start < line.place.start && taken.value == line.value;
+        other.spec.interrupt.as_ref().is_some_and(same)
+    });
+    let owner = match other {
+        Some(other) => Some(format!(
+            "the doorbell's of channel `{}`",
+            other.channel.name.value
+        )),
+        None => taken_line(partition, board, number),
+    };
+    if let Some(owner) = owner {
+        let message = format!("line {number} of the doorbell is {owner}");
+        report
+            .push(Diagnostic::at(Code::BadLine, line.place, message).help("give the doorbell another line"));
+    }
+}
