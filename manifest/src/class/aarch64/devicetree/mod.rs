@@ -159,6 +159,7 @@ fn root(machine: &Machine<'_>) -> Node {
     if let Some(flash) = &spec.flash {
         root = root.child(flash_node(flash));
         symbols.push(("flash".to_owned(), format!("/{}", flash_name(flash))));
+    }
     if spec.machine.functions != 0 {
         root = root.child(bridge(machine));
     }
