@@ -62,6 +62,16 @@ pub struct Configuration {
 }
 
 impl Configuration {
+    /// A partition without ports that is not known yet.
+    pub const BLANK: Self = Self {
+        identifier: 0,
+        period: 0,
+        duration: 0,
+        ports: &[],
+        schedules: &[],
+        health: [HmAction::Idle; ErrorCode::COUNT],
+    };
+
     /// Returns the configured port with this name.
     pub(crate) fn port(&self, name: &Name) -> Option<&'static PortFacts> {
         self.ports.iter().find(|port| port.name == *name)

@@ -38,6 +38,8 @@ mod schedule;
 mod semaphore;
 mod state;
 mod table;
+#[cfg(target_os = "none")]
+pub mod task;
 mod time;
 mod types;
 

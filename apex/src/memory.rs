@@ -34,7 +34,9 @@ impl Pool {
 
     /// Makes an empty queue.
     pub(crate) fn queue(&mut self, size: usize, depth: usize) -> Answer<Queue> {
-        let bytes = (size + HEAD).checked_mul(depth).ok_or(ReturnCode::InvalidConfig)?;
+        let bytes = (size + HEAD)
+            .checked_mul(depth)
+            .ok_or(ReturnCode::InvalidConfig)?;
         if bytes > POOL - self.used {
             return Err(ReturnCode::InvalidConfig);
         }

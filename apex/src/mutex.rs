@@ -45,12 +45,7 @@ impl Apex {
     /// # Errors
     /// `INVALID_CONFIG` if there is no room; `NO_ACTION` if the name is in use; `INVALID_PARAM` for a wrong
     /// priority; `INVALID_MODE` in normal mode.
-    pub fn create_mutex(
-        &mut self,
-        name: Name,
-        priority: i32,
-        discipline: QueuingDiscipline,
-    ) -> Answer<i64> {
+    pub fn create_mutex(&mut self, name: Name, priority: i32, discipline: QueuingDiscipline) -> Answer<i64> {
         self.mutexes.check_new(&name)?;
         if !(MIN_PRIORITY..=MAX_PRIORITY).contains(&priority) {
             return Err(ReturnCode::InvalidParam);

@@ -263,7 +263,9 @@ impl Apex {
             return Err(ReturnCode::InvalidParam);
         }
         let first = now.checked_add(delay).ok_or(ReturnCode::InvalidParam)?;
-        let last = first.checked_add(period.max(0)).ok_or(ReturnCode::InvalidConfig)?;
+        let last = first
+            .checked_add(period.max(0))
+            .ok_or(ReturnCode::InvalidConfig)?;
         last.checked_add(capacity.max(0))
             .ok_or(ReturnCode::InvalidConfig)?;
         self.processes[place].reset();

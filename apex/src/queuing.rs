@@ -265,8 +265,7 @@ impl Apex {
             maximum: maximum as u32,
             size: port.queue.size() as u32,
             direction: port.direction,
-            waiting_processes: self.waiters(Wait::QueueSend(index))
-                + self.waiters(Wait::QueueReceive(index)),
+            waiting_processes: self.waiters(Wait::QueueSend(index)) + self.waiters(Wait::QueueReceive(index)),
         })
     }
 

@@ -165,7 +165,9 @@ impl Apex {
             port.validity = Validity::Invalid;
             return Err(ReturnCode::NoAction);
         };
-        let written = stamped.first_chunk().map_or(0, |stamp| Time::from_le_bytes(*stamp));
+        let written = stamped
+            .first_chunk()
+            .map_or(0, |stamp| Time::from_le_bytes(*stamp));
         let is_recent = now.saturating_sub(written) <= port.refresh;
         port.validity = if is_recent {
             Validity::Valid

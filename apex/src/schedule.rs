@@ -42,7 +42,11 @@ impl Apex {
     /// # Errors
     /// `INVALID_CONFIG` if there is none of this name.
     pub fn get_module_schedule_id(&self, name: &Name) -> Answer<i64> {
-        let position = self.configuration.schedules.iter().position(|known| known == name);
+        let position = self
+            .configuration
+            .schedules
+            .iter()
+            .position(|known| known == name);
         position
             .map(|position| position as i64 + 1)
             .ok_or(ReturnCode::InvalidConfig)

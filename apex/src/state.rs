@@ -18,8 +18,8 @@ use crate::sampling::SamplingPort;
 use crate::semaphore::Semaphore;
 use crate::table::Table;
 use crate::types::{
-    Answer, ErrorCode, INFINITE_TIME_VALUE, NEVER, OperatingMode, ProcessState, QueuingDiscipline, ReturnCode,
-    StartCondition, Time,
+    Answer, ErrorCode, INFINITE_TIME_VALUE, NEVER, OperatingMode, ProcessState, QueuingDiscipline,
+    ReturnCode, StartCondition, Time,
 };
 
 /// Processes with the error handler, which is the last one.

@@ -77,9 +77,10 @@ const RULES: &[(&str, &[&str])] = &[
     ("hypervisor/*", &["abi", "kernel", "image", "arch/*", "drivers"]),
     ("guest", &["abi"]),
     ("guest/mcu", &[]),
+    ("apex", &["abi", "guest"]),
     // It measures what the policies cost, apart from the rest of the hypervisor.
     ("guests/bench/bench", &["abi", "guest", "sched"]),
-    ("guests/*", &["abi", "guest", "guest/mcu"]),
+    ("guests/*", &["abi", "apex", "guest", "guest/mcu"]),
 ];
 
 /// Checks the whole workspace.
