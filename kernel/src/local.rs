@@ -215,6 +215,8 @@ pub struct Local<P = AnyPolicy> {
     /// The place for the records of this pCPU.
     pub tracer: Tracer,
     slots: [SlotState; MAX_SLOTS],
+    /// The slots whose tasks wait for an upcall.
+    watching: u32,
     /// The upcalls that tasks wait for.
     upcalls: [Option<Upcall>; MAX_SLOTS],
     /// The slots whose vCPUs may wait at a port, or have a call.
@@ -239,6 +241,7 @@ impl<P: PcpuPolicy> Local<P> {
         Self {
             counters,
             slots: unused(),
+            watching: 0,
             upcalls: [None; MAX_SLOTS],
             engaged: 0,
             lent: 0,
@@ -304,9 +307,14 @@ impl<P: PcpuPolicy> Local<P> {
         }
     }
 
-    /// Returns the slots whose readiness would change the decision in force.
-    pub const fn interested(&self) -> SlotSet {
-        self.in_force.interested
+    /// Returns the slots for which mail must not wait: those whose readiness would change the decision in
+    /// force, and the one that runs if it waits for an upcall.
+    pub fn interested(&self) -> SlotSet {
+        if self.watching == 0 {
+            return self.in_force.interested;
+        }
+        let own = self.running().map_or(0, |slot| bit(slot.0) & self.watching);
+        SlotSet(self.in_force.interested.0 | own)
     }
 
     /// Returns the slots that the decision in force concerns: those whose readiness would change the
@@ -694,6 +702,9 @@ impl<P: PcpuPolicy> Local<P> {
     pub fn set_upcall(&mut self, slot: Slot, upcall: Option<Upcall>) -> Option<Upcall> {
         if let Some(upcall) = upcall {
             self.due = self.due.min(upcall.until);
+            self.watching |= bit(slot.0);
+        } else {
+            self.watching &= !bit(slot.0);
         }
         let place = self.upcalls.get_mut(usize::from(slot.0))?;
         core::mem::replace(place, upcall)

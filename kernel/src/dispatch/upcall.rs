@@ -53,7 +53,8 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             self.local.set_upcall(slot, Some(upcall));
             self.shared.partition(gate).gate.watch(vcpu);
             self.look_for_upcall(slot);
-            self.arm();
+            // The next decision arms the clock, and publishes that mail for this slot must not wait.
+            self.local.reschedule = true;
         }
         Ok(place.is_some())
     }
