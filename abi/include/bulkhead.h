@@ -26,6 +26,7 @@
 #define BULKHEAD_EVENT_WAIT                        0xc6000200u
 #define BULKHEAD_EVENT_POLL                        0xc6000201u
 #define BULKHEAD_EVENT_SIGNAL                      0xc6000202u
+#define BULKHEAD_EVENT_UPCALL                      0xc6000203u
 #define BULKHEAD_TIMER_NOW                         0xc6000300u
 #define BULKHEAD_TIMER_SLEEP                       0xc6000301u
 #define BULKHEAD_CONSOLE_WRITE                     0xc6000400u

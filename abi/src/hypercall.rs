@@ -48,6 +48,13 @@ pub enum Operation {
     EventPoll = 0x0201,
     /// Event gate: raise the events in x2. Right: `WRITE`.
     EventSignal = 0x0202,
+    /// Event gate: lets a task be interrupted. As soon as an event is pending, or the time x5 has come
+    /// (nanoseconds since boot, 0 = never), the task goes on at x3 with x4 in its first register. The place
+    /// where it was is then in the words at x4 ([`UPCALL_WORDS`]). That happens once; the event stays
+    /// pending. x3 = 0: not any more. If x2 is not 0, the call does not return: the task goes on from the
+    /// place in the words at x2. `EventWait` takes the upcall back. In a call that blocks, the upcall
+    /// comes when the call has ended. `WrongState` for a VM. Right: `READ`.
+    EventUpcall = 0x0203,
     /// Timer: the time since boot in nanoseconds, result x1. Right: `READ`.
     TimerNow = 0x0300,
     /// Timer: block until x2 nanoseconds since boot. Right: `READ`.
@@ -139,6 +146,7 @@ impl Operation {
         Self::EventWait,
         Self::EventPoll,
         Self::EventSignal,
+        Self::EventUpcall,
         Self::TimerNow,
         Self::TimerSleep,
         Self::ConsoleWrite,
@@ -186,6 +194,7 @@ impl Operation {
             | Self::PartitionRestart
             | Self::PartitionKick
             | Self::EventSignal
+            | Self::EventUpcall
             | Self::TimerSleep
             | Self::CapabilityRevoke
             | Self::CapabilityDelete
@@ -388,5 +397,10 @@ pub const fn capability_slots(tables: Tables) -> usize {
 pub const MAX_MESSAGE: usize = 1024;
 /// Multiple of which the address of a message is.
 pub const MESSAGE_ALIGN: u64 = 8;
+/// Words, of 64 bits each and in the byte order of the CPU, that say where a task was when its upcall came:
+/// the address of the next instruction, the processor's state, and the first ten registers of a call (class
+/// `aarch64`: x0 to x9; class `armv7m`: r0 to r9). All other registers keep their values on the way into an
+/// upcall and out of it.
+pub const UPCALL_WORDS: usize = 12;
 /// Index at which every partition finds the capability for itself.
 pub const SELF_CAPABILITY: u32 = 0;

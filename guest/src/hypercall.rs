@@ -45,6 +45,14 @@ fn on(operation: Operation, handle: Handle, argument: u64) -> Result<u64, Error>
     call(operation, [u64::from(handle.0), argument, 0, 0, 0, 0]).map(|[x1, ..]| x1)
 }
 
+/// Takes back the upcall of a task. [`crate::task::process`] asks for upcalls.
+///
+/// # Errors
+/// See [`null`].
+pub fn event_no_upcall(gate: Handle) -> Result<(), Error> {
+    call(Operation::EventUpcall, [u64::from(gate.0), 0, 0, 0, 0, 0]).map(drop)
+}
+
 /// Does nothing: the cost of the path itself.
 ///
 /// # Errors

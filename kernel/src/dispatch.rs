@@ -17,7 +17,7 @@
 //! (hypercalls), `channel` (doorbells), `lifecycle` (start, stop, load), `fault` (health events), `gate` (events), `device`
 //! (virtual devices, consoles), `host` (calls of a debugger), `network` (interfaces, the switch), `lock` (locks), `port`
 //! (messages, calls), `report` (lines for the log), `schedule` (windows, schedules), `trace` (records of a
-//! pCPU that is traced).
+//! pCPU that is traced), `upcall` (interrupts of tasks).
 
 mod bridge;
 mod call;
@@ -37,6 +37,7 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod upcall;
 
 pub use report::Reports;
 
@@ -69,8 +70,8 @@ const SEVERAL_VCPUS: bool = MAX_VCPUS_PER_PARTITION > 1;
 pub enum Next {
     /// Run this vCPU.
     Run(Slot, VcpuId),
-    /// Do one chunk of work in the time of this vCPU: of loading its partition, of a revocation, or of
-    /// looking why the vCPU was woken.
+    /// Do one chunk of work in the time of this vCPU: of loading its partition, of a revocation, of looking
+    /// why the vCPU was woken, or its upcall.
     Load(Slot, VcpuId),
     /// Write one line of the report that is pending, in the time of this vCPU or, with `None`, while the pCPU
     /// is idle.
@@ -291,7 +292,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
         match state.activity {
             Activity::Loading(_) if self.local.reports.has_told_states() => Next::Load(slot, state.vcpu),
             Activity::Loading(_) | Activity::Reporting => Next::Report(Some(slot)),
-            Activity::Revoking(..) | Activity::Looking(_) => Next::Load(slot, state.vcpu),
+            Activity::Revoking(..) | Activity::Calling | Activity::Looking(_) => Next::Load(slot, state.vcpu),
             _ => Next::Run(slot, state.vcpu),
         }
     }
@@ -494,7 +495,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
             self.stop_here(partition, now);
         }
         for slot in self.local.all() {
-            if self.local.slot(slot).activity.until() <= now {
+            if self.local.own_time(slot) <= now {
                 self.timer_due(slot, now);
             }
         }

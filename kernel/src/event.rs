@@ -59,6 +59,12 @@ impl Gate {
         events
     }
 
+    /// Makes `vcpu` a waiter that consumes nothing. Returns whether there are events already.
+    pub fn watch(&self, vcpu: VcpuId) -> bool {
+        self.waiters.fetch_or(VcpuSet::of(vcpu).0, Ordering::Relaxed);
+        self.has_events()
+    }
+
     /// Takes `vcpu` from the waiters.
     pub fn leave(&self, vcpu: VcpuId) {
         self.waiters.fetch_and(!VcpuSet::of(vcpu).0, Ordering::Relaxed);

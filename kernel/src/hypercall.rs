@@ -63,6 +63,8 @@ pub enum Command {
     ScheduleStatus(PcpuId),
     /// Change to another schedule of a pCPU from its next frame on.
     ScheduleChange(PcpuId, u64),
+    /// Let the caller, a task, be interrupted by events of a partition's gate.
+    Upcall(PartitionId, UpcallWish),
     /// Send a message to a port.
     Send(PortId, Message),
     /// Take a message from a port. Wait for one, unless the flag is false.
@@ -90,6 +92,19 @@ pub enum Command {
 /// A channel, by its number in the system image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChannelId(pub u8);
+
+/// An upcall as a task asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UpcallWish {
+    /// The place to go on from, if not behind the call.
+    pub from: Option<GuestPhys>,
+    /// The first instruction of the upcall, if there is to be one.
+    pub entry: Option<GuestPhys>,
+    /// Memory for the place where the task is when the upcall comes.
+    pub frame: GuestPhys,
+    /// The time at which it comes without an event (nanoseconds since boot, `None` for never).
+    pub until: Option<u64>,
+}
 
 /// A message in the memory of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +173,9 @@ const fn rule(operation: Operation) -> Option<(ObjectKind, Rights)> {
         | Operation::PartitionStop
         | Operation::PartitionRestart
         | Operation::PartitionKick => Some((ObjectKind::Partition, Rights::CONTROL)),
-        Operation::EventWait | Operation::EventPoll => Some((ObjectKind::EventGate, Rights::READ)),
+        Operation::EventWait | Operation::EventPoll | Operation::EventUpcall => {
+            Some((ObjectKind::EventGate, Rights::READ))
+        }
         Operation::EventSignal => Some((ObjectKind::EventGate, Rights::WRITE)),
         Operation::TimerNow | Operation::TimerSleep => Some((ObjectKind::Timer, Rights::READ)),
         Operation::ConsoleWrite => Some((ObjectKind::Console, Rights::WRITE)),
@@ -223,6 +240,7 @@ pub fn decode<R: RelaxStrategy>(
         Operation::EventWait => Command::Wait(object, (x2 != 0).then_some(x2)),
         Operation::EventPoll => Command::Poll(object),
         Operation::EventSignal => Command::Signal(object, x2),
+        Operation::EventUpcall => Command::Upcall(object, upcall(call)?),
         Operation::TimerNow => Command::Now,
         Operation::TimerSleep => Command::Sleep(x2),
         Operation::ConsoleWrite => Command::Write(object, write_length(x2)?, write_bytes(call)),
@@ -319,6 +337,19 @@ fn answering<R: RelaxStrategy>(
     Ok(Answering {
         caller: VcpuId(capability.object),
         index: index as u32,
+    })
+}
+
+fn upcall(call: &Hypercall) -> Result<UpcallWish, Error> {
+    let [_, from, entry, frame, until, _] = call.arguments;
+    if !from.is_multiple_of(MESSAGE_ALIGN) || !frame.is_multiple_of(MESSAGE_ALIGN) {
+        return Err(Error::InvalidArgument);
+    }
+    Ok(UpcallWish {
+        from: (from != 0).then_some(GuestPhys(from)),
+        entry: (entry != 0).then_some(GuestPhys(entry)),
+        frame: GuestPhys(frame),
+        until: (until != 0).then_some(until),
     })
 }
 

@@ -6,7 +6,7 @@
 //! reported ready when it gets something to do, and a slot that ran is reported stopped before the next
 //! decision.
 
-use bulkhead_arch_api::{MAX_PCPUS, PartitionId, Ticks, VcpuId};
+use bulkhead_arch_api::{GuestPhys, MAX_PCPUS, PartitionId, Ticks, VcpuId};
 use bulkhead_sched::{
     AnyPolicy, InForce, MAX_SLOTS, PcpuPolicy, PolicyError, PolicyParameters, ScheduleStatus, Signals, Slot,
     SlotSet, StopReason,
@@ -47,6 +47,8 @@ pub enum Activity {
     /// The vCPU revokes, in its time, all that was derived from the capability with this index. If the flag
     /// is true, it also revokes that capability.
     Revoking(u64, bool),
+    /// The vCPU, a task, is about to be interrupted by its upcall, in its own time.
+    Calling,
     /// The vCPU is blocked in a hypercall and was woken. In its own time the vCPU finds out that there was no
     /// reason to wake it.
     Looking(Pause),
@@ -93,7 +95,12 @@ impl Activity {
     pub const fn is_ready(self) -> bool {
         matches!(
             self,
-            Self::Ready | Self::Loading(_) | Self::Reporting | Self::Revoking(..) | Self::Looking(_)
+            Self::Ready
+                | Self::Loading(_)
+                | Self::Reporting
+                | Self::Revoking(..)
+                | Self::Calling
+                | Self::Looking(_)
         )
     }
 
@@ -118,10 +125,24 @@ impl Activity {
             | Self::Loading(_)
             | Self::Reporting
             | Self::Revoking(..)
+            | Self::Calling
             | Self::Looking(_)
             | Self::Ending => Ticks::NEVER,
         }
     }
+}
+
+/// The upcall that a task waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Upcall {
+    /// The partition whose gate it watches.
+    pub gate: PartitionId,
+    /// Its first instruction.
+    pub entry: GuestPhys,
+    /// The memory for the place where the task was.
+    pub frame: GuestPhys,
+    /// The time at which it comes without an event.
+    pub until: Ticks,
 }
 
 /// One vCPU of this pCPU. Its size is a power of two, so that one instruction finds the place of a slot.
@@ -198,6 +219,10 @@ pub struct Local<P = AnyPolicy> {
     /// The place for the records of this pCPU.
     pub tracer: Tracer,
     slots: [SlotState; MAX_SLOTS],
+    /// The slots whose tasks wait for an upcall.
+    watching: u32,
+    /// The upcalls that tasks wait for.
+    upcalls: [Option<Upcall>; MAX_SLOTS],
     /// The slots whose vCPUs may wait at a port, or have a call.
     engaged: u32,
     /// The slots that lend their places.
@@ -220,6 +245,8 @@ impl<P: PcpuPolicy> Local<P> {
         Self {
             counters,
             slots: unused(),
+            watching: 0,
+            upcalls: [None; MAX_SLOTS],
             engaged: 0,
             lent: 0,
             borrowers: [Slot(0); MAX_SLOTS],
@@ -284,9 +311,14 @@ impl<P: PcpuPolicy> Local<P> {
         }
     }
 
-    /// Returns the slots whose readiness would change the decision in force.
-    pub const fn interested(&self) -> SlotSet {
-        self.in_force.interested
+    /// Returns the slots for which mail must not wait: those whose readiness would change the decision in
+    /// force, and the one that runs if it waits for an upcall.
+    pub fn interested(&self) -> SlotSet {
+        if self.watching == 0 {
+            return self.in_force.interested;
+        }
+        let own = self.running().map_or(0, |slot| bit(slot.0) & self.watching);
+        SlotSet(self.in_force.interested.0 | own)
     }
 
     /// Returns the slots that the decision in force concerns: those whose readiness would change the
@@ -397,6 +429,7 @@ impl<P: PcpuPolicy> Local<P> {
             Activity::Ready
             | Activity::Reporting
             | Activity::Revoking(..)
+            | Activity::Calling
             | Activity::Looking(_)
             | Activity::Idle(_)
             | Activity::Blocked(_) => true,
@@ -653,9 +686,9 @@ impl<P: PcpuPolicy> Local<P> {
         let SlotSet(concerned) = self.concerned();
         for slot in self.all() {
             let state = self.slot(slot);
-            let until = state.activity.until();
+            let until = self.own_time(slot);
             due = due.min(until.min(state.watchdog));
-            if self.in_force.interested.0 & bit(slot.0) != 0 {
+            if self.in_force.interested.0 & bit(slot.0) != 0 || self.running() == Some(slot) {
                 deadline = deadline.min(until);
             }
             // The watchdog of any other slot waits: it must not interrupt a more important vCPU again and
@@ -666,6 +699,33 @@ impl<P: PcpuPolicy> Local<P> {
         }
         self.due = due;
         deadline
+    }
+
+    /// Returns the time at which a slot has something to do without anybody waking it: the end of its wait,
+    /// or of a task that computes, its upcall.
+    pub fn own_time(&self, slot: Slot) -> Ticks {
+        let activity = self.slot(slot).activity;
+        match self.upcall(slot) {
+            Some(upcall) if activity == Activity::Ready => upcall.until,
+            _ => activity.until(),
+        }
+    }
+
+    /// Returns the upcall that a slot waits for.
+    pub fn upcall(&self, slot: Slot) -> Option<Upcall> {
+        self.upcalls.get(usize::from(slot.0)).copied().flatten()
+    }
+
+    /// Sets the upcall that a slot waits for. Returns the earlier one.
+    pub fn set_upcall(&mut self, slot: Slot, upcall: Option<Upcall>) -> Option<Upcall> {
+        if let Some(upcall) = upcall {
+            self.due = self.due.min(upcall.until);
+            self.watching |= bit(slot.0);
+        } else {
+            self.watching &= !bit(slot.0);
+        }
+        let place = self.upcalls.get_mut(usize::from(slot.0))?;
+        core::mem::replace(place, upcall)
     }
 
     /// Sets the time at which to look at the watchdog of the partition whose first vCPU is in `slot`.

@@ -78,9 +78,10 @@ const RULES: &[(&str, &[&str])] = &[
     ("guest", &["abi", "guest/ring"]),
     ("guest/ring", &[]),
     ("guest/mcu", &[]),
+    ("apex", &["abi", "guest"]),
     // It measures what the policies cost, apart from the rest of the hypervisor.
     ("guests/bench/bench", &["abi", "guest", "sched"]),
-    ("guests/*", &["abi", "guest", "guest/mcu", "guest/ring"]),
+    ("guests/*", &["abi", "apex", "guest", "guest/mcu", "guest/ring"]),
 ];
 
 /// Checks the whole workspace.

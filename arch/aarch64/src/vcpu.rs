@@ -12,6 +12,7 @@ use crate::machine::Machine;
 use crate::state::{Auxiliary, El1State, RESET_PSTATE, TASK_PSTATE};
 use crate::timer::{self, Timers};
 use crate::{inject, irq, log, space, state, undescribed};
+use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_abi::{Error, HealthClass};
 use bulkhead_arch_aarch64_core::aarch32;
 use bulkhead_arch_aarch64_core::psci::{ALREADY_ON, ON_PENDING, SUCCESS};
@@ -39,6 +40,8 @@ const HCR_VM: u64 = HCR_COMMON | 1 << 18 | 1 << 21 | 1 << 35 | 1 << 36;
 /// HCR_EL2 of a task, which has two bits besides: TGE, so that every exception comes here, and DC, so that
 /// its memory is cacheable although it has no stage-1 translation.
 const HCR_TASK: u64 = HCR_COMMON | 1 << 27 | 1 << 12;
+/// PSTATE.NZCV: the part of its state that a task sets itself.
+const CONDITION_FLAGS: u64 = 0xF << 28;
 /// HCR_EL2.RW: EL1 is AArch64.
 const HCR_RW: u64 = 1 << 31;
 /// HCR_EL2.TWI: an idle instruction traps.
@@ -397,6 +400,44 @@ impl Vcpus for Machine {
         context.pending = Pending::Nothing;
         context.write_general(target, 0);
         context.advance(length);
+        true
+    }
+
+    fn divert(&mut self, vcpu: VcpuId, entry: GuestPhys, argument: u64) -> Option<[u64; UPCALL_WORDS]> {
+        let context = self.adopted(vcpu)?;
+        // SAFETY: as in `reply`.
+        let context = unsafe { &mut *context };
+        if !context.is_task() {
+            return None;
+        }
+        let mut place = [0; UPCALL_WORDS];
+        let [pc, pstate, calling @ ..] = &mut place;
+        (*pc, *pstate) = (context.pc, context.pstate);
+        for (word, register) in calling.iter_mut().zip(context.general) {
+            *word = register;
+        }
+        let [x0, ..] = &mut context.general;
+        *x0 = argument;
+        (context.pc, context.pstate) = (entry.0, TASK_PSTATE);
+        Some(place)
+    }
+
+    fn go_on(&mut self, vcpu: VcpuId, place: [u64; UPCALL_WORDS]) -> bool {
+        let Some(context) = self.adopted(vcpu) else {
+            return false;
+        };
+        // SAFETY: as in `reply`.
+        let context = unsafe { &mut *context };
+        if !context.is_task() {
+            return false;
+        }
+        let [pc, state, calling @ ..] = place;
+        for (register, word) in context.general.iter_mut().zip(calling) {
+            *register = word;
+        }
+        context.pc = pc;
+        context.pstate = TASK_PSTATE | state & CONDITION_FLAGS;
+        context.pending = Pending::Nothing;
         true
     }
 

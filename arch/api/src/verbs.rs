@@ -7,6 +7,7 @@ use crate::{
     PartitionId, PcpuId, Reply, Ticks, VcpuId, VcpuSet, VirtualDevice, VirtualLine, Window,
 };
 use bulkhead_abi::atomic::AtomicU64;
+use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_abi::log::Area;
 use bulkhead_abi::trace::Entry;
 use core::sync::atomic::Ordering;
@@ -169,6 +170,19 @@ pub trait Vcpus {
     /// what it writes is ignored. Returns false, and changes nothing, if the backend cannot do that for this
     /// fault.
     fn skip(&mut self, vcpu: VcpuId) -> bool;
+    /// Makes the vCPU, a task that is in no call and not being answered, go on at `entry` with `argument` in
+    /// its first register. Returns the place where it was ([`UPCALL_WORDS`]). A class without upcalls keeps
+    /// the default. Worst case: constant.
+    fn divert(&mut self, _vcpu: VcpuId, _entry: GuestPhys, _argument: u64) -> Option<[u64; UPCALL_WORDS]> {
+        None
+    }
+    /// Makes the vCPU, a task whose hypercall is not answered yet, go on at a place that
+    /// [`Vcpus::divert`] has returned, or that the task has made up: nothing in it gives a task more than it
+    /// has. This is the answer to the hypercall. Returns false, and does nothing, if the class has no
+    /// upcalls. Worst case: constant.
+    fn go_on(&mut self, _vcpu: VcpuId, _place: [u64; UPCALL_WORDS]) -> bool {
+        false
+    }
     /// Returns the vCPU's registers.
     fn dump(&mut self, vcpu: VcpuId) -> Dump;
     /// Stops running the vCPU for reasons of its partition (stop, restart): whatever of it is still

@@ -76,6 +76,8 @@ pub enum Outcome {
     Value(u64),
     /// The interrupt taken: a line of the partition, `Some(TIMER)`, `Some(SENT)`, or none.
     Interrupt(Option<u32>),
+    /// An upcall came, with this argument.
+    Upcall(u64),
     /// A fault was reflected.
     Faulted(FaultReport),
 }

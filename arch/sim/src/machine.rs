@@ -6,6 +6,7 @@ use crate::guest::Outcome;
 use crate::memory::View;
 use crate::network::NETWORK_LINE;
 use crate::world::{What, World};
+use bulkhead_abi::hypercall::UPCALL_WORDS;
 use bulkhead_abi::log::{AREA_SIZE, Area, Exits, count};
 use bulkhead_abi::trace::Entry;
 use bulkhead_arch_api::{
@@ -167,6 +168,7 @@ impl<C: SimClass> Vcpus for SimMachine<C> {
         state.awaits_reply = false;
         state.timer = None;
         state.sent = false;
+        state.interrupted.clear();
         world.record(self.pcpu, What::Reset(vcpu));
     }
 
@@ -243,6 +245,32 @@ impl<C: SimClass> Vcpus for SimMachine<C> {
     fn skip(&mut self, _vcpu: VcpuId) -> bool {
         // A scripted fault has no operation that could be completed.
         false
+    }
+
+    fn divert(&mut self, vcpu: VcpuId, entry: GuestPhys, argument: u64) -> Option<[u64; UPCALL_WORDS]> {
+        let mut world = self.world();
+        let state = world.vcpu(vcpu, self.pcpu);
+        assert!(!state.awaits_reply, "{vcpu:?} is interrupted in a call");
+        let saved = (state.action.take(), state.outcome.take());
+        state.interrupted.push(saved);
+        state.outcome = Some(Outcome::Upcall(argument));
+        let mut place = [0; UPCALL_WORDS];
+        (place[0], place[1]) = (state.interrupted.len() as u64, entry.0);
+        Some(place)
+    }
+
+    fn go_on(&mut self, vcpu: VcpuId, [depth, ..]: [u64; UPCALL_WORDS]) -> bool {
+        let mut world = self.world();
+        let state = world.vcpu(vcpu, self.pcpu);
+        assert!(state.awaits_reply, "{vcpu:?} goes on without a question");
+        // A place that the guest has made up is the present one.
+        state
+            .interrupted
+            .truncate(usize::try_from(depth).unwrap_or(usize::MAX));
+        let saved = state.interrupted.pop().unwrap_or((None, Some(Outcome::Done)));
+        (state.action, state.outcome) = saved;
+        state.awaits_reply = false;
+        true
     }
 
     fn dump(&mut self, vcpu: VcpuId) -> Dump {

@@ -6,15 +6,26 @@
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
+#[cfg(target_arch = "aarch64")]
+mod aarch64_switch;
 #[cfg(target_arch = "arm")]
 mod arm;
+#[cfg(target_arch = "arm")]
+mod arm_switch;
+pub mod cell;
 pub mod console;
+pub mod process;
 mod start;
 
 #[cfg(target_arch = "aarch64")]
 use aarch64 as cpu;
 #[cfg(target_arch = "arm")]
 use arm as cpu;
+
+#[cfg(target_arch = "aarch64")]
+use aarch64_switch as switching;
+#[cfg(target_arch = "arm")]
+use arm_switch as switching;
 
 pub use cpu::{read_foreign, undefined_instruction};
 

@@ -26,6 +26,10 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Ok(Command::Null) => Ok([0; 4]),
             Ok(Command::Wait(gate, until)) => return self.wait_for_events(slot, vcpu, gate, until),
             Ok(Command::Sleep(until)) => return self.sleep(slot, vcpu, until),
+            Ok(Command::Upcall(gate, ref wish)) => match self.want_upcall(slot, vcpu, gate, wish) {
+                Ok(true) => return,
+                done => done.map(|_| [0; 4]),
+            },
             Ok(Command::Revoke(index, true)) if self.refuse_if_reply(caller, index) => Ok([0; 4]),
             Ok(Command::Revoke(index, own)) => match self.shared.capabilities.revoke(caller, index, own) {
                 Ok(false) => {
@@ -69,6 +73,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         if self.shared.capabilities.revoke(caller, index, own) != Ok(false) {
             self.machine.reply(vcpu, Reply::Hypercall(Ok([0; 4])));
             self.local.slot_mut(slot).activity = Activity::Ready;
+            self.look_for_upcall(slot);
         }
         self.look();
     }
@@ -79,6 +84,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Command::Null
             | Command::Wait(..)
             | Command::Sleep(_)
+            | Command::Upcall(..)
             | Command::Revoke(..)
             | Command::Send(..)
             | Command::Receive(..)
@@ -187,6 +193,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
 
     fn wait_for_events(&mut self, slot: Slot, vcpu: VcpuId, gate: PartitionId, until: Option<u64>) {
         let until = until.map_or(Ticks::NEVER, |nanoseconds| self.system.time.at(nanoseconds));
+        self.end_upcall(slot, vcpu);
         let events = self.shared.partition(gate).gate.wait(vcpu);
         // Also if there are no events: the level may have stayed behind, and would end this wait and the next
         // one.

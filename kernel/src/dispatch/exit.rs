@@ -197,11 +197,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                     self.local.make_looking(slot, pause, now);
                 }
             }
+            Activity::Ready => self.look_for_upcall(slot),
             Activity::Off
-            | Activity::Ready
             | Activity::Loading(_)
             | Activity::Reporting
             | Activity::Revoking(..)
+            | Activity::Calling
             | Activity::Looking(_)
             | Activity::Ending => {}
         }
@@ -273,11 +274,12 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
                 self.give_up(slot, pause, Error::TimedOut);
             }
             Activity::Blocked(pause) => self.give_up(slot, pause, Error::Interrupted),
+            Activity::Ready => self.look_for_upcall(slot),
             Activity::Off
-            | Activity::Ready
             | Activity::Loading(_)
             | Activity::Reporting
             | Activity::Revoking(..)
+            | Activity::Calling
             | Activity::Looking(_)
             | Activity::Ending => {}
         }
@@ -321,6 +323,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             let now = self.machine.now();
             self.local.make_ready(slot, now);
         }
+        self.look_for_upcall(slot);
     }
 }
 

@@ -138,6 +138,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             {
                 self.shared.partition(gate).gate.leave(state.vcpu);
             }
+            self.end_upcall(slot, state.vcpu);
             self.leave_ports(slot, state.vcpu);
             self.local.switch_off(slot, now);
             self.machine.detach(state.vcpu);
@@ -224,6 +225,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             Activity::Loading(cursor) => cursor,
             Activity::Revoking(index, own) => return self.revoke_chunk(slot, vcpu, (index, own)),
             Activity::Looking(pause) => return self.look_in_turn(slot, vcpu, pause),
+            Activity::Calling => return self.interrupt_task(slot, vcpu),
             _ => return,
         };
         let partition = self.system.binding(vcpu).partition;

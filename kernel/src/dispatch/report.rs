@@ -269,6 +269,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
             && !self.local.reports.has(self.local.slot(slot).vcpu)
         {
             self.local.slot_mut(slot).activity = Activity::Ready;
+            self.look_for_upcall(slot);
         }
         self.look();
     }

@@ -61,6 +61,7 @@ const fn block_reason(activity: Activity) -> Option<BlockReason> {
         Activity::Ready
         | Activity::Loading(_)
         | Activity::Reporting
+        | Activity::Calling
         | Activity::Revoking(..)
         | Activity::Looking(_) => None,
     }

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Processes of a task: programs with a stack of their own, between which the task switches, by itself or
+//! when an upcall interrupts it.
+//!
+//! Model: there are [`PROCESSES`] places. A process is either at the place that runs, or it is saved: its
+//! registers are on its own stack and in its `Context`. [`switch`] saves the process that calls, and goes on
+//! with another one; it returns when somebody switches back. The switch asks the hypervisor for the next
+//! upcall in the same call, so nothing comes between. An upcall saves the process that it interrupts, and
+//! calls the chooser ([`set_chooser`]) on a stack of its own. The chooser names the process that goes on, and
+//! until when. There is no other upcall until then.
+//!
+//! A chooser that finds the task in the middle of a service answers [`Choice::Same`]: the interrupted process
+//! goes on without upcalls, and looks at the time itself when its service ends.
+//!
+//! Floating-point registers are not saved: tasks are built without them.
+
+use core::cell::UnsafeCell;
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use super::cell::TaskCell;
+use super::switching as cpu;
+use crate::hypercall::Handle;
+use bulkhead_abi::hypercall::UPCALL_WORDS;
+
+/// Processes that a task can have.
+pub const PROCESSES: usize = 17;
+/// Bytes for the stacks of all processes.
+pub const STACKS: usize = 96 * 1024;
+/// Bytes of the stack of the chooser.
+pub(super) const CHOOSER_STACK: usize = 16 * 1024;
+/// Multiple of which a stack pointer is, on any CPU.
+const STACK_ALIGN: usize = 16;
+/// The least stack of a process.
+pub const LEAST_STACK: usize = 1024;
+
+/// A process that is saved.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Context {
+    /// The place to go on, as the hypervisor reads and writes it.
+    pub(super) place: [u64; UPCALL_WORDS],
+    /// Its stack pointer. The registers that are not in `place` are above.
+    pub(super) stack: usize,
+}
+
+/// Where the entry code finds the stack pointer.
+pub(super) const STACK_OFFSET: usize = offset_of!(Context, stack);
+
+/// The upcall that a switch asks for.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct Wish {
+    /// First instruction; 0 for none.
+    pub(super) entry: u64,
+    /// Nanoseconds since boot; 0 for never.
+    pub(super) until: u64,
+}
+
+/// The answer of a chooser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The interrupted process goes on, without upcalls.
+    Same,
+    /// The process at this place goes on until an event, or this time (nanoseconds since boot, 0 = for ever).
+    Process(usize, u64),
+}
+
+/// The part of a process that begins with its first instruction.
+pub type Entry = extern "C" fn();
+
+#[repr(C, align(16))]
+pub(super) struct Memory<const N: usize>(UnsafeCell<[u8; N]>);
+
+// SAFETY: the memory is only ever used as stacks: each by the one process, or the chooser, that it was given
+// to.
+unsafe impl<const N: usize> Sync for Memory<N> {}
+
+struct Contexts([UnsafeCell<Context>; PROCESSES]);
+
+// SAFETY: a task has one vCPU. The entry code and `prepare` use a context one after the other: the first
+// only at the place that runs, the second only at one that does not.
+unsafe impl Sync for Contexts {}
+
+static POOL: Memory<STACKS> = Memory(UnsafeCell::new([0; STACKS]));
+pub(super) static CHOOSER: Memory<CHOOSER_STACK> = Memory(UnsafeCell::new([0; CHOOSER_STACK]));
+static POOL_USED: AtomicUsize = AtomicUsize::new(0);
+static CONTEXTS: Contexts = Contexts(
+    [const {
+        UnsafeCell::new(Context {
+            place: [0; UPCALL_WORDS],
+            stack: 0,
+        })
+    }; PROCESSES],
+);
+/// The place that is saved into when the one that switches has ended.
+static NOWHERE: Contexts = Contexts(
+    [const {
+        UnsafeCell::new(Context {
+            place: [0; UPCALL_WORDS],
+            stack: 0,
+        })
+    }; PROCESSES],
+);
+
+/// The functions that the entry code calls, and the gate whose events interrupt.
+#[derive(Clone, Copy)]
+struct Hooks {
+    choose: fn() -> Choice,
+    ended: fn(),
+    gate: Handle,
+}
+
+static HOOKS: TaskCell<Option<Hooks>> = TaskCell::new(None);
+
+/// A stack of a process: memory of the task that nobody else has.
+#[derive(Clone, Copy, Debug)]
+pub struct Stack {
+    end: usize,
+}
+
+/// Takes a stack from the pool, for good. Returns `None` if there is no room, or it is too small.
+#[must_use]
+pub fn take_stack(size: usize) -> Option<Stack> {
+    if size < LEAST_STACK {
+        return None;
+    }
+    let size = size.checked_next_multiple_of(STACK_ALIGN)?;
+    let used = POOL_USED.load(Ordering::Relaxed);
+    if size > STACKS - used {
+        return None;
+    }
+    POOL_USED.store(used + size, Ordering::Relaxed);
+    Some(Stack {
+        end: POOL.0.get().expose_provenance() + used + size,
+    })
+}
+
+/// Names the function that chooses the process at an upcall, the function that is called when a process
+/// returns from its entry, and the gate whose events interrupt.
+pub fn set_hooks(choose: fn() -> Choice, ended: fn(), gate: Handle) {
+    HOOKS.with(|hooks| *hooks = Some(Hooks { choose, ended, gate }));
+}
+
+fn hooks() -> Option<Hooks> {
+    HOOKS.with(|hooks| *hooks).flatten()
+}
+
+/// Puts a process that does not run at the beginning of its program.
+pub fn prepare(place: usize, entry: Entry, stack: Stack) {
+    let Some(context) = CONTEXTS.0.get(place) else {
+        return;
+    };
+    let fresh = cpu::first_context(entry, stack.end);
+    // SAFETY: the process does not run, so nobody else uses its context.
+    unsafe { context.get().write(fresh) }
+}
+
+/// Saves the caller, which is the process at `from` or has ended (`None`), and goes on with the process at
+/// `to`, until an event or the time `until` (nanoseconds since boot, 0 = for ever). Returns when somebody
+/// goes on with the caller. Does nothing before [`set_hooks`].
+pub fn switch(from: Option<usize>, to: usize, until: u64) {
+    let saved = match from {
+        Some(place) => CONTEXTS.0.get(place),
+        None => NOWHERE.0.first(),
+    };
+    let (Some(saved), Some(next), Some(hooks)) = (saved, CONTEXTS.0.get(to), hooks()) else {
+        return;
+    };
+    let wish = wish(until);
+    // SAFETY: both contexts are statics; `next` was saved by this function or by an upcall, or prepared, or is
+    // `saved` itself, which is written first.
+    unsafe { cpu::switch(saved.get(), next.get(), hooks.gate.0, &raw const wish) }
+}
+
+fn wish(until: u64) -> Wish {
+    Wish {
+        entry: cpu::upcall_entry(),
+        until,
+    }
+}
+
+/// Finds out what goes on after an upcall, on the chooser's stack. Called by the entry code with the context
+/// of the interrupted process.
+pub(super) extern "C" fn upcall(interrupted: *mut Context) -> ! {
+    let hooks = hooks();
+    let choice = hooks.map_or(Choice::Same, |hooks| (hooks.choose)());
+    let (next, wish) = match choice {
+        Choice::Same => (interrupted, Wish { entry: 0, until: 0 }),
+        Choice::Process(place, until) => {
+            let next = CONTEXTS.0.get(place).map_or(interrupted, UnsafeCell::get);
+            (next, wish(until))
+        }
+    };
+    let gate = hooks.map_or(0, |hooks| hooks.gate.0);
+    // SAFETY: the context was saved just now, or earlier as in `switch`.
+    unsafe { cpu::resume(next, gate, &raw const wish) }
+}
+
+/// Ends a process that returned from its entry.
+pub(super) extern "C" fn ended() -> ! {
+    if let Some(hooks) = hooks() {
+        (hooks.ended)();
+    }
+    super::fail()
+}
