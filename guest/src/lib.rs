@@ -30,6 +30,8 @@ pub mod hypercall;
 #[cfg(target_os = "none")]
 pub mod port;
 pub mod random;
+#[cfg(all(target_os = "none", target_arch = "powerpc"))]
+pub mod powerpc;
 #[cfg(target_os = "none")]
 pub mod report;
 pub mod startup_page;

@@ -9,12 +9,16 @@ mod aarch64;
 #[cfg(target_arch = "arm")]
 mod arm;
 pub mod console;
+#[cfg(target_arch = "powerpc")]
+mod powerpc;
 mod start;
 
 #[cfg(target_arch = "aarch64")]
 use aarch64 as cpu;
 #[cfg(target_arch = "arm")]
 use arm as cpu;
+#[cfg(target_arch = "powerpc")]
+use powerpc as cpu;
 
 pub use cpu::{read_foreign, undefined_instruction};
 
