@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Guests in C, built with the stock toolchain for microcontrollers.
+//! Guests in C, built with the stock toolchain for microcontrollers, or with another compiler that the guest
+//! names in a file `gcc.compiler`.
 //!
 //! Such a guest is a folder in `guests/` with a file `gcc.options` in the place of a `Cargo.toml`. The file
 //! holds all options of the compiler, sources and linker scripts included. Anybody can do the same as the
@@ -15,7 +16,9 @@ use std::{fs, process};
 
 /// The file with the compiler's options in the folder of a guest.
 const OPTIONS: &str = "gcc.options";
-/// The compiler, of Debian's package `gcc-arm-none-eabi`.
+/// The file that names another compiler than the usual one.
+const COMPILER_FILE: &str = "gcc.compiler";
+/// The usual compiler, of Debian's package `gcc-arm-none-eabi`.
 const COMPILER: &str = "arm-none-eabi-gcc";
 /// Folder of the built programs, among the targets of cargo.
 const TARGET: &str = "arm-none-eabi";
@@ -43,7 +46,8 @@ pub fn build(folder: &Path, program: &Path) -> Result<(), Problem> {
     if let Some(parent) = program.parent() {
         fs::create_dir_all(parent).map_err(Problem::io(parent.display()))?;
     }
-    let mut command = Command::new(COMPILER);
+    let own = fs::read_to_string(folder.join(COMPILER_FILE)).ok();
+    let mut command = Command::new(own.as_deref().map_or(COMPILER, str::trim));
     command
         .current_dir(folder)
         .arg(format!("@{OPTIONS}"))

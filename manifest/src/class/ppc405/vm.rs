@@ -14,7 +14,7 @@ use crate::guest::elf::{elf_pieces, parse_elf};
 use crate::guest::{Area, AreaKind, Context, Guest, Part};
 use crate::model::Access;
 use crate::payload::elf::is_elf;
-use crate::payload::{Loader, Piece, blob_name, bytes};
+use crate::payload::{Bytes, Loader, Piece, blob_name, bytes, initramfs};
 use crate::units::{PAGE, align_up, format_size};
 
 /// RAM disk and device tree begin at multiples of this.
@@ -42,7 +42,7 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     }
     let program = program(context, &areas, loader, report)?;
     let ramdisk = match &spec.ramdisk {
-        Some(name) => Some(loader.load(name, report)?),
+        Some(name) => Some(as_archive(loader.load(name, report)?)),
         None => None,
     };
     let at = align_up(program.end, ALIGN)?;
@@ -72,6 +72,15 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
         device_tree: tree,
         ..Guest::default()
     })
+}
+
+/// Returns a RAM disk for Linux. A program becomes the first one, `/init`, of a RAM disk that has nothing else.
+fn as_archive(contents: Bytes) -> Bytes {
+    if is_elf(&contents) {
+        Rc::new(initramfs::with_init(&[], &contents))
+    } else {
+        contents
+    }
 }
 
 fn areas(context: &Context<'_>) -> Option<Vec<Area>> {
