@@ -8,9 +8,9 @@ use core::fmt::{self, Write};
 use core::panic::PanicInfo;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use crate::task;
 #[cfg(target_arch = "powerpc")]
 use crate::powerpc;
+use crate::task;
 #[cfg(target_arch = "aarch64")]
 use crate::vm;
 

@@ -29,9 +29,9 @@ pub mod environment;
 pub mod hypercall;
 #[cfg(target_os = "none")]
 pub mod port;
-pub mod random;
 #[cfg(all(target_os = "none", target_arch = "powerpc"))]
 pub mod powerpc;
+pub mod random;
 #[cfg(target_os = "none")]
 pub mod report;
 pub mod startup_page;

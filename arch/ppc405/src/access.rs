@@ -36,7 +36,8 @@ impl Machine {
             address: Some(GuestPhys(physical.into())),
             virtual_address: (physical != address).then_some(address.into()),
         };
-        let transfer = transfer_at(context, space, address).filter(|_| kind != Kind::Fetch && !context.is_task());
+        let transfer =
+            transfer_at(context, space, address).filter(|_| kind != Kind::Fetch && !context.is_task());
         match (answer, transfer) {
             (Answer::Small(_), Some(transfer)) => {
                 carry_out(context, space, physical, &transfer);
@@ -82,7 +83,9 @@ fn carry_out(context: &mut Context, space: &Space, physical: u32, transfer: &Tra
     let part_length = part.len().min(left);
     if let Direction::Store(value) = transfer.direction {
         let value = value.to_be_bytes();
-        let stored = value.get(4 - size.min(4)..).and_then(|stored| stored.get(..part_length));
+        let stored = value
+            .get(4 - size.min(4)..)
+            .and_then(|stored| stored.get(..part_length));
         // SAFETY: memory of the partition, to which no Rust reference exists.
         unsafe { physical::write(host, stored.unwrap_or(&[])) }
         transfer.complete(&mut context.registers.frame, 0);

@@ -20,7 +20,11 @@ const FIRST_SHARED: u8 = 251;
 
 /// Returns the real process of a guest's process. Real process 0 is nobody's: its entries would serve all.
 const fn real_process(process: u8) -> u8 {
-    if process < FIRST_SHARED { process + 1 } else { SHARED }
+    if process < FIRST_SHARED {
+        process + 1
+    } else {
+        SHARED
+    }
 }
 
 /// An entry in use.
@@ -172,7 +176,11 @@ impl Buffer {
             *used = Used { first, last, process };
         }
         self.valid |= bit;
-        self.of_mode = if entry.is_of_mode { self.of_mode | bit } else { self.of_mode & !bit };
+        self.of_mode = if entry.is_of_mode {
+            self.of_mode | bit
+        } else {
+            self.of_mode & !bit
+        };
         if let Some(made) = of_guest.and_then(|guest| self.made_of.get_mut(guest)) {
             *made |= bit;
         }

@@ -42,7 +42,8 @@ fn leave(kind: u32, message: &str, details: impl FnOnce(&Crash)) {
 pub(crate) fn interrupted(vector: u32, pc: u32, trap: &Trap) -> ! {
     let mut line = Report::<ROOM>::new();
     line.text("LOCKDOWN: interrupt 0x").number(vector.into(), 4);
-    line.text(" in the hypervisor: esr=0x").number(trap.syndrome.into(), 8);
+    line.text(" in the hypervisor: esr=0x")
+        .number(trap.syndrome.into(), 8);
     line.text(" dear=0x").number(trap.address.into(), 8);
     line.text(" pc=0x").number(pc.into(), 8);
     let stack = &raw const line as usize & !3;

@@ -124,7 +124,9 @@ impl Machine {
         if is_task {
             hypercall::answer(&mut context.registers.frame, Err(Error::NotSupported));
         } else {
-            context.cpu.take(&mut context.registers.frame, vector::SYSTEM_CALL);
+            context
+                .cpu
+                .take(&mut context.registers.frame, vector::SYSTEM_CALL);
         }
         None
     }

@@ -30,7 +30,11 @@ pub(crate) struct Lines {
 
 /// Returns the bit of a line: line 0 is the most significant one.
 const fn bit(line: u32) -> u32 {
-    if line < LINES as u32 { 0x8000_0000 >> line } else { 0 }
+    if line < LINES as u32 {
+        0x8000_0000 >> line
+    } else {
+        0
+    }
 }
 
 impl Lines {
@@ -63,7 +67,11 @@ impl Machine {
     /// steps.
     pub(crate) fn forget_lines(&mut self, partition: PartitionId) {
         for line in 0..LINES as u32 {
-            if self.lines.route_of(line).is_some_and(|route| route.partition == partition) {
+            if self
+                .lines
+                .route_of(line)
+                .is_some_and(|route| route.partition == partition)
+            {
                 self.lines.held &= !bit(line);
             }
         }
@@ -76,7 +84,11 @@ impl Machine {
         while rest != 0 {
             let line = rest.leading_zeros();
             rest &= !bit(line);
-            let Some(route) = self.lines.route_of(line).filter(|route| route.partition == partition) else {
+            let Some(route) = self
+                .lines
+                .route_of(line)
+                .filter(|route| route.partition == partition)
+            else {
                 continue;
             };
             let vcpu = self.first_of(partition);

@@ -46,7 +46,11 @@ pub(crate) fn system_image() -> &'static [u8] {
     // SAFETY: as above.
     unsafe { physical::read(start.addr() + offset_of!(Header, total_len), &mut length) }
     let length = u64::from_le_bytes(length);
-    let length = if magic == MAGIC && length <= IMAGE_LIMIT { length } else { PAGE };
+    let length = if magic == MAGIC && length <= IMAGE_LIMIT {
+        length
+    } else {
+        PAGE
+    };
     // SAFETY: nothing of the hypervisor's or a partition's is there: the memory plan gives these bytes to the
     // image, and no mapping of a partition may touch them (checked by `bulkhead_image`). Nobody writes them.
     unsafe { core::slice::from_raw_parts(start, length as usize) }

@@ -71,9 +71,7 @@ impl Space {
     /// Tells whether a mapping has one of these addresses.
     fn overlaps(&self, first: u32, last: u32) -> bool {
         let mut stretches = self.stretches().iter();
-        stretches.any(|stretch| {
-            first <= stretch.guest.saturating_add(stretch.last) && stretch.guest <= last
-        })
+        stretches.any(|stretch| first <= stretch.guest.saturating_add(stretch.last) && stretch.guest <= last)
     }
 
     /// Adds a mapping.
@@ -91,7 +89,10 @@ impl Space {
         if self.overlaps(guest, guest.saturating_add(last)) {
             return Err(BuildError::Overlap(region.guest));
         }
-        let place = self.stretches.get_mut(self.used).ok_or(BuildError::TablesExhausted)?;
+        let place = self
+            .stretches
+            .get_mut(self.used)
+            .ok_or(BuildError::TablesExhausted)?;
         *place = Stretch {
             guest,
             host: region.host.0 as u32,
@@ -115,7 +116,11 @@ impl Space {
         for stretch in self.stretches() {
             let own_end = stretch.guest.saturating_add(stretch.last);
             let parts = [
-                (stretch.guest, own_end.min(guest.wrapping_sub(1)), guest > stretch.guest),
+                (
+                    stretch.guest,
+                    own_end.min(guest.wrapping_sub(1)),
+                    guest > stretch.guest,
+                ),
                 (stretch.guest.max(end.wrapping_add(1)), own_end, own_end > end),
             ];
             for (first, last, is_there) in parts {

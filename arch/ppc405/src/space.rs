@@ -4,8 +4,8 @@
 use crate::machine::Machine;
 use crate::sysreg;
 use bulkhead_arch_api::{
-    AccessKind, AddressSpace, BuildError, CLEAR_AT_ONCE, CopyError, GuestPhys, HostPhys, PartitionId, SpacePlan, Spaces,
-    VirtualDevice,
+    AccessKind, AddressSpace, BuildError, CLEAR_AT_ONCE, CopyError, GuestPhys, HostPhys, PartitionId,
+    SpacePlan, Spaces, VirtualDevice,
 };
 use bulkhead_arch_ppc405_core::fill::Stretch;
 use bulkhead_arch_support::{Mmio, physical};
@@ -38,7 +38,11 @@ impl Machine {
                 return Err(refused);
             }
             let part = left.min(length - done);
-            each(stretch.host(address as u32) as usize, done as usize, part as usize);
+            each(
+                stretch.host(address as u32) as usize,
+                done as usize,
+                part as usize,
+            );
             done += part;
         }
         Ok(())

@@ -94,7 +94,9 @@ pub(crate) fn make_code_visible(first: usize, length: usize) {
     const LINE: usize = 32;
     for line in (first & !(LINE - 1)..first.saturating_add(length)).step_by(LINE) {
         // SAFETY: writes a line back and leaves memory as it is for everybody.
-        unsafe { core::arch::asm!("dcbst 0, {0}", "icbi 0, {0}", in(reg) line, options(nostack, preserves_flags)) }
+        unsafe {
+            core::arch::asm!("dcbst 0, {0}", "icbi 0, {0}", in(reg) line, options(nostack, preserves_flags))
+        }
     }
     // SAFETY: barriers without any other effect.
     unsafe { core::arch::asm!("sync", "isync", options(nostack, preserves_flags)) }

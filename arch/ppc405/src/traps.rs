@@ -86,7 +86,11 @@ impl Machine {
 
     /// Handles an interrupt of the guest's own making.
     fn guest_trap(&mut self, vcpu: VcpuId, vector: u32, pc: u32, trap: &Trap) -> Option<Exit> {
-        let data = if trap.syndrome & esr::DST != 0 { Kind::Store } else { Kind::Load };
+        let data = if trap.syndrome & esr::DST != 0 {
+            Kind::Store
+        } else {
+            Kind::Load
+        };
         match vector {
             vector::DATA_MISS | vector::DATA_STORAGE => self.refused(vcpu, vector, trap.address, data),
             vector::INSTRUCTION_MISS | vector::INSTRUCTION_STORAGE => {

@@ -210,7 +210,9 @@ impl Cpu {
 
     /// Does `tlbsx` or `tlbsx.`. Without an entry the target keeps its value.
     fn search_entry(&self, frame: &mut Frame, fields: Fields, sets_condition: bool) {
-        let address = frame.base(fields.first).wrapping_add(frame.register(fields.second));
+        let address = frame
+            .base(fields.first)
+            .wrapping_add(frame.register(fields.second));
         let found = self.tlb.find(address, self.process);
         if let Some((number, _)) = found {
             frame.set_register(fields.target, number as u32);

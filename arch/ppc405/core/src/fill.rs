@@ -107,7 +107,11 @@ pub fn entry(address: u32, found: &Found, stretch: &Stretch, largest: u32) -> Op
         Some(entry) => (entry.low & (EXECUTE | WRITE), entry.zone()),
         None => {
             let write = if found.write && stretch.write { WRITE } else { 0 };
-            let execute = if found.execute && stretch.execute { EXECUTE } else { 0 };
+            let execute = if found.execute && stretch.execute {
+                EXECUTE
+            } else {
+                0
+            };
             (write | execute, OWN_ZONE)
         }
     };

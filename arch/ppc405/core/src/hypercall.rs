@@ -24,9 +24,8 @@ pub fn is_hypercall(frame: &Frame) -> bool {
 /// Reads the hypercall from the registers.
 #[must_use]
 pub fn read(frame: &Frame) -> Hypercall {
-    let pair = |high: u8| {
-        u64::from(frame.register(high)) << 32 | u64::from(frame.register(high.wrapping_add(1)))
-    };
+    let pair =
+        |high: u8| u64::from(frame.register(high)) << 32 | u64::from(frame.register(high.wrapping_add(1)));
     let [second, third, fourth, fifth, sixth] = PAIRS.map(pair);
     Hypercall {
         operation: frame.register(0) as u16,

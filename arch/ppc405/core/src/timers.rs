@@ -99,7 +99,11 @@ impl Timers {
         if now >= self.expiry {
             self.status |= tsr::PIS;
             self.expiry = if self.control & tcr::ARE != 0 && self.reload != 0 {
-                let reload = if (self.reload as u64) < SHORTEST { SHORTEST } else { self.reload as u64 };
+                let reload = if (self.reload as u64) < SHORTEST {
+                    SHORTEST
+                } else {
+                    self.reload as u64
+                };
                 let late = now.wrapping_sub(self.expiry);
                 let left = match late.checked_rem(reload) {
                     Some(into) => reload.wrapping_sub(into),
@@ -208,7 +212,11 @@ impl Timers {
             return 0;
         }
         let left = self.expiry.saturating_sub(now);
-        if left > u32::MAX as u64 { u32::MAX } else { left as u32 }
+        if left > u32::MAX as u64 {
+            u32::MAX
+        } else {
+            left as u32
+        }
     }
 
     /// Writes PIT: the timer starts, or stops with 0.

@@ -145,7 +145,10 @@ mod tests {
             tlb.set_high(70, 0x4000_0000 | size << 7 | VALID, 5);
             tlb.set_low(6, 0x0800_0000 | WRITE);
             let (number, entry) = tlb.find(0x4000_0000 + bytes - 1, 5).expect("the last byte");
-            assert_eq!((number, entry.physical(0x4000_0000 + bytes - 1)), (6, 0x0800_0000 + bytes - 1));
+            assert_eq!(
+                (number, entry.physical(0x4000_0000 + bytes - 1)),
+                (6, 0x0800_0000 + bytes - 1)
+            );
             assert!(tlb.find(0x4000_0000 + bytes, 5).is_none());
             assert!(tlb.find(0x4000_0000, 6).is_none());
             tlb.set_high(6, 0x4000_0000 | size << 7 | VALID, 0);

@@ -105,7 +105,11 @@ pub fn decode(word: u32, frame: &Frame) -> Option<Transfer> {
         31 => (indexed(word >> 1 & 0x3FF)?, frame.register(second)),
         opcode => (displaced(opcode)?, word as i16 as u32),
     };
-    let base = if form.updates { frame.register(first) } else { frame.base(first) };
+    let base = if form.updates {
+        frame.register(first)
+    } else {
+        frame.base(first)
+    };
     let stored = frame.register(target);
     let direction = if form.is_store {
         Direction::Store(arrange(stored, form.size, form.is_reversed))
@@ -181,7 +185,11 @@ mod tests {
             (0x7C64_2C2C, 0x1234_5678, 0x7856_3412, 0x1020),
         ] {
             let (transfer, frame) = run(word, loaded);
-            assert_eq!((transfer.address, frame.general[3]), (address, result), "{word:#x}");
+            assert_eq!(
+                (transfer.address, frame.general[3]),
+                (address, result),
+                "{word:#x}"
+            );
             let base = if word == 0x7C64_286E { 0x1020 } else { 0x1000 };
             assert_eq!((frame.general[4], frame.pc), (base, 4));
         }
@@ -198,7 +206,10 @@ mod tests {
             (0x7C64_2D2C, 0x8483_8281, 4),
         ] {
             let (transfer, frame) = run(word, 0);
-            assert_eq!((transfer.direction, transfer.size), (Direction::Store(stored), size));
+            assert_eq!(
+                (transfer.direction, transfer.size),
+                (Direction::Store(stored), size)
+            );
             assert!(transfer.is_store());
             assert_eq!(frame.general[3], 0x8182_8384);
         }

@@ -51,9 +51,15 @@ mod tests {
     #[test]
     fn a_fault_is_told_in_words() {
         let store = 0x1100 << 32 | 0x0080_0000;
-        assert_eq!(sentence(store, Some(0xC000_0000)), "store where that is not allowed at 0xc0000000");
+        assert_eq!(
+            sentence(store, Some(0xC000_0000)),
+            "store where that is not allowed at 0xc0000000"
+        );
         assert_eq!(fields(store), "interrupt 0x1100, ESR 0x00800000 DST");
-        assert_eq!(sentence(0x700 << 32 | 0x0400_0000, None), "a privileged instruction");
+        assert_eq!(
+            sentence(0x700 << 32 | 0x0400_0000, None),
+            "a privileged instruction"
+        );
         assert_eq!(sentence(0x700 << 32 | 0x0200_0000, None), "a trap instruction");
         assert_eq!(fields(0x600 << 32), "interrupt 0x600, ESR 0x00000000");
     }

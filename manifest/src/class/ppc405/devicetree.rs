@@ -86,9 +86,9 @@ pub(super) fn generate(context: &Context<'_>, areas: &[Area], ramdisk: Option<Wi
     root = root.child(controller());
     if context.spec.console {
         let path = uart_path(context);
-        root = root
-            .child(Node::new("aliases").texts("serial0", &[&path]))
-            .child(bus("plb", &["ibm,plb3"]).child(bus("opb", &["ibm,opb-405ep", "ibm,opb"]).child(uart(context))));
+        root = root.child(Node::new("aliases").texts("serial0", &[&path])).child(
+            bus("plb", &["ibm,plb3"]).child(bus("opb", &["ibm,opb-405ep", "ibm,opb"]).child(uart(context))),
+        );
     }
     if !context.capabilities.is_empty() {
         root = root.child(hypervisor(context));
@@ -108,7 +108,8 @@ fn uart_path(context: &Context<'_>) -> String {
 
 fn chosen(context: &Context<'_>, ramdisk: Option<Window>) -> Node {
     let arguments = context.spec.bootargs.as_ref();
-    let mut node = Node::new("chosen").texts("bootargs", &[arguments.map_or("", |arguments| &arguments.value)]);
+    let mut node =
+        Node::new("chosen").texts("bootargs", &[arguments.map_or("", |arguments| &arguments.value)]);
     if context.spec.console {
         let path = uart_path(context);
         node = node

@@ -96,7 +96,16 @@ fn write(binary: &ClassBinary, image: &[u8]) -> Vec<u8> {
     for stretch in &all {
         let (offset, size) = (at.next_multiple_of(4), stretch.bytes.len());
         let address = stretch.address as u32;
-        let words = [1, offset as u32, address, address, size as u32, size as u32, ALL, 4];
+        let words = [
+            1,
+            offset as u32,
+            address,
+            address,
+            size as u32,
+            size as u32,
+            ALL,
+            4,
+        ];
         out.extend(words.iter().flat_map(|word: &u32| word.to_be_bytes()));
         at = offset + size;
     }

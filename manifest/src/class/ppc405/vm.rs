@@ -157,9 +157,11 @@ fn fits(context: &Context<'_>, ram: Window, end: u64, report: &mut Report) -> Op
         bytes(end.saturating_sub(ram.base))
     );
     let need = align_up(end.saturating_sub(ram.base).saturating_add(PAGE), 1 << 20).unwrap_or(u64::MAX);
-    report.push(Diagnostic::at(Code::DoesNotFit, memory.place, message).help(format!(
-        "give at least \"{}\", and room for what the partition does",
-        format_size(need)
-    )));
+    report.push(
+        Diagnostic::at(Code::DoesNotFit, memory.place, message).help(format!(
+            "give at least \"{}\", and room for what the partition does",
+            format_size(need)
+        )),
+    );
     None
 }
