@@ -5,6 +5,7 @@
 //! interrupts and translations off and its own stack. It uses only what the bare board has, so the same file runs
 //! there.
 
+pub mod cpu;
 mod start;
 pub mod uart;
 
