@@ -28,6 +28,7 @@ pub mod flash;
 pub mod ivshmem;
 pub mod lan9118;
 pub mod nic;
+pub mod ns16550;
 pub mod pl011;
 mod receiver;
 pub mod uart;

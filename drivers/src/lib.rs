@@ -11,4 +11,5 @@
 pub mod cadence;
 pub mod cmsdk;
 pub mod lan9118;
+pub mod ns16550;
 pub mod pl011;

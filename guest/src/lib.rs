@@ -33,6 +33,8 @@ pub mod hypercall;
 pub mod lock;
 #[cfg(target_os = "none")]
 pub mod port;
+#[cfg(all(target_os = "none", target_arch = "powerpc"))]
+pub mod powerpc;
 pub mod random;
 #[cfg(target_os = "none")]
 pub mod report;

@@ -582,6 +582,12 @@ pub const CONTROLLER_NVIC: u32 = driver::NVIC.number;
 pub const CONTROLLER_DUAL_TIMER: u32 = driver::DUAL_TIMER.number;
 /// SMSC LAN9118 Ethernet controller.
 pub const CONTROLLER_LAN9118: u32 = driver::LAN9118.number;
+/// UART 0 of a PPC405EP.
+pub const CONTROLLER_PPC405EP_UART: u32 = driver::PPC405EP_UART.number;
+/// Universal interrupt controller of a PowerPC 4xx.
+pub const CONTROLLER_UIC: u32 = driver::UIC.number;
+/// Time base and programmable interval timer of a PowerPC 4xx.
+pub const CONTROLLER_PPC_TIMER: u32 = driver::PPC_TIMER.number;
 
 /// Bytes of memory for the frames of a network interface.
 pub const NIC_MEMORY: u64 = 8192;

@@ -10,7 +10,8 @@
 use bulkhead_image::layout::{
     CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_UART, CONTROLLER_DUAL_TIMER,
     CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_LAN9118, CONTROLLER_NVIC, CONTROLLER_PL011,
-    ControllerRecord, NONE, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_TIMER,
+    CONTROLLER_PPC_TIMER, CONTROLLER_PPC405EP_UART, CONTROLLER_UIC, ControllerRecord, NONE, ROLE_CONSOLE,
+    ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_TIMER,
 };
 
 use crate::board::{Device, LINE_MAX, Window};
@@ -504,4 +505,37 @@ pub(crate) static LAN9118: Driver = Driver {
     windows: REGISTERS,
     lines: &[],
     clock: None,
+};
+
+/// UART 0 of a PPC405EP.
+pub(crate) static PPC405EP_UART: Driver = Driver {
+    compatible: "ibm,ppc405ep-uart0",
+    description: "UART 0 of a PPC405EP, in the page that it shares with other peripherals",
+    role: Role::Console,
+    number: CONTROLLER_PPC405EP_UART,
+    windows: REGISTERS,
+    lines: &[line(CONSOLE_LINE, 0, "console")],
+    clock: CONSOLE_CLOCK,
+};
+
+/// Universal interrupt controller of a PowerPC 4xx.
+pub(crate) static UIC: Driver = Driver {
+    compatible: "ibm,uic",
+    description: "universal interrupt controller of a PowerPC 4xx",
+    role: Role::Interrupts,
+    number: CONTROLLER_UIC,
+    windows: &[],
+    lines: &[],
+    clock: None,
+};
+
+/// Time base and programmable interval timer of a PowerPC 4xx.
+pub(crate) static PPC_TIMER: Driver = Driver {
+    compatible: "ibm,ppc4xx-timer",
+    description: "time base and programmable interval timer of a PowerPC 4xx",
+    role: Role::Timer,
+    number: CONTROLLER_PPC_TIMER,
+    windows: &[],
+    lines: &[],
+    clock: clock(Need::Required, 1, "clock of timer and counter in Hz; dual timer"),
 };

@@ -10,6 +10,7 @@ mod aarch64;
 mod armv7m;
 pub mod device;
 pub mod driver;
+mod ppc405;
 #[cfg(feature = "stub-class")]
 #[path = "../../../tests/stub-class/facts.rs"]
 mod stub;
@@ -21,6 +22,7 @@ pub use aarch64::{AARCH32, FACTS as AARCH64};
 pub use armv7m::FACTS as ARMV7M;
 pub use device::{DeviceFacts, DeviceRole, VirtualUart, WindowFacts};
 pub use driver::DriverFacts;
+pub use ppc405::FACTS as PPC405;
 #[cfg(feature = "stub-class")]
 pub use stub::FACTS as STUB;
 
@@ -28,6 +30,7 @@ pub use stub::FACTS as STUB;
 pub const CLASSES: &[&ClassFacts] = &[
     &AARCH64,
     &ARMV7M,
+    &PPC405,
     #[cfg(feature = "stub-class")]
     &STUB,
 ];
@@ -198,11 +201,16 @@ impl ClassFacts {
 }
 
 /// The only class that this build serves, if a feature says it.
-const ONLY: Option<&ClassFacts> = match (cfg!(feature = "only-aarch64"), cfg!(feature = "only-armv7m")) {
-    (true, false) => Some(&AARCH64),
-    (false, true) => Some(&ARMV7M),
+const ONLY: Option<&ClassFacts> = match (
+    cfg!(feature = "only-aarch64"),
+    cfg!(feature = "only-armv7m"),
+    cfg!(feature = "only-ppc405"),
+) {
+    (true, false, false) => Some(&AARCH64),
+    (false, true, false) => Some(&ARMV7M),
+    (false, false, true) => Some(&PPC405),
     // Nobody asked, or several class binaries are built together: every class is served.
-    (true, true) | (false, false) => None,
+    (false, false, false) | (true, true, _) | (true, _, true) | (_, true, true) => None,
 };
 
 /// Tells whether a class that this build serves has that UART.
@@ -237,7 +245,8 @@ mod tests {
             assert!(others.iter().all(|other| other.name != class.name));
             assert!(others.iter().all(|other| other.number != class.number));
             let kinds: Vec<u32> = class.devices.iter().map(|device| device.number).collect();
-            let consoles = [VirtualUart::Pl011, VirtualUart::Cmsdk].map(|uart| class.has_uart(uart));
+            let consoles = [VirtualUart::Pl011, VirtualUart::Cmsdk, VirtualUart::Ns16550]
+                .map(|uart| class.has_uart(uart));
             assert_eq!(consoles.iter().filter(|has| **has).count(), 1, "one console");
             assert!((1..kinds.len()).all(|index| !kinds[..index].contains(&kinds[index])));
             assert!(kinds.iter().all(|number| class.device(*number).is_some()));

@@ -207,6 +207,15 @@ impl Workspace {
         }
     }
 
+    /// Returns the description of a target that the compiler does not know, from the folder of the class binary
+    /// that is built for it.
+    fn own_target(&self, target: &str) -> Option<PathBuf> {
+        let tool = class::all().find(|tool| tool.target() == target)?;
+        let folder = self.root.join("hypervisor").join(tool.facts().name);
+        let description = folder.join(format!("{target}.json"));
+        description.is_file().then_some(description)
+    }
+
     /// Returns the folder with the sources of a program. A guest that does not exist has no folder to find,
     /// and the path of such a guest leads nowhere.
     fn folder_of(&self, program: &str) -> PathBuf {
@@ -285,7 +294,12 @@ impl Workspace {
         let libraries = sysroot()?.join("lib/rustlib");
         if libraries.join("src/rust/library/core/Cargo.toml").is_file() {
             let minor = minor_version()?;
-            if !spec.is_empty() && minor >= target_spec::SINCE {
+            if let Some(own) = self.own_target(target) {
+                command.arg(own);
+                if minor >= target_spec::SINCE {
+                    command.arg("-Zjson-target-spec");
+                }
+            } else if !spec.is_empty() && minor >= target_spec::SINCE {
                 command.arg(target_spec::write(
                     &self.target.join("target-spec"),
                     target,

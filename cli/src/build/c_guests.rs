@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Guests in C, built with stock toolchains: for microcontrollers, and programs of Linux.
+//! Guests in C, built with the stock toolchain for microcontrollers, or with another compiler that the guest
+//! names in a file `gcc.compiler`.
 //!
-//! Such a guest is a folder in `guests/` with a file `gcc.options` (or `gcc-aarch64.options` for a program of
-//! Linux) in the place of a `Cargo.toml`. The file
+//! Such a guest is a folder in `guests/` with a file `gcc.options` in the place of a `Cargo.toml`. The file
 //! holds all options of the compiler, sources and linker scripts included. Anybody can do the same as the
 //! tool in that folder: `arm-none-eabi-gcc @gcc.options -o PROGRAM`. Each build is a whole one, for the
 //! folder has only a dozen short files. The result replaces the old one at once, so a run at the same time
@@ -14,26 +14,19 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{fs, process};
 
-/// The file with the compiler's options in the folder of a guest, and the compiler, of Debian's package
-/// `gcc-arm-none-eabi` or `gcc-aarch64-linux-gnu`.
-const KINDS: [(&str, &str); 2] = [
-    ("gcc.options", "arm-none-eabi-gcc"),
-    ("gcc-aarch64.options", "aarch64-linux-gnu-gcc"),
-];
+/// The file with the compiler's options in the folder of a guest.
+const OPTIONS: &str = "gcc.options";
+/// The file that names another compiler than the usual one.
+const COMPILER_FILE: &str = "gcc.compiler";
+/// The usual compiler, of Debian's package `gcc-arm-none-eabi`.
+const COMPILER: &str = "arm-none-eabi-gcc";
 /// Folder of the built programs, among the targets of cargo.
 const TARGET: &str = "arm-none-eabi";
 
 /// Tells whether the folder of a guest has one in C.
 #[must_use]
 pub fn is_one(folder: &Path) -> bool {
-    kind(folder).is_some()
-}
-
-/// Returns the options and the compiler of the guest in a folder, if there is one in C.
-fn kind(folder: &Path) -> Option<(&'static str, &'static str)> {
-    KINDS
-        .into_iter()
-        .find(|(options, _)| folder.join(options).is_file())
+    folder.join(OPTIONS).is_file()
 }
 
 /// Returns the path that the program of a guest has once the program is built.
@@ -53,13 +46,11 @@ pub fn build(folder: &Path, program: &Path) -> Result<(), Problem> {
     if let Some(parent) = program.parent() {
         fs::create_dir_all(parent).map_err(Problem::io(parent.display()))?;
     }
-    let Some((options, compiler)) = kind(folder) else {
-        return Err(Problem::new(format!("{} has no guest in C", folder.display())));
-    };
-    let mut command = Command::new(compiler);
+    let own = fs::read_to_string(folder.join(COMPILER_FILE)).ok();
+    let mut command = Command::new(own.as_deref().map_or(COMPILER, str::trim));
     command
         .current_dir(folder)
-        .arg(format!("@{options}"))
+        .arg(format!("@{OPTIONS}"))
         .arg("-o")
         .arg(&unfinished);
     crate::build::debian::run(&mut command)?;

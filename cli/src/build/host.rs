@@ -34,6 +34,7 @@ pub fn package_of(program: &str) -> &str {
         "qemu-system-aarch64" | "qemu-system-arm" => "qemu-system-arm",
         "qemu-system-x86_64" => "qemu-system-x86",
         "qemu-system-ppc" => "qemu-system-ppc",
+        "powerpc-linux-gnu-gcc" => "gcc-powerpc-linux-gnu",
         "arm-none-eabi-gcc" => "gcc-arm-none-eabi",
         "aarch64-linux-gnu-gcc" => "gcc-aarch64-linux-gnu",
         "dtc" => "device-tree-compiler",

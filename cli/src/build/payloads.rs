@@ -9,6 +9,7 @@
 
 use crate::build::debian::{self, Archive, sha256_hex};
 use crate::build::initramfs;
+use crate::build::kernel_source::{self, Recipe};
 use crate::build::modules::Modules;
 use crate::problem::Problem;
 use crate::ui::progress::Progress;
@@ -36,6 +37,8 @@ enum Source {
     Busybox,
     /// This file of this package.
     File(&'static str, &'static str),
+    /// A kernel that is built from its source, which suits every architecture.
+    Built(&'static Recipe),
 }
 
 /// Every payload from Debian.
@@ -82,7 +85,21 @@ pub const PAYLOADS: &[Payload] = &[
         architecture: "armhf",
         source: Source::Busybox,
     },
+    Payload {
+        name: "linux-ppc405",
+        description: "Linux for a PowerPC 405, built from Debian's source of its kernel",
+        architecture: "arm64",
+        source: Source::Built(&LINUX_PPC405),
+    },
 ];
+
+/// Linux for a PowerPC 405. Later versions of Linux do not have this CPU any more.
+static LINUX_PPC405: Recipe = Recipe {
+    package: "linux-source-6.1",
+    architecture: "powerpc",
+    compiler: "powerpc-linux-gnu-",
+    options: include_str!("linux-ppc405.config"),
+};
 
 /// Part of the name in the cache. The number changes whenever other modules are picked for the same names, or
 /// packed otherwise.
@@ -146,6 +163,7 @@ impl Payloads {
         match (payload.source, request) {
             (Source::Busybox, _) => self.initramfs(payload, progress),
             (Source::File(package, path), _) => self.file(payload, (package, path), progress),
+            (Source::Built(recipe), _) => self.built(payload, recipe, progress),
             (Source::Kernel(package), Request::Whole(_)) => self.kernel(payload, package, progress),
             (Source::Kernel(package), Request::Modules(_, names)) => {
                 let kernel = KernelPackage { payload, package };
@@ -212,6 +230,29 @@ impl Payloads {
             let package = archive.find(depends)?;
             Ok((archive.download(&package)?, package.origin()))
         })
+    }
+
+    /// Returns a kernel that is built from its source.
+    fn built(&self, payload: &Payload, recipe: &Recipe, progress: &Progress) -> Result<PathBuf, Problem> {
+        let (name, package_name) = (payload.name, format!("{}.deb", recipe.package));
+        if !self.is_good(name) {
+            let deb = self.fetch(&package_name, payload.architecture, progress, |archive| {
+                let package = archive.find(recipe.package)?;
+                Ok((archive.download(&package)?, package.origin()))
+            })?;
+            progress.step(&format!("building {name}, which takes minutes"), || {
+                let _lock = self.lock()?;
+                if self.is_good(name) {
+                    return Ok(());
+                }
+                let files = Unpacked::new(&deb, &self.folder, name)?;
+                let kernel = kernel_source::build(recipe, &files.0)?;
+                let bytes = fs::read(&kernel).map_err(Problem::io(kernel.display()))?;
+                let origin = self.origin(&package_name).unwrap_or_default();
+                self.store(name, &bytes, &origin)
+            })?;
+        }
+        Ok(self.folder.join(name))
     }
 
     fn initramfs(&self, payload: &Payload, progress: &Progress) -> Result<PathBuf, Problem> {

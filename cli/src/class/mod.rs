@@ -7,6 +7,7 @@
 
 mod aarch64;
 mod armv7m;
+mod ppc405;
 #[cfg(feature = "stub-class")]
 #[path = "../../../tests/stub-class/cli.rs"]
 mod stub;
@@ -21,6 +22,7 @@ use bulkhead_manifest::{Board, Class};
 static CLASSES: &[&dyn Tool] = &[
     &aarch64::Aarch64,
     &armv7m::Armv7m,
+    &ppc405::Ppc405,
     #[cfg(feature = "stub-class")]
     &stub::Stub,
 ];

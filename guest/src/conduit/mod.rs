@@ -8,8 +8,12 @@
 mod aarch64;
 #[cfg(target_arch = "arm")]
 mod arm;
+#[cfg(target_arch = "powerpc")]
+mod powerpc;
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64::call;
 #[cfg(target_arch = "arm")]
 pub(crate) use arm::call;
+#[cfg(target_arch = "powerpc")]
+pub(crate) use powerpc::call;

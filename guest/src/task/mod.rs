@@ -14,6 +14,9 @@ mod arm;
 mod arm_switch;
 pub mod cell;
 pub mod console;
+#[cfg(target_arch = "powerpc")]
+mod powerpc;
+#[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
 pub mod process;
 mod start;
 
@@ -21,6 +24,8 @@ mod start;
 use aarch64 as cpu;
 #[cfg(target_arch = "arm")]
 use arm as cpu;
+#[cfg(target_arch = "powerpc")]
+use powerpc as cpu;
 
 #[cfg(target_arch = "aarch64")]
 use aarch64_switch as switching;

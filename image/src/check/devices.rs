@@ -138,12 +138,15 @@ fn windows(
     let facts = class
         .device(record.kind.get())
         .filter(|_| class.has_other_spaces());
-    let spaces = facts.map_or([AddressSpace::Memory; 2], |facts| {
-        facts.windows.map(|window| window.space)
+    // Registers that take less than a granule leave the rest of it to nobody: no memory is mapped there.
+    let spaces = facts.map_or([(AddressSpace::Memory, granule); 2], |facts| {
+        facts
+            .windows
+            .map(|window| (window.space, granule.min(window.size.next_power_of_two())))
     });
     let windows = record.base.into_iter().zip(record.size).zip(spaces);
     let used = windows.filter(|((_, size), _)| size.get() != 0);
-    used.map(move |((base, size), space)| {
+    used.map(move |((base, size), (space, granule))| {
         let span = match space {
             AddressSpace::Memory => Span::granules(base.get(), size.get(), granule)?,
             AddressSpace::Ports | AddressSpace::Registers => Span::new(base.get(), size.get())?,

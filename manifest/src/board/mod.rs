@@ -38,6 +38,7 @@ const EMBEDDED: &[(&str, &str)] = &[
     ),
     ("mps2-an386", include_str!("../../../boards/mps2-an386.toml")),
     ("mps2-an500", include_str!("../../../boards/mps2-an500.toml")),
+    ("ref405ep", include_str!("../../../boards/ref405ep.toml")),
     ("xlnx-versal", include_str!("../../../boards/xlnx-versal.toml")),
     ("xlnx-zcu102", include_str!("../../../boards/xlnx-zcu102.toml")),
 ];

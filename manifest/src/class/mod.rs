@@ -8,6 +8,7 @@
 
 mod aarch64;
 mod armv7m;
+mod ppc405;
 #[cfg(feature = "stub-class")]
 #[path = "../../../tests/stub-class/manifest.rs"]
 mod stub;
@@ -34,6 +35,7 @@ use crate::value::{Table, Value};
 const CLASSES: &[Class] = &[
     aarch64::CLASS,
     armv7m::CLASS,
+    ppc405::CLASS,
     #[cfg(feature = "stub-class")]
     stub::CLASS,
 ];

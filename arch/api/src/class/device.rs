@@ -12,6 +12,8 @@ pub enum VirtualUart {
     Pl011,
     /// UART of the Cortex-M System Design Kit.
     Cmsdk,
+    /// NS 16550A.
+    Ns16550,
 }
 
 /// The part that a virtual device plays for the hypervisor.
@@ -153,3 +155,6 @@ pub const PCI_BRIDGE: DeviceFacts = DeviceFacts {
 
 /// Virtual LAN9118 Ethernet controller (datasheet, 5.3).
 pub const LAN9118: DeviceFacts = plain(6, DeviceRole::Network, 0x100);
+
+/// Virtual NS 16550A UART with registers in memory, a byte each (TI SLLS597, table 3).
+pub const NS16550_MEMORY: DeviceFacts = plain(30, DeviceRole::Console(VirtualUart::Ns16550), 8);

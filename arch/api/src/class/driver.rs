@@ -67,3 +67,12 @@ pub const NVIC: DriverFacts = driver(7, Role::Interrupts, 0);
 pub const DUAL_TIMER: DriverFacts = driver(8, Role::Timer, 2);
 /// SMSC LAN9118 Ethernet controller.
 pub const LAN9118: DriverFacts = driver(9, Role::Network, 1);
+
+/// UART 0 of a PPC405EP, an NS 16550A. Its window is the page that it shares with other peripherals.
+pub const PPC405EP_UART: DriverFacts = driver(30, Role::Console, 1);
+/// The place of that UART in its page.
+pub const PPC405EP_UART_OFFSET: u64 = 0x300;
+/// Universal interrupt controller of a PowerPC 4xx, at its architected device control registers.
+pub const UIC: DriverFacts = driver(31, Role::Interrupts, 0);
+/// Time base and programmable interval timer of a PowerPC 4xx.
+pub const PPC_TIMER: DriverFacts = driver(32, Role::Timer, 0);

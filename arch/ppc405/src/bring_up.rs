@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bring-up: the machine is made once, out of the checked system image.
+
+use crate::buffer::Buffer;
+use crate::context::{ContextTable, Registers};
+use crate::crash::halt;
+use crate::irq::Lines;
+use crate::machine::Machine;
+use crate::regions::SpaceTable;
+use crate::sysreg::{self, PID, PIT, TCR, TSR, ZPR};
+use crate::{console, layout};
+use bulkhead_arch_api::{Exit, MAX_PARTITIONS, Ticks, class};
+use bulkhead_image::layout::{CONTROLLER_PPC_TIMER, NONE, ROLE_TIMER};
+use bulkhead_image::{Image, ImageError, Portable};
+
+/// MSR of the code that waits: supervisor state, no translation, interrupts.
+const IDLE_STATE: u32 = 0x8000;
+/// TCR.PIE.
+const TIMER_INTERRUPT: u32 = 0x0400_0000;
+
+impl Machine {
+    /// Returns the machine, and the system image or its error. Called once, by `entry_point`.
+    #[must_use]
+    pub fn primary() -> (Self, Result<Image<'static>, ImageError>) {
+        let bytes = layout::system_image();
+        console::find(bytes);
+        let image = Image::check(bytes, &class::PPC405, &Portable);
+        let mut machine = Self::new();
+        if let Ok(image) = &image {
+            machine.adopt_board(image);
+        }
+        (machine, image)
+    }
+
+    fn new() -> Self {
+        sysreg::write_spr::<TCR>(0);
+        sysreg::write_spr::<PIT>(0);
+        sysreg::write_spr::<TSR>(u32::MAX);
+        sysreg::write_spr::<TCR>(TIMER_INTERRUPT);
+        sysreg::write_spr::<ZPR>(0);
+        sysreg::write_spr::<PID>(0);
+        let mut machine = Self {
+            contexts: ContextTable::new(),
+            spaces: SpaceTable::new(),
+            buffer: Buffer::new(),
+            lines: Lines::new(),
+            current: None,
+            runs: false,
+            exit: Exit::Signal,
+            first: [None; MAX_PARTITIONS],
+            deadline: Ticks::NEVER,
+            armed: Ticks(0),
+            hertz: 1,
+            is_emulated: false,
+            idle: Registers::new(IDLE_STATE),
+            trace: (0, 0),
+        };
+        machine.buffer.clear();
+        machine.lines.init();
+        machine
+    }
+
+    fn adopt_board(&mut self, image: &Image<'static>) {
+        let board = image.board();
+        if board.load_address.get() != layout::load_address() as u64 {
+            halt("LOCKDOWN: loaded at the wrong address");
+        }
+        if board.log_base.get() != layout::log_address() as u64 {
+            halt("LOCKDOWN: the log's place is not directly below the load address");
+        }
+        let timer = image.controllers().iter().find(|record| {
+            record.role.get() == ROLE_TIMER && record.compatible.get() == CONTROLLER_PPC_TIMER
+        });
+        let Some(timer) = timer else {
+            halt("LOCKDOWN: no timer this hypervisor can use in the board's tables");
+        };
+        self.hertz = timer.clock_hz.get().max(1);
+        self.is_emulated = board.stop_after_ms.get() != NONE;
+        self.trace = (
+            board.trace_base.get() as usize,
+            board.trace_records.get() as usize,
+        );
+    }
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The real translation buffer: 64 entries, which serve the current guest alone.
+//!
+//! It is empty when another partition's vCPU becomes the current one. Each entry of the guest's own buffer
+//! knows the real ones that were made of it, so a change there makes these invalid. No two entries for the same
+//! address are ever valid: some processors stop at that.
+
+use crate::sysreg::{self, PID, ZPR};
+use bulkhead_arch_ppc405_core::fill::RealEntry;
+use bulkhead_arch_ppc405_core::tlb::ENTRIES;
+
+/// The real process of a guest without translation.
+pub(crate) const REAL_MODE: u8 = 255;
+/// The real process of a guest that translates either instructions or data.
+pub(crate) const MIXED_MODE: u8 = 254;
+/// The real process that all the guest's processes from [`FIRST_SHARED`] on have in turn.
+const SHARED: u8 = 252;
+/// The first of the guest's processes that have no real one of their own.
+const FIRST_SHARED: u8 = 251;
+
+/// Returns the real process of a guest's process. Real process 0 is nobody's: its entries would serve all.
+const fn real_process(process: u8) -> u8 {
+    if process < FIRST_SHARED {
+        process + 1
+    } else {
+        SHARED
+    }
+}
+
+/// An entry in use.
+#[derive(Clone, Copy)]
+struct Used {
+    first: u32,
+    last: u32,
+    process: u8,
+}
+
+/// The buffer.
+pub(crate) struct Buffer {
+    used: [Used; ENTRIES],
+    valid: u64,
+    /// Entries whose rights are those of the guest's present mode.
+    of_mode: u64,
+    /// Entries of the guest's own buffer, and the real ones made of them.
+    made_of: [u64; ENTRIES],
+    /// The next entry that is overwritten.
+    next: u8,
+    /// PID and ZPR.
+    process: u8,
+    zones: u32,
+    /// The guest's process that has [`SHARED`].
+    shared: u8,
+}
+
+impl Buffer {
+    pub(crate) const fn new() -> Self {
+        Self {
+            used: [Used {
+                first: 0,
+                last: 0,
+                process: 0,
+            }; ENTRIES],
+            valid: 0,
+            of_mode: 0,
+            made_of: [0; ENTRIES],
+            next: 0,
+            process: 0,
+            zones: 0,
+            shared: FIRST_SHARED,
+        }
+    }
+
+    /// Makes all entries invalid.
+    pub(crate) fn clear(&mut self) {
+        sysreg::invalidate_entries();
+        self.valid = 0;
+        self.of_mode = 0;
+        self.made_of = [0; ENTRIES];
+    }
+
+    /// Makes these entries invalid. At most 64 steps.
+    fn drop(&mut self, entries: u64) {
+        let mut rest = entries & self.valid;
+        self.valid &= !entries;
+        self.of_mode &= !entries;
+        while rest != 0 {
+            let number = rest.trailing_zeros();
+            rest &= rest - 1;
+            sysreg::write_entry(number, 0, 0, 0);
+        }
+        if entries != 0 {
+            sysreg::write_spr::<PID>(self.process.into());
+        }
+    }
+
+    /// Makes the entries invalid that were made of these of the guest's. At most 64 steps.
+    pub(crate) fn forget(&mut self, mut guests: u64) {
+        let mut all = 0;
+        while guests != 0 {
+            let number = guests.trailing_zeros() as usize;
+            guests &= guests - 1;
+            if let Some(made) = self.made_of.get_mut(number) {
+                all |= core::mem::take(made);
+            }
+        }
+        self.drop(all);
+    }
+
+    /// Returns the valid entries for which this holds. At most 64 steps.
+    fn matching(&self, is_meant: impl Fn(&Used) -> bool) -> u64 {
+        let mut found = 0;
+        let mut rest = self.valid;
+        while rest != 0 {
+            let number = rest.trailing_zeros();
+            rest &= rest - 1;
+            if self.used.get(number as usize).is_some_and(&is_meant) {
+                found |= 1 << number;
+            }
+        }
+        found
+    }
+
+    /// Goes to a real process with these zones. Entries that hold for the former mode only become invalid.
+    fn go_to(&mut self, process: u8, zones: u32) {
+        self.drop(self.of_mode);
+        if zones != self.zones {
+            self.zones = zones;
+            sysreg::write_spr::<ZPR>(zones);
+            // QEMU 7.2 keeps the old rights until PID changes.
+            sysreg::write_spr::<PID>(u32::from(process ^ 1));
+        }
+        self.process = process;
+        sysreg::write_spr::<PID>(process.into());
+    }
+
+    /// Goes to a mode without translation of its own.
+    pub(crate) fn go_to_mode(&mut self, mode: u8) {
+        if mode == MIXED_MODE {
+            let others = self.matching(|used| used.process == MIXED_MODE);
+            self.drop(others);
+        }
+        // The zones stay: the hypervisor's own zone is always the same.
+        self.go_to(mode, self.zones & !3 | 1);
+    }
+
+    /// Goes to a process of the guest, with these real zones.
+    pub(crate) fn go_to_process(&mut self, process: u8, zones: u32) {
+        if process >= FIRST_SHARED && process != self.shared {
+            let others = self.matching(|used| used.process == SHARED);
+            self.drop(others);
+            self.shared = process;
+        }
+        self.go_to(real_process(process), zones);
+    }
+
+    /// Puts an entry into the buffer, made of this one of the guest's. It is for all processes, or for the
+    /// present one.
+    pub(crate) fn fill(&mut self, entry: &RealEntry, of_guest: Option<usize>, is_global: bool) {
+        let first = entry.address();
+        let last = first | ((1_u32 << entry.size).wrapping_sub(1));
+        let process = if is_global { 0 } else { self.process };
+        let others = self.matching(|used| {
+            let is_same = process == 0 || used.process == 0 || used.process == process;
+            is_same && used.first <= last && first <= used.last
+        });
+        if others != 0 {
+            self.drop(others);
+        }
+        let number = usize::from(self.next) % ENTRIES;
+        self.next = self.next.wrapping_add(1);
+        let bit = 1_u64 << number;
+        for made in self.made_of.iter_mut().filter(|made| **made & bit != 0) {
+            *made &= !bit;
+        }
+        if let Some(used) = self.used.get_mut(number) {
+            *used = Used { first, last, process };
+        }
+        self.valid |= bit;
+        self.of_mode = if entry.is_of_mode {
+            self.of_mode | bit
+        } else {
+            self.of_mode & !bit
+        };
+        if let Some(made) = of_guest.and_then(|guest| self.made_of.get_mut(guest)) {
+            *made |= bit;
+        }
+        sysreg::write_entry(number as u32, entry.high, entry.low, process.into());
+        sysreg::write_spr::<PID>(self.process.into());
+    }
+}

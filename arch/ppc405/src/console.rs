@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The board's serial line.
+//!
+//! A bad system image must still be reported, and only the image knows the UART. So [`find`] looks for the
+//! console record in the *unchecked* tables ([`bulkhead_image::claimed_console`]). The only use of an address
+//! that may be wrong is to write the reason of a lockdown to it.
+
+use bulkhead_arch_api::class::driver::PPC405EP_UART_OFFSET;
+use bulkhead_arch_api::{Console, Line};
+use bulkhead_arch_support::Mmio;
+use bulkhead_drivers::ns16550::Ns16550;
+use bulkhead_image::claimed_console;
+use bulkhead_image::layout::{CONTROLLER_PPC405EP_UART, NONE};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// Bytes of the UART's registers.
+const WINDOW: usize = 8;
+/// The range of devices (PPC405EP User's Manual, table "Address Map"). No other address is taken for a UART.
+const DEVICES: core::ops::Range<u64> = 0xEF60_0000..0xF000_0000;
+
+static BASE: AtomicUsize = AtomicUsize::new(0);
+static LINE: AtomicU32 = AtomicU32::new(NONE);
+
+/// Finds the console of an image that may be damaged.
+pub(crate) fn find(image: &[u8]) {
+    let Some(record) = claimed_console(image) else {
+        return;
+    };
+    let ([base, ..], [line, ..]) = (record.base, record.lines);
+    if record.compatible.get() != CONTROLLER_PPC405EP_UART || !DEVICES.contains(&base.get()) {
+        return;
+    }
+    BASE.store((base.get() + PPC405EP_UART_OFFSET) as usize, Ordering::Relaxed);
+    LINE.store(line.get(), Ordering::Relaxed);
+    if let Some(registers) = registers() {
+        Ns16550::new(registers, record.clock_hz.get()).enable_receive_interrupt();
+    }
+}
+
+fn registers() -> Option<Mmio> {
+    let base = BASE.load(Ordering::Relaxed);
+    // SAFETY: `find` has made sure that devices are there, not memory.
+    (base != 0).then(|| unsafe { Mmio::new(base, WINDOW) })
+}
+
+fn uart() -> Option<Ns16550> {
+    registers().map(Ns16550::attach)
+}
+
+/// Writes a line to the console and waits for the line to go out. This is the last thing that the CPU does.
+pub(crate) fn last_words(text: &str) {
+    let Some(mut uart) = uart() else { return };
+    bulkhead_arch_support::last_words(|bytes| uart.send(bytes), "", text);
+    uart.flush();
+}
+
+/// The board's serial line, which [`find`] has found.
+#[derive(Clone, Copy, Debug)]
+pub struct Serial;
+
+impl Console for Serial {
+    fn send(&mut self, bytes: &[u8]) -> usize {
+        uart().map_or(bytes.len(), |mut uart| uart.send(bytes))
+    }
+
+    fn receive(&mut self) -> Option<u8> {
+        uart()?.receive()
+    }
+
+    fn receive_line(&self) -> Option<Line> {
+        let line = LINE.load(Ordering::Relaxed);
+        (line != NONE).then_some(Line(line))
+    }
+
+    fn flush(&mut self) {
+        if let Some(mut uart) = uart() {
+            uart.flush();
+        }
+    }
+}

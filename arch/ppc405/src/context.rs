@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Contexts of vCPUs: plain data, and the table that has the only way to them.
+
+use bulkhead_arch_api::{MAX_VCPUS, PartitionId, PartitionKind, VcpuId};
+use bulkhead_arch_ppc405_core::registers::{Cpu, Frame};
+use bulkhead_arch_ppc405_core::transfer::Transfer;
+use bulkhead_arch_support::ClaimTable;
+use core::cell::UnsafeCell;
+use core::mem::offset_of;
+
+/// The facts of an interrupt, which `entry` stores beside the registers.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Trap {
+    /// SRR1: MSR at the interrupt.
+    pub(crate) state: u32,
+    /// ESR.
+    pub(crate) syndrome: u32,
+    /// DEAR.
+    pub(crate) address: u32,
+}
+
+/// The part of a context that `entry` knows.
+#[repr(C)]
+pub(crate) struct Registers {
+    pub(crate) frame: Frame,
+    pub(crate) trap: Trap,
+    /// MSR to run with.
+    pub(crate) state: u32,
+    /// The stack pointer of the hypervisor while the guest runs.
+    host_stack: u32,
+}
+
+/// MSR of a guest: problem state, both translations, interrupts. Critical interrupts and machine checks are
+/// off: the hypervisor has none, and they would come while it handles another interrupt.
+const GUEST_STATE: u32 = 0xC030;
+
+impl Registers {
+    /// Makes registers of nobody yet.
+    pub(crate) const fn new(state: u32) -> Self {
+        Self {
+            frame: Frame::ZERO,
+            trap: Trap {
+                state: 0,
+                syndrome: 0,
+                address: 0,
+            },
+            state,
+            host_stack: 0,
+        }
+    }
+}
+
+/// Offsets for `entry`.
+pub(crate) const CONDITION: usize = offset_of!(Registers, frame.condition);
+pub(crate) const LINK: usize = offset_of!(Registers, frame.link);
+pub(crate) const COUNT: usize = offset_of!(Registers, frame.count);
+pub(crate) const XER: usize = offset_of!(Registers, frame.xer);
+pub(crate) const PC: usize = offset_of!(Registers, frame.pc);
+pub(crate) const TRAP_STATE: usize = offset_of!(Registers, trap.state);
+pub(crate) const TRAP_SYNDROME: usize = offset_of!(Registers, trap.syndrome);
+pub(crate) const TRAP_ADDRESS: usize = offset_of!(Registers, trap.address);
+pub(crate) const STATE: usize = offset_of!(Registers, state);
+pub(crate) const HOST_STACK: usize = offset_of!(Registers, host_stack);
+const _: () = assert!(offset_of!(Registers, frame.general) == 0);
+
+/// The answer that the last exit still needs.
+#[derive(Clone, Copy)]
+pub(crate) enum Pending {
+    /// Nothing.
+    Nothing,
+    /// A load or store that the kernel answers.
+    Access(Transfer),
+    /// A load of a device control register into this general register.
+    ReadDcr(u8),
+    /// A store to one.
+    WriteDcr,
+    /// A fault of a task, or one that a VM is shown as this program interrupt.
+    Fault,
+}
+
+/// A vCPU.
+#[repr(C)]
+pub(crate) struct Context {
+    pub(crate) registers: Registers,
+    pub(crate) cpu: Cpu,
+    pub(crate) partition: PartitionId,
+    pub(crate) kind: PartitionKind,
+    pub(crate) pending: Pending,
+}
+
+const _: () = assert!(offset_of!(Context, registers) == 0);
+
+impl Context {
+    const fn new() -> Self {
+        Self {
+            registers: Registers::new(GUEST_STATE),
+            cpu: Cpu::new(0),
+            partition: PartitionId(0),
+            kind: PartitionKind::Vm,
+            pending: Pending::Nothing,
+        }
+    }
+
+    /// Tells whether it runs a program instead of a machine.
+    #[inline]
+    pub(crate) fn is_task(&self) -> bool {
+        self.kind == PartitionKind::Task
+    }
+}
+
+static CONTEXTS: ClaimTable<Context, MAX_VCPUS> =
+    ClaimTable::new([const { UnsafeCell::new(Context::new()) }; MAX_VCPUS]);
+
+/// The contexts in use. There is one table, the machine's, so a borrow of the table is the only way to them.
+pub(crate) struct ContextTable {
+    adopted: u64,
+}
+
+impl ContextTable {
+    /// Makes the table. Called once: the machine is the only owner.
+    pub(crate) const fn new() -> Self {
+        Self { adopted: 0 }
+    }
+
+    /// Adopts a vCPU.
+    pub(crate) fn adopt(&mut self, vcpu: VcpuId) -> Option<&mut Context> {
+        if CONTEXTS.claim(usize::from(vcpu.0)) {
+            self.adopted |= 1 << vcpu.0;
+        }
+        self.get(vcpu)
+    }
+
+    /// Returns the context of a vCPU that has been adopted.
+    #[inline]
+    pub(crate) fn get(&mut self, vcpu: VcpuId) -> Option<&mut Context> {
+        if self.adopted & 1_u64.checked_shl(vcpu.0.into())? == 0 {
+            return None;
+        }
+        // SAFETY: this table has claimed the slot, and references to it borrow the table.
+        Some(unsafe { &mut *CONTEXTS.slot(usize::from(vcpu.0)) })
+    }
+}

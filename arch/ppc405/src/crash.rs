@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The end: an interrupt or a panic of the hypervisor itself, or a first step that fails.
+//!
+//! The hypervisor's own invariant is broken, so it leaves a record in the log area, reports and stops.
+//! Nothing here uses a part that may have broken: no lock, no formatting machinery, the UART by polling. The
+//! record comes before the console, because the console may hang.
+
+use crate::context::Trap;
+use crate::{console, layout, log};
+use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, STACK_WORDS};
+use bulkhead_arch_support::{Report, physical};
+use core::sync::atomic::Ordering;
+
+/// Bytes of a report.
+const ROOM: usize = 160;
+
+/// Ends this CPU.
+pub(crate) fn stop() -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
+}
+
+/// Ends this CPU with a reason, before the kernel could.
+pub(crate) fn halt(reason: &str) -> ! {
+    leave(CRASH_LOCKDOWN, reason, |_| ());
+    console::last_words(reason);
+    stop()
+}
+
+/// Makes a crash record. `details` adds everything that is known besides the message.
+fn leave(kind: u32, message: &str, details: impl FnOnce(&Crash)) {
+    let area = log::area();
+    area.make_if_invalid();
+    area.crash.begin(kind, 0, 0, message.as_bytes());
+    area.crash.base.store(0, Ordering::Relaxed);
+    details(&area.crash);
+    area.crash.complete(area.header.boots.load(Ordering::Relaxed));
+}
+
+/// Ends the run at an interrupt that is nobody's.
+pub(crate) fn interrupted(vector: u32, pc: u32, trap: &Trap) -> ! {
+    let mut line = Report::<ROOM>::new();
+    line.text("LOCKDOWN: interrupt 0x").number(vector.into(), 4);
+    line.text(" in the hypervisor: esr=0x")
+        .number(trap.syndrome.into(), 8);
+    line.text(" dear=0x").number(trap.address.into(), 8);
+    line.text(" pc=0x").number(pc.into(), 8);
+    let stack = &raw const line as usize & !3;
+    leave(CRASH_EXCEPTION, line.as_str(), |record| {
+        record.syndrome.store(trap.syndrome.into(), Ordering::Relaxed);
+        record.address.store(trap.address.into(), Ordering::Relaxed);
+        record.pc.store(pc.into(), Ordering::Relaxed);
+        record.vector.store(vector.into(), Ordering::Relaxed);
+        store_stack(record, stack);
+    });
+    console::last_words(line.as_str());
+    stop()
+}
+
+/// Ends the run at a panic, which is a broken invariant as well.
+pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    let mut line = Report::<ROOM>::new();
+    line.text("LOCKDOWN: panic in the hypervisor");
+    if let Some(location) = info.location() {
+        line.text(" at ").text(location.file());
+        line.text(" line 0x").number(location.line().into(), 8);
+    }
+    let stack = &raw const line as usize & !3;
+    leave(CRASH_PANIC, line.as_str(), |record| store_stack(record, stack));
+    console::last_words(line.as_str());
+    stop()
+}
+
+/// Stores words of the stack from `from` on.
+fn store_stack(record: &Crash, from: usize) {
+    record.sp.store(from as u64, Ordering::Relaxed);
+    let stack = layout::stack();
+    let mut words = 0;
+    for (place, index) in record.stack.iter().zip(0..STACK_WORDS) {
+        let address = from + 4 * index;
+        if !stack.contains(&address) {
+            break;
+        }
+        // SAFETY: a word of the stack, which exists always.
+        let word = unsafe { physical::read_word32(address) };
+        place.store(word.into(), Ordering::Relaxed);
+        words += 1;
+    }
+    record.stack_words.store(words, Ordering::Relaxed);
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Spaces of partitions as the kernel asks for them: built, revoked, copied in and out of, cleared.
+
+use crate::machine::Machine;
+use crate::sysreg;
+use bulkhead_arch_api::{
+    AccessKind, AddressSpace, BuildError, CLEAR_AT_ONCE, CopyError, GuestPhys, HostPhys, PartitionId,
+    SpacePlan, Spaces, VirtualDevice,
+};
+use bulkhead_arch_ppc405_core::fill::Stretch;
+use bulkhead_arch_support::{Mmio, physical};
+
+impl Machine {
+    /// Returns the mapping of an address, and how many bytes it has from there on.
+    fn stretch(&self, partition: PartitionId, guest: u64) -> Option<(&Stretch, u64)> {
+        let address = u32::try_from(guest).ok()?;
+        let stretch = self.spaces.get(partition)?.at(address)?;
+        let left = u64::from(stretch.last) + 1 - u64::from(address.wrapping_sub(stretch.guest));
+        Some((stretch, left))
+    }
+
+    /// Calls `each` with address and length of the pieces of memory that `length` bytes are in.
+    fn pieces(
+        &self,
+        partition: PartitionId,
+        guest: GuestPhys,
+        length: u64,
+        mut each: impl FnMut(usize, usize, usize),
+    ) -> Result<(), CopyError> {
+        let mut done = 0;
+        while done < length {
+            let refused = CopyError {
+                address: GuestPhys(guest.0.saturating_add(done)),
+            };
+            let address = guest.0.checked_add(done).ok_or(refused)?;
+            let (stretch, left) = self.stretch(partition, address).ok_or(refused)?;
+            if stretch.is_device {
+                return Err(refused);
+            }
+            let part = left.min(length - done);
+            each(
+                stretch.host(address as u32) as usize,
+                done as usize,
+                part as usize,
+            );
+            done += part;
+        }
+        Ok(())
+    }
+}
+
+impl Spaces for Machine {
+    fn build(
+        &mut self,
+        partition: PartitionId,
+        plan: &SpacePlan<'_>,
+        devices: impl Iterator<Item = VirtualDevice>,
+    ) -> Result<(), BuildError> {
+        let space = self.spaces.claim(partition).ok_or(BuildError::TablesExhausted)?;
+        for device in devices.filter(|device| device.is_in(AddressSpace::Memory) && device.size() != 0) {
+            let first = device.base() as u32;
+            if !space.add_device(first, first.saturating_add(device.size() - 1)) {
+                return Err(BuildError::TablesExhausted);
+            }
+        }
+        plan.regions.iter().try_for_each(|region| space.add(region))
+    }
+
+    fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
+        if let Some(space) = self.spaces.get_mut(partition)
+            && size != 0
+        {
+            space.remove(guest.0 as u32, (size - 1) as u32);
+        }
+        self.buffer.clear();
+    }
+
+    fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
+        let (stretch, _) = self.stretch(partition, guest.0)?;
+        Some(HostPhys(stretch.host(guest.0 as u32).into()))
+    }
+
+    fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {
+        let length = bytes.len() as u64;
+        self.pieces(partition, guest, length, |host, at, length| {
+            if let Some(part) = bytes.get_mut(at..at + length) {
+                // SAFETY: memory of the partition, to which no Rust reference exists.
+                unsafe { physical::read(host, part) }
+            }
+        })
+    }
+
+    fn copy_out(&mut self, partition: PartitionId, guest: GuestPhys, bytes: &[u8]) -> Result<(), CopyError> {
+        self.pieces(partition, guest, bytes.len() as u64, |host, at, length| {
+            if let Some(part) = bytes.get(at..at + length) {
+                // SAFETY: as for `copy_in`.
+                unsafe { physical::write(host, part) }
+            }
+            sysreg::make_code_visible(host, length);
+        })
+    }
+
+    fn may_access(&self, partition: PartitionId, guest: GuestPhys, length: u64, is_store: bool) -> bool {
+        let mut done = 0;
+        while done < length {
+            let Some(address) = guest.0.checked_add(done) else {
+                return false;
+            };
+            match self.stretch(partition, address) {
+                Some((stretch, left)) if !stretch.is_device => {
+                    let may = if is_store { stretch.write } else { stretch.read };
+                    if !may {
+                        return false;
+                    }
+                    done += left;
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {
+        /// Zeroes, aligned so that they are copied by doublewords.
+        #[repr(align(8))]
+        struct Zeros([u8; 512]);
+        static ZEROS: Zeros = Zeros([0; 512]);
+        let length = length.min(CLEAR_AT_ONCE);
+        self.pieces(partition, guest, length, |host, _, length| {
+            for at in (0..length).step_by(ZEROS.0.len()) {
+                let part = ZEROS.0.get(..length - at).unwrap_or(&ZEROS.0);
+                // SAFETY: as for `copy_in`.
+                unsafe { physical::write(host + at, part) }
+            }
+        })?;
+        Ok(length)
+    }
+
+    fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
+        self.pieces(partition, guest, length, |host, _, length| {
+            sysreg::make_code_visible(host, length);
+        })
+    }
+
+    fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64 {
+        // SAFETY: the system image's table of registers says that this is a register of a device.
+        let window = unsafe { Mmio::new(register.0 as usize, usize::from(size)) };
+        match (kind, size) {
+            (AccessKind::Read, 1) => window.read8(0).into(),
+            (AccessKind::Read, 2) => window.read16(0).into(),
+            (AccessKind::Read, _) => window.read32(0).into(),
+            (AccessKind::Write(value), 1) => {
+                window.write8(0, value as u8);
+                0
+            }
+            (AccessKind::Write(value), 2) => {
+                window.write16(0, value as u16);
+                0
+            }
+            (AccessKind::Write(value), _) => {
+                window.write32(0, value as u32);
+                0
+            }
+        }
+    }
+
+    fn reset_shared(&mut self, partition: PartitionId, _part: u32) -> Option<u32> {
+        self.forget_lines(partition);
+        None
+    }
+}

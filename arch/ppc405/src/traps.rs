@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Traps: the way of every interrupt of the CPU, from the moment the guest's registers are saved to the moment
+//! they are loaded again or its run is over.
+
+use crate::context::Trap;
+use crate::machine::Machine;
+use crate::memory;
+use crate::{crash, log, sysreg};
+use bulkhead_abi::log::Exits;
+use bulkhead_arch_api::{Exit, ResetKind, Ticks, VcpuId};
+use bulkhead_arch_ppc405_core::exception::vector;
+use bulkhead_arch_ppc405_core::mmu::Kind;
+use bulkhead_arch_ppc405_core::registers::{esr, msr};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// Counts an interrupt by its cause.
+fn count(exits: &Exits, vector: u32) {
+    let counter = match vector {
+        vector::EXTERNAL | vector::PROGRAMMABLE_TIMER => &exits.interrupts,
+        vector::SYSTEM_CALL => &exits.calls,
+        vector::PROGRAM => &exits.instructions,
+        vector::DATA_MISS | vector::DATA_STORAGE => &exits.accesses,
+        _ => &exits.other,
+    };
+    add_one(counter);
+}
+
+/// Counts up. Nobody else writes the counter.
+fn add_one(counter: &AtomicU32) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+}
+
+/// Handles every interrupt. Returns 0 to go on there.
+///
+/// # Safety
+/// Called by `entry` only: `machine` was lent by `run` or `wait`, which do not use it again until this has
+/// answered 1.
+pub(crate) unsafe extern "C" fn on_trap(machine: *mut Machine, vector: u32) -> u32 {
+    // SAFETY: see above.
+    let machine = unsafe { &mut *machine };
+    let Some(vcpu) = machine.current.filter(|_| machine.runs) else {
+        return u32::from(machine.while_waiting(vector));
+    };
+    let Some(context) = machine.contexts.get(vcpu) else {
+        return 1;
+    };
+    let trap = context.registers.trap;
+    let pc = context.registers.frame.pc;
+    if trap.state & msr::PR == 0 {
+        crash::interrupted(vector, pc, &trap);
+    }
+    if let Some(exits) = log::exits(vcpu) {
+        count(exits, vector);
+    }
+    let exit = match vector {
+        vector::EXTERNAL => machine.interrupt().then_some(machine.exit),
+        vector::PROGRAMMABLE_TIMER => machine.timer_fired().then_some(Exit::Deadline),
+        _ => machine.guest_trap(vcpu, vector, pc, &trap),
+    };
+    let exit = exit.or_else(|| machine.settle(vcpu));
+    match exit {
+        None => 0,
+        Some(exit) => {
+            machine.exit = exit;
+            1
+        }
+    }
+}
+
+impl Machine {
+    /// Handles an interrupt of the code that waits. Tells whether it is over.
+    fn while_waiting(&mut self, vector: u32) -> bool {
+        match vector {
+            vector::EXTERNAL => self.interrupt(),
+            vector::PROGRAMMABLE_TIMER => {
+                self.exit = Exit::Deadline;
+                let is_over = self.timer_fired();
+                if !is_over {
+                    self.set_timer(self.deadline);
+                }
+                is_over
+            }
+            _ => crash::interrupted(vector, self.idle.frame.pc, &self.idle.trap),
+        }
+    }
+
+    /// Handles an interrupt of the guest's own making.
+    fn guest_trap(&mut self, vcpu: VcpuId, vector: u32, pc: u32, trap: &Trap) -> Option<Exit> {
+        let data = if trap.syndrome & esr::DST != 0 {
+            Kind::Store
+        } else {
+            Kind::Load
+        };
+        match vector {
+            vector::DATA_MISS | vector::DATA_STORAGE => self.refused(vcpu, vector, trap.address, data),
+            vector::INSTRUCTION_MISS | vector::INSTRUCTION_STORAGE => {
+                self.refused(vcpu, vector, pc, Kind::Fetch)
+            }
+            vector::PROGRAM => self.program(vcpu),
+            vector::SYSTEM_CALL => self.system_call(vcpu),
+            vector::ALIGNMENT => {
+                let context = self.contexts.get(vcpu)?;
+                if context.is_task() {
+                    return Some(context.task_fault(vector));
+                }
+                context.cpu.data_address = trap.address;
+                context.cpu.syndrome = trap.syndrome & esr::DST;
+                context.cpu.take(&mut context.registers.frame, vector);
+                None
+            }
+            _ => crash::interrupted(vector, pc, trap),
+        }
+    }
+
+    /// Brings the current vCPU up to now, before it goes on: interrupts that became pending are taken, and the
+    /// real processor follows. Returns the exit if the vCPU cannot go on.
+    pub(crate) fn settle(&mut self, vcpu: VcpuId) -> Option<Exit> {
+        let deadline = self.deadline;
+        let (context, _, buffer) = self.guest(vcpu)?;
+        if context.is_task() {
+            memory::follow(context, buffer);
+            self.set_timer(deadline);
+            return None;
+        }
+        let now = sysreg::time();
+        let cpu = &mut context.cpu;
+        if now >= cpu.timers.next_event() {
+            cpu.timers.advance(now);
+            if cpu.timers.has_bitten() {
+                return Some(Exit::Reset(ResetKind::Cold));
+            }
+        }
+        cpu.deliver(&mut context.registers.frame);
+        if context.cpu.msr & msr::WE != 0 {
+            return Some(context.waits());
+        }
+        let own = Ticks(context.cpu.timers.next_event());
+        memory::follow(context, buffer);
+        let partition = context.partition;
+        if self.holds_lines() {
+            self.release_lines(partition);
+        }
+        self.set_timer(deadline.min(own));
+        None
+    }
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Virtual CPUs as the kernel asks for them: adopted, reset, run, answered, shown a fault, dumped.
+
+use crate::context::{Context, Pending};
+use crate::entry::bulkhead_enter;
+use crate::machine::Machine;
+use crate::sysreg;
+use bulkhead_arch_api::{
+    Dump, Exit, FaultReport, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet, Vcpus,
+    VirtualLine,
+};
+use bulkhead_arch_ppc405_core::hypercall;
+use bulkhead_arch_ppc405_core::registers::{Cpu, Frame, esr};
+
+/// [`Exit::Failed`] code: the vCPU was not adopted, or its partition has no space.
+const FAILED_NOT_ADOPTED: u64 = 1;
+/// The stack pointer.
+const STACK: usize = 1;
+/// Bytes of the first frame on a task's stack (System V ABI, PowerPC supplement, section 3): a back chain that
+/// ends, and a word for LR.
+const FIRST_FRAME: u32 = 16;
+/// Names of the general registers besides the stack pointer.
+const NAMES: &[&str] = &[
+    "r0", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "r16",
+    "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "r28", "r29", "r30", "r31",
+];
+
+impl Context {
+    /// Shows the guest the fault that led to its last exit.
+    fn reflect(&mut self) {
+        let frame = &mut self.registers.frame;
+        match core::mem::replace(&mut self.pending, Pending::Nothing) {
+            Pending::ReadDcr(_) | Pending::WriteDcr => self.cpu.program(frame, esr::PIL),
+            Pending::Nothing | Pending::Access(_) | Pending::Fault => self.cpu.machine_check(frame),
+        }
+    }
+
+    /// Completes the access that led to the last exit. False if there was none.
+    fn complete(&mut self, value: u32) -> bool {
+        let frame = &mut self.registers.frame;
+        match core::mem::replace(&mut self.pending, Pending::Nothing) {
+            Pending::Access(transfer) => transfer.complete(frame, value),
+            Pending::ReadDcr(target) => {
+                frame.set_register(target, value);
+                frame.step();
+            }
+            Pending::WriteDcr => frame.step(),
+            other @ (Pending::Nothing | Pending::Fault) => {
+                self.pending = other;
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Vcpus for Machine {
+    fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan) {
+        if let Some(context) = self.contexts.adopt(vcpu) {
+            context.partition = plan.partition;
+            context.kind = plan.kind;
+        }
+        if let Some(slot) = self.first.get_mut(usize::from(plan.partition.0)) {
+            slot.get_or_insert(vcpu);
+        }
+    }
+
+    fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset) {
+        if self.current == Some(vcpu) {
+            self.current = None;
+        }
+        let Some(context) = self.contexts.get(vcpu) else {
+            return;
+        };
+        context.cpu = Cpu::new(sysreg::time());
+        context.pending = Pending::Nothing;
+        context.registers.frame = Frame::ZERO;
+        let is_task = context.is_task();
+        let frame = &mut context.registers.frame;
+        frame.pc = reset.entry.0 as u32;
+        frame.set_register(3, reset.argument as u32);
+        if is_task {
+            frame.set_register(STACK as u8, (reset.stack as u32 & !15).wrapping_sub(FIRST_FRAME));
+        }
+    }
+
+    fn run(&mut self, vcpu: VcpuId) -> Exit {
+        if self.current != Some(vcpu) && !self.switch_to(vcpu) {
+            return Exit::Failed {
+                code: FAILED_NOT_ADOPTED,
+            };
+        }
+        self.runs = true;
+        if let Some(exit) = self.settle(vcpu) {
+            self.runs = false;
+            return exit;
+        }
+        let Some(registers) = self.contexts.get(vcpu).map(|context| &raw mut context.registers) else {
+            return Exit::Failed {
+                code: FAILED_NOT_ADOPTED,
+            };
+        };
+        let machine = core::ptr::from_mut(self);
+        // SAFETY: the registers are those of the current vCPU's context, which stays where it is. The machine
+        // is lent to `on_trap` until the return, and nobody uses it meanwhile.
+        unsafe { bulkhead_enter(registers, machine) }
+        self.runs = false;
+        self.exit
+    }
+
+    fn reply(&mut self, vcpu: VcpuId, reply: Reply) {
+        let Some(context) = self.contexts.get(vcpu) else {
+            return;
+        };
+        match reply {
+            Reply::Hypercall(answer) => hypercall::answer(&mut context.registers.frame, answer),
+            Reply::Read(value) => {
+                context.complete(value as u32);
+            }
+            Reply::Written => {
+                context.complete(0);
+            }
+            // A partition has one vCPU, and nobody asks a debugger here.
+            Reply::Host(_) | Reply::CpuOn(_) | Reply::CpuPower(_) => {}
+        }
+    }
+
+    fn inject(&mut self, partition: PartitionId, line: VirtualLine) -> VcpuSet {
+        let Some(vcpu) = self.first_of(partition) else {
+            return VcpuSet::EMPTY;
+        };
+        if let Some(context) = self.contexts.get(vcpu) {
+            context.cpu.uic.set_line(line.0, true);
+        }
+        VcpuSet::of(vcpu)
+    }
+
+    fn withdraw(&mut self, partition: PartitionId, line: VirtualLine) {
+        let vcpu = self.first_of(partition);
+        if let Some(context) = vcpu.and_then(|vcpu| self.contexts.get(vcpu)) {
+            context.cpu.uic.set_line(line.0, false);
+        }
+    }
+
+    fn has_work(&mut self, vcpu: VcpuId) -> bool {
+        let now = sysreg::time();
+        self.contexts.get(vcpu).is_some_and(|context| {
+            if context.is_task() {
+                return false;
+            }
+            context.cpu.timers.advance(now);
+            context.cpu.has_interrupt() || context.cpu.timers.has_bitten()
+        })
+    }
+
+    fn pause(&mut self, vcpu: VcpuId) -> Ticks {
+        if self.has_work(vcpu) {
+            return Ticks(0);
+        }
+        match self.contexts.get(vcpu) {
+            Some(context) if !context.is_task() => Ticks(context.cpu.timers.next_event()),
+            _ => Ticks::NEVER,
+        }
+    }
+
+    fn fault(&mut self, vcpu: VcpuId, _report: &FaultReport) -> bool {
+        match self.contexts.get(vcpu) {
+            Some(context) if !context.is_task() => {
+                context.reflect();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn skip(&mut self, vcpu: VcpuId) -> bool {
+        let context = self.contexts.get(vcpu);
+        context.is_some_and(|context| context.complete(0))
+    }
+
+    fn dump(&mut self, vcpu: VcpuId) -> Dump {
+        let mut dump = Dump {
+            general: [0; bulkhead_arch_api::DUMP_REGISTERS],
+            names: NAMES,
+            sp: 0,
+            pc: 0,
+            state: 0,
+        };
+        if let Some(context) = self.contexts.get(vcpu) {
+            let frame = &context.registers.frame;
+            let others = (0_u8..32).filter(|number| usize::from(*number) != STACK);
+            for (number, place) in others.zip(&mut dump.general) {
+                *place = frame.register(number).into();
+            }
+            dump.sp = frame.register(STACK as u8).into();
+            dump.pc = frame.pc.into();
+            dump.state = context.cpu.msr.into();
+        }
+        dump
+    }
+
+    fn detach(&mut self, vcpu: VcpuId) {
+        if self.current == Some(vcpu) {
+            self.current = None;
+        }
+        let partition = self.contexts.get(vcpu).map(|context| {
+            context.pending = Pending::Nothing;
+            context.partition
+        });
+        if let Some(partition) = partition {
+            self.forget_lines(partition);
+        }
+    }
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The VM's UART: an NS 16550A, polled.
+
+/// Registers of the UART on a PPC405EP.
+pub const BASE: usize = 0xEF60_0300;
+
+const DATA: usize = BASE;
+const LINE_STATUS: usize = BASE + 5;
+const EMPTY: u8 = 1 << 5;
+/// Attempts on a full FIFO before a byte is given up, so that a stuck UART cannot hang a guest.
+const PATIENCE: u32 = 1_000_000;
+
+/// Writes all of `bytes`.
+pub fn write(bytes: &[u8]) {
+    for byte in bytes {
+        // SAFETY: a register of the UART, which is no memory.
+        let is_empty = || unsafe { (LINE_STATUS as *const u8).read_volatile() } & EMPTY != 0;
+        if (0..PATIENCE).any(|_| is_empty()) {
+            // SAFETY: as above.
+            unsafe { (DATA as *mut u8).write_volatile(*byte) }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Measures what privileged instructions cost, on the bare board and as a VM of a PowerPC 405.
+//!
+//! The time base ticks once in three instructions, so a thousand of anything are exact to a fraction of an
+//! instruction. `bench NAME INSTRUCTIONS` is one figure; `bench done` is the end.
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+use bulkhead_guest::powerpc::{Machine, cpu, is_hypervised};
+use bulkhead_guest::{hypercall, println};
+
+bulkhead_guest::powerpc_main!(main);
+
+/// Turns of each measurement.
+const TURNS: u32 = 1000;
+/// Instructions in a tick of the time base.
+const INSTRUCTIONS: u32 = 3;
+
+/// Prints the cost of a turn, without that of the loop.
+fn measure(name: &str, mut turn: impl FnMut(u32)) {
+    let time = |turn: &mut dyn FnMut(u32)| {
+        let start = cpu::ticks();
+        for number in 0..TURNS {
+            turn(number);
+        }
+        cpu::ticks().wrapping_sub(start)
+    };
+    let all = time(&mut turn);
+    let nothing = time(&mut |number| {
+        core::hint::black_box(number);
+    });
+    println!(
+        "bench {name} {}",
+        all.saturating_sub(nothing) * INSTRUCTIONS / TURNS
+    );
+}
+
+fn main(_machine: Machine) {
+    measure("compute", |number| {
+        core::hint::black_box(number.wrapping_mul(1_103_515_245).wrapping_add(12_345));
+    });
+    measure("mfmsr", |_| drop(core::hint::black_box(cpu::read_msr())));
+    let state = cpu::read_msr();
+    measure("mtmsr", |_| cpu::write_msr(state));
+    measure("wrteei-pair", |_| {
+        cpu::enable_interrupts();
+        cpu::disable_interrupts();
+    });
+    measure("mfspr-srr0", |_| {
+        drop(core::hint::black_box(cpu::read_spr::<26>()))
+    });
+    measure("mtspr-srr0", |number| cpu::write_spr::<26>(number));
+    measure("mfspr-sprg3", |_| {
+        drop(core::hint::black_box(cpu::read_spr::<275>()))
+    });
+    measure("mtspr-sprg3", |number| cpu::write_spr::<275>(number));
+    measure("mtspr-sprg4", |number| cpu::write_spr::<276>(number));
+    measure("mtspr-pid", |number| cpu::write_spr::<945>(number & 0xFF));
+    cpu::write_spr::<945>(0);
+    measure("rfi", |_| cpu::return_from_interrupt());
+    measure("system-call", |_| cpu::system_call());
+    measure("tlbwe-pair", |number| {
+        cpu::write_entry(number & 63, 0x4000_0000 | number << 12 | 1 << 7, 0x300);
+    });
+    if is_hypervised() {
+        measure("null-call", |_| {
+            let _ = hypercall::null();
+        });
+    }
+    println!("bench done");
+}
