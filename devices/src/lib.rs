@@ -26,6 +26,7 @@ extern crate std;
 pub mod cmsdk;
 pub mod lan9118;
 pub mod nic;
+pub mod ns16550;
 pub mod pl011;
 mod receiver;
 pub mod uart;

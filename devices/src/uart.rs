@@ -5,6 +5,7 @@
 //! levels of its interrupt lines. It has at most two, at consecutive numbers.
 
 use crate::cmsdk::CmsdkUart;
+use crate::ns16550::Ns16550;
 use crate::pl011::Pl011;
 use bulkhead_arch_api::class::{VirtualUart, may_have};
 
@@ -15,10 +16,14 @@ pub enum Uart {
     Pl011(Pl011),
     /// UART of the Cortex-M System Design Kit.
     Cmsdk(CmsdkUart),
+    /// NS 16550A.
+    Ns16550(Ns16550),
 }
 
 /// A class binary whose VMs have no PL011 has no code for it.
 const HAS_PL011: bool = may_have(VirtualUart::Pl011);
+/// The same for an NS 16550A.
+const HAS_NS16550: bool = may_have(VirtualUart::Ns16550);
 
 /// Calls the UART, whichever it is.
 macro_rules! to_either {
@@ -27,6 +32,8 @@ macro_rules! to_either {
             Self::Pl011(_) if !HAS_PL011 => $nothing,
             Self::Pl011($uart) => $call,
             Self::Cmsdk($uart) => $call,
+            Self::Ns16550(_) if !HAS_NS16550 => $nothing,
+            Self::Ns16550($uart) => $call,
         }
     };
 }
@@ -38,6 +45,7 @@ impl Uart {
         match kind {
             VirtualUart::Pl011 => Self::Pl011(Pl011::new()),
             VirtualUart::Cmsdk => Self::Cmsdk(CmsdkUart::new()),
+            VirtualUart::Ns16550 => Self::Ns16550(Ns16550::new()),
         }
     }
 
@@ -53,6 +61,8 @@ impl Uart {
             Self::Pl011(_) if !HAS_PL011 => [false; 2],
             Self::Pl011(uart) => [uart.level(), false],
             Self::Cmsdk(uart) => uart.levels(),
+            Self::Ns16550(_) if !HAS_NS16550 => [false; 2],
+            Self::Ns16550(uart) => [uart.level(), false],
         }
     }
 
@@ -70,7 +80,11 @@ impl Uart {
                 uart.receive(byte);
                 false
             }
-            Self::Pl011(_) => false,
+            Self::Ns16550(uart) if HAS_NS16550 => {
+                uart.receive(byte);
+                false
+            }
+            Self::Pl011(_) | Self::Ns16550(_) => false,
         }
     }
 
@@ -78,7 +92,7 @@ impl Uart {
     pub fn take(&mut self, into: &mut [u8]) -> usize {
         match self {
             Self::Cmsdk(uart) => uart.take(into),
-            Self::Pl011(_) => 0,
+            Self::Pl011(_) | Self::Ns16550(_) => 0,
         }
     }
 

@@ -538,6 +538,13 @@ pub const CONTROLLER_DUAL_TIMER: u32 = driver::DUAL_TIMER.number;
 /// SMSC LAN9118 Ethernet controller.
 pub const CONTROLLER_LAN9118: u32 = driver::LAN9118.number;
 
+/// NS 16550A UART at I/O ports.
+pub const CONTROLLER_NS16550: u32 = driver::NS16550.number;
+/// The APICs of a PC: windows local APIC, I/O APIC.
+pub const CONTROLLER_APIC: u32 = driver::APIC.number;
+/// The power management timer of ACPI.
+pub const CONTROLLER_ACPI_TIMER: u32 = driver::ACPI_TIMER.number;
+
 /// Bytes of memory for the frames of a network interface.
 pub const NIC_MEMORY: u64 = 8192;
 
@@ -595,6 +602,10 @@ pub const VIRTUAL_GIC_V2: u32 = device::GIC_V2.number;
 pub const VIRTUAL_CMSDK_UART: u32 = device::CMSDK_UART.number;
 /// The interrupt of the partition's event gate: level, high while there are events. No windows.
 pub const VIRTUAL_EVENT_GATE: u32 = device::EVENT_GATE.number;
+/// Virtual NS 16550A UART at I/O ports.
+pub const VIRTUAL_NS16550: u32 = device::NS16550.number;
+/// The interrupt controllers of a PC: windows local APIC, I/O APIC.
+pub const VIRTUAL_APIC: u32 = device::APIC.number;
 /// Virtual LAN9118 Ethernet controller, with a record in the table of [`NicRecord`]s.
 pub const VIRTUAL_LAN9118: u32 = device::LAN9118.number;
 

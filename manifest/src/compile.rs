@@ -33,7 +33,7 @@ use crate::guest::Guest;
 use crate::model::{Access, Kind, Policy, ServerKind};
 use crate::payload::{Bytes, blob_name};
 use crate::plan::{self, Plan, TraceWish};
-use crate::rules::memory::UART_SIZE;
+use crate::rules::memory::uart_size;
 use crate::rules::{networks, owned, ports, registers};
 use crate::system::{Mapping, MappingKind, Partition, System, Vcpu};
 use crate::units::align_up;
@@ -538,7 +538,7 @@ fn virtual_uart(system: &System, number: u32) -> VirtualDeviceRecord {
         partition: number.into(),
         kind: console.map_or(0, |(device, _)| device.number).into(),
         base: [machine.uart.base.get().into(), 0.into()],
-        size: [UART_SIZE.into(), 0.into()],
+        size: [uart_size(system.board.class.facts()).into(), 0.into()],
         virtual_line: machine.uart.line.get().into(),
         reserved: 0.into(),
     }

@@ -13,6 +13,7 @@ pub mod driver;
 #[cfg(feature = "stub-class")]
 #[path = "../../../tests/stub-class/facts.rs"]
 mod stub;
+pub mod x86_64;
 
 use crate::RegisterRule;
 use bulkhead_abi::size::Tables;
@@ -23,11 +24,13 @@ pub use device::{DeviceFacts, DeviceRole, VirtualUart, WindowFacts};
 pub use driver::DriverFacts;
 #[cfg(feature = "stub-class")]
 pub use stub::FACTS as STUB;
+pub use x86_64::FACTS as X86_64;
 
 /// All classes.
 pub const CLASSES: &[&ClassFacts] = &[
     &AARCH64,
     &ARMV7M,
+    &X86_64,
     #[cfg(feature = "stub-class")]
     &STUB,
 ];
@@ -191,11 +194,16 @@ impl ClassFacts {
 }
 
 /// The only class that this build serves, if a feature says it.
-const ONLY: Option<&ClassFacts> = match (cfg!(feature = "only-aarch64"), cfg!(feature = "only-armv7m")) {
-    (true, false) => Some(&AARCH64),
-    (false, true) => Some(&ARMV7M),
+const ONLY: Option<&ClassFacts> = match (
+    cfg!(feature = "only-aarch64"),
+    cfg!(feature = "only-armv7m"),
+    cfg!(feature = "only-x86_64"),
+) {
+    (true, false, false) => Some(&AARCH64),
+    (false, true, false) => Some(&ARMV7M),
+    (false, false, true) => Some(&X86_64),
     // Nobody asked, or several class binaries are built together: every class is served.
-    (true, true) | (false, false) => None,
+    _ => None,
 };
 
 /// Tells whether a class that this build serves has that UART.
@@ -230,7 +238,7 @@ mod tests {
             assert!(others.iter().all(|other| other.name != class.name));
             assert!(others.iter().all(|other| other.number != class.number));
             let kinds: Vec<u32> = class.devices.iter().map(|device| device.number).collect();
-            let consoles = [VirtualUart::Pl011, VirtualUart::Cmsdk].map(|uart| class.has_uart(uart));
+            let consoles = [VirtualUart::Pl011, VirtualUart::Cmsdk, VirtualUart::Ns16550].map(|uart| class.has_uart(uart));
             assert_eq!(consoles.iter().filter(|has| **has).count(), 1, "one console");
             assert!((1..kinds.len()).all(|index| !kinds[..index].contains(&kinds[index])));
             assert!(kinds.iter().all(|number| class.device(*number).is_some()));

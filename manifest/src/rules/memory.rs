@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory as the partitions see it: sizes, alignment, overlaps, virtual devices.
 
+use bulkhead_arch_api::{AddressSpace, ClassFacts};
+
 use crate::board::{Board, Window};
 use crate::class::Class;
 use crate::diagnostic::{Code, Diagnostic, Place, Report};
@@ -99,6 +101,13 @@ pub(crate) struct Area {
     is_memory: bool,
 }
 
+/// Returns the size of the registers of a VM's UART, in bytes or ports.
+pub(crate) fn uart_size(class: &ClassFacts) -> u64 {
+    class
+        .console()
+        .map_or(UART_SIZE, |(device, _)| device.windows[0].size)
+}
+
 impl Area {
     /// Makes an area of memory, or of a device's registers. `what` is its name in a message.
     pub fn new(what: impl Into<String>, window: Window, place: Place, is_memory: bool) -> Self {
@@ -148,9 +157,16 @@ pub(crate) fn virtual_areas(partition: &PartitionSpec, board: Option<&Board>) ->
         let place = machine.uart.key.unwrap_or(partition.name.place);
         let window = Window {
             base: machine.uart.base.get(),
-            size: UART_SIZE,
+            size: uart_size(class_of(board).facts()),
         };
-        areas.push(Area::new("virtual UART", window, place, false));
+        // A UART at I/O ports takes no memory.
+        let is_in_memory = class_of(board)
+            .facts()
+            .console()
+            .is_none_or(|(device, _)| device.windows[0].space == AddressSpace::Memory);
+        if is_in_memory {
+            areas.push(Area::new("virtual UART", window, place, false));
+        }
     }
     let network = partition.network.as_ref();
     let interface = network.zip(board.and_then(networks::controller));

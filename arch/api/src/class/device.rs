@@ -12,6 +12,8 @@ pub enum VirtualUart {
     Pl011,
     /// UART of the Cortex-M System Design Kit.
     Cmsdk,
+    /// NS 16550A.
+    Ns16550,
 }
 
 /// The part that a virtual device plays for the hypervisor.
@@ -132,3 +134,24 @@ pub const EVENT_GATE: DeviceFacts = plain(5, DeviceRole::Gate, 0);
 
 /// Virtual LAN9118 Ethernet controller (datasheet, 5.3).
 pub const LAN9118: DeviceFacts = plain(6, DeviceRole::Network, 0x100);
+
+/// Virtual NS 16550A UART at I/O ports (TI SLLS597, table 3).
+pub const NS16550: DeviceFacts = DeviceFacts {
+    windows: [
+        WindowFacts {
+            space: AddressSpace::Ports,
+            ..window(8)
+        },
+        NO_WINDOW,
+    ],
+    ..plain(20, DeviceRole::Console(VirtualUart::Ns16550), 8)
+};
+
+/// The interrupt controllers of a PC, as one device: windows local APIC, I/O APIC.
+pub const APIC: DeviceFacts = DeviceFacts {
+    number: 21,
+    role: DeviceRole::Controller,
+    windows: [window(0x1000), window(0x1000)],
+    lines: 1,
+    needs: super::driver::APIC.number,
+};

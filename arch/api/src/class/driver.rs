@@ -67,3 +67,9 @@ pub const NVIC: DriverFacts = driver(7, Role::Interrupts, 0);
 pub const DUAL_TIMER: DriverFacts = driver(8, Role::Timer, 2);
 /// SMSC LAN9118 Ethernet controller.
 pub const LAN9118: DriverFacts = driver(9, Role::Network, 1);
+/// NS 16550A UART at I/O ports.
+pub const NS16550: DriverFacts = driver(20, Role::Console, 1);
+/// The APICs of a PC: windows local APIC, I/O APIC.
+pub const APIC: DriverFacts = driver(21, Role::Interrupts, 2);
+/// The power management timer of ACPI, by which the other clocks are measured: a window of I/O ports.
+pub const ACPI_TIMER: DriverFacts = driver(22, Role::Timer, 1);
