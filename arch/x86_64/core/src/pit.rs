@@ -185,8 +185,23 @@ pub struct Pit {
 impl Pit {
     /// Returns the state after a reset: nothing counts.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        const COUNTER: Counter = Counter {
+            mode: 0,
+            access: Access::Both,
+            reload: 0,
+            low: None,
+            reads_high: false,
+            latch: None,
+            status: None,
+            is_running: false,
+            started: 0,
+            told: 0,
+        };
+        Self {
+            counters: [COUNTER; 3],
+            speaker: 0,
+        }
     }
 
     /// Answers a load from a port, if it is one of the timer's.
