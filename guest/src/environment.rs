@@ -8,6 +8,8 @@ use core::fmt::{self, Write};
 use core::panic::PanicInfo;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+#[cfg(target_arch = "x86_64")]
+use crate::pc;
 use crate::task;
 #[cfg(target_arch = "aarch64")]
 use crate::vm;
@@ -44,6 +46,11 @@ fn write_as_vm(text: &str) {
     vm::pl011::write(text.as_bytes());
 }
 
+#[cfg(target_arch = "x86_64")]
+fn write_as_vm(text: &str) {
+    pc::uart::write(text.as_bytes());
+}
+
 /// VMs of microcontrollers have runtime libraries of their own.
 #[cfg(target_arch = "arm")]
 fn write_as_vm(_: &str) {}
@@ -74,6 +81,10 @@ fn panic(info: &PanicInfo<'_>) -> ! {
     #[cfg(target_arch = "aarch64")]
     if !is_task() {
         vm::psci::system_off()
+    }
+    #[cfg(target_arch = "x86_64")]
+    if !is_task() {
+        pc::power_off()
     }
     task::fail()
 }

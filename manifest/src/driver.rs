@@ -8,9 +8,9 @@
 //! here, and a line in the list of each class that has the driver.
 
 use bulkhead_image::layout::{
-    CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_UART, CONTROLLER_DUAL_TIMER,
-    CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_LAN9118, CONTROLLER_NVIC, CONTROLLER_PL011,
-    ControllerRecord, NONE, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_TIMER,
+    CONTROLLER_ACPI_TIMER, CONTROLLER_APIC, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART,
+    CONTROLLER_CMSDK_UART, CONTROLLER_DUAL_TIMER, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_LAN9118,
+    CONTROLLER_NS16550, CONTROLLER_NVIC, CONTROLLER_PL011, ControllerRecord, NONE, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_TIMER,
 };
 
 use crate::board::{Device, LINE_MAX, Window};
@@ -502,6 +502,45 @@ pub(crate) static LAN9118: Driver = Driver {
     role: Role::Network,
     number: CONTROLLER_LAN9118,
     windows: REGISTERS,
+    lines: &[],
+    clock: None,
+};
+
+/// NS 16550A UART at I/O ports.
+pub(crate) static NS16550: Driver = Driver {
+    compatible: "ns16550a",
+    description: "NS 16550A at I/O ports",
+    role: Role::Console,
+    number: CONTROLLER_NS16550,
+    windows: REGISTERS,
+    lines: &[line(CONSOLE_LINE, 0, "console")],
+    clock: None,
+};
+
+/// The APICs of a PC.
+pub(crate) static APIC: Driver = Driver {
+    compatible: "intel,apic",
+    description: "the APICs of a PC",
+    role: Role::Interrupts,
+    number: CONTROLLER_APIC,
+    windows: &[
+        window("local-apic", "local APIC of the CPU that accesses it; APICs only"),
+        window("io-apic", "I/O APIC; APICs only"),
+    ],
+    lines: &[],
+    clock: None,
+};
+
+/// The power management timer of ACPI, by which the timers of the CPU are measured.
+pub(crate) static ACPI_TIMER: Driver = Driver {
+    compatible: "acpi,pm-timer",
+    description: "power management timer of ACPI",
+    role: Role::Timer,
+    number: CONTROLLER_ACPI_TIMER,
+    windows: &[window(
+        "ports",
+        "I/O ports of the power management registers, of which the timer is at +8; ACPI only",
+    )],
     lines: &[],
     clock: None,
 };

@@ -10,6 +10,7 @@ mod armv7m;
 #[cfg(feature = "stub-class")]
 #[path = "../../../tests/stub-class/cli.rs"]
 mod stub;
+mod x86_64;
 
 use crate::build::linker::Link;
 use crate::explain::Event;
@@ -21,6 +22,7 @@ use bulkhead_manifest::{Board, Class};
 static CLASSES: &[&dyn Tool] = &[
     &aarch64::Aarch64,
     &armv7m::Armv7m,
+    &x86_64::X86,
     #[cfg(feature = "stub-class")]
     &stub::Stub,
 ];

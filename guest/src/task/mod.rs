@@ -10,11 +10,15 @@ mod aarch64;
 mod arm;
 pub mod console;
 mod start;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
 use aarch64 as cpu;
 #[cfg(target_arch = "arm")]
 use arm as cpu;
+#[cfg(target_arch = "x86_64")]
+use x86_64 as cpu;
 
 pub use cpu::{read_foreign, undefined_instruction};
 

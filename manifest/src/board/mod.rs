@@ -38,6 +38,10 @@ const EMBEDDED: &[(&str, &str)] = &[
     ),
     ("mps2-an386", include_str!("../../../boards/mps2-an386.toml")),
     ("mps2-an500", include_str!("../../../boards/mps2-an500.toml")),
+    (
+        "qemu-q35-x86_64",
+        include_str!("../../../boards/qemu-q35-x86_64.toml"),
+    ),
     ("xlnx-versal", include_str!("../../../boards/xlnx-versal.toml")),
     ("xlnx-zcu102", include_str!("../../../boards/xlnx-zcu102.toml")),
 ];

@@ -11,6 +11,7 @@ mod armv7m;
 #[cfg(feature = "stub-class")]
 #[path = "../../../tests/stub-class/manifest.rs"]
 mod stub;
+mod x86_64;
 
 use std::fmt;
 
@@ -34,6 +35,7 @@ use crate::value::{Table, Value};
 const CLASSES: &[Class] = &[
     aarch64::CLASS,
     armv7m::CLASS,
+    x86_64::CLASS,
     #[cfg(feature = "stub-class")]
     stub::CLASS,
 ];
