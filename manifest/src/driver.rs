@@ -168,6 +168,11 @@ impl Driver {
         windows.chain(lines).chain(self.clock).collect()
     }
 
+    /// Tells whether its registers are I/O ports, not memory.
+    pub(crate) const fn uses_ports(&self) -> bool {
+        matches!(self.number, CONTROLLER_NS16550 | CONTROLLER_ACPI_TIMER)
+    }
+
     /// Reads the device from its table of a board file.
     pub(crate) fn read(&'static self, table: &Table) -> Controller {
         let window = |own: &WindowKey| Field::read(table.entry(own.key), None);

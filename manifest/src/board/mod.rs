@@ -336,7 +336,8 @@ impl Board {
             .collect()
     }
 
-    /// Returns the devices that the hypervisor itself drives: a name for messages, and the registers.
+    /// Returns the devices that the hypervisor itself drives: a name for messages, and the registers in
+    /// memory.
     #[must_use]
     pub fn hypervisor_devices(&self) -> Vec<(&'static str, Window)> {
         let registers = |controller: &Controller| {
@@ -344,7 +345,8 @@ impl Board {
             let windows = controller.windows.clone().into_iter();
             windows.map(move |window| (name, window)).collect::<Vec<_>>()
         };
-        self.controllers.iter().flat_map(registers).collect()
+        let in_memory = self.controllers.iter().filter(|own| !own.driver.uses_ports());
+        in_memory.flat_map(registers).collect()
     }
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An I/O APIC (Intel 82093AA datasheet) with 24 pins, version 0x20 with an EOI register.
+//! An I/O APIC (Intel 82093AA datasheet) with 32 pins instead of 24, version 0x20 with an EOI
+//! register.
 
 use crate::lapic::{Delivery, Target};
 
 /// Pins.
-pub const PINS: u32 = 24;
+pub const PINS: u32 = 32;
 /// Where the registers are.
 pub const ADDRESS: u64 = 0xFEC0_0000;
 
@@ -71,7 +72,7 @@ impl IoApic {
             (DATA, 0) => self.id,
             (DATA, 1) => VERSION_VALUE,
             (DATA, 2) => self.id,
-            (DATA, 0x10..0x40) => {
+            (DATA, 0x10..0x50) => {
                 let entry = self.entry(self.select.wrapping_sub(0x10) >> 1);
                 if self.select & 1 == 0 {
                     entry as u32
@@ -92,7 +93,7 @@ impl IoApic {
         match (offset, self.select) {
             (SELECT, _) => self.select = value & 0xFF,
             (DATA, 0) => self.id = value & 0x0F00_0000,
-            (DATA, 0x10..0x40) => {
+            (DATA, 0x10..0x50) => {
                 let pin = self.select.wrapping_sub(0x10) >> 1;
                 let is_high = self.select & 1 != 0;
                 if let Some(entry) = self.entries.get_mut(pin as usize) {
@@ -225,8 +226,8 @@ mod tests {
         apic.write(SELECT, 0x10 + 46);
         assert_eq!(u64::from(apic.read(DATA)), u64::from(u32::MAX) & !READ_ONLY);
         apic.write(SELECT, 1);
-        assert_eq!(apic.read(DATA), 0x0017_0020);
-        apic.write(SELECT, 0x40);
+        assert_eq!(apic.read(DATA), 0x001F_0020);
+        apic.write(SELECT, 0x50);
         apic.write(DATA, 7);
         assert_eq!(apic.read(DATA), 0);
         apic.set(40, true);

@@ -40,7 +40,7 @@ const LOCAL_APIC: u64 = 0xFEE0_0000;
 pub(super) const IO_APIC: u64 = 0xFEC0_0000;
 const APIC_SIZE: u64 = 0x1000;
 /// Pins of the I/O APIC.
-const LINES: u32 = 24;
+const LINES: u32 = 32;
 
 struct X86;
 
