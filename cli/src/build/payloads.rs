@@ -68,6 +68,18 @@ pub const PAYLOADS: &[Payload] = &[
         architecture: "armhf",
         source: Source::Busybox,
     },
+    Payload {
+        name: "linux-cloud-amd64",
+        description: "Debian's amd64 kernel for virtual machines",
+        architecture: "amd64",
+        source: Source::Kernel("linux-image-cloud-amd64"),
+    },
+    Payload {
+        name: "initramfs-amd64",
+        description: "a root file system of Debian's busybox for amd64",
+        architecture: "amd64",
+        source: Source::Busybox,
+    },
 ];
 
 /// Part of the name in the cache. The number changes whenever other modules are picked for the same names, or
