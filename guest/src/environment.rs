@@ -8,6 +8,8 @@ use core::fmt::{self, Write};
 use core::panic::PanicInfo;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+#[cfg(target_arch = "x86_64")]
+use crate::pc;
 #[cfg(target_arch = "powerpc")]
 use crate::powerpc;
 use crate::task;
@@ -51,6 +53,11 @@ fn write_as_vm(text: &str) {
     powerpc::uart::write(text.as_bytes());
 }
 
+#[cfg(target_arch = "x86_64")]
+fn write_as_vm(text: &str) {
+    pc::uart::write(text.as_bytes());
+}
+
 /// VMs of microcontrollers have runtime libraries of their own.
 #[cfg(target_arch = "arm")]
 fn write_as_vm(_: &str) {}
@@ -85,6 +92,10 @@ fn panic(info: &PanicInfo<'_>) -> ! {
     #[cfg(target_arch = "powerpc")]
     if !is_task() {
         powerpc::end()
+    }
+    #[cfg(target_arch = "x86_64")]
+    if !is_task() {
+        pc::power_off()
     }
     task::fail()
 }

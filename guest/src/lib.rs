@@ -10,6 +10,7 @@
 //!
 //! A VM guest uses only devices of QEMU's `virt` board, so the same file runs there without the hypervisor. A
 //! comparison of the two runs shows whether a test or the hypervisor is wrong, and what the hypervisor costs.
+//! A VM of class `x86_64` is a PC ([`pc`]: `link/pc.ld`).
 //! On a microcontroller (`link/mcu-task.ld`) it is a library of tasks alone: VMs there have the runtime
 //! libraries that everybody uses.
 //!
@@ -31,6 +32,8 @@ pub mod environment;
 pub mod hypercall;
 #[cfg(target_os = "none")]
 pub mod lock;
+#[cfg(all(target_os = "none", target_arch = "x86_64"))]
+pub mod pc;
 #[cfg(target_os = "none")]
 pub mod port;
 #[cfg(all(target_os = "none", target_arch = "powerpc"))]

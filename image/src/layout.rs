@@ -589,6 +589,13 @@ pub const CONTROLLER_UIC: u32 = driver::UIC.number;
 /// Time base and programmable interval timer of a PowerPC 4xx.
 pub const CONTROLLER_PPC_TIMER: u32 = driver::PPC_TIMER.number;
 
+/// NS 16550A UART at I/O ports.
+pub const CONTROLLER_NS16550: u32 = driver::NS16550.number;
+/// The APICs of a PC: windows local APIC, I/O APIC.
+pub const CONTROLLER_APIC: u32 = driver::APIC.number;
+/// The power management timer of ACPI.
+pub const CONTROLLER_ACPI_TIMER: u32 = driver::ACPI_TIMER.number;
+
 /// Bytes of memory for the frames of a network interface.
 pub const NIC_MEMORY: u64 = 8192;
 
@@ -655,6 +662,10 @@ pub const VIRTUAL_CMSDK_UART: u32 = device::CMSDK_UART.number;
 pub const VIRTUAL_EVENT_GATE: u32 = device::EVENT_GATE.number;
 /// Virtual PCI host bridge: windows configuration space, registers. No line of its own.
 pub const VIRTUAL_PCI_BRIDGE: u32 = device::PCI_BRIDGE.number;
+/// Virtual NS 16550A UART at I/O ports.
+pub const VIRTUAL_NS16550: u32 = device::NS16550.number;
+/// The interrupt controllers of a PC: windows local APIC, I/O APIC.
+pub const VIRTUAL_APIC: u32 = device::APIC.number;
 /// Virtual LAN9118 Ethernet controller, with a record in the table of [`NicRecord`]s.
 pub const VIRTUAL_LAN9118: u32 = device::LAN9118.number;
 /// [`VirtualDeviceRecord::kind`]: parallel flash; both windows: banks.

@@ -8,10 +8,10 @@
 //! here, and a line in the list of each class that has the driver.
 
 use bulkhead_image::layout::{
-    CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART, CONTROLLER_CMSDK_UART, CONTROLLER_DUAL_TIMER,
-    CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_LAN9118, CONTROLLER_NVIC, CONTROLLER_PL011,
-    CONTROLLER_PPC_TIMER, CONTROLLER_PPC405EP_UART, CONTROLLER_UIC, ControllerRecord, NONE, ROLE_CONSOLE,
-    ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_TIMER,
+    CONTROLLER_ACPI_TIMER, CONTROLLER_APIC, CONTROLLER_ARM_TIMER, CONTROLLER_CADENCE_UART,
+    CONTROLLER_CMSDK_UART, CONTROLLER_DUAL_TIMER, CONTROLLER_GIC_V2, CONTROLLER_GIC_V3, CONTROLLER_LAN9118,
+    CONTROLLER_NS16550, CONTROLLER_NVIC, CONTROLLER_PL011, CONTROLLER_PPC_TIMER, CONTROLLER_PPC405EP_UART,
+    CONTROLLER_UIC, ControllerRecord, NONE, ROLE_CONSOLE, ROLE_INTERRUPTS, ROLE_NETWORK, ROLE_TIMER,
 };
 
 use crate::board::{Device, LINE_MAX, Window};
@@ -167,6 +167,11 @@ impl Driver {
             need: Need::Required,
         });
         windows.chain(lines).chain(self.clock).collect()
+    }
+
+    /// Tells whether its registers are I/O ports, not memory.
+    pub(crate) const fn uses_ports(&self) -> bool {
+        matches!(self.number, CONTROLLER_NS16550 | CONTROLLER_ACPI_TIMER)
     }
 
     /// Reads the device from its table of a board file.
@@ -529,6 +534,31 @@ pub(crate) static UIC: Driver = Driver {
     clock: None,
 };
 
+/// NS 16550A UART at I/O ports.
+pub(crate) static NS16550: Driver = Driver {
+    compatible: "ns16550a",
+    description: "NS 16550A at I/O ports",
+    role: Role::Console,
+    number: CONTROLLER_NS16550,
+    windows: REGISTERS,
+    lines: &[line(CONSOLE_LINE, 0, "console")],
+    clock: None,
+};
+
+/// The APICs of a PC.
+pub(crate) static APIC: Driver = Driver {
+    compatible: "intel,apic",
+    description: "the APICs of a PC",
+    role: Role::Interrupts,
+    number: CONTROLLER_APIC,
+    windows: &[
+        window("local-apic", "local APIC of the CPU that accesses it; APICs only"),
+        window("io-apic", "I/O APIC; APICs only"),
+    ],
+    lines: &[],
+    clock: None,
+};
+
 /// Time base and programmable interval timer of a PowerPC 4xx.
 pub(crate) static PPC_TIMER: Driver = Driver {
     compatible: "ibm,ppc4xx-timer",
@@ -538,4 +568,18 @@ pub(crate) static PPC_TIMER: Driver = Driver {
     windows: &[],
     lines: &[],
     clock: clock(Need::Required, 1, "clock of timer and counter in Hz; dual timer"),
+};
+
+/// The power management timer of ACPI, by which the timers of the CPU are measured.
+pub(crate) static ACPI_TIMER: Driver = Driver {
+    compatible: "acpi,pm-timer",
+    description: "power management timer of ACPI",
+    role: Role::Timer,
+    number: CONTROLLER_ACPI_TIMER,
+    windows: &[window(
+        "ports",
+        "I/O ports of the power management registers, of which the timer is at +8; ACPI only",
+    )],
+    lines: &[],
+    clock: None,
 };

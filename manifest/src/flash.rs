@@ -47,7 +47,7 @@ pub enum FlashError {
 impl fmt::Display for FlashError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotElf(why) => write!(f, "the class binary is not a linked ELF file for Arm: {why}"),
+            Self::NotElf(why) => write!(f, "the class binary is not a linked ELF file of any class: {why}"),
             Self::NoEnd => write!(
                 f,
                 "the class binary has no symbol `__image_end`, `__log_area` or `__ram_end`"

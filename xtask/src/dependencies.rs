@@ -73,6 +73,18 @@ const RULES: &[(&str, &[&str])] = &[
             "drivers",
         ],
     ),
+    (
+        "arch/x86_64",
+        &[
+            "abi",
+            "image",
+            "arch/api",
+            "arch/support",
+            "arch/paging",
+            "arch/x86_64/core",
+        ],
+    ),
+    ("arch/x86_64/core", &["arch/api"]),
     ("drivers", &["arch/api", "arch/support"]),
     ("hypervisor/*", &["abi", "kernel", "image", "arch/*", "drivers"]),
     ("guest", &["abi", "guest/ring"]),

@@ -14,6 +14,7 @@ mod ppc405;
 #[cfg(feature = "stub-class")]
 #[path = "../../../tests/stub-class/facts.rs"]
 mod stub;
+pub mod x86_64;
 
 use crate::RegisterRule;
 use bulkhead_abi::size::Tables;
@@ -25,12 +26,14 @@ pub use driver::DriverFacts;
 pub use ppc405::FACTS as PPC405;
 #[cfg(feature = "stub-class")]
 pub use stub::FACTS as STUB;
+pub use x86_64::FACTS as X86_64;
 
 /// All classes.
 pub const CLASSES: &[&ClassFacts] = &[
     &AARCH64,
     &ARMV7M,
     &PPC405,
+    &X86_64,
     #[cfg(feature = "stub-class")]
     &STUB,
 ];
@@ -205,12 +208,14 @@ const ONLY: Option<&ClassFacts> = match (
     cfg!(feature = "only-aarch64"),
     cfg!(feature = "only-armv7m"),
     cfg!(feature = "only-ppc405"),
+    cfg!(feature = "only-x86_64"),
 ) {
-    (true, false, false) => Some(&AARCH64),
-    (false, true, false) => Some(&ARMV7M),
-    (false, false, true) => Some(&PPC405),
+    (true, false, false, false) => Some(&AARCH64),
+    (false, true, false, false) => Some(&ARMV7M),
+    (false, false, true, false) => Some(&PPC405),
+    (false, false, false, true) => Some(&X86_64),
     // Nobody asked, or several class binaries are built together: every class is served.
-    (false, false, false) | (true, true, _) | (true, _, true) | (_, true, true) => None,
+    _ => None,
 };
 
 /// Tells whether a class that this build serves has that UART.

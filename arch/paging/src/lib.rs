@@ -31,6 +31,7 @@
 mod estimate;
 mod format;
 mod geometry;
+pub mod long_mode;
 mod memory;
 mod tree;
 pub mod vmsa;

@@ -91,6 +91,18 @@ pub const PAYLOADS: &[Payload] = &[
         architecture: "arm64",
         source: Source::Built(&LINUX_PPC405),
     },
+    Payload {
+        name: "linux-cloud-amd64",
+        description: "Debian's amd64 kernel for virtual machines",
+        architecture: "amd64",
+        source: Source::Kernel("linux-image-cloud-amd64"),
+    },
+    Payload {
+        name: "initramfs-amd64",
+        description: "a root file system of Debian's busybox for amd64",
+        architecture: "amd64",
+        source: Source::Busybox,
+    },
 ];
 
 /// Linux for a PowerPC 405. Later versions of Linux do not have this CPU any more.

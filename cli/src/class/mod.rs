@@ -11,6 +11,7 @@ mod ppc405;
 #[cfg(feature = "stub-class")]
 #[path = "../../../tests/stub-class/cli.rs"]
 mod stub;
+mod x86_64;
 
 use crate::build::linker::Link;
 use crate::explain::Event;
@@ -23,6 +24,7 @@ static CLASSES: &[&dyn Tool] = &[
     &aarch64::Aarch64,
     &armv7m::Armv7m,
     &ppc405::Ppc405,
+    &x86_64::X86,
     #[cfg(feature = "stub-class")]
     &stub::Stub,
 ];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The instruction that makes a hypercall, and the registers around it, as the CPU has them.
 //!
-//! Both kinds of CPU take the same numbers (head of `bulkhead-abi`), so what is above this module does not
+//! All kinds of CPU take the same numbers (head of `bulkhead-abi`), so what is above this module does not
 //! ask for the CPU.
 
 #[cfg(target_arch = "aarch64")]
@@ -10,6 +10,8 @@ mod aarch64;
 mod arm;
 #[cfg(target_arch = "powerpc")]
 mod powerpc;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64::call;
@@ -17,3 +19,5 @@ pub(crate) use aarch64::call;
 pub(crate) use arm::call;
 #[cfg(target_arch = "powerpc")]
 pub(crate) use powerpc::call;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::call;

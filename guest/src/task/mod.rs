@@ -19,6 +19,8 @@ mod powerpc;
 #[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
 pub mod process;
 mod start;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
 use aarch64 as cpu;
@@ -26,6 +28,8 @@ use aarch64 as cpu;
 use arm as cpu;
 #[cfg(target_arch = "powerpc")]
 use powerpc as cpu;
+#[cfg(target_arch = "x86_64")]
+use x86_64 as cpu;
 
 #[cfg(target_arch = "aarch64")]
 use aarch64_switch as switching;

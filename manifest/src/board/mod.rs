@@ -39,6 +39,10 @@ const EMBEDDED: &[(&str, &str)] = &[
     ("mps2-an386", include_str!("../../../boards/mps2-an386.toml")),
     ("mps2-an500", include_str!("../../../boards/mps2-an500.toml")),
     ("ref405ep", include_str!("../../../boards/ref405ep.toml")),
+    (
+        "qemu-q35-x86_64",
+        include_str!("../../../boards/qemu-q35-x86_64.toml"),
+    ),
     ("xlnx-versal", include_str!("../../../boards/xlnx-versal.toml")),
     ("xlnx-zcu102", include_str!("../../../boards/xlnx-zcu102.toml")),
 ];
@@ -333,7 +337,8 @@ impl Board {
             .collect()
     }
 
-    /// Returns the devices that the hypervisor itself drives: a name for messages, and the registers.
+    /// Returns the devices that the hypervisor itself drives: a name for messages, and the registers in
+    /// memory.
     #[must_use]
     pub fn hypervisor_devices(&self) -> Vec<(&'static str, Window)> {
         let registers = |controller: &Controller| {
@@ -341,7 +346,8 @@ impl Board {
             let windows = controller.windows.clone().into_iter();
             windows.map(move |window| (name, window)).collect::<Vec<_>>()
         };
-        self.controllers.iter().flat_map(registers).collect()
+        let in_memory = self.controllers.iter().filter(|own| !own.driver.uses_ports());
+        in_memory.flat_map(registers).collect()
     }
 }
 

@@ -12,6 +12,7 @@ mod ppc405;
 #[cfg(feature = "stub-class")]
 #[path = "../../../tests/stub-class/manifest.rs"]
 mod stub;
+mod x86_64;
 
 use std::fmt;
 
@@ -36,6 +37,7 @@ const CLASSES: &[Class] = &[
     aarch64::CLASS,
     armv7m::CLASS,
     ppc405::CLASS,
+    x86_64::CLASS,
     #[cfg(feature = "stub-class")]
     stub::CLASS,
 ];

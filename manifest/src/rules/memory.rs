@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory as the partitions see it: sizes, alignment, overlaps, virtual devices.
 
-use bulkhead_arch_api::ClassFacts;
+use bulkhead_arch_api::{AddressSpace, ClassFacts};
 
 use crate::board::{Board, Window};
 use crate::class::Class;
@@ -186,7 +186,14 @@ pub(crate) fn virtual_areas(partition: &PartitionSpec, board: Option<&Board>) ->
             base: machine.uart.base.get(),
             size: uart_size(class_of(board).facts()),
         };
-        areas.push(Area::new("virtual UART", window, place, false));
+        // A UART at I/O ports takes no memory.
+        let is_in_memory = class_of(board)
+            .facts()
+            .console()
+            .is_none_or(|(device, _)| device.windows[0].space == AddressSpace::Memory);
+        if is_in_memory {
+            areas.push(Area::new("virtual UART", window, place, false));
+        }
     }
     if machine.functions != 0 {
         let place = partition.name.place;

@@ -158,3 +158,23 @@ pub const LAN9118: DeviceFacts = plain(6, DeviceRole::Network, 0x100);
 
 /// Virtual NS 16550A UART with registers in memory, a byte each (TI SLLS597, table 3).
 pub const NS16550_MEMORY: DeviceFacts = plain(30, DeviceRole::Console(VirtualUart::Ns16550), 8);
+/// Virtual NS 16550A UART at I/O ports (TI SLLS597, table 3).
+pub const NS16550: DeviceFacts = DeviceFacts {
+    windows: [
+        WindowFacts {
+            space: AddressSpace::Ports,
+            ..window(8)
+        },
+        NO_WINDOW,
+    ],
+    ..plain(20, DeviceRole::Console(VirtualUart::Ns16550), 8)
+};
+
+/// The interrupt controllers of a PC, as one device: windows local APIC, I/O APIC.
+pub const APIC: DeviceFacts = DeviceFacts {
+    number: 21,
+    role: DeviceRole::Controller,
+    windows: [window(0x1000), window(0x1000)],
+    lines: 1,
+    needs: super::driver::APIC.number,
+};

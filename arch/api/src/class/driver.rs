@@ -76,3 +76,9 @@ pub const PPC405EP_UART_OFFSET: u64 = 0x300;
 pub const UIC: DriverFacts = driver(31, Role::Interrupts, 0);
 /// Time base and programmable interval timer of a PowerPC 4xx.
 pub const PPC_TIMER: DriverFacts = driver(32, Role::Timer, 0);
+/// NS 16550A UART at I/O ports.
+pub const NS16550: DriverFacts = driver(20, Role::Console, 1);
+/// The APICs of a PC: windows local APIC, I/O APIC.
+pub const APIC: DriverFacts = driver(21, Role::Interrupts, 2);
+/// The power management timer of ACPI, by which the other clocks are measured: a window of I/O ports.
+pub const ACPI_TIMER: DriverFacts = driver(22, Role::Timer, 1);

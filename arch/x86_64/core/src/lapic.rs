@@ -1,0 +1,697 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A local APIC (Intel SDM 3A, chapter 11; AMD APM volume 2, chapter 16), xAPIC or x2APIC.
+//!
+//! Registers have the numbers of x2APIC: the offset of xAPIC divided by 16. Time is in ticks of the counter
+//! that the guest reads as its TSC. The timer counts that counter, divided as DCR says.
+//!
+//! Interrupts from elsewhere come by [`Lapic::accept`]. The owner asks [`Lapic::deliverable`] before each
+//! entry of the guest, and calls [`Lapic::take`] when the processor takes the vector.
+
+/// APIC_BASE: the boot processor.
+const BASE_BOOT: u64 = 1 << 8;
+/// APIC_BASE.EXTD.
+const BASE_EXTENDED: u64 = 1 << 10;
+/// APIC_BASE.EN.
+const BASE_ENABLED: u64 = 1 << 11;
+/// Where the registers of xAPIC are.
+pub const ADDRESS: u64 = 0xFEE0_0000;
+
+const ID: u32 = 0x02;
+const VERSION: u32 = 0x03;
+const TASK_PRIORITY: u32 = 0x08;
+const PROCESSOR_PRIORITY: u32 = 0x0A;
+const END: u32 = 0x0B;
+const LOGICAL_DESTINATION: u32 = 0x0D;
+const DESTINATION_FORMAT: u32 = 0x0E;
+const SPURIOUS: u32 = 0x0F;
+const IN_SERVICE: u32 = 0x10;
+const TRIGGER_MODE: u32 = 0x18;
+const REQUEST: u32 = 0x20;
+const ERROR: u32 = 0x28;
+const COMMAND: u32 = 0x30;
+const COMMAND_HIGH: u32 = 0x31;
+/// First of the local vector table: timer, thermal, performance, LINT0, LINT1, error.
+const LOCAL: u32 = 0x32;
+const INITIAL_COUNT: u32 = 0x38;
+const CURRENT_COUNT: u32 = 0x39;
+const DIVIDE: u32 = 0x3E;
+const SELF_COMMAND: u32 = 0x3F;
+
+/// Version 0x14, six local vectors.
+const VERSION_VALUE: u32 = 0x14 | 5 << 16;
+const SOFTWARE_ENABLED: u32 = 1 << 8;
+const MASKED: u32 = 1 << 16;
+const PERIODIC: u32 = 1;
+const BY_DEADLINE: u32 = 2;
+/// Received illegal vector, sent illegal vector.
+const ERROR_SENT: u32 = 1 << 5;
+
+/// Interrupt command: where an interrupt goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ipi {
+    /// The vector. With [`Delivery::Startup`] the page of the first instruction.
+    pub vector: u8,
+    /// What it is.
+    pub delivery: Delivery,
+    /// Who gets it.
+    pub target: Target,
+}
+
+/// What an interrupt message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// An interrupt with a vector.
+    Fixed,
+    /// The same, to one of several processors.
+    Lowest,
+    /// A non-maskable interrupt.
+    Nmi,
+    /// Reset of a processor.
+    Init,
+    /// Start of a processor that was reset.
+    Startup,
+    /// An interrupt whose vector the 8259 knows.
+    External,
+    /// Anything else: nobody gets it.
+    None,
+}
+
+impl Delivery {
+    /// Decodes the field of three bits that all messages have.
+    #[must_use]
+    pub const fn decode(field: u32) -> Self {
+        match field & 7 {
+            0 => Self::Fixed,
+            1 => Self::Lowest,
+            4 => Self::Nmi,
+            5 => Self::Init,
+            6 => Self::Startup,
+            7 => Self::External,
+            _ => Self::None,
+        }
+    }
+}
+
+/// The processors that a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The sender.
+    Own,
+    /// Everybody.
+    All,
+    /// Everybody but the sender.
+    Others,
+    /// By number.
+    Physical(u32),
+    /// By the logical destination register.
+    Logical(u32),
+}
+
+/// What a store asks for beside the change of the register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    Nothing,
+    /// To send this.
+    Send(Ipi),
+    /// To tell the I/O APIC that this vector has ended.
+    End(u8),
+}
+
+/// 256 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Vectors([u32; 8]);
+
+impl Vectors {
+    const fn place(vector: u8) -> (usize, u32) {
+        ((vector >> 5) as usize, 1 << (vector & 31))
+    }
+
+    fn set(&mut self, vector: u8, on: bool) {
+        let (word, bit) = Self::place(vector);
+        if let Some(word) = self.0.get_mut(word) {
+            *word = if on { *word | bit } else { *word & !bit };
+        }
+    }
+
+    fn has(&self, vector: u8) -> bool {
+        let (word, bit) = Self::place(vector);
+        self.0.get(word).is_some_and(|word| word & bit != 0)
+    }
+
+    fn highest(&self) -> Option<u8> {
+        let mut words = self.0.iter().enumerate().rev();
+        let (index, word) = words.find(|(_, word)| **word != 0)?;
+        Some(((index as u32) << 5 | word.leading_zeros() ^ 31) as u8)
+    }
+
+    fn word(&self, index: u32) -> u32 {
+        self.0.get(index as usize).copied().unwrap_or(0)
+    }
+}
+
+/// The local APIC of a vCPU.
+#[derive(Clone, Debug)]
+pub struct Lapic {
+    id: u32,
+    base: u64,
+    task_priority: u8,
+    spurious: u32,
+    logical: u32,
+    format: u32,
+    request: Vectors,
+    in_service: Vectors,
+    level: Vectors,
+    local: [u32; 6],
+    command: u64,
+    /// Errors since ESR was written last, and as it shows them.
+    errors: [u32; 2],
+    initial: u32,
+    divide: u32,
+    /// When the timer was started.
+    started: u64,
+    /// When the timer expires next, 0 if it does not.
+    due: u64,
+}
+
+impl Lapic {
+    /// Returns the state of processor `id` after a reset. `extended`: firmware has switched it to x2APIC.
+    #[must_use]
+    pub const fn new(id: u32, extended: bool) -> Self {
+        Self {
+            id,
+            base: ADDRESS
+                | BASE_ENABLED
+                | if id == 0 { BASE_BOOT } else { 0 }
+                | if extended { BASE_EXTENDED } else { 0 },
+            task_priority: 0,
+            spurious: 0xFF,
+            logical: 0,
+            format: u32::MAX,
+            request: Vectors([0; 8]),
+            in_service: Vectors([0; 8]),
+            level: Vectors([0; 8]),
+            // LINT0 of the boot processor lets the 8259 through, as firmware leaves it.
+            local: [
+                MASKED,
+                MASKED,
+                MASKED,
+                if id == 0 { 7 << 8 } else { MASKED },
+                if id == 0 { 4 << 8 } else { MASKED },
+                MASKED,
+            ],
+            command: 0,
+            errors: [0; 2],
+            initial: 0,
+            divide: 0,
+            started: 0,
+            due: 0,
+        }
+    }
+
+    /// Returns its number.
+    #[must_use]
+    pub const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Returns APIC_BASE.
+    #[must_use]
+    pub const fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Writes APIC_BASE. Returns false, and changes nothing, if that is a #GP: another address, reserved
+    /// bits, or a forbidden change of the mode (SDM 3A, 11.12.5).
+    pub fn set_base(&mut self, value: u64) -> bool {
+        let modes = BASE_ENABLED | BASE_EXTENDED;
+        if value & !modes != self.base & !modes {
+            return false;
+        }
+        match (self.base & modes, value & modes) {
+            // x2APIC only from xAPIC, and from there only off.
+            (_, BASE_EXTENDED) | (0, _) if value & BASE_EXTENDED != 0 => return false,
+            (old, BASE_ENABLED) if old == modes => return false,
+            _ => {}
+        }
+        self.base = value;
+        true
+    }
+
+    /// Tells whether it is in x2APIC mode.
+    #[must_use]
+    pub const fn is_extended(&self) -> bool {
+        self.base & BASE_EXTENDED != 0
+    }
+
+    /// Returns the task priority, as CR8 shows it.
+    #[must_use]
+    pub const fn task_priority(&self) -> u8 {
+        self.task_priority
+    }
+
+    /// Sets the task priority.
+    pub const fn set_task_priority(&mut self, priority: u8) {
+        self.task_priority = priority;
+    }
+
+    const fn is_enabled(&self) -> bool {
+        self.base & BASE_ENABLED != 0 && self.spurious & SOFTWARE_ENABLED != 0
+    }
+
+    /// Makes a vector pending. Returns whether it can be delivered sooner or later.
+    pub fn accept(&mut self, vector: u8, is_level: bool) -> bool {
+        if vector < 16 || !self.is_enabled() {
+            return false;
+        }
+        self.request.set(vector, true);
+        self.level.set(vector, is_level);
+        true
+    }
+
+    fn processor_priority(&self) -> u8 {
+        let serviced = self.in_service.highest().unwrap_or(0) & 0xF0;
+        if self.task_priority & 0xF0 >= serviced {
+            self.task_priority
+        } else {
+            serviced
+        }
+    }
+
+    /// Returns the vector that is pending with the highest priority, and whether the processor's priority
+    /// lets it through.
+    #[must_use]
+    pub fn pending(&self) -> Option<(u8, bool)> {
+        if !self.is_enabled() {
+            return None;
+        }
+        let vector = self.request.highest()?;
+        let is_open = vector & 0xF0 > self.processor_priority() & 0xF0;
+        Some((vector, is_open))
+    }
+
+    /// Returns the vector that the processor can take now.
+    #[must_use]
+    pub fn deliverable(&self) -> Option<u8> {
+        self.pending()
+            .filter(|(_, is_open)| *is_open)
+            .map(|(vector, _)| vector)
+    }
+
+    /// Tells whether the pending vector only waits for a lower task priority.
+    #[must_use]
+    pub fn waits_for_task_priority(&self) -> Option<u8> {
+        let (vector, is_open) = self.pending()?;
+        let serviced = self.in_service.highest().unwrap_or(0) & 0xF0;
+        (!is_open && vector & 0xF0 > serviced).then_some(vector)
+    }
+
+    /// Notes that the processor has taken the vector.
+    pub fn take(&mut self, vector: u8) {
+        self.request.set(vector, false);
+        self.in_service.set(vector, true);
+    }
+
+    /// Tells whether the 8259 reaches the processor through LINT0.
+    #[must_use]
+    pub const fn passes_external(&self) -> bool {
+        if self.base & BASE_ENABLED == 0 {
+            return true;
+        }
+        let [_, _, _, lint0, ..] = self.local;
+        lint0 & MASKED == 0 && lint0 >> 8 & 7 == 7
+    }
+
+    /// Tells whether a message for `target` from `sender` is for this processor.
+    #[must_use]
+    pub fn is_for(&self, target: Target, sender: u32) -> bool {
+        match target {
+            Target::Own => self.id == sender,
+            Target::All => true,
+            Target::Others => self.id != sender,
+            Target::Physical(id) if self.is_extended() => id == self.id || id == u32::MAX,
+            Target::Physical(id) => id == self.id || id & 0xFF == 0xFF,
+            Target::Logical(set) if self.is_extended() => {
+                let own = self.logical_extended();
+                set == u32::MAX || set >> 16 == own >> 16 && set & own & 0xFFFF != 0
+            }
+            Target::Logical(set) => {
+                let own = self.logical >> 24;
+                if self.format >> 28 == 0xF {
+                    set & own != 0
+                } else {
+                    set >> 4 == own >> 4 && set & own & 0xF != 0
+                }
+            }
+        }
+    }
+
+    const fn logical_extended(&self) -> u32 {
+        (self.id >> 4) << 16 | 1 << (self.id & 0xF)
+    }
+
+    /// Returns the register `number`, or `None` if there is none.
+    #[must_use]
+    pub fn read(&self, number: u32, now: u64) -> Option<u64> {
+        let word = match number {
+            ID if self.is_extended() => self.id,
+            ID => self.id << 24,
+            VERSION => VERSION_VALUE,
+            TASK_PRIORITY => self.task_priority.into(),
+            PROCESSOR_PRIORITY => self.processor_priority().into(),
+            LOGICAL_DESTINATION if self.is_extended() => self.logical_extended(),
+            LOGICAL_DESTINATION => self.logical,
+            DESTINATION_FORMAT if !self.is_extended() => self.format,
+            SPURIOUS => self.spurious,
+            IN_SERVICE..TRIGGER_MODE => self.in_service.word(number & 7),
+            TRIGGER_MODE..REQUEST => self.level.word(number & 7),
+            REQUEST..ERROR => self.request.word(number & 7),
+            ERROR => self.errors[1],
+            COMMAND if self.is_extended() => return Some(self.command),
+            COMMAND => self.command as u32,
+            COMMAND_HIGH if !self.is_extended() => (self.command >> 32) as u32,
+            LOCAL..INITIAL_COUNT => self.local_vector(number),
+            INITIAL_COUNT => self.initial,
+            CURRENT_COUNT => self.count(now),
+            DIVIDE => self.divide,
+            // xAPIC has no error for a register that is not there.
+            _ if !self.is_extended() => 0,
+            _ => return None,
+        };
+        Some(word.into())
+    }
+
+    fn local_vector(&self, number: u32) -> u32 {
+        let index = number.wrapping_sub(LOCAL) as usize;
+        self.local.get(index).copied().unwrap_or(MASKED)
+    }
+
+    /// Writes the register `number`; `None` if there is none, or not such a value.
+    pub fn write(&mut self, number: u32, value: u64, now: u64) -> Option<Effect> {
+        let word = value as u32;
+        if self.is_extended() && number != COMMAND && value >> 32 != 0 {
+            return None;
+        }
+        match number {
+            TASK_PRIORITY => self.task_priority = word as u8,
+            END => return Some(self.end()),
+            LOGICAL_DESTINATION if !self.is_extended() => self.logical = word & 0xFF00_0000,
+            DESTINATION_FORMAT if !self.is_extended() => self.format = word | 0x0FFF_FFFF,
+            SPURIOUS => self.set_spurious(word),
+            ERROR => self.errors = [0, self.errors[0]],
+            COMMAND if self.is_extended() => {
+                self.command = value;
+                return Some(self.send());
+            }
+            COMMAND => {
+                self.command = self.command & !u64::from(u32::MAX) | u64::from(word & !(1 << 12));
+                return Some(self.send());
+            }
+            COMMAND_HIGH if !self.is_extended() => {
+                self.command = self.command & u64::from(u32::MAX) | u64::from(word) << 32;
+            }
+            SELF_COMMAND if self.is_extended() => {
+                return Some(Effect::Send(Ipi {
+                    vector: word as u8,
+                    delivery: Delivery::Fixed,
+                    target: Target::Own,
+                }));
+            }
+            LOCAL..INITIAL_COUNT => self.set_local(number, word, now),
+            INITIAL_COUNT => {
+                self.initial = word;
+                self.start(now);
+            }
+            DIVIDE => {
+                self.divide = word & 0xB;
+                self.start(now);
+            }
+            ID | CURRENT_COUNT | VERSION if self.is_extended() => return None,
+            _ if !self.is_extended() => {}
+            _ => return None,
+        }
+        Some(Effect::Nothing)
+    }
+
+    fn set_spurious(&mut self, word: u32) {
+        self.spurious = word & 0x1FF;
+        if word & SOFTWARE_ENABLED == 0 {
+            for entry in &mut self.local {
+                *entry |= MASKED;
+            }
+        }
+    }
+
+    fn set_local(&mut self, number: u32, word: u32, now: u64) {
+        let is_off = self.spurious & SOFTWARE_ENABLED == 0;
+        let word = word & 0x7_E7FF | if is_off { MASKED } else { 0 };
+        let before = self.mode();
+        if let Some(entry) = self.local.get_mut(number.wrapping_sub(LOCAL) as usize) {
+            *entry = word;
+        }
+        if number == LOCAL && before != self.mode() {
+            self.due = 0;
+            if self.mode() != BY_DEADLINE {
+                self.start(now);
+            }
+        }
+    }
+
+    fn end(&mut self) -> Effect {
+        let Some(vector) = self.in_service.highest() else {
+            return Effect::Nothing;
+        };
+        self.in_service.set(vector, false);
+        if self.level.has(vector) {
+            Effect::End(vector)
+        } else {
+            Effect::Nothing
+        }
+    }
+
+    fn send(&mut self) -> Effect {
+        let low = self.command as u32;
+        let delivery = Delivery::decode(low >> 8);
+        // INIT with level de-assert does nothing on processors since the Pentium 4 (SDM 3A, 11.6.1).
+        if delivery == Delivery::Init && low & 1 << 14 == 0 && low & 1 << 15 != 0 {
+            return Effect::Nothing;
+        }
+        if matches!(delivery, Delivery::Fixed | Delivery::Lowest) && low & 0xF0 == 0 {
+            self.errors[0] |= ERROR_SENT;
+            return Effect::Nothing;
+        }
+        let high = (self.command >> 32) as u32;
+        let destination = if self.is_extended() { high } else { high >> 24 };
+        let target = match (low >> 18 & 3, low & 1 << 11 != 0) {
+            (1, _) => Target::Own,
+            (2, _) => Target::All,
+            (3, _) => Target::Others,
+            (_, true) => Target::Logical(destination),
+            (_, false) => Target::Physical(destination),
+        };
+        Effect::Send(Ipi {
+            vector: low as u8,
+            delivery,
+            target,
+        })
+    }
+
+    const fn mode(&self) -> u32 {
+        let [timer, ..] = self.local;
+        timer >> 17 & 3
+    }
+
+    /// Bits by which the counter is shifted (SDM 3A, figure 11-10).
+    const fn shift(&self) -> u32 {
+        let field = self.divide & 3 | self.divide >> 1 & 4;
+        (field.wrapping_add(1)) & 7
+    }
+
+    const fn period(&self) -> u64 {
+        (self.initial as u64) << self.shift()
+    }
+
+    fn start(&mut self, now: u64) {
+        if self.mode() == BY_DEADLINE {
+            return;
+        }
+        self.started = now;
+        self.due = match self.period() {
+            0 => 0,
+            period => now.saturating_add(period),
+        };
+    }
+
+    fn count(&self, now: u64) -> u32 {
+        if self.due <= now || self.mode() == BY_DEADLINE {
+            return 0;
+        }
+        (self.due.saturating_sub(now) >> self.shift()) as u32
+    }
+
+    /// Returns TSC_DEADLINE.
+    #[must_use]
+    pub const fn deadline(&self) -> u64 {
+        if self.mode() == BY_DEADLINE { self.due } else { 0 }
+    }
+
+    /// Writes TSC_DEADLINE.
+    pub const fn set_deadline(&mut self, deadline: u64) {
+        if self.mode() == BY_DEADLINE {
+            self.due = deadline;
+        }
+    }
+
+    /// Returns when the timer interrupts next.
+    #[must_use]
+    pub const fn expiry(&self) -> Option<u64> {
+        let [timer, ..] = self.local;
+        if self.due == 0 || timer & MASKED != 0 {
+            None
+        } else {
+            Some(self.due)
+        }
+    }
+
+    /// Lets the timer expire if it is time. Periods that were missed are one interrupt.
+    pub fn advance(&mut self, now: u64) {
+        if self.due == 0 || self.due > now {
+            return;
+        }
+        let [timer, ..] = self.local;
+        let period = self.period();
+        if self.mode() == PERIODIC && period != 0 {
+            let missed = now.wrapping_sub(self.due).checked_div(period).unwrap_or(0);
+            let next = missed.wrapping_add(1).wrapping_mul(period);
+            self.due = self.due.wrapping_add(next);
+        } else {
+            self.due = 0;
+        }
+        if timer & MASKED == 0 {
+            self.accept(timer as u8, false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on() -> Lapic {
+        let mut apic = Lapic::new(1, true);
+        apic.write(SPURIOUS, 0x1FF, 0);
+        apic
+    }
+
+    #[test]
+    fn vectors_come_by_priority_and_end_in_order() {
+        let mut apic = on();
+        assert!(apic.accept(0x31, false) && apic.accept(0x52, true));
+        assert_eq!(apic.deliverable(), Some(0x52));
+        apic.take(0x52);
+        assert_eq!(apic.deliverable(), None, "a lower class waits");
+        assert!(apic.accept(0x60, false));
+        assert_eq!(apic.deliverable(), Some(0x60));
+        apic.take(0x60);
+        assert_eq!(apic.write(END, 0, 0), Some(Effect::Nothing));
+        assert_eq!(apic.write(END, 0, 0), Some(Effect::End(0x52)));
+        assert_eq!(apic.deliverable(), Some(0x31));
+        apic.set_task_priority(0x30);
+        assert_eq!(apic.deliverable(), None);
+        assert_eq!(apic.waits_for_task_priority(), Some(0x31));
+    }
+
+    #[test]
+    fn nothing_is_accepted_while_it_is_off() {
+        let mut apic = Lapic::new(0, false);
+        assert!(!apic.accept(0x31, false));
+        apic.write(SPURIOUS, 0x1FF, 0);
+        assert!(!apic.accept(0x0F, false), "an exception's vector");
+        assert!(apic.accept(0x31, false));
+    }
+
+    #[test]
+    fn commands_name_their_targets() {
+        let mut apic = on();
+        let ipi = |vector, delivery, target| {
+            Some(Effect::Send(Ipi {
+                vector,
+                delivery,
+                target,
+            }))
+        };
+        let sent = apic.write(COMMAND, 3 << 32 | 0x4031, 0);
+        assert_eq!(sent, ipi(0x31, Delivery::Fixed, Target::Physical(3)));
+        let sent = apic.write(COMMAND, 2 << 32 | 0x4608, 0);
+        assert_eq!(sent, ipi(8, Delivery::Startup, Target::Physical(2)));
+        let sent = apic.write(SELF_COMMAND, 0x77, 0);
+        assert_eq!(sent, ipi(0x77, Delivery::Fixed, Target::Own));
+        assert_eq!(apic.write(COMMAND, 0x8500, 0), Some(Effect::Nothing), "de-assert");
+        assert_eq!(apic.write(COMMAND, 0x4001, 0), Some(Effect::Nothing), "vector 1");
+        assert_eq!(apic.write(ID, 0, 0), None);
+        assert_eq!(apic.read(COMMAND_HIGH, 0), None);
+        let mut old = Lapic::new(0, false);
+        old.write(COMMAND_HIGH, 0x0200_0000, 0);
+        let sent = old.write(COMMAND, 0x4031, 0);
+        assert_eq!(sent, ipi(0x31, Delivery::Fixed, Target::Physical(2)));
+    }
+
+    #[test]
+    fn targets_are_met_by_number_and_by_set() {
+        let apic = on();
+        assert!(apic.is_for(Target::Physical(1), 0) && !apic.is_for(Target::Physical(2), 0));
+        assert!(apic.is_for(Target::Logical(2), 0) && !apic.is_for(Target::Logical(1), 0));
+        assert!(apic.is_for(Target::Others, 0) && !apic.is_for(Target::Others, 1));
+        let mut old = Lapic::new(2, false);
+        old.write(LOGICAL_DESTINATION, 0x0400_0000, 0);
+        assert!(old.is_for(Target::Logical(6), 0) && !old.is_for(Target::Logical(3), 0));
+        assert!(old.is_for(Target::Physical(0xFF), 0));
+    }
+
+    #[test]
+    fn the_timer_counts_once_or_for_ever() {
+        let mut apic = on();
+        apic.write(LOCAL, 0x40, 0);
+        apic.write(DIVIDE, 0, 0);
+        apic.write(INITIAL_COUNT, 100, 1000);
+        assert_eq!(apic.expiry(), Some(1200), "divided by two");
+        assert_eq!(apic.read(CURRENT_COUNT, 1100), Some(50));
+        apic.advance(1199);
+        assert_eq!(apic.deliverable(), None);
+        apic.advance(1200);
+        assert_eq!((apic.deliverable(), apic.expiry()), (Some(0x40), None));
+        apic.take(0x40);
+        apic.write(END, 0, 0);
+        apic.write(LOCAL, 0x2_0041, 2000);
+        apic.write(INITIAL_COUNT, 100, 2000);
+        apic.advance(2650);
+        assert_eq!((apic.deliverable(), apic.expiry()), (Some(0x41), Some(2800)));
+    }
+
+    #[test]
+    fn the_deadline_is_a_time_of_its_own() {
+        let mut apic = on();
+        apic.set_deadline(5000);
+        assert_eq!(apic.deadline(), 0, "not in this mode");
+        apic.write(LOCAL, 0x4_0042, 0);
+        apic.set_deadline(5000);
+        assert_eq!((apic.deadline(), apic.expiry()), (5000, Some(5000)));
+        apic.advance(5000);
+        assert_eq!((apic.deadline(), apic.deliverable()), (0, Some(0x42)));
+        apic.write(LOCAL, 0x40, 6000);
+        assert_eq!(apic.expiry(), None);
+    }
+
+    #[test]
+    fn the_mode_changes_only_as_the_manual_allows() {
+        let mut apic = Lapic::new(0, false);
+        assert_eq!(apic.base(), 0xFEE0_0900);
+        assert!(apic.set_base(0xFEE0_0D00));
+        assert!(!apic.set_base(0xFEE0_0900), "not back to xAPIC");
+        assert!(!apic.set_base(0xFEE0_0500), "not extended and off");
+        assert!(apic.set_base(0xFEE0_0100));
+        assert!(!apic.set_base(0xFEE0_0D00), "not from off to x2APIC");
+        assert!(apic.set_base(0xFEE0_0900));
+        assert!(!apic.set_base(0xFED0_0900));
+    }
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From the checked system image to the machine of each pCPU.
+//!
+//! [`Machine::primary`] checks the tables of the system image (not the payloads), once for backend and
+//! kernel. Only then does it trust an address in them. If the tables are bad the machine is made with the
+//! console alone, so that the kernel can report why.
+
+use crate::board::{BOARD, Board};
+use crate::boot::halt;
+use crate::machine::Machine;
+use crate::physical::Stopwatch;
+use crate::sysreg::{self, counter, read_port8, read_port32, write_port8};
+use crate::{boot, console, descriptors, layout, mmu, physical};
+use bulkhead_arch_api::{HostPhys, MAX_PCPUS, PcpuId, class};
+use bulkhead_arch_paging::MapError;
+use bulkhead_arch_x86_64_core::rtc;
+use bulkhead_arch_x86_64_core::time::{NANOS, PIT_HERTZ, PM_HERTZ, Ratio};
+use bulkhead_image::layout::{
+    CONTROLLER_ACPI_TIMER, CONTROLLER_APIC, ControllerRecord, MAP_DEVICE, MAP_RAM, ROLE_INTERRUPTS,
+    ROLE_TIMER,
+};
+use bulkhead_image::{Image, ImageError, Portable};
+use core::cell::UnsafeCell;
+
+/// Offset of the PM timer from the power management registers (ACPI 6.4, 4.8.2.1; Intel ICH9 13.8.3.3).
+const PM_TIMER: u16 = 8;
+/// Bits of the PM timer that every board has.
+const PM_MASK: u32 = 0xFF_FFFF;
+/// Ticks of the PM timer in a measurement: 10 ms.
+const MEASURED: u32 = PM_HERTZ as u32 / 100;
+/// Rates are rounded to so many Hz, which is the accuracy of the measurement.
+const ROUNDED: u64 = 100_000;
+
+/// The permission map of ports: every access exits.
+#[repr(C, align(4096))]
+struct PortMap([u8; 3 * 4096]);
+
+static PORT_MAP: PortMap = PortMap([0xFF; 3 * 4096]);
+
+/// The permission map of model-specific registers.
+#[repr(C, align(4096))]
+struct RegisterMap([u8; 2 * 4096]);
+
+/// Registers that VMRUN, VMLOAD or VMSAVE switch, so that a guest has them to itself (AMD APM volume 2,
+/// 15.5.1 and 15.5.2): SYSENTER, PAT; STAR, LSTAR, CSTAR, SFMASK; FS, GS and kernel GS base.
+const OWN: [u32; 11] = [
+    0x174,
+    0x175,
+    0x176,
+    0x277,
+    0xC000_0081,
+    0xC000_0082,
+    0xC000_0083,
+    0xC000_0084,
+    0xC000_0100,
+    0xC000_0101,
+    0xC000_0102,
+];
+
+/// Two bits a register; the second range begins at byte 0x800 (15.11).
+static REGISTER_MAP: RegisterMap = {
+    let mut map = [0xFF; 2 * 4096];
+    let mut index = 0;
+    while index < OWN.len() {
+        let number = OWN[index];
+        let (base, number) = if number >= 0xC000_0000 {
+            (0x800, number - 0xC000_0000)
+        } else {
+            (0, number)
+        };
+        map[base + number as usize / 4] &= !(3 << (number % 4 * 2));
+        index += 1;
+    }
+    RegisterMap(map)
+};
+
+/// Returns the addresses of the permission maps: ports, registers.
+pub(crate) fn maps() -> (u64, u64) {
+    ((&raw const PORT_MAP) as u64, (&raw const REGISTER_MAP) as u64)
+}
+
+/// The pages that the hardware wants for each pCPU: where VMRUN saves the host, and the control block for the
+/// host's hidden registers.
+#[repr(C, align(4096))]
+struct HostPages(UnsafeCell<[[u8; 2 * 4096]; MAX_PCPUS]>);
+
+// SAFETY: only the hardware reads and writes them; each pCPU has its own part.
+unsafe impl Sync for HostPages {}
+
+#[unsafe(link_section = ".contexts")]
+static HOST_PAGES: HostPages = HostPages(UnsafeCell::new([[0; 2 * 4096]; MAX_PCPUS]));
+
+impl Machine {
+    /// Returns the boot pCPU's machine, and the system image or its error. Called once, by `entry_points`.
+    pub fn primary() -> (Self, Result<Image<'static>, ImageError>) {
+        descriptors::fill_handlers();
+        descriptors::load(0);
+        if mmu::build().is_err() {
+            halt("LOCKDOWN: the hypervisor's own memory does not fit its tables");
+        }
+        let bytes = boot::system_image();
+        console::find(bytes);
+        match Image::check(bytes, &class::X86_64, &Portable) {
+            Ok(image) => (Self::on_board(&image), Ok(image)),
+            Err(error) => (Self::new(PcpuId(0)), Err(error)),
+        }
+    }
+
+    fn on_board(image: &Image<'_>) -> Self {
+        if image.board().load_address.get() != layout::load_address() {
+            halt("LOCKDOWN: loaded at the wrong address");
+        }
+        if image.board().log_base.get() != layout::log_address() {
+            halt("LOCKDOWN: the log's place is not directly below the load address");
+        }
+        if map_board(image).is_err() {
+            halt("LOCKDOWN: the board's memory map does not fit the hypervisor's tables");
+        }
+        let mut board = survey(image);
+        if board.hardware_ids.first() != Some(&physical::own_initial_id()) {
+            halt("LOCKDOWN: the boot CPU is not pCPU 0 of the board");
+        }
+        let (hertz, timer) = measure(board.power, board.apics[0]);
+        board = with_rates(board, hertz, timer);
+        BOARD.call_once(|| board);
+        physical::init_board();
+        let mut machine = Self::new(PcpuId(0));
+        machine.init();
+        machine
+    }
+
+    /// Returns the machine of a pCPU that [`bulkhead_arch_api::Cpus::start`] started. Called once per pCPU,
+    /// by `entry_points`.
+    #[must_use]
+    pub fn secondary(index: u64) -> Self {
+        descriptors::load(index as usize);
+        let mut machine = Self::new(PcpuId(index as u8));
+        machine.init();
+        machine
+    }
+
+    /// Switches AMD-V on, and the pCPU's local APIC.
+    fn init(&mut self) {
+        let pages = (&raw const HOST_PAGES) as u64 + u64::from(self.pcpu.0) * 2 * 4096;
+        sysreg::write_msr(sysreg::EFER, sysreg::read_msr(sysreg::EFER) | sysreg::EFER_SVME);
+        sysreg::write_msr(sysreg::HOST_SAVE, pages);
+        self.host = pages + 4096;
+        // SAFETY: the page is this pCPU's, and large enough for a control block.
+        unsafe { core::arch::asm!("vmsave rax", in("rax") self.host, options(nostack, preserves_flags)) }
+        physical::init_local();
+    }
+}
+
+/// Returns the number of address space identifiers of the processor. Ends the start of a processor without
+/// AMD-V or nested paging.
+fn spaces() -> u32 {
+    let [_, _, features, _] = sysreg::cpuid(0x8000_0001, 0);
+    let [last, ..] = sysreg::cpuid(0x8000_0000, 0);
+    let [_, spaces, _, nested] = if last >= 0x8000_000A {
+        sysreg::cpuid(0x8000_000A, 0)
+    } else {
+        [0; 4]
+    };
+    if features & 1 << 2 == 0 || nested & 1 == 0 || spaces < 3 {
+        halt("LOCKDOWN: the CPU has no AMD-V with nested paging");
+    }
+    if sysreg::read_msr(sysreg::VM_CR) & sysreg::SVM_DISABLED != 0 {
+        halt("LOCKDOWN: the firmware has locked AMD-V");
+    }
+    spaces
+}
+
+fn controller<'i>(image: &Image<'i>, role: u32, kind: u32) -> Option<&'i ControllerRecord> {
+    let mut all = image.controllers().iter();
+    all.find(|record| record.role.get() == role && record.compatible.get() == kind)
+}
+
+fn survey(image: &Image<'_>) -> Board {
+    let apic = controller(image, ROLE_INTERRUPTS, CONTROLLER_APIC);
+    let timer = controller(image, ROLE_TIMER, CONTROLLER_ACPI_TIMER);
+    let (Some(apic), Some(timer)) = (apic, timer) else {
+        halt("LOCKDOWN: no timer or no APICs this hypervisor can use in the board's tables");
+    };
+    let mut hardware_ids = [u64::MAX; MAX_PCPUS];
+    for (slot, record) in hardware_ids.iter_mut().zip(image.pcpus()) {
+        *slot = record.hardware_id.get();
+    }
+    let board = image.board();
+    let [local, io, ..] = apic.base;
+    let [power, ..] = timer.base;
+    let one = Ratio::new(1, 1);
+    Board {
+        hardware_ids,
+        pool: (board.pool_base.get(), board.pool_size.get()),
+        trace: (board.trace_base.get(), board.trace_records.get() as usize),
+        apics: [local.get(), io.get()],
+        power: power.get() as u16,
+        hertz: 1,
+        timer: one,
+        nanos: one,
+        pit: one,
+        pm: one,
+        from_pit: one,
+        epoch: 0,
+        spaces: spaces(),
+    }
+}
+
+/// Adds the rates of clocks. `timer`: ticks of the local APIC's timer in a second.
+fn with_rates(board: Board, hertz: u64, timer: u64) -> Board {
+    let nanos = Ratio::new(hertz, NANOS);
+    Board {
+        hertz,
+        timer: Ratio::new(hertz, timer),
+        nanos,
+        pit: Ratio::new(hertz, PIT_HERTZ),
+        pm: Ratio::new(hertz, PM_HERTZ),
+        from_pit: Ratio::new(PIT_HERTZ, hertz),
+        epoch: date().saturating_sub(nanos.apply(counter()) / NANOS),
+        ..board
+    }
+}
+
+/// Measures the ticks of the counter and of the local APIC's timer in a second by the PM timer.
+fn measure(power: u16, apic: u64) -> (u64, u64) {
+    let read = || read_port32(power + PM_TIMER) & PM_MASK;
+    let timer = Stopwatch::start(apic);
+    let (start, from, first) = (read(), counter(), timer.read());
+    let (mut passed, mut to, mut last) = (0, from, first);
+    // A PM timer that stands still would be waited for in vain; the counter then ends it.
+    while passed < MEASURED && to.wrapping_sub(from) < 1 << 36 {
+        passed = read().wrapping_sub(start) & PM_MASK;
+        (to, last) = (counter(), timer.read());
+    }
+    if passed < MEASURED || last == first {
+        halt("LOCKDOWN: the PM timer or the APIC's timer of the board's tables does not count");
+    }
+    let in_second = |ticks: u64| {
+        let hertz = u128::from(ticks) * u128::from(PM_HERTZ) / u128::from(passed);
+        (hertz as u64 + ROUNDED / 2) / ROUNDED * ROUNDED
+    };
+    (
+        in_second(to - from),
+        in_second(u64::from(last - first)).max(ROUNDED),
+    )
+}
+
+/// Returns the seconds since 1970 of the board's real-time clock.
+fn date() -> u64 {
+    let read = |index: u8| {
+        write_port8(0x70, index);
+        rtc::binary(read_port8(0x71))
+    };
+    let year = 2000 + read(9);
+    rtc::seconds(
+        (year, read(8).clamp(1, 12), read(7).clamp(1, 31)),
+        (read(4), read(2), read(0)),
+    )
+}
+
+fn map_board(image: &Image<'_>) -> Result<(), MapError> {
+    for record in image.map() {
+        let (base, size) = (HostPhys(record.base.get()), record.size.get());
+        match record.kind.get() {
+            MAP_RAM => mmu::map_ram(base, size)?,
+            MAP_DEVICE => mmu::map_device(base, size)?,
+            _ => {}
+        }
+    }
+    if let Some(apic) = controller(image, ROLE_INTERRUPTS, CONTROLLER_APIC) {
+        for (base, size) in apic.base.iter().zip(&apic.size) {
+            if size.get() != 0 {
+                mmu::map_device(HostPhys(base.get()), size.get())?;
+            }
+        }
+    }
+    for record in image.registers() {
+        mmu::map_device(HostPhys(record.host.get()), record.size.get())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A vCPU: its control block, its registers, and what its last exit left to do. No code that decides.
+
+use crate::svm::{self, Vmcb};
+use bulkhead_abi::log::Exits;
+use bulkhead_arch_api::{
+    EntryState, Exit, MAX_VCPUS, PartitionId, PartitionKind, TimeMode, VcpuId, VcpuPlan,
+};
+use bulkhead_arch_support::ClaimTable;
+use bulkhead_arch_x86_64_core::decode::{Operation, Register};
+use core::cell::UnsafeCell;
+
+/// RAX and RSP among the general registers.
+pub(crate) const RAX: usize = 0;
+pub(crate) const RCX: usize = 1;
+pub(crate) const RDX: usize = 2;
+pub(crate) const RBX: usize = 3;
+pub(crate) const RSP: usize = 4;
+pub(crate) const RSI: usize = 6;
+pub(crate) const RDI: usize = 7;
+pub(crate) const R8: usize = 8;
+pub(crate) const R9: usize = 9;
+
+/// The work that the answer to the last exit finishes.
+#[derive(Clone, Copy)]
+pub(crate) enum Pending {
+    /// Nothing.
+    Nothing,
+    /// An access to memory, and the address behind the instruction.
+    Memory {
+        operation: Operation,
+        size: u8,
+        next: u64,
+    },
+    /// An IN of so many bytes, or an OUT.
+    Port { size: u8, next: u64 },
+    /// A RDMSR or WRMSR.
+    Register { is_read: bool, next: u64 },
+    /// A hypercall, which is over already.
+    Call,
+}
+
+/// Registers of the x87 unit, MMX and SSE, as FXSAVE64 stores them.
+#[repr(C, align(16))]
+#[derive(Clone, Copy)]
+pub(crate) struct FpRegisters(pub(crate) [u64; 64]);
+
+impl FpRegisters {
+    /// The state after a reset: FCW 0x37F as FNINIT leaves it, MXCSR 0x1F80.
+    pub(crate) const RESET: Self = {
+        let mut words = [0; 64];
+        words[0] = 0x37F;
+        words[3] = 0x1F80;
+        Self(words)
+    };
+}
+
+/// A vCPU. The control block is first, where the hardware wants a page of its own.
+#[repr(C)]
+pub(crate) struct Context {
+    pub(crate) vmcb: Vmcb,
+    /// General registers in the order of instructions. RAX and RSP are in the control block while it runs.
+    pub(crate) general: [u64; 16],
+    /// Registers of floating point, while another vCPU has the pCPU.
+    pub(crate) fp: FpRegisters,
+    pub(crate) id: VcpuId,
+    pub(crate) plan: VcpuPlan,
+    /// The counters of its exits in the log area, from boot.
+    pub(crate) exits: Option<&'static Exits>,
+    pub(crate) pending: Pending,
+    /// The exception that [`bulkhead_arch_api::Vcpus::fault`] reflects.
+    pub(crate) reflect: u64,
+    /// The last fault can be completed as if it had no effect: the address of the next instruction.
+    pub(crate) skip_to: Option<u64>,
+    /// The event that the next entry delivers.
+    pub(crate) event: u64,
+    /// The guest's counter less the hardware's.
+    pub(crate) offset: u64,
+    /// When the vCPU ceased to be current, for frozen time.
+    pub(crate) since: u64,
+    /// Until when an idle vCPU waits; 0 if it is not idle.
+    pub(crate) idle_until: u64,
+    /// TSC_AUX.
+    pub(crate) auxiliary: u64,
+    /// vCPUs that a start-up IPI has named and the kernel not yet, and the page of their first instruction.
+    pub(crate) starting: (u8, u8),
+    /// Its address space must be forgotten at the next entry.
+    pub(crate) forget: bool,
+    /// Mappings that were taken away when it forgot last.
+    pub(crate) seen_revoked: u64,
+    /// The upper half of the task priority, as the control block has it.
+    pub(crate) task_priority: u8,
+    /// An exit that was found outside a run.
+    pub(crate) early: Option<Exit>,
+}
+
+impl Context {
+    const fn new() -> Self {
+        Self {
+            vmcb: Vmcb::new(),
+            general: [0; 16],
+            fp: FpRegisters::RESET,
+            id: VcpuId(0),
+            plan: VcpuPlan {
+                partition: PartitionId(0),
+                kind: PartitionKind::Vm,
+                index: 0,
+                first: VcpuId(0),
+                count: 1,
+                time: TimeMode::Real,
+                entry_state: EntryState::USUAL,
+                idle_in_place: false,
+                semihosting: false,
+            },
+            exits: None,
+            pending: Pending::Nothing,
+            reflect: 0,
+            skip_to: None,
+            event: 0,
+            offset: 0,
+            since: 0,
+            idle_until: 0,
+            auxiliary: 0,
+            starting: (0, 0),
+            forget: true,
+            seen_revoked: 0,
+            task_priority: 0,
+            early: None,
+        }
+    }
+
+    /// Tells whether it runs a program instead of a machine.
+    #[inline]
+    pub(crate) fn is_task(&self) -> bool {
+        self.plan.kind == PartitionKind::Task
+    }
+
+    /// Returns a general register.
+    #[inline(always)]
+    pub(crate) fn general(&self, number: usize) -> u64 {
+        self.general.get(number).copied().unwrap_or(0)
+    }
+
+    /// Sets a general register.
+    #[inline(always)]
+    pub(crate) fn set_general(&mut self, number: usize, value: u64) {
+        if let Some(register) = self.general.get_mut(number) {
+            *register = value;
+        }
+    }
+
+    /// Returns a part of a general register, in the low bits.
+    pub(crate) fn read(&self, register: Register) -> u64 {
+        let value = self.general(register.number.into());
+        if register.is_high { value >> 8 } else { value }
+    }
+
+    /// Sets a part of a general register. A write of 4 bytes clears the upper ones.
+    pub(crate) fn write(&mut self, register: Register, size: u8, value: u64) {
+        let number = register.number.into();
+        let old = self.general(number);
+        let new = match (size, register.is_high) {
+            (1, true) => old & !0xFF00 | (value & 0xFF) << 8,
+            (1, false) => old & !0xFF | value & 0xFF,
+            (2, _) => old & !0xFFFF | value & 0xFFFF,
+            (4, _) => value & 0xFFFF_FFFF,
+            _ => value,
+        };
+        self.set_general(number, new);
+    }
+
+    /// Sets the address of the next instruction, and ends an interrupt shadow.
+    #[inline(always)]
+    pub(crate) fn go_to(&mut self, next: u64) {
+        self.vmcb.set(svm::RIP, next);
+        let shadow = self.vmcb.get(svm::SHADOW);
+        self.vmcb.set(svm::SHADOW, shadow & !1);
+    }
+
+    /// Returns the guest's counter.
+    #[inline(always)]
+    pub(crate) fn now(&self) -> u64 {
+        crate::sysreg::counter().wrapping_add(self.offset)
+    }
+}
+
+/// The contexts of all vCPUs.
+#[unsafe(link_section = ".contexts")]
+pub(crate) static CONTEXTS: ClaimTable<Context, MAX_VCPUS> =
+    ClaimTable::new([const { UnsafeCell::new(Context::new()) }; MAX_VCPUS]);

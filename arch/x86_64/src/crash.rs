@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The end: an exception or a panic of the hypervisor itself, or a first step that fails.
+//!
+//! The hypervisor's own invariant is broken, so it stops every other pCPU, leaves a record in the log area,
+//! reports and stops. An exception runs on the emergency stack of its pCPU. Nothing here uses a part that may
+//! have broken: no lock, no formatting machinery, the UART by polling. The record comes before the console,
+//! because the console may hang.
+
+use crate::parking::park;
+use crate::stacks::{GUARD_SIZE, STACK_SIZE, STACKS};
+use crate::{console, log, physical, sysreg};
+use bulkhead_abi::log::{CRASH_EXCEPTION, CRASH_LOCKDOWN, CRASH_PANIC, Crash, NONE, STACK_WORDS};
+use bulkhead_arch_api::MAX_PCPUS;
+use bulkhead_arch_support::{Report, physical as memory};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+static CRASHED: AtomicBool = AtomicBool::new(false);
+
+/// Bytes of a report.
+const ROOM: usize = 256;
+/// The non-maskable interrupt, by which a pCPU that crashes stops the others.
+const NMI: u64 = 2;
+
+/// The frame that `entry` makes of an exception: general registers, then what the processor has pushed.
+#[repr(C)]
+pub(crate) struct Frame {
+    /// R15 to R8, RDI, RSI, RBP, RBX, RDX, RCX, RAX.
+    registers: [u64; 15],
+    vector: u64,
+    code: u64,
+    rip: u64,
+    cs: u64,
+    flags: u64,
+    rsp: u64,
+    ss: u64,
+}
+
+/// Makes sure that only the first CPU to crash reports, and only once: a crash while reporting ends here.
+fn claim() {
+    if CRASHED.swap(true, Ordering::AcqRel) {
+        park();
+    }
+    physical::stop_others();
+}
+
+/// Makes a crash record. `details` adds everything that is known besides the message.
+fn leave(kind: u32, pcpu: u32, message: &str, details: impl FnOnce(&Crash)) {
+    let area = log::area();
+    area.make_if_invalid();
+    area.crash
+        .begin(kind, pcpu, sysreg::counter(), message.as_bytes());
+    area.crash.base.store(0, Ordering::Relaxed);
+    details(&area.crash);
+    area.crash.complete(area.header.boots.load(Ordering::Relaxed));
+}
+
+/// Ends the run at an exception of the hypervisor itself.
+pub(crate) extern "C" fn crash(frame: &Frame) -> ! {
+    if frame.vector == NMI && CRASHED.load(Ordering::Acquire) {
+        park();
+    }
+    claim();
+    let address = sysreg::fault_address();
+    let mut line = Report::<ROOM>::new();
+    line.text("LOCKDOWN: exception in the hypervisor: vector=0x")
+        .number(frame.vector, 1);
+    line.text(" code=0x").number(frame.code, 1);
+    line.text(" rip=0x").number(frame.rip, 1);
+    line.text(" cr2=0x").number(address, 1);
+    line.text(" rsp=0x").number(frame.rsp, 1);
+    leave(CRASH_EXCEPTION, pcpu_of(frame.rsp), line.as_str(), |record| {
+        record.syndrome.store(frame.code, Ordering::Relaxed);
+        record.address.store(address, Ordering::Relaxed);
+        record.pc.store(frame.rip, Ordering::Relaxed);
+        record.status.store(frame.flags, Ordering::Relaxed);
+        record.vector.store(frame.vector, Ordering::Relaxed);
+        for (place, value) in record.registers.iter().zip(frame.registers.iter().rev()) {
+            place.store(*value, Ordering::Relaxed);
+        }
+        store_stack(record, frame.rsp);
+    });
+    console::last_words(line.as_str());
+    park()
+}
+
+/// Ends the run at a panic, which is a broken invariant as well.
+pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    claim();
+    let mut line = Report::<ROOM>::new();
+    line.text("LOCKDOWN: panic in the hypervisor");
+    if let Some(location) = info.location() {
+        line.text(" at ").text(location.file());
+        line.text(" line 0x").number(u64::from(location.line()), 1);
+    }
+    let stack = &raw const line as u64 & !7;
+    leave(CRASH_PANIC, pcpu_of(stack), line.as_str(), |record| {
+        store_stack(record, stack);
+    });
+    console::last_words(line.as_str());
+    park()
+}
+
+/// Refuses to start, because something at the very beginning is wrong.
+pub(crate) fn refuse(reason: &str) -> ! {
+    leave(CRASH_LOCKDOWN, NONE, reason, |_| ());
+    console::last_words(reason);
+    park()
+}
+
+/// Returns where in which stack an address is: the pCPU, and the bytes up to the stack's end.
+fn in_stacks(address: u64) -> Option<(u32, u64)> {
+    let part = (GUARD_SIZE + STACK_SIZE) as u64;
+    let offset = address.wrapping_sub((&raw const STACKS) as u64);
+    let inside = offset < part * MAX_PCPUS as u64 && offset % part >= GUARD_SIZE as u64;
+    inside.then(|| ((offset / part) as u32, part - offset % part))
+}
+
+/// Returns the pCPU whose stack this is.
+fn pcpu_of(stack: u64) -> u32 {
+    in_stacks(stack).map_or(NONE, |(pcpu, _)| pcpu)
+}
+
+/// Stores words of the stack from `from` on, if that is in the stack of a pCPU.
+fn store_stack(record: &Crash, from: u64) {
+    record.sp.store(from, Ordering::Relaxed);
+    let Some((_, rest)) = in_stacks(from).filter(|_| from.is_multiple_of(8)) else {
+        return;
+    };
+    let words = (rest / 8).min(STACK_WORDS as u64);
+    for (place, index) in record.stack.iter().zip(0..words) {
+        // SAFETY: the word is between `from` and the end of the stack that contains `from`. This stack is
+        // mapped, and `from` is a multiple of 8.
+        let word = unsafe { memory::read_word((from + 8 * index) as usize) };
+        place.store(word, Ordering::Relaxed);
+    }
+    record.stack_words.store(words as u32, Ordering::Relaxed);
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Accesses to memory that the nested tables do not allow: registers of virtual devices, or nothing.
+
+use crate::context::{Context, Pending};
+use crate::guest::{self, PROTECTION};
+use crate::machine::Machine;
+use crate::{platform, space, svm};
+use bulkhead_abi::HealthClass;
+use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Exit, GuestPhys, VcpuSet};
+use bulkhead_arch_x86_64_core::decode::{self, Operand, Operation, extend};
+use bulkhead_arch_x86_64_core::lapic::Effect;
+
+/// EXITINFO1 of a nested page fault (APM volume 2, 15.25.6): an instruction fetch; a walk of the guest's
+/// tables.
+const FETCH: u64 = 1 << 4;
+const WALK: u64 = 1 << 33;
+/// Bytes of the windows of APICs.
+const APIC_WINDOW: u64 = 0x1000;
+
+/// RFLAGS: CF, PF, AF, ZF, SF, OF.
+const CARRY: u64 = 1;
+const PARITY: u64 = 1 << 2;
+const ADJUST: u64 = 1 << 4;
+const ZERO: u64 = 1 << 6;
+const SIGN: u64 = 1 << 7;
+const OVERFLOW: u64 = 1 << 11;
+const ALL_FLAGS: u64 = CARRY | PARITY | ADJUST | ZERO | SIGN | OVERFLOW;
+
+/// Handles a nested page fault.
+pub(crate) fn nested_fault(machine: &mut Machine, context: &mut Context) -> Option<Exit> {
+    let cause = context.vmcb.get(svm::EXIT_INFO_1);
+    let address = GuestPhys(context.vmcb.get(svm::EXIT_INFO_2));
+    let is_memory = space::is_memory(context.plan.partition, address);
+    let decoded = if cause & (FETCH | WALK) != 0 || is_memory || context.is_task() {
+        None
+    } else {
+        let (bytes, used) = guest::code(context);
+        decode::access(bytes.get(..used).unwrap_or(&[]), guest::mode(context))
+    };
+    let report = guest::report(context, HealthClass::Memory, Some(address));
+    context.reflect = svm::exception(PROTECTION, Some(0));
+    let Some(found) = decoded else {
+        context.pending = Pending::Nothing;
+        context.skip_to = None;
+        return Some(Exit::Fault(report));
+    };
+    let next = guest::behind(context, found.length);
+    let kind = match found.operation {
+        Operation::Load { .. } | Operation::Test { .. } => AccessKind::Read,
+        Operation::StoreRegister(register) => AccessKind::Write(truncate(context.read(register), found.size)),
+        Operation::StoreValue(value) => AccessKind::Write(truncate(value, found.size)),
+    };
+    context.skip_to = Some(next);
+    context.pending = Pending::Memory {
+        operation: found.operation,
+        size: found.size,
+        next,
+    };
+    let [own, io] = platform::WINDOWS;
+    if address.0.wrapping_sub(own) < APIC_WINDOW {
+        return local(machine, context, address.0 - own, kind);
+    }
+    if address.0.wrapping_sub(io) < APIC_WINDOW {
+        let store = match kind {
+            AccessKind::Read => None,
+            AccessKind::Write(value) => Some(value as u32),
+        };
+        let partition = context.plan.partition;
+        let (value, wake) = platform::access_ioapic(partition, address.0 - io, store, machine.pcpu);
+        finish(context, value.into());
+        return woken(wake);
+    }
+    Some(Exit::Access(Access {
+        space: AddressSpace::Memory,
+        address,
+        size: found.size,
+        kind,
+        report,
+    }))
+}
+
+/// Returns the exit of an access that gave vCPUs something to do.
+pub(crate) fn woken(wake: VcpuSet) -> Option<Exit> {
+    (!wake.is_empty()).then_some(Exit::Wake(wake))
+}
+
+/// Carries out an access to the local APIC in memory. A register is at each multiple of 16.
+fn local(machine: &mut Machine, context: &mut Context, offset: u64, kind: AccessKind) -> Option<Exit> {
+    let now = context.now();
+    let number = (offset >> 4) as u32;
+    let (value, effect) = {
+        let mut apic = platform::apic(context.id)?;
+        match kind {
+            // In x2APIC mode, and while it is off, nothing is there.
+            _ if apic.is_extended() || offset & 0xF != 0 => (0, None),
+            AccessKind::Read => (apic.read(number, now).unwrap_or(0), None),
+            AccessKind::Write(value) => (0, apic.write(number, value & 0xFFFF_FFFF, now)),
+        }
+    };
+    finish(context, value);
+    take_effect(machine, context, effect.unwrap_or(Effect::Nothing))
+}
+
+/// Does what a store to the local APIC asks for.
+pub(crate) fn take_effect(machine: &mut Machine, context: &mut Context, effect: Effect) -> Option<Exit> {
+    let partition = context.plan.partition;
+    match effect {
+        Effect::Nothing => None,
+        Effect::End(vector) => woken(platform::end(partition, vector, machine.pcpu)),
+        Effect::Send(ipi) => {
+            let sender = context.plan.index.into();
+            let sent = platform::send(partition, (ipi, false), sender, machine.pcpu);
+            if sent.starting != 0 {
+                context.starting = (sent.starting, ipi.vector);
+            }
+            let mut wake = sent.wake;
+            // The sender looks at its own interrupts anyway.
+            wake.0 &= !VcpuSet::of(context.id).0;
+            woken(wake)
+        }
+    }
+}
+
+const fn truncate(value: u64, size: u8) -> u64 {
+    match size {
+        1 => value & 0xFF,
+        2 => value & 0xFFFF,
+        4 => value & 0xFFFF_FFFF,
+        _ => value,
+    }
+}
+
+/// Completes an access to memory with what a load has read.
+pub(crate) fn finish(context: &mut Context, value: u64) {
+    let Pending::Memory {
+        operation,
+        size,
+        next,
+    } = context.pending
+    else {
+        return;
+    };
+    context.pending = Pending::Nothing;
+    let value = truncate(value, size);
+    match operation {
+        Operation::Load {
+            register,
+            into,
+            signed,
+        } => {
+            let value = if signed { extend(value, size) } else { value };
+            context.write(register, into, value);
+        }
+        Operation::StoreRegister(_) | Operation::StoreValue(_) => {}
+        Operation::Test { with, compares } => {
+            let other = match with {
+                Operand::Register(register) => context.read(register),
+                Operand::Value(value) => value,
+            };
+            let flags = context.vmcb.get(svm::RFLAGS) & !ALL_FLAGS;
+            let new = flags_of(value, truncate(other, size), size, compares);
+            context.vmcb.set(svm::RFLAGS, flags | new);
+        }
+    }
+    context.go_to(next);
+}
+
+/// Returns the flags of a comparison, or of an AND.
+fn flags_of(first: u64, second: u64, size: u8, compares: bool) -> u64 {
+    let sign = 1 << (u32::from(size) * 8 - 1);
+    let result = truncate(
+        if compares {
+            first.wrapping_sub(second)
+        } else {
+            first & second
+        },
+        size,
+    );
+    let when = |is: bool, flag: u64| if is { flag } else { 0 };
+    let common = when(result == 0, ZERO)
+        | when(result & sign != 0, SIGN)
+        | when((result as u8).count_ones().is_multiple_of(2), PARITY);
+    if !compares {
+        return common;
+    }
+    common
+        | when(first < second, CARRY)
+        | when((first ^ second) & (first ^ result) & sign != 0, OVERFLOW)
+        | when((first ^ second ^ result) & 0x10 != 0, ADJUST)
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The log area (`bulkhead_abi::log`), which is the bytes directly below the class binary, and the rings of
+//! the trace.
+//!
+//! The area's place depends on nothing but the load address, so the area can be written before the system
+//! image is understood, or if that never happens.
+
+use crate::board::BOARD;
+use crate::layout;
+use crate::machine::Machine;
+use bulkhead_abi::log::{Area, Exits};
+use bulkhead_abi::trace::{Entry, RECORD_SIZE};
+use bulkhead_arch_api::{Frames, Traces, VcpuId};
+
+/// Returns the area.
+pub(crate) fn area() -> &'static Area {
+    let area = layout::log_address() as *const Area;
+    // SAFETY: a board's RAM begins at least this far before the load address (checked by the host tool),
+    // `mmu::build` maps it for good, no partition may have a mapping there (checked by `bulkhead_image`), and
+    // any bytes are an Area, which is all atomics.
+    unsafe { &*area }
+}
+
+/// Returns the counters of a vCPU's exits.
+pub(crate) fn exits(vcpu: VcpuId) -> Option<&'static Exits> {
+    area().vcpus.get(usize::from(vcpu.0)).map(|vcpu| &vcpu.exits)
+}
+
+/// The class has no networks of the hypervisor.
+impl Frames for Machine {}
+
+impl Traces for Machine {
+    fn log_area(&self) -> &'static Area {
+        area()
+    }
+
+    fn keep(&mut self, _offset: usize, _length: usize) {
+        // Caches are coherent, and a reset of the processors leaves what they hold to their snoops.
+    }
+
+    fn trace_ring(&self) -> &'static [Entry] {
+        let (base, records) = BOARD.get().map_or((0, 0), |board| board.trace);
+        if records == 0 {
+            return &[];
+        }
+        let own = base as usize + usize::from(self.pcpu.0) * records * RECORD_SIZE;
+        // SAFETY: the image's check has found room for the rings of all pCPUs, on page boundaries, in RAM
+        // that is neither the hypervisor's own nor a partition's. `map_board` has mapped this RAM. Nobody
+        // else has it by another name, and any bytes are an Entry, which is all atomics.
+        unsafe { core::slice::from_raw_parts(own as *const Entry, records) }
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The handle of a pCPU: the vCPUs that it has adopted, the current one, and the times for which its timer
+//! is set.
+
+use crate::board::Relax;
+use crate::context::{CONTEXTS, Context};
+use bulkhead_arch_api::{Arch, ClassFacts, MAX_VCPUS, PcpuId, Ticks, VcpuId, VcpuSet, class};
+
+/// A pCPU's machine.
+pub struct Machine {
+    /// The pCPU.
+    pub(crate) pcpu: PcpuId,
+    /// vCPUs adopted here.
+    pub(crate) owned: VcpuSet,
+    /// The vCPU whose floating-point registers are in the hardware: its context, or null. The context is
+    /// always that of an adopted vCPU.
+    pub(crate) current: *mut Context,
+    /// When the kernel wants [`bulkhead_arch_api::Exit::Deadline`].
+    pub(crate) deadline: Ticks,
+    /// The time for which the timer of the local APIC is set.
+    pub(crate) armed: Ticks,
+    /// The control block for VMLOAD of the hypervisor's own hidden registers.
+    pub(crate) host: u64,
+}
+
+impl Arch for Machine {
+    type Relax = Relax;
+    const CAPS: ClassFacts = class::X86_64;
+}
+
+impl Machine {
+    pub(crate) const fn new(pcpu: PcpuId) -> Self {
+        Self {
+            pcpu,
+            owned: VcpuSet::EMPTY,
+            current: core::ptr::null_mut(),
+            deadline: Ticks::NEVER,
+            armed: Ticks::NEVER,
+            host: 0,
+        }
+    }
+
+    /// Returns the context of a vCPU this pCPU has adopted.
+    #[inline(always)]
+    pub(crate) fn adopted(&self, vcpu: VcpuId) -> Option<*mut Context> {
+        self.owned
+            .contains(vcpu)
+            .then(|| CONTEXTS.slot(usize::from(vcpu.0) % MAX_VCPUS))
+    }
+}

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The interrupt controllers and timers of VMs: a local APIC for each vCPU, and what the vCPUs of a VM share.
+//!
+//! Each state machine has a lock of its own, which is held for a bounded number of steps. The lock of the
+//! shared ones comes before that of a local APIC.
+
+use crate::board::{BOARD, Relax};
+use crate::physical;
+use bulkhead_arch_api::class::device;
+use bulkhead_arch_api::{
+    AddressSpace, MAX_PARTITIONS, MAX_VCPUS, PartitionId, PcpuId, ResetKind, VcpuId, VcpuPlan, VcpuSet,
+    VirtualDevice, VirtualLine,
+};
+use bulkhead_arch_x86_64_core::ioapic::{self, IoApic, Message};
+use bulkhead_arch_x86_64_core::lapic::{self, Delivery, Ipi, Lapic, Target};
+use bulkhead_arch_x86_64_core::pic::Pic;
+use bulkhead_arch_x86_64_core::pit::Pit;
+use bulkhead_arch_x86_64_core::pm::{Power, Wish};
+use bulkhead_arch_x86_64_core::rtc::Rtc;
+use bulkhead_arch_x86_64_core::time::NANOS;
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use spin::mutex::{TicketMutex, TicketMutexGuard};
+
+/// A non-maskable interrupt is pending.
+const NMI: u8 = 1;
+/// The vCPU was reset by another one.
+const INIT: u8 = 2;
+/// The pin of the I/O APIC that counter 0 of the PIT is at; its line of the 8259 is 0.
+const PIT_PIN: u32 = 2;
+
+/// What the vCPUs of a VM share.
+struct Shared {
+    ioapic: IoApic,
+    pic: Pic,
+    pit: Pit,
+    rtc: Rtc,
+    power: Power,
+}
+
+impl Shared {
+    const fn new() -> Self {
+        Self {
+            ioapic: IoApic::new(),
+            pic: Pic::new(),
+            pit: Pit::new(),
+            rtc: Rtc::new(),
+            power: Power::new(),
+        }
+    }
+}
+
+/// A VM: its shared parts, and facts that are read without a lock.
+struct Vm {
+    shared: TicketMutex<Shared, Relax>,
+    /// First vCPU, and number of vCPUs.
+    vcpus: [AtomicU8; 2],
+    /// The 8259 asks for vCPU 0.
+    asks: AtomicBool,
+    /// When counter 0 of the PIT rises next, in the guest's ticks.
+    pit_due: AtomicU64,
+    /// First port of the console, and ports; 0 if there is none.
+    console: AtomicU32,
+}
+
+/// A vCPU's local APIC, and facts that are read without a lock.
+struct Local {
+    apic: TicketMutex<Lapic, Relax>,
+    /// `NMI`, `INIT`.
+    events: AtomicU8,
+    home: AtomicU8,
+}
+
+#[expect(
+    clippy::declare_interior_mutable_const,
+    reason = "the first value of an array's entries"
+)]
+const VM: Vm = Vm {
+    shared: TicketMutex::new(Shared::new()),
+    vcpus: [AtomicU8::new(0), AtomicU8::new(0)],
+    asks: AtomicBool::new(false),
+    pit_due: AtomicU64::new(u64::MAX),
+    console: AtomicU32::new(0),
+};
+#[expect(
+    clippy::declare_interior_mutable_const,
+    reason = "the first value of an array's entries"
+)]
+const LOCAL: Local = Local {
+    apic: TicketMutex::new(Lapic::new(0, false)),
+    events: AtomicU8::new(0),
+    home: AtomicU8::new(0),
+};
+
+static VMS: [Vm; MAX_PARTITIONS] = [VM; MAX_PARTITIONS];
+static LOCALS: [Local; MAX_VCPUS] = [LOCAL; MAX_VCPUS];
+
+fn vm(partition: PartitionId) -> Option<&'static Vm> {
+    VMS.get(usize::from(partition.0))
+}
+
+fn local(vcpu: VcpuId) -> Option<&'static Local> {
+    LOCALS.get(usize::from(vcpu.0))
+}
+
+/// Returns the local APIC of a vCPU.
+#[inline]
+pub(crate) fn apic(vcpu: VcpuId) -> Option<TicketMutexGuard<'static, Lapic, Relax>> {
+    Some(local(vcpu)?.apic.lock())
+}
+
+/// Notes where a device of a VM is.
+pub(crate) fn note_device(partition: PartitionId, found: &VirtualDevice) {
+    let is_console = found.kind() == device::NS16550.number && found.is_in(AddressSpace::Ports);
+    if let Some(vm) = vm(partition).filter(|_| is_console) {
+        let window = found.base() as u32 & 0xFFFF | found.size() << 16;
+        vm.console.store(window, Ordering::Release);
+    }
+}
+
+/// Tells whether a port is the console's.
+pub(crate) fn is_console(partition: PartitionId, port: u64) -> bool {
+    let window = vm(partition).map_or(0, |vm| vm.console.load(Ordering::Acquire));
+    port.wrapping_sub(u64::from(window & 0xFFFF)) < u64::from(window >> 16)
+}
+
+/// Notes a vCPU. See [`bulkhead_arch_api::Vcpus::adopt`].
+pub(crate) fn adopt(vcpu: VcpuId, plan: &VcpuPlan, pcpu: PcpuId) {
+    if let (Some(local), Some(vm)) = (local(vcpu), vm(plan.partition)) {
+        local.home.store(pcpu.0, Ordering::Release);
+        let [first, count] = &vm.vcpus;
+        first.store(plan.first.0, Ordering::Release);
+        count.store(plan.count, Ordering::Release);
+    }
+}
+
+/// Resets a vCPU's local APIC. `extended`: it starts in x2APIC mode.
+pub(crate) fn reset_local(vcpu: VcpuId, index: u8, extended: bool) {
+    if let Some(local) = local(vcpu) {
+        *local.apic.lock() = Lapic::new(index.into(), extended);
+        local.events.store(0, Ordering::Release);
+    }
+}
+
+/// Resets what the vCPUs of a VM share.
+pub(crate) fn reset(partition: PartitionId) {
+    if let Some(vm) = vm(partition) {
+        *vm.shared.lock() = Shared::new();
+        vm.asks.store(false, Ordering::Release);
+        vm.pit_due.store(u64::MAX, Ordering::Release);
+    }
+}
+
+/// Takes a pending non-maskable interrupt.
+pub(crate) fn take_nmi(vcpu: VcpuId) -> bool {
+    take_event(vcpu, NMI)
+}
+
+/// Takes the reset by another vCPU.
+pub(crate) fn take_init(vcpu: VcpuId) -> bool {
+    take_event(vcpu, INIT)
+}
+
+#[inline]
+fn take_event(vcpu: VcpuId, event: u8) -> bool {
+    let Some(local) = local(vcpu) else { return false };
+    let events = &local.events;
+    events.load(Ordering::Acquire) & event != 0 && events.fetch_and(!event, Ordering::AcqRel) & event != 0
+}
+
+/// Tells whether the vCPU was reset or has a non-maskable interrupt.
+pub(crate) fn has_event(vcpu: VcpuId) -> bool {
+    local(vcpu).is_some_and(|local| local.events.load(Ordering::Acquire) != 0)
+}
+
+/// Tells whether the 8259 asks for vCPU 0 of the VM.
+#[inline]
+pub(crate) fn external_asks(partition: PartitionId) -> bool {
+    vm(partition).is_some_and(|vm| vm.asks.load(Ordering::Acquire))
+}
+
+/// Takes the vector of the 8259.
+pub(crate) fn take_external(partition: PartitionId) -> Option<u8> {
+    let vm = vm(partition)?;
+    let mut shared = vm.shared.lock();
+    let vector = shared.pic.asks().then(|| shared.pic.take());
+    vm.asks.store(shared.pic.asks(), Ordering::Release);
+    vector
+}
+
+/// Makes a pCPU look at its vCPU's interrupts, if it is another one.
+fn kick(vcpu: VcpuId, own: PcpuId) {
+    let home = local(vcpu).map_or(own.0, |local| local.home.load(Ordering::Acquire));
+    if home == own.0 {
+        return;
+    }
+    let target = BOARD
+        .get()
+        .and_then(|board| board.hardware_ids.get(usize::from(home)));
+    if let Some(target) = target {
+        physical::interrupt(*target, physical::KICK);
+    }
+}
+
+/// The outcome of a message: the vCPUs that have something to do, and those that are to start.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sent {
+    pub(crate) wake: VcpuSet,
+    /// Indices of vCPUs that a start-up IPI names.
+    pub(crate) starting: u8,
+}
+
+/// Sends a message to the vCPUs of a VM that it is for. `sender`: index of the vCPU that sends it.
+pub(crate) fn send(partition: PartitionId, (ipi, is_level): (Ipi, bool), sender: u32, own: PcpuId) -> Sent {
+    let mut sent = Sent::default();
+    let Some(vm) = vm(partition) else { return sent };
+    let [first, count] = [&vm.vcpus[0], &vm.vcpus[1]].map(|value| value.load(Ordering::Acquire));
+    for index in 0..count {
+        let vcpu = VcpuId(first.wrapping_add(index));
+        let Some(local) = local(vcpu) else { break };
+        let mut apic = local.apic.lock();
+        if !apic.is_for(ipi.target, sender) {
+            continue;
+        }
+        let is_told = match ipi.delivery {
+            Delivery::Fixed | Delivery::Lowest => apic.accept(ipi.vector, is_level),
+            Delivery::Nmi => {
+                local.events.fetch_or(NMI, Ordering::AcqRel);
+                true
+            }
+            // The boot processor is never reset by others, and nobody resets itself so.
+            Delivery::Init => {
+                let is_other = index != 0 && u32::from(index) != sender;
+                if is_other {
+                    local.events.fetch_or(INIT, Ordering::AcqRel);
+                }
+                is_other
+            }
+            Delivery::Startup => {
+                if u32::from(index) != sender {
+                    sent.starting |= 1_u8.wrapping_shl(index.into());
+                }
+                false
+            }
+            Delivery::External | Delivery::None => false,
+        };
+        drop(apic);
+        if is_told {
+            sent.wake.insert_all(VcpuSet::of(vcpu));
+            kick(vcpu, own);
+            if ipi.delivery == Delivery::Lowest {
+                break;
+            }
+        }
+    }
+    sent
+}
+
+/// Sends what the I/O APIC has to send, and notes whether the 8259 asks.
+fn settle(partition: PartitionId, vm: &Vm, shared: &mut Shared, own: PcpuId) -> VcpuSet {
+    let mut wake = VcpuSet::EMPTY;
+    for _ in 0..ioapic::PINS {
+        let Some(message) = shared.ioapic.next() else {
+            break;
+        };
+        let Message {
+            vector,
+            delivery,
+            target,
+            is_level,
+        } = message;
+        let ipi = Ipi {
+            vector,
+            delivery,
+            target,
+        };
+        wake.insert_all(send(partition, (ipi, is_level), u32::MAX, own).wake);
+    }
+    let asks = shared.pic.asks();
+    if asks && !vm.asks.load(Ordering::Acquire) {
+        let first = VcpuId(vm.vcpus[0].load(Ordering::Acquire));
+        wake.insert_all(VcpuSet::of(first));
+        kick(first, own);
+    }
+    vm.asks.store(asks, Ordering::Release);
+    wake
+}
+
+/// Changes the level of a line, or sends a vector. Returns the vCPUs that have something to do.
+pub(crate) fn set_line(partition: PartitionId, line: VirtualLine, is_high: bool, own: PcpuId) -> VcpuSet {
+    let Some(vm) = vm(partition) else {
+        return VcpuSet::EMPTY;
+    };
+    if let Some(vector) = line.as_vector() {
+        let ipi = Ipi {
+            vector,
+            delivery: Delivery::Fixed,
+            target: Target::Physical(0),
+        };
+        return if is_high {
+            send(partition, (ipi, false), u32::MAX, own).wake
+        } else {
+            VcpuSet::EMPTY
+        };
+    }
+    let mut shared = vm.shared.lock();
+    shared.ioapic.set(line.0, is_high);
+    shared.pic.set(line.0, is_high);
+    settle(partition, vm, &mut shared, own)
+}
+
+/// Tells the I/O APIC that a vector has ended.
+pub(crate) fn end(partition: PartitionId, vector: u8, own: PcpuId) -> VcpuSet {
+    let Some(vm) = vm(partition) else {
+        return VcpuSet::EMPTY;
+    };
+    let mut shared = vm.shared.lock();
+    shared.ioapic.end(vector);
+    settle(partition, vm, &mut shared, own)
+}
+
+/// Carries out an access to a register of the I/O APIC. Returns what was read.
+pub(crate) fn access_ioapic(
+    partition: PartitionId,
+    offset: u64,
+    store: Option<u32>,
+    own: PcpuId,
+) -> (u32, VcpuSet) {
+    let Some(vm) = vm(partition) else {
+        return (0, VcpuSet::EMPTY);
+    };
+    let mut shared = vm.shared.lock();
+    match store {
+        None => (shared.ioapic.read(offset), VcpuSet::EMPTY),
+        Some(value) => {
+            shared.ioapic.write(offset, value);
+            (0, settle(partition, vm, &mut shared, own))
+        }
+    }
+}
+
+/// The answer to an access to a port.
+pub(crate) enum PortAnswer {
+    /// What was read; 0 for a store.
+    Done(u64, VcpuSet),
+    /// The machine ends or begins anew.
+    Reset(ResetKind),
+    /// No device of the platform has the port.
+    Nobody,
+}
+
+/// Carries out an access to a port of the platform. `now`: the guest's counter.
+pub(crate) fn access_port(
+    partition: PartitionId,
+    (port, store): (u64, Option<u64>),
+    now: u64,
+    own: PcpuId,
+) -> PortAnswer {
+    let (Some(vm), Some(board)) = (vm(partition), BOARD.get()) else {
+        return PortAnswer::Nobody;
+    };
+    let mut shared = vm.shared.lock();
+    let pit = board.pit.apply(now);
+    let Some(value) = store else {
+        let seconds = board.epoch + board.nanos.apply(now) / NANOS;
+        let byte = shared
+            .pic
+            .read(port)
+            .or_else(|| shared.pit.read(port, pit))
+            .or_else(|| shared.rtc.read(port, seconds));
+        let found = byte
+            .map(u64::from)
+            .or_else(|| shared.power.read(port, board.pm.apply(now)));
+        return found.map_or(PortAnswer::Nobody, |value| {
+            PortAnswer::Done(value, VcpuSet::EMPTY)
+        });
+    };
+    let byte = value as u8;
+    if shared.pit.write(port, byte, pit) {
+        note_pit(vm, &shared, board);
+        return PortAnswer::Done(0, VcpuSet::EMPTY);
+    }
+    if shared.pic.write(port, byte) {
+        return PortAnswer::Done(0, settle(partition, vm, &mut shared, own));
+    }
+    if shared.rtc.write(port, byte) {
+        return PortAnswer::Done(0, VcpuSet::EMPTY);
+    }
+    match shared.power.write(port, value) {
+        Some(Wish::Nothing) => PortAnswer::Done(0, VcpuSet::EMPTY),
+        Some(Wish::Off) => PortAnswer::Reset(ResetKind::Off),
+        Some(Wish::Reset) => PortAnswer::Reset(ResetKind::Cold),
+        None => PortAnswer::Nobody,
+    }
+}
+
+fn note_pit(vm: &Vm, shared: &Shared, board: &crate::board::Board) {
+    // One tick later, so that the PIT has risen then.
+    let due = shared
+        .pit
+        .next_rise()
+        .map_or(u64::MAX, |rise| board.from_pit.apply(rise + 1));
+    vm.pit_due.store(due, Ordering::Release);
+}
+
+/// Returns when counter 0 of the PIT rises next, in the guest's ticks.
+#[inline]
+pub(crate) fn pit_due(partition: PartitionId) -> u64 {
+    vm(partition).map_or(u64::MAX, |vm| vm.pit_due.load(Ordering::Acquire))
+}
+
+/// Lets counter 0 of the PIT interrupt, if it has risen.
+pub(crate) fn advance_pit(partition: PartitionId, now: u64, own: PcpuId) -> VcpuSet {
+    let (Some(vm), Some(board)) = (vm(partition), BOARD.get()) else {
+        return VcpuSet::EMPTY;
+    };
+    let mut shared = vm.shared.lock();
+    let mut wake = VcpuSet::EMPTY;
+    if shared.pit.has_risen(board.pit.apply(now)) {
+        for is_high in [true, false] {
+            shared.pic.set(0, is_high);
+            shared.ioapic.set(PIT_PIN, is_high);
+            wake.insert_all(settle(partition, vm, &mut shared, own));
+        }
+    }
+    note_pit(vm, &shared, board);
+    wake
+}
+
+/// The window of a local APIC's registers in memory, and that of the I/O APIC.
+pub(crate) const WINDOWS: [u64; 2] = [lapic::ADDRESS, ioapic::ADDRESS];

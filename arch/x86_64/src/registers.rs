@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Instructions about the processor itself: CPUID, model-specific registers, CR4.
+//!
+//! The emulator has neither decode assists nor the address of the next instruction, so lengths are found by
+//! a look at the instruction where prefixes are usual, and are those without prefixes elsewhere.
+
+use crate::context::{Context, Pending, RAX, RBX, RCX, RDX};
+use crate::emulate::take_effect;
+use crate::guest::{self, PROTECTION};
+use crate::machine::Machine;
+use crate::{platform, svm, sysreg};
+use bulkhead_abi::HealthClass;
+use bulkhead_arch_api::class::x86_64::REGISTERS;
+use bulkhead_arch_api::{Access, AccessKind, AddressSpace, Exit, GuestPhys, Treatment, treatment};
+use bulkhead_arch_x86_64_core::cpuid::{self, Processor};
+use bulkhead_arch_x86_64_core::decode;
+use bulkhead_arch_x86_64_core::lapic::Effect;
+
+/// Bytes of CPUID, RDMSR and WRMSR without prefixes.
+const LENGTH: u8 = 2;
+const TSC: u32 = 0x10;
+const APIC_BASE: u32 = 0x1B;
+const TSC_DEADLINE: u32 = 0x6E0;
+const X2APIC: u32 = 0x800;
+const X2APIC_END: u32 = 0x8FF;
+
+/// EFER: SCE, LME, LMA, NXE, FFXSR, TCE.
+const EFER_LME: u64 = 1 << 8;
+const EFER_LMA: u64 = 1 << 10;
+const EFER_CHANGEABLE: u64 = 1 | EFER_LME | 1 << 11 | 1 << 14;
+const CR0_PG: u64 = 1 << 31;
+/// CR4: VME to PCE, OSFXSR, OSXMMEXCPT, UMIP, FSGSBASE, SMEP, SMAP. What is not here needs state that is not
+/// switched, or is not announced.
+const CR4_ALLOWED: u64 = 0x1FF | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 16 | 1 << 20 | 1 << 21;
+
+/// Handles CPUID.
+pub(crate) fn cpuid(context: &mut Context) -> Option<Exit> {
+    let processor = Processor {
+        id: context.plan.index.into(),
+        count: context.plan.count.into(),
+    };
+    let (leaf, subleaf) = (context.general(RAX) as u32, context.general(RCX) as u32);
+    let [a, b, c, d] = cpuid::answer(leaf, subleaf, processor, sysreg::cpuid);
+    for (register, value) in [(RAX, a), (RBX, b), (RCX, c), (RDX, d)] {
+        context.set_general(register, value.into());
+    }
+    let next = guest::behind(context, LENGTH);
+    context.go_to(next);
+    None
+}
+
+/// Handles RDMSR and WRMSR.
+pub(crate) fn model_specific(machine: &mut Machine, context: &mut Context) -> Option<Exit> {
+    let number = context.general(RCX) as u32;
+    let next = guest::behind(context, LENGTH);
+    let is_read = context.vmcb.get(svm::EXIT_INFO_1) & 1 == 0;
+    let value = context.general(RDX) << 32 | context.general(RAX) & 0xFFFF_FFFF;
+    let kind = if is_read {
+        AccessKind::Read
+    } else {
+        AccessKind::Write(value)
+    };
+    let protection = svm::exception(PROTECTION, Some(0));
+    context.pending = Pending::Register { is_read, next };
+    (context.reflect, context.skip_to) = (protection, Some(next));
+    match treatment(REGISTERS, number.into(), kind) {
+        Treatment::Constant(value) => {
+            finish(context, value);
+            None
+        }
+        Treatment::Exit => Some(Exit::Access(Access {
+            space: AddressSpace::Registers,
+            address: GuestPhys(number.into()),
+            size: 8,
+            kind,
+            report: guest::report(context, HealthClass::System, Some(GuestPhys(number.into()))),
+        })),
+        Treatment::Own => {
+            let done = match kind {
+                AccessKind::Read => read(context, number).map(|value| (value, Effect::Nothing)),
+                AccessKind::Write(value) => write(context, number, value).map(|effect| (0, effect)),
+            };
+            match done {
+                Some((value, effect)) => {
+                    finish(context, value);
+                    take_effect(machine, context, effect)
+                }
+                None => {
+                    // The processor itself would refuse it, so it is no event for others.
+                    context.pending = Pending::Nothing;
+                    context.event = protection;
+                    None
+                }
+            }
+        }
+    }
+}
+
+/// Completes a RDMSR with the value, or a WRMSR.
+pub(crate) fn finish(context: &mut Context, value: u64) {
+    let Pending::Register { is_read, next } = context.pending else {
+        return;
+    };
+    context.pending = Pending::Nothing;
+    if is_read {
+        context.set_general(RAX, value & 0xFFFF_FFFF);
+        context.set_general(RDX, value >> 32);
+    }
+    context.go_to(next);
+}
+
+/// Reads a register of the guest's own; `None` is a #GP.
+fn read(context: &mut Context, number: u32) -> Option<u64> {
+    match number {
+        TSC => Some(context.now()),
+        APIC_BASE => Some(platform::apic(context.id)?.base()),
+        TSC_DEADLINE => Some(platform::apic(context.id)?.deadline()),
+        X2APIC..=X2APIC_END => {
+            let now = context.now();
+            let apic = platform::apic(context.id)?;
+            if !apic.is_extended() {
+                return None;
+            }
+            apic.read(number - X2APIC, now)
+        }
+        sysreg::EFER => Some(context.vmcb.get(svm::EFER) & !sysreg::EFER_SVME),
+        sysreg::TSC_AUX => Some(context.auxiliary),
+        _ => None,
+    }
+}
+
+/// Writes a register of the guest's own; `None` is a #GP.
+fn write(context: &mut Context, number: u32, value: u64) -> Option<Effect> {
+    match number {
+        TSC => {
+            context.offset = value.wrapping_sub(sysreg::counter());
+            context.vmcb.set(svm::TSC_OFFSET, context.offset);
+        }
+        APIC_BASE => {
+            if !platform::apic(context.id)?.set_base(value) {
+                return None;
+            }
+        }
+        TSC_DEADLINE => platform::apic(context.id)?.set_deadline(value),
+        X2APIC..=X2APIC_END => {
+            let now = context.now();
+            let mut apic = platform::apic(context.id)?;
+            if !apic.is_extended() {
+                return None;
+            }
+            let effect = apic.write(number - X2APIC, value, now);
+            // The task priority has a copy in the control block, which the entry sets anew.
+            return effect;
+        }
+        sysreg::EFER => return write_efer(context, value),
+        sysreg::TSC_AUX => {
+            if value >> 32 != 0 {
+                return None;
+            }
+            context.auxiliary = value;
+            sysreg::write_msr(sysreg::TSC_AUX, value);
+        }
+        _ => return None,
+    }
+    Some(Effect::Nothing)
+}
+
+fn write_efer(context: &mut Context, value: u64) -> Option<Effect> {
+    let old = context.vmcb.get(svm::EFER);
+    // LMA is the processor's own, and a store to it is ignored.
+    let wanted = value & !EFER_LMA;
+    let is_paging = context.vmcb.get(svm::CR0) & CR0_PG != 0;
+    if wanted & !EFER_CHANGEABLE != 0 || is_paging && (wanted ^ old) & EFER_LME != 0 {
+        return None;
+    }
+    context
+        .vmcb
+        .set(svm::EFER, wanted | old & EFER_LMA | sysreg::EFER_SVME);
+    context.forget = true;
+    Some(Effect::Nothing)
+}
+
+/// Handles a write of CR4.
+pub(crate) fn write_cr4(context: &mut Context) -> Option<Exit> {
+    let (bytes, used) = guest::code(context);
+    let found = decode::control_move(bytes.get(..used).unwrap_or(&[]), guest::mode(context));
+    let protection = svm::exception(PROTECTION, Some(0));
+    let Some(found) = found.filter(|found| found.control == 4) else {
+        return Some(guest::refused(context, protection, None));
+    };
+    let value = match found.general {
+        4 => context.vmcb.get(svm::RSP),
+        number => context.general(number.into()),
+    };
+    let is_long = context.vmcb.get(svm::EFER) & EFER_LMA != 0;
+    // PAE stays while in long mode.
+    if value & !CR4_ALLOWED != 0 || is_long && value & 1 << 5 == 0 {
+        context.event = protection;
+        return None;
+    }
+    context.vmcb.set(svm::CR4, value);
+    // A change of a bit about pages forgets translations (APM volume 2, 5.5.2).
+    context.forget = true;
+    let next = guest::behind(context, found.length);
+    context.go_to(next);
+    None
+}

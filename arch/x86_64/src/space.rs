@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Address spaces of partitions: nested paging, and the hypervisor's own way to their memory.
+//!
+//! A space is a tree of `arch/paging` in memory that the system image sets aside. The boot pCPU builds the
+//! tree before any vCPU runs. After that the tree is only read, except by [`Spaces::revoke`].
+//!
+//! A task runs in 64-bit mode, which cannot be without translation tables of its own. They are made here: an
+//! identity map of the first 512 GiB, at [`TASK_ROOT`], where the map itself does not reach. Its rights are
+//! those of the nested tables.
+//!
+//! Partition memory is never a Rust reference. The hypervisor looks an address up in the same tree that the
+//! partition's own accesses go through, and then reads or writes by address.
+
+use crate::board::BOARD;
+use crate::machine::Machine;
+use crate::{platform, tables};
+use bulkhead_arch_api::{
+    AccessKind, BuildError, CLEAR_AT_ONCE, CopyError, GuestPhys, HostPhys, MAX_PARTITIONS, MemoryKind,
+    PartitionId, Permissions, Region, SpacePlan, Spaces, VirtualDevice,
+};
+use bulkhead_arch_paging::long_mode::Nested;
+use bulkhead_arch_paging::{
+    Attributes, Geometry, MapError, Mapping, PAGE_SIZE, TableMemory, Translation, Tree,
+};
+use bulkhead_arch_support::{Mmio, physical};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Where a task's own tables are: behind everything that a partition can have mapped.
+pub(crate) const TASK_ROOT: u64 = 1 << 39;
+/// Entry of a task's tables: present, writable, user, accessed.
+const TASK_ENTRY: u64 = 0x27;
+/// The same for memory: dirty, large.
+const TASK_LEAF: u64 = 0xE7;
+
+/// Root of each partition's tree, 0 until it is built.
+static ROOTS: [AtomicU64; MAX_PARTITIONS] = [const { AtomicU64::new(0) }; MAX_PARTITIONS];
+/// Times a mapping was taken away. A vCPU that runs next forgets what its processor remembers.
+static REVOKED: AtomicU64 = AtomicU64::new(0);
+/// Tables of the pool that are in use.
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+const GEOMETRY: Geometry = match Geometry::single_root(48) {
+    Ok(geometry) => geometry,
+    Err(_) => panic!("48 bits are what four levels reach"),
+};
+
+/// Returns the root of a partition's tree.
+pub(crate) fn root_of(partition: PartitionId) -> u64 {
+    let root = ROOTS.get(usize::from(partition.0));
+    root.map_or(0, |root| root.load(Ordering::Acquire))
+}
+
+/// Returns how often a mapping was taken away.
+pub(crate) fn revoked() -> u64 {
+    REVOKED.load(Ordering::Acquire)
+}
+
+fn tree_of(partition: PartitionId) -> Option<Tree<Nested>> {
+    let root = root_of(partition);
+    (root != 0).then(|| Tree::new(HostPhys(root), GEOMETRY))
+}
+
+fn look_up(partition: PartitionId, guest: GuestPhys) -> Option<Translation> {
+    tree_of(partition)?.translate(&Pool, guest.0)
+}
+
+/// Tells whether there is memory of the partition at this address.
+pub(crate) fn is_memory(partition: PartitionId, guest: GuestPhys) -> bool {
+    look_up(partition, guest).is_some_and(|found| found.attributes.kind == MemoryKind::Ram)
+}
+
+/// Reads a word of the partition's memory at a multiple of 8.
+pub(crate) fn read_word(partition: PartitionId, guest: u64) -> Option<u64> {
+    let found = look_up(partition, GuestPhys(guest & !7))?;
+    if found.attributes.kind != MemoryKind::Ram {
+        return None;
+    }
+    // SAFETY: memory of the partition, mapped as RAM of the board, at a multiple of 8.
+    Some(unsafe { physical::read_word(found.output.0 as usize) })
+}
+
+/// Calls `action` with what each piece of a stretch of partition memory is, bytes done and bytes of it.
+fn each_run(
+    partition: PartitionId,
+    guest: GuestPhys,
+    length: u64,
+    mut action: impl FnMut(&Translation, u64, u64),
+) -> Result<(), CopyError> {
+    let tree = tree_of(partition).ok_or(CopyError { address: guest })?;
+    let mut done = 0;
+    while done < length {
+        let at = guest.offset(done).map_err(|_| CopyError { address: guest })?;
+        let run = tree.translate_run(&Pool, at.0, length - done);
+        let Some(found) = run.filter(|found| found.attributes.kind == MemoryKind::Ram) else {
+            return Err(CopyError { address: at });
+        };
+        let bytes = found.contiguous.min(length - done);
+        action(&found, done, bytes);
+        done += bytes;
+    }
+    Ok(())
+}
+
+/// Returns the part of a buffer that a piece is about.
+fn part(done: u64, bytes: u64) -> core::ops::Range<usize> {
+    done as usize..(done + bytes) as usize
+}
+
+/// Memory for tables that the system image sets aside.
+struct Pool;
+
+impl TableMemory for Pool {
+    fn read(&self, table: HostPhys, index: usize) -> u64 {
+        // SAFETY: the tree only names entries of tables it got from `allocate`.
+        unsafe { tables::read(table, index) }
+    }
+
+    fn write(&mut self, table: HostPhys, index: usize, entry: u64) {
+        // SAFETY: as for `read`; nothing refers to them by reference.
+        unsafe { tables::write(table, index, entry) }
+    }
+
+    fn allocate(&mut self) -> Option<HostPhys> {
+        let (base, size) = BOARD.get()?.pool;
+        let limit = (size / PAGE_SIZE) as usize;
+        let taken = USED.fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| {
+            (used < limit).then_some(used + 1)
+        });
+        let table = base + taken.ok()? as u64 * PAGE_SIZE;
+        clear(table, PAGE_SIZE);
+        Some(HostPhys(table))
+    }
+
+    fn forget(&mut self, _input: u64, _size: u64) {
+        // Every vCPU forgets its space before it runs again. The kernel revokes only what belongs to vCPUs
+        // that are stopped.
+        REVOKED.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// Clears memory of ours or of a partition, at multiples of 8.
+fn clear(from: u64, length: u64) {
+    for at in (from..from.saturating_add(length)).step_by(8) {
+        // SAFETY: the callers name memory of the pool or of a partition, mapped as RAM of the board, to which
+        // no Rust reference exists.
+        unsafe { physical::write_word(at as usize, 0) }
+    }
+}
+
+fn build_error(error: MapError, region: &Region) -> BuildError {
+    match error {
+        MapError::OutOfTables => BuildError::TablesExhausted,
+        MapError::BadRange => BuildError::BadRegion(region.guest),
+        MapError::Overlap(address) => BuildError::Overlap(GuestPhys(address)),
+    }
+}
+
+fn map(tree: &Tree<Nested>, region: &Region) -> Result<(), BuildError> {
+    let attributes = Attributes {
+        permissions: region.permissions,
+        kind: region.kind,
+    };
+    let mapping = Mapping {
+        input: region.guest.0,
+        output: region.host,
+        size: region.size,
+        attributes,
+    };
+    tree.map(&mut Pool, &mapping)
+        .map_err(|error| build_error(error, region))
+}
+
+/// Makes the translation tables of a task.
+fn build_task(tree: &Tree<Nested>) -> Result<(), BuildError> {
+    let mut pages = [HostPhys(0); 2];
+    for (index, page) in (0_u64..).zip(&mut pages) {
+        *page = Pool.allocate().ok_or(BuildError::TablesExhausted)?;
+        let region = Region {
+            guest: GuestPhys(TASK_ROOT + index * PAGE_SIZE),
+            host: *page,
+            size: PAGE_SIZE,
+            // A walk of the guest's tables is a store for nested paging (15.25.6).
+            permissions: Permissions {
+                read: true,
+                write: true,
+                execute: false,
+            },
+            kind: MemoryKind::Ram,
+        };
+        map(tree, &region)?;
+    }
+    let [root, level] = pages;
+    Pool.write(root, 0, TASK_ROOT + PAGE_SIZE | TASK_ENTRY);
+    for index in 0..512_usize {
+        Pool.write(level, index, (index as u64) << 30 | TASK_LEAF);
+    }
+    Ok(())
+}
+
+impl Spaces for Machine {
+    fn build(
+        &mut self,
+        partition: PartitionId,
+        plan: &SpacePlan<'_>,
+        devices: impl Iterator<Item = VirtualDevice>,
+    ) -> Result<(), BuildError> {
+        let root = Pool.allocate().ok_or(BuildError::TablesExhausted)?;
+        let tree = Tree::<Nested>::new(root, GEOMETRY);
+        for region in plan.regions {
+            map(&tree, region)?;
+        }
+        if plan.lines == 0 {
+            build_task(&tree)?;
+        }
+        if let Some(slot) = ROOTS.get(usize::from(partition.0)) {
+            slot.store(root.0, Ordering::Release);
+        }
+        for device in devices {
+            platform::note_device(partition, &device);
+        }
+        Ok(())
+    }
+
+    fn revoke(&mut self, partition: PartitionId, guest: GuestPhys, size: u64) {
+        if let Some(tree) = tree_of(partition) {
+            // If no tables are left, the block in question stays mapped as a whole. The kernel finds such a
+            // block by `translate`.
+            let _kept_whole = tree.unmap(&mut Pool, guest.0, size);
+        }
+    }
+
+    fn translate(&self, partition: PartitionId, guest: GuestPhys) -> Option<HostPhys> {
+        look_up(partition, guest).map(|found| found.output)
+    }
+
+    fn copy_in(&self, partition: PartitionId, guest: GuestPhys, bytes: &mut [u8]) -> Result<(), CopyError> {
+        let length = bytes.len() as u64;
+        each_run(partition, guest, length, |found, done, length| {
+            if let Some(target) = bytes.get_mut(part(done, length)) {
+                // SAFETY: memory of the partition, mapped as RAM of the board.
+                unsafe { physical::read(found.output.0 as usize, target) }
+            }
+        })
+    }
+
+    fn copy_out(&mut self, partition: PartitionId, guest: GuestPhys, bytes: &[u8]) -> Result<(), CopyError> {
+        each_run(partition, guest, bytes.len() as u64, |found, done, length| {
+            if let Some(source) = bytes.get(part(done, length)) {
+                // SAFETY: memory of the partition, mapped as RAM of the board; no reference to it exists.
+                unsafe { physical::write(found.output.0 as usize, source) }
+            }
+        })
+    }
+
+    fn may_access(&self, partition: PartitionId, guest: GuestPhys, length: u64, is_store: bool) -> bool {
+        let mut may = true;
+        let found = each_run(partition, guest, length, |found, _, _| {
+            let rights = found.attributes.permissions;
+            may &= if is_store { rights.write } else { rights.read };
+        });
+        may && found.is_ok()
+    }
+
+    fn clear(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<u64, CopyError> {
+        let run = tree_of(partition).and_then(|tree| tree.translate_run(&Pool, guest.0, length));
+        let found = run
+            .filter(|found| found.attributes.kind == MemoryKind::Ram)
+            .ok_or(CopyError { address: guest })?;
+        let bytes = found.contiguous.min(length).min(CLEAR_AT_ONCE);
+        clear(found.output.0, bytes);
+        Ok(bytes)
+    }
+
+    fn clean(&mut self, partition: PartitionId, guest: GuestPhys, length: u64) -> Result<(), CopyError> {
+        // Caches are coherent with instruction fetches, and no guest can switch them off.
+        each_run(partition, guest, length, |_, _, _| {})
+    }
+
+    fn forward(&mut self, register: HostPhys, size: u8, kind: AccessKind) -> u64 {
+        // SAFETY: the window is one access wide. `bring_up` has mapped every window of the registers table as
+        // device memory (the caller promises that this is inside one), and the image check has shown that it
+        // is nobody else's.
+        let window = unsafe { Mmio::new(register.0 as usize, usize::from(size)) };
+        let (mut value, width) = (0, size);
+        match (kind, width) {
+            (AccessKind::Read, 1) => value = u64::from(window.read8(0)),
+            (AccessKind::Read, 2) => value = u64::from(window.read16(0)),
+            (AccessKind::Read, 4) => value = u64::from(window.read32(0)),
+            (AccessKind::Read, _) => value = window.read64(0),
+            (AccessKind::Write(value), 1) => window.write8(0, value as u8),
+            (AccessKind::Write(value), 2) => window.write16(0, value as u16),
+            (AccessKind::Write(value), 4) => window.write32(0, value as u32),
+            (AccessKind::Write(value), _) => window.write64(0, value),
+        }
+        value
+    }
+
+    fn reset_shared(&mut self, partition: PartitionId, _part: u32) -> Option<u32> {
+        platform::reset(partition);
+        None
+    }
+}

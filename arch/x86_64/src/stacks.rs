@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory of the stacks.
+
+use bulkhead_arch_api::MAX_PCPUS;
+use core::cell::UnsafeCell;
+
+/// Bytes of a pCPU's stack. An unmapped page lies under each stack.
+pub(crate) const STACK_SIZE: usize = 60 * 1024;
+/// Bytes of the unmapped page under each stack.
+pub(crate) const GUARD_SIZE: usize = 4096;
+/// Bytes of a pCPU's emergency stack, on which a crash is reported.
+pub(crate) const EMERGENCY_SIZE: usize = 4096;
+
+/// Memory on which a crash is reported, because the ordinary stack may be broken.
+#[repr(C, align(16))]
+pub(crate) struct EmergencyStacks(UnsafeCell<[[u8; EMERGENCY_SIZE]; MAX_PCPUS]>);
+
+// SAFETY: only reached through RSP in the handlers of exceptions; each pCPU has its own part.
+unsafe impl Sync for EmergencyStacks {}
+
+pub(crate) static EMERGENCY_STACKS: EmergencyStacks =
+    EmergencyStacks(UnsafeCell::new([[0; EMERGENCY_SIZE]; MAX_PCPUS]));
+
+/// The stacks. `crate::mmu` leaves the first page of each part unmapped.
+#[repr(C, align(4096))]
+pub(crate) struct Stacks(UnsafeCell<[[u8; GUARD_SIZE + STACK_SIZE]; MAX_PCPUS]>);
+
+// SAFETY: only reached through RSP; each pCPU has its own part.
+unsafe impl Sync for Stacks {}
+
+#[unsafe(link_section = ".stacks")]
+pub(crate) static STACKS: Stacks = Stacks(UnsafeCell::new([[0; GUARD_SIZE + STACK_SIZE]; MAX_PCPUS]));

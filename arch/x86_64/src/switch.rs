@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The switch between vCPUs of a pCPU, and the last look at a vCPU before it is entered.
+
+use crate::board::BOARD;
+use crate::context::{Context, RAX, RSP};
+use crate::machine::Machine;
+use crate::{entry, platform, space, svm, sysreg};
+use bulkhead_arch_api::{Exit, Ticks, TimeMode, VcpuSet};
+
+/// RFLAGS.IF.
+const INTERRUPTS_ON: u64 = 1 << 9;
+/// Bit 0 of the interrupt state: the shadow of STI or MOV SS.
+const SHADOW: u64 = 1;
+
+impl Machine {
+    /// Makes a vCPU the one whose floating-point registers are in the hardware.
+    #[inline(never)]
+    pub(crate) fn switch_to(&mut self, context: &mut Context) {
+        let before = core::mem::replace(&mut self.current, context);
+        let save = if before.is_null() {
+            core::ptr::null_mut()
+        } else {
+            // SAFETY: `current` is the context of an adopted vCPU or null, and `context` is another one's:
+            // this pCPU alone refers to both, and holds no other reference to the one before.
+            let before = unsafe { &mut *before };
+            leave(before);
+            before.fp.0.as_mut_ptr()
+        };
+        // SAFETY: both are 512 bytes at a multiple of 16, or null where that is allowed.
+        unsafe { entry::bulkhead_fp_switch(save, context.fp.0.as_ptr()) }
+        sysreg::write_msr(sysreg::TSC_AUX, context.auxiliary);
+        if context.plan.time == TimeMode::Frozen {
+            thaw(context);
+        }
+        let spaces = BOARD.get().map_or(1, |board| board.spaces);
+        let own = u32::from(context.id.0) + 1;
+        // vCPUs that have no identifier of their own share the last one.
+        let (identifier, shared) = if own < spaces - 1 {
+            (own, false)
+        } else {
+            (spaces - 1, true)
+        };
+        context.forget |= shared;
+        context.vmcb.set_space(identifier, context.forget);
+    }
+
+    /// Takes the current vCPU's floating-point registers out of the hardware.
+    pub(crate) fn unload(&mut self) {
+        let before = core::mem::replace(&mut self.current, core::ptr::null_mut());
+        if before.is_null() {
+            return;
+        }
+        // SAFETY: as in `switch_to`.
+        let before = unsafe { &mut *before };
+        leave(before);
+        let registers = before.fp.0.as_mut_ptr();
+        // SAFETY: 512 bytes at a multiple of 16; the registers are loaded with what they hold.
+        unsafe { entry::bulkhead_fp_switch(registers, registers) }
+    }
+
+    /// Prepares an entry: interrupts are delivered, or asked for as soon as the guest can take them. Returns
+    /// the exit to make instead.
+    #[inline(always)]
+    pub(crate) fn prepare(&mut self, context: &mut Context) -> Option<Exit> {
+        if context.starting.0 != 0 {
+            return Some(start_next(context));
+        }
+        if !context.is_task() {
+            if platform::has_event(context.id) && platform::take_init(context.id) {
+                return Some(Exit::CpuOff);
+            }
+            if let Some(exit) = self.deliver(context) {
+                return Some(exit);
+            }
+        } else {
+            self.set_timer(Ticks::NEVER);
+        }
+        let revoked = space::revoked();
+        if context.forget || context.seen_revoked != revoked {
+            (context.forget, context.seen_revoked) = (false, revoked);
+            context.vmcb.forget_space(true);
+        } else {
+            context.vmcb.forget_space(false);
+        }
+        context.vmcb.set(svm::EVENT, context.event);
+        context.event = 0;
+        context.vmcb.set(svm::RAX, context.general(RAX));
+        context.vmcb.set(svm::RSP, context.general(RSP));
+        None
+    }
+
+    /// Lets timers expire, sets the pCPU's own timer for the next one, and chooses the event that the entry
+    /// delivers.
+    #[inline(always)]
+    fn deliver(&mut self, context: &mut Context) -> Option<Exit> {
+        let now = context.now();
+        let partition = context.plan.partition;
+        if context.plan.index == 0 && platform::pit_due(partition) <= now {
+            let mut wake = platform::advance_pit(partition, now, self.pcpu);
+            wake.0 &= !VcpuSet::of(context.id).0;
+            if !wake.is_empty() {
+                return Some(Exit::Wake(wake));
+            }
+        }
+        let vmcb = &mut context.vmcb;
+        let is_open = vmcb.get(svm::RFLAGS) & INTERRUPTS_ON != 0 && vmcb.get(svm::SHADOW) & SHADOW == 0;
+        if context.event == 0 && platform::take_nmi(context.id) {
+            context.event = svm::non_maskable();
+        }
+        let Some(mut apic) = platform::apic(context.id) else {
+            return None;
+        };
+        apic.advance(now);
+        if context.task_priority != apic.task_priority() >> 4 {
+            context.task_priority = apic.task_priority() >> 4;
+        }
+        let external =
+            context.plan.index == 0 && platform::external_asks(partition) && apic.passes_external();
+        let pending = apic.deliverable();
+        let waits = apic.waits_for_task_priority();
+        let mut window = None;
+        if external || pending.is_some() {
+            if context.event == 0 && is_open {
+                // The 8259 comes first, as its interrupts have no priority here.
+                if external {
+                    drop(apic);
+                    let vector = platform::take_external(partition);
+                    context.event = vector.map_or(0, svm::interrupt);
+                    apic = platform::apic(context.id)?;
+                } else if let Some(vector) = pending {
+                    apic.take(vector);
+                    context.event = svm::interrupt(vector);
+                }
+                if apic.deliverable().is_some() {
+                    window = Some(None);
+                }
+            } else {
+                window = Some(None);
+            }
+        } else if let Some(vector) = waits {
+            window = Some(Some(vector));
+        }
+        let expiry = apic.expiry();
+        drop(apic);
+        context.vmcb.set_window(context.task_priority, window);
+        self.set_timer(own_expiry(context, expiry));
+        None
+    }
+
+    /// Returns until when an idle vCPU rests: in the past if there is something to do.
+    pub(crate) fn rest(&mut self, context: &mut Context) -> Ticks {
+        if context.is_task() {
+            return Ticks::NEVER;
+        }
+        if self.has_work_for(context) {
+            return Ticks(0);
+        }
+        let expiry = platform::apic(context.id).and_then(|apic| apic.expiry());
+        own_expiry(context, expiry)
+    }
+
+    /// Tells whether a vCPU that rests has something to do.
+    pub(crate) fn has_work_for(&mut self, context: &mut Context) -> bool {
+        if context.is_task() {
+            return false;
+        }
+        if context.starting.0 != 0 || platform::has_event(context.id) || context.event != 0 {
+            return true;
+        }
+        let now = context.now();
+        if context.plan.index == 0 && platform::pit_due(context.plan.partition) <= now {
+            return true;
+        }
+        if context.vmcb.get(svm::RFLAGS) & INTERRUPTS_ON == 0 {
+            return false;
+        }
+        let Some(mut apic) = platform::apic(context.id) else {
+            return false;
+        };
+        apic.advance(now);
+        let external = context.plan.index == 0 && platform::external_asks(context.plan.partition);
+        apic.deliverable().is_some() || external && apic.passes_external()
+    }
+}
+
+/// Returns when the vCPU's own timers interrupt next, in the hypervisor's ticks.
+#[inline(always)]
+fn own_expiry(context: &Context, expiry: Option<u64>) -> Ticks {
+    let pit = if context.plan.index == 0 {
+        platform::pit_due(context.plan.partition)
+    } else {
+        u64::MAX
+    };
+    match expiry.unwrap_or(u64::MAX).min(pit) {
+        u64::MAX => Ticks::NEVER,
+        time => Ticks(time.wrapping_sub(context.offset)),
+    }
+}
+
+/// Returns the exit for the next vCPU that a start-up IPI names.
+#[cold]
+fn start_next(context: &mut Context) -> Exit {
+    let (set, page) = context.starting;
+    let target = set.trailing_zeros() as u8;
+    context.starting = (set & set.wrapping_sub(1), page);
+    Exit::CpuOn {
+        target,
+        entry: bulkhead_arch_api::GuestPhys(u64::from(page) << 12),
+        argument: 0,
+    }
+}
+
+/// Notes that a vCPU is not current any more.
+fn leave(context: &mut Context) {
+    context.since = sysreg::counter();
+}
+
+/// Moves the guest's time back by the time for which the vCPU was ready but not current. A vCPU with frozen
+/// time is the only one of its VM.
+fn thaw(context: &mut Context) {
+    if context.since != 0 {
+        let since = context.since.max(context.idle_until);
+        let stood = sysreg::counter().saturating_sub(since);
+        context.offset = context.offset.wrapping_sub(stood);
+        context.vmcb.set(svm::TSC_OFFSET, context.offset);
+    }
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The answers to the exits of a guest: some are given here, and others become an [`Exit`].
+
+use crate::context::{Context, Pending, R8, R9, RAX, RCX, RDI, RDX, RSI, RSP};
+use crate::guest::{self, UNDEFINED};
+use crate::machine::Machine;
+use crate::svm::{self, exit};
+use crate::{emulate, physical, platform, ports, registers, sysreg};
+use bulkhead_abi::HealthClass;
+use bulkhead_abi::log::{Exits, count};
+use bulkhead_arch_api::{Exit, GuestPhys, Hypercall, Line};
+use core::sync::atomic::AtomicU32;
+
+/// [`Exit::Failed`] code: VMRUN refused the state of the vCPU.
+const FAILED_STATE: u64 = 2;
+/// Bytes of VMMCALL, of HLT, and of INVD and WBINVD.
+const CALL_LENGTH: u8 = 3;
+const HALT_LENGTH: u8 = 1;
+const CACHE_LENGTH: u8 = 2;
+
+/// Returns the counter of an exit's cause.
+fn counter(exits: &Exits, code: u64) -> &AtomicU32 {
+    match code {
+        exit::INTERRUPT | exit::NMI | exit::WINDOW => &exits.interrupts,
+        exit::HYPERCALL => &exits.calls,
+        exit::NESTED_FAULT | exit::PORT => &exits.accesses,
+        exit::CPUID | exit::MSR | exit::CR4_WRITE | exit::INVD | exit::WRITE_BACK => &exits.instructions,
+        exit::HALT => &exits.idle,
+        _ => &exits.other,
+    }
+}
+
+/// Handles the exit of a guest. `None`: it goes on.
+pub(crate) fn handle(machine: &mut Machine, context: &mut Context) -> Option<Exit> {
+    let code = context.vmcb.get(svm::EXIT_CODE);
+    if let Some(exits) = context.exits {
+        count(counter(exits, code));
+    }
+    context.set_general(RAX, context.vmcb.get(svm::RAX));
+    context.set_general(RSP, context.vmcb.get(svm::RSP));
+    let priority = context.vmcb.task_priority();
+    if priority != context.task_priority {
+        note_task_priority(context, priority);
+    }
+    let event = context.vmcb.get(svm::EXIT_EVENT);
+    // An event whose delivery led to the exit is delivered again. The emulator leaves old bits here without
+    // the valid one.
+    context.event = if event & svm::EVENT_VALID != 0 { event } else { 0 };
+    match code {
+        exit::INTERRUPT => machine.take_interrupt(),
+        exit::HYPERCALL => Some(hypercall(context)),
+        exit::NESTED_FAULT => emulate::nested_fault(machine, context),
+        exit::PORT => ports::access(machine, context),
+        exit::CPUID => registers::cpuid(context),
+        exit::MSR => registers::model_specific(machine, context),
+        exit::HALT => halt(machine, context),
+        // The window is open: the next entry delivers.
+        exit::WINDOW | exit::NMI | exit::INIT => None,
+        exit::CR4_WRITE => registers::write_cr4(context),
+        exit::INVD | exit::WRITE_BACK => {
+            // Caches are coherent, and their contents are nobody's alone.
+            let next = guest::behind(context, CACHE_LENGTH);
+            context.go_to(next);
+            None
+        }
+        exit::EXCEPTION..=exit::EXCEPTION_LAST => Some(exception(context, code)),
+        exit::SHUTDOWN => Some(shutdown(context)),
+        _ if code & 0xFFFF_FFFF == exit::INVALID => Some(Exit::Failed { code: FAILED_STATE }),
+        _ => Some(guest::refused(context, svm::exception(UNDEFINED, None), None)),
+    }
+}
+
+/// Notes that the guest has written CR8.
+#[cold]
+fn note_task_priority(context: &mut Context, priority: u8) {
+    context.task_priority = priority;
+    if let Some(mut apic) = platform::apic(context.id) {
+        apic.set_task_priority(priority << 4);
+    }
+}
+
+/// Returns the exit of a hypercall. The instruction is over.
+fn hypercall(context: &mut Context) -> Exit {
+    let next = guest::behind(context, CALL_LENGTH);
+    context.go_to(next);
+    context.pending = Pending::Call;
+    Exit::Hypercall(Hypercall {
+        operation: context.general(RAX) as u16,
+        arguments: [RDI, RSI, RDX, RCX, R8, R9].map(|register| context.general(register)),
+    })
+}
+
+/// Handles HLT.
+fn halt(machine: &mut Machine, context: &mut Context) -> Option<Exit> {
+    let next = guest::behind(context, HALT_LENGTH);
+    context.go_to(next);
+    let until = machine.rest(context);
+    if until.0 <= sysreg::counter() {
+        return None;
+    }
+    context.idle_until = until.0;
+    Some(Exit::Idle { until })
+}
+
+/// Returns the exit of an exception of a task, which has no handlers.
+fn exception(context: &mut Context, code: u64) -> Exit {
+    const PAGE_FAULT: u64 = exit::EXCEPTION + 14;
+    context.pending = Pending::Nothing;
+    (context.reflect, context.skip_to) = (0, None);
+    let mut report = guest::report(context, HealthClass::Task, None);
+    if code == PAGE_FAULT {
+        report.virtual_address = Some(context.vmcb.get(svm::EXIT_INFO_2));
+        report.class = HealthClass::Memory;
+        report.address = report.virtual_address.map(GuestPhys);
+    }
+    Exit::Fault(report)
+}
+
+/// Returns the exit of a guest that could not deliver an exception, which stops a processor for good.
+fn shutdown(context: &mut Context) -> Exit {
+    context.pending = Pending::Nothing;
+    (context.reflect, context.skip_to) = (0, None);
+    Exit::Fault(guest::report(context, HealthClass::System, None))
+}
+
+impl Machine {
+    /// Takes and handles the interrupt that is pending with the highest priority.
+    #[inline(always)]
+    pub(crate) fn take_interrupt(&mut self) -> Option<Exit> {
+        let vector = sysreg::take_interrupt()?;
+        self.handle_vector(vector)
+    }
+
+    /// Handles an interrupt that the processor has taken.
+    pub(crate) fn handle_vector(&mut self, vector: u8) -> Option<Exit> {
+        match vector {
+            physical::TIMER => {
+                physical::end();
+                self.timer_fired().then_some(Exit::Deadline)
+            }
+            physical::SIGNAL => {
+                physical::end();
+                Some(Exit::Signal)
+            }
+            physical::KICK => {
+                physical::end();
+                None
+            }
+            _ => match physical::line_of(vector) {
+                // The kernel ends it.
+                Some(line) => Some(Exit::Interrupt(Line(line))),
+                // A spurious one, which has no end.
+                None => None,
+            },
+        }
+    }
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Virtual CPUs for the kernel: adoption, reset, entry, answers and reflected faults.
+
+use crate::bring_up::maps;
+use crate::context::{CONTEXTS, Context, FpRegisters, Pending, RAX, RBX, RCX, RDI, RDX, RSI, RSP};
+use crate::machine::Machine;
+use crate::space::TASK_ROOT;
+use crate::{emulate, entry, log, platform, ports, registers, space, svm, sysreg, traps};
+use bulkhead_arch_api::class::x86_64::{BOOT_GDT, BOOT_GDT_SIZE, FLAT_32, LONG_64, LONG_MODE_ROOT};
+use bulkhead_arch_api::{
+    DUMP_REGISTERS, Dump, Exit, FaultReport, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet,
+    Vcpus, VirtualLine,
+};
+
+/// [`Exit::Failed`] code: the vCPU was not adopted by this pCPU.
+const FAILED_NOT_ADOPTED: u64 = 1;
+
+/// Attributes of segments: type, S, DPL and P, then AVL, L, D and G.
+const CODE_16: u16 = 0x09B;
+const CODE_32: u16 = 0xC9B;
+const CODE_64: u16 = 0xA9B;
+const CODE_TASK: u16 = 0xAFB;
+const DATA_16: u16 = 0x093;
+const DATA_32: u16 = 0xC93;
+const DATA_TASK: u16 = 0xCF3;
+const LOCAL_TABLE: u16 = 0x082;
+const TASK_STATE: u16 = 0x08B;
+const DATA_SEGMENTS: [usize; 5] = [svm::ES, svm::SS, svm::DS, svm::FS, svm::GS];
+
+/// CR0: PE and ET; PG; NE and MP. After a reset: caches off, ET.
+const CR0_FLAT: u64 = 0x11;
+const CR0_LONG: u64 = CR0_FLAT | 1 << 31;
+const CR0_TASK: u64 = CR0_LONG | 0x22;
+const CR0_RESET: u64 = 0x6000_0010;
+/// CR4: PAE; OSFXSR and OSXMMEXCPT.
+const CR4_LONG: u64 = 0x20;
+const CR4_TASK: u64 = 0x620;
+/// EFER: LME and LMA; NXE.
+const EFER_LONG: u64 = 0x500;
+const EFER_TASK: u64 = 0xD00;
+/// PAT after a reset (AMD APM volume 2, 7.8.2).
+const PAT_RESET: u64 = 0x0007_0406_0007_0406;
+/// DR6, DR7 and RFLAGS after a reset.
+const DR6_RESET: u64 = 0xFFFF_0FF0;
+const DR7_RESET: u64 = 0x400;
+const RFLAGS_RESET: u64 = 2;
+/// RFLAGS with interrupts on.
+const RFLAGS_TASK: u64 = 0x202;
+
+/// Names of the registers of a dump.
+static NAMES: &[&str] = &[
+    "rax", "rcx", "rdx", "rbx", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+    "cr0", "cr2", "cr3", "cr4", "efer", "cs", "cs-base", "ss", "ds", "gdt", "idt", "tr", "event", "info1",
+    "info2", "exit",
+];
+
+impl Context {
+    /// Sets all registers as a reset leaves them.
+    fn blank(&mut self) {
+        let is_task = self.is_task();
+        self.vmcb.control(maps(), is_task);
+        let vmcb = &mut self.vmcb;
+        vmcb.set(svm::NESTED_ROOT, space::root_of(self.plan.partition));
+        for segment in DATA_SEGMENTS {
+            vmcb.set_segment(segment, (0, DATA_16), 0);
+        }
+        vmcb.set_segment(svm::CS, (0, CODE_16), 0);
+        vmcb.set_segment(svm::LDTR, (0, LOCAL_TABLE), 0);
+        vmcb.set_segment(svm::TR, (0, TASK_STATE), 0);
+        vmcb.set_segment(svm::GDTR, (0, 0), 0);
+        vmcb.set_segment(svm::IDTR, (0, 0), 0);
+        for (field, value) in [
+            (svm::EFER, sysreg::EFER_SVME),
+            (svm::CR0, CR0_RESET),
+            (svm::DR6, DR6_RESET),
+            (svm::DR7, DR7_RESET),
+            (svm::RFLAGS, RFLAGS_RESET),
+            (svm::PAT, PAT_RESET),
+            (svm::TSC_OFFSET, 0),
+        ] {
+            vmcb.set(field, value);
+        }
+        self.general = [0; 16];
+        self.fp = FpRegisters::RESET;
+        self.pending = Pending::Nothing;
+        (self.reflect, self.skip_to, self.event) = (0, None, 0);
+        (self.offset, self.since, self.idle_until) = (0, 0, 0);
+        (self.auxiliary, self.starting, self.task_priority) = (0, (0, 0), 0);
+        self.forget = true;
+    }
+
+    /// Sets the state in which the usual vCPU starts: that of a start-up IPI.
+    fn start_real(&mut self, entry: u64) {
+        let page = entry >> 12 & 0xFF;
+        self.vmcb
+            .set_segment(svm::CS, ((page << 8) as u16, CODE_16), page << 12);
+        self.vmcb.set(svm::RIP, entry & 0xFFF);
+    }
+
+    /// Sets what both protected states have in common.
+    fn start_protected(&mut self, entry: u64, code: u16) {
+        let vmcb = &mut self.vmcb;
+        vmcb.set_segment(svm::CS, (0x10, code), 0);
+        for segment in DATA_SEGMENTS {
+            vmcb.set_segment(segment, (0x18, DATA_32), 0);
+        }
+        vmcb.set(svm::GDTR, (BOOT_GDT_SIZE - 1) << 32);
+        vmcb.set(svm::GDTR + 8, BOOT_GDT);
+        vmcb.set(svm::RIP, entry);
+    }
+
+    fn start_long(&mut self, entry: u64, argument: u64) {
+        self.start_protected(entry, CODE_64);
+        let vmcb = &mut self.vmcb;
+        vmcb.set(svm::CR0, CR0_LONG);
+        vmcb.set(svm::CR3, LONG_MODE_ROOT);
+        vmcb.set(svm::CR4, CR4_LONG);
+        vmcb.set(svm::EFER, sysreg::EFER_SVME | EFER_LONG);
+        self.set_general(RSI, argument);
+    }
+
+    fn start_flat(&mut self, entry: u64, argument: u64) {
+        self.start_protected(entry, CODE_32);
+        self.vmcb.set(svm::CR0, CR0_FLAT);
+        self.set_general(RBX, argument);
+    }
+
+    /// Sets the state of a task: 64-bit mode at privilege level 3, with no handler for anything.
+    fn start_task(&mut self, reset: &VcpuReset) {
+        let vmcb = &mut self.vmcb;
+        vmcb.set_segment(svm::CS, (0x33, CODE_TASK), 0);
+        for segment in DATA_SEGMENTS {
+            vmcb.set_segment(segment, (0x2B, DATA_TASK), 0);
+        }
+        for (field, value) in [
+            (svm::CPL, 3 << 24),
+            (svm::CR0, CR0_TASK),
+            (svm::CR3, TASK_ROOT),
+            (svm::CR4, CR4_TASK),
+            (svm::EFER, sysreg::EFER_SVME | EFER_TASK),
+            (svm::RFLAGS, RFLAGS_TASK),
+            (svm::RIP, reset.entry.0),
+        ] {
+            vmcb.set(field, value);
+        }
+        self.set_general(RDI, reset.argument);
+        self.set_general(RSP, reset.stack);
+    }
+}
+
+impl Machine {
+    /// Runs `action` on the context of an adopted vCPU.
+    #[inline(always)]
+    pub(crate) fn with<R>(
+        &mut self,
+        vcpu: VcpuId,
+        action: impl FnOnce(&mut Self, &mut Context) -> R,
+    ) -> Option<R> {
+        let context = self.adopted(vcpu)?;
+        // SAFETY: this pCPU claimed the slot in `adopt`, `&mut self` is the only handle of this pCPU, and no
+        // other function of it holds a reference to a context while it calls this one.
+        Some(action(self, unsafe { &mut *context }))
+    }
+
+    /// Runs a vCPU until something needs the kernel. Each turn is an exit; a pending interrupt of the pCPU
+    /// ends the next one at once, so no guest can stay here beyond the kernel's deadline.
+    fn run_context(&mut self, context: &mut Context) -> Exit {
+        if !core::ptr::eq(self.current, context) {
+            self.switch_to(context);
+        }
+        context.idle_until = 0;
+        loop {
+            if let Some(exit) = self.prepare(context) {
+                return exit;
+            }
+            // SAFETY: the context is adopted by this pCPU and prepared; nothing else refers to it until the
+            // return.
+            unsafe { entry::bulkhead_enter(context, self.host) }
+            if let Some(exit) = traps::handle(self, context) {
+                return exit;
+            }
+        }
+    }
+}
+
+impl Vcpus for Machine {
+    fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan) {
+        if !CONTEXTS.claim(usize::from(vcpu.0)) {
+            return;
+        }
+        self.owned.insert_all(VcpuSet::of(vcpu));
+        platform::adopt(vcpu, plan, self.pcpu);
+        self.with(vcpu, |_, context| {
+            (context.id, context.plan) = (vcpu, *plan);
+            context.exits = log::exits(vcpu);
+        });
+    }
+
+    fn reset(&mut self, vcpu: VcpuId, reset: &VcpuReset) {
+        self.with(vcpu, |machine, context| {
+            if core::ptr::eq(machine.current, context) {
+                machine.unload();
+            }
+            context.blank();
+            let is_extended = context.plan.entry_state == LONG_64;
+            platform::reset_local(vcpu, context.plan.index, is_extended);
+            // The family is in EDX after a reset; nothing else is told there.
+            context.set_general(RDX, 0);
+            if context.is_task() {
+                context.start_task(reset);
+            } else if reset.state == LONG_64 {
+                context.start_long(reset.entry.0, reset.argument);
+            } else if reset.state == FLAT_32 {
+                context.start_flat(reset.entry.0, reset.argument);
+            } else {
+                context.start_real(reset.entry.0);
+            }
+        });
+    }
+
+    fn run(&mut self, vcpu: VcpuId) -> Exit {
+        let failed = Exit::Failed {
+            code: FAILED_NOT_ADOPTED,
+        };
+        self.with(vcpu, Self::run_context).unwrap_or(failed)
+    }
+
+    fn reply(&mut self, vcpu: VcpuId, reply: Reply) {
+        self.with(vcpu, |_, context| match reply {
+            Reply::Hypercall(Ok([first, second, third, fourth])) => {
+                for (register, value) in [(RAX, 0), (RDI, first), (RSI, second), (RDX, third), (RCX, fourth)]
+                {
+                    context.set_general(register, value);
+                }
+                context.pending = Pending::Nothing;
+            }
+            Reply::Hypercall(Err(error)) => {
+                context.set_general(RAX, error as bulkhead_abi::Error as i64 as u64);
+                context.pending = Pending::Nothing;
+            }
+            Reply::Read(value) => finish(context, value),
+            Reply::Written => finish(context, 0),
+            // A start-up IPI has no answer, and nothing else is asked for.
+            Reply::CpuOn(_) | Reply::CpuPower(_) | Reply::Host(_) => {}
+        });
+    }
+
+    fn inject(&mut self, partition: PartitionId, line: VirtualLine) -> VcpuSet {
+        platform::set_line(partition, line, true, self.pcpu)
+    }
+
+    fn withdraw(&mut self, partition: PartitionId, line: VirtualLine) {
+        // A line that goes low gives nobody anything to do.
+        let _nobody = platform::set_line(partition, line, false, self.pcpu);
+    }
+
+    fn has_work(&mut self, vcpu: VcpuId) -> bool {
+        self.with(vcpu, Self::has_work_for).unwrap_or(false)
+    }
+
+    fn pause(&mut self, vcpu: VcpuId) -> Ticks {
+        self.with(vcpu, |machine, context| {
+            let until = machine.rest(context);
+            context.idle_until = until.0;
+            until
+        })
+        .unwrap_or(Ticks::NEVER)
+    }
+
+    fn fault(&mut self, vcpu: VcpuId, _report: &FaultReport) -> bool {
+        self.with(vcpu, |_, context| {
+            context.pending = Pending::Nothing;
+            if context.is_task() || context.reflect == 0 {
+                return false;
+            }
+            context.event = context.reflect;
+            true
+        })
+        .unwrap_or(false)
+    }
+
+    fn skip(&mut self, vcpu: VcpuId) -> bool {
+        self.with(vcpu, |_, context| {
+            let Some(next) = context.skip_to.filter(|_| !context.is_task()) else {
+                return false;
+            };
+            finish(context, 0);
+            context.pending = Pending::Nothing;
+            context.go_to(next);
+            true
+        })
+        .unwrap_or(false)
+    }
+
+    fn dump(&mut self, vcpu: VcpuId) -> Dump {
+        let mut dump = Dump {
+            general: [0; DUMP_REGISTERS],
+            names: NAMES,
+            sp: 0,
+            pc: 0,
+            state: 0,
+        };
+        self.with(vcpu, |_, context| {
+            let vmcb = &context.vmcb;
+            let general = context.general.iter().enumerate();
+            let general = general
+                .filter(|(number, _)| *number != RSP)
+                .map(|(_, value)| *value);
+            let others = [
+                svm::CR0,
+                svm::CR2,
+                svm::CR3,
+                svm::CR4,
+                svm::EFER,
+                svm::CS,
+                svm::CS + 8,
+                svm::SS,
+                svm::DS,
+                svm::GDTR + 8,
+                svm::IDTR + 8,
+                svm::TR + 8,
+                svm::EXIT_EVENT,
+                svm::EXIT_INFO_1,
+                svm::EXIT_INFO_2,
+                svm::EXIT_CODE,
+            ]
+            .map(|field| vmcb.get(field));
+            for (place, value) in dump.general.iter_mut().zip(general.chain(others)) {
+                *place = value;
+            }
+            dump.sp = context.general(RSP);
+            dump.pc = vmcb.get(svm::RIP);
+            dump.state = vmcb.get(svm::RFLAGS);
+        });
+        dump
+    }
+
+    fn detach(&mut self, vcpu: VcpuId) {
+        self.with(vcpu, |machine, context| {
+            if core::ptr::eq(machine.current, context) {
+                machine.unload();
+            }
+            context.pending = Pending::Nothing;
+        });
+    }
+}
+
+/// Gives an access its answer.
+fn finish(context: &mut Context, value: u64) {
+    match context.pending {
+        Pending::Memory { .. } => emulate::finish(context, value),
+        Pending::Port { .. } => ports::finish(context, value),
+        Pending::Register { .. } => registers::finish(context, value),
+        Pending::Nothing | Pending::Call => {}
+    }
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Passes the linker script to the class binary and to that of the conformance checks. This is a build script
+//! because a manifest cannot name a file relative to itself.
+
+fn main() {
+    let directory = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
+    println!("cargo::rerun-if-changed=../x86_64/link.ld");
+    println!("cargo::rustc-link-arg-bins=-T{directory}/../x86_64/link.ld");
+    for argument in ["-no-pie", "-zmax-page-size=4096", "--build-id=none"] {
+        println!("cargo::rustc-link-arg-bins={argument}");
+    }
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The flashable file of class `x86_64`: an ELF file with three program headers.
+//!
+//! The class binary arrives as the linker's ELF file. It is flattened to its full memory size, bss and stacks
+//! included, up to the symbol `__image_end`. One segment has it, and the next one has the system image, right
+//! behind it in memory. A note (Xen `docs/misc/pvh.pandoc`) names the 32-bit entry point, so that `qemu
+//! -kernel` and every other PVH loader can start the file.
+
+use object::LittleEndian;
+use object::elf::{EM_X86_64, FileHeader64, PT_LOAD, SHT_SYMTAB};
+use object::read::elf::{FileHeader, ProgramHeader, Sym};
+
+use super::CLASS;
+use crate::board::Window;
+use crate::flash::{ClassBinary, END_SYMBOL, FlashError};
+use crate::payload::Stretch;
+use crate::units::PAGE;
+
+/// Largest size of a class binary. A larger file is surely not one.
+const BINARY_MAX: u64 = 64 << 20;
+/// Sizes of the headers of an ELF file (System V ABI, 64 bits).
+const HEADER: usize = 64;
+const PROGRAM_HEADER: usize = 56;
+/// Types of segments and their rights.
+const LOAD: u32 = 1;
+const NOTE: u32 = 4;
+const ALL_RIGHTS: u32 = 7;
+const READ: u32 = 4;
+/// XEN_ELFNOTE_PHYS32_ENTRY.
+const ENTRY_NOTE: u32 = 18;
+/// Where the note is in the file.
+const NOTE_AT: usize = HEADER + 3 * PROGRAM_HEADER;
+/// Bytes of the note: three words, a name of four bytes, the entry point.
+const NOTE_SIZE: usize = 24;
+
+pub(super) fn is_for_us(elf: &[u8]) -> bool {
+    FileHeader64::<LittleEndian>::parse(elf).is_ok_and(|header| header.e_machine(LittleEndian) == EM_X86_64)
+}
+
+/// Reads the ELF file `elf`, and flattens it.
+pub(super) fn read(elf: &[u8]) -> Result<ClassBinary, FlashError> {
+    let not_elf = |error: object::read::Error| FlashError::NotElf(error.to_string());
+    let header = FileHeader64::<LittleEndian>::parse(elf).map_err(not_elf)?;
+    let endian = LittleEndian;
+    if header.e_machine(endian) != EM_X86_64 {
+        return Err(FlashError::NotElf("it is for another machine".to_owned()));
+    }
+    let segments = header.program_headers(endian, elf).map_err(not_elf)?;
+    let loaded: Vec<_> = segments
+        .iter()
+        .filter(|segment| segment.p_type(endian) == PT_LOAD && segment.p_memsz(endian) > 0)
+        .collect();
+    let base = loaded.iter().map(|segment| segment.p_paddr(endian)).min();
+    let base = base.ok_or_else(|| FlashError::NotElf("it has no loadable segment".to_owned()))?;
+    let end = image_end(header, elf)?;
+    let size = end.checked_sub(base).ok_or(FlashError::NoEnd)?;
+    if size == 0 || !end.is_multiple_of(PAGE) || size > BINARY_MAX {
+        return Err(FlashError::BadEnd(end));
+    }
+    let mut bytes = vec![0; size as usize];
+    for segment in loaded {
+        let address = segment.p_paddr(endian);
+        let start = address.wrapping_sub(base);
+        let inside = start
+            .checked_add(segment.p_memsz(endian))
+            .is_some_and(|last| last <= size);
+        let contents = segment
+            .data(endian, elf)
+            .map_err(|()| FlashError::NotElf("it is truncated".to_owned()))?;
+        let room = inside.then(|| bytes.get_mut(start as usize..)).flatten();
+        let room = room
+            .and_then(|room| room.get_mut(..contents.len()))
+            .ok_or(FlashError::SegmentOutside(address))?;
+        room.copy_from_slice(contents);
+    }
+    let entry = header.e_entry(endian);
+    Ok(ClassBinary {
+        class: CLASS,
+        stretches: vec![Stretch { address: base, bytes }],
+        entry: u32::try_from(entry).map_err(|_| FlashError::SegmentOutside(entry))?,
+        end,
+        ram: Window::default(),
+    })
+}
+
+fn image_end(header: &FileHeader64<LittleEndian>, elf: &[u8]) -> Result<u64, FlashError> {
+    let not_elf = |error: object::read::Error| FlashError::NotElf(error.to_string());
+    let sections = header.sections(LittleEndian, elf).map_err(not_elf)?;
+    let symbols = sections.symbols(LittleEndian, elf, SHT_SYMTAB).map_err(not_elf)?;
+    let named = |symbol: &&object::elf::Sym64<LittleEndian>| {
+        symbol.name(LittleEndian, symbols.strings()) == Ok(END_SYMBOL)
+    };
+    symbols
+        .iter()
+        .find(named)
+        .map(|symbol| symbol.st_value(LittleEndian))
+        .ok_or(FlashError::NoEnd)
+}
+
+/// A program header, without the virtual address, which is the physical one.
+struct Segment {
+    kind: u32,
+    rights: u32,
+    offset: usize,
+    address: u64,
+    size: usize,
+    align: u64,
+}
+
+impl Segment {
+    fn bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend(self.kind.to_le_bytes());
+        out.extend(self.rights.to_le_bytes());
+        let size = self.size as u64;
+        for word in [
+            self.offset as u64,
+            self.address,
+            self.address,
+            size,
+            size,
+            self.align,
+        ] {
+            out.extend(word.to_le_bytes());
+        }
+        out
+    }
+}
+
+/// Returns the header of an ELF file with three segments: x86-64, linked, little-endian.
+fn header(entry: u32) -> Vec<u8> {
+    let mut out = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    out.extend(2_u16.to_le_bytes());
+    out.extend(EM_X86_64.0.to_le_bytes());
+    out.extend(1_u32.to_le_bytes());
+    for word in [u64::from(entry), HEADER as u64, 0] {
+        out.extend(word.to_le_bytes());
+    }
+    out.extend(0_u32.to_le_bytes());
+    for half in [HEADER as u16, PROGRAM_HEADER as u16, 3, 64, 0, 0] {
+        out.extend(half.to_le_bytes());
+    }
+    out
+}
+
+/// Returns the class binary followed by `image`.
+pub(super) fn join(binary: &ClassBinary, image: &[u8]) -> Vec<u8> {
+    let page = PAGE as usize;
+    let contents: &[u8] = binary.stretches.first().map_or(&[], |stretch| &stretch.bytes);
+    let image_at = page + contents.len();
+    let segment = |offset, address, size| Segment {
+        kind: LOAD,
+        rights: ALL_RIGHTS,
+        offset,
+        address,
+        size,
+        align: PAGE,
+    };
+    let mut out = header(binary.entry);
+    out.extend(segment(page, binary.start(), contents.len()).bytes());
+    out.extend(segment(image_at, binary.end, image.len()).bytes());
+    let note = Segment {
+        kind: NOTE,
+        rights: READ,
+        align: 4,
+        ..segment(NOTE_AT, 0, NOTE_SIZE)
+    };
+    out.extend(note.bytes());
+    for word in [4, 8, ENTRY_NOTE] {
+        out.extend(word.to_le_bytes());
+    }
+    out.extend(b"Xen\0");
+    out.extend(u64::from(binary.entry).to_le_bytes());
+    out.resize(page, 0);
+    out.extend_from_slice(contents);
+    out.extend_from_slice(image);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_an_elf_file_with_a_note_that_a_loader_finds() {
+        let binary = ClassBinary {
+            class: CLASS,
+            stretches: vec![Stretch {
+                address: 0x20_0000,
+                bytes: vec![7; PAGE as usize],
+            }],
+            entry: 0x20_0010,
+            end: 0x20_1000,
+            ram: Window::default(),
+        };
+        let file = join(&binary, b"image");
+        let header = FileHeader64::<LittleEndian>::parse(&*file).unwrap();
+        let segments = header.program_headers(LittleEndian, &*file).unwrap();
+        assert_eq!(header.e_entry(LittleEndian), 0x20_0010);
+        assert_eq!(segments[1].data(LittleEndian, &*file).unwrap(), b"image");
+        assert_eq!(segments[1].p_paddr(LittleEndian), 0x20_1000);
+        let note = segments[2].data(LittleEndian, &*file).unwrap();
+        assert_eq!(note.len(), NOTE_SIZE);
+        assert_eq!((&note[8..12], &note[12..16]), (&[18, 0, 0, 0][..], &b"Xen\0"[..]));
+        assert_eq!(note[16..20], 0x20_0010_u32.to_le_bytes());
+    }
+}
