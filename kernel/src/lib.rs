@@ -42,7 +42,6 @@ pub mod dispatch;
 pub mod event;
 pub mod flash;
 pub mod function;
-mod health;
 pub mod health;
 pub mod hypercall;
 pub mod input;

@@ -41,4 +41,5 @@ pub const FACTS: ClassFacts = ClassFacts {
     masks_lines: false,
     delays_interrupts: false,
     semihosting: false,
+    traces_short_exits: false,
 };

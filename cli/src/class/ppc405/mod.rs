@@ -28,7 +28,7 @@ impl Tool for Ppc405 {
         &[]
     }
 
-    fn variant(&self, _board: &Board) -> Option<&'static Variant> {
+    fn variant(&self, _board: &Board, _messages: bool) -> Option<&'static Variant> {
         None
     }
 

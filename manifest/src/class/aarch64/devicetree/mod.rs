@@ -22,7 +22,6 @@ use crate::board::{Device, Trigger, Window};
 use crate::diagnostic::Report;
 use crate::guest::{Area, AreaKind, Context};
 use crate::model::{Access, FlashSpec, Placed};
-use crate::model::{Access, Placed};
 use crate::rules::channels::{BRIDGE, BRIDGE_MEMORY, Side};
 use crate::rules::memory::UART_SIZE;
 use crate::rules::owned;
