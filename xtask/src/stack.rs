@@ -32,7 +32,7 @@ const FILL: [u8; 2] = [0xD4; 2];
 /// Calls by an address that are active at a time.
 const BY_ADDRESS: u32 = 3;
 /// Functions that may be active twice, as the code says, and never are on one pCPU: `end_pause` takes all
-/// events of a gate before it asks whether the gate has more, and only another pCPU can have sent one by then.
+/// events of a gate before it asks whether the gate has more. Only another pCPU can have sent one by then.
 const ONCE_ON_ONE_PCPU: [&str; 1] = ["::wake_all"];
 /// The crate whose closures and iterators nobody else calls: it hands none out.
 const CHECKS: &str = "bulkhead_image";
@@ -380,9 +380,15 @@ mod tests {
             taken.size = 70;
             taken.calls.insert(10);
         }
+        let through = [2, 6, 10, 12, 10, 12, 10, 12, 10];
         assert_eq!(
             deepest(&program),
-            Err("calls without a bound: by address -> taken".into())
+            Ok((8 + 16 + 4 * 24 + 3 * 70, through.to_vec()))
         );
+        if let Some(wide) = program.functions.get_mut(&4) {
+            wide.calls.insert(2);
+        }
+        let cycle = format!("calls without a bound: {FIRST} -> wide");
+        assert_eq!(deepest(&program), Err(cycle));
     }
 }
