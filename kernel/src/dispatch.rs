@@ -186,12 +186,7 @@ impl<'s, 'i, A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'s, 'i, A, D, P> {
     /// Does [`Pcpu::block_and_switch`] on a pCPU that is traced. The function is a second copy of the way, so
     /// that the first one asks only once whether anything is traced.
     #[inline(never)]
-    fn block_and_switch_traced(
-        &mut self,
-        slot: Slot,
-        vcpu: VcpuId,
-        until: Ticks,
-    ) -> Option<(Slot, VcpuId)> {
+    fn block_and_switch_traced(&mut self, slot: Slot, vcpu: VcpuId, until: Ticks) -> Option<(Slot, VcpuId)> {
         if IS_SMALL {
             self.handle_traced(slot, vcpu, &Exit::Idle { until });
             return None;

@@ -185,8 +185,7 @@ fn blocks<'a>(input: &Input<'a>, report: &mut Report) -> Vec<Block<'a>> {
         let open = chooses_ram_base(spec, input.board);
         for (index, area) in guest.areas.iter().enumerate() {
             // No device writes to a flash.
-            let identity =
-                identity && !(open && area.kind == AreaKind::Ram) && area.kind != AreaKind::Flash;
+            let identity = identity && !(open && area.kind == AreaKind::Ram) && area.kind != AreaKind::Flash;
             let base = area.window.base;
             let wish = match &area.at {
                 Some(at) if identity && at.value.get() != base => {

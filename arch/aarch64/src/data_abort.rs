@@ -14,7 +14,7 @@ use bulkhead_arch_aarch64_core::pstate::{
     AARCH32, BIG_ENDIAN, SCTLR_BIG_ENDIAN_EL0, SCTLR_BIG_ENDIAN_EL1, is_big_endian, stepped,
 };
 use bulkhead_arch_aarch64_core::syndrome::{
-    DataAbort, DataAccess, data_abort as decode, data_register, is_word, refused_access, is_write, length,
+    DataAbort, DataAccess, data_abort as decode, data_register, is_word, is_write, length, refused_access,
 };
 use bulkhead_arch_api::{AccessKind, GuestPhys};
 

@@ -62,10 +62,7 @@ pub const PAYLOADS: &[Payload] = &[
         name: "qemu-efi-arm64",
         description: "Debian's EDK2 (UEFI) for QEMU's board virt",
         architecture: "arm64",
-        source: Source::File(
-            "qemu-efi-aarch64",
-            "usr/share/qemu-efi-aarch64/QEMU_EFI.fd",
-        ),
+        source: Source::File("qemu-efi-aarch64", "usr/share/qemu-efi-aarch64/QEMU_EFI.fd"),
     },
     Payload {
         name: "u-boot-arm64",

@@ -211,7 +211,10 @@ pub fn run(
         monitor,
         log_base,
         log_area: None,
-        to_keep: memory.as_ref().map(|memory| memory.kept.clone()).unwrap_or_default(),
+        to_keep: memory
+            .as_ref()
+            .map(|memory| memory.kept.clone())
+            .unwrap_or_default(),
         kept: None,
         trace: memory
             .filter(|memory| memory.trace)

@@ -44,8 +44,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         let _done = self.change_flash(partition, device, (bank, work));
         if bank.is_array() != was_readable {
             let (guest, size) = (GuestPhys(device.base()), u64::from(device.size()));
-            self.machine
-                .set_readable(partition, guest, size, bank.is_array());
+            self.machine.set_readable(partition, guest, size, bank.is_array());
         }
         Some(reply)
     }
@@ -120,8 +119,7 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         }
         let mut devices = self.system.devices_of(partition).iter();
         devices.any(|device| {
-            self.system.role_of(device) == Some(DeviceRole::Flash)
-                && device.offset_of(guest.0).is_some()
+            self.system.role_of(device) == Some(DeviceRole::Flash) && device.offset_of(guest.0).is_some()
         })
     }
 }

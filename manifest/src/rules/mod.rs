@@ -63,7 +63,11 @@ pub(crate) fn check(manifest: &Manifest, board: Option<&Board>, report: &mut Rep
 
 /// Reports the key `trace.short-exits` on a board of a class whose backend records no such exits.
 fn short_exits_are_traced(manifest: &Manifest, board: &Board, report: &mut Report) {
-    let Some(asked) = manifest.trace.as_ref().and_then(|trace| trace.short_exits.given()) else {
+    let Some(asked) = manifest
+        .trace
+        .as_ref()
+        .and_then(|trace| trace.short_exits.given())
+    else {
         return;
     };
     if board.class.facts().traces_short_exits || !asked.value {

@@ -153,7 +153,9 @@ fn something_to_run(partition: &PartitionSpec, report: &mut Report) {
     if partition.kind == Kind::Task || !firmware {
         let help = match partition.kind {
             Kind::Task => "add `image`: an ELF file",
-            Kind::Vm => "add `image`, or `machine.entry` and a region with a `payload`, or a flash with `code`, that contains it",
+            Kind::Vm => {
+                "add `image`, or `machine.entry` and a region with a `payload`, or a flash with `code`, that contains it"
+            }
         };
         report.push(Diagnostic::at(Code::NoImage, partition.name.place, message).help(help));
     } else if let Some(ramdisk) = &partition.ramdisk {

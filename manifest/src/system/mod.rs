@@ -171,7 +171,9 @@ impl System {
     pub fn kept_banks(&self) -> Vec<(String, u64, u64)> {
         let mut banks = Vec::new();
         for partition in self.partitions() {
-            let Some(flash) = &partition.spec.flash else { continue };
+            let Some(flash) = &partition.spec.flash else {
+                continue;
+            };
             let [_, bank] = flash.banks();
             let mut mappings = partition.mappings().into_iter();
             let mapping = mappings.find(|mapping| mapping.guest == bank.base);

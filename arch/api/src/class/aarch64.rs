@@ -40,7 +40,13 @@ pub const FACTS: ClassFacts = ClassFacts {
     registers: &[],
     vectors: false,
     entry_states: &["aarch64", "aarch32"],
-    devices: &[device::PL011, device::EVENT_GATE, device::GIC_V3, device::GIC_V2, device::CFI_FLASH],
+    devices: &[
+        device::PL011,
+        device::EVENT_GATE,
+        device::GIC_V3,
+        device::GIC_V2,
+        device::CFI_FLASH,
+    ],
     drivers: &[
         driver::PL011,
         driver::CADENCE_UART,

@@ -13,9 +13,9 @@ use bulkhead_arch_api::EntryState;
 use bulkhead_arch_api::class::AARCH32;
 
 use super::devicetree::{self, Machine};
-use super::virtual_flash as flash;
 use super::image::{self, Image};
 use super::linux;
+use super::virtual_flash as flash;
 use crate::board::Window;
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::guest::{Area, AreaKind, Context, Guest, Part};
