@@ -149,6 +149,7 @@ codes! {
     Semihosting = "W127", "A program of a microcontroller can call a debugger that is not there.";
     WorkBeyondDemand = "W128", "A workload is more than the demand that is judged.";
     UnusedTime = "W129", "A time is given for work that is always ready.";
+    FirmwareImage = "W130", "Firmware that runs from flash is loaded like any other binary.";
 }
 
 impl Code {

@@ -266,6 +266,7 @@ fn place_zimage(program: &Program<'_>, contents: Bytes, report: &mut Report) -> 
 
 fn place_raw(program: &Program<'_>, contents: Bytes, report: &mut Report) -> Option<Image> {
     let Program { context, name, areas } = *program;
+    firmware_belongs_in_flash(program, &contents, report);
     let machine = &context.spec.machine;
     let size = contents.len() as u64;
     let default = machine.ram_base.get().saturating_add(kernel::DEFAULT_OFFSET);
@@ -302,6 +303,27 @@ fn place_raw(program: &Program<'_>, contents: Bytes, report: &mut Report) -> Opt
         entry,
         ..Image::in_one_piece(blob_name(context.name(), "binary"), contents, window)
     })
+}
+
+/// The start of the version that U-Boot prints first.
+const U_BOOT: &[u8] = b"U-Boot 20";
+
+/// Warns of U-Boot for QEMU's board as a plain binary. It looks for its device tree at the start of RAM, where
+/// the tree of a VM is only if the VM starts from flash.
+fn firmware_belongs_in_flash(program: &Program<'_>, contents: &[u8], report: &mut Report) {
+    let Program { context, name, .. } = *program;
+    if context.spec.machine.load_at.is_some() || !contents.windows(U_BOOT.len()).any(|part| part == U_BOOT) {
+        return;
+    }
+    let message = format!("`{}` is U-Boot, which finds no device tree this way", name.value);
+    report.push(
+        Diagnostic::at(Code::FirmwareImage, name.place, message)
+            .label("loaded behind the start of RAM, with the device tree above it")
+            .help(format!(
+                "start it from flash: no `image`, but `flash = {{ code = \"{}\" }}` and `machine = {{ entry = 0x0 }}`",
+                name.value
+            )),
+    );
 }
 
 /// Refuses `load-at` and `entry`, which have a meaning for raw binaries only.
