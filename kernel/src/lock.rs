@@ -157,9 +157,7 @@ mod tests {
     fn the_most_important_waiter_is_next() {
         let mut lock = waited_for(5, &[1, 63, 9, 2]);
         let priority = |vcpu: VcpuId| u32::from(vcpu.0 == 9 || vcpu.0 == 2);
-        let order: Vec<_> = (0..5)
-            .map(|_| lock.pass(false, priority).map(|next| next.0))
-            .collect();
+        let order = [(); 5].map(|()| lock.pass(false, priority).map(|next| next.0));
         assert_eq!(order, [Some(9), Some(2), Some(63), Some(1), None]);
         assert_eq!(lock, Ownership::FREE);
     }

@@ -400,6 +400,27 @@ impl<P: PcpuPolicy, C: SimClass> Bench<P, C> {
         }
     }
 
+    /// Does [`Bench::run`], but asks before each step, with the time of the pCPU that is behind, whether the
+    /// other one goes first. That one may be ahead by `ahead` ticks then.
+    pub fn run_deviating(&mut self, until: u64, ahead: u64, mut deviates: impl FnMut(u64) -> bool) {
+        self.power_on();
+        loop {
+            let Some((index, horizon)) = self.next_pcpu() else {
+                return;
+            };
+            let now = self.look().now(PcpuId(index));
+            if self.look().powered_off || now >= until {
+                return;
+            }
+            let other = (self.pcpus.len() == 2).then_some(1 - index);
+            let other = other.filter(|other| self.pcpus[usize::from(*other)].is_some());
+            match other {
+                Some(other) if deviates(now) => self.advance(other, (now + ahead).min(until)),
+                _ => self.advance(index, horizon.min(until)),
+            }
+        }
+    }
+
     fn power_on(&mut self) {
         if self.pcpus[0].is_none() && self.look().halted.is_empty() {
             let machine = SimMachine::new(Rc::clone(&self.world), PcpuId(0));
