@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* revision: major << 16 | minor */
-#define BULKHEAD_ABI_VERSION                       0x10003u
+#define BULKHEAD_ABI_VERSION                       0x10004u
 
 /* function identifiers (x0, r0) */
 #define BULKHEAD_FUNCTION_BASE                     0xc6000000u
@@ -45,6 +45,8 @@
 #define BULKHEAD_PORT_RECEIVE_DONATE               0xc6000705u
 #define BULKHEAD_PORT_RESUME                       0xc6000706u
 #define BULKHEAD_PORT_REPLY                        0xc6000800u
+#define BULKHEAD_CHANNEL_PLACE                     0xc6000d00u
+#define BULKHEAD_CHANNEL_DOORBELL                  0xc6000d01u
 
 /* errors (x0, r0) */
 #define BULKHEAD_ERROR_NOT_SUPPORTED               (-1)
@@ -67,6 +69,7 @@
 #define BULKHEAD_KIND_SCHEDULE                     6u
 #define BULKHEAD_KIND_PORT                         7u
 #define BULKHEAD_KIND_REPLY                        8u
+#define BULKHEAD_KIND_CHANNEL                      13u
 
 /* rights, a set of bits */
 #define BULKHEAD_RIGHT_READ                        1u
