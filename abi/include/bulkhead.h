@@ -49,6 +49,8 @@
 #define BULKHEAD_LOCK_TAKE                         0xc6000900u
 #define BULKHEAD_LOCK_TRY_TAKE                     0xc6000901u
 #define BULKHEAD_LOCK_RELEASE                      0xc6000902u
+#define BULKHEAD_CHANNEL_PLACE                     0xc6000d00u
+#define BULKHEAD_CHANNEL_DOORBELL                  0xc6000d01u
 
 /* errors (x0, r0) */
 #define BULKHEAD_ERROR_NOT_SUPPORTED               (-1)
@@ -72,6 +74,7 @@
 #define BULKHEAD_KIND_PORT                         7u
 #define BULKHEAD_KIND_REPLY                        8u
 #define BULKHEAD_KIND_LOCK                         9u
+#define BULKHEAD_KIND_CHANNEL                      13u
 
 /* rights, a set of bits */
 #define BULKHEAD_RIGHT_READ                        1u

@@ -141,7 +141,6 @@ pub const fn lock<R: RelaxStrategy>() -> Lock<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::vec::Vec;
 
     fn waited_for(owner: u8, waiters: &[u8]) -> Ownership {
         let mut lock = Ownership::FREE;

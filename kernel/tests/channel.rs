@@ -4,9 +4,11 @@
 mod support;
 
 use bulkhead_abi::{Error, HealthClass, ObjectKind, Operation, PartitionState, Rights};
-use bulkhead_arch_api::{PartitionId, VcpuId, VirtualLine};
+use bulkhead_arch_api::{PartitionId, Reply, VcpuId, VirtualLine};
 use bulkhead_arch_sim::{Action, Guest, Outcome, What};
-use bulkhead_image::layout::{HealthAction, MEMORY_SHARED, NONE};
+use bulkhead_image::layout::{
+    HealthAction, MEMORY_SHARED, NONE, SIDE_FUNCTION, VIRTUAL_PCI_BRIDGE, VirtualDeviceRecord,
+};
 use bulkhead_image::{Fault, Image, ImageError, Table};
 use proptest::prelude::*;
 use support::{At, Bench, Part, add_channel, call, error_mark, marking, tables, task, vm};
@@ -279,6 +281,144 @@ fn a_shared_mapping_without_a_side_is_refused() {
             fault: Fault::NoSuch(Table::Sides)
         }
     );
+}
+
+/// Where a VM finds the configuration space of its bridge, and the registers of its functions.
+const ECAM: u64 = 0x3F00_0000;
+const REGISTERS: u64 = 0x3E00_0000;
+const INTX: u32 = 50;
+
+/// Returns a board whose first VM has two channels as PCI functions. The second VM is at both.
+fn bridged(pcpu: u32) -> Bench {
+    let parts = [
+        vm("linux", &[(0, 10)]).cap(CLOCK as u32, ObjectKind::Timer, 0, Rights::READ),
+        link(vm("two", &[(pcpu, 20)]), 1, READ_WRITE).cap(OTHER as u32, ObjectKind::Channel, 1, READ_WRITE),
+    ];
+    let mut image = tables(2, &parts);
+    for (number, guest) in [(0_u32, HERE), (1, HERE + 0x4000)] {
+        let own = |partition: u32, guest: u64, line: u32| At {
+            line: line + number,
+            ..side(partition, guest, true)
+        };
+        let name = ["first", "second"][number as usize];
+        add_channel(
+            &mut image,
+            name,
+            0x4000,
+            &[own(1, guest, LINE), own(0, guest, INTX)],
+        );
+        let last = image.sides.last_mut().unwrap();
+        last.flags = (last.flags.get() | SIDE_FUNCTION).into();
+    }
+    image.virtual_devices.push(VirtualDeviceRecord {
+        partition: 0.into(),
+        kind: VIRTUAL_PCI_BRIDGE.into(),
+        base: [ECAM.into(), REGISTERS.into()],
+        size: [0x10_0000.into(), 0x2_0000.into()],
+        virtual_line: NONE.into(),
+        reserved: 0.into(),
+    });
+    Bench::with_image(2, image.build().unwrap())
+}
+
+fn word(address: u64) -> Action {
+    Action::Read { address, size: 4 }
+}
+
+fn set_word(address: u64, value: u64) -> Action {
+    Action::Write {
+        address,
+        size: 4,
+        value,
+    }
+}
+
+/// Returns a guest that does `actions` in turn and marks what it reads and which interrupts it takes.
+fn driver(actions: Vec<Action>) -> impl Guest {
+    let mut rest = actions.into_iter();
+    move |last: Outcome, _: u64| match last {
+        Outcome::Value(value) | Outcome::Replied(Reply::Read(value)) => Action::Mark(value),
+        Outcome::Interrupt(line) => Action::Mark(line.map_or(0, u64::from)),
+        _ => rest.next().unwrap_or(Action::Compute(1_000_000)),
+    }
+}
+
+#[test]
+fn a_vm_finds_its_channels_behind_the_bridge() {
+    let mut bench = bridged(1);
+    bench.program(0, |_| {
+        driver(vec![
+            word(ECAM),
+            word(ECAM + 0x10),
+            word(ECAM + 0x18),
+            word(ECAM + 0x8018),
+            word(ECAM + 0x8010),
+            // Another function of a device, a device that is not there, and registers of one.
+            word(ECAM + 0x1000),
+            word(ECAM + 0x10000),
+            word(REGISTERS + 0x2008),
+            set_word(ECAM + 0x10000, 1),
+            Action::Read {
+                address: ECAM + 2,
+                size: 2,
+            },
+            word(REGISTERS + 8),
+            store(HERE + 8, 0x77),
+            load(HERE + 8),
+        ])
+    });
+    bench.run(500_000);
+    let nobody = 0xFFFF_FFFF;
+    let found = [
+        0x1110_1AF4,
+        REGISTERS,
+        HERE | 0xC,
+        HERE + 0x4000 | 0xC,
+        REGISTERS + 0x1000,
+        nobody,
+        nobody,
+        nobody,
+        0x1110,
+        1,
+        0x77,
+    ];
+    assert_eq!(bench.marks(0), found);
+}
+
+#[test]
+fn rings_go_both_ways_between_a_function_and_a_line() {
+    for pcpu in [0, 1] {
+        let mut bench = bridged(pcpu);
+        bench.program(0, |_| {
+            driver(vec![
+                set_word(REGISTERS, 1),
+                set_word(REGISTERS + 0x1000, 1),
+                Action::Idle,
+                Action::Acknowledge,
+                word(REGISTERS + 4),
+                // The level has fallen with the read.
+                Action::Acknowledge,
+                // Side 0 of the second channel, then a side that is not there.
+                set_word(REGISTERS + 0x100C, 0),
+                set_word(REGISTERS + 0x100C, 31 << 16),
+                set_word(REGISTERS + 0x100C, 32 << 16),
+            ])
+        });
+        bench.program(1, |_| {
+            let mut rest = vec![sleep(50_000), ring(0), sleep(100_000)].into_iter();
+            let mut listens = listener(THERE);
+            move |last: Outcome, now: u64| match rest.next() {
+                Some(action) => action,
+                None => match last {
+                    Outcome::Interrupt(Some(line)) => Action::Mark(line.into()),
+                    last => listens.next(last, now),
+                },
+            }
+        });
+        bench.run(1_000_000);
+        assert_eq!(bench.marks(0), [u64::from(INTX), 1, 0], "pCPU {pcpu}");
+        assert_eq!(bench.marks(1), [u64::from(LINE) + 1], "pCPU {pcpu}");
+    }
 }
 
 /// A step of a side: what it does, and on which word.
