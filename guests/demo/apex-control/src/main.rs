@@ -77,8 +77,13 @@ fn initialise() {
     };
     let made = [
         apex::create_sampling_port(POSITION, 8, PortDirection::Destination, PERIOD).map(drop),
-        apex::create_queuing_port(EVENTS, (32, 4), PortDirection::Destination, QueuingDiscipline::Fifo)
-            .map(drop),
+        apex::create_queuing_port(
+            EVENTS,
+            (32, 4),
+            PortDirection::Destination,
+            QueuingDiscipline::Fifo,
+        )
+        .map(drop),
         apex::create_error_handler(handler_entry, 8192),
         apex::create_process(&law, law_entry).and_then(apex::start),
         apex::create_process(&listener, listener_entry).and_then(apex::start),
@@ -148,7 +153,10 @@ extern "C" fn late_entry() {
 
 extern "C" fn handler_entry() {
     while let Ok(error) = apex::get_error_status() {
-        println!("control: error handler: {:?} of process {}", error.code, error.process);
+        println!(
+            "control: error handler: {:?} of process {}",
+            error.code, error.process
+        );
     }
     apex::stop_self();
 }

@@ -81,7 +81,10 @@ fn initialise() {
         apex::create_process(&sample, sample_entry).and_then(apex::start),
         apex::create_process(&background, background_entry).and_then(apex::start),
     ];
-    println!("sensor: {made:?}, {:?}", apex::get_partition_status().start_condition);
+    println!(
+        "sensor: {made:?}, {:?}",
+        apex::get_partition_status().start_condition
+    );
     let refused = apex::set_partition_mode(OperatingMode::Normal);
     println!("sensor: no normal mode: {refused:?}");
 }
@@ -119,7 +122,10 @@ extern "C" fn sample_entry() {
             let now = TURNS.load(Ordering::Relaxed);
             let moved = if now == turns { "stands" } else { "goes on" };
             turns = now;
-            println!("sensor: sample {number}, releases within {} us, background {moved}", worst / 1000 + 1);
+            println!(
+                "sensor: sample {number}, releases within {} us, background {moved}",
+                worst / 1000 + 1
+            );
         }
         let waited = apex::periodic_wait();
         if waited.is_err() {
