@@ -115,6 +115,11 @@ fn check_queuing() {
         "RECEIVE_QUEUING_MESSAGE NO_ERROR",
         received == Ok(5) && to[..5] == *b"queue",
     );
+    check_queue_that_fills();
+}
+
+/// Sends until both ends are full.
+fn check_queue_that_fills() {
     check(
         "SEND_QUEUING_MESSAGE",
         Err(InvalidParam),
