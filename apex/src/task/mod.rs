@@ -312,6 +312,15 @@ pub fn set_partition_mode(mode: OperatingMode) -> Answer {
     Ok(())
 }
 
+/// Returns the first instruction of a process.
+#[must_use]
+pub fn entry_of(identifier: i64) -> Option<Entry> {
+    call(|state, _| {
+        let place = state.apex.place(identifier).ok()?;
+        state.entries.get(place).copied().flatten()
+    })
+}
+
 /// `CREATE_ERROR_HANDLER`.
 ///
 /// # Errors
