@@ -73,6 +73,19 @@ const RULES: &[(&str, &[&str])] = &[
             "drivers",
         ],
     ),
+    (
+        "arch/ppc405",
+        &[
+            "abi",
+            "image",
+            "arch/api",
+            "arch/support",
+            "arch/ppc405/core",
+            "drivers",
+        ],
+    ),
+    // Hypercalls are read and answered there.
+    ("arch/ppc405/core", &["abi", "arch/api"]),
     ("drivers", &["arch/api", "arch/support"]),
     ("hypervisor/*", &["abi", "kernel", "image", "arch/*", "drivers"]),
     ("guest", &["abi"]),
