@@ -87,9 +87,14 @@ pub fn cargo() -> String {
 /// `cargo SUBCOMMAND --target ...` for packages of a class.
 pub fn target_command(class: Class, subcommand: &str) -> Result<Command, String> {
     let mut command = Command::new(cargo());
-    command
-        .args([subcommand, "--target", class.target()])
-        .current_dir(root());
+    command.args([subcommand, "--target"]).current_dir(root());
+    let own = root().join(format!("hypervisor/{}/{}.json", class.name(), class.target()));
+    if own.is_file() {
+        // The compiler does not know the target.
+        command.arg(own).arg("-Zjson-target-spec");
+    } else {
+        command.arg(class.target());
+    }
     if has_library_source()? {
         command.env("RUSTC_BOOTSTRAP", "1");
         command.args(["-Zbuild-std=core,compiler_builtins"]);

@@ -36,24 +36,25 @@ fn measure(name: &str, mut turn: impl FnMut(u32)) {
     );
 }
 
+/// Keeps the compiler from leaving out what makes a value.
+fn keep(value: u32) {
+    core::hint::black_box(value);
+}
+
 fn main(_machine: Machine) {
     measure("compute", |number| {
         core::hint::black_box(number.wrapping_mul(1_103_515_245).wrapping_add(12_345));
     });
-    measure("mfmsr", |_| drop(core::hint::black_box(cpu::read_msr())));
+    measure("mfmsr", |_| keep(cpu::read_msr()));
     let state = cpu::read_msr();
     measure("mtmsr", |_| cpu::write_msr(state));
     measure("wrteei-pair", |_| {
         cpu::enable_interrupts();
         cpu::disable_interrupts();
     });
-    measure("mfspr-srr0", |_| {
-        drop(core::hint::black_box(cpu::read_spr::<26>()))
-    });
+    measure("mfspr-srr0", |_| keep(cpu::read_spr::<26>()));
     measure("mtspr-srr0", |number| cpu::write_spr::<26>(number));
-    measure("mfspr-sprg3", |_| {
-        drop(core::hint::black_box(cpu::read_spr::<275>()))
-    });
+    measure("mfspr-sprg3", |_| keep(cpu::read_spr::<275>()));
     measure("mtspr-sprg3", |number| cpu::write_spr::<275>(number));
     measure("mtspr-sprg4", |number| cpu::write_spr::<276>(number));
     measure("mtspr-pid", |number| cpu::write_spr::<945>(number & 0xFF));
