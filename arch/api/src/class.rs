@@ -238,7 +238,8 @@ mod tests {
             assert!(others.iter().all(|other| other.name != class.name));
             assert!(others.iter().all(|other| other.number != class.number));
             let kinds: Vec<u32> = class.devices.iter().map(|device| device.number).collect();
-            let consoles = [VirtualUart::Pl011, VirtualUart::Cmsdk, VirtualUart::Ns16550].map(|uart| class.has_uart(uart));
+            let consoles = [VirtualUart::Pl011, VirtualUart::Cmsdk, VirtualUart::Ns16550]
+                .map(|uart| class.has_uart(uart));
             assert_eq!(consoles.iter().filter(|has| **has).count(), 1, "one console");
             assert!((1..kinds.len()).all(|index| !kinds[..index].contains(&kinds[index])));
             assert!(kinds.iter().all(|number| class.device(*number).is_some()));

@@ -8,8 +8,8 @@
 use crate::board::{BOARD, Board};
 use crate::boot::halt;
 use crate::machine::Machine;
-use crate::sysreg::{self, counter, read_port8, read_port32, write_port8};
 use crate::physical::Stopwatch;
+use crate::sysreg::{self, counter, read_port8, read_port32, write_port8};
 use crate::{boot, console, descriptors, layout, mmu, physical};
 use bulkhead_arch_api::{HostPhys, MAX_PCPUS, PcpuId, class};
 use bulkhead_arch_paging::MapError;
@@ -142,10 +142,7 @@ impl Machine {
     /// Switches AMD-V on, and the pCPU's local APIC.
     fn init(&mut self) {
         let pages = (&raw const HOST_PAGES) as u64 + u64::from(self.pcpu.0) * 2 * 4096;
-        sysreg::write_msr(
-            sysreg::EFER,
-            sysreg::read_msr(sysreg::EFER) | sysreg::EFER_SVME,
-        );
+        sysreg::write_msr(sysreg::EFER, sysreg::read_msr(sysreg::EFER) | sysreg::EFER_SVME);
         sysreg::write_msr(sysreg::HOST_SAVE, pages);
         self.host = pages + 4096;
         // SAFETY: the page is this pCPU's, and large enough for a control block.
@@ -242,7 +239,10 @@ fn measure(power: u16, apic: u64) -> (u64, u64) {
         let hertz = u128::from(ticks) * u128::from(PM_HERTZ) / u128::from(passed);
         (hertz as u64 + ROUNDED / 2) / ROUNDED * ROUNDED
     };
-    (in_second(to - from), in_second(u64::from(last - first)).max(ROUNDED))
+    (
+        in_second(to - from),
+        in_second(u64::from(last - first)).max(ROUNDED),
+    )
 }
 
 /// Returns the seconds since 1970 of the board's real-time clock.
@@ -252,7 +252,10 @@ fn date() -> u64 {
         rtc::binary(read_port8(0x71))
     };
     let year = 2000 + read(9);
-    rtc::seconds((year, read(8).clamp(1, 12), read(7).clamp(1, 31)), (read(4), read(2), read(0)))
+    rtc::seconds(
+        (year, read(8).clamp(1, 12), read(7).clamp(1, 31)),
+        (read(4), read(2), read(0)),
+    )
 }
 
 fn map_board(image: &Image<'_>) -> Result<(), MapError> {

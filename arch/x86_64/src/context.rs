@@ -27,7 +27,11 @@ pub(crate) enum Pending {
     /// Nothing.
     Nothing,
     /// An access to memory, and the address behind the instruction.
-    Memory { operation: Operation, size: u8, next: u64 },
+    Memory {
+        operation: Operation,
+        size: u8,
+        next: u64,
+    },
     /// An IN of so many bytes, or an OUT.
     Port { size: u8, next: u64 },
     /// A RDMSR or WRMSR.

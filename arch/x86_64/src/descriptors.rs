@@ -63,7 +63,8 @@ struct Pointer {
 fn gate(vector: usize) -> [u64; 2] {
     let address = entry::stubs() + vector as u64 * STUB;
     let stack = u64::from(vector < FIRST_INTERRUPT);
-    let low = address & 0xFFFF | u64::from(CODE) << 16 | stack << 32 | 0x8E << 40 | (address >> 16 & 0xFFFF) << 48;
+    let low =
+        address & 0xFFFF | u64::from(CODE) << 16 | stack << 32 | 0x8E << 40 | (address >> 16 & 0xFFFF) << 48;
     [low, address >> 32]
 }
 

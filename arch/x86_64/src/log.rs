@@ -6,8 +6,8 @@
 //! image is understood, or if that never happens.
 
 use crate::board::BOARD;
-use crate::machine::Machine;
 use crate::layout;
+use crate::machine::Machine;
 use bulkhead_abi::log::{Area, Exits};
 use bulkhead_abi::trace::{Entry, RECORD_SIZE};
 use bulkhead_arch_api::{Frames, Traces, VcpuId};

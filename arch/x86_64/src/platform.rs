@@ -193,7 +193,9 @@ fn kick(vcpu: VcpuId, own: PcpuId) {
     if home == own.0 {
         return;
     }
-    let target = BOARD.get().and_then(|board| board.hardware_ids.get(usize::from(home)));
+    let target = BOARD
+        .get()
+        .and_then(|board| board.hardware_ids.get(usize::from(home)));
     if let Some(target) = target {
         physical::interrupt(*target, physical::KICK);
     }
@@ -208,12 +210,7 @@ pub(crate) struct Sent {
 }
 
 /// Sends a message to the vCPUs of a VM that it is for. `sender`: index of the vCPU that sends it.
-pub(crate) fn send(
-    partition: PartitionId,
-    (ipi, is_level): (Ipi, bool),
-    sender: u32,
-    own: PcpuId,
-) -> Sent {
+pub(crate) fn send(partition: PartitionId, (ipi, is_level): (Ipi, bool), sender: u32, own: PcpuId) -> Sent {
     let mut sent = Sent::default();
     let Some(vm) = vm(partition) else { return sent };
     let [first, count] = [&vm.vcpus[0], &vm.vcpus[1]].map(|value| value.load(Ordering::Acquire));
@@ -262,7 +259,9 @@ pub(crate) fn send(
 fn settle(partition: PartitionId, vm: &Vm, shared: &mut Shared, own: PcpuId) -> VcpuSet {
     let mut wake = VcpuSet::EMPTY;
     for _ in 0..ioapic::PINS {
-        let Some(message) = shared.ioapic.next() else { break };
+        let Some(message) = shared.ioapic.next() else {
+            break;
+        };
         let Message {
             vector,
             delivery,

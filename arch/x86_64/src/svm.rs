@@ -132,8 +132,15 @@ impl Vmcb {
 
     /// Sets a segment.
     pub(crate) fn set_segment(&mut self, segment: usize, (selector, attributes): (u16, u16), base: u64) {
-        let limit = if attributes & 0x800 != 0 { u64::from(u32::MAX) } else { 0xFFFF };
-        self.set(segment, u64::from(selector) | u64::from(attributes) << 16 | limit << 32);
+        let limit = if attributes & 0x800 != 0 {
+            u64::from(u32::MAX)
+        } else {
+            0xFFFF
+        };
+        self.set(
+            segment,
+            u64::from(selector) | u64::from(attributes) << 16 | limit << 32,
+        );
         self.set(segment + 8, base);
     }
 

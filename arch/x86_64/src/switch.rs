@@ -114,7 +114,8 @@ impl Machine {
         if context.task_priority != apic.task_priority() >> 4 {
             context.task_priority = apic.task_priority() >> 4;
         }
-        let external = context.plan.index == 0 && platform::external_asks(partition) && apic.passes_external();
+        let external =
+            context.plan.index == 0 && platform::external_asks(partition) && apic.passes_external();
         let pending = apic.deliverable();
         let waits = apic.waits_for_task_priority();
         let mut window = None;

@@ -6,12 +6,10 @@ use crate::context::{CONTEXTS, Context, FpRegisters, Pending, RAX, RBX, RCX, RDI
 use crate::machine::Machine;
 use crate::space::TASK_ROOT;
 use crate::{emulate, entry, log, platform, ports, registers, space, svm, sysreg, traps};
-use bulkhead_arch_api::class::x86_64::{
-    BOOT_GDT, BOOT_GDT_SIZE, FLAT_32, LONG_64, LONG_MODE_ROOT,
-};
+use bulkhead_arch_api::class::x86_64::{BOOT_GDT, BOOT_GDT_SIZE, FLAT_32, LONG_64, LONG_MODE_ROOT};
 use bulkhead_arch_api::{
-    DUMP_REGISTERS, Dump, Exit, FaultReport, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset,
-    VcpuSet, Vcpus, VirtualLine,
+    DUMP_REGISTERS, Dump, Exit, FaultReport, PartitionId, PartitionKind, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet,
+    Vcpus, VirtualLine,
 };
 
 /// [`Exit::Failed`] code: the vCPU was not adopted by this pCPU.
@@ -192,6 +190,12 @@ impl Vcpus for Machine {
         }
         self.owned.insert_all(VcpuSet::of(vcpu));
         platform::adopt(vcpu, plan, self.pcpu);
+        if plan.kind == PartitionKind::Task {
+            // A task without tables faults at its first instruction, which the kernel reports.
+            let _is_reported = space::build_task(plan.partition);
+        }
+        // Messages for a vCPU that is off find it by its number.
+        platform::reset_local(vcpu, plan.index, plan.entry_state == LONG_64);
         self.with(vcpu, |_, context| {
             (context.id, context.plan) = (vcpu, *plan);
             context.exits = log::exits(vcpu);
@@ -230,13 +234,8 @@ impl Vcpus for Machine {
     fn reply(&mut self, vcpu: VcpuId, reply: Reply) {
         self.with(vcpu, |_, context| match reply {
             Reply::Hypercall(Ok([first, second, third, fourth])) => {
-                for (register, value) in [
-                    (RAX, 0),
-                    (RDI, first),
-                    (RSI, second),
-                    (RDX, third),
-                    (RCX, fourth),
-                ] {
+                for (register, value) in [(RAX, 0), (RDI, first), (RSI, second), (RDX, third), (RCX, fourth)]
+                {
                     context.set_general(register, value);
                 }
                 context.pending = Pending::Nothing;
@@ -310,7 +309,9 @@ impl Vcpus for Machine {
         self.with(vcpu, |_, context| {
             let vmcb = &context.vmcb;
             let general = context.general.iter().enumerate();
-            let general = general.filter(|(number, _)| *number != RSP).map(|(_, value)| *value);
+            let general = general
+                .filter(|(number, _)| *number != RSP)
+                .map(|(_, value)| *value);
             let others = [
                 svm::CR0,
                 svm::CR2,

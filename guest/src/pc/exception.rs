@@ -96,7 +96,12 @@ unsafe extern "C" {
 extern "C" fn handle(frame: &mut Frame) {
     let handler = HANDLER.load(Ordering::Relaxed);
     if handler == 0 {
-        crate::println!("exception {} at {:#x}, code {:#x}", frame.vector, frame.rip, frame.code);
+        crate::println!(
+            "exception {} at {:#x}, code {:#x}",
+            frame.vector,
+            frame.rip,
+            frame.code
+        );
         super::power_off()
     }
     // SAFETY: `install` has stored a handler.

@@ -6,8 +6,8 @@
 #![no_std]
 #![no_main]
 
-use bulkhead_arch_x86_64::{Machine, Relax, Serial, entry_points};
 use bulkhead_arch_api::{Devices, NoNetwork};
+use bulkhead_arch_x86_64::{Machine, Relax, Serial, entry_points};
 use bulkhead_image::{Image, ImageError, Portable};
 use bulkhead_kernel::{AnyPolicy, Hooks, Shared, boot};
 

@@ -42,8 +42,7 @@ const KEPT_1C: u32 = !(1 << 3
 /// Leaf 1 EDX without MCE, MTRR, MCA, DS, ACPI, TM.
 const KEPT_1D: u32 = !(1 << 7 | 1 << 12 | 1 << 14 | 1 << 21 | 1 << 22 | 1 << 29);
 /// Leaf 7 EBX: FSGSBASE, BMI1, SMEP, BMI2, ERMS, RDSEED, ADX, SMAP, CLFLUSHOPT, CLWB.
-const KEPT_7B: u32 =
-    1 | 1 << 3 | 1 << 7 | 1 << 8 | 1 << 9 | 1 << 18 | 1 << 19 | 1 << 20 | 1 << 23 | 1 << 24;
+const KEPT_7B: u32 = 1 | 1 << 3 | 1 << 7 | 1 << 8 | 1 << 9 | 1 << 18 | 1 << 19 | 1 << 20 | 1 << 23 | 1 << 24;
 /// Leaf 8000_0001 ECX without SVM, extended APIC space, OSVW, IBS, SKINIT, WDT, LWP, FMA4, TCE, TOPOEXT,
 /// performance counters, MWAITX.
 const KEPT_EXTENDED_C: u32 = !(1 << 2
@@ -76,7 +75,13 @@ const fn row(first: u32, last: u32, keep: Registers, set: Registers, note: &'sta
 
 /// The table.
 pub const ROWS: &[Row] = &[
-    row(0, 0, [0, ALL, ALL, ALL], [0x0D, 0, 0, 0], "vendor; leaves up to 0xD"),
+    row(
+        0,
+        0,
+        [0, ALL, ALL, ALL],
+        [0x0D, 0, 0, 0],
+        "vendor; leaves up to 0xD",
+    ),
     row(
         1,
         1,
@@ -110,8 +115,20 @@ pub const ROWS: &[Row] = &[
     ),
     row(0x8000_0002, 0x8000_0004, [ALL; 4], [0; 4], "name"),
     row(0x8000_0005, 0x8000_0006, [ALL; 4], [0; 4], "caches"),
-    row(0x8000_0007, 0x8000_0007, [0; 4], [0, 0, 0, 1 << 8], "the TSC never stops"),
-    row(0x8000_0008, 0x8000_0008, [0xFFFF, 0, 0, 0], [0; 4], "sizes of addresses"),
+    row(
+        0x8000_0007,
+        0x8000_0007,
+        [0; 4],
+        [0, 0, 0, 1 << 8],
+        "the TSC never stops",
+    ),
+    row(
+        0x8000_0008,
+        0x8000_0008,
+        [0xFFFF, 0, 0, 0],
+        [0; 4],
+        "sizes of addresses",
+    ),
 ];
 
 /// First leaf of a hypervisor.
@@ -130,7 +147,12 @@ pub struct Processor {
 
 /// Returns what the guest reads. `real` asks the real processor; it is called only for leaves of the table.
 #[must_use]
-pub fn answer(leaf: u32, subleaf: u32, processor: Processor, real: impl FnOnce(u32, u32) -> Registers) -> Registers {
+pub fn answer(
+    leaf: u32,
+    subleaf: u32,
+    processor: Processor,
+    real: impl FnOnce(u32, u32) -> Registers,
+) -> Registers {
     match leaf {
         HYPERVISOR => return SIGNATURE,
         0x4000_0001 => return [0; 4],
@@ -173,10 +195,7 @@ const fn topology(subleaf: u32, processor: Processor) -> Registers {
 mod tests {
     use super::*;
 
-    const ONE: Processor = Processor {
-        id: 1,
-        count: 2,
-    };
+    const ONE: Processor = Processor { id: 1, count: 2 };
 
     #[test]
     fn virtualization_and_extended_state_are_hidden() {

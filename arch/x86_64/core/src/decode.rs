@@ -218,7 +218,10 @@ impl<'b> Reader<'b> {
 #[must_use]
 pub const fn extend(value: u64, size: u8) -> u64 {
     let unused = 64_u32.saturating_sub((size as u32).wrapping_mul(8)) & 63;
-    (value << unused).cast_signed().wrapping_shr(unused).cast_unsigned()
+    (value << unused)
+        .cast_signed()
+        .wrapping_shr(unused)
+        .cast_unsigned()
 }
 
 /// Decodes an instruction with an operand in memory: MOV in all its forms, MOVZX, MOVSX, MOVSXD, CMP and TEST.
@@ -395,8 +398,15 @@ mod tests {
         let wide = access(&[0x4C, 0x8B, 0x00], Mode::Bits64).unwrap();
         assert_eq!((wide.size, wide.operation), (8, load(register(8), 8, false)));
         let extended = access(&[0x0F, 0xBE, 0x00], Mode::Bits32).unwrap();
-        assert_eq!((extended.size, extended.operation), (1, load(register(0), 4, true)));
-        assert_eq!(access(&[0x48, 0x66, 0x8B, 0x00], Mode::Bits64).unwrap().size, 2, "REX is void");
+        assert_eq!(
+            (extended.size, extended.operation),
+            (1, load(register(0), 4, true))
+        );
+        assert_eq!(
+            access(&[0x48, 0x66, 0x8B, 0x00], Mode::Bits64).unwrap().size,
+            2,
+            "REX is void"
+        );
     }
 
     #[test]

@@ -123,7 +123,11 @@ impl IoApic {
         if is_high && self.high & bit == 0 {
             self.edges |= bit;
         }
-        self.high = if is_high { self.high | bit } else { self.high & !bit };
+        self.high = if is_high {
+            self.high | bit
+        } else {
+            self.high & !bit
+        };
     }
 
     /// Notes that this vector has ended. [`IoApic::next`] may have messages afterwards.
@@ -136,7 +140,10 @@ impl IoApic {
     }
 
     /// Returns the next message that has to be sent now. There are at most as many as pins.
-    #[expect(clippy::should_implement_trait, reason = "it is no iterator: pins change in between")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it is no iterator: pins change in between"
+    )]
     pub fn next(&mut self) -> Option<Message> {
         for (pin, entry) in self.entries.iter_mut().enumerate() {
             let bit = 1_u32.wrapping_shl(pin as u32);

@@ -293,7 +293,9 @@ impl Lapic {
     /// Returns the vector that the processor can take now.
     #[must_use]
     pub fn deliverable(&self) -> Option<u8> {
-        self.pending().filter(|(_, is_open)| *is_open).map(|(vector, _)| vector)
+        self.pending()
+            .filter(|(_, is_open)| *is_open)
+            .map(|(vector, _)| vector)
     }
 
     /// Tells whether the pending vector only waits for a lower task priority.

@@ -56,7 +56,9 @@ impl Rtc {
         let of_day = seconds.checked_rem(DAY).unwrap_or(0);
         let days = seconds.checked_div(DAY).unwrap_or(0);
         let part = |unit: u64, modulus: u64| {
-            let value = of_day.checked_div(unit).and_then(|value| value.checked_rem(modulus));
+            let value = of_day
+                .checked_div(unit)
+                .and_then(|value| value.checked_rem(modulus));
             decimal(value.unwrap_or(0))
         };
         let (year, month, day) = date(days);
@@ -80,20 +82,24 @@ impl Rtc {
 }
 
 /// Returns a number below 100 in binary-coded decimal.
-#[expect(clippy::arithmetic_side_effects, reason = "the divisor is ten")]
 const fn decimal(value: u64) -> u8 {
-    ((value / 10) << 4 | value % 10) as u8
+    (((value / 10) << 4) | (value % 10)) as u8
 }
 
 /// Returns the number of a binary-coded decimal.
 #[must_use]
 pub const fn binary(decimal: u8) -> u64 {
-    (decimal >> 4) as u64 * 10 + (decimal & 0xF) as u64
+    ((decimal >> 4) as u64)
+        .wrapping_mul(10)
+        .wrapping_add((decimal & 0xF) as u64)
 }
 
 /// Returns year, month and day of a day since 1970. The arithmetic is that of H. Hinnant's
 /// `civil_from_days`, in which years begin in March.
-#[expect(clippy::arithmetic_side_effects, reason = "all divisors are constants, and days are few")]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "all divisors are constants, and days are few"
+)]
 const fn date(days: u64) -> (u64, u64, u64) {
     let shifted = days % (1 << 32) + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);
@@ -108,7 +114,10 @@ const fn date(days: u64) -> (u64, u64, u64) {
 
 /// Returns the seconds since 1970 of a date and time of day.
 #[must_use]
-#[expect(clippy::arithmetic_side_effects, reason = "all divisors are constants, and the parts are small")]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "all divisors are constants, and the parts are small"
+)]
 pub const fn seconds((year, month, day): (u64, u64, u64), (hour, minute, second): (u64, u64, u64)) -> u64 {
     let year = year - (month <= 2) as u64;
     let (era, of_era) = (year / 400, year % 400);

@@ -52,7 +52,11 @@ impl Paging {
     fn legacy(&self, linear: u64, load: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         let word = |at: u64| {
             let pair = load(at & !7)?;
-            let entry = if at & 4 == 0 { pair & 0xFFFF_FFFF } else { pair >> 32 };
+            let entry = if at & 4 == 0 {
+                pair & 0xFFFF_FFFF
+            } else {
+                pair >> 32
+            };
             (entry & PRESENT != 0).then_some(entry)
         };
         let entry = word((self.cr3 & 0xFFFF_F000) | (linear >> 22) << 2)?;

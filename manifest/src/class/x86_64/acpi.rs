@@ -22,14 +22,10 @@ const DSDT_AT: u64 = 0x440;
 /// `PNP0501` with its ports and line.
 const DSDT: &[u8] = &[
     // NameOp \_S5_ PackageOp, 4 elements of Zero.
-    0x08, b'_', b'S', b'5', b'_', 0x12, 0x06, 0x04, 0, 0, 0, 0,
-    // ScopeOp \_SB_, 45 bytes.
-    0x10, 0x2D, b'\\', b'_', b'S', b'B', b'_',
-    // ExtOpPrefix DeviceOp COM1, 37 bytes.
-    0x5B, 0x82, 0x25, b'C', b'O', b'M', b'1',
-    // Name _HID, EISAID PNP0501.
-    0x08, b'_', b'H', b'I', b'D', 0x0C, 0x41, 0xD0, 0x05, 0x01,
-    // Name _CRS, Buffer of 13 bytes.
+    0x08, b'_', b'S', b'5', b'_', 0x12, 0x06, 0x04, 0, 0, 0, 0, // ScopeOp \_SB_, 45 bytes.
+    0x10, 0x2D, b'\\', b'_', b'S', b'B', b'_', // ExtOpPrefix DeviceOp COM1, 37 bytes.
+    0x5B, 0x82, 0x25, b'C', b'O', b'M', b'1', // Name _HID, EISAID PNP0501.
+    0x08, b'_', b'H', b'I', b'D', 0x0C, 0x41, 0xD0, 0x05, 0x01, // Name _CRS, Buffer of 13 bytes.
     0x08, b'_', b'C', b'R', b'S', 0x11, 0x10, 0x0A, 0x0D,
     // IO (Decode16, 0x3F8, 0x3F8, 1, 8); IRQNoFlags {4}; end tag.
     0x47, 0x01, 0xF8, 0x03, 0xF8, 0x03, 0x01, 0x08, 0x22, 0x10, 0x00, 0x79, 0x00,

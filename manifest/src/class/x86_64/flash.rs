@@ -76,10 +76,7 @@ pub(super) fn read(elf: &[u8]) -> Result<ClassBinary, FlashError> {
     let entry = header.e_entry(endian);
     Ok(ClassBinary {
         class: CLASS,
-        stretches: vec![Stretch {
-            address: base,
-            bytes,
-        }],
+        stretches: vec![Stretch { address: base, bytes }],
         entry: u32::try_from(entry).map_err(|_| FlashError::SegmentOutside(entry))?,
         end,
         ram: Window::default(),

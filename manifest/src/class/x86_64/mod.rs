@@ -103,10 +103,7 @@ impl Host for X86 {
         };
         Some(VirtualController {
             kind: bulkhead_image::layout::VIRTUAL_APIC,
-            windows: vec![
-                ("local APIC", window(LOCAL_APIC)),
-                ("I/O APIC", window(IO_APIC)),
-            ],
+            windows: vec![("local APIC", window(LOCAL_APIC)), ("I/O APIC", window(IO_APIC))],
         })
     }
 

@@ -101,7 +101,11 @@ pub(super) fn build(context: &Context<'_>, loader: &mut Loader<'_>, report: &mut
     command.push(0);
     let mut pieces = program.pieces;
     let mut put = |what: &str, at: u64, contents: Vec<u8>| {
-        pieces.push(Piece::whole(blob_name(context.name(), what), Rc::new(contents), at));
+        pieces.push(Piece::whole(
+            blob_name(context.name(), what),
+            Rc::new(contents),
+            at,
+        ));
     };
     put("segments", BOOT_GDT, descriptors());
     put("tables", LONG_MODE_ROOT, tables());
@@ -142,7 +146,8 @@ fn ram_is_possible(context: &Context<'_>, ram: Window, report: &mut Report) -> O
         ram.base
     );
     report.push(
-        Diagnostic::at(Code::DoesNotFit, place, message).help("leave out `machine.ram-base`, and give at least \"2M\""),
+        Diagnostic::at(Code::DoesNotFit, place, message)
+            .help("leave out `machine.ram-base`, and give at least \"2M\""),
     );
     None
 }
@@ -235,7 +240,13 @@ fn load_ramdisk(
 }
 
 /// Finds the place of the RAM disk: at the end of RAM.
-fn place_ramdisk(context: &Context<'_>, end: u64, ram: Window, size: u64, report: &mut Report) -> Option<u64> {
+fn place_ramdisk(
+    context: &Context<'_>,
+    end: u64,
+    ram: Window,
+    size: u64,
+    report: &mut Report,
+) -> Option<u64> {
     let at = ram.end().checked_sub(size).map(|at| at & !(PAGE - 1));
     if let Some(at) = at.filter(|at| *at >= end) {
         return Some(if size == 0 { 0 } else { at });
