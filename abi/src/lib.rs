@@ -26,6 +26,14 @@
 //! | r2:r3, r4:r5, r6:r7, r8:r9, r10:r11 | arguments of 64 bits, the low word first | r2:r3 to r8:r9: as many results as the operation has ([`Operation::results`]) |
 //!
 //! Registers that are no result of the operation keep their value, as all but r0 do on an error.
+//!
+//! Class `x86_64`: `VMMCALL` from a VM and from a task, with the numbers of the 64-bit calls:
+//!
+//! | register | in | out |
+//! |---|---|---|
+//! | rax | function identifier | 0, or a negative [`Error`] |
+//! | rdi | capability index | first result |
+//! | rsi, rdx, rcx, r8, r9 | arguments | rsi, rdx, rcx: further results |
 #![no_std]
 #![forbid(unsafe_code)]
 
