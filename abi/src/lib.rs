@@ -38,6 +38,14 @@
 //!
 //! Layouts in memory have the byte order of the other classes: startup page, messages and the bytes of a console
 //! are little-endian everywhere.
+//!
+//! Class `x86_64`: `VMMCALL` from a VM and from a task, with the numbers of the 64-bit calls:
+//!
+//! | register | in | out |
+//! |---|---|---|
+//! | rax | function identifier | 0, or a negative [`Error`] |
+//! | rdi | capability index | first result |
+//! | rsi, rdx, rcx, r8, r9 | arguments | rsi, rdx, rcx: further results |
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -60,7 +60,7 @@ pub use runs::{Results, measure};
 pub fn timing(board: &str, progress: &Progress) -> Result<Timing, Problem> {
     let board = board_named(board)?;
     let results = measure(&board, progress)?;
-    let page = class::of(&board).page();
+    let page = class::of(&board)?.page();
     Ok(Timing {
         page,
         charges: overheads::charges(&results, &board.overheads(1).unwrap_or_default()),

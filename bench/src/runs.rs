@@ -82,7 +82,7 @@ impl Results {
 /// # Errors
 /// The board cannot be measured on, or a run fails.
 pub fn measure(board: &Board, progress: &Progress) -> Result<Results, Problem> {
-    class::of(board).measure(board, emulator_of(board)?, progress)
+    class::of(board)?.measure(board, emulator_of(board)?, progress)
 }
 
 /// Measures with the parts of the guest `bench`, each on the bare board and in the smallest system that it

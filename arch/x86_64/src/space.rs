@@ -170,8 +170,9 @@ fn map(tree: &Tree<Nested>, region: &Region) -> Result<(), BuildError> {
         .map_err(|error| build_error(error, region))
 }
 
-/// Makes the translation tables of a task.
-fn build_task(tree: &Tree<Nested>) -> Result<(), BuildError> {
+/// Makes the translation tables of a task, whose space is built. Without them it faults at once.
+pub(crate) fn build_task(partition: PartitionId) -> Result<(), BuildError> {
+    let tree = tree_of(partition).ok_or(BuildError::TablesExhausted)?;
     let mut pages = [HostPhys(0); 2];
     for (index, page) in (0_u64..).zip(&mut pages) {
         *page = Pool.allocate().ok_or(BuildError::TablesExhausted)?;
@@ -187,7 +188,7 @@ fn build_task(tree: &Tree<Nested>) -> Result<(), BuildError> {
             },
             kind: MemoryKind::Ram,
         };
-        map(tree, &region)?;
+        map(&tree, &region)?;
     }
     let [root, level] = pages;
     Pool.write(root, 0, TASK_ROOT + PAGE_SIZE | TASK_ENTRY);
@@ -208,9 +209,6 @@ impl Spaces for Machine {
         let tree = Tree::<Nested>::new(root, GEOMETRY);
         for region in plan.regions {
             map(&tree, region)?;
-        }
-        if plan.lines == 0 {
-            build_task(&tree)?;
         }
         if let Some(slot) = ROOTS.get(usize::from(partition.0)) {
             slot.store(root.0, Ordering::Release);

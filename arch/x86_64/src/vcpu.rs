@@ -8,8 +8,8 @@ use crate::space::TASK_ROOT;
 use crate::{emulate, entry, log, platform, ports, registers, space, svm, sysreg, traps};
 use bulkhead_arch_api::class::x86_64::{BOOT_GDT, BOOT_GDT_SIZE, FLAT_32, LONG_64, LONG_MODE_ROOT};
 use bulkhead_arch_api::{
-    DUMP_REGISTERS, Dump, Exit, FaultReport, PartitionId, Reply, Ticks, VcpuId, VcpuPlan, VcpuReset, VcpuSet,
-    Vcpus, VirtualLine,
+    DUMP_REGISTERS, Dump, Exit, FaultReport, PartitionId, PartitionKind, Reply, Ticks, VcpuId, VcpuPlan,
+    VcpuReset, VcpuSet, Vcpus, VirtualLine,
 };
 
 /// [`Exit::Failed`] code: the vCPU was not adopted by this pCPU.
@@ -190,6 +190,12 @@ impl Vcpus for Machine {
         }
         self.owned.insert_all(VcpuSet::of(vcpu));
         platform::adopt(vcpu, plan, self.pcpu);
+        if plan.kind == PartitionKind::Task {
+            // A task without tables faults at its first instruction, which the kernel reports.
+            let _is_reported = space::build_task(plan.partition);
+        }
+        // Messages for a vCPU that is off find it by its number.
+        platform::reset_local(vcpu, plan.index, plan.entry_state == LONG_64);
         self.with(vcpu, |_, context| {
             (context.id, context.plan) = (vcpu, *plan);
             context.exits = log::exits(vcpu);

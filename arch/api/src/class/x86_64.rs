@@ -85,9 +85,10 @@ pub const REGISTERS: &[RegisterRule] = &[
     // EFER, STAR, LSTAR, CSTAR, SFMASK; FS, GS and kernel GS base; TSC_AUX.
     own(0xC000_0080, 0xC000_0084),
     own(0xC000_0100, 0xC000_0103),
-    // SYSCFG, HWCR, MMIO configuration, patch level: as after a reset, with the TSC that never stops.
+    // SYSCFG, HWCR, NB_CFG, MMIO configuration: as after a reset, with the TSC that never stops.
     constant(0xC001_0010, 0),
     constant(0xC001_0015, 1 << 24),
+    constant(0xC001_001F, 0),
     constant(0xC001_0058, 0),
     // OSVW: no errata are announced.
     constant(0xC001_0140, 0),
@@ -97,6 +98,7 @@ pub const REGISTERS: &[RegisterRule] = &[
     constant(0xC001_1021, 0),
     constant(0xC001_1022, 0),
     constant(0xC001_1023, 0),
+    constant(0xC001_1028, 0),
     constant(0xC001_1029, 1 << 1),
     constant(0xC001_102A, 0),
 ];

@@ -60,7 +60,7 @@ impl Power {
             // 32 bits, as the FADT says.
             TIMER => timer & 0xFFFF_FFFF,
             RESET => 0,
-            PM_BASE..END => 0,
+            _ if is_own(port) => 0,
             _ => return None,
         })
     }
@@ -79,11 +79,17 @@ impl Power {
             }
             RESET if value & 4 != 0 => return Some(Wish::Reset),
             KEYBOARD if value == KEYBOARD_RESET => return Some(Wish::Reset),
-            RESET | PM_BASE..END => {}
+            RESET => {}
+            _ if is_own(port) => {}
             _ => return None,
         }
         Some(Wish::Nothing)
     }
+}
+
+/// Tells whether the port is one of the power management registers.
+const fn is_own(port: u64) -> bool {
+    port >= PM_BASE && port < END
 }
 
 #[cfg(test)]

@@ -82,15 +82,16 @@ impl Rtc {
 }
 
 /// Returns a number below 100 in binary-coded decimal.
-#[expect(clippy::arithmetic_side_effects, reason = "the divisor is ten")]
 const fn decimal(value: u64) -> u8 {
-    ((value / 10) << 4 | value % 10) as u8
+    (((value / 10) << 4) | (value % 10)) as u8
 }
 
 /// Returns the number of a binary-coded decimal.
 #[must_use]
 pub const fn binary(decimal: u8) -> u64 {
-    (decimal >> 4) as u64 * 10 + (decimal & 0xF) as u64
+    ((decimal >> 4) as u64)
+        .wrapping_mul(10)
+        .wrapping_add((decimal & 0xF) as u64)
 }
 
 /// Returns year, month and day of a day since 1970. The arithmetic is that of H. Hinnant's

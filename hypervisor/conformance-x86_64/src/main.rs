@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The checks of `arch/conformance` on the backend of class `x86_64`, instead of the kernel.
+//!
+//! The system image has one partition: the guest that does what the checks say. Its code is copied into the
+//! RAM of each partition of the checks. They share the memory of that partition, but for the one that must
+//! have some of its own.
+#![no_std]
+#![no_main]
+
+use bulkhead_arch_api::class::device::APIC;
+use bulkhead_arch_api::class::x86_64::FLAT_32;
+use bulkhead_arch_api::{
+    AddressSpace, Console, Cpus, EntryState, GuestPhys, Spaces, VcpuReset, VirtualDevice, VirtualLine,
+};
+use bulkhead_arch_conformance::{
+    At, Bench, Dialect, Need, PAGE, PROGRAM, RAM_SIZE, Record, Role, Space, Step, operation, ram_region,
+    report_all, write_program,
+};
+use bulkhead_arch_x86_64::{Machine, Serial, entry_points};
+use bulkhead_image::{Image, ImageError};
+
+/// Memory of a partition.
+const SLICE: u64 = 0x8000;
+/// The addresses at which a partition sees its RAM, memory that it may only read, and nothing.
+const RAM: u64 = 0x4000_0000;
+const CONSTANT: u64 = 0x5000_0000;
+const NOWHERE: u64 = 0x6000_0000;
+/// A pin of the I/O APIC, and the vector that it is given.
+const LINE: u32 = 10;
+const VECTOR: u64 = 0x40;
+/// Registers of the local APIC (Intel SDM 3A, 11.4.1) and of the I/O APIC (82093AA, 3.0).
+const SPURIOUS: u64 = 0xF0;
+const ENABLED: u64 = 0x1FF;
+const DATA: u64 = 0x10;
+const ENTRY: u64 = 0x10 + 2 * LINE as u64;
+/// The reset register, and a value that resets.
+const RESET: u64 = 0xCF9;
+const RESET_ALL: u64 = 6;
+/// Where the guest's part for tasks begins.
+const TASK: u64 = 0x400;
+
+entry_points!(primary, secondary);
+
+struct Board {
+    machine: Machine,
+    serial: Serial,
+    guest: Guest,
+}
+
+/// The guest, as the system image has it.
+struct Guest {
+    memory: u64,
+    code: &'static [u8],
+    /// The windows of its interrupt controllers, and the lines of those.
+    controller: ([VirtualDevice; 2], u32),
+    accept: [Record; 5],
+}
+
+/// Returns the writes of a guest that make [`LINE`] arrive at its first vCPU.
+fn accept([local, io]: &[VirtualDevice; 2]) -> [Record; 5] {
+    [
+        Record::store(local.base() + SPURIOUS, 4, ENABLED),
+        Record::store(io.base(), 4, ENTRY + 1),
+        Record::store(io.base() + DATA, 4, 0),
+        Record::store(io.base(), 4, ENTRY),
+        Record::store(io.base() + DATA, 4, VECTOR),
+    ]
+}
+
+impl Guest {
+    /// Returns the guest of the system image, or `None` if it is not there.
+    fn find(image: &Image<'static>) -> Option<Self> {
+        let guest = image.partitions().first()?;
+        let entry = guest.entry.get();
+        let load = image.loads_of(0, 0).find(|load| {
+            let start = load.guest.get();
+            (start..start + load.size.get()).contains(&entry)
+        })?;
+        let from = (load.offset.get() + entry - load.guest.get()) as usize;
+        let behind = (load.offset.get() + load.size.get()) as usize;
+        let code = image.payload(load.payload.get()).get(from..behind)?;
+        let memory = image.memory_of(0).find(|record| record.size.get() >= 2 * SLICE)?;
+        let controller = controller(image, guest.virtual_lines.get())?;
+        Some(Self {
+            memory: memory.host.get(),
+            code: code.get(..(PAGE as usize).min(code.len()))?,
+            accept: accept(&controller.0),
+            controller,
+        })
+    }
+}
+
+/// Returns the virtual interrupt controllers of the system image's partition.
+fn controller(image: &Image<'_>, lines: u32) -> Option<([VirtualDevice; 2], u32)> {
+    let device = image
+        .virtual_devices_of(0)
+        .find(|device| device.kind.get() == APIC.number)?;
+    let window = |number: u8| {
+        let index = usize::from(number);
+        let place = (device.base.get(index)?.get(), device.size.get(index)?.get());
+        Some(VirtualDevice::new(
+            device.kind.get(),
+            (number, AddressSpace::Memory),
+            place,
+            None,
+        ))
+    };
+    Some(([window(0)?, window(1)?], lines))
+}
+
+impl Bench for Board {
+    type Machine = Machine;
+
+    fn machine(&mut self) -> &mut Machine {
+        &mut self.machine
+    }
+
+    fn console(&mut self) -> &mut impl Console {
+        &mut self.serial
+    }
+
+    fn space(&self, role: Role) -> Space {
+        let slice = self.guest.memory + if role == Role::Other { SLICE } else { 0 };
+        Space {
+            ram: ram_region(RAM, slice, RAM_SIZE, true, true),
+            constant: ram_region(CONSTANT, slice + RAM_SIZE, PAGE, false, false),
+            program: None,
+        }
+    }
+
+    fn nowhere(&self) -> GuestPhys {
+        GuestPhys(NOWHERE)
+    }
+
+    fn controller(&self) -> Option<([VirtualDevice; 2], u32)> {
+        Some(self.guest.controller)
+    }
+
+    fn line(&self) -> VirtualLine {
+        VirtualLine(LINE)
+    }
+
+    /// VMs of the checks are in 32-bit mode, which needs no translation tables.
+    fn register_bits(&self) -> u32 {
+        u32::BITS
+    }
+
+    fn lacks(&self, need: Need) -> Option<&'static str> {
+        match need {
+            Need::Nothing | Need::Signals | Need::Levels => None,
+            Need::Wide => Some("the VMs of the checks are in 32-bit mode"),
+            Need::SwitchingOff => Some("a processor of a PC does not switch itself off"),
+        }
+    }
+
+    fn load(&mut self, role: Role, steps: &'static [Step]) -> VcpuReset {
+        let (start, code, accept) = (
+            self.address(role, At::Ram(PROGRAM)),
+            self.guest.code,
+            self.guest.accept,
+        );
+        // Without its program the guest does what it did in an earlier check, which this one then sees.
+        let _is_seen = self.machine.copy_out(role.partition(), start, code);
+        let port = |address, value| Record {
+            operation: operation::FIRMWARE,
+            size: 2,
+            address,
+            value,
+        };
+        let dialect = Dialect {
+            accept: &accept,
+            reset: &[port(RESET, RESET_ALL)],
+            off: &[],
+        };
+        let records = write_program(self, role, steps, &dialect);
+        let is_task = role == Role::Task;
+        VcpuReset {
+            state: if is_task { EntryState::USUAL } else { FLAT_32 },
+            entry: GuestPhys(start.0 + if is_task { TASK } else { 0 }),
+            argument: records.map_or(0, |records| records.0),
+            stack: start.0,
+        }
+    }
+}
+
+fn primary(mut machine: Machine, image: Result<Image<'static>, ImageError>) -> ! {
+    let guest = image.ok().and_then(|image| Guest::find(&image));
+    let Some(guest) = guest else { machine.stop() };
+    let mut board = Board {
+        machine,
+        serial: Serial,
+        guest,
+    };
+    report_all(&mut board);
+    board.machine.power_off();
+    board.machine.stop()
+}
+
+/// Stops: no other pCPU is started.
+fn secondary(mut machine: Machine) -> ! {
+    machine.stop()
+}
+
+#[panic_handler]
+fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    bulkhead_arch_x86_64::panic(info)
+}
