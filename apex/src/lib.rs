@@ -4,8 +4,10 @@
 //! Model: an [`Apex`] is one partition. It holds all processes, buffers, blackboards, semaphores, events,
 //! mutexes and ports of the partition in tables of fixed size, and knows nothing of a CPU. Each service is a
 //! method with the name of the standard in small letters. Its answer is `Ok` for `NO_ERROR`, else a
-//! [`ReturnCode`]. A service that can wait answers with an [`Outcome`]: after [`Outcome::Waits`] the caller of
-//! the state machine saves the process, asks [`Apex::dispatch`] for the process that runs next, and switches.
+//! [`ReturnCode`]. A service that can wait answers with an [`Outcome`]: after [`Outcome::Waits`]
+//! the caller of
+//! the state machine saves the process, asks [`Apex::dispatch`] for the process that runs next, and
+//! switches.
 //! When the first one runs again, [`Apex::result`] has the answer of its service.
 //!
 //! Time comes from outside: each service that needs it is told the present time, and [`Apex::advance`] does

@@ -21,7 +21,8 @@ impl<T: Named, const N: usize> Table<T, N> {
         }
     }
 
-    /// Adds an object if there is room, which comes first among the standard's checks, and if its name is new.
+    /// Adds an object if there is room, which comes first among the standard's checks, and if
+    /// its name is new.
     pub(crate) fn check_new(&self, name: &Name) -> Answer {
         if self.entries.iter().all(Option::is_some) {
             return Err(ReturnCode::InvalidConfig);

@@ -2,7 +2,8 @@
 //! The traits of the crate `a653rs`, the Rust interface of ARINC 653 partitions, for partitions on Bulkhead.
 //!
 //! A partition that is written against `a653rs` names [`Bulkhead`] as its hypervisor and runs unchanged. Its
-//! `main` calls `bulkhead_apex::task::run` with the partition's configuration, and the partition itself is the
+//! `main` calls `bulkhead_apex::task::run` with the partition's configuration, and the partition
+//! itself is the
 //! initialisation.
 //!
 //! Not here: memory blocks, and the services for several cores, which a partition of ours does not have. Of

@@ -204,6 +204,8 @@ fn reset_aarch32(context: &mut Context, entry: u64, argument: u64) {
 }
 
 impl Vcpus for Machine {
+    const HAS_UPCALLS: bool = true;
+
     fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan) {
         if !CONTEXTS.claim(usize::from(vcpu.0)) {
             return;

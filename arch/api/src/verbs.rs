@@ -119,6 +119,8 @@ pub struct VcpuReset {
 /// Virtual CPUs. A vCPU is only ever touched by the pCPU it is bound to, except by the verbs that
 /// say *any pCPU*.
 pub trait Vcpus {
+    /// True if tasks can have upcalls: the class has [`Vcpus::divert`] and [`Vcpus::go_on`].
+    const HAS_UPCALLS: bool = false;
     /// Tells the backend about a vCPU. Once, at boot, before any other verb for it.
     fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan);
     /// Puts the vCPU into the state its architecture gives after a cold reset, with `reset` applied;

@@ -143,6 +143,8 @@ impl<C: SimClass> Cpus for SimMachine<C> {
 }
 
 impl<C: SimClass> Vcpus for SimMachine<C> {
+    const HAS_UPCALLS: bool = true;
+
     fn adopt(&mut self, vcpu: VcpuId, plan: &VcpuPlan) {
         let mut world = self.world();
         let state = world.vcpus.entry(vcpu.0).or_default();

@@ -105,7 +105,7 @@ pub(crate) struct VcpuState {
     pub(crate) awaits_reply: bool,
     pub(crate) timer: Option<u64>,
     pub(crate) sent: bool,
-    /// What it was doing when upcalls came, the last one at the end.
+    /// Its doings when upcalls came, the last one at the end.
     pub(crate) interrupted: Vec<(Option<Action>, Option<Outcome>)>,
 }
 

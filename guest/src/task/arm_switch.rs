@@ -109,7 +109,7 @@ pub(super) fn first_context(entry: Entry, stack_end: usize) -> Context {
     *pc = _task_begin as *const () as usize as u64;
     *state = THUMB;
     *first = entry as *const () as usize as u64;
-    // What is there is the first value of registers that the program does not read before it writes them.
+    // The stack holds first values of registers that the program writes before it reads them.
     let stack = stack_end - SAVED;
     Context { place, stack }
 }

@@ -168,8 +168,8 @@ pub fn switch(from: Option<usize>, to: usize, until: u64) {
         return;
     };
     let wish = wish(until);
-    // SAFETY: both contexts are statics; `next` was saved by this function or by an upcall, or prepared, or is
-    // `saved` itself, which is written first.
+    // SAFETY: both contexts are statics; `next` was saved by this function or by an upcall, or prepared, or
+    // it is `saved` itself, which is written first.
     unsafe { cpu::switch(saved.get(), next.get(), hooks.gate.0, &raw const wish) }
 }
 

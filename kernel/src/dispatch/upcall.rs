@@ -28,6 +28,9 @@ impl<A: Arch, D: Drivers, P: PcpuPolicy> Pcpu<'_, '_, A, D, P> {
         gate: PartitionId,
         wish: &UpcallWish,
     ) -> Result<bool, Error> {
+        if !A::HAS_UPCALLS {
+            return Err(Error::NotSupported);
+        }
         let caller = self.system.binding(vcpu).partition;
         if self.system.facts_of(caller).kind != PartitionKind::Task {
             return Err(Error::WrongState);

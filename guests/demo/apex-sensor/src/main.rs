@@ -2,7 +2,8 @@
 //! An ARINC 653 partition that measures: a periodic process samples and sends, and a process of low priority
 //! computes in all the time that is left.
 //!
-//! It prints, once per [`REPORT`] samples, how late its releases were and that the background was interrupted.
+//! It prints, once per [`REPORT`] samples, how late its releases were and that the background was
+//! interrupted.
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]

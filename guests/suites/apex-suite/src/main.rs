@@ -69,7 +69,7 @@ const CONFIGURATION: Configuration = Configuration {
 static HELD: AtomicU32 = AtomicU32::new(0);
 static FAILED: AtomicU32 = AtomicU32::new(0);
 
-/// The attributes of an aperiodic process.
+/// Returns the attributes of an aperiodic process.
 fn attributes(name: &str, priority: i32) -> Attributes {
     Attributes {
         name: Name::new(name),
@@ -114,7 +114,7 @@ fn main(page: StartupPage<'static>) {
     apex::run(page, &CONFIGURATION, initialisation::check_all);
 }
 
-/// The process that makes the calls in normal mode.
+/// Makes the calls in normal mode.
 extern "C" fn caller_entry() {
     processes::check_all();
     objects::check_all();
